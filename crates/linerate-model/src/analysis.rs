@@ -1,0 +1,210 @@
+//! What is computed from a run, ready to be drawn.
+//!
+//! The report room turns these into pages and adds no number of its own.
+
+use serde::Serialize;
+
+use crate::finding::{Estimate, Finding, Recommendation};
+use crate::id::{HostName, TrialId};
+use crate::plan::LeftOut;
+use crate::unit::Unit;
+
+/// The number of the analysis document's shape.
+pub const ANALYSIS_FORMAT: u32 = 1;
+
+/// Everything that a report shows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Analysis {
+    /// Shape of this document, [`ANALYSIS_FORMAT`].
+    pub format: u32,
+    /// Heading: "Study of server", "Experiment socket-buffer".
+    pub title: String,
+    /// What was asked, when, how long it took, whether it is whole; label and text.
+    pub about: Vec<(String, String)>,
+    /// Why the numbers are partial, if they are.
+    pub partial: Option<String>,
+    /// The summary table: one line a headline number.
+    pub summary: Table,
+    /// The findings, most important first.
+    pub findings: Vec<Finding>,
+    /// What to do.
+    pub recommendations: Vec<Recommendation>,
+    /// The chapters, in order.
+    pub chapters: Vec<Chapter>,
+    /// The hosts, the server first.
+    pub hosts: Vec<HostSummary>,
+    /// What could not be measured, and why.
+    pub left_out: Vec<LeftOut>,
+    /// What was damaged in the bundle.
+    pub damage: Vec<String>,
+}
+
+/// A host as the report shows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HostSummary {
+    /// Its name.
+    pub name: HostName,
+    /// What it was for, in words.
+    pub part: String,
+    /// Facts: label and text.
+    pub facts: Vec<(String, String)>,
+    /// Observers that could not run or are limited: name and reason.
+    pub limits: Vec<(String, String)>,
+}
+
+/// One chapter: an experiment or a derived result.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Chapter {
+    /// Number in the study; absent for a lone experiment.
+    pub number: Option<u32>,
+    /// Identifier for links: `socket-buffer`.
+    pub id: String,
+    /// Heading.
+    pub title: String,
+    /// The question.
+    pub question: String,
+    /// The answer in one or two sentences; absent when nothing valid was measured.
+    pub answer: Option<String>,
+    /// How it was measured.
+    pub method: String,
+    /// The pictures.
+    pub figures: Vec<Figure>,
+    /// The tables.
+    pub tables: Vec<Table>,
+    /// Identifiers of the findings that come from it.
+    pub findings: Vec<String>,
+    /// The trials behind it.
+    pub trials: Vec<TrialLine>,
+}
+
+/// A trial as the report lists it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TrialLine {
+    /// The trial.
+    pub trial: TrialId,
+    /// Its levels in words.
+    pub cell: String,
+    /// Which repetition.
+    pub replicate: u32,
+    /// The main response; absent when invalid.
+    pub response: Option<f64>,
+    /// The main response's unit.
+    pub unit: Unit,
+    /// Why it is invalid, if it is.
+    pub invalid: Option<String>,
+    /// What to know about it.
+    pub flags: Vec<String>,
+}
+
+/// How positions on an axis are spaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
+    /// Evenly.
+    Linear,
+    /// By factor.
+    Log,
+    /// By name, in order of appearance.
+    Category,
+}
+
+/// One axis.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Axis {
+    /// What it shows, without the unit.
+    pub label: String,
+    /// The unit of the positions.
+    pub unit: Unit,
+    /// How positions are spaced.
+    pub scale: Scale,
+}
+
+/// Where a curve comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// Measured in this run.
+    Measured,
+    /// Follows from a formula: a limit or a prediction.
+    Computed,
+    /// From a publication.
+    Published,
+}
+
+/// A position on the horizontal axis.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Position {
+    /// A number in the axis's unit.
+    Number(f64),
+    /// A category.
+    Name(String),
+}
+
+/// One point with its interval.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Point {
+    /// Where.
+    pub x: Position,
+    /// How much.
+    pub y: f64,
+    /// Lower end of the interval, if known.
+    pub low: Option<f64>,
+    /// Upper end of the interval, if known.
+    pub high: Option<f64>,
+    /// What a reader sees on hovering, beyond the numbers.
+    pub note: String,
+}
+
+/// One curve of a figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Curve {
+    /// Its name in the legend.
+    pub name: String,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Its points, in order.
+    pub points: Vec<Point>,
+}
+
+/// One picture.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figure {
+    /// Identifier for links, unique in the report.
+    pub id: String,
+    /// Heading: what it shows.
+    pub title: String,
+    /// What a reader should see in it.
+    pub caption: String,
+    /// Horizontal axis.
+    pub x: Axis,
+    /// Vertical axis; starts at zero unless it is logarithmic.
+    pub y: Axis,
+    /// The curves.
+    pub curves: Vec<Curve>,
+}
+
+/// One cell of a table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TableCell {
+    /// Words.
+    Text(String),
+    /// A number with interval and unit.
+    Estimate(Estimate),
+    /// A number without interval.
+    Number(f64, Unit),
+    /// Not measured, and why (short).
+    Absent(String),
+}
+
+/// One table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Table {
+    /// Heading.
+    pub title: String,
+    /// Column heads.
+    pub columns: Vec<String>,
+    /// Rows, each as long as `columns`.
+    pub rows: Vec<Vec<TableCell>>,
+}

@@ -1,0 +1,330 @@
+//! A question as a document: workload, factors, design, timing.
+//!
+//! These are the checked types; the text that a person writes is read by the plan room.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::unit::{Bytes, Nanos};
+use crate::workload::{Direction, Traffic, Workload, WorkloadError};
+
+/// Something varied on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Factor {
+    /// Flows in total.
+    Connections,
+    /// Client hosts that take part.
+    Clients,
+    /// Which way bulk payload goes.
+    Direction,
+    /// Send and receive buffer of both ends.
+    SocketBuffer,
+    /// Bytes of each send call of a stream.
+    MessageBytes,
+    /// Bytes of a request; with `payload_bytes` request and response are set together.
+    RequestBytes,
+    /// Bytes of a response.
+    ResponseBytes,
+    /// Bytes of request and response alike.
+    PayloadBytes,
+    /// Send calls that a request is split over.
+    RequestWrites,
+    /// Nagle's algorithm at both ends.
+    Nagle,
+    /// Delayed acknowledgements at both ends.
+    DelayedAck,
+    /// Congestion control algorithm.
+    Congestion,
+    /// Maximum segment size.
+    MssBytes,
+}
+
+/// One value of a factor.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// On or off.
+    Switch(bool),
+    /// A number of things.
+    Count(u64),
+    /// A size.
+    Size(Bytes),
+    /// A word: a direction, an algorithm.
+    Word(String),
+}
+
+/// One combination of levels, one per factor of its experiment.
+pub type Cell = BTreeMap<Factor, Level>;
+
+/// The phases of every trial of an experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Timing {
+    /// Quiet time before traffic starts.
+    pub settle: Nanos,
+    /// Traffic that is not counted, so that windows and buffers reach their working point.
+    pub warm_up: Nanos,
+    /// Traffic that is counted.
+    pub measure: Nanos,
+    /// Traffic after the measured window, so that no end stops inside another's window.
+    pub drain: Nanos,
+}
+
+/// How levels are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DesignKind {
+    /// The baseline, and each level of each factor with the others at the baseline.
+    OneAtATime,
+    /// Every combination.
+    Full,
+}
+
+/// A checked experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// Short identifier, unique in a plan: `socket-buffer`.
+    pub name: String,
+    /// Chapter of the study that it belongs to, if any.
+    pub chapter: Option<u32>,
+    /// Heading for people.
+    pub title: String,
+    /// The question, as one sentence.
+    pub question: String,
+    /// How it is answered, for the report.
+    pub method: String,
+    /// What does not vary; factors overwrite parts of it.
+    pub workload: Workload,
+    /// The factors with their levels, in the order of the document.
+    pub factors: Vec<(Factor, Vec<Level>)>,
+    /// How levels are combined.
+    pub design: DesignKind,
+    /// Level of each factor in a one-at-a-time design's centre.
+    pub baseline: Cell,
+    /// Times each cell is measured.
+    pub replicates: u32,
+    /// Phases of every trial.
+    pub timing: Timing,
+    /// The response that the experiment is about: `throughput_bps`, `transactions_per_s`.
+    pub response: String,
+}
+
+/// A level that its factor cannot take.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LevelError {
+    /// The level is of the wrong kind.
+    #[error("{factor} cannot be `{level}`: expected {expected}")]
+    Kind {
+        /// The factor.
+        factor: Factor,
+        /// The level given.
+        level: Level,
+        /// What its levels look like.
+        expected: &'static str,
+    },
+    /// The factor does not apply to the workload's traffic.
+    #[error("{factor} has no meaning for this kind of traffic")]
+    Traffic {
+        /// The factor.
+        factor: Factor,
+    },
+    /// The workload that results is impossible.
+    #[error("the levels make an impossible workload")]
+    Workload(#[from] WorkloadError),
+}
+
+impl Factor {
+    /// Every factor.
+    pub const ALL: &'static [Factor] = &[
+        Factor::Connections,
+        Factor::Clients,
+        Factor::Direction,
+        Factor::SocketBuffer,
+        Factor::MessageBytes,
+        Factor::RequestBytes,
+        Factor::ResponseBytes,
+        Factor::PayloadBytes,
+        Factor::RequestWrites,
+        Factor::Nagle,
+        Factor::DelayedAck,
+        Factor::Congestion,
+        Factor::MssBytes,
+    ];
+
+    /// Returns the name that documents carry.
+    pub fn name(self) -> &'static str {
+        match self {
+            Factor::Connections => "connections",
+            Factor::Clients => "clients",
+            Factor::Direction => "direction",
+            Factor::SocketBuffer => "socket_buffer",
+            Factor::MessageBytes => "message_bytes",
+            Factor::RequestBytes => "request_bytes",
+            Factor::ResponseBytes => "response_bytes",
+            Factor::PayloadBytes => "payload_bytes",
+            Factor::RequestWrites => "request_writes",
+            Factor::Nagle => "nagle",
+            Factor::DelayedAck => "delayed_ack",
+            Factor::Congestion => "congestion",
+            Factor::MssBytes => "mss_bytes",
+        }
+    }
+
+    /// Returns the factor that documents call `name`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|factor| factor.name() == name)
+    }
+
+    /// Returns the words for a legend or a column.
+    pub fn title(self) -> &'static str {
+        match self {
+            Factor::Connections => "connections",
+            Factor::Clients => "clients",
+            Factor::Direction => "direction",
+            Factor::SocketBuffer => "socket buffer",
+            Factor::MessageBytes => "message size",
+            Factor::RequestBytes => "request size",
+            Factor::ResponseBytes => "response size",
+            Factor::PayloadBytes => "payload",
+            Factor::RequestWrites => "writes per request",
+            Factor::Nagle => "Nagle",
+            Factor::DelayedAck => "delayed ACK",
+            Factor::Congestion => "congestion control",
+            Factor::MssBytes => "MSS",
+        }
+    }
+
+    /// Overwrites the part of `workload` that this factor stands for.
+    pub fn apply(self, level: &Level, workload: &mut Workload) -> Result<(), LevelError> {
+        let kind = |expected| LevelError::Kind {
+            factor: self,
+            level: level.clone(),
+            expected,
+        };
+        let count = || match level {
+            Level::Count(count) => u32::try_from(*count).map_err(|_| kind("a count below 2^32")),
+            _ => Err(kind("a count")),
+        };
+        let size = || match level {
+            Level::Size(size) => Ok(*size),
+            Level::Count(count) => Ok(Bytes(*count)),
+            _ => Err(kind("a size such as \"64KiB\"")),
+        };
+        let switch = || match level {
+            Level::Switch(on) => Ok(*on),
+            _ => Err(kind("true or false")),
+        };
+        let word = || match level {
+            Level::Word(word) => Ok(word.clone()),
+            _ => Err(kind("a word")),
+        };
+        match self {
+            Factor::Connections => workload.connections = count()?,
+            Factor::Clients => workload.clients = count()?,
+            Factor::SocketBuffer => workload.options.socket_buffer = Some(size()?),
+            Factor::Nagle => workload.options.nagle = Some(switch()?),
+            Factor::DelayedAck => workload.options.delayed_ack = Some(switch()?),
+            Factor::Congestion => workload.options.congestion = Some(word()?),
+            Factor::MssBytes => {
+                let bytes = size()?.0;
+                let mss = u32::try_from(bytes).map_err(|_| kind("a size below 4 GiB"))?;
+                workload.options.mss_bytes = Some(mss);
+            }
+            Factor::Direction
+            | Factor::MessageBytes
+            | Factor::RequestBytes
+            | Factor::ResponseBytes
+            | Factor::PayloadBytes
+            | Factor::RequestWrites => match (self, &mut workload.traffic) {
+                (Factor::Direction, Traffic::Stream { direction, .. }) => {
+                    *direction = match word()?.as_str() {
+                        "to-server" => Direction::ToServer,
+                        "from-server" => Direction::FromServer,
+                        "both" => Direction::Both,
+                        _ => return Err(kind("to-server, from-server or both")),
+                    }
+                }
+                (Factor::MessageBytes, Traffic::Stream { message_bytes, .. }) => {
+                    *message_bytes = size()?;
+                }
+                (Factor::RequestBytes, Traffic::Rr { request_bytes, .. }) => {
+                    *request_bytes = size()?
+                }
+                (Factor::ResponseBytes, Traffic::Rr { response_bytes, .. }) => {
+                    *response_bytes = size()?;
+                }
+                (
+                    Factor::PayloadBytes,
+                    Traffic::Rr {
+                        request_bytes,
+                        response_bytes,
+                        ..
+                    },
+                ) => {
+                    *request_bytes = size()?;
+                    *response_bytes = *request_bytes;
+                }
+                (Factor::RequestWrites, Traffic::Rr { request_writes, .. }) => {
+                    *request_writes = count()?;
+                }
+                _ => return Err(LevelError::Traffic { factor: self }),
+            },
+        }
+        Ok(())
+    }
+}
+
+impl Experiment {
+    /// Returns the workload of `cell`: the experiment's own with every level applied, checked.
+    pub fn workload_of(&self, cell: &Cell) -> Result<Workload, LevelError> {
+        let mut workload = self.workload.clone();
+        for (factor, level) in cell {
+            factor.apply(level, &mut workload)?;
+        }
+        workload.check()?;
+        Ok(workload)
+    }
+}
+
+impl Timing {
+    /// Returns the length of one trial, phases only.
+    pub fn total(&self) -> Nanos {
+        Nanos(self.settle.0 + self.warm_up.0 + self.measure.0 + self.drain.0)
+    }
+}
+
+impl fmt::Display for Factor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Level::Switch(true) => f.write_str("on"),
+            Level::Switch(false) => f.write_str("off"),
+            Level::Count(count) => write!(f, "{count}"),
+            Level::Size(size) => write!(f, "{size}"),
+            Level::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+impl Level {
+    /// Returns the level as a position on an axis, where it has one.
+    pub fn as_number(&self) -> Option<f64> {
+        match self {
+            Level::Count(count) => Some(*count as f64),
+            Level::Size(size) => Some(size.0 as f64),
+            Level::Switch(_) | Level::Word(_) => None,
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What is known of a host without varying it, and what could not be read.
+
+use serde::{Deserialize, Serialize};
+
+use crate::unit::Unit;
+
+/// Whether an observer can run here, and if not, why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Availability {
+    /// The observer.
+    pub observer: String,
+    /// Why it cannot run; absent when it can.
+    pub missing: Option<String>,
+    /// What limits it although it runs, for instance that a counter is shared by several hosts.
+    pub note: Option<String>,
+}
+
+/// The value of a fact.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FactValue {
+    /// A number with its unit.
+    Number(f64, Unit),
+    /// Text as the kernel gives it.
+    Text(String),
+    /// It could not be read, and why.
+    Missing(String),
+}
+
+/// A property of a host that is not varied.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Fact {
+    /// Dotted name: `cpu.model`, `link.eth0.mtu_bytes`, `sysctl.net.ipv4.tcp_rmem`.
+    pub name: String,
+    /// Its value.
+    pub value: FactValue,
+}
+
+/// All facts of a host at one instant, sorted by name.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Snapshot {
+    /// The facts, sorted by name.
+    pub facts: Vec<Fact>,
+}
+
+impl Snapshot {
+    /// Returns the number of the fact called `name`.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        match self.value(name)? {
+            FactValue::Number(number, _) => Some(*number),
+            FactValue::Text(text) => text.trim().parse().ok(),
+            FactValue::Missing(_) => None,
+        }
+    }
+
+    /// Returns the text of the fact called `name`.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.value(name)? {
+            FactValue::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns the value of the fact called `name`.
+    pub fn value(&self, name: &str) -> Option<&FactValue> {
+        self.facts
+            .iter()
+            .find(|fact| fact.name == name)
+            .map(|fact| &fact.value)
+    }
+}

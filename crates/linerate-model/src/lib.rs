@@ -1,0 +1,41 @@
+//! The nouns of linerate: what every other room talks about.
+//!
+//! This crate holds plain values: units, identifiers, the metric catalogue, wire arithmetic and
+//! the documents that are stored or sent. It touches no file, socket, clock, environment or
+//! source of randomness, so everything here is a function of its arguments.
+//!
+//! ```
+//! use linerate_model::{unit::BitsPerSec, wire::Wire};
+//! let wire = Wire { rate: BitsPerSec(1e9), mtu_bytes: 1500, tcp_option_bytes: 0, ipv6: false };
+//! assert_eq!(wire.payload_limit().0.round(), 949_284_785.0);
+//! ```
+
+/// What is computed from a run, ready to be drawn.
+pub mod analysis;
+/// A question as a document: factors, levels, design.
+pub mod experiment;
+/// Claims with effect, interval and evidence.
+pub mod finding;
+/// Latency distributions with bounded relative error.
+pub mod histogram;
+/// What is known of a host without varying it, and what could not be read.
+pub mod host;
+/// Identifiers of runs, trials, flows and hosts.
+pub mod id;
+/// The catalogue of everything that is sampled.
+pub mod metric;
+/// The immutable ordered list of trials.
+pub mod plan;
+/// What one execution of a plan recorded.
+pub mod run;
+/// One value at one instant, and what it is about.
+pub mod sample;
+/// Units with their prefixes: bytes, bits per second, nanoseconds.
+pub mod unit;
+/// Framing overhead, line-rate payload, bandwidth-delay product.
+pub mod wire;
+/// The traffic wanted between hosts.
+pub mod workload;
+
+pub use id::{FlowId, HostName, RunId, TrialId};
+pub use unit::{BitsPerSec, Bytes, Nanos};

@@ -1,0 +1,162 @@
+//! The catalogue of everything that is sampled.
+//!
+//! A metric's text name is what stored files carry; it never changes once released. Counters grow
+//! from an arbitrary start and only differences mean something; gauges are values at an instant.
+
+use serde::{Deserialize, Serialize};
+
+use crate::unit::Unit;
+
+/// Whether differences or values of a metric carry meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Grows from an arbitrary start; only differences mean something.
+    Counter,
+    /// A value at an instant.
+    Gauge,
+}
+
+macro_rules! catalogue {
+    ($($variant:ident $name:literal $kind:ident $unit:ident $help:literal;)*) => {
+        /// A named, typed, unit-bearing definition of something that is sampled.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub enum Metric {
+            $(#[doc = $help] #[serde(rename = $name)] $variant,)*
+        }
+
+        impl Metric {
+            /// Every metric, in catalogue order.
+            pub const ALL: &'static [Metric] = &[$(Metric::$variant,)*];
+
+            /// Returns the name that stored files carry.
+            pub fn name(self) -> &'static str {
+                match self { $(Metric::$variant => $name,)* }
+            }
+
+            /// Returns whether differences or values carry meaning.
+            pub fn kind(self) -> Kind {
+                match self { $(Metric::$variant => Kind::$kind,)* }
+            }
+
+            /// Returns the unit of a stored value.
+            pub fn unit(self) -> Unit {
+                match self { $(Metric::$variant => Unit::$unit,)* }
+            }
+
+            /// Returns one sentence on what is counted and where it comes from.
+            pub fn help(self) -> &'static str {
+                match self { $(Metric::$variant => $help,)* }
+            }
+        }
+    };
+}
+
+catalogue! {
+    // Flow, as the engine counts it.
+    AppBytesSent "app_bytes_sent" Counter Bytes "Payload that send calls accepted.";
+    AppBytesReceived "app_bytes_received" Counter Bytes "Payload that receive calls returned.";
+    AppCalls "app_calls" Counter Count "Send or receive calls that moved payload.";
+    AppTransactions "app_transactions" Counter Count "Responses fully received by the requester.";
+    AppStallMax "app_stall_max_ns" Gauge Nanoseconds "Longest wait between two receive calls that moved payload, inside the measured window.";
+    // Flow, from TCP_INFO (include/uapi/linux/tcp.h).
+    TcpRtt "tcp_rtt_ns" Gauge Nanoseconds "tcpi_rtt: smoothed round-trip time.";
+    TcpRttVar "tcp_rttvar_ns" Gauge Nanoseconds "tcpi_rttvar: its mean deviation.";
+    TcpMinRtt "tcp_min_rtt_ns" Gauge Nanoseconds "tcpi_min_rtt: smallest round-trip time seen.";
+    TcpCwnd "tcp_cwnd_segments" Gauge Count "tcpi_snd_cwnd: congestion window.";
+    TcpSndMss "tcp_snd_mss_bytes" Gauge Bytes "tcpi_snd_mss: payload of a full-size segment sent.";
+    TcpRcvMss "tcp_rcv_mss_bytes" Gauge Bytes "tcpi_rcv_mss: estimate of the peer's segment size.";
+    TcpPmtu "tcp_pmtu_bytes" Gauge Bytes "tcpi_pmtu: path MTU.";
+    TcpSndWnd "tcp_snd_wnd_bytes" Gauge Bytes "tcpi_snd_wnd: window that the peer advertises.";
+    TcpRcvWnd "tcp_rcv_wnd_bytes" Gauge Bytes "tcpi_rcv_wnd: window that this end advertises.";
+    TcpRcvSpace "tcp_rcv_space_bytes" Gauge Bytes "tcpi_rcv_space: receive auto-tuning's estimate.";
+    TcpUnacked "tcp_unacked_segments" Gauge Count "tcpi_unacked: segments in flight.";
+    TcpNotSent "tcp_notsent_bytes" Gauge Bytes "tcpi_notsent_bytes: queued, not yet sent.";
+    TcpPacingRate "tcp_pacing_rate_bps" Gauge BitsPerSecond "tcpi_pacing_rate, as bits per second.";
+    TcpDeliveryRate "tcp_delivery_rate_bps" Gauge BitsPerSecond "tcpi_delivery_rate, as bits per second.";
+    TcpBytesSent "tcp_bytes_sent" Counter Bytes "tcpi_bytes_sent: payload sent, retransmissions included.";
+    TcpBytesAcked "tcp_bytes_acked" Counter Bytes "tcpi_bytes_acked: payload the peer acknowledged.";
+    TcpBytesReceived "tcp_bytes_received" Counter Bytes "tcpi_bytes_received: payload received in order.";
+    TcpBytesRetrans "tcp_bytes_retrans" Counter Bytes "tcpi_bytes_retrans: payload sent again.";
+    TcpSegsOut "tcp_segs_out" Counter Count "tcpi_segs_out: all segments sent, pure ACKs included.";
+    TcpSegsIn "tcp_segs_in" Counter Count "tcpi_segs_in: all segments received.";
+    TcpDataSegsOut "tcp_data_segs_out" Counter Count "tcpi_data_segs_out: segments sent that carry payload.";
+    TcpDataSegsIn "tcp_data_segs_in" Counter Count "tcpi_data_segs_in: segments received that carry payload.";
+    TcpRetrans "tcp_retrans_segments" Counter Count "tcpi_total_retrans: segments sent again.";
+    TcpDelivered "tcp_delivered_segments" Counter Count "tcpi_delivered: segments the peer acknowledged.";
+    TcpReordSeen "tcp_reord_seen" Counter Count "tcpi_reord_seen: reordering events.";
+    TcpBusy "tcp_busy_ns" Counter Nanoseconds "tcpi_busy_time: time with data outstanding.";
+    TcpRwndLimited "tcp_rwnd_limited_ns" Counter Nanoseconds "tcpi_rwnd_limited: time held by the peer's window.";
+    TcpSndbufLimited "tcp_sndbuf_limited_ns" Counter Nanoseconds "tcpi_sndbuf_limited: time held by the send buffer.";
+    // CPU of the machine, /proc/stat.
+    CpuUser "cpu_user_ns" Counter Nanoseconds "Time in user mode (user).";
+    CpuNice "cpu_nice_ns" Counter Nanoseconds "Time in user mode at low priority.";
+    CpuSystem "cpu_system_ns" Counter Nanoseconds "Time in the kernel.";
+    CpuIdle "cpu_idle_ns" Counter Nanoseconds "Idle time.";
+    CpuIoWait "cpu_iowait_ns" Counter Nanoseconds "Idle time with disk work outstanding.";
+    CpuIrq "cpu_irq_ns" Counter Nanoseconds "Time in hard interrupts.";
+    CpuSoftIrq "cpu_softirq_ns" Counter Nanoseconds "Time in soft interrupts, sampled at the tick.";
+    CpuSteal "cpu_steal_ns" Counter Nanoseconds "Time the hypervisor gave to others.";
+    CpuGuest "cpu_guest_ns" Counter Nanoseconds "Time running guests (also counted as user).";
+    // Our own threads, /proc/self/task.
+    ThreadUser "thread_user_ns" Counter Nanoseconds "User time of a thread of ours.";
+    ThreadSystem "thread_system_ns" Counter Nanoseconds "System time of a thread of ours.";
+    ThreadRun "thread_run_ns" Counter Nanoseconds "Time a thread of ours ran (schedstat).";
+    ThreadWait "thread_runqueue_wait_ns" Counter Nanoseconds "Time a runnable thread of ours waited for a CPU (schedstat).";
+    ThreadCpu "thread_cpu" Gauge Count "The CPU a thread of ours last ran on.";
+    // Links, by netlink (IFLA_STATS64).
+    LinkRxBytes "link_rx_bytes" Counter Bytes "Bytes received, Ethernet headers included.";
+    LinkTxBytes "link_tx_bytes" Counter Bytes "Bytes sent, Ethernet headers included.";
+    LinkRxPackets "link_rx_packets" Counter Count "Packets received (after aggregation, if any).";
+    LinkTxPackets "link_tx_packets" Counter Count "Packets sent (before segmentation by the device, if any).";
+    LinkRxDropped "link_rx_dropped" Counter Count "Received packets dropped.";
+    LinkTxDropped "link_tx_dropped" Counter Count "Packets dropped before sending.";
+    LinkRxErrors "link_rx_errors" Counter Count "Bad packets received.";
+    LinkTxErrors "link_tx_errors" Counter Count "Packets that could not be sent.";
+    // Protocol counters of the host, /proc/net/snmp and /proc/net/netstat.
+    SnmpTcpInSegs "snmp_tcp_in_segs" Counter Count "Tcp: InSegs.";
+    SnmpTcpOutSegs "snmp_tcp_out_segs" Counter Count "Tcp: OutSegs.";
+    SnmpTcpRetransSegs "snmp_tcp_retrans_segs" Counter Count "Tcp: RetransSegs.";
+    SnmpTcpInErrs "snmp_tcp_in_errs" Counter Count "Tcp: InErrs.";
+    SnmpTcpOutRsts "snmp_tcp_out_rsts" Counter Count "Tcp: OutRsts.";
+    NetstatDelayedAcks "netstat_delayed_acks" Counter Count "TcpExt: DelayedACKs, ACKs sent by the delayed-ACK timer.";
+    NetstatDelayedAckLost "netstat_delayed_ack_lost" Counter Count "TcpExt: DelayedACKLost.";
+    NetstatAutoCorking "netstat_auto_corking" Counter Count "TcpExt: TCPAutoCorking.";
+    NetstatTcpTimeouts "netstat_tcp_timeouts" Counter Count "TcpExt: TCPTimeouts.";
+    NetstatTcpLossProbes "netstat_tcp_loss_probes" Counter Count "TcpExt: TCPLossProbes.";
+    NetstatTcpFastRetrans "netstat_tcp_fast_retrans" Counter Count "TcpExt: TCPFastRetrans.";
+    NetstatTcpSpuriousRtos "netstat_tcp_spurious_rtos" Counter Count "TcpExt: TCPSpuriousRTOs.";
+    NetstatTcpRcvCollapsed "netstat_tcp_rcv_collapsed" Counter Count "TcpExt: TCPRcvCollapsed.";
+    NetstatTcpBacklogDrop "netstat_tcp_backlog_drop" Counter Count "TcpExt: TCPBacklogDrop.";
+    NetstatPruneCalled "netstat_prune_called" Counter Count "TcpExt: PruneCalled, receive queues pruned for memory.";
+    NetstatZeroWindowDrop "netstat_zero_window_drop" Counter Count "TcpExt: TCPZeroWindowDrop.";
+    NetstatListenDrops "netstat_listen_drops" Counter Count "TcpExt: ListenDrops.";
+}
+
+impl Metric {
+    /// Returns the metric that stored files call `name`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|metric| metric.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_and_lead_back() {
+        for &metric in Metric::ALL {
+            assert_eq!(
+                Metric::from_name(metric.name()),
+                Some(metric),
+                "{}",
+                metric.name()
+            );
+            assert!(metric.help().ends_with('.'), "{}", metric.name());
+        }
+    }
+}

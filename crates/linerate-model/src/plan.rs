@@ -1,0 +1,64 @@
+//! The immutable ordered list of trials.
+
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{Cell, Experiment, Timing};
+use crate::id::TrialId;
+use crate::unit::Nanos;
+use crate::workload::Workload;
+
+/// One timed execution of one cell, fully specified.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Its place in the plan, from 1.
+    pub id: TrialId,
+    /// The experiment it belongs to.
+    pub experiment: String,
+    /// The levels it realises.
+    pub cell: Cell,
+    /// Which repetition of the cell, from 1; also the number of its block.
+    pub replicate: u32,
+    /// Seed of everything random inside it.
+    pub seed: u64,
+    /// The traffic.
+    pub workload: Workload,
+    /// The phases.
+    pub timing: Timing,
+}
+
+/// A part of a question that is not measured, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The chapter it belongs to, if any.
+    pub chapter: Option<u32>,
+    /// The chapter, experiment or level.
+    pub what: String,
+    /// The reason, as a clause: "net.core.rmem_max = 212992 caps it".
+    pub why: String,
+}
+
+/// Everything that will be measured, in order; complete before anything runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The experiments, in order.
+    pub experiments: Vec<Experiment>,
+    /// The trials, in the order of execution.
+    pub trials: Vec<Trial>,
+    /// Seed that the order came from.
+    pub seed: u64,
+    /// What the time estimate is, control overhead included.
+    pub estimate: Nanos,
+    /// The budget it was made for, if any.
+    pub budget: Option<Nanos>,
+    /// What was left out, and why.
+    pub left_out: Vec<LeftOut>,
+}
+
+impl Plan {
+    /// Returns the experiment called `name`.
+    pub fn experiment(&self, name: &str) -> Option<&Experiment> {
+        self.experiments
+            .iter()
+            .find(|experiment| experiment.name == name)
+    }
+}

@@ -1,0 +1,213 @@
+//! What one execution of a plan recorded.
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
+use crate::host::{Availability, Snapshot};
+use crate::id::{FlowId, HostName, RunId, TrialId};
+use crate::plan::{LeftOut, Plan};
+use crate::sample::{End, TrialSample};
+use crate::unit::{BitsPerSec, Nanos};
+use crate::workload::{Part, Setting};
+
+/// The number of the bundle format that this version writes.
+pub const BUNDLE_FORMAT: u32 = 1;
+
+/// What a host is for in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostPart {
+    /// The host under study.
+    Server,
+    /// A host that drives it.
+    Client,
+}
+
+/// How an agent shares its host between runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Admission {
+    /// No other run at the same time; refused when busy.
+    Exclusive,
+    /// No other run at the same time; waits its turn.
+    Queued,
+    /// Other runs may go on beside it; results are marked.
+    Shared,
+}
+
+/// The clock of a host as the controller saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockFit {
+    /// Host clock minus controller clock, both CLOCK_MONOTONIC.
+    pub offset_ns: i64,
+    /// Half the shortest round trip: the offset is right within ± this.
+    pub uncertainty_ns: u64,
+}
+
+/// A host of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HostRecord {
+    /// Its name in the run.
+    pub name: HostName,
+    /// What it is for.
+    pub part: HostPart,
+    /// Address and port of its agent; `in-process` for the controller's own host.
+    pub agent: String,
+    /// Address that data flows use.
+    pub data_address: String,
+    /// Version of its agent.
+    pub version: String,
+    /// Whether it is a namespace of this machine: CPU counters are then shared by all hosts.
+    pub lab: bool,
+    /// Signalling rate of the link that data flows use, when known.
+    pub link_rate: Option<BitsPerSec>,
+    /// The device that data flows use, when known.
+    pub link: Option<String>,
+    /// Its facts at the start.
+    pub snapshot: Snapshot,
+    /// What can and cannot be observed on it.
+    pub observers: Vec<Availability>,
+    /// Its clock against the controller's.
+    pub clock: ClockFit,
+    /// How the agent admitted the run, and whether others went on beside it.
+    pub admission: Admission,
+}
+
+/// `run.json`: everything of a run but its samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunDocument {
+    /// Bundle format, [`BUNDLE_FORMAT`].
+    pub format: u32,
+    /// The run.
+    pub run: RunId,
+    /// What was asked, as the command line or file name.
+    pub asked: String,
+    /// Version of the controller.
+    pub version: String,
+    /// Start of the run, UTC, RFC 3339.
+    pub started_utc: String,
+    /// End of the run, UTC, RFC 3339; absent while it goes on or after a crash.
+    pub ended_utc: Option<String>,
+    /// Whether this is a whole study, with its chapters.
+    pub study: bool,
+    /// Why the run ended before its plan did; absent when it is complete.
+    pub cut_short: Option<String>,
+    /// The plan.
+    pub plan: Plan,
+    /// The hosts, the server first.
+    pub hosts: Vec<HostRecord>,
+    /// What could not be measured, found while running.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Whether a trial may be averaged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Validity {
+    /// It may.
+    Valid,
+    /// It may not, and why; kept and shown.
+    Invalid(String),
+}
+
+/// The execution of one trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// The trial.
+    pub trial: TrialId,
+    /// Whether it may be averaged.
+    pub validity: Validity,
+    /// What to know about it although it is valid: generator saturated, shared host, ….
+    pub flags: Vec<String>,
+    /// Start of its measured window after the start of the run.
+    pub offset_ns: u64,
+    /// Length of the measured window that all ends share.
+    pub window_ns: u64,
+    /// Spread of the instants at which flows began, over all hosts.
+    pub start_skew_ns: Option<u64>,
+    /// How well that spread is known: the largest clock uncertainty among the hosts.
+    pub start_skew_uncertainty_ns: Option<u64>,
+}
+
+/// One end of one flow in one trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FlowRecord {
+    /// The trial.
+    pub trial: TrialId,
+    /// The flow.
+    pub flow: FlowId,
+    /// The host of this end.
+    pub host: HostName,
+    /// Which end.
+    pub end: End,
+    /// What it did.
+    pub part: Part,
+    /// Local address and port.
+    pub local: String,
+    /// Remote address and port.
+    pub remote: String,
+    /// The CPU that its worker last ran on.
+    pub cpu: Option<u32>,
+    /// When the first payload moved, relative to the begin of the window, controller's clock.
+    pub first_payload_ns: Option<i64>,
+    /// Payload that this end sent in all phases.
+    pub bytes_sent: u64,
+    /// Payload that this end received in all phases.
+    pub bytes_received: u64,
+    /// Settings as requested, granted and effective.
+    pub settings: Vec<Setting>,
+    /// Latency of the transactions inside the window, for a requester.
+    pub latency: Option<Histogram>,
+    /// Why the flow ended before the drain phase did, if so.
+    pub ended_early: Option<String>,
+}
+
+/// Something that happened, in order of time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Time after the start of the run.
+    pub at_ns: u64,
+    /// The trial it belongs to, if any.
+    pub trial: Option<TrialId>,
+    /// The host it is about, if any.
+    pub host: Option<HostName>,
+    /// One sentence.
+    pub text: String,
+}
+
+/// A whole run as read from its bundle.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recording {
+    /// `run.json`.
+    pub document: RunDocument,
+    /// `trials.parquet`, in the order of execution.
+    pub trials: Vec<TrialRecord>,
+    /// `flows.parquet`.
+    pub flows: Vec<FlowRecord>,
+    /// `samples.parquet`, sorted by trial, host, subject, metric, time.
+    pub samples: Vec<TrialSample>,
+    /// `events.ndjson`.
+    pub events: Vec<Event>,
+    /// What was damaged or missing in the bundle; empty when it is whole.
+    pub damage: Vec<String>,
+}
+
+impl RunDocument {
+    /// Returns the host under study.
+    pub fn server(&self) -> Option<&HostRecord> {
+        self.hosts.iter().find(|host| host.part == HostPart::Server)
+    }
+}
+
+impl TrialRecord {
+    /// Returns whether the trial may be averaged.
+    pub fn is_valid(&self) -> bool {
+        self.validity == Validity::Valid
+    }
+
+    /// Returns the measured window's length.
+    pub fn window(&self) -> Nanos {
+        Nanos(self.window_ns)
+    }
+}

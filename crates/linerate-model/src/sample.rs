@@ -1,0 +1,167 @@
+//! One value at one instant, and what it is about.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{FlowId, HostName, TrialId};
+use crate::metric::Metric;
+
+/// The side of a flow that opened it, or the one that accepted it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// The end that connected.
+    Client,
+    /// The end that accepted.
+    Server,
+}
+
+/// What a sample is about, on the host it was read on.
+///
+/// As text: `host`, `cpu:0`, `link:eth0`, `flow:3:client`, `thread:worker-0`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Subject {
+    /// The whole host (or network namespace, for protocol counters).
+    Host,
+    /// One CPU, by the kernel's number.
+    Cpu(u32),
+    /// One network device, by name.
+    Link(String),
+    /// One end of one flow.
+    Flow(FlowId, End),
+    /// One of our own threads, by its name.
+    Thread(String),
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Subject::Host => f.write_str("host"),
+            Subject::Cpu(cpu) => write!(f, "cpu:{cpu}"),
+            Subject::Link(name) => write!(f, "link:{name}"),
+            Subject::Flow(flow, End::Client) => write!(f, "flow:{}:client", flow.0),
+            Subject::Flow(flow, End::Server) => write!(f, "flow:{}:server", flow.0),
+            Subject::Thread(name) => write!(f, "thread:{name}"),
+        }
+    }
+}
+
+/// The text is not a subject.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a subject")]
+pub struct ParseSubjectError(String);
+
+impl FromStr for Subject {
+    type Err = ParseSubjectError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bad = || ParseSubjectError(text.to_owned());
+        let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+        match kind {
+            "host" => Ok(Subject::Host),
+            "cpu" => rest.parse().map(Subject::Cpu).map_err(|_| bad()),
+            "link" => Ok(Subject::Link(rest.to_owned())),
+            "thread" => Ok(Subject::Thread(rest.to_owned())),
+            "flow" => {
+                let (flow, end) = rest.split_once(':').ok_or_else(bad)?;
+                let end = match end {
+                    "client" => End::Client,
+                    "server" => End::Server,
+                    _ => return Err(bad()),
+                };
+                flow.parse()
+                    .map(|flow| Subject::Flow(FlowId(flow), end))
+                    .map_err(|_| bad())
+            }
+            _ => Err(bad()),
+        }
+    }
+}
+
+impl Serialize for Subject {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Subject {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Subject {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Subject".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "description": "host, cpu:N, link:NAME, flow:N:client, flow:N:server or thread:NAME"
+        })
+    }
+}
+
+/// One value of one metric of one subject at one instant.
+///
+/// The clock is the agent's CLOCK_MONOTONIC while a sample travels from agent to controller, and
+/// the controller's once it is in a [`TrialSample`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Sample {
+    /// What is counted.
+    pub metric: Metric,
+    /// What it is about.
+    pub subject: Subject,
+    /// When it was read, on the host's monotonic clock.
+    pub at_ns: u64,
+    /// The value, in the metric's unit.
+    pub value: i64,
+}
+
+/// A sample placed on the axis of its trial, as the store keeps it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrialSample {
+    /// The trial it belongs to.
+    pub trial: TrialId,
+    /// The host it was read on.
+    pub host: HostName,
+    /// What it is about.
+    pub subject: Subject,
+    /// What is counted.
+    pub metric: Metric,
+    /// Instant relative to the begin of the measured window, on the controller's clock; samples of
+    /// the warm-up are negative.
+    pub at_ns: i64,
+    /// The value, in the metric's unit.
+    pub value: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subjects_survive_text() {
+        for text in [
+            "host",
+            "cpu:3",
+            "link:eth0",
+            "flow:7:client",
+            "flow:0:server",
+            "thread:w-0",
+        ] {
+            assert_eq!(text.parse::<Subject>().unwrap().to_string(), text);
+        }
+        for text in ["", "cpu:x", "flow:1", "flow:1:middle", "disk:1"] {
+            assert!(text.parse::<Subject>().is_err(), "{text}");
+        }
+    }
+}

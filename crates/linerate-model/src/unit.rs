@@ -1,0 +1,403 @@
+//! Units with their prefixes.
+//!
+//! Sizes take binary prefixes (K = 1024) and rates decimal ones (K = 1000), as the users of
+//! iperf3 expect. Documents may carry numbers in base units or text with a prefix.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A volume or size in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Bytes(pub u64);
+
+/// A rate in bits per second.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+pub struct BitsPerSec(pub f64);
+
+/// A duration, or an instant on a stated clock, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Nanos(pub u64);
+
+/// Why a quantity could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParseUnitError {
+    /// No number at the start of the text.
+    #[error("`{0}` does not start with a number")]
+    NoNumber(String),
+    /// The number is below zero or not finite.
+    #[error("`{0}` is negative or not finite")]
+    OutOfRange(String),
+    /// The text after the number is not a unit of this kind.
+    #[error("`{suffix}` in `{text}` is not one of {expected}")]
+    UnknownSuffix {
+        /// The whole text.
+        text: String,
+        /// What followed the number.
+        suffix: String,
+        /// The suffixes that would have been understood.
+        expected: &'static str,
+    },
+}
+
+impl Nanos {
+    /// Returns the duration of `ms` milliseconds.
+    pub const fn from_ms(ms: u64) -> Self {
+        Self(ms * 1_000_000)
+    }
+
+    /// Returns the duration of `s` whole seconds.
+    pub const fn from_s(s: u64) -> Self {
+        Self(s * 1_000_000_000)
+    }
+
+    /// Returns the duration in seconds.
+    pub fn as_s(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+}
+
+/// Splits `text` into its leading non-negative number and what follows, trimmed.
+fn split_number(text: &str) -> Result<(f64, &str), ParseUnitError> {
+    let text = text.trim();
+    let end = text
+        .char_indices()
+        .find(|&(at, c)| !(c.is_ascii_digit() || c == '.' || (at == 0 && (c == '-' || c == '+'))))
+        .map_or(text.len(), |(at, _)| at);
+    let number: f64 = text[..end]
+        .parse()
+        .map_err(|_| ParseUnitError::NoNumber(text.to_owned()))?;
+    if !number.is_finite() || number < 0.0 {
+        return Err(ParseUnitError::OutOfRange(text.to_owned()));
+    }
+    Ok((number, text[end..].trim()))
+}
+
+fn to_whole(value: f64, text: &str) -> Result<u64, ParseUnitError> {
+    // 2^63 keeps every sum of two such values inside u64.
+    if value >= 9.2e18 {
+        return Err(ParseUnitError::OutOfRange(text.to_owned()));
+    }
+    Ok(value.round() as u64)
+}
+
+impl FromStr for Bytes {
+    type Err = ParseUnitError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (number, suffix) = split_number(text)?;
+        let shift = match suffix.to_ascii_lowercase().as_str() {
+            "" | "b" => 0,
+            "k" | "kb" | "kib" => 10,
+            "m" | "mb" | "mib" => 20,
+            "g" | "gb" | "gib" => 30,
+            "t" | "tb" | "tib" => 40,
+            _ => {
+                return Err(ParseUnitError::UnknownSuffix {
+                    text: text.to_owned(),
+                    suffix: suffix.to_owned(),
+                    expected: "B, K, M, G, T (1024)",
+                });
+            }
+        };
+        Ok(Self(to_whole(number * (1u64 << shift) as f64, text)?))
+    }
+}
+
+impl FromStr for BitsPerSec {
+    type Err = ParseUnitError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (number, suffix) = split_number(text)?;
+        let lower = suffix.to_ascii_lowercase();
+        let prefix = lower
+            .strip_suffix("bit/s")
+            .or(lower.strip_suffix("bit"))
+            .unwrap_or(&lower);
+        let prefix = prefix.strip_suffix("bps").unwrap_or(prefix);
+        let factor = match prefix {
+            "" => 1.0,
+            "k" => 1e3,
+            "m" => 1e6,
+            "g" => 1e9,
+            "t" => 1e12,
+            _ => {
+                return Err(ParseUnitError::UnknownSuffix {
+                    text: text.to_owned(),
+                    suffix: suffix.to_owned(),
+                    expected: "bit/s with K, M, G, T (1000)",
+                });
+            }
+        };
+        Ok(Self(number * factor))
+    }
+}
+
+impl FromStr for Nanos {
+    type Err = ParseUnitError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (number, suffix) = split_number(text)?;
+        let factor = match suffix {
+            "ns" => 1.0,
+            "us" | "µs" => 1e3,
+            "ms" => 1e6,
+            "" | "s" => 1e9,
+            "m" | "min" => 60e9,
+            "h" => 3600e9,
+            _ => {
+                return Err(ParseUnitError::UnknownSuffix {
+                    text: text.to_owned(),
+                    suffix: suffix.to_owned(),
+                    expected: "ns, us, ms, s, m, h",
+                });
+            }
+        };
+        Ok(Self(to_whole(number * factor, text)?))
+    }
+}
+
+/// Writes `value` with about four significant digits and no trailing zeros.
+pub fn significant(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let digits = value.abs().log10().floor() as i32 + 1;
+    let decimals = (4 - digits).clamp(0, 6) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+fn scaled(value: f64, step: f64, prefixes: &[&str]) -> (f64, usize) {
+    let mut value = value;
+    let mut at = 0;
+    while value.abs() >= step * 0.99995 && at + 1 < prefixes.len() {
+        value /= step;
+        at += 1;
+    }
+    (value, at)
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prefixes = ["B", "KiB", "MiB", "GiB", "TiB"];
+        let (value, at) = scaled(self.0 as f64, 1024.0, &prefixes);
+        write!(f, "{} {}", significant(value), prefixes[at])
+    }
+}
+
+impl fmt::Display for BitsPerSec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prefixes = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"];
+        let (value, at) = scaled(self.0, 1000.0, &prefixes);
+        write!(f, "{} {}", significant(value), prefixes[at])
+    }
+}
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 >= 60_000_000_000 {
+            let seconds = self.0.div_ceil(1_000_000_000);
+            return match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+                (0, m, 0) => write!(f, "{m} min"),
+                (0, m, s) => write!(f, "{m} min {s} s"),
+                (h, m, _) => write!(f, "{h} h {m} min"),
+            };
+        }
+        let prefixes = ["ns", "µs", "ms", "s"];
+        let (value, at) = scaled(self.0 as f64, 1000.0, &prefixes);
+        write!(f, "{} {}", significant(value), prefixes[at])
+    }
+}
+
+/// What a stored number counts; the unit of every response, column and axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Bits per second.
+    BitsPerSecond,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Events, transactions or packets per second.
+    PerSecond,
+    /// A number of things.
+    Count,
+    /// A dimensionless quotient.
+    Ratio,
+    /// Hundredths.
+    Percent,
+    /// CPUs' worth of time: busy CPU seconds per second.
+    Cpus,
+    /// Text; the number is meaningless.
+    None,
+}
+
+impl Unit {
+    /// Returns the unit's symbol as written behind an unscaled number.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Unit::BitsPerSecond => "bit/s",
+            Unit::Bytes => "B",
+            Unit::Nanoseconds => "ns",
+            Unit::PerSecond => "1/s",
+            Unit::Count | Unit::Ratio | Unit::None => "",
+            Unit::Percent => "%",
+            Unit::Cpus => "CPUs",
+        }
+    }
+
+    /// Writes `value` for a person: scaled prefix, about four digits, unit.
+    pub fn display(self, value: f64) -> String {
+        match self {
+            Unit::BitsPerSecond => BitsPerSec(value).to_string(),
+            Unit::Bytes if value >= 0.0 && value.fract() == 0.0 => Bytes(value as u64).to_string(),
+            Unit::Bytes if (0.0..10_240.0).contains(&value) => format!("{} B", significant(value)),
+            Unit::Bytes if value >= 0.0 => Bytes(value.round() as u64).to_string(),
+            Unit::Nanoseconds if value >= 0.0 => Nanos(value.round() as u64).to_string(),
+            Unit::Percent => format!("{} %", significant(value)),
+            Unit::PerSecond => format!("{}/s", grouped(value)),
+            Unit::Count => grouped(value),
+            Unit::Cpus => format!("{} CPUs", significant(value)),
+            Unit::Bytes | Unit::Nanoseconds => format!("{} {}", significant(value), self.symbol()),
+            Unit::Ratio | Unit::None => significant(value),
+        }
+    }
+}
+
+/// Writes whole numbers from 10 000 on with thin groups of three, smaller ones as `significant`.
+fn grouped(value: f64) -> String {
+    if value.abs() < 10_000.0 {
+        return significant(value);
+    }
+    let digits = format!("{:.0}", value.abs());
+    let mut text = String::new();
+    for (at, c) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push('\u{202f}');
+        }
+        text.push(c);
+    }
+    if value < 0.0 {
+        format!("-{text}")
+    } else {
+        text
+    }
+}
+
+/// Reads and writes a quantity of a document: a number in base units, or text with a prefix.
+macro_rules! quantity_serde {
+    ($type:ident, $base:ty, $schema:literal) => {
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.0.serialize(serializer)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Either;
+                impl serde::de::Visitor<'_> for Either {
+                    type Value = $type;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str("a number in base units or text: ")?;
+                        f.write_str($schema)
+                    }
+
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
+                        text.parse().map_err(E::custom)
+                    }
+
+                    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<$type, E> {
+                        Ok($type(value as $base))
+                    }
+
+                    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<$type, E> {
+                        if value < 0 {
+                            return Err(E::custom(format_args!("{value} is negative")));
+                        }
+                        Ok($type(value as $base))
+                    }
+
+                    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<$type, E> {
+                        if !value.is_finite() || value < 0.0 {
+                            return Err(E::custom(format_args!("{value} is negative or not finite")));
+                        }
+                        Ok($type(value as $base))
+                    }
+                }
+                deserializer.deserialize_any(Either)
+            }
+        }
+
+        #[cfg(feature = "schema")]
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": ["number", "string"], "minimum": 0, "description": $schema })
+            }
+        }
+    };
+}
+
+quantity_serde!(Bytes, u64, "bytes; as text with K, M, G (1024)");
+quantity_serde!(
+    BitsPerSec,
+    f64,
+    "bits per second; as text with K, M, G (1000)"
+);
+quantity_serde!(Nanos, u64, "nanoseconds; as text with ns, us, ms, s, m, h");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_binary_and_rates_decimal() {
+        assert_eq!("64K".parse(), Ok(Bytes(65_536)));
+        assert_eq!("1.5 MiB".parse(), Ok(Bytes(1_572_864)));
+        assert_eq!("1gbit".parse(), Ok(BitsPerSec(1e9)));
+        assert_eq!("10Mbit/s".parse(), Ok(BitsPerSec(1e7)));
+        assert_eq!("5G".parse(), Ok(BitsPerSec(5e9)));
+        assert_eq!("5ms".parse(), Ok(Nanos(5_000_000)));
+        assert_eq!("3m".parse(), Ok(Nanos::from_s(180)));
+    }
+
+    #[test]
+    fn bad_quantities_are_named() {
+        assert!(matches!(
+            "-3K".parse::<Bytes>(),
+            Err(ParseUnitError::OutOfRange(_))
+        ));
+        assert!(matches!(
+            "fast".parse::<BitsPerSec>(),
+            Err(ParseUnitError::NoNumber(_))
+        ));
+        assert!(matches!(
+            "3 apples".parse::<Bytes>(),
+            Err(ParseUnitError::UnknownSuffix { .. })
+        ));
+        assert!("99999999999G".parse::<Bytes>().is_err());
+    }
+
+    #[test]
+    fn people_read_four_digits() {
+        assert_eq!(BitsPerSec(941_482_300.0).to_string(), "941.5 Mbit/s");
+        assert_eq!(BitsPerSec(999_960_000.0).to_string(), "1 Gbit/s");
+        assert_eq!(Bytes(65_536).to_string(), "64 KiB");
+        assert_eq!(Nanos(43_210).to_string(), "43.21 µs");
+        assert_eq!(Nanos::from_s(180).to_string(), "3 min");
+        assert_eq!(Unit::Count.display(1_234_567.0), "1\u{202f}234\u{202f}567");
+    }
+}

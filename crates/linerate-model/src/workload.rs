@@ -1,0 +1,311 @@
+//! The traffic wanted between hosts.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::FlowId;
+use crate::sample::End;
+use crate::unit::Bytes;
+
+/// The most flows that one trial may have (nofile limits of common hosts allow no more).
+pub const FLOWS_MAX: u32 = 20_000;
+/// The largest message, request or response.
+pub const MESSAGE_BYTES_MAX: Bytes = Bytes(64 << 20);
+/// The largest socket buffer that can be asked for (the kernel's own type is a signed int).
+pub const SOCKET_BUFFER_BYTES_MAX: Bytes = Bytes(1 << 30);
+/// Payload of one send or receive call when nothing else is asked for.
+pub const STREAM_MESSAGE_BYTES_DEFAULT: Bytes = Bytes(128 << 10);
+
+/// Which way bulk payload goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// Clients send, the server receives.
+    ToServer,
+    /// The server sends, clients receive.
+    FromServer,
+    /// Both at once, on flows of their own: every second flow goes back.
+    Both,
+}
+
+/// The kind of traffic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Traffic {
+    /// Payload in one direction as fast as the path takes it.
+    Stream {
+        /// Which way it goes.
+        direction: Direction,
+        /// Bytes handed to each send call.
+        message_bytes: Bytes,
+    },
+    /// A request, then a response, then the next request on the same flow.
+    Rr {
+        /// Bytes of a request.
+        request_bytes: Bytes,
+        /// Bytes of a response.
+        response_bytes: Bytes,
+        /// Send calls that a request is split over, 1 to 16; 2 shows Nagle against delayed ACK.
+        request_writes: u32,
+    },
+}
+
+/// Options of every socket of a workload; `None` leaves the host's default.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct FlowOptions {
+    /// SO_SNDBUF and SO_RCVBUF on both ends.
+    pub socket_buffer: Option<Bytes>,
+    /// Nagle's algorithm: `Some(false)` sets TCP_NODELAY.
+    pub nagle: Option<bool>,
+    /// Delayed ACKs: `Some(false)` re-arms TCP_QUICKACK at each receive, `Some(true)` clears it.
+    pub delayed_ack: Option<bool>,
+    /// TCP_CONGESTION.
+    pub congestion: Option<String>,
+    /// TCP_MAXSEG, bytes.
+    pub mss_bytes: Option<u32>,
+}
+
+/// The traffic wanted: kind, number of flows, clients and socket options.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// The kind of traffic.
+    pub traffic: Traffic,
+    /// Flows in total, dealt to the clients in turn.
+    pub connections: u32,
+    /// How many client hosts take part.
+    pub clients: u32,
+    /// Options of every socket.
+    #[serde(default)]
+    pub options: FlowOptions,
+}
+
+/// What one end of a flow does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Sends bulk payload.
+    Sender,
+    /// Receives bulk payload.
+    Receiver,
+    /// Sends requests and times the responses.
+    Requester,
+    /// Answers requests.
+    Responder,
+}
+
+/// One flow of a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FlowPlan {
+    /// The flow.
+    pub flow: FlowId,
+    /// The client that opens it, as an index from 0.
+    pub client: u32,
+    /// What the client's end does.
+    pub client_part: Part,
+}
+
+/// A setting as asked for, as the kernel granted it, and as it worked out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Setting {
+    /// The socket option or property, by the kernel's name: `SO_SNDBUF`, `TCP_CONGESTION`.
+    pub name: String,
+    /// What was asked for; absent when the host's default was left.
+    pub requested: Option<String>,
+    /// What the kernel says it set.
+    pub granted: Option<String>,
+    /// What was seen to be in force at the end of the trial.
+    pub effective: Option<String>,
+    /// What kept it from being granted, for instance `net.core.wmem_max = 212992`.
+    pub capped_by: Option<String>,
+}
+
+/// A workload that cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} is {value}, but must be {allowed}")]
+pub struct WorkloadError {
+    /// The parameter.
+    pub what: &'static str,
+    /// Its value.
+    pub value: String,
+    /// The allowed range.
+    pub allowed: String,
+}
+
+impl Part {
+    /// Returns what the other end of the flow does.
+    pub fn opposite(self) -> Self {
+        match self {
+            Part::Sender => Part::Receiver,
+            Part::Receiver => Part::Sender,
+            Part::Requester => Part::Responder,
+            Part::Responder => Part::Requester,
+        }
+    }
+}
+
+impl Workload {
+    /// Returns a bulk stream with one flow from one client and the hosts' defaults.
+    pub fn stream(direction: Direction) -> Self {
+        Self {
+            traffic: Traffic::Stream {
+                direction,
+                message_bytes: STREAM_MESSAGE_BYTES_DEFAULT,
+            },
+            connections: 1,
+            clients: 1,
+            options: FlowOptions::default(),
+        }
+    }
+
+    /// Checks every parameter against its limits.
+    pub fn check(&self) -> Result<(), WorkloadError> {
+        let within = |what, value: u64, low: u64, high: u64| {
+            if (low..=high).contains(&value) {
+                return Ok(());
+            }
+            Err(WorkloadError {
+                what,
+                value: value.to_string(),
+                allowed: format!("{low} to {high}"),
+            })
+        };
+        within("connections", self.connections.into(), 1, FLOWS_MAX.into())?;
+        within("clients", self.clients.into(), 1, self.connections.into())?;
+        match &self.traffic {
+            Traffic::Stream {
+                message_bytes,
+                direction,
+            } => {
+                within("message_bytes", message_bytes.0, 1, MESSAGE_BYTES_MAX.0)?;
+                if *direction == Direction::Both {
+                    within(
+                        "connections with direction `both`",
+                        self.connections.into(),
+                        2,
+                        FLOWS_MAX.into(),
+                    )?;
+                }
+            }
+            Traffic::Rr {
+                request_bytes,
+                response_bytes,
+                request_writes,
+            } => {
+                within("request_bytes", request_bytes.0, 1, MESSAGE_BYTES_MAX.0)?;
+                within("response_bytes", response_bytes.0, 1, MESSAGE_BYTES_MAX.0)?;
+                within(
+                    "request_writes",
+                    (*request_writes).into(),
+                    1,
+                    request_bytes.0.min(16),
+                )?;
+            }
+        }
+        if let Some(buffer) = self.options.socket_buffer {
+            within("socket_buffer", buffer.0, 1024, SOCKET_BUFFER_BYTES_MAX.0)?;
+        }
+        if let Some(mss) = self.options.mss_bytes {
+            within("mss_bytes", mss.into(), 88, 32_767)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the flows, dealt to the clients in turn.
+    pub fn flows(&self) -> Vec<FlowPlan> {
+        (0..self.connections)
+            .map(|at| FlowPlan {
+                flow: FlowId(at),
+                // Both directions of a pair go to the same client.
+                client: match self.traffic {
+                    Traffic::Stream {
+                        direction: Direction::Both,
+                        ..
+                    } => (at / 2) % self.clients,
+                    _ => at % self.clients,
+                },
+                client_part: match self.traffic {
+                    Traffic::Rr { .. } => Part::Requester,
+                    Traffic::Stream {
+                        direction: Direction::ToServer,
+                        ..
+                    } => Part::Sender,
+                    Traffic::Stream {
+                        direction: Direction::FromServer,
+                        ..
+                    } => Part::Receiver,
+                    Traffic::Stream {
+                        direction: Direction::Both,
+                        ..
+                    } if at % 2 == 0 => Part::Sender,
+                    Traffic::Stream {
+                        direction: Direction::Both,
+                        ..
+                    } => Part::Receiver,
+                },
+            })
+            .collect()
+    }
+}
+
+/// Returns the end that receives the payload of a flow whose client's end is `client_part`;
+/// for request/response, the requester's, since only it knows that a transaction is complete.
+pub fn receiving_end(client_part: Part) -> End {
+    match client_part {
+        Part::Receiver | Part::Requester => End::Client,
+        Part::Sender | Part::Responder => End::Server,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_are_dealt_in_turn() {
+        let workload = Workload {
+            connections: 10,
+            clients: 5,
+            ..Workload::stream(Direction::ToServer)
+        };
+        let flows = workload.flows();
+        assert_eq!(flows.len(), 10);
+        for client in 0..5 {
+            assert_eq!(flows.iter().filter(|flow| flow.client == client).count(), 2);
+        }
+    }
+
+    #[test]
+    fn impossible_parameters_are_named() {
+        let check = |workload: Workload, what: &str| {
+            assert_eq!(workload.check().unwrap_err().what, what);
+        };
+        let base = Workload::stream(Direction::ToServer);
+        check(
+            Workload {
+                connections: 0,
+                ..base.clone()
+            },
+            "connections",
+        );
+        check(
+            Workload {
+                clients: 2,
+                ..base.clone()
+            },
+            "clients",
+        );
+        let options = FlowOptions {
+            socket_buffer: Some(Bytes(3)),
+            ..FlowOptions::default()
+        };
+        check(Workload { options, ..base }, "socket_buffer");
+    }
+}
