@@ -101,6 +101,10 @@ pub struct Experiment {
     pub workload: Workload,
     /// The factors with their levels, in the order of the document.
     pub factors: Vec<(Factor, Vec<Level>)>,
+    /// Groups of factors whose levels go together: the first level of one only with the first of
+    /// the others, and so on. 10 connections come from 5 clients, 1 connection from 1.
+    #[serde(default)]
+    pub linked: Vec<Vec<Factor>>,
     /// How levels are combined.
     pub design: DesignKind,
     /// Level of each factor in a one-at-a-time design's centre.
