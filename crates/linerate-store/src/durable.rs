@@ -1,0 +1,121 @@
+//! Files that are either old or new, never half.
+//!
+//! The new content goes to a neighbour with the suffix `.tmp`, is forced to the disk, and takes
+//! the name over; then the directory is forced to the disk, so that the name survives as well.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What was being done to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Making a directory.
+    MakeDirectory,
+    /// Listing a directory.
+    List,
+    /// Creating a file.
+    Create,
+    /// Opening a file.
+    Open,
+    /// Reading from a file.
+    Read,
+    /// Writing into a file.
+    Write,
+    /// Forcing content to the disk.
+    Sync,
+    /// Giving a file its final name.
+    Rename,
+    /// Removing a file or directory.
+    Remove,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Step::MakeDirectory => "make the directory",
+            Step::List => "list",
+            Step::Create => "create",
+            Step::Open => "open",
+            Step::Read => "read",
+            Step::Write => "write",
+            Step::Sync => "force to the disk",
+            Step::Rename => "rename into place",
+            Step::Remove => "remove",
+        })
+    }
+}
+
+/// A step on a file or directory that the system refused.
+#[derive(Debug, thiserror::Error)]
+#[error("{step} {path}")]
+pub struct FileError {
+    /// What was being done.
+    pub step: Step,
+    /// To what.
+    pub path: PathBuf,
+    /// What the system said.
+    #[source]
+    pub cause: io::Error,
+}
+
+/// Returns a function that turns the system's error in `step` on `path` into a [`FileError`].
+pub(crate) fn failed(step: Step, path: &Path) -> impl FnOnce(io::Error) -> FileError + '_ {
+    move |cause| FileError {
+        step,
+        path: path.to_owned(),
+        cause,
+    }
+}
+
+/// Replaces `path` with what `fill` writes; on failure the old file, if any, is untouched.
+pub(crate) fn replace<E: From<FileError>>(
+    path: &Path,
+    fill: impl FnOnce(&mut File, &Path) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".tmp");
+    let temporary = PathBuf::from(temporary);
+    let result = fill_and_rename(path, &temporary, fill);
+    if result.is_err() {
+        // The first error is the one to tell; what remains is ignored by the reader.
+        let _ = fs::remove_file(&temporary);
+    }
+    result
+}
+
+fn fill_and_rename<E: From<FileError>>(
+    path: &Path,
+    temporary: &Path,
+    fill: impl FnOnce(&mut File, &Path) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut file = File::create(temporary).map_err(failed(Step::Create, temporary))?;
+    fill(&mut file, temporary)?;
+    file.sync_all().map_err(failed(Step::Sync, temporary))?;
+    drop(file);
+    fs::rename(temporary, path).map_err(failed(Step::Rename, path))?;
+    if let Some(directory) = path.parent() {
+        sync_directory(directory)?;
+    }
+    Ok(())
+}
+
+/// Replaces `path` with `bytes`.
+pub(crate) fn replace_with(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    replace(path, |file, temporary| {
+        io::Write::write_all(file, bytes).map_err(failed(Step::Write, temporary))
+    })
+}
+
+/// Forces the names in `directory` to the disk.
+pub(crate) fn sync_directory(directory: &Path) -> Result<(), FileError> {
+    let directory = if directory.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        directory
+    };
+    File::open(directory)
+        .and_then(|opened| opened.sync_all())
+        .map_err(failed(Step::Sync, directory))
+}

@@ -1,0 +1,111 @@
+//! `events.ndjson`: one JSON object a line, in order of time.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use linerate_model::run::Event;
+
+use crate::durable::{FileError, Step, failed};
+
+/// Appends events to a file, line by line.
+#[derive(Debug)]
+pub(crate) struct EventLog {
+    path: PathBuf,
+    file: File,
+    /// Whether the last write may have left half a line.
+    torn: bool,
+}
+
+impl EventLog {
+    /// Opens the log at `path`, new or to be continued.
+    pub(crate) fn open(path: &Path) -> Result<Self, FileError> {
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .map_err(failed(Step::Create, path))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            torn: false,
+        })
+    }
+
+    /// Appends `line`, which holds no line break.
+    pub(crate) fn append(&mut self, line: &str) -> Result<(), FileError> {
+        // Half a line stays alone, so that it spoils no later one.
+        let start = if self.torn { "\n" } else { "" };
+        let result = self.file.write_all(format!("{start}{line}\n").as_bytes());
+        self.torn = result.is_err();
+        result.map_err(failed(Step::Write, &self.path))
+    }
+
+    /// Forces what was appended to the disk.
+    pub(crate) fn sync(&self) -> Result<(), FileError> {
+        self.file
+            .sync_data()
+            .map_err(failed(Step::Sync, &self.path))
+    }
+}
+
+/// Returns the events in `text`, and what was wrong with it.
+pub(crate) fn parse(text: &[u8]) -> (Vec<Event>, Vec<String>) {
+    let mut events = Vec::new();
+    let mut damage = Vec::new();
+    let lines: Vec<&[u8]> = text.split(|&byte| byte == b'\n').collect();
+    for (at, line) in lines.iter().enumerate() {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        match serde_json::from_slice(line) {
+            Ok(event) => events.push(event),
+            Err(_) if at + 1 == lines.len() => {
+                damage.push(format!(
+                    "events.ndjson: the last line is torn; one event is lost, {} are kept",
+                    events.len()
+                ));
+            }
+            Err(error) => damage.push(format!(
+                "events.ndjson: line {} is not an event ({error}); it is left out",
+                at + 1
+            )),
+        }
+    }
+    (events, damage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(at_ns: u64) -> String {
+        format!(r#"{{"at_ns":{at_ns},"trial":null,"host":"server","text":"x"}}"#)
+    }
+
+    #[test]
+    fn torn_and_foreign_lines_cost_only_themselves() {
+        let check = |text: String, times: &[u64], damage: &[&str]| {
+            let (events, told) = parse(text.as_bytes());
+            let got: Vec<u64> = events.iter().map(|event| event.at_ns).collect();
+            assert_eq!(got, times, "{text}");
+            assert_eq!(told.len(), damage.len(), "{told:?}");
+            for (told, expected) in told.iter().zip(damage) {
+                assert!(told.contains(expected), "{told}");
+            }
+        };
+        check(String::new(), &[], &[]);
+        check(format!("{}\n{}\n", line(1), line(2)), &[1, 2], &[]);
+        check(format!("{}\n{}", line(1), line(2)), &[1, 2], &[]);
+        check(
+            format!("{}\n{}", line(1), &line(2)[..20]),
+            &[1],
+            &["last line is torn"],
+        );
+        check(
+            format!("{}\n\n{}\n{}\n", line(1), &line(2)[..20], line(3)),
+            &[1, 3],
+            &["line 3"],
+        );
+    }
+}

@@ -1,0 +1,300 @@
+//! The reader: everything that is there, and what is not.
+//!
+//! It understands a finished bundle, one that a crash left in parts, and any mixture. Only a
+//! missing or unreadable `run.json` is an error, since nothing else says what the rest means;
+//! every other loss is a line in [`Recording::damage`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use linerate_model::TrialId;
+use linerate_model::run::{BUNDLE_FORMAT, FlowRecord, Recording, RunDocument};
+use linerate_model::sample::TrialSample;
+use serde::Deserialize;
+
+use crate::durable::{FileError, Step, failed};
+use crate::events;
+use crate::layout::{EVENTS, PARTIAL, RUN, TableName};
+use crate::rows::trials::StoredTrial;
+use crate::rows::{Odd, flows, format_of, samples, trials};
+use crate::table::{Table, TableFile};
+
+/// Trials that a line of damage names before it says how many more there are.
+const TRIALS_NAMED_MAX: usize = 8;
+
+/// Why a bundle cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// There is no `run.json`.
+    #[error("read {path}: there is no run.json in it, so it is not an evidence bundle")]
+    NotABundle {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The system refused a step.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// `run.json` is not what it should be.
+    #[error("understand {path}")]
+    Document {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        #[source]
+        cause: serde_json::Error,
+    },
+    /// A later version wrote the bundle.
+    #[error(
+        "read {path}: it has bundle format {found}, and this version reads up to {known}; \
+         use a newer linerate"
+    )]
+    Newer {
+        /// The file with the number.
+        path: PathBuf,
+        /// Its number.
+        found: u32,
+        /// The highest number that this version reads.
+        known: u32,
+    },
+}
+
+/// Reads the bundle in `dir`: everything that can be read, and what cannot.
+pub fn read(dir: &Path) -> Result<Recording, ReadError> {
+    let document = read_document(dir)?;
+    let mut damage = Vec::new();
+    let mut stored: Vec<StoredTrial> = Vec::new();
+    read_table(dir, TableName::Trials, &mut damage, |table, odd| {
+        trials::read(table, &mut stored, odd);
+    });
+    let mut flows: Vec<FlowRecord> = Vec::new();
+    read_table(dir, TableName::Flows, &mut damage, |table, odd| {
+        flows::read(table, &mut flows, odd);
+    });
+    let mut samples: Vec<TrialSample> = Vec::new();
+    read_table(dir, TableName::Samples, &mut damage, |table, odd| {
+        // One allocation of the right size for each row group keeps the peak low.
+        samples.reserve_exact(table.rows());
+        samples::read(table, &mut samples, odd);
+    });
+    sort(&mut stored, &mut flows, &mut samples);
+    missing_rows(&stored, &flows, &samples, &mut damage);
+    let events = read_events(dir, &mut damage);
+    Ok(Recording {
+        document,
+        trials: stored.into_iter().map(|trial| trial.record).collect(),
+        flows,
+        samples,
+        events,
+        damage,
+    })
+}
+
+fn read_document(dir: &Path) -> Result<RunDocument, ReadError> {
+    /// The part of the document that every version can read.
+    #[derive(Deserialize)]
+    struct Numbered {
+        format: u32,
+    }
+
+    let path = dir.join(RUN);
+    let text = match fs::read(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && dir.is_dir() => {
+            let path = dir.to_owned();
+            return Err(ReadError::NotABundle { path });
+        }
+        Err(error) => return Err(failed(Step::Read, &path)(error).into()),
+    };
+    let document = |cause| ReadError::Document {
+        path: path.clone(),
+        cause,
+    };
+    let Numbered { format } = serde_json::from_slice(&text).map_err(document)?;
+    if format > BUNDLE_FORMAT {
+        return Err(ReadError::Newer {
+            path,
+            found: format,
+            known: BUNDLE_FORMAT,
+        });
+    }
+    serde_json::from_slice(&text).map_err(document)
+}
+
+/// Passes every readable row group of `name` to `take`: the final table's, then those of parts.
+fn read_table(
+    dir: &Path,
+    name: TableName,
+    damage: &mut Vec<String>,
+    mut take: impl FnMut(&Table, &mut Odd),
+) {
+    let mut odd = Odd::new();
+    let mut seen = BTreeSet::new();
+    let partial = dir.join(PARTIAL);
+    let parts = name.partials(&partial).unwrap_or_else(|error| {
+        damage.push(format!("{PARTIAL}/ cannot be listed ({error})"));
+        Vec::new()
+    });
+    let file = dir.join(name.file());
+    if file.exists() {
+        read_file(&file, &name.file(), name, damage, |table| {
+            seen.extend(trials_in(table));
+            take(table, &mut odd);
+        });
+    } else if !partial.exists() {
+        damage.push(format!("{} is missing", name.file()));
+    }
+    for (trial, path) in parts {
+        if seen.contains(&trial) {
+            continue;
+        }
+        let label = format!("{PARTIAL}/{}", name.partial_file(trial));
+        read_file(&path, &label, name, damage, |table| take(table, &mut odd));
+    }
+    damage
+        .extend(odd.iter().map(|(what, rows)| {
+            format!("{}: {rows} rows left out because of {what}", name.file())
+        }));
+}
+
+/// Passes every readable row group of the file at `path` to `take`.
+fn read_file(
+    path: &Path,
+    label: &str,
+    name: TableName,
+    damage: &mut Vec<String>,
+    mut take: impl FnMut(&Table),
+) {
+    let opened = File::open(path)
+        .map_err(|error| error.to_string())
+        .and_then(|file| TableFile::open(file, format_of(name)).map_err(|error| error.to_string()));
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) => {
+            damage.push(format!(
+                "{label} cannot be read ({error}); all of it is lost"
+            ));
+            return;
+        }
+    };
+    for group in 0..file.groups() {
+        match file.read_group(group) {
+            Ok(table) => take(&table),
+            Err(error) => damage.push(format!(
+                "{label}: part {} of {} with {} rows cannot be read ({error})",
+                group + 1,
+                file.groups(),
+                file.rows_of(group)
+            )),
+        }
+    }
+}
+
+/// Returns the trials that rows of `table` belong to; `trial` is every table's first column.
+fn trials_in(table: &Table) -> BTreeSet<TrialId> {
+    match table.columns.first() {
+        Some((_, crate::table::Column::Int32(trials))) => trials
+            .iter()
+            .map(|trial| TrialId(trial.cast_unsigned()))
+            .collect(),
+        _ => BTreeSet::new(),
+    }
+}
+
+/// Puts everything into its order; what is sorted already, as always in a whole bundle, stays.
+fn sort(stored: &mut [StoredTrial], flows: &mut [FlowRecord], rows: &mut [TrialSample]) {
+    stored.sort_by_key(|trial| trial.record.trial);
+    flows.sort_by_key(|flow| flow.trial);
+    let sorted = rows.is_sorted_by(|a, b| samples::order(a, b).is_le());
+    if !sorted {
+        rows.sort_by(samples::order);
+    }
+}
+
+/// Tells of rows that trials should have and that are not there, and of rows without a trial.
+fn missing_rows(
+    stored: &[StoredTrial],
+    flows: &[FlowRecord],
+    samples: &[TrialSample],
+    damage: &mut Vec<String>,
+) {
+    let kinds = [
+        ("flows", count(flows.iter().map(|flow| flow.trial)), true),
+        (
+            "samples",
+            count(samples.iter().map(|sample| sample.trial)),
+            false,
+        ),
+    ];
+    for (what, found, is_flows) in kinds {
+        let mut short = Vec::new();
+        let mut rows = 0;
+        for trial in stored {
+            let expected = if is_flows {
+                trial.flow_rows
+            } else {
+                trial.sample_rows
+            };
+            let got = found.get(&trial.record.trial).copied().unwrap_or(0);
+            if got < expected {
+                short.push(trial.record.trial);
+                rows += expected - got;
+            }
+        }
+        if !short.is_empty() {
+            damage.push(format!("{rows} {what} of {} are lost", named(&short)));
+        }
+        let known: BTreeSet<TrialId> = stored.iter().map(|trial| trial.record.trial).collect();
+        let orphans: Vec<TrialId> = found
+            .keys()
+            .filter(|t| !known.contains(t))
+            .copied()
+            .collect();
+        if !orphans.is_empty() {
+            let orphans = named(&orphans);
+            damage.push(format!(
+                "the record of {orphans} is lost, its {what} are kept"
+            ));
+        }
+    }
+}
+
+/// Returns how often each trial occurs.
+fn count(trials: impl Iterator<Item = TrialId>) -> BTreeMap<TrialId, u64> {
+    let mut counts = BTreeMap::new();
+    for trial in trials {
+        *counts.entry(trial).or_default() += 1;
+    }
+    counts
+}
+
+/// Returns `trials` in words: `trial #3`, `trials #3, #5`, `trials #1, …, #8 and 12 more`.
+fn named(trials: &[TrialId]) -> String {
+    let names: Vec<String> = trials
+        .iter()
+        .take(TRIALS_NAMED_MAX)
+        .map(ToString::to_string)
+        .collect();
+    let word = if trials.len() == 1 { "trial" } else { "trials" };
+    match trials.len().saturating_sub(TRIALS_NAMED_MAX) {
+        0 => format!("{word} {}", names.join(", ")),
+        more => format!("{word} {} and {more} more", names.join(", ")),
+    }
+}
+
+fn read_events(dir: &Path, damage: &mut Vec<String>) -> Vec<linerate_model::run::Event> {
+    match fs::read(dir.join(EVENTS)) {
+        Ok(text) => {
+            let (events, told) = events::parse(&text);
+            damage.extend(told);
+            events
+        }
+        Err(error) => {
+            damage.push(format!(
+                "{EVENTS} cannot be read ({error}); all events are lost"
+            ));
+            Vec::new()
+        }
+    }
+}

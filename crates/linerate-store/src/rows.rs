@@ -1,0 +1,34 @@
+//! Samples, flows and trials as rows, and back.
+//!
+//! Each kind has its schema, a function from records to columns and one back. A row that does not
+//! make sense costs only itself and is counted in [`Odd`].
+
+use std::collections::BTreeMap;
+
+use crate::table::TableFormat;
+
+/// Flows.
+pub(crate) mod flows;
+/// Samples.
+pub(crate) mod samples;
+/// Trials.
+pub(crate) mod trials;
+
+use crate::layout::TableName;
+
+/// Rows that were left out: what is odd about them, and how many there are.
+pub(crate) type Odd = BTreeMap<String, u64>;
+
+/// Returns the format of `table`.
+pub(crate) fn format_of(table: TableName) -> &'static TableFormat {
+    match table {
+        TableName::Samples => &samples::FORMAT,
+        TableName::Flows => &flows::FORMAT,
+        TableName::Trials => &trials::FORMAT,
+    }
+}
+
+/// Counts one row that was left out because of `what`.
+fn leave_out(odd: &mut Odd, what: String) {
+    *odd.entry(what).or_default() += 1;
+}

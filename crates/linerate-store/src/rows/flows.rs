@@ -1,0 +1,202 @@
+//! Flows as rows: one row for each end of a flow.
+
+use linerate_model::histogram::Histogram;
+use linerate_model::run::FlowRecord;
+use linerate_model::sample::End;
+use linerate_model::workload::Part;
+use linerate_model::{FlowId, HostName, TrialId};
+use parquet::data_type::ByteArray;
+use parquet::errors::ParquetError;
+
+use super::{Odd, leave_out};
+use crate::table::{Column, Table, TableFormat};
+
+/// Schema and packing of `flows.parquet`.
+pub(crate) static FORMAT: TableFormat = TableFormat {
+    schema: "message flows {
+        required int32 trial;
+        required int32 flow;
+        required binary host (STRING);
+        required binary end (STRING);
+        required binary part (STRING);
+        required binary local (STRING);
+        required binary remote (STRING);
+        optional int64 cpu;
+        optional int64 first_payload_ns;
+        required int64 bytes_sent;
+        required int64 bytes_received;
+        required binary settings (STRING);
+        optional group latency_upper_ns (LIST) { repeated group list { required int64 element; } }
+        optional group latency_count (LIST) { repeated group list { required int64 element; } }
+        optional binary ended_early (STRING);
+    }",
+    dictionary: &["host", "end", "part", "settings"],
+    delta: &["trial", "flow"],
+};
+
+/// Returns `flows` as a table, in the order given.
+pub(crate) fn table(flows: &[FlowRecord]) -> Result<Table, TableError> {
+    let settings = flows
+        .iter()
+        .map(|flow| serde_json::to_vec(&flow.settings).map(ByteArray::from))
+        .collect::<Result<_, _>>()?;
+    let text = |of: &dyn Fn(&FlowRecord) -> String| {
+        Column::Text(
+            flows
+                .iter()
+                .map(|flow| of(flow).into_bytes().into())
+                .collect(),
+        )
+    };
+    let number = |of: &dyn Fn(&FlowRecord) -> Option<i64>| {
+        Column::MaybeInt64(flows.iter().map(of).collect())
+    };
+    let buckets = |of: fn(&(u64, u64)) -> u64| {
+        let list = |latency: &Histogram| {
+            let buckets = latency.buckets.iter();
+            buckets.map(|b| of(b).cast_signed()).collect()
+        };
+        Column::MaybeList(flows.iter().map(|f| f.latency.as_ref().map(list)).collect())
+    };
+    let ended = |flow: &FlowRecord| Some(flow.ended_early.clone()?.into_bytes().into());
+    let mut table = FORMAT.empty()?;
+    let columns = [
+        Column::Int32(flows.iter().map(|f| f.trial.0.cast_signed()).collect()),
+        Column::Int32(flows.iter().map(|f| f.flow.0.cast_signed()).collect()),
+        text(&|flow| flow.host.0.clone()),
+        text(&|flow| end_word(flow.end).to_owned()),
+        text(&|flow| part_word(flow.part).to_owned()),
+        text(&|flow| flow.local.clone()),
+        text(&|flow| flow.remote.clone()),
+        number(&|flow| flow.cpu.map(i64::from)),
+        number(&|flow| flow.first_payload_ns),
+        Column::Int64(flows.iter().map(|f| f.bytes_sent.cast_signed()).collect()),
+        Column::Int64(
+            flows
+                .iter()
+                .map(|f| f.bytes_received.cast_signed())
+                .collect(),
+        ),
+        Column::Text(settings),
+        buckets(|bucket| bucket.0),
+        buckets(|bucket| bucket.1),
+        Column::MaybeText(flows.iter().map(ended).collect()),
+    ];
+    table.fill(columns)?;
+    Ok(table)
+}
+
+/// Flows that cannot be made into a table.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TableError {
+    /// The settings of a flow are no JSON.
+    #[error(transparent)]
+    Settings(#[from] serde_json::Error),
+    /// The columns do not fit.
+    #[error(transparent)]
+    Table(#[from] ParquetError),
+}
+
+/// Appends the flows of `table` to `flows`; rows that make no sense go to `odd`.
+pub(crate) fn read(table: &Table, flows: &mut Vec<FlowRecord>, odd: &mut Odd) {
+    for at in 0..table.rows() {
+        match row(table, at) {
+            Ok(flow) => flows.push(flow),
+            Err(what) => leave_out(odd, what.to_owned()),
+        }
+    }
+}
+
+/// Returns the flow in row `at`, or what is odd about it.
+fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
+    let [
+        (_, Column::Int32(trials)),
+        (_, Column::Int32(numbers)),
+        (_, Column::Text(hosts)),
+        (_, Column::Text(ends)),
+        (_, Column::Text(parts)),
+        (_, Column::Text(locals)),
+        (_, Column::Text(remotes)),
+        (_, Column::MaybeInt64(cpus)),
+        (_, Column::MaybeInt64(first_payloads)),
+        (_, Column::Int64(sent)),
+        (_, Column::Int64(received)),
+        (_, Column::Text(settings)),
+        (_, Column::MaybeList(uppers)),
+        (_, Column::MaybeList(counts)),
+        (_, Column::MaybeText(ended)),
+    ] = table.columns.as_slice()
+    else {
+        return Err("a table of another shape");
+    };
+    let text = |bytes: &ByteArray| String::from_utf8_lossy(bytes.data()).into_owned();
+    let cpu = cpus[at].map(u32::try_from).transpose();
+    Ok(FlowRecord {
+        trial: TrialId(trials[at].cast_unsigned()),
+        flow: FlowId(numbers[at].cast_unsigned()),
+        host: HostName(text(&hosts[at])),
+        end: end_of(ends[at].data()).ok_or("an unknown end")?,
+        part: part_of(parts[at].data()).ok_or("an unknown part")?,
+        local: text(&locals[at]),
+        remote: text(&remotes[at]),
+        cpu: cpu.map_err(|_| "a CPU number out of range")?,
+        first_payload_ns: first_payloads[at],
+        bytes_sent: sent[at].cast_unsigned(),
+        bytes_received: received[at].cast_unsigned(),
+        settings: serde_json::from_slice(settings[at].data())
+            .map_err(|_| "settings that are not a JSON list")?,
+        latency: histogram(uppers[at].as_deref(), counts[at].as_deref())?,
+        ended_early: ended[at].as_ref().map(text),
+    })
+}
+
+fn histogram(
+    uppers: Option<&[i64]>,
+    counts: Option<&[i64]>,
+) -> Result<Option<Histogram>, &'static str> {
+    match (uppers, counts) {
+        (None, None) => Ok(None),
+        (Some(uppers), Some(counts)) if uppers.len() == counts.len() => {
+            let pairs = uppers.iter().zip(counts);
+            let buckets =
+                pairs.map(|(upper, count)| (upper.cast_unsigned(), count.cast_unsigned()));
+            Ok(Some(Histogram {
+                buckets: buckets.collect(),
+            }))
+        }
+        _ => Err("latency lists of different lengths"),
+    }
+}
+
+fn end_word(end: End) -> &'static str {
+    match end {
+        End::Client => "client",
+        End::Server => "server",
+    }
+}
+
+fn end_of(word: &[u8]) -> Option<End> {
+    [End::Client, End::Server]
+        .into_iter()
+        .find(|end| end_word(*end).as_bytes() == word)
+}
+
+fn part_word(part: Part) -> &'static str {
+    match part {
+        Part::Sender => "sender",
+        Part::Receiver => "receiver",
+        Part::Requester => "requester",
+        Part::Responder => "responder",
+    }
+}
+
+fn part_of(word: &[u8]) -> Option<Part> {
+    [
+        Part::Sender,
+        Part::Receiver,
+        Part::Requester,
+        Part::Responder,
+    ]
+    .into_iter()
+    .find(|part| part_word(*part).as_bytes() == word)
+}

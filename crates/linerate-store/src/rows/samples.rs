@@ -1,0 +1,126 @@
+//! Samples as rows: one row a value, "tidy", which every data frame library groups and pivots.
+
+use std::cmp::Ordering;
+
+use linerate_model::metric::Metric;
+use linerate_model::sample::{Subject, TrialSample};
+use linerate_model::{HostName, TrialId};
+use parquet::data_type::ByteArray;
+use parquet::errors::ParquetError;
+
+use super::{Odd, leave_out};
+use crate::table::{Column, Table, TableFormat};
+
+/// Schema and packing of `samples.parquet`.
+pub(crate) static FORMAT: TableFormat = TableFormat {
+    schema: "message samples {
+        required int32 trial;
+        required binary host (STRING);
+        required binary subject (STRING);
+        required binary metric (STRING);
+        required int64 at_ns;
+        required int64 value;
+    }",
+    dictionary: &["trial", "host", "subject", "metric"],
+    delta: &["at_ns", "value"],
+};
+
+/// The order of samples in a bundle: trial, host, subject, metric, time.
+pub(crate) fn order(a: &TrialSample, b: &TrialSample) -> Ordering {
+    let key = |s: &TrialSample| (s.metric, s.at_ns);
+    (a.trial, &a.host, &a.subject)
+        .cmp(&(b.trial, &b.host, &b.subject))
+        .then_with(|| key(a).cmp(&key(b)))
+}
+
+/// Returns `samples` as a table, in the order given.
+pub(crate) fn table<'a>(
+    samples: impl Iterator<Item = &'a TrialSample> + Clone,
+) -> Result<Table, ParquetError> {
+    let mut table = FORMAT.empty()?;
+    let text = |of: fn(&TrialSample) -> String| {
+        Column::Text(samples.clone().map(|s| of(s).into_bytes().into()).collect())
+    };
+    let columns = [
+        Column::Int32(samples.clone().map(|s| s.trial.0.cast_signed()).collect()),
+        text(|sample| sample.host.0.clone()),
+        text(|sample| sample.subject.to_string()),
+        text(|sample| sample.metric.name().to_owned()),
+        Column::Int64(samples.clone().map(|s| s.at_ns).collect()),
+        Column::Int64(samples.clone().map(|s| s.value).collect()),
+    ];
+    table.fill(columns)?;
+    Ok(table)
+}
+
+/// Appends the samples of `table` to `samples`; rows that make no sense go to `odd`.
+pub(crate) fn read(table: &Table, samples: &mut Vec<TrialSample>, odd: &mut Odd) {
+    let [
+        (_, Column::Int32(trials)),
+        (_, Column::Text(hosts)),
+        (_, Column::Text(subjects)),
+        (_, Column::Text(metrics)),
+        (_, Column::Int64(instants)),
+        (_, Column::Int64(values)),
+    ] = table.columns.as_slice()
+    else {
+        return leave_out(odd, "a table of another shape".to_owned());
+    };
+    // Rows are sorted, so the words of a row are nearly always those of the row before.
+    let mut host = Last::default();
+    let mut subject = Last::default();
+    let mut metric = Last::default();
+    for at in 0..table.rows() {
+        let words = (
+            host.parse(&hosts[at], |text| Some(HostName::from(text))),
+            subject.parse(&subjects[at], |text| text.parse::<Subject>().ok()),
+            metric.parse(&metrics[at], Metric::from_name),
+        );
+        match words {
+            (Some(host), Some(subject), Some(metric)) => samples.push(TrialSample {
+                trial: TrialId(trials[at].cast_unsigned()),
+                host,
+                subject,
+                metric,
+                at_ns: instants[at],
+                value: values[at],
+            }),
+            (None, _, _) => leave_out(odd, "a host name that is not text".to_owned()),
+            (_, None, _) => leave_out(
+                odd,
+                format!("the unknown subject `{}`", word(&subjects[at])),
+            ),
+            (_, _, None) => leave_out(odd, format!("the unknown metric `{}`", word(&metrics[at]))),
+        }
+    }
+}
+
+/// Returns `bytes` as text for a message.
+fn word(bytes: &ByteArray) -> String {
+    String::from_utf8_lossy(bytes.data()).into_owned()
+}
+
+/// The word read last and what it means.
+struct Last<T> {
+    word: Option<ByteArray>,
+    meaning: Option<T>,
+}
+
+impl<T> Default for Last<T> {
+    fn default() -> Self {
+        Self {
+            word: None,
+            meaning: None,
+        }
+    }
+}
+
+impl<T: Clone> Last<T> {
+    fn parse(&mut self, word: &ByteArray, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+        if self.word.as_ref() != Some(word) {
+            self.meaning = word.as_utf8().ok().and_then(parse);
+            self.word = Some(word.clone());
+        }
+        self.meaning.clone()
+    }
+}

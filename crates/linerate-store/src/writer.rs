@@ -1,0 +1,297 @@
+//! The writer, and the format.
+//!
+//! # The bundle, format 1
+//!
+//! A directory:
+//!
+//! | file | content |
+//! |---|---|
+//! | `run.json` | [`RunDocument`]: plan, hosts, facts, versions; `format` comes first |
+//! | `trials.parquet` | one row a trial: validity, flags, window, start skew |
+//! | `flows.parquet` | one row for each end of a flow: addresses, settings, latency |
+//! | `samples.parquet` | one row a value, sorted by trial, host, subject, metric, time |
+//! | `events.ndjson` | one [`Event`] a line, in order of time |
+//! | `report.html` | the report, rendered from the rest; may be absent |
+//! | `partial/` | only until the run is finished: the tables, one file a trial and table |
+//!
+//! Rules that hold for every table:
+//!
+//! 1. Parquet without nesting, but for the two latency lists; zstd; no extension types. Whatever
+//!    reads Parquet reads it.
+//! 2. All integers are signed. The values that cannot be negative stay below 2^63 in practice, and
+//!    data frames subtract signed columns without wrapping around.
+//! 3. Names end in their unit (`at_ns`, `bytes_sent`). The unit of `value` is the metric's.
+//! 4. What is absent is null, never 0 and never a sentinel.
+//! 5. `trials.invalid_reason` is null for a valid trial. `flags` is a JSON list of texts.
+//!    `experiment`, `cell` (a JSON object) and `replicate` repeat the plan, so that the tables can
+//!    be joined without `run.json`. `flow_rows` and `sample_rows` say how many rows of the other
+//!    tables belong to the trial, so that a reader notices what is lost.
+//! 6. `flows.settings` is a JSON list of objects: few, textual, and looked at rather than computed
+//!    with. The latency histogram is two lists of equal length instead, `latency_upper_ns` and
+//!    `latency_count`, since those are numbers to compute with: DuckDB unnests them side by side,
+//!    pandas and Polars explode them, and neither has to parse text.
+//! 7. Row groups hold whole trials and about [`GROUP_ROWS`] rows.
+//! 8. Each file carries the number of the format as key `linerate.bundle_format`; that of
+//!    `run.json` counts. A format with a higher number may add columns that can be null, and
+//!    files; anything else needs code in the reader for the older number.
+//!
+//! While a run goes on, each trial is stored as `partial/trial-000001.{samples,flows,trials}.parquet`
+//! in that order, each written beside, forced to the disk and renamed, so that a trial with a row in
+//! `trials` is whole. Finishing merges them and removes `partial/`. Where both a final table and a
+//! part hold a trial, the final table counts.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use linerate_model::TrialId;
+use linerate_model::plan::Trial;
+use linerate_model::run::{BUNDLE_FORMAT, Event, FlowRecord, RunDocument, TrialRecord};
+use linerate_model::sample::TrialSample;
+use parquet::errors::ParquetError;
+
+use crate::durable::{self, FileError, Step, failed};
+use crate::events::EventLog;
+use crate::layout::{EVENTS, PARTIAL, REPORT, RUN, TableName};
+use crate::rows::flows::TableError;
+use crate::rows::trials::StoredTrial;
+use crate::rows::{flows, format_of, samples, trials};
+use crate::table::{Table, TableFile};
+
+/// Rows after which a row group of a final table is closed: about 8 MB while it is in memory.
+pub(crate) const GROUP_ROWS: usize = 64 << 10;
+
+/// Stores a run while it happens.
+///
+/// Dropping it without [`Writer::finish`] leaves a bundle that [`crate::read`] understands.
+#[derive(Debug)]
+pub struct Writer {
+    dir: PathBuf,
+    partial: PathBuf,
+    events: EventLog,
+    planned: Vec<Trial>,
+}
+
+/// Why something could not be stored.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// There is something in the directory already.
+    #[error("use {path} for a new bundle: it is not empty")]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The system refused a step, for instance because the disk is full.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The content of a file could not be put together.
+    #[error("encode {path}")]
+    Encode {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        #[source]
+        cause: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A flow or sample of one trial was given with another.
+    #[error("store trial {trial}: a row of trial {other} is among its own")]
+    OtherTrial {
+        /// The trial to be stored.
+        trial: TrialId,
+        /// The trial that the row names.
+        other: TrialId,
+    },
+}
+
+impl Writer {
+    /// Starts the bundle of a run in `dir`, which is made if it is not there and must be empty.
+    pub fn create(dir: &Path, document: &RunDocument) -> Result<Self, WriteError> {
+        fs::create_dir_all(dir).map_err(failed(Step::MakeDirectory, dir))?;
+        let mut entries = fs::read_dir(dir).map_err(failed(Step::List, dir))?;
+        if entries.next().is_some() {
+            let path = dir.to_owned();
+            return Err(WriteError::NotEmpty { path });
+        }
+        let partial = dir.join(PARTIAL);
+        fs::create_dir(&partial).map_err(failed(Step::MakeDirectory, &partial))?;
+        write_document(dir, document)?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            partial,
+            events: EventLog::open(&dir.join(EVENTS))?,
+            planned: document.plan.trials.clone(),
+        })
+    }
+
+    /// Stores one trial; once this returns, the trial survives a crash.
+    ///
+    /// A trial that is stored again replaces what was stored before.
+    pub fn append(
+        &mut self,
+        trial: &TrialRecord,
+        flows: &[FlowRecord],
+        samples: &[TrialSample],
+    ) -> Result<(), WriteError> {
+        let id = trial.trial;
+        let named = flows.iter().map(|flow| flow.trial);
+        let other = named.chain(samples.iter().map(|sample| sample.trial));
+        if let Some(other) = other.into_iter().find(|&other| other != id) {
+            return Err(WriteError::OtherTrial { trial: id, other });
+        }
+        let mut sorted: Vec<&TrialSample> = samples.iter().collect();
+        sorted.sort_by(|a, b| samples::order(a, b));
+        self.write_part(TableName::Samples, id, || {
+            samples::table(sorted.iter().copied()).map_err(TableError::from)
+        })?;
+        self.write_part(TableName::Flows, id, || flows::table(flows))?;
+        let stored = StoredTrial {
+            record: trial.clone(),
+            flow_rows: flows.len() as u64,
+            sample_rows: samples.len() as u64,
+        };
+        let planned = self.planned.iter().find(|planned| planned.id == id);
+        self.write_part(TableName::Trials, id, || {
+            trials::table(&stored, planned).map_err(TableError::from)
+        })?;
+        Ok(self.events.sync()?)
+    }
+
+    fn write_part(
+        &self,
+        name: TableName,
+        trial: TrialId,
+        table: impl FnOnce() -> Result<Table, TableError>,
+    ) -> Result<(), WriteError> {
+        let path = self.partial.join(name.partial_file(trial));
+        let table = table().map_err(|cause| WriteError::Encode {
+            path: path.clone(),
+            cause: cause.into(),
+        })?;
+        durable::replace(&path, |file, temporary| {
+            write_tables(name, file, std::iter::once(Ok(table))).map_err(encoding(temporary))
+        })
+    }
+
+    /// Stores one event.
+    pub fn event(&mut self, event: &Event) -> Result<(), WriteError> {
+        let line = serde_json::to_string(event).map_err(|cause| WriteError::Encode {
+            path: self.dir.join(EVENTS),
+            cause: cause.into(),
+        })?;
+        Ok(self.events.append(&line)?)
+    }
+
+    /// Replaces the run document.
+    pub fn update(&mut self, document: &RunDocument) -> Result<(), WriteError> {
+        write_document(&self.dir, document)
+    }
+
+    /// Merges the trials into the final tables and stores the final run document.
+    ///
+    /// Fails without loss: what could not be merged stays in `partial/`, where the reader finds it.
+    pub fn finish(self, document: &RunDocument) -> Result<(), WriteError> {
+        let merged = TableName::ALL
+            .into_iter()
+            .try_for_each(|name| self.merge(name));
+        // The document says how the run ended, also when there is no room for the tables.
+        write_document(&self.dir, document)?;
+        self.events.sync()?;
+        merged?;
+        match fs::remove_dir(&self.partial) {
+            // A part that could not be read stays, and the reader tells of it.
+            Err(error) if error.kind() != std::io::ErrorKind::DirectoryNotEmpty => {
+                Err(failed(Step::Remove, &self.partial)(error).into())
+            }
+            _ => Ok(durable::sync_directory(&self.dir)?),
+        }
+    }
+
+    /// Writes the final table `name` from its parts, then removes those that went into it.
+    fn merge(&self, name: TableName) -> Result<(), WriteError> {
+        let parts = name
+            .partials(&self.partial)
+            .map_err(failed(Step::List, &self.partial))?;
+        let path = self.dir.join(name.file());
+        let mut merged = Vec::new();
+        durable::replace(&path, |file, temporary| {
+            let tables = parts.iter().filter_map(|(_, part)| {
+                let table = read_part(name, part)?;
+                merged.push(part);
+                Some(Ok(table))
+            });
+            write_tables(name, file, tables).map_err(encoding(temporary))
+        })?;
+        for part in merged {
+            fs::remove_file(part).map_err(failed(Step::Remove, part))?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes `html` as the report of the bundle in `dir` and returns its path.
+pub fn write_report(dir: &Path, html: &str) -> Result<PathBuf, WriteError> {
+    let path = dir.join(REPORT);
+    durable::replace_with(&path, html.as_bytes())?;
+    Ok(path)
+}
+
+fn write_document(dir: &Path, document: &RunDocument) -> Result<(), WriteError> {
+    let path = dir.join(RUN);
+    let mut json = serde_json::to_vec_pretty(document).map_err(|cause| WriteError::Encode {
+        path: path.clone(),
+        cause: cause.into(),
+    })?;
+    json.push(b'\n');
+    Ok(durable::replace_with(&path, &json)?)
+}
+
+/// Returns one trial's part of a table, or nothing if it cannot be read.
+fn read_part(name: TableName, part: &Path) -> Option<Table> {
+    let format = format_of(name);
+    let file = TableFile::open(File::open(part).ok()?, format).ok()?;
+    let mut table = format.empty().ok()?;
+    for group in 0..file.groups() {
+        table.append(file.read_group(group).ok()?).ok()?;
+    }
+    Some(table)
+}
+
+/// Writes `tables` one after the other into `file`, in row groups of about [`GROUP_ROWS`].
+fn write_tables(
+    name: TableName,
+    file: &mut File,
+    tables: impl Iterator<Item = Result<Table, ParquetError>>,
+) -> Result<(), ParquetError> {
+    let format = format_of(name);
+    let mut writer = format.writer(file, BUNDLE_FORMAT)?;
+    let mut group = format.empty()?;
+    for table in tables {
+        group.append(table?)?;
+        if group.rows() >= GROUP_ROWS {
+            group.write_group(&mut writer)?;
+            group = format.empty()?;
+        }
+    }
+    if group.rows() > 0 {
+        group.write_group(&mut writer)?;
+    }
+    writer.close().map(drop)
+}
+
+/// Returns a function that tells a refusal of the system from content that does not fit.
+fn encoding(path: &Path) -> impl FnOnce(ParquetError) -> WriteError + '_ {
+    move |error| match error {
+        ParquetError::External(cause) if cause.is::<std::io::Error>() => {
+            match cause.downcast::<std::io::Error>() {
+                Ok(cause) => failed(Step::Write, path)(*cause).into(),
+                Err(cause) => WriteError::Encode {
+                    path: path.to_owned(),
+                    cause,
+                },
+            }
+        }
+        error => WriteError::Encode {
+            path: path.to_owned(),
+            cause: Box::new(error),
+        },
+    }
+}
