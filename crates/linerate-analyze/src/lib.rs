@@ -1,1 +1,81 @@
-//! Placeholder.
+//! Turns a recording into an analysis: outcomes, comparisons, findings, recommendations, chapters.
+//!
+//! This room computes and nothing else. It opens no file, reads no clock, draws no random number
+//! and prints nothing: the same recording gives the same analysis, live and in a replay years
+//! later. What a person sees of it is the report room's work.
+//!
+//! ```
+//! use linerate_analyze::reduce;
+//! use linerate_model::run::Recording;
+//!
+//! fn best_bps(recording: &Recording) -> Option<f64> {
+//!     reduce::outcomes(recording)
+//!         .iter()
+//!         .filter_map(|outcome| outcome.responses.get("throughput_bps"))
+//!         .map(|response| response.value)
+//!         .max_by(f64::total_cmp)
+//! }
+//! ```
+//!
+//! The way through the code follows the way of a number: [`reduce`] makes outcomes of raw samples,
+//! `compare` puts outcomes of one cell together and cells side by side, `diagnose` names limiters
+//! and other findings, `recommend` says what to do, `chapters` arranges figures and tables.
+
+/// Raw samples of a trial → its responses.
+pub mod reduce;
+
+/// Means, intervals, the noise floor, plateaus.
+mod compare;
+
+/// What the links between the hosts can carry.
+mod wire_use;
+
+/// Outcomes with their levels, as every later step reads them.
+mod dataset;
+
+/// Cells and numbers in words.
+mod words;
+
+/// One file per limiter or other finding.
+mod diagnose;
+
+/// Findings → what to do.
+mod recommend;
+
+/// One file per chapter, and a general one for any other experiment.
+mod chapters;
+
+/// Published figures to draw beside ours.
+mod published;
+
+/// The first page: heading, headline numbers, what is missing.
+mod front;
+
+use linerate_model::analysis::{ANALYSIS_FORMAT, Analysis};
+use linerate_model::run::Recording;
+
+pub use compare::interval::{median_interval, quantile_ranks, student_t_interval};
+
+use dataset::Dataset;
+
+/// Returns everything that a report shows of `recording`.
+///
+/// A partial or damaged recording gives a partial analysis that says so; there is no recording for
+/// which this fails.
+pub fn analyze(recording: &Recording) -> Analysis {
+    let dataset = Dataset::new(recording);
+    let findings = diagnose::findings(&dataset);
+    Analysis {
+        format: ANALYSIS_FORMAT,
+        title: front::title(&recording.document),
+        about: front::about(&dataset),
+        partial: front::partial(&dataset),
+        summary: front::summary(&dataset),
+        recommendations: recommend::recommendations(&dataset, &findings),
+        chapters: chapters::chapters(&dataset, &findings),
+        findings,
+        hosts: front::hosts(&recording.document),
+        left_out: front::left_out(&recording.document),
+        damage: recording.damage.clone(),
+    }
+}

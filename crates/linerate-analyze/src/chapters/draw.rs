@@ -1,0 +1,306 @@
+//! Curves and tables that several chapters draw.
+
+use std::collections::BTreeMap;
+
+use linerate_model::analysis::{
+    Axis, Curve, Figure, Origin, Point, Position, Scale, Table, TableCell, TrialLine,
+};
+use linerate_model::experiment::{Cell, Experiment, Factor, Level};
+use linerate_model::finding::{Estimate, Finding};
+use linerate_model::run::Validity;
+use linerate_model::unit::Unit;
+
+use crate::dataset::{CellOutcomes, Dataset, varied};
+use crate::reduce::describe;
+use crate::words;
+
+/// An axis spans by factor rather than evenly from this quotient of its ends on.
+const LOG_QUOTIENT_MIN: f64 = 16.0;
+
+/// Returns one curve of `response` against `x` for each combination of the other factors.
+///
+/// A cell without a valid value has no point. `name` is put before the combination's words.
+pub(super) fn curves(
+    cells: &[&CellOutcomes<'_>],
+    x: Factor,
+    response: &str,
+    name: &str,
+) -> Vec<Curve> {
+    let factors: Vec<Factor> = varied(cells)
+        .into_iter()
+        .filter(|factor| *factor != x)
+        .collect();
+    let mut groups: BTreeMap<Cell, Vec<&CellOutcomes<'_>>> = BTreeMap::new();
+    for cell in cells {
+        let mut others = cell.cell.clone();
+        others.remove(&x);
+        groups.entry(others).or_default().push(cell);
+    }
+    groups
+        .into_iter()
+        .map(|(others, mut cells)| {
+            cells.sort_by_key(|cell| cell.level(x).cloned());
+            Curve {
+                name: curve_name(name, &words::cell(&others, &factors), response),
+                origin: Origin::Measured,
+                points: cells
+                    .iter()
+                    .filter_map(|cell| point(cell, x, response))
+                    .collect(),
+            }
+        })
+        .filter(|curve| !curve.points.is_empty())
+        .collect()
+}
+
+fn curve_name(prefix: &str, words: &str, response: &str) -> String {
+    match (prefix.is_empty(), words.is_empty()) {
+        (true, true) => describe(response).title.to_owned(),
+        (true, false) => words.to_owned(),
+        (false, true) => prefix.to_owned(),
+        (false, false) => format!("{prefix}, {words}"),
+    }
+}
+
+fn point(cell: &CellOutcomes<'_>, x: Factor, response: &str) -> Option<Point> {
+    let estimate = cell.estimate(response)?;
+    let trials = words::trials(&cell.trials());
+    Some(Point {
+        x: position(x, cell.level(x)?),
+        y: estimate.value,
+        low: estimate.low,
+        high: estimate.high,
+        note: format!("{}; {trials}", words::count(cell.valid.len(), "replicate")),
+    })
+}
+
+fn position(factor: Factor, level: &Level) -> Position {
+    match level.as_number() {
+        Some(number) => Position::Number(number),
+        None => Position::Name(words::level(factor, level)),
+    }
+}
+
+/// Returns a curve that does not come from trials.
+pub(super) fn curve(
+    name: impl Into<String>,
+    origin: Origin,
+    points: impl IntoIterator<Item = (f64, f64)>,
+) -> Curve {
+    let point = |(x, y)| Point {
+        x: Position::Number(x),
+        y,
+        low: None,
+        high: None,
+        note: String::new(),
+    };
+    Curve {
+        name: name.into(),
+        origin,
+        points: points.into_iter().map(point).collect(),
+    }
+}
+
+/// Returns the horizontal axis of a factor with the levels of `cells`.
+pub(super) fn factor_axis(cells: &[&CellOutcomes<'_>], factor: Factor) -> Axis {
+    let numbers: Vec<f64> = cells
+        .iter()
+        .filter_map(|cell| cell.number(factor))
+        .collect();
+    let levels = cells
+        .iter()
+        .filter(|cell| cell.level(factor).is_some())
+        .count();
+    let unit = match factor {
+        Factor::SocketBuffer
+        | Factor::MessageBytes
+        | Factor::RequestBytes
+        | Factor::ResponseBytes
+        | Factor::PayloadBytes
+        | Factor::MssBytes => Unit::Bytes,
+        Factor::Connections | Factor::Clients | Factor::RequestWrites => Unit::Count,
+        Factor::Direction | Factor::Nagle | Factor::DelayedAck | Factor::Congestion => Unit::None,
+    };
+    Axis {
+        label: factor.title().to_owned(),
+        unit,
+        scale: if numbers.len() < levels {
+            Scale::Category
+        } else {
+            scale(&numbers)
+        },
+    }
+}
+
+/// Returns how numbers are best spaced.
+pub(super) fn scale(numbers: &[f64]) -> Scale {
+    let least = numbers.iter().copied().min_by(f64::total_cmp);
+    let most = numbers.iter().copied().max_by(f64::total_cmp);
+    match least.zip(most) {
+        Some((least, most)) if least > 0.0 && most / least >= LOG_QUOTIENT_MIN => Scale::Log,
+        _ => Scale::Linear,
+    }
+}
+
+/// Returns the vertical axis of a response.
+pub(super) fn response_axis(response: &str) -> Axis {
+    let description = describe(response);
+    Axis {
+        label: description.title.to_owned(),
+        unit: description.unit,
+        scale: Scale::Linear,
+    }
+}
+
+/// Returns a figure with a curve for each combination, or nothing without points.
+pub(super) fn figure(
+    cells: &[&CellOutcomes<'_>],
+    x: Factor,
+    response: &str,
+    id: String,
+    caption: &str,
+) -> Option<Figure> {
+    let curves = curves(cells, x, response, "");
+    (!curves.is_empty()).then(|| Figure {
+        id,
+        title: sentence(&format!(
+            "{} against {}",
+            describe(response).title,
+            x.title()
+        )),
+        caption: caption.to_owned(),
+        x: factor_axis(cells, x),
+        y: response_axis(response),
+        curves,
+    })
+}
+
+/// Returns `text` with a capital letter first.
+pub(super) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => String::new(),
+    }
+}
+
+/// Returns a table with a row for each cell: its varied levels, then responses.
+///
+/// Columns of responses that no cell has are left out.
+pub(super) fn table(title: &str, cells: &[&CellOutcomes<'_>], responses: &[&str]) -> Table {
+    let factors = row_factors(cells);
+    let present: Vec<&str> = responses
+        .iter()
+        .copied()
+        .filter(|response| cells.iter().any(|cell| !cell.values(response).is_empty()))
+        .collect();
+    let mut columns: Vec<String> = factors
+        .iter()
+        .map(|factor| sentence(factor.title()))
+        .collect();
+    if factors.is_empty() {
+        columns.push("Cell".to_owned());
+    }
+    columns.extend(
+        present
+            .iter()
+            .map(|response| sentence(describe(response).title)),
+    );
+    columns.push("Valid trials".to_owned());
+    let row = |cell: &&CellOutcomes<'_>| {
+        let mut row: Vec<TableCell> = factors
+            .iter()
+            .map(|factor| match cell.level(*factor) {
+                Some(level) => TableCell::Text(words::bare_level(*factor, level)),
+                None => TableCell::Text("–".to_owned()),
+            })
+            .collect();
+        if factors.is_empty() {
+            row.push(TableCell::Text(words::whole_cell(&cell.cell)));
+        }
+        row.extend(
+            present
+                .iter()
+                .map(|response| estimate_cell(cell.estimate(response), cell)),
+        );
+        row.push(TableCell::Text(valid_of(cell)));
+        row
+    };
+    Table {
+        title: title.to_owned(),
+        columns,
+        rows: cells.iter().map(row).collect(),
+    }
+}
+
+fn row_factors(cells: &[&CellOutcomes<'_>]) -> Vec<Factor> {
+    let mut factors = varied(cells);
+    let clients_vary = cells
+        .iter()
+        .any(|cell| cell.level(Factor::Clients).is_some());
+    if factors.contains(&Factor::Connections) && clients_vary && !factors.contains(&Factor::Clients)
+    {
+        factors.insert(1.min(factors.len()), Factor::Clients);
+    }
+    factors
+}
+
+fn valid_of(cell: &CellOutcomes<'_>) -> String {
+    let valid = cell.valid.len();
+    match cell.invalid.len() {
+        0 => valid.to_string(),
+        invalid => format!("{valid} of {}", valid + invalid),
+    }
+}
+
+fn estimate_cell(estimate: Option<Estimate>, cell: &CellOutcomes<'_>) -> TableCell {
+    match estimate {
+        Some(estimate) if estimate.unit == Unit::Ratio => TableCell::Estimate(as_percent(estimate)),
+        Some(estimate) => TableCell::Estimate(estimate),
+        None if cell.valid.is_empty() => TableCell::Absent("no valid trial".to_owned()),
+        None => TableCell::Absent("not read".to_owned()),
+    }
+}
+
+/// Returns a share in hundredths.
+pub(super) fn as_percent(estimate: Estimate) -> Estimate {
+    Estimate {
+        value: 100.0 * estimate.value,
+        low: estimate.low.map(|low| 100.0 * low),
+        high: estimate.high.map(|high| 100.0 * high),
+        unit: Unit::Percent,
+        ..estimate
+    }
+}
+
+/// Returns the trials of an experiment, in the order of execution.
+pub(super) fn trial_lines(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<TrialLine> {
+    let response = experiment.response.as_str();
+    dataset
+        .outcomes
+        .iter()
+        .filter(|outcome| outcome.experiment == experiment.name)
+        .map(|outcome| TrialLine {
+            trial: outcome.trial,
+            cell: words::whole_cell(&outcome.cell),
+            replicate: outcome.replicate,
+            response: outcome.value(response).filter(|_| outcome.is_valid()),
+            unit: describe(response).unit,
+            invalid: match &outcome.validity {
+                Validity::Valid => None,
+                Validity::Invalid(reason) => Some(reason.clone()),
+            },
+            flags: outcome.flags.clone(),
+        })
+        .collect()
+}
+
+/// Returns the identifiers of the findings whose identifier starts with the experiment's name.
+pub(super) fn finding_ids(findings: &[Finding], experiment: &Experiment) -> Vec<String> {
+    let prefix = format!("{}/", experiment.name);
+    findings
+        .iter()
+        .filter(|finding| finding.id.starts_with(&prefix))
+        .map(|finding| finding.id.clone())
+        .collect()
+}

@@ -1,0 +1,121 @@
+//! Any experiment that is not a chapter with a file of its own.
+//!
+//! One figure of the response against the first factor that has numbers, a curve for each
+//! combination of the others, and one table of everything that was read.
+
+use linerate_model::analysis::Chapter;
+use linerate_model::experiment::{Experiment, Factor};
+use linerate_model::finding::Finding;
+
+use super::draw;
+use crate::dataset::{CellOutcomes, Dataset, varied};
+use crate::reduce::{describe, name};
+use crate::words;
+
+const STREAM: &[&str] = &[
+    name::THROUGHPUT,
+    name::THROUGHPUT_TO_SERVER,
+    name::THROUGHPUT_FROM_SERVER,
+    name::RETRANSMITTED,
+    name::TCP_RTT,
+    name::PAYLOAD_PER_SEGMENT,
+    name::SEGMENTS_PER_ACK,
+    name::RWND_LIMITED,
+    name::SNDBUF_LIMITED,
+    name::STALL_MAX,
+    name::CPU_BUSY,
+    name::WORKER_BUSY_SHARE_MAX,
+];
+
+const RR: &[&str] = &[
+    name::TRANSACTIONS,
+    name::RTT_P50,
+    name::RTT_P99,
+    name::RTT_P999,
+    name::ONE_WAY,
+    name::ACKS_PER_TRANSACTION,
+    name::RETRANSMITTED,
+    name::CPU_BUSY,
+    name::WORKER_BUSY_SHARE_MAX,
+];
+
+/// Returns the chapter of `experiment`.
+pub(super) fn chapter(
+    dataset: &Dataset<'_>,
+    experiment: &Experiment,
+    findings: &[Finding],
+) -> Chapter {
+    let cells = dataset.cells_of(&experiment.name);
+    let mut figures = Vec::new();
+    if let Some(x) = horizontal(experiment, &cells) {
+        let id = format!(
+            "{}-{}",
+            experiment.name,
+            experiment.response.replace('_', "-")
+        );
+        let caption = "Points are means with 95 % intervals over the replicates.";
+        figures.extend(draw::figure(&cells, x, &experiment.response, id, caption));
+    }
+    let responses = if cells.iter().any(|cell| cell.is_rr()) {
+        RR
+    } else {
+        STREAM
+    };
+    Chapter {
+        number: experiment.chapter,
+        id: experiment.name.clone(),
+        title: experiment.title.clone(),
+        question: experiment.question.clone(),
+        answer: answer(&cells),
+        method: experiment.method.clone(),
+        figures,
+        tables: vec![draw::table("All cells", &cells, responses)],
+        findings: draw::finding_ids(findings, experiment),
+        trials: draw::trial_lines(dataset, experiment),
+    }
+}
+
+/// Returns the first varied factor of the document with numbers, else the first varied one.
+fn horizontal(experiment: &Experiment, cells: &[&CellOutcomes<'_>]) -> Option<Factor> {
+    let varied = varied(cells);
+    let in_order = experiment
+        .factors
+        .iter()
+        .map(|(factor, _)| *factor)
+        .filter(|factor| varied.contains(factor));
+    let candidates: Vec<Factor> = in_order.chain(varied.iter().copied()).collect();
+    let numeric = |factor: &&Factor| cells.iter().all(|cell| cell.number(**factor).is_some());
+    candidates
+        .iter()
+        .find(numeric)
+        .or(candidates.first())
+        .copied()
+}
+
+fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
+    let known: Vec<_> = cells
+        .iter()
+        .filter_map(|cell| Some((cell, cell.main()?)))
+        .collect();
+    let by_value =
+        |a: &&(_, linerate_model::finding::Estimate),
+         b: &&(_, linerate_model::finding::Estimate)| a.1.value.total_cmp(&b.1.value);
+    let most = known.iter().max_by(by_value)?;
+    let least = known.iter().min_by(by_value)?;
+    let title = describe(&most.0.experiment.response).title;
+    if known.len() == 1 {
+        return Some(format!(
+            "{}: {}.",
+            draw::sentence(title),
+            words::estimate(&most.1)
+        ));
+    }
+    Some(format!(
+        "{} ranges from {} ({}) to {} ({}).",
+        draw::sentence(title),
+        words::estimate(&least.1),
+        words::whole_cell(&least.0.cell),
+        words::estimate(&most.1),
+        words::whole_cell(&most.0.cell),
+    ))
+}

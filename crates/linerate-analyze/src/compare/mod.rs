@@ -1,0 +1,8 @@
+//! Outcomes of one cell put together, and cells put side by side.
+
+/// Confidence intervals of means, medians and quantiles.
+pub(crate) mod interval;
+/// How much identical cells differ.
+pub(crate) mod noise;
+/// The smallest level that is as good as the best one.
+pub(crate) mod plateau;

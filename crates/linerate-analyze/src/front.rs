@@ -1,0 +1,172 @@
+//! The first page: heading, headline numbers, what is missing.
+
+use linerate_model::analysis::{HostSummary, Table, TableCell};
+use linerate_model::host::{FactValue, Snapshot};
+use linerate_model::plan::LeftOut;
+use linerate_model::run::{HostPart, HostRecord, RunDocument, Validity};
+
+use crate::dataset::Dataset;
+use crate::words;
+
+/// Returns the heading.
+pub(crate) fn title(document: &RunDocument) -> String {
+    let server = document
+        .server()
+        .map_or("server", |host| host.name.0.as_str());
+    match (document.study, document.plan.experiments.as_slice()) {
+        (true, _) => format!("Study of {server}"),
+        (false, [one]) => one.title.clone(),
+        (false, _) => format!("Measurement of {server}"),
+    }
+}
+
+/// Returns what was asked, when, and how much of it there is.
+pub(crate) fn about(dataset: &Dataset<'_>) -> Vec<(String, String)> {
+    let document = &dataset.recording.document;
+    let valid = dataset
+        .outcomes
+        .iter()
+        .filter(|outcome| outcome.is_valid())
+        .count();
+    let mut about = vec![
+        ("Asked".to_owned(), document.asked.clone()),
+        ("Run".to_owned(), document.run.to_string()),
+        ("Version".to_owned(), document.version.clone()),
+        ("Started".to_owned(), document.started_utc.clone()),
+    ];
+    if let Some(ended) = &document.ended_utc {
+        about.push(("Ended".to_owned(), ended.clone()));
+    }
+    about.push(("Trials".to_owned(), trials(dataset, valid)));
+    about.push((
+        "Estimated time".to_owned(),
+        document.plan.estimate.to_string(),
+    ));
+    if let Some(budget) = document.plan.budget {
+        about.push(("Budget".to_owned(), budget.to_string()));
+    }
+    about.push((
+        "Seed of the order".to_owned(),
+        document.plan.seed.to_string(),
+    ));
+    about
+}
+
+fn trials(dataset: &Dataset<'_>, valid: usize) -> String {
+    let planned = dataset.recording.document.plan.trials.len();
+    let done = dataset.outcomes.len();
+    match (planned - done.min(planned), done - valid) {
+        (0, 0) => format!("{done}, all valid"),
+        (0, invalid) => format!("{done}, {invalid} of them invalid"),
+        (missing, invalid) => {
+            format!("{done} of {planned} ({missing} not done), {invalid} of them invalid")
+        }
+    }
+}
+
+/// Returns why the numbers are partial, if they are.
+pub(crate) fn partial(dataset: &Dataset<'_>) -> Option<String> {
+    let recording = dataset.recording;
+    let document = &recording.document;
+    let mut reasons = Vec::new();
+    match (&document.cut_short, &document.ended_utc) {
+        (Some(reason), _) => reasons.push(format!("the run ended early: {reason}")),
+        (None, None) => reasons.push("the end of the run was never written".to_owned()),
+        (None, Some(_)) => {}
+    }
+    let planned = document.plan.trials.len();
+    let done = dataset.outcomes.len();
+    if done < planned {
+        reasons.push(format!(
+            "{} of {planned} trials were not done",
+            planned - done
+        ));
+    }
+    if done > 0 && dataset.outcomes.iter().all(|outcome| !outcome.is_valid()) {
+        reasons.push("no trial is valid".to_owned());
+    }
+    if !recording.damage.is_empty() {
+        reasons.push(format!(
+            "the bundle is damaged: {}",
+            recording.damage.join("; ")
+        ));
+    }
+    (!reasons.is_empty()).then(|| reasons.join("; "))
+}
+
+/// Returns what was left out when planning and while running.
+pub(crate) fn left_out(document: &RunDocument) -> Vec<LeftOut> {
+    let mut left_out = document.plan.left_out.clone();
+    for missing in &document.left_out {
+        if !left_out.contains(missing) {
+            left_out.push(missing.clone());
+        }
+    }
+    left_out
+}
+
+/// Returns the headline numbers.
+pub(crate) fn summary(dataset: &Dataset<'_>) -> Table {
+    let mut rows = Vec::new();
+    for cell in &dataset.cells {
+        let value = match cell.main() {
+            Some(estimate) => TableCell::Estimate(estimate),
+            None => TableCell::Absent("no valid trial".to_owned()),
+        };
+        let note = cell
+            .invalid
+            .first()
+            .map_or(String::new(), |outcome| match &outcome.validity {
+                Validity::Invalid(reason) => reason.clone(),
+                Validity::Valid => String::new(),
+            });
+        let what = words::whole_cell(&cell.cell);
+        rows.push(vec![TableCell::Text(what), value, TableCell::Text(note)]);
+    }
+    Table {
+        title: "Summary".to_owned(),
+        columns: ["What", "Value", "Note"].map(str::to_owned).to_vec(),
+        rows,
+    }
+}
+
+/// Returns the hosts with what is known of them.
+pub(crate) fn hosts(document: &RunDocument) -> Vec<HostSummary> {
+    document.hosts.iter().map(host).collect()
+}
+
+fn host(host: &HostRecord) -> HostSummary {
+    let part = match (host.part, host.lab) {
+        (HostPart::Server, false) => "the server under study",
+        (HostPart::Server, true) => "the server, a namespace of this machine",
+        (HostPart::Client, false) => "a client that drives it",
+        (HostPart::Client, true) => "a client, a namespace of this machine",
+    };
+    let limits = host.observers.iter().filter_map(|observer| {
+        let reason = observer.missing.as_ref().or(observer.note.as_ref())?;
+        Some((observer.observer.clone(), reason.clone()))
+    });
+    HostSummary {
+        name: host.name.clone(),
+        part: part.to_owned(),
+        facts: facts(&host.snapshot),
+        limits: limits.collect(),
+    }
+}
+
+fn facts(snapshot: &Snapshot) -> Vec<(String, String)> {
+    snapshot
+        .facts
+        .iter()
+        .map(|fact| (fact.name.clone(), fact_text(&fact.value)))
+        .collect()
+}
+
+/// Returns a fact's value in words.
+pub(crate) fn fact_text(value: &FactValue) -> String {
+    match value {
+        FactValue::Number(number, unit) => words::number(*unit, *number),
+        FactValue::Text(text) => text.clone(),
+        FactValue::Missing(reason) => format!("not read: {reason}"),
+    }
+}

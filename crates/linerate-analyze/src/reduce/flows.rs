@@ -1,0 +1,288 @@
+//! Payload, transactions and segments of the flows.
+//!
+//! The receiver's count is the headline. Segments are counted by TCP_INFO, which counts what goes
+//! over the wire even where segmentation or aggregation is done by the device:
+//!
+//! - pure ACKs of a stream = segs_in − data_segs_in at the sending end, or the same of segs_out at
+//!   the receiving end when the sender's were not read;
+//! - payload per data segment = bytes_sent / data_segs_out, retransmissions in both;
+//! - shares of time are per flow and averaged over the flows.
+
+use linerate_model::FlowId;
+use linerate_model::histogram::{Histogram, observations_needed};
+use linerate_model::metric::Metric;
+use linerate_model::plan::Trial;
+use linerate_model::run::FlowRecord;
+use linerate_model::sample::End;
+use linerate_model::workload::{Part, Traffic, receiving_end};
+
+use super::Responses;
+use super::response::name;
+use super::window::{Change, Readings, mean};
+
+/// One flow with the ends that send and receive its payload; requests count as the payload.
+#[derive(Debug, Clone, Copy)]
+struct Lane {
+    flow: FlowId,
+    sender: End,
+    receiver: End,
+}
+
+/// The lanes of a trial with its readings.
+struct Lanes<'r, 'a> {
+    lanes: Vec<Lane>,
+    readings: &'r Readings<'a>,
+}
+
+pub(super) fn reduce(
+    trial: &Trial,
+    records: &[&FlowRecord],
+    readings: &Readings<'_>,
+    responses: &mut Responses,
+) {
+    let plans = trial.workload.flows();
+    let lane = |flow, client_part| match client_part {
+        Part::Sender | Part::Requester => Lane {
+            flow,
+            sender: End::Client,
+            receiver: End::Server,
+        },
+        Part::Receiver | Part::Responder => Lane {
+            flow,
+            sender: End::Server,
+            receiver: End::Client,
+        },
+    };
+    let lanes = Lanes {
+        lanes: plans
+            .iter()
+            .map(|plan| lane(plan.flow, plan.client_part))
+            .collect(),
+        readings,
+    };
+    match &trial.workload.traffic {
+        Traffic::Stream { message_bytes, .. } => {
+            stream(&lanes, responses);
+            let payload = responses.value(name::PAYLOAD_PER_SEGMENT);
+            let message = message_bytes.0.max(1) as f64;
+            responses.put(
+                name::MESSAGES_PER_SEGMENT,
+                payload.map(|payload| payload / message),
+            );
+        }
+        Traffic::Rr { .. } => transactions(&lanes, records, responses),
+    }
+    path(&lanes, responses);
+    let waits = plans.iter().filter_map(|plan| {
+        let end = receiving_end(plan.client_part);
+        let series = readings.flow(plan.flow, end, Metric::AppStallMax)?;
+        readings.gauge(series).max_by(f64::total_cmp)
+    });
+    responses.put(name::STALL_MAX, waits.max_by(f64::total_cmp));
+}
+
+fn stream(lanes: &Lanes<'_, '_>, responses: &mut Responses) {
+    let bits = |rate: f64| 8.0 * rate;
+    let rates = lanes.rates(Metric::AppBytesReceived);
+    responses.put(name::THROUGHPUT, lanes.received(|_| true).map(bits));
+    responses.put(
+        name::THROUGHPUT_TO_SERVER,
+        lanes
+            .received(|lane| lane.receiver == End::Server)
+            .map(bits),
+    );
+    responses.put(
+        name::THROUGHPUT_FROM_SERVER,
+        lanes
+            .received(|lane| lane.receiver == End::Client)
+            .map(bits),
+    );
+    if lanes.lanes.len() > 1 {
+        responses.put(
+            name::FLOW_MIN,
+            rates.iter().copied().min_by(f64::total_cmp).map(bits),
+        );
+        responses.put(
+            name::FLOW_MAX,
+            rates.iter().copied().max_by(f64::total_cmp).map(bits),
+        );
+    }
+    responses.put(
+        name::THROUGHPUT_SENT,
+        lanes.sum(sender, Metric::AppBytesSent).map(bits),
+    );
+    responses.put(name::MESSAGES, lanes.sum(sender, Metric::AppCalls));
+
+    let segments = lanes
+        .sum(sender, Metric::TcpDataSegsOut)
+        .or_else(|| lanes.sum(receiver, Metric::TcpDataSegsIn));
+    let acks = difference(
+        lanes.sum(sender, Metric::TcpSegsIn),
+        lanes.sum(sender, Metric::TcpDataSegsIn),
+    )
+    .or_else(|| {
+        difference(
+            lanes.sum(receiver, Metric::TcpSegsOut),
+            lanes.sum(receiver, Metric::TcpDataSegsOut),
+        )
+    });
+    responses.put(name::DATA_SEGMENTS, segments);
+    responses.put(name::ACKS, acks);
+    responses.put(name::SEGMENTS_PER_ACK, quotient(segments, acks));
+    let payload = quotient(
+        lanes.sum(sender, Metric::TcpBytesSent),
+        lanes.sum(sender, Metric::TcpDataSegsOut),
+    )
+    .or_else(|| {
+        quotient(
+            lanes.sum(receiver, Metric::TcpBytesReceived),
+            lanes.sum(receiver, Metric::TcpDataSegsIn),
+        )
+    });
+    responses.put(name::PAYLOAD_PER_SEGMENT, payload);
+}
+
+fn transactions(lanes: &Lanes<'_, '_>, records: &[&FlowRecord], responses: &mut Responses) {
+    let rate = lanes.sum(sender, Metric::AppTransactions);
+    responses.put(name::TRANSACTIONS, rate);
+    let out = lanes.sum(sender, Metric::TcpDataSegsOut);
+    let back = lanes.sum(sender, Metric::TcpDataSegsIn);
+    let data = out.zip(back).map(|(out, back)| out + back);
+    let all = lanes
+        .sum(sender, Metric::TcpSegsOut)
+        .zip(lanes.sum(sender, Metric::TcpSegsIn))
+        .map(|(out, back)| out + back);
+    let acks = difference(all, data);
+    responses.put(name::DATA_SEGMENTS, data);
+    responses.put(name::ACKS, acks);
+    responses.put(name::SEGMENTS_PER_ACK, quotient(data, acks));
+    responses.put(name::ACKS_PER_TRANSACTION, quotient(acks, rate));
+    let sent = lanes.sum(sender, Metric::TcpBytesSent);
+    responses.put(name::PAYLOAD_PER_SEGMENT, quotient(sent, out));
+    latency(records, responses);
+}
+
+fn latency(records: &[&FlowRecord], responses: &mut Responses) {
+    let mut histogram = Histogram::default();
+    for record in records {
+        if let Some(latency) = &record.latency {
+            histogram.merge(latency);
+        }
+    }
+    let count = histogram.count();
+    if count == 0 {
+        return;
+    }
+    let quantile = |q: f64| {
+        let value = histogram.quantile(q)?;
+        (count >= observations_needed(q)).then_some(value.0 as f64)
+    };
+    responses.put(name::TRANSACTIONS_TIMED, Some(count as f64));
+    responses.put(name::RTT_P50, quantile(0.5));
+    responses.put(name::RTT_P99, quantile(0.99));
+    responses.put(name::RTT_P999, quantile(0.999));
+    responses.put(name::RTT_MAX, histogram.max().map(|max| max.0 as f64));
+    responses.put(name::RTT_MEAN, histogram.mean_ns());
+    responses.put(name::ONE_WAY, quantile(0.5).map(|p50| p50 / 2.0));
+}
+
+/// What TCP says about the path and about its own waiting.
+fn path(lanes: &Lanes<'_, '_>, responses: &mut Responses) {
+    responses.put(name::TCP_RTT, lanes.mean(Metric::TcpRtt));
+    responses.put(name::TCP_MIN_RTT, lanes.least(Metric::TcpMinRtt));
+    responses.put(name::CWND, lanes.mean(Metric::TcpCwnd));
+    responses.put(name::SEND_WINDOW, lanes.mean(Metric::TcpSndWnd));
+    responses.put(name::SEND_MSS, lanes.mean(Metric::TcpSndMss));
+    responses.put(name::RWND_LIMITED, lanes.share(Metric::TcpRwndLimited));
+    responses.put(name::SNDBUF_LIMITED, lanes.share(Metric::TcpSndbufLimited));
+    responses.put(name::BUSY, lanes.share(Metric::TcpBusy));
+    let again = lanes.amount(sender, Metric::TcpRetrans);
+    responses.put(name::RETRANSMITTED, again);
+    let sent = lanes.amount(sender, Metric::TcpDataSegsOut);
+    responses.put(name::RETRANSMITTED_SHARE, quotient(again, sent));
+}
+
+fn sender(lane: &Lane) -> End {
+    lane.sender
+}
+
+fn receiver(lane: &Lane) -> End {
+    lane.receiver
+}
+
+impl Lanes<'_, '_> {
+    fn change(&self, lane: &Lane, end: End, metric: Metric) -> Option<Change> {
+        let series = self.readings.flow(lane.flow, end, metric)?;
+        self.readings.change(series)
+    }
+
+    /// Rates of a metric at the receiving ends of the flows that were read.
+    fn rates(&self, metric: Metric) -> Vec<f64> {
+        let change = |lane| self.change(lane, receiver(lane), metric);
+        self.lanes
+            .iter()
+            .filter_map(change)
+            .map(Change::rate)
+            .collect()
+    }
+
+    /// Payload per second received by the flows that `keep` takes; absent when one was not read.
+    fn received(&self, keep: impl Fn(&Lane) -> bool) -> Option<f64> {
+        let kept: Vec<&Lane> = self.lanes.iter().filter(|lane| keep(lane)).collect();
+        let rate = |lane: &&Lane| {
+            let change = self.change(lane, lane.receiver, Metric::AppBytesReceived)?;
+            Some(change.rate())
+        };
+        (!kept.is_empty()).then(|| kept.iter().map(rate).sum::<Option<f64>>())?
+    }
+
+    /// Sum of a counter's rate over all flows; absent when one was not read.
+    fn sum(&self, end: fn(&Lane) -> End, metric: Metric) -> Option<f64> {
+        let rate = |lane| Some(self.change(lane, end(lane), metric)?.rate());
+        (!self.lanes.is_empty()).then(|| self.lanes.iter().map(rate).sum::<Option<f64>>())?
+    }
+
+    /// Sum of a counter's growth over all flows; absent when one was not read.
+    fn amount(&self, end: fn(&Lane) -> End, metric: Metric) -> Option<f64> {
+        let amount = |lane| Some(self.change(lane, end(lane), metric)?.amount);
+        (!self.lanes.is_empty()).then(|| self.lanes.iter().map(amount).sum::<Option<f64>>())?
+    }
+
+    /// Mean over the flows of the mean of a gauge at the sender.
+    fn mean(&self, metric: Metric) -> Option<f64> {
+        mean(self.lanes.iter().filter_map(|lane| {
+            let series = self.readings.flow(lane.flow, lane.sender, metric)?;
+            mean(self.readings.gauge(series))
+        }))
+    }
+
+    /// Smallest value of a gauge at any sender; zero means that TCP has not measured it yet.
+    fn least(&self, metric: Metric) -> Option<f64> {
+        let series = self
+            .lanes
+            .iter()
+            .filter_map(|lane| self.readings.flow(lane.flow, lane.sender, metric));
+        series
+            .flat_map(|series| self.readings.gauge(series))
+            .filter(|value| *value > 0.0)
+            .min_by(f64::total_cmp)
+    }
+
+    /// Mean over the flows of the share of time that a clock of the sender ran.
+    fn share(&self, metric: Metric) -> Option<f64> {
+        let share = |lane: &Lane| Some(self.change(lane, lane.sender, metric)?.rate() / 1e9);
+        // The kernel rounds these clocks to ticks, which can put a share a little above 1.
+        mean(self.lanes.iter().filter_map(share)).map(|share| share.min(1.0))
+    }
+}
+
+fn difference(all: Option<f64>, part: Option<f64>) -> Option<f64> {
+    let (all, part) = all.zip(part)?;
+    // The two counters are read a moment apart, so that rounding may leave less than nothing.
+    Some((all - part).max(0.0))
+}
+
+fn quotient(amount: Option<f64>, of: Option<f64>) -> Option<f64> {
+    let (amount, of) = amount.zip(of)?;
+    (of > 0.0).then(|| amount / of)
+}

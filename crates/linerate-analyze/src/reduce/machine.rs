@@ -1,0 +1,129 @@
+//! CPUs and threads of the hosts.
+//!
+//! CPU time is the server's. In a lab all hosts are one machine, so it is then the machine's, and
+//! any host that read it will do. Busy is everything but idle and iowait; guest time is already
+//! counted as user time (Documentation/filesystems/proc.rst).
+
+use linerate_model::HostName;
+use linerate_model::metric::Metric;
+use linerate_model::run::{HostPart, HostRecord};
+use linerate_model::sample::Subject;
+
+use super::Responses;
+use super::response::name;
+use super::window::{Change, Readings};
+
+const USER: &[Metric] = &[Metric::CpuUser, Metric::CpuNice];
+const SYSTEM: &[Metric] = &[Metric::CpuSystem];
+const IRQ: &[Metric] = &[Metric::CpuIrq];
+const SOFTIRQ: &[Metric] = &[Metric::CpuSoftIrq];
+const STEAL: &[Metric] = &[Metric::CpuSteal];
+
+/// Threads of the generator that move payload carry this prefix.
+const WORKER_PREFIX: &str = "worker";
+
+pub(super) fn reduce(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Responses) {
+    if let Some(host) = cpu_host(hosts, readings) {
+        cpu(host, readings, responses);
+    }
+    workers(readings, responses);
+    responses.put(name::DELAYED_ACKS, delayed_acks(readings));
+    let busy = responses.value(name::CPU_BUSY);
+    let gbit = responses.value(name::THROUGHPUT).map(|bps| bps / 1e9);
+    let cost = busy.zip(gbit).filter(|(_, gbit)| *gbit > 0.0);
+    responses.put(name::CPU_PER_GBIT, cost.map(|(busy, gbit)| busy / gbit));
+}
+
+fn cpu_host<'h>(hosts: &'h [HostRecord], readings: &Readings<'_>) -> Option<&'h HostName> {
+    let has = |host: &&HostRecord| cpu_time(&host.name, readings, SYSTEM).is_some();
+    let server = hosts
+        .iter()
+        .find(|host| host.part == HostPart::Server)
+        .filter(has);
+    let other = || hosts.iter().filter(|host| host.lab).find(has);
+    server.or_else(other).map(|host| &host.name)
+}
+
+fn cpu(host: &HostName, readings: &Readings<'_>, responses: &mut Responses) {
+    let part = |metrics| cpu_time(host, readings, metrics);
+    let parts = [USER, SYSTEM, IRQ, SOFTIRQ, STEAL].map(part);
+    let names = [
+        name::CPU_USER,
+        name::CPU_SYSTEM,
+        name::CPU_IRQ,
+        name::CPU_SOFTIRQ,
+        name::CPU_STEAL,
+    ];
+    for (name, part) in names.into_iter().zip(parts) {
+        responses.put(name, part);
+    }
+    // Modes that this kernel does not count cannot hide work: user and system are always there.
+    if parts[0].is_some() && parts[1].is_some() {
+        responses.put(name::CPU_BUSY, Some(parts.into_iter().flatten().sum()));
+    }
+}
+
+/// CPUs' worth of time in `metrics`: the host's own line if it was read, else the sum of its CPUs.
+fn cpu_time(host: &HostName, readings: &Readings<'_>, metrics: &[Metric]) -> Option<f64> {
+    let rate = |subject: &Subject, metric| {
+        let series = readings.on(host, subject, metric)?;
+        Some(readings.change(series)?.rate() / 1e9)
+    };
+    let sum = |subject: &Subject| {
+        let rates: Vec<f64> = metrics
+            .iter()
+            .filter_map(|metric| rate(subject, *metric))
+            .collect();
+        (!rates.is_empty()).then(|| rates.iter().sum::<f64>())
+    };
+    if let Some(whole) = sum(&Subject::Host) {
+        return Some(whole);
+    }
+    let cpus: Vec<f64> = readings
+        .subjects()
+        .filter(|(subject, on)| matches!(subject, Subject::Cpu(_)) && *on == host)
+        .filter_map(|(subject, _)| sum(subject))
+        .collect();
+    (!cpus.is_empty()).then(|| cpus.iter().sum())
+}
+
+fn workers(readings: &Readings<'_>, responses: &mut Responses) {
+    let share = |subject: &Subject, host: &HostName, metric| {
+        let series = readings.on(host, subject, metric)?;
+        readings
+            .change(series)
+            .map(Change::rate)
+            .map(|rate| rate / 1e9)
+    };
+    let mut greatest: [Option<f64>; 3] = [None; 3];
+    for (subject, host) in readings.subjects() {
+        if !matches!(subject, Subject::Thread(name) if name.starts_with(WORKER_PREFIX)) {
+            continue;
+        }
+        let run = share(subject, host, Metric::ThreadRun);
+        let wait = share(subject, host, Metric::ThreadWait);
+        let wanted = run.zip(wait).map(|(run, wait)| run + wait);
+        for (greatest, value) in greatest.iter_mut().zip([run, wait, wanted]) {
+            *greatest = (*greatest).into_iter().chain(value).max_by(f64::total_cmp);
+        }
+    }
+    let names = [
+        name::WORKER_BUSY_SHARE_MAX,
+        name::RUNQUEUE_WAIT_MAX,
+        name::WORKER_WANTED_SHARE_MAX,
+    ];
+    for (name, value) in names.into_iter().zip(greatest) {
+        responses.put(name, value);
+    }
+}
+
+fn delayed_acks(readings: &Readings<'_>) -> Option<f64> {
+    let rates: Vec<f64> = readings
+        .subjects()
+        .filter(|(subject, _)| **subject == Subject::Host)
+        .filter_map(|(subject, host)| readings.on(host, subject, Metric::NetstatDelayedAcks))
+        .filter_map(|series| readings.change(series))
+        .map(Change::rate)
+        .collect();
+    (!rates.is_empty()).then(|| rates.iter().sum())
+}

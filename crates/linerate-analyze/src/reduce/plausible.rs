@@ -1,0 +1,56 @@
+//! Numbers above what the links carry.
+//!
+//! A throughput above the payload limit of the links in its way cannot have crossed them; the
+//! number is refused rather than shown with a warning, since whoever copies it does not copy the
+//! warning.
+
+use linerate_model::run::HostRecord;
+use linerate_model::unit::Unit;
+use linerate_model::workload::{Direction, Traffic, Workload};
+
+use super::Responses;
+use super::response::name;
+use crate::wire_use::Path;
+
+/// Share above the limit that is still believed: clocks of the two ends and bursts that a queue
+/// held at the begin of the window explain this much in a window of a second.
+pub(crate) const LIMIT_TOLERANCE_SHARE: f64 = 0.005;
+
+/// Returns why the throughput is refused, if it is.
+pub(super) fn refusal(
+    workload: &Workload,
+    responses: &Responses,
+    hosts: &[HostRecord],
+) -> Option<String> {
+    let path = Path::new(hosts);
+    [Direction::ToServer, Direction::FromServer]
+        .into_iter()
+        .find_map(|direction| {
+            let rate = one_way_bps(workload, responses, direction)?;
+            let ceiling = path.ceiling_bps(workload, direction)?;
+            (rate > ceiling.bps * (1.0 + LIMIT_TOLERANCE_SHARE)).then(|| {
+                format!(
+                    "refused: {} of payload cannot cross {}, which carries at most {}",
+                    Unit::BitsPerSecond.display(rate),
+                    ceiling.what,
+                    Unit::BitsPerSecond.display(ceiling.bps),
+                )
+            })
+        })
+}
+
+/// Payload per second that goes in `direction`.
+fn one_way_bps(workload: &Workload, responses: &Responses, direction: Direction) -> Option<f64> {
+    match (&workload.traffic, direction) {
+        (Traffic::Rr { request_bytes, .. }, Direction::ToServer) => {
+            Some(8.0 * request_bytes.0 as f64 * responses.value(name::TRANSACTIONS)?)
+        }
+        (Traffic::Rr { response_bytes, .. }, _) => {
+            Some(8.0 * response_bytes.0 as f64 * responses.value(name::TRANSACTIONS)?)
+        }
+        (Traffic::Stream { .. }, Direction::ToServer) => {
+            responses.value(name::THROUGHPUT_TO_SERVER)
+        }
+        (Traffic::Stream { .. }, _) => responses.value(name::THROUGHPUT_FROM_SERVER),
+    }
+}

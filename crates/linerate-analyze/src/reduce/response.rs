@@ -1,0 +1,112 @@
+//! Names, units and titles of responses.
+
+use linerate_model::unit::Unit;
+
+macro_rules! responses {
+    ($($constant:ident $name:literal $unit:ident $title:literal;)*) => {
+        /// The names of all responses; each ends in its unit.
+        pub mod name {
+            $(#[doc = concat!("`", $name, "`: ", $title, ".")] pub const $constant: &str = $name;)*
+        }
+
+        const CATALOGUE: &[(&str, Unit, &str)] = &[$(($name, Unit::$unit, $title),)*];
+    };
+}
+
+responses! {
+    THROUGHPUT "throughput_bps" BitsPerSecond "throughput";
+    THROUGHPUT_TO_SERVER "throughput_to_server_bps" BitsPerSecond "throughput to the server";
+    THROUGHPUT_FROM_SERVER "throughput_from_server_bps" BitsPerSecond "throughput from the server";
+    THROUGHPUT_SENT "throughput_sent_bps" BitsPerSecond "payload accepted from the sender";
+    FLOW_MIN "flow_throughput_min_bps" BitsPerSecond "throughput of the slowest flow";
+    FLOW_MAX "flow_throughput_max_bps" BitsPerSecond "throughput of the fastest flow";
+    TRANSACTIONS "transactions_per_s" PerSecond "transactions per second";
+    TRANSACTIONS_TIMED "transactions_timed" Count "transactions timed";
+    RTT_P50 "rtt_p50_ns" Nanoseconds "round trip, median";
+    RTT_P99 "rtt_p99_ns" Nanoseconds "round trip, 99th percentile";
+    RTT_P999 "rtt_p999_ns" Nanoseconds "round trip, 99.9th percentile";
+    RTT_MAX "rtt_max_ns" Nanoseconds "round trip, longest";
+    RTT_MEAN "rtt_mean_ns" Nanoseconds "round trip, mean";
+    ONE_WAY "one_way_ns" Nanoseconds "half of the median round trip";
+    TCP_RTT "tcp_rtt_ns" Nanoseconds "TCP's smoothed round trip under load";
+    TCP_MIN_RTT "tcp_min_rtt_ns" Nanoseconds "TCP's shortest round trip";
+    DATA_SEGMENTS "data_segments_per_s" PerSecond "data segments per second";
+    ACKS "acks_per_s" PerSecond "pure ACKs per second";
+    SEGMENTS_PER_ACK "data_segments_per_ack" Count "data segments per ACK";
+    PAYLOAD_PER_SEGMENT "payload_per_segment_bytes" Bytes "payload per data segment";
+    ACKS_PER_TRANSACTION "acks_per_transaction" Count "pure ACKs per transaction";
+    SEND_MSS "send_mss_bytes" Bytes "payload of a full-size segment";
+    RETRANSMITTED "retransmitted_segments" Count "segments sent again";
+    RETRANSMITTED_SHARE "retransmitted_share" Ratio "share of segments sent again";
+    RWND_LIMITED "rwnd_limited_share" Ratio "time held by the receiver's window";
+    SNDBUF_LIMITED "sndbuf_limited_share" Ratio "time held by the send buffer";
+    BUSY "busy_share" Ratio "time with data outstanding";
+    CWND "cwnd_segments" Count "congestion window";
+    SEND_WINDOW "send_window_bytes" Bytes "window advertised by the receiver";
+    STALL_MAX "stall_max_ns" Nanoseconds "longest stall";
+    MESSAGES "messages_per_s" PerSecond "messages per second";
+    MESSAGES_PER_SEGMENT "messages_per_segment" Count "messages per data segment";
+    CPU_BUSY "cpu_busy_cpus" Cpus "busy CPUs";
+    CPU_USER "cpu_usr_cpus" Cpus "CPUs busy in user mode";
+    CPU_SYSTEM "cpu_sys_cpus" Cpus "CPUs busy in the kernel";
+    CPU_SOFTIRQ "cpu_softirq_cpus" Cpus "CPUs busy in soft interrupts";
+    CPU_IRQ "cpu_irq_cpus" Cpus "CPUs busy in hard interrupts";
+    CPU_STEAL "cpu_steal_cpus" Cpus "CPUs taken by the hypervisor";
+    CPU_PER_GBIT "cpu_per_gbit_cpus" Cpus "busy CPUs per Gbit/s";
+    WORKER_BUSY_SHARE_MAX "worker_busy_share_max" Ratio "time that the busiest worker ran";
+    WORKER_WANTED_SHARE_MAX "worker_wanted_share_max" Ratio
+        "time that the busiest worker ran or waited for a CPU";
+    RUNQUEUE_WAIT_MAX "runqueue_wait_share_max" Ratio "time that a worker waited for a CPU";
+    DELAYED_ACKS "delayed_acks_per_s" PerSecond "ACKs sent by the delayed-ACK timer per second";
+}
+
+/// A response's words and unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Description {
+    /// Words for an axis or a column.
+    pub title: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+}
+
+/// Returns the words and the unit of the response called `name`.
+///
+/// An unknown name, of an experiment written for a later version, gets its unit from its suffix.
+pub fn describe(name: &str) -> Description {
+    match CATALOGUE.iter().find(|(known, ..)| *known == name) {
+        Some(&(_, unit, title)) => Description { title, unit },
+        None => Description {
+            title: "response",
+            unit: unit_of_suffix(name),
+        },
+    }
+}
+
+fn unit_of_suffix(name: &str) -> Unit {
+    const SUFFIXES: &[(&str, Unit)] = &[
+        ("_bps", Unit::BitsPerSecond),
+        ("_per_s", Unit::PerSecond),
+        ("_ns", Unit::Nanoseconds),
+        ("_bytes", Unit::Bytes),
+        ("_cpus", Unit::Cpus),
+        ("_share", Unit::Ratio),
+    ];
+    SUFFIXES
+        .iter()
+        .find(|(suffix, _)| name.ends_with(suffix))
+        .map_or(Unit::Count, |(_, unit)| *unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_agree_with_names() {
+        for (name, unit, _) in CATALOGUE {
+            let suffix = unit_of_suffix(name);
+            let agrees = suffix == *unit || (suffix == Unit::Count && *unit == Unit::Ratio);
+            assert!(agrees, "{name} is stored as {unit:?}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! First and last reading of each counter in the measured window.
+
+use std::collections::BTreeMap;
+
+use linerate_model::metric::Metric;
+use linerate_model::sample::{End, Subject, TrialSample};
+use linerate_model::{FlowId, HostName};
+
+/// How much a counter grew between its two readings.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Change {
+    /// End reading minus begin reading.
+    pub(crate) amount: f64,
+    /// Time between the two readings.
+    pub(crate) seconds: f64,
+}
+
+impl Change {
+    /// Returns the growth per second.
+    pub(crate) fn rate(self) -> f64 {
+        self.amount / self.seconds
+    }
+}
+
+type BySubject<'a> = BTreeMap<&'a Subject, BTreeMap<&'a HostName, BTreeMap<Metric, Vec<Reading>>>>;
+
+/// Instant relative to the begin of the window in nanoseconds, and value.
+pub(crate) type Reading = (i64, i64);
+
+/// The samples of one trial, ordered for look-up.
+pub(crate) struct Readings<'a> {
+    subjects: BySubject<'a>,
+    window_ns: i64,
+}
+
+impl<'a> Readings<'a> {
+    /// Orders the samples in `parts`, all of one trial with a window of `window_ns`.
+    pub(crate) fn new(parts: &[&'a [TrialSample]], window_ns: u64) -> Self {
+        let mut subjects: BySubject<'a> = BTreeMap::new();
+        // Stored samples are sorted, so that one look-up serves a whole series.
+        let same = |a: &TrialSample, b: &TrialSample| {
+            a.metric == b.metric && a.host == b.host && a.subject == b.subject
+        };
+        for run in parts.iter().flat_map(|part| part.chunk_by(same)) {
+            let series = subjects
+                .entry(&run[0].subject)
+                .or_default()
+                .entry(&run[0].host)
+                .or_default()
+                .entry(run[0].metric)
+                .or_default();
+            series.extend(run.iter().map(|sample| (sample.at_ns, sample.value)));
+        }
+        for series in subjects
+            .values_mut()
+            .flat_map(BTreeMap::values_mut)
+            .flat_map(BTreeMap::values_mut)
+        {
+            if !series.is_sorted() {
+                series.sort_unstable();
+            }
+        }
+        Self {
+            subjects,
+            window_ns: i64::try_from(window_ns).unwrap_or(i64::MAX),
+        }
+    }
+
+    /// Returns the length of the measured window.
+    pub(crate) fn window_ns(&self) -> i64 {
+        self.window_ns
+    }
+
+    /// Returns the subjects that were read, with the hosts they were read on.
+    pub(crate) fn subjects(&self) -> impl Iterator<Item = (&'a Subject, &'a HostName)> {
+        self.subjects
+            .iter()
+            .flat_map(|(subject, hosts)| hosts.keys().map(move |host| (*subject, *host)))
+    }
+
+    /// Returns all readings of a metric of one end of a flow.
+    pub(crate) fn flow(&self, flow: FlowId, end: End, metric: Metric) -> Option<&[Reading]> {
+        let hosts = self.subjects.get(&Subject::Flow(flow, end))?;
+        hosts
+            .values()
+            .find_map(|metrics| metrics.get(&metric))
+            .map(Vec::as_slice)
+    }
+
+    /// Returns all readings of a metric of a subject on `host`.
+    pub(crate) fn on(
+        &self,
+        host: &HostName,
+        subject: &Subject,
+        metric: Metric,
+    ) -> Option<&[Reading]> {
+        let metrics = self.subjects.get(subject)?.get(host)?;
+        metrics.get(&metric).map(Vec::as_slice)
+    }
+
+    /// Returns the growth of a counter over the measured window.
+    ///
+    /// Absent with fewer than two readings at or after the begin, and when the counter fell: it
+    /// was started again.
+    pub(crate) fn change(&self, series: &[Reading]) -> Option<Change> {
+        let (begin, end) = self.edges(series)?;
+        let amount = end.1.checked_sub(begin.1)?;
+        (amount >= 0).then(|| Change {
+            amount: amount as f64,
+            seconds: (end.0 - begin.0) as f64 / 1e9,
+        })
+    }
+
+    /// Returns the values of a gauge inside the measured window.
+    pub(crate) fn gauge<'s>(&self, series: &'s [Reading]) -> impl Iterator<Item = f64> + use<'s> {
+        let begin = series.partition_point(|reading| reading.0 < 0);
+        let end = series.partition_point(|reading| reading.0 < self.window_ns);
+        // The reading that closes the window belongs to it.
+        let end = (end + 1).min(series.len()).max(begin);
+        series[begin..end].iter().map(|reading| reading.1 as f64)
+    }
+
+    /// Returns the largest part of the window that any subject's readings span.
+    pub(crate) fn covered_share(&self) -> Option<f64> {
+        let spans = self
+            .subjects
+            .values()
+            .flat_map(BTreeMap::values)
+            .filter_map(|metrics| metrics.values().next())
+            .filter_map(|series| self.edges(series))
+            .map(|(begin, end)| end.0 - begin.0);
+        let longest = spans.max()?;
+        (self.window_ns > 0).then(|| longest as f64 / self.window_ns as f64)
+    }
+
+    fn edges(&self, series: &[Reading]) -> Option<(Reading, Reading)> {
+        let begin = *series.iter().find(|reading| reading.0 >= 0)?;
+        let end = series
+            .iter()
+            .find(|reading| reading.0 >= self.window_ns)
+            .or(series.last())?;
+        (end.0 > begin.0).then_some((begin, *end))
+    }
+}
+
+/// Returns the mean of `values`.
+pub(crate) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
+    (count > 0).then(|| sum / f64::from(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::TrialId;
+
+    use super::*;
+
+    fn change(window_ns: u64, readings: &[Reading]) -> Option<(f64, f64)> {
+        let samples: Vec<TrialSample> = readings
+            .iter()
+            .map(|&(at_ns, value)| TrialSample {
+                trial: TrialId(1),
+                host: "server".into(),
+                subject: Subject::Host,
+                metric: Metric::CpuUser,
+                at_ns,
+                value,
+            })
+            .collect();
+        let readings = Readings::new(&[&samples], window_ns);
+        let series = readings.on(&"server".into(), &Subject::Host, Metric::CpuUser)?;
+        readings
+            .change(series)
+            .map(|change| (change.amount, change.seconds))
+    }
+
+    #[test]
+    fn counters_are_cut_at_the_window() {
+        let second = 1_000_000_000;
+        let check = |readings: &[Reading], expected: Option<(f64, f64)>| {
+            assert_eq!(change(second as u64, readings), expected, "{readings:?}");
+        };
+        let whole = [
+            (-second, 0),
+            (5, 10),
+            (second / 2, 15),
+            (second + 5, 30),
+            (2 * second, 99),
+        ];
+        check(&whole, Some((20.0, 1.0)));
+        // Without a reading at the end the last one closes the window.
+        check(&[(0, 10), (second / 2, 15)], Some((5.0, 0.5)));
+        // Out of order, as after a merge.
+        check(&[(second, 30), (0, 10)], Some((20.0, 1.0)));
+        check(&[(0, 10)], None);
+        check(&[(-5, 10), (-1, 20)], None);
+        check(&[(0, 10), (second, 3)], None);
+        check(&[], None);
+    }
+
+    #[test]
+    fn gauges_are_cut_at_the_window() {
+        let readings = Readings::new(&[], 100);
+        let values = |series: &[Reading]| readings.gauge(series).collect::<Vec<_>>();
+        assert_eq!(
+            values(&[(-1, 1), (0, 2), (50, 3), (101, 4), (200, 5)]),
+            [2.0, 3.0, 4.0]
+        );
+        assert_eq!(values(&[(-1, 1)]), [0.0; 0]);
+    }
+}

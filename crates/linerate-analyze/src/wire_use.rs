@@ -1,0 +1,185 @@
+//! What the links between the hosts can carry.
+//!
+//! Clients reach the server over one link each; the server's link carries them all. In one
+//! direction no more can pass than min(server's link, sum of the clients' links in use). The
+//! smallest MTU on the way sets the segment size, and a TCP option is on the wire only when both
+//! ends have it on. What is not known makes a limit unknown, never wrong: the *ceiling* then falls
+//! back on the bare link rate, and the *limit* is absent.
+
+use std::net::IpAddr;
+
+use linerate_model::BitsPerSec;
+use linerate_model::run::{HostPart, HostRecord};
+use linerate_model::unit::Unit;
+use linerate_model::wire::{TCP_TIMESTAMP_OPTION_BYTES, Wire};
+use linerate_model::workload::{Direction, Traffic, Workload};
+
+/// Data segments per ACK when it was not measured: every second segment (RFC 1122, 4.2.3.2).
+const SEGMENTS_PER_ACK_DEFAULT: f64 = 2.0;
+
+/// What no payload in one direction can exceed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Ceiling {
+    /// The rate.
+    pub(crate) bps: f64,
+    /// The link and framing in words.
+    pub(crate) what: String,
+}
+
+/// The links that data flows use.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Path {
+    server_bps: Option<f64>,
+    clients_bps: Vec<Option<f64>>,
+    mtu_bytes: Option<u64>,
+    tcp_option_bytes: Option<u64>,
+    ipv6: bool,
+}
+
+impl Path {
+    /// Reads links, MTU and options from the facts of `hosts`.
+    pub(crate) fn new(hosts: &[HostRecord]) -> Self {
+        let rate = |host: &HostRecord| host.link_rate.map(|rate| rate.0).filter(|bps| *bps > 0.0);
+        let part = |part| hosts.iter().filter(move |host| host.part == part);
+        let mtus: Option<Vec<u64>> = hosts.iter().map(mtu_bytes).collect();
+        Self {
+            server_bps: part(HostPart::Server).next().and_then(rate),
+            clients_bps: part(HostPart::Client).map(rate).collect(),
+            mtu_bytes: mtus.and_then(|mtus| mtus.into_iter().min()),
+            tcp_option_bytes: tcp_option_bytes(hosts),
+            ipv6: hosts.iter().any(|host| is_ipv6(&host.data_address)),
+        }
+    }
+
+    /// Returns the signalling rate that `clients` clients share in one direction.
+    pub(crate) fn rate_bps(&self, clients: u32) -> Option<f64> {
+        let in_use = self.clients_bps.iter().take(clients.max(1) as usize);
+        let clients_bps: Option<f64> = match self.clients_bps.is_empty() {
+            true => None,
+            false => in_use.copied().sum(),
+        };
+        match (self.server_bps, clients_bps) {
+            (Some(server), Some(clients)) => Some(server.min(clients)),
+            (server, clients) => server.or(clients),
+        }
+    }
+
+    /// Returns the MTU of the way, if every host's is known.
+    pub(crate) fn mtu_bytes(&self) -> Option<u64> {
+        self.mtu_bytes
+    }
+
+    /// Returns the link with its framing as `workload` meets it, when all of it is known.
+    pub(crate) fn wire(&self, workload: &Workload) -> Option<Wire> {
+        Some(Wire {
+            rate: BitsPerSec(self.rate_bps(workload.clients)?),
+            mtu_bytes: self.mtu_bytes?,
+            tcp_option_bytes: self.tcp_option_bytes?,
+            ipv6: self.ipv6,
+        })
+    }
+
+    /// Returns the highest payload rate of a stream, both directions added for `both`.
+    ///
+    /// `payload_bytes` is the mean payload of a data segment where it was measured; full-size
+    /// segments are assumed without it. `segments_per_ack` matters for `both` only, where ACKs of
+    /// one direction take room in the other.
+    pub(crate) fn limit_bps(
+        &self,
+        workload: &Workload,
+        payload_bytes: Option<f64>,
+        segments_per_ack: Option<f64>,
+    ) -> Option<f64> {
+        let Traffic::Stream { direction, .. } = workload.traffic else {
+            return None;
+        };
+        let wire = self.wire(workload)?;
+        let full = full_payload_bytes(&wire, workload) as f64;
+        let payload = payload_bytes.map_or(full, |bytes| bytes.min(full));
+        let frame = frame_bytes(&wire, payload);
+        match direction {
+            Direction::ToServer | Direction::FromServer => Some(wire.rate.0 * payload / frame),
+            Direction::Both => {
+                let per_ack = segments_per_ack
+                    .unwrap_or(SEGMENTS_PER_ACK_DEFAULT)
+                    .max(1.0);
+                let acks = wire.frame_bytes(0) as f64 / per_ack;
+                Some(2.0 * wire.rate.0 * payload / (frame + acks))
+            }
+        }
+    }
+
+    /// Returns what no payload in `direction` can exceed, assuming the best for what is unknown.
+    pub(crate) fn ceiling_bps(&self, workload: &Workload, direction: Direction) -> Option<Ceiling> {
+        let rate = self.rate_bps(workload.clients)?;
+        let link = match direction {
+            Direction::FromServer => "the link from the server",
+            _ => "the link to the server",
+        };
+        let what = format!("{link} of {}", Unit::BitsPerSecond.display(rate));
+        let Some(mtu_bytes) = self.mtu_bytes else {
+            return Some(Ceiling { bps: rate, what });
+        };
+        let wire = Wire {
+            rate: BitsPerSec(rate),
+            mtu_bytes,
+            tcp_option_bytes: self.tcp_option_bytes.unwrap_or(0),
+            ipv6: self.ipv6,
+        };
+        let payload = full_payload_bytes(&wire, workload);
+        Some(Ceiling {
+            bps: wire.payload_limit_at(payload).0,
+            what: format!(
+                "{what} with an MTU of {mtu_bytes} B and frames of {payload} B of payload"
+            ),
+        })
+    }
+}
+
+/// Payload of a full-size segment: what the MTU leaves, or TCP_MAXSEG less the options.
+fn full_payload_bytes(wire: &Wire, workload: &Workload) -> u64 {
+    let asked = workload.options.mss_bytes.map(u64::from);
+    let mss = asked.map(|mss| mss.saturating_sub(wire.tcp_option_bytes).max(1));
+    mss.map_or(wire.payload_bytes_max(), |mss| {
+        mss.min(wire.payload_bytes_max())
+    })
+}
+
+/// What a segment with a mean payload of `payload_bytes` occupies, between whole sizes linearly.
+fn frame_bytes(wire: &Wire, payload_bytes: f64) -> f64 {
+    let below = payload_bytes.max(0.0).floor();
+    let share = payload_bytes - below;
+    let small = wire.frame_bytes(below as u64) as f64;
+    let large = wire.frame_bytes(below as u64 + 1) as f64;
+    small + share * (large - small)
+}
+
+fn mtu_bytes(host: &HostRecord) -> Option<u64> {
+    let link = host.link.as_deref()?;
+    let mtu = host.snapshot.number(&format!("link.{link}.mtu_bytes"))?;
+    (mtu >= 68.0).then_some(mtu as u64)
+}
+
+/// 12 with timestamps on at every host, 0 when one has them off, unknown otherwise.
+fn tcp_option_bytes(hosts: &[HostRecord]) -> Option<u64> {
+    let known: Vec<Option<bool>> = hosts
+        .iter()
+        .map(|host| {
+            let level = host.snapshot.number("sysctl.net.ipv4.tcp_timestamps")?;
+            Some(level > 0.0)
+        })
+        .collect();
+    if known.contains(&Some(false)) {
+        return Some(0);
+    }
+    let all_on = !known.is_empty() && known.iter().all(|on| *on == Some(true));
+    all_on.then_some(TCP_TIMESTAMP_OPTION_BYTES)
+}
+
+fn is_ipv6(address: &str) -> bool {
+    match address.parse::<IpAddr>() {
+        Ok(address) => address.is_ipv6(),
+        // With a scope (`fe80::1%eth0`) or brackets it is not a plain address.
+        Err(_) => address.matches(':').count() > 1,
+    }
+}

@@ -1,0 +1,155 @@
+//! Cells and numbers in words.
+
+use linerate_model::TrialId;
+use linerate_model::experiment::{Cell, Factor, Level};
+use linerate_model::finding::Estimate;
+use linerate_model::unit::Unit;
+
+/// Trials listed by number before "and n more".
+const TRIALS_LISTED_MAX: usize = 8;
+
+/// Returns a level with its factor: "64 KiB buffers", "Nagle off".
+pub(crate) fn level(factor: Factor, level: &Level) -> String {
+    let plural = |word: &str| match level {
+        Level::Count(1) => format!("1 {word}"),
+        level => format!("{level} {word}s"),
+    };
+    match factor {
+        Factor::Connections => plural("connection"),
+        Factor::Clients => format!("from {}", plural("client")),
+        Factor::Direction => match level {
+            Level::Word(word) if word == "to-server" => "to the server".to_owned(),
+            Level::Word(word) if word == "from-server" => "from the server".to_owned(),
+            Level::Word(word) if word == "both" => "both ways".to_owned(),
+            other => other.to_string(),
+        },
+        Factor::SocketBuffer => format!("{} buffers", bytes(level)),
+        Factor::MessageBytes => format!("{} messages", bytes(level)),
+        Factor::RequestBytes => format!("{} requests", bytes(level)),
+        Factor::ResponseBytes => format!("{} responses", bytes(level)),
+        Factor::PayloadBytes => format!("{} payload", bytes(level)),
+        Factor::RequestWrites => format!("{} per request", plural("write")),
+        Factor::Nagle => format!("Nagle {level}"),
+        Factor::DelayedAck => format!("delayed ACK {level}"),
+        Factor::Congestion => level.to_string(),
+        Factor::MssBytes => format!("MSS {}", bytes(level)),
+    }
+}
+
+/// Returns the level alone, as a row of a table shows it below its factor's column head.
+pub(crate) fn bare_level(factor: Factor, value: &Level) -> String {
+    match factor {
+        Factor::Direction => level(factor, value),
+        Factor::SocketBuffer
+        | Factor::MessageBytes
+        | Factor::RequestBytes
+        | Factor::ResponseBytes
+        | Factor::PayloadBytes
+        | Factor::MssBytes => bytes(value),
+        _ => value.to_string(),
+    }
+}
+
+/// Sizes up to 10 KiB that are no round KiB read better as bytes: 1460 B, not 1.426 KiB.
+fn bytes(level: &Level) -> String {
+    match level.as_number() {
+        Some(bytes) if bytes < 10_240.0 && bytes % 1024.0 != 0.0 => format!("{bytes} B"),
+        Some(bytes) => Unit::Bytes.display(bytes),
+        None => level.to_string(),
+    }
+}
+
+/// Returns the levels of `factors` in `cell`, connections and clients together.
+pub(crate) fn cell(cell: &Cell, factors: &[Factor]) -> String {
+    let word = |factor: &Factor| Some(level(*factor, cell.get(factor)?));
+    let mut words: Vec<String> = Vec::new();
+    for factor in factors {
+        let clients_follow = *factor == Factor::Clients && factors.contains(&Factor::Connections);
+        match (clients_follow, word(factor)) {
+            (false, Some(text)) if *factor == Factor::Connections => {
+                let clients = cell
+                    .get(&Factor::Clients)
+                    .filter(|clients| **clients != Level::Count(1))
+                    .map(|clients| format!(" {}", level(Factor::Clients, clients)));
+                words.push(text + &clients.unwrap_or_default());
+            }
+            (false, Some(text)) => words.push(text),
+            _ => {}
+        }
+    }
+    words.join(", ")
+}
+
+/// Returns all levels of `cell`.
+pub(crate) fn whole_cell(levels: &Cell) -> String {
+    let factors: Vec<Factor> = Factor::ALL.to_vec();
+    let words = cell(levels, &factors);
+    if words.is_empty() {
+        "the only cell".to_owned()
+    } else {
+        words
+    }
+}
+
+/// Returns value and interval: "941 Mbit/s (940 Mbit/s to 942 Mbit/s)".
+pub(crate) fn estimate(estimate: &Estimate) -> String {
+    let display = |value| number(estimate.unit, value);
+    match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) => {
+            format!(
+                "{} ({} to {})",
+                display(estimate.value),
+                display(low),
+                display(high)
+            )
+        }
+        _ => display(estimate.value),
+    }
+}
+
+/// Returns `value` in words; sizes below 10 KiB as bytes.
+pub(crate) fn number(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Bytes if (0.0..10_240.0).contains(&value) && value % 1024.0 != 0.0 => {
+            format!("{} B", linerate_model::unit::significant(value))
+        }
+        unit => unit.display(value),
+    }
+}
+
+/// Returns a share as a percentage.
+pub(crate) fn percent(share: f64) -> String {
+    Unit::Percent.display(100.0 * share)
+}
+
+/// Returns "1 trial" or "3 trials".
+pub(crate) fn count(number: usize, word: &str) -> String {
+    match number {
+        1 => format!("1 {word}"),
+        n => format!("{n} {word}s"),
+    }
+}
+
+/// Returns the numbers of trials: "trials #1, #5".
+pub(crate) fn trials(trials: &[TrialId]) -> String {
+    let listed: Vec<String> = trials
+        .iter()
+        .take(TRIALS_LISTED_MAX)
+        .map(ToString::to_string)
+        .collect();
+    let more = match trials.len().saturating_sub(TRIALS_LISTED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let word = if trials.len() == 1 { "trial" } else { "trials" };
+    format!("{word} {}{more}", listed.join(", "))
+}
+
+/// Returns words with "and" before the last one.
+pub(crate) fn list(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
