@@ -1,0 +1,291 @@
+//! The network devices: what netlink, the driver and, where it is the same device, sysfs say.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use linerate_model::host::FactValue;
+use linerate_model::unit::Unit;
+
+use super::{Facts, Reading, number};
+use crate::link::{DEVICES_MAX, DeviceMessage, every_device};
+use crate::observer::ObserveConfig;
+use crate::sys::ethtool::{Ethtool, Offload};
+use crate::sys::file::read_value;
+use crate::sys::netlink::RouteSocket;
+
+/// Kinds of device whose driver names a rate that nothing keeps (veth answers 10 Gbit/s).
+const KINDS_WITHOUT_RATE: [&str; 6] = ["veth", "bridge", "tun", "dummy", "ifb", "macvtap"];
+
+/// A device as netlink describes it, with text in place of bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Device {
+    index: u32,
+    name: String,
+    loopback: bool,
+    mtu_bytes: Option<u32>,
+    address: Option<String>,
+    qdisc: Option<String>,
+    kind: Option<String>,
+    rx_queues_max: Option<u32>,
+    tx_queues_max: Option<u32>,
+}
+
+pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
+    let devices = match devices_up() {
+        Ok(devices) => devices,
+        Err(error) => return facts.add("link", Err(format!("netlink link dump: {error}"))),
+    };
+    let ethtool = Ethtool::open();
+    for device in &devices {
+        add_device(facts, device);
+        add_driver(facts, device, &ethtool);
+        add_pcie(facts, device, &config.sys_root);
+    }
+}
+
+/// Asks for every device that is up.
+fn devices_up() -> io::Result<Vec<Device>> {
+    let mut devices = Vec::new();
+    RouteSocket::open()?.ask(&mut every_device(), |kind, payload| {
+        let device = DeviceMessage::parse(kind, payload).filter(DeviceMessage::is_up);
+        if let Some(device) = device.filter(|_| devices.len() < DEVICES_MAX) {
+            devices.push(Device::from(&device));
+        }
+    })?;
+    Ok(devices)
+}
+
+impl From<&DeviceMessage<'_>> for Device {
+    fn from(message: &DeviceMessage<'_>) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self {
+            index: message.index,
+            name: message.name_text(),
+            loopback: message.is_loopback(),
+            mtu_bytes: message.mtu_bytes,
+            address: message.address.map(mac_text),
+            qdisc: message.qdisc.map(text),
+            kind: message.kind.map(text),
+            rx_queues_max: message.rx_queues_max,
+            tx_queues_max: message.tx_queues_max,
+        }
+    }
+}
+
+fn mac_text(address: &[u8]) -> String {
+    let bytes: Vec<_> = address.iter().map(|byte| format!("{byte:02x}")).collect();
+    bytes.join(":")
+}
+
+/// Adds what netlink says.
+fn add_device(facts: &mut Facts, device: &Device) {
+    let unsaid = || "netlink does not say".to_owned();
+    let text = |value: &Option<String>| value.clone().map(FactValue::Text).ok_or_else(unsaid);
+    let mut add = |fact: &str, reading| facts.add(fact_name(device, fact), reading);
+    add(
+        "mtu_bytes",
+        device
+            .mtu_bytes
+            .map(|mtu| FactValue::Number(f64::from(mtu), Unit::Bytes))
+            .ok_or_else(unsaid),
+    );
+    add("address", text(&device.address));
+    add("qdisc", text(&device.qdisc));
+    let kind = match &device.kind {
+        Some(kind) => Ok(FactValue::Text(kind.clone())),
+        None if device.loopback => Ok(FactValue::Text("loopback".to_owned())),
+        None => Err("netlink names a kind for virtual devices only".to_owned()),
+    };
+    add("kind", kind);
+}
+
+/// Adds what the driver says.
+fn add_driver(facts: &mut Facts, device: &Device, ethtool: &io::Result<Ethtool>) {
+    let name = device.name.as_str();
+    let unavailable = |error: &io::Error| format!("ethtool: {error}");
+    let ethtool = ethtool.as_ref().map_err(unavailable);
+    let mut add = |fact: &str, reading| facts.add(fact_name(device, fact), reading);
+
+    let driver = ethtool.clone().and_then(|ethtool| {
+        let driver = ethtool.driver(name).map_err(|error| unavailable(&error))?;
+        Ok(FactValue::Text(driver))
+    });
+    add("driver", driver);
+    for (fact, offload) in [
+        ("tso", Offload::Tso),
+        ("gso", Offload::Gso),
+        ("gro", Offload::Gro),
+    ] {
+        let state = ethtool.clone().and_then(|ethtool| {
+            let on = ethtool.offload(name, offload);
+            let on = on.map_err(|error| unavailable(&error))?;
+            Ok(FactValue::Text(if on { "on" } else { "off" }.to_owned()))
+        });
+        add(fact, state);
+    }
+    let speed = ethtool.clone().and_then(|ethtool| {
+        let speed = ethtool.speed_mbps(name);
+        speed.map_err(|error| unavailable(&error))
+    });
+    add("speed_bps", believed_speed(device, speed));
+
+    let queues = ethtool.ok().and_then(|ethtool| ethtool.queues(name).ok());
+    let (rx, tx) = queues.unzip();
+    add("rx_queues", queue_count(rx, device.rx_queues_max));
+    add("tx_queues", queue_count(tx, device.tx_queues_max));
+}
+
+/// Takes the driver's speed, unless the device has no rate of its own.
+fn believed_speed(device: &Device, mbps: Result<Option<u32>, String>) -> Reading {
+    match device.kind.as_deref() {
+        _ if device.loopback => return Err("loopback has no rate of its own".to_owned()),
+        Some(kind) if KINDS_WITHOUT_RATE.contains(&kind) => {
+            return Err(format!("{kind} has no rate of its own"));
+        }
+        _ => {}
+    }
+    match mbps? {
+        Some(mbps) => Ok(FactValue::Number(
+            f64::from(mbps) * 1e6,
+            Unit::BitsPerSecond,
+        )),
+        None => Err("the driver does not know it".to_owned()),
+    }
+}
+
+/// Takes the queues in use; a driver without channels has all that were allocated.
+fn queue_count(in_use: Option<u32>, allocated: Option<u32>) -> Reading {
+    in_use
+        .filter(|&count| count > 0)
+        .or(allocated)
+        .map(|count| FactValue::Number(f64::from(count), Unit::Count))
+        .ok_or_else(|| "neither the driver nor netlink says".to_owned())
+}
+
+/// Adds the width and speed of the PCIe link that the device sits on, and what it could have.
+fn add_pcie(facts: &mut Facts, device: &Device, sys_root: &Path) {
+    let directory = sysfs_of(device, sys_root);
+    for (fact, file) in [
+        ("pcie_width", "current_link_width"),
+        ("pcie_width_max", "max_link_width"),
+        ("pcie_gts", "current_link_speed"),
+        ("pcie_gts_max", "max_link_speed"),
+    ] {
+        let reading = directory.clone().and_then(|directory| {
+            let value = read_value(&directory.join("device").join(file))
+                .map_err(|_| "not a PCIe device".to_owned())?;
+            // Speeds read `16.0 GT/s PCIe`.
+            number(value.split(' ').next().unwrap_or_default(), Unit::Count)
+        });
+        facts.add(fact_name(device, fact), reading);
+    }
+}
+
+/// Returns the device's directory in sysfs, if that is the same device.
+///
+/// sysfs shows the network namespace in which it was mounted. Names and indexes repeat from
+/// namespace to namespace (every second one has an `eth0` of index 2), so the address is compared
+/// as well.
+fn sysfs_of(device: &Device, sys_root: &Path) -> Result<PathBuf, String> {
+    let directory = sys_root.join("class/net").join(&device.name);
+    if fs::metadata(&directory).is_err() {
+        return Err(format!("{}: not there", directory.display()));
+    }
+    let index = read_value(&directory.join("ifindex"))?;
+    let address = read_value(&directory.join("address")).ok();
+    if index != device.index.to_string() || address != device.address {
+        return Err("sysfs shows another network namespace".to_owned());
+    }
+    Ok(directory)
+}
+
+fn fact_name(device: &Device, fact: &str) -> String {
+    format!("link.{}.{fact}", device.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(kind: Option<&str>) -> Device {
+        Device {
+            index: 2,
+            name: "eth0".to_owned(),
+            loopback: false,
+            mtu_bytes: Some(1500),
+            address: Some(mac_text(&[2, 0, 0, 0, 0, 0x1f])),
+            qdisc: Some("mq".to_owned()),
+            kind: kind.map(str::to_owned),
+            rx_queues_max: Some(8),
+            tx_queues_max: Some(8),
+        }
+    }
+
+    #[test]
+    fn a_rate_that_nothing_keeps_is_missing() {
+        let speed = |kind, mbps| believed_speed(&device(kind), mbps);
+        assert_eq!(
+            speed(None, Ok(Some(25_000))),
+            Ok(FactValue::Number(25e9, Unit::BitsPerSecond))
+        );
+        assert_eq!(
+            speed(Some("veth"), Ok(Some(10_000))),
+            Err("veth has no rate of its own".to_owned())
+        );
+        assert!(speed(None, Ok(None)).is_err());
+        assert!(speed(None, Err("ethtool: no".to_owned())).is_err());
+    }
+
+    #[test]
+    fn queues_in_use_come_before_queues_allocated() {
+        let count = |count| Ok(FactValue::Number(count, Unit::Count));
+        assert_eq!(queue_count(Some(2), Some(8)), count(2.0));
+        assert_eq!(queue_count(None, Some(8)), count(8.0));
+        assert_eq!(queue_count(Some(0), Some(8)), count(8.0));
+        assert!(queue_count(None, None).is_err());
+    }
+
+    fn sysfs(index: &str, address: &str, files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let net = root.path().join("class/net/eth0");
+        fs::create_dir_all(net.join("device")).expect("a directory");
+        let all = [("ifindex", index), ("address", address)];
+        for (file, text) in all.iter().chain(files) {
+            fs::write(net.join(file), format!("{text}\n")).expect("a file");
+        }
+        root
+    }
+
+    fn pcie_facts(root: &Path) -> Vec<Option<f64>> {
+        let mut facts = Facts::default();
+        add_pcie(&mut facts, &device(None), root);
+        let snapshot = facts.into_snapshot();
+        let names = ["pcie_gts", "pcie_gts_max", "pcie_width", "pcie_width_max"];
+        names
+            .iter()
+            .map(|name| snapshot.number(&format!("link.eth0.{name}")))
+            .collect()
+    }
+
+    #[test]
+    fn pcie_is_read_from_the_same_device_only() {
+        let files = [
+            ("device/current_link_speed", "8.0 GT/s PCIe"),
+            ("device/max_link_speed", "16.0 GT/s PCIe"),
+            ("device/current_link_width", "4"),
+            ("device/max_link_width", "16"),
+        ];
+        let same = sysfs("2", "02:00:00:00:00:1f", &files);
+        assert_eq!(
+            pcie_facts(same.path()),
+            [Some(8.0), Some(16.0), Some(4.0), Some(16.0)]
+        );
+        for (index, address) in [("2", "02:00:00:00:00:20"), ("3", "02:00:00:00:00:1f")] {
+            let other = sysfs(index, address, &files);
+            assert_eq!(pcie_facts(other.path()), [None; 4]);
+        }
+        let virtual_device = sysfs("2", "02:00:00:00:00:1f", &[]);
+        assert_eq!(pcie_facts(virtual_device.path()), [None; 4]);
+    }
+}

@@ -1,0 +1,140 @@
+//! Network devices, by routing netlink: counters, and which device owns an address.
+//!
+//! Netlink and not `/sys/class/net`: the latter shows the network namespace in which sysfs was
+//! mounted, which need not be ours. One RTM_GETLINK dump a reading, on a socket that stays open.
+
+mod address;
+mod message;
+
+use linerate_model::host::Availability;
+use linerate_model::metric::Metric;
+use linerate_model::sample::{Sample, Subject};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{LinkMessage, Stats64};
+
+pub use address::{link_of_address, route_device};
+pub(crate) use message::DeviceMessage;
+
+use crate::observer::{Health, Observer};
+use crate::sys::clock::timed;
+use crate::sys::netlink::{Question, RouteSocket};
+
+/// Most devices sampled; a host of containers may have thousands, which are not the question.
+pub(crate) const DEVICES_MAX: usize = 256;
+
+/// Reads the counters of every device that is up.
+pub(crate) struct LinkObserver {
+    socket: Option<RouteSocket>,
+    question: Question,
+    names: Vec<(u32, String)>,
+    health: Health,
+}
+
+impl LinkObserver {
+    /// Opens a socket in the network namespace of the calling thread.
+    pub(crate) fn open() -> Self {
+        let (socket, missing) = match RouteSocket::open() {
+            Ok(socket) => (Some(socket), None),
+            Err(error) => (None, Some(format!("netlink socket: {error}"))),
+        };
+        Self {
+            socket,
+            question: every_device(),
+            names: Vec::new(),
+            health: Health::new("link", missing, Vec::new()),
+        }
+    }
+}
+
+/// Makes the question for every device of the namespace.
+pub(crate) fn every_device() -> Question {
+    Question::all(RouteNetlinkMessage::GetLink(LinkMessage::default()))
+}
+
+impl Observer for LinkObserver {
+    fn availability(&self) -> Availability {
+        self.health.availability()
+    }
+
+    fn sample(&mut self, out: &mut Vec<Sample>) {
+        let Some(socket) = &mut self.socket else {
+            return;
+        };
+        let before = out.len();
+        let names = &mut self.names;
+        let mut devices = 0;
+        let (answer, at_ns) = timed(|| {
+            socket.ask(&mut self.question, |kind, payload| {
+                let Some(device) = DeviceMessage::parse(kind, payload).filter(DeviceMessage::is_up)
+                else {
+                    return;
+                };
+                devices += 1;
+                if devices <= DEVICES_MAX {
+                    push_samples(names, &device, out);
+                }
+            })
+        });
+        let failure = match answer {
+            Err(error) => {
+                out.truncate(before);
+                Some(format!("netlink link dump: {error}"))
+            }
+            Ok(()) if devices > DEVICES_MAX => {
+                Some(format!("{devices} devices, only {DEVICES_MAX} are sampled"))
+            }
+            Ok(()) => None,
+        };
+        for sample in out.iter_mut().skip(before) {
+            sample.at_ns = at_ns;
+        }
+        self.health.record(failure);
+    }
+}
+
+/// Appends the counters of one device; the caller sets the instant when the dump has ended.
+fn push_samples(names: &mut Vec<(u32, String)>, device: &DeviceMessage<'_>, out: &mut Vec<Sample>) {
+    let Some(stats) = &device.stats else { return };
+    let name = remember_name(names, device);
+    for (metric, value) in counters(stats) {
+        // A counter beyond i64 would be 8 exabytes; such a driver's value is not believed.
+        let Ok(value) = i64::try_from(value) else {
+            continue;
+        };
+        out.push(Sample {
+            metric,
+            subject: Subject::Link(name.to_owned()),
+            at_ns: 0,
+            value,
+        });
+    }
+}
+
+/// Returns the device's name, kept from reading to reading and renewed when it was renamed.
+fn remember_name<'a>(names: &'a mut Vec<(u32, String)>, device: &DeviceMessage<'_>) -> &'a str {
+    let place = match names.iter().position(|(index, _)| *index == device.index) {
+        Some(place) => place,
+        None => {
+            names.push((device.index, String::new()));
+            names.len() - 1
+        }
+    };
+    let name = &mut names[place].1;
+    if name.as_bytes() != device.name {
+        *name = device.name_text();
+    }
+    name
+}
+
+fn counters(stats: &Stats64) -> [(Metric, u64); 8] {
+    [
+        (Metric::LinkRxBytes, stats.rx_bytes),
+        (Metric::LinkTxBytes, stats.tx_bytes),
+        (Metric::LinkRxPackets, stats.rx_packets),
+        (Metric::LinkTxPackets, stats.tx_packets),
+        (Metric::LinkRxDropped, stats.rx_dropped),
+        (Metric::LinkTxDropped, stats.tx_dropped),
+        (Metric::LinkRxErrors, stats.rx_errors),
+        (Metric::LinkTxErrors, stats.tx_errors),
+    ]
+}

@@ -1,0 +1,144 @@
+//! TCP counters of the network namespace, from `/proc/net/snmp` and `/proc/net/netstat`.
+//!
+//! The files are opened through `/proc/thread-self`: `/proc/net` shows the namespace of the
+//! process's first thread, which is another one when a thread has moved. Once open, they stay with
+//! the namespace they were opened in.
+
+mod parse;
+
+use std::path::Path;
+
+use linerate_model::host::Availability;
+use linerate_model::metric::Metric;
+use linerate_model::sample::{Sample, Subject};
+
+use crate::observer::{Health, ObserveConfig, Observer};
+use crate::sys::file::KernelFile;
+
+/// A counter wanted: the protocol that begins its line, its name there, and what it is to us.
+pub(crate) struct Counter {
+    protocol: &'static [u8],
+    name: &'static [u8],
+    metric: Metric,
+}
+
+const fn counter(protocol: &'static str, name: &'static str, metric: Metric) -> Counter {
+    Counter {
+        protocol: protocol.as_bytes(),
+        name: name.as_bytes(),
+        metric,
+    }
+}
+
+/// The counters taken from `/proc/net/snmp`.
+const SNMP: &[Counter] = &[
+    counter("Tcp", "InSegs", Metric::SnmpTcpInSegs),
+    counter("Tcp", "OutSegs", Metric::SnmpTcpOutSegs),
+    counter("Tcp", "RetransSegs", Metric::SnmpTcpRetransSegs),
+    counter("Tcp", "InErrs", Metric::SnmpTcpInErrs),
+    counter("Tcp", "OutRsts", Metric::SnmpTcpOutRsts),
+];
+
+/// The counters taken from `/proc/net/netstat`.
+const NETSTAT: &[Counter] = &[
+    counter("TcpExt", "PruneCalled", Metric::NetstatPruneCalled),
+    counter("TcpExt", "DelayedACKs", Metric::NetstatDelayedAcks),
+    counter("TcpExt", "DelayedACKLost", Metric::NetstatDelayedAckLost),
+    counter("TcpExt", "ListenDrops", Metric::NetstatListenDrops),
+    counter("TcpExt", "TCPFastRetrans", Metric::NetstatTcpFastRetrans),
+    counter("TcpExt", "TCPTimeouts", Metric::NetstatTcpTimeouts),
+    counter("TcpExt", "TCPLossProbes", Metric::NetstatTcpLossProbes),
+    counter("TcpExt", "TCPRcvCollapsed", Metric::NetstatTcpRcvCollapsed),
+    counter("TcpExt", "TCPSpuriousRTOs", Metric::NetstatTcpSpuriousRtos),
+    counter("TcpExt", "TCPBacklogDrop", Metric::NetstatTcpBacklogDrop),
+    counter("TcpExt", "TCPAutoCorking", Metric::NetstatAutoCorking),
+    counter("TcpExt", "TCPZeroWindowDrop", Metric::NetstatZeroWindowDrop),
+];
+
+/// Reads the TCP counters of the network namespace.
+pub(crate) struct NetstatObserver {
+    tables: Vec<(KernelFile, &'static [Counter])>,
+    health: Health,
+}
+
+impl NetstatObserver {
+    /// Opens both files, and notes which counters this kernel does not have.
+    pub(crate) fn open(config: &ObserveConfig) -> Self {
+        let mut tables = Vec::new();
+        let mut notes = Vec::new();
+        for (file, wanted) in [("snmp", SNMP), ("netstat", NETSTAT)] {
+            match open_table(&config.proc_root, file) {
+                Ok(mut file) => {
+                    notes.extend(note_absent(&mut file, wanted));
+                    tables.push((file, wanted));
+                }
+                Err(reason) => notes.push(reason),
+            }
+        }
+        let missing = tables
+            .is_empty()
+            .then(|| std::mem::take(&mut notes).join("; "));
+        Self {
+            tables,
+            health: Health::new("netstat", missing, notes),
+        }
+    }
+}
+
+/// Opens a file of the calling thread's network namespace; `thread-self` exists since Linux 3.17.
+fn open_table(proc_root: &Path, file: &str) -> Result<KernelFile, String> {
+    let of = |whose: &str| KernelFile::open(&proc_root.join(whose).join("net").join(file));
+    of("thread-self").or_else(|_| of("self"))
+}
+
+/// Says which of the wanted counters the kernel does not keep, if any.
+fn note_absent(file: &mut KernelFile, wanted: &[Counter]) -> Option<String> {
+    let (text, _) = file.read().ok()?;
+    let mut found = Vec::new();
+    parse::parse(text, wanted, |metric, _| found.push(metric));
+    let absent: Vec<_> = wanted
+        .iter()
+        .filter(|counter| !found.contains(&counter.metric))
+        .map(|counter| String::from_utf8_lossy(counter.name))
+        .collect();
+    (!absent.is_empty()).then(|| format!("{}: no {}", file.path().display(), absent.join(", ")))
+}
+
+impl Observer for NetstatObserver {
+    fn availability(&self) -> Availability {
+        self.health.availability()
+    }
+
+    fn sample(&mut self, out: &mut Vec<Sample>) {
+        if self.tables.is_empty() {
+            return;
+        }
+        let mut failure = None;
+        for (file, wanted) in &mut self.tables {
+            let result = push_samples(file, wanted, out);
+            failure = failure.or(result.err());
+        }
+        self.health.record(failure);
+    }
+}
+
+fn push_samples(
+    file: &mut KernelFile,
+    wanted: &[Counter],
+    out: &mut Vec<Sample>,
+) -> Result<(), String> {
+    let (text, at_ns) = file.read()?;
+    let before = out.len();
+    parse::parse(text, wanted, |metric, value| {
+        out.push(Sample {
+            metric,
+            subject: Subject::Host,
+            at_ns,
+            value,
+        });
+    });
+    if out.len() == before {
+        return Err(format!("{}: not understood", file.path().display()));
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! The tables of `/proc/net/snmp` and `/proc/net/netstat`, as a function of bytes.
+//!
+//! Two lines per protocol: `Tcp: InSegs OutSegs …` and `Tcp: 1 2 …`. Columns are found by name,
+//! since kernels add them in the middle.
+
+use linerate_model::metric::Metric;
+
+use super::Counter;
+use crate::text::{complete_lines, number, words};
+
+/// Hands every wanted counter that the text holds to `push`.
+///
+/// A value that is not a number, or has no name above it, is not handed on.
+pub(super) fn parse(text: &[u8], wanted: &[Counter], mut push: impl FnMut(Metric, i64)) {
+    let mut lines = complete_lines(text);
+    while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
+        let (Some((protocol, names)), Some((same, values))) = (split(names), split(values)) else {
+            continue;
+        };
+        if protocol != same || wanted.iter().all(|counter| counter.protocol != protocol) {
+            continue;
+        }
+        for (name, value) in words(names).zip(words(values)) {
+            let known = wanted
+                .iter()
+                .find(|counter| counter.name == name && counter.protocol == protocol);
+            let value = number(value).and_then(|value| i64::try_from(value).ok());
+            if let (Some(counter), Some(value)) = (known, value) {
+                push(counter.metric, value);
+            }
+        }
+    }
+}
+
+/// Splits a line at its first colon.
+fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = line.iter().position(|&byte| byte == b':')?;
+    Some((&line[..colon], &line[colon + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::{NETSTAT, SNMP};
+    use super::*;
+
+    fn check(text: &str, wanted: &[Counter], expect: &[(Metric, i64)]) {
+        let mut found = Vec::new();
+        parse(text.as_bytes(), wanted, |metric, value| {
+            found.push((metric, value));
+        });
+        assert_eq!(found, expect, "{text:?}");
+    }
+
+    #[test]
+    fn columns_are_found_by_name() {
+        let text = "Ip: InSegs\nIp: 9\nTcp: MaxConn OutSegs New InSegs\nTcp: -1 7 0 5\n";
+        check(
+            text,
+            SNMP,
+            &[(Metric::SnmpTcpOutSegs, 7), (Metric::SnmpTcpInSegs, 5)],
+        );
+        check(text, NETSTAT, &[]);
+    }
+
+    #[test]
+    fn short_odd_and_cut_lines_give_what_is_certain() {
+        check(
+            "Tcp: InSegs OutSegs\nTcp: 3\n",
+            SNMP,
+            &[(Metric::SnmpTcpInSegs, 3)],
+        );
+        check(
+            "Tcp: InSegs OutSegs\nTcp: x 4\n",
+            SNMP,
+            &[(Metric::SnmpTcpOutSegs, 4)],
+        );
+        check("Tcp: InSegs\nTcp: 12", SNMP, &[]);
+        check("Tcp: InSegs\nUdp: 12\n", SNMP, &[]);
+        check("no colon\nTcp: 1\n", SNMP, &[]);
+        check("", SNMP, &[]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(text: Vec<u8>, lines in "((Tcp|TcpExt|)[:A-Za-z0-9 ]{0,20}\n?){0,6}") {
+            parse(&text, SNMP, |_, _| {});
+            parse(lines.as_bytes(), SNMP, |_, _| {});
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The seam between the rooms above and the observers, and the list of all observers.
+
+use std::path::PathBuf;
+
+use linerate_model::host::Availability;
+use linerate_model::sample::Sample;
+
+use crate::cpu::CpuObserver;
+use crate::link::LinkObserver;
+use crate::netstat::NetstatObserver;
+use crate::sys::clock::user_hz;
+use crate::threads::ThreadsObserver;
+
+/// Reads one kernel interface.
+pub trait Observer: Send {
+    /// Answers whether it can read here, and what limits it; after samples also what failed.
+    fn availability(&self) -> Availability;
+
+    /// Appends one reading of everything it watches; appends nothing for what cannot be read.
+    fn sample(&mut self, out: &mut Vec<Sample>);
+}
+
+/// What may be observed, and where the kernel's files are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObserveConfig {
+    /// Where procfs is mounted: `/proc`, or a recorded root.
+    pub proc_root: PathBuf,
+    /// Where sysfs is mounted: `/sys`, or a recorded root.
+    pub sys_root: PathBuf,
+    /// This host is a network namespace of a lab, so it shares its CPUs with the other hosts.
+    pub lab: bool,
+    /// The caller may see the whole host; otherwise only our own threads.
+    pub host_wide: bool,
+    /// Our own threads to watch: name and thread id as the thread itself sees it (gettid).
+    pub threads: Vec<(String, i32)>,
+}
+
+/// Why an observer of the whole host does not run for a caller who may not see it.
+pub(crate) const NEEDS_TOKEN: &str = "needs the agent's token";
+
+/// Opens every observer; one that cannot run here is in the list and says why.
+pub fn observers(config: &ObserveConfig) -> Vec<Box<dyn Observer>> {
+    let threads = Box::new(ThreadsObserver::open(config, user_hz()));
+    if !config.host_wide {
+        return vec![
+            Box::new(Refused("cpu")),
+            threads,
+            Box::new(Refused("netstat")),
+            Box::new(Refused("link")),
+        ];
+    }
+    vec![
+        Box::new(CpuObserver::open(config, user_hz())),
+        threads,
+        Box::new(NetstatObserver::open(config)),
+        Box::new(LinkObserver::open()),
+    ]
+}
+
+/// Answers for every observer whether it can run here.
+pub fn availabilities(config: &ObserveConfig) -> Vec<Availability> {
+    observers(config)
+        .iter()
+        .map(|observer| observer.availability())
+        .collect()
+}
+
+/// An observer that the caller may not use.
+struct Refused(&'static str);
+
+impl Observer for Refused {
+    fn availability(&self) -> Availability {
+        Availability {
+            observer: self.0.to_owned(),
+            missing: Some(NEEDS_TOKEN.to_owned()),
+            note: None,
+        }
+    }
+
+    fn sample(&mut self, _out: &mut Vec<Sample>) {}
+}
+
+/// How an observer's readings went so far, kept for its availability.
+#[derive(Debug)]
+pub(crate) struct Health {
+    observer: &'static str,
+    missing: Option<String>,
+    notes: Vec<String>,
+    readings: u64,
+    failures: u64,
+    last_failure: Option<String>,
+}
+
+impl Health {
+    /// Starts with what is known once the observer has opened its sources.
+    pub(crate) fn new(observer: &'static str, missing: Option<String>, notes: Vec<String>) -> Self {
+        Self {
+            observer,
+            missing,
+            notes,
+            readings: 0,
+            failures: 0,
+            last_failure: None,
+        }
+    }
+
+    /// Counts one reading; `failure` is built only when it failed.
+    pub(crate) fn record(&mut self, failure: Option<String>) {
+        self.readings += 1;
+        if failure.is_some() {
+            self.failures += 1;
+            self.last_failure = failure;
+        }
+    }
+
+    /// Answers in the words of the model.
+    pub(crate) fn availability(&self) -> Availability {
+        let never_read = self.failures > 0 && self.failures == self.readings;
+        let missing = match (&self.missing, never_read) {
+            (None, true) => self.last_failure.clone(),
+            (missing, _) => missing.clone(),
+        };
+        let mut notes = self.notes.clone();
+        if let (Some(failure), false) = (&self.last_failure, never_read) {
+            notes.push(format!(
+                "{} of {} readings failed, the last with: {failure}",
+                self.failures, self.readings
+            ));
+        }
+        Availability {
+            observer: self.observer.to_owned(),
+            missing,
+            note: (!notes.is_empty()).then(|| notes.join("; ")),
+        }
+    }
+}

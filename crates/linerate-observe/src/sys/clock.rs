@@ -1,0 +1,35 @@
+//! CLOCK_MONOTONIC and the tick that procfs counts in.
+
+/// Returns CLOCK_MONOTONIC in nanoseconds.
+pub(crate) fn now_ns() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is a valid, writable timespec for the whole call, and CLOCK_MONOTONIC exists
+    // on every Linux, so the call cannot fail and always fills it.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+/// Runs `read` and returns its result with the instant halfway through it.
+///
+/// The kernel takes the values somewhere inside the call; halfway is off by at most half of it.
+pub(crate) fn timed<T>(read: impl FnOnce() -> T) -> (T, u64) {
+    let begin_ns = now_ns();
+    let result = read();
+    (result, begin_ns + (now_ns() - begin_ns) / 2)
+}
+
+/// USER_HZ where the kernel does not say: 100 on every architecture that Rust runs on.
+const USER_HZ_USUAL: u64 = 100;
+
+/// Returns the ticks per second in which procfs counts CPU time (USER_HZ, not the kernel's HZ).
+pub(crate) fn user_hz() -> u64 {
+    // SAFETY: sysconf takes any name, touches no memory of ours and returns -1 when it is unknown.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    u64::try_from(ticks)
+        .ok()
+        .filter(|&ticks| ticks > 0)
+        .unwrap_or(USER_HZ_USUAL)
+}

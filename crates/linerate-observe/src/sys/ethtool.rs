@@ -1,0 +1,190 @@
+//! Questions to a network driver by the SIOCETHTOOL ioctl (include/uapi/linux/ethtool.h).
+//!
+//! The ioctl and not ethtool netlink: it needs no family lookup, every kernel in use answers it,
+//! and none of these questions needs a privilege.
+
+use std::io;
+use std::os::fd::AsRawFd;
+
+use netlink_sys::{Socket, protocols::NETLINK_ROUTE};
+
+const ETHTOOL_GDRVINFO: u32 = 0x03;
+const ETHTOOL_GTSO: u32 = 0x1e;
+const ETHTOOL_GGSO: u32 = 0x23;
+const ETHTOOL_GGRO: u32 = 0x2b;
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
+const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
+/// What the kernel answers for a speed it does not know (SPEED_UNKNOWN).
+const SPEED_UNKNOWN: u32 = u32::MAX;
+/// Most 32-bit words of a link-mode mask: the count travels as a signed byte.
+const LINK_MODE_WORDS_MAX: usize = 127;
+
+/// An offload of a device that is on or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Offload {
+    /// TCP segmentation by the device.
+    Tso,
+    /// Segmentation late in the kernel.
+    Gso,
+    /// Aggregation of received packets.
+    Gro,
+}
+
+/// Asks drivers of the network namespace in which it was opened.
+pub(crate) struct Ethtool {
+    socket: Socket,
+}
+
+#[repr(C)]
+struct DriverInfo {
+    command: u32,
+    driver: [u8; 32],
+    /// version, fw_version, bus_info, erom_version, reserved2, five counts.
+    rest: [u8; 4 * 32 + 12 + 5 * 4],
+}
+
+#[repr(C)]
+struct Value {
+    command: u32,
+    value: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct Channels {
+    command: u32,
+    maxima: [u32; 4],
+    rx: u32,
+    tx: u32,
+    other: u32,
+    combined: u32,
+}
+
+#[repr(C)]
+struct LinkSettings {
+    command: u32,
+    speed_mbps: u32,
+    /// duplex, port, phy_address, autoneg, mdio_support, eth_tp_mdix, eth_tp_mdix_ctrl.
+    modes: [u8; 7],
+    link_mode_words: i8,
+    /// transceiver, master_slave_cfg, master_slave_state, rate_matching, reserved.
+    rest: [u32; 8],
+    link_modes: [u32; 3 * LINK_MODE_WORDS_MAX],
+}
+
+/// A structure that one ethtool command reads and fills.
+///
+/// # Safety
+///
+/// The type is `repr(C)` of integers only, begins with the command, and is at least as long as
+/// what the kernel copies for every command it is used with.
+unsafe trait Answer {}
+
+// SAFETY: struct ethtool_drvinfo is 196 bytes, asserted below.
+unsafe impl Answer for DriverInfo {}
+// SAFETY: struct ethtool_value is two 32-bit words.
+unsafe impl Answer for Value {}
+// SAFETY: struct ethtool_channels is nine 32-bit words.
+unsafe impl Answer for Channels {}
+// SAFETY: struct ethtool_link_settings is 48 bytes, asserted below, and three masks of at most
+// LINK_MODE_WORDS_MAX words follow it.
+unsafe impl Answer for LinkSettings {}
+
+const _: () = assert!(size_of::<DriverInfo>() == 196);
+const _: () = assert!(size_of::<Channels>() == 36);
+const _: () = assert!(size_of::<LinkSettings>() == 48 + 12 * LINK_MODE_WORDS_MAX);
+
+impl Ethtool {
+    /// Opens a socket in the network namespace of the calling thread.
+    ///
+    /// Any kind of socket passes the ioctl on to the device; this one exists on every host.
+    pub(crate) fn open() -> io::Result<Self> {
+        Socket::new(NETLINK_ROUTE).map(|socket| Self { socket })
+    }
+
+    /// Returns the name of the driver.
+    pub(crate) fn driver(&self, device: &str) -> io::Result<String> {
+        let mut answer = DriverInfo {
+            command: ETHTOOL_GDRVINFO,
+            driver: [0; 32],
+            rest: [0; 160],
+        };
+        self.ask(device, &mut answer)?;
+        let name = answer.driver.split(|&byte| byte == 0).next();
+        Ok(String::from_utf8_lossy(name.unwrap_or_default()).into_owned())
+    }
+
+    /// Returns whether an offload is on.
+    pub(crate) fn offload(&self, device: &str, offload: Offload) -> io::Result<bool> {
+        let command = match offload {
+            Offload::Tso => ETHTOOL_GTSO,
+            Offload::Gso => ETHTOOL_GGSO,
+            Offload::Gro => ETHTOOL_GGRO,
+        };
+        let mut answer = Value { command, value: 0 };
+        self.ask(device, &mut answer)?;
+        Ok(answer.value != 0)
+    }
+
+    /// Returns the numbers of receive and transmit queues in use.
+    pub(crate) fn queues(&self, device: &str) -> io::Result<(u32, u32)> {
+        let mut answer = Channels {
+            command: ETHTOOL_GCHANNELS,
+            ..Channels::default()
+        };
+        self.ask(device, &mut answer)?;
+        let with_combined = |own: u32| own.saturating_add(answer.combined);
+        Ok((with_combined(answer.rx), with_combined(answer.tx)))
+    }
+
+    /// Returns the rate of the link in Mbit/s; absent when the driver does not know it.
+    pub(crate) fn speed_mbps(&self, device: &str) -> io::Result<Option<u32>> {
+        let mut answer = LinkSettings {
+            command: ETHTOOL_GLINKSETTINGS,
+            speed_mbps: 0,
+            modes: [0; 7],
+            link_mode_words: 0,
+            rest: [0; 8],
+            link_modes: [0; 3 * LINK_MODE_WORDS_MAX],
+        };
+        // The first question has no room for masks; the kernel answers how many words it wants,
+        // negated, and the second question offers exactly them.
+        self.ask(device, &mut answer)?;
+        if answer.link_mode_words < 0 {
+            answer.link_mode_words = answer.link_mode_words.saturating_neg();
+            answer.command = ETHTOOL_GLINKSETTINGS;
+            self.ask(device, &mut answer)?;
+        }
+        Ok(Some(answer.speed_mbps).filter(|&speed| speed != 0 && speed != SPEED_UNKNOWN))
+    }
+
+    fn ask<T: Answer>(&self, device: &str, answer: &mut T) -> io::Result<()> {
+        let mut name = [0; libc::IFNAMSIZ];
+        if device.len() >= name.len() {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
+        }
+        for (to, from) in name.iter_mut().zip(device.bytes()) {
+            *to = from as libc::c_char;
+        }
+        let mut request = libc::ifreq {
+            ifr_name: name,
+            ifr_ifru: libc::__c_anonymous_ifr_ifru {
+                ifru_data: (&raw mut *answer).cast(),
+            },
+        };
+        // SAFETY: the socket is open; `request` is a valid ifreq with a terminated name; its data
+        // pointer stays valid and exclusive for the call and, by `Answer`, points to at least as
+        // many bytes as the command copies.
+        let result = unsafe {
+            libc::ioctl(
+                self.socket.as_raw_fd(),
+                libc::SIOCETHTOOL as _,
+                &raw mut request,
+            )
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,194 @@
+//! Questions to the kernel's routing netlink, answered message by message.
+
+use std::io;
+
+use netlink_packet_core::{
+    NLM_F_DUMP, NLM_F_MULTIPART, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer,
+    NetlinkHeader, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+
+/// Longest datagram taken, in bytes: the kernel fills dumps up to 32 KiB (af_netlink.c).
+const DATAGRAM_BYTES_MAX: usize = 64 << 10;
+/// Most datagrams of one answer: at 4 KiB each this is some 100 000 devices.
+const DATAGRAMS_MAX: usize = 64 << 10;
+
+/// A routing socket of the network namespace in which it was opened.
+pub(crate) struct RouteSocket {
+    socket: Socket,
+    buffer: Vec<u8>,
+    sequence: u32,
+}
+
+/// A question as bytes, made once and sent as often as wanted.
+pub(crate) struct Question {
+    bytes: Vec<u8>,
+}
+
+impl Question {
+    /// Makes the question for every object of the kind of `message`.
+    pub(crate) fn all(message: RouteNetlinkMessage) -> Self {
+        Self::with_flags(message, NLM_F_REQUEST | NLM_F_DUMP)
+    }
+
+    /// Makes the question for the one object that `message` describes.
+    pub(crate) fn one(message: RouteNetlinkMessage) -> Self {
+        Self::with_flags(message, NLM_F_REQUEST)
+    }
+
+    fn with_flags(message: RouteNetlinkMessage, flags: u16) -> Self {
+        let mut header = NetlinkHeader::default();
+        header.flags = flags;
+        let mut message = NetlinkMessage::new(header, NetlinkPayload::from(message));
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        Self { bytes }
+    }
+}
+
+impl RouteSocket {
+    /// Opens a socket in the network namespace of the calling thread.
+    pub(crate) fn open() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        // The kernel puts each part of an answer into the socket before the system call that
+        // asked for it returns (netlink_dump), so an empty socket is a fault and not a wait.
+        socket.set_non_blocking(true)?;
+        Ok(Self {
+            socket,
+            buffer: Vec::with_capacity(DATAGRAM_BYTES_MAX),
+            sequence: 0,
+        })
+    }
+
+    /// Asks, and hands every message of the answer to `handle` as type and payload.
+    pub(crate) fn ask(
+        &mut self,
+        question: &mut Question,
+        mut handle: impl FnMut(u16, &[u8]),
+    ) -> io::Result<()> {
+        self.sequence = self.sequence.wrapping_add(1);
+        NetlinkBuffer::new(&mut question.bytes).set_sequence_number(self.sequence);
+        self.socket.send(&question.bytes, 0)?;
+        for _ in 0..DATAGRAMS_MAX {
+            self.receive()?;
+            if handle_datagram(&self.buffer, self.sequence, &mut handle)? == Progress::Complete {
+                return Ok(());
+            }
+        }
+        Err(io::Error::other("answer has no end"))
+    }
+
+    fn receive(&mut self) -> io::Result<()> {
+        self.buffer.clear();
+        let length = self.socket.recv(&mut self.buffer, libc::MSG_TRUNC)?;
+        if length > self.buffer.len() {
+            return Err(io::Error::other("datagram longer than the buffer"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether an answer goes on in another datagram.
+#[derive(Debug, PartialEq, Eq)]
+enum Progress {
+    Continues,
+    Complete,
+}
+
+/// Walks the messages of one datagram, skipping answers to earlier questions.
+fn handle_datagram(
+    datagram: &[u8],
+    sequence: u32,
+    handle: &mut impl FnMut(u16, &[u8]),
+) -> io::Result<Progress> {
+    let mut rest = datagram;
+    while !rest.is_empty() {
+        let message = NetlinkBuffer::new_checked(rest).map_err(io::Error::other)?;
+        let length = message.length() as usize;
+        if message.sequence_number() == sequence {
+            match message.message_type() {
+                NLMSG_DONE => return end(message.payload()),
+                NLMSG_ERROR => return end(message.payload()),
+                kind => handle(kind, message.payload()),
+            }
+            if message.flags() & NLM_F_MULTIPART == 0 {
+                return Ok(Progress::Complete);
+            }
+        }
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Ok(Progress::Continues)
+}
+
+/// Reads the end of an answer: both NLMSG_DONE and NLMSG_ERROR begin with a negative errno or 0.
+fn end(payload: &[u8]) -> io::Result<Progress> {
+    let code = payload
+        .first_chunk()
+        .map_or(0, |code| i32::from_ne_bytes(*code));
+    if code < 0 {
+        return Err(io::Error::from_raw_os_error(code.saturating_neg()));
+    }
+    Ok(Progress::Complete)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn message(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0; 16 + payload.len()];
+        let mut message = NetlinkBuffer::new(&mut bytes);
+        message.set_length(16 + payload.len() as u32);
+        message.set_message_type(kind);
+        message.set_flags(flags);
+        message.set_sequence_number(sequence);
+        message.payload_mut().copy_from_slice(payload);
+        bytes
+    }
+
+    fn check(datagram: &[u8], expect: &Result<Progress, i32>, expect_kinds: &[u16]) {
+        let mut kinds = Vec::new();
+        let progress = handle_datagram(datagram, 7, &mut |kind, _| kinds.push(kind));
+        let progress = progress.map_err(|error| error.raw_os_error().unwrap_or(0));
+        assert_eq!((&progress, kinds.as_slice()), (expect, expect_kinds));
+    }
+
+    #[test]
+    fn parts_of_an_answer_go_on_until_done() {
+        let part = message(16, NLM_F_MULTIPART, 7, &[0; 8]);
+        let stale = message(16, NLM_F_MULTIPART, 6, &[0; 8]);
+        let done = message(NLMSG_DONE, NLM_F_MULTIPART, 7, &[0; 4]);
+        check(&part, &Ok(Progress::Continues), &[16]);
+        check(&stale, &Ok(Progress::Continues), &[]);
+        check(
+            &[stale, part, done].concat(),
+            &Ok(Progress::Complete),
+            &[16],
+        );
+    }
+
+    #[test]
+    fn errors_carry_the_errno() {
+        let refused = message(NLMSG_ERROR, 0, 7, &(-libc::EPERM).to_ne_bytes());
+        check(&refused, &Err(libc::EPERM), &[]);
+        check(&refused[..10], &Err(0), &[]);
+    }
+
+    #[test]
+    fn a_single_answer_is_complete() {
+        check(&message(24, 0, 7, &[0; 12]), &Ok(Progress::Complete), &[24]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_datagram_panics(datagram in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = handle_datagram(&datagram, 0, &mut |_, _| {});
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! CPU time of our own threads, from `/proc/self/task/TID/{stat,schedstat}`.
+//!
+//! Three things to know when reading the numbers:
+//! 1. `utime` and `stime` add up to the exact run time, in ticks of USER_HZ; only their shares are
+//!    sampled at the tick (kernel/sched/cputime.c, cputime_adjust).
+//! 2. `schedstat` is in nanoseconds, but of a thread that runs now it is as of the last tick or
+//!    switch. It is all zero on a kernel without CONFIG_SCHED_INFO, which counts as absent.
+//! 3. A thread that has ended has no reading any more; its last sample is the last one.
+
+mod find;
+mod parse;
+
+use std::path::Path;
+
+use linerate_model::host::Availability;
+use linerate_model::metric::Metric;
+use linerate_model::sample::{Sample, Subject};
+
+use crate::observer::{Health, ObserveConfig, Observer};
+use crate::sys::file::KernelFile;
+use crate::text::ticks_to_ns;
+
+/// Reads the CPU time of the threads it was opened with.
+pub(crate) struct ThreadsObserver {
+    threads: Vec<Thread>,
+    user_hz: u64,
+    health: Health,
+}
+
+struct Thread {
+    name: String,
+    stat: KernelFile,
+    schedstat: Option<KernelFile>,
+}
+
+impl ThreadsObserver {
+    /// Opens the files of each thread; `stat` counts in ticks of `user_hz` a second.
+    pub(crate) fn open(config: &ObserveConfig, user_hz: u64) -> Self {
+        let (found, lost): (Vec<_>, Vec<_>) = config
+            .threads
+            .iter()
+            .map(|(name, tid)| Thread::open(&config.proc_root, name, *tid))
+            .partition(Result::is_ok);
+        let threads: Vec<Thread> = found.into_iter().flatten().collect();
+        let mut notes: Vec<String> = lost.into_iter().filter_map(Result::err).collect();
+        if threads.iter().any(|thread| thread.schedstat.is_none()) {
+            notes.push("no schedstat: run-queue wait is not known".to_owned());
+        }
+        let missing = missing_reason(config, &threads, &mut notes);
+        Self {
+            threads,
+            user_hz,
+            health: Health::new("threads", missing, notes),
+        }
+    }
+}
+
+/// Says why no thread can be read; without threads to watch, why none could be.
+fn missing_reason(
+    config: &ObserveConfig,
+    threads: &[Thread],
+    notes: &mut Vec<String>,
+) -> Option<String> {
+    if config.threads.is_empty() {
+        return find::own_tasks(&config.proc_root).err();
+    }
+    if !threads.is_empty() || notes.is_empty() {
+        return None;
+    }
+    Some(std::mem::take(notes).join("; "))
+}
+
+impl Thread {
+    fn open(proc_root: &Path, name: &str, tid: i32) -> Result<Self, String> {
+        let task =
+            find::task_dir(proc_root, tid).map_err(|reason| format!("thread {name}: {reason}"))?;
+        Ok(Self {
+            name: name.to_owned(),
+            stat: KernelFile::open(&task.join("stat"))?,
+            schedstat: KernelFile::open(&task.join("schedstat")).ok(),
+        })
+    }
+
+    fn push_samples(&mut self, user_hz: u64, out: &mut Vec<Sample>) -> Result<(), String> {
+        let Self {
+            name,
+            stat,
+            schedstat,
+        } = self;
+        let mut push = |metric, at_ns, value: Option<i64>| {
+            let Some(value) = value else { return };
+            out.push(Sample {
+                metric,
+                subject: Subject::Thread(name.clone()),
+                at_ns,
+                value,
+            });
+        };
+        let odd = |file: &KernelFile| format!("{}: not understood", file.path().display());
+
+        let (text, at_ns) = stat.read()?;
+        let times = parse::stat(text).ok_or_else(|| odd(stat))?;
+        push(
+            Metric::ThreadUser,
+            at_ns,
+            ticks_to_ns(times.utime_ticks, user_hz),
+        );
+        push(
+            Metric::ThreadSystem,
+            at_ns,
+            ticks_to_ns(times.stime_ticks, user_hz),
+        );
+        push(Metric::ThreadCpu, at_ns, times.processor.map(i64::from));
+
+        let Some(schedstat) = schedstat else {
+            return Ok(());
+        };
+        let (text, at_ns) = schedstat.read()?;
+        let times = parse::schedstat(text).ok_or_else(|| odd(schedstat))?;
+        push(Metric::ThreadRun, at_ns, times.map(|times| times.run_ns));
+        push(Metric::ThreadWait, at_ns, times.map(|times| times.wait_ns));
+        Ok(())
+    }
+}
+
+impl Observer for ThreadsObserver {
+    fn availability(&self) -> Availability {
+        self.health.availability()
+    }
+
+    fn sample(&mut self, out: &mut Vec<Sample>) {
+        let mut failure = None;
+        for thread in &mut self.threads {
+            let result = thread.push_samples(self.user_hz, out);
+            failure = failure.or(result.err());
+        }
+        self.health.record(failure);
+    }
+}
