@@ -1,1 +1,42 @@
-//! Placeholder.
+//! The report: an [`Analysis`] as HTML, Markdown, JSON or lines for a terminal.
+//!
+//! This room draws and words. It adds no number of its own, reads no file and no clock: the same
+//! analysis gives the same bytes in a year.
+//!
+//! ```
+//! use linerate_model::analysis::{ANALYSIS_FORMAT, Analysis, Table};
+//! let summary = Table { title: "Summary".into(), columns: vec![], rows: vec![] };
+//! let analysis = Analysis {
+//!     format: ANALYSIS_FORMAT, title: "Study of server".into(), about: vec![], partial: None,
+//!     summary, findings: vec![], recommendations: vec![], chapters: vec![], hosts: vec![],
+//!     left_out: vec![], damage: vec![],
+//! };
+//! assert!(linerate_report::markdown(&analysis).starts_with("# Study of server\n"));
+//! ```
+
+use linerate_model::analysis::Analysis;
+
+/// The page: one HTML file that opens without a network.
+mod html;
+/// The page as Markdown in GitHub's dialect.
+mod markdown;
+/// Prefix, digits, interval and unit of a number.
+mod number;
+/// A figure's points as rows.
+mod points;
+/// The summary for a terminal.
+mod terminal;
+/// Words that every output shares.
+mod wording;
+
+pub use html::html;
+pub use markdown::markdown;
+pub use terminal::terminal;
+
+/// Returns the analysis as JSON: base units, `format` first.
+///
+/// A number that is not finite is written as `null`.
+pub fn json(analysis: &Analysis) -> String {
+    serde_json::to_string_pretty(analysis)
+        .expect("an analysis has no map and no failing serializer")
+}

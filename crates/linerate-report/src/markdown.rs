@@ -1,0 +1,334 @@
+//! The report as Markdown in GitHub's dialect; pictures become tables.
+
+use std::fmt::Write;
+
+use linerate_model::analysis::{Analysis, Chapter, Figure, HostSummary, Table, TrialLine};
+use linerate_model::finding::{Finding, Recommendation};
+
+use crate::{number, points, wording};
+
+/// Returns the report as Markdown.
+pub fn markdown(analysis: &Analysis) -> String {
+    let mut page = Page(String::new());
+    page.head(analysis);
+    page.heading(2, "Summary");
+    page.table(&analysis.summary);
+    page.findings(&analysis.findings);
+    page.recommendations(&analysis.recommendations);
+    for chapter in &analysis.chapters {
+        page.chapter(chapter);
+    }
+    page.hosts(&analysis.hosts);
+    page.left_out(analysis);
+    page.damage(&analysis.damage);
+    page.reading();
+    page.0
+}
+
+/// The document under construction. Writing to a `String` cannot fail.
+struct Page(String);
+
+impl Page {
+    fn line(&mut self, text: &str) {
+        self.0.push_str(text);
+        self.0.push('\n');
+    }
+
+    fn paragraph(&mut self, text: &str) {
+        self.line(text);
+        self.line("");
+    }
+
+    fn heading(&mut self, level: usize, text: &str) {
+        self.paragraph(&format!("{} {}", "#".repeat(level), escape(text)));
+    }
+
+    fn head(&mut self, analysis: &Analysis) {
+        self.heading(1, &analysis.title);
+        if let Some(why) = &analysis.partial {
+            self.paragraph(&format!("> **This report is partial.** {}", escape(why)));
+        }
+        for (label, text) in &analysis.about {
+            self.line(&format!("- **{}:** {}", escape(label), escape(text)));
+        }
+        self.line("");
+    }
+
+    fn findings(&mut self, findings: &[Finding]) {
+        self.heading(2, "Findings");
+        if findings.is_empty() {
+            self.paragraph("Nothing was found that the measurements support.");
+        }
+        for (at, finding) in findings.iter().enumerate() {
+            self.heading(3, &format!("{}. {}", at + 1, finding.claim));
+            self.paragraph(&escape(&finding.explanation));
+            let effect = number::estimate(&finding.effect).line();
+            self.paragraph(&format!(
+                "**{}**, effect {effect} ({})",
+                wording::kind(finding.kind),
+                wording::interval_note(&finding.effect)
+            ));
+            self.evidence(finding);
+        }
+    }
+
+    fn evidence(&mut self, finding: &Finding) {
+        self.row(&["Evidence", "Value", "Trials"].map(str::to_owned));
+        self.line("|:---|---:|:---|");
+        for evidence in finding.evidence.as_slice() {
+            self.row(&[
+                escape(&evidence.what),
+                number::estimate(&evidence.estimate).line(),
+                wording::trial_numbers(&evidence.trials),
+            ]);
+        }
+        self.line("");
+    }
+
+    fn recommendations(&mut self, recommendations: &[Recommendation]) {
+        self.heading(2, "Recommendations");
+        if recommendations.is_empty() {
+            self.paragraph("None follows from what was measured.");
+            return;
+        }
+        for (at, recommendation) in recommendations.iter().enumerate() {
+            self.line(&format!(
+                "{}. **{}**",
+                at + 1,
+                escape(&recommendation.action)
+            ));
+            self.line(&format!(
+                "   - Predicted: {}",
+                escape(&recommendation.predicted)
+            ));
+            self.line(&format!("   - Confirm: {}", code(&recommendation.confirm)));
+        }
+        self.line("");
+    }
+
+    fn chapter(&mut self, chapter: &Chapter) {
+        self.heading(2, &wording::chapter_title(chapter));
+        self.paragraph(&format!("*{}*", escape(&chapter.question)));
+        match &chapter.answer {
+            Some(answer) => self.paragraph(&format!("**{}**", escape(answer))),
+            None => self.paragraph("**No answer: nothing valid was measured.**"),
+        }
+        for figure in &chapter.figures {
+            self.figure(figure);
+        }
+        for table in &chapter.tables {
+            self.heading(3, &table.title);
+            self.table(table);
+        }
+        if !chapter.method.is_empty() {
+            self.heading(3, "Method");
+            self.paragraph(&escape(&chapter.method));
+        }
+        self.trials(&chapter.trials);
+    }
+
+    fn figure(&mut self, figure: &Figure) {
+        self.heading(3, &figure.title);
+        let table = points::table(figure);
+        self.row(
+            &table
+                .columns
+                .iter()
+                .map(|name| escape(name))
+                .collect::<Vec<_>>(),
+        );
+        self.line(&format!("|---:{}|", "|---:".repeat(figure.curves.len())));
+        for (position, values) in &table.rows {
+            let mut cells = vec![escape(position)];
+            cells.extend(values.iter().map(|value| value.clone().unwrap_or_default()));
+            self.row(&cells);
+        }
+        self.line("");
+        if table.rows_hidden > 0 {
+            self.paragraph(&format!(
+                "{} more rows are in the bundle.",
+                table.rows_hidden
+            ));
+        }
+        self.paragraph(&format!(
+            "{}: {}",
+            escape(&figure.y.label),
+            escape(&figure.caption)
+        ));
+    }
+
+    fn table(&mut self, table: &Table) {
+        if table.rows.is_empty() {
+            self.paragraph("No rows.");
+            return;
+        }
+        self.row(
+            &table
+                .columns
+                .iter()
+                .map(|name| escape(name))
+                .collect::<Vec<_>>(),
+        );
+        let rulers: String = (0..table.columns.len())
+            .map(|column| {
+                let numbers = table.rows.iter().filter_map(|row| row.get(column));
+                if numbers.clone().any(wording::is_number) {
+                    "|---:"
+                } else {
+                    "|:---"
+                }
+            })
+            .collect();
+        self.line(&format!("{rulers}|"));
+        for row in &table.rows {
+            let cells: Vec<String> = row
+                .iter()
+                .map(|cell| escape(&wording::cell(cell)))
+                .collect();
+            self.row(&cells);
+        }
+        self.line("");
+    }
+
+    fn trials(&mut self, trials: &[TrialLine]) {
+        if trials.is_empty() {
+            return;
+        }
+        self.line("<details><summary>");
+        self.line(&trial_count(trials));
+        self.paragraph("</summary>");
+        self.row(&["Trial", "Cell", "Replicate", "Response", "Remarks"].map(str::to_owned));
+        self.line("|---:|:---|---:|---:|:---|");
+        for trial in trials {
+            let response = trial
+                .response
+                .map(|value| number::display(value, trial.unit));
+            self.row(&[
+                trial.trial.0.to_string(),
+                escape(&trial.cell),
+                trial.replicate.to_string(),
+                response.unwrap_or_else(|| "–".to_owned()),
+                escape(&remarks(trial)),
+            ]);
+        }
+        self.line("");
+        self.paragraph("</details>");
+    }
+
+    fn hosts(&mut self, hosts: &[HostSummary]) {
+        if hosts.is_empty() {
+            return;
+        }
+        self.heading(2, "Hosts");
+        for host in hosts {
+            self.heading(3, &format!("{}: {}", host.name, host.part));
+            self.row(&["Fact", "Value"].map(str::to_owned));
+            self.line("|:---|:---|");
+            for (label, text) in &host.facts {
+                self.row(&[escape(label), escape(text)]);
+            }
+            self.line("");
+            for (observer, reason) in &host.limits {
+                self.line(&format!(
+                    "- Observer {}: {}",
+                    escape(observer),
+                    escape(reason)
+                ));
+            }
+            if !host.limits.is_empty() {
+                self.line("");
+            }
+        }
+    }
+
+    fn left_out(&mut self, analysis: &Analysis) {
+        self.heading(2, "Not measured");
+        if analysis.left_out.is_empty() {
+            self.paragraph("Everything that was planned was measured.");
+            return;
+        }
+        self.row(&["Where", "What", "Why"].map(str::to_owned));
+        self.line("|:---|:---|:---|");
+        for item in &analysis.left_out {
+            self.row(&[
+                wording::left_out_place(item.chapter),
+                escape(&item.what),
+                escape(&item.why),
+            ]);
+        }
+        self.line("");
+    }
+
+    fn damage(&mut self, damage: &[String]) {
+        if damage.is_empty() {
+            return;
+        }
+        self.heading(2, "Damage to the bundle");
+        for item in damage {
+            self.line(&format!("- {}", escape(item)));
+        }
+        self.line("");
+    }
+
+    fn reading(&mut self) {
+        self.heading(2, "How to read this");
+        for (term, meaning) in wording::READING {
+            self.line(&format!("- **{term}:** {meaning}"));
+        }
+    }
+
+    fn row(&mut self, cells: &[String]) {
+        let _ = writeln!(self.0, "| {} |", cells.join(" | "));
+    }
+}
+
+/// Returns how many trials there are and how many of them are invalid.
+pub(crate) fn trial_count(trials: &[TrialLine]) -> String {
+    let invalid = trials
+        .iter()
+        .filter(|trial| trial.invalid.is_some())
+        .count();
+    let noun = if trials.len() == 1 { "trial" } else { "trials" };
+    match invalid {
+        0 => format!("{} {noun}, all valid", trials.len()),
+        _ => format!("{} {noun}, {invalid} invalid", trials.len()),
+    }
+}
+
+fn remarks(trial: &TrialLine) -> String {
+    let invalid = trial.invalid.iter().map(|why| format!("invalid: {why}"));
+    let parts: Vec<String> = invalid.chain(trial.flags.iter().cloned()).collect();
+    parts.join("; ")
+}
+
+/// Writes `text` so that Markdown shows its characters as they are, on one line.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let characters: Vec<char> = text.chars().collect();
+    for (at, &c) in characters.iter().enumerate() {
+        let word = |at: Option<usize>| {
+            at.and_then(|at| characters.get(at))
+                .is_some_and(|c| c.is_alphanumeric())
+        };
+        // An underscore inside a word marks nothing in this dialect, and sysctl names read better.
+        let inside = c == '_' && word(at.checked_sub(1)) && word(Some(at + 1));
+        match c {
+            '<' => out.push_str("&lt;"),
+            '&' => out.push_str("&amp;"),
+            '\\' | '`' | '*' | '[' | ']' | '>' | '|' | '~' | '$' => out.extend(['\\', c]),
+            '_' if !inside => out.push_str("\\_"),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Writes `text` as a code span, fenced by more backticks than it holds in a row.
+fn code(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    let pad = if longest > 0 { " " } else { "" };
+    let line = text.replace(char::is_control, " ");
+    format!("{fence}{pad}{line}{pad}{fence}")
+}

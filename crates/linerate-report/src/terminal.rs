@@ -1,0 +1,330 @@
+//! The summary for a terminal: headline numbers, findings, recommendations.
+
+use linerate_model::analysis::{Analysis, Table};
+use linerate_model::finding::{Finding, FindingKind};
+
+use crate::{number, wording};
+
+/// Narrowest width that lines are wrapped to, in characters.
+const WIDTH_MIN: usize = 40;
+
+/// Widest width, in characters: longer lines are hard to read.
+const WIDTH_MAX: usize = 120;
+
+/// Most findings written out; the report has them all.
+const FINDINGS_MAX: usize = 6;
+
+/// Narrowest a column of words gets before its words are broken, in characters.
+const COLUMN_MIN: usize = 8;
+
+/// Characters between two columns.
+const GAP: usize = 2;
+
+/// Returns the summary of `analysis` in lines of at most `width` characters.
+///
+/// Colours are written only when `color` is true. Control characters of the analysis never
+/// reach the terminal.
+pub fn terminal(analysis: &Analysis, width: usize, color: bool) -> String {
+    let mut page = Page {
+        text: String::new(),
+        width: width.clamp(WIDTH_MIN, WIDTH_MAX),
+        color,
+    };
+    page.head(analysis);
+    page.table("Summary", &analysis.summary);
+    page.findings(&analysis.findings);
+    page.recommendations(analysis);
+    page.left_out(analysis);
+    page.text
+}
+
+/// How a piece of text stands out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Look {
+    Plain,
+    Heading,
+    Key,
+    Quiet,
+    Warning,
+}
+
+impl Look {
+    fn code(self) -> &'static str {
+        match self {
+            Look::Plain => "",
+            Look::Heading => "\u{1b}[1m",
+            Look::Key => "\u{1b}[36m",
+            Look::Quiet => "\u{1b}[2m",
+            Look::Warning => "\u{1b}[33m",
+        }
+    }
+}
+
+struct Page {
+    text: String,
+    width: usize,
+    color: bool,
+}
+
+impl Page {
+    fn head(&mut self, analysis: &Analysis) {
+        self.line(Look::Heading, &clean(&analysis.title));
+        self.rule();
+        let labels = analysis
+            .about
+            .iter()
+            .map(|(label, _)| length(&clean(label)));
+        let indent = labels.max().unwrap_or(0).min(self.width / 3) + GAP;
+        for (label, text) in &analysis.about {
+            self.hanging(
+                &pad(&clean(label), indent),
+                Look::Quiet,
+                indent,
+                &clean(text),
+            );
+        }
+        if let Some(why) = &analysis.partial {
+            self.hanging("! ", Look::Warning, 2, &format!("Partial: {}", clean(why)));
+        }
+        for damage in &analysis.damage {
+            self.hanging(
+                "! ",
+                Look::Warning,
+                2,
+                &format!("Damaged: {}", clean(damage)),
+            );
+        }
+        self.blank();
+    }
+
+    fn findings(&mut self, findings: &[Finding]) {
+        if findings.is_empty() {
+            return;
+        }
+        self.line(Look::Heading, &format!("Findings ({})", findings.len()));
+        for (at, finding) in findings.iter().take(FINDINGS_MAX).enumerate() {
+            let look = match finding.kind {
+                FindingKind::Caution => Look::Warning,
+                _ => Look::Key,
+            };
+            self.hanging(&format!("{:>2}  ", at + 1), look, 4, &clean(&finding.claim));
+            let effect = number::estimate(&finding.effect).line();
+            let note = wording::interval_note(&finding.effect);
+            let kind = wording::kind(finding.kind);
+            self.quiet(4, &format!("{kind}: {effect} ({note})"));
+        }
+        if findings.len() > FINDINGS_MAX {
+            let more = findings.len() - FINDINGS_MAX;
+            self.quiet(4, &format!("and {more} more in the report"));
+        }
+        self.blank();
+    }
+
+    fn recommendations(&mut self, analysis: &Analysis) {
+        if analysis.recommendations.is_empty() {
+            return;
+        }
+        self.line(Look::Heading, "Recommendations");
+        for (at, recommendation) in analysis.recommendations.iter().enumerate() {
+            let number = format!("{:>2}  ", at + 1);
+            self.hanging(&number, Look::Key, 4, &clean(&recommendation.action));
+            self.hanging(
+                "    predicted  ",
+                Look::Quiet,
+                15,
+                &clean(&recommendation.predicted),
+            );
+            // Not wrapped: a command must survive copying.
+            let confirm = clean(&recommendation.confirm);
+            self.styled(Look::Quiet, "    confirm    ");
+            self.styled(Look::Plain, &confirm);
+            self.blank();
+        }
+        self.blank();
+    }
+
+    fn left_out(&mut self, analysis: &Analysis) {
+        if analysis.left_out.is_empty() {
+            return;
+        }
+        let count = analysis.left_out.len();
+        self.line(Look::Heading, &format!("Not measured ({count})"));
+        for item in &analysis.left_out {
+            let text = format!("{}: {}", clean(&item.what), clean(&item.why));
+            self.hanging("  - ", Look::Quiet, 4, &text);
+        }
+        self.blank();
+    }
+
+    fn table(&mut self, title: &str, table: &Table) {
+        if table.rows.is_empty() || table.columns.is_empty() {
+            return;
+        }
+        self.line(Look::Heading, title);
+        let rows: Vec<Vec<String>> = table
+            .rows
+            .iter()
+            .map(|row| row.iter().map(|cell| clean(&wording::cell(cell))).collect())
+            .collect();
+        let heads: Vec<String> = table.columns.iter().map(|head| clean(head)).collect();
+        let right: Vec<bool> = (0..heads.len())
+            .map(|at| {
+                table
+                    .rows
+                    .iter()
+                    .filter_map(|row| row.get(at))
+                    .any(wording::is_number)
+            })
+            .collect();
+        let widths = column_widths(&heads, &rows, self.width);
+        self.row(&heads, &widths, &right, Look::Quiet);
+        self.line(
+            Look::Quiet,
+            &"─".repeat(widths.iter().sum::<usize>() + GAP * (widths.len() - 1)),
+        );
+        for row in &rows {
+            self.row(row, &widths, &right, Look::Plain);
+        }
+        self.blank();
+    }
+
+    fn row(&mut self, cells: &[String], widths: &[usize], right: &[bool], look: Look) {
+        let wrapped: Vec<Vec<String>> = cells
+            .iter()
+            .zip(widths)
+            .map(|(cell, &width)| wrap(cell, width))
+            .collect();
+        let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
+        for at in 0..height {
+            let mut line = String::new();
+            for ((lines, &width), &right) in wrapped.iter().zip(widths).zip(right) {
+                let text = lines.get(at).map_or("", String::as_str);
+                let space = " ".repeat(width.saturating_sub(length(text)));
+                line += &if right {
+                    space + text
+                } else {
+                    text.to_owned() + &space
+                };
+                line += &" ".repeat(GAP);
+            }
+            self.line(look, line.trim_end());
+        }
+    }
+
+    fn rule(&mut self) {
+        self.line(Look::Quiet, &"─".repeat(self.width));
+    }
+
+    fn quiet(&mut self, indent: usize, text: &str) {
+        for line in wrap(text, self.width - indent) {
+            self.line(Look::Quiet, &format!("{}{line}", " ".repeat(indent)));
+        }
+    }
+
+    /// Writes `text` behind `lead`, following lines indented.
+    fn hanging(&mut self, lead: &str, look: Look, indent: usize, text: &str) {
+        for (at, line) in wrap(text, self.width.saturating_sub(indent))
+            .iter()
+            .enumerate()
+        {
+            if at == 0 {
+                self.styled(look, lead);
+            } else {
+                self.text.push_str(&" ".repeat(indent));
+            }
+            self.line(Look::Plain, line);
+        }
+    }
+
+    fn line(&mut self, look: Look, text: &str) {
+        self.styled(look, text);
+        self.blank();
+    }
+
+    fn styled(&mut self, look: Look, text: &str) {
+        let code = if self.color { look.code() } else { "" };
+        self.text.push_str(code);
+        self.text.push_str(text);
+        if !code.is_empty() {
+            self.text.push_str("\u{1b}[0m");
+        }
+    }
+
+    fn blank(&mut self) {
+        self.text.push('\n');
+    }
+}
+
+/// Returns the width of each column so that all fit into `width` where words allow it.
+fn column_widths(heads: &[String], rows: &[Vec<String>], width: usize) -> Vec<usize> {
+    let mut widths: Vec<usize> = (0..heads.len())
+        .map(|at| {
+            let cells = rows.iter().filter_map(|row| row.get(at));
+            cells
+                .chain([&heads[at]])
+                .map(|cell| length(cell))
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    let room = width.saturating_sub(GAP * (heads.len() - 1));
+    while widths.iter().sum::<usize>() > room {
+        let Some(widest) = widths.iter_mut().max_by_key(|width| **width) else {
+            break;
+        };
+        if *widest <= COLUMN_MIN {
+            break;
+        }
+        *widest -= 1;
+    }
+    widths
+}
+
+/// Breaks `text` into lines of at most `width` characters, between words where possible.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines = vec![String::new()];
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let mut rest: Vec<char> = word.chars().collect();
+        let used = lines.last().map_or(0, |line| length(line));
+        if used > 0 && used + 1 + rest.len() > width {
+            lines.push(String::new());
+        }
+        loop {
+            let Some(line) = lines.last_mut() else { break };
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            let room = width - length(line).min(width);
+            let tail = rest.split_off(rest.len().min(room));
+            line.extend(rest);
+            if tail.is_empty() {
+                break;
+            }
+            rest = tail;
+            lines.push(String::new());
+        }
+    }
+    lines
+}
+
+/// Returns `text` on one line without control characters.
+fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\t' => ' ',
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+fn pad(text: &str, width: usize) -> String {
+    let space = " ".repeat(width.saturating_sub(length(text)));
+    format!("{text}{space}")
+}
+
+/// Returns the number of characters; all that linerate writes are one cell wide.
+fn length(text: &str) -> usize {
+    text.chars().count()
+}

@@ -1,0 +1,186 @@
+//! Words that every output shares: names of kinds, notes, how to read the numbers.
+
+use linerate_model::analysis::{Chapter, Origin, TableCell};
+use linerate_model::finding::{Estimate, FindingKind, Limiter};
+use linerate_model::id::TrialId;
+
+use crate::number;
+
+/// How the numbers are to be read: term and meaning.
+pub const READING: &[(&str, &str)] = &[
+    (
+        "value ± half width",
+        "the mean over independent trials of the same cell and the half width of its confidence \
+         interval. Where the interval is not symmetric both ends are written instead: \
+         value (low – high).",
+    ),
+    (
+        "confidence interval",
+        "if the whole measurement were repeated many times under the same conditions, a 95 % \
+         interval would contain the true mean in 95 of 100 repetitions. Means carry Student's t \
+         interval over trials; quantiles carry an interval from order statistics. It covers \
+         chance between trials, not a fault that all trials share.",
+    ),
+    (
+        "n",
+        "the number of independent trials behind a number. With n = 1 there is no interval.",
+    ),
+    (
+        "trial",
+        "one timed execution of one combination of levels: settle, warm up, measure, drain. Only \
+         the measured window counts. The order of trials is random within blocks, so that a slow \
+         drift of the machine does not look like an effect.",
+    ),
+    (
+        "invalid trial",
+        "a trial that lost data, failed a check or was disturbed. It is kept and shown with its \
+         reason, and enters no number.",
+    ),
+    (
+        "throughput",
+        "bytes that arrived at the receiving program, times eight, per second. Headers are not \
+         counted.",
+    ),
+    (
+        "computed and published curves",
+        "dotted lines follow from a formula, for instance what a link can carry; grey dashed \
+         lines are figures published for other systems, drawn for comparison and not measured \
+         here.",
+    ),
+    (
+        "prefixes",
+        "sizes use KiB = 1024 B; rates use kbit/s = 1000 bit/s.",
+    ),
+];
+
+/// Returns the short name of a finding's kind.
+pub fn kind(kind: FindingKind) -> &'static str {
+    match kind {
+        FindingKind::Limiter(limiter) => match limiter {
+            Limiter::LinkRate => "Limited by the link",
+            Limiter::ReceiverWindow => "Limited by the receiver's window",
+            Limiter::SendBuffer => "Limited by the send buffer",
+            Limiter::CongestionWindow => "Limited by the congestion window",
+            Limiter::Generator => "Limited by the generator",
+            Limiter::RoundTrip => "Limited by the round trip",
+            Limiter::NagleDelayedAck => "Limited by Nagle and delayed ACK",
+        },
+        FindingKind::Plateau => "Plateau",
+        FindingKind::Derived => "Derived value",
+        FindingKind::Effect => "Effect",
+        FindingKind::Absence => "Expected, not found",
+        FindingKind::Caution => "Caution",
+    }
+}
+
+/// Returns what the origin of a curve is called behind its name; nothing when measured.
+pub fn origin(origin: Origin) -> Option<&'static str> {
+    match origin {
+        Origin::Measured => None,
+        Origin::Computed => Some("computed"),
+        Origin::Published => Some("published"),
+    }
+}
+
+/// Returns the curve's name with its origin, unless the name says it already.
+pub fn curve_name(name: &str, from: Origin) -> String {
+    match origin(from) {
+        Some(word) if !name.to_lowercase().contains(word) => format!("{name} ({word})"),
+        _ => name.to_owned(),
+    }
+}
+
+/// Returns the chapter's heading with its number.
+pub fn chapter_title(chapter: &Chapter) -> String {
+    match chapter.number {
+        Some(number) => format!("{number}. {}", chapter.title),
+        None => chapter.title.clone(),
+    }
+}
+
+/// Writes the interval of an estimate and how many trials it rests on.
+pub fn interval_note(estimate: &Estimate) -> String {
+    match number::interval(estimate) {
+        Some(interval) => format!(
+            "{} interval {interval}, n = {}",
+            number::percent(estimate.confidence),
+            estimate.n
+        ),
+        None => format!("no interval, n = {}", estimate.n),
+    }
+}
+
+/// Writes trial numbers, runs of neighbours joined: `3, 5–8`.
+pub fn trial_numbers(trials: &[TrialId]) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for &TrialId(id) in trials {
+        match runs.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(id) => *last = id,
+            _ => runs.push((id, id)),
+        }
+    }
+    let texts: Vec<String> = runs
+        .iter()
+        .map(|&(first, last)| match last - first {
+            0 => first.to_string(),
+            1 => format!("{first}, {last}"),
+            _ => format!("{first}–{last}"),
+        })
+        .collect();
+    texts.join(", ")
+}
+
+/// Writes a table cell as plain text.
+pub fn cell(cell: &TableCell) -> String {
+    match cell {
+        TableCell::Text(text) => text.clone(),
+        TableCell::Estimate(estimate) => number::estimate(estimate).line(),
+        TableCell::Number(value, unit) => number::display(*value, *unit),
+        TableCell::Absent(why) if why.is_empty() => "not measured".to_owned(),
+        TableCell::Absent(why) => format!("– ({why})"),
+    }
+}
+
+/// Returns whether a cell holds a number and is set to the right.
+pub fn is_number(cell: &TableCell) -> bool {
+    matches!(cell, TableCell::Estimate(_) | TableCell::Number(..))
+}
+
+/// Returns the chapter number's words for something left out: `chapter 7`.
+pub fn left_out_place(chapter: Option<u32>) -> String {
+    chapter.map_or_else(
+        || "whole run".to_owned(),
+        |number| format!("chapter {number}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbouring_trials_are_joined() {
+        let check = |ids: &[u32], expect: &str| {
+            let trials: Vec<TrialId> = ids.iter().copied().map(TrialId).collect();
+            assert_eq!(trial_numbers(&trials), expect);
+        };
+        check(&[], "");
+        check(&[4], "4");
+        check(&[4, 5], "4, 5");
+        check(&[1, 2, 3, 7, 9, 10, 11], "1–3, 7, 9–11");
+        check(&[u32::MAX, 0], "4294967295, 0");
+    }
+
+    #[test]
+    fn an_origin_is_said_once() {
+        assert_eq!(
+            curve_name("Sun 2003, published", Origin::Published),
+            "Sun 2003, published"
+        );
+        assert_eq!(
+            curve_name("link limit", Origin::Computed),
+            "link limit (computed)"
+        );
+        assert_eq!(curve_name("C = 1", Origin::Measured), "C = 1");
+    }
+}
