@@ -1,0 +1,258 @@
+//! Opening a flow, or adopting one that a listener accepted.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+use linerate_model::workload::{Part, Traffic};
+
+use crate::flow::options::{self, Refused};
+use crate::flow::{Flow, FlowConfig, Shared};
+use crate::measure::counters::Counters;
+use crate::sys::clock::now_ns;
+use crate::sys::socket::{self, IP_BIND_ADDRESS_NO_PORT, SO_ERROR, SO_REUSEADDR};
+
+/// Why a flow could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The part cannot be played in this kind of traffic.
+    #[error("use {part:?} in traffic of another kind")]
+    Part {
+        /// The part.
+        part: Part,
+    },
+    /// No socket could be made.
+    #[error("open a socket to {peer}")]
+    Socket {
+        /// The other end.
+        peer: SocketAddr,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The congestion control algorithm is not there, or not allowed to this user.
+    #[error(
+        "use the congestion control algorithm `{algorithm}` (net.ipv4.tcp_available_congestion_control lists those of this host, net.ipv4.tcp_allowed_congestion_control those for everyone)"
+    )]
+    Congestion {
+        /// The algorithm asked for.
+        algorithm: String,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The kernel refused an option.
+    #[error("set {name} to {value}")]
+    Option {
+        /// The option, by the kernel's name.
+        name: &'static str,
+        /// The value asked for.
+        value: String,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The local address cannot be used.
+    #[error("bind to {address}")]
+    Bind {
+        /// The local address.
+        address: SocketAddr,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// Nothing listens there.
+    #[error("connect to {peer}: refused, nothing listens on that port")]
+    Refused {
+        /// The other end.
+        peer: SocketAddr,
+    },
+    /// No answer came within the deadline.
+    #[error("connect to {peer}: no answer within {} ms", deadline.as_millis())]
+    TimedOut {
+        /// The other end.
+        peer: SocketAddr,
+        /// How long was waited.
+        deadline: Duration,
+    },
+    /// There is no way to that host or network.
+    #[error("connect to {peer}: unreachable")]
+    Unreachable {
+        /// The other end.
+        peer: SocketAddr,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// Connecting failed in another way.
+    #[error("connect to {peer}")]
+    Connect {
+        /// The other end.
+        peer: SocketAddr,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The first bytes, which name the flow, could not be sent.
+    #[error("send the first bytes to {peer}")]
+    Hello {
+        /// The other end.
+        peer: SocketAddr,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The connected socket could not be asked for its addresses or options.
+    #[error("read the addresses and options of a connection")]
+    Inspect {
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Opens a flow to `peer`, from `bind` if given, and sends `hello` on it.
+///
+/// Options are set before connecting. Connecting and sending `hello` together take at most
+/// `deadline`.
+pub fn connect(
+    config: FlowConfig,
+    peer: SocketAddr,
+    bind: Option<SocketAddr>,
+    hello: &[u8],
+    deadline: Duration,
+) -> Result<Flow, ConnectError> {
+    check_part(&config)?;
+    let end_ns = now_ns().saturating_add(deadline.as_nanos() as u64);
+    let socket = socket::open(peer).map_err(|source| ConnectError::Socket { peer, source })?;
+    options::apply(socket.as_raw_fd(), &config.options)?;
+    if let Some(address) = bind {
+        bind_to(socket.as_fd(), address)
+            .map_err(|source| ConnectError::Bind { address, source })?;
+    }
+    establish(socket.as_fd(), peer, end_ns)
+        .map_err(|error| connect_error(error, peer, deadline))?;
+    options::apply_connected(socket.as_raw_fd(), &config.options)?;
+    send_all(socket.as_fd(), hello, end_ns)
+        .map_err(|source| ConnectError::Hello { peer, source })?;
+    flow(config, TcpStream::from(socket))
+}
+
+/// Makes a flow of an accepted socket whose hello has been read.
+pub fn adopt(config: FlowConfig, stream: TcpStream) -> Result<Flow, ConnectError> {
+    check_part(&config)?;
+    options::apply(stream.as_raw_fd(), &config.options)?;
+    options::apply_connected(stream.as_raw_fd(), &config.options)?;
+    flow(config, stream)
+}
+
+fn flow(config: FlowConfig, stream: TcpStream) -> Result<Flow, ConnectError> {
+    let inspect = |source| ConnectError::Inspect { source };
+    let shared = Shared {
+        local: stream.local_addr().map_err(inspect)?,
+        remote: stream.peer_addr().map_err(inspect)?,
+        settings: options::granted(stream.as_raw_fd(), &config.options).map_err(inspect)?,
+        counters: Counters::default(),
+        config,
+        stream,
+    };
+    Ok(Flow { shared })
+}
+
+fn check_part(config: &FlowConfig) -> Result<(), ConnectError> {
+    let fits = match config.traffic {
+        Traffic::Stream { .. } => matches!(config.part, Part::Sender | Part::Receiver),
+        Traffic::Rr { .. } => matches!(config.part, Part::Requester | Part::Responder),
+    };
+    if !fits {
+        return Err(ConnectError::Part { part: config.part });
+    }
+    Ok(())
+}
+
+fn bind_to(socket: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
+    let fd = socket.as_raw_fd();
+    if address.port() == 0 {
+        // The port is then chosen when connecting, where it only has to be unique together with
+        // the peer's: more than 28 000 flows from one address. An old kernel that refuses this
+        // has fewer.
+        let _ = socket::set(fd, IP_BIND_ADDRESS_NO_PORT, 1);
+    } else {
+        // A port that was used in the trial before must not be blocked by its TIME_WAIT.
+        socket::set(fd, SO_REUSEADDR, 1)?;
+    }
+    socket::bind(socket, address)
+}
+
+fn establish(socket: BorrowedFd<'_>, peer: SocketAddr, end_ns: u64) -> io::Result<()> {
+    match socket::connect(socket, peer) {
+        Ok(()) => return Ok(()),
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
+        Err(error) => return Err(error),
+    }
+    wait_writable(socket, end_ns)?;
+    match socket::read(socket.as_raw_fd(), SO_ERROR)? {
+        0 => Ok(()),
+        code => Err(io::Error::from_raw_os_error(code)),
+    }
+}
+
+fn send_all(socket: BorrowedFd<'_>, mut bytes: &[u8], end_ns: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match socket::send(socket.as_raw_fd(), bytes) {
+            Ok(sent) => bytes = &bytes[sent..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait_writable(socket, end_ns)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the socket is writable; an error of kind `TimedOut` if it is not by `end_ns`.
+fn wait_writable(socket: BorrowedFd<'_>, end_ns: u64) -> io::Result<()> {
+    loop {
+        let left = Duration::from_nanos(end_ns.saturating_sub(now_ns()));
+        match socket::wait_writable(socket, left) {
+            Ok(true) => return Ok(()),
+            Ok(false) => return Err(io::ErrorKind::TimedOut.into()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn connect_error(source: io::Error, peer: SocketAddr, deadline: Duration) -> ConnectError {
+    match source.kind() {
+        io::ErrorKind::ConnectionRefused => ConnectError::Refused { peer },
+        io::ErrorKind::TimedOut => ConnectError::TimedOut { peer, deadline },
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+            ConnectError::Unreachable { peer, source }
+        }
+        _ => ConnectError::Connect { peer, source },
+    }
+}
+
+impl From<Refused> for ConnectError {
+    fn from(refused: Refused) -> Self {
+        let Refused {
+            name,
+            value,
+            source,
+        } = refused;
+        if name == "TCP_CONGESTION" {
+            return ConnectError::Congestion {
+                algorithm: value,
+                source,
+            };
+        }
+        ConnectError::Option {
+            name,
+            value,
+            source,
+        }
+    }
+}

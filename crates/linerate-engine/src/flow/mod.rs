@@ -1,0 +1,81 @@
+//! One end of one transport conversation: a connected socket with its options applied.
+
+/// Opening a flow, or adopting one that a listener accepted.
+mod connect;
+/// Applying the options of a workload to a socket.
+mod options;
+/// Settings as requested, granted and effective: the arithmetic.
+mod settings;
+
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsRawFd, RawFd};
+
+use linerate_model::id::FlowId;
+use linerate_model::sample::End;
+use linerate_model::workload::{FlowOptions, Part, Setting, Traffic};
+
+use crate::measure::counters::Counters;
+
+pub use connect::{ConnectError, adopt, connect};
+pub(crate) use options::effective;
+
+/// What one end of a flow is and does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowConfig {
+    /// The flow.
+    pub flow: FlowId,
+    /// Which end this is.
+    pub end: End,
+    /// What this end does.
+    pub part: Part,
+    /// The kind of traffic; must fit `part`.
+    pub traffic: Traffic,
+    /// Socket options.
+    pub options: FlowOptions,
+}
+
+/// A connected socket with its options applied, ready to be launched.
+#[derive(Debug)]
+pub struct Flow {
+    pub(crate) shared: Shared,
+}
+
+/// What the worker and the sampler both know of a flow.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: FlowConfig,
+    pub(crate) stream: TcpStream,
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
+    pub(crate) settings: Vec<Setting>,
+    pub(crate) counters: Counters,
+}
+
+impl Flow {
+    /// Returns the settings as requested and granted, with what capped them.
+    pub fn settings(&self) -> &[Setting] {
+        &self.shared.settings
+    }
+
+    /// Returns the address and port of this end.
+    pub fn local(&self) -> SocketAddr {
+        self.shared.local
+    }
+
+    /// Returns the address and port of the other end.
+    pub fn remote(&self) -> SocketAddr {
+        self.shared.remote
+    }
+
+    /// Returns what this end is and does.
+    pub fn config(&self) -> &FlowConfig {
+        &self.shared.config
+    }
+}
+
+impl Shared {
+    /// Returns the socket's descriptor, open for as long as `self` lives.
+    pub(crate) fn fd(&self) -> RawFd {
+        self.stream.as_raw_fd()
+    }
+}

@@ -1,0 +1,148 @@
+//! Applying the options of a workload to a socket, and reading back what became of them.
+
+use std::io;
+use std::os::fd::RawFd;
+
+use linerate_model::metric::Metric;
+use linerate_model::workload::{FlowOptions, Setting};
+
+use crate::flow::{Shared, settings};
+use crate::measure::sampler::WindowsSeen;
+use crate::measure::tcp_info;
+use crate::sys::socket::{
+    self, IntOption, SO_RCVBUF, SO_SNDBUF, TCP_INFO_BYTES_MAX, TCP_MAXSEG, TCP_NODELAY,
+    TCP_QUICKACK,
+};
+
+/// An option that the kernel refused.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) name: &'static str,
+    pub(super) value: String,
+    pub(super) source: io::Error,
+}
+
+/// Sets what must be set before a connection exists.
+///
+/// The receive buffer decides the window scale that the first segment offers, the maximum segment
+/// size is offered there too, and the congestion control algorithm then counts from the start. On
+/// an accepted socket the same calls work, except that the first window (64 KiB by default) has
+/// been offered already: a smaller buffer takes hold once that much has been received.
+pub(super) fn apply(fd: RawFd, options: &FlowOptions) -> Result<(), Refused> {
+    let int = |option: IntOption, value: i32| {
+        socket::set(fd, option, value).map_err(|source| Refused {
+            name: option.name,
+            value: value.to_string(),
+            source,
+        })
+    };
+    if let Some(bytes) = options.socket_buffer {
+        // Above the sysctl the kernel grants less and says nothing; `granted` shows it.
+        let value = i32::try_from(bytes.0).unwrap_or(i32::MAX);
+        int(SO_SNDBUF, value)?;
+        int(SO_RCVBUF, value)?;
+    }
+    if let Some(bytes) = options.mss_bytes {
+        int(TCP_MAXSEG, i32::try_from(bytes).unwrap_or(i32::MAX))?;
+    }
+    if let Some(nagle) = options.nagle {
+        int(TCP_NODELAY, i32::from(!nagle))?;
+    }
+    if let Some(algorithm) = &options.congestion {
+        socket::set_congestion(fd, algorithm).map_err(|source| Refused {
+            name: "TCP_CONGESTION",
+            value: algorithm.clone(),
+            source,
+        })?;
+    }
+    Ok(())
+}
+
+/// Sets what makes sense only on a connection: how it acknowledges.
+///
+/// What TCP_QUICKACK does (tcp_sock_set_quickack in net/ipv4/tcp.c): 0 enters the interactive
+/// mode, in which the quota of 16 immediate acknowledgements of a young connection is not used, so
+/// delayed acknowledgements are allowed from the first byte on. 1 leaves that mode and sends an
+/// acknowledgement that is due now; it gives no new quota, so it has to be repeated after each
+/// receive. Mode 0 is left only when a delayed acknowledgement had to be sent by its timer, and
+/// entered again with the next data that this end sends: repeating it would change nothing that
+/// `delayed_ack = true` asks for, and it is not repeated. On a socket that is still connecting, 0
+/// would delay the last segment of the handshake too; hence afterwards.
+pub(super) fn apply_connected(fd: RawFd, options: &FlowOptions) -> Result<(), Refused> {
+    let Some(delayed_ack) = options.delayed_ack else {
+        return Ok(());
+    };
+    let value = i32::from(!delayed_ack);
+    socket::set(fd, TCP_QUICKACK, value).map_err(|source| Refused {
+        name: TCP_QUICKACK.name,
+        value: value.to_string(),
+        source,
+    })
+}
+
+/// Returns every setting as requested and granted.
+pub(super) fn granted(fd: RawFd, options: &FlowOptions) -> io::Result<Vec<Setting>> {
+    let buffer_bytes = options.socket_buffer.map(|bytes| bytes.0);
+    let flag = |on: Option<bool>| on.map(|on| i32::from(!on).to_string());
+    let int = |option| socket::read(fd, option).map(|value| Some(value.to_string()));
+    Ok(vec![
+        settings::buffer(
+            SO_SNDBUF.name,
+            "net.core.wmem_max",
+            buffer_bytes,
+            socket::read(fd, SO_SNDBUF)?,
+        ),
+        settings::buffer(
+            SO_RCVBUF.name,
+            "net.core.rmem_max",
+            buffer_bytes,
+            socket::read(fd, SO_RCVBUF)?,
+        ),
+        settings::plain(TCP_NODELAY.name, flag(options.nagle), int(TCP_NODELAY)?),
+        settings::plain(
+            TCP_QUICKACK.name,
+            flag(options.delayed_ack),
+            int(TCP_QUICKACK)?,
+        ),
+        settings::plain(
+            "TCP_CONGESTION",
+            options.congestion.clone(),
+            Some(socket::congestion(fd)?),
+        ),
+        settings::plain(
+            TCP_MAXSEG.name,
+            options.mss_bytes.map(|bytes| bytes.to_string()),
+            int(TCP_MAXSEG)?,
+        ),
+    ])
+}
+
+/// Returns every setting of `flow` with what was in force at its end, and the windows it reached.
+///
+/// A value that cannot be read is left absent.
+pub(crate) fn effective(flow: &Shared, mut windows: WindowsSeen) -> Vec<Setting> {
+    let fd = flow.fd();
+    let mut room = [0; TCP_INFO_BYTES_MAX];
+    let written = socket::tcp_info(fd, &mut room).unwrap_or(0);
+    let kernel = &room[..written];
+    tcp_info::for_each(kernel, |metric, value| windows.note(metric, value));
+    let int = |option| socket::read(fd, option).ok();
+    let mut all = flow.settings.clone();
+    for setting in &mut all {
+        setting.effective = match setting.name.as_str() {
+            "SO_SNDBUF" => int(SO_SNDBUF).map(|value| settings::usable_bytes(value).to_string()),
+            "SO_RCVBUF" => int(SO_RCVBUF).map(|value| settings::usable_bytes(value).to_string()),
+            "TCP_NODELAY" => int(TCP_NODELAY).map(|value| value.to_string()),
+            "TCP_QUICKACK" => int(TCP_QUICKACK).map(|value| value.to_string()),
+            "TCP_CONGESTION" => socket::congestion(fd).ok(),
+            "TCP_MAXSEG" => {
+                tcp_info::field_of(kernel, Metric::TcpSndMss).map(|value| value.to_string())
+            }
+            _ => None,
+        };
+    }
+    let text = |bytes: Option<i64>| bytes.map(|bytes| bytes.to_string());
+    all.push(settings::seen("tcpi_snd_wnd", text(windows.send_bytes)));
+    all.push(settings::seen("tcpi_rcv_wnd", text(windows.receive_bytes)));
+    all
+}

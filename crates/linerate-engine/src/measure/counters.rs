@@ -1,0 +1,110 @@
+//! Counters of one flow, written by its worker and read by the sampler.
+//!
+//! One thread writes each block, so an addition is a relaxed load, an add and a relaxed store:
+//! three plain instructions on x86 and ARM (about 1 ns), where `fetch_add` would lock the cache
+//! line (5 ns alone, 20 ns and more when the sampler has just read it). Nothing is ordered by
+//! these counters; each is a number that grows.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The counters of one flow.
+///
+/// 128 bytes and aligned to that: adjacent lines are fetched in pairs on current x86, and two
+/// workers must not write to one pair.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Counters {
+    bytes_sent: AtomicU64,
+    bytes_received: AtomicU64,
+    calls: AtomicU64,
+    transactions: AtomicU64,
+    /// 0 until the first payload has moved: the monotonic clock of a running host is past 0.
+    first_payload_ns: AtomicU64,
+}
+
+/// The counters of one flow at one instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counts {
+    /// Payload that send calls accepted.
+    pub(crate) bytes_sent: u64,
+    /// Payload that receive calls returned.
+    pub(crate) bytes_received: u64,
+    /// Send or receive calls that moved payload.
+    pub(crate) calls: u64,
+    /// Responses fully received.
+    pub(crate) transactions: u64,
+    /// When the first payload moved.
+    pub(crate) first_payload_ns: Option<u64>,
+}
+
+impl Counters {
+    /// Counts a send call that took `bytes`.
+    pub(crate) fn sent(&self, bytes: usize) {
+        add(&self.bytes_sent, bytes as u64);
+        add(&self.calls, 1);
+    }
+
+    /// Counts a receive call that returned `bytes`.
+    pub(crate) fn received(&self, bytes: usize) {
+        add(&self.bytes_received, bytes as u64);
+        add(&self.calls, 1);
+    }
+
+    /// Counts a complete transaction.
+    pub(crate) fn transaction(&self) {
+        add(&self.transactions, 1);
+    }
+
+    /// Notes the instant of the first payload; later calls change nothing and read no clock.
+    pub(crate) fn first_payload(&self, now_ns: impl FnOnce() -> u64) {
+        if self.first_payload_ns.load(Relaxed) == 0 {
+            self.first_payload_ns.store(now_ns(), Relaxed);
+        }
+    }
+
+    /// Returns the counters as they are now.
+    pub(crate) fn read(&self) -> Counts {
+        let first_payload_ns = self.first_payload_ns.load(Relaxed);
+        Counts {
+            bytes_sent: self.bytes_sent.load(Relaxed),
+            bytes_received: self.bytes_received.load(Relaxed),
+            calls: self.calls.load(Relaxed),
+            transactions: self.transactions.load(Relaxed),
+            first_payload_ns: (first_payload_ns != 0).then_some(first_payload_ns),
+        }
+    }
+}
+
+fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Relaxed) + more, Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_fills_its_own_pair_of_cache_lines() {
+        assert_eq!(size_of::<Counters>(), 128);
+        assert_eq!(align_of::<Counters>(), 128);
+    }
+
+    #[test]
+    fn the_first_payload_stays() {
+        let counters = Counters::default();
+        assert_eq!(counters.read().first_payload_ns, None);
+        counters.first_payload(|| 7);
+        counters.first_payload(|| 9);
+        counters.sent(3);
+        counters.received(4);
+        counters.transaction();
+        let expected = Counts {
+            bytes_sent: 3,
+            bytes_received: 4,
+            calls: 2,
+            transactions: 1,
+            first_payload_ns: Some(7),
+        };
+        assert_eq!(counters.read(), expected);
+    }
+}

@@ -1,0 +1,142 @@
+//! Latency of transactions: a histogram with bounded relative error.
+//!
+//! A transaction is recorded if it *ends* inside the measured window, wherever it began, so that
+//! the histogram's count equals the growth of the transaction counter over the window. One that
+//! is under way when the window ends is not recorded; if it is a stall it shows in the flow's
+//! longest transaction, which takes every transaction that touches the window.
+
+use hdrhistogram::Histogram as Hdr;
+use linerate_model::histogram::Histogram;
+
+use crate::measure::Window;
+
+/// The longest latency that is told apart; longer ones count as this (a TCP flow whose peer is
+/// silent for a minute is reported by its stall and its early end, not by a quantile).
+const LATENCY_NS_MAX: u64 = 60_000_000_000;
+/// Three digits: each value is known to 0.1 %.
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// The transactions of one flow, or of all flows of a worker.
+///
+/// 110 KiB of address space, of which only the pages of values that occur become resident: a
+/// factor of two in latency is one page.
+#[derive(Debug)]
+pub(crate) struct Latency {
+    window: Window,
+    histogram: Hdr<u32>,
+}
+
+impl Latency {
+    /// Returns an empty record for `window`; this is the only place that allocates.
+    pub(crate) fn new(window: Window) -> Self {
+        let histogram = Hdr::new_with_bounds(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS)
+            .expect("1 ns to 60 s with three digits is a range that the histogram takes");
+        Self { window, histogram }
+    }
+
+    /// Records a transaction that ends inside the window; about 4 ns.
+    pub(crate) fn record(&mut self, began_ns: u64, ended_ns: u64) {
+        if ended_ns >= self.window.begin_ns && ended_ns <= self.window.end_ns {
+            self.histogram
+                .saturating_record((ended_ns - began_ns).max(1));
+        }
+    }
+
+    /// Returns the buckets that are not empty.
+    pub(crate) fn to_histogram(&self) -> Histogram {
+        let buckets = self
+            .histogram
+            .iter_recorded()
+            .map(|bucket| {
+                (
+                    bucket.value_iterated_to(),
+                    u64::from(bucket.count_at_value()),
+                )
+            })
+            .collect();
+        Histogram { buckets }
+    }
+}
+
+/// The longest transaction of one flow that touches the window, in full length.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Longest {
+    window: Window,
+    longest_ns: u64,
+}
+
+impl Longest {
+    /// Returns a follower for `window`.
+    pub(crate) fn new(window: Window) -> Self {
+        Self {
+            window,
+            longest_ns: 0,
+        }
+    }
+
+    /// Takes note of a transaction, finished or given up.
+    pub(crate) fn note(&mut self, began_ns: u64, ended_ns: u64) {
+        if ended_ns >= self.window.begin_ns && began_ns <= self.window.end_ns {
+            self.longest_ns = self.longest_ns.max(ended_ns.saturating_sub(began_ns));
+        }
+    }
+
+    /// Returns its length.
+    pub(crate) fn longest_ns(&self) -> u64 {
+        self.longest_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Window = Window {
+        begin_ns: 1_000,
+        end_ns: 2_000,
+    };
+
+    #[test]
+    fn transactions_that_end_inside_the_window_are_recorded() {
+        let mut latency = Latency::new(WINDOW);
+        for (began, ended) in [(800, 900), (900, 1_100), (1_100, 1_300), (1_900, 2_500)] {
+            latency.record(began, ended);
+        }
+        assert_eq!(latency.to_histogram().buckets, vec![(200, 2)]);
+    }
+
+    #[test]
+    fn values_are_known_to_a_thousandth() {
+        let mut latency = Latency::new(Window {
+            begin_ns: 0,
+            end_ns: u64::MAX,
+        });
+        for exponent in 0..11 {
+            latency.record(0, 10_u64.pow(exponent));
+        }
+        latency.record(0, u64::MAX - 1);
+        let buckets = latency.to_histogram().buckets;
+        assert_eq!(buckets.len(), 12);
+        for (exponent, &(value, count)) in buckets[..11].iter().enumerate() {
+            let truth = 10_u64.pow(exponent as u32);
+            assert_eq!(count, 1);
+            assert!(
+                value >= truth && value - truth <= truth / 1000,
+                "{value} for {truth}"
+            );
+        }
+        let longest = buckets[11].0;
+        assert!(longest >= LATENCY_NS_MAX && longest < LATENCY_NS_MAX * 2);
+    }
+
+    #[test]
+    fn a_stall_over_the_end_of_the_window_is_seen() {
+        let mut longest = Longest::new(WINDOW);
+        longest.note(100, 900);
+        assert_eq!(longest.longest_ns(), 0);
+        longest.note(1_200, 1_300);
+        longest.note(1_900, 9_000);
+        longest.note(9_000, 99_000);
+        assert_eq!(longest.longest_ns(), 7_100);
+    }
+}

@@ -1,0 +1,167 @@
+//! struct tcp_info of include/uapi/linux/tcp.h, whatever its length.
+//!
+//! Fields were only ever added at the end, so a field is present if the kernel wrote that far.
+//! The list below is the whole knowledge of the layout: metric, offset in bytes, width, factor.
+
+use linerate_model::metric::Metric;
+
+/// Width of a field.
+#[derive(Debug, Clone, Copy)]
+enum Width {
+    U32,
+    U64,
+}
+use Width::{U32, U64};
+
+/// One field: what it is, where it lies, and what its unit is in ours.
+struct Field {
+    metric: Metric,
+    offset: usize,
+    width: Width,
+    factor: u64,
+}
+
+/// Microseconds to nanoseconds.
+const US: u64 = 1_000;
+/// Bytes to bits.
+const BITS: u64 = 8;
+
+const fn field(metric: Metric, offset: usize, width: Width, factor: u64) -> Field {
+    Field {
+        metric,
+        offset,
+        width,
+        factor,
+    }
+}
+
+/// Every field that has a metric, by offset. The last ones came with Linux 4.9 (delivery_rate),
+/// 4.10 (busy_time and the two limits), 4.18 (delivered), 4.19 (bytes_sent, reord_seen), 5.4
+/// (snd_wnd) and 6.2 (rcv_wnd).
+const FIELDS: &[Field] = &[
+    field(Metric::TcpSndMss, 16, U32, 1),
+    field(Metric::TcpRcvMss, 20, U32, 1),
+    field(Metric::TcpUnacked, 24, U32, 1),
+    field(Metric::TcpPmtu, 60, U32, 1),
+    field(Metric::TcpRtt, 68, U32, US),
+    field(Metric::TcpRttVar, 72, U32, US),
+    field(Metric::TcpCwnd, 80, U32, 1),
+    field(Metric::TcpRcvSpace, 96, U32, 1),
+    field(Metric::TcpRetrans, 100, U32, 1),
+    field(Metric::TcpPacingRate, 104, U64, BITS),
+    field(Metric::TcpBytesAcked, 120, U64, 1),
+    field(Metric::TcpBytesReceived, 128, U64, 1),
+    field(Metric::TcpSegsOut, 136, U32, 1),
+    field(Metric::TcpSegsIn, 140, U32, 1),
+    field(Metric::TcpNotSent, 144, U32, 1),
+    field(Metric::TcpMinRtt, 148, U32, US),
+    field(Metric::TcpDataSegsIn, 152, U32, 1),
+    field(Metric::TcpDataSegsOut, 156, U32, 1),
+    field(Metric::TcpDeliveryRate, 160, U64, BITS),
+    field(Metric::TcpBusy, 168, U64, US),
+    field(Metric::TcpRwndLimited, 176, U64, US),
+    field(Metric::TcpSndbufLimited, 184, U64, US),
+    field(Metric::TcpDelivered, 192, U32, 1),
+    field(Metric::TcpBytesSent, 200, U64, 1),
+    field(Metric::TcpBytesRetrans, 208, U64, 1),
+    field(Metric::TcpReordSeen, 220, U32, 1),
+    field(Metric::TcpSndWnd, 228, U32, 1),
+    field(Metric::TcpRcvWnd, 232, U32, 1),
+];
+
+/// Calls `each` with every field that the kernel wrote and that has a value now.
+pub(crate) fn for_each(kernel: &[u8], mut each: impl FnMut(Metric, i64)) {
+    for field in FIELDS {
+        if let Some(value) = value(kernel, field) {
+            each(field.metric, value);
+        }
+    }
+}
+
+/// Returns one field, if the kernel wrote it and it has a value now.
+pub(crate) fn field_of(kernel: &[u8], metric: Metric) -> Option<i64> {
+    FIELDS
+        .iter()
+        .find(|field| field.metric == metric)
+        .and_then(|field| value(kernel, field))
+}
+
+fn value(kernel: &[u8], field: &Field) -> Option<i64> {
+    let at = field.offset;
+    let (raw, unset) = match field.width {
+        U32 => {
+            let bytes = kernel.get(at..at + 4)?.try_into().ok()?;
+            (u64::from(u32::from_ne_bytes(bytes)), u64::from(u32::MAX))
+        }
+        U64 => {
+            let bytes = kernel.get(at..at + 8)?.try_into().ok()?;
+            (u64::from_ne_bytes(bytes), u64::MAX)
+        }
+    };
+    // All ones is "no limit" for the pacing rate and "not measured yet" for the smallest RTT: no
+    // value at all. A counter of 32 bits that passes through this one value loses one sample.
+    if raw == unset {
+        return None;
+    }
+    i64::try_from(raw.saturating_mul(field.factor)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A struct of `bytes` bytes in which each aligned 32-bit word holds its own offset.
+    fn made(bytes: usize) -> Vec<u8> {
+        (0..bytes as u32)
+            .step_by(4)
+            .flat_map(u32::to_ne_bytes)
+            .collect()
+    }
+
+    #[test]
+    fn fields_are_found_where_the_kernel_writes_them() {
+        let kernel = made(280);
+        let check = |metric, expect| assert_eq!(field_of(&kernel, metric), Some(expect));
+        check(Metric::TcpSndMss, 16);
+        check(Metric::TcpRtt, 68_000);
+        check(Metric::TcpMinRtt, 148_000);
+        check(Metric::TcpSndWnd, 228);
+        check(Metric::TcpRcvWnd, 232);
+        // Two words, the low one first on this little-endian layout.
+        if cfg!(target_endian = "little") {
+            check(Metric::TcpBytesAcked, (124 << 32) | 120);
+        }
+        assert_eq!(field_of(&kernel, Metric::CpuUser), None);
+    }
+
+    #[test]
+    fn every_tcp_metric_of_the_catalogue_has_a_field() {
+        for metric in Metric::ALL {
+            let known = FIELDS.iter().any(|field| field.metric == *metric);
+            assert_eq!(
+                metric.name().starts_with("tcp_"),
+                known,
+                "{}",
+                metric.name()
+            );
+        }
+    }
+
+    #[test]
+    fn an_older_kernel_has_fewer_fields() {
+        // Linux 4.2 wrote 136 bytes, up to and including tcpi_bytes_received.
+        let mut seen = Vec::new();
+        for_each(&made(136), |metric, _| seen.push(metric));
+        assert_eq!(seen.last(), Some(&Metric::TcpBytesReceived));
+        for_each(&[], |metric, _| panic!("{} from nothing", metric.name()));
+    }
+
+    #[test]
+    fn all_ones_is_no_value() {
+        let mut kernel = made(280);
+        kernel[104..112].fill(0xff);
+        kernel[148..152].fill(0xff);
+        assert_eq!(field_of(&kernel, Metric::TcpPacingRate), None);
+        assert_eq!(field_of(&kernel, Metric::TcpMinRtt), None);
+    }
+}

@@ -1,0 +1,190 @@
+//! When a trial starts, is counted and stops, and the word that calls it off.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use crate::measure::Window;
+use crate::sys::clock::{now_ns, sleep_until};
+use crate::workload::Ending;
+
+/// How long after the stop a receiver still waits for the end of its stream, and a requester for
+/// its response: ten times the smallest retransmission timeout of Linux (200 ms), so that a loss
+/// among the last segments is repaired, even twice.
+pub const GRACE_NS: u64 = 2_000_000_000;
+
+/// How much before the stop a peer may end without being called early: the clocks of two hosts
+/// agree to better than this, or the trial is worth nothing.
+pub(crate) const EARLY_TOLERANCE_NS: u64 = 20_000_000;
+
+/// The longest time that an abort goes unnoticed by a thread that waits.
+pub(crate) const NOTICE_NS: u64 = 100_000_000;
+
+/// The instants of a trial on this host's CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schedule {
+    /// All flows start.
+    pub start_ns: u64,
+    /// The measured window begins.
+    pub measure_begin_ns: u64,
+    /// The measured window ends.
+    pub measure_end_ns: u64,
+    /// Senders stop and say so; receivers go on to the end of the stream.
+    pub stop_ns: u64,
+}
+
+impl Schedule {
+    /// Returns whether the instants are in order.
+    pub fn is_ordered(&self) -> bool {
+        self.start_ns <= self.measure_begin_ns
+            && self.measure_begin_ns <= self.measure_end_ns
+            && self.measure_end_ns <= self.stop_ns
+    }
+
+    /// Returns the measured window.
+    pub(crate) fn window(&self) -> Window {
+        Window {
+            begin_ns: self.measure_begin_ns,
+            end_ns: self.measure_end_ns,
+        }
+    }
+}
+
+/// The schedule as workers see it; an abort moves its ends to the past.
+///
+/// Workers read these words after every call. They are written at most once, so they stay shared
+/// in every CPU's cache and a read costs what a plain load costs.
+#[derive(Debug)]
+pub(crate) struct Control {
+    start_ns: u64,
+    stop_ns: AtomicU64,
+    limit_ns: AtomicU64,
+    aborted: AtomicBool,
+}
+
+impl Control {
+    /// Returns the control of `schedule`.
+    pub(crate) fn new(schedule: &Schedule) -> Self {
+        Self {
+            start_ns: schedule.start_ns,
+            stop_ns: AtomicU64::new(schedule.stop_ns),
+            limit_ns: AtomicU64::new(schedule.stop_ns.saturating_add(GRACE_NS)),
+            aborted: AtomicBool::new(false),
+        }
+    }
+
+    /// Calls the trial off.
+    pub(crate) fn abort(&self) {
+        self.aborted.store(true, Relaxed);
+        self.stop_ns.store(0, Relaxed);
+        self.limit_ns.store(0, Relaxed);
+    }
+
+    /// Returns when nothing new is sent any more.
+    pub(crate) fn stop_ns(&self) -> u64 {
+        self.stop_ns.load(Relaxed)
+    }
+
+    /// Returns when nothing is waited for any more.
+    pub(crate) fn limit_ns(&self) -> u64 {
+        self.limit_ns.load(Relaxed)
+    }
+
+    /// Returns how a part that stops now has ended.
+    pub(crate) fn stopped(&self) -> Ending {
+        self.early_unless_aborted(Ending::Complete)
+    }
+
+    /// Returns how a part that waited until the limit for `what` has ended.
+    pub(crate) fn overdue(&self, what: &str) -> Ending {
+        self.early_unless_aborted(Ending::Early(format!(
+            "{what} did not come within {} s after the stop",
+            GRACE_NS / 1_000_000_000
+        )))
+    }
+
+    /// Returns how a part has ended whose peer closed the connection at `now_ns`.
+    pub(crate) fn closed_by_peer(&self, now_ns: u64) -> Ending {
+        let missing_ns = self.stop_ns().saturating_sub(now_ns);
+        if missing_ns <= EARLY_TOLERANCE_NS {
+            return self.stopped();
+        }
+        Ending::Early(format!(
+            "the peer closed the connection {} ms before the stop",
+            missing_ns / 1_000_000
+        ))
+    }
+
+    /// Sleeps until all flows start, the last stretch in one piece; or until an abort.
+    pub(crate) fn sleep_until_start(&self) {
+        loop {
+            let left_ns = self.start_ns.saturating_sub(now_ns());
+            if self.aborted.load(Relaxed) {
+                return;
+            }
+            if left_ns <= NOTICE_NS {
+                return sleep_until(self.start_ns);
+            }
+            // Half of the rest, at most the notice time: the last stretch is then 50 to 100 ms.
+            sleep_until(self.start_ns - (left_ns - NOTICE_NS).max(NOTICE_NS / 2));
+        }
+    }
+
+    fn early_unless_aborted(&self, ending: Ending) -> Ending {
+        if self.aborted.load(Relaxed) {
+            return Ending::Aborted;
+        }
+        ending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEDULE: Schedule = Schedule {
+        start_ns: 1_000_000_000,
+        measure_begin_ns: 2_000_000_000,
+        measure_end_ns: 3_000_000_000,
+        stop_ns: 4_000_000_000,
+    };
+
+    #[test]
+    fn instants_out_of_order_are_seen() {
+        assert!(SCHEDULE.is_ordered());
+        let check = |schedule: Schedule| assert!(!schedule.is_ordered(), "{schedule:?}");
+        check(Schedule {
+            start_ns: 2_500_000_000,
+            ..SCHEDULE
+        });
+        check(Schedule {
+            measure_begin_ns: 3_500_000_000,
+            ..SCHEDULE
+        });
+        check(Schedule {
+            stop_ns: 2_900_000_000,
+            ..SCHEDULE
+        });
+    }
+
+    #[test]
+    fn a_peer_that_closes_is_early_only_well_before_the_stop() {
+        let control = Control::new(&SCHEDULE);
+        assert_eq!(control.closed_by_peer(4_100_000_000), Ending::Complete);
+        assert_eq!(control.closed_by_peer(3_990_000_000), Ending::Complete);
+        assert_eq!(
+            control.closed_by_peer(3_000_000_000),
+            Ending::Early("the peer closed the connection 1000 ms before the stop".to_owned())
+        );
+    }
+
+    #[test]
+    fn an_abort_ends_everything_at_once() {
+        let control = Control::new(&SCHEDULE);
+        assert_eq!(control.limit_ns(), 6_000_000_000);
+        assert_eq!(control.stopped(), Ending::Complete);
+        control.abort();
+        assert_eq!((control.stop_ns(), control.limit_ns()), (0, 0));
+        assert_eq!(control.stopped(), Ending::Aborted);
+        assert_eq!(control.overdue("the response"), Ending::Aborted);
+        control.sleep_until_start();
+    }
+}

@@ -1,0 +1,100 @@
+//! Readiness of many sockets: a level-triggered epoll set.
+//!
+//! Level-triggered, because a flow gets a bounded share of work each time it is ready and is
+//! simply reported again; the kernel puts it at the end of its ready list, which makes the turn
+//! round robin without a queue of ours.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use crate::workload::Want;
+
+/// Ready sockets taken by one wait; the rest come with the next.
+const EVENTS_MAX: usize = 256;
+
+/// A set of sockets, each known by the index given when it was added.
+pub(crate) struct Epoll {
+    set: OwnedFd,
+    events: Vec<libc::epoll_event>,
+    ready: usize,
+}
+
+impl Epoll {
+    /// Returns an empty set.
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: epoll_create1 takes only a flag.
+        let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: `fd` was just returned as a new descriptor that nothing else owns.
+        let set = unsafe { OwnedFd::from_raw_fd(fd) };
+        let events = vec![libc::epoll_event { events: 0, u64: 0 }; EVENTS_MAX];
+        Ok(Self {
+            set,
+            events,
+            ready: 0,
+        })
+    }
+
+    /// Adds a socket.
+    pub(crate) fn add(&self, fd: RawFd, index: usize, want: Want) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, fd, index, want)
+    }
+
+    /// Changes what is waited for.
+    pub(crate) fn change(&self, fd: RawFd, index: usize, want: Want) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, fd, index, want)
+    }
+
+    /// Takes a socket out of the set.
+    pub(crate) fn remove(&self, fd: RawFd) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_DEL, fd, 0, Want::Readable)
+    }
+
+    /// Waits until a socket is ready or `timeout` has passed; returns how many are ready.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<usize> {
+        let timeout_ms = timeout.as_millis().min(i32::MAX as u128) as libc::c_int;
+        // SAFETY: the kernel writes at most EVENTS_MAX events, which is the length of `events`.
+        let ready = unsafe {
+            libc::epoll_wait(
+                self.set.as_raw_fd(),
+                self.events.as_mut_ptr(),
+                EVENTS_MAX as libc::c_int,
+                timeout_ms,
+            )
+        };
+        self.ready = usize::try_from(ready).unwrap_or(0);
+        if ready < 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+        Ok(self.ready)
+    }
+
+    /// Returns the index of the `at`-th ready socket of the last wait.
+    pub(crate) fn ready(&self, at: usize) -> usize {
+        self.events[..self.ready][at].u64 as usize
+    }
+
+    fn control(&self, what: libc::c_int, fd: RawFd, index: usize, want: Want) -> io::Result<()> {
+        let interest = match want {
+            Want::Readable => libc::EPOLLIN,
+            Want::Writable => libc::EPOLLOUT,
+        };
+        let mut event = libc::epoll_event {
+            events: interest as u32,
+            u64: index as u64,
+        };
+        // SAFETY: the kernel reads one event, which outlives the call; descriptors are checked by
+        // the kernel.
+        let status = unsafe { libc::epoll_ctl(self.set.as_raw_fd(), what, fd, &mut event) };
+        if status != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+}

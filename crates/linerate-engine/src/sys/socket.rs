@@ -1,0 +1,235 @@
+//! Sockets: opening, connecting, options, TCP_INFO, and the calls that move payload.
+
+use std::ffi::{CStr, c_int};
+use std::io;
+use std::mem::size_of;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+/// TCP_CA_NAME_MAX of include/net/tcp.h, with its terminating zero.
+const CONGESTION_NAME_BYTES: usize = 16;
+/// Room for TCP_INFO; kernels of 2026 write 280 bytes, older ones less.
+pub(crate) const TCP_INFO_BYTES_MAX: usize = 512;
+
+/// A socket option whose value is an int.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct IntOption {
+    /// The kernel's name of it.
+    pub(crate) name: &'static str,
+    level: c_int,
+    option: c_int,
+}
+
+macro_rules! int_option {
+    ($level:ident $name:ident) => {
+        pub(crate) const $name: IntOption = IntOption {
+            name: stringify!($name),
+            level: libc::$level,
+            option: libc::$name,
+        };
+    };
+}
+
+int_option!(SOL_SOCKET SO_SNDBUF);
+int_option!(SOL_SOCKET SO_RCVBUF);
+int_option!(SOL_SOCKET SO_REUSEADDR);
+int_option!(SOL_SOCKET SO_ERROR);
+int_option!(IPPROTO_TCP TCP_NODELAY);
+int_option!(IPPROTO_TCP TCP_QUICKACK);
+int_option!(IPPROTO_TCP TCP_MAXSEG);
+int_option!(IPPROTO_IP IP_BIND_ADDRESS_NO_PORT);
+
+/// Returns a new non-blocking TCP socket of the address family of `peer`.
+pub(crate) fn open(peer: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if peer.is_ipv6() {
+        libc::AF_INET6
+    } else {
+        libc::AF_INET
+    };
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: socket takes three numbers and no pointer.
+    let fd = unsafe { libc::socket(family, kind, libc::IPPROTO_TCP) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` was just returned as a new descriptor that nothing else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Gives the socket a local address.
+pub(crate) fn bind(fd: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
+    let (storage, bytes) = to_kernel(address);
+    // SAFETY: the kernel reads `bytes` bytes of `storage`, which to_kernel has written.
+    let status = unsafe { libc::bind(fd.as_raw_fd(), (&raw const storage).cast(), bytes) };
+    check(status)
+}
+
+/// Starts to connect; on a non-blocking socket it goes on after EINPROGRESS.
+pub(crate) fn connect(fd: BorrowedFd<'_>, peer: SocketAddr) -> io::Result<()> {
+    let (storage, bytes) = to_kernel(peer);
+    // SAFETY: the kernel reads `bytes` bytes of `storage`, which to_kernel has written.
+    let status = unsafe { libc::connect(fd.as_raw_fd(), (&raw const storage).cast(), bytes) };
+    check(status)
+}
+
+/// Waits until the socket is writable, has failed, or `timeout` has passed (then `false`).
+pub(crate) fn wait_writable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
+    let mut entry = libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events: libc::POLLOUT,
+        revents: 0,
+    };
+    // Rounded up, so that a rest below a millisecond does not become a busy loop.
+    let timeout_ms = timeout.as_micros().div_ceil(1000).min(i32::MAX as u128) as c_int;
+    // SAFETY: poll reads and writes one pollfd, which is valid and exclusively ours.
+    let ready = unsafe { libc::poll(&mut entry, 1, timeout_ms) };
+    if ready < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(ready > 0)
+}
+
+/// Hands `payload` to the socket; returns how much of it was taken.
+pub(crate) fn send(fd: RawFd, payload: &[u8]) -> io::Result<usize> {
+    // SAFETY: the kernel reads `payload.len()` bytes of `payload`. MSG_NOSIGNAL keeps a closed
+    // peer from raising SIGPIPE.
+    let sent = unsafe {
+        libc::send(
+            fd,
+            payload.as_ptr().cast(),
+            payload.len(),
+            libc::MSG_NOSIGNAL,
+        )
+    };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// Takes payload from the socket; 0 is the end of the stream.
+pub(crate) fn receive(fd: RawFd, room: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the kernel writes at most `room.len()` bytes to `room`, which is exclusively ours.
+    let received = unsafe { libc::recv(fd, room.as_mut_ptr().cast(), room.len(), 0) };
+    usize::try_from(received).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sets an option.
+pub(crate) fn set(fd: RawFd, option: IntOption, value: i32) -> io::Result<()> {
+    // SAFETY: the kernel reads one int from `value`, which outlives the call.
+    let status = unsafe {
+        libc::setsockopt(
+            fd,
+            option.level,
+            option.option,
+            (&raw const value).cast(),
+            size_of::<c_int>() as libc::socklen_t,
+        )
+    };
+    check(status)
+}
+
+/// Returns an option as the kernel has it.
+pub(crate) fn read(fd: RawFd, option: IntOption) -> io::Result<i32> {
+    let mut value: c_int = 0;
+    let mut bytes = size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `bytes` bytes to `value`, which is an int.
+    let status = unsafe {
+        libc::getsockopt(
+            fd,
+            option.level,
+            option.option,
+            (&raw mut value).cast(),
+            &mut bytes,
+        )
+    };
+    check(status)?;
+    Ok(value)
+}
+
+/// Chooses the congestion control algorithm.
+pub(crate) fn set_congestion(fd: RawFd, algorithm: &str) -> io::Result<()> {
+    // SAFETY: the kernel reads `algorithm.len()` bytes of `algorithm` and adds the zero itself.
+    let status = unsafe {
+        libc::setsockopt(
+            fd,
+            libc::IPPROTO_TCP,
+            libc::TCP_CONGESTION,
+            algorithm.as_ptr().cast(),
+            algorithm.len() as libc::socklen_t,
+        )
+    };
+    check(status)
+}
+
+/// Returns the congestion control algorithm in force.
+pub(crate) fn congestion(fd: RawFd) -> io::Result<String> {
+    let mut name = [0_u8; CONGESTION_NAME_BYTES + 1];
+    let mut bytes = CONGESTION_NAME_BYTES as libc::socklen_t;
+    // SAFETY: the kernel writes at most CONGESTION_NAME_BYTES bytes to `name`, which is longer.
+    let status = unsafe {
+        libc::getsockopt(
+            fd,
+            libc::IPPROTO_TCP,
+            libc::TCP_CONGESTION,
+            name.as_mut_ptr().cast(),
+            &mut bytes,
+        )
+    };
+    check(status)?;
+    let name = CStr::from_bytes_until_nul(&name).map_err(io::Error::other)?;
+    Ok(name.to_string_lossy().into_owned())
+}
+
+/// Returns how many bytes of struct tcp_info the kernel has written to `room`.
+pub(crate) fn tcp_info(fd: RawFd, room: &mut [u8; TCP_INFO_BYTES_MAX]) -> io::Result<usize> {
+    let mut bytes = TCP_INFO_BYTES_MAX as libc::socklen_t;
+    // SAFETY: the kernel writes at most `bytes` bytes to `room`, which is that long.
+    let status = unsafe {
+        libc::getsockopt(
+            fd,
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            room.as_mut_ptr().cast(),
+            &mut bytes,
+        )
+    };
+    check(status)?;
+    Ok((bytes as usize).min(TCP_INFO_BYTES_MAX))
+}
+
+fn check(status: c_int) -> io::Result<()> {
+    if status < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Returns `address` as the kernel wants it, with its length.
+fn to_kernel(address: SocketAddr) -> (libc::sockaddr_in6, libc::socklen_t) {
+    // A sockaddr_in6 is longer than a sockaddr_in, and both start with family and port, so the
+    // shorter one is written over the longer one's first bytes.
+    match address {
+        SocketAddr::V6(v6) => {
+            let kernel = libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as libc::sa_family_t,
+                sin6_port: v6.port().to_be(),
+                sin6_flowinfo: v6.flowinfo(),
+                sin6_addr: libc::in6_addr {
+                    s6_addr: v6.ip().octets(),
+                },
+                sin6_scope_id: v6.scope_id(),
+            };
+            (kernel, size_of::<libc::sockaddr_in6>() as libc::socklen_t)
+        }
+        SocketAddr::V4(v4) => {
+            let kernel = libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET as libc::sa_family_t,
+                sin6_port: v4.port().to_be(),
+                // sin_addr lies where sin6_flowinfo does, in network order.
+                sin6_flowinfo: u32::from_ne_bytes(v4.ip().octets()),
+                sin6_addr: libc::in6_addr { s6_addr: [0; 16] },
+                sin6_scope_id: 0,
+            };
+            (kernel, size_of::<libc::sockaddr_in>() as libc::socklen_t)
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What a thread can say and set about itself: identity, CPU, timer slack.
+
+use std::io;
+
+/// Returns the kernel's id of the calling thread.
+pub(crate) fn id() -> i32 {
+    // SAFETY: gettid takes no argument and cannot fail.
+    unsafe { libc::gettid() }
+}
+
+/// Returns the CPU that the calling thread runs on at this moment.
+pub(crate) fn cpu() -> Option<u32> {
+    // SAFETY: sched_getcpu takes no argument; -1 reports a kernel that cannot tell.
+    let cpu = unsafe { libc::sched_getcpu() };
+    u32::try_from(cpu).ok()
+}
+
+/// Lets the calling thread run on `cpu` only.
+pub(crate) fn pin(cpu: usize) -> io::Result<()> {
+    // One bit a CPU; the kernel takes a mask of any length, so none of its CPUs is out of reach.
+    let mut mask = vec![0_usize; cpu / usize::BITS as usize + 1];
+    mask[cpu / usize::BITS as usize] = 1 << (cpu % usize::BITS as usize);
+    // SAFETY: the kernel reads `size_of_val` bytes of the mask, which is that long and outlives
+    // the call; it is passed as the cpu_set_t that glibc declares, of which only bytes are read.
+    let status = unsafe {
+        libc::sched_setaffinity(0, std::mem::size_of_val(&mask[..]), mask.as_ptr().cast())
+    };
+    if status != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Lets timers of the calling thread fire when they are due instead of up to 50 µs later.
+///
+/// The slack of prctl(2) exists to batch wake-ups; it would be a skew between flows that should
+/// start at one instant. A kernel that refuses leaves 50 µs, which the measured skew shows.
+pub(crate) fn sharpen_timers() {
+    let slack_ns: libc::c_ulong = 1;
+    // SAFETY: PR_SET_TIMERSLACK takes one number and no pointer.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pinning_to_a_cpu_that_does_not_exist_is_refused() {
+        assert!(pin(100_000).is_err());
+        assert!(id() > 0);
+        assert!(cpu().is_some());
+    }
+}

@@ -1,0 +1,47 @@
+//! One flow on a thread: blocking calls, so that the kernel wakes the thread when there is work
+//! and nothing else has to be asked.
+//!
+//! A call waits at most [`NOTICE_NS`], by SO_RCVTIMEO and SO_SNDTIMEO; then the clock is looked
+//! at. The timer that this arms is only paid when a call really sleeps.
+
+use std::io;
+use std::time::Duration;
+
+use crate::schedule::NOTICE_NS;
+use crate::sys::clock::now_ns;
+use crate::workload::{Ending, Io, Play, Player, Turn};
+
+/// Makes the socket block, up to the notice time.
+pub(super) fn prepare(stream: &std::net::TcpStream) -> io::Result<()> {
+    let notice = Some(Duration::from_nanos(NOTICE_NS));
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(notice)?;
+    stream.set_write_timeout(notice)
+}
+
+/// Plays the part to its end.
+///
+/// The part is told apart once here, so that each has a loop of its own without a branch for it.
+pub(super) fn play(player: &mut Player, io: &mut Io<'_>) -> Ending {
+    match player {
+        Player::Sender(part) => turn_to_the_end(part, io),
+        Player::Receiver(part) => turn_to_the_end(part, io),
+        Player::Requester(part) => turn_to_the_end(part, io),
+        Player::Responder(part) => turn_to_the_end(part, io),
+    }
+}
+
+/// Cost of the loop beside the turn: one compare.
+fn turn_to_the_end(part: &mut impl Play, io: &mut Io<'_>) -> Ending {
+    loop {
+        match part.turn(io) {
+            Turn::Moved | Turn::Rested(_) => {}
+            Turn::Blocked(_) => {
+                if let Some(ending) = part.tick(io.control, now_ns()) {
+                    return ending;
+                }
+            }
+            Turn::Ended(ending) => return ending,
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Launching, sampling, aborting, collecting.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread::{Builder, JoinHandle};
+
+use linerate_model::histogram::Histogram;
+use linerate_model::id::FlowId;
+use linerate_model::sample::{End, Sample};
+use linerate_model::workload::{Part, Setting};
+
+use crate::flow::{self, Flow, Shared};
+use crate::measure::sampler::{self, SAMPLES_PER_FLOW, WindowsSeen};
+use crate::schedule::{Control, Schedule};
+use crate::worker::Outcome;
+use crate::worker::deal::deal;
+use crate::worker::thread::{Assignment, Unready, live};
+use crate::workload::Ending;
+
+/// Requesters of one trial that have a latency record each; more share one a worker.
+///
+/// A record is 110 KiB of address space and 20 to 60 KiB of memory in use: 4 MiB for this many.
+const LATENCY_RECORDS_MAX: usize = 64;
+
+/// How flows are spread over threads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineConfig {
+    /// The most worker threads; there are never more than flows.
+    pub workers_max: usize,
+    /// CPUs to pin workers to, in turn; empty leaves them to the scheduler.
+    pub cpus: Vec<usize>,
+}
+
+/// Why flows could not be launched.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// There is nothing to do.
+    #[error("launch: no flows")]
+    NoFlows,
+    /// There is nobody to do it.
+    #[error("launch: workers_max is 0")]
+    NoWorkers,
+    /// The instants are not in order.
+    #[error("launch: {0:?} is not in order")]
+    Schedule(Schedule),
+    /// A thread could not be made.
+    #[error("make thread {name}")]
+    Spawn {
+        /// Its name.
+        name: String,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// A worker may not run on the CPU chosen for it.
+    #[error("pin {name} to CPU {cpu}")]
+    Pin {
+        /// The worker.
+        name: String,
+        /// The CPU.
+        cpu: usize,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// A worker could not prepare its sockets or its epoll set.
+    #[error("prepare the sockets of {name}")]
+    Prepare {
+        /// The worker.
+        name: String,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// One end of a flow after its trial.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowResult {
+    /// The flow.
+    pub flow: FlowId,
+    /// Which end.
+    pub end: End,
+    /// What it did.
+    pub part: Part,
+    /// Its address and port.
+    pub local: SocketAddr,
+    /// The other end's address and port.
+    pub remote: SocketAddr,
+    /// The CPU that its worker ran on when the flow ended.
+    pub cpu: Option<u32>,
+    /// When the first payload moved, on CLOCK_MONOTONIC.
+    pub first_payload_ns: Option<u64>,
+    /// Payload sent in all phases.
+    pub bytes_sent: u64,
+    /// Payload received in all phases.
+    pub bytes_received: u64,
+    /// Settings as requested, granted and effective; buffers in usable bytes, half of what the
+    /// kernel says. `tcpi_snd_wnd` and `tcpi_rcv_wnd` are the largest windows seen in samples.
+    pub settings: Vec<Setting>,
+    /// Latency of the transactions that ended inside the measured window, for a requester. With
+    /// more than 64 requesters in a trial those of one worker share a record, and it is given
+    /// with the first of them.
+    pub latency: Option<Histogram>,
+    /// For a receiver, the longest wait between two receive calls inside the measured window; for
+    /// a requester, the longest transaction that touches it.
+    pub stall_max_ns: Option<u64>,
+    /// Why the flow ended before its time, if it did.
+    pub ended_early: Option<String>,
+}
+
+/// Flows under way.
+#[derive(Debug)]
+pub struct Running {
+    flows: Vec<Arc<Shared>>,
+    windows: Vec<WindowsSeen>,
+    control: Arc<Control>,
+    workers: Vec<Worker>,
+}
+
+#[derive(Debug)]
+struct Worker {
+    name: String,
+    thread_id: i32,
+    thread: JoinHandle<Vec<Outcome>>,
+}
+
+/// Starts the workers; they sleep until the start and then run by `schedule`.
+///
+/// Everything that allocates or can be refused has happened when this returns. A start that is
+/// past is now.
+pub fn launch(
+    flows: Vec<Flow>,
+    schedule: Schedule,
+    config: &EngineConfig,
+) -> Result<Running, LaunchError> {
+    if flows.is_empty() {
+        return Err(LaunchError::NoFlows);
+    }
+    if config.workers_max == 0 {
+        return Err(LaunchError::NoWorkers);
+    }
+    if !schedule.is_ordered() {
+        return Err(LaunchError::Schedule(schedule));
+    }
+    let flows: Vec<Arc<Shared>> = flows
+        .into_iter()
+        .map(|flow| Arc::new(flow.shared))
+        .collect();
+    let parts: Vec<Part> = flows.iter().map(|flow| flow.config.part).collect();
+    let requesters = parts.iter().filter(|&&part| part == Part::Requester);
+    let latency_per_flow = requesters.count() <= LATENCY_RECORDS_MAX;
+    let mut running = Running {
+        windows: vec![WindowsSeen::default(); flows.len()],
+        control: Arc::new(Control::new(&schedule)),
+        workers: Vec::new(),
+        flows,
+    };
+    for (at, hand) in deal(&parts, config.workers_max).into_iter().enumerate() {
+        let assignment = Assignment {
+            flows: hand
+                .into_iter()
+                .map(|index| (index, Arc::clone(&running.flows[index])))
+                .collect(),
+            control: Arc::clone(&running.control),
+            window: schedule.window(),
+            cpu: (!config.cpus.is_empty()).then(|| config.cpus[at % config.cpus.len()]),
+            latency_per_flow,
+        };
+        // On an error the workers so far are aborted as `running` is dropped.
+        running
+            .workers
+            .push(start(format!("worker-{at}"), assignment)?);
+    }
+    Ok(running)
+}
+
+fn start(name: String, assignment: Assignment) -> Result<Worker, LaunchError> {
+    let (ready, word) = sync_channel(1);
+    let spawned = Builder::new()
+        .name(name.clone())
+        .spawn(move || live(&assignment, &ready));
+    let thread = match spawned {
+        Ok(thread) => thread,
+        Err(source) => return Err(LaunchError::Spawn { name, source }),
+    };
+    match word.recv() {
+        Ok(Ok(thread_id)) => Ok(Worker {
+            name,
+            thread_id,
+            thread,
+        }),
+        Ok(Err(Unready::Pin(cpu, source))) => Err(LaunchError::Pin { name, cpu, source }),
+        Ok(Err(Unready::Prepare(source))) => Err(LaunchError::Prepare { name, source }),
+        Err(gone) => Err(LaunchError::Prepare {
+            name,
+            source: io::Error::other(gone),
+        }),
+    }
+}
+
+impl Running {
+    /// Adds a reading of every flow to `out`: our counters and TCP_INFO, each flow with its own
+    /// instant.
+    ///
+    /// Costs about 2 µs a flow and takes nothing from the workers but the moment in which the
+    /// kernel keeps a socket locked to read it.
+    pub fn sample(&mut self, out: &mut Vec<Sample>) {
+        out.reserve(self.flows.len() * SAMPLES_PER_FLOW);
+        for (flow, seen) in self.flows.iter().zip(&mut self.windows) {
+            sampler::sample(flow, seen, out);
+        }
+    }
+
+    /// Returns the name and kernel id of every worker thread.
+    pub fn threads(&self) -> Vec<(String, i32)> {
+        self.workers
+            .iter()
+            .map(|worker| (worker.name.clone(), worker.thread_id))
+            .collect()
+    }
+
+    /// Returns whether all flows have ended.
+    pub fn done(&self) -> bool {
+        self.workers
+            .iter()
+            .all(|worker| worker.thread.is_finished())
+    }
+
+    /// Ends all flows within about 200 ms, whatever the schedule says.
+    pub fn abort(&self) {
+        self.control.abort();
+    }
+
+    /// Waits until all flows have ended and returns their results, in the order launched.
+    ///
+    /// This is at most the grace time after the stop, see [`crate::GRACE_NS`].
+    pub fn finish(mut self) -> Vec<FlowResult> {
+        let mut outcomes: Vec<Option<Outcome>> = vec![None; self.flows.len()];
+        for worker in self.workers.drain(..) {
+            // A worker that panicked leaves its flows without an outcome, and they say so.
+            for outcome in worker.thread.join().unwrap_or_default() {
+                let index = outcome.index;
+                outcomes[index] = Some(outcome);
+            }
+        }
+        self.flows
+            .iter()
+            .zip(&self.windows)
+            .zip(outcomes)
+            .map(|((flow, &windows), outcome)| result(flow, windows, outcome))
+            .collect()
+    }
+}
+
+impl Drop for Running {
+    /// Ends what was not finished, without waiting for it.
+    fn drop(&mut self) {
+        self.control.abort();
+    }
+}
+
+fn result(flow: &Shared, windows: WindowsSeen, outcome: Option<Outcome>) -> FlowResult {
+    let counts = flow.counters.read();
+    let outcome = outcome.unwrap_or_else(|| Outcome {
+        index: 0,
+        ending: Ending::Early("its worker thread panicked".to_owned()),
+        stall_max_ns: None,
+        cpu: None,
+        latency: None,
+    });
+    FlowResult {
+        flow: flow.config.flow,
+        end: flow.config.end,
+        part: flow.config.part,
+        local: flow.local,
+        remote: flow.remote,
+        cpu: outcome.cpu,
+        first_payload_ns: counts.first_payload_ns,
+        bytes_sent: counts.bytes_sent,
+        bytes_received: counts.bytes_received,
+        settings: flow::effective(flow, windows),
+        latency: outcome.latency,
+        stall_max_ns: outcome.stall_max_ns,
+        ended_early: match outcome.ending {
+            Ending::Complete => None,
+            Ending::Aborted => Some("aborted".to_owned()),
+            Ending::Early(reason) => Some(reason),
+        },
+    }
+}

@@ -1,0 +1,172 @@
+//! The life of one worker thread: set up, sleep until the start, play, hand back.
+
+use std::io;
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+use crate::flow::Shared;
+use crate::measure::Window;
+use crate::measure::latency::Latency;
+use crate::schedule::Control;
+use crate::sys::buffer::PageBuffer;
+use crate::sys::clock::now_ns;
+use crate::sys::thread;
+use crate::worker::crowd::Crowd;
+use crate::worker::{Bench, Outcome, Seat, alone};
+use crate::workload::{self, Ending, Io, Play, Player};
+use linerate_model::workload::Part;
+
+/// What a worker is given.
+pub(super) struct Assignment {
+    /// Its flows, with their places in the list that was launched.
+    pub(super) flows: Vec<(usize, Arc<Shared>)>,
+    pub(super) control: Arc<Control>,
+    pub(super) window: Window,
+    /// The CPU to run on, if one was chosen.
+    pub(super) cpu: Option<usize>,
+    /// Whether each requester has a latency record of its own.
+    pub(super) latency_per_flow: bool,
+}
+
+/// Why a worker could not get ready.
+#[derive(Debug)]
+pub(super) enum Unready {
+    /// It may not run on the CPU chosen for it.
+    Pin(usize, io::Error),
+    /// A socket or the epoll set could not be prepared.
+    Prepare(io::Error),
+}
+
+/// Lives the life of a worker; says on `ready` that it is set up, with its thread id.
+///
+/// Everything that allocates comes before the word on `ready`.
+pub(super) fn live(
+    assignment: &Assignment,
+    ready: &SyncSender<Result<i32, Unready>>,
+) -> Vec<Outcome> {
+    let flows: Vec<&Shared> = assignment.flows.iter().map(|flow| &*flow.1).collect();
+    let mut seats = seats(assignment);
+    let mut bench = bench(assignment);
+    let crowd = match set_up(assignment, &seats, &flows) {
+        Ok(crowd) => crowd,
+        Err(unready) => {
+            // The launcher waits for this word; if it has gone, so has the trial.
+            let _ = ready.send(Err(unready));
+            return Vec::new();
+        }
+    };
+    let _ = ready.send(Ok(thread::id()));
+    let control = &*assignment.control;
+    control.sleep_until_start();
+    match crowd {
+        Some(crowd) => crowd.play(&mut seats, &flows, control, &mut bench),
+        None => {
+            for (seat, flow) in seats.iter_mut().zip(&flows) {
+                play_alone(seat, flow, control, &mut bench);
+            }
+        }
+    }
+    outcomes(seats, &bench)
+}
+
+/// Returns the outcome of a flow that ends now, and tells its peer.
+pub(super) fn end_of(seat: &Seat, flow: &Shared, ending: Ending) -> Outcome {
+    let how = match (flow.config.part, &ending) {
+        // The peer of a sender reads on to this mark; what is under way is still delivered.
+        (Part::Sender | Part::Requester, Ending::Complete) => Shutdown::Write,
+        _ => Shutdown::Both,
+    };
+    // An error means that the connection is gone, which is what the peer would have been told.
+    let _ = flow.stream.shutdown(how);
+    Outcome {
+        index: seat.index,
+        ending,
+        stall_max_ns: seat.player.stall_max_ns(now_ns()),
+        cpu: thread::cpu(),
+        latency: None,
+    }
+}
+
+fn play_alone(seat: &mut Seat, flow: &Shared, control: &Control, bench: &mut Bench) {
+    let mut io = Io {
+        flow,
+        control,
+        payload: bench.payload.as_slice(),
+        room: bench.room.as_mut_slice(),
+        latencies: &mut bench.latencies,
+    };
+    let ending = alone::play(&mut seat.player, &mut io);
+    seat.outcome = Some(end_of(seat, flow, ending));
+}
+
+fn set_up(
+    assignment: &Assignment,
+    seats: &[Seat],
+    flows: &[&Shared],
+) -> Result<Option<Crowd>, Unready> {
+    if let Some(cpu) = assignment.cpu {
+        thread::pin(cpu).map_err(|error| Unready::Pin(cpu, error))?;
+    }
+    thread::sharpen_timers();
+    if let [flow] = flows {
+        alone::prepare(&flow.stream).map_err(Unready::Prepare)?;
+        return Ok(None);
+    }
+    Crowd::prepare(seats, flows)
+        .map(Some)
+        .map_err(Unready::Prepare)
+}
+
+fn seats(assignment: &Assignment) -> Vec<Seat> {
+    let mut requesters = 0;
+    let seat = |(index, flow): &(usize, Arc<Shared>)| {
+        let latency = if assignment.latency_per_flow {
+            requesters
+        } else {
+            0
+        };
+        requesters += usize::from(flow.config.part == Part::Requester);
+        Seat {
+            index: *index,
+            player: Player::new(&flow.config, assignment.window, latency),
+            outcome: None,
+        }
+    };
+    assignment.flows.iter().map(seat).collect()
+}
+
+fn bench(assignment: &Assignment) -> Bench {
+    let configs = || assignment.flows.iter().map(|flow| &flow.1.config);
+    let longest = |bytes: fn(&_) -> usize| configs().map(bytes).max().unwrap_or(0).max(1);
+    let requesters = configs()
+        .filter(|config| config.part == Part::Requester)
+        .count();
+    let records = if assignment.latency_per_flow {
+        requesters
+    } else {
+        requesters.min(1)
+    };
+    Bench {
+        payload: PageBuffer::new(longest(workload::payload_bytes)),
+        room: PageBuffer::new(longest(workload::room_bytes)),
+        latencies: (0..records)
+            .map(|_| Latency::new(assignment.window))
+            .collect(),
+    }
+}
+
+/// Returns the outcomes, each latency record with the first requester that used it.
+fn outcomes(seats: Vec<Seat>, bench: &Bench) -> Vec<Outcome> {
+    let mut records = bench.latencies.iter();
+    seats
+        .into_iter()
+        .filter_map(|seat| {
+            let mut outcome = seat.outcome?;
+            if matches!(seat.player, Player::Requester(_)) {
+                outcome.latency = records.next().map(Latency::to_histogram);
+            }
+            Some(outcome)
+        })
+        .collect()
+}

@@ -1,0 +1,186 @@
+//! What each part of a workload does, one system call at a time.
+//!
+//! A part is a state machine that a worker turns. Each turn makes one call that moves payload, on
+//! a blocking or a non-blocking socket alike; what differs is only what the worker does when the
+//! call would have to wait. So every part works alone on a thread and among thousands.
+
+/// Request and response.
+mod rr;
+/// Payload in one direction.
+mod stream;
+
+use std::io;
+
+use linerate_model::workload::{Part, Traffic};
+
+use crate::flow::{FlowConfig, Shared};
+use crate::measure::Window;
+use crate::measure::latency::Latency;
+use crate::schedule::Control;
+
+use rr::{Requester, Responder};
+use stream::{Receiver, Sender};
+
+/// What a socket must become before a part can go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// There is payload to take, or the end.
+    Readable,
+    /// There is room for payload.
+    Writable,
+}
+
+/// What one turn came to.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    /// Payload moved, and more may move at once.
+    Moved,
+    /// Payload moved, and nothing more will until the peer acts.
+    Rested(Want),
+    /// Nothing moved: the call would have had to wait, or waited as long as the socket allows.
+    Blocked(Want),
+    /// The part is over.
+    Ended(Ending),
+}
+
+/// How a part came to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// As scheduled.
+    Complete,
+    /// By [`crate::Running::abort`].
+    Aborted,
+    /// Before its time, for this reason.
+    Early(String),
+}
+
+/// Everything that a turn works with; one for a worker, handed to each flow in turn.
+pub(crate) struct Io<'a> {
+    /// The flow.
+    pub(crate) flow: &'a Shared,
+    /// The schedule, and whether it still holds.
+    pub(crate) control: &'a Control,
+    /// Payload to send, as long as the longest message.
+    pub(crate) payload: &'a [u8],
+    /// Room for what is received; its content is never looked at.
+    pub(crate) room: &'a mut [u8],
+    /// The worker's latency records; a requester knows its own by index.
+    pub(crate) latencies: &'a mut [Latency],
+}
+
+/// What a worker needs of a part.
+pub(crate) trait Play {
+    /// Makes one call that moves payload.
+    fn turn(&mut self, io: &mut Io<'_>) -> Turn;
+    /// Looks at the clock while nothing moves.
+    fn tick(&mut self, control: &Control, now_ns: u64) -> Option<Ending>;
+    /// Returns the longest stall, given that the part ends at `now_ns`.
+    fn stall_max_ns(&self, now_ns: u64) -> Option<u64>;
+}
+
+/// Any part.
+#[derive(Debug)]
+pub(crate) enum Player {
+    /// Sends bulk payload.
+    Sender(Sender),
+    /// Receives bulk payload.
+    Receiver(Receiver),
+    /// Sends requests.
+    Requester(Requester),
+    /// Answers requests.
+    Responder(Responder),
+}
+
+impl Player {
+    /// Returns the part of `config`; `latency` is the index of a requester's latency record.
+    pub(crate) fn new(config: &FlowConfig, window: Window, latency: usize) -> Self {
+        // Repeated after every receive: 150 ns or more each, on top of the receive.
+        let acks_at_once = config.options.delayed_ack == Some(false);
+        match (&config.traffic, config.part) {
+            (Traffic::Stream { message_bytes, .. }, Part::Sender) => {
+                Player::Sender(Sender::new(message_bytes.0 as usize))
+            }
+            (Traffic::Stream { .. }, _) => Player::Receiver(Receiver::new(window, acks_at_once)),
+            (traffic @ Traffic::Rr { .. }, Part::Requester) => Player::Requester(Requester::new(
+                rr::Shape::of(traffic),
+                window,
+                latency,
+                acks_at_once,
+            )),
+            (traffic @ Traffic::Rr { .. }, _) => {
+                Player::Responder(Responder::new(rr::Shape::of(traffic), acks_at_once))
+            }
+        }
+    }
+
+    /// Returns what the part waits for before its first turn.
+    pub(crate) fn first_want(&self) -> Want {
+        match self {
+            Player::Sender(_) | Player::Requester(_) => Want::Writable,
+            Player::Receiver(_) | Player::Responder(_) => Want::Readable,
+        }
+    }
+}
+
+impl Play for Player {
+    fn turn(&mut self, io: &mut Io<'_>) -> Turn {
+        match self {
+            Player::Sender(part) => part.turn(io),
+            Player::Receiver(part) => part.turn(io),
+            Player::Requester(part) => part.turn(io),
+            Player::Responder(part) => part.turn(io),
+        }
+    }
+
+    fn tick(&mut self, control: &Control, now_ns: u64) -> Option<Ending> {
+        match self {
+            Player::Sender(part) => part.tick(control, now_ns),
+            Player::Receiver(part) => part.tick(control, now_ns),
+            Player::Requester(part) => part.tick(control, now_ns),
+            Player::Responder(part) => part.tick(control, now_ns),
+        }
+    }
+
+    fn stall_max_ns(&self, now_ns: u64) -> Option<u64> {
+        match self {
+            Player::Sender(part) => part.stall_max_ns(now_ns),
+            Player::Receiver(part) => part.stall_max_ns(now_ns),
+            Player::Requester(part) => part.stall_max_ns(now_ns),
+            Player::Responder(part) => part.stall_max_ns(now_ns),
+        }
+    }
+}
+
+/// Bytes that one call of this end may send at most: the payload buffer's length.
+pub(crate) fn payload_bytes(config: &FlowConfig) -> usize {
+    match (&config.traffic, config.part) {
+        (Traffic::Stream { message_bytes, .. }, Part::Sender) => message_bytes.0 as usize,
+        (Traffic::Rr { request_bytes, .. }, Part::Requester) => request_bytes.0 as usize,
+        (Traffic::Rr { response_bytes, .. }, Part::Responder) => response_bytes.0 as usize,
+        _ => 0,
+    }
+}
+
+/// Bytes that one call of this end may receive at most: the room's length.
+pub(crate) fn room_bytes(config: &FlowConfig) -> usize {
+    let message_bytes = match (&config.traffic, config.part) {
+        (Traffic::Stream { .. }, Part::Receiver) => RECEIVE_BYTES,
+        (Traffic::Rr { request_bytes, .. }, Part::Responder) => request_bytes.0 as usize,
+        (Traffic::Rr { response_bytes, .. }, Part::Requester) => response_bytes.0 as usize,
+        _ => 0,
+    };
+    message_bytes.min(RECEIVE_BYTES)
+}
+
+/// Room of one receive call.
+const RECEIVE_BYTES: usize = 256 << 10;
+
+/// Returns what a failed call means; `doing` completes the sentence "… failed".
+fn failed(doing: &str, error: &io::Error, want: Want) -> Turn {
+    match error.kind() {
+        // A signal is treated as a wait of no length: the clock is looked at and the call made
+        // again.
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Turn::Blocked(want),
+        _ => Turn::Ended(Ending::Early(format!("{doing} failed: {error}"))),
+    }
+}
