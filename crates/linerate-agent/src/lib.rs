@@ -1,1 +1,23 @@
-//! Placeholder.
+//! One host's part in a trial, and the API by which a controller asks for it.
+//!
+//! An agent admits a run, connects or accepts the flows of one trial after another, drives them
+//! with the engine, reads the host with the observers, and hands back samples and results. It
+//! knows nothing of plans, stores or analysis, and decides nothing: every instant and every
+//! socket option comes with the assignment.
+//!
+//! Two ways in, behind one trait ([`api::Agent`]): [`api::client::HttpAgent`] speaks to a
+//! `linerate serve` elsewhere, [`LocalAgent`] calls the same core in this process.
+
+/// The types, the trait, the HTTP client and the OpenAPI document.
+pub mod api;
+/// The host's part itself: flows, engine, observers, one thread a trial.
+mod core;
+/// The listener: one port for control and data.
+pub mod serve;
+/// State machines without I/O: who may use the host, and how far a trial has come.
+pub mod session;
+
+mod local;
+
+pub use crate::core::{AgentConfig, Core, Limits};
+pub use local::LocalAgent;

@@ -1,1 +1,20 @@
-//! Placeholder.
+//! Drives agents through a plan, trial by trial, and records what they say.
+//!
+//! The plan leaves no choice: this room makes every host's assignment from it, agrees on the
+//! instants, follows the trial, decides whether it may be averaged, and writes it down. It knows
+//! agents only by their API, and computes no result.
+//!
+//! * [`Fleet`] – the hosts of a run: admission, inventory, clocks.
+//! * [`execute`] – the run itself, told to a callback as [`Progress`].
+//! * [`Recorder`] – where trials go: a bundle on disk, or memory.
+
+/// The hosts of a run: connecting, admission, clocks.
+mod fleet;
+/// Where a run is written.
+mod record;
+/// The trials, one after another.
+mod run;
+
+pub use fleet::{Fleet, FleetError, HostSpec, Member};
+pub use record::Recorder;
+pub use run::{Progress, RunError, RunRequest, execute};

@@ -1,0 +1,245 @@
+//! The HTTP client: [`Agent`] spoken to a `linerate serve` elsewhere.
+
+use std::time::Duration;
+
+use linerate_model::TrialId;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{
+    API_VERSION, AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading,
+    Inventory, Prepared, Refusal, RefusalCode, StartRequest, TrialStatus,
+};
+
+/// Longest wait for a connection to an agent.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest wait for an answer; `start` may take 10 s while flows arrive, an inventory 2 s.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+/// Largest answer: samples of 20 000 flows between two polls stay below it.
+const ANSWER_BYTES_MAX: u64 = 256 << 20;
+
+/// An agent reached over HTTP.
+#[derive(Debug)]
+pub struct HttpAgent {
+    /// `HOST:PORT`, as in URLs.
+    authority: String,
+    token: Option<String>,
+    http: ureq::Agent,
+}
+
+impl HttpAgent {
+    /// Returns a client for the agent at `authority` (`HOST:PORT`), without asking it anything.
+    pub fn new(authority: &str, token: Option<&str>) -> Self {
+        let http = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .proxy(None)
+            .max_redirects(0)
+            .no_delay(true)
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_global(Some(ANSWER_TIMEOUT))
+            .user_agent(concat!("linerate/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .new_agent();
+        Self {
+            authority: authority.to_owned(),
+            token: token.map(str::to_owned),
+            http,
+        }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.authority)
+    }
+
+    fn bearer(&self) -> Option<String> {
+        self.token.as_ref().map(|token| format!("Bearer {token}"))
+    }
+
+    fn get<T: DeserializeOwned>(&self, doing: &'static str, path: &str) -> Result<T, AgentError> {
+        let mut request = self.http.get(self.url(path));
+        if let Some(bearer) = self.bearer() {
+            request = request.header("authorization", bearer);
+        }
+        self.answer(doing, request.call())
+    }
+
+    fn delete(&self, doing: &'static str, path: &str) -> Result<(), AgentError> {
+        let mut request = self.http.delete(self.url(path));
+        if let Some(bearer) = self.bearer() {
+            request = request.header("authorization", bearer);
+        }
+        self.answer::<serde_json::Value>(doing, request.call())
+            .map(|_| ())
+    }
+
+    fn post<B: Serialize, T: DeserializeOwned>(
+        &self,
+        doing: &'static str,
+        path: &str,
+        body: &B,
+    ) -> Result<T, AgentError> {
+        let mut request = self.http.post(self.url(path));
+        if let Some(bearer) = self.bearer() {
+            request = request.header("authorization", bearer);
+        }
+        self.answer(doing, request.send_json(body))
+    }
+
+    fn answer<T: DeserializeOwned>(
+        &self,
+        doing: &'static str,
+        result: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+    ) -> Result<T, AgentError> {
+        let mut response = result.map_err(|source| self.failure(doing, source))?;
+        let status = response.status();
+        let body = response
+            .body_mut()
+            .with_config()
+            .limit(ANSWER_BYTES_MAX)
+            .read_to_vec()
+            .map_err(|source| self.failure(doing, source))?;
+        if status.is_success() {
+            return serde_json::from_slice(&body).map_err(|error| AgentError::NotAnAgent {
+                address: self.authority.clone(),
+                what: format!("its answer is not the JSON expected ({error})"),
+            });
+        }
+        let refusal =
+            serde_json::from_slice::<Refusal>(&body).map_err(|_| AgentError::NotAnAgent {
+                address: self.authority.clone(),
+                what: format!("HTTP status {status}"),
+            })?;
+        Err(AgentError::Refused {
+            address: self.authority.clone(),
+            refusal,
+        })
+    }
+
+    fn failure(&self, doing: &'static str, source: ureq::Error) -> AgentError {
+        let address = self.authority.clone();
+        match &source {
+            ureq::Error::Protocol(_) | ureq::Error::Http(_) => AgentError::NotAnAgent {
+                address,
+                what: source.to_string(),
+            },
+            ureq::Error::HostNotFound | ureq::Error::BadUri(_) | ureq::Error::ConnectionFailed => {
+                AgentError::Unreachable {
+                    address,
+                    source: source.into(),
+                }
+            }
+            ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
+                AgentError::Unreachable {
+                    address,
+                    source: source.into(),
+                }
+            }
+            ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => {
+                AgentError::Unreachable {
+                    address,
+                    source: source.into(),
+                }
+            }
+            _ if doing == DOING_INFO => AgentError::NotAnAgent {
+                address,
+                what: format!("no HTTP answer ({source})"),
+            },
+            _ => AgentError::Lost {
+                address,
+                doing,
+                source: source.into(),
+            },
+        }
+    }
+}
+
+/// The first request to an agent; whatever answers it wrongly is another program.
+const DOING_INFO: &str = "asking who it is";
+
+impl Agent for HttpAgent {
+    fn address(&self) -> String {
+        self.authority.clone()
+    }
+
+    fn info(&self) -> Result<AgentInfo, AgentError> {
+        let info: AgentInfo = self.get(DOING_INFO, "/v1/agent")?;
+        if info.program != "linerate" {
+            return Err(AgentError::NotAnAgent {
+                address: self.authority.clone(),
+                what: format!("it calls itself `{}`", info.program),
+            });
+        }
+        if info.api != API_VERSION {
+            return Err(AgentError::Version {
+                address: self.authority.clone(),
+                version: info.version,
+                api: info.api,
+            });
+        }
+        Ok(info)
+    }
+
+    fn clock(&self) -> Result<ClockReading, AgentError> {
+        self.get("reading its clock", "/v1/clock")
+    }
+
+    fn inventory(&self, data_address: Option<&str>) -> Result<Inventory, AgentError> {
+        let query = data_address.map_or(String::new(), |address| format!("?address={address}"));
+        self.get("taking its inventory", &format!("/v1/inventory{query}"))
+    }
+
+    fn admit(&self, request: &AdmitRequest) -> Result<Admitted, AgentError> {
+        self.post("asking for admission", "/v1/runs", request)
+    }
+
+    fn renew(&self, lease: &str) -> Result<Admitted, AgentError> {
+        self.get("keeping the lease", &format!("/v1/runs/{lease}"))
+    }
+
+    fn leave(&self, lease: &str) -> Result<(), AgentError> {
+        self.delete("leaving", &format!("/v1/runs/{lease}"))
+    }
+
+    fn prepare(&self, lease: &str, assignment: &Assignment) -> Result<Prepared, AgentError> {
+        self.post(
+            "preparing a trial",
+            &format!("/v1/runs/{lease}/trials"),
+            assignment,
+        )
+    }
+
+    fn start(&self, lease: &str, trial: TrialId, at: &StartRequest) -> Result<(), AgentError> {
+        let path = format!("/v1/runs/{lease}/trials/{}/start", trial.0);
+        self.post::<_, serde_json::Value>("starting a trial", &path, at)
+            .map(|_| ())
+    }
+
+    fn poll(&self, lease: &str, trial: TrialId, from: usize) -> Result<TrialStatus, AgentError> {
+        self.get(
+            "following a trial",
+            &format!("/v1/runs/{lease}/trials/{}?from={from}", trial.0),
+        )
+    }
+
+    fn abort(&self, lease: &str, trial: TrialId) -> Result<(), AgentError> {
+        self.delete(
+            "ending a trial",
+            &format!("/v1/runs/{lease}/trials/{}", trial.0),
+        )
+    }
+}
+
+impl RefusalCode {
+    /// Returns the HTTP status that carries this kind of refusal.
+    pub fn status(self) -> u16 {
+        match self {
+            RefusalCode::BadRequest => 400,
+            RefusalCode::Unauthorized => 401,
+            RefusalCode::Limited => 403,
+            RefusalCode::Busy => 409,
+            RefusalCode::Gone => 410,
+            RefusalCode::Flows => 424,
+            RefusalCode::Internal => 500,
+        }
+    }
+}

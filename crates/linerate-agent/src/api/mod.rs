@@ -1,0 +1,388 @@
+//! What a controller may ask of an agent, as types and as a trait.
+//!
+//! The wire form is HTTP with JSON; `docs/reference/openapi.json` describes it and is generated
+//! from these types.
+
+use linerate_model::histogram::Histogram;
+use linerate_model::host::{Availability, Snapshot};
+use linerate_model::run::Admission;
+use linerate_model::sample::{End, Sample};
+use linerate_model::unit::{BitsPerSec, Nanos};
+use linerate_model::workload::{FlowOptions, Part, Setting, Traffic};
+use linerate_model::{FlowId, RunId, TrialId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The HTTP client.
+pub mod client;
+/// The OpenAPI document.
+pub mod openapi;
+
+/// Version of the API; an agent answers requests of its own version only.
+pub const API_VERSION: u32 = 1;
+/// The port of `linerate serve`, shared with iperf3 by habit.
+pub const PORT_DEFAULT: u16 = 5201;
+
+/// Who an agent is and whether it is busy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentInfo {
+    /// Always `linerate`; tells an agent from another program on the port.
+    pub program: String,
+    /// Version of the program.
+    pub version: String,
+    /// Version of this API.
+    pub api: u32,
+    /// The host's own name.
+    pub host_name: String,
+    /// Whether the host is a namespace of a lab, sharing CPUs with other hosts.
+    pub lab: bool,
+    /// Whether this caller may observe the host; if not, why.
+    pub observe_refused: Option<String>,
+    /// What the agent is busy with.
+    pub busy: Option<Busy>,
+    /// What the agent allows without a token.
+    pub limits: LimitsInfo,
+}
+
+/// What an agent is busy with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Busy {
+    /// What the run calls itself.
+    pub label: String,
+    /// How long it has been going on.
+    pub since: Nanos,
+    /// How much longer it said it would take.
+    pub expected_left: Option<Nanos>,
+    /// Runs that wait in the queue.
+    pub waiting: u32,
+}
+
+/// Limits for callers without a token; absent means none.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LimitsInfo {
+    /// Flows of one trial.
+    pub flows: Option<u32>,
+    /// Length of one trial.
+    pub trial: Option<Nanos>,
+    /// Payload of one trial, all flows together.
+    pub rate: Option<BitsPerSec>,
+}
+
+/// Both instants of a clock exchange on the agent's CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClockReading {
+    /// When the request was taken up.
+    pub received_ns: u64,
+    /// When the answer was made.
+    pub sent_ns: u64,
+}
+
+/// Asks to use the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AdmitRequest {
+    /// The run.
+    pub run: RunId,
+    /// What others see while they wait, at most 200 characters.
+    pub label: String,
+    /// How the host is to be shared.
+    pub admission: Admission,
+    /// How long the run expects to take.
+    pub expected: Option<Nanos>,
+}
+
+/// The answer to [`AdmitRequest`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Admitted {
+    /// Secret that names the run in every further request. It ends 20 s after the last of them.
+    pub lease: String,
+    /// Place in the queue, from 1; absent once admitted.
+    pub queue_place: Option<u32>,
+    /// How the host is shared.
+    pub admission: Admission,
+    /// Other runs that go on at the moment.
+    pub shared_with: u32,
+}
+
+/// What an agent knows of its host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Inventory {
+    /// Facts of the host.
+    pub snapshot: Snapshot,
+    /// What can and cannot be observed.
+    pub observers: Vec<Availability>,
+    /// The device that carries the address asked for.
+    pub link: Option<String>,
+}
+
+/// One flow of an assignment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FlowAssignment {
+    /// The flow.
+    pub flow: FlowId,
+    /// What this end does.
+    pub part: Part,
+}
+
+/// One host's part in one trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Assignment {
+    /// The trial.
+    pub trial: TrialId,
+    /// Whether this host connects or accepts.
+    pub end: End,
+    /// Where the flows connect to, `ADDRESS:PORT`; only for the connecting end.
+    pub peer: Option<String>,
+    /// Local address to connect from; the kernel chooses when absent.
+    pub bind: Option<String>,
+    /// 32 hexadecimal digits that tell this trial's flows from others'.
+    pub cookie: String,
+    /// The traffic.
+    pub traffic: Traffic,
+    /// Options of every socket.
+    pub options: FlowOptions,
+    /// The flows of this host.
+    pub flows: Vec<FlowAssignment>,
+    /// Worker threads at the most; the number of CPUs when absent.
+    pub workers_max: Option<u32>,
+    /// CPUs to pin workers to, in turn; not pinned when empty.
+    pub cpus: Vec<u32>,
+    /// Time between samples.
+    pub sample_interval: Nanos,
+    /// Upper bound on the trial's length, for the agent's limits.
+    pub length: Nanos,
+}
+
+/// The answer to [`Assignment`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Prepared {
+    /// Settings of each flow that exists already (the connecting end's).
+    pub settings: Vec<FlowSettings>,
+    /// The agent's limit on this trial's payload rate, to be kept by both ends.
+    pub rate_limit: Option<BitsPerSec>,
+}
+
+/// Settings of one flow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowSettings {
+    /// The flow.
+    pub flow: FlowId,
+    /// Requested and granted.
+    pub settings: Vec<Setting>,
+}
+
+/// The instants of a trial on the agent's CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StartRequest {
+    /// Flows begin.
+    pub start_ns: u64,
+    /// Counting begins.
+    pub measure_begin_ns: u64,
+    /// Counting ends.
+    pub measure_end_ns: u64,
+    /// Senders stop.
+    pub stop_ns: u64,
+}
+
+/// How far a trial has come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum TrialState {
+    /// Waits for flows to arrive.
+    Gathering {
+        /// Flows still missing.
+        missing: u32,
+    },
+    /// All flows exist; waits for the instants.
+    Ready,
+    /// Traffic flows, or soon will.
+    Running,
+    /// Over; results are kept for 30 s.
+    Finished,
+    /// Ended without result.
+    Failed {
+        /// The reason.
+        why: String,
+    },
+}
+
+/// State, new samples, and the results once finished.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrialStatus {
+    /// How far it has come.
+    pub state: TrialState,
+    /// Samples from the number asked for on.
+    pub samples: Vec<Sample>,
+    /// The number to ask for next.
+    pub next: usize,
+    /// One entry for each flow end of this host, once finished.
+    pub flows: Vec<FlowOutcome>,
+    /// What to know about the trial: observers that failed in the middle, limits that applied.
+    pub notes: Vec<String>,
+}
+
+/// What became of one end of a flow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowOutcome {
+    /// The flow.
+    pub flow: FlowId,
+    /// Which end.
+    pub end: End,
+    /// What it did.
+    pub part: Part,
+    /// Local address and port.
+    pub local: String,
+    /// Remote address and port.
+    pub remote: String,
+    /// The CPU that its worker last ran on.
+    pub cpu: Option<u32>,
+    /// When the first payload moved, on this host's clock.
+    pub first_payload_ns: Option<u64>,
+    /// Payload sent in all phases.
+    pub bytes_sent: u64,
+    /// Payload received in all phases.
+    pub bytes_received: u64,
+    /// Longest wait without payload inside the window.
+    pub stall_max_ns: Option<u64>,
+    /// Settings with what was effective.
+    pub settings: Vec<Setting>,
+    /// Latency of transactions inside the window, for a requester.
+    pub latency: Option<Histogram>,
+    /// Why it ended before its time, if so.
+    pub ended_early: Option<String>,
+}
+
+/// The body of every answer that is not a success.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Refusal {
+    /// What was refused or failed, for a person.
+    pub error: String,
+    /// What kind, for a program.
+    pub code: RefusalCode,
+}
+
+/// Kinds of refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusalCode {
+    /// The request is malformed or impossible.
+    BadRequest,
+    /// A token is missing or wrong.
+    Unauthorized,
+    /// A limit of the agent forbids it.
+    Limited,
+    /// Another run has the host.
+    Busy,
+    /// No such lease or trial; it may have ended.
+    Gone,
+    /// Flows could not be made or did not arrive.
+    Flows,
+    /// The agent itself failed.
+    Internal,
+}
+
+/// Why a request to an agent did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// Nothing answers at the address.
+    #[error(
+        "no agent answers at {address} (is `linerate serve` running there, and the port open?)"
+    )]
+    Unreachable {
+        /// Address and port.
+        address: String,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Something answers that is not an agent.
+    #[error(
+        "{address} answers, but not as linerate does: {what}; is another program on that port?"
+    )]
+    NotAnAgent {
+        /// Address and port.
+        address: String,
+        /// What came instead.
+        what: String,
+    },
+    /// The agent speaks another version of the API.
+    #[error(
+        "{address} runs linerate {version} with API {api}, this is API {API_VERSION}; use the same version on both hosts"
+    )]
+    Version {
+        /// Address and port.
+        address: String,
+        /// Its version.
+        version: String,
+        /// Its API version.
+        api: u32,
+    },
+    /// The agent stopped answering.
+    #[error("lost the agent at {address} while {doing}")]
+    Lost {
+        /// Address and port.
+        address: String,
+        /// What was asked of it.
+        doing: &'static str,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The agent refused.
+    #[error("{address} refused: {}", refusal.error)]
+    Refused {
+        /// Address and port, or `in-process`.
+        address: String,
+        /// Its words.
+        refusal: Refusal,
+    },
+}
+
+impl AgentError {
+    /// Returns the kind of refusal, if the agent answered with one.
+    pub fn refusal(&self) -> Option<RefusalCode> {
+        match self {
+            AgentError::Refused { refusal, .. } => Some(refusal.code),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the agent may be gone.
+    pub fn is_loss(&self) -> bool {
+        matches!(
+            self,
+            AgentError::Unreachable { .. } | AgentError::Lost { .. }
+        )
+    }
+}
+
+/// One host's part in a run: the seam between controller and agents.
+///
+/// Every call blocks until answered, refused or out of time. Instants are on the agent's clock.
+pub trait Agent: Send + Sync {
+    /// Returns where the agent is, for messages.
+    fn address(&self) -> String;
+    /// Returns who it is and whether it is busy.
+    fn info(&self) -> Result<AgentInfo, AgentError>;
+    /// Returns both instants of a clock exchange.
+    fn clock(&self) -> Result<ClockReading, AgentError>;
+    /// Returns facts and observers of the host, and the device that owns `data_address`.
+    fn inventory(&self, data_address: Option<&str>) -> Result<Inventory, AgentError>;
+    /// Asks to use the host, or for the place in the queue when `lease` is already held.
+    fn admit(&self, request: &AdmitRequest) -> Result<Admitted, AgentError>;
+    /// Keeps the lease alive and returns the present admission.
+    fn renew(&self, lease: &str) -> Result<Admitted, AgentError>;
+    /// Gives the host back.
+    fn leave(&self, lease: &str) -> Result<(), AgentError>;
+    /// Makes or expects the flows of a trial.
+    fn prepare(&self, lease: &str, assignment: &Assignment) -> Result<Prepared, AgentError>;
+    /// Sets the instants; waits until every flow exists.
+    fn start(&self, lease: &str, trial: TrialId, at: &StartRequest) -> Result<(), AgentError>;
+    /// Returns the state and the samples from number `from` on.
+    fn poll(&self, lease: &str, trial: TrialId, from: usize) -> Result<TrialStatus, AgentError>;
+    /// Ends a trial before its time.
+    fn abort(&self, lease: &str, trial: TrialId) -> Result<(), AgentError>;
+}

@@ -1,0 +1,639 @@
+//! The host's part itself: flows, engine, observers, one thread a trial.
+//!
+//! Everything that may change a state machine goes through the two locks of [`Core`]; neither is
+//! held while a flow connects, a trial runs or a file is read.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use linerate_engine as engine;
+use linerate_engine::{Flow, FlowConfig};
+use linerate_model::host::{Availability, Fact, FactValue};
+use linerate_model::sample::{End, Sample};
+use linerate_model::unit::{Bytes, Unit};
+use linerate_model::workload::{FLOWS_MAX, Traffic, Workload};
+use linerate_model::{FlowId, TrialId};
+use linerate_observe::ObserveConfig;
+
+use crate::api::{
+    API_VERSION, AdmitRequest, Admitted, AgentInfo, Assignment, Busy, FlowOutcome, FlowSettings,
+    Inventory, LimitsInfo, Prepared, Refusal, RefusalCode, StartRequest, TrialState, TrialStatus,
+};
+use crate::serve::hello::Hello;
+use crate::session::desk::{Answer, Desk, DeskError, expected_left};
+use crate::session::trial::TrialSession;
+
+mod trial;
+
+/// How long one data connection may take to open.
+const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
+/// How long a start waits for flows that are on their way.
+const ARRIVAL_WAIT: Duration = Duration::from_secs(10);
+/// Shortest time between samples that may be asked for.
+const SAMPLE_INTERVAL_NS_MIN: u64 = 1_000_000;
+/// Longest trial that anyone may ask for: a day.
+const TRIAL_NS_MAX: u64 = 86_400_000_000_000;
+/// How long the memory copy of an inventory runs.
+const MEMORY_COPY_LENGTH: Duration = Duration::from_millis(150);
+/// Longest label of a run.
+const LABEL_CHARS_MAX: usize = 200;
+
+/// What the agent allows callers that hold no token.
+pub type Limits = LimitsInfo;
+
+/// How an agent is set up.
+#[derive(Debug, Clone)]
+pub struct AgentConfig {
+    /// The host's name as others see it.
+    pub host_name: String,
+    /// Shared secret of those who may observe from other hosts.
+    pub token: Option<String>,
+    /// Limits for callers without it.
+    pub limits: Limits,
+    /// Whether the host is a namespace of a lab.
+    pub lab: bool,
+}
+
+/// What a caller may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Caller {
+    /// Holds the token, or calls from this host.
+    Trusted,
+    /// May measure within the limits; carries why it may not observe.
+    Stranger(String),
+}
+
+/// An agent without its way in: the same for HTTP and in-process callers.
+#[derive(Debug)]
+pub struct Core {
+    config: AgentConfig,
+    desk: Mutex<Desk>,
+    trials: Mutex<HashMap<(String, TrialId), Arc<TrialSlot>>>,
+}
+
+/// One trial on this host.
+struct TrialSlot {
+    assignment: Assignment,
+    cookie: [u8; 16],
+    observe: bool,
+    gathered: Mutex<Gathered>,
+    /// Signalled when a flow arrives or the trial fails.
+    changed: Condvar,
+    record: Mutex<Record>,
+    abort: AtomicBool,
+}
+
+struct Gathered {
+    session: TrialSession,
+    flows: Vec<Flow>,
+}
+
+#[derive(Default)]
+struct Record {
+    samples: Vec<Sample>,
+    flows: Vec<FlowOutcome>,
+    notes: Vec<String>,
+}
+
+impl std::fmt::Debug for TrialSlot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TrialSlot")
+            .field("trial", &self.assignment.trial)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Takes a lock even if a thread panicked while it held it: the state machines behind it are
+/// whole after every statement.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn refuse(code: RefusalCode, error: impl std::fmt::Display) -> Refusal {
+    Refusal {
+        error: error.to_string(),
+        code,
+    }
+}
+
+impl From<DeskError> for Refusal {
+    fn from(error: DeskError) -> Self {
+        let code = match error {
+            DeskError::Busy { .. } | DeskError::Full => RefusalCode::Busy,
+            DeskError::NoLease => RefusalCode::Gone,
+        };
+        refuse(code, error)
+    }
+}
+
+impl Core {
+    /// Returns an agent that nobody uses yet.
+    pub fn new(config: AgentConfig) -> Self {
+        Self {
+            config,
+            desk: Mutex::default(),
+            trials: Mutex::default(),
+        }
+    }
+
+    /// Returns the set-up.
+    pub fn config(&self) -> &AgentConfig {
+        &self.config
+    }
+
+    /// Returns who the agent is and whether it is busy.
+    pub fn info(&self, caller: &Caller) -> AgentInfo {
+        let now = engine::now_ns();
+        let desk = lock(&self.desk);
+        AgentInfo {
+            program: "linerate".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            api: API_VERSION,
+            host_name: self.config.host_name.clone(),
+            lab: self.config.lab,
+            observe_refused: match caller {
+                Caller::Trusted => None,
+                Caller::Stranger(why) => Some(why.clone()),
+            },
+            busy: desk.holder().map(|(lease, waiting)| Busy {
+                label: lease.label.clone(),
+                since: linerate_model::Nanos(now.saturating_sub(lease.since_ns)),
+                expected_left: expected_left(lease, now),
+                waiting,
+            }),
+            limits: self.config.limits.clone(),
+        }
+    }
+
+    /// Returns the facts and observers that the caller may see.
+    pub fn inventory(&self, caller: &Caller, address: Option<&str>) -> Inventory {
+        let config = self.observe_config(*caller == Caller::Trusted, Vec::new());
+        let observers = linerate_observe::availabilities(&config);
+        let link = address
+            .and_then(|address| address.parse().ok())
+            .and_then(linerate_observe::link_of_address);
+        let mut snapshot = match caller {
+            Caller::Trusted => linerate_observe::facts(&config),
+            Caller::Stranger(_) => linerate_model::host::Snapshot::default(),
+        };
+        let copy = match caller {
+            Caller::Trusted if lock(&self.desk).holder().is_none() => FactValue::Number(
+                engine::memory_copy_bytes_per_s(MEMORY_COPY_LENGTH),
+                Unit::Bytes,
+            ),
+            Caller::Trusted => FactValue::Missing("the host was in use".to_owned()),
+            Caller::Stranger(why) => FactValue::Missing(why.clone()),
+        };
+        snapshot.facts.push(Fact {
+            name: "memory.copy_bytes_per_s".to_owned(),
+            value: copy,
+        });
+        snapshot.facts.sort_by(|a, b| a.name.cmp(&b.name));
+        Inventory {
+            snapshot,
+            observers,
+            link,
+        }
+    }
+
+    /// Takes up a request for the host.
+    pub fn admit(&self, request: &AdmitRequest) -> Result<Admitted, Refusal> {
+        if request.label.chars().count() > LABEL_CHARS_MAX {
+            let error = format!("the label is longer than {LABEL_CHARS_MAX} characters");
+            return Err(refuse(RefusalCode::BadRequest, error));
+        }
+        let mut key = [0; 16];
+        getrandom::fill(&mut key).map_err(|error| refuse(RefusalCode::Internal, error))?;
+        let key = to_hex(&key);
+        let label = request.label.clone();
+        let answer = lock(&self.desk).handle_request(
+            engine::now_ns(),
+            key.clone(),
+            label,
+            request.admission,
+            request.expected,
+        )?;
+        Ok(admitted(key, request.admission, answer))
+    }
+
+    /// Keeps a lease alive and returns its present standing.
+    pub fn renew(&self, lease: &str) -> Result<Admitted, Refusal> {
+        let mut desk = lock(&self.desk);
+        let answer = desk.handle_seen(engine::now_ns(), lease)?;
+        let admission = desk.admission(lease).ok_or(DeskError::NoLease)?;
+        Ok(admitted(lease.to_owned(), admission, answer))
+    }
+
+    /// Ends a lease and whatever trials it has.
+    pub fn leave(&self, lease: &str) -> Result<(), Refusal> {
+        if !lock(&self.desk).handle_leave(lease) {
+            return Err(DeskError::NoLease.into());
+        }
+        self.end_trials_of(lease, "the run left");
+        Ok(())
+    }
+
+    /// Makes the flows of a trial, or expects them.
+    pub fn prepare(
+        &self,
+        caller: &Caller,
+        lease: &str,
+        assignment: Assignment,
+    ) -> Result<Prepared, Refusal> {
+        self.require_admitted(lease)?;
+        self.check_assignment(caller, &assignment)?;
+        let cookie = from_hex(&assignment.cookie)
+            .ok_or_else(|| refuse(RefusalCode::BadRequest, "the cookie is not 32 hex digits"))?;
+        let key = (lease.to_owned(), assignment.trial);
+        // A repeated trial takes the place of what is left of the earlier try.
+        if let Some(old) = lock(&self.trials).remove(&key) {
+            old.fail("prepared again");
+        }
+        let flows = match assignment.end {
+            End::Client => connect_all(&assignment, cookie)?,
+            End::Server => Vec::new(),
+        };
+        let settings = flows
+            .iter()
+            .zip(&assignment.flows)
+            .map(|(flow, plan)| FlowSettings {
+                flow: plan.flow,
+                settings: flow.settings().to_vec(),
+            })
+            .collect();
+        let missing = assignment.flows.len() - flows.len();
+        let slot = TrialSlot {
+            cookie,
+            observe: *caller == Caller::Trusted,
+            gathered: Mutex::new(Gathered {
+                session: TrialSession::new(engine::now_ns(), missing as u32),
+                flows,
+            }),
+            changed: Condvar::new(),
+            record: Mutex::default(),
+            abort: AtomicBool::new(false),
+            assignment,
+        };
+        lock(&self.trials).insert(key, Arc::new(slot));
+        Ok(Prepared {
+            settings,
+            rate_limit: self.rate_limit(caller),
+        })
+    }
+
+    /// Takes up a data connection that said whose flow it is; hands it back when nobody waits.
+    pub fn deliver(&self, hello: Hello, stream: std::net::TcpStream) -> Result<(), String> {
+        let slot = lock(&self.trials)
+            .values()
+            .find(|slot| slot.cookie == hello.cookie)
+            .cloned();
+        let slot = slot.ok_or("no trial waits for this connection")?;
+        let plan = slot
+            .assignment
+            .flows
+            .iter()
+            .find(|plan| plan.flow == hello.flow)
+            .ok_or("the trial has no such flow")?;
+        let flow = engine::adopt(flow_config(&slot.assignment, plan.flow, plan.part), stream)
+            .map_err(|error| with_causes(&error))?;
+        let mut gathered = lock(&slot.gathered);
+        if !matches!(gathered.session.state(), TrialState::Gathering { .. }) {
+            return Err("the trial has all its flows already".to_owned());
+        }
+        gathered.flows.push(flow);
+        gathered.session.handle_flow();
+        slot.changed.notify_all();
+        Ok(())
+    }
+
+    /// Sets the instants of a trial and launches its flows.
+    pub fn start(
+        self: &Arc<Self>,
+        lease: &str,
+        trial: TrialId,
+        at: &StartRequest,
+    ) -> Result<(), Refusal> {
+        self.require_admitted(lease)?;
+        let slot = self.slot(lease, trial)?;
+        let gathering = |gathered: &mut Gathered| {
+            matches!(gathered.session.state(), TrialState::Gathering { .. })
+        };
+        let (mut gathered, _) = slot
+            .changed
+            .wait_timeout_while(lock(&slot.gathered), ARRIVAL_WAIT, gathering)
+            .unwrap_or_else(PoisonError::into_inner);
+        gathered
+            .session
+            .handle_start(engine::now_ns(), at)
+            .map_err(|error| refuse(RefusalCode::Flows, error))?;
+        let flows = std::mem::take(&mut gathered.flows);
+        drop(gathered);
+        let (core, at) = (Arc::clone(self), *at);
+        let thread = std::thread::Builder::new().name("sampler".to_owned());
+        thread
+            .spawn(move || trial::run(&core, &slot, flows, at))
+            .map_err(|error| refuse(RefusalCode::Internal, format!("no thread: {error}")))?;
+        Ok(())
+    }
+
+    /// Returns the state of a trial and its samples from number `from` on.
+    pub fn poll_trial(
+        &self,
+        lease: &str,
+        trial: TrialId,
+        from: usize,
+    ) -> Result<TrialStatus, Refusal> {
+        lock(&self.desk).handle_seen(engine::now_ns(), lease)?;
+        let slot = self.slot(lease, trial)?;
+        // The state first: once it says finished, the record is complete.
+        let state = lock(&slot.gathered).session.state().clone();
+        let record = lock(&slot.record);
+        let samples = record.samples.get(from..).unwrap_or_default().to_vec();
+        let finished = state == TrialState::Finished;
+        Ok(TrialStatus {
+            state,
+            next: from + samples.len(),
+            samples,
+            flows: if finished {
+                record.flows.clone()
+            } else {
+                Vec::new()
+            },
+            notes: record.notes.clone(),
+        })
+    }
+
+    /// Ends a trial before its time.
+    pub fn abort(&self, lease: &str, trial: TrialId) -> Result<(), Refusal> {
+        let slot = lock(&self.trials).remove(&(lease.to_owned(), trial));
+        let slot = slot.ok_or_else(|| refuse(RefusalCode::Gone, "no such trial"))?;
+        slot.fail("ended by the controller");
+        Ok(())
+    }
+
+    /// Applies every deadline; to be called about once a second.
+    pub fn poll_deadlines(&self) {
+        let now = engine::now_ns();
+        let expired = lock(&self.desk).poll_expired(now);
+        for lease in expired {
+            self.end_trials_of(&lease.key, "the controller fell silent");
+        }
+        lock(&self.trials).retain(|_, slot| {
+            let forget = lock(&slot.gathered).session.poll_deadline(now);
+            if matches!(
+                lock(&slot.gathered).session.state(),
+                TrialState::Failed { .. }
+            ) {
+                slot.abort.store(true, Ordering::Relaxed);
+                slot.changed.notify_all();
+            }
+            !forget
+        });
+    }
+
+    fn observe_config(&self, host_wide: bool, threads: Vec<(String, i32)>) -> ObserveConfig {
+        ObserveConfig {
+            proc_root: "/proc".into(),
+            sys_root: "/sys".into(),
+            lab: self.config.lab,
+            host_wide,
+            threads,
+        }
+    }
+
+    fn end_trials_of(&self, lease: &str, why: &str) {
+        let mut trials = lock(&self.trials);
+        for (_, slot) in trials.extract_if(|key, _| key.0 == lease) {
+            slot.fail(why);
+        }
+    }
+
+    fn require_admitted(&self, lease: &str) -> Result<(), Refusal> {
+        match lock(&self.desk).handle_seen(engine::now_ns(), lease)? {
+            Answer::Admitted { .. } => Ok(()),
+            Answer::Waiting { place } => Err(refuse(
+                RefusalCode::Busy,
+                format!("the run is number {place} in the queue"),
+            )),
+        }
+    }
+
+    fn slot(&self, lease: &str, trial: TrialId) -> Result<Arc<TrialSlot>, Refusal> {
+        lock(&self.trials)
+            .get(&(lease.to_owned(), trial))
+            .cloned()
+            .ok_or_else(|| refuse(RefusalCode::Gone, "no such trial; it may have been reaped"))
+    }
+
+    fn rate_limit(&self, caller: &Caller) -> Option<linerate_model::BitsPerSec> {
+        match caller {
+            Caller::Trusted => None,
+            Caller::Stranger(_) => self.config.limits.rate,
+        }
+    }
+
+    /// Refuses what no honest controller sends, and what the limits forbid this caller.
+    fn check_assignment(&self, caller: &Caller, assignment: &Assignment) -> Result<(), Refusal> {
+        let bad = |error: String| Err(refuse(RefusalCode::BadRequest, error));
+        let flows = assignment.flows.len();
+        if flows == 0 || flows > FLOWS_MAX as usize {
+            return bad(format!("{flows} flows, but must be 1 to {FLOWS_MAX}"));
+        }
+        if assignment.sample_interval.0 < SAMPLE_INTERVAL_NS_MIN {
+            return bad(format!(
+                "a sample every {}, but 1 ms is the least",
+                assignment.sample_interval
+            ));
+        }
+        if assignment.length.0 > TRIAL_NS_MAX {
+            return bad(format!(
+                "a trial of {}, but a day is the most",
+                assignment.length
+            ));
+        }
+        check_traffic(assignment)?;
+        if *caller == Caller::Trusted {
+            return Ok(());
+        }
+        // Otherwise anyone could make this host send to anyone.
+        if assignment.end == End::Client {
+            let error = "only with the agent's token may it be made to connect to other hosts";
+            return Err(refuse(RefusalCode::Unauthorized, error));
+        }
+        let limits = &self.config.limits;
+        let limited = |error: String| Err(refuse(RefusalCode::Limited, error));
+        if limits.flows.is_some_and(|most| flows > most as usize) {
+            let most = limits.flows.unwrap_or_default();
+            return limited(format!(
+                "{flows} flows, but this agent allows {most} without a token"
+            ));
+        }
+        if let Some(most) = limits.trial.filter(|most| assignment.length > *most) {
+            let length = assignment.length;
+            return limited(format!(
+                "a trial of {length}, but this agent allows {most} without a token"
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl TrialSlot {
+    fn fail(&self, why: &str) {
+        lock(&self.gathered)
+            .session
+            .handle_failure(engine::now_ns(), why.to_owned());
+        self.abort.store(true, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
+}
+
+fn admitted(lease: String, admission: linerate_model::run::Admission, answer: Answer) -> Admitted {
+    let (queue_place, shared_with) = match answer {
+        Answer::Admitted { shared_with } => (None, shared_with),
+        Answer::Waiting { place } => (Some(place), 0),
+    };
+    Admitted {
+        lease,
+        queue_place,
+        admission,
+        shared_with,
+    }
+}
+
+fn check_traffic(assignment: &Assignment) -> Result<(), Refusal> {
+    // The two directions of `both` may be split over hosts; their number is the plan's business.
+    let connections = match assignment.traffic {
+        Traffic::Stream { .. } => (assignment.flows.len() as u32).max(2),
+        Traffic::Rr { .. } => assignment.flows.len() as u32,
+    };
+    let workload = Workload {
+        traffic: assignment.traffic.clone(),
+        connections,
+        clients: 1,
+        options: assignment.options.clone(),
+    };
+    workload
+        .check()
+        .map_err(|error| refuse(RefusalCode::BadRequest, error))
+}
+
+fn flow_config(
+    assignment: &Assignment,
+    flow: FlowId,
+    part: linerate_model::workload::Part,
+) -> FlowConfig {
+    FlowConfig {
+        flow,
+        end: assignment.end,
+        part,
+        traffic: assignment.traffic.clone(),
+        options: assignment.options.clone(),
+    }
+}
+
+/// Opens every flow of the connecting end, one after another.
+fn connect_all(assignment: &Assignment, cookie: [u8; 16]) -> Result<Vec<Flow>, Refusal> {
+    let bad = |what: &str| refuse(RefusalCode::BadRequest, what);
+    let peer = assignment
+        .peer
+        .as_deref()
+        .ok_or_else(|| bad("the connecting end needs a peer"))?;
+    let peer = peer
+        .parse()
+        .map_err(|_| bad("the peer is not ADDRESS:PORT"))?;
+    let bind = match &assignment.bind {
+        None => None,
+        Some(address) => {
+            let address = address
+                .parse()
+                .map_err(|_| bad("the bind address is not an address"))?;
+            Some(std::net::SocketAddr::new(address, 0))
+        }
+    };
+    assignment
+        .flows
+        .iter()
+        .map(|plan| {
+            let config = flow_config(assignment, plan.flow, plan.part);
+            let hello = Hello {
+                cookie,
+                flow: plan.flow,
+            }
+            .encode();
+            engine::connect(config, peer, bind, &hello, CONNECT_DEADLINE)
+                .map_err(|error| refuse(RefusalCode::Flows, with_causes(&error)))
+        })
+        .collect()
+}
+
+/// Returns an error's text with those of its causes.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hex(text: &str) -> Option<[u8; 16]> {
+    if text.len() != 32 || !text.is_ascii() {
+        return None;
+    }
+    let mut bytes = [0; 16];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+/// Returns the bytes of one sample in memory, for the bound on a trial's record.
+const SAMPLE_BYTES: Bytes = Bytes(size_of::<Sample>() as u64);
+
+/// What an observer said when asked after a trial.
+fn degraded(before: &[Availability], after: &[Availability]) -> Vec<String> {
+    after
+        .iter()
+        .filter(|now| now.missing.is_some())
+        .filter(|now| {
+            before
+                .iter()
+                .any(|then| then.observer == now.observer && then.missing.is_none())
+        })
+        .map(|now| {
+            format!(
+                "observer {} failed: {}",
+                now.observer,
+                now.missing.as_deref().unwrap_or("")
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hex_goes_both_ways() {
+        let bytes: [u8; 16] = std::array::from_fn(|at| (at * 17) as u8);
+        assert_eq!(from_hex(&to_hex(&bytes)), Some(bytes));
+        for bad in [
+            "",
+            "00",
+            "zz112233445566778899aabbccddeeff",
+            "é0112233445566778899aabbccddeef",
+        ] {
+            assert_eq!(from_hex(bad), None, "{bad}");
+        }
+    }
+}

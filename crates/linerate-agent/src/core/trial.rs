@@ -1,0 +1,160 @@
+//! One trial while it runs: launch, sample on the ticks, collect.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use linerate_engine as engine;
+use linerate_engine::{EngineConfig, Flow, FlowResult, Running, Schedule};
+use linerate_observe::Observer;
+
+use super::{Core, SAMPLE_BYTES, TrialSlot, degraded, lock, with_causes};
+use crate::api::{FlowOutcome, StartRequest};
+
+/// Longest sleep between two looks at the abort flag.
+const ABORT_LOOK: Duration = Duration::from_millis(50);
+/// Memory that the samples of one trial may take; later ones are dropped and the trial says so.
+const RECORD_BYTES_MAX: u64 = 64 << 20;
+
+/// Runs the flows of `slot` through the instants `at`; the body of the sampler thread.
+pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequest) {
+    let config = EngineConfig {
+        workers_max: slot
+            .assignment
+            .workers_max
+            .map_or_else(cpus_online, |most| most as usize),
+        cpus: slot
+            .assignment
+            .cpus
+            .iter()
+            .map(|cpu| *cpu as usize)
+            .collect(),
+    };
+    let schedule = Schedule {
+        start_ns: at.start_ns,
+        measure_begin_ns: at.measure_begin_ns,
+        measure_end_ns: at.measure_end_ns,
+        stop_ns: at.stop_ns,
+    };
+    let running = match engine::launch(flows, schedule, &config) {
+        Ok(running) => running,
+        Err(error) => return slot.fail(&with_causes(&error)),
+    };
+    let config = core.observe_config(slot.observe, running.threads());
+    let before = linerate_observe::availabilities(&config);
+    let observers = linerate_observe::observers(&config);
+    let mut sampler = Sampler {
+        slot,
+        running,
+        observers,
+    };
+    let whole = sampler.follow(&at);
+    let Sampler {
+        running, observers, ..
+    } = sampler;
+    if !whole {
+        running.abort();
+    }
+    let results = running.finish();
+    let after: Vec<_> = observers
+        .iter()
+        .map(|observer| observer.availability())
+        .collect();
+    let mut record = lock(&slot.record);
+    record.notes.extend(degraded(&before, &after));
+    record.flows = results.into_iter().map(outcome).collect();
+    drop(record);
+    lock(&slot.gathered)
+        .session
+        .handle_finished(engine::now_ns());
+}
+
+/// Reads flows and host on the ticks of one trial.
+struct Sampler<'a> {
+    slot: &'a TrialSlot,
+    running: Running,
+    observers: Vec<Box<dyn Observer>>,
+}
+
+impl Sampler<'_> {
+    /// Samples from the start to the end of the window, then waits for the flows; returns whether
+    /// nobody ended the trial before.
+    ///
+    /// Ticks lie at `measure_begin + k × interval` (k negative in the warm-up) and exactly at
+    /// `measure_end`, so that window totals come from readings at the window's own edges.
+    fn follow(&mut self, at: &StartRequest) -> bool {
+        let interval = self.slot.assignment.sample_interval.0;
+        let before = (at.measure_begin_ns - at.start_ns) / interval;
+        let mut tick = at.measure_begin_ns - before * interval;
+        loop {
+            if !self.sleep_until(tick) {
+                return false;
+            }
+            self.sample();
+            if tick >= at.measure_end_ns {
+                break;
+            }
+            // A late sampler skips ticks rather than bunching them, but never the last one.
+            let now = engine::now_ns();
+            while tick <= now && tick < at.measure_end_ns {
+                tick = (tick + interval).min(at.measure_end_ns);
+            }
+        }
+        while !self.running.done() {
+            if !self.sleep_until(engine::now_ns() + 2_000_000) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn sample(&mut self) {
+        let mut record = lock(&self.slot.record);
+        if record.samples.len() as u64 * SAMPLE_BYTES.0 > RECORD_BYTES_MAX {
+            let note = "samples beyond 64 MiB were dropped; use a longer sample interval";
+            if !record.notes.iter().any(|have| have == note) {
+                record.notes.push(note.to_owned());
+            }
+            return;
+        }
+        self.running.sample(&mut record.samples);
+        for observer in &mut self.observers {
+            observer.sample(&mut record.samples);
+        }
+    }
+
+    /// Sleeps until `instant_ns`; returns false when the trial was ended meanwhile.
+    fn sleep_until(&self, instant_ns: u64) -> bool {
+        loop {
+            if self.slot.abort.load(Ordering::Relaxed) {
+                return false;
+            }
+            let now = engine::now_ns();
+            if now >= instant_ns {
+                return true;
+            }
+            std::thread::sleep(Duration::from_nanos(instant_ns - now).min(ABORT_LOOK));
+        }
+    }
+}
+
+fn cpus_online() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+fn outcome(result: FlowResult) -> FlowOutcome {
+    FlowOutcome {
+        flow: result.flow,
+        end: result.end,
+        part: result.part,
+        local: result.local.to_string(),
+        remote: result.remote.to_string(),
+        cpu: result.cpu,
+        first_payload_ns: result.first_payload_ns,
+        bytes_sent: result.bytes_sent,
+        bytes_received: result.bytes_received,
+        stall_max_ns: result.stall_max_ns,
+        settings: result.settings,
+        latency: result.latency,
+        ended_early: result.ended_early,
+    }
+}

@@ -1,0 +1,87 @@
+//! The agent in this process: the same core, without HTTP.
+
+use std::sync::Arc;
+
+use linerate_engine::now_ns;
+use linerate_model::TrialId;
+
+use crate::api::{
+    AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading, Inventory,
+    Prepared, Refusal, StartRequest, TrialStatus,
+};
+use crate::core::{Caller, Core};
+
+/// What messages call it.
+const ADDRESS: &str = "in-process";
+
+/// An agent for the controller's own host.
+#[derive(Debug)]
+pub struct LocalAgent {
+    core: Arc<Core>,
+}
+
+impl LocalAgent {
+    /// Returns the agent behind `core`; whoever holds it is trusted.
+    pub fn new(core: Arc<Core>) -> Self {
+        Self { core }
+    }
+}
+
+fn refused(refusal: Refusal) -> AgentError {
+    AgentError::Refused {
+        address: ADDRESS.to_owned(),
+        refusal,
+    }
+}
+
+impl Agent for LocalAgent {
+    fn address(&self) -> String {
+        ADDRESS.to_owned()
+    }
+
+    fn info(&self) -> Result<AgentInfo, AgentError> {
+        Ok(self.core.info(&Caller::Trusted))
+    }
+
+    fn clock(&self) -> Result<ClockReading, AgentError> {
+        let now = now_ns();
+        Ok(ClockReading {
+            received_ns: now,
+            sent_ns: now,
+        })
+    }
+
+    fn inventory(&self, data_address: Option<&str>) -> Result<Inventory, AgentError> {
+        Ok(self.core.inventory(&Caller::Trusted, data_address))
+    }
+
+    fn admit(&self, request: &AdmitRequest) -> Result<Admitted, AgentError> {
+        self.core.admit(request).map_err(refused)
+    }
+
+    fn renew(&self, lease: &str) -> Result<Admitted, AgentError> {
+        self.core.renew(lease).map_err(refused)
+    }
+
+    fn leave(&self, lease: &str) -> Result<(), AgentError> {
+        self.core.leave(lease).map_err(refused)
+    }
+
+    fn prepare(&self, lease: &str, assignment: &Assignment) -> Result<Prepared, AgentError> {
+        self.core
+            .prepare(&Caller::Trusted, lease, assignment.clone())
+            .map_err(refused)
+    }
+
+    fn start(&self, lease: &str, trial: TrialId, at: &StartRequest) -> Result<(), AgentError> {
+        self.core.start(lease, trial, at).map_err(refused)
+    }
+
+    fn poll(&self, lease: &str, trial: TrialId, from: usize) -> Result<TrialStatus, AgentError> {
+        self.core.poll_trial(lease, trial, from).map_err(refused)
+    }
+
+    fn abort(&self, lease: &str, trial: TrialId) -> Result<(), AgentError> {
+        self.core.abort(lease, trial).map_err(refused)
+    }
+}

@@ -1,0 +1,288 @@
+//! Requests and answers over HTTP: routes, limits, tokens.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use linerate_engine::now_ns;
+use linerate_model::TrialId;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::api::{ClockReading, Refusal, RefusalCode, openapi};
+use crate::core::{Caller, Core};
+
+/// Largest request: an assignment of 20 000 flows takes about 1 MB.
+const BODY_BYTES_MAX: usize = 4 << 20;
+/// Longest time from the headers of a request to its answer.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Where a request comes from.
+#[derive(Debug, Clone, Copy)]
+struct Peer(SocketAddr);
+
+/// The router for one connection: notes the peer and bounds the time of each answer.
+#[derive(Debug, Clone)]
+pub(super) struct WithPeer {
+    pub(super) router: Router,
+    pub(super) peer: SocketAddr,
+}
+
+impl tower_service::Service<hyper::Request<hyper::body::Incoming>> for WithPeer {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: hyper::Request<hyper::body::Incoming>) -> Self::Future {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(Peer(self.peer));
+        let answer = tower_service::Service::call(&mut self.router, request);
+        Box::pin(async move {
+            let late = || refusal(RefusalCode::Internal, "the answer took too long");
+            Ok(match tokio::time::timeout(ANSWER_DEADLINE, answer).await {
+                Ok(Ok(response)) => response,
+                Err(_) => late().into_response(),
+            })
+        })
+    }
+}
+
+fn refusal(code: RefusalCode, error: impl Into<String>) -> Refusal {
+    Refusal {
+        error: error.into(),
+        code,
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::BAD_REQUEST);
+        (status, Json(self)).into_response()
+    }
+}
+
+/// Returns the routes; `docs/reference/openapi.json` lists the same, and a test compares them.
+pub(super) fn router(core: Arc<Core>) -> Router {
+    Router::new()
+        .route("/v1/agent", get(agent))
+        .route(
+            "/v1/openapi.json",
+            get(|| async { Json(openapi::document()) }),
+        )
+        .route("/v1/clock", get(clock))
+        .route("/v1/inventory", get(inventory))
+        .route("/v1/runs", post(admit))
+        .route("/v1/runs/{lease}", get(renew).delete(leave))
+        .route("/v1/runs/{lease}/trials", post(prepare))
+        .route("/v1/runs/{lease}/trials/{trial}", get(poll).delete(abort))
+        .route("/v1/runs/{lease}/trials/{trial}/start", post(start))
+        .fallback(|| async {
+            refusal(
+                RefusalCode::BadRequest,
+                "no such path; see /v1/openapi.json",
+            )
+        })
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(core)
+}
+
+/// Decides what the caller may do, from where it calls and what it shows.
+///
+/// 1. A token that is shown must be right.
+/// 2. Whoever shows it is trusted.
+/// 3. Callers on this host are trusted: what they could observe they can read themselves.
+/// 4. All others may measure, within the limits.
+fn caller(core: &Core, request: &Request) -> Result<Caller, Refusal> {
+    let shown = request.headers().get(header::AUTHORIZATION);
+    let shown = shown.map(|value| {
+        value
+            .as_bytes()
+            .strip_prefix(b"Bearer ")
+            .unwrap_or_default()
+    });
+    match (shown, &core.config().token) {
+        (Some(shown), Some(token)) if same_bytes(shown, token.as_bytes()) => {
+            return Ok(Caller::Trusted);
+        }
+        (Some(_), Some(_)) => {
+            return Err(refusal(
+                RefusalCode::Unauthorized,
+                "the token is not this agent's",
+            ));
+        }
+        _ => {}
+    }
+    let peer = request
+        .extensions()
+        .get::<Peer>()
+        .map(|peer| peer.0.ip().to_canonical());
+    if peer.is_some_and(|ip| ip.is_loopback()) {
+        return Ok(Caller::Trusted);
+    }
+    let why = match core.config().token {
+        Some(_) => "observing from another host needs the agent's token (--token-file)",
+        None => "the agent was started without a token, so only its own host may observe it",
+    };
+    Ok(Caller::Stranger(why.to_owned()))
+}
+
+/// Compares in a time that does not depend on where the two differ.
+fn same_bytes(left: &[u8], right: &[u8]) -> bool {
+    left.len() == right.len()
+        && left
+            .iter()
+            .zip(right)
+            .fold(0, |diff, (l, r)| diff | (l ^ r))
+            == 0
+}
+
+/// Reads a JSON body. The content type is required, so that no web page can post one unasked.
+async fn body<T: DeserializeOwned>(request: Request) -> Result<T, Refusal> {
+    let kind = request
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .map(|kind| kind.as_bytes());
+    if !kind.is_some_and(|kind| kind.starts_with(b"application/json")) {
+        let error = "the content type must be application/json";
+        return Err(refusal(RefusalCode::BadRequest, error));
+    }
+    let bytes = axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX)
+        .await
+        .map_err(|error| refusal(RefusalCode::BadRequest, format!("the body: {error}")))?;
+    serde_json::from_slice(&bytes)
+        .map_err(|error| refusal(RefusalCode::BadRequest, format!("the body: {error}")))
+}
+
+/// Runs what may wait for the kernel or a peer on a thread of its own.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<Json<T>, Refusal> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result.map(Json),
+        Err(_) => Err(refusal(
+            RefusalCode::Internal,
+            "the agent failed; its log may say why",
+        )),
+    }
+}
+
+type Answer<T> = Result<Json<T>, Refusal>;
+
+/// An empty JSON object, for answers that carry nothing.
+fn nothing() -> serde_json::Value {
+    serde_json::json!({})
+}
+
+async fn agent(State(core): State<Arc<Core>>, request: Request) -> Answer<crate::api::AgentInfo> {
+    let caller = caller(&core, &request)?;
+    Ok(Json(core.info(&caller)))
+}
+
+async fn clock() -> Json<ClockReading> {
+    let received_ns = now_ns();
+    Json(ClockReading {
+        received_ns,
+        sent_ns: now_ns(),
+    })
+}
+
+#[derive(Deserialize)]
+struct InventoryQuery {
+    address: Option<String>,
+}
+
+async fn inventory(
+    State(core): State<Arc<Core>>,
+    Query(query): Query<InventoryQuery>,
+    request: Request,
+) -> Answer<crate::api::Inventory> {
+    let caller = caller(&core, &request)?;
+    blocking(move || Ok(core.inventory(&caller, query.address.as_deref()))).await
+}
+
+async fn admit(State(core): State<Arc<Core>>, request: Request) -> Answer<crate::api::Admitted> {
+    caller(&core, &request)?;
+    let asked = body(request).await?;
+    core.admit(&asked).map(Json)
+}
+
+async fn renew(
+    State(core): State<Arc<Core>>,
+    Path(lease): Path<String>,
+) -> Answer<crate::api::Admitted> {
+    core.renew(&lease).map(Json)
+}
+
+async fn leave(
+    State(core): State<Arc<Core>>,
+    Path(lease): Path<String>,
+) -> Answer<serde_json::Value> {
+    core.leave(&lease).map(|()| Json(nothing()))
+}
+
+async fn prepare(
+    State(core): State<Arc<Core>>,
+    Path(lease): Path<String>,
+    request: Request,
+) -> Answer<crate::api::Prepared> {
+    let caller = caller(&core, &request)?;
+    let assignment: crate::api::Assignment = body(request).await?;
+    blocking(move || core.prepare(&caller, &lease, assignment)).await
+}
+
+async fn start(
+    State(core): State<Arc<Core>>,
+    Path((lease, trial)): Path<(String, u32)>,
+    request: Request,
+) -> Answer<serde_json::Value> {
+    let at: crate::api::StartRequest = body(request).await?;
+    blocking(move || core.start(&lease, TrialId(trial), &at).map(|()| nothing())).await
+}
+
+#[derive(Deserialize)]
+struct PollQuery {
+    #[serde(default)]
+    from: usize,
+}
+
+async fn poll(
+    State(core): State<Arc<Core>>,
+    Path((lease, trial)): Path<(String, u32)>,
+    Query(query): Query<PollQuery>,
+) -> Answer<crate::api::TrialStatus> {
+    core.poll_trial(&lease, TrialId(trial), query.from)
+        .map(Json)
+}
+
+async fn abort(
+    State(core): State<Arc<Core>>,
+    Path((lease, trial)): Path<(String, u32)>,
+) -> Answer<serde_json::Value> {
+    core.abort(&lease, TrialId(trial)).map(|()| Json(nothing()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_compared_whole() {
+        assert!(same_bytes(b"secret", b"secret"));
+        for wrong in [&b"secreT"[..], b"secre", b"", b"secretsecret"] {
+            assert!(!same_bytes(wrong, b"secret"));
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The listener: one port for control and data.
+//!
+//! The first byte of a connection tells what it is: `L` opens a native data connection, a capital
+//! letter of an HTTP method a control connection, 0x16 a TLS handshake (not spoken yet: this is
+//! where it will be taken up). Everything else is closed. Whoever sends nothing is closed too.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use crate::core::Core;
+
+/// The first bytes of a native data connection.
+pub mod hello;
+/// Requests and answers over HTTP.
+mod http;
+
+use hello::{HELLO_BYTES, Hello};
+
+/// How long a connection may take to say what it is.
+const FIRST_BYTES_DEADLINE: Duration = Duration::from_secs(5);
+/// How long an HTTP connection may take for the headers of its next request.
+const HEADERS_DEADLINE: Duration = Duration::from_secs(30);
+/// Control connections, and connections that have not said what they are, at the same time.
+const CONNECTIONS_MAX: usize = 1024;
+/// Pause after the system refuses to accept, for instance for lack of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Connections that may wait to be accepted; the kernel caps it by net.core.somaxconn.
+const BACKLOG: i32 = 4096;
+
+/// Why the listener could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address could not be bound.
+    #[error("cannot listen on {address}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The runtime could not be made.
+    #[error("cannot set up the network runtime")]
+    Runtime(#[source] std::io::Error),
+}
+
+/// A bound listener that has not begun to serve.
+#[derive(Debug)]
+pub struct Server {
+    listener: std::net::TcpListener,
+    core: Arc<Core>,
+}
+
+impl Server {
+    /// Binds `address`; port 0 lets the kernel choose.
+    pub fn bind(address: SocketAddr, core: Arc<Core>) -> Result<Self, ServeError> {
+        let bind = |source| ServeError::Bind { address, source };
+        let listener = listen(address).map_err(bind)?;
+        Ok(Self { listener, core })
+    }
+
+    /// Returns the address that it listens on.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until `stop` is dropped or sent to.
+    pub fn run(self, stop: std::sync::mpsc::Receiver<()>) -> Result<(), ServeError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(64)
+            .build()
+            .map_err(ServeError::Runtime)?;
+        let (stopped, wait) = tokio::sync::oneshot::channel();
+        std::thread::spawn(move || {
+            let _ = stop.recv();
+            let _ = stopped.send(());
+        });
+        runtime.block_on(async move {
+            tokio::select! {
+                result = accept_all(self.listener, self.core) => result,
+                _ = wait => Ok(()),
+            }
+        })
+    }
+}
+
+/// Listens on `address`; `[::]` takes IPv4 too, and the backlog holds a burst of flows.
+fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+async fn accept_all(listener: std::net::TcpListener, core: Arc<Core>) -> Result<(), ServeError> {
+    let listener = TcpListener::from_std(listener).map_err(ServeError::Runtime)?;
+    tokio::spawn(apply_deadlines(Arc::clone(&core)));
+    let router = http::router(Arc::clone(&core));
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok((stream, peer)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            drop(stream);
+            continue;
+        };
+        let (core, router) = (Arc::clone(&core), router.clone());
+        tokio::spawn(async move {
+            take_up(stream, peer, core, router).await;
+            drop(place);
+        });
+    }
+}
+
+async fn apply_deadlines(core: Arc<Core>) {
+    let mut ticks = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        ticks.tick().await;
+        core.poll_deadlines();
+    }
+}
+
+/// Finds out what a connection is and hands it on.
+async fn take_up(stream: TcpStream, peer: SocketAddr, core: Arc<Core>, router: axum::Router) {
+    let mut first = [0; 1];
+    let peeked = tokio::time::timeout(FIRST_BYTES_DEADLINE, stream.peek(&mut first)).await;
+    if !matches!(peeked, Ok(Ok(1))) {
+        return;
+    }
+    match first[0] {
+        b'L' => take_up_data(stream, &core).await,
+        b'G' | b'P' | b'D' | b'H' | b'O' => serve_http(stream, peer, router).await,
+        _ => {}
+    }
+}
+
+async fn take_up_data(mut stream: TcpStream, core: &Core) {
+    let mut bytes = [0; HELLO_BYTES];
+    let read = tokio::time::timeout(FIRST_BYTES_DEADLINE, stream.read_exact(&mut bytes)).await;
+    if !matches!(read, Ok(Ok(_))) {
+        return;
+    }
+    let Ok(hello) = Hello::decode(&bytes) else {
+        return;
+    };
+    let Ok(stream) = stream.into_std() else {
+        return;
+    };
+    if stream.set_nonblocking(false).is_ok() {
+        // A connection that nobody waits for is closed by being dropped: its other end sees that
+        // at once, and its controller reports it.
+        let _ = core.deliver(hello, stream);
+    }
+}
+
+async fn serve_http(stream: TcpStream, peer: SocketAddr, router: axum::Router) {
+    let _ = stream.set_nodelay(true);
+    let service = TowerToHyperService::new(http::WithPeer { router, peer });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS_DEADLINE)
+        .max_buf_size(64 << 10)
+        .serve_connection(TokioIo::new(stream), service);
+    // A broken control connection is the caller's loss; its lease ends by itself.
+    let _ = connection.await;
+}

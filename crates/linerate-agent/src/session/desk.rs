@@ -1,0 +1,313 @@
+//! Who may use the host: exclusive, queued and shared runs, and their leases.
+//!
+//! Rules, in this order:
+//! 1. A lease that was not used for [`LEASE_NS`] ends.
+//! 2. An exclusive request is admitted when nobody holds the host, and refused otherwise.
+//! 3. A queued request is admitted when nobody holds the host and nobody waits before it.
+//! 4. A shared request is admitted beside other shared runs; it is refused while an exclusive or
+//!    queued run holds the host.
+
+use linerate_model::run::Admission;
+use linerate_model::unit::Nanos;
+
+/// How long a lease lasts without a request of its run. A controller asks at least every second
+/// while a trial runs; twenty leaves room for a controller that writes to a slow disk.
+pub const LEASE_NS: u64 = 20_000_000_000;
+/// The most runs that hold or wait for one host.
+pub const LEASES_MAX: usize = 64;
+
+/// One run's claim on the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// Secret that names it.
+    pub key: String,
+    /// What others see.
+    pub label: String,
+    /// How it shares the host.
+    pub admission: Admission,
+    /// Whether it holds the host, or waits.
+    pub admitted: bool,
+    /// When it was admitted or began to wait.
+    pub since_ns: u64,
+    /// How long it said that it would take.
+    pub expected: Option<Nanos>,
+    /// Its last request.
+    pub seen_ns: u64,
+}
+
+/// The answer to a run that asks for the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// It has the host, beside this many others.
+    Admitted {
+        /// Other runs that hold the host.
+        shared_with: u32,
+    },
+    /// It waits.
+    Waiting {
+        /// Its place, from 1.
+        place: u32,
+    },
+}
+
+/// Why a run did not get the host.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeskError {
+    /// Another run has it.
+    #[error("the host is in use by \"{label}\"{}; use --queue to wait or --shared to run beside it", in_words(.left))]
+    Busy {
+        /// What the other run calls itself.
+        label: String,
+        /// How much longer it said it would take.
+        left: Option<Nanos>,
+    },
+    /// Too many runs hold or wait for the host.
+    #[error("{LEASES_MAX} runs hold or wait for this host already")]
+    Full,
+    /// There is no such lease.
+    #[error("this run's lease has ended (its last request was more than {} s ago, or it left)", LEASE_NS / 1_000_000_000)]
+    NoLease,
+}
+
+fn in_words(left: &Option<Nanos>) -> String {
+    left.map_or(String::new(), |left| format!(" for about {left} more"))
+}
+
+/// The runs that hold or wait for the host, in order of arrival.
+#[derive(Debug, Default)]
+pub struct Desk {
+    leases: Vec<Lease>,
+}
+
+impl Desk {
+    /// Takes up a request for the host at `now_ns`, under a fresh secret `key`.
+    pub fn handle_request(
+        &mut self,
+        now_ns: u64,
+        key: String,
+        label: String,
+        admission: Admission,
+        expected: Option<Nanos>,
+    ) -> Result<Answer, DeskError> {
+        if self.leases.len() >= LEASES_MAX {
+            return Err(DeskError::Full);
+        }
+        let admitted = self.admissible(admission, self.leases.len());
+        if !admitted && admission != Admission::Queued {
+            return Err(self.busy(now_ns));
+        }
+        self.leases.push(Lease {
+            key,
+            label,
+            admission,
+            admitted,
+            since_ns: now_ns,
+            expected,
+            seen_ns: now_ns,
+        });
+        Ok(self.answer(self.leases.len() - 1))
+    }
+
+    /// Notes a sign of life of the run with `key` and returns its present standing.
+    pub fn handle_seen(&mut self, now_ns: u64, key: &str) -> Result<Answer, DeskError> {
+        let at = self.position(key).ok_or(DeskError::NoLease)?;
+        self.leases[at].seen_ns = now_ns;
+        if !self.leases[at].admitted && self.admissible(self.leases[at].admission, at) {
+            self.leases[at].admitted = true;
+            self.leases[at].since_ns = now_ns;
+        }
+        Ok(self.answer(at))
+    }
+
+    /// Ends the lease with `key`; returns whether there was one.
+    pub fn handle_leave(&mut self, key: &str) -> bool {
+        let before = self.leases.len();
+        self.leases.retain(|lease| lease.key != key);
+        before != self.leases.len()
+    }
+
+    /// Ends the leases that nobody used for [`LEASE_NS`] and returns them.
+    pub fn poll_expired(&mut self, now_ns: u64) -> Vec<Lease> {
+        let (expired, kept) = std::mem::take(&mut self.leases)
+            .into_iter()
+            .partition(|lease| now_ns.saturating_sub(lease.seen_ns) > LEASE_NS);
+        self.leases = kept;
+        expired
+    }
+
+    /// Returns the run that holds the host longest, and the number of those that wait.
+    pub fn holder(&self) -> Option<(&Lease, u32)> {
+        let waiting = self.leases.iter().filter(|lease| !lease.admitted).count() as u32;
+        self.leases
+            .iter()
+            .find(|lease| lease.admitted)
+            .map(|lease| (lease, waiting))
+    }
+
+    /// Returns how the run with `key` shares the host.
+    pub fn admission(&self, key: &str) -> Option<Admission> {
+        self.position(key).map(|at| self.leases[at].admission)
+    }
+
+    fn position(&self, key: &str) -> Option<usize> {
+        self.leases.iter().position(|lease| lease.key == key)
+    }
+
+    /// Returns whether a run with this admission may hold the host, given the ones before `at`.
+    fn admissible(&self, admission: Admission, at: usize) -> bool {
+        match admission {
+            Admission::Exclusive => !self.leases.iter().any(|lease| lease.admitted),
+            Admission::Queued => {
+                !self.leases.iter().any(|lease| lease.admitted)
+                    && !self.leases[..at].iter().any(|lease| !lease.admitted)
+            }
+            Admission::Shared => self
+                .leases
+                .iter()
+                .all(|lease| !lease.admitted || lease.admission == Admission::Shared),
+        }
+    }
+
+    fn answer(&self, at: usize) -> Answer {
+        if self.leases[at].admitted {
+            let holding = self.leases.iter().filter(|lease| lease.admitted).count() as u32;
+            return Answer::Admitted {
+                shared_with: holding - 1,
+            };
+        }
+        let before = self.leases[..at]
+            .iter()
+            .filter(|lease| !lease.admitted)
+            .count() as u32;
+        Answer::Waiting { place: before + 1 }
+    }
+
+    fn busy(&self, now_ns: u64) -> DeskError {
+        match self.holder() {
+            Some((holder, _)) => DeskError::Busy {
+                label: holder.label.clone(),
+                left: expected_left(holder, now_ns),
+            },
+            None => DeskError::Full,
+        }
+    }
+}
+
+/// Returns how much longer the run said that it would take, if it is not overdue.
+pub fn expected_left(lease: &Lease, now_ns: u64) -> Option<Nanos> {
+    let end = lease.since_ns + lease.expected?.0;
+    (end > now_ns).then(|| Nanos(end - now_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn ask(
+        desk: &mut Desk,
+        now: u64,
+        key: &str,
+        admission: Admission,
+    ) -> Result<Answer, DeskError> {
+        desk.handle_request(
+            now,
+            key.into(),
+            format!("run {key}"),
+            admission,
+            Some(Nanos(30 * S)),
+        )
+    }
+
+    #[test]
+    fn exclusive_runs_keep_others_out_and_say_for_how_long() {
+        let mut desk = Desk::default();
+        assert_eq!(
+            ask(&mut desk, 0, "a", Admission::Exclusive),
+            Ok(Answer::Admitted { shared_with: 0 })
+        );
+        for admission in [Admission::Exclusive, Admission::Shared] {
+            assert_eq!(
+                ask(&mut desk, 10 * S, "b", admission),
+                Err(DeskError::Busy {
+                    label: "run a".into(),
+                    left: Some(Nanos(20 * S))
+                })
+            );
+        }
+        assert!(desk.handle_leave("a"));
+        assert_eq!(
+            ask(&mut desk, 10 * S, "b", Admission::Exclusive),
+            Ok(Answer::Admitted { shared_with: 0 })
+        );
+    }
+
+    #[test]
+    fn the_queue_moves_in_order() {
+        let mut desk = Desk::default();
+        ask(&mut desk, 0, "a", Admission::Exclusive).unwrap();
+        assert_eq!(
+            ask(&mut desk, 0, "b", Admission::Queued),
+            Ok(Answer::Waiting { place: 1 })
+        );
+        assert_eq!(
+            ask(&mut desk, 0, "c", Admission::Queued),
+            Ok(Answer::Waiting { place: 2 })
+        );
+        desk.handle_leave("a");
+        assert_eq!(desk.handle_seen(S, "c"), Ok(Answer::Waiting { place: 2 }));
+        assert_eq!(
+            desk.handle_seen(S, "b"),
+            Ok(Answer::Admitted { shared_with: 0 })
+        );
+        assert_eq!(desk.handle_seen(S, "c"), Ok(Answer::Waiting { place: 1 }));
+    }
+
+    #[test]
+    fn shared_runs_know_of_each_other() {
+        let mut desk = Desk::default();
+        ask(&mut desk, 0, "a", Admission::Shared).unwrap();
+        assert_eq!(
+            ask(&mut desk, 0, "b", Admission::Shared),
+            Ok(Answer::Admitted { shared_with: 1 })
+        );
+        assert_eq!(
+            desk.handle_seen(0, "a"),
+            Ok(Answer::Admitted { shared_with: 1 })
+        );
+        assert!(matches!(
+            ask(&mut desk, 0, "c", Admission::Exclusive),
+            Err(DeskError::Busy { .. })
+        ));
+    }
+
+    #[test]
+    fn a_silent_run_loses_its_lease() {
+        let mut desk = Desk::default();
+        ask(&mut desk, 0, "a", Admission::Exclusive).unwrap();
+        assert!(desk.poll_expired(LEASE_NS).is_empty());
+        assert_eq!(
+            desk.handle_seen(LEASE_NS, "a"),
+            Ok(Answer::Admitted { shared_with: 0 })
+        );
+        assert!(desk.poll_expired(2 * LEASE_NS).is_empty());
+        assert_eq!(desk.poll_expired(2 * LEASE_NS + 1)[0].key, "a");
+        assert_eq!(
+            desk.handle_seen(2 * LEASE_NS + 1, "a"),
+            Err(DeskError::NoLease)
+        );
+    }
+
+    #[test]
+    fn the_desk_is_bounded() {
+        let mut desk = Desk::default();
+        for at in 0..LEASES_MAX {
+            ask(&mut desk, 0, &at.to_string(), Admission::Queued).unwrap();
+        }
+        assert_eq!(
+            ask(&mut desk, 0, "x", Admission::Queued),
+            Err(DeskError::Full)
+        );
+    }
+}

@@ -1,0 +1,6 @@
+//! State machines without I/O: time comes in as an argument, decisions come out as values.
+
+/// Who may use the host: exclusive, queued and shared runs, and their leases.
+pub mod desk;
+/// How far one trial has come, with a deadline on every state.
+pub mod trial;

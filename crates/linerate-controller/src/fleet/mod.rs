@@ -1,0 +1,279 @@
+//! The hosts of a run: connecting, admission, inventory, clocks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use linerate_agent::api::{AdmitRequest, Admitted, Agent, AgentError, RefusalCode};
+use linerate_model::host::FactValue;
+use linerate_model::run::{ClockFit, HostPart, HostRecord};
+use linerate_model::unit::Unit;
+use linerate_model::{BitsPerSec, HostName};
+
+mod clock;
+
+pub(crate) use clock::Clock;
+
+/// Clock exchanges when a host joins; the one with the shortest round trip counts.
+const EXCHANGES_AT_START: u32 = 16;
+/// Clock exchanges before each trial; drift between trials stays below what they resolve.
+const EXCHANGES_PER_TRIAL: u32 = 4;
+/// Time between two looks at the queue.
+const QUEUE_LOOK: Duration = Duration::from_millis(500);
+
+/// A host that is to take part.
+pub struct HostSpec {
+    /// Its name in the run.
+    pub name: HostName,
+    /// What it is for.
+    pub part: HostPart,
+    /// Its agent.
+    pub agent: Arc<dyn Agent>,
+    /// Address that data flows use: the server's is connected to, a client's tells its link.
+    pub data_address: Option<std::net::IpAddr>,
+    /// Port that the server's data connections go to.
+    pub data_port: u16,
+    /// Address that a client connects from, if it must be a certain one.
+    pub bind: Option<std::net::IpAddr>,
+    /// Signalling rate of the data link, when it is known better than the host can tell.
+    pub link_rate: Option<BitsPerSec>,
+}
+
+/// A host that takes part.
+pub struct Member {
+    pub(crate) spec: HostSpec,
+    pub(crate) lease: String,
+    /// Other runs on the host when it was last asked.
+    pub(crate) shared_with: u32,
+    /// What the run's document says of it.
+    pub record: HostRecord,
+    /// What the agent allows without its token, and who is refused observation, for messages.
+    pub observe_refused: Option<String>,
+}
+
+/// The hosts of a run, the server first.
+pub struct Fleet {
+    pub(crate) members: Vec<Member>,
+    pub(crate) clock: Clock,
+    request: AdmitRequest,
+}
+
+/// Why a fleet could not be gathered.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// A host did not answer, or refused.
+    #[error("host {host}")]
+    Agent {
+        /// The host.
+        host: HostName,
+        /// The cause.
+        #[source]
+        source: AgentError,
+    },
+    /// The user gave up while waiting.
+    #[error("interrupted while waiting for host {0}")]
+    Interrupted(HostName),
+}
+
+impl Fleet {
+    /// Gathers the hosts: asks who they are, waits for admission, takes inventory, reads clocks.
+    ///
+    /// `waiting` is told the host and the place in its queue while that lasts; `stop` ends it.
+    pub fn gather(
+        specs: Vec<HostSpec>,
+        request: &AdmitRequest,
+        stop: &AtomicBool,
+        waiting: &mut dyn FnMut(&HostName, u32),
+    ) -> Result<Self, FleetError> {
+        let mut fleet = Fleet {
+            members: Vec::new(),
+            clock: Clock::start(),
+            request: request.clone(),
+        };
+        for spec in specs {
+            // Dropping the fleet on the way out gives back what was admitted so far.
+            let host = spec.name.clone();
+            let wrap = |source| FleetError::Agent {
+                host: host.clone(),
+                source,
+            };
+            let info = spec.agent.info().map_err(wrap)?;
+            let Admitted {
+                lease, shared_with, ..
+            } = admit(&spec, request, stop, waiting)?;
+            let address = spec.data_address.map(|address| address.to_string());
+            let inventory = spec.agent.inventory(address.as_deref()).map_err(wrap)?;
+            let clock = fleet
+                .clock
+                .fit(&*spec.agent, EXCHANGES_AT_START)
+                .map_err(wrap)?;
+            let mut record = HostRecord {
+                name: spec.name.clone(),
+                part: spec.part,
+                agent: spec.agent.address(),
+                data_address: address.unwrap_or_default(),
+                version: info.version,
+                lab: info.lab,
+                link_rate: spec.link_rate,
+                link: inventory.link,
+                snapshot: inventory.snapshot,
+                observers: inventory.observers,
+                clock,
+                admission: request.admission,
+            };
+            record.link_rate = record.link_rate.or_else(|| rate_of_link(&record));
+            fleet.members.push(Member {
+                spec,
+                lease,
+                shared_with,
+                record,
+                observe_refused: info.observe_refused,
+            });
+        }
+        Ok(fleet)
+    }
+
+    /// Keeps the leases, asks anew where an agent has forgotten the run (it may have been started
+    /// again), and reads the clocks; all hosts at the same time. Returns the first host that fails.
+    pub(crate) fn refresh(&mut self) -> Result<(), (HostName, AgentError)> {
+        let (clock, request) = (self.clock, &self.request);
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = self
+                .members
+                .iter_mut()
+                .map(|member| scope.spawn(move || member.refresh(clock, request)))
+                .collect();
+            let results: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+            // A panic of one of our own threads is ours to pass on.
+            results
+                .into_iter()
+                .map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        })
+    }
+
+    /// Returns the hosts, the server first.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// Returns what the run's document says of the hosts.
+    pub fn records(&self) -> Vec<HostRecord> {
+        self.members
+            .iter()
+            .map(|member| member.record.clone())
+            .collect()
+    }
+
+    /// Returns how many clients there are.
+    pub fn clients(&self) -> u32 {
+        self.members
+            .iter()
+            .filter(|member| member.record.part == HostPart::Client)
+            .count() as u32
+    }
+}
+
+impl Member {
+    fn refresh(
+        &mut self,
+        clock: Clock,
+        request: &AdmitRequest,
+    ) -> Result<(), (HostName, AgentError)> {
+        let agent = &*self.spec.agent;
+        let admitted = match agent.renew(&self.lease) {
+            Err(error) if error.refusal() == Some(RefusalCode::Gone) => agent.admit(request),
+            other => other,
+        };
+        let refreshed =
+            admitted.and_then(|admitted| Ok((admitted, clock.fit(agent, EXCHANGES_PER_TRIAL)?)));
+        let (admitted, fit) = refreshed.map_err(|error| (self.record.name.clone(), error))?;
+        self.lease = admitted.lease;
+        self.shared_with = admitted.shared_with;
+        self.record.clock = fit;
+        Ok(())
+    }
+
+    /// Returns `ADDRESS:PORT` of the member's data connections.
+    pub(crate) fn data_socket(&self) -> String {
+        match self.spec.data_address {
+            Some(address) => std::net::SocketAddr::new(address, self.spec.data_port).to_string(),
+            None => self.record.agent.clone(),
+        }
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        for member in &self.members {
+            // The lease ends by itself where the agent cannot be told.
+            let _ = member.spec.agent.leave(&member.lease);
+        }
+    }
+}
+
+/// Asks for admission and waits in the queue if that is what was asked for.
+fn admit(
+    spec: &HostSpec,
+    request: &AdmitRequest,
+    stop: &AtomicBool,
+    waiting: &mut dyn FnMut(&HostName, u32),
+) -> Result<Admitted, FleetError> {
+    let wrap = |source| FleetError::Agent {
+        host: spec.name.clone(),
+        source,
+    };
+    let mut admitted = spec.agent.admit(request).map_err(wrap)?;
+    while let Some(place) = admitted.queue_place {
+        waiting(&spec.name, place);
+        std::thread::sleep(QUEUE_LOOK);
+        if stop.load(Ordering::Relaxed) {
+            let _ = spec.agent.leave(&admitted.lease);
+            return Err(FleetError::Interrupted(spec.name.clone()));
+        }
+        admitted = spec.agent.renew(&admitted.lease).map_err(wrap)?;
+    }
+    Ok(admitted)
+}
+
+fn rate_of_link(record: &HostRecord) -> Option<BitsPerSec> {
+    let name = format!("link.{}.speed_bps", record.link.as_deref()?);
+    match record.snapshot.value(&name)? {
+        FactValue::Number(rate, Unit::BitsPerSecond) => Some(BitsPerSec(*rate)),
+        _ => None,
+    }
+}
+
+impl Clock {
+    /// Returns a clock that starts now.
+    pub(crate) fn start() -> Self {
+        Self {
+            base: Instant::now(),
+        }
+    }
+
+    /// Returns the time since the clock started; every instant of the controller is one of these.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.base.elapsed().as_nanos() as u64
+    }
+
+    /// Returns the agent's clock against this one, from the best of `exchanges`.
+    pub(crate) fn fit(&self, agent: &dyn Agent, exchanges: u32) -> Result<ClockFit, AgentError> {
+        let mut best: Option<ClockFit> = None;
+        for _ in 0..exchanges {
+            let asked_ns = self.now_ns();
+            let reading = agent.clock()?;
+            let exchange = clock::Exchange {
+                asked_ns,
+                received_ns: reading.received_ns,
+                sent_ns: reading.sent_ns,
+                answered_ns: self.now_ns(),
+            };
+            best = Some(clock::better(best, exchange));
+        }
+        Ok(best.unwrap_or(ClockFit {
+            offset_ns: 0,
+            uncertainty_ns: u64::MAX,
+        }))
+    }
+}

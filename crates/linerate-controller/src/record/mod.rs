@@ -1,0 +1,86 @@
+//! Where a run is written: a bundle on disk, or memory.
+
+use std::path::Path;
+
+use linerate_model::run::{Event, FlowRecord, Recording, RunDocument, TrialRecord};
+use linerate_model::sample::TrialSample;
+use linerate_store::{WriteError, Writer};
+
+/// What one trial left behind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Captured {
+    /// Whether it may be averaged, and its window.
+    pub record: TrialRecord,
+    /// Its flows, both ends.
+    pub flows: Vec<FlowRecord>,
+    /// Its samples.
+    pub samples: Vec<TrialSample>,
+}
+
+/// Takes a run down as it happens.
+pub enum Recorder {
+    /// On disk, safe after each trial.
+    Bundle(Box<Writer>),
+    /// In memory, for a single measurement that nobody asked to keep.
+    Memory(Box<Recording>),
+}
+
+impl Recorder {
+    /// Returns a recorder that makes the bundle `directory`.
+    pub fn bundle(directory: &Path, document: &RunDocument) -> Result<Self, WriteError> {
+        Ok(Self::Bundle(Box::new(Writer::create(directory, document)?)))
+    }
+
+    /// Returns a recorder that keeps everything in memory.
+    pub fn memory(document: &RunDocument) -> Self {
+        Self::Memory(Box::new(Recording {
+            document: document.clone(),
+            trials: Vec::new(),
+            flows: Vec::new(),
+            samples: Vec::new(),
+            events: Vec::new(),
+            damage: Vec::new(),
+        }))
+    }
+
+    /// Takes down one trial.
+    pub fn append(&mut self, captured: &Captured) -> Result<(), WriteError> {
+        match self {
+            Self::Bundle(writer) => {
+                writer.append(&captured.record, &captured.flows, &captured.samples)
+            }
+            Self::Memory(recording) => {
+                recording.trials.push(captured.record.clone());
+                recording.flows.extend_from_slice(&captured.flows);
+                recording.samples.extend_from_slice(&captured.samples);
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes down one event.
+    pub fn event(&mut self, event: &Event) -> Result<(), WriteError> {
+        match self {
+            Self::Bundle(writer) => writer.event(event),
+            Self::Memory(recording) => {
+                recording.events.push(event.clone());
+                Ok(())
+            }
+        }
+    }
+
+    /// Closes the run; returns the recording if it was kept in memory.
+    pub fn finish(self, document: &RunDocument) -> Result<Option<Recording>, WriteError> {
+        match self {
+            Self::Bundle(writer) => writer.finish(document).map(|()| None),
+            Self::Memory(mut recording) => {
+                recording.document = document.clone();
+                recording.samples.sort_by(|a, b| {
+                    (a.trial, &a.host, &a.subject, a.metric, a.at_ns)
+                        .cmp(&(b.trial, &b.host, &b.subject, b.metric, b.at_ns))
+                });
+                Ok(Some(*recording))
+            }
+        }
+    }
+}

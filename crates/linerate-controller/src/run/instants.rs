@@ -1,0 +1,96 @@
+//! The instants of a trial, on the controller's clock and on every host's.
+
+use linerate_agent::api::StartRequest;
+use linerate_model::experiment::Timing;
+use linerate_model::run::ClockFit;
+
+/// Shortest notice between the start requests and the start, beyond two round trips.
+const NOTICE_NS_MIN: u64 = 20_000_000;
+/// Longest notice; a host farther away than this is not worth starting in step.
+const NOTICE_NS_MAX: u64 = 5_000_000_000;
+
+/// The instants of a trial on the controller's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Instants {
+    /// Flows begin.
+    pub start_ns: u64,
+    /// Counting begins.
+    pub begin_ns: u64,
+    /// Counting ends.
+    pub end_ns: u64,
+    /// Senders stop.
+    pub stop_ns: u64,
+}
+
+/// Returns the instants of a trial whose start requests go out at `now_ns`.
+///
+/// Each start request costs a round trip to its host, at most twice its clock's uncertainty; four
+/// of them leave room for a connection that must be opened anew.
+pub(super) fn instants(now_ns: u64, timing: &Timing, clocks: &[ClockFit]) -> Instants {
+    let slowest = clocks
+        .iter()
+        .map(|clock| clock.uncertainty_ns)
+        .max()
+        .unwrap_or(0);
+    let notice = slowest
+        .saturating_mul(8)
+        .saturating_add(NOTICE_NS_MIN)
+        .min(NOTICE_NS_MAX);
+    let start_ns = now_ns + notice.max(timing.settle.0);
+    let begin_ns = start_ns + timing.warm_up.0;
+    let end_ns = begin_ns + timing.measure.0;
+    Instants {
+        start_ns,
+        begin_ns,
+        end_ns,
+        stop_ns: end_ns + timing.drain.0,
+    }
+}
+
+impl Instants {
+    /// Returns the same instants on a host's clock.
+    pub(super) fn on_host(&self, clock: &ClockFit) -> StartRequest {
+        let shift = |at: u64| at.saturating_add_signed(clock.offset_ns);
+        StartRequest {
+            start_ns: shift(self.start_ns),
+            measure_begin_ns: shift(self.begin_ns),
+            measure_end_ns: shift(self.end_ns),
+            stop_ns: shift(self.stop_ns),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn instants_follow_the_phases_on_every_clock() {
+        let timing = Timing {
+            settle: Nanos::from_ms(50),
+            warm_up: Nanos::from_ms(200),
+            measure: Nanos::from_ms(500),
+            drain: Nanos::from_ms(10),
+        };
+        let near = ClockFit {
+            offset_ns: 1_000,
+            uncertainty_ns: 10_000,
+        };
+        let far = ClockFit {
+            offset_ns: -7,
+            uncertainty_ns: 100_000_000,
+        };
+        let at = instants(1_000_000, &timing, &[near]);
+        assert_eq!(at.start_ns, 51_000_000, "settle is the longer notice");
+        assert_eq!(at.stop_ns - at.start_ns, 710_000_000);
+        assert_eq!(at.on_host(&near).measure_begin_ns, at.begin_ns + 1_000);
+        let at = instants(0, &timing, &[near, far]);
+        assert_eq!(
+            at.start_ns, 820_000_000,
+            "eight times the uncertainty plus 20 ms"
+        );
+        assert_eq!(at.on_host(&far).start_ns, 819_999_993);
+    }
+}

@@ -1,0 +1,249 @@
+//! The trials of a plan, one after another.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use linerate_model::experiment::Timing;
+use linerate_model::plan::{LeftOut, Plan, Trial};
+use linerate_model::run::{BUNDLE_FORMAT, Event, FlowRecord, RunDocument, TrialRecord, Validity};
+use linerate_model::sample::{Sample, TrialSample};
+use linerate_model::{HostName, Nanos, RunId};
+use linerate_store::WriteError;
+
+use crate::fleet::Fleet;
+use crate::record::{Captured, Recorder};
+
+mod assign;
+mod instants;
+mod trial;
+mod validity;
+
+/// Trials in a row that a lost host may spoil before the run ends with what it has.
+const LOSSES_MAX: u32 = 3;
+
+/// What to execute, and how.
+pub struct RunRequest {
+    /// The run.
+    pub run: RunId,
+    /// What was asked, as the command line or file name.
+    pub asked: String,
+    /// Whether this is a whole study.
+    pub study: bool,
+    /// The plan.
+    pub plan: Plan,
+    /// Time between samples.
+    pub sample_interval: Nanos,
+    /// Time between two looks at a running trial; short ones cost CPU on the hosts.
+    pub look_interval: Nanos,
+    /// CPUs to pin the server's workers to; not pinned when empty.
+    pub server_cpus: Vec<u32>,
+    /// CPUs to pin the clients' workers to.
+    pub client_cpus: Vec<u32>,
+    /// Start of the run, UTC, RFC 3339.
+    pub started_utc: String,
+}
+
+/// What a run tells while it goes on.
+pub enum Progress<'a> {
+    /// A trial begins.
+    Begins {
+        /// The trial.
+        trial: &'a Trial,
+        /// Trials that are over.
+        over: usize,
+        /// Trials of the plan.
+        of: usize,
+        /// What the rest will take, from what trials took so far.
+        left: Nanos,
+    },
+    /// A look at the running trial.
+    Look {
+        /// The trial.
+        trial: &'a Trial,
+        /// Time since the begin of the measured window; negative in the warm-up.
+        at_ns: i64,
+        /// New samples since the last look, on the window's axis.
+        samples: &'a [TrialSample],
+    },
+    /// A trial is over and written down.
+    Over {
+        /// The trial.
+        trial: &'a Trial,
+        /// Whether it may be averaged.
+        record: &'a TrialRecord,
+        /// Its flows.
+        flows: &'a [FlowRecord],
+        /// All its samples.
+        samples: &'a [TrialSample],
+    },
+    /// Something to know.
+    Note(&'a str),
+}
+
+/// Why a run could not be taken down. What was measured before is in the bundle.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The bundle could not be written.
+    #[error("the run could not be taken down")]
+    Write(#[from] WriteError),
+}
+
+impl RunRequest {
+    /// Returns the document of the run as it begins.
+    pub fn document(&self, fleet: &Fleet) -> RunDocument {
+        RunDocument {
+            format: BUNDLE_FORMAT,
+            run: self.run.clone(),
+            asked: self.asked.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_utc: self.started_utc.clone(),
+            ended_utc: None,
+            study: self.study,
+            cut_short: None,
+            plan: self.plan.clone(),
+            hosts: fleet.records(),
+            left_out: left_out_of(fleet),
+        }
+    }
+}
+
+/// What the agents refuse to show, as parts of the run that are not measured.
+fn left_out_of(fleet: &Fleet) -> Vec<LeftOut> {
+    fleet
+        .members()
+        .iter()
+        .filter_map(|member| {
+            Some(LeftOut {
+                chapter: None,
+                what: format!("observation of host {}", member.record.name),
+                why: member.observe_refused.clone()?,
+            })
+        })
+        .collect()
+}
+
+/// Executes the plan and takes it down with `recorder`.
+///
+/// A trial that a host spoils is invalid and the run goes on; after [`LOSSES_MAX`] in a row, or
+/// when `stop` is raised, it ends with what it has and says so in the document it returns. The
+/// caller closes the recorder with that document.
+pub fn execute(
+    request: &RunRequest,
+    fleet: &mut Fleet,
+    recorder: &mut Recorder,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(Progress<'_>),
+) -> Result<RunDocument, RunError> {
+    let mut document = request.document(fleet);
+    let began_ns = fleet.clock.now_ns();
+    let mut pace = Pace::default();
+    let mut losses = 0;
+    let trials = &request.plan.trials;
+    for (over, trial) in trials.iter().enumerate() {
+        let left = pace.left(&trials[over..]);
+        watch(Progress::Begins {
+            trial,
+            over,
+            of: trials.len(),
+            left,
+        });
+        let trial_began_ns = fleet.clock.now_ns();
+        let driver = trial::Driver {
+            request,
+            stop,
+            began_ns,
+        };
+        let (captured, lost) = driver.drive(fleet, trial, watch);
+        pace.note(&trial.timing, fleet.clock.now_ns() - trial_began_ns);
+        recorder.append(&captured)?;
+        if let Validity::Invalid(why) = &captured.record.validity {
+            let text = format!("invalid: {why}");
+            recorder.event(&event(fleet, began_ns, trial, lost.as_ref(), text))?;
+        }
+        let Captured {
+            record,
+            flows,
+            samples,
+        } = &captured;
+        watch(Progress::Over {
+            trial,
+            record,
+            flows,
+            samples,
+        });
+        losses = if lost.is_some() { losses + 1 } else { 0 };
+        if stop.load(Ordering::Relaxed) {
+            document.cut_short = Some(format!(
+                "interrupted after {over} of {} trials",
+                trials.len()
+            ));
+            break;
+        }
+        if losses >= LOSSES_MAX && over + 1 < trials.len() {
+            let host = lost.map_or_else(String::new, |host| format!(" host {host}"));
+            document.cut_short = Some(format!(
+                "lost{host} for {LOSSES_MAX} trials in a row, after {} of {} trials",
+                over + 1,
+                trials.len()
+            ));
+            break;
+        }
+    }
+    Ok(document)
+}
+
+fn event(
+    fleet: &Fleet,
+    began_ns: u64,
+    trial: &Trial,
+    host: Option<&HostName>,
+    text: String,
+) -> Event {
+    Event {
+        at_ns: fleet.clock.now_ns() - began_ns,
+        trial: Some(trial.id),
+        host: host.cloned(),
+        text,
+    }
+}
+
+/// How much longer trials take than their phases, learnt while they run.
+#[derive(Debug, Default)]
+struct Pace {
+    trials: u32,
+    beyond_ns: u64,
+}
+
+/// Time beyond its phases that a trial is expected to take before the first has shown it.
+const BEYOND_NS_FIRST: u64 = 150_000_000;
+
+impl Pace {
+    fn note(&mut self, timing: &Timing, took_ns: u64) {
+        self.trials += 1;
+        self.beyond_ns += took_ns.saturating_sub(timing.total().0);
+    }
+
+    fn left(&self, trials: &[Trial]) -> Nanos {
+        let beyond = match self.trials {
+            0 => BEYOND_NS_FIRST,
+            some => self.beyond_ns / u64::from(some),
+        };
+        Nanos(
+            trials
+                .iter()
+                .map(|trial| trial.timing.total().0 + beyond)
+                .sum(),
+        )
+    }
+}
+
+/// Places an agent's sample on the axis of the trial's window.
+fn place(host: &HostName, trial: &Trial, sample: Sample, begin_on_host_ns: u64) -> TrialSample {
+    TrialSample {
+        trial: trial.id,
+        host: host.clone(),
+        subject: sample.subject,
+        metric: sample.metric,
+        at_ns: sample.at_ns as i64 - begin_on_host_ns as i64,
+        value: sample.value,
+    }
+}

@@ -1,0 +1,454 @@
+//! One trial: prepare, agree on the instants, start, follow, collect.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use linerate_agent::api::{AgentError, Assignment, FlowOutcome, TrialState, TrialStatus};
+use linerate_model::HostName;
+use linerate_model::metric::Metric;
+use linerate_model::plan::Trial;
+use linerate_model::run::{ClockFit, FlowRecord, HostPart, TrialRecord, Validity};
+use linerate_model::sample::{Sample, Subject, TrialSample};
+use linerate_model::workload::Part;
+
+use super::assign::{Terms, assignments};
+use super::instants::{Instants, instants};
+use super::{Progress, RunRequest, place, validity};
+use crate::fleet::{Fleet, Member};
+use crate::record::Captured;
+
+/// Time between looks once senders should have stopped.
+const LOOK_AT_END: Duration = Duration::from_millis(5);
+/// Longest sleep between two looks at the stop flag.
+const STOP_LOOK: Duration = Duration::from_millis(50);
+/// How long after the stop a trial may take to hand in its results: receivers drain for 2 s, the
+/// agent gives up after 10 s.
+const OVERTIME_NS: u64 = 12_000_000_000;
+
+/// Why a trial has no result.
+struct Spoilt {
+    why: String,
+    /// The host that may be gone, if that is why.
+    lost: Option<HostName>,
+}
+
+impl Spoilt {
+    fn because(why: impl Into<String>) -> Self {
+        Self {
+            why: why.into(),
+            lost: None,
+        }
+    }
+
+    fn of_agent(host: &HostName, error: &AgentError) -> Self {
+        let mut why = format!("host {host}: {error}");
+        let mut cause = std::error::Error::source(error);
+        while let Some(inner) = cause {
+            why.push_str(&format!(": {inner}"));
+            cause = inner.source();
+        }
+        Self {
+            why,
+            lost: error.is_loss().then(|| host.clone()),
+        }
+    }
+}
+
+/// A host that takes part in the trial, and what came of it so far.
+struct Participant<'a> {
+    member: &'a Member,
+    assignment: Assignment,
+    shared_with: u32,
+    /// Samples taken over so far, on the window's axis.
+    samples: Vec<TrialSample>,
+    next: usize,
+    flows: Vec<FlowOutcome>,
+    notes: Vec<String>,
+    finished: bool,
+}
+
+impl Participant<'_> {
+    fn host(&self) -> &HostName {
+        &self.member.record.name
+    }
+
+    fn clock(&self) -> &ClockFit {
+        &self.member.record.clock
+    }
+}
+
+/// What is the same for every trial of a run.
+pub(super) struct Driver<'a> {
+    pub request: &'a RunRequest,
+    pub stop: &'a AtomicBool,
+    /// Start of the run on the fleet's clock.
+    pub began_ns: u64,
+}
+
+impl Driver<'_> {
+    /// Drives one trial to its end; returns what it left, and the host it lost, if any.
+    pub fn drive(
+        &self,
+        fleet: &mut Fleet,
+        trial: &Trial,
+        watch: &mut dyn FnMut(Progress<'_>),
+    ) -> (Captured, Option<HostName>) {
+        let mut spoilt = fleet
+            .refresh()
+            .err()
+            .map(|(host, error)| Spoilt::of_agent(&host, &error));
+        let fleet = &*fleet;
+        let mut participants = self.participants(fleet, trial);
+        let mut at = self.instants(fleet, trial, &participants);
+        if spoilt.is_none() {
+            let result = self.run(fleet, trial, &mut participants, &mut at, watch);
+            spoilt = result.err();
+        }
+        if spoilt.is_some() {
+            for participant in &participants {
+                // Agents that cannot be told end the trial by its deadlines.
+                let agent = &participant.member.spec.agent;
+                let _ = agent.abort(&participant.member.lease, trial.id);
+            }
+        }
+        let captured = self.capture(trial, &at, participants, spoilt.as_ref());
+        (captured, spoilt.and_then(|spoilt| spoilt.lost))
+    }
+
+    fn instants(&self, fleet: &Fleet, trial: &Trial, participants: &[Participant<'_>]) -> Instants {
+        let clocks: Vec<ClockFit> = participants
+            .iter()
+            .map(|participant| *participant.clock())
+            .collect();
+        instants(fleet.clock.now_ns(), &trial.timing, &clocks)
+    }
+
+    /// Returns the hosts that have flows in this trial, the server first.
+    fn participants<'a>(&self, fleet: &'a Fleet, trial: &Trial) -> Vec<Participant<'a>> {
+        let of_part = |part| {
+            fleet
+                .members
+                .iter()
+                .filter(move |member| member.record.part == part)
+        };
+        let clients: Vec<&Member> = of_part(HostPart::Client).collect();
+        let binds: Vec<Option<String>> = clients
+            .iter()
+            .map(|member| member.spec.bind.map(|bind| bind.to_string()))
+            .collect();
+        let Some(server) = of_part(HostPart::Server).next() else {
+            return Vec::new();
+        };
+        let terms = Terms {
+            server_data: &server.data_socket(),
+            binds: &binds,
+            cookie: &cookie(),
+            sample_interval: self.request.sample_interval,
+            server_cpus: &self.request.server_cpus,
+            client_cpus: &self.request.client_cpus,
+        };
+        let (server_assignment, client_assignments) = assignments(trial, &terms);
+        let participant = |member: &'a Member, assignment| Participant {
+            member,
+            assignment,
+            shared_with: member.shared_with,
+            samples: Vec::new(),
+            next: 0,
+            flows: Vec::new(),
+            notes: Vec::new(),
+            finished: false,
+        };
+        let mut all = vec![participant(server, server_assignment)];
+        for (client, assignment) in client_assignments {
+            all.push(participant(clients[client], assignment));
+        }
+        all
+    }
+
+    fn run(
+        &self,
+        fleet: &Fleet,
+        trial: &Trial,
+        participants: &mut [Participant<'_>],
+        at: &mut Instants,
+        watch: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), Spoilt> {
+        let Some((server, clients)) = participants.split_first_mut() else {
+            return Err(Spoilt::because("the run has no server"));
+        };
+        prepare(server)?;
+        each(clients, prepare)?;
+        *at = self.instants(fleet, trial, participants);
+        let instants = *at;
+        each(participants, |participant| {
+            let start = instants.on_host(participant.clock());
+            ask(participant, |participant| {
+                let member = participant.member;
+                member.spec.agent.start(&member.lease, trial.id, &start)
+            })
+        })?;
+        self.follow(fleet, trial, participants, &instants, watch)
+    }
+
+    /// Takes over samples until every host has handed in its results.
+    fn follow(
+        &self,
+        fleet: &Fleet,
+        trial: &Trial,
+        participants: &mut [Participant<'_>],
+        at: &Instants,
+        watch: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), Spoilt> {
+        let mut look_ns = at.start_ns;
+        loop {
+            self.sleep_until(fleet, look_ns)?;
+            let taken: Vec<usize> = participants.iter().map(|p| p.samples.len()).collect();
+            each(participants, |participant| look(participant, trial, at))?;
+            let now = fleet.clock.now_ns();
+            let at_ns = now as i64 - at.begin_ns as i64;
+            for (participant, taken) in participants.iter().zip(taken) {
+                let samples = &participant.samples[taken..];
+                watch(Progress::Look {
+                    trial,
+                    at_ns,
+                    samples,
+                });
+            }
+            if participants.iter().all(|participant| participant.finished) {
+                return Ok(());
+            }
+            if now > at.stop_ns + OVERTIME_NS {
+                return Err(Spoilt::because(
+                    "the hosts did not hand in their results in time",
+                ));
+            }
+            look_ns = match now < at.stop_ns {
+                true => (now + self.request.look_interval.0).min(at.stop_ns),
+                false => now + LOOK_AT_END.as_nanos() as u64,
+            };
+        }
+    }
+
+    fn sleep_until(&self, fleet: &Fleet, instant_ns: u64) -> Result<(), Spoilt> {
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(Spoilt::because("interrupted"));
+            }
+            let now = fleet.clock.now_ns();
+            if now >= instant_ns {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_nanos(instant_ns - now).min(STOP_LOOK));
+        }
+    }
+
+    /// Puts together what the hosts handed in and decides whether it may be averaged.
+    fn capture(
+        &self,
+        trial: &Trial,
+        at: &Instants,
+        participants: Vec<Participant<'_>>,
+        spoilt: Option<&Spoilt>,
+    ) -> Captured {
+        let window = trial.timing.measure;
+        let mut captured = Captured {
+            record: TrialRecord {
+                trial: trial.id,
+                validity: Validity::Valid,
+                flags: Vec::new(),
+                offset_ns: at.begin_ns.saturating_sub(self.began_ns),
+                window_ns: window.0,
+                start_skew_ns: None,
+                start_skew_uncertainty_ns: None,
+            },
+            flows: Vec::new(),
+            samples: Vec::new(),
+        };
+        let sending = participants
+            .iter()
+            .filter(|participant| sends(&participant.assignment));
+        let uncertainties: Vec<u64> = sending
+            .map(|sender| sender.clock().uncertainty_ns)
+            .collect();
+        // Flows of one host share its clock, so their spread needs none.
+        let uncertainty_ns = match uncertainties.as_slice() {
+            [] | [_] => 0,
+            several => several.iter().copied().max().unwrap_or(0),
+        };
+        let mut reasons = vec![spoilt.map(|spoilt| spoilt.why.clone())];
+        for participant in participants {
+            let host = participant.host().clone();
+            let admission = participant.member.record.admission;
+            captured.record.flags.extend(validity::shared(
+                &host,
+                admission,
+                participant.shared_with,
+            ));
+            for note in &participant.notes {
+                captured.record.flags.push(format!("host {host}: {note}"));
+            }
+            for flow in &participant.flows {
+                reasons.push(validity::capped(&host, &flow.settings));
+                captured.samples.extend(stall_sample(&host, trial, flow));
+                captured
+                    .flows
+                    .push(flow_record(trial, &participant, flow, at));
+            }
+            if spoilt.is_none() {
+                reasons.push(validity::uncovered(&host, window, &participant.samples));
+            }
+            captured.samples.extend(participant.samples);
+        }
+        reasons.push(validity::died(&captured.flows));
+        captured.record.start_skew_ns = start_skew(&captured.flows);
+        captured.record.start_skew_uncertainty_ns =
+            captured.record.start_skew_ns.map(|_| uncertainty_ns);
+        captured.record.validity = validity::verdict(reasons);
+        captured
+    }
+}
+
+/// Returns the spread of the instants at which sending ends moved their first payload.
+fn start_skew(flows: &[FlowRecord]) -> Option<u64> {
+    let sending = flows
+        .iter()
+        .filter(|flow| matches!(flow.part, Part::Sender | Part::Requester));
+    let first: Vec<i64> = sending.filter_map(|flow| flow.first_payload_ns).collect();
+    Some(first.iter().max()?.abs_diff(*first.iter().min()?))
+}
+
+fn sends(assignment: &Assignment) -> bool {
+    assignment
+        .flows
+        .iter()
+        .any(|flow| matches!(flow.part, Part::Sender | Part::Requester))
+}
+
+/// Returns a cookie that nobody can guess.
+fn cookie() -> String {
+    let mut bytes = [0; 16];
+    // The system's generator does not fail once it has been seeded at boot (getrandom(2)).
+    getrandom::fill(&mut bytes).expect("the system's random generator works");
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Runs `work` for every participant at the same time; returns the first failure in their order.
+fn each(
+    participants: &mut [Participant<'_>],
+    work: impl Fn(&mut Participant<'_>) -> Result<(), Spoilt> + Sync,
+) -> Result<(), Spoilt> {
+    if let [only] = participants {
+        return work(only);
+    }
+    let work = &work;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = participants
+            .iter_mut()
+            .map(|participant| scope.spawn(move || work(participant)))
+            .collect();
+        let mut result = Ok(());
+        for thread in threads {
+            let one = thread
+                .join()
+                .unwrap_or_else(|_| Err(Spoilt::because("a thread panicked")));
+            result = result.and(one);
+        }
+        result
+    })
+}
+
+fn ask<T>(
+    participant: &mut Participant<'_>,
+    request: impl FnOnce(&mut Participant<'_>) -> Result<T, AgentError>,
+) -> Result<T, Spoilt> {
+    let host = participant.host().clone();
+    request(participant).map_err(|error| Spoilt::of_agent(&host, &error))
+}
+
+fn prepare(participant: &mut Participant<'_>) -> Result<(), Spoilt> {
+    let prepared = ask(participant, |participant| {
+        let member = participant.member;
+        member
+            .spec
+            .agent
+            .prepare(&member.lease, &participant.assignment)
+    })?;
+    if let Some(rate) = prepared.rate_limit {
+        participant
+            .notes
+            .push(format!("limited by the agent to {rate}"));
+    }
+    let capped = prepared
+        .settings
+        .iter()
+        .find_map(|flow| validity::capped(participant.host(), &flow.settings));
+    capped.map_or(Ok(()), |why| Err(Spoilt::because(why)))
+}
+
+/// Takes over the news of one host.
+fn look(participant: &mut Participant<'_>, trial: &Trial, at: &Instants) -> Result<(), Spoilt> {
+    if participant.finished {
+        return Ok(());
+    }
+    let status: TrialStatus = ask(participant, |participant| {
+        let member = participant.member;
+        member
+            .spec
+            .agent
+            .poll(&member.lease, trial.id, participant.next)
+    })?;
+    let begin_ns = at.on_host(participant.clock()).measure_begin_ns;
+    let host = participant.host().clone();
+    let place = |sample: Sample| place(&host, trial, sample, begin_ns);
+    participant
+        .samples
+        .extend(status.samples.into_iter().map(place));
+    participant.next = status.next;
+    match status.state {
+        TrialState::Finished => {
+            participant.flows = status.flows;
+            participant.notes.extend(status.notes);
+            participant.finished = true;
+            Ok(())
+        }
+        TrialState::Failed { why } => Err(Spoilt::because(format!("host {host}: {why}"))),
+        TrialState::Gathering { .. } | TrialState::Ready | TrialState::Running => Ok(()),
+    }
+}
+
+/// Returns the sample that carries a flow's longest stall, at the end of its window.
+fn stall_sample(host: &HostName, trial: &Trial, flow: &FlowOutcome) -> Option<TrialSample> {
+    Some(TrialSample {
+        trial: trial.id,
+        host: host.clone(),
+        subject: Subject::Flow(flow.flow, flow.end),
+        metric: Metric::AppStallMax,
+        at_ns: trial.timing.measure.0 as i64,
+        value: i64::try_from(flow.stall_max_ns?).unwrap_or(i64::MAX),
+    })
+}
+
+fn flow_record(
+    trial: &Trial,
+    participant: &Participant<'_>,
+    flow: &FlowOutcome,
+    at: &Instants,
+) -> FlowRecord {
+    let begin_ns = at.on_host(participant.clock()).measure_begin_ns as i64;
+    FlowRecord {
+        trial: trial.id,
+        flow: flow.flow,
+        host: participant.host().clone(),
+        end: flow.end,
+        part: flow.part,
+        local: flow.local.clone(),
+        remote: flow.remote.clone(),
+        cpu: flow.cpu,
+        first_payload_ns: flow.first_payload_ns.map(|first| first as i64 - begin_ns),
+        bytes_sent: flow.bytes_sent,
+        bytes_received: flow.bytes_received,
+        settings: flow.settings.clone(),
+        latency: flow.latency.clone(),
+        ended_early: flow.ended_early.clone(),
+    }
+}
