@@ -87,6 +87,7 @@ pub(crate) struct Health {
     missing: Option<String>,
     notes: Vec<String>,
     readings: u64,
+    samples: usize,
     failures: u64,
     last_failure: Option<String>,
 }
@@ -99,14 +100,16 @@ impl Health {
             missing,
             notes,
             readings: 0,
+            samples: 0,
             failures: 0,
             last_failure: None,
         }
     }
 
-    /// Counts one reading; `failure` is built only when it failed.
-    pub(crate) fn record(&mut self, failure: Option<String>) {
+    /// Counts one reading, the samples it gave, and what of it failed, if anything.
+    pub(crate) fn record(&mut self, samples: usize, failure: Option<String>) {
         self.readings += 1;
+        self.samples += samples;
         if failure.is_some() {
             self.failures += 1;
             self.last_failure = failure;
@@ -115,21 +118,19 @@ impl Health {
 
     /// Answers in the words of the model.
     pub(crate) fn availability(&self) -> Availability {
-        let never_read = self.failures > 0 && self.failures == self.readings;
-        let missing = match (&self.missing, never_read) {
-            (None, true) => self.last_failure.clone(),
-            (missing, _) => missing.clone(),
-        };
+        let never_read = self.failures > 0 && self.samples == 0;
+        let failure = self.last_failure.as_ref();
+        let missing = self.missing.clone();
         let mut notes = self.notes.clone();
-        if let (Some(failure), false) = (&self.last_failure, never_read) {
-            notes.push(format!(
-                "{} of {} readings failed, the last with: {failure}",
-                self.failures, self.readings
-            ));
-        }
+        notes.extend(failure.filter(|_| !never_read).map(|failure| {
+            let Self {
+                failures, readings, ..
+            } = self;
+            format!("{failures} of {readings} readings were not complete, the last: {failure}")
+        }));
         Availability {
             observer: self.observer.to_owned(),
-            missing,
+            missing: missing.or_else(|| failure.filter(|_| never_read).cloned()),
             note: (!notes.is_empty()).then(|| notes.join("; ")),
         }
     }

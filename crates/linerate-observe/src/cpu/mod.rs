@@ -65,8 +65,9 @@ impl Observer for CpuObserver {
 
     fn sample(&mut self, out: &mut Vec<Sample>) {
         let Some(file) = &mut self.file else { return };
+        let before = out.len();
         let failure = push_samples(file, self.user_hz, out).err();
-        self.health.record(failure);
+        self.health.record(out.len() - before, failure);
     }
 }
 

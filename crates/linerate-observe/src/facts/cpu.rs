@@ -22,11 +22,15 @@ pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
         cpuinfo_field(cpuinfo, keys)
             .ok_or_else(|| format!("{}: no `{}`", cpuinfo_path.display(), keys[0]))
     };
-    // `model name` on x86; `Model` and `cpu` elsewhere.
-    facts.add(
-        "cpu.model",
-        field(&["model name", "Model", "cpu"]).map(|model| FactValue::Text(model.to_owned())),
-    );
+    // `model name` on x86, `cpu` on POWER; ARM gives its makers' numbers only.
+    let model = field(&["model name", "cpu"])
+        .map(str::to_owned)
+        .or_else(|reason| {
+            let implementer = field(&["CPU implementer"]).map_err(|_| reason)?;
+            let part = field(&["CPU part"])?;
+            Ok(format!("implementer {implementer} part {part}"))
+        });
+    facts.add("cpu.model", model.map(FactValue::Text));
     facts.add(
         "cpu.mhz",
         field(&["cpu MHz", "clock"])

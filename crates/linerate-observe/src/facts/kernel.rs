@@ -52,5 +52,8 @@ fn open_files(path: &Path) -> Reading {
         .find_map(|line| line.strip_prefix("Max open files"))
         .and_then(|line| line.split_whitespace().next())
         .ok_or_else(|| format!("{}: no limit of open files", path.display()))?;
-    number(soft, Unit::Count)
+    match soft {
+        "unlimited" => Ok(FactValue::Text(soft.to_owned())),
+        soft => number(soft, Unit::Count),
+    }
 }

@@ -88,7 +88,7 @@ impl Observer for LinkObserver {
         for sample in out.iter_mut().skip(before) {
             sample.at_ns = at_ns;
         }
-        self.health.record(failure);
+        self.health.record(out.len() - before, failure);
     }
 }
 

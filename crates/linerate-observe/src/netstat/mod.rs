@@ -113,12 +113,13 @@ impl Observer for NetstatObserver {
         if self.tables.is_empty() {
             return;
         }
+        let before = out.len();
         let mut failure = None;
         for (file, wanted) in &mut self.tables {
             let result = push_samples(file, wanted, out);
             failure = failure.or(result.err());
         }
-        self.health.record(failure);
+        self.health.record(out.len() - before, failure);
     }
 }
 

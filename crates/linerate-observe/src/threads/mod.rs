@@ -129,11 +129,13 @@ impl Observer for ThreadsObserver {
     }
 
     fn sample(&mut self, out: &mut Vec<Sample>) {
+        let before = out.len();
         let mut failure = None;
         for thread in &mut self.threads {
-            let result = thread.push_samples(self.user_hz, out);
-            failure = failure.or(result.err());
+            if let Err(reason) = thread.push_samples(self.user_hz, out) {
+                failure.get_or_insert_with(|| format!("thread {}: {reason}", thread.name));
+            }
         }
-        self.health.record(failure);
+        self.health.record(out.len() - before, failure);
     }
 }

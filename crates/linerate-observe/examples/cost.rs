@@ -1,0 +1,64 @@
+//! Measures what one sample of each observer costs, in CPU time of the sampling thread.
+//!
+//! Twice: on this host, and on the made root of 64 CPUs and 8 threads, where the kernel's work of
+//! writing the text is left out. A share is of one CPU at ten samples a second.
+#![expect(clippy::print_stdout, reason = "an example speaks to its reader")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use linerate_observe::{ObserveConfig, Observer, observers};
+use nix::time::{ClockId, clock_gettime};
+
+/// Samples measured for each observer.
+const SAMPLES: u32 = 2000;
+/// Samples a second that the share is given for.
+const RATE_HZ: f64 = 10.0;
+
+fn main() {
+    let own = (0..8)
+        .map(|i| (format!("worker-{i}"), nix::unistd::gettid().as_raw()))
+        .collect();
+    let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/roots/made-64-cpus");
+    let threads = (0..8).map(|i| (format!("worker-{i}"), 1000 + i)).collect();
+    measure("this host", Path::new("/"), own);
+    measure("made root of 64 CPUs", &made, threads);
+}
+
+fn measure(title: &str, root: &Path, threads: Vec<(String, i32)>) {
+    let config = ObserveConfig {
+        proc_root: root.join("proc"),
+        sys_root: root.join("sys"),
+        lab: false,
+        host_wide: true,
+        threads,
+    };
+    println!("{title}:");
+    for mut observer in observers(&config) {
+        let (samples, cost) = cost_of(observer.as_mut());
+        println!(
+            "  {:8} {:5} values {:7.1} µs a sample  {:.3} % of one CPU",
+            observer.availability().observer,
+            samples,
+            cost.as_secs_f64() * 1e6,
+            cost.as_secs_f64() * RATE_HZ * 100.0,
+        );
+    }
+}
+
+/// Returns how many values one sample has, and the CPU time that it takes.
+fn cost_of(observer: &mut dyn Observer) -> (usize, Duration) {
+    let mut out = Vec::new();
+    observer.sample(&mut out);
+    let begin = thread_cpu_time();
+    for _ in 0..SAMPLES {
+        out.clear();
+        observer.sample(&mut out);
+    }
+    (out.len(), (thread_cpu_time() - begin) / SAMPLES)
+}
+
+fn thread_cpu_time() -> Duration {
+    let clock = ClockId::CLOCK_THREAD_CPUTIME_ID;
+    clock_gettime(clock).map_or(Duration::ZERO, Duration::from)
+}
