@@ -1,0 +1,134 @@
+//! The thread that makes a lab's hosts and with which they end.
+//!
+//! A host's first process is killed when the *thread* that made it ends, so the hosts are made
+//! on a thread that does nothing else and lives as long as the lab.
+
+use std::ffi::CString;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use std::{io, process};
+
+use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
+
+use crate::enter::advice_for_this_machine;
+use crate::error::LabError;
+use crate::sys::init::{self, Init};
+use crate::sys::process as pidfd;
+
+/// How long a host may take to end after SIGKILL; the kernel needs a few ms.
+const END_LIMIT: Duration = Duration::from_secs(5);
+
+/// The hosts' first processes and the thread that made them.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    inits: Vec<Kept>,
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// One host's first process.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    /// Name of the host.
+    pub host: String,
+    /// The process.
+    pub init: Arc<Init>,
+}
+
+impl Keeper {
+    /// Makes a first process for each of `hosts`.
+    pub(crate) fn start(hosts: Vec<String>) -> Result<Self, LabError> {
+        let (stop, stopped) = channel();
+        let (report, reported) = channel();
+        let thread = std::thread::Builder::new()
+            .name("lab-keeper".to_owned())
+            .spawn(move || keep(&hosts, &report, &stopped))
+            .map_err(LabError::Keeper)?;
+        let mut keeper = Self {
+            inits: Vec::new(),
+            stop: Some(stop),
+            thread: Some(thread),
+        };
+        let ended = || LabError::Keeper(io::ErrorKind::BrokenPipe.into());
+        keeper.inits = reported.recv().map_err(|_| ended())??;
+        Ok(keeper)
+    }
+
+    /// Returns the hosts in the order asked for.
+    pub(crate) fn inits(&self) -> &[Kept] {
+        &self.inits
+    }
+
+    /// Ends all hosts with every program in them, and waits until they are gone.
+    pub(crate) fn stop(&mut self) -> Result<(), LabError> {
+        for kept in &self.inits {
+            // Fails only if it ended before.
+            let _sent = pidfd::signal(kept.init.process.as_fd(), libc::SIGKILL);
+        }
+        for kept in self.inits.drain(..) {
+            end(&kept)?;
+        }
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ended = thread.join();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // Nobody is left to tell; the hosts end with the thread in any case.
+        let _stopped = self.stop();
+    }
+}
+
+fn end(kept: &Kept) -> Result<(), LabError> {
+    let still_there = || LabError::StillThere {
+        host: kept.host.clone(),
+        waited_ms: END_LIMIT.as_millis(),
+    };
+    let ended = pidfd::wait_ended(kept.init.process.as_fd(), END_LIMIT);
+    if !ended.map_err(LabError::Keeper)? {
+        return Err(still_there());
+    }
+    // Fails only if the process was reaped before, as it is where SIGCHLD is ignored.
+    let _reaped = pidfd::reap(&kept.init.process);
+    Ok(())
+}
+
+/// The thread: make the hosts, report, stay until told to stop.
+fn keep(hosts: &[String], report: &Sender<Result<Vec<Kept>, LabError>>, stopped: &Receiver<()>) {
+    let made = make(hosts);
+    let kept = made.is_ok();
+    if report.send(made).is_ok() && kept {
+        // Returns when the sender is dropped; nothing is ever sent.
+        let _stop = stopped.recv();
+    }
+}
+
+fn make(hosts: &[String]) -> Result<Vec<Kept>, LabError> {
+    // The new processes inherit the mask and so never run a handler of this program.
+    pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None)
+        .map_err(|errno| LabError::Keeper(errno.into()))?;
+    let maker = pidfd::open(process::id()).map_err(LabError::Keeper)?;
+    hosts
+        .iter()
+        .map(|host| {
+            let failed = |source| LabError::Host {
+                host: host.clone(),
+                advice: advice_for_this_machine(),
+                source,
+            };
+            let name = CString::new(host.as_str()).map_err(|error| failed(error.into()))?;
+            let init = init::spawn(&name, maker.as_fd()).map_err(failed)?;
+            Ok(Kept {
+                host: host.clone(),
+                init: Arc::new(init),
+            })
+        })
+        .collect()
+}

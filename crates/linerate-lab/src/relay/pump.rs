@@ -1,0 +1,253 @@
+//! The threads that carry frames between the two halves of a link.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use linerate_model::Nanos;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime};
+
+use super::{Line, Loss};
+use crate::sys::packet::{BATCH_FRAMES_MAX, Batch, PacketSocket};
+use crate::sys::process::sharpen_timers;
+
+/// Shortest frame that a line makes room for.
+const FRAME_BYTES_MIN: usize = 60;
+
+/// What a relay does to the frames of one link, in each direction.
+pub(crate) struct RelayConfig {
+    /// Name of the link's host, for thread names and errors.
+    pub host: String,
+    /// How long a frame is on its way.
+    pub delay: Nanos,
+    /// The probability that a frame is lost.
+    pub loss: f64,
+    /// Where the sequence of losses starts.
+    pub seed: u64,
+    /// Longest frame, prefix included.
+    pub frame_bytes_max: usize,
+    /// Most bytes on their way in one direction.
+    pub held_bytes_max: usize,
+    /// The host's half of the link.
+    pub near: PacketSocket,
+    /// The switch's half of the link.
+    pub far: PacketSocket,
+}
+
+/// Why a relay could not start.
+#[derive(Debug, thiserror::Error)]
+#[error("start the thread that delays the frames of host `{host}`")]
+pub struct RelayError {
+    host: String,
+    #[source]
+    source: io::Error,
+}
+
+/// What became of the frames of one direction.
+#[derive(Debug, Default)]
+struct Tally {
+    forwarded: AtomicU64,
+    lost: AtomicU64,
+    dropped: AtomicU64,
+}
+
+/// The two threads of one link; dropping it stops them.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    host: String,
+    stop: Option<OwnedFd>,
+    threads: Vec<JoinHandle<()>>,
+    tallies: [Arc<Tally>; 2],
+}
+
+/// What became of the frames of one delayed or lossy link, both directions together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RelayCount {
+    /// The link's host.
+    pub host: String,
+    /// Frames passed on.
+    pub forwarded: u64,
+    /// Frames lost on purpose.
+    pub lost: u64,
+    /// Frames dropped because the relay was too late or too full: not wanted.
+    pub dropped: u64,
+}
+
+impl Relay {
+    /// Starts the threads.
+    pub(crate) fn start(config: RelayConfig) -> Result<Self, RelayError> {
+        let host = config.host.clone();
+        Self::try_start(config).map_err(|source| RelayError { host, source })
+    }
+
+    fn try_start(config: RelayConfig) -> io::Result<Self> {
+        // The reading end is seen as hung up when the writing end is closed.
+        let (watch, stop) = nix::unistd::pipe()?;
+        let watch = Arc::new(watch);
+        let near = Arc::new(config.near);
+        let far = Arc::new(config.far);
+        let tallies = [Arc::new(Tally::default()), Arc::new(Tally::default())];
+        let mut relay = Self {
+            host: config.host,
+            stop: Some(stop),
+            threads: Vec::new(),
+            tallies: tallies.clone(),
+        };
+        let ends = [(&near, &far, "up"), (&far, &near, "down")];
+        for ((index, (from, to, name)), tally) in ends.into_iter().enumerate().zip(tallies) {
+            let pump = Pump {
+                from: Arc::clone(from),
+                to: Arc::clone(to),
+                watch: Arc::clone(&watch),
+                line: Line::new(
+                    config.delay.0,
+                    config.held_bytes_max,
+                    config.held_bytes_max / FRAME_BYTES_MIN,
+                ),
+                loss: Loss::new(config.loss, config.seed.wrapping_mul(2) + index as u64),
+                batch: Batch::new(config.frame_bytes_max),
+                overflow: 0,
+                refused: 0,
+                tally,
+            };
+            let thread = std::thread::Builder::new()
+                .name(format!("{name}-{}", relay.host))
+                .spawn(move || pump.run())?;
+            relay.threads.push(thread);
+        }
+        Ok(relay)
+    }
+
+    /// Returns what became of the frames so far.
+    pub(crate) fn count(&self) -> RelayCount {
+        let sum = |field: fn(&Tally) -> &AtomicU64| {
+            let load = |tally: &Arc<Tally>| field(tally).load(Ordering::Relaxed);
+            self.tallies.iter().map(load).sum()
+        };
+        RelayCount {
+            host: self.host.clone(),
+            forwarded: sum(|tally| &tally.forwarded),
+            lost: sum(|tally| &tally.lost),
+            dropped: sum(|tally| &tally.dropped),
+        }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.stop = None;
+        for thread in self.threads.drain(..) {
+            // A relay thread that panicked has nothing left to clean up.
+            let _ended = thread.join();
+        }
+    }
+}
+
+/// One direction of a link.
+struct Pump {
+    from: Arc<PacketSocket>,
+    to: Arc<PacketSocket>,
+    watch: Arc<OwnedFd>,
+    line: Line,
+    loss: Loss,
+    batch: Batch,
+    overflow: u64,
+    refused: u64,
+    tally: Arc<Tally>,
+}
+
+impl Pump {
+    /// Carries frames until the relay stops or a device is gone.
+    fn run(mut self) {
+        // Refused only by a seccomp filter; then delays are up to 50 µs longer.
+        let _sharp = sharpen_timers();
+        while self.step().is_ok() {}
+    }
+
+    /// Sends what is due, takes in what has come, and waits if there was neither.
+    fn step(&mut self) -> io::Result<()> {
+        let sent = self.send_due()?;
+        let received = self.from.receive(&mut self.batch)?;
+        if received > 0 {
+            let now_ns = now_ns();
+            for frame in self.batch.frames() {
+                if !self.loss.handle_frame() {
+                    self.line.handle_frame(now_ns, frame);
+                }
+            }
+        }
+        if sent == 0 && received == 0 {
+            self.publish()?;
+            self.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Sends one batch of the frames that are due; returns how many left the line.
+    fn send_due(&mut self) -> io::Result<usize> {
+        let due = self.line.poll_frames(now_ns()).take(BATCH_FRAMES_MAX);
+        let released = match self.to.send(due) {
+            Ok(sent) => {
+                self.tally
+                    .forwarded
+                    .fetch_add(sent as u64, Ordering::Relaxed);
+                sent
+            }
+            // The frame at the front cannot be sent (longer than the MTU, queue full): drop it
+            // as a switch would.
+            Err(error) if is_about_one_frame(&error) => {
+                self.refused += 1;
+                1
+            }
+            Err(error) => return Err(error),
+        };
+        self.line.release(released);
+        Ok(released)
+    }
+
+    fn publish(&mut self) -> io::Result<()> {
+        self.overflow += self.from.take_overflow()?;
+        let dropped = self.overflow + self.refused + self.line.dropped();
+        self.tally.dropped.store(dropped, Ordering::Relaxed);
+        self.tally.lost.store(self.loss.lost(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Waits for a frame, for the next one due, or for the end, which is an error of its own.
+    fn wait(&self) -> io::Result<()> {
+        let timeout = self.line.poll_due_ns().map(|due_ns| {
+            let left = due_ns.saturating_sub(now_ns());
+            TimeSpec::from_duration(Duration::from_nanos(left))
+        });
+        let mut fds = [
+            PollFd::new(self.from.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.watch.as_fd(), PollFlags::POLLIN),
+        ];
+        match ppoll(&mut fds, timeout, None) {
+            Err(nix::errno::Errno::EINTR) => return Ok(()),
+            result => result?,
+        };
+        if fds[1].any() == Some(true) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        Ok(())
+    }
+}
+
+fn is_about_one_frame(error: &io::Error) -> bool {
+    let about_frame = [libc::EMSGSIZE, libc::ENOBUFS, libc::EINVAL, libc::EAGAIN];
+    error
+        .raw_os_error()
+        .is_some_and(|code| about_frame.contains(&code))
+}
+
+/// Reads CLOCK_MONOTONIC.
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
+    now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
+}

@@ -1,0 +1,151 @@
+//! The rate of a wire as settings of the token bucket filter (`net/sched/sch_tbf.c`).
+//!
+//! A wire carries 24 bytes with each frame that the kernel does not count (preamble 8, check
+//! sequence 4, gap 12) and pads short frames to 84 bytes in all. The kernel adds `overhead` to
+//! and takes `mpu` as the least of each *packet* that the filter sees, so the sums are right only
+//! if the filter sees single frames. There are two cases:
+//!
+//! 1. Up to [`FRAMED_RATE_MAX`]: a second bucket of one frame and a peak rate that never binds
+//!    make `max_size` one frame, and `tbf_segment` then cuts superframes (GSO) into frames
+//!    before they are counted. Every frame costs what it costs on a wire, short ones too.
+//! 2. Above: cutting costs more CPU than the rate leaves, so superframes stay whole and the rate
+//!    is lowered by (MTU + 14) / (MTU + 38): full-size frames take the time they take on a wire;
+//!    shorter frames pass too cheaply (a 60-byte frame counts 0.71 of its share at MTU 1500).
+
+use linerate_model::BitsPerSec;
+use linerate_model::wire::{
+    ETHERNET_FRAME_MIN_BYTES, ETHERNET_HEADER_BYTES, ETHERNET_UNSEEN_BYTES,
+};
+
+/// Highest rate at which every frame is counted by itself.
+///
+/// A frame of 1538 bytes takes 4.9 µs at 2.5 Gbit/s; cutting and passing one costs about 2 µs of
+/// CPU on the path from host to host.
+pub const FRAMED_RATE_MAX: BitsPerSec = BitsPerSec(2.5e9);
+/// Room for one VLAN tag in a frame.
+const VLAN_TAG_BYTES: u32 = 4;
+/// Smallest bucket: at low rates a few frames must pass together for the timer to keep up.
+const BURST_BYTES_MIN: u64 = 16 << 10;
+/// Smallest bucket for whole superframes, of which each may have 64 KiB.
+const SUPERFRAME_BURST_BYTES_MIN: u64 = 256 << 10;
+/// The time that the bucket covers: how late the filter's timer may be without losing rate.
+const BURST_NS: u64 = 500_000;
+/// How long a frame may wait in the queue of a link of case 1.
+const QUEUE_NS: u64 = 20_000_000;
+/// How long a frame may wait in the queue of a link of case 2.
+const SUPERFRAME_QUEUE_NS: u64 = 5_000_000;
+/// Smallest queue, so that a slow link still takes a burst of two superframes.
+const QUEUE_BYTES_MIN: u64 = 128 << 10;
+/// The peak rate of case 1, in bytes per second: 1 Tbit/s, at which a frame takes 12 ns.
+const PEAK_BYTES_PER_S: u64 = 125_000_000_000;
+
+/// Settings of one token bucket filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Rate of the bucket.
+    pub rate_bytes_per_s: u64,
+    /// Added to each packet before it is counted.
+    pub overhead_bytes: u16,
+    /// The least that a packet counts, overhead included.
+    pub packet_bytes_min: u16,
+    /// Depth of the bucket.
+    pub burst_bytes: u32,
+    /// Most bytes that wait.
+    pub queue_bytes: u32,
+    /// The second bucket that makes the filter cut superframes; `None` leaves them whole.
+    pub cut: Option<Cut>,
+}
+
+/// The second bucket: one frame deep, refilled faster than any link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// The longest packet that passes whole, Ethernet header included.
+    pub frame_bytes_max: u32,
+    /// Rate of the second bucket.
+    pub peak_bytes_per_s: u64,
+}
+
+/// Returns the filter that makes a link of `rate` and `mtu_bytes` behave as a wire.
+pub fn shape(rate: BitsPerSec, mtu_bytes: u32) -> Shape {
+    if is_framed(Some(rate)) {
+        framed(rate, mtu_bytes)
+    } else {
+        superframed(rate, mtu_bytes)
+    }
+}
+
+/// Tells whether a link of `rate` counts every frame by itself (case 1).
+pub fn is_framed(rate: Option<BitsPerSec>) -> bool {
+    rate.is_some_and(|rate| rate.0 <= FRAMED_RATE_MAX.0)
+}
+
+fn framed(rate: BitsPerSec, mtu_bytes: u32) -> Shape {
+    let bytes_per_s = (rate.0 / 8.0).round() as u64;
+    let frame_bytes_max = mtu_bytes + ETHERNET_HEADER_BYTES as u32 + VLAN_TAG_BYTES;
+    Shape {
+        rate_bytes_per_s: bytes_per_s,
+        overhead_bytes: ETHERNET_UNSEEN_BYTES as u16,
+        packet_bytes_min: (ETHERNET_FRAME_MIN_BYTES + 20) as u16,
+        burst_bytes: bytes_in(bytes_per_s, BURST_NS).max(BURST_BYTES_MIN) as u32,
+        queue_bytes: bytes_in(bytes_per_s, QUEUE_NS).max(QUEUE_BYTES_MIN) as u32,
+        cut: Some(Cut {
+            frame_bytes_max,
+            peak_bytes_per_s: PEAK_BYTES_PER_S,
+        }),
+    }
+}
+
+fn superframed(rate: BitsPerSec, mtu_bytes: u32) -> Shape {
+    let counted = f64::from(mtu_bytes) + ETHERNET_HEADER_BYTES as f64;
+    let share = counted / (counted + ETHERNET_UNSEEN_BYTES as f64);
+    let bytes_per_s = (rate.0 / 8.0 * share).round() as u64;
+    let burst = bytes_in(bytes_per_s, BURST_NS).max(SUPERFRAME_BURST_BYTES_MIN);
+    Shape {
+        rate_bytes_per_s: bytes_per_s,
+        overhead_bytes: 0,
+        packet_bytes_min: 0,
+        burst_bytes: burst as u32,
+        queue_bytes: bytes_in(bytes_per_s, SUPERFRAME_QUEUE_NS) as u32,
+        cut: None,
+    }
+}
+
+fn bytes_in(bytes_per_s: u64, time_ns: u64) -> u64 {
+    (u128::from(bytes_per_s) * u128::from(time_ns) / 1_000_000_000) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gigabit_wire_counts_every_frame() {
+        let shape = shape(BitsPerSec(1e9), 1500);
+        assert_eq!(shape.rate_bytes_per_s, 125_000_000);
+        assert_eq!(shape.overhead_bytes, 24);
+        assert_eq!(shape.packet_bytes_min, 84);
+        assert_eq!(shape.queue_bytes, 2_500_000);
+        let cut = shape.cut.expect("1 Gbit/s is framed");
+        assert!((1514..65_536).contains(&cut.frame_bytes_max));
+        assert!(cut.peak_bytes_per_s > shape.rate_bytes_per_s);
+        assert!(shape.burst_bytes > cut.frame_bytes_max);
+    }
+
+    #[test]
+    fn a_fast_wire_is_right_for_full_frames() {
+        let shape = shape(BitsPerSec(10e9), 1500);
+        assert!(shape.cut.is_none());
+        // 1514 counted bytes must take the time of 1538 bytes at 10 Gbit/s.
+        let frame_ns = 1514.0 * 1e9 / shape.rate_bytes_per_s as f64;
+        assert!((frame_ns - 1230.4).abs() < 0.01, "{frame_ns} ns");
+        assert!(shape.burst_bytes >= 256 << 10);
+    }
+
+    #[test]
+    fn a_slow_wire_still_takes_a_burst() {
+        let shape = shape(BitsPerSec(1e6), 9000);
+        assert_eq!(shape.burst_bytes, 16 << 10);
+        assert_eq!(shape.queue_bytes, 128 << 10);
+        assert!(shape.burst_bytes > shape.cut.expect("framed").frame_bytes_max);
+    }
+}

@@ -1,0 +1,411 @@
+//! What a lab shall look like: hosts and the links that join them to the switch.
+//!
+//! A [`LabSpec`] is written by a person as TOML or by code; either way it is checked against the
+//! limits below before anything is made.
+
+use std::collections::BTreeSet;
+
+use linerate_model::{BitsPerSec, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// Most hosts in a lab; addresses and the switch are laid out for a /24, and 64 hosts are plenty.
+pub const HOSTS_MAX: usize = 64;
+/// Longest name of a lab or a host, in characters; a host name may have 64 in Linux.
+pub const NAME_CHARS_MAX: usize = 32;
+/// Lowest link rate: below it one full-size frame takes longer than a scheduler tick.
+pub const RATE_MIN: BitsPerSec = BitsPerSec(1e6);
+/// Highest link rate: beyond what a virtual link carries on any machine of today.
+pub const RATE_MAX: BitsPerSec = BitsPerSec(100e9);
+/// Longest one-way delay: three times that of a geostationary satellite hop.
+pub const DELAY_MAX: Nanos = Nanos::from_s(2);
+/// Highest loss per frame and direction; TCP makes no progress worth measuring beyond it.
+pub const LOSS_MAX: f64 = 0.5;
+/// Smallest MTU: what every IPv4 host must take (RFC 791).
+pub const MTU_BYTES_MIN: u32 = 576;
+/// Largest MTU: the usual size of jumbo frames.
+pub const MTU_BYTES_MAX: u32 = 9000;
+/// Most transmit and receive queues of one device.
+pub const QUEUES_MAX: u32 = 16;
+/// Most bytes that one direction of a delayed link may hold: rate × delay stays below it.
+pub const HELD_BYTES_MAX: u64 = 256 << 20;
+
+/// A network of hosts on this machine, joined by one switch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LabSpec {
+    /// The lab's name: `[a-z0-9-]`, 1 to 32 characters.
+    pub name: String,
+    /// The hosts, in the order of their addresses.
+    pub hosts: Vec<HostSpec>,
+}
+
+/// One host of a lab.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostSpec {
+    /// The host's name, also its UTS host name: `[a-z0-9-]`, 1 to 32 characters.
+    pub name: String,
+    /// The link between this host and the switch.
+    pub link: LinkSpec,
+}
+
+/// The link between a host and the switch; the same in both directions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// The signalling rate of the wire; `None` is as fast as the machine can.
+    pub rate: Option<BitsPerSec>,
+    /// The time a frame needs from one end to the other; a path crosses two links.
+    pub delay: Nanos,
+    /// The probability that a frame is lost, for each direction by itself.
+    pub loss: f64,
+    /// The largest IP packet.
+    pub mtu_bytes: u32,
+    /// The transmit and the receive queues of the host's device.
+    pub queues: u32,
+}
+
+/// Why a text is no lab.
+#[derive(Debug, thiserror::Error)]
+pub enum SpecError {
+    /// The text is not TOML, or has an unknown key or a value of the wrong kind.
+    #[error("read the lab `{origin}`")]
+    Parse {
+        /// Where the text came from.
+        origin: String,
+        /// What the TOML reader says, with the line.
+        #[source]
+        source: Box<toml::de::Error>,
+    },
+    /// A value is outside its limits.
+    #[error("{origin}: {key} is {value}, allowed is {allowed}")]
+    Limit {
+        /// Where the text came from.
+        origin: String,
+        /// The key, with the host it belongs to.
+        key: String,
+        /// The value found.
+        value: String,
+        /// What would have been accepted.
+        allowed: String,
+    },
+}
+
+impl Default for LinkSpec {
+    /// Returns a link without limit, delay or loss, MTU 1500, one queue.
+    fn default() -> Self {
+        Self {
+            rate: None,
+            delay: Nanos(0),
+            loss: 0.0,
+            mtu_bytes: 1500,
+            queues: 1,
+        }
+    }
+}
+
+impl LabSpec {
+    /// Reads a lab from TOML; `origin` names the text in errors.
+    ///
+    /// `[link]` gives what holds for every host that does not say otherwise.
+    ///
+    /// ```
+    /// let spec = linerate_lab::LabSpec::from_toml(r#"
+    ///     name = "office"
+    ///     [link]
+    ///     rate = "1G"
+    ///     [[host]]
+    ///     name = "server"
+    ///     [[host]]
+    ///     name = "far"
+    ///     link = { delay = "5ms", loss = 0.001, mtu_bytes = 1500, queues = 2 }
+    /// "#, "office.toml")?;
+    /// assert_eq!(spec.hosts[1].link.rate, Some(linerate_model::BitsPerSec(1e9)));
+    /// # Ok::<(), linerate_lab::SpecError>(())
+    /// ```
+    pub fn from_toml(text: &str, origin: &str) -> Result<Self, SpecError> {
+        let file: LabFile = toml::from_str(text).map_err(|source| SpecError::Parse {
+            origin: origin.to_owned(),
+            source: Box::new(source),
+        })?;
+        let spec = file.resolve();
+        spec.check(origin)?;
+        Ok(spec)
+    }
+
+    /// Returns the lab of the built-in study: `server` and `client1`… on 1 Gbit/s links.
+    pub fn study_default(clients: u32) -> Self {
+        let link = LinkSpec {
+            rate: Some(BitsPerSec(1e9)),
+            ..LinkSpec::default()
+        };
+        let names = (1..=clients).map(|number| format!("client{number}"));
+        let hosts = std::iter::once("server".to_owned())
+            .chain(names)
+            .map(|name| HostSpec {
+                name,
+                link: link.clone(),
+            })
+            .collect();
+        Self {
+            name: "study".to_owned(),
+            hosts,
+        }
+    }
+
+    /// Holds every value against its limit; `origin` names the lab in the error.
+    pub fn check(&self, origin: &str) -> Result<(), SpecError> {
+        let limit = |key: String, value: String, allowed: String| SpecError::Limit {
+            origin: origin.to_owned(),
+            key,
+            value,
+            allowed,
+        };
+        if !name_is_valid(&self.name) {
+            return Err(limit("name".into(), quoted(&self.name), name_rule()));
+        }
+        if self.hosts.is_empty() || self.hosts.len() > HOSTS_MAX {
+            let (found, allowed) = (self.hosts.len(), format!("1 to {HOSTS_MAX}"));
+            return Err(limit(
+                "the number of hosts".into(),
+                found.to_string(),
+                allowed,
+            ));
+        }
+        let mut seen = BTreeSet::new();
+        for host in &self.hosts {
+            if !name_is_valid(&host.name) {
+                return Err(limit(
+                    "a host's name".into(),
+                    quoted(&host.name),
+                    name_rule(),
+                ));
+            }
+            if !seen.insert(&host.name) {
+                let allowed = "one host of each name".to_owned();
+                return Err(limit("a host's name".into(), quoted(&host.name), allowed));
+            }
+            host.link.check().map_err(|fault| {
+                let key = format!("{} of host `{}`", fault.key, host.name);
+                limit(key, fault.value, fault.allowed)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl LinkSpec {
+    /// Tells whether frames must pass the relay, because the link delays or loses them.
+    pub fn is_relayed(&self) -> bool {
+        self.delay.0 > 0 || self.loss > 0.0
+    }
+
+    fn check(&self) -> Result<(), LinkFault> {
+        let fault = |key, value: String, allowed: String| {
+            Err(LinkFault {
+                key,
+                value,
+                allowed,
+            })
+        };
+        if let Some(rate) = self.rate
+            && !(RATE_MIN.0..=RATE_MAX.0).contains(&rate.0)
+        {
+            return fault(
+                "rate",
+                rate.to_string(),
+                format!("{RATE_MIN} to {RATE_MAX}"),
+            );
+        }
+        if self.delay > DELAY_MAX {
+            return fault("delay", self.delay.to_string(), format!("0 to {DELAY_MAX}"));
+        }
+        if !(0.0..=LOSS_MAX).contains(&self.loss) {
+            return fault("loss", self.loss.to_string(), format!("0 to {LOSS_MAX}"));
+        }
+        if !(MTU_BYTES_MIN..=MTU_BYTES_MAX).contains(&self.mtu_bytes) {
+            let allowed = format!("{MTU_BYTES_MIN} to {MTU_BYTES_MAX}");
+            return fault("mtu_bytes", self.mtu_bytes.to_string(), allowed);
+        }
+        if !(1..=QUEUES_MAX).contains(&self.queues) {
+            return fault(
+                "queues",
+                self.queues.to_string(),
+                format!("1 to {QUEUES_MAX}"),
+            );
+        }
+        let held = self
+            .rate
+            .map_or(0.0, |rate| rate.0 * self.delay.as_s() / 8.0);
+        if held > HELD_BYTES_MAX as f64 {
+            let allowed = format!("at most {} MiB in flight", HELD_BYTES_MAX >> 20);
+            return fault(
+                "rate × delay",
+                format!("{:.0} MiB", held / 1048576.0),
+                allowed,
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Tells whether `name` may name a lab or a host.
+pub fn name_is_valid(name: &str) -> bool {
+    (1..=NAME_CHARS_MAX).contains(&name.len())
+        && !name.starts_with('-')
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+/// Returns the rule that [`name_is_valid`] keeps, for error texts.
+pub fn name_rule() -> String {
+    format!("a to z, 0 to 9 and `-` (not first), 1 to {NAME_CHARS_MAX} characters")
+}
+
+fn quoted(text: &str) -> String {
+    format!("`{text}`")
+}
+
+struct LinkFault {
+    key: &'static str,
+    value: String,
+    allowed: String,
+}
+
+/// The file as written: links with gaps, to be filled from `[link]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LabFile {
+    name: String,
+    #[serde(default)]
+    link: LinkFile,
+    #[serde(default, rename = "host")]
+    hosts: Vec<HostFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HostFile {
+    name: String,
+    #[serde(default)]
+    link: LinkFile,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct LinkFile {
+    rate: Option<BitsPerSec>,
+    delay: Option<Nanos>,
+    loss: Option<f64>,
+    mtu_bytes: Option<u32>,
+    queues: Option<u32>,
+}
+
+impl LabFile {
+    fn resolve(self) -> LabSpec {
+        let common = self.link.over(&LinkSpec::default());
+        let hosts = self
+            .hosts
+            .into_iter()
+            .map(|host| HostSpec {
+                link: host.link.over(&common),
+                name: host.name,
+            })
+            .collect();
+        LabSpec {
+            name: self.name,
+            hosts,
+        }
+    }
+}
+
+impl LinkFile {
+    fn over(&self, below: &LinkSpec) -> LinkSpec {
+        LinkSpec {
+            rate: self.rate.or(below.rate),
+            delay: self.delay.unwrap_or(below.delay),
+            loss: self.loss.unwrap_or(below.loss),
+            mtu_bytes: self.mtu_bytes.unwrap_or(below.mtu_bytes),
+            queues: self.queues.unwrap_or(below.queues),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: Result<(), &str>) {
+        let found = LabSpec::from_toml(text, "lab.toml");
+        match (found, expect) {
+            (Ok(_), Ok(())) => {}
+            (Err(error), Err(part)) => {
+                let source = std::error::Error::source(&error).map(ToString::to_string);
+                let full = format!("{error} {}", source.unwrap_or_default());
+                assert!(full.contains(part), "`{full}` lacks `{part}`");
+            }
+            (found, expect) => panic!("{text}: {found:?}, expected {expect:?}"),
+        }
+    }
+
+    fn one_host(link: &str) -> String {
+        format!("name = \"x\"\n[[host]]\nname = \"a\"\nlink = {{ {link} }}\n")
+    }
+
+    #[test]
+    fn limits_are_named() {
+        check(&one_host("rate = \"1G\""), Ok(()));
+        check(&one_host("rate = \"1M\", delay = \"2s\""), Ok(()));
+        check(&one_host("rate = \"0.5M\""), Err("1 Mbit/s to 100 Gbit/s"));
+        check(&one_host("rate = -3"), Err("negative"));
+        check(&one_host("rate = \"101G\""), Err("rate of host `a`"));
+        check(&one_host("delay = \"2001ms\""), Err("0 to 2 s"));
+        check(&one_host("loss = 0.6"), Err("loss of host `a` is 0.6"));
+        check(&one_host("loss = nan"), Err("loss of host `a`"));
+        check(&one_host("mtu_bytes = 575"), Err("576 to 9000"));
+        check(&one_host("queues = 17"), Err("1 to 16"));
+        check(
+            &one_host("rate = \"100G\", delay = \"1s\""),
+            Err("in flight"),
+        );
+        check(&one_host("speed = 3"), Err("unknown field `speed`"));
+    }
+
+    #[test]
+    fn names_are_held_to_the_rule() {
+        check("name = \"x\"", Err("number of hosts is 0"));
+        check(
+            "name = \"../x\"\n[[host]]\nname=\"a\"",
+            Err("name is `../x`"),
+        );
+        check("name = \"x\"\n[[host]]\nname=\"A\"", Err("name is `A`"));
+        check(
+            "name = \"x\"\n[[host]]\nname=\"a\"\n[[host]]\nname=\"a\"",
+            Err("one host of each name"),
+        );
+    }
+
+    #[test]
+    fn hosts_take_the_common_link() {
+        let spec = LabSpec::from_toml(
+            "name = \"x\"\nlink = { rate = \"1G\", queues = 2 }\n[[host]]\nname = \"a\"\n[[host]]\nname = \"b\"\nlink = { queues = 4 }",
+            "x",
+        )
+        .expect("the text is valid");
+        assert_eq!(spec.hosts[0].link.queues, 2);
+        assert_eq!(spec.hosts[1].link.queues, 4);
+        assert_eq!(spec.hosts[1].link.rate, Some(BitsPerSec(1e9)));
+    }
+
+    #[test]
+    fn the_default_study_is_valid_and_survives_json() {
+        let spec = LabSpec::study_default(5);
+        spec.check("study").expect("within the limits");
+        assert_eq!(spec.hosts.len(), 6);
+        assert_eq!(spec.hosts[5].name, "client5");
+        let text = serde_json::to_string(&spec).expect("plain values");
+        let back: LabSpec = serde_json::from_str(&text).expect("just written");
+        assert_eq!(back, spec);
+    }
+}

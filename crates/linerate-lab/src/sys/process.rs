@@ -1,0 +1,64 @@
+//! Processes held by descriptor (`pidfd_open(2)`), so that a reused id is never meant.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::{check, check_long};
+
+/// Opens process `pid`.
+pub fn open(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: pidfd_open takes an id and flags 0 and touches no memory of ours.
+    let fd = check_long(unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) })?;
+    // SAFETY: the call returned a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+/// Sends `signal` to the process.
+pub fn signal(process: BorrowedFd<'_>, signal: libc::c_int) -> io::Result<()> {
+    // SAFETY: a borrowed descriptor is open; a null siginfo makes the kernel fill its own.
+    check_long(unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            process.as_raw_fd(),
+            signal,
+            std::ptr::null::<libc::siginfo_t>(),
+            0,
+        )
+    })?;
+    Ok(())
+}
+
+/// Waits until the process has ended; tells whether it did within `limit`.
+pub fn wait_ended(process: BorrowedFd<'_>, limit: Duration) -> io::Result<bool> {
+    let begin = Instant::now();
+    loop {
+        let left = limit.saturating_sub(begin.elapsed());
+        let timeout = PollTimeout::try_from(left.as_millis()).unwrap_or(PollTimeout::MAX);
+        let mut fds = [PollFd::new(process, PollFlags::POLLIN)];
+        match poll(&mut fds, timeout) {
+            Ok(0) => return Ok(false),
+            Ok(_) => return Ok(true),
+            Err(nix::errno::Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+/// Takes the exit of a child of this process, which must have ended or be about to.
+pub fn reap(child: &OwnedFd) -> io::Result<()> {
+    let id = nix::sys::wait::Id::PIDFd(child.as_fd());
+    // __WALL: the child may have been made by clone with another exit signal.
+    let flags = nix::sys::wait::WaitPidFlag::WEXITED | nix::sys::wait::WaitPidFlag::__WALL;
+    nix::sys::wait::waitid(id, flags)?;
+    Ok(())
+}
+
+/// Makes this thread's timers precise: by default the kernel may be 50 µs late to save energy.
+pub fn sharpen_timers() -> io::Result<()> {
+    // SAFETY: PR_SET_TIMERSLACK takes one number and concerns the calling thread alone.
+    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) })?;
+    Ok(())
+}

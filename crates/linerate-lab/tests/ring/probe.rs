@@ -1,0 +1,228 @@
+//! The programs that make traffic inside the hosts.
+//!
+//! Each speaks by lines on its output: a server says `ready` when it can be reached, the one who
+//! measures says `result` and a number.
+
+use std::env;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use linerate_lab::Lab;
+use nix::sys::socket::{setsockopt, sockopt};
+
+use crate::PROBE;
+
+/// The address that a probe listens on or talks to.
+const ADDRESS: &str = "LINERATE_LAB_ADDRESS";
+/// How many datagrams or how many milliseconds.
+const AMOUNT: &str = "LINERATE_LAB_AMOUNT";
+/// What is sent before the measured window begins.
+const WARM_UP: Duration = Duration::from_millis(700);
+/// No probe waits longer than this for anything.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of each datagram: number and padding.
+const DATAGRAM_BYTES: usize = 64;
+
+/// A probe to be started.
+pub struct Probe<'a> {
+    pub host: &'a str,
+    pub name: &'a str,
+    pub address: SocketAddr,
+    pub amount: u64,
+}
+
+/// Starts a probe in a host.
+pub fn start(lab: &Lab, probe: &Probe<'_>) -> Child {
+    let program = env::current_exe().expect("this program has a path");
+    let mut command = lab.command(probe.host, program).expect("the host exists");
+    command
+        .env(PROBE, probe.name)
+        .env(ADDRESS, probe.address.to_string())
+        .env(AMOUNT, probe.amount.to_string())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the probe starts")
+}
+
+/// Reads the next line of a probe: its first word and the number behind it.
+pub fn line(child: &mut Child) -> (String, f64) {
+    let output = child.stdout.as_mut().expect("the output is piped");
+    let mut text = String::new();
+    let mut byte = [0];
+    while output.read(&mut byte).expect("the pipe is open") == 1 && byte[0] != b'\n' {
+        text.push(char::from(byte[0]));
+    }
+    let (word, number) = text.split_once(' ').unwrap_or((&text, "0"));
+    (word.to_owned(), number.parse().expect("a number"))
+}
+
+/// Runs a server in `server` and a client in `client`; returns the one result of the two.
+pub fn measure(lab: &Lab, names: [&str; 2], hosts: [&str; 2], amount: u64) -> f64 {
+    let of = |name: &str| lab.hosts().iter().find(|host| host.name == name);
+    let address = of(hosts[0]).expect("the host exists").data_address;
+    let probe = |index: usize| Probe {
+        host: hosts[index],
+        name: names[index],
+        address: SocketAddr::new(address, 7000),
+        amount,
+    };
+    let mut server = start(lab, &probe(0));
+    assert_eq!(line(&mut server).0, "ready");
+    let mut client = start(lab, &probe(1));
+    let (first, value) = line(&mut client);
+    let result = if first == "result" {
+        value
+    } else {
+        let (word, value) = line(&mut server);
+        assert_eq!(word, "result", "neither side had a result");
+        value
+    };
+    for child in [&mut client, &mut server] {
+        child.kill().expect("a child can be killed");
+        child.wait().expect("a child can be waited for");
+    }
+    result
+}
+
+/// Runs the program in a host and returns its whole output.
+pub fn output(lab: &Lab, host: &str, program: impl AsRef<Path>, words: &[&str]) -> String {
+    let mut command: Command = lab
+        .command(host, program.as_ref())
+        .expect("the host exists");
+    let output = command.args(words).output().expect("the program starts");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Makes the traffic called `name`.
+pub fn run(name: &str) {
+    let address: SocketAddr = read(ADDRESS);
+    let amount: u64 = read(AMOUNT);
+    match name {
+        "tcp-sink" => tcp_sink(address, Duration::from_millis(amount)),
+        "tcp-source" => tcp_source(address),
+        "udp-echo" => udp_echo(address),
+        "udp-ping" => udp_ping(address, amount),
+        "udp-count" => udp_count(address),
+        "udp-flood" => udp_flood(address, amount),
+        "wait" => wait(),
+        name => panic!("no probe is called {name}"),
+    }
+}
+
+fn read<T: std::str::FromStr>(variable: &str) -> T {
+    let text = env::var_os(variable).expect("the starter sets it");
+    let text = String::from_utf8_lossy(text.as_bytes()).into_owned();
+    text.parse()
+        .unwrap_or_else(|_| panic!("{variable} = {text}"))
+}
+
+fn say(line: &str) {
+    println!("{line}");
+    std::io::stdout().flush().expect("the pipe is open");
+}
+
+/// Counts what arrives in a window after the warm-up: the result is in bits per second.
+fn tcp_sink(address: SocketAddr, window: Duration) {
+    let listener = TcpListener::bind(address).expect("the address is this host's");
+    say("ready");
+    let (mut stream, _) = listener.accept().expect("the source connects");
+    let mut buffer = vec![0; 1 << 20];
+    let begin = Instant::now();
+    while begin.elapsed() < WARM_UP {
+        assert!(stream.read(&mut buffer).expect("the source sends") > 0);
+    }
+    let begin = Instant::now();
+    let mut bytes = 0;
+    while begin.elapsed() < window {
+        bytes += stream.read(&mut buffer).expect("the source sends");
+    }
+    let rate = bytes as f64 * 8.0 / begin.elapsed().as_secs_f64();
+    say(&format!("result {rate}"));
+}
+
+/// Sends until the sink is gone.
+fn tcp_source(address: SocketAddr) {
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).expect("the sink listens");
+    // The machine's default may be one that paces itself.
+    setsockopt(&stream, sockopt::TcpCongestion, &"cubic".into())
+        .or_else(|_| setsockopt(&stream, sockopt::TcpCongestion, &"reno".into()))
+        .expect("reno is in every kernel");
+    say("sending");
+    let buffer = vec![0; 128 << 10];
+    while stream.write_all(&buffer).is_ok() {}
+}
+
+fn udp_echo(address: SocketAddr) {
+    let socket = UdpSocket::bind(address).expect("the address is this host's");
+    say("ready");
+    let mut buffer = [0; 2048];
+    loop {
+        let (length, from) = socket.recv_from(&mut buffer).expect("the socket is open");
+        // A reply that is lost on the way is part of the measurement.
+        let _sent = socket.send_to(&buffer[..length], from);
+    }
+}
+
+/// Sends one datagram after the other; the result is the median round trip in ns.
+fn udp_ping(address: SocketAddr, count: u64) {
+    let socket = UdpSocket::bind("0.0.0.0:0").expect("any port");
+    socket.connect(address).expect("a route");
+    socket
+        .set_read_timeout(Some(PATIENCE))
+        .expect("a socket option");
+    let mut buffer = [0; 2048];
+    let mut round_trips: Vec<u128> = (0..count)
+        .map(|_| {
+            let begin = Instant::now();
+            socket.send(&[7; 32]).expect("the socket is open");
+            socket.recv(&mut buffer).expect("an echo");
+            begin.elapsed().as_nanos()
+        })
+        .collect();
+    round_trips.sort_unstable();
+    say(&format!("result {}", round_trips[round_trips.len() / 2]));
+}
+
+/// Counts datagrams until the empty one that ends them; the result is how many there were.
+fn udp_count(address: SocketAddr) {
+    let socket = UdpSocket::bind(address).expect("the address is this host's");
+    socket
+        .set_read_timeout(Some(PATIENCE))
+        .expect("a socket option");
+    say("ready");
+    let mut buffer = [0; 2048];
+    let mut count = 0u64;
+    while socket.recv(&mut buffer).expect("datagrams keep coming") > 0 {
+        count += 1;
+        // The sender goes on when a batch is counted or known to be lost.
+    }
+    say(&format!("result {count}"));
+}
+
+/// Sends `count` datagrams, no faster than the link, and then empty ones.
+fn udp_flood(address: SocketAddr, count: u64) {
+    let socket = UdpSocket::bind("0.0.0.0:0").expect("any port");
+    socket.connect(address).expect("a route");
+    for _ in 0..count {
+        // Blocks while the link's queue holds all that the socket may have sent.
+        socket
+            .send(&[7; DATAGRAM_BYTES])
+            .expect("the socket is open");
+    }
+    say("sent");
+    // The end may be lost as well, so it is repeated until the counter has gone.
+    while socket.send(&[]).is_ok() {
+        std::thread::yield_now();
+    }
+}
+
+/// Says that it runs and waits for the end of its input, which may never come.
+fn wait() {
+    say("ready");
+    let mut line = String::new();
+    let _ended = BufReader::new(std::io::stdin()).read_line(&mut line);
+}
