@@ -1,0 +1,253 @@
+//! Levels, replicates and lengths that a budget of time allows.
+//!
+//! What grows with time is put into one fixed order, from the least that answers the questions to
+//! everything, and the plan takes as many steps of it as fit:
+//!
+//! 1. the least: core and end levels, the fewest replicates, the shortest window;
+//! 2. three replicates, the fewest that give an interval worth drawing;
+//! 3. the other levels, widest gap first; levels without an order (a direction) last;
+//! 4. more replicates;
+//! 5. what time remains makes the windows longer.
+//!
+//! Since the order does not depend on the budget, more time never measures less: when a step more
+//! fits, the plan with that step at its shortest already takes all the time of the plan before.
+
+use linerate_model::Nanos;
+use linerate_model::experiment::{DesignKind, Experiment};
+
+use crate::draft::BudgetHints;
+use crate::group::{Group, cell_count, groups};
+
+/// Replicates below which an interval of a mean says next to nothing: with two, Student's t for
+/// 95 % is 12.7, with three 4.3.
+const REPLICATES_WANTED: u32 = 3;
+/// Windows are lengthened by whole multiples of this, so that plans read well.
+const MEASURE_STEP: Nanos = Nanos::from_ms(10);
+
+/// Time that is not in a trial's phases.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Overhead {
+    pub(crate) per_trial: Nanos,
+    pub(crate) once: Nanos,
+}
+
+/// How much of an experiment is measured.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Extent {
+    /// For each group, whether each of its levels is in.
+    pub(crate) levels: Vec<Vec<bool>>,
+    pub(crate) replicates: u32,
+    pub(crate) measure: Nanos,
+}
+
+/// One step from the least to everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Growth {
+    Replicate,
+    Level { group: usize, level: usize },
+}
+
+/// Returns the extent of each experiment as its file has it, with every level.
+pub(crate) fn whole(experiment: &Experiment) -> Extent {
+    Extent {
+        levels: groups(experiment)
+            .iter()
+            .map(|group| vec![true; group.levels.len()])
+            .collect(),
+        replicates: experiment.replicates,
+        measure: experiment.timing.measure,
+    }
+}
+
+/// Returns what the experiments take together.
+pub(crate) fn cost<'a>(
+    extents: impl Iterator<Item = (&'a Experiment, &'a Extent)>,
+    overhead: Overhead,
+) -> u128 {
+    let trials: u128 = extents
+        .map(|(experiment, extent)| {
+            let timing = experiment.timing;
+            let fixed = u128::from(timing.settle.0)
+                + u128::from(timing.warm_up.0)
+                + u128::from(timing.drain.0)
+                + u128::from(overhead.per_trial.0);
+            let one = fixed + u128::from(extent.measure.0);
+            trial_count(experiment.design, extent).saturating_mul(one)
+        })
+        .fold(0, u128::saturating_add);
+    trials.saturating_add(u128::from(overhead.once.0))
+}
+
+/// Returns how many trials an experiment has.
+pub(crate) fn trial_count(design: DesignKind, extent: &Extent) -> u128 {
+    let levels = extent
+        .levels
+        .iter()
+        .map(|group| group.iter().filter(|&&is_in| is_in).count());
+    cell_count(design, levels).saturating_mul(extent.replicates.into())
+}
+
+/// Returns the richest extents that fit into `budget`, or the time that the least takes.
+pub(crate) fn fit(
+    drafts: &[(Experiment, BudgetHints)],
+    budget: Nanos,
+    overhead: Overhead,
+) -> Result<Vec<Extent>, u128> {
+    let budget = u128::from(budget.0);
+    let mut extents: Vec<Extent> = drafts.iter().map(|(e, hints)| least(e, hints)).collect();
+    let cost_of = |extents: &[Extent]| cost(drafts.iter().map(|d| &d.0).zip(extents), overhead);
+    let needed = cost_of(&extents);
+    if needed > budget {
+        return Err(needed);
+    }
+    for (at, growth) in steps(drafts, &extents) {
+        let before = extents[at].clone();
+        grow(&mut extents[at], growth);
+        if cost_of(&extents) > budget {
+            extents[at] = before;
+            break;
+        }
+    }
+    lengthen(drafts, &mut extents, |extents| cost_of(extents) <= budget);
+    Ok(extents)
+}
+
+/// Returns the least of `experiment` that answers its question.
+fn least(experiment: &Experiment, hints: &BudgetHints) -> Extent {
+    let levels = groups(experiment)
+        .iter()
+        .map(|group| least_levels(group, experiment, hints))
+        .collect();
+    Extent {
+        levels,
+        replicates: hints.replicates.0,
+        measure: hints.measure.0,
+    }
+}
+
+/// Returns which levels of `group` are never left out: its core and the baseline; of a scale the
+/// ends too; of a group without order and without core, all.
+fn least_levels(group: &Group, experiment: &Experiment, hints: &BudgetHints) -> Vec<bool> {
+    let last = group.levels.len().saturating_sub(1);
+    let baseline = group.position(&experiment.baseline);
+    let core: Vec<bool> = (0..group.levels.len())
+        .map(|at| {
+            group.part(at).any(|(factor, level)| {
+                hints
+                    .core
+                    .get(&factor)
+                    .is_some_and(|core| core.contains(&level))
+            })
+        })
+        .collect();
+    let scale = group.is_scale();
+    let all = !scale && !core.contains(&true);
+    (0..group.levels.len())
+        .map(|at| {
+            let end = scale && (at == 0 || at == last);
+            all || end || core[at] || baseline == Some(at)
+        })
+        .collect()
+}
+
+/// Returns every step from `least` to everything, in the order in which they are taken.
+fn steps(drafts: &[(Experiment, BudgetHints)], least: &[Extent]) -> Vec<(usize, Growth)> {
+    // (phase, place inside the phase, experiment, step); the sort is stable.
+    let mut steps: Vec<(u8, f64, usize, Growth)> = Vec::new();
+    for (at, ((experiment, hints), extent)) in drafts.iter().zip(least).enumerate() {
+        let (fewest, most) = hints.replicates;
+        let wanted = REPLICATES_WANTED.clamp(fewest, most);
+        let phases = [
+            vec![Growth::Replicate; (wanted - fewest) as usize],
+            level_steps(&groups(experiment), extent),
+            vec![Growth::Replicate; (most - wanted) as usize],
+        ];
+        for (phase, list) in (0u8..).zip(phases) {
+            // Experiments grow side by side; a heavy one is ahead of a light one.
+            let whole = list.len() as f64 * f64::from(hints.weight);
+            let place = |index: usize| (index + 1) as f64 / whole;
+            let entries = list.iter().enumerate();
+            steps.extend(entries.map(|(index, &growth)| (phase, place(index), at, growth)));
+        }
+    }
+    steps.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    steps
+        .into_iter()
+        .map(|(_, _, at, growth)| (at, growth))
+        .collect()
+}
+
+/// Returns the levels that `least` lacks, in the order in which they come in.
+fn level_steps(groups: &[Group], least: &Extent) -> Vec<Growth> {
+    let mut levels = least.levels.clone();
+    let mut steps = Vec::new();
+    loop {
+        let share = |at: usize| {
+            let inside = levels[at].iter().filter(|&&is_in| is_in).count();
+            inside as f64 / levels[at].len() as f64
+        };
+        let next = (0..groups.len())
+            .filter(|&at| levels[at].contains(&false))
+            .min_by(|&a, &b| {
+                let scale = |at: usize| groups[at].is_scale();
+                scale(b).cmp(&scale(a)).then(share(a).total_cmp(&share(b)))
+            });
+        let Some(group) = next else { return steps };
+        let level = widest_gap(&levels[group]);
+        levels[group][level] = true;
+        steps.push(Growth::Level { group, level });
+    }
+}
+
+/// Returns the level that is farthest from any that is in; the first of several.
+fn widest_gap(levels: &[bool]) -> usize {
+    let distance = |at: usize| {
+        let inside = (0..levels.len()).filter(|&other| levels[other]);
+        inside
+            .map(|other| other.abs_diff(at))
+            .min()
+            .unwrap_or(usize::MAX)
+    };
+    let outside = (0..levels.len()).filter(|&at| !levels[at]);
+    // `max_by_key` returns the last maximum; going backwards makes it the first.
+    outside.rev().max_by_key(|&at| distance(at)).unwrap_or(0)
+}
+
+fn grow(extent: &mut Extent, growth: Growth) {
+    match growth {
+        Growth::Replicate => extent.replicates += 1,
+        Growth::Level { group, level } => extent.levels[group][level] = true,
+    }
+}
+
+/// Lengthens all windows in proportion to their weights, as far as `fits` allows.
+fn lengthen(
+    drafts: &[(Experiment, BudgetHints)],
+    extents: &mut [Extent],
+    fits: impl Fn(&[Extent]) -> bool,
+) {
+    let widest = drafts
+        .iter()
+        .map(|(_, hints)| hints.measure.1.0 - hints.measure.0.0)
+        .max()
+        .unwrap_or(0);
+    let set = |extents: &mut [Extent], steps: u64| {
+        for ((_, hints), extent) in drafts.iter().zip(extents) {
+            let more = MEASURE_STEP.0 * steps * u64::from(hints.weight);
+            let (shortest, longest) = hints.measure;
+            extent.measure = Nanos(shortest.0.saturating_add(more).min(longest.0));
+        }
+    };
+    // Bisection for the largest number of steps that fits: `low` always does.
+    let (mut low, mut high) = (0, widest / MEASURE_STEP.0 + 1);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        set(extents, middle);
+        if fits(extents) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    set(extents, low);
+}

@@ -1,0 +1,34 @@
+//! The chapters of the study that come with the program.
+
+use crate::draft::Draft;
+use crate::file::read_experiment;
+
+/// The chapters that need trials: file name and text, in the order of the study.
+const CHAPTERS: &[(&str, &str)] = &[
+    (
+        "01-latency.toml",
+        include_str!("../../../experiments/01-latency.toml"),
+    ),
+    (
+        "03-socket-buffer.toml",
+        include_str!("../../../experiments/03-socket-buffer.toml"),
+    ),
+    (
+        "09-small-messages.toml",
+        include_str!("../../../experiments/09-small-messages.toml"),
+    ),
+    (
+        "09-split-request.toml",
+        include_str!("../../../experiments/09-split-request.toml"),
+    ),
+];
+
+/// Returns the built-in chapters of the study, in order.
+///
+/// Inventory, window and findings need no trials and have no file.
+pub fn study() -> Vec<Draft> {
+    let read = |&(name, text): &(&str, &str)| {
+        read_experiment(text, name).expect("a test reads every file that is built in")
+    };
+    CHAPTERS.iter().map(read).collect()
+}

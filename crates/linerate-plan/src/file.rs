@@ -1,0 +1,388 @@
+//! Experiment files: text to [`Draft`].
+//!
+//! The format is described for people in `docs/reference/experiment.md`. A file is parsed into the
+//! types of `raw`, which know only what TOML and the spelling of keys allow, and then checked once
+//! into the types of the model; behind this room nothing needs checking again.
+
+use std::ops::Range;
+
+use linerate_model::Nanos;
+use linerate_model::experiment::{DesignKind, Experiment, LevelError, Timing};
+use linerate_model::workload::Traffic;
+
+use crate::draft::{BudgetHints, Draft};
+use crate::group::{Group, cell_count, cells, groups, set_groups};
+
+/// Words and numbers to levels.
+mod levels;
+/// What TOML and the spelling of keys allow.
+mod raw;
+
+use levels::{baseline_of, budget_core, groups_of};
+use raw::{RawBudget, RawFile};
+
+/// The number of the format of experiment files.
+const FORMAT: u32 = 1;
+/// The longest name of an experiment: it is part of page links and file names.
+const NAME_CHARS_MAX: usize = 64;
+/// The most cells of an experiment; each becomes at least one trial.
+const CELLS_MAX: u128 = 10_000;
+/// The most replicates of a cell.
+const REPLICATES_MAX: u32 = 1_000;
+/// The shortest measured window: two readings of the counters, which come every 100 ms.
+const MEASURE_MIN: Nanos = Nanos::from_ms(100);
+/// The longest phase.
+const PHASE_MAX: Nanos = Nanos::from_s(24 * 3600);
+/// The largest weight.
+const WEIGHT_MAX: u32 = 100;
+
+/// Responses that every kind of traffic has.
+const RESPONSES_ANY: &[&str] = &[
+    "tcp_rtt_ns",
+    "data_segments_per_s",
+    "acks_per_s",
+    "retransmitted_segments",
+    "cpu_busy_cpus",
+];
+/// Responses of a stream; the first is the headline.
+const RESPONSES_STREAM: &[&str] = &[
+    "throughput_bps",
+    "messages_per_s",
+    "payload_per_segment_bytes",
+    "stall_max_ns",
+    "cpu_per_gbit_cpus",
+];
+/// Responses of request/response traffic; the first is the headline.
+const RESPONSES_RR: &[&str] = &[
+    "transactions_per_s",
+    "rtt_p50_ns",
+    "rtt_p99_ns",
+    "rtt_mean_ns",
+    "one_way_ns",
+    "acks_per_transaction",
+];
+
+/// Why an experiment file cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// It is not TOML, or has a key or value that the format does not know.
+    #[error("read {origin}, line {line} (`{text}`): {message}")]
+    Syntax {
+        /// The file.
+        origin: String,
+        /// The line, from 1.
+        line: usize,
+        /// What stands there.
+        text: String,
+        /// What is wrong, with the keys or words that are allowed.
+        message: String,
+    },
+    /// A value is of the right kind but cannot be.
+    #[error("read {origin}, line {line}: `{key}` is {value}, but must be {allowed}")]
+    Value {
+        /// The file.
+        origin: String,
+        /// The line, from 1.
+        line: usize,
+        /// The key, with its section.
+        key: String,
+        /// The value.
+        value: String,
+        /// What is allowed.
+        allowed: String,
+    },
+    /// The levels together make no workload.
+    #[error("read {origin}: the cell {cell} cannot be measured")]
+    Cell {
+        /// The file.
+        origin: String,
+        /// The cell in words.
+        cell: String,
+        /// What is wrong with it.
+        #[source]
+        cause: LevelError,
+    },
+    /// A newer version of the program wrote or needs the file.
+    #[error("read {origin}: it has format {found}, and this version reads format {FORMAT}")]
+    Format {
+        /// The file.
+        origin: String,
+        /// Its number.
+        found: u32,
+    },
+}
+
+/// Reads the experiment in `text`; `origin` is the name of the file in messages.
+pub fn read_experiment(text: &str, origin: &str) -> Result<Draft, ReadError> {
+    let source = Source { text, origin };
+    source.check_format()?;
+    let file: RawFile = toml::from_str(text).map_err(|error| source.syntax(&error))?;
+    let draft = draft(&source, file)?;
+    check_cells(&source, &draft.experiment)?;
+    Ok(draft)
+}
+
+/// Returns the response that `traffic` is mainly about.
+pub(crate) fn headline(traffic: &Traffic) -> &'static str {
+    match traffic {
+        Traffic::Stream { .. } => RESPONSES_STREAM[0],
+        Traffic::Rr { .. } => RESPONSES_RR[0],
+    }
+}
+
+/// The text of a file, to say where something stands.
+struct Source<'a> {
+    text: &'a str,
+    origin: &'a str,
+}
+
+impl Source<'_> {
+    /// Refuses a file of another format before its keys are looked at.
+    fn check_format(&self) -> Result<(), ReadError> {
+        let numbered: raw::Numbered =
+            toml::from_str(self.text).map_err(|error| self.syntax(&error))?;
+        match numbered.format {
+            Some(FORMAT) | None => Ok(()),
+            Some(found) => Err(ReadError::Format {
+                origin: self.origin.to_owned(),
+                found,
+            }),
+        }
+    }
+
+    fn line(&self, span: &Range<usize>) -> usize {
+        let before = self.text.get(..span.start).unwrap_or(self.text);
+        before.matches('\n').count() + 1
+    }
+
+    fn syntax(&self, error: &toml::de::Error) -> ReadError {
+        let line = error.span().map_or(1, |span| self.line(&span));
+        let text = self.text.lines().nth(line - 1).unwrap_or_default().trim();
+        ReadError::Syntax {
+            origin: self.origin.to_owned(),
+            line,
+            text: text.to_owned(),
+            message: error.message().trim_end().replace('\n', "; "),
+        }
+    }
+
+    fn value(
+        &self,
+        span: &Range<usize>,
+        key: impl Into<String>,
+        value: impl ToString,
+        allowed: impl Into<String>,
+    ) -> ReadError {
+        ReadError::Value {
+            origin: self.origin.to_owned(),
+            line: self.line(span),
+            key: key.into(),
+            value: value.to_string(),
+            allowed: allowed.into(),
+        }
+    }
+}
+
+fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
+    check_name(source, &file)?;
+    let workload = file.workload.get_ref().workload(source)?;
+    let groups = groups_of(source, &file.factors)?;
+    let design = file.design.kind;
+    let timing = file.timing.timing(source)?;
+    let replicates = file.design.replicates;
+    source.within(
+        &replicates.span(),
+        "design.replicates",
+        *replicates.get_ref(),
+        1,
+        REPLICATES_MAX,
+    )?;
+    let response = match &file.response {
+        None => headline(&workload.traffic).to_owned(),
+        Some(response) => checked_response(source, response, &workload.traffic)?,
+    };
+    let mut experiment = Experiment {
+        name: file.name.into_inner(),
+        chapter: file.chapter,
+        title: file.title,
+        question: file.question,
+        method: file.method,
+        workload,
+        factors: Vec::new(),
+        linked: Vec::new(),
+        design,
+        baseline: baseline_of(source, design, &file.design.baseline, &groups)?,
+        replicates: *replicates.get_ref(),
+        timing,
+        response,
+    };
+    set_groups(&mut experiment, &groups);
+    let budget = match &file.budget {
+        None => BudgetHints::fixed(&experiment),
+        Some(budget) => hints(source, budget, &experiment, &groups)?,
+    };
+    Ok(Draft { experiment, budget })
+}
+
+fn check_name(source: &Source<'_>, file: &RawFile) -> Result<(), ReadError> {
+    let name = file.name.get_ref();
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(plain) {
+        let allowed = format!("1 to {NAME_CHARS_MAX} of a-z, 0-9 and -");
+        return Err(source.value(&file.name.span(), "name", format!("`{name}`"), allowed));
+    }
+    Ok(())
+}
+
+fn checked_response(
+    source: &Source<'_>,
+    response: &toml::Spanned<String>,
+    traffic: &Traffic,
+) -> Result<String, ReadError> {
+    let own = match traffic {
+        Traffic::Stream { .. } => RESPONSES_STREAM,
+        Traffic::Rr { .. } => RESPONSES_RR,
+    };
+    let allowed: Vec<&str> = own.iter().chain(RESPONSES_ANY).copied().collect();
+    let name = response.get_ref();
+    if !allowed.contains(&name.as_str()) {
+        let allowed = format!("one of {}", allowed.join(", "));
+        return Err(source.value(&response.span(), "response", format!("`{name}`"), allowed));
+    }
+    Ok(name.clone())
+}
+
+/// Returns the checked `[budget]` section.
+fn hints(
+    source: &Source<'_>,
+    budget: &RawBudget,
+    experiment: &Experiment,
+    groups: &[Group],
+) -> Result<BudgetHints, ReadError> {
+    let fixed = BudgetHints::fixed(experiment);
+    let weight = match &budget.weight {
+        None => fixed.weight,
+        Some(weight) => {
+            let value = *weight.get_ref();
+            source.within(&weight.span(), "budget.weight", value, 1, WEIGHT_MAX)?;
+            value
+        }
+    };
+    let replicates = match &budget.replicates {
+        None => fixed.replicates,
+        Some(pair) => {
+            let &[fewest, most] = pair.get_ref();
+            source.within(&pair.span(), "budget.replicates", fewest, 1, REPLICATES_MAX)?;
+            source.within(
+                &pair.span(),
+                "budget.replicates",
+                most,
+                fewest,
+                REPLICATES_MAX,
+            )?;
+            (fewest, most)
+        }
+    };
+    let measure = match &budget.measure {
+        None => fixed.measure,
+        Some(pair) => {
+            let [shortest, longest] = pair.get_ref().map(|length| length.0);
+            source.within_time(&pair.span(), "budget.measure", shortest, MEASURE_MIN)?;
+            source.within_time(&pair.span(), "budget.measure", longest, shortest)?;
+            (shortest, longest)
+        }
+    };
+    Ok(BudgetHints {
+        weight,
+        replicates,
+        measure,
+        core: budget_core(source, &budget.core, groups)?,
+    })
+}
+
+impl Source<'_> {
+    fn within(
+        &self,
+        span: &Range<usize>,
+        key: &str,
+        value: u32,
+        low: u32,
+        high: u32,
+    ) -> Result<(), ReadError> {
+        if (low..=high).contains(&value) {
+            return Ok(());
+        }
+        Err(self.value(span, key, value, format!("{low} to {high}")))
+    }
+
+    fn within_time(
+        &self,
+        span: &Range<usize>,
+        key: &str,
+        value: Nanos,
+        low: Nanos,
+    ) -> Result<(), ReadError> {
+        if (low..=PHASE_MAX).contains(&value) {
+            return Ok(());
+        }
+        Err(self.value(span, key, value, format!("{low} to {PHASE_MAX}")))
+    }
+}
+
+impl raw::RawTiming {
+    fn timing(&self, source: &Source<'_>) -> Result<Timing, ReadError> {
+        let phases = [
+            ("timing.settle", &self.settle, Nanos(0)),
+            ("timing.warm_up", &self.warm_up, Nanos(0)),
+            ("timing.measure", &self.measure, MEASURE_MIN),
+            ("timing.drain", &self.drain, Nanos(0)),
+        ];
+        for (key, length, low) in phases {
+            source.within_time(&length.span(), key, length.get_ref().0, low)?;
+        }
+        Ok(Timing {
+            settle: self.settle.get_ref().0,
+            warm_up: self.warm_up.get_ref().0,
+            measure: self.measure.get_ref().0,
+            drain: self.drain.get_ref().0,
+        })
+    }
+}
+
+/// Checks that every cell makes a workload, so that no plan of this experiment can fail.
+fn check_cells(source: &Source<'_>, experiment: &Experiment) -> Result<(), ReadError> {
+    let groups = groups(experiment);
+    let levels = groups.iter().map(|group| group.levels.len());
+    let count = cell_count(experiment.design, levels);
+    if count > CELLS_MAX {
+        let span = source.text.find("[factors").map_or(0..0, |at| at..at);
+        let value = format!(
+            "{count} cells in a {} design",
+            design_word(experiment.design)
+        );
+        return Err(source.value(
+            &span,
+            "factors",
+            value,
+            format!("at most {CELLS_MAX} cells"),
+        ));
+    }
+    for cell in cells(experiment.design, &groups, &experiment.baseline) {
+        experiment.workload_of(&cell).map_err(|cause| {
+            let words: Vec<String> = cell.iter().map(|(f, l)| format!("{f} {l}")).collect();
+            ReadError::Cell {
+                origin: source.origin.to_owned(),
+                cell: format!("({})", words.join(", ")),
+                cause,
+            }
+        })?;
+    }
+    Ok(())
+}
+
+fn design_word(design: DesignKind) -> &'static str {
+    match design {
+        DesignKind::OneAtATime => "one-at-a-time",
+        DesignKind::Full => "full",
+    }
+}

@@ -1,0 +1,271 @@
+//! Words and numbers to levels.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use linerate_model::Bytes;
+use linerate_model::experiment::{Cell, DesignKind, Factor, Level};
+use toml::{Spanned, Value};
+
+use super::raw::Entries;
+use super::{ReadError, Source};
+use crate::group::Group;
+
+/// The most levels of a factor.
+const LEVELS_MAX: usize = 1_000;
+
+/// Returns the groups of the `[factors]` section.
+pub(super) fn groups_of(source: &Source<'_>, entries: &Entries) -> Result<Vec<Group>, ReadError> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (name, value) in &entries.0 {
+        let key = format!("factors.{}", name.get_ref());
+        let list = list_of(source, &key, value)?;
+        let linked = list.iter().any(Value::is_table);
+        let group = if linked {
+            linked_group(source, &key, &value.span(), list)?
+        } else {
+            let factor = factor_of(source, "factors", name)?;
+            let levels: Result<Vec<_>, _> = list
+                .iter()
+                .map(|level| Ok(vec![level_of(source, &key, &value.span(), factor, level)?]))
+                .collect();
+            Group {
+                factors: vec![factor],
+                levels: levels?,
+            }
+        };
+        check_group(source, &key, &value.span(), &group, &groups)?;
+        groups.push(group);
+    }
+    Ok(groups)
+}
+
+fn list_of<'v>(
+    source: &Source<'_>,
+    key: &str,
+    value: &'v Spanned<Value>,
+) -> Result<&'v [Value], ReadError> {
+    match value.get_ref() {
+        Value::Array(list) if (1..=LEVELS_MAX).contains(&list.len()) => Ok(list),
+        Value::Array(list) => {
+            let allowed = format!("a list of 1 to {LEVELS_MAX} levels");
+            Err(source.value(
+                &value.span(),
+                key,
+                format!("a list of {}", list.len()),
+                allowed,
+            ))
+        }
+        other => Err(source.value(&value.span(), key, other, "a list of levels: [...]")),
+    }
+}
+
+/// Returns the group of a list of tables, each of which sets several factors.
+fn linked_group(
+    source: &Source<'_>,
+    key: &str,
+    span: &Range<usize>,
+    list: &[Value],
+) -> Result<Group, ReadError> {
+    let bad = |value: &Value| {
+        let allowed = "tables that all set the same factors: [{ connections = 1, clients = 1 }, …]";
+        source.value(span, key, value, allowed)
+    };
+    let tables: Vec<_> = list
+        .iter()
+        .map(|level| level.as_table().ok_or_else(|| bad(level)))
+        .collect::<Result<_, _>>()?;
+    let names: Vec<&String> = tables[0].keys().collect();
+    let factors: Vec<Factor> = names
+        .iter()
+        .map(|name| factor_of(source, key, &Spanned::new(span.clone(), (*name).clone())))
+        .collect::<Result<_, _>>()?;
+    let level = |(at, table): (usize, &&toml::Table)| {
+        if table.len() != names.len() {
+            return Err(bad(&list[at]));
+        }
+        let pairs = names.iter().zip(&factors);
+        pairs
+            .map(|(name, &factor)| {
+                let value = table.get(name.as_str()).ok_or_else(|| bad(&list[at]))?;
+                level_of(source, &format!("{key}.{name}"), span, factor, value)
+            })
+            .collect()
+    };
+    let levels = tables
+        .iter()
+        .enumerate()
+        .map(level)
+        .collect::<Result<_, _>>()?;
+    Ok(Group { factors, levels })
+}
+
+/// Checks that no level and no factor comes twice.
+fn check_group(
+    source: &Source<'_>,
+    key: &str,
+    span: &Range<usize>,
+    group: &Group,
+    before: &[Group],
+) -> Result<(), ReadError> {
+    for at in 1..group.levels.len() {
+        if group.levels[..at].contains(&group.levels[at]) {
+            let value = format!("a list with `{}` twice", group.words(at));
+            return Err(source.value(span, key, value, "a list of different levels"));
+        }
+    }
+    for (at, &factor) in group.factors.iter().enumerate() {
+        let earlier = before.iter().flat_map(|group| &group.factors);
+        let mut others = earlier.chain(&group.factors[..at]);
+        if let Some(other) = others.find(|&&other| overlap(other, factor)) {
+            let value = format!("set by `{other}` as well");
+            return Err(source.value(span, key, value, "set by one factor only"));
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether two factors write the same part of a workload.
+fn overlap(a: Factor, b: Factor) -> bool {
+    let sizes = [Factor::RequestBytes, Factor::ResponseBytes];
+    a == b
+        || (a == Factor::PayloadBytes && sizes.contains(&b))
+        || (b == Factor::PayloadBytes && sizes.contains(&a))
+}
+
+fn factor_of(
+    source: &Source<'_>,
+    section: &str,
+    name: &Spanned<String>,
+) -> Result<Factor, ReadError> {
+    Factor::from_name(name.get_ref()).ok_or_else(|| {
+        let names: Vec<&str> = Factor::ALL.iter().map(|factor| factor.name()).collect();
+        let value = format!("`{}`", name.get_ref());
+        let allowed = format!("one of the factors {}", names.join(", "));
+        source.value(&name.span(), format!("{section} key"), value, allowed)
+    })
+}
+
+/// Returns the level of `factor` that `value` stands for.
+fn level_of(
+    source: &Source<'_>,
+    key: &str,
+    span: &Range<usize>,
+    factor: Factor,
+    value: &Value,
+) -> Result<Level, ReadError> {
+    let bad = |allowed: &str| source.value(span, key, value, allowed);
+    let whole = |number: i64| u64::try_from(number).map_err(|_| bad("a number from 0"));
+    match (factor, value) {
+        (Factor::Nagle | Factor::DelayedAck, Value::Boolean(on)) => Ok(Level::Switch(*on)),
+        (Factor::Nagle | Factor::DelayedAck, _) => Err(bad("true or false")),
+        (Factor::Connections | Factor::Clients | Factor::RequestWrites, Value::Integer(n)) => {
+            whole(*n).map(Level::Count)
+        }
+        (Factor::Connections | Factor::Clients | Factor::RequestWrites, _) => {
+            Err(bad("a whole number"))
+        }
+        (Factor::Direction, Value::String(word))
+            if ["to-server", "from-server", "both"].contains(&word.as_str()) =>
+        {
+            Ok(Level::Word(word.clone()))
+        }
+        (Factor::Direction, _) => Err(bad("\"to-server\", \"from-server\" or \"both\"")),
+        (Factor::Congestion, Value::String(word)) if !word.is_empty() => {
+            Ok(Level::Word(word.clone()))
+        }
+        (Factor::Congestion, _) => Err(bad("the name of an algorithm, such as \"cubic\"")),
+        (_, Value::Integer(n)) => whole(*n).map(|n| Level::Size(Bytes(n))),
+        (_, Value::String(text)) => text
+            .parse()
+            .map(Level::Size)
+            .map_err(|error| bad(&format!("a size such as \"64KiB\" ({error})"))),
+        (_, _) => Err(bad("a size such as 1460 or \"64KiB\"")),
+    }
+}
+
+/// Returns the baseline: given for every factor in a one-at-a-time design, and only there.
+pub(super) fn baseline_of(
+    source: &Source<'_>,
+    design: DesignKind,
+    entries: &Entries,
+    groups: &[Group],
+) -> Result<Cell, ReadError> {
+    let mut baseline = Cell::new();
+    let start = entries.0.first().map_or(0..0, |(name, _)| name.span());
+    let section = source.text.find("[design").map_or(start, |at| at..at);
+    for (name, value) in &entries.0 {
+        let key = format!("design.baseline.{}", name.get_ref());
+        if design == DesignKind::Full {
+            let allowed = "left out: a full design has no baseline";
+            return Err(source.value(&name.span(), key, value.get_ref(), allowed));
+        }
+        let factor = factor_of(source, "design.baseline", name)?;
+        let level = level_of(source, &key, &value.span(), factor, value.get_ref())?;
+        baseline.insert(factor, level);
+    }
+    if design == DesignKind::Full {
+        return Ok(baseline);
+    }
+    for group in groups {
+        if group.position(&baseline).is_none() {
+            let words: Vec<String> = (0..group.levels.len()).map(|at| group.words(at)).collect();
+            let given: Vec<String> = group
+                .factors
+                .iter()
+                .filter_map(|factor| Some(format!("{factor} {}", baseline.get(factor)?)))
+                .collect();
+            let value = if given.is_empty() {
+                "absent".to_owned()
+            } else {
+                given.join(", ")
+            };
+            let allowed = format!("one of the levels ({})", words.join(" | "));
+            let key = format!("design.baseline.{}", group.factors[0]);
+            return Err(source.value(&section, key, value, allowed));
+        }
+    }
+    let stray = baseline
+        .keys()
+        .find(|factor| !groups.iter().any(|group| group.factors.contains(factor)));
+    if let Some(stray) = stray {
+        let allowed = "left out: it is not a factor of this experiment";
+        return Err(source.value(
+            &section,
+            format!("design.baseline.{stray}"),
+            "given",
+            allowed,
+        ));
+    }
+    Ok(baseline)
+}
+
+/// Returns the levels that a budget must leave in.
+pub(super) fn budget_core(
+    source: &Source<'_>,
+    entries: &Entries,
+    groups: &[Group],
+) -> Result<BTreeMap<Factor, Vec<Level>>, ReadError> {
+    let mut core = BTreeMap::new();
+    for (name, value) in &entries.0 {
+        let key = format!("budget.core.{}", name.get_ref());
+        let factor = factor_of(source, "budget.core", name)?;
+        let found = groups.iter().find_map(|group| {
+            let at = group.factors.iter().position(|&other| other == factor)?;
+            Some(group.levels.iter().map(|level| level[at].clone()).collect())
+        });
+        let known: Vec<Level> = found.unwrap_or_default();
+        let mut levels = Vec::new();
+        for level in list_of(source, &key, value)? {
+            let level = level_of(source, &key, &value.span(), factor, level)?;
+            if !known.contains(&level) {
+                let words: Vec<String> = known.iter().map(ToString::to_string).collect();
+                let allowed = format!("one of the factor's levels ({})", words.join(", "));
+                return Err(source.value(&value.span(), key, level, allowed));
+            }
+            levels.push(level);
+        }
+        core.insert(factor, levels);
+    }
+    Ok(core)
+}

@@ -1,0 +1,245 @@
+//! What TOML and the spelling of keys allow.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use linerate_model::experiment::DesignKind;
+use linerate_model::unit::ParseUnitError;
+use linerate_model::workload::{
+    Direction, FlowOptions, STREAM_MESSAGE_BYTES_DEFAULT, Traffic, Workload,
+};
+use linerate_model::{Bytes, Nanos};
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use toml::Spanned;
+
+use super::{ReadError, Source};
+
+/// The number of the format, read before anything else.
+#[derive(serde::Deserialize)]
+pub(super) struct Numbered {
+    pub(super) format: Option<u32>,
+}
+
+/// A whole file.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawFile {
+    #[serde(rename = "format")]
+    pub(super) _format: u32,
+    pub(super) name: Spanned<String>,
+    pub(super) chapter: Option<u32>,
+    pub(super) title: String,
+    pub(super) question: String,
+    #[serde(default)]
+    pub(super) method: String,
+    pub(super) response: Option<Spanned<String>>,
+    pub(super) workload: Spanned<RawWorkload>,
+    #[serde(default)]
+    pub(super) factors: Entries,
+    pub(super) design: RawDesign,
+    pub(super) timing: RawTiming,
+    pub(super) budget: Option<RawBudget>,
+}
+
+/// `[workload]`: every key but `kind` can be a factor as well.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawWorkload {
+    kind: RawKind,
+    direction: Option<Spanned<Direction>>,
+    message_bytes: Option<Spanned<Bytes>>,
+    payload_bytes: Option<Spanned<Bytes>>,
+    request_bytes: Option<Spanned<Bytes>>,
+    response_bytes: Option<Spanned<Bytes>>,
+    request_writes: Option<Spanned<u32>>,
+    connections: Option<u32>,
+    clients: Option<u32>,
+    socket_buffer: Option<Bytes>,
+    nagle: Option<bool>,
+    delayed_ack: Option<bool>,
+    congestion: Option<String>,
+    mss_bytes: Option<u32>,
+}
+
+#[derive(serde::Deserialize, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+enum RawKind {
+    Stream,
+    Rr,
+}
+
+/// `[design]`
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawDesign {
+    pub(super) kind: DesignKind,
+    #[serde(default)]
+    pub(super) baseline: Entries,
+    pub(super) replicates: Spanned<u32>,
+}
+
+/// `[timing]`
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawTiming {
+    pub(super) settle: Spanned<Length>,
+    pub(super) warm_up: Spanned<Length>,
+    pub(super) measure: Spanned<Length>,
+    pub(super) drain: Spanned<Length>,
+}
+
+/// `[budget]`
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawBudget {
+    pub(super) weight: Option<Spanned<u32>>,
+    pub(super) replicates: Option<Spanned<[u32; 2]>>,
+    pub(super) measure: Option<Spanned<[Length; 2]>>,
+    #[serde(default)]
+    pub(super) core: Entries,
+}
+
+/// A duration as text with its unit; a bare number would be read as seconds by one person and as
+/// milliseconds by the next.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Length(pub(super) Nanos);
+
+impl<'de> Deserialize<'de> for Length {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Length;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a duration as text with its unit, such as \"400ms\" or \"10s\"")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Length, E> {
+                let ends_in_digit = text.trim_end().ends_with(|c: char| c.is_ascii_digit());
+                if ends_in_digit {
+                    return Err(E::custom(format_args!(
+                        "`{text}` has no unit; use ns, us, ms, s, m or h"
+                    )));
+                }
+                text.parse()
+                    .map(Length)
+                    .map_err(|e: ParseUnitError| E::custom(e))
+            }
+        }
+        deserializer.deserialize_any(Text)
+    }
+}
+
+/// Keys with their values, in the order of the file.
+#[derive(Debug, Default)]
+pub(super) struct Entries(pub(super) Vec<(Spanned<String>, Spanned<toml::Value>)>);
+
+impl<'de> Deserialize<'de> for Entries {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Map(PhantomData<Entries>);
+        impl<'de> Visitor<'de> for Map {
+            type Value = Entries;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
+                let mut entries: Vec<(Spanned<String>, Spanned<toml::Value>)> = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                // The parser's table is sorted by name; the file's order is the person's.
+                entries.sort_by_key(|(name, _)| name.span().start);
+                Ok(Entries(entries))
+            }
+        }
+        deserializer.deserialize_map(Map(PhantomData))
+    }
+}
+
+impl RawWorkload {
+    /// Returns the workload; keys that belong to the other kind of traffic are refused.
+    pub(super) fn workload(&self, source: &Source<'_>) -> Result<Workload, ReadError> {
+        let spans = [
+            (
+                "direction",
+                self.direction.as_ref().map(Spanned::span),
+                RawKind::Stream,
+            ),
+            (
+                "message_bytes",
+                self.message_bytes.as_ref().map(Spanned::span),
+                RawKind::Stream,
+            ),
+            (
+                "payload_bytes",
+                self.payload_bytes.as_ref().map(Spanned::span),
+                RawKind::Rr,
+            ),
+            (
+                "request_bytes",
+                self.request_bytes.as_ref().map(Spanned::span),
+                RawKind::Rr,
+            ),
+            (
+                "response_bytes",
+                self.response_bytes.as_ref().map(Spanned::span),
+                RawKind::Rr,
+            ),
+            (
+                "request_writes",
+                self.request_writes.as_ref().map(Spanned::span),
+                RawKind::Rr,
+            ),
+        ];
+        for (key, span, kind) in spans {
+            let (Some(span), true) = (span, kind.word() != self.kind.word()) else {
+                continue;
+            };
+            let allowed = format!("left out: it belongs to kind `{}`", kind.word());
+            let value = format!("given for kind `{}`", self.kind.word());
+            return Err(source.value(&span, format!("workload.{key}"), value, allowed));
+        }
+        Ok(Workload {
+            traffic: self.traffic(),
+            connections: self.connections.unwrap_or(1),
+            clients: self.clients.unwrap_or(1),
+            options: FlowOptions {
+                socket_buffer: self.socket_buffer,
+                nagle: self.nagle,
+                delayed_ack: self.delayed_ack,
+                congestion: self.congestion.clone(),
+                mss_bytes: self.mss_bytes,
+            },
+        })
+    }
+
+    fn traffic(&self) -> Traffic {
+        let size = |size: &Option<Spanned<Bytes>>| size.as_ref().map(|size| *size.get_ref());
+        let payload = size(&self.payload_bytes).unwrap_or(Bytes(1));
+        match self.kind {
+            RawKind::Stream => Traffic::Stream {
+                direction: self
+                    .direction
+                    .as_ref()
+                    .map_or(Direction::ToServer, |direction| *direction.get_ref()),
+                message_bytes: size(&self.message_bytes).unwrap_or(STREAM_MESSAGE_BYTES_DEFAULT),
+            },
+            RawKind::Rr => Traffic::Rr {
+                request_bytes: size(&self.request_bytes).unwrap_or(payload),
+                response_bytes: size(&self.response_bytes).unwrap_or(payload),
+                request_writes: self.request_writes.as_ref().map_or(1, |n| *n.get_ref()),
+            },
+        }
+    }
+}
+
+impl RawKind {
+    fn word(self) -> &'static str {
+        match self {
+            RawKind::Stream => "stream",
+            RawKind::Rr => "rr",
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Levels that go together, and the cells that a design makes of them.
+//!
+//! Most factors stand alone: a group of one. Linked factors form one group, whose levels set
+//! several factors at once, so that a design sees one factor where a person asked one question.
+
+use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, Level};
+
+/// Factors whose levels go together.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Group {
+    /// The factors, at least one.
+    pub(crate) factors: Vec<Factor>,
+    /// The levels; each has one entry for each factor.
+    pub(crate) levels: Vec<Vec<Level>>,
+}
+
+impl Group {
+    /// Returns whether its levels have an order, so that some can stand for those between.
+    pub(crate) fn is_scale(&self) -> bool {
+        self.factors.len() == 1
+            && self
+                .levels
+                .iter()
+                .all(|level| level[0].as_number().is_some())
+    }
+
+    /// Returns the part of a cell that level `at` makes.
+    pub(crate) fn part(&self, at: usize) -> impl Iterator<Item = (Factor, Level)> + '_ {
+        self.factors
+            .iter()
+            .copied()
+            .zip(self.levels[at].iter().cloned())
+    }
+
+    /// Returns the level that `cell` has.
+    pub(crate) fn position(&self, cell: &Cell) -> Option<usize> {
+        (0..self.levels.len()).find(|&at| {
+            self.part(at)
+                .all(|(factor, level)| cell.get(&factor) == Some(&level))
+        })
+    }
+
+    /// Returns level `at` in words: `socket_buffer 64 KiB`, `connections 10, clients 5`.
+    pub(crate) fn words(&self, at: usize) -> String {
+        let words: Vec<String> = self
+            .part(at)
+            .map(|(factor, level)| format!("{factor} {level}"))
+            .collect();
+        words.join(", ")
+    }
+}
+
+/// Returns the groups of `experiment`, in the order of its factors.
+pub(crate) fn groups(experiment: &Experiment) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (factor, levels) in &experiment.factors {
+        if groups.iter().any(|group| group.factors.contains(factor)) {
+            continue;
+        }
+        let alone = vec![*factor];
+        let factors = experiment
+            .linked
+            .iter()
+            .find(|linked| linked.contains(factor))
+            .unwrap_or(&alone);
+        let level = |at: usize| {
+            factors
+                .iter()
+                .filter_map(|factor| levels_of(experiment, *factor)?.get(at).cloned())
+                .collect()
+        };
+        groups.push(Group {
+            factors: factors.clone(),
+            levels: (0..levels.len()).map(level).collect(),
+        });
+    }
+    groups
+}
+
+fn levels_of(experiment: &Experiment, factor: Factor) -> Option<&[Level]> {
+    let entry = experiment.factors.iter().find(|entry| entry.0 == factor)?;
+    Some(&entry.1)
+}
+
+/// Makes `groups` the factors of `experiment`.
+pub(crate) fn set_groups(experiment: &mut Experiment, groups: &[Group]) {
+    let column = |group: &Group, at: usize| {
+        let levels = group.levels.iter().map(|level| level[at].clone());
+        (group.factors[at], levels.collect())
+    };
+    experiment.factors = groups
+        .iter()
+        .flat_map(|group| (0..group.factors.len()).map(move |at| column(group, at)))
+        .collect();
+    experiment.linked = groups
+        .iter()
+        .filter(|group| group.factors.len() > 1)
+        .map(|group| group.factors.clone())
+        .collect();
+}
+
+/// Returns the cells that `design` makes of `groups`.
+///
+/// 1. Full: every combination, the last factor varying fastest.
+/// 2. One at a time: the baseline, then each other level of each factor with the rest at the
+///    baseline.
+pub(crate) fn cells(design: DesignKind, groups: &[Group], baseline: &Cell) -> Vec<Cell> {
+    match design {
+        DesignKind::Full => groups.iter().fold(vec![Cell::new()], |cells, group| {
+            let extended = |cell: &Cell, at: usize| {
+                let mut cell = cell.clone();
+                cell.extend(group.part(at));
+                cell
+            };
+            cells
+                .iter()
+                .flat_map(|cell| (0..group.levels.len()).map(|at| extended(cell, at)))
+                .collect()
+        }),
+        DesignKind::OneAtATime => {
+            let mut cells = vec![baseline.clone()];
+            for group in groups {
+                for at in (0..group.levels.len()).filter(|&at| group.position(baseline) != Some(at))
+                {
+                    let mut cell = baseline.clone();
+                    cell.extend(group.part(at));
+                    cells.push(cell);
+                }
+            }
+            cells
+        }
+    }
+}
+
+/// Returns how many cells `design` makes of groups with `levels` levels each.
+pub(crate) fn cell_count(design: DesignKind, levels: impl Iterator<Item = usize>) -> u128 {
+    match design {
+        DesignKind::Full => levels.fold(1, |cells, n| cells.saturating_mul(n as u128)),
+        DesignKind::OneAtATime => 1 + levels.map(|n| n.saturating_sub(1) as u128).sum::<u128>(),
+    }
+}

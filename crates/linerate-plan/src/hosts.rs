@@ -1,0 +1,179 @@
+//! What the hosts at hand cannot do.
+//!
+//! A level that cannot run is left out with its reason; an experiment whose fixed part cannot run
+//! is left out as a whole. Nothing is changed in silence.
+
+use linerate_model::Bytes;
+use linerate_model::experiment::{DesignKind, Experiment, Factor, Level};
+use linerate_model::plan::LeftOut;
+use linerate_model::workload::Workload;
+
+use crate::group::{Group, groups, set_groups};
+
+/// What a plan has to know of the hosts; what is not known is not checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hosts {
+    /// Client hosts that there are.
+    pub clients: u32,
+    /// The smallest `net.core.rmem_max` among the hosts, when known.
+    pub rmem_max: Option<u64>,
+    /// The smallest `net.core.wmem_max` among the hosts, when known.
+    pub wmem_max: Option<u64>,
+    /// Congestion control algorithms that all hosts have; empty when not known.
+    pub congestion: Vec<String>,
+}
+
+impl Hosts {
+    /// Returns why sockets cannot have buffers of `size`.
+    fn refuses_buffer(&self, size: Bytes) -> Option<String> {
+        let limits = [
+            ("net.core.rmem_max", self.rmem_max),
+            ("net.core.wmem_max", self.wmem_max),
+        ];
+        let caps: Vec<String> = limits
+            .into_iter()
+            .filter_map(|(name, limit)| Some((name, limit.filter(|&limit| limit < size.0)?)))
+            .map(|(name, limit)| format!("{name} = {limit}"))
+            .collect();
+        match caps.len() {
+            0 => None,
+            1 => Some(format!("{} caps it", caps[0])),
+            _ => Some(format!("{} cap it", caps.join(" and "))),
+        }
+    }
+
+    /// Returns why the hosts cannot use the algorithm `name`.
+    fn refuses_congestion(&self, name: &str) -> Option<String> {
+        let known = self.congestion.is_empty() || self.congestion.iter().any(|has| has == name);
+        (!known).then(|| {
+            let all = self.congestion.join(" ");
+            format!("net.ipv4.tcp_available_congestion_control = {all} lacks it on some host")
+        })
+    }
+
+    /// Returns why `level` of `factor` cannot run here.
+    fn refuses(&self, factor: Factor, level: &Level) -> Option<String> {
+        match (factor, level) {
+            (Factor::SocketBuffer, Level::Size(size)) => self.refuses_buffer(*size),
+            (Factor::Congestion, Level::Word(name)) => self.refuses_congestion(name),
+            _ => None,
+        }
+    }
+
+    /// Returns why `workload`, the fixed part of an experiment, cannot run here.
+    fn refuses_workload(&self, workload: &Workload) -> Option<String> {
+        let options = &workload.options;
+        let buffer = options.socket_buffer.and_then(|size| {
+            let why = self.refuses_buffer(size)?;
+            Some(format!("its socket buffer is {size}, and {why}"))
+        });
+        buffer.or_else(|| {
+            let name = options.congestion.as_deref()?;
+            let why = self.refuses_congestion(name)?;
+            Some(format!("its congestion control is {name}, and {why}"))
+        })
+    }
+}
+
+/// Returns the part of `experiment` that `hosts` can run; what they cannot goes to `left_out`.
+pub(crate) fn runnable(
+    experiment: &Experiment,
+    hosts: &Hosts,
+    left_out: &mut Vec<LeftOut>,
+) -> Option<Experiment> {
+    let mut leave_out = |what: String, why: String| {
+        left_out.push(LeftOut {
+            chapter: experiment.chapter,
+            what,
+            why,
+        });
+    };
+    let mut here = experiment.clone();
+    let mut all = groups(experiment);
+    let fixed = |factor| !experiment.factors.iter().any(|entry| entry.0 == factor);
+    if fixed(Factor::Clients) && here.workload.clients > hosts.clients {
+        leave_out(
+            format!("{}: {} clients", here.name, here.workload.clients),
+            fewer_clients(hosts.clients),
+        );
+        here.workload.clients = hosts.clients;
+    }
+    for group in &mut all {
+        reduce_clients(group, hosts.clients, |what| {
+            let what = format!("{}: {what}", experiment.name);
+            leave_out(what, fewer_clients(hosts.clients));
+        });
+        let refused: Vec<Option<String>> = (0..group.levels.len())
+            .map(|at| {
+                group
+                    .part(at)
+                    .find_map(|(factor, level)| hosts.refuses(factor, &level))
+            })
+            .collect();
+        for (at, why) in refused.iter().enumerate() {
+            if let Some(why) = why {
+                leave_out(format!("{}: {}", here.name, group.words(at)), why.clone());
+            }
+        }
+        let mut refused = refused.iter();
+        group
+            .levels
+            .retain(|_| refused.next().is_none_or(Option::is_none));
+    }
+    for (factor, level) in &mut here.baseline {
+        if let (Factor::Clients, Level::Count(count)) = (factor, level) {
+            *count = (*count).min(hosts.clients.into());
+        }
+    }
+    let whole = whole_refusal(&here, &all, hosts);
+    if let Some(why) = whole {
+        leave_out(here.name.clone(), why);
+        return None;
+    }
+    set_groups(&mut here, &all);
+    Some(here)
+}
+
+fn fewer_clients(clients: u32) -> String {
+    let word = if clients == 1 { "client" } else { "clients" };
+    format!("there are only {clients} {word}; measured with {clients} instead")
+}
+
+/// Lowers the number of clients in the levels of `group` to `clients`; tells of each such level.
+fn reduce_clients(group: &mut Group, clients: u32, mut tell: impl FnMut(String)) {
+    let Some(column) = group.factors.iter().position(|&f| f == Factor::Clients) else {
+        return;
+    };
+    for at in 0..group.levels.len() {
+        if matches!(group.levels[at][column], Level::Count(count) if count > clients.into()) {
+            tell(group.words(at));
+            group.levels[at][column] = Level::Count(clients.into());
+        }
+    }
+    let mut seen: Vec<Vec<Level>> = Vec::new();
+    group.levels.retain(|level| {
+        let new = !seen.contains(level);
+        seen.push(level.clone());
+        new
+    });
+}
+
+/// Returns why no part of `experiment` can run.
+fn whole_refusal(experiment: &Experiment, groups: &[Group], hosts: &Hosts) -> Option<String> {
+    if let Some(why) = hosts.refuses_workload(&experiment.workload) {
+        return Some(why);
+    }
+    if let Some(group) = groups.iter().find(|group| group.levels.is_empty()) {
+        return Some(format!("no level of {} can run here", group.factors[0]));
+    }
+    let without_baseline = groups
+        .iter()
+        .find(|group| group.position(&experiment.baseline).is_none());
+    match (experiment.design, without_baseline) {
+        (DesignKind::OneAtATime, Some(group)) => {
+            let factor = group.factors[0];
+            Some(format!("the baseline of {factor} cannot run here"))
+        }
+        _ => None,
+    }
+}

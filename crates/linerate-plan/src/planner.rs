@@ -1,0 +1,238 @@
+//! Putting it together: drafts, hosts and budget to a plan.
+
+use linerate_model::Nanos;
+use linerate_model::experiment::{Cell, DesignKind, Experiment, LevelError, Timing};
+use linerate_model::plan::{LeftOut, Plan};
+use linerate_model::workload::{Workload, WorkloadError};
+
+use crate::budget::{Extent, Overhead, cost, fit, trial_count, whole};
+use crate::draft::{BudgetHints, Draft};
+use crate::file::headline;
+use crate::group::{cells, groups, set_groups};
+use crate::hosts::{Hosts, runnable};
+use crate::order::append_trials;
+
+/// The most trials of a plan; at a second each that is more than a day.
+pub const TRIALS_MAX: u32 = 100_000;
+
+/// What a plan is made for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanRequest {
+    /// The time that the run may take; absent to take the files as they are.
+    pub budget: Option<Nanos>,
+    /// Where the order comes from.
+    pub seed: u64,
+    /// What the hosts can do.
+    pub hosts: Hosts,
+    /// Time that a trial takes beside its phases.
+    pub overhead_per_trial: Nanos,
+    /// Time that a run takes beside its trials.
+    pub overhead_once: Nanos,
+}
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// There is no client host.
+    #[error("make a plan without a client: at least one host has to drive the server")]
+    NoClients,
+    /// Two experiments have the same name.
+    #[error("make a plan with two experiments called `{name}`")]
+    SameName {
+        /// The name.
+        name: String,
+    },
+    /// Even the least does not fit.
+    #[error("fit the plan into {budget}: the least it takes is {least}")]
+    Budget {
+        /// The time there is.
+        budget: Nanos,
+        /// The time that the least plan takes.
+        least: Nanos,
+    },
+    /// There are more trials than a plan may have.
+    #[error(
+        "make a plan with {trials} trials: at most {TRIALS_MAX} are allowed; take fewer levels"
+    )]
+    TooManyTrials {
+        /// How many there would be.
+        trials: u128,
+    },
+    /// Nothing is left to measure.
+    #[error("make a plan: nothing can be measured on these hosts ({})", reasons(.left_out))]
+    Nothing {
+        /// What was left out, and why.
+        left_out: Vec<LeftOut>,
+    },
+    /// A cell makes no workload.
+    #[error("make the workload of a cell of `{experiment}`")]
+    Level {
+        /// The experiment.
+        experiment: String,
+        /// What is wrong with the cell.
+        #[source]
+        cause: LevelError,
+    },
+    /// The workload of a single measurement is impossible.
+    #[error("plan the measurement")]
+    Workload(#[from] WorkloadError),
+}
+
+fn reasons(left_out: &[LeftOut]) -> String {
+    let reasons: Vec<String> = left_out
+        .iter()
+        .map(|left| format!("{}: {}", left.what, left.why))
+        .collect();
+    reasons.join("; ")
+}
+
+/// Returns the plan that answers `drafts` under the terms of `request`.
+pub fn plan(drafts: &[Draft], request: &PlanRequest) -> Result<Plan, PlanError> {
+    check_request(drafts, request)?;
+    let mut left_out = Vec::new();
+    let here: Vec<(Experiment, BudgetHints)> = drafts
+        .iter()
+        .filter_map(|draft| {
+            let experiment = runnable(&draft.experiment, &request.hosts, &mut left_out)?;
+            Some((experiment, draft.budget.clone()))
+        })
+        .collect();
+    if here.is_empty() {
+        return Err(PlanError::Nothing { left_out });
+    }
+    let overhead = Overhead {
+        per_trial: request.overhead_per_trial,
+        once: request.overhead_once,
+    };
+    let extents = match request.budget {
+        None => here
+            .iter()
+            .map(|(experiment, _)| whole(experiment))
+            .collect(),
+        Some(budget) => fit(&here, budget, overhead).map_err(|least| PlanError::Budget {
+            budget,
+            least: nanos(least),
+        })?,
+    };
+    let experiments = here.iter().map(|(experiment, _)| experiment);
+    let estimate = nanos(cost(experiments.clone().zip(&extents), overhead));
+    check_trials(experiments.clone().zip(&extents))?;
+    let mut plan = Plan {
+        experiments: Vec::new(),
+        trials: Vec::new(),
+        seed: request.seed,
+        estimate,
+        budget: request.budget,
+        left_out,
+    };
+    for (experiment, extent) in experiments.zip(&extents) {
+        append_experiment(&mut plan, experiment, extent)?;
+    }
+    Ok(plan)
+}
+
+/// Returns the plan of one workload measured `replicates` times.
+pub fn single(
+    workload: Workload,
+    timing: Timing,
+    replicates: u32,
+    seed: u64,
+) -> Result<Plan, PlanError> {
+    workload.check()?;
+    let experiment = Experiment {
+        name: "run".to_owned(),
+        chapter: None,
+        title: "Measurement".to_owned(),
+        question: "How fast is it?".to_owned(),
+        method: "One workload, measured as asked.".to_owned(),
+        response: headline(&workload.traffic).to_owned(),
+        workload,
+        factors: Vec::new(),
+        linked: Vec::new(),
+        design: DesignKind::Full,
+        baseline: Cell::new(),
+        replicates,
+        timing,
+    };
+    let hosts = Hosts {
+        clients: experiment.workload.clients,
+        rmem_max: None,
+        wmem_max: None,
+        congestion: Vec::new(),
+    };
+    let budget = BudgetHints::fixed(&experiment);
+    let request = PlanRequest {
+        budget: None,
+        seed,
+        hosts,
+        overhead_per_trial: Nanos(0),
+        overhead_once: Nanos(0),
+    };
+    plan(&[Draft { experiment, budget }], &request)
+}
+
+fn check_request(drafts: &[Draft], request: &PlanRequest) -> Result<(), PlanError> {
+    if request.hosts.clients == 0 {
+        return Err(PlanError::NoClients);
+    }
+    let names: Vec<&str> = drafts.iter().map(|d| d.experiment.name.as_str()).collect();
+    let twice = (1..names.len()).find(|&at| names[..at].contains(&names[at]));
+    twice.map_or(Ok(()), |at| {
+        let name = names[at].to_owned();
+        Err(PlanError::SameName { name })
+    })
+}
+
+fn check_trials<'a>(
+    extents: impl Iterator<Item = (&'a Experiment, &'a Extent)>,
+) -> Result<(), PlanError> {
+    let trials = extents
+        .map(|(experiment, extent)| trial_count(experiment.design, extent))
+        .fold(0, u128::saturating_add);
+    if trials > TRIALS_MAX.into() {
+        return Err(PlanError::TooManyTrials { trials });
+    }
+    Ok(())
+}
+
+/// Adds `experiment`, reduced to `extent`, and its trials to `plan`.
+fn append_experiment(
+    plan: &mut Plan,
+    experiment: &Experiment,
+    extent: &Extent,
+) -> Result<(), PlanError> {
+    let mut experiment = experiment.clone();
+    let mut groups = groups(&experiment);
+    for (group, is_in) in groups.iter_mut().zip(&extent.levels) {
+        let words = |at| group.words(at);
+        let thinned: Vec<String> = (0..is_in.len())
+            .filter(|&at| !is_in[at])
+            .map(words)
+            .collect();
+        if let (false, Some(budget)) = (thinned.is_empty(), plan.budget) {
+            plan.left_out.push(LeftOut {
+                chapter: experiment.chapter,
+                what: format!("{}: {}", experiment.name, thinned.join("; ")),
+                why: format!("the budget of {budget} has no room for it"),
+            });
+        }
+        let mut is_in = is_in.iter();
+        group.levels.retain(|_| is_in.next() == Some(&true));
+    }
+    set_groups(&mut experiment, &groups);
+    experiment.replicates = extent.replicates;
+    experiment.timing.measure = extent.measure;
+    let cells = cells(experiment.design, &groups, &experiment.baseline);
+    append_trials(&experiment, &cells, plan.seed, &mut plan.trials).map_err(|cause| {
+        PlanError::Level {
+            experiment: experiment.name.clone(),
+            cause,
+        }
+    })?;
+    plan.experiments.push(experiment);
+    Ok(())
+}
+
+fn nanos(value: u128) -> Nanos {
+    Nanos(u64::try_from(value).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,80 @@
+//! Every experiment file that comes with the program can be read and planned.
+
+use std::fs;
+use std::path::Path;
+
+use linerate_model::Nanos;
+use linerate_plan::{Draft, Hosts, PlanRequest, describe, plan, read_experiment, study};
+
+fn request(budget: Option<Nanos>) -> PlanRequest {
+    PlanRequest {
+        budget,
+        seed: 7,
+        hosts: Hosts {
+            clients: 5,
+            rmem_max: Some(4 << 20),
+            wmem_max: Some(4 << 20),
+            congestion: vec!["cubic".to_owned(), "bbr".to_owned(), "reno".to_owned()],
+        },
+        overhead_per_trial: Nanos::from_ms(250),
+        overhead_once: Nanos::from_s(5),
+    }
+}
+
+fn files() -> Vec<(String, Draft)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .expect("the experiments")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "toml")
+        })
+        .map(|path| {
+            let name = path
+                .file_name()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned();
+            let text = fs::read_to_string(&path).expect("a text");
+            let draft = read_experiment(&text, &name).unwrap_or_else(|error| panic!("{error}"));
+            (name, draft)
+        })
+        .collect();
+    files.sort_by(|a, b| a.0.cmp(&b.0));
+    files
+}
+
+#[test]
+fn every_file_can_be_read_and_planned() {
+    let files = files();
+    assert!(files.len() >= 6, "{}", files.len());
+    for (name, draft) in &files {
+        let plan = plan(std::slice::from_ref(draft), &request(None))
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(!plan.trials.is_empty(), "{name}");
+        assert!(describe(&plan).contains(&draft.experiment.name), "{name}");
+    }
+}
+
+#[test]
+fn the_study_fits_its_budgets() {
+    for minutes in [3, 30, 240] {
+        let plan = plan(&study(), &request(Some(Nanos::from_s(minutes * 60)))).expect("a plan");
+        println!("{}", describe(&plan));
+        assert!(plan.estimate <= Nanos::from_s(minutes * 60));
+        for experiment in &plan.experiments {
+            assert!(experiment.replicates >= 3, "{}", experiment.name);
+            println!(
+                "{minutes} min: {} {} trials, {} replicates of {}",
+                experiment.name,
+                plan.trials
+                    .iter()
+                    .filter(|t| t.experiment == experiment.name)
+                    .count(),
+                experiment.replicates,
+                experiment.timing.measure,
+            );
+        }
+    }
+}
