@@ -35,7 +35,7 @@ pub(super) fn play(player: &mut Player, io: &mut Io<'_>) -> Ending {
 fn turn_to_the_end(part: &mut impl Play, io: &mut Io<'_>) -> Ending {
     loop {
         match part.turn(io) {
-            Turn::Moved | Turn::Rested(_) => {}
+            Turn::Moved(_) | Turn::Rested(_) => {}
             Turn::Blocked(_) => {
                 if let Some(ending) = part.tick(io.control, now_ns()) {
                     return ending;

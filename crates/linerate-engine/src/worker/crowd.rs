@@ -88,12 +88,13 @@ impl Crowd {
             room: bench.room.as_mut_slice(),
             latencies: &mut bench.latencies,
         };
+        let mut next = self.wants[at];
         for _ in 0..TURNS_MAX {
             match seat.player.turn(&mut io) {
-                Turn::Moved => {}
+                Turn::Moved(want) => next = want,
                 Turn::Rested(want) | Turn::Blocked(want) => {
-                    self.watch(at, flow, want);
-                    return 0;
+                    next = want;
+                    break;
                 }
                 Turn::Ended(ending) => {
                     self.end(seat, flow, ending);
@@ -101,6 +102,7 @@ impl Crowd {
                 }
             }
         }
+        self.watch(at, flow, next);
         0
     }
 

@@ -33,8 +33,8 @@ pub(crate) enum Want {
 /// What one turn came to.
 #[derive(Debug)]
 pub(crate) enum Turn {
-    /// Payload moved, and more may move at once.
-    Moved,
+    /// Payload moved, and more may move at once, in this direction.
+    Moved(Want),
     /// Payload moved, and nothing more will until the peer acts.
     Rested(Want),
     /// Nothing moved: the call would have had to wait, or waited as long as the socket allows.

@@ -116,7 +116,7 @@ impl Requester {
         }
         let write = write + usize::from(taken_bytes == end);
         self.stage = Stage::Sending { write, taken_bytes };
-        Turn::Moved
+        Turn::Moved(Want::Writable)
     }
 
     /// Cost beside the receive call: the clock 25 ns, the histogram 4 ns, three counters 1 ns
@@ -141,7 +141,7 @@ impl Requester {
             self.stage = Stage::Receiving {
                 left_bytes: left_bytes - received,
             };
-            return Turn::Moved;
+            return Turn::Moved(Want::Readable);
         }
         let now_ns = now_ns();
         io.latencies[self.latency].record(self.began_ns, now_ns);
@@ -149,7 +149,7 @@ impl Requester {
         io.flow.counters.transaction();
         self.began_ns = now_ns;
         self.stage = AT_START;
-        Turn::Moved
+        Turn::Moved(Want::Writable)
     }
 }
 
@@ -231,17 +231,17 @@ impl Responder {
             // An error here is one of the connection, and the next receive reports it.
             let _ = socket::set(io.flow.fd(), TCP_QUICKACK, 1);
         }
-        self.stage = if received < left_bytes {
-            Answer::Receiving {
-                left_bytes: left_bytes - received,
-            }
-        } else {
-            Answer::Sending { taken_bytes: 0 }
-        };
-        match self.tick(io.control, tick_ns()) {
-            Some(ending) => Turn::Ended(ending),
-            None => Turn::Moved,
+        if let Some(ending) = self.tick(io.control, tick_ns()) {
+            return Turn::Ended(ending);
         }
+        if received < left_bytes {
+            self.stage = Answer::Receiving {
+                left_bytes: left_bytes - received,
+            };
+            return Turn::Moved(Want::Readable);
+        }
+        self.stage = Answer::Sending { taken_bytes: 0 };
+        Turn::Moved(Want::Writable)
     }
 
     /// Cost beside the send call: two counters 1 ns each.
@@ -256,7 +256,7 @@ impl Responder {
             self.stage = Answer::Sending {
                 taken_bytes: taken_bytes + sent,
             };
-            return Turn::Moved;
+            return Turn::Moved(Want::Writable);
         }
         self.stage = Answer::Receiving {
             left_bytes: self.shape.request_bytes,

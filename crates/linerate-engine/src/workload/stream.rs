@@ -43,7 +43,7 @@ impl Play for Sender {
                 if self.taken_bytes == self.message_bytes {
                     self.taken_bytes = 0;
                 }
-                Turn::Moved
+                Turn::Moved(Want::Writable)
             }
             Err(error) => failed("sending", &error, Want::Writable),
         }
@@ -99,7 +99,7 @@ impl Play for Receiver {
         if received < io.room.len() {
             return Turn::Rested(Want::Readable);
         }
-        Turn::Moved
+        Turn::Moved(Want::Readable)
     }
 
     fn tick(&mut self, control: &Control, now_ns: u64) -> Option<Ending> {

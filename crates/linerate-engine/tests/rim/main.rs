@@ -1,0 +1,12 @@
+//! The engine over real loopback sockets.
+
+/// Both ends count the same bytes, whatever the workload.
+mod agree;
+/// What goes wrong: peers that vanish, aborts, refusals.
+mod endings;
+/// What the sampler reads and what the results say.
+mod readings;
+/// Opening pairs of flows and running them.
+mod rig;
+/// Options as requested, granted and effective.
+mod settings;

@@ -1,0 +1,104 @@
+//! Opening pairs of flows and running them.
+
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::time::Duration;
+
+use linerate_engine::{
+    EngineConfig, Flow, FlowConfig, FlowResult, Running, Schedule, adopt, connect, launch, now_ns,
+};
+use linerate_model::Bytes;
+use linerate_model::id::FlowId;
+use linerate_model::sample::End;
+use linerate_model::workload::{Direction, FlowOptions, Part, Traffic};
+
+/// Longer than any healthy connect over loopback, shorter than a test run.
+pub const DEADLINE: Duration = Duration::from_secs(5);
+/// One worker for each flow, or all on one.
+pub const WORKERS: usize = 2;
+
+pub fn stream(message_bytes: u64) -> Traffic {
+    Traffic::Stream {
+        direction: Direction::ToServer,
+        message_bytes: Bytes(message_bytes),
+    }
+}
+
+pub fn rr(request_bytes: u64, response_bytes: u64, request_writes: u32) -> Traffic {
+    Traffic::Rr {
+        request_bytes: Bytes(request_bytes),
+        response_bytes: Bytes(response_bytes),
+        request_writes,
+    }
+}
+
+pub fn config(flow: u32, end: End, part: Part, traffic: &Traffic) -> FlowConfig {
+    FlowConfig {
+        flow: FlowId(flow),
+        end,
+        part,
+        traffic: traffic.clone(),
+        options: FlowOptions::default(),
+    }
+}
+
+pub fn listener() -> TcpListener {
+    TcpListener::bind((IpAddr::V4(Ipv4Addr::LOCALHOST), 0)).unwrap()
+}
+
+/// Returns both ends of a flow; the client's end has `part`.
+pub fn pair(flow: u32, part: Part, traffic: &Traffic, options: &FlowOptions) -> (Flow, Flow) {
+    let listener = listener();
+    let peer = listener.local_addr().unwrap();
+    let with = |config| FlowConfig {
+        options: options.clone(),
+        ..config
+    };
+    let near = with(config(flow, End::Client, part, traffic));
+    let far = with(config(flow, End::Server, part.opposite(), traffic));
+    let near = connect(near, peer, None, b"", DEADLINE).unwrap();
+    let far = adopt(far, listener.accept().unwrap().0).unwrap();
+    (near, far)
+}
+
+/// Returns a schedule that starts now, with `length_ms` measured and 10 ms before and after.
+pub fn schedule(length_ms: u64) -> Schedule {
+    let start_ns = now_ns();
+    let measure_begin_ns = start_ns + 10_000_000;
+    let measure_end_ns = measure_begin_ns + length_ms * 1_000_000;
+    Schedule {
+        start_ns,
+        measure_begin_ns,
+        measure_end_ns,
+        stop_ns: measure_end_ns + 10_000_000,
+    }
+}
+
+/// Returns a schedule that would go on for a minute.
+pub fn endless() -> Schedule {
+    schedule(60_000)
+}
+
+pub fn start(flows: Vec<Flow>, schedule: Schedule, workers_max: usize) -> Running {
+    let config = EngineConfig {
+        workers_max,
+        cpus: Vec::new(),
+    };
+    launch(flows, schedule, &config).unwrap()
+}
+
+/// Runs both ends of `flows` flows; returns the results of the client's ends and the server's.
+pub fn run(
+    flows: u32,
+    part: Part,
+    traffic: &Traffic,
+    workers_max: usize,
+    length_ms: u64,
+) -> (Vec<FlowResult>, Vec<FlowResult>) {
+    let (near, far): (Vec<Flow>, Vec<Flow>) = (0..flows)
+        .map(|flow| pair(flow, part, traffic, &FlowOptions::default()))
+        .unzip();
+    let schedule = schedule(length_ms);
+    let far = start(far, schedule, workers_max);
+    let near = start(near, schedule, workers_max);
+    (near.finish(), far.finish())
+}
