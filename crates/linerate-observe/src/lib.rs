@@ -22,12 +22,24 @@
 //! ```
 //!
 //! Network devices are asked by netlink, so they are those of the network namespace of the thread
-//! that calls [`observers`] or [`facts`]; files are read below the roots of [`ObserveConfig`], so
+//! that calls [`observers`] or [`facts()`]; files are read below the roots of [`ObserveConfig`], so
 //! recorded roots replay.
 //!
 //! # Cost
 //!
-//! `cargo run --release --example cost` measures one sample of each observer.
+//! CPU time of one sample, measured by `cargo run --release --example cost` on a virtual machine
+//! with two CPUs of 2.6 GHz and two devices, and on a recorded root of 64 CPUs, where the kernel's
+//! own work of writing the text is left out:
+//!
+//! | observer | two CPUs | 64 CPUs, reading only | grows with |
+//! |---|---|---|---|
+//! | cpu | 7 µs | 6 µs (576 values) | CPUs; in the kernel also interrupts |
+//! | threads (8) | 28 µs | 7 µs | threads watched |
+//! | netstat | 46 µs | 5 µs | in the kernel: CPUs |
+//! | link | 18 µs | | devices, some 9 µs each |
+//!
+//! At ten samples a second all four together take 0.1 % of one CPU. After the first samples, which
+//! size the buffers, a sample allocates the names of links and threads inside its subjects only.
 
 /// The seam between the rooms above and the observers, and the list of all observers.
 mod observer;

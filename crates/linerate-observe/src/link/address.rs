@@ -70,7 +70,7 @@ fn index_of_address(socket: &mut RouteSocket, address: IpAddr) -> io::Result<Opt
             return;
         };
         if local_address(&message) == Some(address) {
-            found = Some(message.header.index);
+            found = found.or(Some(message.header.index));
         }
     })?;
     Ok(found)

@@ -19,6 +19,8 @@ pub(crate) struct RouteSocket {
     socket: Socket,
     buffer: Vec<u8>,
     sequence: u32,
+    /// An earlier answer was not read to its end.
+    unfinished: bool,
 }
 
 /// A question as bytes, made once and sent as often as wanted.
@@ -61,6 +63,7 @@ impl RouteSocket {
             socket,
             buffer: Vec::with_capacity(DATAGRAM_BYTES_MAX),
             sequence: 0,
+            unfinished: false,
         })
     }
 
@@ -70,16 +73,34 @@ impl RouteSocket {
         question: &mut Question,
         mut handle: impl FnMut(u16, &[u8]),
     ) -> io::Result<()> {
+        if self.unfinished {
+            self.drain();
+        }
+        self.unfinished = true;
         self.sequence = self.sequence.wrapping_add(1);
         NetlinkBuffer::new(&mut question.bytes).set_sequence_number(self.sequence);
         self.socket.send(&question.bytes, 0)?;
         for _ in 0..DATAGRAMS_MAX {
             self.receive()?;
             if handle_datagram(&self.buffer, self.sequence, &mut handle)? == Progress::Complete {
+                self.unfinished = false;
                 return Ok(());
             }
         }
         Err(io::Error::other("answer has no end"))
+    }
+
+    /// Reads away what is left of an earlier answer: until its end the kernel refuses the next
+    /// question for a list with EBUSY.
+    fn drain(&mut self) {
+        for _ in 0..DATAGRAMS_MAX {
+            if self
+                .receive()
+                .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+            {
+                return;
+            }
+        }
     }
 
     fn receive(&mut self) -> io::Result<()> {
@@ -111,8 +132,7 @@ fn handle_datagram(
         let length = message.length() as usize;
         if message.sequence_number() == sequence {
             match message.message_type() {
-                NLMSG_DONE => return end(message.payload()),
-                NLMSG_ERROR => return end(message.payload()),
+                NLMSG_DONE | NLMSG_ERROR => return end(message.payload()),
                 kind => handle(kind, message.payload()),
             }
             if message.flags() & NLM_F_MULTIPART == 0 {
@@ -137,6 +157,7 @@ fn end(payload: &[u8]) -> io::Result<Progress> {
 
 #[cfg(test)]
 mod tests {
+    use netlink_packet_route::link::LinkMessage;
     use proptest::prelude::*;
 
     use super::*;
@@ -183,6 +204,21 @@ mod tests {
     #[test]
     fn a_single_answer_is_complete() {
         check(&message(24, 0, 7, &[0; 12]), &Ok(Progress::Complete), &[24]);
+    }
+
+    #[test]
+    fn an_answer_left_unread_does_not_spoil_the_next() {
+        let mut socket = RouteSocket::open().expect("a netlink socket");
+        let devices = RouteNetlinkMessage::GetLink(LinkMessage::default());
+        let mut question = Question::all(devices);
+        socket.socket.send(&question.bytes, 0).expect("asked");
+        socket.unfinished = true;
+        let mut messages = 0;
+        let answer = socket.ask(&mut question, |_, _| messages += 1);
+        assert!(
+            answer.is_ok() && messages > 0,
+            "{answer:?}, {messages} messages"
+        );
     }
 
     proptest! {

@@ -39,7 +39,10 @@ impl ThreadsObserver {
         let (found, lost): (Vec<_>, Vec<_>) = config
             .threads
             .iter()
-            .map(|(name, tid)| Thread::open(&config.proc_root, name, *tid))
+            .map(|(name, tid)| {
+                let thread = Thread::open(&config.proc_root, name, *tid);
+                thread.map_err(|reason| format!("thread {name}: {reason}"))
+            })
             .partition(Result::is_ok);
         let threads: Vec<Thread> = found.into_iter().flatten().collect();
         let mut notes: Vec<String> = lost.into_iter().filter_map(Result::err).collect();
@@ -72,8 +75,7 @@ fn missing_reason(
 
 impl Thread {
     fn open(proc_root: &Path, name: &str, tid: i32) -> Result<Self, String> {
-        let task =
-            find::task_dir(proc_root, tid).map_err(|reason| format!("thread {name}: {reason}"))?;
+        let task = find::task_dir(proc_root, tid)?;
         Ok(Self {
             name: name.to_owned(),
             stat: KernelFile::open(&task.join("stat"))?,
