@@ -316,6 +316,10 @@ impl fmt::Display for Level {
             Level::Switch(true) => f.write_str("on"),
             Level::Switch(false) => f.write_str("off"),
             Level::Count(count) => write!(f, "{count}"),
+            // People say 1460 bytes, not 1.426 KiB.
+            Level::Size(size) if size.0 < 10_240 && size.0 % 1024 != 0 => {
+                write!(f, "{} B", size.0)
+            }
             Level::Size(size) => write!(f, "{size}"),
             Level::Word(word) => f.write_str(word),
         }

@@ -5,9 +5,11 @@
 //!
 //! 1. the least: core and end levels, the fewest replicates, the shortest window;
 //! 2. three replicates, the fewest that give an interval worth drawing;
-//! 3. the other levels, widest gap first; levels without an order (a direction) last;
-//! 4. more replicates;
-//! 5. what time remains makes the windows longer.
+//! 3. the other levels of scales, widest gap first;
+//! 4. the other levels of what has no order (a direction), since each of them adds as many trials
+//!    as all scales together;
+//! 5. more replicates;
+//! 6. what time remains makes the windows longer.
 //!
 //! Since the order does not depend on the budget, more time never measures less: when a step more
 //! fits, the plan with that step at its shortest already takes all the time of the plan before.
@@ -157,9 +159,11 @@ fn steps(drafts: &[(Experiment, BudgetHints)], least: &[Extent]) -> Vec<(usize, 
     for (at, ((experiment, hints), extent)) in drafts.iter().zip(least).enumerate() {
         let (fewest, most) = hints.replicates;
         let wanted = REPLICATES_WANTED.clamp(fewest, most);
+        let groups = groups(experiment);
         let phases = [
             vec![Growth::Replicate; (wanted - fewest) as usize],
-            level_steps(&groups(experiment), extent),
+            level_steps(&groups, extent, Group::is_scale),
+            level_steps(&groups, extent, |group| !group.is_scale()),
             vec![Growth::Replicate; (most - wanted) as usize],
         ];
         for (phase, list) in (0u8..).zip(phases) {
@@ -177,8 +181,9 @@ fn steps(drafts: &[(Experiment, BudgetHints)], least: &[Extent]) -> Vec<(usize, 
         .collect()
 }
 
-/// Returns the levels that `least` lacks, in the order in which they come in.
-fn level_steps(groups: &[Group], least: &Extent) -> Vec<Growth> {
+/// Returns the levels of the groups of one `kind` that `least` lacks, in the order in which they
+/// come in: always the group that is least complete grows next.
+fn level_steps(groups: &[Group], least: &Extent, kind: fn(&Group) -> bool) -> Vec<Growth> {
     let mut levels = least.levels.clone();
     let mut steps = Vec::new();
     loop {
@@ -187,11 +192,8 @@ fn level_steps(groups: &[Group], least: &Extent) -> Vec<Growth> {
             inside as f64 / levels[at].len() as f64
         };
         let next = (0..groups.len())
-            .filter(|&at| levels[at].contains(&false))
-            .min_by(|&a, &b| {
-                let scale = |at: usize| groups[at].is_scale();
-                scale(b).cmp(&scale(a)).then(share(a).total_cmp(&share(b)))
-            });
+            .filter(|&at| kind(&groups[at]) && levels[at].contains(&false))
+            .min_by(|&a, &b| share(a).total_cmp(&share(b)));
         let Some(group) = next else { return steps };
         let level = widest_gap(&levels[group]);
         levels[group][level] = true;

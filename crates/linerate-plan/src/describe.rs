@@ -2,54 +2,102 @@
 
 use std::fmt::Write;
 
-use linerate_model::experiment::{Cell, Experiment, Factor, Level};
-use linerate_model::plan::{LeftOut, Plan, Trial};
+use linerate_model::experiment::{DesignKind, Experiment, Factor, Level};
+use linerate_model::plan::Plan;
 use linerate_model::unit::Nanos;
 use linerate_model::workload::{Direction, Traffic};
+
+use crate::group::{Group, groups};
 
 /// Width of the text.
 const COLUMNS: usize = 80;
 
-/// Returns `plan` as text: the experiments with their cells, the estimate, what is left out.
+/// Returns `plan` as text: a table of the experiments, each with its cells, and what is left out.
 pub fn describe(plan: &Plan) -> String {
     let mut text = String::new();
+    describe_totals(&mut text, plan);
     for experiment in &plan.experiments {
-        let trials: Vec<&Trial> = plan
-            .trials
-            .iter()
-            .filter(|trial| trial.experiment == experiment.name)
-            .collect();
-        describe_experiment(&mut text, experiment, &trials);
+        text.push('\n');
+        describe_experiment(&mut text, experiment);
     }
-    let phases: u64 = plan.trials.iter().map(|trial| trial.timing.total().0).sum();
-    line(
-        &mut text,
-        "",
-        &format!(
-            "{} trials take {}: {} in their phases, {} around them.",
-            plan.trials.len(),
-            plan.estimate,
-            Nanos(phases),
-            Nanos(plan.estimate.0.saturating_sub(phases)),
-        ),
-    );
-    let budget = match plan.budget {
-        Some(budget) => format!("The budget is {budget}."),
-        None => "There is no budget: the files are taken as they are.".to_owned(),
-    };
-    line(
-        &mut text,
-        "",
-        &format!("{budget} The seed is {}.", plan.seed),
-    );
-    describe_left_out(&mut text, &plan.left_out);
+    if !plan.left_out.is_empty() {
+        text.push_str("\nLeft out\n");
+        for left in &plan.left_out {
+            line(&mut text, "  ", &format!("{}: {}", left.what, left.why));
+        }
+    }
     text
 }
 
-fn describe_experiment(text: &mut String, experiment: &Experiment, trials: &[&Trial]) {
+/// Appends one row an experiment, and the estimate.
+fn describe_totals(text: &mut String, plan: &Plan) {
+    let head = [
+        "experiment",
+        "cells",
+        "replicates",
+        "trials",
+        "window",
+        "time",
+    ];
+    let mut rows = vec![head.map(str::to_owned)];
+    for experiment in &plan.experiments {
+        let trials = || {
+            plan.trials
+                .iter()
+                .filter(|t| t.experiment == experiment.name)
+        };
+        let time = trials().map(|trial| trial.timing.total().0).sum();
+        rows.push([
+            experiment.name.clone(),
+            trials()
+                .filter(|trial| trial.replicate == 1)
+                .count()
+                .to_string(),
+            experiment.replicates.to_string(),
+            trials().count().to_string(),
+            experiment.timing.measure.to_string(),
+            Nanos(time).to_string(),
+        ]);
+    }
+    let width = |at: usize| {
+        rows.iter()
+            .map(|row| row[at].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    for row in &rows {
+        let numbers: Vec<String> = row
+            .iter()
+            .zip(&widths)
+            .skip(1)
+            .map(|(cell, width)| format!("{cell:>width$}"))
+            .collect();
+        let _ = writeln!(text, "{:<2$}  {}", row[0], numbers.join("  "), widths[0]);
+    }
+    let phases: u64 = plan.trials.iter().map(|trial| trial.timing.total().0).sum();
+    let around = Nanos(plan.estimate.0.saturating_sub(phases));
+    let budget = plan.budget.map_or_else(
+        || "no budget, files taken as they are".to_owned(),
+        |budget| format!("budget {budget}"),
+    );
+    text.push('\n');
+    line(
+        text,
+        "",
+        &format!(
+            "{} trials, about {} of which {around} is around the trials ({budget}; seed {})",
+            plan.trials.len(),
+            plan.estimate,
+            plan.seed,
+        ),
+    );
+}
+
+fn describe_experiment(text: &mut String, experiment: &Experiment) {
     let chapter = experiment
         .chapter
-        .map(|chapter| format!("Chapter {chapter} · "))
+        .map(|chapter| format!("Chapter {chapter}: "))
         .unwrap_or_default();
     line(
         text,
@@ -58,82 +106,50 @@ fn describe_experiment(text: &mut String, experiment: &Experiment, trials: &[&Tr
     );
     line(text, "  ", &experiment.question);
     line(text, "  ", &workload_words(experiment));
-    let cells = cells_in_order(experiment, trials);
+    let groups = groups(experiment);
+    let heads: Vec<String> = groups.iter().map(group_title).collect();
+    let width = heads
+        .iter()
+        .map(|head| head.chars().count())
+        .max()
+        .unwrap_or(0);
+    for (group, head) in groups.iter().zip(&heads) {
+        let levels: Vec<String> = group
+            .levels
+            .iter()
+            .map(|level| level_words(level))
+            .collect();
+        let start = format!("  {head:<width$}  ");
+        list(text, &start, &levels);
+    }
+    if experiment.design == DesignKind::OneAtATime {
+        let words = |(factor, level): (&Factor, &Level)| format!("{} {level}", factor.title());
+        let baseline: Vec<String> = experiment.baseline.iter().map(words).collect();
+        line(
+            text,
+            "  ",
+            &format!("one at a time around {}", baseline.join(", ")),
+        );
+    }
     let timing = experiment.timing;
     line(
         text,
         "  ",
         &format!(
-            "{} trials = {} cells × {} replicates, each {} settle + {} warm-up + {} measured \
-             + {} drain",
-            trials.len(),
-            cells.len(),
-            experiment.replicates,
-            timing.settle,
-            timing.warm_up,
-            timing.measure,
-            timing.drain,
+            "{} shuffled blocks; settle {}, warm-up {}, measure {}, drain {}",
+            experiment.replicates, timing.settle, timing.warm_up, timing.measure, timing.drain,
         ),
     );
-    describe_cells(text, experiment, &cells);
-    text.push('\n');
 }
 
-/// Returns the cells that `trials` measure, sorted by the order of factors and levels.
-fn cells_in_order<'a>(experiment: &Experiment, trials: &[&'a Trial]) -> Vec<&'a Cell> {
-    let mut cells: Vec<&Cell> = Vec::new();
-    for trial in trials.iter().filter(|trial| trial.replicate == 1) {
-        cells.push(&trial.cell);
-    }
-    let position = |cell: &Cell| -> Vec<Option<usize>> {
-        experiment
-            .factors
-            .iter()
-            .map(|(factor, levels)| {
-                let level = cell.get(factor)?;
-                levels.iter().position(|other| other == level)
-            })
-            .collect()
-    };
-    cells.sort_by_key(|cell| position(cell));
-    cells
+fn group_title(group: &Group) -> String {
+    let titles: Vec<&str> = group.factors.iter().map(|factor| factor.title()).collect();
+    titles.join(" / ")
 }
 
-/// Appends a table: one column a factor, one row a cell.
-fn describe_cells(text: &mut String, experiment: &Experiment, cells: &[&Cell]) {
-    let heads: Vec<&str> = experiment.factors.iter().map(|(f, _)| f.title()).collect();
-    if heads.is_empty() {
-        return;
-    }
-    let rows: Vec<Vec<String>> = cells
-        .iter()
-        .map(|cell| {
-            let word = |factor| cell.get(factor).map_or("–".to_owned(), ToString::to_string);
-            experiment
-                .factors
-                .iter()
-                .map(|(factor, _)| word(factor))
-                .collect()
-        })
-        .collect();
-    let widths: Vec<usize> = (0..heads.len())
-        .map(|at| {
-            let cells = rows.iter().map(|row| row[at].chars().count());
-            cells.chain([heads[at].chars().count()]).max().unwrap_or(0)
-        })
-        .collect();
-    let mut row = |cells: &[&str]| {
-        let padded: Vec<String> = cells
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:>width$}"))
-            .collect();
-        let _ = writeln!(text, "    {}", padded.join("  "));
-    };
-    row(&heads);
-    for cells in &rows {
-        row(&cells.iter().map(String::as_str).collect::<Vec<_>>());
-    }
+fn level_words(level: &[Level]) -> String {
+    let words: Vec<String> = level.iter().map(ToString::to_string).collect();
+    words.join(" / ")
 }
 
 /// Returns what does not vary: the traffic, the connections and the socket options that are set.
@@ -191,15 +207,25 @@ fn workload_words(experiment: &Experiment) -> String {
     format!("{kind}: {}", words.join(", "))
 }
 
-fn describe_left_out(text: &mut String, left_out: &[LeftOut]) {
-    if left_out.is_empty() {
-        return;
+/// Appends `start` and the items behind it, broken into lines that begin below the first item.
+fn list(text: &mut String, start: &str, items: &[String]) {
+    let indent = start.chars().count();
+    let mut current = start.to_owned();
+    for (at, item) in items.iter().enumerate() {
+        let comma = if at + 1 < items.len() { "," } else { "" };
+        let filled = current.chars().count();
+        if filled > indent && filled + 1 + item.chars().count() + comma.len() > COLUMNS {
+            let _ = writeln!(text, "{}", current.trim_end());
+            current = " ".repeat(indent);
+        }
+        let space = if current.chars().count() > indent {
+            " "
+        } else {
+            ""
+        };
+        let _ = write!(current, "{space}{item}{comma}");
     }
-    text.push('\n');
-    line(text, "", "Left out:");
-    for left in left_out {
-        line(text, "  ", &format!("{}: {}", left.what, left.why));
-    }
+    let _ = writeln!(text, "{current}");
 }
 
 /// Appends `words` broken into lines of at most [`COLUMNS`], the later ones further in.

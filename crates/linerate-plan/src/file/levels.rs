@@ -75,22 +75,21 @@ fn linked_group(
         .iter()
         .map(|level| level.as_table().ok_or_else(|| bad(level)))
         .collect::<Result<_, _>>()?;
-    let names: Vec<&String> = tables[0].keys().collect();
-    let factors: Vec<Factor> = names
-        .iter()
-        .map(|name| factor_of(source, key, &Spanned::new(span.clone(), (*name).clone())))
+    let mut factors: Vec<Factor> = tables[0]
+        .keys()
+        .map(|name| factor_of(source, key, &Spanned::new(span.clone(), name.clone())))
         .collect::<Result<_, _>>()?;
+    // The parser's tables are sorted by name; the order of the factors' list reads better.
+    factors.sort();
     let level = |(at, table): (usize, &&toml::Table)| {
-        if table.len() != names.len() {
+        if table.len() != factors.len() {
             return Err(bad(&list[at]));
         }
-        let pairs = names.iter().zip(&factors);
-        pairs
-            .map(|(name, &factor)| {
-                let value = table.get(name.as_str()).ok_or_else(|| bad(&list[at]))?;
-                level_of(source, &format!("{key}.{name}"), span, factor, value)
-            })
-            .collect()
+        let level = |factor: &Factor| {
+            let value = table.get(factor.name()).ok_or_else(|| bad(&list[at]))?;
+            level_of(source, &format!("{key}.{factor}"), span, *factor, value)
+        };
+        factors.iter().map(level).collect()
     };
     let levels = tables
         .iter()
