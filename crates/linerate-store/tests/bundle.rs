@@ -89,3 +89,235 @@ fn an_unfinished_bundle_is_whole() {
     check(&recording, &[1, 2, 3], &[]);
     assert_eq!(recording.document.ended_utc, None);
 }
+
+#[test]
+fn a_bundle_without_trials_is_whole() {
+    for finish in [true, false] {
+        let place = place();
+        bundle(place.path(), 0, finish);
+        let recording = read(place.path()).expect("a bundle");
+        check(&recording, &[], &[]);
+    }
+}
+
+#[test]
+fn a_crash_while_merging_loses_and_doubles_nothing() {
+    // The final samples are in place and their parts are still there; flows and trials are not
+    // merged yet.
+    let place = place();
+    let finished = place.path().join("finished");
+    let unfinished = place.path().join("unfinished");
+    bundle(&finished, 3, true);
+    bundle(&unfinished, 3, false);
+    fs::copy(
+        finished.join("samples.parquet"),
+        unfinished.join("samples.parquet"),
+    )
+    .expect("copied");
+    fs::write(unfinished.join("flows.parquet.tmp"), "half").expect("written");
+    let recording = read(&unfinished).expect("a bundle");
+    check(&recording, &[1, 2, 3], &[]);
+}
+
+#[test]
+fn a_crash_while_appending_keeps_the_trials_before() {
+    let place = place();
+    bundle(place.path(), 2, false);
+    let partial = place.path().join("partial");
+    fs::remove_file(partial.join("trial-000002.trials.parquet")).expect("removed");
+    fs::write(partial.join("trial-000002.trials.parquet.tmp"), "half").expect("written");
+    let recording = read(place.path()).expect("a bundle");
+    assert_eq!(recording.trials, vec![trial(1)]);
+    assert_eq!(recording.samples.len(), 100, "samples of both trials");
+    let damage = [
+        "record of trial #2 is lost, its flows are kept",
+        "record of trial #2 is lost, its samples are kept",
+    ];
+    check_damage(&recording, &damage);
+}
+
+#[test]
+fn what_is_missing_is_told() {
+    let check = |finish: bool, file: &str, damage: &[&str]| {
+        let place = place();
+        bundle(place.path(), 3, finish);
+        fs::remove_file(place.path().join(file)).expect("removed");
+        check_damage(&read(place.path()).expect("a bundle"), damage);
+    };
+    check(
+        true,
+        "samples.parquet",
+        &[
+            "samples.parquet is missing",
+            "150 samples of trials #1, #2, #3 are lost",
+        ],
+    );
+    check(
+        true,
+        "trials.parquet",
+        &[
+            "trials.parquet is missing",
+            "record of trials #1, #2, #3 is lost, its flows are kept",
+            "record of trials #1, #2, #3 is lost, its samples are kept",
+        ],
+    );
+    check(
+        false,
+        "partial/trial-000002.flows.parquet",
+        &["2 flows of trial #2 are lost"],
+    );
+    check(true, "events.ndjson", &["all events are lost"]);
+}
+
+#[test]
+fn what_is_damaged_is_told_and_the_rest_is_read() {
+    let place = place();
+    bundle(place.path(), 3, false);
+    let part = place.path().join("partial/trial-000002.samples.parquet");
+    let bytes = fs::read(&part).expect("a part");
+    fs::write(&part, &bytes[..bytes.len() / 2]).expect("cut");
+    let recording = read(place.path()).expect("a bundle");
+    assert_eq!(recording.trials.len(), 3);
+    assert_eq!(recording.samples.len(), 100);
+    let lost = "partial/trial-000002.samples.parquet cannot be read";
+    check_damage(&recording, &[lost, "50 samples of trial #2 are lost"]);
+}
+
+#[test]
+fn a_part_that_cannot_be_merged_is_kept_and_told() {
+    let place = place();
+    let document = document(2);
+    let mut writer = Writer::create(place.path(), &document).expect("a new bundle");
+    for id in 1..=2 {
+        let samples = samples(id, 10, 5);
+        writer
+            .append(&trial(id), &flows(id), &samples)
+            .expect("a trial");
+    }
+    let part = place.path().join("partial/trial-000001.samples.parquet");
+    fs::write(&part, "not a table").expect("spoiled");
+    writer.finish(&document).expect("the end");
+    assert!(part.exists());
+    let recording = read(place.path()).expect("a bundle");
+    let lost = "partial/trial-000001.samples.parquet cannot be read";
+    check_damage(&recording, &[lost, "50 samples of trial #1 are lost"]);
+    assert_eq!(recording.trials.len(), 2);
+}
+
+#[test]
+fn one_spoiled_part_of_a_large_table_costs_only_itself() {
+    // Each trial fills a row group of its own; the pages of the first one are overwritten.
+    let place = place();
+    let document = document(2);
+    let mut writer = Writer::create(place.path(), &document).expect("a new bundle");
+    for id in 1..=2 {
+        let samples = samples(id, 700, 100);
+        writer
+            .append(&trial(id), &flows(id), &samples)
+            .expect("a trial");
+    }
+    writer.finish(&document).expect("the end");
+    let table = place.path().join("samples.parquet");
+    let mut bytes = fs::read(&table).expect("a table");
+    bytes[4..200].fill(0xff);
+    fs::write(&table, bytes).expect("spoiled");
+    let recording = read(place.path()).expect("a bundle");
+    assert!(
+        recording
+            .samples
+            .iter()
+            .all(|sample| sample.trial == TrialId(2))
+    );
+    assert_eq!(recording.samples.len(), 70_000);
+    let lost = "part 1 of 2 with 70000 rows cannot be read";
+    check_damage(&recording, &[lost, "70000 samples of trial #1 are lost"]);
+}
+
+#[test]
+fn a_trial_stored_again_replaces_the_first() {
+    let place = place();
+    let document = document(1);
+    let mut writer = Writer::create(place.path(), &document).expect("a new bundle");
+    writer
+        .append(&trial(1), &flows(1), &samples(1, 10, 9))
+        .expect("a trial");
+    writer
+        .append(&trial(1), &flows(1), &samples(1, 10, 5))
+        .expect("a trial");
+    writer.finish(&document).expect("the end");
+    check(&read(place.path()).expect("a bundle"), &[1], &[]);
+}
+
+#[test]
+fn the_document_is_replaced_as_a_whole() {
+    let place = place();
+    let mut document = document(1);
+    let mut writer = Writer::create(place.path(), &document).expect("a new bundle");
+    document.cut_short = Some("interrupted".to_owned());
+    writer.update(&document).expect("replaced");
+    assert_eq!(read(place.path()).expect("a bundle").document, document);
+}
+
+#[test]
+fn a_directory_with_something_in_it_is_refused() {
+    let place = place();
+    fs::write(place.path().join("notes.txt"), "mine").expect("written");
+    let error = Writer::create(place.path(), &document(1)).expect_err("not empty");
+    assert!(matches!(error, WriteError::NotEmpty { .. }), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains(&place.path().display().to_string()),
+        "{error}"
+    );
+}
+
+#[test]
+fn rows_of_another_trial_are_refused() {
+    let place = place();
+    let mut writer = Writer::create(place.path(), &document(2)).expect("a new bundle");
+    let error = writer
+        .append(&trial(1), &flows(2), &[])
+        .expect_err("another trial");
+    assert!(matches!(error, WriteError::OtherTrial { .. }), "{error}");
+    assert!(read(place.path()).expect("a bundle").trials.is_empty());
+}
+
+#[test]
+fn what_is_no_bundle_is_refused_with_the_reason() {
+    let place = place();
+    let check = |document: Option<&str>, expected: &str| {
+        let path = place.path().join("run.json");
+        match document {
+            Some(text) => fs::write(&path, text).expect("written"),
+            None => assert!(!path.exists()),
+        }
+        let error = read(place.path()).expect_err("no bundle");
+        assert!(error.to_string().contains(expected), "{error}");
+        error
+    };
+    check(None, "not an evidence bundle");
+    let newer = check(
+        Some(r#"{"format": 999, "soul": true}"#),
+        "bundle format 999",
+    );
+    assert!(matches!(newer, ReadError::Newer { found: 999, .. }));
+    assert!(
+        newer.to_string().contains("use a newer linerate"),
+        "{newer}"
+    );
+    check(Some("{"), "run.json");
+    let error = read(&place.path().join("nowhere")).expect_err("nothing there");
+    assert!(error.to_string().contains("nowhere"), "{error}");
+}
+
+#[test]
+fn a_file_of_another_kind_in_a_tables_place_is_told() {
+    let place = place();
+    bundle(place.path(), 1, true);
+    let at = |name: &str| place.path().join(name);
+    fs::copy(at("flows.parquet"), at("samples.parquet")).expect("copied");
+    let recording = read(place.path()).expect("a bundle");
+    let damage = ["no column subject", "50 samples of trial #1 are lost"];
+    check_damage(&recording, &damage);
+}
