@@ -16,6 +16,8 @@
 
 use linerate_model::analysis::Analysis;
 
+/// Figures as the data and layout that plotly draws.
+mod chart;
 /// The page: one HTML file that opens without a network.
 mod html;
 /// The page as Markdown in GitHub's dialect.

@@ -195,7 +195,7 @@ impl Page {
             return;
         }
         self.line("<details><summary>");
-        self.line(&trial_count(trials));
+        self.line(&wording::trial_count(trials));
         self.paragraph("</summary>");
         self.row(&["Trial", "Cell", "Replicate", "Response", "Remarks"].map(str::to_owned));
         self.line("|---:|:---|---:|---:|:---|");
@@ -279,19 +279,6 @@ impl Page {
 
     fn row(&mut self, cells: &[String]) {
         let _ = writeln!(self.0, "| {} |", cells.join(" | "));
-    }
-}
-
-/// Returns how many trials there are and how many of them are invalid.
-pub(crate) fn trial_count(trials: &[TrialLine]) -> String {
-    let invalid = trials
-        .iter()
-        .filter(|trial| trial.invalid.is_some())
-        .count();
-    let noun = if trials.len() == 1 { "trial" } else { "trials" };
-    match invalid {
-        0 => format!("{} {noun}, all valid", trials.len()),
-        _ => format!("{} {noun}, {invalid} invalid", trials.len()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Words that every output shares: names of kinds, notes, how to read the numbers.
 
-use linerate_model::analysis::{Chapter, Origin, TableCell};
+use linerate_model::analysis::{Chapter, Origin, TableCell, TrialLine};
 use linerate_model::finding::{Estimate, FindingKind, Limiter};
 use linerate_model::id::TrialId;
 
@@ -110,8 +110,17 @@ pub fn interval_note(estimate: &Estimate) -> String {
     }
 }
 
-/// Writes trial numbers, runs of neighbours joined: `3, 5–8`.
-pub fn trial_numbers(trials: &[TrialId]) -> String {
+/// Neighbouring trials written as one: `5–8`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrialRun {
+    /// The first of them.
+    pub first: TrialId,
+    /// How they are written.
+    pub text: String,
+}
+
+/// Joins neighbours among `trials`, in their order.
+pub fn trial_runs(trials: &[TrialId]) -> Vec<TrialRun> {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for &TrialId(id) in trials {
         match runs.last_mut() {
@@ -119,15 +128,33 @@ pub fn trial_numbers(trials: &[TrialId]) -> String {
             _ => runs.push((id, id)),
         }
     }
-    let texts: Vec<String> = runs
-        .iter()
-        .map(|&(first, last)| match last - first {
+    let written = |(first, last): (u32, u32)| TrialRun {
+        first: TrialId(first),
+        text: match last - first {
             0 => first.to_string(),
-            1 => format!("{first}, {last}"),
             _ => format!("{first}–{last}"),
-        })
-        .collect();
+        },
+    };
+    runs.into_iter().map(written).collect()
+}
+
+/// Writes trial numbers, runs of neighbours joined: `3, 5–8`.
+pub fn trial_numbers(trials: &[TrialId]) -> String {
+    let texts: Vec<String> = trial_runs(trials).into_iter().map(|run| run.text).collect();
     texts.join(", ")
+}
+
+/// Returns how many trials there are and how many of them are invalid.
+pub fn trial_count(trials: &[TrialLine]) -> String {
+    let invalid = trials
+        .iter()
+        .filter(|trial| trial.invalid.is_some())
+        .count();
+    let noun = if trials.len() == 1 { "trial" } else { "trials" };
+    match invalid {
+        0 => format!("{} {noun}, all valid", trials.len()),
+        _ => format!("{} {noun}, {invalid} invalid", trials.len()),
+    }
 }
 
 /// Writes a table cell as plain text.
@@ -166,7 +193,7 @@ mod tests {
         };
         check(&[], "");
         check(&[4], "4");
-        check(&[4, 5], "4, 5");
+        check(&[4, 5], "4–5");
         check(&[1, 2, 3, 7, 9, 10, 11], "1–3, 7, 9–11");
         check(&[u32::MAX, 0], "4294967295, 0");
     }

@@ -1,16 +1,104 @@
 //! The page: one HTML file that opens without a network.
+//!
+//! It is written with `maud`: the markup is checked when compiling and every value is escaped
+//! unless marked otherwise, which a page that shows names from other machines needs. Only our own
+//! style sheet, scripts and chart data (whose `<` is escaped in JSON) are put in as they are.
+//!
+//! A content security policy forbids the page every request, so that a reader need not trust that
+//! no part of it makes one.
 
 use linerate_model::analysis::Analysis;
-use maud::{DOCTYPE, html as markup};
+use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
+
+/// Identifiers inside the page.
+mod anchors;
+/// Hosts, what was not measured, damage, definitions.
+mod appendix;
+/// One chapter.
+mod chapter;
+/// Head, headline numbers, findings, recommendations, contents.
+mod summary;
+/// The drawing before a curve's name in a legend.
+mod swatch;
+/// Tables.
+mod table;
+
+use crate::chart;
+use anchors::Anchors;
+
+/// Nothing may be loaded; scripts, styles and images come from the file itself.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+    img-src data: blob:; base-uri 'none'; form-action 'none'";
 
 /// Returns the report as one HTML file without external references.
 pub fn html(analysis: &Analysis) -> String {
+    let anchors = Anchors::new(analysis);
     let page = markup! {
         (DOCTYPE)
         html lang="en" {
-            head { meta charset="utf-8"; title { (analysis.title) } }
-            body { pre { (crate::markdown(analysis)) } }
+            (head(analysis))
+            body {
+                a.skip href="#summary" { "Skip to the summary" }
+                (summary::masthead(analysis))
+                main { (sections(analysis, &anchors)) }
+                footer {
+                    "Made by linerate from stored data alone: the same bundle gives the same page."
+                }
+                (scripts(analysis))
+            }
         }
     };
     page.into_string()
+}
+
+fn head(analysis: &Analysis) -> Markup {
+    markup! {
+        head {
+            meta charset="utf-8";
+            meta http-equiv="Content-Security-Policy" content=(POLICY);
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="generator" content="linerate";
+            meta name="color-scheme" content="light dark";
+            title { (analysis.title) }
+            style { (PreEscaped(style())) }
+        }
+    }
+}
+
+fn sections(analysis: &Analysis, anchors: &Anchors) -> Markup {
+    markup! {
+        (summary::headline(analysis))
+        (summary::findings(analysis, anchors))
+        (summary::recommendations(analysis, anchors))
+        (summary::contents(analysis, anchors))
+        @for at in 0..analysis.chapters.len() { (chapter::chapter(analysis, at, anchors)) }
+        (appendix::hosts(&analysis.hosts))
+        (appendix::left_out(analysis))
+        (appendix::damage(&analysis.damage))
+        (appendix::reading())
+    }
+}
+
+/// Returns the style sheet: the dark colours hold where the system or the reader asks for them.
+fn style() -> String {
+    let (light, dark) = (include_str!("light.css"), include_str!("dark.css"));
+    format!(
+        ":root {{ {light} }}\n\
+         @media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ {dark} }} }}\n\
+         @media screen {{ :root[data-theme=dark] {{ {dark} }} }}\n{}",
+        include_str!("page.css")
+    )
+}
+
+/// Returns plotly and the page's own script.
+fn scripts(analysis: &Analysis) -> Markup {
+    let has_charts = analysis
+        .chapters
+        .iter()
+        .any(|chapter| !chapter.figures.is_empty());
+    markup! {
+        // A report without charts does without the 4.6 MB that draw them.
+        @if has_charts { (PreEscaped(chart::script())) }
+        script { (PreEscaped(include_str!("page.js"))) }
+    }
 }

@@ -1,0 +1,204 @@
+//! Axes: range, ticks and the prefix of their unit.
+
+use linerate_model::analysis::{Axis, Figure, Position, Scale};
+use linerate_model::unit::Unit;
+use plotly::layout::{Axis as PlotlyAxis, AxisRange, AxisType, TicksDirection};
+
+use crate::number::{self, Prefixed};
+
+/// Most ticks at measured positions; beyond it some go without a label.
+const TICKS_MAX: f64 = 10.0;
+
+/// Room above the highest point of a linear axis, as a share of the axis.
+const HEADROOM: f64 = 0.06;
+
+/// A drawn axis: plotly's description and what positions are divided by.
+pub struct DrawnAxis {
+    /// Range, ticks and colours.
+    pub axis: PlotlyAxis,
+    /// The unit that positions are given in.
+    pub prefix: Prefixed,
+}
+
+/// Returns the horizontal axis: ticks stand where something was measured.
+pub fn horizontal(figure: &Figure) -> DrawnAxis {
+    let positions = numeric_positions(figure);
+    let maximum = positions.iter().copied().fold(0.0, f64::max);
+    let prefix = number::prefix_of_axis(figure.x.unit, maximum);
+    let axis = styled()
+        .show_grid(false)
+        .show_line(true)
+        .ticks(TicksDirection::Outside);
+    let (axis, title) = match figure.x.scale {
+        Scale::Category => (axis.type_(AxisType::Category), figure.x.label.clone()),
+        Scale::Log => {
+            let ticks = spread(&positions, f64::log2);
+            (
+                with_ticks(axis.type_(AxisType::Log), &ticks, figure.x.unit, prefix),
+                figure.x.label.clone(),
+            )
+        }
+        Scale::Linear if is_sparse(&positions) => (
+            with_ticks(axis, &positions, figure.x.unit, prefix),
+            figure.x.label.clone(),
+        ),
+        Scale::Linear => (axis, label(&figure.x, prefix)),
+    };
+    DrawnAxis {
+        axis: axis.title(super::plain(&title)),
+        prefix,
+    }
+}
+
+/// Returns the vertical axis: from zero, or by decades when it is logarithmic.
+pub fn vertical(figure: &Figure) -> DrawnAxis {
+    let values = heights(figure);
+    let highest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let prefix = number::prefix_of_axis(figure.y.unit, highest.max(0.0));
+    let axis = styled().show_grid(true).show_line(false);
+    let axis = match figure.y.scale {
+        Scale::Log => {
+            let positive: Vec<f64> = values.into_iter().filter(|value| *value > 0.0).collect();
+            logarithmic(axis, &positive, figure.y.unit, prefix)
+        }
+        // Values below zero: plotly's own range, which then includes zero.
+        _ if lowest < 0.0 || highest <= 0.0 || values.is_empty() => {
+            axis.range_mode(plotly::layout::RangeMode::ToZero)
+        }
+        _ => {
+            let top = highest / prefix.divisor * (1.0 + HEADROOM);
+            axis.range(AxisRange::new(0.0, top)).n_ticks(7)
+        }
+    };
+    DrawnAxis { axis, prefix }
+}
+
+/// Returns the axis label with its unit: `Throughput (Mbit/s)`.
+pub fn label(axis: &Axis, prefix: Prefixed) -> String {
+    match (axis.unit, prefix.symbol) {
+        (_, "") => axis.label.clone(),
+        (Unit::PerSecond, _) => format!("{} (per second)", axis.label),
+        (_, symbol) => format!("{} ({symbol})", axis.label),
+    }
+}
+
+fn styled() -> PlotlyAxis {
+    PlotlyAxis::new()
+        .auto_margin(true)
+        .zero_line(false)
+        .grid_color("var(--grid)")
+        .line_color("var(--axis)")
+        .tick_color("var(--axis)")
+        .separate_thousands(false)
+}
+
+fn logarithmic(axis: PlotlyAxis, values: &[f64], unit: Unit, prefix: Prefixed) -> PlotlyAxis {
+    let axis = axis.type_(AxisType::Log);
+    let highest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
+    if values.is_empty() {
+        return axis;
+    }
+    // A little room on both ends, and never an empty range.
+    let (bottom, top) = (lowest / 1.3, highest * 1.3);
+    let range = AxisRange::new(
+        (bottom / prefix.divisor).log10(),
+        (top / prefix.divisor).log10(),
+    );
+    with_ticks(axis.range(range), &decades(bottom, top), unit, prefix)
+}
+
+/// Returns 1, 10, 100 … between `bottom` and `top`, with 2 and 5 between them on short ranges.
+fn decades(bottom: f64, top: f64) -> Vec<f64> {
+    let (first, last) = (bottom.log10().floor() as i32, top.log10().ceil() as i32);
+    let steps: &[f64] = match last - first {
+        0..=3 => &[1.0, 2.0, 5.0],
+        _ => &[1.0],
+    };
+    (first..=last)
+        .flat_map(|exponent| steps.iter().map(move |step| step * 10f64.powi(exponent)))
+        .filter(|tick| (bottom..=top).contains(tick))
+        .collect()
+}
+
+fn with_ticks(axis: PlotlyAxis, ticks: &[f64], unit: Unit, prefix: Prefixed) -> PlotlyAxis {
+    let texts = ticks
+        .iter()
+        .map(|tick| number::display(*tick, unit))
+        .collect();
+    axis.tick_values(ticks.iter().map(|tick| tick / prefix.divisor).collect())
+        .tick_text(texts)
+}
+
+/// Returns whether a label at each position has room on an even axis.
+fn is_sparse(positions: &[f64]) -> bool {
+    positions.len() > 1 && spread(positions, |position| position).len() == positions.len()
+}
+
+/// Returns those of the sorted `positions` that stand far enough apart on the axis.
+fn spread(positions: &[f64], place: impl Fn(f64) -> f64) -> Vec<f64> {
+    let (Some(&first), Some(&last)) = (positions.first(), positions.last()) else {
+        return Vec::new();
+    };
+    let room = (place(last) - place(first)) / TICKS_MAX * 0.999;
+    let mut ticks = vec![first];
+    for &position in &positions[1..] {
+        let from_previous = place(position) - place(ticks[ticks.len() - 1]);
+        let to_last = place(last) - place(position);
+        // The end of the axis is always labelled, so nothing stands too close before it.
+        if from_previous >= room && (position == last || to_last >= room) {
+            ticks.push(position);
+        }
+    }
+    if ticks[ticks.len() - 1] != last {
+        ticks.push(last);
+    }
+    ticks
+}
+
+/// Returns the distinct numeric positions, sorted; on a logarithmic axis only those above zero.
+fn numeric_positions(figure: &Figure) -> Vec<f64> {
+    let points = figure.curves.iter().flat_map(|curve| &curve.points);
+    let mut positions: Vec<f64> = points
+        .filter_map(|point| match point.x {
+            Position::Number(number) if number.is_finite() => Some(number),
+            _ => None,
+        })
+        .filter(|position| figure.x.scale != Scale::Log || *position > 0.0)
+        .collect();
+    positions.sort_by(f64::total_cmp);
+    positions.dedup();
+    positions
+}
+
+/// Returns every finite height that the figure shows, interval ends included.
+fn heights(figure: &Figure) -> Vec<f64> {
+    let points = figure.curves.iter().flat_map(|curve| &curve.points);
+    points
+        .flat_map(|point| [Some(point.y), point.low, point.high])
+        .flatten()
+        .filter(|value| value.is_finite())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_keep_both_ends_and_their_distance() {
+        let doubled: Vec<f64> = (4..=10).map(|power| 2f64.powi(power) * 1024.0).collect();
+        assert_eq!(spread(&doubled, f64::log2), doubled);
+        let crowded = [1.0, 1.05, 2.0, 1400.0, 1460.0];
+        assert_eq!(spread(&crowded, f64::log2), [1.0, 2.0, 1460.0]);
+        assert_eq!(spread(&[], f64::log2), [0.0; 0]);
+        assert_eq!(spread(&[7.0], f64::log2), [7.0]);
+    }
+
+    #[test]
+    fn short_logarithmic_ranges_get_twos_and_fives() {
+        assert_eq!(decades(0.9, 30.0), [1.0, 2.0, 5.0, 10.0, 20.0]);
+        assert_eq!(decades(0.9, 1e6), [1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6]);
+    }
+}

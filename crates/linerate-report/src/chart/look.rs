@@ -1,0 +1,164 @@
+//! How a curve looks, so that its origin and its name can be told without colour.
+//!
+//! 1. Measured: solid line, filled marker, one of six hues.
+//! 2. Computed: dotted line without markers, in the colour of text.
+//! 3. Published: dashed grey line, open marker.
+//!
+//! Within one origin, curves differ by marker shape or dash pattern as well as by hue. Colours
+//! are names of the page's style properties (`var(--curve-1)`), because the same chart is drawn
+//! on light, dark and paper.
+
+use linerate_model::analysis::{Curve, Figure, Origin};
+use plotly::common::{DashType, MarkerSymbol, PatternShape};
+
+/// Number of hues that the style sheet defines for measured curves.
+const HUES: usize = 6;
+
+/// The shape of a marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    Circle,
+    Square,
+    Diamond,
+    TriangleUp,
+    TriangleDown,
+    Cross,
+}
+
+/// How a line is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dash {
+    Solid,
+    Dashed,
+    LongDashed,
+    Dotted,
+    DashDotted,
+}
+
+/// How the bars of a curve are hatched, so that colour is not needed to tell them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hatch {
+    Plain,
+    Rising,
+    Dots,
+    Falling,
+    Level,
+    Crossed,
+}
+
+/// The look of one curve.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Look {
+    /// Where the curve comes from.
+    pub origin: Origin,
+    /// Its place among the curves of the same origin, from 0.
+    pub rank: usize,
+    /// The style property that holds its colour.
+    pub color: String,
+    /// How its line is broken.
+    pub dash: Dash,
+    /// Its marker; none for computed curves.
+    pub shape: Option<Shape>,
+}
+
+/// Returns the looks of the figure's curves, in their order.
+pub fn looks(figure: &Figure) -> Vec<Look> {
+    let rank_of = |at: usize, origin: Origin| {
+        let before = figure.curves.iter().take(at);
+        before.filter(|curve| curve.origin == origin).count()
+    };
+    let look_at = |(at, curve): (usize, &Curve)| look(curve, rank_of(at, curve.origin));
+    figure.curves.iter().enumerate().map(look_at).collect()
+}
+
+fn look(curve: &Curve, rank: usize) -> Look {
+    const SHAPES: [Shape; HUES] = [
+        Shape::Circle,
+        Shape::Square,
+        Shape::Diamond,
+        Shape::TriangleUp,
+        Shape::TriangleDown,
+        Shape::Cross,
+    ];
+    const COMPUTED: [Dash; 2] = [Dash::Dotted, Dash::DashDotted];
+    const PUBLISHED: [Dash; 2] = [Dash::Dashed, Dash::LongDashed];
+    let shape = SHAPES[rank % SHAPES.len()];
+    let (color, dash, shape) = match curve.origin {
+        Origin::Measured => {
+            let hue = rank % HUES + 1;
+            (format!("var(--curve-{hue})"), Dash::Solid, Some(shape))
+        }
+        Origin::Computed => ("var(--computed)".to_owned(), COMPUTED[rank % 2], None),
+        Origin::Published => (
+            "var(--published)".to_owned(),
+            PUBLISHED[rank % 2],
+            Some(shape),
+        ),
+    };
+    Look {
+        origin: curve.origin,
+        rank,
+        color,
+        dash,
+        shape,
+    }
+}
+
+impl Look {
+    /// Returns the hatching of the curve's bars; published ones are never plain.
+    pub fn hatch(&self) -> Hatch {
+        const HATCHES: [Hatch; HUES] = [
+            Hatch::Plain,
+            Hatch::Rising,
+            Hatch::Dots,
+            Hatch::Falling,
+            Hatch::Level,
+            Hatch::Crossed,
+        ];
+        let shift = usize::from(self.origin == Origin::Published);
+        HATCHES[(self.rank + shift) % HUES]
+    }
+
+    /// Returns the hatching as plotly names it.
+    pub fn pattern(&self) -> PatternShape {
+        match self.hatch() {
+            Hatch::Plain => PatternShape::None,
+            Hatch::Rising => PatternShape::RightDiagonalLine,
+            Hatch::Dots => PatternShape::Dot,
+            Hatch::Falling => PatternShape::LeftDiagonalLine,
+            Hatch::Level => PatternShape::HorizontalLine,
+            Hatch::Crossed => PatternShape::DiagonalCross,
+        }
+    }
+
+    /// Returns the marker as plotly names it; published curves get an open one.
+    pub fn symbol(&self) -> Option<MarkerSymbol> {
+        let open = self.origin == Origin::Published;
+        let symbol = match (self.shape?, open) {
+            (Shape::Circle, false) => MarkerSymbol::Circle,
+            (Shape::Circle, true) => MarkerSymbol::CircleOpen,
+            (Shape::Square, false) => MarkerSymbol::Square,
+            (Shape::Square, true) => MarkerSymbol::SquareOpen,
+            (Shape::Diamond, false) => MarkerSymbol::Diamond,
+            (Shape::Diamond, true) => MarkerSymbol::DiamondOpen,
+            (Shape::TriangleUp, false) => MarkerSymbol::TriangleUp,
+            (Shape::TriangleUp, true) => MarkerSymbol::TriangleUpOpen,
+            (Shape::TriangleDown, false) => MarkerSymbol::TriangleDown,
+            (Shape::TriangleDown, true) => MarkerSymbol::TriangleDownOpen,
+            (Shape::Cross, false) => MarkerSymbol::X,
+            (Shape::Cross, true) => MarkerSymbol::XOpen,
+        };
+        Some(symbol)
+    }
+
+    /// Returns the dash pattern as plotly names it.
+    pub fn dash_type(&self) -> DashType {
+        match self.dash {
+            Dash::Solid => DashType::Solid,
+            Dash::Dashed => DashType::Dash,
+            Dash::LongDashed => DashType::LongDash,
+            Dash::Dotted => DashType::Dot,
+            Dash::DashDotted => DashType::DashDot,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Identifiers inside the page: unique, stable, made of safe characters.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_model::analysis::Analysis;
+use linerate_model::id::TrialId;
+
+/// The identifiers of everything that the page links to.
+pub struct Anchors {
+    /// One per finding, in order.
+    pub findings: Vec<String>,
+    /// One per chapter, in order.
+    pub chapters: Vec<String>,
+    /// One per chapter and figure, in order.
+    pub figures: Vec<Vec<String>>,
+    finding_places: BTreeMap<String, usize>,
+    trial_places: BTreeMap<TrialId, (usize, usize)>,
+}
+
+impl Anchors {
+    /// Names everything in `analysis` that can be linked to.
+    pub fn new(analysis: &Analysis) -> Self {
+        let mut used = BTreeSet::new();
+        let mut unique = |prefix: &str, id: &str| {
+            let base = format!("{prefix}-{}", slug(id));
+            let mut name = base.clone();
+            let mut count = 1;
+            while !used.insert(name.clone()) {
+                count += 1;
+                name = format!("{base}-{count}");
+            }
+            name
+        };
+        let findings = analysis
+            .findings
+            .iter()
+            .map(|finding| unique("finding", &finding.id));
+        let findings = findings.collect();
+        let chapters = analysis
+            .chapters
+            .iter()
+            .map(|chapter| unique("chapter", &chapter.id));
+        let chapters = chapters.collect();
+        let figures = analysis.chapters.iter().map(|chapter| {
+            chapter
+                .figures
+                .iter()
+                .map(|figure| unique("figure", &figure.id))
+                .collect()
+        });
+        let figures = figures.collect();
+        Self {
+            findings,
+            chapters,
+            figures,
+            finding_places: finding_places(analysis),
+            trial_places: trial_places(analysis),
+        }
+    }
+
+    /// Returns the identifier of the finding called `id`, and its place among the findings.
+    pub fn finding(&self, id: &str) -> Option<(&str, usize)> {
+        let place = *self.finding_places.get(id)?;
+        Some((&self.findings[place], place))
+    }
+
+    /// Returns the identifier of `trial` if the page lists it.
+    pub fn trial(&self, trial: TrialId) -> Option<String> {
+        let listed = self.trial_places.contains_key(&trial);
+        listed.then(|| trial_name(trial))
+    }
+
+    /// Returns the identifier of `trial` for the row that its links lead to.
+    ///
+    /// A trial that serves several chapters is linked to where it is listed first.
+    pub fn trial_row(&self, trial: TrialId, chapter: usize, row: usize) -> Option<String> {
+        let first = self.trial_places.get(&trial) == Some(&(chapter, row));
+        first.then(|| trial_name(trial))
+    }
+}
+
+fn trial_name(trial: TrialId) -> String {
+    format!("trial-{}", trial.0)
+}
+
+fn finding_places(analysis: &Analysis) -> BTreeMap<String, usize> {
+    let mut places = BTreeMap::new();
+    for (at, finding) in analysis.findings.iter().enumerate() {
+        places.entry(finding.id.clone()).or_insert(at);
+    }
+    places
+}
+
+fn trial_places(analysis: &Analysis) -> BTreeMap<TrialId, (usize, usize)> {
+    let mut places = BTreeMap::new();
+    for (chapter, lines) in analysis
+        .chapters
+        .iter()
+        .map(|chapter| &chapter.trials)
+        .enumerate()
+    {
+        for (row, line) in lines.iter().enumerate() {
+            places.entry(line.trial).or_insert((chapter, row));
+        }
+    }
+    places
+}
+
+/// Returns `id` with everything but ASCII letters and digits replaced by single hyphens.
+fn slug(id: &str) -> String {
+    let words = id
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("-").to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slugs_hold_only_safe_characters() {
+        assert_eq!(slug("socket-buffer/plateau/1"), "socket-buffer-plateau-1");
+        assert_eq!(slug("\"><script>"), "script");
+        assert_eq!(slug("é"), "");
+    }
+}

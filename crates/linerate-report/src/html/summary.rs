@@ -1,0 +1,198 @@
+//! What a reader sees first: head, headline numbers, findings, recommendations, contents.
+
+use linerate_model::analysis::Analysis;
+use linerate_model::finding::{Evidence, Finding, FindingKind, Recommendation};
+use linerate_model::id::TrialId;
+use maud::{Markup, html};
+
+use super::anchors::Anchors;
+use super::table;
+use crate::{number, wording};
+
+/// Sets title, circumstances and, if the numbers are partial, the reason.
+pub fn masthead(analysis: &Analysis) -> Markup {
+    html! {
+        header.masthead {
+            div.bar {
+                div.brand { (mark()) "linerate" }
+                button #theme type="button" hidden { "Dark theme" }
+            }
+            h1 { (analysis.title) }
+            @if let Some(why) = &analysis.partial {
+                p.banner role="note" { strong { "This report is partial." } " " (why) }
+            }
+            @if !analysis.damage.is_empty() {
+                p.banner role="note" {
+                    strong { "The bundle is damaged." } " "
+                    a href="#damage" { "What is missing from it" } "."
+                }
+            }
+            noscript {
+                p.banner {
+                    strong { "Charts need JavaScript." }
+                    " Every number that they show is in the tables."
+                }
+            }
+            dl.about {
+                @for (label, text) in &analysis.about {
+                    div { dt { (label) } dd { (text) } }
+                }
+            }
+        }
+    }
+}
+
+/// The mark: a curve that rises to its plateau under a dotted limit.
+fn mark() -> Markup {
+    html! {
+        svg width="26" height="20" viewBox="0 0 26 20" fill="none" stroke="currentColor"
+            stroke-width="2.4" stroke-linecap="round" aria-hidden="true" {
+            path d="M2 18C6 18 7 7 12 7h12" {}
+            path d="M2 2h22" stroke-dasharray="0.1 4.4" {}
+        }
+    }
+}
+
+/// Sets the table of headline numbers.
+pub fn headline(analysis: &Analysis) -> Markup {
+    html! {
+        section #summary {
+            h2 { "Summary" }
+            @if analysis.summary.rows.is_empty() {
+                p.soft { "No valid measurement, so there is no headline number." }
+            } @else {
+                div.headline { (table::table(&analysis.summary)) }
+            }
+        }
+    }
+}
+
+/// Sets the findings, one card each.
+pub fn findings(analysis: &Analysis, anchors: &Anchors) -> Markup {
+    html! {
+        section #findings {
+            h2 { "Findings" }
+            @if analysis.findings.is_empty() {
+                p.soft { "Nothing was found that the measurements support." }
+            }
+            ol.cards {
+                @for (finding, id) in analysis.findings.iter().zip(&anchors.findings) {
+                    (card(finding, id, anchors))
+                }
+            }
+        }
+    }
+}
+
+fn card(finding: &Finding, id: &str, anchors: &Anchors) -> Markup {
+    let tone = match finding.kind {
+        FindingKind::Caution => "caution",
+        FindingKind::Limiter(_) | FindingKind::Plateau | FindingKind::Effect => "strong",
+        FindingKind::Derived | FindingKind::Absence => "neutral",
+    };
+    let effect = number::estimate(&finding.effect);
+    html! {
+        li.card.(tone) id=(id) {
+            p.kind { (wording::kind(finding.kind)) }
+            h3 { (finding.claim) }
+            div.body {
+                p { (finding.explanation) }
+                p.effect {
+                    span.value {
+                        (effect.value)
+                        @if !effect.unit.is_empty() { " " span.unit { (effect.unit) } }
+                    }
+                    span.note { (wording::interval_note(&finding.effect)) }
+                }
+            }
+            (evidence(finding.evidence.as_slice(), anchors))
+        }
+    }
+}
+
+fn evidence(evidence: &[Evidence], anchors: &Anchors) -> Markup {
+    let body = html! {
+        table {
+            thead { tr {
+                th scope="col" { "Evidence" }
+                th.number scope="col" { "Value" }
+                th scope="col" { "Trials" }
+            } }
+            tbody {
+                @for piece in evidence {
+                    tr {
+                        th scope="row" { (piece.what) }
+                        td.number { (table::estimate(&piece.estimate)) }
+                        td { (trial_links(&piece.trials, anchors)) }
+                    }
+                }
+            }
+        }
+    };
+    table::scrolling("Evidence", &body)
+}
+
+/// Sets trial numbers as links, runs of neighbours as a link to the first of them.
+fn trial_links(trials: &[TrialId], anchors: &Anchors) -> Markup {
+    html! {
+        @for (at, run) in wording::trial_runs(trials).iter().enumerate() {
+            @if at > 0 { ", " }
+            @match anchors.trial(run.first) {
+                Some(id) => a.nowrap href={ "#" (id) } { (run.text) },
+                None => span.nowrap { (run.text) },
+            }
+        }
+    }
+}
+
+/// Sets the recommendations, each with what it should change and how to confirm it.
+pub fn recommendations(analysis: &Analysis, anchors: &Anchors) -> Markup {
+    html! {
+        section #recommendations {
+            h2 { "Recommendations" }
+            @if analysis.recommendations.is_empty() {
+                p.soft { "None follows from what was measured." }
+            }
+            ol.cards {
+                @for item in &analysis.recommendations { (recommendation(item, anchors)) }
+            }
+        }
+    }
+}
+
+fn recommendation(item: &Recommendation, anchors: &Anchors) -> Markup {
+    html! {
+        li.card {
+            h3 { (item.action) }
+            dl {
+                dt { "Predicted" } dd { (item.predicted) }
+                dt { "Confirm with" } dd { pre { code { (item.confirm) } } }
+            }
+            @if let Some((id, place)) = anchors.finding(&item.finding) {
+                p.more.small { a href={ "#" (id) } { "Follows from finding " (place + 1) } }
+            }
+        }
+    }
+}
+
+/// Sets the list of all sections.
+pub fn contents(analysis: &Analysis, anchors: &Anchors) -> Markup {
+    let chapters = analysis.chapters.iter().zip(&anchors.chapters);
+    html! {
+        nav #contents aria-label="Contents" {
+            h2 { "Contents" }
+            ol {
+                li { a href="#summary" { "Summary" } }
+                li { a href="#findings" { "Findings" } }
+                li { a href="#recommendations" { "Recommendations" } }
+                @for (chapter, id) in chapters {
+                    li { a href={ "#" (id) } { (wording::chapter_title(chapter)) } }
+                }
+                @if !analysis.hosts.is_empty() { li { a href="#hosts" { "Hosts" } } }
+                li { a href="#left-out" { "Not measured" } }
+                @if !analysis.damage.is_empty() { li { a href="#damage" { "Damage" } } }
+                li { a href="#reading" { "How to read this" } }
+            }
+        }
+    }
+}
