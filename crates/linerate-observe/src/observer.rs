@@ -117,20 +117,23 @@ impl Health {
     }
 
     /// Answers in the words of the model.
+    ///
+    /// An observer that never gave a sample because its readings failed cannot run here; one that
+    /// did is available, and notes what was lost.
     pub(crate) fn availability(&self) -> Availability {
-        let never_read = self.failures > 0 && self.samples == 0;
-        let failure = self.last_failure.as_ref();
-        let missing = self.missing.clone();
+        let mut missing = self.missing.clone();
         let mut notes = self.notes.clone();
-        notes.extend(failure.filter(|_| !never_read).map(|failure| {
-            let Self {
-                failures, readings, ..
-            } = self;
-            format!("{failures} of {readings} readings were not complete, the last: {failure}")
-        }));
+        match &self.last_failure {
+            Some(failure) if self.samples == 0 => missing = missing.or(Some(failure.clone())),
+            Some(failure) => notes.push(format!(
+                "{} of {} readings were not complete, the last: {failure}",
+                self.failures, self.readings
+            )),
+            None => {}
+        }
         Availability {
             observer: self.observer.to_owned(),
-            missing: missing.or_else(|| failure.filter(|_| never_read).cloned()),
+            missing,
             note: (!notes.is_empty()).then(|| notes.join("; ")),
         }
     }

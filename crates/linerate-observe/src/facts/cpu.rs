@@ -1,10 +1,11 @@
-//! The CPUs, their caches and nodes, and whether a hypervisor is below them.
+//! The CPUs, their caches and nodes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use linerate_model::host::FactValue;
 use linerate_model::unit::Unit;
 
+use super::virtualisation::virtualisation;
 use super::{Facts, Reading, number};
 use crate::observer::ObserveConfig;
 use crate::sys::file::{read_text, read_value};
@@ -14,53 +15,71 @@ const CACHES_MAX: usize = 16;
 /// Highest CPU or node number believed in a list such as `0-63,128`.
 const LIST_MAX: u64 = 1 << 20;
 
+/// The caches told of the first CPU: fact, level and the kinds that count, as sysfs spells them.
+const CACHES: [(&str, &str, &[&str]); 3] = [
+    ("cpu.l1d_bytes", "1", &["Data", "Unified"]),
+    ("cpu.l2_bytes", "2", &["Data", "Unified"]),
+    ("cpu.l3_bytes", "3", &["Data", "Unified"]),
+];
+
 pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
-    let cpuinfo_path = config.proc_root.join("cpuinfo");
-    let cpuinfo = read_text(&cpuinfo_path);
-    let field = |keys: &[&str]| {
-        let cpuinfo = cpuinfo.as_ref().map_err(String::clone)?;
-        cpuinfo_field(cpuinfo, keys)
-            .ok_or_else(|| format!("{}: no `{}`", cpuinfo_path.display(), keys[0]))
-    };
-    // `model name` on x86, `cpu` on POWER; ARM gives its makers' numbers only.
-    let model = field(&["model name", "cpu"])
-        .map(str::to_owned)
-        .or_else(|reason| {
-            let implementer = field(&["CPU implementer"]).map_err(|_| reason)?;
-            let part = field(&["CPU part"])?;
-            Ok(format!("implementer {implementer} part {part}"))
-        });
-    facts.add("cpu.model", model.map(FactValue::Text));
-    facts.add(
-        "cpu.mhz",
-        field(&["cpu MHz", "clock"])
-            .and_then(|mhz| number(mhz.trim_end_matches("MHz"), Unit::Count))
-            .or_else(|reason| max_frequency(&config.sys_root).map_err(|_| reason)),
-    );
-    facts.add("virtualisation", virtualisation(config, &cpuinfo));
+    let cpuinfo = CpuInfo::read(&config.proc_root);
+    facts.add("cpu.model", model(&cpuinfo));
+    facts.add("cpu.mhz", mhz(&cpuinfo, &config.sys_root));
+    facts.add("virtualisation", virtualisation(&cpuinfo, &config.sys_root));
     let system = config.sys_root.join("devices/system");
     facts.add("cpu.online", count_of_list(&system.join("cpu/online")));
     facts.add("numa.nodes", count_of_list(&system.join("node/online")));
-    for (name, level, kinds) in [
-        ("cpu.l1d_bytes", "1", ["Data", "Unified"]),
-        ("cpu.l2_bytes", "2", ["Unified", "Data"]),
-        ("cpu.l3_bytes", "3", ["Unified", "Data"]),
-    ] {
-        facts.add(
-            name,
-            cache_size(&system.join("cpu/cpu0/cache"), level, &kinds),
-        );
+    let caches = system.join("cpu/cpu0/cache");
+    for (name, level, kinds) in CACHES {
+        facts.add(name, cache_size(&caches, level, kinds));
     }
 }
 
-/// Returns the value of the first of `keys` that the first processor has.
-fn cpuinfo_field<'a>(cpuinfo: &'a str, keys: &[&str]) -> Option<&'a str> {
-    keys.iter().find_map(|wanted| {
-        cpuinfo.lines().find_map(|line| {
-            let (key, value) = line.split_once(':')?;
-            (key.trim() == *wanted && !value.trim().is_empty()).then(|| value.trim())
-        })
-    })
+/// `/proc/cpuinfo`, of which only the first processor is looked at.
+pub(super) struct CpuInfo {
+    path: PathBuf,
+    text: Result<String, String>,
+}
+
+impl CpuInfo {
+    fn read(proc_root: &Path) -> Self {
+        let path = proc_root.join("cpuinfo");
+        let text = read_text(&path);
+        Self { path, text }
+    }
+
+    /// Returns the value of `key`, or why there is none.
+    pub(super) fn field(&self, key: &str) -> Result<&str, String> {
+        let text = self.text.as_ref().map_err(String::clone)?;
+        let found = text.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            (name.trim() == key && !value.trim().is_empty()).then(|| value.trim())
+        });
+        found.ok_or_else(|| format!("{}: no `{key}`", self.path.display()))
+    }
+}
+
+/// Names the CPU: `model name` on x86, `cpu` on POWER; ARM gives its makers' numbers only.
+fn model(cpuinfo: &CpuInfo) -> Reading {
+    let named = cpuinfo.field("model name");
+    if let Ok(name) = named.clone().or_else(|_| cpuinfo.field("cpu")) {
+        return Ok(FactValue::Text(name.to_owned()));
+    }
+    match (cpuinfo.field("CPU implementer"), cpuinfo.field("CPU part")) {
+        (Ok(implementer), Ok(part)) => Ok(FactValue::Text(format!(
+            "implementer {implementer} part {part}"
+        ))),
+        _ => Err(named.err().unwrap_or_default()),
+    }
+}
+
+/// Reads the frequency at this instant, or, where cpuinfo has none, the highest one.
+fn mhz(cpuinfo: &CpuInfo, sys_root: &Path) -> Reading {
+    match cpuinfo.field("cpu MHz") {
+        Ok(mhz) => number(mhz, Unit::Count),
+        Err(reason) => max_frequency(sys_root).map_err(|_| reason),
+    }
 }
 
 /// Reads the highest frequency of the first CPU, which the kernel gives in kHz.
@@ -104,49 +123,14 @@ fn cache_size(caches: &Path, level: &str, kinds: &[&str]) -> Reading {
 
 /// Reads `48K` or `2M`; the suffixes are powers of 1024.
 fn size_with_suffix(size: &str) -> Reading {
-    let (digits, factor) = match size.strip_suffix('K') {
-        Some(digits) => (digits, 1024.0),
-        None => match size.strip_suffix('M') {
-            Some(digits) => (digits, 1024.0 * 1024.0),
-            None => (size, 1.0),
-        },
+    let (digits, factor) = match (size.strip_suffix('K'), size.strip_suffix('M')) {
+        (Some(digits), _) => (digits, 1024.0),
+        (_, Some(digits)) => (digits, 1024.0 * 1024.0),
+        (None, None) => (size, 1.0),
     };
     match digits.parse::<u64>() {
         Ok(number) => Ok(FactValue::Number(number as f64 * factor, Unit::Bytes)),
         Err(_) => Err(format!("`{size}` is not a size")),
-    }
-}
-
-/// Says what shows that this is a virtual machine, or that nothing does.
-///
-/// The `hypervisor` flag is CPUID leaf 1, ECX bit 31, which hypervisors set and hardware does not.
-/// Other architectures have no such flag, so without it they get an answer only from firmware.
-fn virtualisation(config: &ObserveConfig, cpuinfo: &Result<String, String>) -> Reading {
-    let flags = match cpuinfo {
-        Ok(cpuinfo) => cpuinfo_field(cpuinfo, &["flags"]),
-        Err(_) => None,
-    };
-    let flag = flags.map(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
-    let xen = read_value(&config.sys_root.join("hypervisor/type")).ok();
-    let product = ["sys_vendor", "product_name"]
-        .iter()
-        .filter_map(|file| read_value(&config.sys_root.join("class/dmi/id").join(file)).ok())
-        .collect::<Vec<_>>()
-        .join(" ");
-
-    let mut signs = Vec::new();
-    if flag == Some(true) {
-        signs.push("hypervisor flag of the CPU".to_owned());
-    }
-    signs.extend(xen.map(|kind| format!("hypervisor {kind}")));
-    match (signs.is_empty(), flag, product.as_str()) {
-        (true, Some(false), _) => Ok(FactValue::Text("none".to_owned())),
-        (true, _, "") => Err("neither a CPU flag nor firmware tells".to_owned()),
-        (_, _, "") => Ok(FactValue::Text(signs.join("; "))),
-        _ => {
-            signs.push(format!("product {product}"));
-            Ok(FactValue::Text(signs.join("; ")))
-        }
     }
 }
 

@@ -7,6 +7,7 @@ mod cpu;
 mod kernel;
 mod link;
 mod sysctl;
+mod virtualisation;
 
 use linerate_model::host::{Fact, FactValue, Snapshot};
 use linerate_model::unit::Unit;

@@ -36,41 +36,29 @@ struct Thread {
 impl ThreadsObserver {
     /// Opens the files of each thread; `stat` counts in ticks of `user_hz` a second.
     pub(crate) fn open(config: &ObserveConfig, user_hz: u64) -> Self {
-        let (found, lost): (Vec<_>, Vec<_>) = config
-            .threads
-            .iter()
-            .map(|(name, tid)| {
-                let thread = Thread::open(&config.proc_root, name, *tid);
-                thread.map_err(|reason| format!("thread {name}: {reason}"))
-            })
-            .partition(Result::is_ok);
-        let threads: Vec<Thread> = found.into_iter().flatten().collect();
-        let mut notes: Vec<String> = lost.into_iter().filter_map(Result::err).collect();
+        let mut threads = Vec::new();
+        let mut notes = Vec::new();
+        for (name, tid) in &config.threads {
+            match Thread::open(&config.proc_root, name, *tid) {
+                Ok(thread) => threads.push(thread),
+                Err(reason) => notes.push(format!("thread {name}: {reason}")),
+            }
+        }
         if threads.iter().any(|thread| thread.schedstat.is_none()) {
             notes.push("no schedstat: run-queue wait is not known".to_owned());
         }
-        let missing = missing_reason(config, &threads, &mut notes);
+        let missing = if config.threads.is_empty() {
+            find::own_tasks(&config.proc_root).err()
+        } else {
+            let none_found = threads.is_empty();
+            none_found.then(|| std::mem::take(&mut notes).join("; "))
+        };
         Self {
             threads,
             user_hz,
             health: Health::new("threads", missing, notes),
         }
     }
-}
-
-/// Says why no thread can be read; without threads to watch, why none could be.
-fn missing_reason(
-    config: &ObserveConfig,
-    threads: &[Thread],
-    notes: &mut Vec<String>,
-) -> Option<String> {
-    if config.threads.is_empty() {
-        return find::own_tasks(&config.proc_root).err();
-    }
-    if !threads.is_empty() || notes.is_empty() {
-        return None;
-    }
-    Some(std::mem::take(notes).join("; "))
 }
 
 impl Thread {

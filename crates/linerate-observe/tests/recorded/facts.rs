@@ -31,7 +31,7 @@ fn facts_of_a_recorded_host() {
     check_facts(
         "recorded-2-cpus",
         &[
-            ("kernel.release", text("6.18.44-fc-v657")),
+            ("kernel.release", text("6.18.44")),
             ("host.name", text("recorded")),
             ("clocksource", text("tsc")),
             ("cpu.model", text("AMD EPYC")),
@@ -100,6 +100,34 @@ fn facts_of_odd_files_are_missing_with_the_reason() {
             ("sysctl.net.ipv4.tcp_sack", missing("No such file")),
         ],
     );
+}
+
+fn check_virtualisation(cpuinfo: &str, firmware: &[(&str, &str)], expect: &FactValue) {
+    let root = tempfile::tempdir().expect("a temporary directory");
+    let mut files = vec![("proc/cpuinfo", cpuinfo)];
+    files.extend(firmware);
+    for (file, text) in files {
+        let path = root.path().join(file);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        std::fs::write(path, text).expect("a file");
+    }
+    let snapshot = facts(&config_of(root.path(), &[]));
+    assert_eq!(snapshot.value("virtualisation"), Some(expect), "{cpuinfo}");
+}
+
+#[test]
+fn virtualisation_is_what_the_signs_say() {
+    let product = ("sys/class/dmi/id/product_name", "Standard PC\n");
+    let xen = ("sys/hypervisor/type", "xen\n");
+    let flags = "flags\t\t: fpu vme\n";
+    let virtual_flags = "flags\t\t: fpu hypervisor vme\n";
+    check_virtualisation(flags, &[product], &text("none"));
+    check_virtualisation(
+        virtual_flags,
+        &[product],
+        &text("hypervisor flag of the CPU; product Standard PC"),
+    );
+    check_virtualisation(flags, &[xen], &text("hypervisor xen"));
 }
 
 #[test]
