@@ -28,7 +28,7 @@
 //! # Cost
 //!
 //! CPU time of one sample, measured by `cargo run --release --example cost` on a virtual machine
-//! with two CPUs of 2.6 GHz and two devices, and on a recorded root of 64 CPUs, where the kernel's
+//! with two CPUs of 2.6 GHz and two devices, and on a made root of 64 CPUs, where the kernel's
 //! own work of writing the text is left out:
 //!
 //! | observer | two CPUs | 64 CPUs, reading only | grows with |
