@@ -113,18 +113,15 @@ impl Control {
         ))
     }
 
-    /// Sleeps until all flows start, the last stretch in one piece; or until an abort.
+    /// Sleeps until all flows start, the last stretch of 50 to 150 ms in one piece; or until an
+    /// abort.
     pub(crate) fn sleep_until_start(&self) {
-        loop {
-            let left_ns = self.start_ns.saturating_sub(now_ns());
-            if self.aborted.load(Relaxed) {
-                return;
-            }
-            if left_ns <= NOTICE_NS {
+        while !self.aborted.load(Relaxed) {
+            let now_ns = now_ns();
+            if self.start_ns.saturating_sub(now_ns) <= NOTICE_NS + NOTICE_NS / 2 {
                 return sleep_until(self.start_ns);
             }
-            // Half of the rest, at most the notice time: the last stretch is then 50 to 100 ms.
-            sleep_until(self.start_ns - (left_ns - NOTICE_NS).max(NOTICE_NS / 2));
+            sleep_until(now_ns + NOTICE_NS);
         }
     }
 

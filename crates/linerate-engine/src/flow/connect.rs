@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
+use linerate_model::id::FlowId;
 use linerate_model::workload::{Part, Traffic};
 
 use crate::flow::options::{self, Refused};
@@ -16,11 +17,13 @@ use crate::sys::socket::{self, IP_BIND_ADDRESS_NO_PORT, SO_ERROR, SO_REUSEADDR};
 /// Why a flow could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The part cannot be played in this kind of traffic.
-    #[error("use {part:?} in traffic of another kind")]
-    Part {
-        /// The part.
-        part: Part,
+    /// The configuration contradicts itself.
+    #[error("use the configuration of flow {}: {reason}", flow.0)]
+    Config {
+        /// The flow.
+        flow: FlowId,
+        /// What does not fit.
+        reason: &'static str,
     },
     /// No socket could be made.
     #[error("open a socket to {peer}")]
@@ -123,7 +126,7 @@ pub fn connect(
     hello: &[u8],
     deadline: Duration,
 ) -> Result<Flow, ConnectError> {
-    check_part(&config)?;
+    check(&config)?;
     let end_ns = now_ns().saturating_add(deadline.as_nanos() as u64);
     let socket = socket::open(peer).map_err(|source| ConnectError::Socket { peer, source })?;
     options::apply(socket.as_raw_fd(), &config.options)?;
@@ -141,7 +144,7 @@ pub fn connect(
 
 /// Makes a flow of an accepted socket whose hello has been read.
 pub fn adopt(config: FlowConfig, stream: TcpStream) -> Result<Flow, ConnectError> {
-    check_part(&config)?;
+    check(&config)?;
     options::apply(stream.as_raw_fd(), &config.options)?;
     options::apply_connected(stream.as_raw_fd(), &config.options)?;
     flow(config, stream)
@@ -160,15 +163,38 @@ fn flow(config: FlowConfig, stream: TcpStream) -> Result<Flow, ConnectError> {
     Ok(Flow { shared })
 }
 
-fn check_part(config: &FlowConfig) -> Result<(), ConnectError> {
-    let fits = match config.traffic {
-        Traffic::Stream { .. } => matches!(config.part, Part::Sender | Part::Receiver),
-        Traffic::Rr { .. } => matches!(config.part, Part::Requester | Part::Responder),
+/// Checks what the turns rely on: a part that fits its traffic, and calls that have payload.
+fn check(config: &FlowConfig) -> Result<(), ConnectError> {
+    let wrong = match (&config.traffic, config.part) {
+        (Traffic::Stream { message_bytes, .. }, Part::Sender | Part::Receiver) => {
+            (message_bytes.0 == 0).then_some("message_bytes is 0")
+        }
+        (
+            Traffic::Rr {
+                request_bytes,
+                response_bytes,
+                request_writes,
+            },
+            Part::Requester | Part::Responder,
+        ) => {
+            let writes = u64::from(*request_writes);
+            if response_bytes.0 == 0 {
+                Some("response_bytes is 0")
+            } else if writes == 0 || writes > request_bytes.0 {
+                Some("request_writes is not between 1 and request_bytes")
+            } else {
+                None
+            }
+        }
+        _ => Some("its part belongs to another kind of traffic"),
     };
-    if !fits {
-        return Err(ConnectError::Part { part: config.part });
+    match wrong {
+        Some(reason) => Err(ConnectError::Config {
+            flow: config.flow,
+            reason,
+        }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn bind_to(socket: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
@@ -254,5 +280,105 @@ impl From<Refused> for ConnectError {
             value,
             source,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use linerate_model::Bytes;
+    use linerate_model::sample::End;
+    use linerate_model::workload::{Direction, FlowOptions};
+
+    use super::*;
+
+    fn sender() -> FlowConfig {
+        FlowConfig {
+            flow: FlowId(7),
+            end: End::Client,
+            part: Part::Sender,
+            traffic: Traffic::Stream {
+                direction: Direction::ToServer,
+                message_bytes: Bytes(1),
+            },
+            options: FlowOptions::default(),
+        }
+    }
+
+    #[test]
+    fn a_listener_that_does_not_answer_is_a_timeout() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let peer = listener.local_addr().unwrap();
+        socket::shorten_backlog(listener.as_fd());
+        let deadline = Duration::from_millis(50);
+        // A backlog of 0 takes one connection; the kernel drops what comes after it.
+        let mut waiting = Vec::new();
+        let error = loop {
+            match connect(sender(), peer, None, b"", deadline) {
+                Ok(flow) => waiting.push(flow),
+                Err(error) => break error,
+            }
+            assert!(waiting.len() < 10);
+        };
+        assert!(matches!(error, ConnectError::TimedOut { .. }), "{error}");
+        assert_eq!(
+            error.to_string(),
+            format!("connect to {peer}: no answer within 50 ms")
+        );
+    }
+
+    #[test]
+    fn causes_of_the_network_are_told_apart() {
+        let peer: SocketAddr = "192.0.2.1:1".parse().unwrap();
+        let error = |code| {
+            connect_error(
+                io::Error::from_raw_os_error(code),
+                peer,
+                Duration::from_secs(1),
+            )
+        };
+        for code in [libc::EHOSTUNREACH, libc::ENETUNREACH] {
+            let error = error(code);
+            assert!(matches!(error, ConnectError::Unreachable { .. }), "{error}");
+        }
+        assert!(matches!(
+            error(libc::ETIMEDOUT),
+            ConnectError::TimedOut { .. }
+        ));
+        assert!(matches!(error(libc::EPERM), ConnectError::Connect { .. }));
+    }
+
+    #[test]
+    fn configurations_that_cannot_run_are_refused() {
+        let rr = |request_bytes, response_bytes, request_writes| Traffic::Rr {
+            request_bytes: Bytes(request_bytes),
+            response_bytes: Bytes(response_bytes),
+            request_writes,
+        };
+        let refused = |part, traffic| {
+            let config = FlowConfig {
+                part,
+                traffic,
+                ..sender()
+            };
+            match check(&config) {
+                Err(ConnectError::Config { reason, .. }) => reason,
+                other => panic!("{other:?}"),
+            }
+        };
+        let empty = Traffic::Stream {
+            direction: Direction::ToServer,
+            message_bytes: Bytes(0),
+        };
+        assert_eq!(refused(Part::Sender, empty), "message_bytes is 0");
+        let writes = "request_writes is not between 1 and request_bytes";
+        assert_eq!(refused(Part::Requester, rr(1, 1, 2)), writes);
+        assert_eq!(refused(Part::Responder, rr(1, 1, 0)), writes);
+        assert_eq!(refused(Part::Requester, rr(1, 0, 1)), "response_bytes is 0");
+        let other = "its part belongs to another kind of traffic";
+        assert_eq!(refused(Part::Sender, rr(1, 1, 1)), other);
+        assert_eq!(refused(Part::Responder, sender().traffic), other);
+        assert!(check(&sender()).is_ok());
     }
 }

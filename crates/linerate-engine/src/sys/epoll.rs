@@ -55,7 +55,8 @@ impl Epoll {
 
     /// Waits until a socket is ready or `timeout` has passed; returns how many are ready.
     pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<usize> {
-        let timeout_ms = timeout.as_millis().min(i32::MAX as u128) as libc::c_int;
+        // Rounded up, so that a rest below a millisecond does not become a busy loop.
+        let timeout_ms = timeout.as_micros().div_ceil(1000).min(i32::MAX as u128) as libc::c_int;
         // SAFETY: the kernel writes at most EVENTS_MAX events, which is the length of `events`.
         let ready = unsafe {
             libc::epoll_wait(

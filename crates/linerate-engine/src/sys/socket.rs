@@ -196,6 +196,14 @@ pub(crate) fn tcp_info(fd: RawFd, room: &mut [u8; TCP_INFO_BYTES_MAX]) -> io::Re
     Ok((bytes as usize).min(TCP_INFO_BYTES_MAX))
 }
 
+/// Lets a listener hold no more than one connection that was not accepted yet.
+#[cfg(test)]
+pub(crate) fn shorten_backlog(listener: BorrowedFd<'_>) {
+    // SAFETY: listen takes two numbers and no pointer.
+    let status = unsafe { libc::listen(listener.as_raw_fd(), 0) };
+    assert_eq!(status, 0);
+}
+
 fn check(status: c_int) -> io::Result<()> {
     if status < 0 {
         return Err(io::Error::last_os_error());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::flow::Shared;
 use crate::schedule::{Control, NOTICE_NS};
-use crate::sys::clock::now_ns;
+use crate::sys::clock;
 use crate::sys::epoll::Epoll;
 use crate::worker::thread::end_of;
 use crate::worker::{Bench, Seat};
@@ -37,6 +37,8 @@ impl Crowd {
     }
 
     /// Plays all parts to their ends; each seat then has its outcome.
+    ///
+    /// Cost a wait: the system call, 300 ns and 20 ns for each ready flow; the clock 25 ns.
     pub(super) fn play(
         mut self,
         seats: &mut [Seat],
@@ -48,16 +50,17 @@ impl Crowd {
         for at in 0..seats.len() {
             left -= self.serve(at, &mut seats[at], flows[at], control, bench);
         }
-        let mut sweep_ns = next_sweep(control, now_ns());
+        let mut now_ns = clock::now_ns();
+        let mut sweep_ns = next_sweep(control, now_ns);
         while left > 0 {
-            let rest = Duration::from_nanos(sweep_ns.saturating_sub(now_ns()));
+            let rest = Duration::from_nanos(sweep_ns.saturating_sub(now_ns));
             // The set is ours and so are its events: the one error left, a signal, reads as none.
             let ready = self.epoll.wait(rest).unwrap_or(0);
             for nth in 0..ready {
                 let at = self.epoll.ready(nth);
                 left -= self.serve(at, &mut seats[at], flows[at], control, bench);
             }
-            let now_ns = now_ns();
+            now_ns = clock::now_ns();
             if now_ns >= sweep_ns {
                 left -= self.sweep(seats, flows, control, now_ns);
                 sweep_ns = next_sweep(control, now_ns);

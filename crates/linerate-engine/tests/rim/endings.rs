@@ -194,18 +194,6 @@ fn errors_of_connecting_name_step_address_and_cause() {
     let error = connect(config.clone(), peer, taken, b"", rig::DEADLINE).unwrap_err();
     assert!(matches!(error, ConnectError::Bind { address, .. } if address == peer));
 
-    let mismatched = FlowConfig {
-        part: Part::Responder,
-        ..config.clone()
-    };
-    let error = connect(mismatched, peer, None, b"", rig::DEADLINE).unwrap_err();
-    assert!(matches!(
-        error,
-        ConnectError::Part {
-            part: Part::Responder
-        }
-    ));
-
     let mut options = FlowOptions {
         congestion: Some("no-such-algo".to_owned()),
         ..FlowOptions::default()

@@ -1,5 +1,10 @@
 //! The engine over real loopback sockets.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
+
 /// Both ends count the same bytes, whatever the workload.
 mod agree;
 /// What goes wrong: peers that vanish, aborts, refusals.

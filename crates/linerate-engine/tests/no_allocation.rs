@@ -1,0 +1,85 @@
+//! The path that moves payload allocates nothing.
+//!
+//! Alone in its process, with an allocator that counts.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
+
+#[path = "rim/rig.rs"]
+#[expect(
+    dead_code,
+    reason = "shared with the other tests, which use more of it"
+)]
+mod rig;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+
+use linerate_engine::{Flow, now_ns};
+use linerate_model::workload::{FlowOptions, Part};
+
+static COUNTING: AtomicBool = AtomicBool::new(false);
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+struct Counting;
+
+// SAFETY: every call is handed to the system's allocator as it is.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if COUNTING.load(SeqCst) {
+            ALLOCATIONS.fetch_add(1, SeqCst);
+        }
+        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of `dealloc`, which is the same.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn nothing_is_allocated_while_payload_moves() {
+    let stream = rig::stream(20_000);
+    let rr = rig::rr(300, 3000, 2);
+    // The first count is of a plain allocation, to see that the counter counts.
+    COUNTING.store(true, SeqCst);
+    drop(std::hint::black_box(Box::new(1_u64)));
+    COUNTING.store(false, SeqCst);
+    assert_eq!(ALLOCATIONS.swap(0, SeqCst), 1);
+
+    // Alone on blocking sockets, and in a crowd on epoll.
+    for workers in [4, 1] {
+        let (near, far): (Vec<Flow>, Vec<Flow>) = (0..4)
+            .map(|flow| {
+                let (part, traffic) = match flow % 2 {
+                    0 => (Part::Sender, &stream),
+                    _ => (Part::Requester, &rr),
+                };
+                rig::pair(flow, part, traffic, &FlowOptions::default())
+            })
+            .unzip();
+        let schedule = rig::schedule(150);
+        let far = rig::start(far, schedule, workers);
+        let near = rig::start(near, schedule, workers);
+        while now_ns() < schedule.measure_begin_ns {
+            std::thread::yield_now();
+        }
+        COUNTING.store(true, SeqCst);
+        while now_ns() < schedule.measure_end_ns {
+            std::thread::yield_now();
+        }
+        COUNTING.store(false, SeqCst);
+        assert_eq!(ALLOCATIONS.load(SeqCst), 0, "{workers} workers");
+        for result in near.finish().iter().chain(&far.finish()) {
+            assert_eq!(result.ended_early, None);
+            assert!(result.bytes_sent + result.bytes_received > 0);
+        }
+    }
+}
