@@ -12,6 +12,7 @@ use crate::compare::interval::student_t_interval;
 use crate::compare::noise::Noise;
 use crate::reduce::{Outcome, describe, outcomes};
 use crate::wire_use::Path;
+use crate::words;
 
 /// A recording with everything that was reduced from it.
 pub(crate) struct Dataset<'a> {
@@ -204,4 +205,36 @@ fn follows(cells: &[&CellOutcomes<'_>], leader: Factor, follower: Factor) -> boo
         .collect();
     let leaders: BTreeSet<_> = cells.iter().map(|cell| cell.level(leader)).collect();
     pairs.len() == leaders.len()
+}
+
+/// Cells that differ in one factor only (and in what follows from it).
+pub(crate) struct Group<'d, 'a> {
+    /// Those of the shared levels that differ between groups, in words; empty for a single group.
+    pub(crate) words: String,
+    /// The cells by level of the factor, ascending.
+    pub(crate) cells: Vec<&'d CellOutcomes<'a>>,
+}
+
+/// Returns `cells` grouped so that only `x` differs inside a group, in order of the other levels.
+pub(crate) fn groups<'d, 'a>(cells: &[&'d CellOutcomes<'a>], x: Factor) -> Vec<Group<'d, 'a>> {
+    let names: Vec<Factor> = varied(cells)
+        .into_iter()
+        .filter(|factor| *factor != x)
+        .collect();
+    let tied = x == Factor::Connections && follows(cells, x, Factor::Clients);
+    let mut groups: BTreeMap<Cell, Vec<&'d CellOutcomes<'a>>> = BTreeMap::new();
+    for cell in cells {
+        let mut others = cell.cell.clone();
+        others.remove(&x);
+        if tied {
+            others.remove(&Factor::Clients);
+        }
+        groups.entry(others).or_default().push(cell);
+    }
+    let group = |(others, mut cells): (Cell, Vec<&'d CellOutcomes<'a>>)| {
+        cells.sort_by_key(|cell| cell.level(x).cloned());
+        let words = words::cell(&others, &names);
+        Group { words, cells }
+    };
+    groups.into_iter().map(group).collect()
 }

@@ -1,9 +1,9 @@
-//! The first page: heading, headline numbers, what is missing.
+//! The first page: heading, what was asked, the hosts, what is missing.
 
-use linerate_model::analysis::{HostSummary, Table, TableCell};
+use linerate_model::analysis::HostSummary;
 use linerate_model::host::{FactValue, Snapshot};
 use linerate_model::plan::LeftOut;
-use linerate_model::run::{HostPart, HostRecord, RunDocument, Validity};
+use linerate_model::run::{HostPart, HostRecord, RunDocument};
 
 use crate::dataset::Dataset;
 use crate::words;
@@ -103,31 +103,6 @@ pub(crate) fn left_out(document: &RunDocument) -> Vec<LeftOut> {
         }
     }
     left_out
-}
-
-/// Returns the headline numbers.
-pub(crate) fn summary(dataset: &Dataset<'_>) -> Table {
-    let mut rows = Vec::new();
-    for cell in &dataset.cells {
-        let value = match cell.main() {
-            Some(estimate) => TableCell::Estimate(estimate),
-            None => TableCell::Absent("no valid trial".to_owned()),
-        };
-        let note = cell
-            .invalid
-            .first()
-            .map_or(String::new(), |outcome| match &outcome.validity {
-                Validity::Invalid(reason) => reason.clone(),
-                Validity::Valid => String::new(),
-            });
-        let what = words::whole_cell(&cell.cell);
-        rows.push(vec![TableCell::Text(what), value, TableCell::Text(note)]);
-    }
-    Table {
-        title: "Summary".to_owned(),
-        columns: ["What", "Value", "Note"].map(str::to_owned).to_vec(),
-        rows,
-    }
 }
 
 /// Returns the hosts with what is known of them.

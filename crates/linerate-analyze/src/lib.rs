@@ -33,6 +33,12 @@ mod wire_use;
 /// Outcomes with their levels, as every later step reads them.
 mod dataset;
 
+/// Numbers of the study that several findings share.
+mod study;
+
+/// The summary table: one line a headline number.
+mod summary;
+
 /// Cells and numbers in words.
 mod words;
 
@@ -48,7 +54,13 @@ mod chapters;
 /// Published figures to draw beside ours.
 mod published;
 
-/// The first page: heading, headline numbers, what is missing.
+/// Interval lines of a running trial.
+pub mod live;
+
+/// The result document of one measurement.
+pub mod single;
+
+/// The first page: heading, what was asked, the hosts, what is missing.
 mod front;
 
 use linerate_model::analysis::{ANALYSIS_FORMAT, Analysis};
@@ -70,7 +82,7 @@ pub fn analyze(recording: &Recording) -> Analysis {
         title: front::title(&recording.document),
         about: front::about(&dataset),
         partial: front::partial(&dataset),
-        summary: front::summary(&dataset),
+        summary: summary::summary(&dataset),
         recommendations: recommend::recommendations(&dataset, &findings),
         chapters: chapters::chapters(&dataset, &findings),
         findings,

@@ -1,16 +1,14 @@
 //! Curves and tables that several chapters draw.
 
-use std::collections::BTreeMap;
-
 use linerate_model::analysis::{
     Axis, Curve, Figure, Origin, Point, Position, Scale, Table, TableCell, TrialLine,
 };
-use linerate_model::experiment::{Cell, Experiment, Factor, Level};
+use linerate_model::experiment::{Experiment, Factor, Level};
 use linerate_model::finding::{Estimate, Finding};
 use linerate_model::run::Validity;
 use linerate_model::unit::Unit;
 
-use crate::dataset::{CellOutcomes, Dataset, varied};
+use crate::dataset::{CellOutcomes, Dataset, groups, varied};
 use crate::reduce::describe;
 use crate::words;
 
@@ -26,28 +24,16 @@ pub(super) fn curves(
     response: &str,
     name: &str,
 ) -> Vec<Curve> {
-    let factors: Vec<Factor> = varied(cells)
+    groups(cells, x)
         .into_iter()
-        .filter(|factor| *factor != x)
-        .collect();
-    let mut groups: BTreeMap<Cell, Vec<&CellOutcomes<'_>>> = BTreeMap::new();
-    for cell in cells {
-        let mut others = cell.cell.clone();
-        others.remove(&x);
-        groups.entry(others).or_default().push(cell);
-    }
-    groups
-        .into_iter()
-        .map(|(others, mut cells)| {
-            cells.sort_by_key(|cell| cell.level(x).cloned());
-            Curve {
-                name: curve_name(name, &words::cell(&others, &factors), response),
-                origin: Origin::Measured,
-                points: cells
-                    .iter()
-                    .filter_map(|cell| point(cell, x, response))
-                    .collect(),
-            }
+        .map(|group| Curve {
+            name: curve_name(name, &group.words, response),
+            origin: Origin::Measured,
+            points: group
+                .cells
+                .iter()
+                .filter_map(|cell| point(cell, x, response))
+                .collect(),
         })
         .filter(|curve| !curve.points.is_empty())
         .collect()

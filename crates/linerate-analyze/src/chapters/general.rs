@@ -7,7 +7,7 @@ use linerate_model::analysis::Chapter;
 use linerate_model::experiment::{Experiment, Factor};
 use linerate_model::finding::Finding;
 
-use super::draw;
+use super::{draw, series};
 use crate::dataset::{CellOutcomes, Dataset, varied};
 use crate::reduce::{describe, name};
 use crate::words;
@@ -55,6 +55,9 @@ pub(super) fn chapter(
         );
         let caption = "Points are means with 95 % intervals over the replicates.";
         figures.extend(draw::figure(&cells, x, &experiment.response, id, caption));
+    }
+    if let [cell] = cells.as_slice() {
+        figures.extend(series::figure(dataset, experiment, cell));
     }
     let responses = if cells.iter().any(|cell| cell.is_rr()) {
         RR

@@ -6,3 +6,5 @@ pub(crate) mod interval;
 pub(crate) mod noise;
 /// The smallest level that is as good as the best one.
 pub(crate) mod plateau;
+/// The ratio of two means.
+pub(crate) mod ratio;

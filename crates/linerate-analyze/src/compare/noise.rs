@@ -5,6 +5,8 @@
 //! variance on relative values (Jain, "The Art of Computer Systems Performance Analysis", 1991,
 //! chapter 20). A difference between cells below it is not a difference.
 
+use linerate_model::finding::Estimate;
+
 use super::interval::{deviation, mean, student_t};
 
 /// The noise floor of a response.
@@ -41,6 +43,21 @@ impl Noise {
         let inverse = |n: u32| 1.0 / f64::from(n.max(1));
         t * self.share * (inverse(n1) + inverse(n2)).sqrt()
     }
+}
+
+/// Share of difference that needs no explanation where no cell was repeated, so that the noise is
+/// not known; cells of two short trials on one machine seldom agree better.
+const DIFFERENCE_SHARE_UNKNOWN: f64 = 0.1;
+/// Share of difference that is not worth a word, however sure it is.
+const DIFFERENCE_SHARE_MIN: f64 = 0.02;
+
+/// Returns whether `new` differs from `old` by more than chance explains.
+pub(crate) fn differs(old: &Estimate, new: &Estimate, noise: Option<Noise>) -> bool {
+    let chance = noise.map_or(DIFFERENCE_SHARE_UNKNOWN, |noise| {
+        noise.difference_share(old.n, new.n)
+    });
+    let larger = old.value.max(new.value);
+    larger > 0.0 && (new.value - old.value).abs() / larger > chance.max(DIFFERENCE_SHARE_MIN)
 }
 
 #[cfg(test)]

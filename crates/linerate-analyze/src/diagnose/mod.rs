@@ -1,10 +1,79 @@
-//! Findings: what limits a number, and what else stands out.
+//! Findings: what limits a number, and what else stands out. One file per limiter or finding.
+//!
+//! A rule reads cells of valid outcomes and either stays silent or makes a finding with its
+//! evidence. Thresholds are constants at the top of each file, with their reason.
 
-use linerate_model::finding::Finding;
+/// Reasons to trust a number less.
+mod caution;
+/// The congestion window, after loss or by the algorithm's choice.
+mod congestion_window;
+/// Delayed acknowledgements of small transactions.
+mod delayed_ack;
+/// Our own worker had no time left.
+mod generator;
+/// Limiters in order of precedence, and one finding for each of an experiment.
+mod limiter;
+/// The link carries what its rate and framing allow.
+mod link_rate;
+/// Nagle's algorithm waiting for a delayed acknowledgement.
+mod nagle_delayed_ack;
+/// Nagle's algorithm on streams of small messages.
+mod nagle_stream;
+/// The smallest buffer that reaches the best throughput.
+mod plateau;
+/// The receiver's window.
+mod receiver_window;
+/// One transaction at a time.
+mod round_trip;
+/// Segment sizes that alternate, or do not.
+mod segments;
+/// The sender's buffer.
+mod send_buffer;
+/// The window that the link and the round trip ask for.
+mod window;
+
+use linerate_model::finding::{Finding, FindingKind, Limiter};
 
 use crate::dataset::Dataset;
 
+pub(crate) use limiter::{limiter_of, limiter_title};
+pub(crate) use plateau::{LevelPlateau, plateaus};
+pub(crate) use receiver_window::window_bytes;
+pub(crate) use segments::{Pattern, mss_bytes, pattern_bytes, pattern_of};
+pub(crate) use window::ID as WINDOW_ID;
+
 /// Returns the findings, most important first.
-pub(crate) fn findings(_dataset: &Dataset<'_>) -> Vec<Finding> {
-    Vec::new()
+pub(crate) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
+    const RULES: &[fn(&Dataset<'_>) -> Vec<Finding>] = &[
+        limiter::findings,
+        plateau::findings,
+        window::findings,
+        nagle_delayed_ack::absences,
+        nagle_stream::findings,
+        segments::findings,
+        delayed_ack::findings,
+        caution::findings,
+    ];
+    let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(dataset)).collect();
+    // The sort is stable: within one importance findings stay in the order of the rules.
+    findings.sort_by_key(|finding| importance(finding.kind));
+    findings
+}
+
+/// What a reader can act on comes first, what explains comes next, cautions come last.
+fn importance(kind: FindingKind) -> u32 {
+    match kind {
+        FindingKind::Limiter(Limiter::NagleDelayedAck) => 0,
+        FindingKind::Limiter(Limiter::Generator) => 1,
+        FindingKind::Limiter(Limiter::CongestionWindow) => 2,
+        FindingKind::Plateau => 3,
+        FindingKind::Limiter(Limiter::ReceiverWindow) => 4,
+        FindingKind::Limiter(Limiter::SendBuffer) => 5,
+        FindingKind::Limiter(Limiter::LinkRate) => 6,
+        FindingKind::Effect => 7,
+        FindingKind::Derived => 8,
+        FindingKind::Absence => 9,
+        FindingKind::Limiter(Limiter::RoundTrip) => 10,
+        FindingKind::Caution => 11,
+    }
 }

@@ -1,13 +1,60 @@
-//! Findings → what to do.
+//! Findings → what to do. One file per family of findings; a finding that asks for nothing has no
+//! recommendation.
+
+/// From plateaus and windows: socket buffers.
+mod buffers;
+/// From the link, loss, our own workers.
+mod path;
+/// From Nagle and delayed ACK.
+mod small_writes;
 
 use linerate_model::finding::{Finding, Recommendation};
+use linerate_model::unit::Bytes;
+use linerate_model::workload::{Direction, Traffic, Workload};
 
 use crate::dataset::Dataset;
 
-/// Returns what to do about `findings`.
-pub(crate) fn recommendations(
-    _dataset: &Dataset<'_>,
-    _findings: &[Finding],
-) -> Vec<Recommendation> {
-    Vec::new()
+/// Returns what to do about `findings`, in their order.
+pub(crate) fn recommendations(dataset: &Dataset<'_>, findings: &[Finding]) -> Vec<Recommendation> {
+    type Rule = fn(&Dataset<'_>, &Finding) -> Option<Recommendation>;
+    const RULES: &[Rule] = &[small_writes::recommend, buffers::recommend, path::recommend];
+    findings
+        .iter()
+        .filter_map(|finding| RULES.iter().find_map(|rule| rule(dataset, finding)))
+        .collect()
+}
+
+/// Returns the command that measures `workload` once more, with `options` added.
+fn command(workload: &Workload, options: &str) -> String {
+    let mut words = vec!["linerate run HOST".to_owned()];
+    match &workload.traffic {
+        Traffic::Stream { direction, .. } => match direction {
+            Direction::ToServer => {}
+            Direction::FromServer => words.push("-R".to_owned()),
+            Direction::Both => words.push("--bidir".to_owned()),
+        },
+        Traffic::Rr {
+            request_bytes,
+            response_bytes,
+            ..
+        } => {
+            words.push(format!("--rr -r {},{}", request_bytes.0, response_bytes.0));
+        }
+    }
+    if workload.connections > 1 {
+        words.push(format!("-P {}", workload.connections));
+    }
+    if !options.is_empty() {
+        words.push(options.to_owned());
+    }
+    words.join(" ")
+}
+
+/// Returns a size as the `-w` flag takes it: whole KiB as `64K`.
+fn size_flag(bytes: Bytes) -> String {
+    match bytes.0 {
+        bytes if bytes > 0 && bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),
+        bytes if bytes > 0 && bytes % 1024 == 0 => format!("{}K", bytes >> 10),
+        bytes => bytes.to_string(),
+    }
 }

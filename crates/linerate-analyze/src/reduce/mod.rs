@@ -21,13 +21,12 @@ mod window;
 
 use std::collections::BTreeMap;
 
+use linerate_model::TrialId;
 use linerate_model::experiment::Cell;
-use linerate_model::host::Snapshot;
 use linerate_model::plan::Trial;
 use linerate_model::run::{FlowRecord, HostRecord, Recording, TrialRecord, Validity};
 use linerate_model::sample::TrialSample;
 use linerate_model::unit::Unit;
-use linerate_model::{HostName, TrialId};
 
 pub use response::{describe, name};
 pub(crate) use window::Readings;
@@ -153,15 +152,11 @@ fn reduce(
         trial: trial.id,
         experiment: trial.experiment.clone(),
         cell: trial.cell.clone(),
-        replicate: record_replicate(trial),
+        replicate: trial.replicate,
         validity,
         flags,
         responses: responses.0,
     }
-}
-
-fn record_replicate(trial: &Trial) -> u32 {
-    trial.replicate
 }
 
 fn coverage_flag(readings: &Readings<'_>) -> Option<String> {
@@ -211,12 +206,4 @@ impl Responses {
     fn value(&self, name: &str) -> Option<f64> {
         self.0.get(name).map(|response| response.value)
     }
-}
-
-/// Returns the facts of the host called `name`.
-pub(crate) fn snapshot_of<'a>(hosts: &'a [HostRecord], name: &HostName) -> Option<&'a Snapshot> {
-    hosts
-        .iter()
-        .find(|host| host.name == *name)
-        .map(|host| &host.snapshot)
 }

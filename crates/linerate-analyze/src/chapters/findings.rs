@@ -1,0 +1,155 @@
+//! Chapter 15: what limits each chapter, and what throughput costs.
+
+use std::collections::BTreeMap;
+
+use linerate_model::analysis::{Chapter, Table, TableCell};
+use linerate_model::finding::{Estimate, Finding, FindingKind, Limiter};
+use linerate_model::unit::Unit;
+
+use super::draw;
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::diagnose::{limiter_of, limiter_title};
+use crate::reduce::name;
+use crate::study;
+use crate::words;
+
+/// Returns the chapter.
+pub(super) fn chapter(dataset: &Dataset<'_>, findings: &[Finding]) -> Chapter {
+    let mut method =
+        "Each valid cell is held against the limiters in order of precedence; cost is \
+                      busy CPU time over throughput in the best cell of each stream experiment."
+            .to_owned();
+    if dataset.is_lab() {
+        method += " All hosts share this machine's CPUs, so that the cost is that of senders, \
+                   receivers and switch together.";
+    }
+    let tables = [Some(limiters(dataset)), cost(dataset)];
+    Chapter {
+        number: Some(study::FINDINGS),
+        id: "findings".to_owned(),
+        title: "Findings".to_owned(),
+        question: "What limits each number, and what does throughput cost?".to_owned(),
+        answer: answer(findings),
+        method,
+        figures: Vec::new(),
+        tables: tables
+            .into_iter()
+            .flatten()
+            .filter(|table| !table.rows.is_empty())
+            .collect(),
+        findings: findings.iter().map(|finding| finding.id.clone()).collect(),
+        trials: Vec::new(),
+    }
+}
+
+fn answer(findings: &[Finding]) -> Option<String> {
+    let first = findings
+        .iter()
+        .find(|finding| finding.kind != FindingKind::Caution)?;
+    let cautions = findings
+        .iter()
+        .filter(|finding| finding.kind == FindingKind::Caution)
+        .count();
+    let number = words::count(findings.len() - cautions, "finding");
+    let cautions = words::count(cautions, "caution");
+    Some(format!("{number} and {cautions}. First: {}", first.claim))
+}
+
+/// One row for each limiter of each experiment, with the range of the response it holds down.
+fn limiters(dataset: &Dataset<'_>) -> Table {
+    let mut rows = Vec::new();
+    for experiment in &dataset.recording.document.plan.experiments {
+        let mut by_limiter: BTreeMap<Option<Limiter>, Vec<&CellOutcomes<'_>>> = BTreeMap::new();
+        for cell in dataset.cells_of(&experiment.name) {
+            if !cell.valid.is_empty() {
+                let limiter = limiter_of(dataset, cell).map(|verdict| verdict.limiter);
+                by_limiter.entry(limiter).or_default().push(cell);
+            }
+        }
+        for (limiter, cells) in by_limiter {
+            let chapter = experiment
+                .chapter
+                .map_or("–".to_owned(), |chapter| chapter.to_string());
+            let limiter = limiter.map_or("no limiter told apart", limiter_title);
+            rows.push(vec![
+                TableCell::Text(chapter),
+                TableCell::Text(experiment.title.clone()),
+                TableCell::Text(draw::sentence(limiter)),
+                TableCell::Number(cells.len() as f64, Unit::Count),
+                range(&cells),
+            ]);
+        }
+    }
+    let columns = ["Chapter", "Experiment", "Limiter", "Cells", "Response"];
+    Table {
+        title: "Limiter per chapter".to_owned(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows,
+    }
+}
+
+fn range(cells: &[&CellOutcomes<'_>]) -> TableCell {
+    let mains: Vec<Estimate> = cells.iter().filter_map(|cell| cell.main()).collect();
+    let by_value = |a: &&Estimate, b: &&Estimate| a.value.total_cmp(&b.value);
+    match mains
+        .iter()
+        .min_by(by_value)
+        .zip(mains.iter().max_by(by_value))
+    {
+        Some((least, most)) if mains.len() > 1 => TableCell::Text(format!(
+            "{} to {}",
+            words::number(least.unit, least.value),
+            words::number(most.unit, most.value)
+        )),
+        Some((one, _)) => TableCell::Estimate(*one),
+        None => TableCell::Absent("not read".to_owned()),
+    }
+}
+
+/// CPUs per Gbit/s in the best cell of each stream experiment.
+fn cost(dataset: &Dataset<'_>) -> Option<Table> {
+    let experiments = &dataset.recording.document.plan.experiments;
+    let rows: Vec<Vec<TableCell>> = experiments
+        .iter()
+        .filter_map(|experiment| {
+            let best = best_with_cpu(dataset, &experiment.name)?;
+            Some(vec![
+                TableCell::Text(experiment.title.clone()),
+                TableCell::Text(words::whole_cell(&best.cell)),
+                TableCell::Estimate(best.estimate(name::THROUGHPUT)?),
+                TableCell::Estimate(best.estimate(name::CPU_BUSY)?),
+                TableCell::Estimate(best.estimate(name::CPU_PER_GBIT)?),
+            ])
+        })
+        .collect();
+    let columns = [
+        "Experiment",
+        "Best cell",
+        "Throughput",
+        "Busy CPUs",
+        "CPUs per Gbit/s",
+    ];
+    let title = match dataset.is_lab() {
+        true => "What throughput costs (all hosts of the lab together)",
+        false => "What throughput costs the server",
+    };
+    (!rows.is_empty()).then(|| Table {
+        title: title.to_owned(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows,
+    })
+}
+
+/// Returns the cell of an experiment with the highest throughput whose CPU cost was read.
+pub(super) fn best_with_cpu<'d, 'a>(
+    dataset: &'d Dataset<'a>,
+    experiment: &str,
+) -> Option<&'d CellOutcomes<'a>> {
+    dataset
+        .cells_of(experiment)
+        .into_iter()
+        .filter(|cell| cell.estimate(name::CPU_PER_GBIT).is_some())
+        .filter_map(|cell| Some((cell.mean(name::THROUGHPUT)?, cell)))
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, cell)| cell)
+}

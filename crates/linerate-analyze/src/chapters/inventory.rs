@@ -1,0 +1,234 @@
+//! Chapter 0: the hosts. No trials; facts read at the start.
+
+use std::collections::BTreeMap;
+
+use linerate_model::analysis::{Chapter, Table, TableCell};
+use linerate_model::host::{Fact, FactValue};
+use linerate_model::run::{HostPart, HostRecord};
+use linerate_model::unit::Unit;
+
+use crate::dataset::Dataset;
+use crate::front::fact_text;
+use crate::study;
+use crate::words;
+
+/// Groups of facts by the start of their names, in the order of their tables.
+const GROUPS: &[(&str, &[&str])] = &[
+    (
+        "CPU and memory",
+        &["cpu.", "numa.", "memory.", "virtualisation", "clocksource"],
+    ),
+    ("Link", &["link."]),
+    ("Kernel and limits", &["kernel.", "limit."]),
+    ("Settings", &["sysctl."]),
+];
+
+/// Facts that differ between any two hosts and mean nothing by it.
+const IDENTITIES: &[&str] = &["host.name", ".address"];
+
+/// Returns the chapter.
+pub(super) fn chapter(dataset: &Dataset<'_>) -> Chapter {
+    let document = &dataset.recording.document;
+    let mut tables = Vec::new();
+    if let Some(server) = document.server() {
+        for (title, prefixes) in GROUPS {
+            tables.extend(facts(server, title, prefixes));
+        }
+        tables.extend(differences(server, &document.hosts));
+    }
+    tables.push(hosts(&document.hosts));
+    tables.extend(observers(&document.hosts));
+    Chapter {
+        number: Some(study::INVENTORY),
+        id: "inventory".to_owned(),
+        title: "Inventory".to_owned(),
+        question: "What are the hosts and the links between them?".to_owned(),
+        answer: document.server().map(|server| answer(dataset, server)),
+        method: "Facts read from /proc, /sys, sysctls and netlink at the start of the run; memory \
+                 bandwidth measured by copying a buffer larger than the caches."
+            .to_owned(),
+        figures: Vec::new(),
+        tables,
+        findings: Vec::new(),
+        trials: Vec::new(),
+    }
+}
+
+fn answer(dataset: &Dataset<'_>, server: &HostRecord) -> String {
+    let snapshot = &server.snapshot;
+    let mut parts = Vec::new();
+    if let Some(cpus) = snapshot.number("cpu.online") {
+        let model = snapshot
+            .text("cpu.model")
+            .map_or(String::new(), |model| format!(" ({model})"));
+        parts.push(format!("{}{model}", words::count(cpus as usize, "CPU")));
+    }
+    if let Some(rate) = snapshot.number("memory.copy_bytes_per_s") {
+        parts.push(format!("memory copied at {}/s", Unit::Bytes.display(rate)));
+    }
+    match server.link_rate {
+        Some(rate) => parts.push(format!("a link of {rate}")),
+        None => parts.push("a link of unknown rate".to_owned()),
+    }
+    if let Some(mtu) = dataset.path.mtu_bytes() {
+        parts.push(format!("MTU {mtu} B"));
+    }
+    if let Some(release) = snapshot.text("kernel.release") {
+        parts.push(format!("Linux {release}"));
+    }
+    let clients = words::count(dataset.clients().count(), "client");
+    format!(
+        "{} has {}; {clients} drive it.",
+        server.name,
+        words::list(&parts)
+    )
+}
+
+/// The server's facts of one group; links other than the one in use are left out.
+fn facts(server: &HostRecord, title: &str, prefixes: &[&str]) -> Option<Table> {
+    let of_group = |fact: &&Fact| {
+        let name = fact.name.as_str();
+        prefixes.iter().any(|prefix| name.starts_with(prefix)) && is_of_data_link(server, name)
+    };
+    let rows: Vec<Vec<TableCell>> = server
+        .snapshot
+        .facts
+        .iter()
+        .filter(of_group)
+        .map(|fact| vec![TableCell::Text(fact.name.clone()), fact_cell(&fact.value)])
+        .collect();
+    (!rows.is_empty()).then(|| Table {
+        title: title.to_owned(),
+        columns: vec!["Fact".to_owned(), server.name.to_string()],
+        rows,
+    })
+}
+
+fn is_of_data_link(host: &HostRecord, name: &str) -> bool {
+    match (name.strip_prefix("link."), &host.link) {
+        (Some(rest), Some(link)) => rest.starts_with(&format!("{link}.")),
+        _ => true,
+    }
+}
+
+fn fact_cell(value: &FactValue) -> TableCell {
+    match value {
+        FactValue::Number(number, Unit::None) => TableCell::Text(number.to_string()),
+        FactValue::Number(number, unit) => TableCell::Number(*number, *unit),
+        FactValue::Text(text) => TableCell::Text(text.clone()),
+        FactValue::Missing(reason) => TableCell::Absent(reason.clone()),
+    }
+}
+
+/// Facts in which a client differs from the server, the data link's name taken out.
+fn differences(server: &HostRecord, hosts: &[HostRecord]) -> Option<Table> {
+    let known = plain_facts(server);
+    let mut rows = Vec::new();
+    for host in hosts.iter().filter(|host| host.part == HostPart::Client) {
+        for (name, value) in plain_facts(host) {
+            let theirs = fact_text(value);
+            let ours = known.get(&name).map(|value| fact_text(value));
+            if ours.as_ref() != Some(&theirs) && !is_measured(&name) {
+                rows.push(vec![
+                    TableCell::Text(name),
+                    TableCell::Text(ours.unwrap_or_else(|| "–".to_owned())),
+                    TableCell::Text(host.name.to_string()),
+                    TableCell::Text(theirs),
+                ]);
+            }
+        }
+    }
+    let columns = ["Fact", "Server", "Host", "Its value"]
+        .map(str::to_owned)
+        .to_vec();
+    (!rows.is_empty()).then(|| Table {
+        title: "Where clients differ from the server".to_owned(),
+        columns,
+        rows,
+    })
+}
+
+/// Measured facts never agree to the last digit.
+fn is_measured(name: &str) -> bool {
+    name == "memory.copy_bytes_per_s" || name == "cpu.mhz"
+}
+
+fn plain_facts(host: &HostRecord) -> BTreeMap<String, &FactValue> {
+    let is_identity = |name: &str| IDENTITIES.iter().any(|identity| name.ends_with(identity));
+    host.snapshot
+        .facts
+        .iter()
+        .filter(|fact| is_of_data_link(host, &fact.name) && !is_identity(&fact.name))
+        .map(|fact| {
+            let link = host.link.as_ref().map(|link| format!("link.{link}."));
+            let name = match link {
+                Some(link) => fact.name.replacen(&link, "link.", 1),
+                None => fact.name.clone(),
+            };
+            (name, &fact.value)
+        })
+        .collect()
+}
+
+fn hosts(hosts: &[HostRecord]) -> Table {
+    let columns = [
+        "Host",
+        "Address",
+        "Link",
+        "Rate",
+        "Memory copy",
+        "Clock known to",
+    ];
+    let row = |host: &HostRecord| {
+        vec![
+            TableCell::Text(host.name.to_string()),
+            TableCell::Text(host.data_address.clone()),
+            match &host.link {
+                Some(link) => TableCell::Text(link.clone()),
+                None => TableCell::Absent("not known".to_owned()),
+            },
+            match host.link_rate {
+                Some(rate) => TableCell::Number(rate.0, Unit::BitsPerSecond),
+                None => TableCell::Absent("not known".to_owned()),
+            },
+            match host.snapshot.number("memory.copy_bytes_per_s") {
+                Some(rate) => TableCell::Text(format!("{}/s", Unit::Bytes.display(rate))),
+                None => TableCell::Absent("not measured".to_owned()),
+            },
+            TableCell::Number(host.clock.uncertainty_ns as f64, Unit::Nanoseconds),
+        ]
+    };
+    Table {
+        title: "Hosts".to_owned(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: hosts.iter().map(row).collect(),
+    }
+}
+
+fn observers(hosts: &[HostRecord]) -> Option<Table> {
+    let rows: Vec<Vec<TableCell>> = hosts
+        .iter()
+        .flat_map(|host| host.observers.iter().map(move |observer| (host, observer)))
+        .filter_map(|(host, observer)| {
+            let (state, reason) = match (&observer.missing, &observer.note) {
+                (Some(missing), _) => ("cannot run", missing),
+                (None, Some(note)) => ("limited", note),
+                (None, None) => return None,
+            };
+            let cells = [&host.name.0, &observer.observer, state, reason];
+            Some(
+                cells
+                    .iter()
+                    .map(|text| TableCell::Text((*text).to_owned()))
+                    .collect(),
+            )
+        })
+        .collect();
+    (!rows.is_empty()).then(|| Table {
+        title: "What could not be observed".to_owned(),
+        columns: ["Host", "Observer", "State", "Reason"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows,
+    })
+}

@@ -1,0 +1,116 @@
+//! Chapter 1: request and response.
+
+use linerate_model::analysis::{Axis, Chapter, Figure, Origin};
+use linerate_model::experiment::{Factor, Level};
+use linerate_model::unit::Unit;
+
+use super::draw;
+use crate::dataset::CellOutcomes;
+use crate::published::TCP_RR;
+use crate::reduce::name;
+use crate::study::payload_bytes;
+use crate::words;
+
+/// The system of the published curve.
+const PUBLISHED: &str = "Sun Fire 6800, 2003";
+
+/// Replaces figures and answer.
+pub(super) fn fill(chapter: &mut Chapter, cells: &[&CellOutcomes<'_>]) {
+    let x = Factor::PayloadBytes;
+    if crate::dataset::varied(cells).contains(&x) {
+        let rate = rate(cells, x);
+        let round_trip = round_trip(cells, x);
+        chapter.figures = rate.into_iter().chain(round_trip).collect();
+    }
+    chapter.answer = answer(cells).or(chapter.answer.take());
+}
+
+fn rate(cells: &[&CellOutcomes<'_>], x: Factor) -> Option<Figure> {
+    let caption = "Each connection waits for the response before it sends the next request. Points \
+                   are means with 95 % intervals; the published curves are from a 2003 server on \
+                   1 Gbit/s Ethernet.";
+    let mut figure = draw::figure(
+        cells,
+        x,
+        name::TRANSACTIONS,
+        "latency-transactions".to_owned(),
+        caption,
+    )?;
+    for ack in ["on", "off"] {
+        let points = published(ack);
+        let name = format!("{PUBLISHED}, delayed ACK {ack}");
+        figure
+            .curves
+            .push(draw::curve(name, Origin::Published, points));
+    }
+    Some(figure)
+}
+
+fn published(delayed_ack: &str) -> Vec<(f64, f64)> {
+    TCP_RR.pairs(
+        "payload_bytes",
+        "transactions_per_s",
+        &[("delayed_ack", delayed_ack)],
+    )
+}
+
+fn round_trip(cells: &[&CellOutcomes<'_>], x: Factor) -> Option<Figure> {
+    let mut curves = draw::curves(cells, x, name::RTT_P50, "median");
+    curves.extend(draw::curves(cells, x, name::RTT_P99, "99th percentile"));
+    if curves.is_empty() {
+        return None;
+    }
+    let heights: Vec<f64> = curves
+        .iter()
+        .flat_map(|curve| curve.points.iter().map(|point| point.y))
+        .collect();
+    // One transaction at a time: the mean round trip is the inverse of the rate.
+    let inverse = published("on")
+        .into_iter()
+        .map(|(bytes, rate)| (bytes, 1e9 / rate));
+    curves.push(draw::curve(
+        format!("mean, {PUBLISHED}"),
+        Origin::Published,
+        inverse,
+    ));
+    Some(Figure {
+        id: "latency-round-trip".to_owned(),
+        title: "Round trip against payload".to_owned(),
+        caption: "Time from handing down a request to having the whole response. The published \
+                  curve is the inverse of the published rate."
+            .to_owned(),
+        x: draw::factor_axis(cells, x),
+        y: Axis {
+            label: "round trip".to_owned(),
+            unit: Unit::Nanoseconds,
+            scale: draw::scale(&heights),
+        },
+        curves,
+    })
+}
+
+fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
+    let mut delayed: Vec<_> = cells
+        .iter()
+        .filter(|cell| cell.level(Factor::DelayedAck) != Some(&Level::Switch(false)))
+        .filter_map(|cell| Some((payload_bytes(cell)?, cell.estimate(name::RTT_P50)?, cell)))
+        .collect();
+    delayed.sort_by_key(|(bytes, ..)| *bytes);
+    let (small, rtt, cell) = delayed.first()?;
+    let bytes = |bytes: u64| words::number(Unit::Bytes, bytes as f64);
+    let rate = cell
+        .estimate(name::TRANSACTIONS)
+        .map_or(String::new(), |rate| {
+            format!(", {} one after the other", words::estimate(&rate))
+        });
+    let mut text = format!(
+        "{} there and back take {} at the median, half of it {} one way{rate}.",
+        bytes(*small),
+        words::estimate(rtt),
+        Unit::Nanoseconds.display(rtt.value / 2.0),
+    );
+    if let Some((large, rtt, _)) = delayed.last().filter(|(large, ..)| large > small) {
+        text += &format!(" {} take {}.", bytes(*large), words::estimate(rtt));
+    }
+    Some(text)
+}

@@ -1,0 +1,112 @@
+//! Throughput over time of a single cell.
+
+use std::collections::BTreeMap;
+
+use linerate_model::analysis::{Axis, Curve, Figure, Origin, Scale};
+use linerate_model::experiment::Experiment;
+use linerate_model::metric::Metric;
+use linerate_model::sample::TrialSample;
+use linerate_model::unit::Unit;
+use linerate_model::workload::{FlowPlan, receiving_end};
+
+use super::draw;
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::reduce::{Outcome, Readings};
+
+/// Time between two samples of a flow.
+const SAMPLE_NS: i64 = 100_000_000;
+/// Points of a curve; a screen shows no more, and a report stays small for a run of hours.
+const POINTS_MAX: i64 = 600;
+
+/// Returns the rate of the cell's payload or transactions over the measured window, a curve for
+/// each trial; absent when nothing was sampled.
+pub(super) fn figure(
+    dataset: &Dataset<'_>,
+    experiment: &Experiment,
+    cell: &CellOutcomes<'_>,
+) -> Option<Figure> {
+    let outcomes = cell.valid.iter().chain(&cell.invalid);
+    let curves: Vec<Curve> = outcomes
+        .map(|outcome| curve(dataset, cell, outcome))
+        .filter(|curve| !curve.points.is_empty())
+        .collect();
+    let (label, unit) = match cell.is_rr() {
+        true => ("transactions per second", Unit::PerSecond),
+        false => ("throughput", Unit::BitsPerSecond),
+    };
+    (!curves.is_empty()).then(|| Figure {
+        id: format!("{}-over-time", experiment.name),
+        title: format!("{} over time", draw::sentence(label)),
+        caption: "Each point is the mean since the point before, at the receiving end.".to_owned(),
+        x: Axis {
+            label: "time in the measured window".to_owned(),
+            unit: Unit::Nanoseconds,
+            scale: Scale::Linear,
+        },
+        y: Axis {
+            label: label.to_owned(),
+            unit,
+            scale: Scale::Linear,
+        },
+        curves,
+    })
+}
+
+fn curve(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, outcome: &Outcome) -> Curve {
+    let parts: Vec<&[TrialSample]> = dataset
+        .recording
+        .samples
+        .chunk_by(|a, b| a.trial == b.trial)
+        .filter(|part| part[0].trial == outcome.trial)
+        .collect();
+    let records = &dataset.recording.trials;
+    let record = records.iter().find(|record| record.trial == outcome.trial);
+    let window_ns = record.map_or(0, |record| record.window_ns);
+    let readings = Readings::new(&parts, window_ns);
+    let (metric, scale) = match cell.is_rr() {
+        true => (Metric::AppTransactions, 1.0),
+        false => (Metric::AppBytesReceived, 8.0),
+    };
+    let invalid = if outcome.is_valid() { "" } else { " (invalid)" };
+    let points = rates(&readings, &cell.workload.flows(), metric);
+    draw::curve(
+        format!("trial {}{invalid}", outcome.trial),
+        Origin::Measured,
+        points
+            .into_iter()
+            .map(|(at_ns, rate)| (at_ns, scale * rate)),
+    )
+}
+
+/// Sums the flows' rates at each nominal instant of sampling at which all of them were read.
+fn rates(readings: &Readings<'_>, flows: &[FlowPlan], metric: Metric) -> Vec<(f64, f64)> {
+    let steps = readings.window_ns() / SAMPLE_NS;
+    let stride = (steps + POINTS_MAX - 1) / POINTS_MAX;
+    let stride = stride.max(1);
+    let mut sums: BTreeMap<i64, (f64, usize)> = BTreeMap::new();
+    for flow in flows {
+        let end = receiving_end(flow.client_part);
+        let Some(series) = readings.flow(flow.flow, end, metric) else {
+            return Vec::new();
+        };
+        let nominal = |at_ns: i64| (at_ns + SAMPLE_NS / 2).div_euclid(SAMPLE_NS);
+        let by_instant: BTreeMap<i64, (i64, i64)> = series
+            .iter()
+            .map(|reading| (nominal(reading.0), *reading))
+            .filter(|(at, _)| *at >= 0 && *at <= steps && at % stride == 0)
+            .collect();
+        let readings: Vec<_> = by_instant.into_iter().collect();
+        for pair in readings.windows(2) {
+            let (before, (at, now)) = (pair[0].1, pair[1]);
+            if now.0 > before.0 && now.1 >= before.1 {
+                let sum = sums.entry(at).or_default();
+                sum.0 += (now.1 - before.1) as f64 * 1e9 / (now.0 - before.0) as f64;
+                sum.1 += 1;
+            }
+        }
+    }
+    sums.into_iter()
+        .filter(|(_, (_, read))| *read == flows.len())
+        .map(|(at, (rate, _))| ((at * SAMPLE_NS) as f64, rate))
+        .collect()
+}

@@ -1,0 +1,223 @@
+//! Chapter 9: streams of small messages.
+
+use linerate_model::analysis::{Chapter, Figure, Origin, Scale, Table, TableCell};
+use linerate_model::experiment::Factor;
+use linerate_model::unit::Unit;
+
+use super::draw;
+use crate::dataset::{CellOutcomes, Dataset, varied};
+use crate::diagnose::{Pattern, mss_bytes, pattern_bytes, pattern_of};
+use crate::published::{NAGLE_OFF, NAGLE_ON};
+use crate::reduce::name;
+use crate::words;
+
+/// The system of the published curves.
+const PUBLISHED: &str = "Sun Fire 6800, 2003";
+
+/// Replaces figures and adds a table and the answer.
+pub(super) fn fill(chapter: &mut Chapter, dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) {
+    if !varied(cells).contains(&Factor::MessageBytes) {
+        return;
+    }
+    let figures = [
+        throughput(cells),
+        packets(cells),
+        payload(dataset, cells),
+        stalls(cells),
+    ];
+    chapter.figures = figures.into_iter().flatten().collect();
+    chapter.tables.insert(0, segments(dataset, cells));
+    chapter.answer = answer(dataset, cells).or(chapter.answer.take());
+}
+
+fn throughput(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
+    let caption = "Payload that arrives, for each combination of Nagle at the sender and delayed ACK \
+                   at the receiver. Points are means with 95 % intervals.";
+    let id = "small-messages-throughput".to_owned();
+    let mut figure = draw::figure(cells, Factor::MessageBytes, name::THROUGHPUT, id, caption)?;
+    let mbit = |points: Vec<(f64, f64)>| points.into_iter().map(|(x, y)| (x, y * 1e6));
+    let on = NAGLE_ON.pairs("message_bytes", "mbit_per_s", &[]);
+    let off = NAGLE_OFF.pairs("payload_bytes", "mbit_per_s", &[("delayed_ack", "on")]);
+    let curves = &mut figure.curves;
+    curves.push(draw::curve(
+        format!("{PUBLISHED}, Nagle on, delayed ACK on"),
+        Origin::Published,
+        mbit(on),
+    ));
+    curves.push(draw::curve(
+        format!("{PUBLISHED}, Nagle off, delayed ACK on"),
+        Origin::Published,
+        mbit(off),
+    ));
+    Some(figure)
+}
+
+fn packets(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
+    let caption = "Segments with payload on the wire, by TCP_INFO of the sender.";
+    let id = "small-messages-segments".to_owned();
+    let mut figure = draw::figure(
+        cells,
+        Factor::MessageBytes,
+        name::DATA_SEGMENTS,
+        id,
+        caption,
+    )?;
+    let on = NAGLE_ON.pairs("message_bytes", "packets_per_s", &[]);
+    let off = NAGLE_OFF.pairs("payload_bytes", "packets_per_s", &[("delayed_ack", "on")]);
+    let curves = &mut figure.curves;
+    curves.push(draw::curve(
+        format!("{PUBLISHED}, Nagle on, delayed ACK on"),
+        Origin::Published,
+        on,
+    ));
+    curves.push(draw::curve(
+        format!("{PUBLISHED}, Nagle off, delayed ACK on"),
+        Origin::Published,
+        off,
+    ));
+    Some(figure)
+}
+
+fn payload(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
+    let caption = "Mean payload of a data segment on the wire. Computed: one message a segment, and \
+                   the mean of segments that alternate between one message and as many as fit.";
+    let id = "small-messages-payload".to_owned();
+    let mut figure = draw::figure(
+        cells,
+        Factor::MessageBytes,
+        name::PAYLOAD_PER_SEGMENT,
+        id,
+        caption,
+    )?;
+    let mut sizes: Vec<(u64, u64)> = cells
+        .iter()
+        .filter_map(|cell| Some((cell.message_bytes()?, mss_bytes(dataset, cell)?)))
+        .collect();
+    sizes.sort_unstable();
+    sizes.dedup_by_key(|(message, _)| *message);
+    let single = sizes
+        .iter()
+        .map(|(message, mss)| (*message as f64, *message.min(mss) as f64));
+    figure.curves.push(draw::curve(
+        "one message a segment",
+        Origin::Computed,
+        single,
+    ));
+    let alternating: Vec<(f64, f64)> = sizes
+        .iter()
+        .filter_map(|(message, mss)| Some((*message as f64, pattern_bytes(*message, *mss)?)))
+        .collect();
+    if !alternating.is_empty() {
+        figure.curves.push(draw::curve(
+            "segments that alternate",
+            Origin::Computed,
+            alternating,
+        ));
+    }
+    Some(figure)
+}
+
+fn stalls(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
+    let caption = "Longest wait of the receiver between two pieces of payload. The delayed-ACK timer \
+                   is about 40 ms.";
+    let id = "small-messages-stall".to_owned();
+    let mut figure = draw::figure(cells, Factor::MessageBytes, name::STALL_MAX, id, caption)?;
+    let heights: Vec<f64> = figure
+        .curves
+        .iter()
+        .flat_map(|curve| curve.points.iter().map(|point| point.y))
+        .collect();
+    figure.y.scale = draw::scale(&heights);
+    debug_assert!(figure.y.scale != Scale::Category, "heights are numbers");
+    Some(figure)
+}
+
+/// Segments, payload and the check that segments/s × payload × 8 is the throughput.
+fn segments(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Table {
+    let columns = [
+        "Message",
+        "Options",
+        "Segments/s",
+        "Payload per segment",
+        "Messages per segment",
+        "Alternation would give",
+        "Pattern",
+        "Segments/s × payload × 8",
+        "Measured throughput",
+    ];
+    let factors: Vec<Factor> = varied(cells)
+        .into_iter()
+        .filter(|factor| *factor != Factor::MessageBytes)
+        .collect();
+    let row = |cell: &&CellOutcomes<'_>| -> Option<Vec<TableCell>> {
+        let message = cell.message_bytes()?;
+        let estimate = |response| match cell.estimate(response) {
+            Some(estimate) => TableCell::Estimate(estimate),
+            None => TableCell::Absent("not read".to_owned()),
+        };
+        let expected = mss_bytes(dataset, cell).and_then(|mss| pattern_bytes(message, mss));
+        let product = cell
+            .mean(name::DATA_SEGMENTS)
+            .zip(cell.mean(name::PAYLOAD_PER_SEGMENT));
+        Some(vec![
+            TableCell::Text(words::number(Unit::Bytes, message as f64)),
+            TableCell::Text(words::cell(&cell.cell, &factors)),
+            estimate(name::DATA_SEGMENTS),
+            estimate(name::PAYLOAD_PER_SEGMENT),
+            estimate(name::MESSAGES_PER_SEGMENT),
+            number(expected, Unit::Bytes, "message above half a segment"),
+            match pattern_of(dataset, cell) {
+                Some(pattern) => TableCell::Text(pattern.title().to_owned()),
+                None => TableCell::Absent("no pattern to tell".to_owned()),
+            },
+            number(
+                product.map(|(rate, bytes)| 8.0 * rate * bytes),
+                Unit::BitsPerSecond,
+                "not read",
+            ),
+            estimate(name::THROUGHPUT),
+        ])
+    };
+    Table {
+        title: "Messages and segments".to_owned(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: cells.iter().filter_map(row).collect(),
+    }
+}
+
+fn number(value: Option<f64>, unit: Unit, why: &str) -> TableCell {
+    match value {
+        Some(value) => TableCell::Number(value, unit),
+        None => TableCell::Absent(why.to_owned()),
+    }
+}
+
+fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> {
+    let with = |nagle: bool| {
+        let same = move |cell: &&&CellOutcomes<'_>| {
+            let options = &cell.workload.options;
+            options.nagle == Some(nagle) && options.delayed_ack != Some(false)
+        };
+        cells
+            .iter()
+            .filter(same)
+            .filter(|cell| !cell.valid.is_empty())
+            .min_by_key(|cell| cell.message_bytes())
+    };
+    let (on, off) = (with(true)?, with(false)?);
+    let rate = |cell: &CellOutcomes<'_>| Some(words::estimate(&cell.estimate(name::THROUGHPUT)?));
+    let mut text = format!(
+        "Messages of {} reach {} with Nagle on and {} with Nagle off.",
+        words::number(Unit::Bytes, on.message_bytes()? as f64),
+        rate(on)?,
+        rate(off)?,
+    );
+    text += match pattern_of(dataset, on) {
+        Some(Pattern::Alternating) => " With Nagle on, segments alternate as published.",
+        Some(Pattern::Full) => " With Nagle on, segments are full; they do not alternate.",
+        Some(Pattern::OneEach) => " With Nagle on, each message still has a segment of its own.",
+        Some(Pattern::Between) => " With Nagle on, segments do not alternate as published.",
+        None => "",
+    };
+    Some(text)
+}

@@ -1,0 +1,189 @@
+//! Chapter 3: throughput against socket buffer.
+//!
+//! Beside the measured curves stand two computed ones: the payload that the wire carries, and the
+//! throughput that the receiver's window allows over the unloaded round trip, min(wire limit,
+//! connections × window / round trip). The window is what the receiver was seen to advertise; on
+//! Linux SO_RCVBUF = b is doubled for bookkeeping, of which about half, b again, becomes window
+//! (tcp_win_from_space in include/net/tcp.h), so b stands in where it was not read.
+
+use linerate_model::analysis::{Chapter, Curve, Figure, Origin};
+use linerate_model::experiment::{Experiment, Factor};
+use linerate_model::unit::{Bytes, Nanos, Unit};
+use linerate_model::wire::window_limit;
+
+use super::draw;
+use crate::dataset::{CellOutcomes, Dataset, Group, groups, varied};
+use crate::diagnose::{LevelPlateau, plateaus, window_bytes};
+use crate::published::TRU64_STREAM;
+use crate::reduce::name;
+use crate::study;
+use crate::words;
+
+/// Replaces figures, table and answer.
+pub(super) fn fill(
+    chapter: &mut Chapter,
+    dataset: &Dataset<'_>,
+    experiment: &Experiment,
+    cells: &[&CellOutcomes<'_>],
+) {
+    if !varied(cells).contains(&Factor::SocketBuffer) {
+        return;
+    }
+    let throughput = throughput(dataset, cells);
+    let cpu = cpu(dataset, cells);
+    chapter.figures = throughput
+        .into_iter()
+        .chain(cpu)
+        .chain(waiting(cells))
+        .collect();
+    let plateaus = plateaus(dataset, experiment, Factor::SocketBuffer);
+    chapter.answer = answer(&plateaus).or(chapter.answer.take());
+}
+
+fn throughput(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
+    let x = Factor::SocketBuffer;
+    let caption = "Points are means with 95 % intervals. Computed: what the wire carries after \
+                   headers and gaps, and one window per round trip. Published: an AlphaServer of \
+                   2001 on 1 Gbit/s Ethernet, writes of 64 KiB.";
+    let id = "socket-buffer-throughput".to_owned();
+    let mut figure = draw::figure(cells, x, name::THROUGHPUT, id, caption)?;
+    figure.curves.extend(wire_limits(dataset, cells));
+    figure.curves.extend(window_limits(dataset, cells));
+    let filter = [("transfer_bytes", "65536"), ("mtu_bytes", "1500")];
+    let published = TRU64_STREAM.pairs("socket_buffer_bytes", "mbit_per_s", &filter);
+    let points = published
+        .into_iter()
+        .map(|(bytes, mbit)| (bytes, mbit * 1e6));
+    figure.curves.push(draw::curve(
+        "AlphaServer ES40, 2001",
+        Origin::Published,
+        points,
+    ));
+    Some(figure)
+}
+
+/// One level line for each payload limit that occurs.
+fn wire_limits(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Vec<Curve> {
+    let mut limits: Vec<f64> = cells
+        .iter()
+        .filter_map(|cell| dataset.path.limit_bps(&cell.workload, None, None))
+        .collect();
+    limits.sort_by(f64::total_cmp);
+    limits.dedup();
+    let levels: Vec<f64> = cells
+        .iter()
+        .filter_map(|cell| cell.number(Factor::SocketBuffer))
+        .collect();
+    let least = levels.iter().copied().min_by(f64::total_cmp);
+    let most = levels.iter().copied().max_by(f64::total_cmp);
+    let ends: Vec<f64> = least.into_iter().chain(most).collect();
+    limits
+        .into_iter()
+        .map(|limit| {
+            let name = format!("wire limit {}", Unit::BitsPerSecond.display(limit));
+            draw::curve(name, Origin::Computed, ends.iter().map(|x| (*x, limit)))
+        })
+        .collect()
+}
+
+fn window_limits(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Vec<Curve> {
+    let Some((_, rtt, _)) = study::round_trips(dataset).into_iter().next() else {
+        return Vec::new();
+    };
+    groups(cells, Factor::SocketBuffer)
+        .iter()
+        .filter_map(|group| window_limit_curve(dataset, group, rtt.value))
+        .collect()
+}
+
+/// Absent when no window of the group is small enough to matter.
+fn window_limit_curve(dataset: &Dataset<'_>, group: &Group<'_, '_>, rtt_ns: f64) -> Option<Curve> {
+    let rtt = Nanos(rtt_ns.max(1.0).round() as u64);
+    let mut matters = false;
+    let mut points = Vec::new();
+    for cell in &group.cells {
+        let window = Bytes(window_bytes(cell)?.round() as u64);
+        let flows = f64::from(cell.workload.connections);
+        let allowed = flows * window_limit(window, rtt).0;
+        let wire = dataset.path.limit_bps(&cell.workload, None, None);
+        matters |= wire.is_none_or(|wire| allowed < wire);
+        points.push((
+            cell.number(Factor::SocketBuffer)?,
+            wire.unwrap_or(allowed).min(allowed),
+        ));
+    }
+    let with = if group.words.is_empty() {
+        String::new()
+    } else {
+        format!(", {}", group.words)
+    };
+    let name = format!(
+        "window / round trip of {}{with}",
+        words::number(Unit::Nanoseconds, rtt_ns)
+    );
+    matters.then(|| draw::curve(name, Origin::Computed, points))
+}
+
+fn cpu(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
+    let caption = match dataset.is_lab() {
+        true => {
+            "CPU time of the whole machine, which all hosts of the lab share: sender and \
+                 receivers together."
+        }
+        false => "CPU time of the server, all modes but idle.",
+    };
+    let id = "socket-buffer-cpu".to_owned();
+    draw::figure(cells, Factor::SocketBuffer, name::CPU_BUSY, id, caption)
+}
+
+/// What the sender waited for, where it waited at all.
+fn waiting(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
+    let x = Factor::SocketBuffer;
+    let mut curves = draw::curves(cells, x, name::RWND_LIMITED, "receiver's window");
+    curves.extend(draw::curves(cells, x, name::SNDBUF_LIMITED, "send buffer"));
+    for point in curves.iter_mut().flat_map(|curve| &mut curve.points) {
+        point.y *= 100.0;
+        point.low = point.low.map(|low| 100.0 * low);
+        point.high = point.high.map(|high| 100.0 * high);
+    }
+    let seen = curves
+        .iter()
+        .flat_map(|curve| &curve.points)
+        .any(|point| point.y >= 1.0);
+    seen.then(|| Figure {
+        id: "socket-buffer-waiting".to_owned(),
+        title: "What the sender waits for".to_owned(),
+        caption: "The kernel's own account: share of the time in which data was ready but the \
+                  receiver's window or the send buffer did not let it go."
+            .to_owned(),
+        x: draw::factor_axis(cells, x),
+        y: linerate_model::analysis::Axis {
+            label: "share of the time".to_owned(),
+            unit: Unit::Percent,
+            scale: linerate_model::analysis::Scale::Linear,
+        },
+        curves,
+    })
+}
+
+fn answer(plateaus: &[LevelPlateau<'_, '_>]) -> Option<String> {
+    let sentences: Vec<String> = plateaus.iter().filter_map(sentence).collect();
+    (!sentences.is_empty()).then(|| sentences.join(" "))
+}
+
+fn sentence(found: &LevelPlateau<'_, '_>) -> Option<String> {
+    let size = words::bare_level(
+        Factor::SocketBuffer,
+        found.begin().level(Factor::SocketBuffer)?,
+    );
+    let reached = words::estimate(&found.begin().main()?);
+    let with = if found.words.is_empty() {
+        String::new()
+    } else {
+        format!(" with {}", found.words)
+    };
+    Some(match found.is_open() && found.plateau.begin > 0 {
+        true => format!("Throughput{with} still grows at {size}: {reached}."),
+        false => format!("{size} reach the plateau{with}: {reached}."),
+    })
+}

@@ -1,0 +1,117 @@
+//! Chapter 9: requests in several writes.
+
+use linerate_model::analysis::{Axis, Chapter, Curve, Figure, Origin, Point, Position, Scale};
+use linerate_model::experiment::Factor;
+
+use super::draw;
+use crate::dataset::{CellOutcomes, groups, varied};
+use crate::reduce::{describe, name};
+use crate::words;
+
+/// Replaces figures and answer.
+pub(super) fn fill(chapter: &mut Chapter, cells: &[&CellOutcomes<'_>]) {
+    let figures = [
+        by_options(cells, name::RTT_P50, "split-request-median"),
+        by_options(cells, name::RTT_P99, "split-request-p99"),
+        by_options(cells, name::TRANSACTIONS, "split-request-transactions"),
+    ];
+    let figures: Vec<Figure> = figures.into_iter().flatten().collect();
+    if !figures.is_empty() {
+        chapter.figures = figures;
+    }
+    chapter.answer = answer(cells).or(chapter.answer.take());
+}
+
+/// A category for each combination of options, a curve for each number of writes.
+fn by_options(cells: &[&CellOutcomes<'_>], response: &str, id: &str) -> Option<Figure> {
+    let options: Vec<Factor> = varied(cells)
+        .into_iter()
+        .filter(|factor| *factor != Factor::RequestWrites)
+        .collect();
+    if options.is_empty() {
+        return None;
+    }
+    let point = |cell: &&CellOutcomes<'_>| {
+        let estimate = cell.estimate(response)?;
+        Some(Point {
+            x: Position::Name(words::cell(&cell.cell, &options)),
+            y: estimate.value,
+            low: estimate.low,
+            high: estimate.high,
+            note: words::trials(&cell.trials()),
+        })
+    };
+    let mut levels: Vec<_> = cells
+        .iter()
+        .map(|cell| cell.level(Factor::RequestWrites))
+        .collect();
+    levels.sort();
+    levels.dedup();
+    let curve = |level: &Option<&linerate_model::experiment::Level>| Curve {
+        name: level.map_or("requests".to_owned(), |level| {
+            words::level(Factor::RequestWrites, level)
+        }),
+        origin: Origin::Measured,
+        points: cells
+            .iter()
+            .filter(|cell| cell.level(Factor::RequestWrites) == *level)
+            .filter_map(point)
+            .collect(),
+    };
+    let curves: Vec<Curve> = levels
+        .iter()
+        .map(curve)
+        .filter(|curve| !curve.points.is_empty())
+        .collect();
+    let heights: Vec<f64> = curves
+        .iter()
+        .flat_map(|curve| curve.points.iter().map(|point| point.y))
+        .collect();
+    let description = describe(response);
+    (!curves.is_empty()).then(|| Figure {
+        id: id.to_owned(),
+        title: draw::sentence(&format!("{} by options", description.title)),
+        caption: "Requests in one write and in several, for each combination of Nagle and delayed \
+                  ACK. Points are means with 95 % intervals."
+            .to_owned(),
+        x: Axis {
+            label: "options".to_owned(),
+            unit: linerate_model::unit::Unit::None,
+            scale: Scale::Category,
+        },
+        y: Axis {
+            label: description.title.to_owned(),
+            unit: description.unit,
+            scale: draw::scale(&heights),
+        },
+        curves,
+    })
+}
+
+fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
+    let most_writes = groups(cells, Factor::Nagle)
+        .into_iter()
+        .flat_map(|group| group.cells)
+        .filter_map(|cell| cell.number(Factor::RequestWrites))
+        .max_by(f64::total_cmp)?;
+    let split = cells
+        .iter()
+        .filter(|cell| cell.number(Factor::RequestWrites) == Some(most_writes));
+    let known: Vec<_> = split
+        .filter_map(|cell| Some((cell, cell.estimate(name::RTT_P50)?)))
+        .collect();
+    let slow = known
+        .iter()
+        .max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    let fast = known
+        .iter()
+        .min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    let options = [Factor::Nagle, Factor::DelayedAck];
+    Some(format!(
+        "A request in {most_writes} writes takes {} at the median with {}, and {} with {}.",
+        words::estimate(&slow.1),
+        words::cell(&slow.0.cell, &options),
+        words::estimate(&fast.1),
+        words::cell(&fast.0.cell, &options),
+    ))
+}

@@ -1,0 +1,155 @@
+//! Chapter 2: the window that link and round trip ask for. Derived, without trials of its own.
+
+use linerate_model::analysis::{Axis, Chapter, Figure, Origin, Scale, Table, TableCell};
+use linerate_model::finding::Finding;
+use linerate_model::unit::{BitsPerSec, Bytes, Nanos, Unit};
+use linerate_model::wire::{bandwidth_delay_bytes, window_limit};
+
+use super::draw;
+use crate::dataset::Dataset;
+use crate::diagnose::WINDOW_ID;
+use crate::study::{self, PUBLISHED_LINK, PUBLISHED_RTT, Window};
+use crate::words;
+
+/// Windows of the computed curves: 1 KiB to 1 MiB.
+const WINDOW_POWERS: std::ops::RangeInclusive<u32> = 10..=20;
+
+/// Returns the chapter.
+pub(super) fn chapter(dataset: &Dataset<'_>, findings: &[Finding]) -> Chapter {
+    let windows = study::windows(dataset);
+    let has_finding = findings.iter().any(|finding| finding.id == WINDOW_ID);
+    Chapter {
+        number: Some(study::WINDOW),
+        id: "window".to_owned(),
+        title: "Window".to_owned(),
+        question: "How many bytes must be in flight to fill the link?".to_owned(),
+        answer: answer(dataset, &windows),
+        method: method(dataset),
+        figures: figure(dataset, &windows).into_iter().collect(),
+        tables: vec![table(dataset, &windows)],
+        findings: has_finding
+            .then(|| WINDOW_ID.to_owned())
+            .into_iter()
+            .collect(),
+        trials: Vec::new(),
+    }
+}
+
+fn method(dataset: &Dataset<'_>) -> String {
+    let mut text =
+        "Derived from the latency chapter and the signalling rate of the link: bytes in \
+                    flight = rate × round trip / 8. The interval is that of the round trip."
+            .to_owned();
+    if dataset.path.rate_bps(1).is_none() {
+        text += " The rate of the link is not known, so that no window follows.";
+    } else if study::round_trips(dataset).is_empty() {
+        text += " No round trip was measured, so that no window follows.";
+    }
+    text
+}
+
+fn answer(dataset: &Dataset<'_>, windows: &[Window]) -> Option<String> {
+    let first = windows.first()?;
+    Some(format!(
+        "{} for {} over {} ({}). The published example needs {} for 1 Gbit/s over {}.",
+        words::estimate(&first.bytes),
+        Unit::BitsPerSecond.display(dataset.path.rate_bps(1)?),
+        words::estimate(&first.rtt),
+        first.basis,
+        published_bytes(),
+        PUBLISHED_RTT,
+    ))
+}
+
+fn published_bytes() -> String {
+    format!(
+        "{} B",
+        bandwidth_delay_bytes(PUBLISHED_LINK, PUBLISHED_RTT).0
+    )
+}
+
+fn table(dataset: &Dataset<'_>, windows: &[Window]) -> Table {
+    let rate = dataset.path.rate_bps(1);
+    let mut rows: Vec<Vec<TableCell>> = windows
+        .iter()
+        .map(|window| {
+            vec![
+                TableCell::Text(draw::sentence(&window.basis)),
+                rate.map_or(TableCell::Absent("not known".to_owned()), |rate| {
+                    TableCell::Number(rate, Unit::BitsPerSecond)
+                }),
+                TableCell::Estimate(window.rtt),
+                TableCell::Estimate(window.bytes),
+            ]
+        })
+        .collect();
+    rows.push(vec![
+        TableCell::Text("Published: Sun Fire 6800, 1460 B, 2003".to_owned()),
+        TableCell::Number(PUBLISHED_LINK.0, Unit::BitsPerSecond),
+        TableCell::Number(PUBLISHED_RTT.0 as f64, Unit::Nanoseconds),
+        TableCell::Text(published_bytes()),
+    ]);
+    Table {
+        title: "Bytes in flight that fill the link".to_owned(),
+        columns: ["Round trip of", "Link rate", "Round trip", "Window"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows,
+    }
+}
+
+/// Throughput that a window allows: window / round trip, up to what the wire carries.
+fn figure(dataset: &Dataset<'_>, windows: &[Window]) -> Option<Figure> {
+    let rate = dataset.path.rate_bps(1)?;
+    let curve = |name: String, origin, rtt_ns: f64, cap: f64| {
+        let points = WINDOW_POWERS.map(|power| {
+            let window = Bytes(1 << power);
+            let limit = window_limit(window, Nanos(rtt_ns.max(1.0).round() as u64)).0;
+            (window.0 as f64, limit.min(cap))
+        });
+        draw::curve(name, origin, points)
+    };
+    let mut curves: Vec<_> = windows
+        .iter()
+        .map(|window| {
+            let name = format!(
+                "{}: {}",
+                window.basis,
+                words::number(Unit::Nanoseconds, window.rtt.value)
+            );
+            curve(name, Origin::Computed, window.rtt.value, rate)
+        })
+        .collect();
+    if curves.is_empty() {
+        return None;
+    }
+    let name = format!(
+        "published: {PUBLISHED_RTT} at {}",
+        BitsPerSec(PUBLISHED_LINK.0)
+    );
+    curves.push(curve(
+        name,
+        Origin::Published,
+        PUBLISHED_RTT.0 as f64,
+        PUBLISHED_LINK.0,
+    ));
+    Some(Figure {
+        id: "window-limit".to_owned(),
+        title: "Throughput that a window allows".to_owned(),
+        caption:
+            "Computed: one window per round trip, up to the rate of the link. The bend is the \
+                  window needed."
+                .to_owned(),
+        x: Axis {
+            label: "window".to_owned(),
+            unit: Unit::Bytes,
+            scale: Scale::Log,
+        },
+        y: Axis {
+            label: "throughput".to_owned(),
+            unit: Unit::BitsPerSecond,
+            scale: Scale::Linear,
+        },
+        curves,
+    })
+}

@@ -1,0 +1,312 @@
+//! Reasons to trust a number less.
+//!
+//! 1. Noise: the pooled relative deviation of an experiment's response is above 5 %.
+//! 2. Invalid trials: any.
+//! 3. Shared CPUs: all hosts are namespaces of one machine, so that CPU numbers are of all of them
+//!    and load on one slows the others.
+//! 4. Start skew: flows began further apart than 5 % of the measured window.
+//! 5. Replicates: a cell has fewer than three valid ones, so that its interval is wide or absent.
+//! 6. Capped settings: the kernel granted less than was asked for.
+//! 7. Shared hosts: an agent let other runs go on beside this one.
+
+use std::collections::BTreeMap;
+
+use linerate_model::TrialId;
+use linerate_model::experiment::Experiment;
+use linerate_model::finding::{Estimate, Evidence, EvidenceList, Finding, FindingKind};
+use linerate_model::run::{Admission, TrialRecord, Validity};
+use linerate_model::unit::Unit;
+
+use crate::compare::interval::{CONFIDENCE, replicates_needed};
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::words;
+
+/// Relative deviation between identical cells from which on small effects drown in noise.
+const NOISE_SHARE_MAX: f64 = 0.05;
+/// Share of the measured window by which flows may begin apart.
+const SKEW_SHARE_MAX: f64 = 0.05;
+/// Valid replicates below which an interval says little: t(1) = 12.7, t(2) = 4.3.
+const REPLICATES_MIN: usize = 3;
+/// Half width of an interval that replicates are computed for.
+const WIDTH_SHARE_WANTED: f64 = 0.05;
+/// Reasons listed for invalid trials.
+const REASONS_LISTED_MAX: usize = 3;
+
+pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
+    let experiments = &dataset.recording.document.plan.experiments;
+    let mut findings: Vec<Finding> = invalid(dataset).into_iter().collect();
+    findings.extend(capped(dataset));
+    findings.extend(
+        experiments
+            .iter()
+            .filter_map(|experiment| noise(dataset, experiment)),
+    );
+    findings.extend(skew(dataset));
+    findings.extend(replicates(dataset));
+    findings.extend(shared_cpus(dataset));
+    findings.extend(shared_hosts(dataset));
+    findings
+}
+
+fn caution(
+    id: impl Into<String>,
+    chapter: Option<u32>,
+    claim: String,
+    explanation: impl Into<String>,
+    evidence: Evidence,
+) -> Finding {
+    Finding {
+        id: id.into(),
+        chapter,
+        kind: FindingKind::Caution,
+        claim,
+        explanation: explanation.into(),
+        effect: evidence.estimate,
+        evidence: EvidenceList::new(evidence, Vec::new()),
+    }
+}
+
+fn counted(number: usize, of: usize) -> Estimate {
+    Estimate {
+        value: number as f64,
+        low: None,
+        high: None,
+        confidence: CONFIDENCE,
+        n: u32::try_from(of).unwrap_or(u32::MAX),
+        unit: Unit::Count,
+    }
+}
+
+fn noise(dataset: &Dataset<'_>, experiment: &Experiment) -> Option<Finding> {
+    let cells = dataset.cells_of(&experiment.name);
+    let noise = Dataset::noise(&cells, &experiment.response)?;
+    if noise.share <= NOISE_SHARE_MAX {
+        return None;
+    }
+    let repeated = cells.iter().filter(|cell| cell.valid.len() >= 2);
+    let estimate = Estimate {
+        value: noise.share,
+        low: None,
+        high: None,
+        confidence: CONFIDENCE,
+        n: noise.freedom as u32 + 1,
+        unit: Unit::Ratio,
+    };
+    let needed = cells
+        .iter()
+        .filter_map(|cell| {
+            replicates_needed(&cell.values(&experiment.response), WIDTH_SHARE_WANTED)
+        })
+        .max()?;
+    Some(caution(
+        format!("{}/caution/noise", experiment.name),
+        experiment.chapter,
+        format!(
+            "Identical trials of \u{201c}{}\u{201d} differ by {} (relative standard deviation).",
+            experiment.title,
+            words::percent(noise.share)
+        ),
+        format!(
+            "Differences between cells below that are not told apart. About {} of the noisiest cell \
+             would bring its interval to ± {}.",
+            words::count(needed as usize, "replicate"),
+            words::percent(WIDTH_SHARE_WANTED),
+        ),
+        Evidence {
+            what: "relative standard deviation of identical trials".to_owned(),
+            estimate,
+            trials: repeated.flat_map(|cell| cell.trials()).collect(),
+        },
+    ))
+}
+
+fn invalid(dataset: &Dataset<'_>) -> Option<Finding> {
+    let mut reasons: BTreeMap<&str, Vec<TrialId>> = BTreeMap::new();
+    for outcome in &dataset.outcomes {
+        if let Validity::Invalid(reason) = &outcome.validity {
+            reasons.entry(reason).or_default().push(outcome.trial);
+        }
+    }
+    let trials: Vec<TrialId> = reasons.values().flatten().copied().collect();
+    if trials.is_empty() {
+        return None;
+    }
+    let listed: Vec<String> = reasons
+        .iter()
+        .take(REASONS_LISTED_MAX)
+        .map(|(reason, trials)| format!("{}: {reason}", words::trials(trials)))
+        .collect();
+    Some(caution(
+        "run/caution/invalid",
+        None,
+        format!(
+            "{} of {} are invalid and not averaged.",
+            words::count(trials.len(), "trial"),
+            dataset.outcomes.len()
+        ),
+        format!("{}.", listed.join("; ")),
+        Evidence {
+            what: "invalid trials".to_owned(),
+            estimate: counted(trials.len(), dataset.outcomes.len()),
+            trials,
+        },
+    ))
+}
+
+fn shared_cpus(dataset: &Dataset<'_>) -> Option<Finding> {
+    let hosts = dataset.recording.document.hosts.len();
+    let trials: Vec<TrialId> = dataset
+        .outcomes
+        .iter()
+        .map(|outcome| outcome.trial)
+        .collect();
+    if !dataset.is_lab() || trials.is_empty() {
+        return None;
+    }
+    let cpus = dataset
+        .recording
+        .document
+        .server()
+        .and_then(|server| server.snapshot.number("cpu.online"));
+    let shared = cpus.map_or("the same CPUs".to_owned(), |cpus| {
+        words::count(cpus as usize, "CPU")
+    });
+    Some(caution(
+        "run/caution/shared-cpus",
+        None,
+        format!("All {hosts} hosts are namespaces of this machine and share {shared}."),
+        "CPU numbers are those of all hosts together, and a busy client slows the server. Link \
+         rates, windows and segments are as on separate hosts; transaction rates, packet rates and \
+         CPU cost are not.",
+        Evidence {
+            what: "hosts on one machine".to_owned(),
+            estimate: counted(hosts, hosts),
+            trials,
+        },
+    ))
+}
+
+fn skew(dataset: &Dataset<'_>) -> Option<Finding> {
+    let share = |record: &TrialRecord| {
+        let skew = record.start_skew_ns?;
+        (record.window_ns > 0).then(|| skew as f64 / record.window_ns as f64)
+    };
+    let late: Vec<(&TrialRecord, f64)> = dataset
+        .recording
+        .trials
+        .iter()
+        .filter_map(|record| Some((record, share(record)?)))
+        .filter(|(_, share)| *share > SKEW_SHARE_MAX)
+        .collect();
+    let (worst, worst_share) = late.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let skew = worst.start_skew_ns? as f64;
+    Some(caution(
+        "run/caution/start-skew",
+        None,
+        format!(
+            "Flows began up to {} apart, {} of the measured window, in {}.",
+            Unit::Nanoseconds.display(skew),
+            words::percent(*worst_share),
+            words::count(late.len(), "trial"),
+        ),
+        "Only the window in which all flows ran is counted, but connections that began earlier have \
+         grown their windows longer.",
+        Evidence {
+            what: "largest spread of the instants at which flows began".to_owned(),
+            estimate: crate::study::point(skew, Unit::Nanoseconds),
+            trials: late.iter().map(|(record, _)| record.trial).collect(),
+        },
+    ))
+}
+
+fn replicates(dataset: &Dataset<'_>) -> Option<Finding> {
+    let few: Vec<&CellOutcomes<'_>> = dataset
+        .cells
+        .iter()
+        .filter(|cell| !cell.valid.is_empty() && cell.valid.len() < REPLICATES_MIN)
+        .collect();
+    let least = few.iter().map(|cell| cell.valid.len()).min()?;
+    Some(caution(
+        "run/caution/replicates",
+        None,
+        format!(
+            "{} of {} have fewer than {REPLICATES_MIN} valid replicates.",
+            words::count(few.len(), "cell"),
+            dataset.cells.len()
+        ),
+        "With two replicates a 95 % interval is 12.7 standard errors wide to each side, with one \
+         there is none. A larger budget gives more replicates.",
+        Evidence {
+            what: "valid replicates of the least repeated cell".to_owned(),
+            estimate: counted(least, few.len()),
+            trials: few.iter().flat_map(|cell| cell.trials()).collect(),
+        },
+    ))
+}
+
+fn capped(dataset: &Dataset<'_>) -> Vec<Finding> {
+    let mut caps: BTreeMap<(&str, &str), Vec<TrialId>> = BTreeMap::new();
+    for flow in &dataset.recording.flows {
+        for setting in &flow.settings {
+            if let Some(cap) = &setting.capped_by {
+                let trials = caps.entry((&setting.name, cap)).or_default();
+                if trials.last() != Some(&flow.trial) {
+                    trials.push(flow.trial);
+                }
+            }
+        }
+    }
+    caps.into_iter()
+        .enumerate()
+        .map(|(at, ((setting, cap), mut trials))| {
+            trials.sort_unstable();
+            trials.dedup();
+            caution(
+                format!("run/caution/capped/{}", at + 1),
+                None,
+                format!(
+                    "{setting} was granted less than asked for in {}: capped by {cap}.",
+                    words::count(trials.len(), "trial")
+                ),
+                "The level asked for was not in force; the trial's settings show what was granted \
+                 and what was effective.",
+                Evidence {
+                    what: format!("trials in which {setting} was capped"),
+                    estimate: counted(trials.len(), dataset.outcomes.len()),
+                    trials,
+                },
+            )
+        })
+        .collect()
+}
+
+fn shared_hosts(dataset: &Dataset<'_>) -> Option<Finding> {
+    let hosts = &dataset.recording.document.hosts;
+    let shared: Vec<String> = hosts
+        .iter()
+        .filter(|host| host.admission == Admission::Shared)
+        .map(|host| host.name.to_string())
+        .collect();
+    let trials: Vec<TrialId> = dataset
+        .outcomes
+        .iter()
+        .map(|outcome| outcome.trial)
+        .collect();
+    if shared.is_empty() || trials.is_empty() {
+        return None;
+    }
+    Some(caution(
+        "run/caution/shared-hosts",
+        None,
+        format!(
+            "Other runs may have gone on at the same time on {}.",
+            words::list(&shared)
+        ),
+        "The agent admitted this run as shared. Ask for exclusive use to measure alone.",
+        Evidence {
+            what: "hosts that were shared".to_owned(),
+            estimate: counted(shared.len(), hosts.len()),
+            trials,
+        },
+    ))
+}

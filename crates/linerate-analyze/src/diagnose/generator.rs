@@ -1,0 +1,53 @@
+//! Our own worker had no time left.
+//!
+//! Rule: the busiest worker of any host ran at least 95 % of the measured window
+//! ([`WORKER_SATURATED_SHARE`]), or ran or waited for a CPU that long. Such a number says what the
+//! generator and its host can do, not what the network can.
+
+use linerate_model::finding::{EvidenceList, Limiter};
+
+use super::limiter::Verdict;
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::reduce::{WORKER_SATURATED_SHARE, name};
+use crate::words;
+
+pub(super) fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let main = cell.main()?;
+    let run = cell.estimate(name::WORKER_BUSY_SHARE_MAX)?;
+    let wanted = cell.estimate(name::WORKER_WANTED_SHARE_MAX);
+    let (share, how) = if run.value >= WORKER_SATURATED_SHARE {
+        (run, "ran")
+    } else {
+        let wanted = wanted.filter(|wanted| wanted.value >= WORKER_SATURATED_SHARE)?;
+        (wanted, "ran or waited for a CPU")
+    };
+    let more = [
+        cell.evidence(
+            "share of the time that the busiest worker ran",
+            name::WORKER_BUSY_SHARE_MAX,
+        ),
+        cell.evidence(
+            "share of the time that a worker waited for a CPU",
+            name::RUNQUEUE_WAIT_MAX,
+        ),
+        cell.evidence("busy CPUs", name::CPU_BUSY),
+    ];
+    let response = &cell.experiment.response;
+    Some(Verdict {
+        limiter: Limiter::Generator,
+        claim: format!(
+            "Our own load generator limits the number: at {} its busiest worker {how} {} of the time.",
+            words::estimate(&main),
+            words::percent(share.value),
+        ),
+        explanation: "The number is a lower bound of what the path can do. More flows spread over \
+                      more workers, larger messages or a faster CPU would raise it."
+            .to_owned(),
+        effect: share,
+        evidence: EvidenceList::new(
+            cell.evidence(crate::reduce::describe(response).title, response)?,
+            more.into_iter().flatten().collect(),
+        ),
+        weight: share.value,
+    })
+}

@@ -1,0 +1,70 @@
+//! The link carries what its rate and framing allow.
+//!
+//! Rule: mean throughput ≥ 98.5 % of the payload limit of the wire, where the limit is taken at the
+//! measured payload per data segment, so that a link full of small frames counts as full. The
+//! claim says whether the interval, too, lies above that share.
+
+use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
+use linerate_model::unit::Unit;
+
+use super::limiter::Verdict;
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::reduce::name;
+use crate::words;
+
+/// Share of the wire's payload limit from which on the link is full. ACKs, ARP and retransmissions
+/// take up to about 1 %, and clocks of two ends differ by less than the rest.
+pub(super) const FULL_SHARE_MIN: f64 = 0.985;
+
+pub(super) fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let throughput = cell.estimate(name::THROUGHPUT)?;
+    let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
+    let per_ack = cell.mean(name::SEGMENTS_PER_ACK);
+    let limit = dataset.path.limit_bps(&cell.workload, payload, per_ack)?;
+    let share = share_of(&throughput, limit);
+    if share.value < FULL_SHARE_MIN {
+        return None;
+    }
+    let rate = dataset.path.rate_bps(cell.workload.clients)?;
+    let sure = match share.low {
+        Some(low) if low >= FULL_SHARE_MIN => "; the whole interval lies above 98.5 %",
+        Some(_) => "; the interval reaches below 98.5 %",
+        None => "",
+    };
+    let wire = Evidence {
+        what: "payload that the wire can carry at this segment size (computed)".to_owned(),
+        estimate: crate::study::point(limit, Unit::BitsPerSecond),
+        trials: cell.trials(),
+    };
+    let more = cell.evidence("payload per data segment", name::PAYLOAD_PER_SEGMENT);
+    Some(Verdict {
+        limiter: Limiter::LinkRate,
+        claim: format!(
+            "The link is full: {} is {} of the {} of payload that a link of {} carries{sure}.",
+            words::estimate(&throughput),
+            words::percent(share.value),
+            Unit::BitsPerSecond.display(limit),
+            Unit::BitsPerSecond.display(rate),
+        ),
+        explanation: "Headers, preamble and gaps of each frame take the rest of the rate. Neither \
+                      buffers nor CPUs can raise this number; larger frames or a faster link can."
+            .to_owned(),
+        effect: share,
+        evidence: EvidenceList::new(
+            cell.evidence("throughput", name::THROUGHPUT)?,
+            [wire].into_iter().chain(more).collect(),
+        ),
+        weight: share.value,
+    })
+}
+
+/// Returns an estimate as a share of a known number.
+pub(super) fn share_of(estimate: &Estimate, whole: f64) -> Estimate {
+    Estimate {
+        value: estimate.value / whole,
+        low: estimate.low.map(|low| low / whole),
+        high: estimate.high.map(|high| high / whole),
+        unit: Unit::Ratio,
+        ..*estimate
+    }
+}

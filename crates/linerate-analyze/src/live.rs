@@ -1,0 +1,310 @@
+//! Interval lines of a running trial, from its samples as they arrive.
+//!
+//! The same counters as the final numbers: payload that the receiving ends returned to the
+//! application. A flow's rate in an interval is the difference of its readings at or after the two
+//! edges over the true time between them, so a late reading is no error.
+
+use std::collections::BTreeMap;
+
+use linerate_model::metric::Metric;
+use linerate_model::plan::Trial;
+use linerate_model::sample::{End, Subject, TrialSample};
+use linerate_model::workload::{Part, Traffic, receiving_end};
+use linerate_model::{FlowId, Nanos};
+use serde::Serialize;
+
+/// One interval of one flow, or of all.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Interval {
+    /// The flow; absent for the sum.
+    pub flow: Option<u32>,
+    /// Which way the payload went; absent for the sum of both ways.
+    pub direction: Option<&'static str>,
+    /// Begin, after the begin of the window.
+    pub begin_s: f64,
+    /// End, after the begin of the window.
+    pub end_s: f64,
+    /// Payload received.
+    pub bytes: u64,
+    /// Payload received, as a rate.
+    pub bits_per_second: f64,
+    /// Transactions completed, for request/response.
+    pub transactions: Option<u64>,
+    /// Transactions completed, as a rate.
+    pub transactions_per_second: Option<f64>,
+    /// Segments sent again by the sending end.
+    pub retransmits: Option<u64>,
+    /// Congestion window of the sending end at the end of the interval.
+    pub snd_cwnd_bytes: Option<u64>,
+    /// Smoothed round-trip time at the sending end.
+    pub rtt_us: Option<f64>,
+}
+
+/// Cuts a running trial into intervals.
+#[derive(Debug)]
+pub struct Live {
+    interval_ns: i64,
+    window_ns: i64,
+    transactions: bool,
+    flows: Vec<(FlowId, Part)>,
+    /// Readings by subject and metric, in order of time; only those that intervals need.
+    readings: BTreeMap<(Subject, Metric), Vec<(i64, i64)>>,
+    done: i64,
+}
+
+const WANTED: [Metric; 6] = [
+    Metric::AppBytesReceived,
+    Metric::AppTransactions,
+    Metric::TcpRetrans,
+    Metric::TcpCwnd,
+    Metric::TcpSndMss,
+    Metric::TcpRtt,
+];
+
+impl Live {
+    /// Returns a cutter for `trial` with intervals of `interval`.
+    pub fn new(trial: &Trial, interval: Nanos) -> Self {
+        Self {
+            interval_ns: (interval.0 as i64).max(1),
+            window_ns: trial.timing.measure.0 as i64,
+            transactions: matches!(trial.workload.traffic, Traffic::Rr { .. }),
+            flows: trial
+                .workload
+                .flows()
+                .iter()
+                .map(|flow| (flow.flow, flow.client_part))
+                .collect(),
+            readings: BTreeMap::new(),
+            done: 0,
+        }
+    }
+
+    /// Takes up new samples.
+    pub fn add(&mut self, samples: &[TrialSample]) {
+        for sample in samples {
+            if sample.at_ns >= 0
+                && WANTED.contains(&sample.metric)
+                && matches!(sample.subject, Subject::Flow(..))
+            {
+                let key = (sample.subject.clone(), sample.metric);
+                self.readings
+                    .entry(key)
+                    .or_default()
+                    .push((sample.at_ns, sample.value));
+            }
+        }
+    }
+
+    /// Returns the intervals that became complete: for each its flows, then the sum.
+    pub fn poll(&mut self) -> Vec<Vec<Interval>> {
+        let mut complete = Vec::new();
+        loop {
+            let begin = self.done * self.interval_ns;
+            let end = (begin + self.interval_ns).min(self.window_ns);
+            if begin >= end || !self.covered(end) {
+                return complete;
+            }
+            complete.push(self.cut(begin, end));
+            self.done += 1;
+        }
+    }
+
+    fn metric(&self) -> Metric {
+        if self.transactions {
+            Metric::AppTransactions
+        } else {
+            Metric::AppBytesReceived
+        }
+    }
+
+    fn covered(&self, at: i64) -> bool {
+        self.flows.iter().all(|&(flow, part)| {
+            let subject = Subject::Flow(flow, receiving_end(part));
+            let last = self
+                .readings
+                .get(&(subject, self.metric()))
+                .and_then(|all| all.last());
+            last.is_some_and(|&(last, _)| last >= at)
+        })
+    }
+
+    fn cut(&self, begin: i64, end: i64) -> Vec<Interval> {
+        let mut lines: Vec<Interval> = self
+            .flows
+            .iter()
+            .map(|&(flow, part)| self.cut_flow(flow, part, begin, end))
+            .collect();
+        if lines.len() > 1 {
+            lines.push(sum(&lines));
+        }
+        lines
+    }
+
+    fn cut_flow(&self, flow: FlowId, part: Part, begin: i64, end: i64) -> Interval {
+        let receiving = Subject::Flow(flow, receiving_end(part));
+        let sending = match (receiving_end(part), self.transactions) {
+            // The requester both sends and completes.
+            (end, true) => Subject::Flow(flow, end),
+            (End::Client, false) => Subject::Flow(flow, End::Server),
+            (End::Server, false) => Subject::Flow(flow, End::Client),
+        };
+        let (bytes, bytes_ns) = self
+            .difference(&receiving, Metric::AppBytesReceived, begin, end)
+            .unwrap_or((0, 0));
+        let transactions = self.difference(&receiving, Metric::AppTransactions, begin, end);
+        let transactions = transactions.filter(|_| self.transactions);
+        let at_end = |metric| self.at(&sending, metric, end);
+        Interval {
+            flow: Some(flow.0),
+            direction: match part {
+                Part::Sender => Some("to-server"),
+                Part::Receiver => Some("from-server"),
+                Part::Requester | Part::Responder => None,
+            },
+            begin_s: begin as f64 / 1e9,
+            end_s: end as f64 / 1e9,
+            bytes,
+            bits_per_second: per_second(bytes, bytes_ns) * 8.0,
+            transactions: transactions.map(|(count, _)| count),
+            transactions_per_second: transactions.map(|(count, ns)| per_second(count, ns)),
+            retransmits: self
+                .difference(&sending, Metric::TcpRetrans, begin, end)
+                .map(|(count, _)| count),
+            snd_cwnd_bytes: at_end(Metric::TcpCwnd)
+                .zip(at_end(Metric::TcpSndMss))
+                .map(|(segments, mss)| (segments * mss) as u64),
+            rtt_us: at_end(Metric::TcpRtt).map(|rtt| rtt as f64 / 1e3),
+        }
+    }
+
+    /// Returns the growth of a counter between the readings at or after two instants, and the time
+    /// between those readings.
+    fn difference(
+        &self,
+        subject: &Subject,
+        metric: Metric,
+        begin: i64,
+        end: i64,
+    ) -> Option<(u64, i64)> {
+        let readings = self.readings.get(&(subject.clone(), metric))?;
+        let first = readings.iter().find(|reading| reading.0 >= begin)?;
+        let last = readings.iter().find(|reading| reading.0 >= end)?;
+        Some(((last.1 - first.1).max(0) as u64, last.0 - first.0))
+    }
+
+    fn at(&self, subject: &Subject, metric: Metric, at: i64) -> Option<i64> {
+        let readings = self.readings.get(&(subject.clone(), metric))?;
+        readings
+            .iter()
+            .find(|reading| reading.0 >= at)
+            .map(|reading| reading.1)
+    }
+}
+
+fn per_second(count: u64, ns: i64) -> f64 {
+    if ns <= 0 {
+        0.0
+    } else {
+        count as f64 * 1e9 / ns as f64
+    }
+}
+
+fn sum(lines: &[Interval]) -> Interval {
+    let total = |of: fn(&Interval) -> Option<u64>| {
+        lines
+            .iter()
+            .filter_map(of)
+            .reduce(|left, right| left + right)
+    };
+    let rate = |of: fn(&Interval) -> Option<f64>| {
+        lines
+            .iter()
+            .filter_map(of)
+            .reduce(|left, right| left + right)
+    };
+    let one_way = lines
+        .windows(2)
+        .all(|pair| pair[0].direction == pair[1].direction);
+    Interval {
+        flow: None,
+        direction: lines[0].direction.filter(|_| one_way),
+        begin_s: lines[0].begin_s,
+        end_s: lines[0].end_s,
+        bytes: lines.iter().map(|line| line.bytes).sum(),
+        bits_per_second: lines.iter().map(|line| line.bits_per_second).sum(),
+        transactions: total(|line| line.transactions),
+        transactions_per_second: rate(|line| line.transactions_per_second),
+        retransmits: total(|line| line.retransmits),
+        snd_cwnd_bytes: None,
+        rtt_us: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::TrialId;
+    use linerate_model::experiment::{Cell, Timing};
+    use linerate_model::workload::{Direction, Workload};
+
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    fn trial(connections: u32) -> Trial {
+        let phase = Nanos::from_ms(100);
+        Trial {
+            id: TrialId(1),
+            experiment: "run".into(),
+            cell: Cell::new(),
+            replicate: 1,
+            seed: 0,
+            workload: Workload {
+                connections,
+                ..Workload::stream(Direction::ToServer)
+            },
+            timing: Timing {
+                settle: phase,
+                warm_up: phase,
+                measure: Nanos::from_ms(1000),
+                drain: phase,
+            },
+        }
+    }
+
+    fn reading(flow: u32, at_ms: i64, bytes: i64) -> TrialSample {
+        TrialSample {
+            trial: TrialId(1),
+            host: "server".into(),
+            subject: Subject::Flow(FlowId(flow), End::Server),
+            metric: Metric::AppBytesReceived,
+            at_ns: at_ms * MS,
+            value: bytes,
+        }
+    }
+
+    #[test]
+    fn intervals_wait_for_every_flow_and_add_up() {
+        let mut live = Live::new(&trial(2), Nanos::from_ms(500));
+        live.add(&[
+            reading(0, -100, 5),
+            reading(0, 0, 1000),
+            reading(0, 500, 2000),
+        ]);
+        assert!(live.poll().is_empty(), "flow 1 has not reported");
+        live.add(&[reading(1, 0, 0), reading(1, 510, 1020)]);
+        let lines = live.poll();
+        assert_eq!(lines.len(), 1);
+        assert_eq!(lines[0].len(), 3);
+        assert_eq!(lines[0][0].bits_per_second, 16_000.0);
+        assert_eq!(
+            lines[0][1].bits_per_second, 16_000.0,
+            "1020 B in the 510 ms between readings"
+        );
+        assert_eq!(lines[0][2].bytes, 2020);
+        assert_eq!(lines[0][2].direction, Some("to-server"));
+        live.add(&[reading(0, 1000, 2500), reading(1, 1000, 1020)]);
+        let lines = live.poll();
+        assert_eq!((lines.len(), lines[0][2].bytes), (1, 500));
+        assert!(live.poll().is_empty(), "the window is over");
+    }
+}

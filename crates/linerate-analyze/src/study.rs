@@ -1,0 +1,142 @@
+//! Numbers of the study that several findings, chapters and headlines share.
+
+use linerate_model::TrialId;
+use linerate_model::experiment::{Factor, Level};
+use linerate_model::finding::Estimate;
+use linerate_model::unit::{BitsPerSec, Nanos, Unit};
+use linerate_model::wire::bandwidth_delay_bytes;
+use linerate_model::workload::Traffic;
+
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::reduce::name;
+
+/// Chapter of the inventory.
+pub(crate) const INVENTORY: u32 = 0;
+/// Chapter of the latency experiment.
+pub(crate) const LATENCY: u32 = 1;
+/// Chapter of the window that follows from latency and link rate.
+pub(crate) const WINDOW: u32 = 2;
+/// Chapter of the socket buffer experiment.
+pub(crate) const SOCKET_BUFFER: u32 = 3;
+/// Chapter of small messages and split requests.
+pub(crate) const SMALL_MESSAGES: u32 = 9;
+/// Chapter of the findings.
+pub(crate) const FINDINGS: u32 = 15;
+
+/// Link rate and round trip of the published example.
+pub(crate) const PUBLISHED_LINK: BitsPerSec = BitsPerSec(1e9);
+/// Round trip of 1460 B on a Sun Fire 6800 as published.
+pub(crate) const PUBLISHED_RTT: Nanos = Nanos(150_000);
+
+/// The window that a round trip asks for.
+pub(crate) struct Window {
+    /// Which round trip, in words.
+    pub(crate) basis: String,
+    /// The round trip.
+    pub(crate) rtt: Estimate,
+    /// Bytes that must be in flight to fill the link over it.
+    pub(crate) bytes: Estimate,
+    /// The trials behind it.
+    pub(crate) trials: Vec<TrialId>,
+}
+
+/// Returns the valid request/response cells of the latency chapter by payload, delayed ACK on
+/// where it was varied.
+pub(crate) fn latency_cells<'d, 'a>(dataset: &'d Dataset<'a>) -> Vec<&'d CellOutcomes<'a>> {
+    let mut cells: Vec<_> = dataset
+        .cells
+        .iter()
+        .filter(|cell| cell.experiment.chapter == Some(LATENCY) && cell.is_rr())
+        .filter(|cell| cell.level(Factor::DelayedAck) != Some(&Level::Switch(false)))
+        .filter(|cell| !cell.valid.is_empty())
+        .collect();
+    cells.sort_by_key(|cell| payload_bytes(cell));
+    cells
+}
+
+/// Returns the larger of request and response.
+pub(crate) fn payload_bytes(cell: &CellOutcomes<'_>) -> Option<u64> {
+    match cell.workload.traffic {
+        Traffic::Rr {
+            request_bytes,
+            response_bytes,
+            ..
+        } => Some(request_bytes.0.max(response_bytes.0)),
+        Traffic::Stream { .. } => None,
+    }
+}
+
+/// Returns the shortest round trip that TCP saw in any trial, with these trials' mean interval
+/// left out since a minimum has none.
+fn unloaded(dataset: &Dataset<'_>) -> Option<(Estimate, Vec<TrialId>)> {
+    let shortest = |cell: &CellOutcomes<'_>| {
+        let outcomes = cell.valid.iter();
+        let values =
+            outcomes.filter_map(|outcome| Some((outcome.value(name::TCP_MIN_RTT)?, outcome.trial)));
+        values.min_by(|a, b| a.0.total_cmp(&b.0))
+    };
+    let (value, trial) = dataset
+        .cells
+        .iter()
+        .filter_map(shortest)
+        .min_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some((point(value, Unit::Nanoseconds), vec![trial]))
+}
+
+/// Returns a number without interval.
+pub(crate) fn point(value: f64, unit: Unit) -> Estimate {
+    Estimate {
+        value,
+        low: None,
+        high: None,
+        confidence: crate::compare::interval::CONFIDENCE,
+        n: 1,
+        unit,
+    }
+}
+
+/// Returns the windows that the measured round trips ask for, the one to rely on first.
+pub(crate) fn windows(dataset: &Dataset<'_>) -> Vec<Window> {
+    let Some(rate) = dataset.path.rate_bps(1).map(BitsPerSec) else {
+        return Vec::new();
+    };
+    round_trips(dataset)
+        .into_iter()
+        .map(|(basis, rtt, trials)| Window {
+            basis,
+            rtt,
+            bytes: bytes_in_flight(rate, &rtt),
+            trials,
+        })
+        .collect()
+}
+
+/// Returns the measured round trips: of the largest payload, of the smallest, TCP's shortest.
+pub(crate) fn round_trips(dataset: &Dataset<'_>) -> Vec<(String, Estimate, Vec<TrialId>)> {
+    let cells = latency_cells(dataset);
+    let median = |cell: &&CellOutcomes<'_>| {
+        let bytes = Unit::Count.display(payload_bytes(cell)? as f64);
+        let basis = format!("median round trip of {bytes} B");
+        Some((basis, cell.estimate(name::RTT_P50)?, cell.trials()))
+    };
+    let largest = cells.last().and_then(median);
+    let smallest = cells.first().filter(|_| cells.len() > 1).and_then(median);
+    let shortest = unloaded(dataset)
+        .map(|(rtt, trials)| ("shortest round trip that TCP saw".to_owned(), rtt, trials));
+    largest
+        .into_iter()
+        .chain(smallest)
+        .chain(shortest)
+        .collect()
+}
+
+fn bytes_in_flight(rate: BitsPerSec, rtt: &Estimate) -> Estimate {
+    let bytes = |ns: f64| bandwidth_delay_bytes(rate, Nanos(ns.max(0.0).round() as u64)).0 as f64;
+    Estimate {
+        value: bytes(rtt.value),
+        low: rtt.low.map(bytes),
+        high: rtt.high.map(bytes),
+        unit: Unit::Bytes,
+        ..*rtt
+    }
+}
