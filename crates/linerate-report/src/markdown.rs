@@ -169,15 +169,9 @@ impl Page {
                 .map(|name| escape(name))
                 .collect::<Vec<_>>(),
         );
-        let rulers: String = (0..table.columns.len())
-            .map(|column| {
-                let numbers = table.rows.iter().filter_map(|row| row.get(column));
-                if numbers.clone().any(wording::is_number) {
-                    "|---:"
-                } else {
-                    "|:---"
-                }
-            })
+        let rulers: String = wording::number_columns(table)
+            .into_iter()
+            .map(|right| if right { "|---:" } else { "|:---" })
             .collect();
         self.line(&format!("{rulers}|"));
         for row in &table.rows {

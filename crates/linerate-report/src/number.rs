@@ -12,6 +12,9 @@ const NOT_FINITE: &str = "not a number";
 /// Numbers from here on are written in groups of three digits.
 const GROUP_FROM: f64 = 10_000.0;
 
+/// A narrow space that does not break, between groups of three digits as the SI brochure asks.
+pub const GROUP_SPACE: char = '\u{202f}';
+
 /// Most significant digits that are written of a value, however narrow its interval.
 const DIGITS_MAX: i32 = 6;
 
@@ -96,6 +99,17 @@ pub fn display(value: f64, unit: Unit) -> String {
     join(&four_digits(value / prefix.divisor), prefix.symbol)
 }
 
+/// Writes `value` as a position on an axis that reaches up to `maximum`.
+///
+/// Message sizes up to a segment stay in bytes, so that 536 B, 1024 B and 1460 B stand beside one
+/// another.
+pub fn display_on_axis(value: f64, unit: Unit, maximum: f64) -> String {
+    if unit == Unit::Bytes && maximum < 2048.0 && value.is_finite() {
+        return join(&four_digits(value), "B");
+    }
+    display(value, unit)
+}
+
 /// An estimate in parts, so that each output can set them its own way.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EstimateText {
@@ -137,7 +151,8 @@ pub fn value_with_bounds(value: f64, bounds: Option<(f64, f64)>, unit: Unit) -> 
     let prefix = prefix_of_value(unit, value);
     let scaled = |number: f64| number / prefix.divisor;
     let value = scaled(value);
-    let finite = bounds.filter(|(low, high)| low.is_finite() && high.is_finite());
+    // An interval without width says nothing that the value does not.
+    let finite = bounds.filter(|(low, high)| low.is_finite() && high.is_finite() && low < high);
     let Some((low, high)) = finite.map(|(low, high)| (scaled(low), scaled(high))) else {
         return EstimateText {
             value: four_digits(value),
@@ -222,21 +237,21 @@ fn four_digits(value: f64) -> String {
 
 /// Writes `value` with `decimals`, whole digits in groups from ten thousand on.
 fn fixed(value: f64, decimals: usize) -> String {
-    let text = format!("{value:.decimals$}");
+    let text = format!("{:.decimals$}", value.abs());
+    let is_zero = text.chars().all(|c| c == '0' || c == '.');
+    let sign = if value < 0.0 && !is_zero { "−" } else { "" };
     if value.abs() < GROUP_FROM {
-        return text;
+        return format!("{sign}{text}");
     }
-    let (sign, digits) = text.split_at(usize::from(text.starts_with('-')));
-    let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
-    let mut grouped = sign.to_owned();
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let mut grouped = String::new();
     for (at, digit) in whole.chars().enumerate() {
         if at > 0 && (whole.len() - at).is_multiple_of(3) {
-            // A narrow space that does not break, as the SI brochure asks for.
-            grouped.push('\u{202f}');
+            grouped.push(GROUP_SPACE);
         }
         grouped.push(digit);
     }
-    grouped + rest
+    format!("{sign}{grouped}{rest}")
 }
 
 fn join(number: &str, symbol: &str) -> String {
@@ -272,7 +287,8 @@ mod tests {
         check(941.23e6, 940.43e6, 942.03e6, rate, "941.2 ± 0.8 Mbit/s");
         check(941.23e6, 941.03e6, 941.43e6, rate, "941.23 ± 0.20 Mbit/s");
         check(941.23e6, 925.0e6, 957.5e6, rate, "941 ± 16 Mbit/s");
-        check(1.0e9, 1.0e9, 1.0e9, rate, "1.000 ± 0.000 Gbit/s");
+        check(1.0e9, 1.0e9, 1.0e9, rate, "1 Gbit/s");
+        check(-0.31, -2.21, 1.59, Unit::Percent, "−0.3 ± 1.9 %");
         check(
             43_210.0,
             40_000.0,

@@ -55,9 +55,21 @@ pub fn table(figure: &Figure) -> PointTable {
 /// Writes a position on the horizontal axis of `figure`.
 pub fn position(x: &Position, figure: &Figure) -> String {
     match x {
-        Position::Number(value) => number::display(*value, figure.x.unit),
+        Position::Number(value) => {
+            number::display_on_axis(*value, figure.x.unit, position_max(figure))
+        }
         Position::Name(name) => name.clone(),
     }
+}
+
+/// Returns the largest numeric position of `figure`, at least zero.
+pub fn position_max(figure: &Figure) -> f64 {
+    let points = figure.curves.iter().flat_map(|curve| &curve.points);
+    let numbers = points.filter_map(|point| match point.x {
+        Position::Number(number) if number.is_finite() => Some(number),
+        _ => None,
+    });
+    numbers.fold(0.0, f64::max)
 }
 
 fn values_at(x: &Position, figure: &Figure) -> Vec<Option<String>> {

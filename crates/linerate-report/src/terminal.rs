@@ -167,15 +167,7 @@ impl Page {
             .map(|row| row.iter().map(|cell| clean(&wording::cell(cell))).collect())
             .collect();
         let heads: Vec<String> = table.columns.iter().map(|head| clean(head)).collect();
-        let right: Vec<bool> = (0..heads.len())
-            .map(|at| {
-                table
-                    .rows
-                    .iter()
-                    .filter_map(|row| row.get(at))
-                    .any(wording::is_number)
-            })
-            .collect();
+        let right = wording::number_columns(table);
         let widths = column_widths(&heads, &rows, self.width);
         self.row(&heads, &widths, &right, Look::Quiet);
         self.line(

@@ -1,6 +1,6 @@
 //! Words that every output shares: names of kinds, notes, how to read the numbers.
 
-use linerate_model::analysis::{Chapter, Origin, TableCell, TrialLine};
+use linerate_model::analysis::{Chapter, Origin, Table, TableCell, TrialLine};
 use linerate_model::finding::{Estimate, FindingKind, Limiter};
 use linerate_model::id::TrialId;
 
@@ -168,9 +168,21 @@ pub fn cell(cell: &TableCell) -> String {
     }
 }
 
-/// Returns whether a cell holds a number and is set to the right.
-pub fn is_number(cell: &TableCell) -> bool {
-    matches!(cell, TableCell::Estimate(_) | TableCell::Number(..))
+/// Returns for each column of `table` whether it is set to the right, as numbers are.
+///
+/// The first column names its row, whatever it holds. A column that mixes words and numbers is a
+/// list of properties and reads better from the left.
+pub fn number_columns(table: &Table) -> Vec<bool> {
+    let is_right = |at: usize| {
+        let cells = table.rows.iter().filter_map(|row| row.get(at));
+        let mut present = cells
+            .filter(|cell| !matches!(cell, TableCell::Absent(_)))
+            .peekable();
+        let is_number =
+            |cell: &TableCell| matches!(cell, TableCell::Estimate(_) | TableCell::Number(..));
+        at > 0 && present.peek().is_some() && present.all(is_number)
+    };
+    (0..table.columns.len()).map(is_right).collect()
 }
 
 /// Returns the chapter number's words for something left out: `chapter 7`.

@@ -1,10 +1,12 @@
 //! Axes: range, ticks and the prefix of their unit.
 
-use linerate_model::analysis::{Axis, Figure, Position, Scale};
+use linerate_model::analysis::{Axis, Curve, Figure, Origin, Position, Scale};
 use linerate_model::unit::Unit;
-use plotly::layout::{Axis as PlotlyAxis, AxisRange, AxisType, TicksDirection};
+use plotly::common::{ExponentFormat, Font, Title};
+use plotly::layout::{Axis as PlotlyAxis, AxisRange, AxisType, RangeMode, TicksDirection};
 
 use crate::number::{self, Prefixed};
+use crate::points;
 
 /// Most ticks at measured positions; beyond it some go without a label.
 const TICKS_MAX: f64 = 10.0;
@@ -16,6 +18,8 @@ const HEADROOM: f64 = 0.06;
 pub struct DrawnAxis {
     /// Range, ticks and colours.
     pub axis: PlotlyAxis,
+    /// The label, where it does not stand at the axis.
+    pub title: String,
     /// The unit that positions are given in.
     pub prefix: Prefixed,
 }
@@ -23,29 +27,30 @@ pub struct DrawnAxis {
 /// Returns the horizontal axis: ticks stand where something was measured.
 pub fn horizontal(figure: &Figure) -> DrawnAxis {
     let positions = numeric_positions(figure);
-    let maximum = positions.iter().copied().fold(0.0, f64::max);
-    let prefix = number::prefix_of_axis(figure.x.unit, maximum);
+    let prefix = number::prefix_of_axis(figure.x.unit, points::position_max(figure));
     let axis = styled()
         .show_grid(false)
         .show_line(true)
         .ticks(TicksDirection::Outside);
+    let named = figure.x.label.clone();
     let (axis, title) = match figure.x.scale {
-        Scale::Category => (axis.type_(AxisType::Category), figure.x.label.clone()),
+        Scale::Category => (axis.type_(AxisType::Category), named),
         Scale::Log => {
             let ticks = spread(&positions, f64::log2);
             (
                 with_ticks(axis.type_(AxisType::Log), &ticks, figure.x.unit, prefix),
-                figure.x.label.clone(),
+                named,
             )
         }
-        Scale::Linear if is_sparse(&positions) => (
-            with_ticks(axis, &positions, figure.x.unit, prefix),
-            figure.x.label.clone(),
-        ),
+        Scale::Linear if is_sparse(&positions) => {
+            (with_ticks(axis, &positions, figure.x.unit, prefix), named)
+        }
         Scale::Linear => (axis, label(&figure.x, prefix)),
     };
+    let title = Title::with_text(super::plain(&title)).font(Font::new().size(super::FONT_PX));
     DrawnAxis {
-        axis: axis.title(super::plain(&title)),
+        axis: axis.title(title),
+        title: String::new(),
         prefix,
     }
 }
@@ -57,25 +62,31 @@ pub fn vertical(figure: &Figure) -> DrawnAxis {
     let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
     let prefix = number::prefix_of_axis(figure.y.unit, highest.max(0.0));
     let axis = styled().show_grid(true).show_line(false);
-    let axis = match figure.y.scale {
+    let (axis, title) = match figure.y.scale {
         Scale::Log => {
             let positive: Vec<f64> = values.into_iter().filter(|value| *value > 0.0).collect();
-            logarithmic(axis, &positive, figure.y.unit, prefix)
+            let axis = logarithmic(axis, &positive, figure.y.unit, prefix);
+            (axis, figure.y.label.clone())
         }
         // Values below zero: plotly's own range, which then includes zero.
         _ if lowest < 0.0 || highest <= 0.0 || values.is_empty() => {
-            axis.range_mode(plotly::layout::RangeMode::ToZero)
+            (axis.range_mode(RangeMode::ToZero), label(&figure.y, prefix))
         }
         _ => {
             let top = highest / prefix.divisor * (1.0 + HEADROOM);
-            axis.range(AxisRange::new(0.0, top)).n_ticks(7)
+            let axis = axis.range(AxisRange::new(0.0, top)).n_ticks(7);
+            (axis, label(&figure.y, prefix))
         }
     };
-    DrawnAxis { axis, prefix }
+    DrawnAxis {
+        axis,
+        title,
+        prefix,
+    }
 }
 
 /// Returns the axis label with its unit: `Throughput (Mbit/s)`.
-pub fn label(axis: &Axis, prefix: Prefixed) -> String {
+fn label(axis: &Axis, prefix: Prefixed) -> String {
     match (axis.unit, prefix.symbol) {
         (_, "") => axis.label.clone(),
         (Unit::PerSecond, _) => format!("{} (per second)", axis.label),
@@ -90,7 +101,8 @@ fn styled() -> PlotlyAxis {
         .grid_color("var(--grid)")
         .line_color("var(--axis)")
         .tick_color("var(--axis)")
-        .separate_thousands(false)
+        .exponent_format(ExponentFormat::None)
+        .separate_thousands(true)
 }
 
 fn logarithmic(axis: PlotlyAxis, values: &[f64], unit: Unit, prefix: Prefixed) -> PlotlyAxis {
@@ -123,9 +135,10 @@ fn decades(bottom: f64, top: f64) -> Vec<f64> {
 }
 
 fn with_ticks(axis: PlotlyAxis, ticks: &[f64], unit: Unit, prefix: Prefixed) -> PlotlyAxis {
+    let maximum = ticks.last().copied().unwrap_or(0.0);
     let texts = ticks
         .iter()
-        .map(|tick| number::display(*tick, unit))
+        .map(|tick| number::display_on_axis(*tick, unit, maximum))
         .collect();
     axis.tick_values(ticks.iter().map(|tick| tick / prefix.divisor).collect())
         .tick_text(texts)
@@ -157,10 +170,18 @@ fn spread(positions: &[f64], place: impl Fn(f64) -> f64) -> Vec<f64> {
     ticks
 }
 
-/// Returns the distinct numeric positions, sorted; on a logarithmic axis only those above zero.
+/// Returns the positions that ticks may stand at: where something was measured, sorted.
+///
+/// On a logarithmic axis only those above zero. A figure without measured curves takes all.
 fn numeric_positions(figure: &Figure) -> Vec<f64> {
-    let points = figure.curves.iter().flat_map(|curve| &curve.points);
-    let mut positions: Vec<f64> = points
+    let measured = |curve: &&Curve| curve.origin == Origin::Measured;
+    let any_measured = figure.curves.iter().any(|curve| measured(&curve));
+    let curves = figure
+        .curves
+        .iter()
+        .filter(|curve| !any_measured || measured(curve));
+    let mut positions: Vec<f64> = curves
+        .flat_map(|curve| &curve.points)
         .filter_map(|point| match point.x {
             Position::Number(number) if number.is_finite() => Some(number),
             _ => None,

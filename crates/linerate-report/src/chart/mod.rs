@@ -10,7 +10,7 @@ use plotly::common::{
     Reference, Title,
 };
 use plotly::configuration::{ImageButtonFormats, ModeBarButtonName, ToImageButtonOptions};
-use plotly::layout::{BarMode, HoverMode, Margin};
+use plotly::layout::{BarMode, HoverMode, Margin, ModeBar};
 use plotly::{Bar, Configuration, Layout, Plot, Scatter, Trace};
 use serde_json::Value;
 
@@ -24,13 +24,16 @@ use axis::DrawnAxis;
 use look::Look;
 
 /// Longest line of a category's name under the axis, in characters.
-const CATEGORY_LINE_MAX: usize = 14;
+const CATEGORY_LINE_MAX: usize = 18;
 
 /// Longest line of a note shown on hovering, in characters.
 const HOVER_LINE_MAX: usize = 48;
 
 /// Size of text in charts, in pixels.
 const FONT_PX: usize = 13;
+
+/// No colour: the page's own shows.
+const CLEAR: &str = "rgba(0,0,0,0)";
 
 /// Size of markers, in pixels.
 const MARKER_PX: usize = 8;
@@ -73,7 +76,7 @@ fn plot(figure: &Figure, file_name: &str) -> Plot {
             (x.prefix.divisor, y.prefix.divisor),
         ));
     }
-    plot.set_layout(layout(figure, x, y));
+    plot.set_layout(layout(x, y));
     plot.set_configuration(configuration(file_name));
     plot
 }
@@ -89,16 +92,17 @@ fn trace(figure: &Figure, curve: &Curve, look: &Look, divisors: (f64, f64)) -> B
         .iter()
         .map(|point| hover(figure, curve, point))
         .collect();
-    let errors = error_bars(curve, look, divisors.1);
     // A bar must start at zero, which a logarithmic axis does not have.
     let bars = figure.x.scale == Scale::Category && figure.y.scale != Scale::Log;
     if bars && look.origin != Origin::Computed {
+        let errors = error_bars(curve, "var(--ink)".to_owned(), divisors.1);
         return bar(Bar::new(places, heights), look)
             .name(plain(&curve.name))
             .error_y(errors)
             .hover_text_array(texts)
             .hover_template("%{hovertext}<extra></extra>");
     }
+    let errors = error_bars(curve, look.color.clone(), divisors.1);
     line(Scatter::new(places, heights), points.len(), look)
         .name(plain(&curve.name))
         .error_y(errors)
@@ -150,7 +154,7 @@ fn bar(trace: Box<Bar<Value, f64>>, look: &Look) -> Box<Bar<Value, f64>> {
 }
 
 /// Returns the intervals as bars; a point without one gets `null`, which draws nothing.
-fn error_bars(curve: &Curve, look: &Look, divisor: f64) -> ErrorData {
+fn error_bars(curve: &Curve, color: String, divisor: f64) -> ErrorData {
     let reach = |end: Option<f64>, y: f64| end.map_or(f64::NAN, |end| (end - y).abs() / divisor);
     let above = curve
         .points
@@ -166,10 +170,7 @@ fn error_bars(curve: &Curve, look: &Look, divisor: f64) -> ErrorData {
         .symmetric(false)
         .array(above)
         .array_minus(below)
-        .color(match look.origin {
-            Origin::Measured => "var(--ink)".to_owned(),
-            _ => look.color.clone(),
-        })
+        .color(color)
         .thickness(1.4)
         .width(4)
 }
@@ -187,9 +188,9 @@ fn hover(figure: &Figure, curve: &Curve, point: &Point) -> String {
     text
 }
 
-fn layout(figure: &Figure, x: DrawnAxis, y: DrawnAxis) -> Layout {
+fn layout(x: DrawnAxis, y: DrawnAxis) -> Layout {
     // The vertical axis is labelled above the plot, level, where a phone has room for it.
-    let title = Title::with_text(plain(&axis::label(&figure.y, y.prefix)))
+    let title = Title::with_text(plain(&y.title))
         .font(Font::new().size(FONT_PX))
         .x_ref(Reference::Container)
         .x(0.0)
@@ -207,6 +208,10 @@ fn layout(figure: &Figure, x: DrawnAxis, y: DrawnAxis) -> Layout {
                 .family("var(--sans)")
                 .size(FONT_PX),
         );
+    let mode_bar = ModeBar::new()
+        .background_color(CLEAR)
+        .color("var(--axis)")
+        .active_color("var(--ink)");
     Layout::new()
         .title(title)
         .show_legend(false)
@@ -220,9 +225,11 @@ fn layout(figure: &Figure, x: DrawnAxis, y: DrawnAxis) -> Layout {
                 .size(FONT_PX)
                 .color("var(--ink-soft)"),
         )
-        .paper_background_color("rgba(0,0,0,0)")
-        .plot_background_color("rgba(0,0,0,0)")
+        .paper_background_color(CLEAR)
+        .plot_background_color(CLEAR)
         .margin(Margin::new().left(48).right(18).top(38).bottom(44))
+        .separators(&format!(".{}", number::GROUP_SPACE))
+        .mode_bar(mode_bar)
         .hover_mode(HoverMode::Closest)
         .hover_label(label)
         .x_axis(x.axis)
@@ -293,7 +300,7 @@ mod tests {
     fn categories_break_between_words() {
         assert_eq!(
             category("Nagle on, delayed ACK off"),
-            "Nagle on,<br>delayed ACK<br>off"
+            "Nagle on, delayed<br>ACK off"
         );
         assert_eq!(category("<b>"), "&lt;b&gt;");
     }

@@ -61,6 +61,7 @@ fn head(analysis: &Analysis) -> Markup {
             meta name="color-scheme" content="light dark";
             title { (analysis.title) }
             style { (PreEscaped(style())) }
+            noscript { style { ".plot { display: none }" } }
         }
     }
 }

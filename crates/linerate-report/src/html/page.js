@@ -15,8 +15,9 @@
     if (typeof value === "string") {
       return value.startsWith("var(--") ? style.getPropertyValue(value.slice(4, -1)).trim() : value;
     }
+    if (value === null) return NaN; // Plotly takes null for zero in error bars.
     if (Array.isArray(value)) return value.map((item) => resolve(item, style));
-    if (value && typeof value === "object") {
+    if (typeof value === "object") {
       return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, resolve(v, style)]));
     }
     return value;

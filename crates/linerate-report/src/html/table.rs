@@ -2,7 +2,6 @@
 
 use linerate_model::analysis::{Table, TableCell};
 use linerate_model::finding::Estimate;
-use linerate_model::unit::Unit;
 use maud::{Markup, html};
 
 use crate::number::{self, EstimateText};
@@ -21,15 +20,7 @@ pub fn table(table: &Table) -> Markup {
     if table.rows.is_empty() {
         return html! { p.soft { (table.title) ": no rows." } };
     }
-    let right: Vec<bool> = (0..table.columns.len())
-        .map(|at| {
-            table
-                .rows
-                .iter()
-                .filter_map(|row| row.get(at))
-                .any(wording::is_number)
-        })
-        .collect();
+    let right = wording::number_columns(table);
     let body = html! {
         table {
             @if !table.title.is_empty() { caption { (table.title) } }
@@ -42,7 +33,11 @@ pub fn table(table: &Table) -> Markup {
                 @for row in &table.rows {
                     tr {
                         @for (at, cell) in row.iter().enumerate() {
-                            (self::cell(cell, at == 0, right.get(at).copied().unwrap_or(false)))
+                            @if at == 0 {
+                                th scope="row" { (words(cell)) }
+                            } @else {
+                                (self::cell(cell, right.get(at).copied().unwrap_or(false)))
+                            }
                         }
                     }
                 }
@@ -52,24 +47,25 @@ pub fn table(table: &Table) -> Markup {
     scrolling(&table.title, &body)
 }
 
-fn cell(cell: &TableCell, is_head: bool, right: bool) -> Markup {
-    let class = right.then_some("number");
+fn cell(cell: &TableCell, right: bool) -> Markup {
+    let side = if right { "number" } else { "" };
     match cell {
-        TableCell::Text(text) if is_head => html! { th scope="row" { (text) } },
-        TableCell::Text(text) => html! { td class=[class] { (text) } },
-        TableCell::Estimate(value) => html! { td.number { (estimate(value)) } },
-        TableCell::Number(value, unit) => html! { td.number { (plain_number(*value, *unit)) } },
-        TableCell::Absent(_) => html! { td.absent class=[class] { (wording::cell(cell)) } },
+        TableCell::Absent(_) => html! { td class={ "absent " (side) } { (words(cell)) } },
+        _ => html! { td class=[right.then_some(side)] { (words(cell)) } },
+    }
+}
+
+fn words(cell: &TableCell) -> Markup {
+    match cell {
+        TableCell::Estimate(value) => estimate(value),
+        TableCell::Number(value, unit) => parts(&number::value_with_bounds(*value, None, *unit)),
+        TableCell::Text(_) | TableCell::Absent(_) => html! { (wording::cell(cell)) },
     }
 }
 
 /// Sets an estimate: value, interval and unit each in its own weight.
 pub fn estimate(estimate: &Estimate) -> Markup {
     parts(&number::estimate(estimate))
-}
-
-fn plain_number(value: f64, unit: Unit) -> Markup {
-    parts(&number::value_with_bounds(value, None, unit))
 }
 
 fn parts(text: &EstimateText) -> Markup {
