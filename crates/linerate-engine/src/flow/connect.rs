@@ -5,115 +5,14 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-use linerate_model::id::FlowId;
 use linerate_model::workload::{Part, Traffic};
 
-use crate::flow::options::{self, Refused};
+use crate::flow::error::ConnectError;
+use crate::flow::options;
 use crate::flow::{Flow, FlowConfig, Shared};
 use crate::measure::counters::Counters;
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, IP_BIND_ADDRESS_NO_PORT, SO_ERROR, SO_REUSEADDR};
-
-/// Why a flow could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// The configuration contradicts itself.
-    #[error("use the configuration of flow {}: {reason}", flow.0)]
-    Config {
-        /// The flow.
-        flow: FlowId,
-        /// What does not fit.
-        reason: &'static str,
-    },
-    /// No socket could be made.
-    #[error("open a socket to {peer}")]
-    Socket {
-        /// The other end.
-        peer: SocketAddr,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-    /// The congestion control algorithm is not there, or not allowed to this user.
-    #[error(
-        "use the congestion control algorithm `{algorithm}` (net.ipv4.tcp_available_congestion_control lists those of this host, net.ipv4.tcp_allowed_congestion_control those for everyone)"
-    )]
-    Congestion {
-        /// The algorithm asked for.
-        algorithm: String,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-    /// The kernel refused an option.
-    #[error("set {name} to {value}")]
-    Option {
-        /// The option, by the kernel's name.
-        name: &'static str,
-        /// The value asked for.
-        value: String,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-    /// The local address cannot be used.
-    #[error("bind to {address}")]
-    Bind {
-        /// The local address.
-        address: SocketAddr,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-    /// Nothing listens there.
-    #[error("connect to {peer}: refused, nothing listens on that port")]
-    Refused {
-        /// The other end.
-        peer: SocketAddr,
-    },
-    /// No answer came within the deadline.
-    #[error("connect to {peer}: no answer within {} ms", deadline.as_millis())]
-    TimedOut {
-        /// The other end.
-        peer: SocketAddr,
-        /// How long was waited.
-        deadline: Duration,
-    },
-    /// There is no way to that host or network.
-    #[error("connect to {peer}: unreachable")]
-    Unreachable {
-        /// The other end.
-        peer: SocketAddr,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-    /// Connecting failed in another way.
-    #[error("connect to {peer}")]
-    Connect {
-        /// The other end.
-        peer: SocketAddr,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-    /// The first bytes, which name the flow, could not be sent.
-    #[error("send the first bytes to {peer}")]
-    Hello {
-        /// The other end.
-        peer: SocketAddr,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-    /// The connected socket could not be asked for its addresses or options.
-    #[error("read the addresses and options of a connection")]
-    Inspect {
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-}
 
 /// Opens a flow to `peer`, from `bind` if given, and sends `hello` on it.
 ///
@@ -128,14 +27,14 @@ pub fn connect(
 ) -> Result<Flow, ConnectError> {
     check(&config)?;
     let end_ns = now_ns().saturating_add(deadline.as_nanos() as u64);
-    let socket = socket::open(peer).map_err(|source| ConnectError::Socket { peer, source })?;
+    let socket = socket::open(peer).map_err(|error| ConnectError::open(error, peer))?;
     options::apply(socket.as_raw_fd(), &config.options)?;
     if let Some(address) = bind {
         bind_to(socket.as_fd(), address)
             .map_err(|source| ConnectError::Bind { address, source })?;
     }
     establish(socket.as_fd(), peer, end_ns)
-        .map_err(|error| connect_error(error, peer, deadline))?;
+        .map_err(|error| ConnectError::establish(error, peer, deadline))?;
     options::apply_connected(socket.as_raw_fd(), &config.options)?;
     send_all(socket.as_fd(), hello, end_ns)
         .map_err(|source| ConnectError::Hello { peer, source })?;
@@ -251,43 +150,12 @@ fn wait_writable(socket: BorrowedFd<'_>, end_ns: u64) -> io::Result<()> {
     }
 }
 
-fn connect_error(source: io::Error, peer: SocketAddr, deadline: Duration) -> ConnectError {
-    match source.kind() {
-        io::ErrorKind::ConnectionRefused => ConnectError::Refused { peer },
-        io::ErrorKind::TimedOut => ConnectError::TimedOut { peer, deadline },
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
-            ConnectError::Unreachable { peer, source }
-        }
-        _ => ConnectError::Connect { peer, source },
-    }
-}
-
-impl From<Refused> for ConnectError {
-    fn from(refused: Refused) -> Self {
-        let Refused {
-            name,
-            value,
-            source,
-        } = refused;
-        if name == "TCP_CONGESTION" {
-            return ConnectError::Congestion {
-                algorithm: value,
-                source,
-            };
-        }
-        ConnectError::Option {
-            name,
-            value,
-            source,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
 
     use linerate_model::Bytes;
+    use linerate_model::id::FlowId;
     use linerate_model::sample::End;
     use linerate_model::workload::{Direction, FlowOptions};
 
@@ -326,27 +194,6 @@ mod tests {
             error.to_string(),
             format!("connect to {peer}: no answer within 50 ms")
         );
-    }
-
-    #[test]
-    fn causes_of_the_network_are_told_apart() {
-        let peer: SocketAddr = "192.0.2.1:1".parse().unwrap();
-        let error = |code| {
-            connect_error(
-                io::Error::from_raw_os_error(code),
-                peer,
-                Duration::from_secs(1),
-            )
-        };
-        for code in [libc::EHOSTUNREACH, libc::ENETUNREACH] {
-            let error = error(code);
-            assert!(matches!(error, ConnectError::Unreachable { .. }), "{error}");
-        }
-        assert!(matches!(
-            error(libc::ETIMEDOUT),
-            ConnectError::TimedOut { .. }
-        ));
-        assert!(matches!(error(libc::EPERM), ConnectError::Connect { .. }));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 /// Opening a flow, or adopting one that a listener accepted.
 mod connect;
+/// Why a flow could not be opened.
+mod error;
 /// Applying the options of a workload to a socket.
 mod options;
 /// Settings as requested, granted and effective: the arithmetic.
@@ -16,7 +18,8 @@ use linerate_model::workload::{FlowOptions, Part, Setting, Traffic};
 
 use crate::measure::counters::Counters;
 
-pub use connect::{ConnectError, adopt, connect};
+pub use connect::{adopt, connect};
+pub use error::ConnectError;
 pub(crate) use options::effective;
 
 /// What one end of a flow is and does.

@@ -8,8 +8,8 @@ use crate::measure::tcp_info;
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, TCP_INFO_BYTES_MAX};
 
-/// The most samples that one flow gives: four counters of ours and 28 fields of TCP_INFO.
-pub(crate) const SAMPLES_PER_FLOW: usize = 32;
+/// The most samples that one flow gives: four counters of ours and the fields of TCP_INFO.
+pub(crate) const SAMPLES_PER_FLOW: usize = 4 + tcp_info::FIELDS.len();
 
 /// The largest windows seen on a flow, for its settings as they worked out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -14,7 +14,7 @@ enum Width {
 use Width::{U32, U64};
 
 /// One field: what it is, where it lies, and what its unit is in ours.
-struct Field {
+pub(crate) struct Field {
     metric: Metric,
     offset: usize,
     width: Width,
@@ -38,7 +38,7 @@ const fn field(metric: Metric, offset: usize, width: Width, factor: u64) -> Fiel
 /// Every field that has a metric, by offset. The last ones came with Linux 4.9 (delivery_rate),
 /// 4.10 (busy_time and the two limits), 4.18 (delivered), 4.19 (bytes_sent, reord_seen), 5.4
 /// (snd_wnd) and 6.2 (rcv_wnd).
-const FIELDS: &[Field] = &[
+pub(crate) const FIELDS: &[Field] = &[
     field(Metric::TcpSndMss, 16, U32, 1),
     field(Metric::TcpRcvMss, 20, U32, 1),
     field(Metric::TcpUnacked, 24, U32, 1),

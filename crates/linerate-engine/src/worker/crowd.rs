@@ -3,19 +3,17 @@
 use std::io;
 use std::time::Duration;
 
-use crate::flow::Shared;
 use crate::schedule::{Control, NOTICE_NS};
 use crate::sys::clock;
 use crate::sys::epoll::Epoll;
-use crate::worker::thread::end_of;
 use crate::worker::{Bench, Seat};
-use crate::workload::{Ending, Io, Play, Turn, Want};
+use crate::workload::{Ending, Play, Turn, Want};
 
 /// Calls that one flow may make before the next ready one has its turn: enough to make the wait
 /// cheap for small messages, and not so many that a fast flow keeps the others waiting.
 const TURNS_MAX: usize = 16;
 
-/// A thread's flows and the set that tells which are ready.
+/// The set that tells which flows of a thread are ready.
 pub(super) struct Crowd {
     epoll: Epoll,
     /// What each seat's socket is watched for.
@@ -24,13 +22,13 @@ pub(super) struct Crowd {
 
 impl Crowd {
     /// Makes the sockets non-blocking and watches them.
-    pub(super) fn prepare(seats: &[Seat], flows: &[&Shared]) -> io::Result<Self> {
+    pub(super) fn prepare(seats: &[Seat]) -> io::Result<Self> {
         let epoll = Epoll::new()?;
         let mut wants = Vec::with_capacity(seats.len());
-        for (at, (seat, flow)) in seats.iter().zip(flows).enumerate() {
+        for (at, seat) in seats.iter().enumerate() {
             let want = seat.player.first_want();
-            flow.stream.set_nonblocking(true)?;
-            epoll.add(flow.fd(), at, want)?;
+            seat.flow.stream.set_nonblocking(true)?;
+            epoll.add(seat.flow.fd(), at, want)?;
             wants.push(want);
         }
         Ok(Self { epoll, wants })
@@ -39,60 +37,42 @@ impl Crowd {
     /// Plays all parts to their ends; each seat then has its outcome.
     ///
     /// Cost a wait: the system call, 300 ns and 20 ns for each ready flow; the clock 25 ns.
-    pub(super) fn play(
-        mut self,
-        seats: &mut [Seat],
-        flows: &[&Shared],
-        control: &Control,
-        bench: &mut Bench,
-    ) {
+    pub(super) fn play(mut self, seats: &mut [Seat], bench: &mut Bench) {
         let mut left = seats.len();
-        for at in 0..seats.len() {
-            left -= self.serve(at, &mut seats[at], flows[at], control, bench);
+        // One turn each, so that the last flow does not start sixteen turns of all others later.
+        for (at, seat) in seats.iter_mut().enumerate() {
+            left -= self.serve(at, seat, bench, 1);
         }
         let mut now_ns = clock::now_ns();
-        let mut sweep_ns = next_sweep(control, now_ns);
+        let mut sweep_ns = next_sweep(&bench.control, now_ns);
         while left > 0 {
             let rest = Duration::from_nanos(sweep_ns.saturating_sub(now_ns));
             // The set is ours and so are its events: the one error left, a signal, reads as none.
             let ready = self.epoll.wait(rest).unwrap_or(0);
             for nth in 0..ready {
                 let at = self.epoll.ready(nth);
-                left -= self.serve(at, &mut seats[at], flows[at], control, bench);
+                left -= self.serve(at, &mut seats[at], bench, TURNS_MAX);
             }
             now_ns = clock::now_ns();
             if now_ns >= sweep_ns {
-                left -= self.sweep(seats, flows, control, now_ns);
-                sweep_ns = next_sweep(control, now_ns);
+                left -= self.sweep(seats, &bench.control, now_ns);
+                sweep_ns = next_sweep(&bench.control, now_ns);
             }
         }
     }
 
     /// Lets one flow have its turns; returns 1 if it has ended, else 0.
     ///
-    /// Cost beside the turns: nothing for a flow that goes on wanting the same; a system call of
-    /// 300 ns when it wants something else, which a stream never does and a request or response
-    /// only when it does not fit the send buffer.
-    fn serve(
-        &mut self,
-        at: usize,
-        seat: &mut Seat,
-        flow: &Shared,
-        control: &Control,
-        bench: &mut Bench,
-    ) -> usize {
+    /// Cost beside the turns: 5 ns, and a system call of 300 ns when the flow wants something
+    /// else than before, which a stream never does and a request or response only when it does
+    /// not fit the send buffer or uses up its turns.
+    fn serve(&mut self, at: usize, seat: &mut Seat, bench: &mut Bench, turns_max: usize) -> usize {
         if seat.outcome.is_some() {
             return 0;
         }
-        let mut io = Io {
-            flow,
-            control,
-            payload: bench.payload.as_slice(),
-            room: bench.room.as_mut_slice(),
-            latencies: &mut bench.latencies,
-        };
+        let mut io = bench.io(&seat.flow);
         let mut next = self.wants[at];
-        for _ in 0..TURNS_MAX {
+        for _ in 0..turns_max {
             match seat.player.turn(&mut io) {
                 Turn::Moved(want) => next = want,
                 Turn::Rested(want) | Turn::Blocked(want) => {
@@ -100,45 +80,37 @@ impl Crowd {
                     break;
                 }
                 Turn::Ended(ending) => {
-                    self.end(seat, flow, ending);
+                    self.end(seat, ending);
                     return 1;
                 }
             }
         }
-        self.watch(at, flow, next);
+        self.watch(at, seat, next);
         0
     }
 
     /// Shows the clock to flows that may be waiting in vain; returns how many have ended by it.
-    fn sweep(
-        &mut self,
-        seats: &mut [Seat],
-        flows: &[&Shared],
-        control: &Control,
-        now_ns: u64,
-    ) -> usize {
+    fn sweep(&mut self, seats: &mut [Seat], control: &Control, now_ns: u64) -> usize {
         let mut ended = 0;
-        for (seat, flow) in seats.iter_mut().zip(flows) {
-            if seat.outcome.is_none()
-                && let Some(ending) = seat.player.tick(control, now_ns)
-            {
-                self.end(seat, flow, ending);
+        for seat in seats.iter_mut().filter(|seat| seat.outcome.is_none()) {
+            if let Some(ending) = seat.player.tick(control, now_ns) {
+                self.end(seat, ending);
                 ended += 1;
             }
         }
         ended
     }
 
-    fn watch(&mut self, at: usize, flow: &Shared, want: Want) {
-        if self.wants[at] != want && self.epoll.change(flow.fd(), at, want).is_ok() {
+    fn watch(&mut self, at: usize, seat: &Seat, want: Want) {
+        if self.wants[at] != want && self.epoll.change(seat.flow.fd(), at, want).is_ok() {
             self.wants[at] = want;
         }
     }
 
-    fn end(&mut self, seat: &mut Seat, flow: &Shared, ending: Ending) {
+    fn end(&mut self, seat: &mut Seat, ending: Ending) {
         // An error would mean that the socket is not in the set, which is what is wanted.
-        let _ = self.epoll.remove(flow.fd());
-        seat.outcome = Some(end_of(seat, flow, ending));
+        let _ = self.epoll.remove(seat.flow.fd());
+        seat.end(ending);
     }
 }
 

@@ -11,10 +11,15 @@ mod launch;
 /// The life of one worker thread.
 mod thread;
 
+use std::sync::Arc;
+
 use linerate_model::histogram::Histogram;
 
+use crate::flow::Shared;
 use crate::measure::latency::Latency;
-use crate::workload::{Ending, Player};
+use crate::schedule::Control;
+use crate::sys::buffer::PageBuffer;
+use crate::workload::{Ending, Io, Player};
 
 pub use launch::{EngineConfig, FlowResult, LaunchError, Running, launch};
 
@@ -23,7 +28,7 @@ pub use launch::{EngineConfig, FlowResult, LaunchError, Running, launch};
 struct Seat {
     /// Where the flow stands in the list that was launched.
     index: usize,
-    /// What it does.
+    flow: Arc<Shared>,
     player: Player,
     /// How it ended, once it has.
     outcome: Option<Outcome>,
@@ -41,7 +46,21 @@ struct Outcome {
 
 /// What all flows of a worker share.
 struct Bench {
-    payload: crate::sys::buffer::PageBuffer,
-    room: crate::sys::buffer::PageBuffer,
+    control: Arc<Control>,
+    payload: PageBuffer,
+    room: PageBuffer,
     latencies: Vec<Latency>,
+}
+
+impl Bench {
+    /// Returns what a turn of `flow` works with.
+    fn io<'a>(&'a mut self, flow: &'a Shared) -> Io<'a> {
+        Io {
+            flow,
+            control: &self.control,
+            payload: self.payload.as_slice(),
+            room: self.room.as_mut_slice(),
+            latencies: &mut self.latencies,
+        }
+    }
 }

@@ -5,6 +5,8 @@ use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
+use linerate_model::workload::Part;
+
 use crate::flow::Shared;
 use crate::measure::Window;
 use crate::measure::latency::Latency;
@@ -14,8 +16,7 @@ use crate::sys::clock::now_ns;
 use crate::sys::thread;
 use crate::worker::crowd::Crowd;
 use crate::worker::{Bench, Outcome, Seat, alone};
-use crate::workload::{self, Ending, Io, Play, Player};
-use linerate_model::workload::Part;
+use crate::workload::{self, Ending, Play, Player};
 
 /// What a worker is given.
 pub(super) struct Assignment {
@@ -45,10 +46,9 @@ pub(super) fn live(
     assignment: &Assignment,
     ready: &SyncSender<Result<i32, Unready>>,
 ) -> Vec<Outcome> {
-    let flows: Vec<&Shared> = assignment.flows.iter().map(|flow| &*flow.1).collect();
     let mut seats = seats(assignment);
     let mut bench = bench(assignment);
-    let crowd = match set_up(assignment, &seats, &flows) {
+    let crowd = match set_up(assignment.cpu, &seats) {
         Ok(crowd) => crowd,
         Err(unready) => {
             // The launcher waits for this word; if it has gone, so has the trial.
@@ -57,65 +57,50 @@ pub(super) fn live(
         }
     };
     let _ = ready.send(Ok(thread::id()));
-    let control = &*assignment.control;
-    control.sleep_until_start();
+    bench.control.sleep_until_start();
     match crowd {
-        Some(crowd) => crowd.play(&mut seats, &flows, control, &mut bench),
+        Some(crowd) => crowd.play(&mut seats, &mut bench),
         None => {
-            for (seat, flow) in seats.iter_mut().zip(&flows) {
-                play_alone(seat, flow, control, &mut bench);
+            for seat in &mut seats {
+                let ending = alone::play(&mut seat.player, &mut bench.io(&seat.flow));
+                seat.end(ending);
             }
         }
     }
     outcomes(seats, &bench)
 }
 
-/// Returns the outcome of a flow that ends now, and tells its peer.
-pub(super) fn end_of(seat: &Seat, flow: &Shared, ending: Ending) -> Outcome {
-    let how = match (flow.config.part, &ending) {
-        // The peer of a sender reads on to this mark; what is under way is still delivered.
-        (Part::Sender | Part::Requester, Ending::Complete) => Shutdown::Write,
-        _ => Shutdown::Both,
-    };
-    // An error means that the connection is gone, which is what the peer would have been told.
-    let _ = flow.stream.shutdown(how);
-    Outcome {
-        index: seat.index,
-        ending,
-        stall_max_ns: seat.player.stall_max_ns(now_ns()),
-        cpu: thread::cpu(),
-        latency: None,
+impl Seat {
+    /// Ends the flow now and tells its peer.
+    pub(super) fn end(&mut self, ending: Ending) {
+        let how = match (self.flow.config.part, &ending) {
+            // The peer of a sender reads on to this mark; what is under way is still delivered.
+            (Part::Sender | Part::Requester, Ending::Complete) => Shutdown::Write,
+            _ => Shutdown::Both,
+        };
+        // An error means that the connection is gone, which is what the peer would have been told.
+        let _ = self.flow.stream.shutdown(how);
+        self.outcome = Some(Outcome {
+            index: self.index,
+            ending,
+            stall_max_ns: self.player.stall_max_ns(now_ns()),
+            cpu: thread::cpu(),
+            latency: None,
+        });
     }
 }
 
-fn play_alone(seat: &mut Seat, flow: &Shared, control: &Control, bench: &mut Bench) {
-    let mut io = Io {
-        flow,
-        control,
-        payload: bench.payload.as_slice(),
-        room: bench.room.as_mut_slice(),
-        latencies: &mut bench.latencies,
-    };
-    let ending = alone::play(&mut seat.player, &mut io);
-    seat.outcome = Some(end_of(seat, flow, ending));
-}
-
-fn set_up(
-    assignment: &Assignment,
-    seats: &[Seat],
-    flows: &[&Shared],
-) -> Result<Option<Crowd>, Unready> {
-    if let Some(cpu) = assignment.cpu {
+/// Pins the thread and prepares its sockets: blocking for one flow, an epoll set for more.
+fn set_up(cpu: Option<usize>, seats: &[Seat]) -> Result<Option<Crowd>, Unready> {
+    if let Some(cpu) = cpu {
         thread::pin(cpu).map_err(|error| Unready::Pin(cpu, error))?;
     }
     thread::sharpen_timers();
-    if let [flow] = flows {
-        alone::prepare(&flow.stream).map_err(Unready::Prepare)?;
+    if let [seat] = seats {
+        alone::prepare(&seat.flow.stream).map_err(Unready::Prepare)?;
         return Ok(None);
     }
-    Crowd::prepare(seats, flows)
-        .map(Some)
-        .map_err(Unready::Prepare)
+    Crowd::prepare(seats).map(Some).map_err(Unready::Prepare)
 }
 
 fn seats(assignment: &Assignment) -> Vec<Seat> {
@@ -129,6 +114,7 @@ fn seats(assignment: &Assignment) -> Vec<Seat> {
         requesters += usize::from(flow.config.part == Part::Requester);
         Seat {
             index: *index,
+            flow: Arc::clone(flow),
             player: Player::new(&flow.config, assignment.window, latency),
             outcome: None,
         }
@@ -148,6 +134,7 @@ fn bench(assignment: &Assignment) -> Bench {
         requesters.min(1)
     };
     Bench {
+        control: Arc::clone(&assignment.control),
         payload: PageBuffer::new(longest(workload::payload_bytes)),
         room: PageBuffer::new(longest(workload::room_bytes)),
         latencies: (0..records)

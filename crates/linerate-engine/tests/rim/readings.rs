@@ -10,10 +10,11 @@ use linerate_model::workload::{FlowOptions, Part};
 
 use crate::rig;
 
-/// Samples until all flows have ended and once more.
-fn sample_to_the_end(running: &mut Running) -> Vec<Sample> {
+/// Samples until both ends of all flows have ended and once more: only when `peers` have read all
+/// that was sent has the kernel sent it all.
+fn sample_to_the_end(running: &mut Running, peers: &Running) -> Vec<Sample> {
     let mut samples = Vec::new();
-    while !running.done() {
+    while !(running.done() && peers.done()) {
         running.sample(&mut samples);
         std::thread::yield_now();
     }
@@ -42,7 +43,7 @@ fn counters_only_grow_and_end_at_the_result() {
     let names: Vec<String> = near.threads().into_iter().map(|thread| thread.0).collect();
     assert_eq!(names, ["worker-0", "worker-1"]);
     assert!(near.threads().iter().all(|thread| thread.1 > 0));
-    let samples = sample_to_the_end(&mut near);
+    let samples = sample_to_the_end(&mut near, &far);
 
     let mut before: BTreeMap<(String, Metric), (u64, i64)> = BTreeMap::new();
     for sample in &samples {
@@ -89,7 +90,7 @@ fn the_histogram_holds_the_transactions_of_the_window() {
         schedule.measure_end_ns = schedule.stop_ns;
         let far = rig::start(far, schedule, workers);
         let mut near = rig::start(near, schedule, workers);
-        let samples = sample_to_the_end(&mut near);
+        let samples = sample_to_the_end(&mut near, &far);
         for result in near.finish() {
             let counted = last(
                 &samples,

@@ -1,0 +1,189 @@
+//! Why a flow could not be opened: a variant for each step and cause that calls for its own answer.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use linerate_model::id::FlowId;
+
+use crate::flow::options::Refused;
+
+/// Why a flow could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The configuration contradicts itself.
+    #[error("use the configuration of flow {}: {reason}", flow.0)]
+    Config {
+        /// The flow.
+        flow: FlowId,
+        /// What does not fit.
+        reason: &'static str,
+    },
+    /// This process has as many open files as it may have.
+    #[error(
+        "open a socket to {peer}: this process may open no more files (RLIMIT_NOFILE, `ulimit -n`)"
+    )]
+    FileLimit {
+        /// The other end.
+        peer: SocketAddr,
+    },
+    /// No socket could be made.
+    #[error("open a socket to {peer}")]
+    Socket {
+        /// The other end.
+        peer: SocketAddr,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The congestion control algorithm is not there, or not allowed to this user.
+    #[error(
+        "use the congestion control algorithm `{algorithm}` (net.ipv4.tcp_available_congestion_control lists those of this host, net.ipv4.tcp_allowed_congestion_control those for everyone)"
+    )]
+    Congestion {
+        /// The algorithm asked for.
+        algorithm: String,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The kernel refused an option.
+    #[error("set {name} to {value}")]
+    Option {
+        /// The option, by the kernel's name.
+        name: &'static str,
+        /// The value asked for.
+        value: String,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The local address cannot be used.
+    #[error("bind to {address}")]
+    Bind {
+        /// The local address.
+        address: SocketAddr,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// Nothing listens there.
+    #[error("connect to {peer}: refused, nothing listens on that port")]
+    Refused {
+        /// The other end.
+        peer: SocketAddr,
+    },
+    /// No answer came within the deadline.
+    #[error("connect to {peer}: no answer within {} ms", deadline.as_millis())]
+    TimedOut {
+        /// The other end.
+        peer: SocketAddr,
+        /// How long was waited.
+        deadline: Duration,
+    },
+    /// There is no way to that host or network.
+    #[error("connect to {peer}: unreachable")]
+    Unreachable {
+        /// The other end.
+        peer: SocketAddr,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// Connecting failed in another way.
+    #[error("connect to {peer}")]
+    Connect {
+        /// The other end.
+        peer: SocketAddr,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The first bytes, which name the flow, could not be sent.
+    #[error("send the first bytes to {peer}")]
+    Hello {
+        /// The other end.
+        peer: SocketAddr,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The connected socket could not be asked for its addresses or options.
+    #[error("read the addresses and options of a connection")]
+    Inspect {
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl ConnectError {
+    /// Returns what a failure to make a socket means.
+    pub(super) fn open(source: io::Error, peer: SocketAddr) -> Self {
+        match source.raw_os_error() {
+            Some(libc::EMFILE) => ConnectError::FileLimit { peer },
+            _ => ConnectError::Socket { peer, source },
+        }
+    }
+
+    /// Returns what a failure to reach `peer` means.
+    pub(super) fn establish(source: io::Error, peer: SocketAddr, deadline: Duration) -> Self {
+        match source.kind() {
+            io::ErrorKind::ConnectionRefused => ConnectError::Refused { peer },
+            io::ErrorKind::TimedOut => ConnectError::TimedOut { peer, deadline },
+            io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+                ConnectError::Unreachable { peer, source }
+            }
+            _ => ConnectError::Connect { peer, source },
+        }
+    }
+}
+
+impl From<Refused> for ConnectError {
+    fn from(refused: Refused) -> Self {
+        let Refused {
+            name,
+            value,
+            source,
+        } = refused;
+        if name == "TCP_CONGESTION" {
+            return ConnectError::Congestion {
+                algorithm: value,
+                source,
+            };
+        }
+        ConnectError::Option {
+            name,
+            value,
+            source,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_of_the_network_are_told_apart() {
+        let peer: SocketAddr = "192.0.2.1:1".parse().unwrap();
+        let error = |code| {
+            ConnectError::establish(
+                io::Error::from_raw_os_error(code),
+                peer,
+                Duration::from_secs(1),
+            )
+        };
+        for code in [libc::EHOSTUNREACH, libc::ENETUNREACH] {
+            let error = error(code);
+            assert!(matches!(error, ConnectError::Unreachable { .. }), "{error}");
+        }
+        assert!(matches!(
+            error(libc::ETIMEDOUT),
+            ConnectError::TimedOut { .. }
+        ));
+        assert!(matches!(error(libc::EPERM), ConnectError::Connect { .. }));
+        let full = ConnectError::open(io::Error::from_raw_os_error(libc::EMFILE), peer);
+        assert!(matches!(full, ConnectError::FileLimit { .. }), "{full}");
+    }
+}
