@@ -1,1 +1,40 @@
-fn main() {}
+//! `linerate`: characterises the network performance of servers.
+//!
+//! This crate is the command line: what the user typed becomes calls of the other rooms, and what
+//! they answer becomes lines, files and an exit code. It is the only place where rooms meet.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+mod args;
+mod bundle;
+mod cmd;
+mod exit;
+mod hosts;
+mod interrupt;
+mod term;
+
+use args::{Cli, Command};
+use exit::Outcome;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse_from(args::with_habits(std::env::args_os()));
+    let result = match cli.command {
+        Command::Study(args) => cmd::study::study(&args),
+        Command::Serve(args) => cmd::serve::serve(&args),
+        Command::Run(args) => cmd::run::run(&args),
+        Command::Plan(args) => cmd::plan::plan(&args),
+        Command::Report(args) => cmd::report::report(&args),
+        Command::Lab(args) => cmd::lab::lab(&args),
+    };
+    let outcome = result.unwrap_or_else(|failure| {
+        term::error(&failure);
+        failure.outcome
+    });
+    if outcome != Outcome::Ok {
+        ExitCode::from(outcome.code())
+    } else {
+        ExitCode::SUCCESS
+    }
+}

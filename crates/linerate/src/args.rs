@@ -1,0 +1,365 @@
+//! The command line as typed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use linerate_agent::api::PORT_DEFAULT;
+use linerate_model::{BitsPerSec, Bytes, Nanos};
+
+/// Measure how fast servers drive a network, what limits them, and what to do about it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "linerate",
+    version,
+    disable_version_flag = true,
+    propagate_version = true,
+    after_help = "Habits: `linerate -s` is `linerate serve`, `linerate -c HOST` is `linerate run HOST`.\n\
+                  Exit codes: 0 done, 1 failed, 2 usage, 3 measured but not to be trusted, 130 interrupted."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Print the version
+    #[arg(short = 'v', long, action = clap::ArgAction::Version)]
+    version: Option<bool>,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Characterise a server: latency, window, socket buffers, small messages, findings
+    Study(StudyArgs),
+    /// Serve measurements to other hosts
+    Serve(ServeArgs),
+    /// Measure once, or execute an experiment file
+    Run(Box<RunArgs>),
+    /// Show the plan of an experiment file
+    Plan(PlanArgs),
+    /// Render a bundle's report again from its stored data
+    Report(ReportArgs),
+    /// Make, use and remove a network of hosts on this machine
+    Lab(LabArgs),
+}
+
+/// How agents are found and shared.
+#[derive(Debug, Args)]
+pub struct FleetArgs {
+    /// Port of the agents
+    #[arg(short, long, default_value_t = PORT_DEFAULT)]
+    pub port: u16,
+    /// Drive the server from this host too, or instead of this one (repeatable; runs `linerate serve`)
+    #[arg(long = "client", value_name = "HOST[:PORT]")]
+    pub clients: Vec<String>,
+    /// File with the agents' token
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Wait for a busy host instead of giving up
+    #[arg(long, conflicts_with = "shared")]
+    pub queue: bool,
+    /// Run beside others; results are marked
+    #[arg(long)]
+    pub shared: bool,
+    /// Connect from this address
+    #[arg(short = 'B', long, value_name = "ADDRESS")]
+    pub bind: Option<std::net::IpAddr>,
+    /// Use IPv4 only
+    #[arg(short = '4', long, conflicts_with = "ipv6")]
+    pub ipv4: bool,
+    /// Use IPv6 only
+    #[arg(short = '6', long)]
+    pub ipv6: bool,
+}
+
+/// `linerate study`.
+#[derive(Debug, Args)]
+pub struct StudyArgs {
+    /// The server to study; it runs `linerate serve`
+    #[arg(
+        required_unless_present = "lab",
+        conflicts_with = "lab",
+        value_name = "HOST[:PORT]"
+    )]
+    pub host: Option<String>,
+    /// Study a server in a network of six hosts made on this machine
+    #[arg(long)]
+    pub lab: bool,
+    /// Time that the whole study may take: 3m, 30m, 4h
+    #[arg(long, default_value = "3m", value_name = "TIME")]
+    pub budget: Nanos,
+    /// Print the plan and its time, measure nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Directory of the evidence bundle [default: linerate-study-TIME.bundle]
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Seed of the order of trials [default: random]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// How to find and share the hosts.
+    #[command(flatten)]
+    pub fleet: FleetArgs,
+}
+
+/// `linerate serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Port to listen on
+    #[arg(short, long, default_value_t = PORT_DEFAULT)]
+    pub port: u16,
+    /// Address to listen on
+    #[arg(short = 'B', long, default_value = "::", value_name = "ADDRESS")]
+    pub bind: std::net::IpAddr,
+    /// File with a token; whoever shows it may observe this host from elsewhere
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Flows of one trial that callers without the token may ask for
+    #[arg(long, default_value_t = 1024, value_name = "N")]
+    pub limit_flows: u32,
+    /// Length of one trial that callers without the token may ask for
+    #[arg(long, default_value = "1h", value_name = "TIME")]
+    pub limit_time: Nanos,
+    /// Payload rate of one trial for callers without the token [default: none]
+    #[arg(long, value_name = "RATE")]
+    pub limit_rate: Option<BitsPerSec>,
+    /// This host is a namespace of a lab
+    #[arg(long, hide = true)]
+    pub lab_host: bool,
+}
+
+/// Prefix and unit of printed rates: lower case bits, upper case bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RateFormat {
+    /// kbit/s
+    #[value(name = "k")]
+    Kbit,
+    /// Mbit/s
+    #[value(name = "m")]
+    Mbit,
+    /// Gbit/s
+    #[value(name = "g")]
+    Gbit,
+    /// Tbit/s
+    #[value(name = "t")]
+    Tbit,
+    /// KiB/s
+    #[value(name = "K")]
+    KiByte,
+    /// MiB/s
+    #[value(name = "M")]
+    MiByte,
+    /// GiB/s
+    #[value(name = "G")]
+    GiByte,
+    /// TiB/s
+    #[value(name = "T")]
+    TiByte,
+}
+
+/// `linerate run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The server; it runs `linerate serve`
+    #[arg(value_name = "HOST[:PORT]", required_unless_present = "lab")]
+    pub host: Option<String>,
+    /// Execute this experiment file instead of one measurement
+    #[arg(long, value_name = "FILE")]
+    pub experiment: Option<PathBuf>,
+    /// Execute the experiment in a network of six hosts made on this machine
+    #[arg(long, requires = "experiment", conflicts_with = "host")]
+    pub lab: bool,
+    /// Time that an experiment may take
+    #[arg(long, requires = "experiment", value_name = "TIME")]
+    pub budget: Option<Nanos>,
+    /// Seconds to measure; 0 = until Ctrl-C
+    #[arg(short, long, default_value_t = 10.0, value_name = "SECONDS")]
+    pub time: f64,
+    /// Parallel flows
+    #[arg(short = 'P', long, default_value_t = 1, value_name = "N")]
+    pub parallel: u32,
+    /// The server sends, the client receives
+    #[arg(short = 'R', long, conflicts_with_all = ["bidir", "rr"])]
+    pub reverse: bool,
+    /// Both ways at once: each flow is joined by one the other way
+    #[arg(long, conflicts_with = "rr")]
+    pub bidir: bool,
+    /// Request/response instead of bulk
+    #[arg(long)]
+    pub rr: bool,
+    /// Sizes of request and response
+    #[arg(short = 'r', long, value_name = "REQ[,RESP]", default_value = "1,1")]
+    pub sizes: String,
+    /// Send calls that each request is split over
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub request_writes: u32,
+    /// Bytes of each send call
+    #[arg(short = 'l', long, default_value = "128K", value_name = "BYTES")]
+    pub length: Bytes,
+    /// Socket buffers of both ends
+    #[arg(short, long, value_name = "BYTES")]
+    pub window: Option<Bytes>,
+    /// Set TCP_NODELAY (Nagle's algorithm off)
+    #[arg(short = 'N', long)]
+    pub no_delay: bool,
+    /// Acknowledge at once: re-arm TCP_QUICKACK at each receive
+    #[arg(long)]
+    pub quick_ack: bool,
+    /// Congestion control algorithm
+    #[arg(short = 'C', long, value_name = "NAME")]
+    pub congestion: Option<String>,
+    /// Maximum segment size
+    #[arg(short = 'M', long, value_name = "BYTES")]
+    pub set_mss: Option<u32>,
+    /// Seconds between interval lines, from 0.1; 0 = none
+    #[arg(short, long, default_value_t = 1.0, value_name = "SECONDS")]
+    pub interval: f64,
+    /// Seconds of traffic that are not counted at the start
+    #[arg(short = 'O', long, default_value_t = 0.2, value_name = "SECONDS")]
+    pub omit: f64,
+    /// Measure so many times, for an interval on the result
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub runs: u32,
+    /// Pin workers to these CPUs: LOCAL[,REMOTE]; lists as 0:2:4
+    #[arg(short = 'A', long, value_name = "CPUS")]
+    pub affinity: Option<String>,
+    /// Print one JSON document
+    #[arg(short = 'J', long, conflicts_with = "json_stream")]
+    pub json: bool,
+    /// Print a line of JSON for each event
+    #[arg(long)]
+    pub json_stream: bool,
+    /// Prefix of rates: k m g t for bits, K M G T for bytes
+    #[arg(short, long, value_name = "kmgtKMGT")]
+    pub format: Option<RateFormat>,
+    /// Keep an evidence bundle with its report in this directory
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Seed of the order of trials [default: random]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// How to find and share the hosts.
+    #[command(flatten)]
+    pub fleet: FleetArgs,
+}
+
+/// `linerate plan`.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// The experiment file
+    pub experiment: PathBuf,
+    /// Time that it may take
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<Nanos>,
+    /// Client hosts that there would be
+    #[arg(long, default_value_t = 5, value_name = "N")]
+    pub clients: u32,
+    /// Seed of the order of trials
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Print JSON
+    #[arg(short = 'J', long)]
+    pub json: bool,
+}
+
+/// What a report is rendered as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// One page that opens without a network.
+    Html,
+    /// Text with tables.
+    Markdown,
+    /// Every number, for programs.
+    Json,
+}
+
+/// `linerate report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Directory of the evidence bundle
+    pub bundle: PathBuf,
+    /// What to render; html is written into the bundle, the others to standard output
+    #[arg(long, value_enum, default_value_t = ReportFormat::Html)]
+    pub format: ReportFormat,
+    /// File to write instead; `-` for standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// `linerate lab`.
+#[derive(Debug, Args)]
+pub struct LabArgs {
+    /// What to do with it.
+    #[command(subcommand)]
+    pub command: LabCommand,
+}
+
+/// The subcommands of `linerate lab`.
+#[derive(Debug, Subcommand)]
+pub enum LabCommand {
+    /// Make a lab and leave it running
+    Up(LabUpArgs),
+    /// List the labs and their hosts
+    List,
+    /// Run a program in a host
+    Exec {
+        /// The lab
+        name: String,
+        /// The host
+        host: String,
+        /// The program and its arguments
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        command: Vec<OsString>,
+    },
+    /// Remove a lab
+    Down {
+        /// The lab
+        #[arg(required_unless_present = "all")]
+        name: Option<String>,
+        /// Remove every lab of this user, and what crashed ones left
+        #[arg(long, conflicts_with = "name")]
+        all: bool,
+    },
+    /// Hold a lab (internal)
+    #[command(hide = true)]
+    Hold,
+}
+
+/// `linerate lab up`.
+#[derive(Debug, Args)]
+pub struct LabUpArgs {
+    /// Name of the lab [default: the file's, or lab]
+    pub name: Option<String>,
+    /// Describe hosts and links in this file
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Client hosts, beside one server
+    #[arg(long, default_value_t = 1, value_name = "N", conflicts_with = "file")]
+    pub clients: u32,
+    /// Rate of every link [default: 1gbit]
+    #[arg(long, value_name = "RATE", conflicts_with = "file")]
+    pub rate: Option<BitsPerSec>,
+    /// Delay of every link, one way
+    #[arg(long, value_name = "TIME", conflicts_with = "file")]
+    pub delay: Option<Nanos>,
+    /// Share of frames that every link loses, 0 to 0.5
+    #[arg(long, value_name = "SHARE", conflicts_with = "file")]
+    pub loss: Option<f64>,
+    /// MTU of every link
+    #[arg(long, value_name = "BYTES", conflicts_with = "file")]
+    pub mtu: Option<u32>,
+    /// Receive and transmit queues of every host
+    #[arg(long, value_name = "N", conflicts_with = "file")]
+    pub queues: Option<u32>,
+}
+
+/// Turns the habits of iperf3 into subcommands: `-s` into `serve`, `-c HOST` into `run HOST`.
+pub fn with_habits(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut args: Vec<OsString> = args.collect();
+    match args.get(1).and_then(|first| first.to_str()) {
+        Some("-s" | "--server") => args[1] = "serve".into(),
+        Some("-c" | "--client") => args[1] = "run".into(),
+        _ => {}
+    }
+    args
+}

@@ -1,0 +1,105 @@
+//! The bundle of a run: its name, its report, and what a command ends with.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use linerate_model::RunId;
+use linerate_model::run::{Recording, Validity};
+
+use crate::exit::{CmdResult, Failure, Outcome};
+
+/// Share of invalid trials from which a run as a whole is not to be trusted.
+const INVALID_SHARE_MAX: f64 = 0.1;
+
+/// The moment a run begins, as text for people and files.
+pub struct Moment {
+    /// RFC 3339, UTC, whole seconds.
+    pub rfc3339: String,
+    /// `20261120T125330Z`.
+    pub compact: String,
+}
+
+impl Moment {
+    /// Returns the present moment.
+    pub fn now() -> Self {
+        let now = jiff::Timestamp::now();
+        let second = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
+        let rfc3339 = second.to_string();
+        let compact = rfc3339.replace(['-', ':'], "");
+        Self { rfc3339, compact }
+    }
+}
+
+/// Returns a new run's identifier, and the seed that the user asked for or a random one.
+pub fn new_run(moment: &Moment, seed: Option<u64>) -> CmdResult<(RunId, u64)> {
+    let mut bytes = [0; 12];
+    getrandom::fill(&mut bytes).map_err(|error| anyhow!("no random numbers: {error}"))?;
+    let suffix: String = bytes[..4]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let mut seed_bytes = [0; 8];
+    seed_bytes.copy_from_slice(&bytes[4..]);
+    // 53 bits survive every JSON reader.
+    let random = u64::from_le_bytes(seed_bytes) >> 11;
+    Ok((
+        RunId(format!("{}-{suffix}", moment.compact)),
+        seed.unwrap_or(random),
+    ))
+}
+
+/// Returns the bundle's directory: the one asked for, or a name with the time in it.
+pub fn directory(asked: Option<&Path>, kind: &str, moment: &Moment) -> PathBuf {
+    match asked {
+        Some(path) => path.to_owned(),
+        None => PathBuf::from(format!("linerate-{kind}-{}.bundle", moment.compact)),
+    }
+}
+
+/// Reads a bundle, analyses it and writes its `report.html`; returns both and the file.
+pub fn report(
+    directory: &Path,
+) -> CmdResult<(Recording, linerate_model::analysis::Analysis, PathBuf)> {
+    let recording = read(directory)?;
+    let analysis = linerate_analyze::analyze(&recording);
+    let html = linerate_report::html(&analysis);
+    let file = linerate_store::write_report(directory, &html)?;
+    Ok((recording, analysis, file))
+}
+
+/// Reads a bundle.
+pub fn read(directory: &Path) -> CmdResult<Recording> {
+    linerate_store::read(directory)
+        .with_context(|| format!("cannot read the bundle {}", directory.display()))
+        .map_err(|error| {
+            Failure::failed(error)
+                .next("name a directory that `linerate study` or `linerate run --out` made")
+        })
+}
+
+/// Returns what a finished run deserves as exit code.
+///
+/// 1. Interrupted: 130. 2. Nothing valid, or ended by a lost host: 1. 3. More than a tenth of the
+///    trials invalid: 3. 4. Else 0.
+pub fn outcome(recording: &Recording, interrupted: bool) -> Outcome {
+    if interrupted {
+        return Outcome::Interrupted;
+    }
+    let invalid = linerate_analyze::reduce::outcomes(recording)
+        .iter()
+        .filter(|outcome| matches!(outcome.validity, Validity::Invalid(_)))
+        .count();
+    let of = recording.trials.len();
+    if of == 0 || invalid == of || recording.document.cut_short.is_some() {
+        return Outcome::Failed;
+    }
+    if invalid as f64 > of as f64 * INVALID_SHARE_MAX {
+        return Outcome::Untrustworthy;
+    }
+    Outcome::Ok
+}
+
+/// Closes `what` of the document: the time at which it ended.
+pub fn ended(document: &mut linerate_model::run::RunDocument) {
+    document.ended_utc = Some(Moment::now().rfc3339);
+}

@@ -1,0 +1,86 @@
+//! Executing a plan on a gathered fleet, for `study` and `run --experiment`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use linerate_controller::{Fleet, Recorder, RunRequest, execute};
+use linerate_model::plan::Plan;
+use linerate_model::{Nanos, RunId};
+
+use crate::bundle::{self, Moment};
+use crate::exit::{CmdResult, Failure};
+use crate::term;
+
+/// Time between samples of a plan's trials.
+const SAMPLE_INTERVAL: Nanos = Nanos::from_ms(100);
+/// Time between looks at a running trial; each costs every host a request.
+const LOOK_INTERVAL: Nanos = Nanos::from_ms(250);
+
+/// What to execute.
+pub struct Execution {
+    /// The run.
+    pub run: RunId,
+    /// When it began.
+    pub moment: Moment,
+    /// What was asked.
+    pub asked: String,
+    /// Whether it is a whole study.
+    pub study: bool,
+    /// The plan.
+    pub plan: Plan,
+    /// Where the bundle goes.
+    pub directory: PathBuf,
+    /// Raised by Ctrl-C.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// Executes the plan, writes bundle and report, prints the summary.
+pub fn run(execution: Execution, mut fleet: Fleet) -> CmdResult {
+    let Execution {
+        run,
+        moment,
+        asked,
+        study,
+        plan,
+        directory,
+        stop,
+    } = execution;
+    let request = RunRequest {
+        run,
+        asked,
+        study,
+        plan,
+        sample_interval: SAMPLE_INTERVAL,
+        look_interval: LOOK_INTERVAL,
+        server_cpus: Vec::new(),
+        client_cpus: Vec::new(),
+        started_utc: moment.rfc3339,
+    };
+    let keep = |error: anyhow::Error| {
+        let directory = directory.display();
+        Failure::failed(error).next(format!(
+            "what was measured before is in {directory}; see it with `linerate report {directory}`"
+        ))
+    };
+    let mut recorder = Recorder::bundle(&directory, &request.document(&fleet))
+        .map_err(|error| Failure::failed(error).next("name another directory with --out"))?;
+    let mut progress = term::progress::PlanProgress::new(&request.plan);
+    let result = execute(&request, &mut fleet, &mut recorder, &stop, &mut |event| {
+        progress.tell(&event);
+    });
+    progress.clear();
+    drop(fleet);
+    let mut document = result.map_err(|error| keep(error.into()))?;
+    bundle::ended(&mut document);
+    recorder
+        .finish(&document)
+        .map_err(|error| keep(error.into()))?;
+    let (recording, analysis, file) =
+        bundle::report(&directory).map_err(|failure| keep(failure.error))?;
+    term::line(linerate_report::terminal(&analysis, term::width(), term::color()).trim_end());
+    term::line("");
+    term::line(&format!("bundle  {}", directory.display()));
+    term::line(&format!("report  {}", file.display()));
+    Ok(bundle::outcome(&recording, stop.load(Ordering::Relaxed)))
+}

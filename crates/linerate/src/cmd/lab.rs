@@ -1,0 +1,137 @@
+//! `linerate lab`: a network of hosts on this machine, for people.
+
+use anyhow::Context;
+use linerate_lab::LabSpec;
+use linerate_lab::named::{self, HolderCommand, State};
+
+use crate::args::{LabArgs, LabCommand, LabUpArgs};
+use crate::exit::{CmdResult, Failure, Outcome};
+use crate::term;
+
+/// Runs the command.
+pub fn lab(args: &LabArgs) -> CmdResult {
+    match &args.command {
+        LabCommand::Up(args) => up(args),
+        LabCommand::List => list(),
+        LabCommand::Exec {
+            name,
+            host,
+            command,
+        } => exec(name, host, command),
+        LabCommand::Down { name, all } => match name {
+            Some(name) if !all => {
+                named::down(name).map_err(Failure::failed)?;
+                Ok(Outcome::Ok)
+            }
+            _ => down_all(),
+        },
+        LabCommand::Hold => {
+            named::hold()?;
+            Ok(Outcome::Ok)
+        }
+    }
+}
+
+fn up(args: &LabUpArgs) -> CmdResult {
+    let spec = spec(args)?;
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let holder = HolderCommand {
+        program,
+        arguments: vec!["lab".into(), "hold".into()],
+    };
+    let state = named::up(&spec, &holder).map_err(Failure::failed)?;
+    for note in &state.degraded {
+        term::note(note);
+    }
+    show(&state);
+    term::note(&format!(
+        "run a program in a host: linerate lab exec {name} {host} COMMAND; remove it: linerate lab down {name}",
+        name = state.spec.name,
+        host = state.spec.hosts[0].name,
+    ));
+    Ok(Outcome::Ok)
+}
+
+/// Returns the lab that the file or the flags describe; the name given wins over the file's.
+fn spec(args: &LabUpArgs) -> CmdResult<LabSpec> {
+    let mut spec = match &args.file {
+        Some(file) => {
+            let text = std::fs::read_to_string(file)
+                .with_context(|| format!("cannot read the lab file {}", file.display()))
+                .map_err(Failure::usage)?;
+            LabSpec::from_toml(&text, &file.display().to_string()).map_err(Failure::usage)?
+        }
+        None => LabSpec::study_default(args.clients),
+    };
+    if let Some(name) = &args.name {
+        spec.name.clone_from(name);
+    } else if args.file.is_none() {
+        spec.name = "lab".to_owned();
+    }
+    for host in &mut spec.hosts {
+        let link = &mut host.link;
+        link.rate = args.rate.or(link.rate);
+        link.delay = args.delay.unwrap_or(link.delay);
+        link.loss = args.loss.unwrap_or(link.loss);
+        link.mtu_bytes = args.mtu.unwrap_or(link.mtu_bytes);
+        link.queues = args.queues.unwrap_or(link.queues);
+    }
+    spec.check("the command line").map_err(Failure::usage)?;
+    Ok(spec)
+}
+
+fn list() -> CmdResult {
+    let states = named::list()?;
+    if states.is_empty() {
+        term::note("no lab is up");
+    }
+    for state in &states {
+        show(state);
+    }
+    Ok(Outcome::Ok)
+}
+
+fn show(state: &State) {
+    let standing = if state.is_up() {
+        "up"
+    } else {
+        "crashed; remove it with `linerate lab down --all`"
+    };
+    term::line(&format!("{}  {standing}", state.spec.name));
+    for (host, at) in state.spec.hosts.iter().zip(&state.hosts) {
+        let link = &host.link;
+        let rate = link
+            .rate
+            .map_or_else(|| "unshaped".to_owned(), |rate| rate.to_string());
+        term::line(&format!(
+            "  {:<12} {:<15} control {:<15} {rate}, delay {}, loss {} %, MTU {}, {} queue(s)",
+            host.name,
+            at.data_address.to_string(),
+            at.control_address.to_string(),
+            link.delay,
+            linerate_model::unit::significant(link.loss * 100.0),
+            link.mtu_bytes,
+            link.queues,
+        ));
+    }
+}
+
+fn exec(name: &str, host: &str, command: &[std::ffi::OsString]) -> CmdResult {
+    let status = named::exec(name, host, command).map_err(Failure::failed)?;
+    // As a shell does: a program ended by a signal counts as 128 and its number.
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    let code = status
+        .code()
+        .or(signal.map(|signal| 128 + signal))
+        .unwrap_or(1);
+    Ok(Outcome::Program(u8::try_from(code).unwrap_or(1)))
+}
+
+fn down_all() -> CmdResult {
+    let names = named::down_all().map_err(Failure::failed)?;
+    match names.len() {
+        0 => term::note("no lab was up"),
+        _ => term::note(&format!("removed {}", names.join(", "))),
+    }
+    Ok(Outcome::Ok)
+}

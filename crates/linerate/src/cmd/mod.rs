@@ -1,0 +1,19 @@
+//! One file per subcommand: from arguments to calls of the rooms, and back to an exit code.
+
+/// `linerate lab`.
+pub mod lab;
+/// `linerate plan`.
+pub mod plan;
+/// `linerate report`.
+pub mod report;
+/// `linerate run`.
+pub mod run;
+/// `linerate serve`.
+pub mod serve;
+/// `linerate study`.
+pub mod study;
+
+/// Executing a plan on a gathered fleet, for `study` and `run --experiment`.
+mod execute;
+/// The lab of a study: hosts, agents, fleet.
+mod lab_fleet;

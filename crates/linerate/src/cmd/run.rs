@@ -1,0 +1,329 @@
+//! `linerate run`: one measurement, or an experiment file.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::anyhow;
+use linerate_controller::{Fleet, Progress, Recorder, RunRequest, execute};
+use linerate_lab::LabSpec;
+use linerate_model::experiment::Timing;
+use linerate_model::finding::{FindingKind, Limiter};
+use linerate_model::plan::Plan;
+use linerate_model::run::Recording;
+use linerate_model::workload::{Direction, FlowOptions, Traffic, Workload};
+use linerate_model::{Bytes, Nanos};
+
+use super::execute::Execution;
+use super::lab_fleet::{CLIENTS, LabFleet};
+use super::study;
+use crate::args::RunArgs;
+use crate::bundle::{self, Moment};
+use crate::exit::{CmdResult, Failure, Outcome};
+use crate::term::single::SingleLines;
+use crate::{hosts, interrupt, term};
+
+/// Shortest time between interval lines, and between samples.
+const INTERVAL_MIN: Nanos = Nanos::from_ms(100);
+/// What `-t 0` means before Ctrl-C: a day less the phases around it.
+const UNTIL_STOPPED: Nanos = Nanos::from_s(86_000);
+/// Quiet time before a measurement.
+const SETTLE: Nanos = Nanos::from_ms(20);
+/// Traffic after the window.
+const DRAIN: Nanos = Nanos::from_ms(50);
+/// Longest measurement that can be asked for.
+const TIME_S_MAX: f64 = 86_000.0;
+
+/// Runs the command.
+pub fn run(args: &RunArgs) -> CmdResult {
+    match &args.experiment {
+        Some(file) => experiment(args, file),
+        None => measure(args),
+    }
+}
+
+fn experiment(args: &RunArgs, file: &Path) -> CmdResult {
+    let draft = super::plan::read(file)?;
+    let asked = format!("linerate run --experiment {}", file.display());
+    if !args.lab {
+        let specs = hosts::specs(args.host.as_deref().unwrap_or_default(), &args.fleet)?;
+        return execute_experiment(args, &draft, specs, &asked);
+    }
+    let entered = linerate_lab::enter().map_err(study::no_lab)?;
+    let lab = LabFleet::up(&LabSpec::study_default(CLIENTS), &entered)?;
+    let result = execute_experiment(args, &draft, lab.specs(), &format!("{asked} --lab"));
+    let down = lab.down();
+    let outcome = result?;
+    down.map(|()| outcome)
+}
+
+fn execute_experiment(
+    args: &RunArgs,
+    draft: &linerate_plan::Draft,
+    specs: Vec<linerate_controller::HostSpec>,
+    asked: &str,
+) -> CmdResult {
+    let stop = interrupt::flag()?;
+    let moment = Moment::now();
+    let (run, seed) = bundle::new_run(&moment, args.seed)?;
+    let expected = args.budget.unwrap_or(Nanos::from_s(600));
+    let request = hosts::admit_request(&run, asked, &args.fleet, expected);
+    let fleet = hosts::gather(specs, &request, &stop)?;
+    let drafts = std::slice::from_ref(draft);
+    let plan = study::make_plan(drafts, args.budget, seed, hosts::plan_hosts(&fleet))?;
+    let execution = Execution {
+        run,
+        asked: format!("{asked} --seed {seed}"),
+        study: false,
+        plan,
+        directory: bundle::directory(args.out.as_deref(), "run", &moment),
+        moment,
+        stop,
+    };
+    super::execute::run(execution, fleet)
+}
+
+fn measure(args: &RunArgs) -> CmdResult {
+    let interval = interval(args)?;
+    let workload = workload(args)?;
+    let (client_cpus, server_cpus) = cpus(args.affinity.as_deref())?;
+    let timing = timing(args)?;
+    let moment = Moment::now();
+    let (run, seed) = bundle::new_run(&moment, args.seed)?;
+    let plan = linerate_plan::single(workload, timing, args.runs, seed).map_err(Failure::usage)?;
+    let host = args.host.as_deref().unwrap_or_default();
+    let specs = hosts::specs(host, &args.fleet)?;
+    let stop = interrupt::flag()?;
+    let request = hosts::admit_request(
+        &run,
+        &format!("linerate run {host}"),
+        &args.fleet,
+        plan.estimate,
+    );
+    let fleet = hosts::gather(specs, &request, &stop)?;
+    check_buffers(args.window, &fleet)?;
+    let request = RunRequest {
+        run,
+        asked: std::env::args()
+            .skip(1)
+            .fold("linerate".to_owned(), |all, word| all + " " + &word),
+        study: false,
+        plan: for_clients(plan, fleet.clients(), args)?,
+        sample_interval: INTERVAL_MIN,
+        look_interval: if interval.0 == 0 {
+            Nanos::from_s(1)
+        } else {
+            interval
+        },
+        server_cpus,
+        client_cpus,
+        started_utc: moment.rfc3339,
+    };
+    execute_single(args, &request, fleet, interval, &stop)
+}
+
+/// Deals the flows to the clients there are.
+fn for_clients(mut plan: Plan, clients: u32, args: &RunArgs) -> CmdResult<Plan> {
+    for trial in &mut plan.trials {
+        trial.workload.clients = clients.min(args.parallel);
+        trial.workload.check().map_err(Failure::usage)?;
+    }
+    for experiment in &mut plan.experiments {
+        experiment.workload.clients = clients.min(args.parallel);
+    }
+    Ok(plan)
+}
+
+fn execute_single(
+    args: &RunArgs,
+    request: &RunRequest,
+    mut fleet: Fleet,
+    interval: Nanos,
+    stop: &Arc<AtomicBool>,
+) -> CmdResult {
+    let document = request.document(&fleet);
+    let mut lines = SingleLines::new(args, interval);
+    lines.start(&document);
+    let mut recorder = match &args.out {
+        None => Recorder::memory(&document),
+        Some(directory) => Recorder::bundle(directory, &document)
+            .map_err(|error| Failure::failed(error).next("name another directory with --out"))?,
+    };
+    let result = execute(
+        request,
+        &mut fleet,
+        &mut recorder,
+        stop,
+        &mut |event| match event {
+            Progress::Begins { trial, over, .. } => lines.begins(trial, over),
+            Progress::Look { samples, .. } => lines.look(samples),
+            Progress::Over { .. } | Progress::Note(_) => {}
+        },
+    );
+    drop(fleet);
+    let mut document = result?;
+    bundle::ended(&mut document);
+    let recording = match (recorder.finish(&document)?, &args.out) {
+        (Some(recording), _) => recording,
+        (None, Some(directory)) => bundle::report(directory)?.0,
+        (None, None) => return Err(Failure::failed(anyhow!("the run was not taken down"))),
+    };
+    let single = linerate_analyze::single::single(&recording, interval);
+    lines.end(&single);
+    if let Some(directory) = &args.out {
+        term::note(&format!("report in {}", directory.display()));
+    }
+    Ok(deserved(&recording, &single, stop.load(Ordering::Relaxed)))
+}
+
+/// Returns the exit code of a single measurement: a saturated generator spoils its trust.
+fn deserved(
+    recording: &Recording,
+    single: &linerate_analyze::single::Single,
+    interrupted: bool,
+) -> Outcome {
+    let outcome = bundle::outcome(recording, interrupted);
+    let refused = recording.trials.iter().any(|trial| trial.is_valid())
+        && single.trials.iter().all(|trial| !trial.valid);
+    let generator = single
+        .findings
+        .iter()
+        .any(|finding| finding.kind == FindingKind::Limiter(Limiter::Generator));
+    match outcome {
+        Outcome::Failed if refused => Outcome::Untrustworthy,
+        Outcome::Ok if generator => Outcome::Untrustworthy,
+        other => other,
+    }
+}
+
+fn interval(args: &RunArgs) -> CmdResult<Nanos> {
+    if args.interval == 0.0 {
+        return Ok(Nanos(0));
+    }
+    if !(0.1..=3600.0).contains(&args.interval) {
+        let error = anyhow!(
+            "--interval is {}, but must be 0 or 0.1 to 3600 s",
+            args.interval
+        );
+        return Err(Failure::usage(error));
+    }
+    // Whole tenths, since that is when samples are taken.
+    Ok(Nanos(
+        (args.interval * 10.0).round() as u64 * INTERVAL_MIN.0,
+    ))
+}
+
+fn timing(args: &RunArgs) -> CmdResult<Timing> {
+    let seconds = |what: &str, value: f64, low: f64| {
+        if value.is_finite() && (low..=TIME_S_MAX).contains(&value) {
+            return Ok(Nanos((value * 1e9) as u64));
+        }
+        Err(Failure::usage(anyhow!(
+            "{what} is {value}, but must be {low} to {TIME_S_MAX} s"
+        )))
+    };
+    let measure = match args.time {
+        0.0 => UNTIL_STOPPED,
+        time => seconds("--time", time, 0.1)?,
+    };
+    let warm_up = seconds("--omit", args.omit, 0.0)?;
+    Ok(Timing {
+        settle: SETTLE,
+        warm_up,
+        measure,
+        drain: DRAIN,
+    })
+}
+
+/// Returns the workload that the flags describe, for one client.
+fn workload(args: &RunArgs) -> CmdResult<Workload> {
+    let traffic = if args.rr {
+        let (request_bytes, response_bytes) = sizes(&args.sizes)?;
+        Traffic::Rr {
+            request_bytes,
+            response_bytes,
+            request_writes: args.request_writes,
+        }
+    } else {
+        let direction = match (args.reverse, args.bidir) {
+            (_, true) => Direction::Both,
+            (true, _) => Direction::FromServer,
+            _ => Direction::ToServer,
+        };
+        Traffic::Stream {
+            direction,
+            message_bytes: args.length,
+        }
+    };
+    let workload = Workload {
+        traffic,
+        connections: if args.bidir {
+            args.parallel.saturating_mul(2)
+        } else {
+            args.parallel
+        },
+        clients: 1,
+        options: FlowOptions {
+            socket_buffer: args.window,
+            nagle: args.no_delay.then_some(false),
+            delayed_ack: args.quick_ack.then_some(false),
+            congestion: args.congestion.clone(),
+            mss_bytes: args.set_mss,
+        },
+    };
+    workload.check().map_err(Failure::usage)?;
+    Ok(workload)
+}
+
+fn sizes(text: &str) -> CmdResult<(Bytes, Bytes)> {
+    let size = |text: &str| -> CmdResult<Bytes> {
+        text.parse()
+            .map_err(|error: linerate_model::unit::ParseUnitError| {
+                Failure::usage(anyhow!(error)).next("give sizes as `-r 64,1K`")
+            })
+    };
+    match text.split_once(',') {
+        Some((request, response)) => Ok((size(request)?, size(response)?)),
+        None => Ok((size(text)?, size(text)?)),
+    }
+}
+
+/// Splits `LOCAL[,REMOTE]`, each a list such as `0:2:4`.
+fn cpus(text: Option<&str>) -> CmdResult<(Vec<u32>, Vec<u32>)> {
+    let Some(text) = text else {
+        return Ok((Vec::new(), Vec::new()));
+    };
+    let list = |text: &str| -> CmdResult<Vec<u32>> {
+        let numbers = text.split(':').filter(|word| !word.is_empty());
+        numbers
+            .map(|word| {
+                let bad = || anyhow!("`{word}` in --affinity {text} is not a CPU number");
+                word.parse().map_err(|_| Failure::usage(bad()))
+            })
+            .collect()
+    };
+    let (local, remote) = text.split_once(',').unwrap_or((text, ""));
+    Ok((list(local)?, list(remote)?))
+}
+
+/// Refuses a buffer that a host would silently cap, naming the sysctl.
+fn check_buffers(window: Option<Bytes>, fleet: &Fleet) -> CmdResult<()> {
+    let Some(window) = window else { return Ok(()) };
+    for member in fleet.members() {
+        for name in ["net.core.wmem_max", "net.core.rmem_max"] {
+            let most = member.record.snapshot.number(&format!("sysctl.{name}"));
+            if let Some(most) = most.filter(|most| window.0 as f64 > *most) {
+                let host = &member.record.name;
+                let error = anyhow!(
+                    "a buffer of {} B on {host}: {name} = {most} caps it",
+                    window.0
+                );
+                return Err(Failure::usage(error).next(format!(
+                    "ask for at most {most} B, or raise it there: sysctl -w {name}={}",
+                    window.0
+                )));
+            }
+        }
+    }
+    Ok(())
+}

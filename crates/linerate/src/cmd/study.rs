@@ -1,0 +1,132 @@
+//! `linerate study`: characterise a server, on real hosts or in the built-in lab.
+
+use linerate_controller::HostSpec;
+use linerate_lab::LabSpec;
+use linerate_model::Nanos;
+use linerate_model::plan::Plan;
+use linerate_observe::ObserveConfig;
+use linerate_plan::{Draft, Hosts, PlanRequest};
+
+use super::execute::{self, Execution};
+use super::lab_fleet::{CLIENTS, LabFleet};
+use crate::args::StudyArgs;
+use crate::bundle::{self, Moment};
+use crate::exit::{CmdResult, Failure, Outcome};
+use crate::{hosts, interrupt, term};
+
+/// What a trial takes beyond its phases: clocks, preparing, notice, results. Measured in the lab
+/// on two CPUs; the progress bar learns the real one.
+pub const OVERHEAD_PER_TRIAL: Nanos = Nanos::from_ms(150);
+/// What a run takes beyond its trials: hosts, inventory, analysis, report.
+pub const OVERHEAD_ONCE: Nanos = Nanos::from_s(6);
+
+/// Runs the command.
+pub fn study(args: &StudyArgs) -> CmdResult {
+    let drafts = linerate_plan::study();
+    if args.lab {
+        in_lab(args, &drafts)
+    } else {
+        on_hosts(args, &drafts)
+    }
+}
+
+fn in_lab(args: &StudyArgs, drafts: &[Draft]) -> CmdResult {
+    if args.dry_run {
+        let (_, seed) = bundle::new_run(&Moment::now(), args.seed)?;
+        let plan = make_plan(drafts, Some(args.budget), seed, this_machine(CLIENTS))?;
+        term::line(linerate_plan::describe(&plan).trim_end());
+        return Ok(Outcome::Ok);
+    }
+    // Entering the lab's namespaces wants a process with one thread.
+    let entered = linerate_lab::enter().map_err(no_lab)?;
+    let lab = LabFleet::up(&LabSpec::study_default(CLIENTS), &entered)?;
+    let result = measure(args, drafts, lab.specs(), "linerate study --lab");
+    let down = lab.down();
+    let outcome = result?;
+    down.map(|()| outcome)
+}
+
+/// Turns the lack of a privilege into a failure that says what else can be done.
+pub fn no_lab(error: linerate_lab::LabError) -> Failure {
+    Failure::failed(error).next("run as root, or study real hosts with `linerate study HOST`")
+}
+
+fn on_hosts(args: &StudyArgs, drafts: &[Draft]) -> CmdResult {
+    let host = args.host.as_deref().unwrap_or_default();
+    let specs = hosts::specs(host, &args.fleet)?;
+    measure(args, drafts, specs, &format!("linerate study {host}"))
+}
+
+fn measure(args: &StudyArgs, drafts: &[Draft], specs: Vec<HostSpec>, asked: &str) -> CmdResult {
+    let stop = interrupt::flag()?;
+    let moment = Moment::now();
+    let (run, seed) = bundle::new_run(&moment, args.seed)?;
+    let request = hosts::admit_request(&run, asked, &args.fleet, args.budget);
+    let fleet = hosts::gather(specs, &request, &stop)?;
+    let plan = make_plan(drafts, Some(args.budget), seed, hosts::plan_hosts(&fleet))?;
+    if args.dry_run {
+        term::line(linerate_plan::describe(&plan).trim_end());
+        return Ok(Outcome::Ok);
+    }
+    let execution = Execution {
+        run,
+        asked: format!(
+            "{asked} --budget {} --seed {seed}",
+            budget_words(args.budget)
+        ),
+        study: true,
+        plan,
+        directory: bundle::directory(args.out.as_deref(), "study", &moment),
+        moment,
+        stop,
+    };
+    execute::run(execution, fleet)
+}
+
+/// Makes a plan, or says why it cannot be made.
+pub fn make_plan(
+    drafts: &[Draft],
+    budget: Option<Nanos>,
+    seed: u64,
+    hosts: Hosts,
+) -> CmdResult<Plan> {
+    let request = PlanRequest {
+        budget,
+        seed,
+        hosts,
+        overhead_per_trial: OVERHEAD_PER_TRIAL,
+        overhead_once: OVERHEAD_ONCE,
+    };
+    linerate_plan::plan(drafts, &request).map_err(Failure::usage)
+}
+
+/// Returns what a plan needs to know of hosts that are namespaces of this machine.
+pub fn this_machine(clients: u32) -> Hosts {
+    let facts = linerate_observe::facts(&ObserveConfig {
+        proc_root: "/proc".into(),
+        sys_root: "/sys".into(),
+        lab: true,
+        host_wide: true,
+        threads: Vec::new(),
+    });
+    let whole = |name: &str| facts.number(name).map(|number| number as u64);
+    let congestion = facts.text("sysctl.net.ipv4.tcp_available_congestion_control");
+    Hosts {
+        clients,
+        rmem_max: whole("sysctl.net.core.rmem_max"),
+        wmem_max: whole("sysctl.net.core.wmem_max"),
+        congestion: congestion
+            .map(|names| names.split_whitespace().map(str::to_owned).collect())
+            .unwrap_or_default(),
+    }
+}
+
+/// Returns a budget as it would be typed.
+fn budget_words(budget: Nanos) -> String {
+    let seconds = budget.0 / 1_000_000_000;
+    match (seconds % 3600, seconds % 60) {
+        (0, _) if seconds > 0 => format!("{}h", seconds / 3600),
+        (_, 0) if seconds > 0 => format!("{}m", seconds / 60),
+        _ => format!("{seconds}s"),
+    }
+}

@@ -1,0 +1,278 @@
+//! From names on the command line to hosts of a run.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, anyhow};
+use linerate_agent::api::client::HttpAgent;
+use linerate_agent::api::{AdmitRequest, AgentError, RefusalCode};
+use linerate_agent::{AgentConfig, Core, Limits, LocalAgent};
+use linerate_controller::{Fleet, FleetError, HostSpec};
+use linerate_model::run::{Admission, HostPart};
+use linerate_model::{Nanos, RunId};
+use linerate_plan::Hosts;
+
+use crate::args::FleetArgs;
+use crate::exit::{CmdResult, Failure, Outcome};
+
+/// The variable that may carry the agents' token instead of a file.
+pub const TOKEN_VARIABLE: &str = "LINERATE_TOKEN";
+/// Longest token; longer ones do not fit a header line comfortably.
+const TOKEN_BYTES_MAX: usize = 1024;
+
+impl FleetArgs {
+    /// Returns how the run wants to share its hosts.
+    pub fn admission(&self) -> Admission {
+        match (self.queue, self.shared) {
+            (true, _) => Admission::Queued,
+            (_, true) => Admission::Shared,
+            _ => Admission::Exclusive,
+        }
+    }
+}
+
+/// Returns the token from `file` or the environment, if there is one.
+pub fn token(file: Option<&Path>) -> CmdResult<Option<String>> {
+    let text = match file {
+        Some(path) => std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the token file {}", path.display()))
+            .map_err(Failure::usage)?,
+        None => match std::env::var(TOKEN_VARIABLE) {
+            Ok(text) => text,
+            Err(_) => return Ok(None),
+        },
+    };
+    let token = text.trim();
+    let fits = (8..=TOKEN_BYTES_MAX).contains(&token.len());
+    if !fits || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let error = anyhow!("the token must be 8 to {TOKEN_BYTES_MAX} printable ASCII characters");
+        return Err(Failure::usage(error).next("make one with `openssl rand -hex 16`"));
+    }
+    Ok(Some(token.to_owned()))
+}
+
+/// Splits `HOST`, `HOST:PORT`, `[V6]:PORT` into host and port.
+pub fn split_port(text: &str, port_default: u16) -> CmdResult<(String, u16)> {
+    let bad = || Failure::usage(anyhow!("`{text}` is not HOST or HOST:PORT"));
+    if text.parse::<IpAddr>().is_ok() {
+        return Ok((text.to_owned(), port_default));
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) => (host, port.parse().map_err(|_| bad())?),
+        None => (text, port_default),
+    };
+    let host = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host);
+    if host.is_empty() || port == 0 {
+        return Err(bad());
+    }
+    Ok((host.to_owned(), port))
+}
+
+/// Finds the address of `host`, of the family asked for.
+pub fn resolve(host: &str, port: u16, args: &FleetArgs) -> CmdResult<SocketAddr> {
+    let addresses: Vec<SocketAddr> = (host, port)
+        .to_socket_addrs()
+        .with_context(|| format!("cannot find the address of {host}"))
+        .map_err(|error| Failure::failed(error).next("check the name, or give an address"))?
+        .collect();
+    let wanted = |address: &&SocketAddr| match (args.ipv4, args.ipv6) {
+        (true, _) => address.is_ipv4(),
+        (_, true) => address.is_ipv6(),
+        _ => true,
+    };
+    let family = if args.ipv4 { "IPv4" } else { "IPv6" };
+    addresses
+        .iter()
+        .find(wanted)
+        .copied()
+        .ok_or_else(|| Failure::failed(anyhow!("{host} has no {family} address")))
+}
+
+/// Returns the hosts of a run: the server, and the clients or this host in their place.
+pub fn specs(server: &str, args: &FleetArgs) -> CmdResult<Vec<HostSpec>> {
+    let token = token(args.token_file.as_deref())?;
+    let (host, port) = split_port(server, args.port)?;
+    let address = resolve(&host, port, args)?;
+    let mut specs = vec![HostSpec {
+        name: "server".into(),
+        part: HostPart::Server,
+        agent: Arc::new(HttpAgent::new(&address.to_string(), token.as_deref())),
+        data_address: Some(address.ip()),
+        data_port: address.port(),
+        bind: None,
+        link_rate: None,
+    }];
+    for (at, client) in args.clients.iter().enumerate() {
+        let (host, port) = split_port(client, args.port)?;
+        let address = resolve(&host, port, args)?;
+        specs.push(HostSpec {
+            name: linerate_model::HostName(format!("client{}", at + 1)),
+            part: HostPart::Client,
+            agent: Arc::new(HttpAgent::new(&address.to_string(), token.as_deref())),
+            data_address: Some(address.ip()),
+            data_port: address.port(),
+            bind: None,
+            link_rate: None,
+        });
+    }
+    if args.clients.is_empty() {
+        specs.push(this_host(address, args.bind));
+    }
+    Ok(specs)
+}
+
+/// Returns this host as the client.
+fn this_host(server: SocketAddr, bind: Option<IpAddr>) -> HostSpec {
+    let core = Core::new(AgentConfig {
+        host_name: host_name(),
+        token: None,
+        limits: Limits::default(),
+        lab: false,
+    });
+    HostSpec {
+        name: "client1".into(),
+        part: HostPart::Client,
+        agent: Arc::new(LocalAgent::new(Arc::new(core))),
+        data_address: bind.or_else(|| source_address(server)),
+        data_port: 0,
+        bind,
+        link_rate: None,
+    }
+}
+
+/// Returns the address that the kernel would send from; connecting a UDP socket sends nothing.
+fn source_address(peer: SocketAddr) -> Option<IpAddr> {
+    let any: SocketAddr = if peer.is_ipv4() {
+        (std::net::Ipv4Addr::UNSPECIFIED, 0).into()
+    } else {
+        (std::net::Ipv6Addr::UNSPECIFIED, 0).into()
+    };
+    let socket = UdpSocket::bind(any).ok()?;
+    socket.connect(peer).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
+/// Returns the kernel's name of this host.
+pub fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "unknown".to_owned(), |name| name.trim().to_owned())
+}
+
+/// Gathers the hosts, telling the user when one of them is busy.
+pub fn gather(specs: Vec<HostSpec>, request: &AdmitRequest, stop: &AtomicBool) -> CmdResult<Fleet> {
+    let mut told = None;
+    let mut waiting = |host: &linerate_model::HostName, place: u32| {
+        if told != Some(place) {
+            crate::term::note(&format!(
+                "host {host} is busy; waiting, number {place} in its queue"
+            ));
+            told = Some(place);
+        }
+    };
+    Fleet::gather(specs, request, stop, &mut waiting).map_err(|error| match &error {
+        FleetError::Interrupted(_) => Failure {
+            outcome: Outcome::Interrupted,
+            error: error.into(),
+            next: None,
+        },
+        FleetError::Agent { source, .. } => {
+            let next = next_step(source);
+            Failure {
+                next,
+                ..Failure::failed(error)
+            }
+        }
+    })
+}
+
+fn next_step(error: &AgentError) -> Option<String> {
+    let text = match error {
+        AgentError::Unreachable { .. } => "start `linerate serve` there, or name its port with -p",
+        AgentError::NotAnAgent { .. } => "name another port with -p, on both hosts",
+        AgentError::Version { .. } => "install the same version on both hosts",
+        AgentError::Lost { .. } => "see whether `linerate serve` still runs there",
+        AgentError::Refused { refusal, .. } => match refusal.code {
+            RefusalCode::Unauthorized => "give the agent's token with --token-file",
+            RefusalCode::Busy => "wait for it with --queue, or run beside it with --shared",
+            _ => return None,
+        },
+    };
+    Some(text.to_owned())
+}
+
+/// Returns the request by which a run asks every host for admission.
+pub fn admit_request(run: &RunId, label: &str, args: &FleetArgs, expected: Nanos) -> AdmitRequest {
+    AdmitRequest {
+        run: run.clone(),
+        label: label.chars().take(200).collect(),
+        admission: args.admission(),
+        expected: Some(expected),
+    }
+}
+
+/// Returns what a plan needs to know of the hosts.
+pub fn plan_hosts(fleet: &Fleet) -> Hosts {
+    let least = |name: &str| {
+        let numbers = fleet
+            .members()
+            .iter()
+            .map(|member| member.record.snapshot.number(name));
+        numbers
+            .flatten()
+            .reduce(f64::min)
+            .map(|number| number as u64)
+    };
+    let congestion = fleet
+        .members()
+        .iter()
+        .filter_map(|member| {
+            member
+                .record
+                .snapshot
+                .text("sysctl.net.ipv4.tcp_available_congestion_control")
+        })
+        .map(|names| {
+            names
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        })
+        .reduce(|left, right| {
+            left.into_iter()
+                .filter(|name| right.contains(name))
+                .collect()
+        });
+    Hosts {
+        clients: fleet.clients(),
+        rmem_max: least("sysctl.net.core.rmem_max"),
+        wmem_max: least("sysctl.net.core.wmem_max"),
+        congestion: congestion.unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_split_off() {
+        let check = |text: &str, host: &str, port: u16| {
+            let got = split_port(text, 5201).unwrap();
+            assert_eq!((got.0.as_str(), got.1), (host, port), "{text}");
+        };
+        check("db1", "db1", 5201);
+        check("db1:7000", "db1", 7000);
+        check("10.0.0.1", "10.0.0.1", 5201);
+        check("10.0.0.1:80", "10.0.0.1", 80);
+        check("fe80::1", "fe80::1", 5201);
+        check("[fe80::1]:80", "fe80::1", 80);
+        for bad in ["db1:", "db1:x", ":80", "db1:70000", "db1:0"] {
+            assert!(split_port(bad, 5201).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The progress of a plan: chapter, trial, what it measures now, an honest time left.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use linerate_analyze::live::Live;
+use linerate_controller::Progress;
+use linerate_model::plan::{Plan, Trial};
+use linerate_model::run::Validity;
+use linerate_model::unit::Unit;
+use linerate_model::{BitsPerSec, Nanos};
+
+use super::note;
+
+/// Without a terminal, one line at least after so many trials.
+const LINE_EVERY_TRIALS: usize = 25;
+/// The window of the rate that is shown live.
+const LIVE_INTERVAL: Nanos = Nanos::from_ms(200);
+
+/// Shows how far a plan has come, on standard error.
+pub struct PlanProgress<'a> {
+    plan: &'a Plan,
+    bar: Option<ProgressBar>,
+    live: Option<Live>,
+    chapter: String,
+    reading: String,
+    lines: usize,
+}
+
+impl<'a> PlanProgress<'a> {
+    /// Returns a bar on a terminal, plain lines elsewhere.
+    pub fn new(plan: &'a Plan) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let template = "{prefix:.bold}\n{bar:40.cyan/dim} {percent:>3} %  {msg}";
+            let style = ProgressStyle::with_template(template)
+                .unwrap_or_else(|_| ProgressStyle::default_bar())
+                .progress_chars("━╸─");
+            let bar = ProgressBar::new(plan.trials.len() as u64).with_style(style);
+            bar.enable_steady_tick(Duration::from_millis(200));
+            bar
+        });
+        Self {
+            plan,
+            bar,
+            live: None,
+            chapter: String::new(),
+            reading: String::new(),
+            lines: 0,
+        }
+    }
+
+    /// Takes up one event of the run.
+    pub fn tell(&mut self, event: &Progress<'_>) {
+        match event {
+            Progress::Begins {
+                trial,
+                over,
+                of,
+                left,
+            } => self.begins(trial, *over, *of, *left),
+            Progress::Look { samples, .. } => {
+                if let Some(live) = &mut self.live {
+                    live.add(samples);
+                    let last = live.poll().pop().and_then(|mut lines| lines.pop());
+                    if let Some(last) = last {
+                        self.reading = match last.transactions_per_second {
+                            Some(rate) => Unit::PerSecond
+                                .display(rate)
+                                .replace("/s", " transactions/s"),
+                            None => BitsPerSec(last.bits_per_second).to_string(),
+                        };
+                    }
+                }
+            }
+            Progress::Over { trial, record, .. } => {
+                if let Validity::Invalid(why) = &record.validity {
+                    self.print(&format!("trial {} is invalid: {why}", trial.id.0));
+                }
+                if let Some(bar) = &self.bar {
+                    bar.inc(1);
+                }
+            }
+            Progress::Note(text) => self.print(text),
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn print(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| note(text)),
+            None => note(text),
+        }
+    }
+
+    fn begins(&mut self, trial: &Trial, over: usize, of: usize, left: Nanos) {
+        self.live = Some(Live::new(trial, LIVE_INTERVAL));
+        let chapter = self.chapter_of(trial);
+        let left = Nanos(left.0.div_ceil(1_000_000_000) * 1_000_000_000);
+        if let Some(bar) = &self.bar {
+            let cell = cell_words(trial);
+            bar.set_prefix(format!("{chapter}   trial {} of {of}   {cell}", over + 1));
+            let reading = if self.reading.is_empty() {
+                "…"
+            } else {
+                &self.reading
+            };
+            bar.set_message(format!("{reading}   {left} left"));
+        } else if chapter != self.chapter || over >= self.lines + LINE_EVERY_TRIALS {
+            note(&format!(
+                "{chapter}: trial {} of {of}, {left} left",
+                over + 1
+            ));
+            self.lines = over;
+        }
+        self.chapter = chapter;
+    }
+
+    fn chapter_of(&self, trial: &Trial) -> String {
+        match self.plan.experiment(&trial.experiment) {
+            Some(experiment) => match experiment.chapter {
+                Some(number) => format!("{number} {}", experiment.title),
+                None => experiment.title.clone(),
+            },
+            None => trial.experiment.clone(),
+        }
+    }
+}
+
+fn cell_words(trial: &Trial) -> String {
+    let levels: Vec<String> = trial
+        .cell
+        .iter()
+        .map(|(factor, level)| format!("{} {level}", factor.title()))
+        .collect();
+    levels.join(", ")
+}
