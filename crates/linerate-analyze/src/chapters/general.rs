@@ -3,8 +3,8 @@
 //! One figure of the response against the first factor that has numbers, a curve for each
 //! combination of the others, and one table of everything that was read.
 
-use linerate_model::analysis::Chapter;
-use linerate_model::experiment::{Experiment, Factor};
+use linerate_model::analysis::{Chapter, Figure};
+use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor};
 use linerate_model::finding::Finding;
 
 use super::{draw, series};
@@ -46,16 +46,10 @@ pub(super) fn chapter(
     findings: &[Finding],
 ) -> Chapter {
     let cells = dataset.cells_of(&experiment.name);
-    let mut figures = Vec::new();
-    if let Some(x) = horizontal(experiment, &cells) {
-        let id = format!(
-            "{}-{}",
-            experiment.name,
-            experiment.response.replace('_', "-")
-        );
-        let caption = "Points are means with 95 % intervals over the replicates.";
-        figures.extend(draw::figure(&cells, x, &experiment.response, id, caption));
-    }
+    let mut figures = match experiment.design {
+        DesignKind::Full => full_figure(experiment, &cells).into_iter().collect(),
+        DesignKind::OneAtATime => factor_figures(experiment, &cells),
+    };
     if let [cell] = cells.as_slice() {
         figures.extend(series::figure(dataset, experiment, cell));
     }
@@ -76,6 +70,36 @@ pub(super) fn chapter(
         findings: draw::finding_ids(findings, experiment),
         trials: draw::trial_lines(dataset, experiment),
     }
+}
+
+const CAPTION: &str = "Points are means with 95 % intervals over the replicates.";
+
+fn full_figure(experiment: &Experiment, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
+    let x = horizontal(experiment, cells)?;
+    let id = format!(
+        "{}-{}",
+        experiment.name,
+        experiment.response.replace('_', "-")
+    );
+    draw::figure(cells, x, &experiment.response, id, CAPTION)
+}
+
+/// A figure for each factor, of the cells in which all others are at the baseline.
+fn factor_figures(experiment: &Experiment, cells: &[&CellOutcomes<'_>]) -> Vec<Figure> {
+    let figure = |x: Factor| {
+        let at_baseline = |cell: &&&CellOutcomes<'_>| {
+            let others = |levels: &Cell| {
+                let mut others = levels.clone();
+                others.remove(&x);
+                others
+            };
+            others(&cell.cell) == others(&experiment.baseline)
+        };
+        let cells: Vec<_> = cells.iter().filter(at_baseline).copied().collect();
+        let id = format!("{}-{}", experiment.name, x.name().replace('_', "-"));
+        draw::figure(&cells, x, &experiment.response, id, CAPTION)
+    };
+    varied(cells).into_iter().filter_map(figure).collect()
 }
 
 /// Returns the first varied factor of the document with numbers, else the first varied one.

@@ -89,7 +89,7 @@ fn rates(readings: &Readings<'_>, flows: &[FlowPlan], metric: Metric) -> Vec<(f6
         let Some(series) = readings.flow(flow.flow, end, metric) else {
             return Vec::new();
         };
-        let nominal = |at_ns: i64| (at_ns + SAMPLE_NS / 2).div_euclid(SAMPLE_NS);
+        let nominal = |at_ns: i64| at_ns.saturating_add(SAMPLE_NS / 2).div_euclid(SAMPLE_NS);
         let by_instant: BTreeMap<i64, (i64, i64)> = series
             .iter()
             .map(|reading| (nominal(reading.0), *reading))
@@ -98,9 +98,10 @@ fn rates(readings: &Readings<'_>, flows: &[FlowPlan], metric: Metric) -> Vec<(f6
         let readings: Vec<_> = by_instant.into_iter().collect();
         for pair in readings.windows(2) {
             let (before, (at, now)) = (pair[0].1, pair[1]);
-            if now.0 > before.0 && now.1 >= before.1 {
+            let grown = now.1.checked_sub(before.1).filter(|grown| *grown >= 0);
+            if let Some(grown) = grown.filter(|_| now.0 > before.0) {
                 let sum = sums.entry(at).or_default();
-                sum.0 += (now.1 - before.1) as f64 * 1e9 / (now.0 - before.0) as f64;
+                sum.0 += grown as f64 * 1e9 / (now.0 - before.0) as f64;
                 sum.1 += 1;
             }
         }

@@ -59,7 +59,7 @@ fn nodelay_for_requests(
                 .to_owned(),
         predicted,
         confirm: match varied {
-            true => experiment_command(experiment),
+            true => experiment_command(finding, experiment),
             false => command(&cell.workload, "-N"),
         },
     })
@@ -125,10 +125,16 @@ fn delayed_ack(finding: &Finding, experiment: &str) -> Option<Recommendation> {
             words::estimate(&with),
             words::estimate(&without)
         ),
-        confirm: experiment_command(experiment),
+        confirm: experiment_command(finding, experiment),
     })
 }
 
-fn experiment_command(experiment: &str) -> String {
-    format!("linerate run HOST --experiment experiments/{experiment}.toml")
+/// The chapters of the study lie in `experiments/` with their number in front.
+fn experiment_command(finding: &Finding, experiment: &str) -> String {
+    match finding.chapter {
+        Some(chapter) => {
+            format!("linerate run HOST --experiment experiments/{chapter:02}-{experiment}.toml")
+        }
+        None => format!("linerate run HOST --experiment {experiment}.toml"),
+    }
 }

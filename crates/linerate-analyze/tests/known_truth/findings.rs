@@ -1,0 +1,471 @@
+//! Each finding where it must be and where it must not.
+
+use linerate_analyze::analyze;
+use linerate_model::experiment::{Factor, Level};
+use linerate_model::finding::{Finding, FindingKind, Limiter};
+use linerate_model::run::Recording;
+use linerate_model::workload::Workload;
+
+use crate::builder::{MSS, Run, Truth, rr, size, stream, switches};
+
+fn limiters(recording: &Recording) -> Vec<Limiter> {
+    let limiter = |finding: &Finding| match finding.kind {
+        FindingKind::Limiter(limiter) => Some(limiter),
+        _ => None,
+    };
+    analyze(recording)
+        .findings
+        .iter()
+        .filter_map(limiter)
+        .collect()
+}
+
+#[track_caller]
+fn check(workload: Workload, truth: Truth, expected: &[Limiter]) {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("one", None, workload);
+    run.cell(&[], &[truth.clone(), truth.clone(), truth.clone()]);
+    assert_eq!(limiters(&run.recording), expected, "{truth:?}");
+}
+
+#[test]
+fn nothing_limits_an_idle_path() {
+    check(stream(), Truth::default(), &[]);
+}
+
+#[test]
+fn a_full_link_is_named() {
+    check(stream(), Truth::stream(941e6), &[Limiter::LinkRate]);
+    check(stream(), Truth::stream(920e6), &[]);
+    // A queue in front of a full link makes the window run out too; the link is the limiter.
+    let queued = Truth {
+        rwnd_share: 0.9,
+        rtt_ns: 8_914_000,
+        ..Truth::stream(941e6)
+    };
+    check(stream(), queued, &[Limiter::LinkRate]);
+    // Frames with 100 B fill the link at 100 / 190 of its rate.
+    let small = Truth {
+        payload_bytes: 100.0,
+        ..Truth::stream(525e6)
+    };
+    check(stream(), small, &[Limiter::LinkRate]);
+}
+
+#[test]
+fn a_link_of_unknown_rate_is_never_full() {
+    let mut run = Run::new(1, None);
+    run.experiment("one", None, stream());
+    run.cell(&[], &[Truth::stream(941e6)]);
+    assert_eq!(limiters(&run.recording), []);
+}
+
+#[test]
+fn the_receivers_window_is_named() {
+    // 16 KiB over 10 ms: 13.1 Mbit/s.
+    let limited = Truth {
+        window_bytes: 16_384,
+        rtt_ns: 10_000_000,
+        rwnd_share: 0.97,
+        ..Truth::stream(12.5e6)
+    };
+    check(stream(), limited.clone(), &[Limiter::ReceiverWindow]);
+    // The arithmetic does not fit: something else makes the window run out.
+    let elsewhere = Truth {
+        throughput_bps: 5e6,
+        ..limited.clone()
+    };
+    check(stream(), elsewhere, &[]);
+    // The sender did not wait for the window.
+    check(
+        stream(),
+        Truth {
+            rwnd_share: 0.2,
+            ..limited.clone()
+        },
+        &[],
+    );
+    // A reader that cannot keep up shrinks the window; its worker is the limiter.
+    let slow = Truth {
+        worker_share: 0.99,
+        ..limited
+    };
+    check(stream(), slow, &[Limiter::Generator]);
+}
+
+#[test]
+fn windows_of_several_flows_add_up() {
+    let mut workload = stream();
+    workload.connections = 4;
+    let truth = Truth {
+        window_bytes: 16_384,
+        rtt_ns: 10_000_000,
+        rwnd_share: 0.97,
+        ..Truth::stream(4.0 * 13e6)
+    };
+    check(workload, truth, &[Limiter::ReceiverWindow]);
+}
+
+#[test]
+fn the_send_buffer_is_named() {
+    let limited = Truth {
+        sndbuf_share: 0.8,
+        ..Truth::stream(100e6)
+    };
+    check(stream(), limited.clone(), &[Limiter::SendBuffer]);
+    check(
+        stream(),
+        Truth {
+            sndbuf_share: 0.3,
+            ..limited
+        },
+        &[],
+    );
+}
+
+#[test]
+fn loss_is_named() {
+    let lossy = Truth {
+        lost_share: 0.01,
+        ..Truth::stream(100e6)
+    };
+    check(stream(), lossy, &[Limiter::CongestionWindow]);
+    check(
+        stream(),
+        Truth {
+            lost_share: 0.0001,
+            ..Truth::stream(100e6)
+        },
+        &[],
+    );
+    // Ten segments of 1448 B over 1 ms: 115.8 Mbit/s, always busy.
+    let held = Truth {
+        cwnd: 10,
+        rtt_ns: 1_000_000,
+        busy_share: 1.0,
+        ..Truth::stream(115e6)
+    };
+    check(stream(), held.clone(), &[Limiter::CongestionWindow]);
+    check(stream(), Truth { cwnd: 40, ..held }, &[]);
+}
+
+#[test]
+fn the_generator_is_named() {
+    check(
+        stream(),
+        Truth {
+            worker_share: 0.96,
+            ..Truth::default()
+        },
+        &[Limiter::Generator],
+    );
+    let starved = Truth {
+        worker_share: 0.6,
+        worker_wait_share: 0.37,
+        ..Truth::default()
+    };
+    check(stream(), starved, &[Limiter::Generator]);
+    check(
+        stream(),
+        Truth {
+            worker_share: 0.9,
+            ..Truth::default()
+        },
+        &[],
+    );
+    // A saturated worker does not matter where the link is full.
+    let full = Truth {
+        worker_share: 0.99,
+        ..Truth::stream(941e6)
+    };
+    check(stream(), full, &[Limiter::LinkRate]);
+}
+
+#[test]
+fn the_round_trip_is_named() {
+    check(rr(4), Truth::transactions(50_000), &[Limiter::RoundTrip]);
+}
+
+#[test]
+fn a_stall_without_a_counterpart_is_told_by_its_length() {
+    let mut split = rr(200);
+    if let linerate_model::workload::Traffic::Rr { request_writes, .. } = &mut split.traffic {
+        *request_writes = 2;
+    }
+    let stalled = Truth {
+        rtt_ns: 60_000,
+        ..Truth::transactions(44_000_000)
+    };
+    check(split.clone(), stalled.clone(), &[Limiter::NagleDelayedAck]);
+    // A path of 44 ms is no stall.
+    check(
+        split.clone(),
+        Truth::transactions(44_000_000),
+        &[Limiter::RoundTrip],
+    );
+    // Nor can it be one with Nagle off.
+    split.options.nagle = Some(false);
+    check(split, stalled, &[Limiter::RoundTrip]);
+}
+
+/// A run of split requests in which each combination takes what `rtt_ns` says.
+fn split_requests(rtt_ns: impl Fn(bool, bool) -> u64) -> Recording {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("split-request", Some(9), rr(200));
+    for nagle in [true, false] {
+        for ack in [true, false] {
+            let mut levels = switches(nagle, ack).to_vec();
+            levels.push((Factor::RequestWrites, Level::Count(2)));
+            let truth = Truth {
+                rtt_ns: 50_000,
+                ..Truth::transactions(rtt_ns(nagle, ack))
+            };
+            run.cell(&levels, &[truth.clone(), truth.clone(), truth]);
+        }
+    }
+    run.recording
+}
+
+#[test]
+fn a_stall_is_proven_by_toggling() {
+    let recording = split_requests(|nagle, ack| if nagle && ack { 44_000_000 } else { 60_000 });
+    let analysis = analyze(&recording);
+    let stall = &analysis.findings[0];
+    assert_eq!(stall.kind, FindingKind::Limiter(Limiter::NagleDelayedAck));
+    assert!(stall.claim.contains("44 ms"), "{}", stall.claim);
+    assert!(
+        stall.claim.contains("60 µs") && stall.claim.contains("Nagle off"),
+        "{}",
+        stall.claim
+    );
+    assert!(
+        (stall.effect.value - 43.94e6).abs() < 1e3,
+        "{:?}",
+        stall.effect
+    );
+    let advice = &analysis.recommendations[0];
+    assert!(advice.action.contains("TCP_NODELAY"), "{advice:?}");
+    assert!(advice.predicted.contains("from 44 ms") && advice.predicted.contains("to 60 µs"));
+}
+
+#[test]
+fn no_stall_is_an_absence() {
+    let analysis = analyze(&split_requests(|_, _| 60_000));
+    let kinds: Vec<_> = analysis
+        .findings
+        .iter()
+        .map(|finding| finding.kind)
+        .collect();
+    assert!(
+        !kinds.contains(&FindingKind::Limiter(Limiter::NagleDelayedAck)),
+        "{kinds:?}"
+    );
+    let absence = analysis
+        .findings
+        .iter()
+        .find(|finding| finding.id.ends_with("absence/stall"));
+    assert!(
+        absence.is_some_and(|finding| finding.claim.contains("do not stall")),
+        "{absence:?}"
+    );
+}
+
+fn buffers(levels: &[(u64, f64)]) -> Recording {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("socket-buffer", Some(3), stream());
+    for (bytes, bps) in levels {
+        let truths = [-1.0, 0.0, 1.0].map(|wobble| Truth::stream(bps * (1.0 + 0.001 * wobble)));
+        run.cell(&[(Factor::SocketBuffer, size(*bytes))], &truths);
+    }
+    run.recording
+}
+
+#[track_caller]
+fn check_plateau(levels: &[(u64, f64)], claim: &str, action: &str) {
+    let analysis = analyze(&buffers(levels));
+    let plateau = analysis
+        .findings
+        .iter()
+        .find(|finding| finding.kind == FindingKind::Plateau);
+    let plateau = plateau.expect("a buffer experiment has a plateau finding");
+    assert!(plateau.claim.contains(claim), "{}", plateau.claim);
+    let advice = analysis
+        .recommendations
+        .iter()
+        .find(|advice| advice.finding == plateau.id);
+    let advice = advice.expect("a plateau asks for something");
+    assert!(advice.action.contains(action), "{}", advice.action);
+}
+
+#[test]
+fn plateaus_are_found_and_recommended() {
+    let kib = 1024;
+    check_plateau(
+        &[
+            (16 * kib, 200e6),
+            (32 * kib, 400e6),
+            (64 * kib, 800e6),
+            (128 * kib, 801e6),
+        ],
+        "64 KiB reach the plateau",
+        "SO_SNDBUF and SO_RCVBUF to 64 KiB",
+    );
+    check_plateau(
+        &[(16 * kib, 800e6), (64 * kib, 801e6)],
+        "the smallest buffer, 16 KiB",
+        "auto-tuning",
+    );
+    check_plateau(
+        &[(16 * kib, 200e6), (64 * kib, 800e6)],
+        "still grows at the largest buffer tried, 64 KiB",
+        "larger than 64 KiB",
+    );
+}
+
+/// A stream of small messages with both on, whose segments carry what `payload` says.
+fn messages(payload: impl Fn(f64) -> f64) -> Recording {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("small-messages", Some(9), stream());
+    for nagle in [true, false] {
+        for message in [100_u64, 250, 1024] {
+            let payload_bytes = if nagle {
+                payload(message as f64)
+            } else {
+                message as f64
+            };
+            let truth = Truth {
+                payload_bytes,
+                ..Truth::stream(50e6)
+            };
+            let mut levels = switches(nagle, true).to_vec();
+            levels.push((Factor::MessageBytes, size(message)));
+            run.cell(&levels, &[truth.clone(), truth.clone(), truth]);
+        }
+    }
+    run.recording
+}
+
+#[test]
+fn segments_that_alternate_are_told_from_full_ones() {
+    let find = |recording: &Recording| {
+        let analysis = analyze(recording);
+        let finding = analysis
+            .findings
+            .into_iter()
+            .find(|finding| finding.id.contains("alternation"));
+        finding.map(|finding| (finding.kind, finding.claim))
+    };
+    // Published: 100, 1400, 100, 1400 … is 750 B in the mean at MSS 1448 too.
+    let alternating = messages(|message| ((MSS / message).floor() + 1.0) * message / 2.0);
+    let (kind, claim) = find(&alternating).unwrap();
+    assert_eq!(kind, FindingKind::Effect);
+    assert!(claim.contains("750 B"), "{claim}");
+    let (kind, claim) = find(&messages(|_| MSS)).unwrap();
+    assert_eq!(kind, FindingKind::Absence);
+    assert!(
+        claim.contains("1448 B") && claim.contains("0 of 2 sizes"),
+        "{claim}"
+    );
+}
+
+#[test]
+fn nagle_has_an_effect_only_beyond_noise() {
+    let kind = |bps_on: f64, bps_off: f64| {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("small-messages", Some(9), stream());
+        for (nagle, bps) in [(true, bps_on), (false, bps_off)] {
+            let mut levels = switches(nagle, true).to_vec();
+            levels.push((Factor::MessageBytes, size(100)));
+            let truths = [0.95, 1.0, 1.05].map(|share| Truth::stream(share * bps));
+            run.cell(&levels, &truths);
+        }
+        let analysis = analyze(&run.recording);
+        let finding = analysis
+            .findings
+            .into_iter()
+            .find(|finding| finding.id.ends_with("/nagle"));
+        finding.unwrap().kind
+    };
+    assert_eq!(kind(50e6, 150e6), FindingKind::Effect);
+    assert_eq!(kind(150e6, 50e6), FindingKind::Effect);
+    // 5 % of noise: t(4) · 5 % · √(2/3) = 11 %.
+    assert_eq!(kind(50e6, 53e6), FindingKind::Absence);
+}
+
+#[test]
+fn stalls_of_a_stream_are_an_effect() {
+    let stalled = |on_ns| {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("small-messages", Some(9), stream());
+        for nagle in [true, false] {
+            let stall_ns = if nagle { on_ns } else { 2_000_000 };
+            let truth = Truth {
+                stall_ns,
+                ..Truth::stream(50e6)
+            };
+            let levels = switches(nagle, true);
+            run.cell(&levels, &[truth.clone(), truth]);
+        }
+        let analysis = analyze(&run.recording);
+        analysis
+            .findings
+            .iter()
+            .any(|finding| finding.id == "small-messages/effect/stall")
+    };
+    assert!(stalled(44_000_000));
+    assert!(!stalled(4_000_000));
+}
+
+#[test]
+fn cautions_are_raised_only_with_cause() {
+    let ids = |change: &dyn Fn(&mut Run)| -> Vec<String> {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, stream());
+        change(&mut run);
+        analyze(&run.recording)
+            .findings
+            .into_iter()
+            .filter(|finding| finding.kind == FindingKind::Caution)
+            .map(|finding| finding.id)
+            .collect()
+    };
+    let three =
+        |share: f64| [1.0 - share, 1.0, 1.0 + share].map(|share| Truth::stream(500e6 * share));
+    assert_eq!(ids(&|run| run.cell(&[], &three(0.01))), [""; 0]);
+    assert_eq!(
+        ids(&|run| run.cell(&[], &three(0.1))),
+        ["one/caution/noise"]
+    );
+    assert_eq!(
+        ids(&|run| run.cell(&[], &three(0.01)[..2])),
+        ["run/caution/replicates"]
+    );
+    let late = Truth {
+        skew_ns: 60_000_000,
+        ..Truth::default()
+    };
+    let late = [late.clone(), late.clone(), late];
+    assert_eq!(ids(&|run| run.cell(&[], &late)), ["run/caution/start-skew"]);
+    let invalid = Truth {
+        invalid: Some("client1 vanished".to_owned()),
+        ..Truth::default()
+    };
+    let found = ids(&|run| {
+        run.cell(&[], &[three(0.0).to_vec(), vec![invalid.clone()]].concat());
+    });
+    assert_eq!(found, ["run/caution/invalid"]);
+    let found = ids(&|run| {
+        run.cell(&[], &three(0.0));
+        for host in &mut run.recording.document.hosts {
+            host.lab = true;
+        }
+    });
+    assert_eq!(found, ["run/caution/shared-cpus"]);
+    let found = ids(&|run| {
+        run.cell(&[], &three(0.0));
+        for flow in &mut run.recording.flows {
+            flow.settings[0].capped_by = Some("net.core.rmem_max = 212992".to_owned());
+        }
+    });
+    assert_eq!(found, ["run/caution/capped/1"]);
+}

@@ -1,0 +1,250 @@
+//! A whole study: chapters, headlines, partial runs.
+
+use linerate_analyze::analyze;
+use linerate_model::analysis::{Analysis, Chapter, Origin, TableCell};
+use linerate_model::experiment::{Factor, Level};
+use linerate_model::finding::{FindingKind, Limiter};
+
+use crate::builder::{Run, Truth, size, stream, study};
+
+fn chapter<'a>(analysis: &'a Analysis, id: &str) -> &'a Chapter {
+    analysis
+        .chapters
+        .iter()
+        .find(|chapter| chapter.id == id)
+        .expect("the chapter exists")
+}
+
+#[test]
+fn study_has_its_chapters_in_order() {
+    let analysis = analyze(&study().recording);
+    let chapters: Vec<_> = analysis
+        .chapters
+        .iter()
+        .map(|chapter| (chapter.number, chapter.id.as_str()))
+        .collect();
+    let expected = [
+        (Some(0), "inventory"),
+        (Some(1), "latency"),
+        (Some(2), "window"),
+        (Some(3), "socket-buffer"),
+        (Some(9), "small-messages"),
+        (Some(9), "split-request"),
+        (Some(15), "findings"),
+    ];
+    assert_eq!(chapters, expected);
+    assert_eq!(analysis.title, "Study of server");
+    assert_eq!(analysis.partial, None);
+    for chapter in &analysis.chapters {
+        assert!(chapter.answer.is_some(), "{}", chapter.id);
+    }
+}
+
+#[test]
+fn study_finds_what_it_was_made_of() {
+    let analysis = analyze(&study().recording);
+    let kinds: Vec<_> = analysis
+        .findings
+        .iter()
+        .map(|finding| finding.kind)
+        .collect();
+    for expected in [
+        FindingKind::Limiter(Limiter::NagleDelayedAck),
+        FindingKind::Limiter(Limiter::ReceiverWindow),
+        FindingKind::Limiter(Limiter::LinkRate),
+        FindingKind::Limiter(Limiter::RoundTrip),
+        FindingKind::Plateau,
+        FindingKind::Derived,
+    ] {
+        assert!(
+            kinds.contains(&expected),
+            "{expected:?} is missing from {kinds:?}"
+        );
+    }
+    let plateaus = analysis
+        .findings
+        .iter()
+        .filter(|finding| finding.kind == FindingKind::Plateau);
+    let claims: Vec<&str> = plateaus.map(|finding| finding.claim.as_str()).collect();
+    assert_eq!(claims.len(), 2);
+    assert!(
+        claims[0].contains("With 1 connection, buffers of 64 KiB"),
+        "{}",
+        claims[0]
+    );
+    assert!(
+        claims[1].contains("With 10 connections from 5 clients"),
+        "{}",
+        claims[1]
+    );
+}
+
+#[test]
+fn window_is_rate_times_round_trip() {
+    let analysis = analyze(&study().recording);
+    let window = analysis
+        .findings
+        .iter()
+        .find(|finding| finding.id == "window/needed")
+        .unwrap();
+    // 1 Gbit/s × 100.1 µs / 8 = 12 512.5 B, rounded up for each replicate's mean.
+    assert!(
+        (window.effect.value - 12_513.0).abs() <= 1.0,
+        "{:?}",
+        window.effect
+    );
+    assert!(window.effect.low.unwrap() < 12_513.0 && window.effect.high.unwrap() > 12_513.0);
+    let chapter = chapter(&analysis, "window");
+    assert_eq!(chapter.findings, ["window/needed"]);
+    assert!(
+        chapter.answer.as_ref().unwrap().contains("18750 B"),
+        "{:?}",
+        chapter.answer
+    );
+}
+
+#[test]
+fn published_and_computed_curves_stand_beside_measured_ones() {
+    let analysis = analyze(&study().recording);
+    let check = |id: &str, origin, count| {
+        let figure = &chapter(&analysis, id).figures[0];
+        let curves = figure.curves.iter().filter(|curve| curve.origin == origin);
+        assert_eq!(curves.count(), count, "{id}: {origin:?}");
+    };
+    check("latency", Origin::Measured, 2);
+    check("latency", Origin::Published, 2);
+    check("socket-buffer", Origin::Measured, 2);
+    check("socket-buffer", Origin::Published, 1);
+    // The wire limit of 941 Mbit/s for both; 16 KiB over 100 µs are above it.
+    check("socket-buffer", Origin::Computed, 1);
+    check("small-messages", Origin::Measured, 4);
+    check("small-messages", Origin::Published, 2);
+}
+
+#[test]
+fn a_window_limit_is_predicted_where_it_matters() {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("socket-buffer", Some(3), stream());
+    for (bytes, bps) in [(16_384, 12.9e6), (1_048_576, 800e6)] {
+        let truth = Truth {
+            rtt_ns: 10_000_000,
+            window_bytes: bytes as i64,
+            ..Truth::stream(bps)
+        };
+        run.cell(&[(Factor::SocketBuffer, size(bytes))], &[truth]);
+    }
+    let analysis = analyze(&run.recording);
+    let figure = &chapter(&analysis, "socket-buffer").figures[0];
+    let predicted = figure
+        .curves
+        .iter()
+        .find(|curve| curve.name.starts_with("window /"))
+        .unwrap();
+    // 16 384 B × 8 / 10 ms.
+    assert!(
+        (predicted.points[0].y - 13.107e6).abs() < 1e4,
+        "{:?}",
+        predicted.points
+    );
+}
+
+#[test]
+fn summary_is_short_and_whole() {
+    let analysis = analyze(&study().recording);
+    let rows = &analysis.summary.rows;
+    assert!((8..=13).contains(&rows.len()), "{} rows", rows.len());
+    let heads: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| match &row[0] {
+            TableCell::Text(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    for expected in [
+        "Round trip of 4 B",
+        "Window needed",
+        "Throughput, 1 connection",
+    ] {
+        assert!(
+            heads.contains(&expected),
+            "{expected} is missing from {heads:?}"
+        );
+    }
+}
+
+#[test]
+fn a_run_that_was_cut_short_says_so() {
+    let mut recording = study().recording;
+    recording.document.cut_short = Some("interrupted".to_owned());
+    let last = recording.trials.pop().unwrap().trial;
+    recording.flows.retain(|flow| flow.trial != last);
+    recording.samples.retain(|sample| sample.trial != last);
+    let partial = analyze(&recording).partial.unwrap();
+    assert!(
+        partial.contains("interrupted") && partial.contains("1 of "),
+        "{partial}"
+    );
+}
+
+#[test]
+fn a_single_run_has_its_course_over_time() {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("run", None, stream());
+    run.cell(&[], &[Truth::stream(500e6)]);
+    let analysis = analyze(&run.recording);
+    assert_eq!(analysis.chapters.len(), 1);
+    let figure = &analysis.chapters[0].figures[0];
+    let points = &figure.curves[0].points;
+    assert_eq!(points.len(), 10);
+    for point in points {
+        assert!((point.y - 500e6).abs() < 1e3, "{point:?}");
+    }
+    assert_eq!(analysis.chapters[0].trials.len(), 1);
+}
+
+#[test]
+fn a_lone_experiment_has_one_figure_and_all_cells() {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("mine", None, stream());
+    for mss in [536, 1000, 1448] {
+        for congestion in ["cubic", "bbr"] {
+            let levels = [
+                (Factor::MssBytes, size(mss)),
+                (Factor::Congestion, Level::Word(congestion.to_owned())),
+            ];
+            run.cell(&levels, &[Truth::default(), Truth::default()]);
+        }
+    }
+    let analysis = analyze(&run.recording);
+    let chapter = &analysis.chapters[0];
+    assert_eq!(chapter.figures.len(), 1);
+    let names: Vec<&str> = chapter.figures[0]
+        .curves
+        .iter()
+        .map(|curve| curve.name.as_str())
+        .collect();
+    assert_eq!(names, ["bbr", "cubic"]);
+    assert_eq!(chapter.tables[0].rows.len(), 6);
+}
+
+#[test]
+fn invalid_trials_are_shown_and_not_averaged() {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("one", None, stream());
+    let bad = Truth {
+        invalid: Some("client1 vanished".to_owned()),
+        ..Truth::stream(1e6)
+    };
+    run.cell(&[], &[Truth::stream(500e6), Truth::stream(500e6), bad]);
+    let analysis = analyze(&run.recording);
+    let lines = &analysis.chapters[0].trials;
+    assert_eq!(lines[2].invalid.as_deref(), Some("client1 vanished"));
+    assert_eq!(lines[2].response, None);
+    let TableCell::Estimate(estimate) = &analysis.summary.rows[0][1] else {
+        panic!("the summary has the throughput");
+    };
+    assert!(
+        (estimate.value - 500e6).abs() < 1e3 && estimate.n == 2,
+        "{estimate:?}"
+    );
+}
