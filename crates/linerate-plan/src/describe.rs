@@ -76,22 +76,20 @@ fn describe_totals(text: &mut String, plan: &Plan) {
         let _ = writeln!(text, "{:<2$}  {}", row[0], numbers.join("  "), widths[0]);
     }
     let phases: u64 = plan.trials.iter().map(|trial| trial.timing.total().0).sum();
-    let around = Nanos(plan.estimate.0.saturating_sub(phases));
+    let around = glued(Nanos(plan.estimate.0.saturating_sub(phases)));
     let budget = plan.budget.map_or_else(
         || "no budget, files taken as they are".to_owned(),
-        |budget| format!("budget {budget}"),
+        |budget| format!("budget {}", glued(budget)),
     );
+    let (trials, estimate, seed) = (plan.trials.len(), glued(plan.estimate), plan.seed);
+    let total = format!("{trials} trials, about {estimate}, {around} of it around the trials");
     text.push('\n');
-    line(
-        text,
-        "",
-        &format!(
-            "{} trials, about {} of which {around} is around the trials ({budget}; seed {})",
-            plan.trials.len(),
-            plan.estimate,
-            plan.seed,
-        ),
-    );
+    line(text, "", &format!("{total} ({budget}; seed {seed})"));
+}
+
+/// Returns `value` as one word, so that no line breaks between a number and its unit.
+fn glued(value: impl ToString) -> String {
+    value.to_string().replace(' ', "\u{a0}")
 }
 
 fn describe_experiment(text: &mut String, experiment: &Experiment) {
@@ -131,15 +129,28 @@ fn describe_experiment(text: &mut String, experiment: &Experiment) {
             &format!("one at a time around {}", baseline.join(", ")),
         );
     }
+    line(text, "  ", &timing_words(experiment));
+}
+
+/// Returns replicates and phases; phases without length are left out.
+fn timing_words(experiment: &Experiment) -> String {
     let timing = experiment.timing;
-    line(
-        text,
-        "  ",
-        &format!(
-            "{} shuffled blocks; settle {}, warm-up {}, measure {}, drain {}",
-            experiment.replicates, timing.settle, timing.warm_up, timing.measure, timing.drain,
-        ),
-    );
+    let phases = [
+        ("settle", timing.settle),
+        ("warm-up", timing.warm_up),
+        ("measure", timing.measure),
+        ("drain", timing.drain),
+    ];
+    let words: Vec<String> = phases
+        .iter()
+        .filter(|(_, length)| length.0 > 0)
+        .map(|(name, length)| format!("{name}\u{a0}{}", glued(length)))
+        .collect();
+    let blocks = match experiment.replicates {
+        1 => "1 shuffled block".to_owned(),
+        more => format!("{more} shuffled blocks"),
+    };
+    format!("{blocks}; {}", words.join(", "))
 }
 
 fn group_title(group: &Group) -> String {
@@ -160,7 +171,7 @@ fn workload_words(experiment: &Experiment) -> String {
     let mut words = Vec::new();
     let mut fixed = |factor: Factor, value: Option<String>| {
         if let (false, Some(value)) = (varies(factor), value) {
-            words.push(format!("{} {value}", factor.title()));
+            words.push(glued(format!("{} {value}", factor.title())));
         }
     };
     let kind = match &workload.traffic {
@@ -234,7 +245,7 @@ fn line(text: &mut String, indent: &str, words: &str) {
     let mut empty = true;
     for word in words.split(' ') {
         if !empty && current.chars().count() + 1 + word.chars().count() > COLUMNS {
-            let _ = writeln!(text, "{current}");
+            let _ = writeln!(text, "{}", current.replace('\u{a0}', " "));
             current = format!("{indent}  ");
             empty = true;
         }
@@ -244,5 +255,5 @@ fn line(text: &mut String, indent: &str, words: &str) {
         current.push_str(word);
         empty = false;
     }
-    let _ = writeln!(text, "{current}");
+    let _ = writeln!(text, "{}", current.replace('\u{a0}', " "));
 }

@@ -48,6 +48,19 @@ impl Group {
             .collect();
         words.join(", ")
     }
+
+    /// Returns several levels in words: `socket_buffer 64 KiB, 96 KiB`.
+    pub(crate) fn words_of(&self, levels: &[usize]) -> String {
+        if let [factor] = self.factors.as_slice() {
+            let words: Vec<String> = levels
+                .iter()
+                .map(|&at| self.levels[at][0].to_string())
+                .collect();
+            return format!("{factor} {}", words.join(", "));
+        }
+        let words: Vec<String> = levels.iter().map(|&at| self.words(at)).collect();
+        words.join("; ")
+    }
 }
 
 /// Returns the groups of `experiment`, in the order of its factors.

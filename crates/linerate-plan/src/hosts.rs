@@ -110,10 +110,13 @@ pub(crate) fn runnable(
                     .find_map(|(factor, level)| hosts.refuses(factor, &level))
             })
             .collect();
-        for (at, why) in refused.iter().enumerate() {
-            if let Some(why) = why {
-                leave_out(format!("{}: {}", here.name, group.words(at)), why.clone());
-            }
+        let mut reasons: Vec<&String> = refused.iter().flatten().collect();
+        reasons.dedup();
+        for why in reasons {
+            let alike = |at: &usize| refused[*at].as_ref() == Some(why);
+            let levels: Vec<usize> = (0..refused.len()).filter(alike).collect();
+            let what = format!("{}: {}", here.name, group.words_of(&levels));
+            leave_out(what, why.clone());
         }
         let mut refused = refused.iter();
         group

@@ -204,16 +204,12 @@ fn append_experiment(
     let mut experiment = experiment.clone();
     let mut groups = groups(&experiment);
     for (group, is_in) in groups.iter_mut().zip(&extent.levels) {
-        let words = |at| group.words(at);
-        let thinned: Vec<String> = (0..is_in.len())
-            .filter(|&at| !is_in[at])
-            .map(words)
-            .collect();
+        let thinned: Vec<usize> = (0..is_in.len()).filter(|&at| !is_in[at]).collect();
         if let (false, Some(budget)) = (thinned.is_empty(), plan.budget) {
             plan.left_out.push(LeftOut {
                 chapter: experiment.chapter,
-                what: format!("{}: {}", experiment.name, thinned.join("; ")),
-                why: format!("the budget of {budget} has no room for it"),
+                what: format!("{}: {}", experiment.name, group.words_of(&thinned)),
+                why: format!("the budget of {budget} is too short"),
             });
         }
         let mut is_in = is_in.iter();

@@ -1,0 +1,505 @@
+//! Plans: designs, blocks, budgets, and what hosts cannot do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_model::experiment::{Cell, Factor, Level, Timing};
+use linerate_model::plan::Plan;
+use linerate_model::workload::{Direction, Workload};
+use linerate_model::{Bytes, Nanos};
+use linerate_plan::{
+    Draft, Hosts, PlanError, PlanRequest, describe, plan, read_experiment, single, study,
+};
+use proptest::prelude::*;
+
+/// Returns the draft of a stream experiment with these sections.
+fn draft(factors: &str, design: &str, budget: &str) -> Draft {
+    let text = format!(
+        r#"
+        format = 1
+        name = "example"
+        title = "Example"
+        question = "What is it good for?"
+        workload = {{ kind = "stream" }}
+        timing = {{ settle = "0s", warm_up = "100ms", measure = "1s", drain = "100ms" }}
+        [factors]
+        {factors}
+        [design]
+        {design}
+        {budget}
+        "#
+    );
+    read_experiment(&text, "example.toml").unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Returns a request without limits: 250 ms around each trial, 2 s around all.
+fn request(budget: Option<Nanos>) -> PlanRequest {
+    PlanRequest {
+        budget,
+        seed: 42,
+        hosts: Hosts {
+            clients: 5,
+            rmem_max: None,
+            wmem_max: None,
+            congestion: Vec::new(),
+        },
+        overhead_per_trial: Nanos::from_ms(250),
+        overhead_once: Nanos::from_s(2),
+    }
+}
+
+/// Returns the cells of `plan` as text, sorted.
+fn cells(plan: &Plan) -> BTreeSet<String> {
+    plan.trials.iter().map(|trial| words(&trial.cell)).collect()
+}
+
+fn words(cell: &Cell) -> String {
+    let words: Vec<String> = cell
+        .iter()
+        .map(|(factor, level)| format!("{factor}={level}"))
+        .collect();
+    words.join(" ")
+}
+
+#[test]
+fn a_full_design_has_every_combination() {
+    let draft = draft(
+        "nagle = [true, false]\nload = [{ connections = 1, clients = 1 }, { connections = 10, clients = 5 }]",
+        "kind = \"full\"\nreplicates = 3",
+        "",
+    );
+    let plan = plan(&[draft], &request(None)).expect("a plan");
+    let expected = [
+        "connections=1 clients=1 nagle=off",
+        "connections=1 clients=1 nagle=on",
+        "connections=10 clients=5 nagle=off",
+        "connections=10 clients=5 nagle=on",
+    ];
+    assert_eq!(cells(&plan), expected.map(str::to_owned).into());
+    assert_eq!(plan.trials.len(), 12);
+    let trial = plan
+        .trials
+        .iter()
+        .find(|trial| words(&trial.cell) == expected[2])
+        .expect("there");
+    assert_eq!(
+        (trial.workload.connections, trial.workload.clients),
+        (10, 5)
+    );
+    assert_eq!(trial.workload.options.nagle, Some(false));
+}
+
+#[test]
+fn one_at_a_time_has_the_baseline_once() {
+    let draft = draft(
+        "nagle = [true, false]\nconnections = [1, 2, 4]",
+        "kind = \"one-at-a-time\"\nreplicates = 4\nbaseline = { nagle = true, connections = 2 }",
+        "",
+    );
+    let plan = plan(&[draft], &request(None)).expect("a plan");
+    let expected = [
+        "connections=1 nagle=on",
+        "connections=2 nagle=off",
+        "connections=2 nagle=on",
+        "connections=4 nagle=on",
+    ];
+    assert_eq!(cells(&plan), expected.map(str::to_owned).into());
+    assert_eq!(plan.trials.len(), 16);
+}
+
+#[test]
+fn the_estimate_is_the_sum() {
+    // 4 trials of 1.2 s and 0.25 s around each, and 2 s around all.
+    let draft = draft(
+        "nagle = [true, false]",
+        "kind = \"full\"\nreplicates = 2",
+        "",
+    );
+    let plan = plan(&[draft], &request(None)).expect("a plan");
+    assert_eq!(plan.estimate, Nanos::from_ms(4 * 1450 + 2000));
+}
+
+#[test]
+fn orders_differ_between_blocks_and_seeds() {
+    let order = |plan: &Plan, block: u32| -> Vec<String> {
+        let trials = plan.trials.iter().filter(|trial| trial.replicate == block);
+        trials.map(|trial| words(&trial.cell)).collect()
+    };
+    let one = plan(&study(), &request(None)).expect("a plan");
+    let mut other = request(None);
+    other.seed += 1;
+    let two = plan(&study(), &other).expect("a plan");
+    assert_ne!(order(&one, 1), order(&one, 2));
+    assert_ne!(order(&one, 1), order(&two, 1));
+    let seeds: BTreeSet<u64> = one.trials.iter().map(|trial| trial.seed).collect();
+    assert_eq!(seeds.len(), one.trials.len());
+}
+
+#[test]
+fn the_order_of_an_experiment_does_not_depend_on_the_others() {
+    let all = plan(&study(), &request(None)).expect("a plan");
+    let last = study().pop().expect("a chapter");
+    let alone = plan(std::slice::from_ref(&last), &request(None)).expect("a plan");
+    let part = all
+        .trials
+        .iter()
+        .filter(|t| t.experiment == last.experiment.name);
+    let order = |trial: &linerate_model::plan::Trial| (words(&trial.cell), trial.seed);
+    let part: Vec<_> = part.map(order).collect();
+    assert_eq!(part, alone.trials.iter().map(order).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_seed_gives_the_same_order_in_every_version() {
+    // The first block of this plan as the first version made it. Reports name the seed so that a
+    // plan can be made again; a change here breaks that promise.
+    let draft = draft(
+        "connections = [1, 2, 3, 4, 5, 6]",
+        "kind = \"full\"\nreplicates = 1",
+        "",
+    );
+    let plan = plan(&[draft], &request(None)).expect("a plan");
+    let order: Vec<u32> = plan
+        .trials
+        .iter()
+        .map(|trial| trial.workload.connections)
+        .collect();
+    assert_eq!(order, [5, 1, 3, 6, 4, 2]);
+}
+
+/// Levels, replicates and window of an experiment with sixteen buffers, in a budget of `seconds`.
+fn fitted(seconds: u64) -> Result<(Vec<String>, u32, Nanos), PlanError> {
+    let sizes: Vec<String> = (1..=9).map(|kib| format!("\"{kib}KiB\"")).collect();
+    let draft = draft(
+        &format!("socket_buffer = [{}]", sizes.join(", ")),
+        "kind = \"full\"\nreplicates = 3",
+        "[budget]\nreplicates = [2, 5]\nmeasure = [\"550ms\", \"2s\"]\ncore.socket_buffer = [\"2KiB\"]",
+    );
+    let plan = plan(&[draft], &request(Some(Nanos::from_s(seconds))))?;
+    let experiment = &plan.experiments[0];
+    let levels = experiment.factors[0]
+        .1
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    Ok((levels, experiment.replicates, experiment.timing.measure))
+}
+
+#[test]
+fn a_budget_buys_replicates_then_levels_then_replicates_then_length() {
+    // A trial at its shortest takes 0.1 + 0.55 + 0.1 + 0.25 = 1 s, and 2 s go once.
+    let check = |seconds: u64, levels: &[u32], replicates: u32, measure: Nanos| {
+        let levels: Vec<String> = levels.iter().map(|kib| format!("{kib} KiB")).collect();
+        assert_eq!(
+            fitted(seconds),
+            Ok((levels, replicates, measure)),
+            "{seconds} s"
+        );
+    };
+    let shortest = Nanos::from_ms(550);
+    check(8, &[1, 2, 9], 2, shortest);
+    check(11, &[1, 2, 9], 3, shortest);
+    // The widest gap is between 2 and 9 KiB; its middle, the lower of two, comes in first.
+    check(14, &[1, 2, 5, 9], 3, shortest);
+    check(17, &[1, 2, 5, 7, 9], 3, shortest);
+    check(29, &[1, 2, 3, 4, 5, 6, 7, 8, 9], 3, shortest);
+    check(38, &[1, 2, 3, 4, 5, 6, 7, 8, 9], 4, shortest);
+    check(47, &[1, 2, 3, 4, 5, 6, 7, 8, 9], 5, shortest);
+    // 45 trials: 45 s more make each window 1 s longer, in whole hundredths.
+    check(92, &[1, 2, 3, 4, 5, 6, 7, 8, 9], 5, Nanos::from_ms(1550));
+    check(10_000, &[1, 2, 3, 4, 5, 6, 7, 8, 9], 5, Nanos::from_s(2));
+}
+
+#[test]
+fn a_budget_below_the_least_is_refused_with_what_it_takes() {
+    let error = fitted(7).expect_err("too short");
+    let budget = PlanError::Budget {
+        budget: Nanos::from_s(7),
+        least: Nanos::from_s(8),
+    };
+    assert_eq!(error, budget);
+    assert_eq!(
+        error.to_string(),
+        "fit the plan into 7 s: the least it takes is 8 s"
+    );
+}
+
+#[test]
+fn what_a_budget_leaves_out_is_said() {
+    let plan = plan(&study(), &request(Some(Nanos::from_s(120)))).expect("a plan");
+    let direction = plan
+        .left_out
+        .iter()
+        .find(|left| left.what.contains("direction from-server"));
+    let left = direction.expect("the other direction");
+    assert_eq!(left.chapter, Some(3));
+    assert!(left.why.contains("budget of 2 min"), "{}", left.why);
+}
+
+/// Returns the plan of a congestion, buffer and clients experiment on `hosts`.
+fn on(hosts: Hosts) -> Result<Plan, PlanError> {
+    let draft = draft(
+        "congestion = [\"cubic\", \"bbr\"]\nsocket_buffer = [\"64KiB\", \"256KiB\"]\n\
+         load = [{ connections = 1, clients = 1 }, { connections = 10, clients = 5 }]",
+        "kind = \"full\"\nreplicates = 1",
+        "",
+    );
+    let mut request = request(None);
+    request.hosts = hosts;
+    plan(&[draft], &request)
+}
+
+fn hosts() -> Hosts {
+    Hosts {
+        clients: 5,
+        rmem_max: Some(212_992),
+        wmem_max: Some(1 << 30),
+        congestion: vec!["reno".to_owned(), "cubic".to_owned()],
+    }
+}
+
+#[test]
+fn levels_that_cannot_run_are_left_out_with_the_reason() {
+    let plan = on(hosts()).expect("a plan");
+    let expected = [
+        "connections=1 clients=1 socket_buffer=64 KiB congestion=cubic",
+        "connections=10 clients=5 socket_buffer=64 KiB congestion=cubic",
+    ];
+    assert_eq!(cells(&plan), expected.map(str::to_owned).into());
+    let told: Vec<(&str, &str)> = plan
+        .left_out
+        .iter()
+        .map(|left| (left.what.as_str(), left.why.as_str()))
+        .collect();
+    let algorithms = "net.ipv4.tcp_available_congestion_control = reno cubic lacks it on some host";
+    let expected = [
+        ("example: congestion bbr", algorithms),
+        (
+            "example: socket_buffer 256 KiB",
+            "net.core.rmem_max = 212992 caps it",
+        ),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(
+        plan.experiments[0].factors[1].1,
+        [Level::Size(Bytes(65_536))]
+    );
+}
+
+#[test]
+fn both_limits_are_named_when_both_cap() {
+    let mut hosts = hosts();
+    hosts.wmem_max = Some(100_000);
+    let plan = on(hosts).expect("a plan");
+    let why = &plan.left_out[1].why;
+    assert_eq!(
+        why,
+        "net.core.rmem_max = 212992 and net.core.wmem_max = 100000 cap it"
+    );
+}
+
+#[test]
+fn fewer_clients_are_used_and_said() {
+    let mut hosts = hosts();
+    hosts.clients = 2;
+    let plan = on(hosts).expect("a plan");
+    let clients: BTreeSet<u32> = plan
+        .trials
+        .iter()
+        .map(|trial| trial.workload.clients)
+        .collect();
+    assert_eq!(clients, BTreeSet::from([1, 2]));
+    let left = plan.left_out.last().expect("told");
+    assert_eq!(left.what, "example: connections 10, clients 5");
+    assert_eq!(
+        left.why,
+        "there are only 2 clients; measured with 2 instead"
+    );
+}
+
+#[test]
+fn clients_that_become_equal_are_measured_once() {
+    let draft = draft(
+        "load = [{ connections = 10, clients = 5 }, { connections = 10, clients = 10 }]",
+        "kind = \"full\"\nreplicates = 1",
+        "",
+    );
+    let plan = plan(&[draft], &request(None)).expect("a plan");
+    assert_eq!(plan.trials.len(), 1);
+    assert_eq!(plan.trials[0].workload.clients, 5);
+}
+
+#[test]
+fn an_experiment_whose_fixed_part_cannot_run_is_left_out_as_a_whole() {
+    let check = |change: fn(&mut Draft), why: &str| {
+        let mut drafts = study();
+        change(&mut drafts[0]);
+        let mut request = request(None);
+        request.hosts = hosts();
+        let plan = plan(&drafts, &request).expect("a plan of the others");
+        assert!(plan.experiment("latency").is_none());
+        let left = plan
+            .left_out
+            .iter()
+            .find(|left| left.what == "latency")
+            .expect("told");
+        assert_eq!(left.why, why);
+        assert_eq!(left.chapter, Some(1));
+    };
+    check(
+        |draft| draft.experiment.workload.options.socket_buffer = Some(Bytes(1 << 20)),
+        "its socket buffer is 1 MiB, and net.core.rmem_max = 212992 caps it",
+    );
+    check(
+        |draft| draft.experiment.workload.options.congestion = Some("bbr".to_owned()),
+        "its congestion control is bbr, and net.ipv4.tcp_available_congestion_control = \
+         reno cubic lacks it on some host",
+    );
+}
+
+#[test]
+fn a_plan_of_nothing_is_refused_with_the_reasons() {
+    let mut hosts = hosts();
+    hosts.rmem_max = Some(4096);
+    let error = on(hosts).expect_err("nothing");
+    let text = error.to_string();
+    assert!(
+        text.contains("no level of socket_buffer can run here"),
+        "{text}"
+    );
+    let mut none = request(None);
+    none.hosts.clients = 0;
+    assert_eq!(plan(&study(), &none), Err(PlanError::NoClients));
+    let mut twice = study();
+    twice.extend(study());
+    let error = plan(&twice, &request(None)).expect_err("names");
+    assert!(error.to_string().contains("`latency`"), "{error}");
+}
+
+#[test]
+fn a_single_measurement_is_a_plan_of_one_cell() {
+    let timing = Timing {
+        settle: Nanos(0),
+        warm_up: Nanos::from_s(1),
+        measure: Nanos::from_s(10),
+        drain: Nanos::from_ms(100),
+    };
+    let workload = Workload::stream(Direction::FromServer);
+    let plan = single(workload.clone(), timing, 3, 1).expect("a plan");
+    assert_eq!(plan.trials.len(), 3);
+    assert!(
+        plan.trials
+            .iter()
+            .all(|trial| trial.workload == workload && trial.cell.is_empty())
+    );
+    assert_eq!(plan.estimate, Nanos::from_ms(33_300));
+    assert_eq!(plan.experiments[0].response, "throughput_bps");
+    let impossible = Workload {
+        connections: 0,
+        ..workload
+    };
+    assert!(matches!(
+        single(impossible, timing, 3, 1),
+        Err(PlanError::Workload(_))
+    ));
+}
+
+#[test]
+fn the_text_of_a_plan_fits_a_terminal() {
+    let mut capped = request(Some(Nanos::from_s(150)));
+    capped.hosts = hosts();
+    let text = describe(&plan(&study(), &capped).expect("a plan"));
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+        assert_eq!(line, line.trim_end());
+    }
+    for part in [
+        "Chapter 3: Socket buffer",
+        "rmem_max = 212992 caps it",
+        "budget 2 min 30 s",
+    ] {
+        assert!(text.replace("\n    ", " ").contains(part), "{part}\n{text}");
+    }
+}
+
+/// What measuring costs, overhead included.
+fn total(plan: &Plan) -> u64 {
+    plan.trials
+        .iter()
+        .map(|trial| trial.timing.total().0 + 250_000_000)
+        .sum::<u64>()
+        + 2_000_000_000
+}
+
+fn shorter(seconds: f64) -> Nanos {
+    Nanos((seconds * 1e9) as u64)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn every_plan_keeps_its_promises(seconds in 1.0..20_000.0f64, seed in any::<u64>()) {
+        let mut asked = request(Some(shorter(seconds)));
+        asked.seed = seed;
+        let plan = match plan(&study(), &asked) {
+            Ok(plan) => plan,
+            Err(PlanError::Budget { budget, least }) => {
+                prop_assert!(least > budget);
+                asked.budget = Some(least);
+                plan(&study(), &asked).expect("the least fits")
+            }
+            Err(other) => return Err(TestCaseError::fail(other.to_string())),
+        };
+        prop_assert!(plan.estimate <= asked.budget.expect("given"));
+        prop_assert_eq!(plan.estimate.0, total(&plan));
+        prop_assert_eq!(&plan, &linerate_plan::plan(&study(), &asked).expect("again"));
+        for (at, trial) in plan.trials.iter().enumerate() {
+            prop_assert_eq!(trial.id.0 as usize, at + 1);
+        }
+        for experiment in &plan.experiments {
+            let mut blocks: BTreeMap<u32, BTreeSet<String>> = BTreeMap::new();
+            let mut count = 0;
+            for trial in plan.trials.iter().filter(|t| t.experiment == experiment.name) {
+                count += 1;
+                blocks.entry(trial.replicate).or_default().insert(words(&trial.cell));
+            }
+            prop_assert_eq!(blocks.len(), experiment.replicates as usize);
+            let first = &blocks[&1];
+            prop_assert!(blocks.values().all(|block| block == first), "blocks hold the same cells");
+            prop_assert_eq!(count, first.len() * blocks.len(), "each cell once a block");
+        }
+    }
+
+    #[test]
+    fn more_time_never_measures_less(seconds in 75.0..20_000.0f64, more in 0.0..200.0f64) {
+        let less = plan(&study(), &request(Some(shorter(seconds)))).expect("a plan");
+        let more = plan(&study(), &request(Some(shorter(seconds + more)))).expect("a plan");
+        prop_assert!(more.trials.len() >= less.trials.len());
+        prop_assert!(total(&more) >= total(&less));
+        for (less, more) in less.experiments.iter().zip(&more.experiments) {
+            for ((factor, less), (_, more)) in less.factors.iter().zip(&more.factors) {
+                prop_assert!(less.iter().all(|level| more.contains(level)), "{}", factor);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_factors_of_a_plan_are_those_measured() {
+    let plan = plan(&study(), &request(Some(Nanos::from_s(120)))).expect("a plan");
+    for experiment in &plan.experiments {
+        for (factor, levels) in &experiment.factors {
+            let used: BTreeSet<&Level> = plan
+                .trials
+                .iter()
+                .filter(|trial| trial.experiment == experiment.name)
+                .filter_map(|trial| trial.cell.get(factor))
+                .collect();
+            assert_eq!(used, levels.iter().collect(), "{factor}");
+        }
+    }
+    assert_eq!(
+        plan.experiments[1].linked,
+        vec![vec![Factor::Connections, Factor::Clients]]
+    );
+}

@@ -1,0 +1,369 @@
+//! Experiment files: what is understood, and what is refused with line, key and allowed values.
+
+use std::collections::BTreeMap;
+
+use linerate_model::experiment::{DesignKind, Factor, Level};
+use linerate_model::workload::{Direction, Traffic};
+use linerate_model::{Bytes, Nanos};
+use linerate_plan::{ReadError, read_experiment};
+
+/// A file with every section; the cases below change one line of it.
+const FILE: &str = r#"format = 1
+name = "example"
+chapter = 3
+title = "Example"
+question = "What is it good for?"
+method = "By example."
+response = "throughput_bps"
+
+[workload]
+kind = "stream"
+direction = "from-server"
+message_bytes = "32KiB"
+nagle = false
+
+[factors]
+socket_buffer = ["16KiB", 65536]
+load = [{ clients = 1, connections = 1 }, { connections = 10, clients = 5 }]
+
+[design]
+kind = "one-at-a-time"
+baseline = { socket_buffer = "64KiB", connections = 1, clients = 1 }
+replicates = 5
+
+[timing]
+settle = "0ms"
+warm_up = "150ms"
+measure = "1s"
+drain = "50ms"
+
+[budget]
+weight = 2
+replicates = [2, 10]
+measure = ["400ms", "10s"]
+core.socket_buffer = ["64KiB"]
+"#;
+
+#[test]
+fn every_section_is_understood() {
+    let draft = read_experiment(FILE, "example.toml").expect("a draft");
+    let experiment = &draft.experiment;
+    assert_eq!(experiment.name, "example");
+    assert_eq!(experiment.chapter, Some(3));
+    let traffic = Traffic::Stream {
+        direction: Direction::FromServer,
+        message_bytes: Bytes(32 << 10),
+    };
+    assert_eq!(experiment.workload.traffic, traffic);
+    assert_eq!(experiment.workload.options.nagle, Some(false));
+    assert_eq!(experiment.workload.options.delayed_ack, None);
+    let size = |kib: u64| Level::Size(Bytes(kib << 10));
+    let factors = vec![
+        (Factor::SocketBuffer, vec![size(16), size(64)]),
+        (Factor::Connections, vec![Level::Count(1), Level::Count(10)]),
+        (Factor::Clients, vec![Level::Count(1), Level::Count(5)]),
+    ];
+    assert_eq!(experiment.factors, factors);
+    assert_eq!(
+        experiment.linked,
+        vec![vec![Factor::Connections, Factor::Clients]]
+    );
+    assert_eq!(experiment.design, DesignKind::OneAtATime);
+    assert_eq!(
+        experiment.baseline.get(&Factor::SocketBuffer),
+        Some(&size(64))
+    );
+    assert_eq!(experiment.replicates, 5);
+    assert_eq!(experiment.timing.warm_up, Nanos::from_ms(150));
+    assert_eq!(draft.budget.weight, 2);
+    assert_eq!(draft.budget.replicates, (2, 10));
+    assert_eq!(
+        draft.budget.measure,
+        (Nanos::from_ms(400), Nanos::from_s(10))
+    );
+    assert_eq!(
+        draft.budget.core,
+        BTreeMap::from([(Factor::SocketBuffer, vec![size(64)])])
+    );
+}
+
+#[test]
+fn what_may_be_left_out_gets_its_documented_value() {
+    let text = r#"
+        format = 1
+        name = "short"
+        title = "Short"
+        question = "Enough?"
+        workload = { kind = "rr", payload_bytes = 40 }
+        design = { kind = "full", replicates = 3 }
+        timing = { settle = "0s", warm_up = "100ms", measure = "1s", drain = "0s" }
+    "#;
+    let draft = read_experiment(text, "short.toml").expect("a draft");
+    let experiment = &draft.experiment;
+    let traffic = Traffic::Rr {
+        request_bytes: Bytes(40),
+        response_bytes: Bytes(40),
+        request_writes: 1,
+    };
+    assert_eq!(experiment.workload.traffic, traffic);
+    assert_eq!(
+        (experiment.workload.connections, experiment.workload.clients),
+        (1, 1)
+    );
+    assert_eq!(experiment.response, "transactions_per_s");
+    assert_eq!(experiment.factors, Vec::new());
+    assert_eq!(draft.budget.weight, 1);
+    assert_eq!(draft.budget.replicates, (3, 3));
+    assert_eq!(draft.budget.measure, (Nanos::from_s(1), Nanos::from_s(1)));
+}
+
+#[test]
+fn factors_keep_the_order_of_the_file() {
+    let text = FILE
+        .replace("[factors]", "[factors]\nnagle = [true, false]")
+        .replace("baseline = {", "baseline = { nagle = true,");
+    let draft = read_experiment(&text, "example.toml").expect("a draft");
+    let order: Vec<Factor> = draft
+        .experiment
+        .factors
+        .iter()
+        .map(|entry| entry.0)
+        .collect();
+    let expected = [
+        Factor::Nagle,
+        Factor::SocketBuffer,
+        Factor::Connections,
+        Factor::Clients,
+    ];
+    assert_eq!(order, expected);
+}
+
+/// Checks that [`FILE`] with `from` replaced by `to` is refused in a message with all `parts`.
+fn check(from: &str, to: &str, parts: &[&str]) {
+    assert!(FILE.contains(from), "`{from}` is not in the file");
+    let error = read_experiment(&FILE.replace(from, to), "example.toml").expect_err(to);
+    let mut text = error.to_string();
+    if let Some(cause) = std::error::Error::source(&error) {
+        text = format!("{text}: {cause}");
+    }
+    assert!(text.starts_with("read example.toml"), "{text}");
+    for part in parts {
+        assert!(text.contains(part), "`{text}` lacks `{part}`");
+    }
+}
+
+#[test]
+fn spelling_mistakes_are_told_with_line_and_allowed_keys() {
+    check(
+        "chapter = 3",
+        "chaptre = 3",
+        &["line 3", "chaptre", "`chapter`", "`title`"],
+    );
+    check(
+        "nagle = false",
+        "nagel = false",
+        &["line 13", "nagel", "`nagle`"],
+    );
+    check("weight = 2", "wait = 2", &["line 31", "wait", "`weight`"]);
+    check(
+        "kind = \"stream\"",
+        "kind = \"steam\"",
+        &["line 10", "steam", "`stream`", "`rr`"],
+    );
+    check(
+        "\"from-server\"",
+        "\"out\"",
+        &["line 11", "out", "`to-server`", "`from-server`"],
+    );
+    check(
+        "one-at-a-time",
+        "one-at-a-tme",
+        &["line 20", "`one-at-a-time`", "`full`"],
+    );
+    check(
+        "socket_buffer = [\"16",
+        "socket_bufer = [\"16",
+        &["line 16", "socket_bufer", "nagle"],
+    );
+    check("title = \"Example\"", "", &["missing field `title`"]);
+    check("[design]", "[desing]", &["line 19", "desing", "`design`"]);
+    check("chapter = 3", "chapter = ", &["line 3"]);
+}
+
+#[test]
+fn values_that_cannot_be_are_told_with_what_is_allowed() {
+    check(
+        "\"example\"",
+        "\"My test\"",
+        &["line 2", "`name` is `My test`", "a-z, 0-9 and -"],
+    );
+    check(
+        "throughput_bps",
+        "speed",
+        &["line 7", "`speed`", "throughput_bps", "stall_max_ns"],
+    );
+    check(
+        "throughput_bps",
+        "transactions_per_s",
+        &["line 7", "one of throughput_bps"],
+    );
+    check("\"150ms\"", "150", &["line 26", "text with its unit"]);
+    check("\"150ms\"", "\"150\"", &["line 26", "has no unit", "ms"]);
+    check("\"150ms\"", "\"-150ms\"", &["line 26", "negative"]);
+    check(
+        "measure = \"1s\"",
+        "measure = \"1ms\"",
+        &["`timing.measure` is 1 ms", "100 ms to 24 h"],
+    );
+    check(
+        "replicates = 5",
+        "replicates = 0",
+        &["`design.replicates` is 0", "1 to 1000"],
+    );
+    check(
+        "weight = 2",
+        "weight = 0",
+        &["`budget.weight` is 0", "1 to 100"],
+    );
+    check(
+        "[2, 10]",
+        "[10, 2]",
+        &["`budget.replicates` is 2", "10 to 1000"],
+    );
+    check("[2, 10]", "[2]", &["line 32"]);
+    check(
+        "\"400ms\", \"10s\"",
+        "\"10s\", \"1s\"",
+        &["`budget.measure` is 1 s", "10 s to"],
+    );
+    check(
+        "[\"64KiB\"]",
+        "[\"48KiB\"]",
+        &["budget.core.socket_buffer", "16 KiB, 64 KiB"],
+    );
+    check("65536", "-5", &["line 16", "`factors.socket_buffer` is -5"]);
+    check(
+        "65536",
+        "\"many\"",
+        &["line 16", "\"many\"", "a size such as"],
+    );
+    check(
+        "65536",
+        "true",
+        &["line 16", "`factors.socket_buffer` is true", "a size"],
+    );
+    check(
+        "65536",
+        "\"16K\"",
+        &["line 16", "twice", "different levels"],
+    );
+    check(
+        "[\"16KiB\", 65536]",
+        "\"16KiB\"",
+        &["line 16", "a list of levels"],
+    );
+    check("[\"16KiB\", 65536]", "[]", &["line 16", "1 to 1000 levels"]);
+    check(
+        "{ clients = 1, conn",
+        "{ klients = 1, conn",
+        &["line 17", "klients", "clients"],
+    );
+    check(
+        "{ clients = 1, conn",
+        "{ conn",
+        &["line 17", "tables that all set the same"],
+    );
+    check(
+        "clients = 5 }",
+        "clients = \"5\" }",
+        &["factors.load.clients", "a whole number"],
+    );
+    check(
+        "load = [",
+        "connections = [1]\nload = [",
+        &["line 18", "set by `connections` as well"],
+    );
+    check(
+        "socket_buffer = \"64KiB\", con",
+        "con",
+        &["line 19", "absent", "16 KiB | "],
+    );
+    check(
+        "= \"64KiB\", con",
+        "= \"48KiB\", con",
+        &["socket_buffer 48 KiB", "16 KiB | "],
+    );
+    check(
+        "baseline = {",
+        "baseline = { nagle = true,",
+        &["baseline.nagle", "not a factor"],
+    );
+    check(
+        "one-at-a-time",
+        "full",
+        &["line 21", "a full design has no baseline"],
+    );
+    check(
+        "direction = \"from",
+        "request_bytes = 5\n#",
+        &["line 11", "belongs to kind `rr`"],
+    );
+    check("format = 1", "format = 2", &["format 2", "format 1"]);
+}
+
+#[test]
+fn cells_that_make_no_workload_are_told() {
+    check(
+        "clients = 5 }",
+        "clients = 50 }",
+        &["connections 10, clients 50", "clients is 50"],
+    );
+    check(
+        "65536",
+        "\"2GiB\"",
+        &["socket_buffer 2 GiB", "1024 to 1073741824"],
+    );
+    check(
+        "\"from-server\"",
+        "\"both\"",
+        &["with direction `both`", "2 to"],
+    );
+}
+
+#[test]
+fn a_newer_format_is_refused_before_its_keys_are() {
+    let error = read_experiment("format = 2\nwonder = true", "new.toml").expect_err("newer");
+    assert!(
+        matches!(error, ReadError::Format { found: 2, .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn designs_without_end_are_refused() {
+    let list = |n: u64| {
+        (1..=n)
+            .map(|v| v.to_string())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let text = FILE
+        .replace(
+            "[\"16KiB\", 65536]",
+            &format!("[{}]", list(500).replace(", ", "KiB\", \"")),
+        )
+        .replace("one-at-a-time", "full")
+        .replace("baseline = {", "# {")
+        .replace("[1KiB", "[\"1KiB")
+        .replace("\"500]", "\"500KiB\"]")
+        .replace("[1\"", "[\"1KiB\"")
+        .replace("core.", "# core.")
+        .replace("[1KiB\"", "[\"1KiB\"")
+        .replace(
+            "[factors]",
+            &format!("[factors]\nmessage_bytes = [{}]", list(100)),
+        );
+    let error = read_experiment(&text, "example.toml").expect_err("too many");
+    assert!(error.to_string().contains("100000 cells"), "{error}");
+    assert!(error.to_string().contains("at most 10000 cells"), "{error}");
+}
