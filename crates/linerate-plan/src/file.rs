@@ -4,8 +4,6 @@
 //! types of `raw`, which know only what TOML and the spelling of keys allow, and then checked once
 //! into the types of the model; behind this room nothing needs checking again.
 
-use std::ops::Range;
-
 use linerate_model::Nanos;
 use linerate_model::experiment::{DesignKind, Experiment, LevelError, Timing};
 use linerate_model::workload::Traffic;
@@ -17,9 +15,12 @@ use crate::group::{Group, cell_count, cells, groups, set_groups};
 mod levels;
 /// What TOML and the spelling of keys allow.
 mod raw;
+/// Where something stands, and the checks that say so.
+mod source;
 
 use levels::{baseline_of, budget_core, groups_of};
 use raw::{RawBudget, RawFile};
+use source::Source;
 
 /// The number of the format of experiment files.
 const FORMAT: u32 = 1;
@@ -127,59 +128,6 @@ pub(crate) fn headline(traffic: &Traffic) -> &'static str {
     match traffic {
         Traffic::Stream { .. } => RESPONSES_STREAM[0],
         Traffic::Rr { .. } => RESPONSES_RR[0],
-    }
-}
-
-/// The text of a file, to say where something stands.
-struct Source<'a> {
-    text: &'a str,
-    origin: &'a str,
-}
-
-impl Source<'_> {
-    /// Refuses a file of another format before its keys are looked at.
-    fn check_format(&self) -> Result<(), ReadError> {
-        let numbered: raw::Numbered =
-            toml::from_str(self.text).map_err(|error| self.syntax(&error))?;
-        match numbered.format {
-            Some(FORMAT) | None => Ok(()),
-            Some(found) => Err(ReadError::Format {
-                origin: self.origin.to_owned(),
-                found,
-            }),
-        }
-    }
-
-    fn line(&self, span: &Range<usize>) -> usize {
-        let before = self.text.get(..span.start).unwrap_or(self.text);
-        before.matches('\n').count() + 1
-    }
-
-    fn syntax(&self, error: &toml::de::Error) -> ReadError {
-        let line = error.span().map_or(1, |span| self.line(&span));
-        let text = self.text.lines().nth(line - 1).unwrap_or_default().trim();
-        ReadError::Syntax {
-            origin: self.origin.to_owned(),
-            line,
-            text: text.to_owned(),
-            message: error.message().trim_end().replace('\n', "; "),
-        }
-    }
-
-    fn value(
-        &self,
-        span: &Range<usize>,
-        key: impl Into<String>,
-        value: impl ToString,
-        allowed: impl Into<String>,
-    ) -> ReadError {
-        ReadError::Value {
-            origin: self.origin.to_owned(),
-            line: self.line(span),
-            key: key.into(),
-            value: value.to_string(),
-            allowed: allowed.into(),
-        }
     }
 }
 
@@ -298,35 +246,6 @@ fn hints(
         measure,
         core: budget_core(source, &budget.core, groups)?,
     })
-}
-
-impl Source<'_> {
-    fn within(
-        &self,
-        span: &Range<usize>,
-        key: &str,
-        value: u32,
-        low: u32,
-        high: u32,
-    ) -> Result<(), ReadError> {
-        if (low..=high).contains(&value) {
-            return Ok(());
-        }
-        Err(self.value(span, key, value, format!("{low} to {high}")))
-    }
-
-    fn within_time(
-        &self,
-        span: &Range<usize>,
-        key: &str,
-        value: Nanos,
-        low: Nanos,
-    ) -> Result<(), ReadError> {
-        if (low..=PHASE_MAX).contains(&value) {
-            return Ok(());
-        }
-        Err(self.value(span, key, value, format!("{low} to {PHASE_MAX}")))
-    }
 }
 
 impl raw::RawTiming {

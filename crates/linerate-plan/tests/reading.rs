@@ -143,8 +143,10 @@ fn check(from: &str, to: &str, parts: &[&str]) {
     assert!(FILE.contains(from), "`{from}` is not in the file");
     let error = read_experiment(&FILE.replace(from, to), "example.toml").expect_err(to);
     let mut text = error.to_string();
-    if let Some(cause) = std::error::Error::source(&error) {
-        text = format!("{text}: {cause}");
+    let mut cause = std::error::Error::source(&error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
     }
     assert!(text.starts_with("read example.toml"), "{text}");
     for part in parts {
@@ -286,12 +288,12 @@ fn values_that_cannot_be_are_told_with_what_is_allowed() {
     check(
         "socket_buffer = \"64KiB\", con",
         "con",
-        &["line 19", "absent", "16 KiB | "],
+        &["line 19", "absent", "16 KiB, 64 KiB"],
     );
     check(
         "= \"64KiB\", con",
         "= \"48KiB\", con",
-        &["socket_buffer 48 KiB", "16 KiB | "],
+        &["is 48 KiB", "16 KiB, 64 KiB"],
     );
     check(
         "baseline = {",
@@ -320,7 +322,7 @@ fn cells_that_make_no_workload_are_told() {
     );
     check(
         "65536",
-        "\"2GiB\"",
+        "65536, \"2GiB\"",
         &["socket_buffer 2 GiB", "1024 to 1073741824"],
     );
     check(
@@ -341,29 +343,31 @@ fn a_newer_format_is_refused_before_its_keys_are() {
 
 #[test]
 fn designs_without_end_are_refused() {
-    let list = |n: u64| {
-        (1..=n)
-            .map(|v| v.to_string())
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let text = FILE
-        .replace(
-            "[\"16KiB\", 65536]",
-            &format!("[{}]", list(500).replace(", ", "KiB\", \"")),
-        )
-        .replace("one-at-a-time", "full")
-        .replace("baseline = {", "# {")
-        .replace("[1KiB", "[\"1KiB")
-        .replace("\"500]", "\"500KiB\"]")
-        .replace("[1\"", "[\"1KiB\"")
-        .replace("core.", "# core.")
-        .replace("[1KiB\"", "[\"1KiB\"")
-        .replace(
-            "[factors]",
-            &format!("[factors]\nmessage_bytes = [{}]", list(100)),
-        );
-    let error = read_experiment(&text, "example.toml").expect_err("too many");
+    let numbers = |last: u64| (1..=last).collect::<Vec<_>>();
+    let text = format!(
+        r#"
+        format = 1
+        name = "vast"
+        title = "Vast"
+        question = "How long has this taken?"
+        workload = {{ kind = "stream" }}
+        factors = {{ connections = {:?}, message_bytes = {:?} }}
+        design = {{ kind = "full", replicates = 1 }}
+        timing = {{ settle = "0s", warm_up = "0s", measure = "1s", drain = "0s" }}
+        "#,
+        numbers(500),
+        numbers(200)
+    );
+    let error = read_experiment(&text, "vast.toml").expect_err("too many");
     assert!(error.to_string().contains("100000 cells"), "{error}");
     assert!(error.to_string().contains("at most 10000 cells"), "{error}");
+}
+
+#[test]
+fn the_example_of_the_reference_is_understood() {
+    let page = include_str!("../../../docs/reference/experiment.md");
+    let start = page.find("```toml\n").expect("an example") + "```toml\n".len();
+    let example = page[start..].split("```").next().expect("its end");
+    let draft = read_experiment(example, "experiment.md").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(draft.experiment.factors.len(), 3);
 }

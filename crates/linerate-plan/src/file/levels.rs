@@ -7,8 +7,9 @@ use linerate_model::Bytes;
 use linerate_model::experiment::{Cell, DesignKind, Factor, Level};
 use toml::{Spanned, Value};
 
+use super::ReadError;
 use super::raw::Entries;
-use super::{ReadError, Source};
+use super::source::Source;
 use crate::group::Group;
 
 /// The most levels of a factor.
@@ -208,18 +209,18 @@ pub(super) fn baseline_of(
     }
     for group in groups {
         if group.position(&baseline).is_none() {
-            let words: Vec<String> = (0..group.levels.len()).map(|at| group.words(at)).collect();
             let given: Vec<String> = group
                 .factors
                 .iter()
-                .filter_map(|factor| Some(format!("{factor} {}", baseline.get(factor)?)))
+                .filter_map(|factor| baseline.get(factor).map(ToString::to_string))
                 .collect();
             let value = if given.is_empty() {
                 "absent".to_owned()
             } else {
-                given.join(", ")
+                given.join(" / ")
             };
-            let allowed = format!("one of the levels ({})", words.join(" | "));
+            let all: Vec<usize> = (0..group.levels.len()).collect();
+            let allowed = format!("one of the levels ({})", group.words_of(&all));
             let key = format!("design.baseline.{}", group.factors[0]);
             return Err(source.value(&section, key, value, allowed));
         }

@@ -12,7 +12,8 @@ use linerate_model::{Bytes, Nanos};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use toml::Spanned;
 
-use super::{ReadError, Source};
+use super::ReadError;
+use super::source::Source;
 
 /// The number of the format, read before anything else.
 #[derive(serde::Deserialize)]
