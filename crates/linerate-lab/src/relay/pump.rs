@@ -1,7 +1,7 @@
 //! The threads that carry frames between the two halves of a link.
 
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -60,7 +60,7 @@ struct Tally {
 #[derive(Debug)]
 pub(crate) struct Relay {
     host: String,
-    stop: Option<OwnedFd>,
+    stop: Option<PipeWriter>,
     threads: Vec<JoinHandle<()>>,
     tallies: [Arc<Tally>; 2],
 }
@@ -87,7 +87,7 @@ impl Relay {
 
     fn try_start(config: RelayConfig) -> io::Result<Self> {
         // The reading end is seen as hung up when the writing end is closed.
-        let (watch, stop) = nix::unistd::pipe()?;
+        let (watch, stop) = io::pipe()?;
         let watch = Arc::new(watch);
         let near = Arc::new(config.near);
         let far = Arc::new(config.far);
@@ -152,7 +152,7 @@ impl Drop for Relay {
 struct Pump {
     from: Arc<PacketSocket>,
     to: Arc<PacketSocket>,
-    watch: Arc<OwnedFd>,
+    watch: Arc<PipeReader>,
     line: Line,
     loss: Loss,
     batch: Batch,

@@ -72,8 +72,10 @@ fn fork_escorted() -> io::Result<()> {
     let mut before: libc::sigset_t = empty_set();
     // SAFETY: two valid sets; in a process of one thread this is the process's mask.
     check(unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const all, &raw mut before) })?;
-    // SAFETY: no arguments that touch memory; the descriptor is closed by exec or by the escort.
-    let escort = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) };
+    // SAFETY: no arguments and no failure.
+    let own = unsafe { libc::getpid() };
+    // SAFETY: touches no memory of ours; the descriptor is closed by exec or by the escort.
+    let escort = unsafe { libc::syscall(libc::SYS_pidfd_open, own, 0) };
     let escort = check_long(escort)? as RawFd;
     // SAFETY: this process has one thread, so the child may do anything that we may.
     let child = check(unsafe { libc::fork() })?;

@@ -15,6 +15,11 @@ use super::check_long;
 pub const NAMESPACES: libc::c_int =
     libc::CLONE_NEWNET | libc::CLONE_NEWUTS | libc::CLONE_NEWPID | libc::CLONE_NEWNS;
 
+/// From `include/uapi/linux/mount.h`, which libc has only for some targets.
+const OPEN_TREE_CLONE: libc::c_uint = 1;
+/// From the same file.
+const MOVE_MOUNT_F_EMPTY_PATH: libc::c_uint = 4;
+
 /// A running first process.
 #[derive(Debug)]
 pub struct Init {
@@ -65,7 +70,7 @@ fn run(name: &CStr, maker: RawFd) -> ! {
     unsafe { libc::setsid() };
     // SAFETY: SIG_IGN is a valid disposition; the kernel then reaps orphans without us.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
-    mount_proc();
+    mount_views();
     // SAFETY: closes descriptors only; none is used from here on.
     unsafe { libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) };
     loop {
@@ -89,11 +94,12 @@ fn end_without(maker: RawFd) {
     }
 }
 
-/// Gives the host its own `/proc`, so that process ids agree with what programs see.
+/// Gives the host its own `/proc` and `/sys`, so that process ids and devices are the host's.
 ///
-/// Refused in a user namespace when parts of the outer `/proc` are masked (containers): then the
-/// outer one stays, where `/proc/self` is right but numbers differ from `getpid`.
-fn mount_proc() {
+/// A user namespace is refused a new one where parts of the outer one are masked (containers):
+/// then the outer one stays, where `/proc/self` is right but numbers differ from `getpid`, and
+/// `/sys/class/net` shows the caller's devices.
+fn mount_views() {
     let none = c"none".as_ptr();
     let private = libc::MS_REC | libc::MS_PRIVATE;
     // SAFETY: valid C strings; file system type and options are not used with MS_PRIVATE.
@@ -101,8 +107,34 @@ fn mount_proc() {
     if result != 0 {
         return;
     }
-    let (kind, place) = (c"proc".as_ptr(), c"/proc".as_ptr());
+    mount_fresh(c"proc", c"/proc");
+    // What is mounted below the outer /sys (cgroups, tracing, BPF) is carried over.
+    let kept = [c"/sys/fs", c"/sys/kernel"].map(|place| (place, detached_copy(place)));
+    if mount_fresh(c"sysfs", c"/sys") {
+        for (place, copy) in kept {
+            attach(copy, place);
+        }
+    }
+}
+
+fn mount_fresh(kind: &CStr, place: &CStr) -> bool {
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
-    // SAFETY: valid C strings and no options; a refusal leaves the outer /proc in place.
-    unsafe { libc::mount(kind, place, kind, flags, std::ptr::null()) };
+    let (kind, place) = (kind.as_ptr(), place.as_ptr());
+    // SAFETY: valid C strings and no options; a refusal leaves the outer mount in place.
+    unsafe { libc::mount(kind, place, kind, flags, std::ptr::null()) == 0 }
+}
+
+/// Returns a descriptor of a copy of what is mounted at `place` and below, or -1.
+fn detached_copy(place: &CStr) -> libc::c_long {
+    let flags = OPEN_TREE_CLONE | libc::AT_RECURSIVE as libc::c_uint;
+    // SAFETY: a valid C string; the descriptor is closed with all others.
+    unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, place.as_ptr(), flags) }
+}
+
+/// Mounts the copy at `place`; without a copy or without the place, nothing happens.
+fn attach(copy: libc::c_long, place: &CStr) {
+    let (empty, flags) = (c"".as_ptr(), MOVE_MOUNT_F_EMPTY_PATH);
+    let (here, place) = (libc::AT_FDCWD, place.as_ptr());
+    // SAFETY: valid C strings; a bad descriptor is refused.
+    unsafe { libc::syscall(libc::SYS_move_mount, copy, empty, here, place, flags) };
 }

@@ -4,7 +4,11 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
 use super::{check, check_long};
 
@@ -33,11 +37,17 @@ pub fn signal(process: BorrowedFd<'_>, signal: libc::c_int) -> io::Result<()> {
 
 /// Waits until the process has ended; tells whether it did within `limit`.
 pub fn wait_ended(process: BorrowedFd<'_>, limit: Duration) -> io::Result<bool> {
+    wait_readable(process, limit)
+}
+
+/// Waits until `fd` can be read or was closed at its other end; tells whether it was within
+/// `limit`.
+pub fn wait_readable(fd: BorrowedFd<'_>, limit: Duration) -> io::Result<bool> {
     let begin = Instant::now();
     loop {
         let left = limit.saturating_sub(begin.elapsed());
         let timeout = PollTimeout::try_from(left.as_millis()).unwrap_or(PollTimeout::MAX);
-        let mut fds = [PollFd::new(process, PollFlags::POLLIN)];
+        let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
         match poll(&mut fds, timeout) {
             Ok(0) => return Ok(false),
             Ok(_) => return Ok(true),
@@ -61,4 +71,42 @@ pub fn sharpen_timers() -> io::Result<()> {
     // SAFETY: PR_SET_TIMERSLACK takes one number and concerns the calling thread alone.
     check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) })?;
     Ok(())
+}
+
+/// Makes `command` start a process of its own session, which no terminal can interrupt.
+pub fn detach(command: &mut Command) {
+    let leave = || nix::unistd::setsid().map(drop).map_err(io::Error::from);
+    // SAFETY: setsid is a system call without arguments: it allocates and locks nothing.
+    unsafe { command.pre_exec(leave) };
+}
+
+/// While it lives, this process ignores what the terminal sends on Ctrl-C and Ctrl-\.
+#[derive(Debug)]
+pub struct IgnoreInterrupts {
+    before: [(Signal, SigAction); 2],
+}
+
+impl IgnoreInterrupts {
+    /// Begins to ignore.
+    pub fn begin() -> io::Result<Self> {
+        Ok(Self {
+            before: [ignore(Signal::SIGINT)?, ignore(Signal::SIGQUIT)?],
+        })
+    }
+}
+
+impl Drop for IgnoreInterrupts {
+    fn drop(&mut self) {
+        for (signal, action) in &self.before {
+            // SAFETY: puts back the action that was in force before.
+            let _restored = unsafe { sigaction(*signal, action) };
+        }
+    }
+}
+
+fn ignore(signal: Signal) -> io::Result<(Signal, SigAction)> {
+    let action = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
+    // SAFETY: ignoring runs no handler.
+    let before = unsafe { sigaction(signal, &action) }?;
+    Ok((signal, before))
 }

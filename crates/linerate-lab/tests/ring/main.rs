@@ -9,6 +9,8 @@
 
 #![expect(clippy::print_stdout, reason = "a test program talks by its output")]
 
+mod labs;
+mod named;
 mod probe;
 mod scenario;
 
@@ -23,6 +25,9 @@ pub const PROBE: &str = "LINERATE_LAB_PROBE";
 const SKIPPED: u8 = 77;
 
 fn main() -> ExitCode {
+    if env::args().nth(1).as_deref() == Some(named::HOLD) {
+        return named::hold();
+    }
     if let Ok(name) = env::var(PROBE) {
         probe::run(&name);
         return ExitCode::SUCCESS;

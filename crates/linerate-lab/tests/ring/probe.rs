@@ -7,12 +7,11 @@ use std::env;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use linerate_lab::Lab;
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 
 use crate::PROBE;
 
@@ -24,8 +23,12 @@ const AMOUNT: &str = "LINERATE_LAB_AMOUNT";
 const WARM_UP: Duration = Duration::from_millis(700);
 /// No probe waits longer than this for anything.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of each datagram: number and padding.
+/// Bytes of each counted datagram; a question has fewer.
 const DATAGRAM_BYTES: usize = 64;
+/// Datagrams on their way at once: they fit the smallest socket buffer.
+const BATCH: u64 = 100;
+/// After which time a question is asked again.
+const REPEAT: Duration = Duration::from_millis(20);
 
 /// A probe to be started.
 pub struct Probe<'a> {
@@ -43,6 +46,7 @@ pub fn start(lab: &Lab, probe: &Probe<'_>) -> Child {
         .env(PROBE, probe.name)
         .env(ADDRESS, probe.address.to_string())
         .env(AMOUNT, probe.amount.to_string())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("the probe starts")
@@ -88,15 +92,6 @@ pub fn measure(lab: &Lab, names: [&str; 2], hosts: [&str; 2], amount: u64) -> f6
     result
 }
 
-/// Runs the program in a host and returns its whole output.
-pub fn output(lab: &Lab, host: &str, program: impl AsRef<Path>, words: &[&str]) -> String {
-    let mut command: Command = lab
-        .command(host, program.as_ref())
-        .expect("the host exists");
-    let output = command.args(words).output().expect("the program starts");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
 /// Makes the traffic called `name`.
 pub fn run(name: &str) {
     let address: SocketAddr = read(ADDRESS);
@@ -107,7 +102,8 @@ pub fn run(name: &str) {
         "udp-echo" => udp_echo(address),
         "udp-ping" => udp_ping(address, amount),
         "udp-count" => udp_count(address),
-        "udp-flood" => udp_flood(address, amount),
+        "udp-burst" => udp_burst(address, amount),
+        "tcp-segment" => tcp_segment(address),
         "wait" => wait(),
         name => panic!("no probe is called {name}"),
     }
@@ -133,7 +129,9 @@ fn tcp_sink(address: SocketAddr, window: Duration) {
     let mut buffer = vec![0; 1 << 20];
     let begin = Instant::now();
     while begin.elapsed() < WARM_UP {
-        assert!(stream.read(&mut buffer).expect("the source sends") > 0);
+        if stream.read(&mut buffer).expect("the source sends") == 0 {
+            return;
+        }
     }
     let begin = Instant::now();
     let mut bytes = 0;
@@ -154,6 +152,13 @@ fn tcp_source(address: SocketAddr) {
     say("sending");
     let buffer = vec![0; 128 << 10];
     while stream.write_all(&buffer).is_ok() {}
+}
+
+/// Connects; the result is the payload of a full-size segment.
+fn tcp_segment(address: SocketAddr) {
+    let stream = TcpStream::connect_timeout(&address, PATIENCE).expect("the sink listens");
+    let bytes = getsockopt(&stream, sockopt::TcpMaxSeg).expect("a socket option");
+    say(&format!("result {bytes}"));
 }
 
 fn udp_echo(address: SocketAddr) {
@@ -187,37 +192,59 @@ fn udp_ping(address: SocketAddr, count: u64) {
     say(&format!("result {}", round_trips[round_trips.len() / 2]));
 }
 
-/// Counts datagrams until the empty one that ends them; the result is how many there were.
+/// Counts datagrams; echoes questions with the count.
 fn udp_count(address: SocketAddr) {
     let socket = UdpSocket::bind(address).expect("the address is this host's");
-    socket
-        .set_read_timeout(Some(PATIENCE))
-        .expect("a socket option");
     say("ready");
     let mut buffer = [0; 2048];
     let mut count = 0u64;
-    while socket.recv(&mut buffer).expect("datagrams keep coming") > 0 {
-        count += 1;
-        // The sender goes on when a batch is counted or known to be lost.
+    loop {
+        let (length, from) = socket.recv_from(&mut buffer).expect("the socket is open");
+        if length == DATAGRAM_BYTES {
+            count += 1;
+        } else {
+            let answer = [&buffer[..length], &count.to_ne_bytes()].concat();
+            socket.send_to(&answer, from).expect("the socket is open");
+        }
+    }
+}
+
+/// Sends `amount` datagrams in batches, each followed by a question that is repeated until
+/// answered, so that no queue overflows; the result is how many the counter got.
+fn udp_burst(address: SocketAddr, amount: u64) {
+    let socket = UdpSocket::bind("0.0.0.0:0").expect("any port");
+    socket.connect(address).expect("a route");
+    socket
+        .set_read_timeout(Some(REPEAT))
+        .expect("a socket option");
+    let mut count = 0;
+    for batch in 0..amount / BATCH {
+        for _ in 0..BATCH {
+            socket
+                .send(&[7; DATAGRAM_BYTES])
+                .expect("the socket is open");
+        }
+        count = ask(&socket, batch);
     }
     say(&format!("result {count}"));
 }
 
-/// Sends `count` datagrams, no faster than the link, and then empty ones.
-fn udp_flood(address: SocketAddr, count: u64) {
-    let socket = UdpSocket::bind("0.0.0.0:0").expect("any port");
-    socket.connect(address).expect("a route");
-    for _ in 0..count {
-        // Blocks while the link's queue holds all that the socket may have sent.
+/// Asks the counter until it answers question `number`.
+fn ask(socket: &UdpSocket, number: u64) -> u64 {
+    let begin = Instant::now();
+    let mut buffer = [0; 16];
+    while begin.elapsed() < PATIENCE {
         socket
-            .send(&[7; DATAGRAM_BYTES])
+            .send(&number.to_ne_bytes())
             .expect("the socket is open");
+        while let Ok(16) = socket.recv(&mut buffer) {
+            let (question, count) = buffer.split_at(8);
+            if question == number.to_ne_bytes() {
+                return u64::from_ne_bytes(count.try_into().expect("eight bytes"));
+            }
+        }
     }
-    say("sent");
-    // The end may be lost as well, so it is repeated until the counter has gone.
-    while socket.send(&[]).is_ok() {
-        std::thread::yield_now();
-    }
+    panic!("no answer to question {number}");
 }
 
 /// Says that it runs and waits for the end of its input, which may never come.

@@ -1,95 +1,79 @@
-//! What is asserted of labs.
-use crate::probe;
-use linerate_lab::*;
-use linerate_model::{BitsPerSec, Nanos};
+//! The list of scenarios, and how one is run.
+
 use std::process::ExitCode;
 
-pub const SCENARIOS: &[(&str, fn(&Entered))] =
-    &[("wire", wire), ("delay", delay), ("shell", shell)];
+use linerate_lab::{Entered, LabError, enter};
 
+use crate::{SKIPPED, labs, named};
+
+/// What a scenario starts from.
+pub enum Scenario {
+    /// A process that has entered its lab.
+    Entered(fn(&Entered)),
+    /// A process that has not.
+    Outside(fn()),
+}
+
+/// All scenarios in the order in which they run.
+pub const SCENARIOS: &[(&str, Scenario)] = &[
+    ("rate_is_that_of_a_wire", Scenario::Entered(labs::rate)),
+    (
+        "gigabit_is_never_exceeded",
+        Scenario::Entered(labs::gigabit),
+    ),
+    (
+        "short_frames_cost_what_they_cost",
+        Scenario::Entered(labs::short_frames),
+    ),
+    ("delay_is_kept", Scenario::Entered(labs::delay)),
+    ("loss_is_kept", Scenario::Entered(labs::loss)),
+    ("mtu_and_queues", Scenario::Entered(labs::mtu_and_queues)),
+    ("programs_are_escorted", Scenario::Entered(labs::escort)),
+    ("down_leaves_nothing", Scenario::Entered(labs::down)),
+    ("mistakes_are_named", Scenario::Entered(labs::mistakes)),
+    ("threads_cannot_enter", Scenario::Outside(labs::threads)),
+    ("killed_leaves_nothing", Scenario::Outside(labs::killed)),
+    ("victim", Scenario::Entered(labs::victim)),
+    ("ordinary_user", Scenario::Outside(labs::ordinary_user)),
+    ("named_life", Scenario::Outside(named::life)),
+    ("named_crash", Scenario::Outside(named::crash)),
+];
+
+/// Runs the scenario called `name` in this process.
 pub fn run(name: &str) -> ExitCode {
-    let entered = match enter() {
-        Ok(e) => e,
-        Err(error) => {
+    let found = SCENARIOS.iter().find(|(candidate, _)| *candidate == name);
+    let (_, scenario) = found.unwrap_or_else(|| panic!("no scenario is called {name}"));
+    let entered = match scenario {
+        Scenario::Outside(run) => {
+            if !may_make_labs() {
+                return ExitCode::from(SKIPPED);
+            }
+            run();
+            return ExitCode::SUCCESS;
+        }
+        Scenario::Entered(run) => enter().map(|entered| run(&entered)),
+    };
+    match entered {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if lacks_privilege(&error) => {
             println!("{error}");
-            return ExitCode::from(77);
+            ExitCode::from(SKIPPED)
         }
-    };
-    for (n, f) in SCENARIOS {
-        if *n == name {
-            f(&entered);
-        }
-    }
-    ExitCode::SUCCESS
-}
-fn pair(link: LinkSpec) -> LabSpec {
-    LabSpec {
-        name: "x".into(),
-        hosts: ["a", "b"]
-            .iter()
-            .map(|n| HostSpec {
-                name: (*n).into(),
-                link: link.clone(),
-            })
-            .collect(),
+        Err(error) => panic!("{error:?}"),
     }
 }
-fn wire(e: &Entered) {
-    let lab = Lab::up(
-        &pair(LinkSpec {
-            rate: Some(BitsPerSec(1e9)),
-            ..LinkSpec::default()
-        }),
-        e,
+
+/// Tries it in a process of its own, because there is no way back from it.
+fn may_make_labs() -> bool {
+    let program = std::env::current_exe().expect("this program has a path");
+    let mut command = std::process::Command::new(program);
+    let status = command.env(crate::SCENARIO, "down_leaves_nothing").status();
+    status.expect("this program can be run again").code() != Some(i32::from(SKIPPED))
+}
+
+fn lacks_privilege(error: &LabError) -> bool {
+    matches!(
+        error,
+        LabError::UserNamespace { .. } | LabError::IdMap { .. } | LabError::NetworkNamespace { .. }
     )
-    .expect("up");
-    println!("{:?} {:?}", lab.hosts(), lab.degraded());
-    let r = probe::measure(&lab, ["tcp-sink", "tcp-source"], ["a", "b"], 2000);
-    println!("rate {r}");
-    let r = probe::measure(&lab, ["udp-echo", "udp-ping"], ["a", "b"], 1000);
-    println!("rtt {r}");
-    lab.down().expect("down");
-}
-fn delay(e: &Entered) {
-    let mut spec = pair(LinkSpec {
-        rate: Some(BitsPerSec(1e9)),
-        ..LinkSpec::default()
-    });
-    spec.hosts[1].link.delay = Nanos::from_ms(5);
-    let lab = Lab::up(&spec, e).expect("up");
-    let r = probe::measure(&lab, ["udp-echo", "udp-ping"], ["a", "b"], 100);
-    println!("rtt {r} {:?}", lab.relay_counts());
-    let r = probe::measure(&lab, ["tcp-sink", "tcp-source"], ["a", "b"], 2000);
-    println!("rate {r} {:?}", lab.relay_counts());
-    lab.down().expect("down");
-}
-fn shell(e: &Entered) {
-    let mut spec = pair(LinkSpec {
-        rate: std::env::var("RATE").ok().map(|r| r.parse().expect("rate")),
-        ..LinkSpec::default()
-    });
-    if let Ok(d) = std::env::var("DELAY") {
-        spec.hosts[1].link.delay = d.parse().expect("delay");
-    }
-    let lab = Lab::up(&spec, e).expect("up");
-    let Ok(s) = std::env::var("SCRIPT") else {
-        return;
-    };
-    let mut server = lab
-        .command("a", "iperf3")
-        .expect("x")
-        .args(["-s"])
-        .stdout(std::process::Stdio::null())
-        .spawn()
-        .expect("iperf3");
-    let st = lab
-        .command("b", "sh")
-        .expect("x")
-        .args(["-c", &s])
-        .status()
-        .expect("x");
-    println!("{st:?} {:?}", lab.relay_counts());
-    server.kill().expect("k");
-    println!("{:?}", server.wait());
-    lab.down().expect("down");
 }

@@ -1,0 +1,121 @@
+//! Running a program in a host of a named lab.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+
+use super::registry::{Registry, RegistryError};
+use super::state::State;
+use crate::sys::guest::{EndsWith, Guest, place};
+use crate::sys::init::NAMESPACES;
+use crate::sys::process::IgnoreInterrupts;
+
+/// Why a program could not be run in a host.
+#[derive(Debug, thiserror::Error)]
+pub enum VisitError {
+    /// The labs could not be found or read.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// The lab is not up any more.
+    #[error("visit lab `{name}`: it has crashed; take it down to clean up, or bring it up again")]
+    Crashed {
+        /// The lab.
+        name: String,
+    },
+    /// There is no such host.
+    #[error("find host `{host}`: lab `{name}` has {known}")]
+    NoHost {
+        /// The lab.
+        name: String,
+        /// The host asked for.
+        host: String,
+        /// The hosts there are.
+        known: String,
+    },
+    /// There is no program to run.
+    #[error("run a program in host `{host}`: none was named")]
+    NoProgram {
+        /// The host.
+        host: String,
+    },
+    /// The program could not be started.
+    #[error("run `{program}` in host `{host}`")]
+    Start {
+        /// The program.
+        program: String,
+        /// The host.
+        host: String,
+        /// What the kernel said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Registry {
+    /// Returns a command that will run `program` in a host of lab `name`.
+    ///
+    /// As [`Lab::command`](crate::Lab::command), but the program also ends with the thread that
+    /// started it, because the lab does not end with this process.
+    pub fn command(
+        &self,
+        name: &str,
+        host: &str,
+        program: impl AsRef<OsStr>,
+    ) -> Result<Command, VisitError> {
+        let state = self.find(name)?;
+        let guest = guest_of(&state, host)?;
+        let mut command = Command::new(program);
+        place(&mut command, guest);
+        Ok(command)
+    }
+
+    /// Runs a program in a host of lab `name` and returns how it ended.
+    pub fn exec(
+        &self,
+        name: &str,
+        host: &str,
+        words: &[OsString],
+    ) -> Result<ExitStatus, VisitError> {
+        let (program, arguments) = words.split_first().ok_or_else(|| VisitError::NoProgram {
+            host: host.to_owned(),
+        })?;
+        let mut command = self.command(name, host, program)?;
+        let failed = |source| VisitError::Start {
+            program: program.to_string_lossy().into_owned(),
+            host: host.to_owned(),
+            source,
+        };
+        let mut child = command.args(arguments).spawn().map_err(failed)?;
+        // The terminal interrupts the whole group; this process stays to tell how it ended.
+        let _ignored = IgnoreInterrupts::begin().map_err(failed)?;
+        child.wait().map_err(failed)
+    }
+}
+
+fn guest_of(state: &State, host: &str) -> Result<Guest, VisitError> {
+    let name = || state.spec.name.clone();
+    let found = state.hosts.iter().find(|candidate| candidate.name == host);
+    let found = found.ok_or_else(|| {
+        let names: Vec<&str> = state.hosts.iter().map(|host| host.name.as_str()).collect();
+        VisitError::NoHost {
+            name: name(),
+            host: host.to_owned(),
+            known: names.join(", "),
+        }
+    })?;
+    let init = found
+        .init
+        .open()
+        .ok_or_else(|| VisitError::Crashed { name: name() })?;
+    let user = if state.in_user_namespace {
+        libc::CLONE_NEWUSER
+    } else {
+        0
+    };
+    Ok(Guest {
+        host: Arc::new(init),
+        namespaces: NAMESPACES | user,
+        ends_with_caller: EndsWith::Caller,
+    })
+}

@@ -1,0 +1,399 @@
+//! What a lab promises, held against what traffic and processes find.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use linerate_lab::named::ProcessKey;
+use linerate_lab::{Entered, HostSpec, Lab, LabError, LabSpec, LinkSpec, enter};
+use linerate_model::wire::Wire;
+use linerate_model::{BitsPerSec, Nanos};
+
+use crate::probe::{self, Probe};
+use crate::{SCENARIO, SKIPPED};
+
+/// How long what was killed may take to be gone.
+const GONE_LIMIT: Duration = Duration::from_secs(5);
+
+/// Returns a lab of hosts `a` and `b`; `link` is that of `b`, and `a` has its rate and MTU.
+fn pair(link: LinkSpec) -> LabSpec {
+    let plain = LinkSpec {
+        delay: Nanos(0),
+        loss: 0.0,
+        ..link.clone()
+    };
+    let host = |name: &str, link| HostSpec {
+        name: name.to_owned(),
+        link,
+    };
+    LabSpec {
+        name: "ring".to_owned(),
+        hosts: vec![host("a", plain), host("b", link)],
+    }
+}
+
+fn up(link: LinkSpec, entered: &Entered) -> Lab {
+    Lab::up(&pair(link), entered).expect("the lab comes up")
+}
+
+fn payload_limit(rate: BitsPerSec, mtu_bytes: u32) -> f64 {
+    let wire = Wire {
+        rate,
+        mtu_bytes: u64::from(mtu_bytes),
+        // Timestamps are on by default.
+        tcp_option_bytes: 12,
+        ipv6: false,
+    };
+    wire.payload_limit().0
+}
+
+/// At 100 Mbit/s any machine keeps up, so the lower bound is one, too.
+pub fn rate(entered: &Entered) {
+    for mtu_bytes in [1500, 9000] {
+        let rate = BitsPerSec(1e8);
+        let link = LinkSpec {
+            rate: Some(rate),
+            mtu_bytes,
+            ..LinkSpec::default()
+        };
+        let lab = up(link, entered);
+        let limit = payload_limit(rate, mtu_bytes);
+        for hosts in [["a", "b"], ["b", "a"]] {
+            let found = probe::measure(&lab, ["tcp-sink", "tcp-source"], hosts, 1500);
+            let share = found / limit;
+            println!("MTU {mtu_bytes}: {found:.0} bit/s, {share:.4} of the wire");
+            assert!(
+                (0.97..1.01).contains(&share),
+                "{share} of the wire's {limit}"
+            );
+        }
+        lab.down().expect("the lab goes down");
+    }
+}
+
+/// A machine may be too busy for 1 Gbit/s; that much never passes is certain.
+pub fn gigabit(entered: &Entered) {
+    let rate = BitsPerSec(1e9);
+    let link = LinkSpec {
+        rate: Some(rate),
+        ..LinkSpec::default()
+    };
+    let lab = up(link, entered);
+    let limit = payload_limit(rate, 1500);
+    let found = probe::measure(&lab, ["tcp-sink", "tcp-source"], ["a", "b"], 2000);
+    let share = found / limit;
+    println!("{found:.0} bit/s, {share:.4} of the wire");
+    assert!(
+        (0.3..1.005).contains(&share),
+        "{share} of the wire's {limit}"
+    );
+}
+
+/// 64 bytes of payload are 106 counted bytes and 130 on the wire.
+pub fn short_frames(entered: &Entered) {
+    let link = LinkSpec {
+        rate: Some(BitsPerSec(1e6)),
+        ..LinkSpec::default()
+    };
+    let lab = up(link, entered);
+    let begin = Instant::now();
+    let sent = 3000;
+    let counted = probe::measure(&lab, ["udp-count", "udp-burst"], ["a", "b"], sent);
+    assert_eq!(counted, sent as f64, "nothing is lost");
+    let wire_s = sent as f64 * 130.0 * 8.0 / 1e6;
+    // The bucket holds 16 KiB, which pass at once; questions and starting only add time.
+    let least_s = wire_s - 16_384.0 * 8.0 / 1e6;
+    let found_s = begin.elapsed().as_secs_f64();
+    assert!(found_s > least_s, "{found_s} s, the wire needs {least_s} s");
+}
+
+/// The round trip is twice the delay of the one link that has it, and bulk traffic still flows.
+pub fn delay(entered: &Entered) {
+    let rate = BitsPerSec(1e8);
+    let link = LinkSpec {
+        rate: Some(rate),
+        delay: Nanos::from_ms(5),
+        ..LinkSpec::default()
+    };
+    let lab = up(link, entered);
+    let rtt_ms = probe::measure(&lab, ["udp-echo", "udp-ping"], ["a", "b"], 100) / 1e6;
+    println!("round trip {rtt_ms} ms");
+    assert!((10.0..11.5).contains(&rtt_ms), "{rtt_ms} ms");
+    let found = probe::measure(&lab, ["tcp-sink", "tcp-source"], ["a", "b"], 1500);
+    let share = found / payload_limit(rate, 1500);
+    println!("{share:.4} of the wire, {:?}", lab.relay_counts());
+    assert!((0.9..1.01).contains(&share), "{share} of the wire");
+    lab.down().expect("the lab goes down");
+}
+
+/// One direction of one link loses a tenth of what is sent.
+pub fn loss(entered: &Entered) {
+    let link = LinkSpec {
+        rate: Some(BitsPerSec(1e9)),
+        loss: 0.1,
+        ..LinkSpec::default()
+    };
+    let lab = up(link, entered);
+    let sent = 20_000;
+    let counted = probe::measure(&lab, ["udp-count", "udp-burst"], ["a", "b"], sent);
+    let lost = sent as f64 - counted;
+    let mean = 0.1 * sent as f64;
+    let sigma = (mean * 0.9).sqrt();
+    println!("{lost} of {sent} lost, {:?}", lab.relay_counts());
+    assert_eq!(lab.relay_counts()[0].dropped, 0, "the relay kept up");
+    assert!((lost - mean).abs() < 5.0 * sigma, "{lost} lost, not {mean}");
+}
+
+/// TCP sees the MTU; the device has its queues.
+pub fn mtu_and_queues(entered: &Entered) {
+    let link = LinkSpec {
+        mtu_bytes: 9000,
+        queues: 4,
+        ..LinkSpec::default()
+    };
+    let lab = up(link, entered);
+    let bytes = probe::measure(&lab, ["tcp-sink", "tcp-segment"], ["a", "b"], 1);
+    assert_eq!(bytes, 9000.0 - 20.0 - 20.0 - 12.0);
+    if lab.degraded().is_empty() {
+        let queues = output(&lab, "ls /sys/class/net/eth0/queues");
+        assert_eq!(queues.split_whitespace().count(), 8, "{queues}");
+    }
+}
+
+fn shell(lab: &Lab, text: &str) -> Command {
+    let mut command = lab.command("b", "sh").expect("the host exists");
+    command.args(["-c", text]);
+    command
+}
+
+fn output(lab: &Lab, text: &str) -> String {
+    let output = shell(lab, text).output().expect("a shell starts");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// Exit codes, signals, errors and the working directory pass as if there were no escort.
+pub fn escort(entered: &Entered) {
+    let lab = up(LinkSpec::default(), entered);
+    let code = |text| shell(&lab, text).status().expect("a shell starts");
+    assert_eq!(code("exit 0").code(), Some(0));
+    assert_eq!(code("exit 42").code(), Some(42));
+    assert_eq!(code("kill -TERM $$").signal(), Some(libc_sigterm()));
+    assert_eq!(
+        output(&lab, "hostname || cat /proc/sys/kernel/hostname"),
+        "b"
+    );
+    let here = std::env::current_dir().expect("a working directory");
+    assert_eq!(output(&lab, "pwd -P"), here.display().to_string());
+    let missing = lab
+        .command("b", "/no/such/program")
+        .expect("the host exists");
+    let error = { missing }.spawn().expect_err("there is no such program");
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+
+    let mut child = waiting(&lab);
+    // SIGTERM to the escort reaches the program.
+    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).expect("our child");
+    let status = child.wait().expect("our child");
+    assert_eq!(status.signal(), Some(libc_sigterm()));
+
+    let mut child = waiting(&lab);
+    child.kill().expect("our child");
+    assert_eq!(child.wait().expect("our child").signal(), Some(9));
+    // The program died with its escort: the host is empty again but for its first process.
+    wait_until("the host is empty", || programs_of(&lab, "b").is_empty());
+}
+
+fn libc_sigterm() -> i32 {
+    nix::sys::signal::Signal::SIGTERM as i32
+}
+
+/// Starts a program in host `b` that runs until it is ended.
+fn waiting(lab: &Lab) -> Child {
+    let mut child = probe::start(
+        lab,
+        &Probe {
+            host: "b",
+            name: "wait",
+            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            amount: 0,
+        },
+    );
+    assert_eq!(probe::line(&mut child).0, "ready");
+    child
+}
+
+/// Returns the processes that share a namespace of kind `net` with a first process, without it.
+fn processes_in(network: &str, but: u32) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").expect("/proc is mounted").flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| *pid != but && network_of(*pid).as_deref() == Some(network))
+        .collect()
+}
+
+fn network_of(pid: u32) -> Option<String> {
+    let link = fs::read_link(format!("/proc/{pid}/ns/net")).ok()?;
+    Some(link.to_string_lossy().into_owned())
+}
+
+fn programs_of(lab: &Lab, name: &str) -> Vec<u32> {
+    let host = lab.hosts().iter().find(|host| host.name == name);
+    let init = host.expect("the host exists").init_pid;
+    processes_in(&network_of(init).expect("the host is up"), init)
+}
+
+/// Waits for what the kernel does by itself soon after a kill.
+fn wait_until(what: &str, done: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !done() {
+        assert!(begin.elapsed() < GONE_LIMIT, "{what}: not yet");
+        std::thread::yield_now();
+    }
+}
+
+/// After `down` no process and no device is left, and the same process can have a next lab.
+pub fn down(entered: &Entered) {
+    for _ in 0..2 {
+        let link = LinkSpec {
+            rate: Some(BitsPerSec(1e9)),
+            delay: Nanos::from_ms(1),
+            ..LinkSpec::default()
+        };
+        let lab = up(link, entered);
+        let mut program = waiting(&lab);
+        let networks: Vec<String> = lab
+            .hosts()
+            .iter()
+            .map(|host| network_of(host.init_pid).expect("the host is up"))
+            .collect();
+        lab.down().expect("the lab goes down");
+        assert_eq!(program.wait().expect("our child").signal(), Some(9));
+        for network in networks {
+            assert_eq!(processes_in(&network, 0), Vec::<u32>::new());
+        }
+        assert_eq!(devices(), ["lo"]);
+    }
+}
+
+/// Returns the devices of this process's network namespace.
+fn devices() -> Vec<String> {
+    let text = fs::read_to_string("/proc/self/net/dev").expect("/proc is mounted");
+    let names = text.lines().skip(2).filter_map(|line| line.split_once(':'));
+    names.map(|(name, _)| name.trim().to_owned()).collect()
+}
+
+/// Unknown hosts, a second lab in one process and impossible links say what is wrong.
+pub fn mistakes(entered: &Entered) {
+    let lab = up(LinkSpec::default(), entered);
+    let error = lab.command("c", "true").expect_err("there is no c");
+    assert!(error.to_string().contains("a, b"), "{error}");
+    let second = Lab::up(&pair(LinkSpec::default()), entered);
+    let error = second.expect_err("br0 exists");
+    assert!(error.to_string().contains("exists already"), "{error}");
+    // The second left the first alone.
+    probe::measure(&lab, ["udp-echo", "udp-ping"], ["a", "b"], 3);
+    let spec = pair(LinkSpec {
+        loss: 2.0,
+        ..LinkSpec::default()
+    });
+    assert!(matches!(Lab::up(&spec, entered), Err(LabError::Spec(_))));
+}
+
+/// Entering would move one thread of several; it is refused.
+pub fn threads() {
+    let entered = std::thread::spawn(enter).join().expect("no panic");
+    assert!(matches!(entered, Err(LabError::Threads { count: 2 })));
+}
+
+/// Makes a lab, says which processes belong to it, and waits to be killed.
+pub fn victim(entered: &Entered) {
+    let link = LinkSpec {
+        delay: Nanos::from_ms(1),
+        ..LinkSpec::default()
+    };
+    let lab = up(link, entered);
+    let mut program = waiting(&lab);
+    let inits = lab.hosts().iter().map(|host| host.init_pid);
+    // The program and its escort, which is in the host's network, too.
+    let programs = programs_of(&lab, "b");
+    assert!(
+        programs.contains(&program.id()),
+        "the escort is in {programs:?}"
+    );
+    for pid in inits.chain(programs) {
+        println!("{pid} {}", network_of(pid).unwrap_or_default());
+    }
+    println!("end");
+    if std::env::var_os(KILLED).is_some() {
+        std::io::stdin()
+            .read_line(&mut String::new())
+            .expect("standard input");
+    }
+}
+
+/// Tells the victim that it is to wait.
+const KILLED: &str = "LINERATE_LAB_KILLED";
+
+/// After SIGKILL of the process that has a lab, none of its processes is left.
+pub fn killed() {
+    let program = std::env::current_exe().expect("this program has a path");
+    let mut child = Command::new(program)
+        .env(SCENARIO, "victim")
+        .env(KILLED, "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this program can be run again");
+    let output = BufReader::new(child.stdout.take().expect("piped"));
+    let lines = output.lines().map_while(Result::ok);
+    let known: Vec<(ProcessKey, String)> = lines
+        .take_while(|line| line != "end")
+        .map(|line| {
+            let (pid, network) = line.split_once(' ').expect("two words");
+            let pid = pid.parse().expect("a number");
+            (ProcessKey::of(pid).expect("alive"), network.to_owned())
+        })
+        .collect();
+    assert_eq!(known.len(), 4, "two hosts, a program and its escort");
+    child.kill().expect("our child");
+    child.wait().expect("our child");
+    for (process, network) in known {
+        wait_until("the process is gone", || !process.is_alive());
+        if network_of(std::process::id()).as_ref() != Some(&network) {
+            assert_eq!(processes_in(&network, 0), Vec::<u32>::new());
+        }
+    }
+}
+
+/// The same as someone without any privilege, where this machine lets users have namespaces.
+pub fn ordinary_user() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let nobody = 65_534;
+    let program = std::env::current_exe().expect("this program has a path");
+    for name in [
+        "delay_is_kept",
+        "programs_are_escorted",
+        "down_leaves_nothing",
+        "mtu_and_queues",
+    ] {
+        let mut command = Command::new(&program);
+        command
+            .env(SCENARIO, name)
+            .uid(nobody)
+            .gid(nobody)
+            .current_dir("/");
+        match command.status() {
+            Err(error) => println!("{name} as user {nobody}: {error}"),
+            Ok(status) if status.code() == Some(i32::from(SKIPPED)) => {
+                println!("{name} as user {nobody}: skipped: no privilege");
+            }
+            Ok(status) => assert!(status.success(), "{name} as user {nobody}: {status}"),
+        }
+    }
+}
