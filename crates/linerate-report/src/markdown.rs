@@ -66,7 +66,7 @@ impl Page {
             self.paragraph(&format!(
                 "**{}**, effect {effect} ({})",
                 wording::kind(finding.kind),
-                wording::interval_note(&finding.effect)
+                wording::interval_note(&finding.effect).replace('\u{a0}', " ")
             ));
             self.evidence(finding);
         }

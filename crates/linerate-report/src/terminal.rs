@@ -282,8 +282,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
         if used > 0 && used + 1 + rest.len() > width {
             lines.push(String::new());
         }
-        loop {
-            let Some(line) = lines.last_mut() else { break };
+        while let Some(line) = lines.last_mut() {
             if !line.is_empty() {
                 line.push(' ');
             }
@@ -297,7 +296,11 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
             lines.push(String::new());
         }
     }
+    // The space that kept words together has done its work; programs search for the plain one.
     lines
+        .iter()
+        .map(|line| line.replace('\u{a0}', " "))
+        .collect()
 }
 
 /// Returns `text` on one line without control characters.

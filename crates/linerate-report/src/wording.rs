@@ -102,11 +102,11 @@ pub fn chapter_title(chapter: &Chapter) -> String {
 pub fn interval_note(estimate: &Estimate) -> String {
     match number::interval(estimate) {
         Some(interval) => format!(
-            "{} interval {interval}, n = {}",
+            "{} interval {interval}, n\u{a0}=\u{a0}{}",
             number::percent(estimate.confidence),
             estimate.n
         ),
-        None => format!("no interval, n = {}", estimate.n),
+        None => format!("no interval, n\u{a0}=\u{a0}{}", estimate.n),
     }
 }
 

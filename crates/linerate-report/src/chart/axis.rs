@@ -211,8 +211,8 @@ mod tests {
     fn ticks_keep_both_ends_and_their_distance() {
         let doubled: Vec<f64> = (4..=10).map(|power| 2f64.powi(power) * 1024.0).collect();
         assert_eq!(spread(&doubled, f64::log2), doubled);
-        let crowded = [1.0, 1.05, 2.0, 1400.0, 1460.0];
-        assert_eq!(spread(&crowded, f64::log2), [1.0, 2.0, 1460.0]);
+        let crowded = [1.0, 1.05, 4.0, 1400.0, 1460.0];
+        assert_eq!(spread(&crowded, f64::log2), [1.0, 4.0, 1460.0]);
         assert_eq!(spread(&[], f64::log2), [0.0; 0]);
         assert_eq!(spread(&[7.0], f64::log2), [7.0]);
     }

@@ -14,6 +14,9 @@ use plotly::common::{DashType, MarkerSymbol, PatternShape};
 /// Number of hues that the style sheet defines for measured curves.
 const HUES: usize = 6;
 
+/// Most points of a curve that are marked one by one; a longer series is a line.
+const MARKERS_MAX: usize = 40;
+
 /// The shape of a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
@@ -32,7 +35,8 @@ pub enum Dash {
     Dashed,
     LongDashed,
     Dotted,
-    DashDotted,
+    /// Dots and dashes by turns.
+    Mixed,
 }
 
 /// How the bars of a curve are hatched, so that colour is not needed to tell them apart.
@@ -57,7 +61,7 @@ pub struct Look {
     pub color: String,
     /// How its line is broken.
     pub dash: Dash,
-    /// Its marker; none for computed curves.
+    /// Its marker; none for computed curves and long series.
     pub shape: Option<Shape>,
 }
 
@@ -80,20 +84,16 @@ fn look(curve: &Curve, rank: usize) -> Look {
         Shape::TriangleDown,
         Shape::Cross,
     ];
-    const COMPUTED: [Dash; 2] = [Dash::Dotted, Dash::DashDotted];
+    let shape = (curve.points.len() <= MARKERS_MAX).then_some(SHAPES[rank % SHAPES.len()]);
+    const COMPUTED: [Dash; 2] = [Dash::Dotted, Dash::Mixed];
     const PUBLISHED: [Dash; 2] = [Dash::Dashed, Dash::LongDashed];
-    let shape = SHAPES[rank % SHAPES.len()];
     let (color, dash, shape) = match curve.origin {
         Origin::Measured => {
             let hue = rank % HUES + 1;
-            (format!("var(--curve-{hue})"), Dash::Solid, Some(shape))
+            (format!("var(--curve-{hue})"), Dash::Solid, shape)
         }
         Origin::Computed => ("var(--computed)".to_owned(), COMPUTED[rank % 2], None),
-        Origin::Published => (
-            "var(--published)".to_owned(),
-            PUBLISHED[rank % 2],
-            Some(shape),
-        ),
+        Origin::Published => ("var(--published)".to_owned(), PUBLISHED[rank % 2], shape),
     };
     Look {
         origin: curve.origin,
@@ -158,7 +158,7 @@ impl Look {
             Dash::Dashed => DashType::Dash,
             Dash::LongDashed => DashType::LongDash,
             Dash::Dotted => DashType::Dot,
-            Dash::DashDotted => DashType::DashDot,
+            Dash::Mixed => DashType::DashDot,
         }
     }
 }

@@ -85,7 +85,7 @@ fn trace(figure: &Figure, curve: &Curve, look: &Look, divisors: (f64, f64)) -> B
     let points = &curve.points;
     let places: Vec<Value> = points
         .iter()
-        .map(|point| place(&point.x, divisors.0))
+        .map(|point| place(&point.x, figure, divisors.0))
         .collect();
     let heights: Vec<f64> = points.iter().map(|point| point.y / divisors.1).collect();
     let texts: Vec<String> = points
@@ -110,10 +110,14 @@ fn trace(figure: &Figure, curve: &Curve, look: &Look, divisors: (f64, f64)) -> B
         .hover_template("%{hovertext}<extra></extra>")
 }
 
-fn place(position: &Position, divisor: f64) -> Value {
+/// Returns a position as plotly takes it: a category's words, or a number; `null` draws nothing.
+fn place(position: &Position, figure: &Figure, divisor: f64) -> Value {
     match position {
+        _ if figure.x.scale == Scale::Category => {
+            Value::from(category(&points::position(position, figure)))
+        }
         Position::Number(number) => Value::from(number / divisor),
-        Position::Name(name) => Value::from(category(name)),
+        Position::Name(_) => Value::Null,
     }
 }
 
@@ -228,7 +232,7 @@ fn layout(x: DrawnAxis, y: DrawnAxis) -> Layout {
         .paper_background_color(CLEAR)
         .plot_background_color(CLEAR)
         .margin(Margin::new().left(48).right(18).top(38).bottom(44))
-        .separators(&format!(".{}", number::GROUP_SPACE))
+        .separators(format!(".{}", number::GROUP_SPACE))
         .mode_bar(mode_bar)
         .hover_mode(HoverMode::Closest)
         .hover_label(label)

@@ -37,6 +37,11 @@ pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
 
 /// Sets a chart, its legend and caption, and its data as a table.
 fn figure(figure: &Figure, id: &str) -> Markup {
+    if figure.curves.iter().all(|curve| curve.points.is_empty()) {
+        return html! {
+            figure id=(id) { h3 { (figure.title) } p.soft { "Nothing valid to draw." } }
+        };
+    }
     let data = format!("{id}-data");
     let title = format!("{id}-title");
     let label = format!("Chart: {}. Its data follows as a table.", figure.title);

@@ -30,6 +30,10 @@ use anchors::Anchors;
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
     img-src data: blob:; base-uri 'none'; form-action 'none'";
 
+/// What changes where scripts do not run.
+const WITHOUT_SCRIPTS: &str = ".plot { display: none } \
+    figure details::details-content { content-visibility: visible; block-size: auto }";
+
 /// Returns the report as one HTML file without external references.
 pub fn html(analysis: &Analysis) -> String {
     let anchors = Anchors::new(analysis);
@@ -61,7 +65,8 @@ fn head(analysis: &Analysis) -> Markup {
             meta name="color-scheme" content="light dark";
             title { (analysis.title) }
             style { (PreEscaped(style())) }
-            noscript { style { ".plot { display: none }" } }
+            // Without scripts the data stands where the chart would be.
+            noscript { style { (PreEscaped(WITHOUT_SCRIPTS)) } }
         }
     }
 }

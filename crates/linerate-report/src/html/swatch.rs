@@ -24,7 +24,7 @@ fn line(look: &Look) -> Markup {
         Dash::Dashed => Some("6 4"),
         Dash::LongDashed => Some("10 4"),
         Dash::Dotted => Some("2 3"),
-        Dash::DashDotted => Some("6 3 2 3"),
+        Dash::Mixed => Some("6 3 2 3"),
     };
     html! {
         path d="M0 7h30" stroke="currentColor" stroke-width="2" stroke-dasharray=[dashes] {}

@@ -1,0 +1,188 @@
+//! The page's structure: everything present, linked, escaped, and nothing from outside.
+
+use std::collections::BTreeSet;
+
+use linerate_model::analysis::Analysis;
+use linerate_report::html;
+
+/// Made-up analyses.
+mod fixture;
+
+/// Largest page that can still be mailed and opened on a phone without regret, in bytes.
+const PAGE_BYTES_MAX: usize = 5_500_000;
+
+/// Returns the page without the script that draws charts, which is not ours to judge.
+fn own_part(page: &str) -> String {
+    let Some(from) = page.find("<script type=\"text/javascript\">") else {
+        return page.to_owned();
+    };
+    let length = page[from..].find("</script>").expect("the script ends");
+    format!("{}{}", &page[..from], &page[from + length..])
+}
+
+/// Returns what stands between `before` and the next `"`, for each occurrence.
+fn attributes<'a>(page: &'a str, before: &str) -> Vec<&'a str> {
+    let values = page.split(before).skip(1);
+    values.filter_map(|rest| rest.split('"').next()).collect()
+}
+
+#[test]
+fn one_small_file_with_nothing_from_outside() {
+    let page = html(&fixture::study());
+    assert!(page.len() < PAGE_BYTES_MAX, "{} bytes", page.len());
+    assert_eq!(page.matches("* plotly.js v").count(), 1);
+    assert!(!page.contains("MathJax.js"), "no second script came along");
+    let own = own_part(&page);
+    assert!(own.len() < 200_000, "{} bytes beside plotly", own.len());
+    for reference in ["http://", "https://", " src=", "url(", "@import", "<link"] {
+        assert!(!own.contains(reference), "{reference}");
+    }
+    for target in attributes(&own, "href=\"") {
+        assert!(target.starts_with('#'), "{target}");
+    }
+    assert!(own.contains("default-src 'none'"));
+}
+
+#[test]
+fn everything_in_the_analysis_is_on_the_page() {
+    let study = fixture::study();
+    let page = own_part(&html(&study));
+    assert_eq!(
+        page.matches("<section class=\"chapter\" id=\"chapter-")
+            .count(),
+        study.chapters.len()
+    );
+    let figures: Vec<_> = study
+        .chapters
+        .iter()
+        .flat_map(|chapter| &chapter.figures)
+        .collect();
+    for figure in &figures {
+        assert!(page.contains(&format!("<figure id=\"figure-{}\"", figure.id)));
+        assert!(page.contains(&format!("id=\"figure-{}-plot\"", figure.id)));
+    }
+    assert_eq!(page.matches("<figure ").count(), figures.len());
+    for finding in &study.findings {
+        assert!(page.contains(&escaped(&finding.claim)), "{}", finding.claim);
+        assert!(page.contains(&escaped(&finding.explanation)));
+    }
+    for recommendation in &study.recommendations {
+        assert!(page.contains(&escaped(&recommendation.confirm)));
+    }
+    for table in study.chapters.iter().flat_map(|chapter| &chapter.tables) {
+        assert!(page.contains(&format!("<caption>{}</caption>", escaped(&table.title))));
+    }
+    for trial in study.chapters.iter().flat_map(|chapter| &chapter.trials) {
+        assert!(page.contains(&format!("id=\"trial-{}\"", trial.trial.0)));
+    }
+    assert!(page.contains("invalid: client1 stopped answering after 1.2 s"));
+    for host in &study.hosts {
+        assert!(page.contains(&format!("<h3>{}", host.name)));
+    }
+    for item in &study.left_out {
+        assert!(page.contains(&escaped(&item.why)));
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+fn check_links(analysis: &Analysis) {
+    let page = own_part(&html(analysis));
+    let mut ids = BTreeSet::new();
+    for id in attributes(&page, " id=\"") {
+        assert!(ids.insert(id), "id {id} stands twice");
+        let safe = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        assert!(id.chars().all(safe), "{id}");
+    }
+    for target in attributes(&page, "href=\"#") {
+        assert!(ids.contains(target), "nothing is called {target}");
+    }
+    for name in attributes(&page, "data-source=\"") {
+        assert!(ids.contains(name), "no data called {name}");
+    }
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    check_links(&fixture::study());
+    check_links(&fixture::partial());
+    check_links(&fixture::empty());
+    check_links(&fixture::spoiled("x\" id=\"y"));
+}
+
+#[test]
+fn the_same_identifier_twice_is_told_apart() {
+    let mut study = fixture::study();
+    study.findings[1].id = study.findings[0].id.clone();
+    study.chapters[1].id = study.chapters[2].id.clone();
+    study.chapters[1].figures[1].id = study.chapters[1].figures[0].id.clone();
+    study.chapters[3].trials[0].trial = study.chapters[1].trials[0].trial;
+    check_links(&study);
+}
+
+#[test]
+fn headings_descend_one_step_at_a_time() {
+    for analysis in [fixture::study(), fixture::partial(), fixture::empty()] {
+        let page = own_part(&html(&analysis));
+        let levels: Vec<u32> = page
+            .split("<h")
+            .skip(1)
+            .filter_map(|rest| rest.chars().next()?.to_digit(10))
+            .collect();
+        assert_eq!(levels.iter().filter(|level| **level == 1).count(), 1);
+        assert_eq!(levels[0], 1);
+        assert!(
+            levels.windows(2).all(|pair| pair[1] <= pair[0] + 1),
+            "{levels:?}"
+        );
+    }
+}
+
+#[test]
+fn words_from_outside_stay_words() {
+    let count = |page: &str, what: &str| page.matches(what).count();
+    let clean = html(&fixture::study());
+    let script = html(&fixture::spoiled(
+        "<script>alert(1)</script><img src=x onerror=alert(2)>",
+    ));
+    for tag in ["<script", "</script", "<img"] {
+        assert_eq!(count(&script, tag), count(&clean, tag), "{tag}");
+    }
+    let attribute = html(&fixture::spoiled("\" onclick=\"alert(3)"));
+    assert_eq!(count(&own_part(&attribute), "\" onclick=\""), 0);
+    let comment = html(&fixture::spoiled("<!--<script>"));
+    assert_eq!(count(&own_part(&comment), "<!--"), 0);
+}
+
+#[test]
+fn the_same_analysis_gives_the_same_bytes() {
+    assert_eq!(html(&fixture::study()), html(&fixture::study()));
+}
+
+#[test]
+fn a_partial_study_says_so_first() {
+    let page = own_part(&html(&fixture::partial()));
+    let banner = page
+        .find("Interrupted after 31 of 84 trials.")
+        .expect("the reason is given");
+    assert!(banner < page.find("id=\"summary\"").expect("there is a summary"));
+    assert!(page.contains("No answer: nothing valid was measured."));
+    assert!(page.contains("samples.parquet: the last row group is cut off"));
+}
+
+#[test]
+fn a_run_without_a_trial_is_a_small_page() {
+    let page = html(&fixture::empty());
+    assert!(
+        page.len() < 100_000,
+        "{} bytes: charts are not needed",
+        page.len()
+    );
+    assert!(page.contains("Interrupted before the first trial ended."));
+    assert!(page.contains("there is no headline number"));
+}
