@@ -50,11 +50,9 @@ pub(crate) fn bare_level(factor: Factor, value: &Level) -> String {
     }
 }
 
-/// Sizes up to 10 KiB that are no round KiB read better as bytes: 1460 B, not 1.426 KiB.
 fn bytes(level: &Level) -> String {
     match level.as_number() {
-        Some(bytes) if bytes < 10_240.0 && bytes % 1024.0 != 0.0 => format!("{bytes} B"),
-        Some(bytes) => Unit::Bytes.display(bytes),
+        Some(bytes) => number(Unit::Bytes, bytes),
         None => level.to_string(),
     }
 }
@@ -91,27 +89,47 @@ pub(crate) fn whole_cell(levels: &Cell) -> String {
     }
 }
 
-/// Returns value and interval: "941 Mbit/s (940 Mbit/s to 942 Mbit/s)".
+/// Returns value and interval: "941 Mbit/s (940 to 942)"; an interval too narrow to show at the
+/// digits shown is left out.
 pub(crate) fn estimate(estimate: &Estimate) -> String {
     let display = |value| number(estimate.unit, value);
-    match (estimate.low, estimate.high) {
-        (Some(low), Some(high)) => {
-            format!(
-                "{} ({} to {})",
-                display(estimate.value),
-                display(low),
-                display(high)
-            )
-        }
-        _ => display(estimate.value),
+    let value = display(estimate.value);
+    let Some((low, high)) = estimate.low.zip(estimate.high) else {
+        return value;
+    };
+    let (low, high) = (display(low), display(high));
+    if low == value && high == value {
+        return value;
+    }
+    let units = [&value, &low, &high].map(|text| unit_of(text));
+    match units.iter().all(|unit| *unit == units[0]) {
+        true => format!(
+            "{value} ({} to {})",
+            without(&low, units[0]),
+            without(&high, units[0])
+        ),
+        false => format!("{value} ({low} to {high})"),
     }
 }
 
-/// Returns `value` in words; sizes below 10 KiB as bytes.
+/// The unit behind a number in words, with the space before it.
+fn unit_of(text: &str) -> &str {
+    let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '\u{202f}');
+    text.trim_start_matches(is_number)
+}
+
+fn without<'t>(text: &'t str, unit: &str) -> &'t str {
+    text.strip_suffix(unit).unwrap_or(text)
+}
+
+/// Sizes below this that are no whole KiB are written in bytes: a window of 18 750 B.
+const BYTES_WRITTEN_MAX: f64 = 1_048_576.0;
+
+/// Returns `value` in words.
 pub(crate) fn number(unit: Unit, value: f64) -> String {
     match unit {
-        Unit::Bytes if (0.0..10_240.0).contains(&value) && value % 1024.0 != 0.0 => {
-            format!("{} B", linerate_model::unit::significant(value))
+        Unit::Bytes if (0.0..BYTES_WRITTEN_MAX).contains(&value) && value % 1024.0 != 0.0 => {
+            format!("{} B", Unit::Count.display(value))
         }
         unit => unit.display(value),
     }
@@ -151,5 +169,82 @@ pub(crate) fn list(words: &[String]) -> String {
         [] => String::new(),
         [one] => one.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimates_say_their_unit_once() {
+        let check = |value, low, high, unit, expected: &str| {
+            let interval = Estimate {
+                value,
+                low: Some(low),
+                high: Some(high),
+                confidence: 0.95,
+                n: 3,
+                unit,
+            };
+            assert_eq!(estimate(&interval), expected);
+        };
+        check(
+            941e6,
+            940e6,
+            942e6,
+            Unit::BitsPerSecond,
+            "941 Mbit/s (940 to 942)",
+        );
+        check(
+            999e6,
+            990e6,
+            1008e6,
+            Unit::BitsPerSecond,
+            "999 Mbit/s (990 Mbit/s to 1.008 Gbit/s)",
+        );
+        check(44e6, 44e6, 44e6, Unit::Nanoseconds, "44 ms");
+        check(
+            9891.0,
+            9867.0,
+            9914.0,
+            Unit::PerSecond,
+            "9891/s (9867 to 9914)",
+        );
+        check(2.0, 1.5, 2.5, Unit::Ratio, "2 (1.5 to 2.5)");
+        check(
+            18_750.0,
+            18_000.0,
+            19_500.0,
+            Unit::Bytes,
+            "18\u{202f}750 B (18\u{202f}000 to 19\u{202f}500)",
+        );
+    }
+
+    #[test]
+    fn cells_read_as_sentences() {
+        let check = |levels: &[(Factor, Level)], expected: &str| {
+            assert_eq!(whole_cell(&levels.iter().cloned().collect()), expected);
+        };
+        let ten = (Factor::Connections, Level::Count(10));
+        check(
+            &[ten.clone(), (Factor::Clients, Level::Count(5))],
+            "10 connections from 5 clients",
+        );
+        check(
+            &[
+                (Factor::Connections, Level::Count(1)),
+                (Factor::Clients, Level::Count(1)),
+            ],
+            "1 connection",
+        );
+        let size = |bytes| Level::Size(linerate_model::Bytes(bytes));
+        check(
+            &[(Factor::SocketBuffer, size(65_536)), ten],
+            "10 connections, 64 KiB buffers",
+        );
+        check(&[(Factor::MessageBytes, size(1460))], "1460 B messages");
+        check(&[(Factor::Nagle, Level::Switch(false))], "Nagle off");
+        check(&[], "the only cell");
     }
 }

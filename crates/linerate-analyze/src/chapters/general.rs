@@ -6,6 +6,7 @@
 use linerate_model::analysis::{Chapter, Figure};
 use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor};
 use linerate_model::finding::Finding;
+use linerate_model::workload::{Direction, Traffic};
 
 use super::{draw, series};
 use crate::dataset::{CellOutcomes, Dataset, varied};
@@ -14,8 +15,6 @@ use crate::words;
 
 const STREAM: &[&str] = &[
     name::THROUGHPUT,
-    name::THROUGHPUT_TO_SERVER,
-    name::THROUGHPUT_FROM_SERVER,
     name::RETRANSMITTED,
     name::TCP_RTT,
     name::PAYLOAD_PER_SEGMENT,
@@ -23,6 +22,18 @@ const STREAM: &[&str] = &[
     name::RWND_LIMITED,
     name::SNDBUF_LIMITED,
     name::STALL_MAX,
+    name::CPU_BUSY,
+    name::WORKER_BUSY_SHARE_MAX,
+];
+
+const BOTH_WAYS: &[&str] = &[
+    name::THROUGHPUT,
+    name::THROUGHPUT_TO_SERVER,
+    name::THROUGHPUT_FROM_SERVER,
+    name::RETRANSMITTED,
+    name::TCP_RTT,
+    name::PAYLOAD_PER_SEGMENT,
+    name::SEGMENTS_PER_ACK,
     name::CPU_BUSY,
     name::WORKER_BUSY_SHARE_MAX,
 ];
@@ -53,10 +64,10 @@ pub(super) fn chapter(
     if let [cell] = cells.as_slice() {
         figures.extend(series::figure(dataset, experiment, cell));
     }
-    let responses = if cells.iter().any(|cell| cell.is_rr()) {
-        RR
-    } else {
-        STREAM
+    let responses = match cells.iter().any(|cell| cell.is_rr()) {
+        true => RR,
+        false if cells.iter().any(|cell| is_both_ways(cell)) => BOTH_WAYS,
+        false => STREAM,
     };
     Chapter {
         number: experiment.chapter,
@@ -70,6 +81,16 @@ pub(super) fn chapter(
         findings: draw::finding_ids(findings, experiment),
         trials: draw::trial_lines(dataset, experiment),
     }
+}
+
+fn is_both_ways(cell: &CellOutcomes<'_>) -> bool {
+    matches!(
+        cell.workload.traffic,
+        Traffic::Stream {
+            direction: Direction::Both,
+            ..
+        }
+    )
 }
 
 const CAPTION: &str = "Points are means with 95 % intervals over the replicates.";

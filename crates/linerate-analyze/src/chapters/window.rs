@@ -51,21 +51,19 @@ fn method(dataset: &Dataset<'_>) -> String {
 fn answer(dataset: &Dataset<'_>, windows: &[Window]) -> Option<String> {
     let first = windows.first()?;
     Some(format!(
-        "{} for {} over {} ({}). The published example needs {} for 1 Gbit/s over {}.",
+        "{} for {} over the {} of {}. The published example needs {} for 1 Gbit/s over {}.",
         words::estimate(&first.bytes),
         Unit::BitsPerSecond.display(dataset.path.rate_bps(1)?),
-        words::estimate(&first.rtt),
         first.basis,
+        words::estimate(&first.rtt),
         published_bytes(),
         PUBLISHED_RTT,
     ))
 }
 
 fn published_bytes() -> String {
-    format!(
-        "{} B",
-        bandwidth_delay_bytes(PUBLISHED_LINK, PUBLISHED_RTT).0
-    )
+    let bytes = bandwidth_delay_bytes(PUBLISHED_LINK, PUBLISHED_RTT);
+    words::number(Unit::Bytes, bytes.0 as f64)
 }
 
 fn table(dataset: &Dataset<'_>, windows: &[Window]) -> Table {

@@ -124,8 +124,11 @@ fn finding(
     let mut explanation = shown.explanation;
     if cells > 1 {
         let levels = words::whole_cell(&shown_cell.cell);
-        explanation +=
-            &format!(" It limits {same} of the {cells} cells; the one shown is: {levels}.");
+        let share = match same == cells {
+            true => format!("all {cells} cells"),
+            false => format!("{same} of the {cells} cells"),
+        };
+        explanation += &format!(" It limits {share}; the one shown is: {levels}.");
     }
     Some(Finding {
         id: format!("{}/limiter/{}", experiment.name, limiter_id(limiter)),

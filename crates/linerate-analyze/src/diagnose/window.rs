@@ -38,10 +38,10 @@ fn finding(dataset: &Dataset<'_>) -> Option<Finding> {
         chapter: Some(WINDOW),
         kind: FindingKind::Derived,
         claim: format!(
-            "{} must be in flight to fill {rate} over a round trip of {} ({}).",
+            "{} must be in flight to fill {rate} over the {}, {}.",
             words::estimate(&first.bytes),
-            words::number(Unit::Nanoseconds, first.rtt.value),
             first.basis,
+            words::number(Unit::Nanoseconds, first.rtt.value),
         ),
         explanation: explanation(dataset),
         effect: first.bytes,

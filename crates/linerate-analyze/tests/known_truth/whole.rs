@@ -97,7 +97,7 @@ fn window_is_rate_times_round_trip() {
     let chapter = chapter(&analysis, "window");
     assert_eq!(chapter.findings, ["window/needed"]);
     assert!(
-        chapter.answer.as_ref().unwrap().contains("18750 B"),
+        chapter.answer.as_ref().unwrap().contains("18\u{202f}750 B"),
         "{:?}",
         chapter.answer
     );
