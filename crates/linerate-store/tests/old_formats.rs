@@ -1,0 +1,100 @@
+//! Bundles of every format that was ever written stay readable.
+//!
+//! `bundles/format-N` was written once, by the version that introduced format N, and never
+//! changes. If a change to a document makes one of these tests fail, the change needs a default for
+//! what old bundles lack, or a new format number and code for the old one.
+
+use std::path::Path;
+
+use linerate_model::experiment::{Factor, Level};
+use linerate_model::metric::Metric;
+use linerate_model::run::{Recording, Validity};
+use linerate_model::sample::{End, Subject};
+use linerate_model::workload::Part;
+use linerate_model::{BitsPerSec, Bytes, FlowId, TrialId};
+use linerate_store::read;
+
+fn bundle(format: u32) -> Recording {
+    let bundles = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bundles");
+    let recording = read(&bundles.join(format!("format-{format}"))).expect("a bundle");
+    assert_eq!(recording.document.format, format);
+    assert_eq!(recording.damage, Vec::<String>::new());
+    recording
+}
+
+#[test]
+fn format_1_the_document() {
+    let document = bundle(1).document;
+    assert_eq!(document.run.0, "20261120T125330Z-1a2b3c4d");
+    assert_eq!(document.asked, "study --lab");
+    assert_eq!(document.ended_utc.as_deref(), Some("2026-11-20T12:56:30Z"));
+    assert!(document.study);
+    assert_eq!(document.plan.trials.len(), 2);
+    let cell = &document.plan.trials[1].cell;
+    assert_eq!(
+        cell.get(&Factor::SocketBuffer),
+        Some(&Level::Size(Bytes(65_536)))
+    );
+    assert_eq!(cell.get(&Factor::Nagle), Some(&Level::Switch(true)));
+    let server = document.server().expect("a server");
+    assert_eq!(server.link_rate, Some(BitsPerSec(333_333_333.333_333_3)));
+    assert_eq!(server.clock.offset_ns, -17);
+    assert_eq!(
+        server.snapshot.number("cpu.mhz"),
+        Some(2_593.904_999_999_999_7)
+    );
+}
+
+#[test]
+fn format_1_the_tables() {
+    let recording = bundle(1);
+    let [first, second] = recording.trials.as_slice() else {
+        panic!("{:?}", recording.trials);
+    };
+    assert_eq!(first.trial, TrialId(1));
+    assert_eq!(first.validity, Validity::Valid);
+    assert_eq!(first.flags, ["the host is shared"]);
+    assert_eq!(
+        (first.offset_ns, first.window_ns),
+        (1_000_000_000, 500_000_000)
+    );
+    assert_eq!(
+        (first.start_skew_ns, first.start_skew_uncertainty_ns),
+        (Some(12_345), None)
+    );
+    assert_eq!(
+        second.validity,
+        Validity::Invalid("client1 went away".to_owned())
+    );
+
+    assert_eq!(recording.flows.len(), 4);
+    let flow = &recording.flows[0];
+    assert_eq!(
+        (flow.flow, flow.end, flow.part),
+        (FlowId(0), End::Client, Part::Sender)
+    );
+    assert_eq!((flow.host.0.as_str(), flow.cpu), ("client1", Some(1)));
+    assert_eq!(
+        (flow.local.as_str(), flow.remote.as_str()),
+        ("10.0.0.2:40000", "10.0.0.1:5202")
+    );
+    assert_eq!(
+        (flow.first_payload_ns, flow.bytes_sent),
+        (Some(-200_000_000), 60_000_000)
+    );
+    assert_eq!(flow.settings[0].granted.as_deref(), Some("131072"));
+    let latency = flow.latency.as_ref().expect("a histogram");
+    assert_eq!(latency.buckets, [(70_000, 10), (71_000, 3)]);
+    assert_eq!(recording.flows[1].latency, None);
+
+    assert_eq!(recording.samples.len(), 120);
+    let sample = &recording.samples[0];
+    assert_eq!(sample.subject, Subject::Flow(FlowId(0), End::Client));
+    assert_eq!((sample.metric, sample.value), (Metric::AppBytesSent, 1448));
+    let events: Vec<_> = recording
+        .events
+        .iter()
+        .map(|event| event.text.as_str())
+        .collect();
+    assert_eq!(events, ["measured", "measured"]);
+}
