@@ -19,7 +19,8 @@ use linerate_observe::ObserveConfig;
 
 use crate::api::{
     API_VERSION, AdmitRequest, Admitted, AgentInfo, Assignment, Busy, FlowOutcome, FlowSettings,
-    Inventory, LimitsInfo, Prepared, Refusal, RefusalCode, StartRequest, TrialState, TrialStatus,
+    Inventory, InventoryRequest, LimitsInfo, Prepared, Refusal, RefusalCode, StartRequest,
+    TrialState, TrialStatus,
 };
 use crate::serve::hello::Hello;
 use crate::session::desk::{Answer, Desk, DeskError, expected_left};
@@ -168,33 +169,42 @@ impl Core {
     }
 
     /// Returns the facts and observers that the caller may see.
-    pub fn inventory(&self, caller: &Caller, address: Option<&str>) -> Inventory {
+    pub fn inventory(&self, caller: &Caller, wanted: &InventoryRequest) -> Inventory {
         let config = self.observe_config(*caller == Caller::Trusted, Vec::new());
-        let observers = linerate_observe::availabilities(&config);
-        let link = address
-            .and_then(|address| address.parse().ok())
-            .and_then(linerate_observe::link_of_address);
+        let address = wanted
+            .address
+            .as_deref()
+            .and_then(|address| address.parse().ok());
         let mut snapshot = match caller {
             Caller::Trusted => linerate_observe::facts(&config),
             Caller::Stranger(_) => linerate_model::host::Snapshot::default(),
         };
-        let copy = match caller {
-            Caller::Trusted if lock(&self.desk).holder().is_none() => FactValue::Number(
+        if wanted.memory_copy {
+            let name = "memory.copy_bytes_per_s".to_owned();
+            snapshot.facts.push(Fact {
+                name,
+                value: self.memory_copy(caller),
+            });
+            snapshot.facts.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        Inventory {
+            snapshot,
+            observers: linerate_observe::availabilities(&config),
+            link: address.and_then(linerate_observe::link_of_address),
+        }
+    }
+
+    /// Measures the memory's copy rate, unless that would disturb a run.
+    fn memory_copy(&self, caller: &Caller) -> FactValue {
+        match caller {
+            Caller::Stranger(why) => FactValue::Missing(why.clone()),
+            Caller::Trusted if lock(&self.desk).holder().is_some() => {
+                FactValue::Missing("the host was in use".to_owned())
+            }
+            Caller::Trusted => FactValue::Number(
                 engine::memory_copy_bytes_per_s(MEMORY_COPY_LENGTH),
                 Unit::Bytes,
             ),
-            Caller::Trusted => FactValue::Missing("the host was in use".to_owned()),
-            Caller::Stranger(why) => FactValue::Missing(why.clone()),
-        };
-        snapshot.facts.push(Fact {
-            name: "memory.copy_bytes_per_s".to_owned(),
-            value: copy,
-        });
-        snapshot.facts.sort_by(|a, b| a.name.cmp(&b.name));
-        Inventory {
-            snapshot,
-            observers,
-            link,
         }
     }
 

@@ -7,7 +7,7 @@ use linerate_model::TrialId;
 
 use crate::api::{
     AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading, Inventory,
-    Prepared, Refusal, StartRequest, TrialStatus,
+    InventoryRequest, Prepared, Refusal, StartRequest, TrialStatus,
 };
 use crate::core::{Caller, Core};
 
@@ -51,8 +51,8 @@ impl Agent for LocalAgent {
         })
     }
 
-    fn inventory(&self, data_address: Option<&str>) -> Result<Inventory, AgentError> {
-        Ok(self.core.inventory(&Caller::Trusted, data_address))
+    fn inventory(&self, request: &InventoryRequest) -> Result<Inventory, AgentError> {
+        Ok(self.core.inventory(&Caller::Trusted, request))
     }
 
     fn admit(&self, request: &AdmitRequest) -> Result<Admitted, AgentError> {

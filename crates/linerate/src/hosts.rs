@@ -105,6 +105,7 @@ pub fn specs(server: &str, args: &FleetArgs) -> CmdResult<Vec<HostSpec>> {
         data_address: Some(address.ip()),
         data_port: address.port(),
         bind: None,
+        memory_copy: false,
         link_rate: None,
     }];
     for (at, client) in args.clients.iter().enumerate() {
@@ -117,6 +118,7 @@ pub fn specs(server: &str, args: &FleetArgs) -> CmdResult<Vec<HostSpec>> {
             data_address: Some(address.ip()),
             data_port: address.port(),
             bind: None,
+            memory_copy: false,
             link_rate: None,
         });
     }
@@ -141,6 +143,7 @@ fn this_host(server: SocketAddr, bind: Option<IpAddr>) -> HostSpec {
         data_address: bind.or_else(|| source_address(server)),
         data_port: 0,
         bind,
+        memory_copy: false,
         link_rate: None,
     }
 }

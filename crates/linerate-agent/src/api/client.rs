@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     API_VERSION, AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading,
-    Inventory, Prepared, Refusal, RefusalCode, StartRequest, TrialStatus,
+    Inventory, InventoryRequest, Prepared, Refusal, RefusalCode, StartRequest, TrialStatus,
 };
 
 /// Longest wait for a connection to an agent.
@@ -183,9 +183,18 @@ impl Agent for HttpAgent {
         self.get("reading its clock", "/v1/clock")
     }
 
-    fn inventory(&self, data_address: Option<&str>) -> Result<Inventory, AgentError> {
-        let query = data_address.map_or(String::new(), |address| format!("?address={address}"));
-        self.get("taking its inventory", &format!("/v1/inventory{query}"))
+    fn inventory(&self, request: &InventoryRequest) -> Result<Inventory, AgentError> {
+        // Addresses need no escaping in a query.
+        let address = request
+            .address
+            .iter()
+            .map(|address| format!("address={address}&"));
+        let query: String = address.collect();
+        let memory_copy = request.memory_copy;
+        self.get(
+            "taking its inventory",
+            &format!("/v1/inventory?{query}memory_copy={memory_copy}"),
+        )
     }
 
     fn admit(&self, request: &AdmitRequest) -> Result<Admitted, AgentError> {

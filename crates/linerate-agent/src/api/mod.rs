@@ -104,6 +104,16 @@ pub struct Admitted {
     pub shared_with: u32,
 }
 
+/// What to look at beyond facts and observers.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct InventoryRequest {
+    /// Address whose device is wanted.
+    pub address: Option<String>,
+    /// Whether to measure the memory's copy rate, which keeps a CPU busy for 150 ms.
+    #[serde(default)]
+    pub memory_copy: bool,
+}
+
 /// What an agent knows of its host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Inventory {
@@ -369,8 +379,8 @@ pub trait Agent: Send + Sync {
     fn info(&self) -> Result<AgentInfo, AgentError>;
     /// Returns both instants of a clock exchange.
     fn clock(&self) -> Result<ClockReading, AgentError>;
-    /// Returns facts and observers of the host, and the device that owns `data_address`.
-    fn inventory(&self, data_address: Option<&str>) -> Result<Inventory, AgentError>;
+    /// Returns facts and observers of the host, and what else `request` wants.
+    fn inventory(&self, request: &InventoryRequest) -> Result<Inventory, AgentError>;
     /// Asks to use the host, or for the place in the queue when `lease` is already held.
     fn admit(&self, request: &AdmitRequest) -> Result<Admitted, AgentError>;
     /// Keeps the lease alive and returns the present admission.

@@ -14,7 +14,7 @@ struct Operation {
     method: &'static str,
     id: &'static str,
     summary: &'static str,
-    query: Option<(&'static str, &'static str, &'static str)>,
+    query: &'static [(&'static str, &'static str, &'static str)],
     request: Option<Value>,
     answer: Option<Value>,
 }
@@ -72,7 +72,7 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
         method,
         id,
         summary,
-        query: None,
+        query: &[],
         request: None,
         answer: None,
     };
@@ -100,7 +100,14 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
             )
         },
         Operation {
-            query: Some(("address", "string", "Address whose device is wanted.")),
+            query: &[
+                ("address", "string", "Address whose device is wanted."),
+                (
+                    "memory_copy",
+                    "boolean",
+                    "Measure the memory's copy rate for 150 ms.",
+                ),
+            ],
             answer: schema!(Inventory),
             ..operation(
                 "get",
@@ -135,7 +142,7 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
             )
         },
         Operation {
-            query: Some(("from", "integer", "Number of the first sample wanted.")),
+            query: &[("from", "integer", "Number of the first sample wanted.")],
             answer: schema!(TrialStatus),
             ..operation(
                 "get",
@@ -171,7 +178,7 @@ fn describe(operation: Operation, refusal: &Value) -> Value {
             json!({ "name": name, "in": "path", "required": true, "schema": { "type": kind } })
         })
         .collect();
-    if let Some((name, kind, help)) = operation.query {
+    for (name, kind, help) in operation.query {
         parameters.push(json!({
             "name": name, "in": "query", "description": help, "schema": { "type": kind }
         }));

@@ -18,7 +18,7 @@ use linerate_model::TrialId;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::api::{ClockReading, Refusal, RefusalCode, openapi};
+use crate::api::{ClockReading, InventoryRequest, Refusal, RefusalCode, openapi};
 use crate::core::{Caller, Core};
 
 /// Largest request: an assignment of 20 000 flows takes about 1 MB.
@@ -199,18 +199,13 @@ async fn clock() -> Json<ClockReading> {
     })
 }
 
-#[derive(Deserialize)]
-struct InventoryQuery {
-    address: Option<String>,
-}
-
 async fn inventory(
     State(core): State<Arc<Core>>,
-    Query(query): Query<InventoryQuery>,
+    Query(wanted): Query<InventoryRequest>,
     request: Request,
 ) -> Answer<crate::api::Inventory> {
     let caller = caller(&core, &request)?;
-    blocking(move || Ok(core.inventory(&caller, query.address.as_deref()))).await
+    blocking(move || Ok(core.inventory(&caller, &wanted))).await
 }
 
 async fn admit(State(core): State<Arc<Core>>, request: Request) -> Answer<crate::api::Admitted> {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use linerate_agent::api::{AdmitRequest, Admitted, Agent, AgentError, RefusalCode};
+use linerate_agent::api::{
+    AdmitRequest, Admitted, Agent, AgentError, InventoryRequest, RefusalCode,
+};
 use linerate_model::host::FactValue;
 use linerate_model::run::{ClockFit, HostPart, HostRecord};
 use linerate_model::unit::Unit;
@@ -35,6 +37,8 @@ pub struct HostSpec {
     pub data_port: u16,
     /// Address that a client connects from, if it must be a certain one.
     pub bind: Option<std::net::IpAddr>,
+    /// Whether to measure the memory's copy rate before the run.
+    pub memory_copy: bool,
     /// Signalling rate of the data link, when it is known better than the host can tell.
     pub link_rate: Option<BitsPerSec>,
 }
@@ -98,11 +102,16 @@ impl Fleet {
                 source,
             };
             let info = spec.agent.info().map_err(wrap)?;
+            let address = spec.data_address.map(|address| address.to_string());
+            // Before admission: a host that is in use, be it by this run, measures no memory.
+            let wanted = InventoryRequest {
+                address: address.clone(),
+                memory_copy: spec.memory_copy,
+            };
+            let inventory = spec.agent.inventory(&wanted).map_err(wrap)?;
             let Admitted {
                 lease, shared_with, ..
             } = admit(&spec, request, stop, waiting)?;
-            let address = spec.data_address.map(|address| address.to_string());
-            let inventory = spec.agent.inventory(address.as_deref()).map_err(wrap)?;
             let clock = fleet
                 .clock
                 .fit(&*spec.agent, EXCHANGES_AT_START)
@@ -145,10 +154,9 @@ impl Fleet {
                 .collect();
             let results: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
             // A panic of one of our own threads is ours to pass on.
-            results
-                .into_iter()
-                .map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .collect()
+            results.into_iter().try_for_each(|result| {
+                result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
         })
     }
 

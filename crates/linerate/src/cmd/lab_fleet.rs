@@ -98,6 +98,7 @@ impl LabFleet {
                 data_address: Some(host.data_address),
                 data_port: PORT_DEFAULT,
                 bind: (at > 0).then_some(host.data_address),
+                memory_copy: at == 0,
                 link_rate: link.rate,
             })
             .collect()

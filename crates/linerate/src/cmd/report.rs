@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 
 use crate::args::{ReportArgs, ReportFormat};
-use crate::exit::{CmdResult, Outcome};
+use crate::exit::{CmdResult, Failure, Outcome};
 use crate::{bundle, term};
 
 /// Runs the command.
@@ -23,10 +23,17 @@ pub fn report(args: &ReportArgs) -> CmdResult {
         ReportFormat::Json => linerate_report::json(&analysis),
     };
     match args.out.as_deref() {
-        None => std::io::stdout().write_all(text.as_bytes())?,
-        Some(path) if path == Path::new("-") => std::io::stdout().write_all(text.as_bytes())?,
-        Some(path) => std::fs::write(path, text)
+        Some(path) if path != Path::new("-") => std::fs::write(path, text)
             .with_context(|| format!("cannot write {}", path.display()))?,
+        _ => print(&text)?,
     }
     Ok(Outcome::Ok)
+}
+
+/// Prints to standard output; a reader that has seen enough is no failure.
+fn print(text: &str) -> CmdResult<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.map_err(Failure::failed),
+    }
 }

@@ -53,7 +53,10 @@ pub fn no_lab(error: linerate_lab::LabError) -> Failure {
 
 fn on_hosts(args: &StudyArgs, drafts: &[Draft]) -> CmdResult {
     let host = args.host.as_deref().unwrap_or_default();
-    let specs = hosts::specs(host, &args.fleet)?;
+    let mut specs = hosts::specs(host, &args.fleet)?;
+    for spec in &mut specs {
+        spec.memory_copy = true;
+    }
     measure(args, drafts, specs, &format!("linerate study {host}"))
 }
 

@@ -1,10 +1,6 @@
 //! What a person sees on the terminal. Data goes to standard output, everything else to standard
 //! error.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "this module is the terminal"
-)]
+#![expect(clippy::print_stderr, reason = "this module is the terminal")]
 
 use std::io::{IsTerminal, Write};
 

@@ -145,10 +145,10 @@ impl SingleLines {
             line(&summary);
         }
         for finding in &single.findings {
-            line(&format!("found         {}", finding.claim));
+            line(&format!("found           {}", finding.claim));
         }
         if let Some(partial) = &single.partial {
-            line(&format!("partial       {partial}"));
+            line(&format!("partial         {partial}"));
         }
     }
 }
@@ -246,13 +246,13 @@ fn rate_words(bits_per_second: f64, format: Option<RateFormat>) -> String {
 
 fn print_trial(trial: &SingleTrial, format: Option<RateFormat>) {
     if let Some(why) = &trial.invalid {
-        line(&format!("INVALID       {why}"));
+        line(&format!("INVALID         {why}"));
     }
     let of = |name: &str| trial.responses.get(name).copied();
     let time = |name: &str| of(name).map(|ns| Unit::Nanoseconds.display(ns));
     if let Some(rate) = of("transactions_per_s") {
         line(&format!(
-            "completed     {}",
+            "completed       {}",
             Unit::PerSecond
                 .display(rate)
                 .replace("/s", " transactions/s")
@@ -267,9 +267,9 @@ fn print_trial(trial: &SingleTrial, format: Option<RateFormat>) {
             .into_iter()
             .filter_map(|(label, name)| time(name).map(|value| format!("{label} {value}")))
             .collect();
-        line(&format!("round trip    {}", words.join(", ")));
+        line(&format!("round trip      {}", words.join(", ")));
     } else if let Some(rate) = of("throughput_bps") {
-        line(&format!("received      {}", rate_words(rate, format)));
+        line(&format!("received        {}", rate_words(rate, format)));
         let ways = [
             ("to server", "throughput_to_server_bps"),
             ("from server", "throughput_from_server_bps"),
@@ -294,14 +294,14 @@ fn print_trial(trial: &SingleTrial, format: Option<RateFormat>) {
             )
         });
     line(&format!(
-        "window        {} s, the same on every host{skew}",
+        "window          {} s, the same on every host{skew}",
         significant(trial.window_s)
     ));
     print_tcp(trial);
     print_cpu(trial);
     print_settings(trial);
     for flag in &trial.flags {
-        line(&format!("note          {flag}"));
+        line(&format!("note            {flag}"));
     }
 }
 
@@ -321,7 +321,7 @@ fn print_tcp(trial: &SingleTrial) {
         words.push(format!("{} data segments an ACK", significant(count)));
     }
     if !words.is_empty() {
-        line(&format!("TCP           {}", words.join(", ")));
+        line(&format!("TCP             {}", words.join(", ")));
     }
 }
 
@@ -329,7 +329,7 @@ fn print_cpu(trial: &SingleTrial) {
     let of = |name: &str| trial.responses.get(name).copied();
     if let Some(busy) = of("worker_busy_share_max") {
         line(&format!(
-            "generator     busiest worker ran {} of the time",
+            "generator       busiest worker ran {} of the time",
             Unit::Percent.display(busy * 100.0)
         ));
     }
@@ -347,7 +347,7 @@ fn print_cpu(trial: &SingleTrial) {
         .filter_map(|(name, label)| part(name, label))
         .collect();
         line(&format!(
-            "CPUs busy     {} ({})",
+            "CPUs busy       {} ({})",
             significant(busy),
             parts.join(", ")
         ));
@@ -384,7 +384,7 @@ fn print_settings(trial: &SingleTrial) {
                 .map(|value| format!("capped by {value}")),
         ];
         let words: Vec<String> = words.into_iter().flatten().collect();
-        line(&format!("{:<14}{}", setting.name, words.join(", ")));
+        line(&format!("{:<16}{}", setting.name, words.join(", ")));
     }
 }
 
@@ -414,7 +414,7 @@ fn across(single: &Single) -> Option<String> {
     let estimate = linerate_analyze::student_t_interval(&valid, unit)?;
     let (low, high) = (estimate.low?, estimate.high?);
     Some(format!(
-        "\nmean          {} (95 % interval {} to {}, n = {})",
+        "\nmean            {} (95 % interval {} to {}, n = {})",
         unit.display(estimate.value),
         unit.display(low),
         unit.display(high),
