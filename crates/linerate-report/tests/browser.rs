@@ -51,8 +51,12 @@ fn open(browser: &str, analysis: &Analysis) -> Opened {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let page = folder.path().join("report.html");
     std::fs::write(&page, html(analysis)).expect("the page can be written");
+    visit(browser, folder.path(), &page)
+}
+
+fn visit(browser: &str, folder: &Path, page: &Path) -> Opened {
     let output = Command::new(browser)
-        .args(flags(folder.path()))
+        .args(flags(folder))
         .arg(format!("file://{}", page.display()))
         .output()
         .expect("chromium starts");
@@ -74,6 +78,7 @@ fn flags(folder: &Path) -> Vec<String> {
         "--disable-sync",
         "--enable-logging=stderr",
         "--window-size=1280,1000",
+        "--allow-file-access-from-files",
         "--dump-dom",
     ]
     .map(str::to_owned)
@@ -162,4 +167,33 @@ fn a_page_without_charts_opens_too() {
             .document
             .contains("Interrupted before the first trial ended.")
     );
+}
+
+/// Returns by how many pixels the page is too wide for a window of `width` pixels.
+fn excess_width(browser: &str, analysis: &Analysis, width: u32) -> String {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    std::fs::write(folder.path().join("report.html"), html(analysis)).expect("a page is written");
+    // A window of the browser is never as narrow as a phone, but a frame can be.
+    let frame = format!(
+        "<body><iframe src=report.html style='width:{width}px;height:700px;border:0'></iframe>\
+         <script>onload = () => {{ const page = frames[0].document.documentElement;\
+         document.title = page.scrollWidth - page.clientWidth; }}</script>"
+    );
+    let page = folder.path().join("frame.html");
+    std::fs::write(&page, frame).expect("a page is written");
+    let opened = visit(browser, folder.path(), &page);
+    let title = opened
+        .document
+        .split("<title>")
+        .nth(1)
+        .and_then(|rest| rest.split('<').next());
+    title.unwrap_or(&opened.log).to_owned()
+}
+
+#[test]
+fn a_phone_need_not_scroll_sideways() {
+    let Some(browser) = chromium() else { return };
+    assert_eq!(excess_width(browser, &fixture::study(), 360), "0");
+    let long = fixture::spoiled(&"unbroken".repeat(40));
+    assert_eq!(excess_width(browser, &long, 360), "0");
 }

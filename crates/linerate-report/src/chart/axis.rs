@@ -11,6 +11,9 @@ use crate::points;
 /// Most ticks at measured positions; beyond it some go without a label.
 const TICKS_MAX: f64 = 10.0;
 
+/// Number of ticks that a vertical axis should have.
+const TICKS_WANTED: f64 = 5.5;
+
 /// Room above the highest point of a linear axis, as a share of the axis.
 const HEADROOM: f64 = 0.06;
 
@@ -73,8 +76,8 @@ pub fn vertical(figure: &Figure) -> DrawnAxis {
             (axis.range_mode(RangeMode::ToZero), label(&figure.y, prefix))
         }
         _ => {
-            let top = highest / prefix.divisor * (1.0 + HEADROOM);
-            let axis = axis.range(AxisRange::new(0.0, top)).n_ticks(7);
+            let (top, step) = from_zero(highest / prefix.divisor);
+            let axis = axis.range(AxisRange::new(0.0, top)).dtick(step);
             (axis, label(&figure.y, prefix))
         }
     };
@@ -119,6 +122,20 @@ fn logarithmic(axis: PlotlyAxis, values: &[f64], unit: Unit, prefix: Prefixed) -
         (top / prefix.divisor).log10(),
     );
     with_ticks(axis.range(range), &decades(bottom, top), unit, prefix)
+}
+
+/// Returns the end of an axis from zero that holds `highest`, and the step of its ticks.
+///
+/// The end is a tick if one is near, so that the topmost curve has a number above it.
+fn from_zero(highest: f64) -> (f64, f64) {
+    let rough = highest / TICKS_WANTED;
+    let decade = 10f64.powf(rough.log10().floor());
+    let fits = |factor: &f64| factor * decade >= rough;
+    let step = [1.0, 2.0, 5.0].into_iter().find(fits).unwrap_or(10.0) * decade;
+    let (least, next) = (highest * (1.0 + HEADROOM), (highest / step).ceil() * step);
+    // A hair above the tick, or its line would lie on the edge and be cut.
+    let near = (least.min(next)..=highest * (1.0 + 2.0 * HEADROOM)).contains(&next);
+    (if near { least.max(next * 1.005) } else { least }, step)
 }
 
 /// Returns 1, 10, 100 … between `bottom` and `top`, with 2 and 5 between them on short ranges.
@@ -215,6 +232,19 @@ mod tests {
         assert_eq!(spread(&crowded, f64::log2), [1.0, 4.0, 1460.0]);
         assert_eq!(spread(&[], f64::log2), [0.0; 0]);
         assert_eq!(spread(&[7.0], f64::log2), [7.0]);
+    }
+
+    #[test]
+    fn an_axis_from_zero_ends_at_a_tick_if_one_is_near() {
+        let check = |highest, top: f64, step| {
+            let (found, found_step) = from_zero(highest);
+            assert!((found - top).abs() < top * 1e-9, "{highest}: {found}");
+            assert_eq!(found_step, step);
+        };
+        check(941.5, 1005.0, 200.0);
+        check(20_300.0, 20_300.0 * 1.06, 5000.0);
+        check(100.0, 106.0, 20.0);
+        check(0.5, 0.53, 0.1);
     }
 
     #[test]

@@ -76,15 +76,15 @@ pub fn findings(analysis: &Analysis, anchors: &Anchors) -> Markup {
                 p.soft { "Nothing was found that the measurements support." }
             }
             ol.cards {
-                @for (finding, id) in analysis.findings.iter().zip(&anchors.findings) {
-                    (card(finding, id, anchors))
+                @for (at, finding) in analysis.findings.iter().enumerate() {
+                    (card(finding, at, anchors))
                 }
             }
         }
     }
 }
 
-fn card(finding: &Finding, id: &str, anchors: &Anchors) -> Markup {
+fn card(finding: &Finding, at: usize, anchors: &Anchors) -> Markup {
     let tone = match finding.kind {
         FindingKind::Caution => "caution",
         FindingKind::Limiter(_) | FindingKind::Plateau | FindingKind::Effect => "strong",
@@ -92,8 +92,8 @@ fn card(finding: &Finding, id: &str, anchors: &Anchors) -> Markup {
     };
     let effect = number::estimate(&finding.effect);
     html! {
-        li.card.(tone) id=(id) {
-            p.kind { (wording::kind(finding.kind)) }
+        li.card.(tone) id=(anchors.findings[at]) {
+            p.kind { span.ordinal { (at + 1) } (wording::kind(finding.kind)) }
             h3 { (finding.claim) }
             div.body {
                 p { (finding.explanation) }
