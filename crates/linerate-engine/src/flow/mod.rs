@@ -9,14 +9,17 @@ mod options;
 /// Settings as requested, granted and effective: the arithmetic.
 mod settings;
 
+use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
 
+use linerate_model::BitsPerSec;
 use linerate_model::id::FlowId;
 use linerate_model::sample::End;
 use linerate_model::workload::{FlowOptions, Part, Setting, Traffic};
 
 use crate::measure::counters::Counters;
+use crate::sys::socket;
 
 pub use connect::{adopt, connect};
 pub use error::ConnectError;
@@ -68,6 +71,13 @@ impl Flow {
     /// Returns the address and port of the other end.
     pub fn remote(&self) -> SocketAddr {
         self.shared.remote
+    }
+
+    /// Lets this end send at most at `rate`, headers included.
+    pub fn limit_rate(&self, rate: BitsPerSec) -> io::Result<()> {
+        // At least one byte: the kernel takes 0 for a flow that never sends.
+        let bytes_per_s = (rate.0 / 8.0).max(1.0) as u64;
+        socket::limit_pacing(self.shared.fd(), bytes_per_s)
     }
 
     /// Returns what this end is and does.

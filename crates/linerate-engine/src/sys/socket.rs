@@ -179,6 +179,22 @@ pub(crate) fn congestion(fd: RawFd) -> io::Result<String> {
     Ok(name.to_string_lossy().into_owned())
 }
 
+/// Lets the kernel send no faster than this many bytes per second; TCP then paces by itself,
+/// whatever the queueing discipline (`SO_MAX_PACING_RATE`, socket(7)).
+pub(crate) fn limit_pacing(fd: RawFd, bytes_per_s: u64) -> io::Result<()> {
+    // SAFETY: the kernel reads one unsigned long from `bytes_per_s`, which outlives the call.
+    let status = unsafe {
+        libc::setsockopt(
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_MAX_PACING_RATE,
+            (&raw const bytes_per_s).cast(),
+            size_of::<u64>() as libc::socklen_t,
+        )
+    };
+    check(status)
+}
+
 /// Returns how many bytes of struct tcp_info the kernel has written to `room`.
 pub(crate) fn tcp_info(fd: RawFd, room: &mut [u8; TCP_INFO_BYTES_MAX]) -> io::Result<usize> {
     let mut bytes = TCP_INFO_BYTES_MAX as libc::socklen_t;
