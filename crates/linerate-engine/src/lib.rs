@@ -6,7 +6,8 @@
 //!
 //! This room knows no experiments, no HTTP and no store, and reads neither /proc nor sysctls. On
 //! the path that moves payload it allocates nothing, takes no lock, logs nothing and awaits
-//! nothing.
+//! nothing. Comments there give the cost of each line, measured on a virtual machine with two
+//! CPUs (AMD EPYC, Linux 6.18).
 //!
 //! ```
 //! use std::net::TcpListener;

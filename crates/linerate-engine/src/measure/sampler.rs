@@ -33,7 +33,7 @@ impl WindowsSeen {
 
 /// Adds the samples of one flow to `out`.
 ///
-/// Cost: one system call of about 1 µs. TCP_INFO is read first, because the kernel makes it wait
+/// Cost: 0.6 µs, most of it one system call. TCP_INFO is read first, because the kernel makes it wait
 /// while the worker's own call holds the socket; then the clock; then our counters. So the
 /// instant lies right beside both readings.
 pub(crate) fn sample(flow: &Shared, seen: &mut WindowsSeen, out: &mut Vec<Sample>) {

@@ -4,7 +4,7 @@ use std::io;
 
 /// Returns the host's CLOCK_MONOTONIC in nanoseconds.
 ///
-/// Through the vDSO: about 25 ns where the TSC is trusted, a system call (200 ns or more) where
+/// Through the vDSO: about 30 ns where the TSC is trusted, a system call (200 ns or more) where
 /// the clock source is not readable from user space.
 pub fn now_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)

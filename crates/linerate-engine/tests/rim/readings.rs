@@ -135,6 +135,24 @@ fn nothing_outside_the_window_is_in_the_histogram() {
 }
 
 #[test]
+fn running_flows_can_be_sampled_from_another_thread() {
+    let traffic = rig::stream(1000);
+    let (near, far) = rig::pair(0, Part::Sender, &traffic, &FlowOptions::default());
+    let schedule = rig::schedule(20);
+    let far = rig::start(vec![far], schedule, 1);
+    let mut near = rig::start(vec![near], schedule, 1);
+    let sampler = std::thread::spawn(move || {
+        let mut samples = Vec::new();
+        near.sample(&mut samples);
+        (samples, near.finish())
+    });
+    let (samples, results) = sampler.join().unwrap();
+    let metrics: Vec<Metric> = samples.iter().map(|sample| sample.metric).collect();
+    assert!(metrics.contains(&Metric::AppCalls) && metrics.contains(&Metric::TcpRtt));
+    assert_eq!(results[0].bytes_sent, far.finish()[0].bytes_received);
+}
+
+#[test]
 fn a_worker_runs_where_it_is_pinned() {
     let traffic = rig::stream(1000);
     let (near, far) = rig::pair(0, Part::Sender, &traffic, &FlowOptions::default());
