@@ -1,7 +1,8 @@
 //! Files that are either old or new, never half.
 //!
 //! The new content goes to a neighbour with the suffix `.tmp`, is forced to the disk, and takes
-//! the name over; then the directory is forced to the disk, so that the name survives as well.
+//! the name over. The name survives a crash once [`sync_directory`] has returned; until then the
+//! old file may come back, still whole.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -95,26 +96,19 @@ fn fill_and_rename<E: From<FileError>>(
     file.sync_all().map_err(failed(Step::Sync, temporary))?;
     drop(file);
     fs::rename(temporary, path).map_err(failed(Step::Rename, path))?;
-    if let Some(directory) = path.parent() {
-        sync_directory(directory)?;
-    }
     Ok(())
 }
 
-/// Replaces `path` with `bytes`.
-pub(crate) fn replace_with(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    replace(path, |file, temporary| {
+/// Replaces the file `name` in `directory` with `bytes`, name and all.
+pub(crate) fn replace_with(directory: &Path, name: &str, bytes: &[u8]) -> Result<(), FileError> {
+    replace(&directory.join(name), |file, temporary| {
         io::Write::write_all(file, bytes).map_err(failed(Step::Write, temporary))
-    })
+    })?;
+    sync_directory(directory)
 }
 
 /// Forces the names in `directory` to the disk.
 pub(crate) fn sync_directory(directory: &Path) -> Result<(), FileError> {
-    let directory = if directory.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        directory
-    };
     File::open(directory)
         .and_then(|opened| opened.sync_all())
         .map_err(failed(Step::Sync, directory))

@@ -152,6 +152,7 @@ impl Writer {
         self.write_part(TableName::Trials, id, || {
             trials::table(&stored, planned).map_err(TableError::from)
         })?;
+        durable::sync_directory(&self.partial)?;
         Ok(self.events.sync()?)
     }
 
@@ -220,6 +221,7 @@ impl Writer {
             });
             write_tables(name, file, tables).map_err(encoding(temporary))
         })?;
+        durable::sync_directory(&self.dir)?;
         for part in merged {
             fs::remove_file(part).map_err(failed(Step::Remove, part))?;
         }
@@ -230,7 +232,7 @@ impl Writer {
 /// Writes `html` as the report of the bundle in `dir` and returns its path.
 pub fn write_report(dir: &Path, html: &str) -> Result<PathBuf, WriteError> {
     let path = dir.join(REPORT);
-    durable::replace_with(&path, html.as_bytes())?;
+    durable::replace_with(dir, REPORT, html.as_bytes())?;
     Ok(path)
 }
 
@@ -241,7 +243,7 @@ fn write_document(dir: &Path, document: &RunDocument) -> Result<(), WriteError> 
         cause: cause.into(),
     })?;
     json.push(b'\n');
-    Ok(durable::replace_with(&path, &json)?)
+    Ok(durable::replace_with(dir, RUN, &json)?)
 }
 
 /// Returns one trial's part of a table, or nothing if it cannot be read.
