@@ -46,10 +46,8 @@ pub(super) fn live(
     assignment: &Assignment,
     ready: &SyncSender<Result<i32, Unready>>,
 ) -> Vec<Outcome> {
-    let mut seats = seats(assignment);
-    let mut bench = bench(assignment);
-    let crowd = match set_up(assignment.cpu, &seats) {
-        Ok(crowd) => crowd,
+    let (mut seats, mut bench, crowd) = match set_up(assignment) {
+        Ok(ready) => ready,
         Err(unready) => {
             // The launcher waits for this word; if it has gone, so has the trial.
             let _ = ready.send(Err(unready));
@@ -90,17 +88,22 @@ impl Seat {
     }
 }
 
-/// Pins the thread and prepares its sockets: blocking for one flow, an epoll set for more.
-fn set_up(cpu: Option<usize>, seats: &[Seat]) -> Result<Option<Crowd>, Unready> {
-    if let Some(cpu) = cpu {
+/// Pins the thread, makes its memory and prepares its sockets: blocking for one flow, an epoll set
+/// for more.
+///
+/// Pinning comes first, since the kernel gives memory near the CPU that first writes to it.
+fn set_up(assignment: &Assignment) -> Result<(Vec<Seat>, Bench, Option<Crowd>), Unready> {
+    if let Some(cpu) = assignment.cpu {
         thread::pin(cpu).map_err(|error| Unready::Pin(cpu, error))?;
     }
     thread::sharpen_timers();
-    if let [seat] = seats {
+    let (seats, bench) = (seats(assignment), bench(assignment));
+    if let [seat] = &seats[..] {
         alone::prepare(&seat.flow.stream).map_err(Unready::Prepare)?;
-        return Ok(None);
+        return Ok((seats, bench, None));
     }
-    Crowd::prepare(seats).map(Some).map_err(Unready::Prepare)
+    let crowd = Crowd::prepare(&seats).map_err(Unready::Prepare)?;
+    Ok((seats, bench, Some(crowd)))
 }
 
 fn seats(assignment: &Assignment) -> Vec<Seat> {
