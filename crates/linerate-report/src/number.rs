@@ -10,7 +10,7 @@ use linerate_model::unit::Unit;
 const NOT_FINITE: &str = "not a number";
 
 /// Numbers from here on are written in groups of three digits.
-const GROUP_FROM: f64 = 10_000.0;
+pub const GROUP_FROM: f64 = 10_000.0;
 
 /// A narrow space that does not break, between groups of three digits as the SI brochure asks.
 pub const GROUP_SPACE: char = '\u{202f}';
@@ -161,8 +161,12 @@ pub fn value_with_bounds(value: f64, bounds: Option<(f64, f64)>, unit: Unit) -> 
         };
     };
     let (below, above) = (value - low, high - value);
-    let decimals = decimals_for((high - low) / 2.0, value);
     let symmetric = (above - below).abs() <= 0.1 * (high - low);
+    let mut decimals = decimals_for((high - low) / 2.0, value);
+    if !symmetric {
+        // The value must stay recognisable inside an interval many times its size.
+        decimals = decimals.max((1 - exponent(value)).clamp(0, 6) as usize);
+    }
     let spread = if symmetric {
         half_width((high - low) / 2.0, decimals)
     } else {
@@ -296,6 +300,7 @@ mod tests {
             Unit::Nanoseconds,
             "43 (40 – 52) µs",
         );
+        check(0.0021, 0.0, 0.0103, Unit::Ratio, "0.0021 (0.0000 – 0.0103)");
         check(
             12_345.6,
             12_300.0,

@@ -42,7 +42,7 @@ pub fn table(figure: &Figure) -> PointTable {
         .curves
         .iter()
         .map(|curve| wording::curve_name(&curve.name, curve.origin));
-    let columns = std::iter::once(figure.x.label.clone())
+    let columns = std::iter::once(wording::heading(&figure.x.label))
         .chain(names)
         .collect();
     PointTable {

@@ -14,6 +14,12 @@ const WIDTH_MAX: usize = 120;
 /// Most findings written out; the report has them all.
 const FINDINGS_MAX: usize = 6;
 
+/// Most recommendations written out.
+const RECOMMENDATIONS_MAX: usize = 6;
+
+/// Most things written out that were not measured.
+const LEFT_OUT_MAX: usize = 8;
+
 /// Narrowest a column of words gets before its words are broken, in characters.
 const COLUMN_MIN: usize = 8;
 
@@ -113,10 +119,7 @@ impl Page {
             let kind = wording::kind(finding.kind);
             self.quiet(4, &format!("{kind}: {effect} ({note})"));
         }
-        if findings.len() > FINDINGS_MAX {
-            let more = findings.len() - FINDINGS_MAX;
-            self.quiet(4, &format!("and {more} more in the report"));
-        }
+        self.more(findings.len(), FINDINGS_MAX);
         self.blank();
     }
 
@@ -125,7 +128,8 @@ impl Page {
             return;
         }
         self.line(Look::Heading, "Recommendations");
-        for (at, recommendation) in analysis.recommendations.iter().enumerate() {
+        let items = &analysis.recommendations;
+        for (at, recommendation) in items.iter().take(RECOMMENDATIONS_MAX).enumerate() {
             let number = format!("{:>2}  ", at + 1);
             self.hanging(&number, Look::Key, 4, &clean(&recommendation.action));
             self.hanging(
@@ -140,6 +144,7 @@ impl Page {
             self.styled(Look::Plain, &confirm);
             self.blank();
         }
+        self.more(items.len(), RECOMMENDATIONS_MAX);
         self.blank();
     }
 
@@ -149,10 +154,11 @@ impl Page {
         }
         let count = analysis.left_out.len();
         self.line(Look::Heading, &format!("Not measured ({count})"));
-        for item in &analysis.left_out {
+        for item in analysis.left_out.iter().take(LEFT_OUT_MAX) {
             let text = format!("{}: {}", clean(&item.what), clean(&item.why));
             self.hanging("  - ", Look::Quiet, 4, &text);
         }
+        self.more(count, LEFT_OUT_MAX);
         self.blank();
     }
 
@@ -200,6 +206,13 @@ impl Page {
                 line += &" ".repeat(GAP);
             }
             self.line(look, line.trim_end());
+        }
+    }
+
+    /// Says how many of `count` things were not written because only `written` are.
+    fn more(&mut self, count: usize, written: usize) {
+        if count > written {
+            self.quiet(4, &format!("and {} more in the report", count - written));
         }
     }
 

@@ -98,6 +98,16 @@ pub fn chapter_title(chapter: &Chapter) -> String {
     }
 }
 
+/// Returns `label` as it heads an axis or column: with a capital, unless it is a kernel name.
+pub fn heading(label: &str) -> String {
+    let is_name = label.contains(['_', '.']);
+    let mut rest = label.chars();
+    match rest.next() {
+        Some(first) if !is_name => first.to_uppercase().chain(rest).collect(),
+        _ => label.to_owned(),
+    }
+}
+
 /// Writes the interval of an estimate and how many trials it rests on.
 pub fn interval_note(estimate: &Estimate) -> String {
     match number::interval(estimate) {
@@ -208,6 +218,13 @@ mod tests {
         check(&[4, 5], "4–5");
         check(&[1, 2, 3, 7, 9, 10, 11], "1–3, 7, 9–11");
         check(&[u32::MAX, 0], "4294967295, 0");
+    }
+
+    #[test]
+    fn a_kernel_name_keeps_its_letters() {
+        assert_eq!(heading("payload"), "Payload");
+        assert_eq!(heading("tcp_rmem"), "tcp_rmem");
+        assert_eq!(heading(""), "");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use plotly::common::{ExponentFormat, Font, Title};
 use plotly::layout::{Axis as PlotlyAxis, AxisRange, AxisType, RangeMode, TicksDirection};
 
 use crate::number::{self, Prefixed};
-use crate::points;
+use crate::{points, wording};
 
 /// Most ticks at measured positions; beyond it some go without a label.
 const TICKS_MAX: f64 = 10.0;
@@ -35,7 +35,7 @@ pub fn horizontal(figure: &Figure) -> DrawnAxis {
         .show_grid(false)
         .show_line(true)
         .ticks(TicksDirection::Outside);
-    let named = figure.x.label.clone();
+    let named = wording::heading(&figure.x.label);
     let (axis, title) = match figure.x.scale {
         Scale::Category => (axis.type_(AxisType::Category), named),
         Scale::Log => {
@@ -69,7 +69,7 @@ pub fn vertical(figure: &Figure) -> DrawnAxis {
         Scale::Log => {
             let positive: Vec<f64> = values.into_iter().filter(|value| *value > 0.0).collect();
             let axis = logarithmic(axis, &positive, figure.y.unit, prefix);
-            (axis, figure.y.label.clone())
+            (axis, wording::heading(&figure.y.label))
         }
         // Values below zero: plotly's own range, which then includes zero.
         _ if lowest < 0.0 || highest <= 0.0 || values.is_empty() => {
@@ -77,7 +77,10 @@ pub fn vertical(figure: &Figure) -> DrawnAxis {
         }
         _ => {
             let (top, step) = from_zero(highest / prefix.divisor);
-            let axis = axis.range(AxisRange::new(0.0, top)).dtick(step);
+            let axis = axis
+                .range(AxisRange::new(0.0, top))
+                .dtick(step)
+                .separate_thousands(top >= number::GROUP_FROM);
             (axis, label(&figure.y, prefix))
         }
     };
@@ -90,10 +93,12 @@ pub fn vertical(figure: &Figure) -> DrawnAxis {
 
 /// Returns the axis label with its unit: `Throughput (Mbit/s)`.
 fn label(axis: &Axis, prefix: Prefixed) -> String {
+    let name = wording::heading(&axis.label);
     match (axis.unit, prefix.symbol) {
-        (_, "") => axis.label.clone(),
-        (Unit::PerSecond, _) => format!("{} (per second)", axis.label),
-        (_, symbol) => format!("{} ({symbol})", axis.label),
+        (_, "") => name,
+        (Unit::PerSecond, _) if name.ends_with("per second") => name,
+        (Unit::PerSecond, _) => format!("{name} (per second)"),
+        (_, symbol) => format!("{name} ({symbol})"),
     }
 }
 
@@ -105,7 +110,8 @@ fn styled() -> PlotlyAxis {
         .line_color("var(--axis)")
         .tick_color("var(--axis)")
         .exponent_format(ExponentFormat::None)
-        .separate_thousands(true)
+        // Four digits need no space between them, as everywhere in the report.
+        .separate_thousands(false)
 }
 
 fn logarithmic(axis: PlotlyAxis, values: &[f64], unit: Unit, prefix: Prefixed) -> PlotlyAxis {

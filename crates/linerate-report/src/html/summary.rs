@@ -9,6 +9,9 @@ use super::anchors::Anchors;
 use super::table;
 use crate::{number, wording};
 
+/// Findings whose evidence is open from the start; that of the others takes a click.
+const EVIDENCE_OPEN: usize = 5;
+
 /// Sets title, circumstances and, if the numbers are partial, the reason.
 pub fn masthead(analysis: &Analysis) -> Markup {
     html! {
@@ -105,16 +108,16 @@ fn card(finding: &Finding, at: usize, anchors: &Anchors) -> Markup {
                     span.note { (wording::interval_note(&finding.effect)) }
                 }
             }
-            (evidence(finding.evidence.as_slice(), anchors))
+            (evidence(finding.evidence.as_slice(), at < EVIDENCE_OPEN, anchors))
         }
     }
 }
 
-fn evidence(evidence: &[Evidence], anchors: &Anchors) -> Markup {
+fn evidence(evidence: &[Evidence], open: bool, anchors: &Anchors) -> Markup {
     let body = html! {
         table {
             thead { tr {
-                th scope="col" { "Evidence" }
+                th scope="col" { "Measured" }
                 th.number scope="col" { "Value" }
                 th scope="col" { "Trials" }
             } }
@@ -129,7 +132,12 @@ fn evidence(evidence: &[Evidence], anchors: &Anchors) -> Markup {
             }
         }
     };
-    table::scrolling("Evidence", &body)
+    html! {
+        details open[open] {
+            summary { "Evidence (" (evidence.len()) ")" }
+            (table::scrolling("Evidence", &body))
+        }
+    }
 }
 
 /// Sets trial numbers as links, runs of neighbours as a link to the first of them.
@@ -167,9 +175,10 @@ fn recommendation(item: &Recommendation, anchors: &Anchors) -> Markup {
             dl {
                 dt { "Predicted" } dd { (item.predicted) }
                 dt { "Confirm with" } dd { pre { code { (item.confirm) } } }
-            }
-            @if let Some((id, place)) = anchors.finding(&item.finding) {
-                p.more.small { a href={ "#" (id) } { "Follows from finding " (place + 1) } }
+                @if let Some((id, place)) = anchors.finding(&item.finding) {
+                    dt { "Follows from" }
+                    dd.small { a href={ "#" (id) } { "finding " (place + 1) } }
+                }
             }
         }
     }
