@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::TrialId;
 use linerate_model::experiment::{Cell, Experiment, Factor, Level};
 use linerate_model::finding::{Estimate, Evidence};
+use linerate_model::histogram::Histogram;
 use linerate_model::run::{HostPart, HostRecord, Recording};
+use linerate_model::unit::Unit;
 use linerate_model::workload::{Traffic, Workload};
 
-use crate::compare::interval::student_t_interval;
+use crate::compare::interval::{quantile_interval, student_t_interval};
 use crate::compare::noise::Noise;
-use crate::reduce::{Outcome, describe, outcomes};
+use crate::reduce::{Outcome, describe, name, outcomes};
 use crate::wire_use::Path;
 use crate::words;
 
@@ -38,6 +40,8 @@ pub(crate) struct CellOutcomes<'a> {
     pub(crate) valid: Vec<Outcome>,
     /// Outcomes that may not.
     pub(crate) invalid: Vec<Outcome>,
+    /// Latency of the transactions of all valid outcomes together.
+    latency: Histogram,
 }
 
 impl<'a> Dataset<'a> {
@@ -63,8 +67,11 @@ impl<'a> Dataset<'a> {
                 let Some(workload) = trial.map(|trial| trial.workload.clone()) else {
                     continue;
                 };
-                let (valid, invalid) = outcomes.into_iter().cloned().partition(Outcome::is_valid);
+                let (valid, invalid): (Vec<Outcome>, Vec<Outcome>) =
+                    outcomes.into_iter().cloned().partition(Outcome::is_valid);
+                let latency = pooled_latency(recording, &valid);
                 cells.push(CellOutcomes {
+                    latency,
                     experiment,
                     cell: cell.clone(),
                     workload,
@@ -115,7 +122,39 @@ impl<'a> Dataset<'a> {
     }
 }
 
+/// Responses that are quantiles of the latency.
+const QUANTILES: &[(&str, f64)] = &[
+    (name::RTT_P50, 0.5),
+    (name::RTT_P99, 0.99),
+    (name::RTT_P999, 0.999),
+];
+
+fn pooled_latency(recording: &Recording, valid: &[Outcome]) -> Histogram {
+    let trials: BTreeSet<TrialId> = valid.iter().map(|outcome| outcome.trial).collect();
+    let mut pooled = Histogram::default();
+    for flow in recording
+        .flows
+        .iter()
+        .filter(|flow| trials.contains(&flow.trial))
+    {
+        if let Some(latency) = &flow.latency {
+            pooled.merge(latency);
+        }
+    }
+    pooled
+}
+
 impl CellOutcomes<'_> {
+    /// Returns mean and interval of what `derive` computes of each valid outcome.
+    pub(crate) fn derived(
+        &self,
+        unit: Unit,
+        derive: impl Fn(&Outcome) -> Option<f64>,
+    ) -> Option<Estimate> {
+        let values: Vec<f64> = self.valid.iter().filter_map(derive).collect();
+        student_t_interval(&values, unit)
+    }
+
     /// Returns the valid values of a response.
     pub(crate) fn values(&self, response: &str) -> Vec<f64> {
         let values = self
@@ -126,7 +165,16 @@ impl CellOutcomes<'_> {
     }
 
     /// Returns mean and interval of a response over the valid outcomes.
+    ///
+    /// A quantile that some trials have too few transactions for is taken of the transactions of
+    /// all trials together, with an order-statistics interval.
     pub(crate) fn estimate(&self, response: &str) -> Option<Estimate> {
+        let share = QUANTILES.iter().find(|(name, _)| *name == response);
+        if let Some((_, share)) = share
+            && self.values(response).len() < self.valid.len()
+        {
+            return quantile_interval(&self.latency, *share);
+        }
         student_t_interval(&self.values(response), describe(response).unit)
     }
 

@@ -9,7 +9,7 @@ use linerate_model::run::Validity;
 use linerate_model::unit::Unit;
 
 use crate::dataset::{CellOutcomes, Dataset, groups, varied};
-use crate::reduce::describe;
+use crate::reduce::{describe, name};
 use crate::words;
 
 /// An axis spans by factor rather than evenly from this quotient of its ends on.
@@ -204,11 +204,7 @@ pub(super) fn table(title: &str, cells: &[&CellOutcomes<'_>], responses: &[&str]
         if factors.is_empty() {
             row.push(TableCell::Text(words::whole_cell(&cell.cell)));
         }
-        row.extend(
-            present
-                .iter()
-                .map(|response| estimate_cell(cell.estimate(response), cell)),
-        );
+        row.extend(present.iter().map(|response| estimate_cell(response, cell)));
         row.push(TableCell::Text(valid_of(cell)));
         row
     };
@@ -239,13 +235,21 @@ fn valid_of(cell: &CellOutcomes<'_>) -> String {
     }
 }
 
-fn estimate_cell(estimate: Option<Estimate>, cell: &CellOutcomes<'_>) -> TableCell {
-    match estimate {
+fn estimate_cell(response: &str, cell: &CellOutcomes<'_>) -> TableCell {
+    match cell.estimate(response) {
         Some(estimate) if estimate.unit == Unit::Ratio => TableCell::Estimate(as_percent(estimate)),
         Some(estimate) => TableCell::Estimate(estimate),
         None if cell.valid.is_empty() => TableCell::Absent("no valid trial".to_owned()),
+        None if cell.is_rr() && is_latency(response) => {
+            TableCell::Absent("too few transactions".to_owned())
+        }
         None => TableCell::Absent("not read".to_owned()),
     }
+}
+
+/// Quantiles of the latency need a number of transactions each.
+fn is_latency(response: &str) -> bool {
+    [name::RTT_P50, name::RTT_P99, name::RTT_P999, name::ONE_WAY].contains(&response)
 }
 
 /// Returns a share in hundredths.

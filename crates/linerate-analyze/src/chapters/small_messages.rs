@@ -168,7 +168,7 @@ fn segments(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Table {
             number(expected, Unit::Bytes, "message above half a segment"),
             match pattern_of(dataset, cell) {
                 Some(pattern) => TableCell::Text(pattern.title().to_owned()),
-                None => TableCell::Absent("no pattern to tell".to_owned()),
+                None => TableCell::Absent("message above a quarter of a segment".to_owned()),
             },
             number(
                 product.map(|(rate, bytes)| 8.0 * rate * bytes),
@@ -213,10 +213,10 @@ fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> 
         rate(off)?,
     );
     text += match pattern_of(dataset, on) {
-        Some(Pattern::Alternating) => " With Nagle on, segments alternate as published.",
+        Some(Pattern::Alternating) => " With Nagle on, small and full segments alternate.",
         Some(Pattern::Full) => " With Nagle on, segments are full; they do not alternate.",
         Some(Pattern::OneEach) => " With Nagle on, each message still has a segment of its own.",
-        Some(Pattern::Between) => " With Nagle on, segments do not alternate as published.",
+        Some(Pattern::Between) => " With Nagle on, segments neither alternate nor are they full.",
         None => "",
     };
     Some(text)

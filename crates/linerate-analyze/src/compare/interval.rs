@@ -5,6 +5,7 @@
 //! of Computer and Communication Systems", 2010, section 2.2).
 
 use linerate_model::finding::Estimate;
+use linerate_model::histogram::{Histogram, observations_needed};
 use linerate_model::unit::Unit;
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
 
@@ -101,6 +102,32 @@ pub fn median_interval(values: &[f64], unit: Unit) -> Option<Estimate> {
     })
 }
 
+/// Returns quantile `q` of a latency histogram with its order-statistics interval; absent with
+/// fewer observations than a quantile needs.
+///
+/// The interval takes observations as independent. Transactions of one trial are not quite, so it
+/// is the narrowest that can be claimed.
+pub(crate) fn quantile_interval(histogram: &Histogram, q: f64) -> Option<Estimate> {
+    let count = histogram.count();
+    if count < observations_needed(q) {
+        return None;
+    }
+    let ranks = quantile_ranks(count, q);
+    let at_rank = |rank: u64| {
+        histogram
+            .quantile(rank as f64 / count as f64)
+            .map(|ns| ns.0 as f64)
+    };
+    Some(Estimate {
+        value: histogram.quantile(q)?.0 as f64,
+        low: ranks.and_then(|(low, _)| at_rank(low)),
+        high: ranks.and_then(|(_, high)| at_rank(high)),
+        confidence: CONFIDENCE,
+        n: u32::try_from(count).unwrap_or(u32::MAX),
+        unit: Unit::Nanoseconds,
+    })
+}
+
 /// Returns the replicates that would bring the half width to a share `width` of the mean:
 /// n ≈ (t · CV / e)², with the t of the values at hand.
 pub(crate) fn replicates_needed(values: &[f64], width: f64) -> Option<u32> {
@@ -188,6 +215,20 @@ mod tests {
         assert_eq!((estimate.value, estimate.low), (3.0, None));
         let six = median_interval(&[6.0, 5.0, 4.0, 3.0, 2.0, 1.0], Unit::Count).unwrap();
         assert_eq!((six.value, six.low, six.high), (3.5, Some(1.0), Some(6.0)));
+    }
+
+    #[test]
+    fn quantile_of_a_histogram_has_its_ranks() {
+        let histogram = |count| Histogram {
+            buckets: (1..=count).map(|ns| (ns, 1)).collect(),
+        };
+        let of = |count| {
+            quantile_interval(&histogram(count), 0.5)
+                .map(|found| (found.value, found.low, found.high))
+        };
+        assert_eq!(of(19), None);
+        assert_eq!(of(20), Some((10.0, Some(6.0), Some(15.0))));
+        assert_eq!(of(30), Some((15.0, Some(10.0), Some(21.0))));
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub(crate) struct Plateau {
     pub(crate) best: usize,
     /// Indices of larger levels that fall back below the best.
     pub(crate) fallen: Vec<usize>,
+    /// Share of the best by which the level at which it begins could have fallen short unseen.
+    pub(crate) resolution: f64,
 }
 
 /// Returns the plateau of `steps`, ordered by level; absent for fewer than two levels.
@@ -55,19 +57,21 @@ pub(crate) fn plateau(steps: &[Step], noise: Option<Noise>) -> Option<Plateau> {
     if steps[best].mean <= 0.0 {
         return None;
     }
-    let reaches = |at: &usize| {
-        let missing = (steps[best].mean - steps[*at].mean) / steps[best].mean;
+    let tolerance = |at: &usize| {
         let chance = noise.map_or(0.0, |noise| {
             noise.difference_share(steps[*at].n, steps[best].n)
         });
-        missing <= chance.max(INDIFFERENCE_SHARE)
+        chance.max(INDIFFERENCE_SHARE)
     };
+    let reaches =
+        |at: &usize| (steps[best].mean - steps[*at].mean) / steps[best].mean <= tolerance(at);
     let begin = (0..steps.len()).find(reaches)?;
     let fallen = (begin + 1..steps.len()).filter(|at| !reaches(at)).collect();
     Some(Plateau {
         begin,
         best,
         fallen,
+        resolution: tolerance(&begin),
     })
 }
 

@@ -140,9 +140,10 @@ fn invalid(dataset: &Dataset<'_>) -> Option<Finding> {
         "run/caution/invalid",
         None,
         format!(
-            "{} of {} are invalid and not averaged.",
-            words::count(trials.len(), "trial"),
-            dataset.outcomes.len()
+            "{} of {} {} invalid and not averaged.",
+            trials.len(),
+            words::count(dataset.outcomes.len(), "trial"),
+            if trials.len() == 1 { "is" } else { "are" },
         ),
         format!("{}.", listed.join("; ")),
         Evidence {
@@ -160,7 +161,7 @@ fn shared_cpus(dataset: &Dataset<'_>) -> Option<Finding> {
         .iter()
         .map(|outcome| outcome.trial)
         .collect();
-    if !dataset.is_lab() || trials.is_empty() {
+    if !dataset.is_lab() || hosts < 2 || trials.is_empty() {
         return None;
     }
     let cpus = dataset
@@ -230,9 +231,10 @@ fn replicates(dataset: &Dataset<'_>) -> Option<Finding> {
         "run/caution/replicates",
         None,
         format!(
-            "{} of {} have fewer than {REPLICATES_MIN} valid replicates.",
-            words::count(few.len(), "cell"),
-            dataset.cells.len()
+            "{} of {} {} fewer than {REPLICATES_MIN} valid replicates.",
+            few.len(),
+            words::count(dataset.cells.len(), "cell"),
+            if few.len() == 1 { "has" } else { "have" },
         ),
         "With two replicates a 95 % interval is 12.7 standard errors wide to each side, with one \
          there is none. A larger budget gives more replicates.",

@@ -1,6 +1,7 @@
 //! The congestion window, after loss or by the algorithm's choice.
 //!
-//! Rule: either 1. at least one data segment in a thousand was sent again, or 2. data was
+//! Rule: either 1. at least one data segment in a thousand was sent again, and the congestion
+//! window does not allow more than twice the throughput (where it was read), or 2. data was
 //! outstanding for at least 90 % of the time and throughput is within 15 % of
 //! connections × congestion window × segment / round trip. The receiver's window and the send
 //! buffer must not be what the sender waited for; their rules come first.
@@ -19,6 +20,9 @@ use crate::words;
 /// loss-based algorithm keeps a mean window of about 1.22/√p = 39 segments (Mathis, Semke, Mahdavi
 /// and Ott, CCR 27(3), 1997), below what a gigabit at a millisecond needs.
 const RETRANSMITTED_SHARE_MIN: f64 = 0.001;
+/// Quotient of predicted and measured throughput from which on the congestion window is roomy: a
+/// window that is halved on loss is within a factor of two of what is in use.
+const ROOMY_QUOTIENT_MIN: f64 = 2.0;
 /// Share of the time with data outstanding from which on the sender had always something to send.
 const BUSY_SHARE_MIN: f64 = 0.9;
 /// Largest relative difference of measured and predicted throughput.
@@ -29,14 +33,18 @@ pub(super) fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option
     let predicted = predicted_bps(cell);
     let lost = cell.estimate(name::RETRANSMITTED_SHARE);
     let (reason, effect, weight) = match lost {
-        Some(lost) if lost.value >= RETRANSMITTED_SHARE_MIN => (
-            format!(
-                "{} of all segments were sent again",
-                words::percent(lost.value)
-            ),
-            lost,
-            1.0,
-        ),
+        Some(lost)
+            if lost.value >= RETRANSMITTED_SHARE_MIN && !is_roomy(&throughput, predicted) =>
+        {
+            (
+                format!(
+                    "{} of all segments were sent again",
+                    words::percent(lost.value)
+                ),
+                lost,
+                1.0,
+            )
+        }
         _ => by_choice(cell, &throughput, predicted)?,
     };
     let cwnd = cell.mean(name::CWND);
@@ -74,6 +82,11 @@ pub(super) fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option
         ),
         weight: weight + effect.value,
     })
+}
+
+/// The congestion window allows so much more that it cannot be what limits.
+fn is_roomy(throughput: &Estimate, predicted: Option<f64>) -> bool {
+    predicted.is_some_and(|predicted| predicted > ROOMY_QUOTIENT_MIN * throughput.value)
 }
 
 fn by_choice(

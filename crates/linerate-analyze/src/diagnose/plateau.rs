@@ -13,6 +13,9 @@ use crate::compare::ratio::ratio;
 use crate::dataset::{CellOutcomes, Dataset, groups, varied};
 use crate::words;
 
+/// Difference that has to be told apart for a plateau to mean a setting.
+const BLURRED_SHARE_MIN: f64 = 0.1;
+
 /// A plateau over the levels of one factor.
 pub(crate) struct LevelPlateau<'d, 'a> {
     /// The other levels in words; empty when nothing else varies.
@@ -32,6 +35,11 @@ impl<'d, 'a> LevelPlateau<'d, 'a> {
     /// Returns the best cell.
     pub(crate) fn best(&self) -> &'d CellOutcomes<'a> {
         self.cells[self.plateau.best]
+    }
+
+    /// Returns whether noise hides differences that matter.
+    pub(crate) fn is_blurred(&self) -> bool {
+        self.plateau.resolution > BLURRED_SHARE_MIN
     }
 
     /// Returns whether throughput still grows at the largest level.
@@ -123,9 +131,16 @@ fn claim(found: &LevelPlateau<'_, '_>, reached: &Estimate, best: &Estimate) -> O
         false => format!("With {}, ", found.words),
     };
     let size = buffer(found.begin())?;
+    let blurred = match found.is_blurred() {
+        true => format!(
+            ", as far as differences above {} show",
+            words::percent(found.plateau.resolution)
+        ),
+        false => String::new(),
+    };
     let text = match found.plateau.begin {
         0 => format!(
-            "{with}even the smallest buffer, {size}, reaches the best throughput: {} of at most {}.",
+            "{with}even the smallest buffer, {size}, reaches the best throughput: {} of at most {}{blurred}.",
             words::estimate(reached),
             words::estimate(best),
         ),
@@ -136,7 +151,7 @@ fn claim(found: &LevelPlateau<'_, '_>, reached: &Estimate, best: &Estimate) -> O
             buffer(found.cells[at - 1])?,
         ),
         at => format!(
-            "{with}buffers of {size} reach the plateau: {} of at most {}, while {} reach {}.",
+            "{with}buffers of {size} reach the plateau: {} of at most {}, while {} reach {}{blurred}.",
             words::estimate(reached),
             words::estimate(best),
             buffer(found.cells[at - 1])?,
@@ -160,6 +175,13 @@ fn explanation(found: &LevelPlateau<'_, '_>) -> String {
     } else if found.is_open() {
         text = "The range of buffers ends before the plateau begins; larger ones may reach more."
             .to_owned();
+    }
+    if found.is_blurred() {
+        text += &format!(
+            " Trials differ so much that a level up to {} below the best is not told apart from it: \
+             more replicates or a quieter machine may find a later begin.",
+            words::percent(found.plateau.resolution)
+        );
     }
     let fallen: Vec<String> = found
         .plateau

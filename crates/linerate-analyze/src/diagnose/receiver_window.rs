@@ -14,7 +14,6 @@ use linerate_model::unit::{Bytes, Nanos, Unit};
 use linerate_model::wire::window_limit;
 
 use super::limiter::Verdict;
-use super::link_rate::share_of;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::study::point;
@@ -42,8 +41,18 @@ pub(super) fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option
         Nanos(rtt.value.round() as u64),
     );
     let predicted = flows * one.0;
-    let share = share_of(&throughput, predicted);
-    if (share.value - 1.0).abs() > PREDICTION_SHARE_MAX {
+    // Trial by trial, since the windows of trials may differ.
+    let share = cell.derived(Unit::Ratio, |outcome| {
+        let asked = cell
+            .workload
+            .options
+            .socket_buffer
+            .map(|buffer| buffer.0 as f64);
+        let window = outcome.value(name::SEND_WINDOW).or(asked)?;
+        let allowed = flows * 8e9 * window / outcome.value(name::TCP_RTT)?;
+        Some(outcome.value(name::THROUGHPUT)? / allowed)
+    })?;
+    if !share.value.is_finite() || (share.value - 1.0).abs() > PREDICTION_SHARE_MAX {
         return None;
     }
     let times = match cell.workload.connections {

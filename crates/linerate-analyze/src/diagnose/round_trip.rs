@@ -8,7 +8,6 @@ use linerate_model::finding::{EvidenceList, Limiter};
 use linerate_model::unit::Unit;
 
 use super::limiter::Verdict;
-use super::link_rate::share_of;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::words;
@@ -23,7 +22,11 @@ pub(super) fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option
         .filter(|rtt| rtt.value > 0.0)?;
     let flows = f64::from(cell.workload.connections);
     let allowed = flows * 1e9 / rtt.value;
-    let share = share_of(&rate, allowed);
+    // Trial by trial, since trials may differ among themselves by more than 10 %.
+    let share = cell.derived(Unit::Ratio, |outcome| {
+        let under_way = outcome.value(name::TRANSACTIONS)? * outcome.value(name::RTT_MEAN)? / 1e9;
+        Some(under_way / flows)
+    })?;
     if (share.value - 1.0).abs() > LITTLE_SHARE_MAX {
         return None;
     }

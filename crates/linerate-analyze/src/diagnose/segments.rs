@@ -1,21 +1,25 @@
 //! Segment sizes that alternate, or do not.
 //!
-//! With Nagle and delayed ACK on, Solaris sent one message alone and then as many whole messages
-//! as fit a segment, in turn: for m = 100 B and MSS 1460 B, 100, 1400, 100, 1400 …. The mean
-//! payload of a data segment is then
+//! With Nagle and delayed ACK on, a small segment goes out alone, the messages written meanwhile
+//! wait for its acknowledgement, and the receiver acknowledges every second segment: small and
+//! large segments alternate, one ACK for each pair. The mean payload of a data segment is then
 //!
-//!   (⌊MSS / m⌋ + 1) · m / 2        (bytes; for m ≤ MSS / 2, above which each message is a segment)
+//! - with whole messages in each segment, as published for Solaris (m = 100 B and MSS 1460 B: 100,
+//!   1400, 100, 1400 …):  (⌊MSS / m⌋ + 1) · m / 2;
+//! - on Linux, which appends messages to the last unsent segment across message boundaries (so the
+//!   large segment is full and the small one carries a rest of one to two messages):
+//!   (MSS + m) / 2 to (MSS + 2m) / 2;
 //!
-//! and throughput is segments/s × that × 8. Linux treats a stream as bytes: it appends messages to
-//! the last unsent segment across message boundaries, so that segments are full or, without Nagle,
-//! as large as what was written when the link was free.
+//! in bytes, for m ≤ MSS / 2, above which each message is a segment. Throughput is segments/s ×
+//! that × 8.
 //!
-//! Rule: payload per data segment within 5 % of a pattern's mean is that pattern. The patterns are
-//! distinct: alternation stays below ¾ MSS, full segments are above 0.95 MSS, and one message each
-//! is below ⅔ of alternation for m ≤ MSS / 2.
+//! Rule: payload per data segment between the lowest of these and the highest, ± 5 %, alternates;
+//! at least 95 % of MSS is full segments; within 5 % of m is a segment a message. The patterns are
+//! told apart only for m ≤ MSS / 4, where they do not come near each other. A mean does not prove
+//! the order of segments, so data segments per ACK stand beside it as evidence.
 
 use linerate_model::experiment::Experiment;
-use linerate_model::finding::{Evidence, EvidenceList, Finding, FindingKind};
+use linerate_model::finding::{Estimate, Evidence, EvidenceList, Finding, FindingKind};
 use linerate_model::unit::Unit;
 
 use super::link_rate::share_of;
@@ -52,25 +56,36 @@ impl Pattern {
     }
 }
 
-/// Returns the mean payload of alternating segments, for messages of at most half a segment.
+/// Returns the published mean payload of alternating segments with whole messages, for messages
+/// of at most half a segment.
 pub(crate) fn pattern_bytes(message_bytes: u64, mss_bytes: u64) -> Option<f64> {
     let fit = mss_bytes.checked_div(message_bytes)?;
     (fit >= 2).then(|| (fit + 1) as f64 * message_bytes as f64 / 2.0)
 }
 
+/// Returns the lowest and the highest mean payload of alternating segments, for messages of at
+/// most a quarter of a segment.
+fn alternation_bytes(message_bytes: u64, mss_bytes: u64) -> Option<(f64, f64)> {
+    let whole = pattern_bytes(message_bytes, mss_bytes)?;
+    let of_stream = (mss_bytes + 2 * message_bytes) as f64 / 2.0;
+    (4 * message_bytes <= mss_bytes).then_some((whole, of_stream))
+}
+
 /// Returns the pattern of a stream's cell, if payload per segment was read and the message is at
-/// most half a segment.
+/// most a quarter of a segment.
 pub(crate) fn pattern_of(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Pattern> {
     let payload = cell.mean(name::PAYLOAD_PER_SEGMENT)?;
     let message = cell.message_bytes()?;
     let mss = mss_bytes(dataset, cell)?;
-    let alternating = pattern_bytes(message, mss)?;
-    let near = |expected: f64| (payload - expected).abs() <= PATTERN_SHARE_MAX * expected;
-    Some(if near(alternating) {
+    let (low, high) = alternation_bytes(message, mss)?;
+    let near = |low: f64, high: f64| {
+        (low * (1.0 - PATTERN_SHARE_MAX)..=high * (1.0 + PATTERN_SHARE_MAX)).contains(&payload)
+    };
+    Some(if near(low, high) {
         Pattern::Alternating
     } else if payload >= (1.0 - PATTERN_SHARE_MAX) * mss as f64 {
         Pattern::Full
-    } else if near(message as f64) {
+    } else if near(message as f64, message as f64) {
         Pattern::OneEach
     } else {
         Pattern::Between
@@ -110,21 +125,19 @@ fn finding(dataset: &Dataset<'_>, experiment: &Experiment) -> Option<Finding> {
     // The smallest message shows the pattern best: the most messages fit a segment.
     let (shown, _) = known.iter().min_by_key(|(cell, _)| cell.message_bytes())?;
     let message = shown.message_bytes()?;
-    let expected = pattern_bytes(message, mss_bytes(dataset, shown)?)?;
+    let mss = mss_bytes(dataset, shown)?;
+    let (low, high) = alternation_bytes(message, mss)?;
     let payload = shown.estimate(name::PAYLOAD_PER_SEGMENT)?;
-    let (kind, suffix, claim) = if alternating == known.len() {
-        (
-            FindingKind::Effect,
-            "effect/alternation",
-            alternation_claim(message, &payload, expected),
-        )
+    let kind = match alternating == known.len() {
+        true => FindingKind::Effect,
+        false => FindingKind::Absence,
+    };
+    let sizes = format!("{alternating} of {} sizes", known.len());
+    let claim = claim(kind, message, &payload, (low, high), &sizes);
+    let suffix = if kind == FindingKind::Effect {
+        "effect"
     } else {
-        let share = format!("{alternating} of {} sizes", known.len());
-        (
-            FindingKind::Absence,
-            "absence/alternation",
-            absence_claim(message, &payload, expected, &share),
-        )
+        "absence"
     };
     let evidence: Vec<Evidence> = known
         .iter()
@@ -137,48 +150,61 @@ fn finding(dataset: &Dataset<'_>, experiment: &Experiment) -> Option<Finding> {
             cell.evidence(what, name::PAYLOAD_PER_SEGMENT)
         })
         .collect();
+    let acks = shown.evidence("data segments per ACK", name::SEGMENTS_PER_ACK);
+    let evidence: Vec<Evidence> = evidence.into_iter().chain(acks).collect();
     let (first, more) = evidence.split_first()?;
     Some(Finding {
-        id: format!("{}/{suffix}", experiment.name),
+        id: format!("{}/{suffix}/alternation", experiment.name),
         chapter: experiment.chapter,
         kind,
         claim,
-        explanation: "A segment with one message in turn with one that holds as many as fit was \
-                      published for Solaris, where Nagle worked on messages. A stack that appends \
-                      messages to the last unsent segment fills segments instead."
-            .to_owned(),
-        effect: share_of(&payload, expected),
+        explanation: explanation(kind, shown),
+        effect: share_of(&payload, (low + high) / 2.0),
         evidence: EvidenceList::new(first.clone(), more.to_vec()),
     })
 }
 
-fn alternation_claim(
+fn claim(
+    kind: FindingKind,
     message: u64,
-    payload: &linerate_model::finding::Estimate,
-    expected: f64,
+    payload: &Estimate,
+    (low, high): (f64, f64),
+    sizes: &str,
 ) -> String {
+    let verb = match kind {
+        FindingKind::Effect => "alternate",
+        _ => "do not alternate",
+    };
     format!(
-        "Segments alternate with Nagle and delayed ACK on: messages of {} travel with a mean of {} a \
-         segment, where alternation gives {}.",
+        "Segments {verb} with Nagle and delayed ACK on: messages of {} travel with a mean of {} a \
+         segment, where alternation gives {} to {} ({sizes} fit it).",
         words::number(Unit::Bytes, message as f64),
         words::estimate(payload),
-        words::number(Unit::Bytes, expected),
+        words::number(Unit::Bytes, low.round()),
+        words::number(Unit::Bytes, high.round()),
     )
 }
 
-fn absence_claim(
-    message: u64,
-    payload: &linerate_model::finding::Estimate,
-    expected: f64,
-    share: &str,
-) -> String {
-    format!(
-        "Segments do not alternate with Nagle and delayed ACK on: messages of {} travel with a mean \
-         of {} a segment, where alternation would give {} ({share} fit it).",
-        words::number(Unit::Bytes, message as f64),
-        words::estimate(payload),
-        words::number(Unit::Bytes, expected),
-    )
+fn explanation(kind: FindingKind, shown: &CellOutcomes<'_>) -> String {
+    let acks = shown
+        .mean(name::SEGMENTS_PER_ACK)
+        .map_or(String::new(), |per_ack| {
+            format!(
+                " The receiver acknowledges every {} data segments.",
+                Unit::Count.display(per_ack)
+            )
+        });
+    match kind {
+        FindingKind::Effect => format!(
+            "A small segment goes out alone and the messages written meanwhile wait for its \
+             acknowledgement, then leave as a full one. Half of all packets are small ones.{acks}"
+        ),
+        _ => format!(
+            "A small segment in turn with a full one is what Nagle's algorithm makes of small \
+             messages when each pair of segments is acknowledged once. Here segments are filled \
+             otherwise.{acks}"
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -196,5 +222,13 @@ mod tests {
         check(1024, None);
         check(1460, None);
         check(0, None);
+    }
+
+    #[test]
+    fn alternation_on_linux_is_a_full_segment_and_a_rest() {
+        // (1448 + 2 · 60) / 2 = 784; (1448 + 2 · 362) / 2 = 1086.
+        assert_eq!(alternation_bytes(60, 1448), Some((750.0, 784.0)));
+        assert_eq!(alternation_bytes(362, 1448), Some((905.0, 1086.0)));
+        assert_eq!(alternation_bytes(363, 1448), None);
     }
 }

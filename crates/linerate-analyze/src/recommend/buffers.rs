@@ -52,6 +52,15 @@ fn from_plateau(dataset: &Dataset<'_>, finding: &Finding) -> Option<Recommendati
         format!(" with {}", found.words)
     };
     let (action, predicted) = match found.plateau.begin {
+        0 if found.is_blurred() => (
+            format!(
+                "Measure again with more replicates or on a quieter machine{with} before setting buffers."
+            ),
+            format!(
+                "Differences below {} become visible; {bytes} reach {reached} so far.",
+                words::percent(found.plateau.resolution)
+            ),
+        ),
         0 => (
             format!("Leave the socket buffers to the kernel's auto-tuning{with}."),
             format!("No change: {bytes} already reach {reached}."),

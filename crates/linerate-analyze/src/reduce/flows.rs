@@ -84,18 +84,32 @@ pub(super) fn reduce(
 fn stream(lanes: &Lanes<'_, '_>, responses: &mut Responses) {
     let bits = |rate: f64| 8.0 * rate;
     let rates = lanes.rates(Metric::AppBytesReceived);
-    responses.put(name::THROUGHPUT, lanes.received(|_| true).map(bits));
-    responses.put(
+    let any = |_: &Lane| true;
+    let to_server = |lane: &Lane| lane.receiver == End::Server;
+    let from_server = |lane: &Lane| lane.receiver == End::Client;
+    let mut received = |name, metric, keep: &dyn Fn(&Lane) -> bool| {
+        responses.put(name, lanes.received(metric, keep).map(bits));
+    };
+    received(name::THROUGHPUT, Metric::AppBytesReceived, &any);
+    received(
         name::THROUGHPUT_TO_SERVER,
-        lanes
-            .received(|lane| lane.receiver == End::Server)
-            .map(bits),
+        Metric::AppBytesReceived,
+        &to_server,
     );
-    responses.put(
+    received(
         name::THROUGHPUT_FROM_SERVER,
-        lanes
-            .received(|lane| lane.receiver == End::Client)
-            .map(bits),
+        Metric::AppBytesReceived,
+        &from_server,
+    );
+    received(
+        name::ARRIVED_TO_SERVER,
+        Metric::TcpBytesReceived,
+        &to_server,
+    );
+    received(
+        name::ARRIVED_FROM_SERVER,
+        Metric::TcpBytesReceived,
+        &from_server,
     );
     if lanes.lanes.len() > 1 {
         responses.put(
@@ -227,10 +241,10 @@ impl Lanes<'_, '_> {
     }
 
     /// Payload per second received by the flows that `keep` takes; absent when one was not read.
-    fn received(&self, keep: impl Fn(&Lane) -> bool) -> Option<f64> {
+    fn received(&self, metric: Metric, keep: &dyn Fn(&Lane) -> bool) -> Option<f64> {
         let kept: Vec<&Lane> = self.lanes.iter().filter(|lane| keep(lane)).collect();
         let rate = |lane: &&Lane| {
-            let change = self.change(lane, lane.receiver, Metric::AppBytesReceived)?;
+            let change = self.change(lane, lane.receiver, metric)?;
             Some(change.rate())
         };
         (!kept.is_empty()).then(|| kept.iter().map(rate).sum::<Option<f64>>())?

@@ -102,7 +102,9 @@ fn workers(readings: &Readings<'_>, responses: &mut Responses) {
         }
         let run = share(subject, host, Metric::ThreadRun);
         let wait = share(subject, host, Metric::ThreadWait);
-        let wanted = run.zip(wait).map(|(run, wait)| run + wait);
+        // The kernel adds a wait when it ends, so that one from before the window may count in it.
+        let wait = wait.map(|wait| wait.min(1.0));
+        let wanted = run.zip(wait).map(|(run, wait)| (run + wait).min(1.0));
         for (greatest, value) in greatest.iter_mut().zip([run, wait, wanted]) {
             *greatest = (*greatest).into_iter().chain(value).max_by(f64::total_cmp);
         }

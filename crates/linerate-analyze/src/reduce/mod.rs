@@ -5,6 +5,7 @@
 //!    is the difference over the time between these two readings, per host and subject.
 //! 2. Rates of flows are summed; a sum in which one flow was not read is absent, not smaller.
 //! 3. A throughput that the links cannot carry is refused: the outcome is invalid and says why.
+//!    (Payload that arrived before the window and was read in it is put right instead.)
 //!
 //! Responses are found by name; every name carries its unit at its end ([`name`]).
 
@@ -140,11 +141,12 @@ fn reduce(
     let mut responses = Responses::default();
     let mut flags = record.flags.clone();
     flows::reduce(trial, flows, readings, &mut responses);
+    let plausibility = plausible::check(&trial.workload, &mut responses, hosts);
     machine::reduce(hosts, readings, &mut responses);
+    flags.extend(plausibility.flags);
     flags.extend(coverage_flag(readings));
     flags.extend(saturation_flag(&responses));
-    let refusal = plausible::refusal(&trial.workload, &responses, hosts);
-    let validity = match (&record.validity, refusal) {
+    let validity = match (&record.validity, plausibility.refusal) {
         (Validity::Valid, Some(reason)) => Validity::Invalid(reason),
         (validity, _) => validity.clone(),
     };

@@ -17,6 +17,9 @@ responses! {
     THROUGHPUT "throughput_bps" BitsPerSecond "throughput";
     THROUGHPUT_TO_SERVER "throughput_to_server_bps" BitsPerSecond "throughput to the server";
     THROUGHPUT_FROM_SERVER "throughput_from_server_bps" BitsPerSecond "throughput from the server";
+    ARRIVED_TO_SERVER "arrived_to_server_bps" BitsPerSecond "payload that TCP received at the server";
+    ARRIVED_FROM_SERVER "arrived_from_server_bps" BitsPerSecond
+        "payload that TCP received at the clients";
     THROUGHPUT_SENT "throughput_sent_bps" BitsPerSecond "payload accepted from the sender";
     FLOW_MIN "flow_throughput_min_bps" BitsPerSecond "throughput of the slowest flow";
     FLOW_MAX "flow_throughput_max_bps" BitsPerSecond "throughput of the fastest flow";

@@ -127,6 +127,7 @@ fn the_send_buffer_is_named() {
 fn loss_is_named() {
     let lossy = Truth {
         lost_share: 0.01,
+        rtt_ns: 10_000_000,
         ..Truth::stream(100e6)
     };
     check(stream(), lossy, &[Limiter::CongestionWindow]);
@@ -360,6 +361,9 @@ fn segments_that_alternate_are_told_from_full_ones() {
     let (kind, claim) = find(&alternating).unwrap();
     assert_eq!(kind, FindingKind::Effect);
     assert!(claim.contains("750 B"), "{claim}");
+    // As seen on Linux: a full segment and a rest of one to two messages.
+    let (kind, _) = find(&messages(|message| (MSS + 1.4 * message) / 2.0)).unwrap();
+    assert_eq!(kind, FindingKind::Effect);
     let (kind, claim) = find(&messages(|_| MSS)).unwrap();
     assert_eq!(kind, FindingKind::Absence);
     assert!(
@@ -468,4 +472,71 @@ fn cautions_are_raised_only_with_cause() {
         }
     });
     assert_eq!(found, ["run/caution/capped/1"]);
+}
+
+#[test]
+fn a_stall_is_found_in_windows_too_short_for_a_median() {
+    // Nine transactions of 44 ms in a window of 0.4 s, three times: a median of all 27.
+    let mut recording = split_requests(|nagle, ack| if nagle && ack { 44_000_000 } else { 60_000 });
+    for flow in &mut recording.flows {
+        if let Some(latency) = &mut flow.latency {
+            latency.buckets.retain(|(ns, _)| *ns != 44_000_000);
+            if latency.count() == 0 {
+                latency.buckets = vec![(44_000_000, 9)];
+            }
+        }
+    }
+    let stall = &analyze(&recording).findings[0];
+    assert_eq!(stall.kind, FindingKind::Limiter(Limiter::NagleDelayedAck));
+    let waiting = &stall.evidence.as_slice()[0];
+    assert_eq!(
+        (waiting.what.as_str(), waiting.estimate.n),
+        ("median round trip", 27)
+    );
+    // Of a single trial only the mean is left.
+    let single = stall.evidence.as_slice()[0].trials[0];
+    recording
+        .trials
+        .retain(|record| record.trial == single || record.trial.0 > 3);
+    let stall = &analyze(&recording).findings[0];
+    assert_eq!(stall.evidence.as_slice()[0].what, "mean round trip");
+}
+
+#[test]
+fn loss_beside_a_roomy_congestion_window_is_not_the_limiter() {
+    // A hundred segments over 100 µs allow 11.6 Gbit/s.
+    check(
+        stream(),
+        Truth {
+            lost_share: 0.01,
+            ..Truth::stream(100e6)
+        },
+        &[],
+    );
+}
+
+#[test]
+fn a_plateau_in_noise_says_so() {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("socket-buffer", Some(3), stream());
+    for (bytes, bps) in [(16_384, 700e6), (65_536, 800e6)] {
+        let truths = [0.8, 1.0, 1.15].map(|share| Truth::stream(share * bps));
+        run.cell(&[(Factor::SocketBuffer, size(bytes))], &truths);
+    }
+    let analysis = analyze(&run.recording);
+    let plateau = analysis
+        .findings
+        .iter()
+        .find(|finding| finding.kind == FindingKind::Plateau);
+    let plateau = plateau.expect("a buffer experiment has a plateau finding");
+    assert!(
+        plateau.claim.contains("as far as differences above"),
+        "{}",
+        plateau.claim
+    );
+    assert!(
+        analysis.recommendations[0]
+            .action
+            .contains("more replicates")
+    );
 }

@@ -2,6 +2,7 @@
 
 use linerate_analyze::reduce::{self, Outcome, outcome_of};
 use linerate_model::experiment::{Factor, Level};
+use linerate_model::metric::Metric;
 use linerate_model::run::Validity;
 use linerate_model::unit::{Bytes, Unit};
 use linerate_model::workload::{Traffic, Workload};
@@ -236,5 +237,26 @@ fn a_saturated_worker_is_flagged() {
         flags(0.6, 0.38)[0].contains("short of CPU"),
         "{:?}",
         flags(0.6, 0.38)
+    );
+}
+
+#[test]
+fn payload_that_waited_in_the_buffer_is_put_right() {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("one", None, stream());
+    run.cell(&[], &[Truth::stream(940e6)]);
+    // The reader was a megabyte behind at the begin of the window, and not at its end.
+    for sample in &mut run.recording.samples {
+        if sample.metric == Metric::AppBytesReceived && sample.at_ns < 500_000_000 {
+            sample.value -= 1 << 20;
+        }
+    }
+    let outcome = reduce::outcomes(&run.recording).remove(0);
+    assert!(outcome.is_valid(), "{:?}", outcome.validity);
+    check(&outcome, "throughput_bps", 940e6, Unit::BitsPerSecond);
+    assert!(
+        outcome.flags[0].contains("waited in the receive buffer"),
+        "{:?}",
+        outcome.flags
     );
 }
