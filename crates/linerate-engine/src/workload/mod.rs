@@ -154,11 +154,11 @@ impl Play for Player {
 /// Room of one receive call.
 ///
 /// Over loopback with 128 KiB sends, 32, 64, 96, 128, 256, 512 KiB and 1 MiB were compared in
-/// interleaved runs. Without other load 32 to 256 KiB lie together (medians of 33 to 34 Gbit/s),
-/// larger ones below. Beside other load the smaller ones cost more CPU in some runs and the larger
-/// ones in others: a long call keeps the socket locked and lets acknowledgements wait, a short one
-/// costs more calls. What decides there is how deep receive auto-tuning lets the queue grow, and
-/// so whether payload is still in the cache. 128 KiB is the middle, and what iperf3 reads.
+/// interleaved runs on a machine that others used too. Nothing between 32 and 256 KiB stood out of
+/// the noise (medians of 24 to 34 Gbit/s, in another order each time), and more gained nothing: a
+/// long call keeps the socket locked and lets acknowledgements wait, a short one means more calls,
+/// and how deep receive auto-tuning lets the queue grow, past the caches or not, matters more than
+/// either. 128 KiB is the middle, and what iperf3 reads.
 const RECEIVE_BYTES: usize = 128 << 10;
 
 /// Bytes that one call of this end may send at most: the payload buffer's length.
