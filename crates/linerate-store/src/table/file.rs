@@ -1,14 +1,19 @@
 //! Parquet files as tables: the values of each column with their levels, put together again.
 
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 
 use super::{Column, Table, TableFormat};
+
+/// The most rows of a row group; the writer closes one after some ten thousand rows, or one trial.
+const GROUP_ROWS_MAX: i64 = 1 << 24;
 
 /// A Parquet file opened for reading, row group by row group.
 pub(crate) struct TableFile {
@@ -19,10 +24,24 @@ pub(crate) struct TableFile {
 impl TableFile {
     /// Opens `file`, which should hold a table of `format`.
     pub(crate) fn open(file: File, format: &TableFormat) -> Result<Self, ParquetError> {
-        Ok(Self {
-            reader: SerializedFileReader::new(file)?,
-            empty: format.empty()?,
-        })
+        let reader = guarded(|| SerializedFileReader::new(file))?;
+        let negative = reader.metadata().row_groups().iter().any(|group| {
+            let offsets = |column: &ColumnChunkMetaData| {
+                let dictionary = column.dictionary_page_offset().unwrap_or(0);
+                [
+                    column.data_page_offset(),
+                    column.compressed_size(),
+                    dictionary,
+                ]
+            };
+            let mut numbers = group.columns().iter().flat_map(offsets);
+            group.num_rows() < 0 || group.num_rows() > GROUP_ROWS_MAX || numbers.any(|n| n < 0)
+        });
+        if negative {
+            return Err(ParquetError::General("its sizes cannot be".into()));
+        }
+        let empty = format.empty()?;
+        Ok(Self { reader, empty })
     }
 
     /// Returns the number of row groups.
@@ -38,6 +57,10 @@ impl TableFile {
 
     /// Reads row group `group`.
     pub(crate) fn read_group(&self, group: usize) -> Result<Table, ParquetError> {
+        guarded(|| self.read_columns(group))
+    }
+
+    fn read_columns(&self, group: usize) -> Result<Table, ParquetError> {
         let source = self.reader.get_row_group(group)?;
         let rows = usize::try_from(source.metadata().num_rows())
             .map_err(|_| ParquetError::General("a negative number of rows".into()))?;
@@ -49,6 +72,15 @@ impl TableFile {
             .collect::<Result<_, ParquetError>>()?;
         Ok(Table { columns })
     }
+}
+
+/// Runs `read`, and makes a panic in it an error.
+///
+/// The parquet crate asserts some properties of a file instead of checking them, and a file may
+/// have been spoiled in any way. What `read` works on is dropped after a panic.
+fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    catch_unwind(AssertUnwindSafe(read))
+        .unwrap_or_else(|_| Err(ParquetError::General("it contradicts itself".into())))
 }
 
 /// Reads the column `name` of the kind of `empty`.
