@@ -48,6 +48,11 @@ pub const READING: &[(&str, &str)] = &[
          here.",
     ),
     (
+        "intervals that leave a chart",
+        "an interval much longer than its value is high runs out of the picture at the top; the \
+         data below the chart has its ends.",
+    ),
+    (
         "prefixes",
         "sizes use KiB = 1024 B; rates use kbit/s = 1000 bit/s.",
     ),

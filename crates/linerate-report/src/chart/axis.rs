@@ -11,6 +11,9 @@ use crate::{points, wording};
 /// Most ticks at measured positions; beyond it some go without a label.
 const TICKS_MAX: f64 = 10.0;
 
+/// How far above the highest value intervals are shown, as a multiple of that value.
+const INTERVAL_REACH: f64 = 1.5;
+
 /// Number of ticks that a vertical axis should have.
 const TICKS_WANTED: f64 = 5.5;
 
@@ -61,8 +64,8 @@ pub fn horizontal(figure: &Figure) -> DrawnAxis {
 /// Returns the vertical axis: from zero, or by decades when it is logarithmic.
 pub fn vertical(figure: &Figure) -> DrawnAxis {
     let values = heights(figure);
-    let highest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let highest = highest_shown(figure);
     let prefix = number::prefix_of_axis(figure.y.unit, highest.max(0.0));
     let axis = styled().show_grid(true).show_line(false);
     let (axis, title) = match figure.y.scale {
@@ -96,6 +99,7 @@ fn label(axis: &Axis, prefix: Prefixed) -> String {
     let name = wording::heading(&axis.label);
     match (axis.unit, prefix.symbol) {
         (_, "") => name,
+        (_, symbol) if name.ends_with(symbol) => name,
         (Unit::PerSecond, _) if name.ends_with("per second") => name,
         (Unit::PerSecond, _) => format!("{name} (per second)"),
         (_, symbol) => format!("{name} ({symbol})"),
@@ -128,6 +132,23 @@ fn logarithmic(axis: PlotlyAxis, values: &[f64], unit: Unit, prefix: Prefixed) -
         (top / prefix.divisor).log10(),
     );
     with_ticks(axis.range(range), &decades(bottom, top), unit, prefix)
+}
+
+/// Returns the highest point that the vertical axis must show.
+///
+/// With two or three trials an interval can be many times as long as its value is high, and would
+/// press all curves to the ground: it is shown up to [`INTERVAL_REACH`] times the highest value
+/// and then runs out of the picture. Its ends are in the table.
+fn highest_shown(figure: &Figure) -> f64 {
+    let points = figure.curves.iter().flat_map(|curve| &curve.points);
+    let value = points.map(|point| point.y).filter(|y| y.is_finite());
+    let value = value.fold(f64::NEG_INFINITY, f64::max);
+    let end = heights(figure).into_iter().fold(value, f64::max);
+    if value > 0.0 {
+        end.min(value * INTERVAL_REACH)
+    } else {
+        end
+    }
 }
 
 /// Returns the end of an axis from zero that holds `highest`, and the step of its ticks.

@@ -1,7 +1,7 @@
 //! How a curve looks, so that its origin and its name can be told without colour.
 //!
 //! 1. Measured: solid line, filled marker, one of six hues.
-//! 2. Computed: dotted line without markers, in the colour of text.
+//! 2. Computed: dotted line without markers, in the colour of text; further ones dot and dash.
 //! 3. Published: dashed grey line, open marker.
 //!
 //! Within one origin, curves differ by marker shape or dash pattern as well as by hue. Colours
@@ -85,14 +85,14 @@ fn look(curve: &Curve, rank: usize) -> Look {
         Shape::Cross,
     ];
     let shape = (curve.points.len() <= MARKERS_MAX).then_some(SHAPES[rank % SHAPES.len()]);
-    const COMPUTED: [Dash; 2] = [Dash::Dotted, Dash::Mixed];
+    const COMPUTED: [Dash; 3] = [Dash::Dotted, Dash::Mixed, Dash::LongDashed];
     const PUBLISHED: [Dash; 2] = [Dash::Dashed, Dash::LongDashed];
     let (color, dash, shape) = match curve.origin {
         Origin::Measured => {
             let hue = rank % HUES + 1;
             (format!("var(--curve-{hue})"), Dash::Solid, shape)
         }
-        Origin::Computed => ("var(--computed)".to_owned(), COMPUTED[rank % 2], None),
+        Origin::Computed => ("var(--computed)".to_owned(), COMPUTED[rank % 3], None),
         Origin::Published => ("var(--published)".to_owned(), PUBLISHED[rank % 2], shape),
     };
     Look {

@@ -8,6 +8,9 @@ use crate::number::{self, EstimateText};
 use crate::points::PointTable;
 use crate::wording;
 
+/// Longest text of a cell that is kept on one line, in characters.
+const SHORT_MAX: usize = 20;
+
 /// Wraps a table into a box that a keyboard can reach and scroll.
 pub fn scrolling(label: &str, table: &Markup) -> Markup {
     html! {
@@ -34,7 +37,7 @@ pub fn table(table: &Table) -> Markup {
                     tr {
                         @for (at, cell) in row.iter().enumerate() {
                             @if at == 0 {
-                                th scope="row" { (words(cell)) }
+                                th class=(width(cell)) scope="row" { (words(cell)) }
                             } @else {
                                 (self::cell(cell, right.get(at).copied().unwrap_or(false)))
                             }
@@ -48,11 +51,19 @@ pub fn table(table: &Table) -> Markup {
 }
 
 fn cell(cell: &TableCell, right: bool) -> Markup {
-    let side = if right { "number" } else { "" };
-    match cell {
-        TableCell::Absent(_) => html! { td class={ "absent " (side) } { (words(cell)) } },
-        _ => html! { td class=[right.then_some(side)] { (words(cell)) } },
-    }
+    let class = match (cell, right) {
+        (TableCell::Absent(_), true) => "absent right",
+        (TableCell::Absent(_), false) => "absent",
+        (_, true) => "number",
+        (_, false) => width(cell),
+    };
+    html! { td class=(class) { (words(cell)) } }
+}
+
+/// Returns the class that keeps a short text on one line and gives a long one room to wrap.
+fn width(cell: &TableCell) -> &'static str {
+    let short = wording::cell(cell).chars().count() <= SHORT_MAX;
+    if short { "nowrap" } else { "wide" }
 }
 
 fn words(cell: &TableCell) -> Markup {
