@@ -34,6 +34,10 @@ const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
 const ARRIVAL_WAIT: Duration = Duration::from_secs(10);
 /// Shortest time between samples that may be asked for.
 const SAMPLE_INTERVAL_NS_MIN: u64 = 1_000_000;
+/// Longest time between samples that may be asked for: limits are held by the readings.
+const SAMPLE_INTERVAL_NS_MAX: u64 = 10_000_000_000;
+/// Trials of one run that may be under way at the same time; an honest controller has one.
+const TRIALS_UNDER_WAY_MAX: usize = 4;
 /// Longest trial that anyone may ask for: a day.
 const TRIAL_NS_MAX: u64 = 86_400_000_000_000;
 /// How long the memory copy of an inventory runs.
@@ -79,6 +83,8 @@ struct TrialSlot {
     assignment: Assignment,
     cookie: [u8; 16],
     observe: bool,
+    /// What all its flows together may receive.
+    rate_max: Option<linerate_model::BitsPerSec>,
     gathered: Mutex<Gathered>,
     /// Signalled when a flow arrives or the trial fails.
     changed: Condvar,
@@ -250,7 +256,7 @@ impl Core {
         &self,
         caller: &Caller,
         lease: &str,
-        assignment: Assignment,
+        mut assignment: Assignment,
     ) -> Result<Prepared, Refusal> {
         self.require_admitted(lease)?;
         self.check_assignment(caller, &assignment)?;
@@ -261,6 +267,9 @@ impl Core {
         if let Some(old) = lock(&self.trials).remove(&key) {
             old.fail("prepared again");
         }
+        self.make_room(lease)?;
+        let rate_max = self.rate_limit(caller);
+        assignment.flow_rate_max = flow_rate_max(&assignment, rate_max);
         let flows = match assignment.end {
             End::Client => connect_all(&assignment, cookie)?,
             End::Server => Vec::new(),
@@ -277,6 +286,7 @@ impl Core {
         let slot = TrialSlot {
             cookie,
             observe: *caller == Caller::Trusted,
+            rate_max,
             gathered: Mutex::new(Gathered {
                 session: TrialSession::new(engine::now_ns(), missing as u32),
                 flows,
@@ -289,7 +299,7 @@ impl Core {
         lock(&self.trials).insert(key, Arc::new(slot));
         Ok(Prepared {
             settings,
-            rate_limit: self.rate_limit(caller),
+            rate_limit: rate_max,
         })
     }
 
@@ -308,6 +318,7 @@ impl Core {
             .ok_or("the trial has no such flow")?;
         let flow = engine::adopt(flow_config(&slot.assignment, plan.flow, plan.part), stream)
             .map_err(|error| with_causes(&error))?;
+        limit_rate(&flow, &slot.assignment).map_err(|refusal| refusal.error)?;
         let mut gathered = lock(&slot.gathered);
         if !matches!(gathered.session.state(), TrialState::Gathering { .. }) {
             return Err("the trial has all its flows already".to_owned());
@@ -327,6 +338,15 @@ impl Core {
     ) -> Result<(), Refusal> {
         self.require_admitted(lease)?;
         let slot = self.slot(lease, trial)?;
+        let (length_ns, most) = (
+            at.stop_ns.saturating_sub(at.start_ns),
+            slot.assignment.length,
+        );
+        if length_ns > most.0 {
+            let length = linerate_model::Nanos(length_ns);
+            let error = format!("the instants span {length}, but the assignment said {most}");
+            return Err(refuse(RefusalCode::BadRequest, error));
+        }
         let gathering = |gathered: &mut Gathered| {
             matches!(gathered.session.state(), TrialState::Gathering { .. })
         };
@@ -373,6 +393,15 @@ impl Core {
             },
             notes: record.notes.clone(),
         })
+    }
+
+    /// Ends the traffic of a running trial now; it then finishes with what was measured.
+    pub fn stop(&self, lease: &str, trial: TrialId) -> Result<(), Refusal> {
+        lock(&self.desk).handle_seen(engine::now_ns(), lease)?;
+        self.slot(lease, trial)?
+            .abort
+            .store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Ends a trial before its time.
@@ -437,6 +466,23 @@ impl Core {
             .ok_or_else(|| refuse(RefusalCode::Gone, "no such trial; it may have been reaped"))
     }
 
+    /// Forgets the trials of a run that are over, since their controller has gone on, and refuses
+    /// more than an honest one has.
+    fn make_room(&self, lease: &str) -> Result<(), Refusal> {
+        let over = |slot: &TrialSlot| {
+            let state = lock(&slot.gathered).session.state().clone();
+            matches!(state, TrialState::Finished | TrialState::Failed { .. })
+        };
+        let mut trials = lock(&self.trials);
+        trials.retain(|key, slot| key.0 != lease || !over(slot));
+        let under_way = trials.keys().filter(|key| key.0 == lease).count();
+        if under_way >= TRIALS_UNDER_WAY_MAX {
+            let error = format!("the run has {under_way} trials under way already");
+            return Err(refuse(RefusalCode::Limited, error));
+        }
+        Ok(())
+    }
+
     fn rate_limit(&self, caller: &Caller) -> Option<linerate_model::BitsPerSec> {
         match caller {
             Caller::Trusted => None,
@@ -457,6 +503,13 @@ impl Core {
                 assignment.sample_interval
             ));
         }
+        if assignment.sample_interval.0 > SAMPLE_INTERVAL_NS_MAX {
+            return bad(format!(
+                "a sample every {}, but 10 s is the most",
+                assignment.sample_interval
+            ));
+        }
+        check_cpus(&assignment.cpus)?;
         if assignment.length.0 > TRIAL_NS_MAX {
             return bad(format!(
                 "a trial of {}, but a day is the most",
@@ -530,6 +583,61 @@ fn check_traffic(assignment: &Assignment) -> Result<(), Refusal> {
         .map_err(|error| refuse(RefusalCode::BadRequest, error))
 }
 
+/// Refuses CPUs on which this process may not run.
+fn check_cpus(cpus: &[u32]) -> Result<(), Refusal> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let allowed = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .map(str::trim);
+    // Where the list cannot be read, launching tells.
+    let Some(allowed) = allowed else {
+        return Ok(());
+    };
+    match cpus.iter().find(|cpu| !in_list(**cpu, allowed)) {
+        None => Ok(()),
+        Some(cpu) => {
+            let error = format!("no worker can be pinned to CPU {cpu}: this host allows {allowed}");
+            Err(refuse(RefusalCode::BadRequest, error))
+        }
+    }
+}
+
+/// Tells whether `number` is in a list as the kernel writes them: `0-3,8`.
+fn in_list(number: u32, list: &str) -> bool {
+    list.split(',').any(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        match (first.parse::<u32>(), last.parse::<u32>()) {
+            (Ok(first), Ok(last)) => (first..=last).contains(&number),
+            _ => false,
+        }
+    })
+}
+
+/// Returns what each flow may send: the agent's limit shared by all, or less if less is asked for.
+fn flow_rate_max(
+    assignment: &Assignment,
+    rate_max: Option<linerate_model::BitsPerSec>,
+) -> Option<linerate_model::BitsPerSec> {
+    let share = rate_max.map(|rate| rate.0 / assignment.flows.len() as f64);
+    let asked = assignment.flow_rate_max.map(|rate| rate.0);
+    let least = asked.into_iter().chain(share).reduce(f64::min);
+    least.map(linerate_model::BitsPerSec)
+}
+
+/// Holds a flow to the rate of its assignment.
+fn limit_rate(flow: &Flow, assignment: &Assignment) -> Result<(), Refusal> {
+    match assignment.flow_rate_max {
+        None => Ok(()),
+        Some(rate) => flow
+            .limit_rate(rate)
+            .map_err(|error| refuse(RefusalCode::Flows, format!("limit the rate: {error}"))),
+    }
+}
+
 fn flow_config(
     assignment: &Assignment,
     flow: FlowId,
@@ -573,8 +681,10 @@ fn connect_all(assignment: &Assignment, cookie: [u8; 16]) -> Result<Vec<Flow>, R
                 flow: plan.flow,
             }
             .encode();
-            engine::connect(config, peer, bind, &hello, CONNECT_DEADLINE)
-                .map_err(|error| refuse(RefusalCode::Flows, with_causes(&error)))
+            let flow = engine::connect(config, peer, bind, &hello, CONNECT_DEADLINE)
+                .map_err(|error| refuse(RefusalCode::Flows, with_causes(&error)))?;
+            limit_rate(&flow, assignment)?;
+            Ok(flow)
         })
         .collect()
 }
@@ -632,6 +742,17 @@ fn degraded(before: &[Availability], after: &[Availability]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_of_the_kernel_are_read() {
+        for inside in [0, 3, 8] {
+            assert!(in_list(inside, "0-3,8"), "{inside}");
+        }
+        for outside in [4, 7, 9] {
+            assert!(!in_list(outside, "0-3,8"), "{outside}");
+        }
+        assert!(!in_list(0, ""));
+    }
 
     #[test]
     fn hex_goes_both_ways() {

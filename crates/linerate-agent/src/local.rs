@@ -81,6 +81,10 @@ impl Agent for LocalAgent {
         self.core.poll_trial(lease, trial, from).map_err(refused)
     }
 
+    fn stop(&self, lease: &str, trial: TrialId) -> Result<(), AgentError> {
+        self.core.stop(lease, trial).map_err(refused)
+    }
+
     fn abort(&self, lease: &str, trial: TrialId) -> Result<(), AgentError> {
         self.core.abort(lease, trial).map_err(refused)
     }

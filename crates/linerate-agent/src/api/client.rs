@@ -230,6 +230,12 @@ impl Agent for HttpAgent {
         )
     }
 
+    fn stop(&self, lease: &str, trial: TrialId) -> Result<(), AgentError> {
+        let path = format!("/v1/runs/{lease}/trials/{}/stop", trial.0);
+        self.post::<_, serde_json::Value>("stopping a trial", &path, &serde_json::json!({}))
+            .map(|_| ())
+    }
+
     fn abort(&self, lease: &str, trial: TrialId) -> Result<(), AgentError> {
         self.delete(
             "ending a trial",

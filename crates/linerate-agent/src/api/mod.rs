@@ -163,6 +163,9 @@ pub struct Assignment {
     pub sample_interval: Nanos,
     /// Upper bound on the trial's length, for the agent's limits.
     pub length: Nanos,
+    /// What each flow may send at the most; unlimited when absent.
+    #[serde(default)]
+    pub flow_rate_max: Option<BitsPerSec>,
 }
 
 /// The answer to [`Assignment`].
@@ -393,6 +396,8 @@ pub trait Agent: Send + Sync {
     fn start(&self, lease: &str, trial: TrialId, at: &StartRequest) -> Result<(), AgentError>;
     /// Returns the state and the samples from number `from` on.
     fn poll(&self, lease: &str, trial: TrialId, from: usize) -> Result<TrialStatus, AgentError>;
+    /// Ends the traffic of a running trial now and keeps what was measured; it then finishes.
+    fn stop(&self, lease: &str, trial: TrialId) -> Result<(), AgentError>;
     /// Ends a trial before its time.
     fn abort(&self, lease: &str, trial: TrialId) -> Result<(), AgentError>;
 }

@@ -166,6 +166,12 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
                 "Set the instants; waits up to 10 s until every flow exists.",
             )
         },
+        operation(
+            "post",
+            "/v1/runs/{lease}/trials/{trial}/stop",
+            "stop",
+            "End the traffic of a running trial now and keep what was measured.",
+        ),
     ]
 }
 
@@ -192,8 +198,8 @@ fn describe(operation: Operation, refusal: &Value) -> Value {
         "responses": {
             "200": { "description": "Done.", "content": { "application/json": { "schema": answer } } },
             "default": {
-                "description": "Refused: 400 bad request, 401 token, 403 limit, 409 busy, \
-                    410 lease or trial gone, 424 flows, 500 internal.",
+                "description": "Refused: 400 bad request, 401 token, 403 limit, 404 path, \
+                    405 method, 409 busy, 410 lease or trial gone, 424 flows, 500 internal.",
                 "content": { "application/json": { "schema": refusal } }
             }
         }

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use linerate_engine as engine;
 use linerate_engine::{EngineConfig, Flow, FlowResult, Running, Schedule};
+use linerate_model::BitsPerSec;
+use linerate_model::metric::Metric;
+use linerate_model::sample::Sample;
 use linerate_observe::Observer;
 
 use super::{Core, SAMPLE_BYTES, TrialSlot, degraded, lock, with_causes};
@@ -14,6 +17,12 @@ use crate::api::{FlowOutcome, StartRequest};
 const ABORT_LOOK: Duration = Duration::from_millis(50);
 /// Memory that the samples of one trial may take; later ones are dropped and the trial says so.
 const RECORD_BYTES_MAX: u64 = 64 << 20;
+/// How far above its limit a trial may be before it is ended. The kernel paces segments with
+/// their headers, so that an honest sender stays below.
+const RATE_TOLERANCE: f64 = 1.1;
+/// Payload of each flow that may arrive before its rate is looked at: what a sender emits before
+/// pacing takes hold, four segments of the largest size.
+const RATE_ALLOWANCE_BYTES: f64 = 262_144.0;
 
 /// Runs the flows of `slot` through the instants `at`; the body of the sampler thread.
 pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequest) {
@@ -87,9 +96,15 @@ impl Sampler<'_> {
         let mut tick = at.measure_begin_ns - before * interval;
         loop {
             if !self.sleep_until(tick) {
+                // Ended before its time, but perhaps to keep what was measured up to here.
+                self.sample();
                 return false;
             }
             self.sample();
+            if let Some(why) = self.excess(at) {
+                self.slot.fail(&why);
+                return false;
+            }
             if tick >= at.measure_end_ns {
                 break;
             }
@@ -122,6 +137,22 @@ impl Sampler<'_> {
         }
     }
 
+    /// Returns what to say when the flows received more than the agent allows their caller.
+    fn excess(&self, at: &StartRequest) -> Option<String> {
+        let most = self.slot.rate_max?;
+        let seconds = engine::now_ns().saturating_sub(at.start_ns) as f64 / 1e9;
+        let record = lock(&self.slot.record);
+        let bytes = last_received_bytes(&record.samples, self.slot.assignment.flows.len());
+        let allowance = RATE_ALLOWANCE_BYTES * self.slot.assignment.flows.len() as f64;
+        if bytes <= most.0 / 8.0 * seconds * RATE_TOLERANCE + allowance {
+            return None;
+        }
+        let rate = BitsPerSec(bytes * 8.0 / seconds);
+        Some(format!(
+            "received at {rate}, but this agent allows {most} without a token"
+        ))
+    }
+
     /// Sleeps until `instant_ns`; returns false when the trial was ended meanwhile.
     fn sleep_until(&self, instant_ns: u64) -> bool {
         loop {
@@ -135,6 +166,15 @@ impl Sampler<'_> {
             std::thread::sleep(Duration::from_nanos(instant_ns - now).min(ABORT_LOOK));
         }
     }
+}
+
+/// Returns what the flows have received by the last reading of each.
+fn last_received_bytes(samples: &[Sample], flows: usize) -> f64 {
+    let received = samples
+        .iter()
+        .rev()
+        .filter(|sample| sample.metric == Metric::AppBytesReceived);
+    received.take(flows).map(|sample| sample.value as f64).sum()
 }
 
 fn cpus_online() -> usize {

@@ -53,7 +53,7 @@ impl tower_service::Service<hyper::Request<hyper::body::Incoming>> for WithPeer 
         Box::pin(async move {
             let late = || refusal(RefusalCode::Internal, "the answer took too long");
             Ok(match tokio::time::timeout(ANSWER_DEADLINE, answer).await {
-                Ok(Ok(response)) => response,
+                Ok(Ok(response)) => as_refusal(response),
                 Err(_) => late().into_response(),
             })
         })
@@ -65,6 +65,21 @@ fn refusal(code: RefusalCode, error: impl Into<String>) -> Refusal {
         error: error.into(),
         code,
     }
+}
+
+/// Gives the refusals that the router makes by itself, as plain text, the form of all others.
+fn as_refusal(response: Response) -> Response {
+    let status = response.status();
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    if !status.is_client_error() || kind.is_some_and(|kind| kind == "application/json") {
+        return response;
+    }
+    let error = match status {
+        StatusCode::NOT_FOUND => "no such path; see /v1/openapi.json",
+        StatusCode::METHOD_NOT_ALLOWED => "the path has no such method; see /v1/openapi.json",
+        _ => "a parameter of the path or query is not what it must be; see /v1/openapi.json",
+    };
+    (status, Json(refusal(RefusalCode::BadRequest, error))).into_response()
 }
 
 impl IntoResponse for Refusal {
@@ -89,12 +104,7 @@ pub(super) fn router(core: Arc<Core>) -> Router {
         .route("/v1/runs/{lease}/trials", post(prepare))
         .route("/v1/runs/{lease}/trials/{trial}", get(poll).delete(abort))
         .route("/v1/runs/{lease}/trials/{trial}/start", post(start))
-        .fallback(|| async {
-            refusal(
-                RefusalCode::BadRequest,
-                "no such path; see /v1/openapi.json",
-            )
-        })
+        .route("/v1/runs/{lease}/trials/{trial}/stop", post(stop))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(core)
 }
@@ -245,6 +255,13 @@ async fn start(
 ) -> Answer<serde_json::Value> {
     let at: crate::api::StartRequest = body(request).await?;
     blocking(move || core.start(&lease, TrialId(trial), &at).map(|()| nothing())).await
+}
+
+async fn stop(
+    State(core): State<Arc<Core>>,
+    Path((lease, trial)): Path<(String, u32)>,
+) -> Answer<serde_json::Value> {
+    core.stop(&lease, TrialId(trial)).map(|()| Json(nothing()))
 }
 
 #[derive(Deserialize)]

@@ -80,6 +80,7 @@ fn assignment(
         cpus: cpus.to_vec(),
         sample_interval: terms.sample_interval,
         length: trial.timing.total(),
+        flow_rate_max: None,
     }
 }
 

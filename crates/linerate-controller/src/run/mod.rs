@@ -1,6 +1,7 @@
 //! The trials of a plan, one after another.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use linerate_model::experiment::Timing;
 use linerate_model::plan::{LeftOut, Plan, Trial};
@@ -19,6 +20,11 @@ mod validity;
 
 /// Trials in a row that a lost host may spoil before the run ends with what it has.
 const LOSSES_MAX: u32 = 3;
+/// How long a lost host may take to come back: an agent that is started again by hand or by its
+/// supervisor, with time to spare.
+const RETURN_WAIT: Duration = Duration::from_secs(10);
+/// Time between two questions whether it is back.
+const RETURN_LOOK: Duration = Duration::from_millis(200);
 
 /// What to execute, and how.
 pub struct RunRequest {
@@ -123,9 +129,10 @@ fn left_out_of(fleet: &Fleet) -> Vec<LeftOut> {
 
 /// Executes the plan and takes it down with `recorder`.
 ///
-/// A trial that a host spoils is invalid and the run goes on; after [`LOSSES_MAX`] in a row, or
-/// when `stop` is raised, it ends with what it has and says so in the document it returns. The
-/// caller closes the recorder with that document.
+/// A trial that a host spoils is invalid and the run goes on once the host answers again. When it
+/// does not come back within [`RETURN_WAIT`], after [`LOSSES_MAX`] losses in a row, or when `stop`
+/// is raised, the run ends with what it has and says so in the document it returns. The caller
+/// closes the recorder with that document.
 pub fn execute(
     request: &RunRequest,
     fleet: &mut Fleet,
@@ -172,23 +179,77 @@ pub fn execute(
         });
         losses = if lost.is_some() { losses + 1 } else { 0 };
         if stop.load(Ordering::Relaxed) {
+            document.cut_short = interruption(trials, over, record);
+            break;
+        }
+        let Some(host) = lost.filter(|_| over + 1 < trials.len()) else {
+            continue;
+        };
+        let after = format!("after {} of {} trials", over + 1, trials.len());
+        if losses >= LOSSES_MAX {
             document.cut_short = Some(format!(
-                "interrupted after {over} of {} trials",
-                trials.len()
+                "lost host {host} for {LOSSES_MAX} trials in a row, {after}"
             ));
             break;
         }
-        if losses >= LOSSES_MAX && over + 1 < trials.len() {
-            let host = lost.map_or_else(String::new, |host| format!(" host {host}"));
-            document.cut_short = Some(format!(
-                "lost{host} for {LOSSES_MAX} trials in a row, after {} of {} trials",
-                over + 1,
-                trials.len()
-            ));
+        if !await_return(fleet, &host, stop, watch) {
+            document.cut_short = Some(match stop.load(Ordering::Relaxed) {
+                true => format!("interrupted while host {host} was lost, {after}"),
+                false => format!(
+                    "lost host {host}, which did not come back within {} s, {after}",
+                    RETURN_WAIT.as_secs()
+                ),
+            });
             break;
         }
     }
     Ok(document)
+}
+
+/// Returns what an interruption at trial number `over` cut short, if it did.
+fn interruption(trials: &[Trial], over: usize, record: &TrialRecord) -> Option<String> {
+    let trial = &trials[over];
+    let whole = record.validity == Validity::Valid && record.window_ns == trial.timing.measure.0;
+    match trials {
+        [_] if whole => None,
+        [_] if record.validity == Validity::Valid => Some(format!(
+            "interrupted {} after the begin of the window",
+            Nanos(record.window_ns)
+        )),
+        _ => {
+            let over = over + usize::from(whole);
+            (over < trials.len())
+                .then(|| format!("interrupted after {over} of {} trials", trials.len()))
+        }
+    }
+}
+
+/// Waits until every host answers again; returns whether they do.
+fn await_return(
+    fleet: &mut Fleet,
+    host: &HostName,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(Progress<'_>),
+) -> bool {
+    let deadline = Instant::now() + RETURN_WAIT;
+    let mut told = false;
+    while let Err((_, error)) = fleet.refresh() {
+        // A host that answers is back, whatever it says; the next trial says what.
+        if !error.is_loss() {
+            return true;
+        }
+        if stop.load(Ordering::Relaxed) || Instant::now() >= deadline {
+            return false;
+        }
+        if !told {
+            let wait = RETURN_WAIT.as_secs();
+            let note = format!("host {host} is lost; waiting up to {wait} s for it to come back");
+            watch(Progress::Note(&note));
+            told = true;
+        }
+        std::thread::sleep(RETURN_LOOK);
+    }
+    true
 }
 
 fn event(

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_agent::api::{AgentError, Assignment, FlowOutcome, TrialState, TrialStatus};
-use linerate_model::HostName;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::run::{ClockFit, FlowRecord, HostPart, TrialRecord, Validity};
 use linerate_model::sample::{Sample, Subject, TrialSample};
 use linerate_model::workload::Part;
+use linerate_model::{BitsPerSec, HostName, Nanos};
 
 use super::assign::{Terms, assignments};
 use super::instants::{Instants, instants};
@@ -24,6 +24,15 @@ const STOP_LOOK: Duration = Duration::from_millis(50);
 /// How long after the stop a trial may take to hand in its results: receivers drain for 2 s, the
 /// agent gives up after 10 s.
 const OVERTIME_NS: u64 = 12_000_000_000;
+
+/// How the traffic of a trial ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// At the instant agreed on.
+    Planned,
+    /// When the user had seen enough.
+    Interrupted,
+}
 
 /// Why a trial has no result.
 struct Spoilt {
@@ -100,9 +109,12 @@ impl Driver<'_> {
         let fleet = &*fleet;
         let mut participants = self.participants(fleet, trial);
         let mut at = self.instants(fleet, trial, &participants);
+        let mut end = End::Planned;
         if spoilt.is_none() {
-            let result = self.run(fleet, trial, &mut participants, &mut at, watch);
-            spoilt = result.err();
+            match self.run(fleet, trial, &mut participants, &mut at, watch) {
+                Ok(how) => end = how,
+                Err(why) => spoilt = Some(why),
+            }
         }
         if spoilt.is_some() {
             for participant in &participants {
@@ -111,7 +123,7 @@ impl Driver<'_> {
                 let _ = agent.abort(&participant.member.lease, trial.id);
             }
         }
-        let captured = self.capture(trial, &at, participants, spoilt.as_ref());
+        let captured = self.capture(trial, &at, participants, end, spoilt.as_ref());
         (captured, spoilt.and_then(|spoilt| spoilt.lost))
     }
 
@@ -172,12 +184,15 @@ impl Driver<'_> {
         participants: &mut [Participant<'_>],
         at: &mut Instants,
         watch: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), Spoilt> {
+    ) -> Result<End, Spoilt> {
         let Some((server, clients)) = participants.split_first_mut() else {
             return Err(Spoilt::because("the run has no server"));
         };
-        prepare(server)?;
-        each(clients, prepare)?;
+        let rate_limit = prepare(server)?;
+        for client in &mut *clients {
+            client.assignment.flow_rate_max = share(rate_limit, server.assignment.flows.len());
+        }
+        each(clients, |client| prepare(client).map(|_| ()))?;
         *at = self.instants(fleet, trial, participants);
         let instants = *at;
         each(participants, |participant| {
@@ -198,48 +213,80 @@ impl Driver<'_> {
         participants: &mut [Participant<'_>],
         at: &Instants,
         watch: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), Spoilt> {
+    ) -> Result<End, Spoilt> {
+        let mut end = End::Planned;
+        let mut stop_ns = at.stop_ns;
         let mut look_ns = at.start_ns;
         loop {
-            self.sleep_until(fleet, look_ns)?;
+            if end == End::Planned && self.is_interrupted_before(fleet, look_ns) {
+                stop_ns = self.interrupt(fleet, trial, participants, at)?;
+                end = End::Interrupted;
+            }
+            sleep_until(fleet, look_ns);
             let taken: Vec<usize> = participants.iter().map(|p| p.samples.len()).collect();
             each(participants, |participant| look(participant, trial, at))?;
             let now = fleet.clock.now_ns();
-            let at_ns = now as i64 - at.begin_ns as i64;
-            for (participant, taken) in participants.iter().zip(taken) {
-                let samples = &participant.samples[taken..];
-                watch(Progress::Look {
-                    trial,
-                    at_ns,
-                    samples,
-                });
-            }
+            // All hosts at once: what one host says alone would look like a gap in the others.
+            let news: Vec<TrialSample> = participants
+                .iter()
+                .zip(taken)
+                .flat_map(|(participant, taken)| &participant.samples[taken..])
+                .cloned()
+                .collect();
+            watch(Progress::Look {
+                trial,
+                at_ns: now as i64 - at.begin_ns as i64,
+                samples: &news,
+            });
             if participants.iter().all(|participant| participant.finished) {
-                return Ok(());
+                return Ok(end);
             }
-            if now > at.stop_ns + OVERTIME_NS {
+            if now > stop_ns + OVERTIME_NS {
                 return Err(Spoilt::because(
                     "the hosts did not hand in their results in time",
                 ));
             }
-            look_ns = match now < at.stop_ns {
-                true => (now + self.request.look_interval.0).min(at.stop_ns),
+            look_ns = match now < stop_ns {
+                true => (now + self.request.look_interval.0).min(stop_ns),
                 false => now + LOOK_AT_END.as_nanos() as u64,
             };
         }
     }
 
-    fn sleep_until(&self, fleet: &Fleet, instant_ns: u64) -> Result<(), Spoilt> {
+    /// Waits for the instant of the next look; returns true if the user interrupts before.
+    fn is_interrupted_before(&self, fleet: &Fleet, instant_ns: u64) -> bool {
         loop {
             if self.stop.load(Ordering::Relaxed) {
-                return Err(Spoilt::because("interrupted"));
+                return true;
             }
             let now = fleet.clock.now_ns();
             if now >= instant_ns {
-                return Ok(());
+                return false;
             }
             std::thread::sleep(Duration::from_nanos(instant_ns - now).min(STOP_LOOK));
         }
+    }
+
+    /// Ends the traffic of an interrupted trial, if its numbers are worth keeping: a single
+    /// measurement has no others. Returns the instant at which it stopped.
+    fn interrupt(
+        &self,
+        fleet: &Fleet,
+        trial: &Trial,
+        participants: &mut [Participant<'_>],
+        at: &Instants,
+    ) -> Result<u64, Spoilt> {
+        let now = fleet.clock.now_ns();
+        if self.request.plan.trials.len() > 1 || now <= at.begin_ns {
+            return Err(Spoilt::because("interrupted"));
+        }
+        each(participants, |participant| {
+            ask(participant, |participant| {
+                let member = participant.member;
+                member.spec.agent.stop(&member.lease, trial.id)
+            })
+        })?;
+        Ok(now)
     }
 
     /// Puts together what the hosts handed in and decides whether it may be averaged.
@@ -248,9 +295,13 @@ impl Driver<'_> {
         trial: &Trial,
         at: &Instants,
         participants: Vec<Participant<'_>>,
+        end: End,
         spoilt: Option<&Spoilt>,
     ) -> Captured {
-        let window = trial.timing.measure;
+        let window = match end {
+            End::Planned => trial.timing.measure,
+            End::Interrupted => common_window(&participants).min(trial.timing.measure),
+        };
         let mut captured = Captured {
             record: TrialRecord {
                 trial: trial.id,
@@ -276,6 +327,10 @@ impl Driver<'_> {
             several => several.iter().copied().max().unwrap_or(0),
         };
         let mut reasons = vec![spoilt.map(|spoilt| spoilt.why.clone())];
+        if end == End::Interrupted {
+            let flag = format!("interrupted {window} after the begin of the window");
+            captured.record.flags.push(flag);
+        }
         for participant in participants {
             let host = participant.host().clone();
             let admission = participant.member.record.admission;
@@ -289,7 +344,9 @@ impl Driver<'_> {
             }
             for flow in &participant.flows {
                 reasons.push(validity::capped(&host, &flow.settings));
-                captured.samples.extend(stall_sample(&host, trial, flow));
+                captured
+                    .samples
+                    .extend(stall_sample(&host, trial, window, flow));
                 captured
                     .flows
                     .push(flow_record(trial, &participant, flow, at));
@@ -299,13 +356,35 @@ impl Driver<'_> {
             }
             captured.samples.extend(participant.samples);
         }
-        reasons.push(validity::died(&captured.flows));
+        if end == End::Planned {
+            reasons.push(validity::died(&captured.flows));
+        }
         captured.record.start_skew_ns = start_skew(&captured.flows);
         captured.record.start_skew_uncertainty_ns =
             captured.record.start_skew_ns.map(|_| uncertainty_ns);
         captured.record.validity = validity::verdict(reasons);
         captured
     }
+}
+
+/// Returns the part of the window that every host has read to its end.
+fn common_window(participants: &[Participant<'_>]) -> Nanos {
+    let last = |participant: &Participant<'_>| {
+        let samples = participant.samples.iter();
+        samples.map(|sample| sample.at_ns).max().unwrap_or(0)
+    };
+    let common_ns = participants.iter().map(last).min().unwrap_or(0);
+    Nanos(common_ns.max(0).unsigned_abs())
+}
+
+fn sleep_until(fleet: &Fleet, instant_ns: u64) {
+    let left = instant_ns.saturating_sub(fleet.clock.now_ns());
+    std::thread::sleep(Duration::from_nanos(left).min(STOP_LOOK));
+}
+
+/// Returns each flow's share of a rate.
+fn share(rate: Option<BitsPerSec>, flows: usize) -> Option<BitsPerSec> {
+    rate.map(|rate| BitsPerSec(rate.0 / flows.max(1) as f64))
 }
 
 /// Returns the spread of the instants at which sending ends moved their first payload.
@@ -365,7 +444,8 @@ fn ask<T>(
     request(participant).map_err(|error| Spoilt::of_agent(&host, &error))
 }
 
-fn prepare(participant: &mut Participant<'_>) -> Result<(), Spoilt> {
+/// Makes or expects the flows of one host; returns the limit that its agent puts on them.
+fn prepare(participant: &mut Participant<'_>) -> Result<Option<BitsPerSec>, Spoilt> {
     let prepared = ask(participant, |participant| {
         let member = participant.member;
         member
@@ -382,7 +462,10 @@ fn prepare(participant: &mut Participant<'_>) -> Result<(), Spoilt> {
         .settings
         .iter()
         .find_map(|flow| validity::capped(participant.host(), &flow.settings));
-    capped.map_or(Ok(()), |why| Err(Spoilt::because(why)))
+    match capped {
+        None => Ok(prepared.rate_limit),
+        Some(why) => Err(Spoilt::because(why)),
+    }
 }
 
 /// Takes over the news of one host.
@@ -417,13 +500,18 @@ fn look(participant: &mut Participant<'_>, trial: &Trial, at: &Instants) -> Resu
 }
 
 /// Returns the sample that carries a flow's longest stall, at the end of its window.
-fn stall_sample(host: &HostName, trial: &Trial, flow: &FlowOutcome) -> Option<TrialSample> {
+fn stall_sample(
+    host: &HostName,
+    trial: &Trial,
+    window: Nanos,
+    flow: &FlowOutcome,
+) -> Option<TrialSample> {
     Some(TrialSample {
         trial: trial.id,
         host: host.clone(),
         subject: Subject::Flow(flow.flow, flow.end),
         metric: Metric::AppStallMax,
-        at_ns: trial.timing.measure.0 as i64,
+        at_ns: window.0 as i64,
         value: i64::try_from(flow.stall_max_ns?).unwrap_or(i64::MAX),
     })
 }
