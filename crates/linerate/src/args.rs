@@ -159,6 +159,7 @@ pub enum RateFormat {
 
 /// `linerate run`.
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 pub struct RunArgs {
     /// The server; it runs `linerate serve`
     #[arg(value_name = "HOST[:PORT]", required_unless_present = "lab")]

@@ -33,6 +33,8 @@ const SETTLE: Nanos = Nanos::from_ms(20);
 const DRAIN: Nanos = Nanos::from_ms(50);
 /// Longest measurement that can be asked for.
 const TIME_S_MAX: f64 = 86_000.0;
+/// Most repetitions: far more than an interval gets narrower by.
+const RUNS_MAX: u32 = 1000;
 
 /// Runs the command.
 pub fn run(args: &RunArgs) -> CmdResult {
@@ -88,6 +90,10 @@ fn measure(args: &RunArgs) -> CmdResult {
     let workload = workload(args)?;
     let (client_cpus, server_cpus) = cpus(args.affinity.as_deref())?;
     let timing = timing(args)?;
+    if !(1..=RUNS_MAX).contains(&args.runs) {
+        let error = anyhow!("--runs is {}, but must be 1 to {RUNS_MAX}", args.runs);
+        return Err(Failure::usage(error));
+    }
     let moment = Moment::now();
     let (run, seed) = bundle::new_run(&moment, args.seed)?;
     let plan = linerate_plan::single(workload, timing, args.runs, seed).map_err(Failure::usage)?;
@@ -126,7 +132,7 @@ fn measure(args: &RunArgs) -> CmdResult {
 fn for_clients(mut plan: Plan, clients: u32, args: &RunArgs) -> CmdResult<Plan> {
     for trial in &mut plan.trials {
         trial.workload.clients = clients.min(args.parallel);
-        trial.workload.check().map_err(Failure::usage)?;
+        trial.workload.check().map_err(not_possible)?;
     }
     for experiment in &mut plan.experiments {
         experiment.workload.clients = clients.min(args.parallel);
@@ -157,7 +163,8 @@ fn execute_single(
         &mut |event| match event {
             Progress::Begins { trial, over, .. } => lines.begins(trial, over),
             Progress::Look { samples, .. } => lines.look(samples),
-            Progress::Over { .. } | Progress::Note(_) => {}
+            Progress::Note(text) => term::note(text),
+            Progress::Over { .. } => {}
         },
     );
     drop(fleet);
@@ -173,7 +180,32 @@ fn execute_single(
     if let Some(directory) = &args.out {
         term::note(&format!("report in {}", directory.display()));
     }
-    Ok(deserved(&recording, &single, stop.load(Ordering::Relaxed)))
+    let outcome = deserved(&recording, &single, stop.load(Ordering::Relaxed));
+    match outcome {
+        Outcome::Failed | Outcome::Interrupted => failure_of(&single, outcome),
+        outcome => Ok(outcome),
+    }
+}
+
+/// Says on standard error why nothing was measured, where nothing was.
+fn failure_of(single: &linerate_analyze::single::Single, outcome: Outcome) -> CmdResult {
+    let invalid = single.trials.iter().map(|trial| trial.invalid.as_deref());
+    let Some(why) = invalid.reduce(|first, next| first.and(next)).flatten() else {
+        return Ok(outcome);
+    };
+    let error = anyhow!("nothing was measured: {why}");
+    let failure = Failure {
+        outcome,
+        ..Failure::failed(error)
+    };
+    if outcome == Outcome::Interrupted {
+        return Err(failure.next("let it run longer, or measure for less time with -t"));
+    }
+    let lost = why.contains("the agent at") || why.contains("no agent answers");
+    Err(failure.next(match lost {
+        true => "see whether `linerate serve` still runs there, and measure again",
+        false => "change what it names, and measure again",
+    }))
 }
 
 /// Returns the exit code of a single measurement: a saturated generator spoils its trust.
@@ -271,8 +303,23 @@ fn workload(args: &RunArgs) -> CmdResult<Workload> {
             mss_bytes: args.set_mss,
         },
     };
-    workload.check().map_err(Failure::usage)?;
+    workload.check().map_err(not_possible)?;
     Ok(workload)
+}
+
+/// Returns what a workload that cannot be made means to whoever typed it.
+fn not_possible(error: linerate_model::workload::WorkloadError) -> Failure {
+    let flag = match error.what {
+        "message_bytes" => "--length (-l)",
+        "request_bytes" | "response_bytes" => "a size of --sizes (-r)",
+        "request_writes" => "--request-writes",
+        "socket_buffer" => "--window (-w)",
+        "mss_bytes" => "--set-mss (-M)",
+        what if what.starts_with("connections") => "the number of flows, --parallel (-P),",
+        _ => return Failure::usage(error),
+    };
+    let (value, allowed) = (&error.value, &error.allowed);
+    Failure::usage(anyhow!("{flag} is {value}, but must be {allowed}"))
 }
 
 fn sizes(text: &str) -> CmdResult<(Bytes, Bytes)> {

@@ -1,0 +1,63 @@
+//! A lab that goes when it is dropped.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::call::{Call, linerate};
+
+/// A named lab.
+pub struct NamedLab {
+    /// Its name; no other test has it.
+    pub name: String,
+}
+
+/// Returns a name that no other test gives its lab.
+pub fn unique_name() -> String {
+    static LABS: AtomicU32 = AtomicU32::new(0);
+    let number = LABS.fetch_add(1, Ordering::Relaxed);
+    format!("t{}-{number}", std::process::id())
+}
+
+impl NamedLab {
+    /// Brings up a lab with these flags; `None` where this user may not, after saying so.
+    pub fn up(words: &[&str]) -> Option<Self> {
+        let name = unique_name();
+        let said = linerate(&["lab", "up", &name]).words(words).run();
+        if said.code == 1 && said.err.contains("namespace") {
+            super::skip(said.err.trim());
+            return None;
+        }
+        assert_eq!(said.code, 0, "{said:?}");
+        Some(Self { name })
+    }
+
+    /// Returns a call of the program in a host.
+    pub fn exec(&self, host: &str, words: &[&str]) -> Call {
+        linerate(&["lab", "exec", &self.name, host, super::call::PROGRAM]).words(words)
+    }
+
+    /// Returns the address of a host on the measured network.
+    pub fn address(&self, host: &str) -> String {
+        let said = linerate(&["lab", "list"]).run().done();
+        let mut lines = said.out.lines().skip_while(|line| {
+            line.split_whitespace().next() != Some(self.name.as_str())
+        });
+        let line = lines.find(|line| line.split_whitespace().next() == Some(host));
+        let address = line.and_then(|line| line.split_whitespace().nth(1));
+        address
+            .unwrap_or_else(|| panic!("no {host} in: {}", said.out))
+            .to_owned()
+    }
+
+    /// Returns whether its directory is there.
+    pub fn has_directory(&self) -> bool {
+        Path::new("/run/linerate/lab").join(&self.name).exists()
+    }
+}
+
+impl Drop for NamedLab {
+    fn drop(&mut self) {
+        // A test may have taken it down already.
+        let _ = linerate(&["lab", "down", &self.name]).run();
+    }
+}

@@ -1,0 +1,68 @@
+//! The program as its users meet it: calls, servers, labs, and what they leave behind.
+#![expect(
+    clippy::allow_attributes,
+    reason = "each test file uses a part of this module, so that what is dead differs"
+)]
+#![allow(dead_code)]
+
+/// Calls of the program, and whether anything of them is left.
+pub mod call;
+/// Requests to an agent, byte by byte.
+pub mod http;
+/// Named labs.
+pub mod lab;
+/// `linerate serve`.
+pub mod server;
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+pub use call::{Call, Said, linerate};
+pub use lab::NamedLab;
+pub use server::Server;
+
+/// Returns a port of 127.0.0.1 on which nothing listens.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
+    listener.local_addr().expect("it is bound").port()
+}
+
+/// Returns the folder of a file of this repository.
+pub fn repository() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Returns a directory that goes when it is dropped.
+pub fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("the temporary directory can be written")
+}
+
+/// Writes a file into `folder` and returns its path as text.
+pub fn file(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
+    let path = folder.path().join(name);
+    fs::write(&path, text).expect("the temporary directory can be written");
+    path.display().to_string()
+}
+
+/// Returns the single JSON document that `text` is.
+pub fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in: {text}"))
+}
+
+/// Notes that a test cannot run here; where CI=true it fails instead.
+pub fn skip(why: &str) {
+    let ci = std::env::var("CI").is_ok_and(|value| value == "true");
+    assert!(!ci, "in CI this must run: {why}");
+    println!("skipped: no privilege ({why})");
+}
+
+/// Returns whether this process is root of the machine, not of a user namespace only.
+pub fn is_root() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let own = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let whole = map.split_whitespace().eq(["0", "0", "4294967295"]);
+    whole && own.lines().any(|line| line.starts_with("Uid:\t0\t0\t"))
+}
