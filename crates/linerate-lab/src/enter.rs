@@ -7,7 +7,7 @@ use std::path::Path;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
 
-use crate::error::{LabError, device};
+use crate::error::{LabError, at_step};
 use crate::sys::netlink::Netlink;
 
 /// Bit of `CAP_NET_ADMIN` in a capability set (`include/uapi/linux/capability.h`).
@@ -96,7 +96,7 @@ fn set_up_loopback() -> Result<(), LabError> {
         let index = netlink.index_of("lo")?;
         netlink.set_up(index)
     };
-    up().map_err(device("turn on lo".to_owned()))
+    up().map_err(at_step("turn on lo".to_owned()))
 }
 
 /// The settings of a machine that can forbid a lab.

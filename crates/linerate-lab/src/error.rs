@@ -95,7 +95,7 @@ pub enum LabError {
 }
 
 /// Adds what was tried to an error of the kernel.
-pub(crate) fn device(step: String) -> impl FnOnce(io::Error) -> LabError {
+pub(crate) fn at_step(step: String) -> impl FnOnce(io::Error) -> LabError {
     move |source| {
         let hint = match source.raw_os_error() {
             Some(libc::EEXIST) => {

@@ -29,7 +29,7 @@ const BURST_BYTES_MIN: u64 = 16 << 10;
 /// Smallest bucket for whole superframes, of which each may have 64 KiB.
 const SUPERFRAME_BURST_BYTES_MIN: u64 = 256 << 10;
 /// The time that the bucket covers: how late the filter's timer may be without losing rate.
-const BURST_NS: u64 = 500_000;
+const BURST_NS: u64 = 1_000_000;
 /// How long a frame may wait in the queue of a link of case 1.
 const QUEUE_NS: u64 = 20_000_000;
 /// How long a frame may wait in the queue of a link of case 2.

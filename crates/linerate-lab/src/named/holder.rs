@@ -15,7 +15,8 @@ use std::time::Duration;
 use nix::sys::signal::{SigSet, Signal};
 use serde::{Deserialize, Serialize};
 
-use super::registry::{DownError, Registry, RegistryError};
+use super::end::{DownError, end};
+use super::registry::{Registry, RegistryError};
 use super::state::{FORMAT, ProcessKey, State, StateHost};
 use crate::enter::enter;
 use crate::error::LabError;
@@ -131,7 +132,7 @@ impl Registry {
                     pid: state.holder.pid,
                 });
             }
-            self.end(name, &state).map_err(UpError::Clean)?;
+            end(name, &state).map_err(UpError::Clean)?;
         }
         self.remove(name).map_err(UpError::Clean)?;
         fs::create_dir(&path).map_err(|source| RegistryError::Directory { path, source }.into())

@@ -12,17 +12,22 @@
 //! The kernel ends the hosts when the holder ends, however it ends; only the file can stay
 //! behind, and [`up`] and [`down_all`] remove it.
 
+/// Ending the processes of a lab.
+mod end;
 /// The process that owns a lab.
 mod holder;
-/// Where the state files are.
+/// The directory they are in.
+mod place;
+/// The labs of one user, and their state files.
 mod registry;
 /// What a holder writes down.
 mod state;
 /// Running a program in a host of a named lab.
 mod visit;
 
+pub use end::DownError;
 pub use holder::{HoldError, HolderCommand, UpError, hold};
-pub use registry::{DownError, Registry, RegistryError};
+pub use registry::{Registry, RegistryError};
 pub use state::{ProcessKey, State, StateHost};
 pub use visit::VisitError;
 

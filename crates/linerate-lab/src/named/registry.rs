@@ -1,23 +1,18 @@
-//! Where the state files are, and taking labs down.
+//! The labs of one user, and their state files.
 
 use std::env;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use nix::unistd::geteuid;
 
+use super::end::{DownError, end};
+use super::place::{base_of, secure};
 use super::state::{FORMAT, State};
 use crate::spec::{name_is_valid, name_rule};
-use crate::sys::process;
 
-/// How long a holder may take to end after SIGTERM before it is killed.
-const POLITE_LIMIT: Duration = Duration::from_secs(5);
-/// How long the kernel may take to end a killed process.
-const KILL_LIMIT: Duration = Duration::from_secs(5);
 /// Most bytes of a state file: 64 hosts need 20 KiB.
 const STATE_BYTES_MAX: u64 = 1 << 20;
 /// Name of the state file in a lab's directory.
@@ -75,42 +70,6 @@ pub enum RegistryError {
         name: String,
         /// The labs there are, as a sentence.
         known: String,
-    },
-}
-
-/// Why a lab could not be taken down.
-#[derive(Debug, thiserror::Error)]
-pub enum DownError {
-    /// The labs could not be found or read.
-    #[error(transparent)]
-    Registry(#[from] RegistryError),
-    /// A process of the lab could not be signalled.
-    #[error("end process {pid} of lab `{name}`")]
-    Signal {
-        /// The lab.
-        name: String,
-        /// The process.
-        pid: u32,
-        /// What the kernel said.
-        #[source]
-        source: io::Error,
-    },
-    /// A process of the lab is still there.
-    #[error("end process {pid} of lab `{name}`: it is still there after SIGKILL")]
-    StillThere {
-        /// The lab.
-        name: String,
-        /// The process.
-        pid: u32,
-    },
-    /// The lab's directory could not be removed.
-    #[error("remove {path}")]
-    Remove {
-        /// The directory.
-        path: PathBuf,
-        /// What the kernel said.
-        #[source]
-        source: io::Error,
     },
 }
 
@@ -179,7 +138,7 @@ impl Registry {
     pub fn down(&self, name: &str) -> Result<(), DownError> {
         let _lock = self.lock()?;
         let state = self.find(name)?;
-        self.end(name, &state)?;
+        end(name, &state)?;
         self.remove(name)
     }
 
@@ -189,7 +148,7 @@ impl Registry {
         let names = self.names()?;
         for name in &names {
             if let Some(state) = self.read(name)? {
-                self.end(name, &state)?;
+                end(name, &state)?;
             }
             self.remove(name)?;
         }
@@ -278,125 +237,11 @@ impl Registry {
         names.sort();
         Ok(names)
     }
-
-    /// Ends every process of a lab and waits until they are gone.
-    pub(crate) fn end(&self, name: &str, state: &State) -> Result<(), DownError> {
-        if let Some(holder) = state.holder.open() {
-            end_process(name, state.holder.pid, &holder)?;
-            // Fails unless this process started it; then it would stay a zombie.
-            let _reaped = process::reap(&holder);
-        }
-        for host in &state.hosts {
-            if let Some(init) = host.init.open() {
-                // It is ending with its holder; the signal only makes sure.
-                kill(name, host.init.pid, &init)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Returns the directory for the program's runtime files.
-fn base_of(user: u32, runtime: Option<PathBuf>) -> PathBuf {
-    match runtime {
-        _ if user == 0 => PathBuf::from("/run/linerate"),
-        Some(runtime) if runtime.is_absolute() => runtime.join("linerate"),
-        _ => env::temp_dir().join(format!("linerate-{user}")),
-    }
-}
-
-/// Makes a directory in a place where anyone may write, and refuses one made by another.
-fn secure(path: &Path, user: u32) -> Result<(), RegistryError> {
-    let failed = |source| RegistryError::Directory {
-        path: path.to_owned(),
-        source,
-    };
-    match fs::DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
-        _ => {}
-    }
-    // Not followed if it is a link: then it is no directory.
-    let found = fs::symlink_metadata(path).map_err(failed)?;
-    if !found.is_dir() || found.uid() != user || found.mode() & 0o077 != 0 {
-        return Err(RegistryError::Untrusted {
-            path: path.to_owned(),
-            user,
-        });
-    }
-    Ok(())
-}
-
-fn end_process(name: &str, pid: u32, process: &OwnedFd) -> Result<(), DownError> {
-    let failed = |source| DownError::Signal {
-        name: name.to_owned(),
-        pid,
-        source,
-    };
-    signal(process, libc::SIGTERM).map_err(failed)?;
-    if process::wait_ended(process.as_fd(), POLITE_LIMIT).map_err(failed)? {
-        return Ok(());
-    }
-    kill(name, pid, process)
-}
-
-fn kill(name: &str, pid: u32, process: &OwnedFd) -> Result<(), DownError> {
-    let failed = |source| DownError::Signal {
-        name: name.to_owned(),
-        pid,
-        source,
-    };
-    signal(process, libc::SIGKILL).map_err(failed)?;
-    if !process::wait_ended(process.as_fd(), KILL_LIMIT).map_err(failed)? {
-        return Err(DownError::StillThere {
-            name: name.to_owned(),
-            pid,
-        });
-    }
-    Ok(())
-}
-
-/// Signals a process; one that has just ended is as good.
-fn signal(process: &OwnedFd, signal: libc::c_int) -> io::Result<()> {
-    match process::signal(process.as_fd(), signal) {
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-        result => result,
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
-
     use super::*;
-
-    #[test]
-    fn the_place_depends_on_the_user() {
-        let runtime = || Some(PathBuf::from("/run/user/7"));
-        assert_eq!(base_of(0, runtime()), Path::new("/run/linerate"));
-        assert_eq!(base_of(7, runtime()), Path::new("/run/user/7/linerate"));
-        let shared = env::temp_dir().join("linerate-7");
-        assert_eq!(base_of(7, None), shared);
-        assert_eq!(base_of(7, Some("relative".into())), shared);
-    }
-
-    #[test]
-    fn a_shared_directory_must_be_ours_alone() {
-        let place = tempfile::tempdir().expect("a temporary directory");
-        let user = geteuid().as_raw();
-        let own = place.path().join("own");
-        secure(&own, user).expect("made with mode 0700");
-        secure(&own, user).expect("found with mode 0700");
-        assert!(secure(&own, user + 1).is_err(), "another user's");
-        let open = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(&own, open).expect("our own directory");
-        assert!(matches!(
-            secure(&own, user),
-            Err(RegistryError::Untrusted { .. })
-        ));
-        let link = place.path().join("link");
-        symlink("/", &link).expect("our own directory");
-        assert!(secure(&link, user).is_err(), "a link to elsewhere");
-    }
 
     #[test]
     fn names_cannot_leave_the_directory() {

@@ -18,6 +18,9 @@ use crate::sys::process::sharpen_timers;
 
 /// Shortest frame that a line makes room for.
 const FRAME_BYTES_MIN: usize = 60;
+/// How long to leave a receiver alone that is full: a tenth of what its ring of 256 full-size
+/// frames lasts at 2.5 Gbit/s.
+const BACK_OFF_NS: u64 = 100_000;
 
 /// What a relay does to the frames of one link, in each direction.
 pub(crate) struct RelayConfig {
@@ -113,6 +116,7 @@ impl Relay {
                 batch: Batch::new(config.frame_bytes_max),
                 overflow: 0,
                 refused: 0,
+                send_from_ns: 0,
                 tally,
             };
             let thread = std::thread::Builder::new()
@@ -158,6 +162,8 @@ struct Pump {
     batch: Batch,
     overflow: u64,
     refused: u64,
+    /// Before this instant nothing is sent, because the receiver was full.
+    send_from_ns: u64,
     tally: Arc<Tally>,
 }
 
@@ -190,17 +196,24 @@ impl Pump {
 
     /// Sends one batch of the frames that are due; returns how many left the line.
     fn send_due(&mut self) -> io::Result<usize> {
-        let due = self.line.poll_frames(now_ns()).take(BATCH_FRAMES_MAX);
+        let now_ns = now_ns();
+        if now_ns < self.send_from_ns {
+            return Ok(0);
+        }
+        let due = self.line.poll_frames(now_ns).take(BATCH_FRAMES_MAX);
         let released = match self.to.send(due) {
             Ok(sent) => {
-                self.tally
-                    .forwarded
-                    .fetch_add(sent as u64, Ordering::Relaxed);
+                let tally = &self.tally.forwarded;
+                tally.fetch_add(sent as u64, Ordering::Relaxed);
                 sent
             }
-            // The frame at the front cannot be sent (longer than the MTU, queue full): drop it
-            // as a switch would.
-            Err(error) if is_about_one_frame(&error) => {
+            // The receiver's ring is full: the frame is still here and waits with the others.
+            Err(error) if is_one_of(&error, &[libc::ENOBUFS, libc::EAGAIN]) => {
+                self.send_from_ns = now_ns + BACK_OFF_NS;
+                0
+            }
+            // The frame at the front cannot be sent, for instance longer than the MTU.
+            Err(error) if is_one_of(&error, &[libc::EMSGSIZE, libc::EINVAL]) => {
                 self.refused += 1;
                 1
             }
@@ -221,7 +234,7 @@ impl Pump {
     /// Waits for a frame, for the next one due, or for the end, which is an error of its own.
     fn wait(&self) -> io::Result<()> {
         let timeout = self.line.poll_due_ns().map(|due_ns| {
-            let left = due_ns.saturating_sub(now_ns());
+            let left = due_ns.max(self.send_from_ns).saturating_sub(now_ns());
             TimeSpec::from_duration(Duration::from_nanos(left))
         });
         let mut fds = [
@@ -239,11 +252,10 @@ impl Pump {
     }
 }
 
-fn is_about_one_frame(error: &io::Error) -> bool {
-    let about_frame = [libc::EMSGSIZE, libc::ENOBUFS, libc::EINVAL, libc::EAGAIN];
+fn is_one_of(error: &io::Error, codes: &[i32]) -> bool {
     error
         .raw_os_error()
-        .is_some_and(|code| about_frame.contains(&code))
+        .is_some_and(|code| codes.contains(&code))
 }
 
 /// Reads CLOCK_MONOTONIC.

@@ -3,6 +3,8 @@
 //! A [`LabSpec`] is written by a person as TOML or by code; either way it is checked against the
 //! limits below before anything is made.
 
+mod file;
+
 use std::collections::BTreeSet;
 
 use linerate_model::{BitsPerSec, Nanos};
@@ -124,7 +126,7 @@ impl LabSpec {
     /// # Ok::<(), linerate_lab::SpecError>(())
     /// ```
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, SpecError> {
-        let file: LabFile = toml::from_str(text).map_err(|source| SpecError::Parse {
+        let file: file::LabFile = toml::from_str(text).map_err(|source| SpecError::Parse {
             origin: origin.to_owned(),
             source: Box::new(source),
         })?;
@@ -271,65 +273,6 @@ struct LinkFault {
     key: &'static str,
     value: String,
     allowed: String,
-}
-
-/// The file as written: links with gaps, to be filled from `[link]`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LabFile {
-    name: String,
-    #[serde(default)]
-    link: LinkFile,
-    #[serde(default, rename = "host")]
-    hosts: Vec<HostFile>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HostFile {
-    name: String,
-    #[serde(default)]
-    link: LinkFile,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
-struct LinkFile {
-    rate: Option<BitsPerSec>,
-    delay: Option<Nanos>,
-    loss: Option<f64>,
-    mtu_bytes: Option<u32>,
-    queues: Option<u32>,
-}
-
-impl LabFile {
-    fn resolve(self) -> LabSpec {
-        let common = self.link.over(&LinkSpec::default());
-        let hosts = self
-            .hosts
-            .into_iter()
-            .map(|host| HostSpec {
-                link: host.link.over(&common),
-                name: host.name,
-            })
-            .collect();
-        LabSpec {
-            name: self.name,
-            hosts,
-        }
-    }
-}
-
-impl LinkFile {
-    fn over(&self, below: &LinkSpec) -> LinkSpec {
-        LinkSpec {
-            rate: self.rate.or(below.rate),
-            delay: self.delay.unwrap_or(below.delay),
-            loss: self.loss.unwrap_or(below.loss),
-            mtu_bytes: self.mtu_bytes.unwrap_or(below.mtu_bytes),
-            queues: self.queues.unwrap_or(below.queues),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -15,22 +15,34 @@
 //!
 //! On links up to 2.5 Gbit/s the switch's end has TSO off, and `eth0` has GRO on: only so does
 //! veth pass frames through NAPI and GRO (`veth_skb_is_eligible_for_gro`), as a network card
-//! does. Without, every frame is handed to TCP by itself.
+//! does. Bulk TCP (cubic, MTU 1500) over 1 Gbit/s on two virtual CPUs, three interleaved runs
+//! each on a machine that was busy otherwise: 7.7, 7.7 and 8.3 data segments per ACK and 478,
+//! 510 and 458 ticks of softirq with NAPI; 6.4, 6.0 and 6.2 segments and 449, 509 and 465 ticks
+//! without. It costs nothing, and receivers see merged segments as they do on hardware.
+//!
+//! Each host forgets earlier connections (`net.ipv4.tcp_no_metrics_save` = 1 in its namespace),
+//! so that a measurement does not inherit the window of the one before.
+
+mod address;
+mod device;
+mod held;
 
 use std::fs;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
 
-use crate::error::{LabError, device};
+use crate::error::{LabError, at_step};
 use crate::keeper::Kept;
-use crate::relay::{Relay, RelayConfig};
-use crate::shape::{is_framed, shape};
+use crate::relay::Relay;
 use crate::spec::{HostSpec, LinkSpec};
 use crate::sys::ethtool::{Feature, OnOff, set_feature};
 use crate::sys::namespace::{network_of, run_in_network};
 use crate::sys::netlink::{End, Netlink, Pair};
-use crate::sys::packet::{FRAME_PREFIX_BYTES, PacketSocket};
+
+pub(crate) use address::{control_address, controller_address, data_address, data_address_v6};
+
+use address::{PREFIX, PREFIX_V6};
+use device::{limit, open_frames, plug, tune_end, turn_on};
+use held::relay_of;
 
 /// The switch of the data network.
 const DATA_SWITCH: &str = "br0";
@@ -40,43 +52,8 @@ const CONTROL_SWITCH: &str = "brctl";
 pub const DATA_DEVICE: &str = "eth0";
 /// A host's device on the control network.
 pub const CONTROL_DEVICE: &str = "ctl0";
-/// Length of the network's part of every IPv4 address.
-const PREFIX: u8 = 24;
-/// Length of the network's part of every IPv6 address.
-const PREFIX_V6: u8 = 64;
-/// The last byte of this process's address on the control network.
-const CONTROLLER_NUMBER: u8 = 254;
 /// MTU of the control network.
 const CONTROL_MTU_BYTES: u32 = 1500;
-/// Longest superframe with its prefix: 64 KiB and headers.
-const SUPERFRAME_BYTES_MAX: usize = (64 << 10) + 512;
-/// Most bytes in flight on a delayed link without a rate: 50 ms at 10 Gbit/s.
-const UNLIMITED_HELD_BYTES: usize = 64 << 20;
-/// Room beyond rate × delay: how late a relay's thread may be woken.
-const RELAY_LATE_NS: f64 = 20e6;
-/// Room beyond rate × delay at the least.
-const RELAY_ROOM_BYTES_MIN: f64 = 262_144.0;
-
-/// Returns the address of host `number` (from 1) on the data network.
-pub(crate) fn data_address(number: u8) -> IpAddr {
-    Ipv4Addr::new(10, 77, 0, number).into()
-}
-
-/// Returns the IPv6 address of host `number` on the data network.
-pub(crate) fn data_address_v6(number: u8) -> IpAddr {
-    Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, u16::from(number)).into()
-}
-
-/// Returns the address of host `number` on the control network.
-pub(crate) fn control_address(number: u8) -> IpAddr {
-    Ipv4Addr::new(10, 78, 0, number).into()
-}
-
-/// Returns this process's address on the control network.
-pub(crate) fn controller_address() -> IpAddr {
-    control_address(CONTROLLER_NUMBER)
-}
-
 /// The cables of a lab that is up; dropping it removes them.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
@@ -97,16 +74,16 @@ impl Network {
     pub(crate) fn lay(hosts: &[HostSpec], inits: &[Kept]) -> Result<Self, LabError> {
         assert_eq!(hosts.len(), inits.len(), "one first process for each host");
         let mut network = Self::default();
-        let mut netlink = Netlink::open().map_err(device("open rtnetlink".to_owned()))?;
+        let mut netlink = Netlink::open().map_err(at_step("open rtnetlink".to_owned()))?;
         network.quiet_switch();
         network.add_switch(&mut netlink, DATA_SWITCH)?;
         let control = network.add_switch(&mut netlink, CONTROL_SWITCH)?;
         netlink
             .add_address(control, controller_address(), PREFIX)
-            .map_err(device(format!("give {CONTROL_SWITCH} its address")))?;
+            .map_err(at_step(format!("give {CONTROL_SWITCH} its address")))?;
         for (index, (spec, kept)) in hosts.iter().zip(inits).enumerate() {
             let namespace = network_of(kept.init.pid)
-                .map_err(device(format!("open the network of host `{}`", spec.name)))?;
+                .map_err(at_step(format!("open the network of host `{}`", spec.name)))?;
             let site = Site {
                 number: (index + 1) as u8,
                 spec,
@@ -130,14 +107,14 @@ impl Network {
     /// Removes the cables; hosts that are gone took theirs with them.
     pub(crate) fn remove(&mut self) -> Result<(), LabError> {
         self.relays.clear();
-        let mut netlink = Netlink::open().map_err(device("open rtnetlink".to_owned()))?;
+        let mut netlink = Netlink::open().map_err(at_step("open rtnetlink".to_owned()))?;
         for name in self.devices.drain(..).rev() {
             let Ok(index) = netlink.index_of(&name) else {
                 continue;
             };
             match netlink.remove(index) {
                 Err(error) if error.raw_os_error() != Some(libc::ENODEV) => {
-                    return Err(device(format!("remove {name}"))(error));
+                    return Err(at_step(format!("remove {name}"))(error));
                 }
                 _ => {}
             }
@@ -156,7 +133,7 @@ impl Network {
     fn add_switch(&mut self, netlink: &mut Netlink, name: &str) -> Result<u32, LabError> {
         netlink
             .add_bridge(name)
-            .map_err(device(format!("add switch {name}")))?;
+            .map_err(at_step(format!("add switch {name}")))?;
         self.devices.push(name.to_owned());
         turn_on(netlink, name)
     }
@@ -169,7 +146,7 @@ impl Network {
         self.join_data(netlink, site)?;
         let name = &site.spec.name;
         run_in_network(site.namespace.as_fd(), || configure_host(site))
-            .map_err(device(format!("enter host `{name}`")))?
+            .map_err(at_step(format!("enter host `{name}`")))?
     }
 
     /// Sets what a lab host's network stack does differently: it forgets earlier connections,
@@ -188,7 +165,7 @@ impl Network {
             }
             std::mem::take(&mut network.degraded)
         })
-        .map_err(device(format!("enter host `{name}`")))
+        .map_err(at_step(format!("enter host `{name}`")))
     }
 
     fn write_setting(&mut self, place: &str, path: &str, value: &str) {
@@ -248,7 +225,7 @@ impl Network {
         };
         netlink
             .add_pair(&pair)
-            .map_err(device(format!("add cable {name}")))?;
+            .map_err(at_step(format!("add cable {name}")))?;
         self.devices.push(name.to_owned());
         turn_on(netlink, name).map(drop)
     }
@@ -285,11 +262,11 @@ impl<'a> Far<'a> {
 
 /// Configures the devices of a host; runs inside its network namespace.
 fn configure_host(site: &Site<'_>) -> Result<(), LabError> {
-    let mut netlink = Netlink::open().map_err(device("open rtnetlink".to_owned()))?;
+    let mut netlink = Netlink::open().map_err(at_step("open rtnetlink".to_owned()))?;
     let link = &site.spec.link;
     turn_on(&mut netlink, "lo")?;
     let merging = set_feature(DATA_DEVICE, Feature::Gro, OnOff::On);
-    merging.map_err(device(format!("turn on gro of {DATA_DEVICE}")))?;
+    merging.map_err(at_step(format!("turn on gro of {DATA_DEVICE}")))?;
     limit(&mut netlink, DATA_DEVICE, link)?;
     let data = turn_on(&mut netlink, DATA_DEVICE)?;
     let control = turn_on(&mut netlink, CONTROL_DEVICE)?;
@@ -300,85 +277,9 @@ fn configure_host(site: &Site<'_>) -> Result<(), LabError> {
     for (index, address, prefix) in addresses {
         netlink
             .add_address(index, address, prefix)
-            .map_err(device(format!("give host `{}` {address}", site.spec.name)))?;
+            .map_err(at_step(format!("give host `{}` {address}", site.spec.name)))?;
     }
     // A machine without IPv6 has a lab without IPv6.
     let _v6 = netlink.add_address(data, data_address_v6(site.number), PREFIX_V6);
     Ok(())
-}
-
-/// Makes the far end of `name` take the path through NAPI and GRO, where the rate allows it.
-fn tune_end(name: &str, link: &LinkSpec) -> Result<(), LabError> {
-    if !(is_framed(link.rate) || link.loss > 0.0) {
-        return Ok(());
-    }
-    set_feature(name, Feature::Tso, OnOff::Off).map_err(device(format!("turn off tso of {name}")))
-}
-
-fn limit(netlink: &mut Netlink, name: &str, link: &LinkSpec) -> Result<(), LabError> {
-    let Some(rate) = link.rate else {
-        return Ok(());
-    };
-    let index = index_of(netlink, name)?;
-    netlink
-        .add_filter(index, &shape(rate, link.mtu_bytes))
-        .map_err(device(format!("limit {name} to {rate}")))
-}
-
-fn plug(netlink: &mut Netlink, port: &str, switch: &str) -> Result<(), LabError> {
-    let (port_index, switch_index) = (index_of(netlink, port)?, index_of(netlink, switch)?);
-    netlink
-        .set_port(port_index, switch_index)
-        .map_err(device(format!("plug {port} into {switch}")))
-}
-
-fn turn_on(netlink: &mut Netlink, name: &str) -> Result<u32, LabError> {
-    let index = index_of(netlink, name)?;
-    netlink
-        .set_up(index)
-        .map_err(device(format!("turn on {name}")))?;
-    Ok(index)
-}
-
-fn index_of(netlink: &mut Netlink, name: &str) -> Result<u32, LabError> {
-    netlink
-        .index_of(name)
-        .map_err(device(format!("find {name}")))
-}
-
-fn open_frames(netlink: &mut Netlink, name: &str) -> Result<PacketSocket, LabError> {
-    let index = turn_on(netlink, name)?;
-    let open = || -> io::Result<PacketSocket> { PacketSocket::open(index) };
-    open().map_err(device(format!("open the frames of {name}")))
-}
-
-fn relay_of(site: &Site<'_>, near: PacketSocket, far: PacketSocket) -> RelayConfig {
-    let link = &site.spec.link;
-    let frame_bytes_max = if is_framed(link.rate) {
-        // Ethernet header and a VLAN tag.
-        FRAME_PREFIX_BYTES + link.mtu_bytes as usize + 18
-    } else {
-        FRAME_PREFIX_BYTES + SUPERFRAME_BYTES_MAX
-    };
-    RelayConfig {
-        host: site.spec.name.clone(),
-        delay: link.delay,
-        loss: link.loss,
-        // The same lab loses the same frames each time.
-        seed: u64::from(site.number),
-        frame_bytes_max,
-        held_bytes_max: held_bytes_max(link),
-        near,
-        far,
-    }
-}
-
-/// Returns the bytes that one direction may hold: rate × delay and some room.
-fn held_bytes_max(link: &LinkSpec) -> usize {
-    link.rate.map_or(UNLIMITED_HELD_BYTES, |rate| {
-        let bytes_per_ns = rate.0 / 8e9;
-        let room = (bytes_per_ns * RELAY_LATE_NS).max(RELAY_ROOM_BYTES_MIN);
-        // Each frame carries its prefix with it: 12 % for the shortest, 1 % for full-size ones.
-        (bytes_per_ns * link.delay.0 as f64 * 1.12 + room) as usize
-    })
 }

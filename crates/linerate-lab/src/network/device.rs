@@ -1,0 +1,56 @@
+//! Steps on one device, each with its error.
+
+use super::{LabError, at_step};
+use crate::shape::{is_framed, shape};
+use crate::spec::LinkSpec;
+use crate::sys::ethtool::{Feature, OnOff, set_feature};
+use crate::sys::netlink::Netlink;
+use crate::sys::packet::PacketSocket;
+
+/// Makes the far end of `name` take the path through NAPI and GRO, where the rate allows it.
+pub(super) fn tune_end(name: &str, link: &LinkSpec) -> Result<(), LabError> {
+    if !(is_framed(link.rate) || link.loss > 0.0) {
+        return Ok(());
+    }
+    set_feature(name, Feature::Tso, OnOff::Off).map_err(at_step(format!("turn off tso of {name}")))
+}
+
+/// Limits what leaves device `name` to the rate of `link`.
+pub(super) fn limit(netlink: &mut Netlink, name: &str, link: &LinkSpec) -> Result<(), LabError> {
+    let Some(rate) = link.rate else {
+        return Ok(());
+    };
+    let index = index_of(netlink, name)?;
+    netlink
+        .add_filter(index, &shape(rate, link.mtu_bytes))
+        .map_err(at_step(format!("limit {name} to {rate}")))
+}
+
+/// Makes device `port` a port of `switch`.
+pub(super) fn plug(netlink: &mut Netlink, port: &str, switch: &str) -> Result<(), LabError> {
+    let (port_index, switch_index) = (index_of(netlink, port)?, index_of(netlink, switch)?);
+    netlink
+        .set_port(port_index, switch_index)
+        .map_err(at_step(format!("plug {port} into {switch}")))
+}
+
+/// Turns device `name` on and returns its index.
+pub(super) fn turn_on(netlink: &mut Netlink, name: &str) -> Result<u32, LabError> {
+    let index = index_of(netlink, name)?;
+    netlink
+        .set_up(index)
+        .map_err(at_step(format!("turn on {name}")))?;
+    Ok(index)
+}
+
+fn index_of(netlink: &mut Netlink, name: &str) -> Result<u32, LabError> {
+    netlink
+        .index_of(name)
+        .map_err(at_step(format!("find {name}")))
+}
+
+/// Opens device `name` for raw frames.
+pub(super) fn open_frames(netlink: &mut Netlink, name: &str) -> Result<PacketSocket, LabError> {
+    let index = turn_on(netlink, name)?;
+    PacketSocket::open(index).map_err(at_step(format!("open the frames of {name}")))
+}

@@ -1,0 +1,48 @@
+//! How much a relay may hold.
+
+use super::Site;
+use crate::relay::RelayConfig;
+use crate::shape::is_framed;
+use crate::spec::LinkSpec;
+use crate::sys::packet::{FRAME_PREFIX_BYTES, PacketSocket};
+
+/// Longest superframe with its prefix: 64 KiB and headers.
+const SUPERFRAME_BYTES_MAX: usize = (64 << 10) + 512;
+/// Most bytes in flight on a delayed link without a rate: 50 ms at 10 Gbit/s.
+const UNLIMITED_HELD_BYTES: usize = 64 << 20;
+/// Room beyond rate × delay: how late a relay's thread may be woken.
+const RELAY_LATE_NS: f64 = 20e6;
+/// Room beyond rate × delay at the least.
+const RELAY_ROOM_BYTES_MIN: f64 = 262_144.0;
+
+/// Returns what the relay in the link of `site` does.
+pub(super) fn relay_of(site: &Site<'_>, near: PacketSocket, far: PacketSocket) -> RelayConfig {
+    let link = &site.spec.link;
+    let frame_bytes_max = if is_framed(link.rate) {
+        // Ethernet header and a VLAN tag.
+        FRAME_PREFIX_BYTES + link.mtu_bytes as usize + 18
+    } else {
+        FRAME_PREFIX_BYTES + SUPERFRAME_BYTES_MAX
+    };
+    RelayConfig {
+        host: site.spec.name.clone(),
+        delay: link.delay,
+        loss: link.loss,
+        // The same lab loses the same frames each time.
+        seed: u64::from(site.number),
+        frame_bytes_max,
+        held_bytes_max: held_bytes_max(link),
+        near,
+        far,
+    }
+}
+
+/// Returns the bytes that one direction may hold: rate × delay and some room.
+fn held_bytes_max(link: &LinkSpec) -> usize {
+    link.rate.map_or(UNLIMITED_HELD_BYTES, |rate| {
+        let bytes_per_ns = rate.0 / 8e9;
+        let room = (bytes_per_ns * RELAY_LATE_NS).max(RELAY_ROOM_BYTES_MIN);
+        // Each frame carries its prefix with it: 12 % for the shortest, 1 % for full-size ones.
+        (bytes_per_ns * link.delay.0 as f64 * 1.12 + room) as usize
+    })
+}

@@ -1,0 +1,66 @@
+//! A lab as a person writes it: links with gaps, to be filled from `[link]`.
+
+use linerate_model::{BitsPerSec, Nanos};
+use serde::Deserialize;
+
+use super::{HostSpec, LabSpec, LinkSpec};
+
+/// The file as written: links with gaps, to be filled from `[link]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LabFile {
+    name: String,
+    #[serde(default)]
+    link: LinkFile,
+    #[serde(default, rename = "host")]
+    hosts: Vec<HostFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HostFile {
+    name: String,
+    #[serde(default)]
+    link: LinkFile,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct LinkFile {
+    rate: Option<BitsPerSec>,
+    delay: Option<Nanos>,
+    loss: Option<f64>,
+    mtu_bytes: Option<u32>,
+    queues: Option<u32>,
+}
+
+impl LabFile {
+    /// Returns the lab with every gap filled: the host's own, then `[link]`, then the default.
+    pub(super) fn resolve(self) -> LabSpec {
+        let common = self.link.over(&LinkSpec::default());
+        let hosts = self
+            .hosts
+            .into_iter()
+            .map(|host| HostSpec {
+                link: host.link.over(&common),
+                name: host.name,
+            })
+            .collect();
+        LabSpec {
+            name: self.name,
+            hosts,
+        }
+    }
+}
+
+impl LinkFile {
+    fn over(&self, below: &LinkSpec) -> LinkSpec {
+        LinkSpec {
+            rate: self.rate.or(below.rate),
+            delay: self.delay.unwrap_or(below.delay),
+            loss: self.loss.unwrap_or(below.loss),
+            mtu_bytes: self.mtu_bytes.unwrap_or(below.mtu_bytes),
+            queues: self.queues.unwrap_or(below.queues),
+        }
+    }
+}
