@@ -3,6 +3,7 @@
 use std::fs;
 
 use anyhow::Context;
+use nix::unistd::{SysconfVar, sysconf};
 
 /// CPU seconds of the whole machine and of this program's ended children.
 #[derive(Debug, Clone, Copy)]
@@ -26,8 +27,8 @@ impl Usage {
             ticks.len() >= 8,
             "/proc/stat has fewer modes than Linux 2.6.11 had"
         );
-        // SAFETY: sysconf takes any name and touches no memory of ours.
-        let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
+        let per_second = sysconf(SysconfVar::CLK_TCK)?
+            .context("the kernel does not say how long a tick is")? as f64;
         // user nice system idle iowait irq softirq steal; guest is part of user.
         let total: f64 = ticks[..8].iter().sum();
         Ok(Self {

@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde::Serialize;
 
 mod iperf3;
@@ -104,8 +106,7 @@ fn wait_listening(port: u16) -> anyhow::Result<()> {
 /// Ends a server and waits, so that its CPU time is accounted to us.
 fn end(server: &mut Child) -> anyhow::Result<()> {
     let pid = i32::try_from(server.id()).context("a process id beyond i32")?;
-    // SAFETY: kill takes any process and signal; this is our own child, not yet waited for.
-    unsafe { libc::kill(pid, libc::SIGTERM) };
+    kill(Pid::from_raw(pid), Signal::SIGTERM).context("cannot end the server")?;
     server.wait().context("cannot wait for the server")?;
     Ok(())
 }
