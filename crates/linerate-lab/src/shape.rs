@@ -5,7 +5,7 @@
 //! and takes `mpu` as the least of each *packet* that the filter sees, so the sums are right only
 //! if the filter sees single frames. There are two cases:
 //!
-//! 1. Up to [`FRAMED_RATE_MAX`]: a second bucket of one frame and a peak rate that never binds
+//! 1. Up to `FRAMED_RATE_MAX`: a second bucket of one frame and a peak rate that never binds
 //!    make `max_size` one frame, and `tbf_segment` then cuts superframes (GSO) into frames
 //!    before they are counted. Every frame costs what it costs on a wire, short ones too.
 //! 2. Above: cutting costs more CPU than the rate leaves, so superframes stay whole and the rate

@@ -1,7 +1,7 @@
 //! Labs for people: they have a name, stay up by themselves, and any shell can use them.
 //!
-//! A *holder* process owns each lab. [`up`] starts it (the program runs itself again and calls
-//! [`hold`]), and what others need to know lies in a [`State`] file:
+//! A *holder* process owns each lab. `up` starts it (the program runs itself again and calls
+//! `hold`), and what others need to know lies in a `State` file:
 //!
 //! ```text
 //! /run/linerate/lab/NAME/state.json              root
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The kernel ends the hosts when the holder ends, however it ends; only the file can stay
-//! behind, and [`up`] and [`down_all`] remove it.
+//! behind, and `up` and `down_all` remove it.
 
 /// Ending the processes of a lab.
 mod end;
