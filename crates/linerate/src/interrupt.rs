@@ -1,17 +1,31 @@
-//! Ctrl-C: the first asks for an end with what was measured, the second ends at once.
+//! Ctrl-C: the first asks for an end with what was measured, a later one ends at once.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::exit::Outcome;
+
+/// Signals within this time are one wish: timeout(1), for one, signals its child and then the
+/// group that the child is in.
+const SAME_WISH: Duration = Duration::from_millis(500);
 
 /// Returns the flag that SIGINT and SIGTERM raise.
 pub fn flag() -> std::io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // Order matters: the conditional shutdown looks at the flag before this signal raises it.
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&flag))?;
-        signal_hook::flag::register(signal, Arc::clone(&flag))?;
-    }
+    let raised = Arc::clone(&flag);
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    std::thread::spawn(move || {
+        let mut first: Option<Instant> = None;
+        for _ in signals.forever() {
+            let first = *first.get_or_insert_with(Instant::now);
+            if raised.swap(true, Ordering::Relaxed) && first.elapsed() > SAME_WISH {
+                std::process::exit(i32::from(Outcome::Interrupted.code()));
+            }
+        }
+    });
     Ok(flag)
 }
