@@ -128,6 +128,10 @@ fn socket_buffer(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<Row> {
                 true => format!("still grows at buffers of {size}"),
                 false => format!("from buffers of {size} on"),
             };
+            if found.is_blurred() {
+                let hidden = words::percent(found.plateau.resolution);
+                note += &format!(" (noise hides differences below {hidden})");
+            }
             if let Some(limit) = dataset.path.limit_bps(&best.workload, None, None) {
                 note += &format!("; {} of the wire limit", words::percent(main.value / limit));
             }

@@ -184,6 +184,10 @@ fn sentence(found: &LevelPlateau<'_, '_>) -> Option<String> {
     };
     Some(match found.is_open() && found.plateau.begin > 0 {
         true => format!("Throughput{with} still grows at {size}: {reached}."),
+        false if found.is_blurred() => format!(
+            "{size} reach the plateau{with}, as far as differences above {} show: {reached}.",
+            words::percent(found.plateau.resolution)
+        ),
         false => format!("{size} reach the plateau{with}: {reached}."),
     })
 }

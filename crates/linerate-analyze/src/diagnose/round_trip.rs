@@ -21,8 +21,10 @@ pub(super) fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option
         .estimate(name::RTT_MEAN)
         .filter(|rtt| rtt.value > 0.0)?;
     let flows = f64::from(cell.workload.connections);
-    let allowed = flows * 1e9 / rtt.value;
     // Trial by trial, since trials may differ among themselves by more than 10 %.
+    let allowed = cell.derived(Unit::PerSecond, |outcome| {
+        Some(flows * 1e9 / outcome.value(name::RTT_MEAN).filter(|rtt| *rtt > 0.0)?)
+    })?;
     let share = cell.derived(Unit::Ratio, |outcome| {
         let under_way = outcome.value(name::TRANSACTIONS)? * outcome.value(name::RTT_MEAN)? / 1e9;
         Some(under_way / flows)
@@ -42,7 +44,7 @@ pub(super) fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option
             words::estimate(&rate),
             words::count(cell.workload.connections as usize, "connection"),
             Unit::Nanoseconds.display(rtt.value),
-            Unit::PerSecond.display(allowed),
+            Unit::PerSecond.display(allowed.value),
         ),
         explanation: "A connection that waits for each response sends one request per round trip. \
                       Only a shorter round trip or more connections raise the rate."

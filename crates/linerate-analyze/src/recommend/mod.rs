@@ -18,10 +18,14 @@ use crate::dataset::Dataset;
 pub(crate) fn recommendations(dataset: &Dataset<'_>, findings: &[Finding]) -> Vec<Recommendation> {
     type Rule = fn(&Dataset<'_>, &Finding) -> Option<Recommendation>;
     const RULES: &[Rule] = &[small_writes::recommend, buffers::recommend, path::recommend];
-    findings
-        .iter()
-        .filter_map(|finding| RULES.iter().find_map(|rule| rule(dataset, finding)))
-        .collect()
+    let mut made: Vec<Recommendation> = Vec::new();
+    for finding in findings {
+        let recommendation = RULES.iter().find_map(|rule| rule(dataset, finding));
+        // The same advice for several experiments is given once, for the first.
+        let is_new = |new: &Recommendation| made.iter().all(|known| known.action != new.action);
+        made.extend(recommendation.filter(is_new));
+    }
+    made
 }
 
 /// Returns the command that measures `workload` once more, with `options` added.
@@ -36,9 +40,12 @@ fn command(workload: &Workload, options: &str) -> String {
         Traffic::Rr {
             request_bytes,
             response_bytes,
-            ..
+            request_writes,
         } => {
             words.push(format!("--rr -r {},{}", request_bytes.0, response_bytes.0));
+            if *request_writes > 1 {
+                words.push(format!("--request-writes {request_writes}"));
+            }
         }
     }
     if workload.connections > 1 {

@@ -207,6 +207,7 @@ fn path(lanes: &Lanes<'_, '_>, responses: &mut Responses) {
     responses.put(name::CWND, lanes.mean(Metric::TcpCwnd));
     responses.put(name::SEND_WINDOW, lanes.mean(Metric::TcpSndWnd));
     responses.put(name::SEND_MSS, lanes.mean(Metric::TcpSndMss));
+    responses.put(name::WINDOW_FILLED, lanes.window_filled());
     responses.put(name::RWND_LIMITED, lanes.share(Metric::TcpRwndLimited));
     responses.put(name::SNDBUF_LIMITED, lanes.share(Metric::TcpSndbufLimited));
     responses.put(name::BUSY, lanes.share(Metric::TcpBusy));
@@ -267,6 +268,18 @@ impl Lanes<'_, '_> {
         mean(self.lanes.iter().filter_map(|lane| {
             let series = self.readings.flow(lane.flow, lane.sender, metric)?;
             mean(self.readings.gauge(series))
+        }))
+    }
+
+    /// Mean over the flows of segments in flight × segment / window of the peer.
+    fn window_filled(&self) -> Option<f64> {
+        let of = |lane: &Lane, metric| {
+            let series = self.readings.flow(lane.flow, lane.sender, metric)?;
+            mean(self.readings.gauge(series))
+        };
+        mean(self.lanes.iter().filter_map(|lane| {
+            let bytes = of(lane, Metric::TcpUnacked)? * of(lane, Metric::TcpSndMss)?;
+            quotient(Some(bytes), of(lane, Metric::TcpSndWnd))
         }))
     }
 

@@ -46,6 +46,7 @@ responses! {
     BUSY "busy_share" Ratio "time with data outstanding";
     CWND "cwnd_segments" Count "congestion window";
     SEND_WINDOW "send_window_bytes" Bytes "window advertised by the receiver";
+    WINDOW_FILLED "window_filled_share" Ratio "share of the receiver's window that is in flight";
     STALL_MAX "stall_max_ns" Nanoseconds "longest stall";
     MESSAGES "messages_per_s" PerSecond "messages per second";
     MESSAGES_PER_SEGMENT "messages_per_segment" Count "messages per data segment";

@@ -34,6 +34,8 @@ pub struct Truth {
     pub rtt_ns: i64,
     /// Window that the receiver advertises.
     pub window_bytes: i64,
+    /// Segments in flight.
+    pub unacked: i64,
     /// Share of the time held by that window.
     pub rwnd_share: f64,
     /// Share of the time held by the send buffer.
@@ -70,6 +72,7 @@ impl Default for Truth {
             segments_per_ack: 2.0,
             rtt_ns: 100_000,
             window_bytes: 1 << 20,
+            unacked: 10,
             rwnd_share: 0.0,
             sndbuf_share: 0.0,
             busy_share: 0.5,
@@ -252,6 +255,7 @@ impl Run {
                     (Metric::TcpRtt, truth.rtt_ns),
                     (Metric::TcpMinRtt, truth.rtt_ns),
                     (Metric::TcpCwnd, truth.cwnd),
+                    (Metric::TcpUnacked, truth.unacked),
                     (Metric::TcpSndWnd, truth.window_bytes),
                     (Metric::TcpSndMss, MSS as i64),
                 ] {

@@ -70,6 +70,20 @@ fn the_receivers_window_is_named() {
         ..Truth::stream(12.5e6)
     };
     check(stream(), limited.clone(), &[Limiter::ReceiverWindow]);
+    // As seen with buffers of 16 KiB at both ends and 5 ms each way: 14 segments fill the window,
+    // and the kernel's clock runs for a third of the time.
+    let full = Truth {
+        window_bytes: 20_480,
+        unacked: 14,
+        rtt_ns: 10_453_762,
+        rwnd_share: 0.316,
+        sndbuf_share: 0.124,
+        busy_share: 1.0,
+        cwnd: 43,
+        ..Truth::stream(14.857e6)
+    };
+    check(stream(), full.clone(), &[Limiter::ReceiverWindow]);
+    check(stream(), Truth { unacked: 5, ..full }, &[]);
     // The arithmetic does not fit: something else makes the window run out.
     let elsewhere = Truth {
         throughput_bps: 5e6,
@@ -81,6 +95,7 @@ fn the_receivers_window_is_named() {
         stream(),
         Truth {
             rwnd_share: 0.2,
+            unacked: 5,
             ..limited.clone()
         },
         &[],
