@@ -5,6 +5,8 @@
 //! counted as user time (Documentation/filesystems/proc.rst).
 
 use linerate_model::HostName;
+use std::collections::BTreeSet;
+
 use linerate_model::metric::Metric;
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::Subject;
@@ -119,13 +121,17 @@ fn workers(readings: &Readings<'_>, responses: &mut Responses) {
     }
 }
 
+/// Sum over the hosts with flows; absent when one of them was not read, since that one may be the
+/// host that delays.
 fn delayed_acks(readings: &Readings<'_>) -> Option<f64> {
-    let rates: Vec<f64> = readings
+    let hosts: BTreeSet<&HostName> = readings
         .subjects()
-        .filter(|(subject, _)| **subject == Subject::Host)
-        .filter_map(|(subject, host)| readings.on(host, subject, Metric::NetstatDelayedAcks))
-        .filter_map(|series| readings.change(series))
-        .map(Change::rate)
+        .filter(|(subject, _)| matches!(subject, Subject::Flow(..)))
+        .map(|(_, host)| host)
         .collect();
-    (!rates.is_empty()).then(|| rates.iter().sum())
+    let rate = |host: &&HostName| {
+        let series = readings.on(host, &Subject::Host, Metric::NetstatDelayedAcks)?;
+        readings.change(series).map(Change::rate)
+    };
+    (!hosts.is_empty()).then(|| hosts.iter().map(rate).sum::<Option<f64>>())?
 }

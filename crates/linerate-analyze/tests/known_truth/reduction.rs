@@ -1,9 +1,11 @@
 //! Responses of one trial against the closed form that its samples were made from.
 
 use linerate_analyze::reduce::{self, Outcome, outcome_of};
+use linerate_model::TrialId;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::metric::Metric;
 use linerate_model::run::Validity;
+use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::unit::{Bytes, Unit};
 use linerate_model::workload::{Traffic, Workload};
 
@@ -259,4 +261,29 @@ fn payload_that_waited_in_the_buffer_is_put_right() {
         "{:?}",
         outcome.flags
     );
+}
+
+#[test]
+fn a_counter_of_all_hosts_is_absent_when_one_was_not_read() {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("one", None, rr(100));
+    run.cell(&[], &[Truth::transactions(100_000)]);
+    let mut counted = |host: &str| {
+        let sample = |(at_ns, value)| TrialSample {
+            trial: TrialId(1),
+            host: host.into(),
+            subject: Subject::Host,
+            metric: Metric::NetstatDelayedAcks,
+            at_ns,
+            value,
+        };
+        run.recording
+            .samples
+            .extend([(0, 0), (1_000_000_000, 7)].map(sample));
+        reduce::outcomes(&run.recording)
+            .remove(0)
+            .value("delayed_acks_per_s")
+    };
+    assert_eq!(counted("client1"), None);
+    assert_eq!(counted("server"), Some(14.0));
 }
