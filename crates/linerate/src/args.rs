@@ -47,7 +47,7 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct FleetArgs {
     /// Port of the agents
-    #[arg(short, long, default_value_t = PORT_DEFAULT)]
+    #[arg(short, long, default_value_t = PORT_DEFAULT, value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,
     /// Drive the server from this host too, or instead of this one (repeatable; runs `linerate serve`)
     #[arg(long = "client", value_name = "HOST[:PORT]")]

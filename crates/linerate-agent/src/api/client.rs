@@ -15,6 +15,9 @@ use super::{
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest wait for an answer; `start` may take 10 s while flows arrive, an inventory 2 s.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+/// Longest wait for the first answer, which no agent has to think about: a program that says
+/// nothing is soon told from one.
+const INFO_TIMEOUT: Duration = Duration::from_secs(5);
 /// Largest answer: samples of 20 000 flows between two polls stay below it.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 
@@ -56,7 +59,12 @@ impl HttpAgent {
     }
 
     fn get<T: DeserializeOwned>(&self, doing: &'static str, path: &str) -> Result<T, AgentError> {
-        let mut request = self.http.get(self.url(path));
+        let timeout = match doing {
+            DOING_INFO => INFO_TIMEOUT,
+            _ => ANSWER_TIMEOUT,
+        };
+        let request = self.http.get(self.url(path));
+        let mut request = request.config().timeout_global(Some(timeout)).build();
         if let Some(bearer) = self.bearer() {
             request = request.header("authorization", bearer);
         }

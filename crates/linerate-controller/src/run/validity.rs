@@ -73,8 +73,9 @@ pub(super) fn uncovered(host: &HostName, window: Nanos, samples: &[TrialSample])
 
 /// Returns what to know about a trial in which a host was shared.
 pub(super) fn shared(host: &HostName, admission: Admission, shared_with: u32) -> Option<String> {
+    let runs = if shared_with == 1 { "run" } else { "runs" };
     (admission == Admission::Shared && shared_with > 0)
-        .then(|| format!("host {host} was shared with {shared_with} other runs"))
+        .then(|| format!("host {host} was shared with {shared_with} other {runs}"))
 }
 
 /// Returns invalid with the first reason there is, or valid.

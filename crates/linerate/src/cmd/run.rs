@@ -14,8 +14,8 @@ use linerate_model::run::Recording;
 use linerate_model::workload::{Direction, FlowOptions, Traffic, Workload};
 use linerate_model::{Bytes, Nanos};
 
-use super::execute::Execution;
-use super::lab_fleet::{CLIENTS, LabFleet};
+use super::execute::{Execution, Placement};
+use super::lab_fleet::{self, CLIENTS, LabFleet};
 use super::study;
 use crate::args::RunArgs;
 use crate::bundle::{self, Moment};
@@ -80,6 +80,11 @@ fn execute_experiment(
         plan,
         directory: bundle::directory(args.out.as_deref(), "run", &moment),
         moment,
+        placement: if args.lab {
+            lab_fleet::placement()
+        } else {
+            Placement::default()
+        },
         stop,
     };
     super::execute::run(execution, fleet)
@@ -204,7 +209,7 @@ fn failure_of(single: &linerate_analyze::single::Single, outcome: Outcome) -> Cm
     let lost = why.contains("the agent at") || why.contains("no agent answers");
     Err(failure.next(match lost {
         true => "see whether `linerate serve` still runs there, and measure again",
-        false => "change what it names, and measure again",
+        false => "mend what it names, and measure again",
     }))
 }
 
@@ -340,8 +345,8 @@ fn cpus(text: Option<&str>) -> CmdResult<(Vec<u32>, Vec<u32>)> {
     let Some(text) = text else {
         return Ok((Vec::new(), Vec::new()));
     };
-    let list = |text: &str| -> CmdResult<Vec<u32>> {
-        let numbers = text.split(':').filter(|word| !word.is_empty());
+    let list = |part: &str| -> CmdResult<Vec<u32>> {
+        let numbers = part.split(':').filter(|word| !word.is_empty());
         numbers
             .map(|word| {
                 let bad = || anyhow!("`{word}` in --affinity {text} is not a CPU number");

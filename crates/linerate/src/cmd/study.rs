@@ -7,8 +7,8 @@ use linerate_model::plan::Plan;
 use linerate_observe::ObserveConfig;
 use linerate_plan::{Draft, Hosts, PlanRequest};
 
-use super::execute::{self, Execution};
-use super::lab_fleet::{CLIENTS, LabFleet};
+use super::execute::{self, Execution, Placement};
+use super::lab_fleet::{self, CLIENTS, LabFleet};
 use crate::args::StudyArgs;
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure, Outcome};
@@ -81,6 +81,11 @@ fn measure(args: &StudyArgs, drafts: &[Draft], specs: Vec<HostSpec>, asked: &str
         plan,
         directory: bundle::directory(args.out.as_deref(), "study", &moment),
         moment,
+        placement: if args.lab {
+            lab_fleet::placement()
+        } else {
+            Placement::default()
+        },
         stop,
     };
     execute::run(execution, fleet)
@@ -100,7 +105,19 @@ pub fn make_plan(
         overhead_per_trial: OVERHEAD_PER_TRIAL,
         overhead_once: OVERHEAD_ONCE,
     };
-    linerate_plan::plan(drafts, &request).map_err(Failure::usage)
+    linerate_plan::plan(drafts, &request).map_err(|error| {
+        let next = match &error {
+            linerate_plan::PlanError::Budget { least, .. } => {
+                let seconds = least.0.div_ceil(1_000_000_000);
+                Some(format!("give it at least that: --budget {seconds}s"))
+            }
+            _ => None,
+        };
+        Failure {
+            next,
+            ..Failure::usage(error)
+        }
+    })
 }
 
 /// Returns what a plan needs to know of hosts that are namespaces of this machine.

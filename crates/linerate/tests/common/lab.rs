@@ -39,9 +39,10 @@ impl NamedLab {
     /// Returns the address of a host on the measured network.
     pub fn address(&self, host: &str) -> String {
         let said = linerate(&["lab", "list"]).run().done();
-        let mut lines = said.out.lines().skip_while(|line| {
-            line.split_whitespace().next() != Some(self.name.as_str())
-        });
+        let mut lines = said
+            .out
+            .lines()
+            .skip_while(|line| line.split_whitespace().next() != Some(self.name.as_str()));
         let line = lines.find(|line| line.split_whitespace().next() == Some(host));
         let address = line.and_then(|line| line.split_whitespace().nth(1));
         address

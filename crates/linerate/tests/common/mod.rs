@@ -17,17 +17,31 @@ pub mod server;
 use std::fs;
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-pub use call::{Call, Said, linerate};
-pub use lab::NamedLab;
-pub use server::Server;
+#[allow(unused_imports)]
+pub use self::{
+    call::{Call, Said, linerate},
+    lab::NamedLab,
+    server::Server,
+};
 
 /// Returns a port of 127.0.0.1 on which nothing listens.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
     listener.local_addr().expect("it is bound").port()
+}
+
+/// Waits until a trial goes on at `server`: it then has worker threads.
+pub fn wait_for_workers(server: &Server) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !server.has_workers() {
+        assert!(Instant::now() < deadline, "no trial began");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Returns the folder of a file of this repository.
@@ -50,6 +64,13 @@ pub fn file(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
 /// Returns the single JSON document that `text` is.
 pub fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in: {text}"))
+}
+
+/// Returns a guard while which no other measurement of this file goes on: two at once take the
+/// CPU from each other's readings.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static MEASURING: Mutex<()> = Mutex::new(());
+    MEASURING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Notes that a test cannot run here; where CI=true it fails instead.

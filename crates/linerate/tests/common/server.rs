@@ -59,6 +59,15 @@ impl Server {
         answer.json()
     }
 
+    /// Returns whether it has worker threads, as it does during a trial.
+    pub fn has_workers(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.id()));
+        tasks.into_iter().flatten().flatten().any(|task| {
+            let name = std::fs::read_to_string(task.path().join("comm"));
+            name.is_ok_and(|name| name.starts_with("worker-"))
+        })
+    }
+
     /// Waits until it is busy, or until it is not.
     pub fn wait_busy(&self, busy: bool) {
         let deadline = Instant::now() + DEADLINE;

@@ -1,0 +1,392 @@
+//! An agent among strangers: whatever comes in on its port, it goes on answering, and every
+//! refusal is a status with a JSON body.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use common::http::{ask, ask_with, connect, read, say};
+use common::{Server, file, folder, linerate};
+use serde_json::{Value, json};
+
+const ADMIT: &str = r#"{"run":"r","label":"a test","admission":"exclusive","expected":1000000000}"#;
+
+/// Admits a run and returns its lease.
+fn admit(server: &Server) -> String {
+    let answer = ask(server.address, "POST", "/v1/runs", ADMIT);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.json()["lease"].as_str().expect("a lease").to_owned()
+}
+
+/// Returns an assignment for the accepting end that an agent takes up.
+fn assignment() -> Value {
+    json!({
+        "trial": 1, "end": "server", "peer": null, "bind": null,
+        "cookie": "00112233445566778899aabbccddeeff",
+        "traffic": {"kind": "stream", "direction": "to-server", "message_bytes": 1024},
+        "options": {}, "flows": [{"flow": 0, "part": "receiver"}], "workers_max": null,
+        "cpus": [], "sample_interval": 100_000_000u64, "length": 1_000_000_000u64
+    })
+}
+
+#[test]
+fn bytes_that_mean_nothing_are_closed() {
+    let server = Server::start(&[]);
+    let garbage: Vec<u8> = (0..4096u32).map(|at| (at * 131 % 251) as u8).collect();
+    let hello = |rest: &[u8]| [b"LINERATE".as_slice(), rest].concat();
+    let unknown_cookie = hello(&[[0, 1, 0, 0].as_slice(), &[7; 20]].concat());
+    for bytes in [
+        garbage.as_slice(),
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"G\x00\x00\x00\x00\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"LINEFEED that is no hello, but long enough for one",
+        &hello(&[0xff; 24]),
+        &unknown_cookie,
+    ] {
+        let answer = say(server.address, bytes);
+        assert!(matches!(answer.status, 0 | 400), "{answer:?}");
+    }
+    assert!(server.info()["busy"].is_null());
+}
+
+#[test]
+fn whoever_is_slow_keeps_nobody_waiting() {
+    let server = Server::start(&[]);
+    let mut silent = Vec::new();
+    for opening in [
+        &b""[..],
+        b"L",
+        b"LINERATE\x00\x01",
+        b"GET /v1/agent HTTP/1.1\r\nho",
+    ] {
+        let mut stream = connect(server.address);
+        stream.write_all(opening).expect("the agent reads");
+        silent.push(stream);
+    }
+    let began = Instant::now();
+    for _ in 0..50 {
+        server.info();
+    }
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        began.elapsed()
+    );
+    // The agent hangs up on those that never say what they are.
+    for stream in silent.into_iter().take(3) {
+        assert_eq!(read(stream).status, 0);
+    }
+    assert!(
+        began.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+#[test]
+fn hundreds_at_once_are_served() {
+    let server = Server::start(&[]);
+    let address = server.address;
+    let streams: Vec<_> = (0..200).map(|_| connect(address)).collect();
+    server.info();
+    drop(streams);
+    let threads: Vec<_> = (0..8)
+        .map(|_| {
+            std::thread::spawn(move || {
+                for _ in 0..25 {
+                    assert_eq!(ask(address, "GET", "/v1/clock", "").status, 200);
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("every request was answered");
+    }
+    server.info();
+}
+
+#[test]
+fn requests_that_cannot_be_are_refused_in_json() {
+    let server = Server::start(&[]);
+    let lease = admit(&server);
+    let check = |method: &str, path: &str, body: &str, status: u16, code: &str| {
+        let answer = ask(server.address, method, path, body);
+        assert_eq!(answer.status, status, "{method} {path} {body}: {answer:?}");
+        assert_eq!(answer.code(), code, "{method} {path}: {answer:?}");
+        let error = answer.json()["error"].as_str().map(str::len);
+        assert!(error > Some(0), "{answer:?}");
+    };
+    let trials = format!("/v1/runs/{lease}/trials");
+    check("GET", "/", "", 404, "bad_request");
+    check("GET", "/v1/nosuch", "", 404, "bad_request");
+    check("GET", "/v1/runs/a/b/c/d", "", 404, "bad_request");
+    check("PUT", "/v1/agent", "{}", 405, "bad_request");
+    check("DELETE", "/v1/runs", "", 405, "bad_request");
+    check("PATCH", "/v1/runs", "{}", 405, "bad_request");
+    check("POST", "/v1/runs", "", 400, "bad_request");
+    check("POST", "/v1/runs", "{", 400, "bad_request");
+    check("POST", "/v1/runs", "[]", 400, "bad_request");
+    check("POST", "/v1/runs", r#"{"run":"r"}"#, 400, "bad_request");
+    check(
+        "POST",
+        "/v1/runs",
+        &ADMIT.replace("{", r#"{"more":1,"#),
+        400,
+        "bad_request",
+    );
+    check(
+        "POST",
+        "/v1/runs",
+        &ADMIT.replace("a test", &"x".repeat(201)),
+        400,
+        "bad_request",
+    );
+    check("POST", "/v1/runs", ADMIT, 409, "busy");
+    check("GET", "/v1/runs/nosuch", "", 410, "gone");
+    check("DELETE", "/v1/runs/nosuch", "", 410, "gone");
+    check(
+        "POST",
+        "/v1/runs/nosuch/trials",
+        &assignment().to_string(),
+        410,
+        "gone",
+    );
+    check("GET", &format!("{trials}/7"), "", 410, "gone");
+    check("GET", &format!("{trials}/x"), "", 400, "bad_request");
+    check(
+        "GET",
+        &format!("{trials}/7?from=-1"),
+        "",
+        400,
+        "bad_request",
+    );
+    check("DELETE", &format!("{trials}/7"), "", 410, "gone");
+    check("POST", &format!("{trials}/7/stop"), "{}", 410, "gone");
+    check("GET", "/v1/inventory?address=1", "", 200, "");
+    check("GET", "/v1/memory-copy?nosuch", "", 404, "bad_request");
+}
+
+#[test]
+fn assignments_that_no_controller_sends_are_refused() {
+    let server = Server::start(&[]);
+    let lease = admit(&server);
+    let trials = format!("/v1/runs/{lease}/trials");
+    let check = |change: &dyn Fn(&mut Value), words: &str| {
+        let mut body = assignment();
+        change(&mut body);
+        let answer = ask(server.address, "POST", &trials, &body.to_string());
+        assert_eq!(answer.status, 400, "{answer:?}");
+        assert!(answer.body.contains(words), "{words}: {answer:?}");
+    };
+    check(&|body| body["flows"] = json!([]), "0 flows");
+    check(&|body| body["cookie"] = json!("zz"), "cookie");
+    check(&|body| body["cpus"] = json!([4095]), "CPU 4095");
+    check(
+        &|body| body["sample_interval"] = json!(1),
+        "1 ms is the least",
+    );
+    check(
+        &|body| body["sample_interval"] = json!(u64::MAX),
+        "10 s is the most",
+    );
+    check(
+        &|body| body["length"] = json!(u64::MAX),
+        "a day is the most",
+    );
+    check(
+        &|body| body["options"] = json!({"socket_buffer": 1}),
+        "socket_buffer",
+    );
+    check(
+        &|body| body["options"] = json!({"mss_bytes": 1}),
+        "mss_bytes",
+    );
+    check(&|body| body["end"] = json!("client"), "peer");
+    check(
+        &|body| {
+            body["traffic"] =
+                json!({"kind": "stream", "direction": "to-server", "message_bytes": 0})
+        },
+        "message_bytes",
+    );
+    check(&|body| body["nosuch"] = json!(1), "nosuch");
+    let answer = ask(server.address, "POST", &trials, &assignment().to_string());
+    assert_eq!(answer.status, 200, "the unchanged one is taken: {answer:?}");
+    let start = |start: u64, stop: u64| {
+        let body = json!({"start_ns": start, "measure_begin_ns": start + 1,
+            "measure_end_ns": start + 2, "stop_ns": stop});
+        ask(
+            server.address,
+            "POST",
+            &format!("{trials}/1/start"),
+            &body.to_string(),
+        )
+    };
+    let answer = start(0, 3_600_000_000_000);
+    assert_eq!(answer.status, 400, "{answer:?}");
+    assert!(answer.body.contains("the instants span"), "{answer:?}");
+    // The session refuses a start without flows only after it has waited for them.
+    let answer = ask(server.address, "DELETE", &format!("{trials}/1"), "");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(start(0, 3).status, 410);
+}
+
+#[test]
+fn a_body_without_a_type_or_too_large_is_refused() {
+    let server = Server::start(&[]);
+    let plain = format!(
+        "POST /v1/runs HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{ADMIT}",
+        ADMIT.len()
+    );
+    let answer = say(server.address, plain.as_bytes());
+    assert_eq!(answer.status, 400, "{answer:?}");
+    assert!(answer.body.contains("application/json"), "{answer:?}");
+    let head = |length: u64| {
+        format!(
+            "POST /v1/runs HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        )
+    };
+    let large = [head(5 << 20).into_bytes(), vec![b' '; 5 << 20]].concat();
+    let answer = say(server.address, &large);
+    assert!(matches!(answer.status, 0 | 400 | 413), "{answer:?}");
+    let mut broken_off = connect(server.address);
+    broken_off
+        .write_all(head(1000).as_bytes())
+        .expect("the agent reads");
+    drop(broken_off);
+    let headers = format!(
+        "GET /v1/agent HTTP/1.1\r\nx: {}\r\n\r\n",
+        "y".repeat(1 << 20)
+    );
+    let answer = say(server.address, headers.as_bytes());
+    assert!(matches!(answer.status, 0 | 400 | 431), "{answer:?}");
+    assert!(server.info()["busy"].is_null());
+}
+
+#[test]
+fn the_document_lists_what_is_routed_and_nothing_else_is() {
+    let server = Server::start(&[]);
+    let document = ask(server.address, "GET", "/v1/openapi.json", "").json();
+    let paths = document["paths"].as_object().expect("paths");
+    let methods = ["get", "put", "post", "delete", "patch", "options"];
+    let mut listed = BTreeSet::new();
+    for (path, operations) in paths {
+        let real = path.replace("{lease}", "nosuch").replace("{trial}", "1");
+        for method in methods {
+            let status = ask(server.address, &method.to_uppercase(), &real, "").status;
+            let is_listed = operations.get(method).is_some();
+            let is_routed = !matches!(status, 404 | 405);
+            assert_eq!(is_routed, is_listed, "{method} {path}: {status}");
+            if is_listed {
+                listed.insert(format!("{method} {path}"));
+            }
+        }
+    }
+    assert!(listed.len() >= 12, "{listed:?}");
+    for other in [
+        "/",
+        "/v1",
+        "/v2/agent",
+        "/v1/agent/",
+        "/openapi.json",
+        "/metrics",
+    ] {
+        assert_eq!(ask(server.address, "GET", other, "").status, 404, "{other}");
+    }
+}
+
+#[test]
+fn a_wrong_token_is_told_and_a_right_one_taken() {
+    let folder = folder();
+    let right = file(&folder, "right", "0123456789abcdef\n");
+    let wrong = file(&folder, "wrong", "fedcba9876543210");
+    let server = Server::start(&["--token-file", &right]);
+    let bearer = |token: &str| format!("authorization: Bearer {token}\r\n");
+    let info = |headers: &str| ask_with(server.address, "GET", "/v1/agent", headers, "");
+    let answer = info(&bearer("fedcba9876543210"));
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (401, "unauthorized")
+    );
+    assert_eq!(info("authorization: Basic eDp5\r\n").status, 401);
+    let answer = info(&bearer("0123456789abcdef"));
+    assert_eq!(answer.status, 200);
+    assert!(answer.json()["observe_refused"].is_null());
+    linerate(&["run", &server.host(), "--token-file", &wrong])
+        .run()
+        .failed(
+            1,
+            &[
+                "the token is not this agent's",
+                "--token-file",
+                &server.host(),
+            ],
+        );
+    let said = linerate(&["run", &server.host(), "-t", "0.3", "--token-file", &right]).run();
+    assert!(matches!(said.code, 0 | 3), "{said:?}");
+    said.left_nothing();
+}
+
+#[test]
+fn a_busy_agent_says_by_whom_and_for_how_long() {
+    let server = Server::start(&[]);
+    let host = server.host();
+    let mut first = linerate(&["run", &host, "-t", "20"]).start();
+    first.wait_for("interval");
+    server.wait_busy(true);
+    linerate(&["run", &host, "-t", "1"]).run().failed(
+        1,
+        &[
+            &format!("in use by \"linerate run {host}\" for about"),
+            " s more",
+            "--queue",
+            "--shared",
+        ],
+    );
+    linerate(&["study", &host, "--shared", "--budget", "2m"])
+        .run()
+        .failed(1, &["in use by", "--queue"]);
+    let mut second = linerate(&["run", &host, "-t", "0.3", "--queue"]).start();
+    second.wait_for("number 1 in its queue");
+    assert_eq!(server.info()["busy"]["waiting"], 1);
+    let mut third = linerate(&["run", &host, "-t", "0.3", "--queue"]).start();
+    third.wait_for("number 2 in its queue");
+    third.signal(nix::sys::signal::Signal::SIGINT);
+    third.end().failed(130, &["interrupted while waiting"]);
+    first.signal(nix::sys::signal::Signal::SIGINT);
+    let first = first.end();
+    assert_eq!(first.code, 130, "{first:?}");
+    let second = second.end();
+    assert!(matches!(second.code, 0 | 3), "{second:?}");
+    assert!(second.out.contains("received"), "{second:?}");
+    server.wait_busy(false);
+}
+
+#[test]
+fn shared_runs_are_marked() {
+    let server = Server::start(&[]);
+    let host = server.host();
+    let mut first = linerate(&["run", &host, "-t", "20", "--shared"]).start();
+    first.wait_for("interval");
+    server.wait_busy(true);
+    // Two at once may be too much for the machine; whatever comes of it is marked.
+    let second = linerate(&["run", &host, "-t", "0.5", "--shared"]).run();
+    assert!(
+        second.out.contains("was shared with 1 other run\n"),
+        "{}",
+        second.out
+    );
+    first.signal(nix::sys::signal::Signal::SIGINT);
+    assert_eq!(first.end().code, 130);
+}
+
+#[test]
+fn serving_ends_on_request() {
+    let server = Server::start(&[]);
+    server.stop().done();
+}

@@ -1,0 +1,220 @@
+//! Impossible command lines and documents: refused with exit code 2 before anything is measured,
+//! naming the flag or the key and what it may be.
+
+mod common;
+
+use common::{Server, file, folder, linerate};
+
+/// Asserts that `words`, split at blanks, are refused with all of `said` on standard error.
+#[track_caller]
+fn refused(words: &str, said: &[&str]) {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    linerate(&words).run().failed(2, said);
+}
+
+#[test]
+fn values_outside_their_limits_name_the_flag_and_the_range() {
+    // Nothing listens on port 1: the refusal comes before anyone is asked.
+    let check = |flags: &str, said: &[&str]| refused(&format!("run 127.0.0.1:1 {flags}"), said);
+    check("-P 0", &["--parallel (-P)", "is 0", "1 to 20000"]);
+    check("-P 30000", &["--parallel (-P)", "is 30000", "1 to 20000"]);
+    check("-P 15000 --bidir", &["--parallel (-P)", "20000"]);
+    check("-P -1", &["--parallel"]);
+    check("-l 0", &["--length (-l)", "is 0", "1 to 67108864"]);
+    check(
+        "-l 1G",
+        &["--length (-l)", "is 1073741824", "1 to 67108864"],
+    );
+    check("-l -5", &["--length", "-5"]);
+    check("-l 5Q", &["--length", "5Q"]);
+    check("-i 0.01", &["--interval is 0.01", "0 or 0.1 to 3600 s"]);
+    check("-i -1", &["--interval is -1", "0.1 to 3600"]);
+    check("-i nan", &["--interval is NaN", "0.1 to 3600"]);
+    check("-t -1", &["--time is -1", "0.1 to 86000 s"]);
+    check("-t nan", &["--time is NaN", "0.1 to 86000 s"]);
+    check("-t inf", &["--time is inf", "0.1 to 86000 s"]);
+    check("-t 1e9", &["--time is 1000000000", "0.1 to 86000 s"]);
+    check("-O -1", &["--omit is -1", "0 to 86000 s"]);
+    check("-w 1", &["--window (-w) is 1", "1024 to 1073741824"]);
+    check(
+        "-w 2G",
+        &["--window (-w) is 2147483648", "1024 to 1073741824"],
+    );
+    check("-M 1", &["--set-mss (-M) is 1", "88 to 32767"]);
+    check("--rr -r 0", &["--sizes (-r) is 0", "1 to 67108864"]);
+    check("--rr -r 1,0", &["--sizes (-r) is 0", "1 to 67108864"]);
+    check("--rr -r x,1", &["x", "give sizes as `-r 64,1K`"]);
+    check(
+        "--rr --request-writes 2",
+        &["--request-writes is 2", "1 to 1"],
+    );
+    check(
+        "--rr --request-writes 0",
+        &["--request-writes is 0", "1 to 1"],
+    );
+    check("--runs 0", &["--runs is 0", "1 to 1000"]);
+    check("--runs 1001", &["--runs is 1001", "1 to 1000"]);
+    check("-A x", &["`x` in --affinity x is not a CPU number"]);
+    check("-A 0,y", &["`y` in --affinity 0,y is not a CPU number"]);
+    check("--seed x", &["--seed", "x"]);
+    check("--seed -1", &["--seed", "-1"]);
+    check("-f z", &["--format", "k, m, g, t, K, M, G, T"]);
+}
+
+#[test]
+fn flags_that_do_not_exist_or_do_not_go_together_are_refused() {
+    refused("run 127.0.0.1:1 --nosuch", &["--nosuch", "--help"]);
+    refused("run 127.0.0.1:1 -R --bidir", &["--reverse", "--bidir"]);
+    refused("run 127.0.0.1:1 --rr -R", &["--reverse", "--rr"]);
+    refused(
+        "run 127.0.0.1:1 -J --json-stream",
+        &["--json", "--json-stream"],
+    );
+    refused("run 127.0.0.1:1 --queue --shared", &["--queue", "--shared"]);
+    refused("run 127.0.0.1:1 -4 -6", &["--ipv4", "--ipv6"]);
+    refused("run 127.0.0.1:1 --budget 1m", &["--experiment"]);
+    refused("run", &["HOST", "Usage"]);
+    refused("study", &["HOST", "Usage"]);
+    refused("study --lab 127.0.0.1", &["--lab", "HOST"]);
+    refused("nosuch", &["nosuch", "--help"]);
+    refused("lab exec", &["<NAME>", "<HOST>", "<COMMAND>"]);
+    refused("lab down", &["NAME", "Usage"]);
+    refused("report", &["<BUNDLE>"]);
+}
+
+#[test]
+fn addresses_and_ports_that_cannot_be_are_refused() {
+    for bad in ["127.0.0.1:99999", "127.0.0.1:x", ":80", "127.0.0.1:0"] {
+        refused(&format!("run {bad}"), &[bad, "HOST or HOST:PORT"]);
+    }
+    refused("run 127.0.0.1 -p 70000", &["--port", "70000"]);
+    refused("run 127.0.0.1 -p 0", &["--port", "1..=65535"]);
+    refused("run 127.0.0.1 -B nowhere", &["--bind", "nowhere"]);
+    refused("run 127.0.0.1:1 --client :9", &[":9", "HOST or HOST:PORT"]);
+    refused("serve -p x", &["--port", "x"]);
+    refused("serve -B nowhere", &["--bind", "nowhere"]);
+    refused("serve -p 0 --limit-flows 0", &["limit of zero"]);
+    refused("serve -p 0 --limit-time 0s", &["limit of zero"]);
+    refused("serve -p 0 --limit-rate=-1", &["--limit-rate"]);
+}
+
+#[test]
+fn tokens_must_be_readable_and_printable() {
+    let folder = folder();
+    let next = "openssl rand -hex 16";
+    for (name, text) in [
+        ("short", "abc"),
+        ("empty", ""),
+        ("odd", "päßwörter sind schön"),
+    ] {
+        let path = file(&folder, name, text);
+        refused(
+            &format!("run 127.0.0.1:1 --token-file {path}"),
+            &["token", "8 to 1024 printable ASCII", next],
+        );
+        refused(
+            &format!("serve -p 0 --token-file {path}"),
+            &["token", "8 to 1024 printable ASCII", next],
+        );
+    }
+    refused(
+        "run 127.0.0.1:1 --token-file /nosuch/token",
+        &["cannot read the token file /nosuch/token"],
+    );
+    linerate(&["run", "127.0.0.1:1"])
+        .with("LINERATE_TOKEN", "abc")
+        .run()
+        .failed(2, &["token", next]);
+}
+
+#[test]
+fn a_buffer_above_the_sysctl_names_the_sysctl() {
+    let server = Server::start(&[]);
+    let most = std::fs::read_to_string("/proc/sys/net/core/wmem_max").expect("Linux has it");
+    let said = linerate(&["run", &server.host(), "-w", "1G"]).run();
+    said.failed(
+        2,
+        &[
+            "1073741824 B on",
+            &format!("net.core.wmem_max = {}", most.trim()),
+            &format!("ask for at most {} B", most.trim()),
+            "sysctl -w net.core.wmem_max=1073741824",
+        ],
+    );
+    assert!(server.info()["busy"].is_null(), "the host is given back");
+}
+
+#[test]
+fn experiment_files_name_file_key_and_what_is_allowed() {
+    let folder = folder();
+    let source = common::repository().join("experiments/first-look.toml");
+    let good = std::fs::read_to_string(source).expect("the example is there");
+    let check = |name: &str, text: &str, said: &[&str]| {
+        let path = file(&folder, name, text);
+        let mut said = said.to_vec();
+        said.push(name);
+        said.push("docs/reference/experiment.md");
+        linerate(&["plan", &path]).run().failed(2, &said);
+        linerate(&["run", "127.0.0.1:1", "--experiment", &path])
+            .run()
+            .failed(2, &said);
+    };
+    check(
+        "unknown.toml",
+        &format!("colour = 1\n{good}"),
+        &["colour", "expected"],
+    );
+    check("empty.toml", "", &[]);
+    check("noise.toml", "\u{1}\u{2}[[[", &["line 1"]);
+    linerate(&["plan", "/nosuch.toml"])
+        .run()
+        .failed(2, &["cannot read the experiment file /nosuch.toml"]);
+    let huge = file(&folder, "huge.toml", &"#".repeat(1 << 21));
+    linerate(&["plan", &huge])
+        .run()
+        .failed(2, &["huge.toml", "larger than 1 MiB"]);
+    let path = file(&folder, "good.toml", &good);
+    linerate(&["plan", &path, "--budget", "1ms"])
+        .run()
+        .failed(2, &["1 ms", "the least it takes is", "--budget"]);
+    linerate(&["plan", &path, "--budget", "soon"])
+        .run()
+        .failed(2, &["--budget", "soon"]);
+    linerate(&["plan", &path, "--clients", "0"])
+        .run()
+        .failed(2, &["client"]);
+}
+
+#[test]
+fn a_study_whose_budget_is_too_small_says_the_least() {
+    linerate(&["study", "--lab", "--dry-run", "--budget", "2s"])
+        .run()
+        .failed(2, &["2 s", "the least it takes is", "--budget"]);
+    linerate(&["study", "--lab", "--dry-run", "--budget", "0s"])
+        .run()
+        .failed(2, &["the least it takes is", "--budget"]);
+    linerate(&["study", "--lab", "--budget=-3m"])
+        .run()
+        .failed(2, &["--budget"]);
+}
+
+#[test]
+fn bundles_that_are_none_are_refused() {
+    let folder = folder();
+    let next = "name a directory that `linerate study` or `linerate run --out` made";
+    let empty = folder.path().display().to_string();
+    linerate(&["report", "/nosuch/bundle"])
+        .run()
+        .failed(1, &["/nosuch/bundle", next]);
+    linerate(&["report", &empty])
+        .run()
+        .failed(1, &[&empty, next]);
+    file(&folder, "run.json", "{\"format\": 999}");
+    linerate(&["report", &empty])
+        .run()
+        .failed(1, &[&empty, next]);
+    file(&folder, "run.json", "garbage");
+    linerate(&["report", &empty])
+        .run()
+        .failed(1, &[&empty, next]);
+}

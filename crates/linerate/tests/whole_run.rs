@@ -1,0 +1,345 @@
+//! `linerate serve` and `linerate run` together over loopback: what a user does first.
+
+mod common;
+
+use common::{Server, alone, file, folder, json, linerate};
+use serde_json::Value;
+
+/// Runs one measurement and returns its JSON document. Loopback may saturate the generator, which
+/// is told by exit code 3.
+#[track_caller]
+fn measured(server: &Server, flags: &str) -> Value {
+    let flags: Vec<&str> = flags.split_whitespace().collect();
+    let said = linerate(&["run", &server.host(), "-t", "1", "-J"])
+        .words(&flags)
+        .run();
+    assert!(matches!(said.code, 0 | 3), "{flags:?}: {said:?}");
+    said.left_nothing();
+    let document = json(&said.out);
+    assert_eq!(document["schema"], "linerate.run");
+    assert_eq!(document["schema_version"], 1);
+    let trial = &document["trials"][0];
+    assert_eq!(trial["valid"], true, "{trial}");
+    document
+}
+
+/// Asserts that what every flow's sender sent is what its receiver received, to the byte.
+#[track_caller]
+fn ends_agree(trial: &Value, flows: usize) {
+    let ends = trial["flows"].as_array().expect("flows");
+    assert_eq!(ends.len(), 2 * flows, "{ends:?}");
+    for flow in 0..flows {
+        let of_part = |part: &str| {
+            let end = ends
+                .iter()
+                .find(|end| end["flow"] == flow && end["part"] == part);
+            end.unwrap_or_else(|| panic!("no {part} of flow {flow} in {ends:?}"))
+        };
+        let sent = of_part("sender")["bytes_sent"].as_u64();
+        let received = of_part("receiver")["bytes_received"].as_u64();
+        assert!(sent > Some(0), "{ends:?}");
+        assert_eq!(sent, received, "flow {flow}");
+    }
+}
+
+fn number(value: &Value) -> f64 {
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+#[test]
+fn a_stream_to_the_server_and_back() {
+    let _alone = alone();
+    let server = Server::start(&[]);
+    for (flags, flows) in [
+        ("", 1),
+        ("-R", 1),
+        ("-P 4", 4),
+        ("--bidir", 2),
+        ("-P 2 -R -N -l 8K", 2),
+    ] {
+        let document = measured(&server, flags);
+        let trial = &document["trials"][0];
+        ends_agree(trial, flows);
+        let responses = &trial["responses"];
+        let throughput = number(&responses["throughput_bps"]);
+        assert!(throughput > 1e6, "{flags}: {responses}");
+        // The receiver's count is the headline; what is in flight at the edges is at most the
+        // buffers, a few MiB in a second.
+        let sent = number(&responses["throughput_sent_bps"]);
+        assert!(
+            throughput < sent * 1.05 + 1e8,
+            "{flags}: {throughput} of {sent}"
+        );
+        let window = number(&trial["window_s"]);
+        assert!((window - 1.0).abs() < 1e-9, "{window}");
+        if flags == "--bidir" {
+            let ways = ["throughput_to_server_bps", "throughput_from_server_bps"];
+            let sum: f64 = ways.iter().map(|way| number(&responses[way])).sum();
+            assert!((sum - throughput).abs() < 1.0, "{responses}");
+        }
+    }
+    assert!(server.info()["busy"].is_null());
+}
+
+#[test]
+fn request_and_response() {
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let document = measured(&server, "--rr -r 64,1K");
+    let trial = &document["trials"][0];
+    let rate = number(&trial["responses"]["transactions_per_s"]);
+    let ends = trial["flows"].as_array().expect("flows");
+    let requester = ends
+        .iter()
+        .find(|end| end["part"] == "requester")
+        .expect("a requester");
+    let latency = &requester["latency"];
+    let n = number(&latency["n"]);
+    assert!(
+        (n - rate).abs() <= 0.05 * rate + 2.0,
+        "{n} timed, {rate}/s counted"
+    );
+    // With one transaction at a time the rate is the inverse of the mean.
+    let mean_us = number(&latency["mean_us"]);
+    let inverse = 1e6 / mean_us;
+    assert!(
+        (inverse / rate - 1.0).abs() < 0.1,
+        "{inverse} against {rate}"
+    );
+    let [p50, p99, max] = ["p50_us", "p99_us", "max_us"].map(|name| number(&latency[name]));
+    assert!(p50 <= p99 && p99 <= max, "{latency}");
+    let requests = number(&requester["bytes_sent"]) / 64.0;
+    let responses = number(&requester["bytes_received"]) / 1024.0;
+    assert!(
+        (requests - responses).abs() <= 1.0,
+        "{requests} and {responses}"
+    );
+}
+
+#[test]
+fn lines_for_people_and_lines_for_programs() {
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let said = linerate(&[
+        "run",
+        &server.host(),
+        "-t",
+        "1",
+        "-i",
+        "0.2",
+        "-P",
+        "2",
+        "-f",
+        "m",
+    ])
+    .run();
+    assert!(matches!(said.code, 0 | 3), "{said:?}");
+    let sums = said.out.lines().filter(|line| line.starts_with("  sum "));
+    assert_eq!(sums.count(), 5, "{}", said.out);
+    for words in [
+        "received",
+        "Mbit/s",
+        "window",
+        "TCP_CONGESTION",
+        "0.0–0.2",
+        "0.8–1.0",
+    ] {
+        assert!(said.out.contains(words), "no {words}: {}", said.out);
+    }
+    let mut rates = said
+        .out
+        .lines()
+        .take_while(|line| !line.starts_with("window"));
+    assert!(rates.all(|line| !line.contains("Gbit/s")), "{}", said.out);
+
+    let said = linerate(&[
+        "run",
+        &server.host(),
+        "-t",
+        "1",
+        "-i",
+        "0.5",
+        "--json-stream",
+    ])
+    .run();
+    assert!(matches!(said.code, 0 | 3), "{said:?}");
+    let events: Vec<Value> = said.out.lines().map(json).collect();
+    let names: Vec<&str> = events
+        .iter()
+        .map(|event| event["event"].as_str().expect("a name"))
+        .collect();
+    assert_eq!(names, ["start", "interval", "interval", "end"]);
+    assert_eq!(events[0]["data"]["schema"], "linerate.run");
+    assert_eq!(events[3]["data"]["schema_version"], 1);
+
+    let said = linerate(&["run", &server.host(), "-t", "0.5", "-i", "0"]).run();
+    assert!(!said.out.contains("interval"), "{}", said.out);
+    assert!(said.out.contains("received"), "{}", said.out);
+}
+
+#[test]
+fn repetitions_give_an_interval() {
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let said = linerate(&["run", &server.host(), "-t", "0.5", "--runs", "3"]).run();
+    assert!(matches!(said.code, 0 | 3), "{said:?}");
+    assert!(
+        said.out.contains("95 % interval") && said.out.contains("n = 3"),
+        "{}",
+        said.out
+    );
+}
+
+#[test]
+fn settings_are_told_as_requested_granted_and_effective() {
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let document = measured(&server, "-w 64K -N -M 1000 -C reno");
+    let ends = document["trials"][0]["flows"].as_array().expect("flows");
+    for end in ends {
+        let of = |name: &str| {
+            let settings = end["settings"].as_array().expect("settings");
+            let setting = settings.iter().find(|setting| setting["name"] == name);
+            setting.unwrap_or_else(|| panic!("no {name}")).clone()
+        };
+        for name in ["SO_SNDBUF", "SO_RCVBUF"] {
+            assert_eq!(of(name)["requested"], "65536");
+            assert_eq!(of(name)["granted"], "65536");
+            assert!(of(name)["capped_by"].is_null());
+        }
+        assert_eq!(of("TCP_NODELAY")["effective"], "1");
+        assert_eq!(of("TCP_CONGESTION")["effective"], "reno");
+        assert_eq!(of("TCP_MAXSEG")["requested"], "1000");
+    }
+    let payload = number(&document["trials"][0]["responses"]["payload_per_segment_bytes"]);
+    assert!(payload <= 1000.0, "{payload}");
+}
+
+#[test]
+fn the_habits_of_iperf3_work() {
+    let _alone = alone();
+    let mut server = linerate(&["-s", "-B", "127.0.0.1", "-p", "0"]).start();
+    server.wait_for("serving on 127.0.0.1:");
+    let said = server.err();
+    let port = said
+        .split("127.0.0.1:")
+        .nth(1)
+        .and_then(|rest| rest.split_whitespace().next());
+    let port = port.expect("a port");
+    let said = linerate(&["-c", "127.0.0.1", "-p", port, "-t", "0.5", "-4"]).run();
+    assert!(matches!(said.code, 0 | 3), "{said:?}");
+    server.signal(nix::sys::signal::Signal::SIGTERM);
+    server.end().done();
+    for flag in ["-v", "--version"] {
+        let said = linerate(&[flag]).run().done();
+        assert_eq!(
+            said.out.trim(),
+            concat!("linerate ", env!("CARGO_PKG_VERSION"))
+        );
+    }
+    for words in [&["--help"][..], &["run", "--help"], &["lab", "up", "-h"]] {
+        assert!(linerate(words).run().done().out.contains("Usage"));
+    }
+}
+
+#[test]
+fn a_second_client_host_takes_part() {
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let (one, two) = (Server::start(&[]), Server::start(&[]));
+    let flags = format!("-P 4 --client {} --client {}", one.host(), two.host());
+    let document = measured(&server, &flags);
+    let trial = &document["trials"][0];
+    ends_agree(trial, 4);
+    let hosts = trial["flows"].as_array().expect("flows").iter();
+    let on = |name: &str| hosts.clone().filter(|flow| flow["host"] == name).count();
+    assert_eq!((on("server"), on("client1"), on("client2")), (4, 2, 2));
+    assert!(number(&trial["start_skew_us"]) < 1e6, "{trial}");
+}
+
+#[test]
+fn a_bundle_is_kept_and_rendered_again_to_the_byte() {
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let folder = folder();
+    let out = folder.path().join("kept").display().to_string();
+    let said = linerate(&[
+        "run",
+        &server.host(),
+        "-t",
+        "0.5",
+        "--seed",
+        "7",
+        "-o",
+        &out,
+    ])
+    .run();
+    assert!(matches!(said.code, 0 | 3), "{said:?}");
+    assert!(
+        said.err.contains(&format!("report in {out}")),
+        "{}",
+        said.err
+    );
+    let page = || std::fs::read(format!("{out}/report.html")).expect("a report");
+    let first = page();
+    linerate(&["report", &out]).run().done();
+    assert!(first == page(), "the page differs");
+    for format in ["markdown", "json", "html"] {
+        let render = || {
+            linerate(&["report", &out, "--format", format, "-o", "-"])
+                .run()
+                .done()
+                .out
+        };
+        let text = render();
+        assert!(text.len() > 200, "{format}: {text}");
+        assert!(text == render(), "{format} differs");
+        if format == "json" {
+            json(&text);
+        }
+    }
+    linerate(&["run", &server.host(), "-t", "0.5", "-o", &out])
+        .run()
+        .failed(1, &[&out, "another directory with --out"]);
+    linerate(&["report", &out, "-o", "/nosuch/page.html"])
+        .run()
+        .failed(1, &["/nosuch/page.html"]);
+}
+
+#[test]
+fn an_experiment_file_is_executed() {
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let folder = folder();
+    let text = r#"
+format = 1
+name = "two-sizes"
+title = "Two message sizes"
+question = "Does it run?"
+[workload]
+kind = "stream"
+[factors]
+message_bytes = ["1KiB", "128KiB"]
+[design]
+kind = "full"
+replicates = 2
+[timing]
+settle = "20ms"
+warm_up = "100ms"
+measure = "300ms"
+drain = "20ms"
+"#;
+    let path = file(&folder, "two.toml", text);
+    let out = folder.path().join("two").display().to_string();
+    let said = linerate(&["run", &server.host(), "--experiment", &path, "-o", &out]).run();
+    assert!(matches!(said.code, 0 | 3), "{said:?}");
+    assert!(
+        said.out.contains(&format!("{out}/report.html")),
+        "{}",
+        said.out
+    );
+    let rendered = linerate(&["report", &out, "--format", "json"]).run().done();
+    assert!(rendered.out.contains("two-sizes"), "{}", rendered.out);
+}
