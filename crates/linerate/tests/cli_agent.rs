@@ -166,7 +166,6 @@ fn requests_that_cannot_be_are_refused_in_json() {
     );
     check("DELETE", &format!("{trials}/7"), "", 410, "gone");
     check("POST", &format!("{trials}/7/stop"), "{}", 410, "gone");
-    check("GET", "/v1/inventory?address=1", "", 200, "");
     check("GET", "/v1/memory-copy?nosuch", "", 404, "bad_request");
 }
 

@@ -125,37 +125,35 @@ impl HttpAgent {
 
     fn failure(&self, doing: &'static str, source: ureq::Error) -> AgentError {
         let address = self.authority.clone();
+        if doing != DOING_INFO {
+            return AgentError::Lost {
+                address,
+                doing,
+                source: source.into(),
+            };
+        }
+        let is_refused = |io: &std::io::Error| io.kind() == std::io::ErrorKind::ConnectionRefused;
         match &source {
+            ureq::Error::HostNotFound
+            | ureq::Error::BadUri(_)
+            | ureq::Error::ConnectionFailed
+            | ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
+                AgentError::Unreachable {
+                    address,
+                    source: source.into(),
+                }
+            }
+            ureq::Error::Io(io) if is_refused(io) => AgentError::Unreachable {
+                address,
+                source: source.into(),
+            },
             ureq::Error::Protocol(_) | ureq::Error::Http(_) => AgentError::NotAnAgent {
                 address,
                 what: source.to_string(),
             },
-            ureq::Error::HostNotFound | ureq::Error::BadUri(_) | ureq::Error::ConnectionFailed => {
-                AgentError::Unreachable {
-                    address,
-                    source: source.into(),
-                }
-            }
-            ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
-                AgentError::Unreachable {
-                    address,
-                    source: source.into(),
-                }
-            }
-            ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => {
-                AgentError::Unreachable {
-                    address,
-                    source: source.into(),
-                }
-            }
-            _ if doing == DOING_INFO => AgentError::NotAnAgent {
+            _ => AgentError::NotAnAgent {
                 address,
                 what: format!("no HTTP answer ({source})"),
-            },
-            _ => AgentError::Lost {
-                address,
-                doing,
-                source: source.into(),
             },
         }
     }
