@@ -116,6 +116,17 @@ impl<'a> Dataset<'a> {
         hosts.iter().filter(|host| host.part == HostPart::Client)
     }
 
+    /// Returns whether the ends of a flow may share a CPU: in a lab, and over loopback.
+    pub(crate) fn is_one_machine(&self) -> bool {
+        let address = self
+            .recording
+            .document
+            .server()
+            .map(|host| host.data_address.parse());
+        let loopback = matches!(address, Some(Ok::<std::net::IpAddr, _>(ip)) if ip.is_loopback());
+        self.is_lab() || loopback
+    }
+
     /// Returns whether all hosts are namespaces of one machine.
     pub(crate) fn is_lab(&self) -> bool {
         self.recording.document.hosts.iter().any(|host| host.lab)

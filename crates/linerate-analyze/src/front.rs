@@ -45,6 +45,17 @@ pub(crate) fn about(dataset: &Dataset<'_>) -> Vec<(String, String)> {
     if let Some(budget) = document.plan.budget {
         about.push(("Budget".to_owned(), budget.to_string()));
     }
+    if !document.server_cpus.is_empty() || !document.client_cpus.is_empty() {
+        let cpus = |cpus: &[u32]| match cpus {
+            [] => "not pinned".to_owned(),
+            some => words::list(&some.iter().map(u32::to_string).collect::<Vec<_>>()),
+        };
+        let (server, clients) = (cpus(&document.server_cpus), cpus(&document.client_cpus));
+        about.push((
+            "Workers on CPU".to_owned(),
+            format!("server {server}, clients {clients}"),
+        ));
+    }
     about.push((
         "Seed of the order".to_owned(),
         document.plan.seed.to_string(),

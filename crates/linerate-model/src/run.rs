@@ -95,6 +95,12 @@ pub struct RunDocument {
     pub cut_short: Option<String>,
     /// The plan.
     pub plan: Plan,
+    /// CPUs that the server's workers were pinned to, in turn; empty when they were not.
+    #[serde(default)]
+    pub server_cpus: Vec<u32>,
+    /// CPUs that every client's workers were pinned to, in turn; empty when they were not.
+    #[serde(default)]
+    pub client_cpus: Vec<u32>,
     /// The hosts, the server first.
     pub hosts: Vec<HostRecord>,
     /// What could not be measured, found while running.

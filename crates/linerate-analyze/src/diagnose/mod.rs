@@ -19,6 +19,8 @@ mod link_rate;
 mod nagle_delayed_ack;
 /// Nagle's algorithm on streams of small messages.
 mod nagle_stream;
+/// Where the two ends of a flow ran, where they could share a CPU.
+mod placement;
 /// The smallest buffer that reaches the best throughput.
 mod plateau;
 /// The receiver's window.
@@ -52,6 +54,7 @@ pub(crate) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
         nagle_stream::findings,
         segments::findings,
         delayed_ack::findings,
+        placement::findings,
         caution::findings,
     ];
     let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(dataset)).collect();

@@ -134,6 +134,8 @@ impl Run {
             ended_utc: Some("2026-01-01T00:03:00Z".to_owned()),
             study: false,
             cut_short: None,
+            server_cpus: Vec::new(),
+            client_cpus: Vec::new(),
             plan: Plan {
                 experiments: Vec::new(),
                 trials: Vec::new(),

@@ -555,3 +555,59 @@ fn a_plateau_in_noise_says_so() {
             .contains("more replicates")
     );
 }
+
+/// A lab in which replicates of one cell take 20 µs or 60 µs; `apart` says which of them ran with
+/// their ends on two CPUs.
+fn placed(rtts_ns: &[u64], apart: &[bool]) -> Recording {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("latency", None, rr(1));
+    let truths: Vec<Truth> = rtts_ns
+        .iter()
+        .map(|rtt| Truth::transactions(*rtt))
+        .collect();
+    run.cell(&[], &truths);
+    let recording = &mut run.recording;
+    for host in &mut recording.document.hosts {
+        host.lab = true;
+    }
+    for flow in &mut recording.flows {
+        let two = apart[flow.trial.0 as usize - 1];
+        let is_client = flow.end == linerate_model::sample::End::Client;
+        flow.cpu = Some(u32::from(two && is_client));
+    }
+    run.recording
+}
+
+fn placement_effect(recording: &Recording) -> Option<f64> {
+    let findings = analyze(recording).findings;
+    let finding = findings
+        .into_iter()
+        .find(|finding| finding.id == "latency/placement")?;
+    Some(finding.effect.value)
+}
+
+#[test]
+fn placement_that_decides_the_rate_is_named() {
+    let mixed = placed(
+        &[20_000, 60_000, 20_000, 60_000],
+        &[false, true, false, true],
+    );
+    let effect = placement_effect(&mixed).expect("both placements were seen");
+    assert!((effect - 3.0).abs() < 0.01, "{effect}");
+    let equal = placed(
+        &[20_000, 21_000, 20_000, 21_000],
+        &[false, true, false, true],
+    );
+    assert_eq!(placement_effect(&equal), None, "5 % is noise");
+    let pinned = placed(&[60_000, 60_000, 20_000], &[true, true, true]);
+    assert_eq!(placement_effect(&pinned), None, "one placement only");
+    let mut apart = mixed;
+    for host in &mut apart.document.hosts {
+        host.lab = false;
+    }
+    assert_eq!(
+        placement_effect(&apart),
+        None,
+        "hosts of a network share no CPU"
+    );
+}

@@ -105,6 +105,8 @@ impl RunRequest {
             ended_utc: None,
             study: self.study,
             cut_short: None,
+            server_cpus: self.server_cpus.clone(),
+            client_cpus: self.client_cpus.clone(),
             plan: self.plan.clone(),
             hosts: fleet.records(),
             left_out: left_out_of(fleet),

@@ -31,8 +31,19 @@ pub struct Execution {
     pub plan: Plan,
     /// Where the bundle goes.
     pub directory: PathBuf,
+    /// Where the workers run.
+    pub placement: Placement,
     /// Raised by Ctrl-C.
     pub stop: Arc<AtomicBool>,
+}
+
+/// CPUs that workers are pinned to, in turn; not pinned when empty.
+#[derive(Debug, Clone, Default)]
+pub struct Placement {
+    /// Those of the server.
+    pub server: Vec<u32>,
+    /// Those of every client.
+    pub clients: Vec<u32>,
 }
 
 /// Executes the plan, writes bundle and report, prints the summary.
@@ -44,6 +55,7 @@ pub fn run(execution: Execution, mut fleet: Fleet) -> CmdResult {
         study,
         plan,
         directory,
+        placement,
         stop,
     } = execution;
     let request = RunRequest {
@@ -53,8 +65,8 @@ pub fn run(execution: Execution, mut fleet: Fleet) -> CmdResult {
         plan,
         sample_interval: SAMPLE_INTERVAL,
         look_interval: LOOK_INTERVAL,
-        server_cpus: Vec::new(),
-        client_cpus: Vec::new(),
+        server_cpus: placement.server,
+        client_cpus: placement.clients,
         started_utc: moment.rfc3339,
     };
     let keep = |error: anyhow::Error| {

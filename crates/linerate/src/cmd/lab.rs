@@ -2,7 +2,9 @@
 
 use anyhow::Context;
 use linerate_lab::LabSpec;
-use linerate_lab::named::{self, HolderCommand, State};
+use linerate_lab::named::{
+    self, DownError, HolderCommand, RegistryError, State, UpError, VisitError,
+};
 
 use crate::args::{LabArgs, LabCommand, LabUpArgs};
 use crate::exit::{CmdResult, Failure, Outcome};
@@ -20,7 +22,10 @@ pub fn lab(args: &LabArgs) -> CmdResult {
         } => exec(name, host, command),
         LabCommand::Down { name, all } => match name {
             Some(name) if !all => {
-                named::down(name).map_err(Failure::failed)?;
+                named::down(name).map_err(|error| match error {
+                    DownError::Registry(error) => of_registry(error),
+                    error => Failure::failed(error),
+                })?;
                 Ok(Outcome::Ok)
             }
             _ => down_all(),
@@ -39,7 +44,14 @@ fn up(args: &LabUpArgs) -> CmdResult {
         program,
         arguments: vec!["lab".into(), "hold".into()],
     };
-    let state = named::up(&spec, &holder).map_err(Failure::failed)?;
+    let state = named::up(&spec, &holder).map_err(|error| match error {
+        UpError::Exists { ref name, .. } => {
+            let next = format!("linerate lab down {name}, or give this one another name");
+            Failure::failed(error).next(next)
+        }
+        UpError::Registry(error) => of_registry(error),
+        error => Failure::failed(error),
+    })?;
     for note in &state.degraded {
         term::note(note);
     }
@@ -117,7 +129,7 @@ fn show(state: &State) {
 }
 
 fn exec(name: &str, host: &str, command: &[std::ffi::OsString]) -> CmdResult {
-    let status = named::exec(name, host, command).map_err(Failure::failed)?;
+    let status = named::exec(name, host, command).map_err(|error| visit_failed(error, name))?;
     // As a shell does: a program ended by a signal counts as 128 and its number.
     let signal = std::os::unix::process::ExitStatusExt::signal(&status);
     let code = status
@@ -125,6 +137,39 @@ fn exec(name: &str, host: &str, command: &[std::ffi::OsString]) -> CmdResult {
         .or(signal.map(|signal| 128 + signal))
         .unwrap_or(1);
     Ok(Outcome::Program(u8::try_from(code).unwrap_or(1)))
+}
+
+/// Returns what a program that could not be run means, with the exit codes of a shell for one
+/// that is not there or may not be run.
+fn visit_failed(error: VisitError, name: &str) -> Failure {
+    match error {
+        VisitError::Registry(error) => of_registry(error),
+        VisitError::Crashed { .. } => {
+            Failure::failed(error).next(format!("linerate lab down {name}"))
+        }
+        VisitError::Start { ref source, .. } => {
+            let outcome = match source.kind() {
+                std::io::ErrorKind::NotFound => Outcome::Program(127),
+                std::io::ErrorKind::PermissionDenied => Outcome::Program(126),
+                _ => Outcome::Failed,
+            };
+            Failure {
+                outcome,
+                ..Failure::failed(error)
+            }
+        }
+        VisitError::NoHost { .. } | VisitError::NoProgram { .. } => {
+            Failure::failed(error).next("`linerate lab list` shows the hosts")
+        }
+    }
+}
+
+fn of_registry(error: RegistryError) -> Failure {
+    match error {
+        RegistryError::Unknown { .. } => Failure::failed(error)
+            .next("`linerate lab list` shows the labs, `linerate lab up` makes one"),
+        error => Failure::failed(error),
+    }
 }
 
 fn down_all() -> CmdResult {

@@ -16,9 +16,9 @@ use crate::{hosts, interrupt, term};
 
 /// What a trial takes beyond its phases: clocks, preparing, notice, results. Measured in the lab
 /// on two CPUs; the progress bar learns the real one.
-pub const OVERHEAD_PER_TRIAL: Nanos = Nanos::from_ms(150);
+pub const OVERHEAD_PER_TRIAL: Nanos = Nanos::from_ms(80);
 /// What a run takes beyond its trials: hosts, inventory, analysis, report.
-pub const OVERHEAD_ONCE: Nanos = Nanos::from_s(6);
+pub const OVERHEAD_ONCE: Nanos = Nanos::from_s(4);
 
 /// Runs the command.
 pub fn study(args: &StudyArgs) -> CmdResult {

@@ -1,0 +1,130 @@
+//! Where the two ends of a flow ran, where they could share a CPU.
+//!
+//! On one machine the scheduler may put both ends of a request/response flow on one CPU or on two;
+//! the second costs wake-ups across CPUs, and one-connection latency differs several times with it.
+//! Identical trials then differ for a reason that nobody asked for.
+//!
+//! Rule: in cells with one connection whose valid trials ran in both ways, the transaction rate on
+//! one CPU over that on two, as the geometric mean over those cells, is beyond [`FACTOR_MIN`] or
+//! below its inverse. With two cells or more the interval is Student's on the logarithms.
+
+use linerate_model::TrialId;
+use linerate_model::finding::{Estimate, Evidence, EvidenceList, Finding, FindingKind};
+use linerate_model::unit::Unit;
+
+use crate::compare::interval::{CONFIDENCE, mean, student_t_interval};
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::reduce::name;
+use crate::words;
+
+/// Effect from which on placement deserves a reader's time; run-to-run noise stays below it.
+const FACTOR_MIN: f64 = 1.25;
+
+/// The transaction rates of one cell, by where its two ends ran.
+#[derive(Default)]
+struct Rates {
+    one_cpu: Vec<(TrialId, f64)>,
+    two_cpus: Vec<(TrialId, f64)>,
+}
+
+pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
+    if !dataset.is_one_machine() {
+        return Vec::new();
+    }
+    let experiments = &dataset.recording.document.plan.experiments;
+    experiments
+        .iter()
+        .filter_map(|experiment| {
+            let cells = dataset.cells_of(&experiment.name);
+            let rates: Vec<Rates> = cells
+                .into_iter()
+                .filter(|cell| cell.is_rr() && cell.workload.connections == 1)
+                .map(|cell| rates(dataset, cell))
+                .filter(|rates| !rates.one_cpu.is_empty() && !rates.two_cpus.is_empty())
+                .collect();
+            finding(&experiment.name, experiment.chapter, &rates)
+        })
+        .collect()
+}
+
+fn rates(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Rates {
+    let mut rates = Rates::default();
+    for outcome in &cell.valid {
+        let ends = dataset
+            .recording
+            .flows
+            .iter()
+            .filter(|flow| flow.trial == outcome.trial);
+        let cpus: Vec<u32> = ends.filter_map(|flow| flow.cpu).collect();
+        let ([one, other], Some(rate)) = (cpus.as_slice(), outcome.value(name::TRANSACTIONS))
+        else {
+            continue;
+        };
+        let side = if one == other {
+            &mut rates.one_cpu
+        } else {
+            &mut rates.two_cpus
+        };
+        side.push((outcome.trial, rate));
+    }
+    rates
+}
+
+fn finding(experiment: &str, chapter: Option<u32>, rates: &[Rates]) -> Option<Finding> {
+    let mean_of =
+        |side: &[(TrialId, f64)]| mean(&side.iter().map(|(_, rate)| *rate).collect::<Vec<_>>());
+    let logs: Vec<f64> = rates
+        .iter()
+        .map(|rates| (mean_of(&rates.one_cpu) / mean_of(&rates.two_cpus)).ln())
+        .filter(|log| log.is_finite())
+        .collect();
+    if logs.is_empty() {
+        return None;
+    }
+    let log = mean(&logs);
+    if log.abs() < FACTOR_MIN.ln() {
+        return None;
+    }
+    // Not `student_t_interval` of the factors: they are skewed, their logarithms are not.
+    let interval = student_t_interval(&logs, Unit::Ratio);
+    let half = interval.and_then(|interval| Some(interval.high? - interval.value));
+    let effect = Estimate {
+        value: log.exp(),
+        low: half.map(|half| (log - half).exp()),
+        high: half.map(|half| (log + half).exp()),
+        confidence: CONFIDENCE,
+        n: u32::try_from(logs.len()).unwrap_or(u32::MAX),
+        unit: Unit::Ratio,
+    };
+    let side = |what: &str, of: fn(&Rates) -> &Vec<(TrialId, f64)>| {
+        let all: Vec<(TrialId, f64)> = rates.iter().flat_map(|rates| of(rates).clone()).collect();
+        let values: Vec<f64> = all.iter().map(|(_, rate)| *rate).collect();
+        Some(Evidence {
+            what: what.to_owned(),
+            estimate: student_t_interval(&values, Unit::PerSecond)?,
+            trials: all.into_iter().map(|(trial, _)| trial).collect(),
+        })
+    };
+    let one = side("transactions per second, both ends on one CPU", |rates| {
+        &rates.one_cpu
+    })?;
+    let two = side("transactions per second, ends on two CPUs", |rates| {
+        &rates.two_cpus
+    })?;
+    Some(Finding {
+        id: format!("{experiment}/placement"),
+        chapter,
+        kind: FindingKind::Caution,
+        claim: format!(
+            "Where the two ends ran decides the rate: {} on one CPU, {} on two.",
+            words::estimate(&one.estimate),
+            words::estimate(&two.estimate),
+        ),
+        explanation: "Hosts of a real network never share a CPU. Identical trials differ by this \
+                      where the scheduler was free to choose; pin the ends with -A LOCAL,REMOTE to \
+                      compare like with like."
+            .to_owned(),
+        effect,
+        evidence: EvidenceList::new(one, vec![two]),
+    })
+}
