@@ -159,7 +159,7 @@ pub enum RateFormat {
 
 /// `linerate run`.
 #[derive(Debug, Args)]
-#[command(allow_negative_numbers = true)]
+#[command(allow_negative_numbers = true, args_override_self = true)]
 pub struct RunArgs {
     /// The server; it runs `linerate serve`
     #[arg(value_name = "HOST[:PORT]", required_unless_present = "lab")]
@@ -335,7 +335,7 @@ pub struct LabUpArgs {
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Client hosts, beside one server
-    #[arg(long, default_value_t = 1, value_name = "N", conflicts_with = "file")]
+    #[arg(long, default_value_t = 1, value_name = "N", conflicts_with = "file", value_parser = clap::value_parser!(u32).range(1..))]
     pub clients: u32,
     /// Rate of every link [default: 1gbit]
     #[arg(long, value_name = "RATE", conflicts_with = "file")]
