@@ -8,6 +8,7 @@
 //! 5. Replicates: a cell has fewer than three valid ones, so that its interval is wide or absent.
 //! 6. Capped settings: the kernel granted less than was asked for.
 //! 7. Shared hosts: an agent let other runs go on beside this one.
+//! 8. Other programs: they used more user time than a controller needs, in any valid trial.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +18,9 @@ use linerate_model::finding::{Estimate, Evidence, EvidenceList, Finding, Finding
 use linerate_model::run::{Admission, TrialRecord, Validity};
 use linerate_model::unit::Unit;
 
-use crate::compare::interval::{CONFIDENCE, replicates_needed};
+use crate::compare::interval::{CONFIDENCE, replicates_needed, student_t_interval};
 use crate::dataset::{CellOutcomes, Dataset};
+use crate::reduce::{OTHERS_CPUS_MAX, name};
 use crate::words;
 
 /// Relative deviation between identical cells from which on small effects drown in noise.
@@ -45,6 +47,7 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
     findings.extend(replicates(dataset));
     findings.extend(shared_cpus(dataset));
     findings.extend(shared_hosts(dataset));
+    findings.extend(others(dataset));
     findings
 }
 
@@ -309,6 +312,36 @@ fn shared_hosts(dataset: &Dataset<'_>) -> Option<Finding> {
             what: "hosts that were shared".to_owned(),
             estimate: counted(shared.len(), hosts.len()),
             trials,
+        },
+    ))
+}
+
+fn others(dataset: &Dataset<'_>) -> Option<Finding> {
+    let busy: Vec<(TrialId, f64)> = dataset
+        .outcomes
+        .iter()
+        .filter(|outcome| outcome.is_valid())
+        .filter_map(|outcome| Some((outcome.trial, outcome.value(name::CPU_OTHERS)?)))
+        .filter(|(_, others)| *others > OTHERS_CPUS_MAX)
+        .collect();
+    let values: Vec<f64> = busy.iter().map(|(_, others)| *others).collect();
+    let estimate = student_t_interval(&values, Unit::Cpus)?;
+    Some(caution(
+        "caution/other-programs",
+        None,
+        format!(
+            "Other programs used {} in user mode in {} of {} trials.",
+            words::estimate(&estimate),
+            values.len(),
+            dataset.outcomes.len(),
+        ),
+        "They take CPU time from the traffic and make identical trials differ. End them, or \
+         measure on a machine of its own; kernel time that they cause is not in this number.",
+        Evidence {
+            what: "CPUs that other programs used in user mode, where above the threshold"
+                .to_owned(),
+            estimate,
+            trials: busy.into_iter().map(|(trial, _)| trial).collect(),
         },
     ))
 }

@@ -27,6 +27,12 @@ const WORKER_PREFIX: &str = "worker";
 pub(super) fn reduce(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Responses) {
     if let Some(host) = cpu_host(hosts, readings) {
         cpu(host, readings, responses);
+        let user = responses.value(name::CPU_USER);
+        let ours = our_user_time(&sharing(hosts, host), readings);
+        responses.put(
+            name::CPU_OTHERS,
+            user.zip(ours).map(|(user, ours)| (user - ours).max(0.0)),
+        );
     }
     workers(readings, responses);
     responses.put(name::DELAYED_ACKS, delayed_acks(readings));
@@ -87,6 +93,36 @@ fn cpu_time(host: &HostName, readings: &Readings<'_>, metrics: &[Metric]) -> Opt
         .filter_map(|(subject, _)| sum(subject))
         .collect();
     (!cpus.is_empty()).then(|| cpus.iter().sum())
+}
+
+/// Returns the hosts whose programs run on the CPUs of `host`: all of a lab, both ends of loopback.
+fn sharing<'h>(hosts: &'h [HostRecord], host: &'h HostName) -> Vec<&'h HostName> {
+    let record = hosts.iter().find(|record| record.name == *host);
+    let address = record.map_or("", |record| &record.data_address);
+    let loopback = address
+        .parse()
+        .is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
+    let same = |other: &&HostRecord| {
+        other.name == *host || other.lab || loopback || other.data_address == address
+    };
+    hosts.iter().filter(same).map(|other| &other.name).collect()
+}
+
+/// CPUs' worth of user time of our own threads on `hosts`.
+///
+/// User time is attributed to the thread that used it; kernel time is not, since soft interrupts
+/// run in whichever thread they interrupt. So what others do is seen in user mode only.
+fn our_user_time(hosts: &[&HostName], readings: &Readings<'_>) -> Option<f64> {
+    let threads = readings
+        .subjects()
+        .filter(|(subject, on)| matches!(subject, Subject::Thread(_)) && hosts.contains(on));
+    let rates: Vec<f64> = threads
+        .filter_map(|(subject, on)| {
+            let series = readings.on(on, subject, Metric::ThreadUser)?;
+            Some(readings.change(series)?.rate() / 1e9)
+        })
+        .collect();
+    (!rates.is_empty()).then(|| rates.iter().sum())
 }
 
 fn workers(readings: &Readings<'_>, responses: &mut Responses) {

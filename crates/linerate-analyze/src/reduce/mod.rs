@@ -32,6 +32,11 @@ use linerate_model::unit::Unit;
 pub use response::{describe, name};
 pub(crate) use window::Readings;
 
+/// User time of other programs from which on a trial is flagged, in CPUs. The agents' own control
+/// threads and a controller on the same machine stay below a tenth; /proc/stat counts in ticks of
+/// 10 ms, which is 0.025 CPUs in a window of 0.4 s.
+pub const OTHERS_CPUS_MAX: f64 = 0.15;
+
 /// Share of its time from which on a worker counts as saturated.
 ///
 /// A worker that waits for the network less than 5 % of its time would deliver more if it were
@@ -146,6 +151,7 @@ fn reduce(
     flags.extend(plausibility.flags);
     flags.extend(coverage_flag(readings));
     flags.extend(saturation_flag(&responses));
+    flags.extend(others_flag(&responses));
     let validity = match (&record.validity, plausibility.refusal) {
         (Validity::Valid, Some(reason)) => Validity::Invalid(reason),
         (validity, _) => validity.clone(),
@@ -167,6 +173,16 @@ fn coverage_flag(readings: &Readings<'_>) -> Option<String> {
         format!(
             "readings span only {} of the measured window",
             Unit::Percent.display(100.0 * share)
+        )
+    })
+}
+
+fn others_flag(responses: &Responses) -> Option<String> {
+    let others = responses.value(name::CPU_OTHERS)?;
+    (others > OTHERS_CPUS_MAX).then(|| {
+        format!(
+            "other programs used {} in user mode meanwhile",
+            Unit::Cpus.display(others)
         )
     })
 }

@@ -56,6 +56,7 @@ responses! {
     CPU_SOFTIRQ "cpu_softirq_cpus" Cpus "CPUs busy in soft interrupts";
     CPU_IRQ "cpu_irq_cpus" Cpus "CPUs busy in hard interrupts";
     CPU_STEAL "cpu_steal_cpus" Cpus "CPUs taken by the hypervisor";
+    CPU_OTHERS "cpu_others_usr_cpus" Cpus "CPUs that other programs used in user mode";
     CPU_PER_GBIT "cpu_per_gbit_cpus" Cpus "busy CPUs per Gbit/s";
     WORKER_BUSY_SHARE_MAX "worker_busy_share_max" Ratio "time that the busiest worker ran";
     WORKER_WANTED_SHARE_MAX "worker_wanted_share_max" Ratio

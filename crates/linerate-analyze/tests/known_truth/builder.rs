@@ -50,6 +50,8 @@ pub struct Truth {
     pub stall_ns: i64,
     /// Busy CPUs, half in user mode, half in the kernel.
     pub cpus: f64,
+    /// CPUs that other programs used in user mode, of the half of `cpus` that is user time.
+    pub others_cpus: f64,
     /// Share of the time that the worker ran.
     pub worker_share: f64,
     /// Share of the time that it waited for a CPU.
@@ -80,6 +82,7 @@ impl Default for Truth {
             lost_share: 0.0,
             stall_ns: 500_000,
             cpus: 0.5,
+            others_cpus: 0.0,
             worker_share: 0.3,
             worker_wait_share: 0.01,
             latency: Vec::new(),
@@ -284,6 +287,8 @@ impl Run {
         };
         rates.insert(worker(Metric::ThreadRun), truth.worker_share * 1e9);
         rates.insert(worker(Metric::ThreadWait), truth.worker_wait_share * 1e9);
+        let own = worker(Metric::ThreadUser);
+        rates.insert(own, (truth.cpus * 0.5 - truth.others_cpus).max(0.0) * 1e9);
         self.samples(id, &rates, &gauges);
     }
 

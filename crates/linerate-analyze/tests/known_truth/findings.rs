@@ -611,3 +611,33 @@ fn placement_that_decides_the_rate_is_named() {
         "hosts of a network share no CPU"
     );
 }
+
+#[test]
+fn other_programs_are_named_where_they_share_the_cpus() {
+    let finding = |others_cpus: f64, lab: bool| {
+        let truth = Truth {
+            cpus: 1.0,
+            others_cpus,
+            ..Truth::default()
+        };
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, stream());
+        run.cell(&[], &[truth.clone(), truth.clone(), truth]);
+        for host in &mut run.recording.document.hosts {
+            host.lab = lab;
+        }
+        let findings = analyze(&run.recording).findings;
+        let found = findings
+            .into_iter()
+            .find(|found| found.id == "caution/other-programs");
+        found.map(|found| found.effect.value)
+    };
+    let seen = finding(0.3, true).expect("0.3 CPUs are more than the agents need");
+    assert!((seen - 0.3).abs() < 0.01, "{seen}");
+    assert_eq!(finding(0.05, true), None);
+    assert_eq!(
+        finding(0.3, false),
+        None,
+        "the client's threads say nothing of the server's CPUs"
+    );
+}
