@@ -1,0 +1,182 @@
+//! Links whose rate, delay and loss are known: does `linerate run` measure and name them?
+//!
+//! The arithmetic is that of a wire. A full frame at MTU 1500 carries 1448 B of payload beside 52 B
+//! of IP and TCP with timestamps, and takes 1538 B of line: header, checksum, preamble and gap
+//! included (IEEE 802.3). At 1 Gbit/s that leaves 941.48 Mbit/s.
+
+mod common;
+
+use common::call::Going;
+use common::{NamedLab, alone, json, skip};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+/// Payload that a 1 Gbit/s link carries at MTU 1500 with timestamps.
+const LINE_RATE_BPS: f64 = 1e9 * 1448.0 / 1538.0;
+/// How often to measure when linerate itself says that the machine was too busy to drive the link.
+const TRIES: usize = 5;
+
+/// A lab of two hosts with an agent on its server.
+struct Path {
+    lab: NamedLab,
+    agent: Option<Going>,
+    server: String,
+}
+
+impl Path {
+    fn up(link: &[&str]) -> Option<Self> {
+        let lab = NamedLab::up(link)?;
+        let mut agent = lab.exec("server", &["serve"]).start();
+        agent.wait_for("serving on");
+        let server = lab.address("server");
+        Some(Self {
+            lab,
+            agent: Some(agent),
+            server,
+        })
+    }
+
+    /// Measures with these flags until linerate has nothing to say against its own generator.
+    fn measure(&self, flags: &str) -> Option<Value> {
+        let flags: Vec<&str> = flags.split_whitespace().collect();
+        for _ in 0..TRIES {
+            let call = self.lab.exec("client1", &["run", &self.server, "-J"]);
+            let said = call.words(&flags).run();
+            let document = json(&said.out);
+            let trial = &document["trials"][0];
+            let is_busy = trial["flags"].to_string().contains("generator");
+            if said.code == 0 && !is_busy {
+                assert_eq!(trial["valid"], true, "{trial}");
+                return Some(document);
+            }
+            // Too busy or not: nothing ever exceeds the line.
+            assert!(response(&document, "throughput_bps").is_none_or(|rate| rate < LINE_RATE_BPS));
+        }
+        skip("the machine is too busy to drive the link");
+        None
+    }
+}
+
+impl Drop for Path {
+    fn drop(&mut self) {
+        if let Some(agent) = self.agent.take() {
+            agent.signal(Signal::SIGTERM);
+            agent.end();
+        }
+    }
+}
+
+fn response(document: &Value, name: &str) -> Option<f64> {
+    document["trials"][0]["responses"][name].as_f64()
+}
+
+/// Asserts that `value` is between the two bounds.
+#[track_caller]
+fn within(value: Option<f64>, low: f64, high: f64) {
+    let value = value.expect("it was measured");
+    assert!(
+        (low..=high).contains(&value),
+        "{value} is not {low} to {high}"
+    );
+}
+
+#[test]
+fn a_gigabit_carries_what_a_gigabit_carries() {
+    let _alone = alone();
+    let Some(path) = Path::up(&["--rate", "1gbit"]) else {
+        return;
+    };
+    for flags in ["-t 3 -O 0.5 -C reno", "-t 3 -O 0.5 -C reno -R"] {
+        let Some(document) = path.measure(flags) else {
+            return;
+        };
+        let rate = response(&document, "throughput_bps");
+        within(rate, 0.99 * LINE_RATE_BPS, LINE_RATE_BPS);
+        within(
+            response(&document, "payload_per_segment_bytes"),
+            1440.0,
+            1448.0,
+        );
+    }
+}
+
+#[test]
+fn a_small_buffer_on_a_long_path_is_the_limit_that_is_named() {
+    let _alone = alone();
+    // Two links make a path of 5 ms one way.
+    let Some(path) = Path::up(&["--rate", "1gbit", "--delay", "2.5ms"]) else {
+        return;
+    };
+    let Some(document) = path.measure("-t 3 -O 0.5 -w 16K -C reno") else {
+        return;
+    };
+    within(response(&document, "tcp_min_rtt_ns"), 10e6, 12e6);
+    let measured = response(&document, "throughput_bps").expect("it was measured");
+    let findings = document["findings"].as_array().expect("findings");
+    let limiter = findings
+        .iter()
+        .find(|finding| finding["kind"]["limiter"].is_string())
+        .unwrap_or_else(|| panic!("no limiter in {findings:?}"));
+    let name = limiter["kind"]["limiter"].as_str().unwrap_or_default();
+    assert!(
+        matches!(name, "receiver_window" | "send_buffer"),
+        "{limiter}"
+    );
+    let evidence = limiter["evidence"].as_array().expect("evidence").iter();
+    let predicted = evidence
+        .filter(|item| {
+            item["what"]
+                .as_str()
+                .is_some_and(|what| what.contains("(computed)"))
+        })
+        .find_map(|item| item["estimate"]["value"].as_f64())
+        .unwrap_or_else(|| panic!("nothing computed in {limiter}"));
+    within(Some(predicted / measured), 0.85, 1.15);
+    // The kernel grants a little more window than the buffer that was asked for; twice at the most.
+    within(
+        Some(measured),
+        0.5 * 8.0 * 16384.0 / 0.012,
+        2.0 * 8.0 * 16384.0 / 0.010,
+    );
+}
+
+#[test]
+fn loss_is_seen_as_segments_sent_again() {
+    let _alone = alone();
+    // Each direction of each link loses half a percent, so a segment is lost with about 1 %.
+    let Some(path) = Path::up(&["--rate", "100mbit", "--loss", "0.005"]) else {
+        return;
+    };
+    let Some(document) = path
+        .measure("-t 6 -C bbr")
+        .or_else(|| path.measure("-t 6 -C cubic"))
+    else {
+        return;
+    };
+    // 30 000 to 50 000 segments: 1 % ± 0.06 % (one standard deviation), and a few sent in vain.
+    within(response(&document, "retransmitted_share"), 0.0075, 0.014);
+    within(
+        response(&document, "throughput_bps"),
+        20e6,
+        LINE_RATE_BPS / 10.0,
+    );
+}
+
+#[test]
+fn a_round_trip_takes_its_time() {
+    let _alone = alone();
+    let Some(path) = Path::up(&["--delay", "2ms"]) else {
+        return;
+    };
+    let Some(document) = path.measure("-t 2 --rr -r 1,1 -C reno") else {
+        return;
+    };
+    let requester = document["trials"][0]["flows"]
+        .as_array()
+        .expect("flows")
+        .iter()
+        .find(|flow| flow["part"] == "requester")
+        .expect("a requester");
+    // Two links each way: never less than 8 ms, and a scheduler's delay more.
+    within(requester["latency"]["p50_us"].as_f64(), 8000.0, 10_000.0);
+}

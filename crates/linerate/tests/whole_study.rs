@@ -1,0 +1,85 @@
+//! Studies: one on loopback with the least time it takes, one in a lab that the user ends early.
+
+mod common;
+
+use common::{NamedLab, Server, folder, json, linerate};
+use nix::sys::signal::Signal;
+
+#[test]
+fn a_study_of_a_host_takes_the_least_time_that_it_asks_for() {
+    let server = Server::start(&[]);
+    let host = server.host();
+    let refused = linerate(&["study", &host, "--budget", "1s"])
+        .run()
+        .failed(2, &["the least it takes is", "--budget"]);
+    let least = refused
+        .err
+        .split("--budget ")
+        .nth(1)
+        .and_then(|rest| rest.split_whitespace().next());
+    let least = least.expect("the least is told");
+    let planned = linerate(&["study", &host, "--budget", least, "--dry-run"])
+        .run()
+        .done();
+    assert!(planned.out.contains("trials"), "{}", planned.out);
+    let folder = folder();
+    let out = folder.path().join("study").display().to_string();
+    let said = linerate(&["study", &host, "--budget", least, "--seed", "1", "-o", &out]).run();
+    assert!(matches!(said.code, 0 | 3), "{said:?}");
+    said.left_nothing();
+    assert!(
+        said.out.contains("Summary") && said.out.contains("Findings"),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.out.contains(&format!("report  {out}/report.html")),
+        "{}",
+        said.out
+    );
+    let page = std::fs::read_to_string(format!("{out}/report.html")).expect("a report");
+    linerate(&["report", &out]).run().done();
+    let again = std::fs::read_to_string(format!("{out}/report.html")).expect("a report");
+    assert!(
+        page == again,
+        "the report differs when it is rendered again"
+    );
+    server.wait_busy(false);
+}
+
+#[test]
+fn a_study_in_a_lab_that_is_interrupted_keeps_what_it_has() {
+    if NamedLab::up(&[]).is_none() {
+        return;
+    }
+    let folder = folder();
+    let out = folder.path().join("study").display().to_string();
+    let mut study = linerate(&["study", "--lab", "--budget", "3m", "-o", &out]).start();
+    study.wait_for("trial 26 of");
+    study.signal(Signal::SIGINT);
+    let said = study.end();
+    assert_eq!(said.code, 130, "{said:?}");
+    said.left_nothing();
+    assert!(said.out.contains("Partial"), "{}", said.out);
+    let report = linerate(&["report", &out, "--format", "json"]).run().done();
+    let report = json(&report.out);
+    let partial = report["partial"].as_str().unwrap_or_default();
+    assert!(partial.contains("interrupted after"), "{partial}");
+    let page = std::fs::read_to_string(format!("{out}/report.html")).expect("a report");
+    assert!(page.contains("interrupted after"), "the page says so");
+}
+
+#[test]
+fn a_study_that_is_killed_leaves_nothing_running() {
+    if NamedLab::up(&[]).is_none() {
+        return;
+    }
+    let folder = folder();
+    let out = folder.path().join("study").display().to_string();
+    let mut study = linerate(&["study", "--lab", "--budget", "3m", "-o", &out]).start();
+    study.wait_for("trial 26 of");
+    study.kill().left_nothing();
+    // What was written before is a bundle that says that it is partial.
+    let report = linerate(&["report", &out, "--format", "json"]).run().done();
+    assert!(!json(&report.out)["partial"].is_null());
+}
