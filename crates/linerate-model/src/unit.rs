@@ -163,6 +163,9 @@ pub fn significant(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
+    if !value.is_finite() {
+        return value.to_string();
+    }
     let digits = value.abs().log10().floor() as i32 + 1;
     let decimals = (4 - digits).clamp(0, 6) as usize;
     let text = format!("{value:.decimals$}");
@@ -396,6 +399,7 @@ mod tests {
         assert_eq!(BitsPerSec(941_482_300.0).to_string(), "941.5 Mbit/s");
         assert_eq!(BitsPerSec(999_960_000.0).to_string(), "1 Gbit/s");
         assert_eq!(Bytes(65_536).to_string(), "64 KiB");
+        assert_eq!(significant(f64::INFINITY), "inf");
         assert_eq!(Nanos(43_210).to_string(), "43.21 µs");
         assert_eq!(Nanos::from_s(180).to_string(), "3 min");
         assert_eq!(Unit::Count.display(1_234_567.0), "1\u{202f}234\u{202f}567");

@@ -416,7 +416,10 @@ fn host(name: &str, part: HostPart, rate: Option<f64>) -> HostRecord {
         name: name.into(),
         part,
         agent: "127.0.0.1:5210".to_owned(),
-        data_address: "10.0.0.1".to_owned(),
+        data_address: match part {
+            HostPart::Server => "10.0.0.1".to_owned(),
+            HostPart::Client => "10.0.0.2".to_owned(),
+        },
         version: "0.1.0".to_owned(),
         lab: false,
         link_rate: rate.map(BitsPerSec),
