@@ -63,8 +63,8 @@ pub fn document(trials: u32) -> RunDocument {
         ended_utc: None,
         study: true,
         cut_short: None,
-            server_cpus: Vec::new(),
-            client_cpus: Vec::new(),
+        server_cpus: Vec::new(),
+        client_cpus: Vec::new(),
         plan: Plan {
             experiments: vec![experiment],
             trials: (1..=trials).map(trial).collect(),
