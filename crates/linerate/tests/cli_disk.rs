@@ -30,7 +30,7 @@ drain = "1ms"
 #[test]
 fn a_full_disk_ends_the_run_and_keeps_what_was_written() {
     if !is_root() {
-        return skip("mounting a small disk needs root");
+        return skip("no privilege: mounting a small disk needs root");
     }
     let _alone = alone();
     let server = Server::start(&[]);

@@ -103,7 +103,7 @@ fn a_program_in_a_host_keeps_its_words_and_its_exit_code() {
 #[test]
 fn a_lab_that_crashed_is_listed_and_cleaned_up() {
     if !is_root() {
-        return skip("a private /run needs root");
+        return skip("no privilege: a private /run needs root");
     }
     // In a mount namespace of its own, so that `--all` finds no other lab.
     let script = r#"
@@ -114,6 +114,7 @@ fn a_lab_that_crashed_is_listed_and_cleaned_up() {
         $linerate lab up two >/dev/null 2>&1
         holder=$(sed -n 's/.*"pid": \([0-9]*\).*/\1/p' /run/linerate/lab/one/state.json | head -1)
         kill -9 $holder
+        while grep -qs '^State:.[^ZX]' /proc/$holder/status; do :; done
         echo == crashed; $linerate lab list
         $linerate lab exec one server true && echo "ran" || echo "exec: $?"
         echo == down; $linerate lab down --all 2>&1
@@ -152,7 +153,7 @@ fn a_lab_that_crashed_is_listed_and_cleaned_up() {
 #[test]
 fn without_the_privilege_the_lab_says_what_is_missing() {
     if !is_root() {
-        return skip("taking privileges away needs root");
+        return skip("no privilege: taking privileges away needs root");
     }
     let folder = folder();
     let program = folder.path().join("program");

@@ -26,7 +26,7 @@ struct Path {
 impl Path {
     fn up(link: &[&str]) -> Option<Self> {
         let lab = NamedLab::up(link)?;
-        let mut agent = lab.exec("server", &["serve"]).start();
+        let mut agent = lab.exec_first("server", &["serve"]).start();
         agent.wait_for("serving on");
         let server = lab.address("server");
         Some(Self {
@@ -36,21 +36,23 @@ impl Path {
         })
     }
 
-    /// Measures with these flags until linerate has nothing to say against its own generator.
-    fn measure(&self, flags: &str) -> Option<Value> {
+    /// Measures with these flags until `enough` says so, or linerate itself has nothing to say
+    /// against its own generator; `None` when the machine was too busy each time.
+    fn measure(&self, flags: &str, enough: impl Fn(&Value) -> bool) -> Option<Value> {
         let flags: Vec<&str> = flags.split_whitespace().collect();
         for _ in 0..TRIES {
-            let call = self.lab.exec("client1", &["run", &self.server, "-J"]);
+            let call = self.lab.exec_first("client1", &["run", &self.server, "-J"]);
             let said = call.words(&flags).run();
             let document = json(&said.out);
             let trial = &document["trials"][0];
+            // Too busy or not: nothing ever exceeds the line.
+            let rate = response(&document, "throughput_bps");
+            assert!(rate.is_none_or(|rate| rate < LINE_RATE_BPS), "{rate:?}");
+            let is_valid = trial["valid"] == true;
             let is_busy = trial["flags"].to_string().contains("generator");
-            if said.code == 0 && !is_busy {
-                assert_eq!(trial["valid"], true, "{trial}");
+            if is_valid && (!is_busy || enough(&document)) {
                 return Some(document);
             }
-            // Too busy or not: nothing ever exceeds the line.
-            assert!(response(&document, "throughput_bps").is_none_or(|rate| rate < LINE_RATE_BPS));
         }
         skip("the machine is too busy to drive the link");
         None
@@ -87,11 +89,12 @@ fn a_gigabit_carries_what_a_gigabit_carries() {
         return;
     };
     for flags in ["-t 3 -O 0.5 -C reno", "-t 3 -O 0.5 -C reno -R"] {
-        let Some(document) = path.measure(flags) else {
+        let least = 0.99 * LINE_RATE_BPS;
+        let is_full = |document: &Value| response(document, "throughput_bps") >= Some(least);
+        let Some(document) = path.measure(flags, is_full) else {
             return;
         };
-        let rate = response(&document, "throughput_bps");
-        within(rate, 0.99 * LINE_RATE_BPS, LINE_RATE_BPS);
+        within(response(&document, "throughput_bps"), least, LINE_RATE_BPS);
         within(
             response(&document, "payload_per_segment_bytes"),
             1440.0,
@@ -107,7 +110,7 @@ fn a_small_buffer_on_a_long_path_is_the_limit_that_is_named() {
     let Some(path) = Path::up(&["--rate", "1gbit", "--delay", "2.5ms"]) else {
         return;
     };
-    let Some(document) = path.measure("-t 3 -O 0.5 -w 16K -C reno") else {
+    let Some(document) = path.measure("-t 3 -O 0.5 -w 16K -C reno", |_| false) else {
         return;
     };
     within(response(&document, "tcp_min_rtt_ns"), 10e6, 12e6);
@@ -147,10 +150,8 @@ fn loss_is_seen_as_segments_sent_again() {
     let Some(path) = Path::up(&["--rate", "100mbit", "--loss", "0.005"]) else {
         return;
     };
-    let Some(document) = path
-        .measure("-t 6 -C bbr")
-        .or_else(|| path.measure("-t 6 -C cubic"))
-    else {
+    // Not limited by the rate, and so by nothing but what is lost.
+    let Some(document) = path.measure("-t 6 -C reno", |_| false) else {
         return;
     };
     // 30 000 to 50 000 segments: 1 % ± 0.06 % (one standard deviation), and a few sent in vain.
@@ -168,7 +169,7 @@ fn a_round_trip_takes_its_time() {
     let Some(path) = Path::up(&["--delay", "2ms"]) else {
         return;
     };
-    let Some(document) = path.measure("-t 2 --rr -r 1,1 -C reno") else {
+    let Some(document) = path.measure("-t 2 --rr -r 1,1 -C reno", |_| false) else {
         return;
     };
     let requester = document["trials"][0]["flows"]

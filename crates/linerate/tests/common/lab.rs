@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::call::{Call, linerate};
+use super::call::{Call, PROGRAM, linerate};
 
 /// A named lab.
 pub struct NamedLab {
@@ -24,16 +24,30 @@ impl NamedLab {
         let name = unique_name();
         let said = linerate(&["lab", "up", &name]).words(words).run();
         if said.code == 1 && said.err.contains("namespace") {
-            super::skip(said.err.trim());
+            super::skip(&format!("no privilege: {}", said.err.trim()));
             return None;
         }
         assert_eq!(said.code, 0, "{said:?}");
         Some(Self { name })
     }
 
+    /// Returns a call of the program in a host, before all other programs where that is allowed:
+    /// what is measured is the link, not what else the machine does.
+    ///
+    /// Where the scheduler groups tasks by session (sched(7), autogroup), only the group's nice
+    /// value counts between sessions.
+    pub fn exec_first(&self, host: &str, words: &[&str]) -> Call {
+        let script = r#"(echo -19 > /proc/self/autogroup) 2>/dev/null; exec "$0" "$@""#;
+        Call::of("setsid")
+            .words(&[
+                "sh", "-c", script, PROGRAM, "lab", "exec", &self.name, host, PROGRAM,
+            ])
+            .words(words)
+    }
+
     /// Returns a call of the program in a host.
     pub fn exec(&self, host: &str, words: &[&str]) -> Call {
-        linerate(&["lab", "exec", &self.name, host, super::call::PROGRAM]).words(words)
+        linerate(&["lab", "exec", &self.name, host, PROGRAM]).words(words)
     }
 
     /// Returns the address of a host on the measured network.

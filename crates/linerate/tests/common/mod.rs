@@ -77,7 +77,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
 pub fn skip(why: &str) {
     let ci = std::env::var("CI").is_ok_and(|value| value == "true");
     assert!(!ci, "in CI this must run: {why}");
-    println!("skipped: no privilege ({why})");
+    println!("skipped: {why}");
 }
 
 /// Returns whether this process is root of the machine, not of a user namespace only.
