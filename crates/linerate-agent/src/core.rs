@@ -13,7 +13,6 @@ use linerate_engine::{Flow, FlowConfig};
 use linerate_model::host::{Availability, Fact, FactValue};
 use linerate_model::sample::{End, Sample};
 use linerate_model::unit::{Bytes, Unit};
-use linerate_model::workload::{FLOWS_MAX, Traffic, Workload};
 use linerate_model::{FlowId, TrialId};
 use linerate_observe::ObserveConfig;
 
@@ -25,21 +24,16 @@ use crate::api::{
 use crate::serve::hello::Hello;
 use crate::session::desk::{Answer, Desk, DeskError, expected_left};
 use crate::session::trial::TrialSession;
+use limits::{flow_rate_max, limit_rate};
 
+/// What is refused: what no honest controller sends, and what a caller may not.
+mod limits;
 mod trial;
 
 /// How long one data connection may take to open.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
 /// How long a start waits for flows that are on their way.
 const ARRIVAL_WAIT: Duration = Duration::from_secs(10);
-/// Shortest time between samples that may be asked for.
-const SAMPLE_INTERVAL_NS_MIN: u64 = 1_000_000;
-/// Longest time between samples that may be asked for: limits are held by the readings.
-const SAMPLE_INTERVAL_NS_MAX: u64 = 10_000_000_000;
-/// Trials of one run that may be under way at the same time; an honest controller has one.
-const TRIALS_UNDER_WAY_MAX: usize = 4;
-/// Longest trial that anyone may ask for: a day.
-const TRIAL_NS_MAX: u64 = 86_400_000_000_000;
 /// How long the memory copy of an inventory runs.
 const MEMORY_COPY_LENGTH: Duration = Duration::from_millis(150);
 /// Longest label of a run.
@@ -465,82 +459,6 @@ impl Core {
             .cloned()
             .ok_or_else(|| refuse(RefusalCode::Gone, "no such trial; it may have been reaped"))
     }
-
-    /// Forgets the trials of a run that are over, since their controller has gone on, and refuses
-    /// more than an honest one has.
-    fn make_room(&self, lease: &str) -> Result<(), Refusal> {
-        let over = |slot: &TrialSlot| {
-            let state = lock(&slot.gathered).session.state().clone();
-            matches!(state, TrialState::Finished | TrialState::Failed { .. })
-        };
-        let mut trials = lock(&self.trials);
-        trials.retain(|key, slot| key.0 != lease || !over(slot));
-        let under_way = trials.keys().filter(|key| key.0 == lease).count();
-        if under_way >= TRIALS_UNDER_WAY_MAX {
-            let error = format!("the run has {under_way} trials under way already");
-            return Err(refuse(RefusalCode::Limited, error));
-        }
-        Ok(())
-    }
-
-    fn rate_limit(&self, caller: &Caller) -> Option<linerate_model::BitsPerSec> {
-        match caller {
-            Caller::Trusted => None,
-            Caller::Stranger(_) => self.config.limits.rate,
-        }
-    }
-
-    /// Refuses what no honest controller sends, and what the limits forbid this caller.
-    fn check_assignment(&self, caller: &Caller, assignment: &Assignment) -> Result<(), Refusal> {
-        let bad = |error: String| Err(refuse(RefusalCode::BadRequest, error));
-        let flows = assignment.flows.len();
-        if flows == 0 || flows > FLOWS_MAX as usize {
-            return bad(format!("{flows} flows, but must be 1 to {FLOWS_MAX}"));
-        }
-        if assignment.sample_interval.0 < SAMPLE_INTERVAL_NS_MIN {
-            return bad(format!(
-                "a sample every {}, but 1 ms is the least",
-                assignment.sample_interval
-            ));
-        }
-        if assignment.sample_interval.0 > SAMPLE_INTERVAL_NS_MAX {
-            return bad(format!(
-                "a sample every {}, but 10 s is the most",
-                assignment.sample_interval
-            ));
-        }
-        check_cpus(&assignment.cpus)?;
-        if assignment.length.0 > TRIAL_NS_MAX {
-            return bad(format!(
-                "a trial of {}, but a day is the most",
-                assignment.length
-            ));
-        }
-        check_traffic(assignment)?;
-        if *caller == Caller::Trusted {
-            return Ok(());
-        }
-        // Otherwise anyone could make this host send to anyone.
-        if assignment.end == End::Client {
-            let error = "only with the agent's token may it be made to connect to other hosts";
-            return Err(refuse(RefusalCode::Unauthorized, error));
-        }
-        let limits = &self.config.limits;
-        let limited = |error: String| Err(refuse(RefusalCode::Limited, error));
-        if limits.flows.is_some_and(|most| flows > most as usize) {
-            let most = limits.flows.unwrap_or_default();
-            return limited(format!(
-                "{flows} flows, but this agent allows {most} without a token"
-            ));
-        }
-        if let Some(most) = limits.trial.filter(|most| assignment.length > *most) {
-            let length = assignment.length;
-            return limited(format!(
-                "a trial of {length}, but this agent allows {most} without a token"
-            ));
-        }
-        Ok(())
-    }
 }
 
 impl TrialSlot {
@@ -563,78 +481,6 @@ fn admitted(lease: String, admission: linerate_model::run::Admission, answer: An
         queue_place,
         admission,
         shared_with,
-    }
-}
-
-fn check_traffic(assignment: &Assignment) -> Result<(), Refusal> {
-    // The two directions of `both` may be split over hosts; their number is the plan's business.
-    let connections = match assignment.traffic {
-        Traffic::Stream { .. } => (assignment.flows.len() as u32).max(2),
-        Traffic::Rr { .. } => assignment.flows.len() as u32,
-    };
-    let workload = Workload {
-        traffic: assignment.traffic.clone(),
-        connections,
-        clients: 1,
-        options: assignment.options.clone(),
-    };
-    workload
-        .check()
-        .map_err(|error| refuse(RefusalCode::BadRequest, error))
-}
-
-/// Refuses CPUs on which this process may not run.
-fn check_cpus(cpus: &[u32]) -> Result<(), Refusal> {
-    if cpus.is_empty() {
-        return Ok(());
-    }
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let allowed = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
-        .map(str::trim);
-    // Where the list cannot be read, launching tells.
-    let Some(allowed) = allowed else {
-        return Ok(());
-    };
-    match cpus.iter().find(|cpu| !in_list(**cpu, allowed)) {
-        None => Ok(()),
-        Some(cpu) => {
-            let error = format!("no worker can be pinned to CPU {cpu}: this host allows {allowed}");
-            Err(refuse(RefusalCode::BadRequest, error))
-        }
-    }
-}
-
-/// Tells whether `number` is in a list as the kernel writes them: `0-3,8`.
-fn in_list(number: u32, list: &str) -> bool {
-    list.split(',').any(|range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        match (first.parse::<u32>(), last.parse::<u32>()) {
-            (Ok(first), Ok(last)) => (first..=last).contains(&number),
-            _ => false,
-        }
-    })
-}
-
-/// Returns what each flow may send: the agent's limit shared by all, or less if less is asked for.
-fn flow_rate_max(
-    assignment: &Assignment,
-    rate_max: Option<linerate_model::BitsPerSec>,
-) -> Option<linerate_model::BitsPerSec> {
-    let share = rate_max.map(|rate| rate.0 / assignment.flows.len() as f64);
-    let asked = assignment.flow_rate_max.map(|rate| rate.0);
-    let least = asked.into_iter().chain(share).reduce(f64::min);
-    least.map(linerate_model::BitsPerSec)
-}
-
-/// Holds a flow to the rate of its assignment.
-fn limit_rate(flow: &Flow, assignment: &Assignment) -> Result<(), Refusal> {
-    match assignment.flow_rate_max {
-        None => Ok(()),
-        Some(rate) => flow
-            .limit_rate(rate)
-            .map_err(|error| refuse(RefusalCode::Flows, format!("limit the rate: {error}"))),
     }
 }
 
@@ -742,17 +588,6 @@ fn degraded(before: &[Availability], after: &[Availability]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lists_of_the_kernel_are_read() {
-        for inside in [0, 3, 8] {
-            assert!(in_list(inside, "0-3,8"), "{inside}");
-        }
-        for outside in [4, 7, 9] {
-            assert!(!in_list(outside, "0-3,8"), "{outside}");
-        }
-        assert!(!in_list(0, ""));
-    }
 
     #[test]
     fn hex_goes_both_ways() {

@@ -1,0 +1,350 @@
+//! What is refused: what no honest controller sends, and what a caller without the token may not.
+
+use linerate_engine::Flow;
+use linerate_model::BitsPerSec;
+use linerate_model::sample::End;
+use linerate_model::workload::{FLOWS_MAX, Traffic, Workload};
+
+use super::{Caller, Core, TrialSlot, lock, refuse};
+use crate::api::{Assignment, Refusal, RefusalCode, TrialState};
+
+/// Shortest time between samples that may be asked for.
+const SAMPLE_INTERVAL_NS_MIN: u64 = 1_000_000;
+/// Longest time between samples that may be asked for: limits are held by the readings.
+const SAMPLE_INTERVAL_NS_MAX: u64 = 10_000_000_000;
+/// Trials of one run that may be under way at the same time; an honest controller has one.
+const TRIALS_UNDER_WAY_MAX: usize = 4;
+/// Longest trial that anyone may ask for: a day.
+const TRIAL_NS_MAX: u64 = 86_400_000_000_000;
+
+impl Core {
+    /// Forgets the trials of a run that are over, since their controller has gone on, and refuses
+    /// more than an honest one has.
+    pub(super) fn make_room(&self, lease: &str) -> Result<(), Refusal> {
+        let over = |slot: &TrialSlot| {
+            let state = lock(&slot.gathered).session.state().clone();
+            matches!(state, TrialState::Finished | TrialState::Failed { .. })
+        };
+        let mut trials = lock(&self.trials);
+        trials.retain(|key, slot| key.0 != lease || !over(slot));
+        let under_way = trials.keys().filter(|key| key.0 == lease).count();
+        if under_way >= TRIALS_UNDER_WAY_MAX {
+            let error = format!("the run has {under_way} trials under way already");
+            return Err(refuse(RefusalCode::Limited, error));
+        }
+        Ok(())
+    }
+
+    pub(super) fn rate_limit(&self, caller: &Caller) -> Option<BitsPerSec> {
+        match caller {
+            Caller::Trusted => None,
+            Caller::Stranger(_) => self.config.limits.rate,
+        }
+    }
+
+    /// Refuses what no honest controller sends, and what the limits forbid this caller.
+    pub(super) fn check_assignment(
+        &self,
+        caller: &Caller,
+        assignment: &Assignment,
+    ) -> Result<(), Refusal> {
+        let bad = |error: String| Err(refuse(RefusalCode::BadRequest, error));
+        let flows = assignment.flows.len();
+        if flows == 0 || flows > FLOWS_MAX as usize {
+            return bad(format!("{flows} flows, but must be 1 to {FLOWS_MAX}"));
+        }
+        if assignment.sample_interval.0 < SAMPLE_INTERVAL_NS_MIN {
+            return bad(format!(
+                "a sample every {}, but 1 ms is the least",
+                assignment.sample_interval
+            ));
+        }
+        if assignment.sample_interval.0 > SAMPLE_INTERVAL_NS_MAX {
+            return bad(format!(
+                "a sample every {}, but 10 s is the most",
+                assignment.sample_interval
+            ));
+        }
+        check_cpus(&assignment.cpus)?;
+        if assignment.length.0 > TRIAL_NS_MAX {
+            return bad(format!(
+                "a trial of {}, but a day is the most",
+                assignment.length
+            ));
+        }
+        check_traffic(assignment)?;
+        if *caller == Caller::Trusted {
+            return Ok(());
+        }
+        // Otherwise anyone could make this host send to anyone.
+        if assignment.end == End::Client {
+            let error = "only with the agent's token may it be made to connect to other hosts";
+            return Err(refuse(RefusalCode::Unauthorized, error));
+        }
+        let limits = &self.config.limits;
+        let limited = |error: String| Err(refuse(RefusalCode::Limited, error));
+        if limits.flows.is_some_and(|most| flows > most as usize) {
+            let most = limits.flows.unwrap_or_default();
+            return limited(format!(
+                "{flows} flows, but this agent allows {most} without a token"
+            ));
+        }
+        if let Some(most) = limits.trial.filter(|most| assignment.length > *most) {
+            let length = assignment.length;
+            return limited(format!(
+                "a trial of {length}, but this agent allows {most} without a token"
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn check_traffic(assignment: &Assignment) -> Result<(), Refusal> {
+    // The two directions of `both` may be split over hosts; their number is the plan's business.
+    let connections = match assignment.traffic {
+        Traffic::Stream { .. } => (assignment.flows.len() as u32).max(2),
+        Traffic::Rr { .. } => assignment.flows.len() as u32,
+    };
+    let workload = Workload {
+        traffic: assignment.traffic.clone(),
+        connections,
+        clients: 1,
+        options: assignment.options.clone(),
+    };
+    workload
+        .check()
+        .map_err(|error| refuse(RefusalCode::BadRequest, error))
+}
+
+/// Refuses CPUs on which this process may not run.
+fn check_cpus(cpus: &[u32]) -> Result<(), Refusal> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let allowed = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .map(str::trim);
+    // Where the list cannot be read, launching tells.
+    let Some(allowed) = allowed else {
+        return Ok(());
+    };
+    match cpus.iter().find(|cpu| !in_list(**cpu, allowed)) {
+        None => Ok(()),
+        Some(cpu) => {
+            let error = format!("no worker can be pinned to CPU {cpu}: this host allows {allowed}");
+            Err(refuse(RefusalCode::BadRequest, error))
+        }
+    }
+}
+
+/// Tells whether `number` is in a list as the kernel writes them: `0-3,8`.
+fn in_list(number: u32, list: &str) -> bool {
+    list.split(',').any(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        match (first.parse::<u32>(), last.parse::<u32>()) {
+            (Ok(first), Ok(last)) => (first..=last).contains(&number),
+            _ => false,
+        }
+    })
+}
+
+/// Returns what each flow may send: the agent's limit shared by all, or less if less is asked for.
+pub(super) fn flow_rate_max(
+    assignment: &Assignment,
+    rate_max: Option<BitsPerSec>,
+) -> Option<BitsPerSec> {
+    let share = rate_max.map(|rate| rate.0 / assignment.flows.len() as f64);
+    let asked = assignment.flow_rate_max.map(|rate| rate.0);
+    let least = asked.into_iter().chain(share).reduce(f64::min);
+    least.map(BitsPerSec)
+}
+
+/// Holds a flow to the rate of its assignment.
+pub(super) fn limit_rate(flow: &Flow, assignment: &Assignment) -> Result<(), Refusal> {
+    match assignment.flow_rate_max {
+        None => Ok(()),
+        Some(rate) => flow
+            .limit_rate(rate)
+            .map_err(|error| refuse(RefusalCode::Flows, format!("limit the rate: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    use linerate_engine::now_ns;
+    use linerate_model::run::Admission;
+    use linerate_model::workload::{Direction, FlowOptions, Part};
+    use linerate_model::{Bytes, FlowId, Nanos, TrialId};
+
+    use super::*;
+    use crate::api::{AdmitRequest, FlowAssignment, StartRequest};
+    use crate::core::{AgentConfig, Limits};
+    use crate::serve::hello::Hello;
+
+    const COOKIE: &str = "00112233445566778899aabbccddeeff";
+
+    /// Returns an agent with limits, and the lease of a run on it.
+    fn agent(limits: Limits) -> (Arc<Core>, String) {
+        let core = Arc::new(Core::new(AgentConfig {
+            host_name: "host".into(),
+            token: None,
+            limits,
+            lab: false,
+        }));
+        let admitted = core.admit(&AdmitRequest {
+            run: linerate_model::RunId("r".into()),
+            label: "l".into(),
+            admission: Admission::Exclusive,
+            expected: None,
+        });
+        let lease = admitted.expect("nobody else is there").lease;
+        (core, lease)
+    }
+
+    fn stranger() -> Caller {
+        Caller::Stranger("far away".into())
+    }
+
+    /// Returns the receiving end of a stream.
+    fn receiver(trial: u32) -> Assignment {
+        Assignment {
+            trial: TrialId(trial),
+            end: End::Server,
+            peer: None,
+            bind: None,
+            cookie: COOKIE.into(),
+            traffic: Traffic::Stream {
+                direction: Direction::ToServer,
+                message_bytes: Bytes(1024),
+            },
+            options: FlowOptions::default(),
+            flows: vec![FlowAssignment {
+                flow: FlowId(0),
+                part: Part::Receiver,
+            }],
+            workers_max: None,
+            cpus: Vec::new(),
+            sample_interval: Nanos::from_ms(20),
+            length: Nanos::from_s(10),
+            flow_rate_max: None,
+        }
+    }
+
+    #[test]
+    fn a_sender_that_ignores_the_limit_is_cut_off() {
+        let (core, lease) = agent(Limits {
+            rate: Some(BitsPerSec(1e6)),
+            ..Limits::default()
+        });
+        let prepared = core.prepare(&stranger(), &lease, receiver(1)).unwrap();
+        assert_eq!(prepared.rate_limit, Some(BitsPerSec(1e6)));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let hello = Hello {
+            cookie: super::super::from_hex(COOKIE).unwrap(),
+            flow: FlowId(0),
+        };
+        core.deliver(hello, listener.accept().unwrap().0).unwrap();
+        let now = now_ns();
+        let at = StartRequest {
+            start_ns: now + 50_000_000,
+            measure_begin_ns: now + 60_000_000,
+            measure_end_ns: now + 9_000_000_000,
+            stop_ns: now + 9_000_000_000,
+        };
+        core.start(&lease, TrialId(1), &at).unwrap();
+        let thread = std::thread::spawn(move || while sender.write_all(&[0; 65_536]).is_ok() {});
+        let deadline = Instant::now() + Duration::from_secs(8);
+        let why = loop {
+            let status = core.poll_trial(&lease, TrialId(1), 0).unwrap();
+            if let TrialState::Failed { why } = status.state {
+                break why;
+            }
+            assert!(Instant::now() < deadline, "the trial goes on");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        assert!(
+            why.contains("this agent allows 1 Mbit/s without a token"),
+            "{why}"
+        );
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn strangers_are_limited_and_the_trusted_are_not() {
+        let (core, lease) = agent(Limits {
+            flows: Some(1),
+            trial: Some(Nanos::from_s(5)),
+            rate: None,
+        });
+        let check = |caller: &Caller, assignment: Assignment| {
+            let result = core.prepare(caller, &lease, assignment);
+            result.map(|_| ()).map_err(|refusal| refusal.code)
+        };
+        assert_eq!(check(&stranger(), receiver(1)), Err(RefusalCode::Limited));
+        assert_eq!(check(&Caller::Trusted, receiver(1)), Ok(()));
+        let short = Assignment {
+            length: Nanos::from_s(1),
+            ..receiver(1)
+        };
+        assert_eq!(check(&stranger(), short.clone()), Ok(()));
+        let two = Assignment {
+            flows: [short.flows.clone(), short.flows.clone()].concat(),
+            ..short.clone()
+        };
+        assert_eq!(check(&stranger(), two), Err(RefusalCode::Limited));
+        let connecting = Assignment {
+            end: End::Client,
+            peer: Some("192.0.2.1:80".into()),
+            ..short
+        };
+        assert_eq!(
+            check(&stranger(), connecting),
+            Err(RefusalCode::Unauthorized)
+        );
+    }
+
+    #[test]
+    fn a_run_has_a_few_trials_under_way_at_the_most() {
+        let (core, lease) = agent(Limits::default());
+        for trial in 1..=TRIALS_UNDER_WAY_MAX as u32 {
+            core.prepare(&Caller::Trusted, &lease, receiver(trial))
+                .unwrap();
+        }
+        let refused = core.prepare(&Caller::Trusted, &lease, receiver(99));
+        assert_eq!(refused.unwrap_err().code, RefusalCode::Limited);
+        core.abort(&lease, TrialId(1)).unwrap();
+        core.prepare(&Caller::Trusted, &lease, receiver(99))
+            .unwrap();
+    }
+
+    #[test]
+    fn a_limit_is_shared_by_the_flows_and_may_be_asked_lower() {
+        let mut four = receiver(1);
+        four.flows = vec![four.flows[0]; 4];
+        assert_eq!(flow_rate_max(&four, None), None);
+        let limit = Some(BitsPerSec(8e6));
+        assert_eq!(flow_rate_max(&four, limit), Some(BitsPerSec(2e6)));
+        four.flow_rate_max = Some(BitsPerSec(1e6));
+        assert_eq!(flow_rate_max(&four, limit), Some(BitsPerSec(1e6)));
+        assert_eq!(flow_rate_max(&four, None), Some(BitsPerSec(1e6)));
+    }
+
+    #[test]
+    fn lists_of_the_kernel_are_read() {
+        for inside in [0, 3, 8] {
+            assert!(in_list(inside, "0-3,8"), "{inside}");
+        }
+        for outside in [4, 7, 9] {
+            assert!(!in_list(outside, "0-3,8"), "{outside}");
+        }
+        assert!(!in_list(0, ""));
+    }
+}
