@@ -83,3 +83,36 @@ fn a_study_that_is_killed_leaves_nothing_running() {
     let report = linerate(&["report", &out, "--format", "json"]).run().done();
     assert!(!json(&report.out)["partial"].is_null());
 }
+
+#[test]
+fn every_example_can_be_planned_and_one_runs_in_a_lab() {
+    let examples = common::repository().join("experiments");
+    let mut count = 0;
+    for entry in std::fs::read_dir(examples)
+        .expect("the examples are there")
+        .flatten()
+    {
+        let path = entry.path().display().to_string();
+        let planned = linerate(&["plan", &path]).run().done();
+        assert!(planned.out.contains("trials"), "{path}: {}", planned.out);
+        let planned = linerate(&["plan", &path, "-J", "--seed", "3"]).run().done();
+        let trials = json(&planned.out)["trials"].as_array().map(Vec::len);
+        assert!(trials > Some(0), "{path}");
+        count += 1;
+    }
+    assert!(count >= 5, "{count}");
+    if NamedLab::up(&[]).is_none() {
+        return;
+    }
+    let folder = folder();
+    let out = folder.path().join("latency").display().to_string();
+    let example = common::repository().join("experiments/01-latency.toml");
+    let example = example.display().to_string();
+    let said = linerate(&["run", "--lab", "--experiment", &example, "--budget", "15s"])
+        .words(&["-o", &out])
+        .run();
+    assert!(matches!(said.code, 0 | 3), "{said:?}");
+    said.left_nothing();
+    assert!(said.out.contains("Summary"), "{}", said.out);
+    linerate(&["report", &out]).run().done();
+}
