@@ -130,6 +130,7 @@ pub fn specs(server: &str, args: &FleetArgs) -> CmdResult<Vec<HostSpec>> {
 
 /// Returns this host as the client.
 fn this_host(server: SocketAddr, bind: Option<IpAddr>) -> HostSpec {
+    crate::files::raise_limit();
     let core = Core::new(AgentConfig {
         host_name: host_name(),
         token: None,

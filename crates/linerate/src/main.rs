@@ -11,6 +11,7 @@ mod args;
 mod bundle;
 mod cmd;
 mod exit;
+mod files;
 mod hosts;
 mod interrupt;
 mod term;

@@ -343,3 +343,47 @@ drain = "20ms"
     let rendered = linerate(&["report", &out, "--format", "json"]).run().done();
     assert!(rendered.out.contains("two-sizes"), "{}", rendered.out);
 }
+
+#[test]
+fn flows_by_the_thousand_all_arrive() {
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let said = linerate(&["run", &server.host(), "-t", "1", "-P", "2000", "-J"]).run();
+    // More than two CPUs drive in time; what counts is that none is missing.
+    let document = json(&said.out);
+    let flows = document["trials"][0]["flows"].as_array().map(Vec::len);
+    assert_eq!(flows, Some(4000), "{}", said.err);
+    server.wait_busy(false);
+}
+
+#[test]
+fn a_process_that_may_open_few_files_says_so() {
+    let script = r#"ulimit -Sn 100; ulimit -Hn 200; exec "$0" "$@""#;
+    let limited = || common::Call::of("sh").words(&["-c", script, common::call::PROGRAM]);
+    let server = Server::start(&[]);
+    let said = [
+        "300 flows need as many open files",
+        "may have 200",
+        "ulimit -n",
+    ];
+    limited()
+        .words(&["run", &server.host(), "-P", "300", "-t", "1"])
+        .run()
+        .failed(1, &said);
+    let mut few = limited()
+        .words(&["serve", "-B", "127.0.0.1", "-p", "0"])
+        .start();
+    few.wait_for("serving on ");
+    let address = few.err();
+    let address = address
+        .split("serving on ")
+        .nth(1)
+        .and_then(|rest| rest.split_whitespace().next())
+        .expect("an address");
+    linerate(&["run", address, "-P", "300", "-t", "1"])
+        .run()
+        .failed(1, &said);
+    let said = linerate(&["run", address, "-P", "100", "-t", "0.5"]).run();
+    assert!(said.out.contains("received"), "{said:?}");
+    few.kill();
+}

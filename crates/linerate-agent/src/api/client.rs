@@ -18,6 +18,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 /// Longest wait for the first answer, which no agent has to think about: a program that says
 /// nothing is soon told from one.
 const INFO_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest wait for an agent to take note of an end. It has nothing to think about either, and
+/// one that does not answer ends by its own deadlines.
+const END_TIMEOUT: Duration = Duration::from_secs(3);
 /// Largest answer: samples of 20 000 flows between two polls stay below it.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 
@@ -72,7 +75,8 @@ impl HttpAgent {
     }
 
     fn delete(&self, doing: &'static str, path: &str) -> Result<(), AgentError> {
-        let mut request = self.http.delete(self.url(path));
+        let request = self.http.delete(self.url(path));
+        let mut request = request.config().timeout_global(Some(END_TIMEOUT)).build();
         if let Some(bearer) = self.bearer() {
             request = request.header("authorization", bearer);
         }

@@ -17,6 +17,10 @@ const TRIALS_UNDER_WAY_MAX: usize = 4;
 /// Longest trial that anyone may ask for: a day.
 const TRIAL_NS_MAX: u64 = 86_400_000_000_000;
 
+/// Open files that a trial needs beside its flows: observers, workers' epoll sets, control
+/// connections.
+const FILES_SPARE: usize = 64;
+
 impl Core {
     /// Forgets the trials of a run that are over, since their controller has gone on, and refuses
     /// more than an honest one has.
@@ -66,6 +70,7 @@ impl Core {
             ));
         }
         check_cpus(&assignment.cpus)?;
+        check_files(flows)?;
         if assignment.length.0 > TRIAL_NS_MAX {
             return bad(format!(
                 "a trial of {}, but a day is the most",
@@ -137,6 +142,24 @@ fn check_cpus(cpus: &[u32]) -> Result<(), Refusal> {
             Err(refuse(RefusalCode::BadRequest, error))
         }
     }
+}
+
+/// Refuses more flows than this process may open: the listener would miss them in silence.
+fn check_files(flows: usize) -> Result<(), Refusal> {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let most = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))
+        .and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+    let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    let Some(most) = most.filter(|most| open + flows + FILES_SPARE > *most) else {
+        return Ok(());
+    };
+    let error = format!(
+        "{flows} flows need as many open files, but this host's process may have {most} \
+         (RLIMIT_NOFILE, `ulimit -n`)"
+    );
+    Err(refuse(RefusalCode::Flows, error))
 }
 
 /// Tells whether `number` is in a list as the kernel writes them: `0-3,8`.

@@ -28,7 +28,8 @@ use hello::{HELLO_BYTES, Hello};
 const FIRST_BYTES_DEADLINE: Duration = Duration::from_secs(5);
 /// How long an HTTP connection may take for the headers of its next request.
 const HEADERS_DEADLINE: Duration = Duration::from_secs(30);
-/// Control connections, and connections that have not said what they are, at the same time.
+/// Control connections, and connections that have not said what they are, at the same time; more
+/// wait until one of these has ended or has met its deadline.
 const CONNECTIONS_MAX: usize = 1024;
 /// Pause after the system refuses to accept, for instance for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -116,12 +117,12 @@ async fn accept_all(listener: std::net::TcpListener, core: Arc<Core>) -> Result<
     let router = http::router(Arc::clone(&core));
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
+        // A burst waits in the kernel's backlog: a flow that is turned away is missed by its trial.
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+            return Ok(());
+        };
         let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            drop(stream);
             continue;
         };
         let (core, router) = (Arc::clone(&core), router.clone());

@@ -9,10 +9,11 @@ use linerate_agent::{AgentConfig, Core, Limits};
 
 use crate::args::ServeArgs;
 use crate::exit::{CmdResult, Failure, Outcome};
-use crate::{hosts, term};
+use crate::{files, hosts, term};
 
 /// Runs the command; ends on SIGINT or SIGTERM.
 pub fn serve(args: &ServeArgs) -> CmdResult {
+    files::raise_limit();
     let token = hosts::token(args.token_file.as_deref())?;
     if args.limit_flows == 0 || args.limit_time.0 == 0 {
         return Err(Failure::usage(anyhow!(
