@@ -348,11 +348,11 @@ drain = "20ms"
 fn flows_by_the_thousand_all_arrive() {
     let _alone = alone();
     let server = Server::start(&[]);
-    let said = linerate(&["run", &server.host(), "-t", "1", "-P", "2000", "-J"]).run();
+    let said = linerate(&["run", &server.host(), "-t", "1", "-P", "3000", "-J"]).run();
     // More than two CPUs drive in time; what counts is that none is missing.
     let document = json(&said.out);
     let flows = document["trials"][0]["flows"].as_array().map(Vec::len);
-    assert_eq!(flows, Some(4000), "{}", said.err);
+    assert_eq!(flows, Some(6000), "{}", said.err);
     server.wait_busy(false);
 }
 

@@ -6,6 +6,15 @@ use linerate_model::plan::Trial;
 use linerate_model::sample::End;
 use linerate_model::workload::FlowPlan;
 
+/// Memory that an agent gives to the samples of one trial; it drops later ones.
+const RECORD_BYTES: u64 = 64 << 20;
+/// What a reading of one end of a flow takes of it: 40 samples of 40 bytes, rounded up.
+const READING_BYTES: u64 = 2048;
+/// Longest time between samples that agents take up.
+const SAMPLE_INTERVAL_MAX: Nanos = Nanos::from_s(10);
+/// Length up to which a trial is sampled to its end; a longer one is rarely waited for.
+const SAMPLED_LENGTH: Nanos = Nanos::from_s(3600);
+
 /// What assignments need to know beyond the trial.
 #[derive(Debug, Clone)]
 pub(super) struct Terms<'a> {
@@ -50,6 +59,16 @@ pub(super) fn assignments(
     (server, clients)
 }
 
+/// Returns the time between samples: a multiple of the one wanted by which the samples of all
+/// flows fit into what agents keep.
+fn sample_interval(trial: &Trial, wanted: Nanos) -> Nanos {
+    let length_ns = trial.timing.total().min(SAMPLED_LENGTH).0;
+    let bytes_wanted =
+        length_ns / wanted.0.max(1) * u64::from(trial.workload.connections) * READING_BYTES;
+    let interval_ns = wanted.0 * bytes_wanted.div_ceil(RECORD_BYTES).max(1);
+    Nanos(interval_ns.min(SAMPLE_INTERVAL_MAX.0).max(wanted.0))
+}
+
 fn assignment(
     trial: &Trial,
     terms: &Terms<'_>,
@@ -78,7 +97,7 @@ fn assignment(
             .collect(),
         workers_max: None,
         cpus: cpus.to_vec(),
-        sample_interval: terms.sample_interval,
+        sample_interval: sample_interval(trial, terms.sample_interval),
         length: trial.timing.total(),
         flow_rate_max: None,
     }
@@ -93,27 +112,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn many_flows_are_sampled_less_often() {
+        let check = |connections, measure_s, interval_ms| {
+            let mut trial = trial(connections, 1);
+            trial.timing.measure = Nanos::from_s(measure_s);
+            let got = sample_interval(&trial, Nanos::from_ms(100));
+            assert_eq!(
+                got,
+                Nanos::from_ms(interval_ms),
+                "{connections} {measure_s}"
+            );
+        };
+        check(1, 10, 100);
+        check(100, 10, 100);
+        check(5000, 2, 800);
+        check(1, 86_000, 200);
+    }
+
+    #[test]
     fn ten_flows_from_five_clients() {
-        let workload = Workload {
-            connections: 10,
-            clients: 5,
-            ..Workload::stream(Direction::ToServer)
-        };
-        let second = Nanos::from_s(1);
-        let trial = Trial {
-            id: TrialId(1),
-            experiment: "x".into(),
-            cell: Cell::new(),
-            replicate: 1,
-            seed: 0,
-            workload,
-            timing: Timing {
-                settle: second,
-                warm_up: second,
-                measure: second,
-                drain: second,
-            },
-        };
+        let trial = trial(10, 5);
         let binds = vec![None; 6];
         let terms = Terms {
             server_data: "10.0.0.1:5201",
@@ -135,6 +153,29 @@ mod tests {
             assert_eq!(client.flows.len(), 2);
             assert_eq!(client.peer.as_deref(), Some("10.0.0.1:5201"));
             assert_eq!(client.cpus, [1]);
+        }
+    }
+
+    fn trial(connections: u32, clients: u32) -> Trial {
+        let workload = Workload {
+            connections,
+            clients,
+            ..Workload::stream(Direction::ToServer)
+        };
+        let second = Nanos::from_s(1);
+        Trial {
+            id: TrialId(1),
+            experiment: "x".into(),
+            cell: Cell::new(),
+            replicate: 1,
+            seed: 0,
+            workload,
+            timing: Timing {
+                settle: second,
+                warm_up: second,
+                measure: second,
+                drain: second,
+            },
         }
     }
 }

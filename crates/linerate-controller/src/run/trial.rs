@@ -24,6 +24,8 @@ const STOP_LOOK: Duration = Duration::from_millis(50);
 /// How long after the stop a trial may take to hand in its results: receivers drain for 2 s, the
 /// agent gives up after 10 s.
 const OVERTIME_NS: u64 = 12_000_000_000;
+/// How long flows that are connected may take to be taken up by the server.
+const ARRIVAL_NS: u64 = 10_000_000_000;
 
 /// How the traffic of a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,6 +195,7 @@ impl Driver<'_> {
             client.assignment.flow_rate_max = share(rate_limit, server.assignment.flows.len());
         }
         each(clients, |client| prepare(client).map(|_| ()))?;
+        self.await_flows(fleet, trial, server)?;
         *at = self.instants(fleet, trial, participants);
         let instants = *at;
         each(participants, |participant| {
@@ -203,6 +206,34 @@ impl Driver<'_> {
             })
         })?;
         self.follow(fleet, trial, participants, &instants, watch)
+    }
+
+    /// Waits until the server has taken up every flow, so that the start is not past by then.
+    fn await_flows(
+        &self,
+        fleet: &Fleet,
+        trial: &Trial,
+        server: &mut Participant<'_>,
+    ) -> Result<(), Spoilt> {
+        let deadline_ns = fleet.clock.now_ns() + ARRIVAL_NS;
+        loop {
+            let status: TrialStatus = ask(server, |server| {
+                let member = server.member;
+                member.spec.agent.poll(&member.lease, trial.id, 0)
+            })?;
+            match status.state {
+                TrialState::Gathering { missing } if fleet.clock.now_ns() > deadline_ns => {
+                    let host = server.host();
+                    let why = format!("host {host}: {missing} flows have not arrived");
+                    return Err(Spoilt::because(why));
+                }
+                TrialState::Gathering { .. } if self.stop.load(Ordering::Relaxed) => {
+                    return Err(Spoilt::because("interrupted"));
+                }
+                TrialState::Gathering { .. } => std::thread::sleep(LOOK_AT_END),
+                _ => return Ok(()),
+            }
+        }
     }
 
     /// Takes over samples until every host has handed in its results.
