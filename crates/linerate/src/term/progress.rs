@@ -6,6 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use linerate_analyze::live::Live;
 use linerate_controller::Progress;
+use linerate_model::experiment::{Factor, Level};
 use linerate_model::plan::{Plan, Trial};
 use linerate_model::run::Validity;
 use linerate_model::unit::Unit;
@@ -15,6 +16,8 @@ use super::note;
 
 /// Without a terminal, one line at least after so many trials.
 const LINE_EVERY_TRIALS: usize = 25;
+/// Most characters of a trial's levels, beside chapter and number on a line of 100.
+const CELL_CHARS_MAX: usize = 60;
 /// The window of the rate that is shown live.
 const LIVE_INTERVAL: Nanos = Nanos::from_ms(200);
 
@@ -104,7 +107,7 @@ impl<'a> PlanProgress<'a> {
         let chapter = self.chapter_of(trial);
         let left = Nanos(left.0.div_ceil(1_000_000_000) * 1_000_000_000);
         if let Some(bar) = &self.bar {
-            let cell = cell_words(trial);
+            let cell = cell_words(self.plan, trial);
             bar.set_prefix(format!("{chapter}   trial {} of {of}   {cell}", over + 1));
             let reading = if self.reading.is_empty() {
                 "…"
@@ -133,11 +136,24 @@ impl<'a> PlanProgress<'a> {
     }
 }
 
-fn cell_words(trial: &Trial) -> String {
+/// Returns the levels of `trial` that vary in its experiment. Clients that follow from the
+/// connections are left out, and so is what does not fit on a line.
+fn cell_words(plan: &Plan, trial: &Trial) -> String {
+    let siblings = plan
+        .trials
+        .iter()
+        .filter(|other| other.experiment == trial.experiment);
+    let varies = |factor: &Factor, level: &Level| {
+        siblings
+            .clone()
+            .any(|other| other.cell.get(factor) != Some(level))
+    };
     let levels: Vec<String> = trial
         .cell
         .iter()
+        .filter(|(factor, _)| **factor != Factor::Clients)
+        .filter(|(factor, level)| varies(factor, level))
         .map(|(factor, level)| format!("{} {level}", factor.title()))
         .collect();
-    levels.join(", ")
+    levels.join(", ").chars().take(CELL_CHARS_MAX).collect()
 }
