@@ -164,7 +164,7 @@ pub struct RunArgs {
     /// The server; it runs `linerate serve`
     #[arg(value_name = "HOST[:PORT]", required_unless_present = "lab")]
     pub host: Option<String>,
-    /// Execute this experiment file instead of one measurement
+    /// Execute this experiment file, or chapter of the study, instead of one measurement
     #[arg(long, value_name = "FILE")]
     pub experiment: Option<PathBuf>,
     /// Execute the experiment in a network of six hosts made on this machine
@@ -247,7 +247,7 @@ pub struct RunArgs {
 /// `linerate plan`.
 #[derive(Debug, Args)]
 pub struct PlanArgs {
-    /// The experiment file
+    /// The experiment file, or a chapter of the study: latency, socket-buffer, small-messages, …
     pub experiment: PathBuf,
     /// Time that it may take
     #[arg(long, value_name = "TIME")]

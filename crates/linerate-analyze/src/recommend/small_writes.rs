@@ -129,12 +129,10 @@ fn delayed_ack(finding: &Finding, experiment: &str) -> Option<Recommendation> {
     })
 }
 
-/// The chapters of the study lie in `experiments/` with their number in front.
+/// The chapters of the study come with the program and are known by name; others are files.
 fn experiment_command(finding: &Finding, experiment: &str) -> String {
     match finding.chapter {
-        Some(chapter) => {
-            format!("linerate run HOST --experiment experiments/{chapter:02}-{experiment}.toml")
-        }
+        Some(_) => format!("linerate run HOST --experiment {experiment}"),
         None => format!("linerate run HOST --experiment {experiment}.toml"),
     }
 }

@@ -25,8 +25,13 @@ pub fn plan(args: &PlanArgs) -> CmdResult {
     Ok(Outcome::Ok)
 }
 
-/// Reads and checks an experiment file.
+/// Returns the chapter of the study that `file` names, or reads and checks an experiment file.
 pub fn read(file: &Path) -> CmdResult<Draft> {
+    let mut chapters = linerate_plan::study().into_iter();
+    let chapter = chapters.find(|draft| Path::new(&draft.experiment.name) == file);
+    if let Some(draft) = chapter.filter(|_| !file.exists()) {
+        return Ok(draft);
+    }
     let unreadable = || format!("cannot read the experiment file {}", file.display());
     let length = std::fs::metadata(file)
         .with_context(unreadable)
