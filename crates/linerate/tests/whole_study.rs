@@ -101,6 +101,19 @@ fn every_example_can_be_planned_and_one_runs_in_a_lab() {
         count += 1;
     }
     assert!(count >= 5, "{count}");
+    // Whoever has only the program has no files: chapters are known by name.
+    for name in [
+        "latency",
+        "socket-buffer",
+        "small-messages",
+        "split-request",
+    ] {
+        let planned = linerate(&["plan", name]).run().done();
+        assert!(planned.out.contains(name), "{name}: {}", planned.out);
+    }
+    linerate(&["plan", "no-such-chapter"])
+        .run()
+        .failed(2, &["no-such-chapter"]);
     if NamedLab::up(&[]).is_none() {
         return;
     }
