@@ -93,9 +93,26 @@ struct Gathered {
 
 #[derive(Default)]
 struct Record {
+    /// The number of the first of `samples`; those before were handed over.
+    first: usize,
     samples: Vec<Sample>,
     flows: Vec<FlowOutcome>,
     notes: Vec<String>,
+}
+
+impl Record {
+    /// Returns the samples from number `from` on. Asking for it says that those before have
+    /// arrived, so they are forgotten: a long trial holds no more than one look's worth.
+    fn hand_over(&mut self, from: usize) -> Vec<Sample> {
+        let arrived = from.saturating_sub(self.first).min(self.samples.len());
+        self.samples.drain(..arrived);
+        self.first += arrived;
+        match from == self.first {
+            true => self.samples.clone(),
+            // A number that was never handed out.
+            false => Vec::new(),
+        }
+    }
 }
 
 impl std::fmt::Debug for TrialSlot {
@@ -373,8 +390,8 @@ impl Core {
         let slot = self.slot(lease, trial)?;
         // The state first: once it says finished, the record is complete.
         let state = lock(&slot.gathered).session.state().clone();
-        let record = lock(&slot.record);
-        let samples = record.samples.get(from..).unwrap_or_default().to_vec();
+        let mut record = lock(&slot.record);
+        let samples = record.hand_over(from);
         let finished = state == TrialState::Finished;
         Ok(TrialStatus {
             state,
@@ -588,6 +605,43 @@ fn degraded(before: &[Availability], after: &[Availability]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_arrived_is_forgotten_and_the_rest_can_be_asked_for_again() {
+        let sample = |value| Sample {
+            metric: linerate_model::metric::Metric::CpuUser,
+            subject: linerate_model::sample::Subject::Host,
+            at_ns: 0,
+            value,
+        };
+        let mut record = Record {
+            samples: (0..5).map(sample).collect(),
+            ..Record::default()
+        };
+        let values = |samples: Vec<Sample>| -> Vec<i64> {
+            samples.into_iter().map(|sample| sample.value).collect()
+        };
+        assert_eq!(values(record.hand_over(0)), [0, 1, 2, 3, 4]);
+        assert_eq!(values(record.hand_over(3)), [3, 4]);
+        assert_eq!(
+            values(record.hand_over(3)),
+            [3, 4],
+            "an answer that was lost is repeated"
+        );
+        record.samples.push(sample(5));
+        assert_eq!(values(record.hand_over(5)), [5]);
+        assert_eq!(
+            values(record.hand_over(0)),
+            [] as [i64; 0],
+            "what has arrived is gone"
+        );
+        assert_eq!(
+            values(record.hand_over(9)),
+            [] as [i64; 0],
+            "and what is to come is not there"
+        );
+        assert_eq!(record.samples.len(), 0);
+    }
 
     #[test]
     fn hex_goes_both_ways() {

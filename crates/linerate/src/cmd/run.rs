@@ -25,6 +25,8 @@ use crate::{hosts, interrupt, term};
 
 /// Shortest time between interval lines, and between samples.
 const INTERVAL_MIN: Nanos = Nanos::from_ms(100);
+/// Measurements beyond this are sampled once a second.
+const LONG: Nanos = Nanos::from_s(600);
 /// What `-t 0` means before Ctrl-C: a day less the phases around it.
 const UNTIL_STOPPED: Nanos = Nanos::from_s(86_000);
 /// Quiet time before a measurement.
@@ -120,7 +122,7 @@ fn measure(args: &RunArgs) -> CmdResult {
             .fold("linerate".to_owned(), |all, word| all + " " + &word),
         study: false,
         plan: for_clients(plan, fleet.clients(), args)?,
-        sample_interval: INTERVAL_MIN,
+        sample_interval: sample_interval(timing.measure, interval),
         look_interval: if interval.0 == 0 {
             Nanos::from_s(1)
         } else {
@@ -248,6 +250,19 @@ fn interval(args: &RunArgs) -> CmdResult<Nanos> {
     Ok(Nanos(
         (args.interval * 10.0).round() as u64 * INTERVAL_MIN.0,
     ))
+}
+
+/// Returns the time between samples: tenths of a second, and seconds in long measurements, so that
+/// an hour's samples fit the memory; never longer than the interval lines want.
+fn sample_interval(measure: Nanos, interval: Nanos) -> Nanos {
+    let fitting = match measure > LONG {
+        true => Nanos::from_s(1),
+        false => INTERVAL_MIN,
+    };
+    match interval.0 {
+        0 => fitting,
+        _ => fitting.min(interval),
+    }
 }
 
 fn timing(args: &RunArgs) -> CmdResult<Timing> {
