@@ -1,7 +1,7 @@
 //! The result document of one measurement, for programs and for the final lines of a terminal.
 //!
 //! Keys carry their unit; rates are bits per second, volumes bytes. What was not read is `null`.
-//! The shape has a number, [`SINGLE_SCHEMA_VERSION`]; it grows when a key changes its meaning or
+//! The shape has a number, `SINGLE_SCHEMA_VERSION`; it grows when a key changes its meaning or
 //! goes away, not when one is added.
 
 use std::collections::BTreeMap;

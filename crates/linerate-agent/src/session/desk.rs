@@ -1,7 +1,7 @@
 //! Who may use the host: exclusive, queued and shared runs, and their leases.
 //!
 //! Rules, in this order:
-//! 1. A lease that was not used for [`LEASE_NS`] ends.
+//! 1. A lease that was not used for `LEASE_NS` ends.
 //! 2. An exclusive request is admitted when nobody holds the host, and refused otherwise.
 //! 3. A queued request is admitted when nobody holds the host and nobody waits before it.
 //! 4. A shared request is admitted beside other shared runs; it is refused while an exclusive or

@@ -7,7 +7,7 @@
 //! 3. A throughput that the links cannot carry is refused: the outcome is invalid and says why.
 //!    (Payload that arrived before the window and was read in it is put right instead.)
 //!
-//! Responses are found by name; every name carries its unit at its end ([`name`]).
+//! Responses are found by name; every name carries its unit at its end (`name`).
 
 /// Payload, transactions and segments of the flows.
 mod flows;

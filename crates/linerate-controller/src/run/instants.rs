@@ -5,7 +5,7 @@ use linerate_model::experiment::Timing;
 use linerate_model::run::ClockFit;
 
 /// Shortest notice between the start requests and the start, beyond two round trips.
-const NOTICE_NS_MIN: u64 = 20_000_000;
+const NOTICE_NS_MIN: u64 = 40_000_000;
 /// Longest notice; a host farther away than this is not worth starting in step.
 const NOTICE_NS_MAX: u64 = 5_000_000_000;
 
@@ -88,9 +88,9 @@ mod tests {
         assert_eq!(at.on_host(&near).measure_begin_ns, at.begin_ns + 1_000);
         let at = instants(0, &timing, &[near, far]);
         assert_eq!(
-            at.start_ns, 820_000_000,
-            "eight times the uncertainty plus 20 ms"
+            at.start_ns, 840_000_000,
+            "eight times the uncertainty plus 40 ms"
         );
-        assert_eq!(at.on_host(&far).start_ns, 819_999_993);
+        assert_eq!(at.on_host(&far).start_ns, 839_999_993);
     }
 }

@@ -16,7 +16,7 @@ use crate::{hosts, interrupt, term};
 
 /// What a trial takes beyond its phases: clocks, preparing, notice, results. Measured in the lab
 /// on two CPUs; the progress bar learns the real one.
-pub const OVERHEAD_PER_TRIAL: Nanos = Nanos::from_ms(80);
+pub const OVERHEAD_PER_TRIAL: Nanos = Nanos::from_ms(100);
 /// What a run takes beyond its trials: hosts, inventory, analysis, report.
 pub const OVERHEAD_ONCE: Nanos = Nanos::from_s(4);
 
