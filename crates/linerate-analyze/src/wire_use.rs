@@ -95,7 +95,9 @@ impl Path {
         };
         let wire = self.wire(workload)?;
         let full = full_payload_bytes(&wire, workload) as f64;
-        let payload = payload_bytes.map_or(full, |bytes| bytes.min(full));
+        // Segments without payload are no measure of anything: a damaged recording has such.
+        let payload = payload_bytes.filter(|bytes| *bytes > 0.0);
+        let payload = payload.map_or(full, |bytes| bytes.min(full));
         let frame = frame_bytes(&wire, payload);
         match direction {
             Direction::ToServer | Direction::FromServer => Some(wire.rate.0 * payload / frame),

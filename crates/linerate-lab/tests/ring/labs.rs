@@ -51,7 +51,8 @@ fn payload_limit(rate: BitsPerSec, mtu_bytes: u32) -> f64 {
 }
 
 /// At 20 Mbit/s the bucket covers 6 ms, so that even a busy machine keeps up and the lower
-/// bound is one.
+/// bound is one. The source keeps less in flight than the queue holds: a lost segment would hold
+/// back what arrives behind it, and hand it over in a window that it did not arrive in.
 pub fn rate(entered: &Entered) {
     for mtu_bytes in [1500, 9000] {
         let rate = BitsPerSec(2e7);
@@ -63,7 +64,7 @@ pub fn rate(entered: &Entered) {
         let lab = up(link, entered);
         let limit = payload_limit(rate, mtu_bytes);
         for hosts in [["a", "b"], ["b", "a"]] {
-            let found = probe::measure(&lab, ["tcp-sink", "tcp-source"], hosts, 1500);
+            let found = probe::measure(&lab, ["tcp-sink", "tcp-gentle"], hosts, 1500);
             let share = found / limit;
             println!("MTU {mtu_bytes}: {found:.0} bit/s, {share:.4} of the wire");
             assert!(
@@ -192,6 +193,8 @@ pub fn escort(entered: &Entered) {
     assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
 
     let mut child = waiting(&lab);
+    // `wait` would close the program's input, which ends it too; the signal is to be faster.
+    let _input = child.stdin.take();
     // SIGTERM to the escort reaches the program.
     let pid = nix::unistd::Pid::from_raw(child.id() as i32);
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).expect("our child");

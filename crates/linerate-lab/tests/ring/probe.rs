@@ -19,6 +19,9 @@ use crate::PROBE;
 const ADDRESS: &str = "LINERATE_LAB_ADDRESS";
 /// How many datagrams or how many milliseconds.
 const AMOUNT: &str = "LINERATE_LAB_AMOUNT";
+/// Send buffer of the gentle source: more than 20 Mbit/s need over a few milliseconds, less than
+/// any queue of a lab.
+const GENTLE_BYTES: usize = 16 << 10;
 /// What is sent before the measured window begins.
 const WARM_UP: Duration = Duration::from_millis(700);
 /// No probe waits longer than this for anything.
@@ -98,7 +101,8 @@ pub fn run(name: &str) {
     let amount: u64 = read(AMOUNT);
     match name {
         "tcp-sink" => tcp_sink(address, Duration::from_millis(amount)),
-        "tcp-source" => tcp_source(address),
+        "tcp-source" => tcp_source(address, None),
+        "tcp-gentle" => tcp_source(address, Some(GENTLE_BYTES)),
         "udp-echo" => udp_echo(address),
         "udp-ping" => udp_ping(address, amount),
         "udp-count" => udp_count(address),
@@ -161,13 +165,16 @@ fn drain(stream: &mut TcpStream, buffer: &mut [u8]) -> usize {
     bytes
 }
 
-/// Sends until the sink is gone.
-fn tcp_source(address: SocketAddr) {
+/// Sends until the sink is gone, with a send buffer of so many bytes if given.
+fn tcp_source(address: SocketAddr, send_buffer: Option<usize>) {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).expect("the sink listens");
     // The machine's default may be one that paces itself.
     setsockopt(&stream, sockopt::TcpCongestion, &"cubic".into())
         .or_else(|_| setsockopt(&stream, sockopt::TcpCongestion, &"reno".into()))
         .expect("reno is in every kernel");
+    if let Some(bytes) = send_buffer {
+        setsockopt(&stream, sockopt::SndBuf, &bytes).expect("a buffer can be set");
+    }
     say("sending");
     let buffer = vec![0; 128 << 10];
     while stream.write_all(&buffer).is_ok() {}
