@@ -153,13 +153,12 @@ impl Play for Player {
 
 /// Room of one receive call.
 ///
-/// Over loopback with 128 KiB sends, 32, 64, 96, 128, 256, 512 KiB and 1 MiB were compared in
-/// interleaved runs on a machine that others used too. Nothing between 32 and 256 KiB stood out of
-/// the noise (medians of 24 to 34 Gbit/s, in another order each time), and more gained nothing: a
-/// long call keeps the socket locked and lets acknowledgements wait, a short one means more calls,
-/// and how deep receive auto-tuning lets the queue grow, past the caches or not, matters more than
-/// either. 128 KiB is the middle, and what iperf3 reads.
-const RECEIVE_BYTES: usize = 128 << 10;
+/// Over loopback with 128 KiB sends on a quiet machine (two CPUs, 48 KiB of first-level and 1 MiB of
+/// second-level cache), medians of interleaved runs in Gbit/s: 32 KiB 42, 48 KiB 40, 64 KiB 35,
+/// 96 KiB 33, 128 KiB 30, 256 KiB 31, 1 MiB 32; iperf3 32, which reads 128 KiB. A room that fits the
+/// first-level cache stays there from call to call. 32 KiB spread the most (30 to 47) and cost more
+/// with ten flows; 48 KiB did well in both.
+const RECEIVE_BYTES: usize = 48 << 10;
 
 /// Bytes that one call of this end may send at most: the payload buffer's length.
 pub(crate) fn payload_bytes(config: &FlowConfig) -> usize {
