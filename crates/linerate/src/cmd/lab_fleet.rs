@@ -54,6 +54,20 @@ fn cpu_list(text: &str) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
+/// Makes the built-in lab, hands its hosts to `measure` and removes it, whatever came of that.
+///
+/// Entering the lab's namespaces wants a process with one thread, so this comes first in a command.
+pub fn in_lab(measure: impl FnOnce(Vec<HostSpec>) -> CmdResult) -> CmdResult {
+    let entered = linerate_lab::enter().map_err(|error| {
+        Failure::failed(error).next("run as root, or study real hosts with `linerate study HOST`")
+    })?;
+    let lab = LabFleet::up(&LabSpec::study_default(CLIENTS), &entered)?;
+    let result = measure(lab.specs());
+    let down = lab.down();
+    let outcome = result?;
+    down.map(|()| outcome)
+}
+
 /// A lab with an agent on every host.
 pub struct LabFleet {
     lab: Lab,

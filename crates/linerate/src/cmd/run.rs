@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use linerate_controller::{Fleet, Progress, Recorder, RunRequest, execute};
-use linerate_lab::LabSpec;
 use linerate_model::experiment::Timing;
 use linerate_model::finding::{FindingKind, Limiter};
 use linerate_model::plan::Plan;
@@ -15,7 +14,7 @@ use linerate_model::workload::{Direction, FlowOptions, Traffic, Workload};
 use linerate_model::{Bytes, Nanos};
 
 use super::execute::{Execution, Placement};
-use super::lab_fleet::{self, CLIENTS, LabFleet};
+use super::lab_fleet;
 use super::study;
 use crate::args::RunArgs;
 use crate::bundle::{self, Moment};
@@ -53,12 +52,7 @@ fn experiment(args: &RunArgs, file: &Path) -> CmdResult {
         let specs = hosts::specs(args.host.as_deref().unwrap_or_default(), &args.fleet)?;
         return execute_experiment(args, &draft, specs, &asked);
     }
-    let entered = linerate_lab::enter().map_err(study::no_lab)?;
-    let lab = LabFleet::up(&LabSpec::study_default(CLIENTS), &entered)?;
-    let result = execute_experiment(args, &draft, lab.specs(), &format!("{asked} --lab"));
-    let down = lab.down();
-    let outcome = result?;
-    down.map(|()| outcome)
+    lab_fleet::in_lab(|specs| execute_experiment(args, &draft, specs, &format!("{asked} --lab")))
 }
 
 fn execute_experiment(

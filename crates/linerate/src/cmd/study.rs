@@ -1,14 +1,13 @@
 //! `linerate study`: characterise a server, on real hosts or in the built-in lab.
 
 use linerate_controller::HostSpec;
-use linerate_lab::LabSpec;
 use linerate_model::Nanos;
 use linerate_model::plan::Plan;
 use linerate_observe::ObserveConfig;
 use linerate_plan::{Draft, Hosts, PlanRequest};
 
 use super::execute::{self, Execution, Placement};
-use super::lab_fleet::{self, CLIENTS, LabFleet};
+use super::lab_fleet::{self, CLIENTS};
 use crate::args::StudyArgs;
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure, Outcome};
@@ -37,18 +36,7 @@ fn in_lab(args: &StudyArgs, drafts: &[Draft]) -> CmdResult {
         term::line(linerate_plan::describe(&plan).trim_end());
         return Ok(Outcome::Ok);
     }
-    // Entering the lab's namespaces wants a process with one thread.
-    let entered = linerate_lab::enter().map_err(no_lab)?;
-    let lab = LabFleet::up(&LabSpec::study_default(CLIENTS), &entered)?;
-    let result = measure(args, drafts, lab.specs(), "linerate study --lab");
-    let down = lab.down();
-    let outcome = result?;
-    down.map(|()| outcome)
-}
-
-/// Turns the lack of a privilege into a failure that says what else can be done.
-pub fn no_lab(error: linerate_lab::LabError) -> Failure {
-    Failure::failed(error).next("run as root, or study real hosts with `linerate study HOST`")
+    lab_fleet::in_lab(|specs| measure(args, drafts, specs, "linerate study --lab"))
 }
 
 fn on_hosts(args: &StudyArgs, drafts: &[Draft]) -> CmdResult {
