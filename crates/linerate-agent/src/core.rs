@@ -311,6 +311,8 @@ impl Core {
         Ok(Prepared {
             settings,
             rate_limit: rate_max,
+            ports: Vec::new(),
+            socket_name: None,
         })
     }
 
@@ -327,8 +329,11 @@ impl Core {
             .iter()
             .find(|plan| plan.flow == hello.flow)
             .ok_or("the trial has no such flow")?;
-        let flow = engine::adopt(flow_config(&slot.assignment, plan.flow, plan.part), stream)
-            .map_err(|error| with_causes(&error))?;
+        let flow = engine::adopt(
+            flow_config(&slot.assignment, plan.flow, plan.part),
+            stream.into(),
+        )
+        .map_err(|error| with_causes(&error))?;
         limit_rate(&flow, &slot.assignment).map_err(|refusal| refusal.error)?;
         let mut gathered = lock(&slot.gathered);
         if !matches!(gathered.session.state(), TrialState::Gathering { .. }) {
@@ -512,6 +517,7 @@ fn flow_config(
         part,
         traffic: assignment.traffic.clone(),
         options: assignment.options.clone(),
+        manner: assignment.manner.clone(),
     }
 }
 

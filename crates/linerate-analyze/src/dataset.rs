@@ -227,13 +227,13 @@ impl CellOutcomes<'_> {
     pub(crate) fn message_bytes(&self) -> Option<u64> {
         match self.workload.traffic {
             Traffic::Stream { message_bytes, .. } => Some(message_bytes.0),
-            Traffic::Rr { .. } => None,
+            Traffic::Rr { .. } | Traffic::Crr { .. } | Traffic::Idle => None,
         }
     }
 
     /// Returns whether the traffic is request and response.
     pub(crate) fn is_rr(&self) -> bool {
-        matches!(self.workload.traffic, Traffic::Rr { .. })
+        self.workload.traffic.is_transactional()
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::sample::{End, Subject, TrialSample};
-use linerate_model::workload::{Part, Traffic, receiving_end};
+use linerate_model::workload::{Part, receiving_end};
 use linerate_model::{FlowId, Nanos};
 use serde::Serialize;
 
@@ -67,7 +67,7 @@ impl Live {
         Self {
             interval_ns: (interval.0 as i64).max(1),
             window_ns: trial.timing.measure.0 as i64,
-            transactions: matches!(trial.workload.traffic, Traffic::Rr { .. }),
+            transactions: trial.workload.traffic.is_transactional(),
             flows: trial
                 .workload
                 .flows()

@@ -61,8 +61,12 @@ pub(crate) fn payload_bytes(cell: &CellOutcomes<'_>) -> Option<u64> {
             request_bytes,
             response_bytes,
             ..
+        }
+        | Traffic::Crr {
+            request_bytes,
+            response_bytes,
         } => Some(request_bytes.0.max(response_bytes.0)),
-        Traffic::Stream { .. } => None,
+        Traffic::Stream { .. } | Traffic::Idle => None,
     }
 }
 

@@ -17,6 +17,7 @@ use linerate_engine::{
 };
 use linerate_model::Bytes;
 use linerate_model::id::FlowId;
+use linerate_model::manner::Manner;
 use linerate_model::sample::End;
 use linerate_model::workload::{Direction, FlowOptions, Part, Traffic};
 
@@ -94,13 +95,14 @@ fn open(
         part,
         traffic: traffic.clone(),
         options: options.clone(),
+        manner: Manner::default(),
     };
     let (mut near, mut far) = (Vec::new(), Vec::new());
     for flow in 0..flows {
         let opened = config(flow, End::Client, part);
         near.push(connect(opened, peer, None, b"", Duration::from_secs(1))?);
         let accepted = config(flow, End::Server, part.opposite());
-        far.push(adopt(accepted, listener.accept()?.0)?);
+        far.push(adopt(accepted, listener.accept()?.0.into())?);
     }
     Ok((near, far))
 }

@@ -15,6 +15,7 @@
 //!
 //! use linerate_engine::{EngineConfig, FlowConfig, Schedule, adopt, connect, launch, now_ns};
 //! use linerate_model::id::FlowId;
+//! use linerate_model::manner::Manner;
 //! use linerate_model::sample::End;
 //! use linerate_model::workload::{Direction, FlowOptions, Part, Traffic};
 //! use linerate_model::Bytes;
@@ -26,12 +27,13 @@
 //!     part: Part::Sender,
 //!     traffic: Traffic::Stream { direction: Direction::ToServer, message_bytes: Bytes(4096) },
 //!     options: FlowOptions::default(),
+//!     manner: Manner::default(),
 //! };
 //! let server = FlowConfig { end: End::Server, part: Part::Receiver, ..client.clone() };
 //!
 //! let listener = TcpListener::bind("127.0.0.1:0")?;
 //! let sender = connect(client, listener.local_addr()?, None, b"", Duration::from_secs(1))?;
-//! let receiver = adopt(server, listener.accept()?.0)?;
+//! let receiver = adopt(server, listener.accept()?.0.into())?;
 //!
 //! let start_ns = now_ns();
 //! let schedule = Schedule {

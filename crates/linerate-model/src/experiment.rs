@@ -258,10 +258,14 @@ impl Factor {
                 (Factor::MessageBytes, Traffic::Stream { message_bytes, .. }) => {
                     *message_bytes = size()?;
                 }
-                (Factor::RequestBytes, Traffic::Rr { request_bytes, .. }) => {
-                    *request_bytes = size()?
-                }
-                (Factor::ResponseBytes, Traffic::Rr { response_bytes, .. }) => {
+                (
+                    Factor::RequestBytes,
+                    Traffic::Rr { request_bytes, .. } | Traffic::Crr { request_bytes, .. },
+                ) => *request_bytes = size()?,
+                (
+                    Factor::ResponseBytes,
+                    Traffic::Rr { response_bytes, .. } | Traffic::Crr { response_bytes, .. },
+                ) => {
                     *response_bytes = size()?;
                 }
                 (
@@ -270,6 +274,10 @@ impl Factor {
                         request_bytes,
                         response_bytes,
                         ..
+                    }
+                    | Traffic::Crr {
+                        request_bytes,
+                        response_bytes,
                     },
                 ) => {
                     *request_bytes = size()?;

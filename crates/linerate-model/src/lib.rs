@@ -22,6 +22,8 @@ pub mod histogram;
 pub mod host;
 /// Identifiers of runs, trials, flows and hosts.
 pub mod id;
+/// How traffic is made: transport, system calls, rate, sizes.
+pub mod manner;
 /// The catalogue of everything that is sampled.
 pub mod metric;
 /// The immutable ordered list of trials.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::FlowId;
+use crate::manner::{DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, Manner, Transport};
 use crate::sample::End;
 use crate::unit::Bytes;
 
@@ -49,6 +50,23 @@ pub enum Traffic {
         /// Send calls that a request is split over, 1 to 16; 2 shows Nagle against delayed ACK.
         request_writes: u32,
     },
+    /// A new connection for each request and its response. Each flow is a place from which one
+    /// connection after another is made; without bytes they are connected and closed.
+    Crr {
+        /// Bytes of a request; 0 without exchange.
+        request_bytes: Bytes,
+        /// Bytes of a response; 0 exactly if the request has none.
+        response_bytes: Bytes,
+    },
+    /// Connections that carry nothing.
+    Idle,
+}
+
+impl Traffic {
+    /// Returns whether its result is transactions rather than payload.
+    pub fn is_transactional(&self) -> bool {
+        matches!(self, Traffic::Rr { .. } | Traffic::Crr { .. })
+    }
 }
 
 /// Options of every socket of a workload; `None` leaves the host's default.
@@ -66,6 +84,14 @@ pub struct FlowOptions {
     pub congestion: Option<String>,
     /// TCP_MAXSEG, bytes.
     pub mss_bytes: Option<u32>,
+    /// TCP_CORK: segments leave full, or after 200 ms.
+    pub cork: Option<bool>,
+    /// SO_MAX_PACING_RATE on both ends, bits per second: the kernel spaces the segments.
+    pub pacing_bps: Option<u64>,
+    /// SO_BUSY_POLL, microseconds: a receive call polls the device's queue before it sleeps.
+    pub busy_poll_us: Option<u32>,
+    /// IP_TOS or IPV6_TCLASS: the byte with DSCP and ECN.
+    pub tos: Option<u8>,
 }
 
 /// The traffic wanted: kind, number of flows, clients and socket options.
@@ -82,6 +108,9 @@ pub struct Workload {
     /// Options of every socket.
     #[serde(default)]
     pub options: FlowOptions,
+    /// How the traffic is made.
+    #[serde(default)]
+    pub manner: Manner,
 }
 
 /// What one end of a flow does.
@@ -162,21 +191,12 @@ impl Workload {
             connections: 1,
             clients: 1,
             options: FlowOptions::default(),
+            manner: Manner::default(),
         }
     }
 
     /// Checks every parameter against its limits.
     pub fn check(&self) -> Result<(), WorkloadError> {
-        let within = |what, value: u64, low: u64, high: u64| {
-            if (low..=high).contains(&value) {
-                return Ok(());
-            }
-            Err(WorkloadError {
-                what,
-                value: value.to_string(),
-                allowed: format!("{low} to {high}"),
-            })
-        };
         within("connections", self.connections.into(), 1, FLOWS_MAX.into())?;
         within("clients", self.clients.into(), 1, self.connections.into())?;
         match &self.traffic {
@@ -208,14 +228,60 @@ impl Workload {
                     request_bytes.0.min(16),
                 )?;
             }
+            Traffic::Crr {
+                request_bytes,
+                response_bytes,
+            } => {
+                let most = MESSAGE_BYTES_MAX.0;
+                let least = u64::from(response_bytes.0 > 0);
+                within("request_bytes", request_bytes.0, least, most)?;
+                let least = u64::from(request_bytes.0 > 0);
+                within("response_bytes", response_bytes.0, least, most)?;
+            }
+            Traffic::Idle => {}
         }
+        self.manner.check()?;
+        self.check_datagrams()?;
         if let Some(buffer) = self.options.socket_buffer {
             within("socket_buffer", buffer.0, 1024, SOCKET_BUFFER_BYTES_MAX.0)?;
         }
         if let Some(mss) = self.options.mss_bytes {
             within("mss_bytes", mss.into(), 88, 32_767)?;
         }
+        if let Some(rate) = self.options.pacing_bps {
+            within("pacing_bps", rate, 8, 1 << 50)?;
+        }
         Ok(())
+    }
+
+    /// Checks what only datagrams ask for.
+    fn check_datagrams(&self) -> Result<(), WorkloadError> {
+        if self.manner.transport != Transport::Udp {
+            return Ok(());
+        }
+        match self.traffic {
+            Traffic::Stream { message_bytes, .. } => within(
+                "message_bytes over UDP",
+                message_bytes.0,
+                DATAGRAM_BYTES_MIN,
+                DATAGRAM_BYTES_MAX,
+            ),
+            Traffic::Rr {
+                request_bytes,
+                response_bytes,
+                request_writes,
+            } => {
+                let most = DATAGRAM_BYTES_MAX;
+                within("request_bytes over UDP", request_bytes.0, 1, most)?;
+                within("response_bytes over UDP", response_bytes.0, 1, most)?;
+                within("request_writes over UDP", request_writes.into(), 1, 1)
+            }
+            Traffic::Crr { .. } | Traffic::Idle => Err(WorkloadError {
+                what: "the transport",
+                value: "UDP".to_owned(),
+                allowed: "TCP: UDP has no connections to make or keep".to_owned(),
+            }),
+        }
     }
 
     /// Returns the flows, dealt to the clients in turn.
@@ -232,7 +298,8 @@ impl Workload {
                     _ => at % self.clients,
                 },
                 client_part: match self.traffic {
-                    Traffic::Rr { .. } => Part::Requester,
+                    Traffic::Rr { .. } | Traffic::Crr { .. } => Part::Requester,
+                    Traffic::Idle => Part::Sender,
                     Traffic::Stream {
                         direction: Direction::ToServer,
                         ..
@@ -253,6 +320,23 @@ impl Workload {
             })
             .collect()
     }
+}
+
+/// Checks that `value` lies between `low` and `high`, both allowed.
+pub(crate) fn within(
+    what: &'static str,
+    value: u64,
+    low: u64,
+    high: u64,
+) -> Result<(), WorkloadError> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(WorkloadError {
+        what,
+        value: value.to_string(),
+        allowed: format!("{low} to {high}"),
+    })
 }
 
 /// Returns the end that receives the payload of a flow whose client's end is `client_part`;

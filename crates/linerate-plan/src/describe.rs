@@ -200,6 +200,17 @@ fn workload_words(experiment: &Experiment) -> String {
             fixed(Factor::RequestWrites, Some(request_writes.to_string()));
             "request/response"
         }
+        Traffic::Crr {
+            request_bytes,
+            response_bytes,
+        } => {
+            if !varies(Factor::PayloadBytes) {
+                fixed(Factor::RequestBytes, Some(request_bytes.to_string()));
+                fixed(Factor::ResponseBytes, Some(response_bytes.to_string()));
+            }
+            "connect/request/response"
+        }
+        Traffic::Idle => "idle",
     };
     fixed(Factor::Connections, Some(workload.connections.to_string()));
     fixed(Factor::Clients, Some(workload.clients.to_string()));

@@ -126,8 +126,8 @@ pub fn read_experiment(text: &str, origin: &str) -> Result<Draft, ReadError> {
 /// Returns the response that `traffic` is mainly about.
 pub(crate) fn headline(traffic: &Traffic) -> &'static str {
     match traffic {
-        Traffic::Stream { .. } => RESPONSES_STREAM[0],
-        Traffic::Rr { .. } => RESPONSES_RR[0],
+        Traffic::Stream { .. } | Traffic::Idle => RESPONSES_STREAM[0],
+        Traffic::Rr { .. } | Traffic::Crr { .. } => RESPONSES_RR[0],
     }
 }
 
@@ -188,8 +188,8 @@ fn checked_response(
     traffic: &Traffic,
 ) -> Result<String, ReadError> {
     let own = match traffic {
-        Traffic::Stream { .. } => RESPONSES_STREAM,
-        Traffic::Rr { .. } => RESPONSES_RR,
+        Traffic::Stream { .. } | Traffic::Idle => RESPONSES_STREAM,
+        Traffic::Rr { .. } | Traffic::Crr { .. } => RESPONSES_RR,
     };
     let allowed: Vec<&str> = own.iter().chain(RESPONSES_ANY).copied().collect();
     let name = response.get_ref();

@@ -5,6 +5,7 @@
 
 use linerate_model::histogram::Histogram;
 use linerate_model::host::{Availability, Snapshot};
+use linerate_model::manner::Manner;
 use linerate_model::run::Admission;
 use linerate_model::sample::{End, Sample};
 use linerate_model::unit::{BitsPerSec, Nanos};
@@ -133,6 +134,10 @@ pub struct FlowAssignment {
     pub flow: FlowId,
     /// What this end does.
     pub part: Part,
+    /// Port that this flow connects to, where that is not the peer's: the server named it in
+    /// [`Prepared::ports`].
+    #[serde(default)]
+    pub port: Option<u16>,
 }
 
 /// One host's part in one trial.
@@ -143,7 +148,7 @@ pub struct Assignment {
     pub trial: TrialId,
     /// Whether this host connects or accepts.
     pub end: End,
-    /// Where the flows connect to, `ADDRESS:PORT`; only for the connecting end.
+    /// Where the flows connect to, `ADDRESS:PORT`, or `unix:@NAME`; only for the connecting end.
     pub peer: Option<String>,
     /// Local address to connect from; the kernel chooses when absent.
     pub bind: Option<String>,
@@ -153,6 +158,9 @@ pub struct Assignment {
     pub traffic: Traffic,
     /// Options of every socket.
     pub options: FlowOptions,
+    /// How the traffic is made.
+    #[serde(default)]
+    pub manner: Manner,
     /// The flows of this host.
     pub flows: Vec<FlowAssignment>,
     /// Worker threads at the most; the number of CPUs when absent.
@@ -175,6 +183,21 @@ pub struct Prepared {
     pub settings: Vec<FlowSettings>,
     /// The agent's limit on this trial's payload rate, to be kept by both ends.
     pub rate_limit: Option<BitsPerSec>,
+    /// Ports that the accepting end opened for flows that must not share the agent's own.
+    #[serde(default)]
+    pub ports: Vec<FlowPort>,
+    /// Name in the abstract namespace of Unix sockets that the accepting end listens on.
+    #[serde(default)]
+    pub socket_name: Option<String>,
+}
+
+/// Where one flow is to connect to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowPort {
+    /// The flow.
+    pub flow: FlowId,
+    /// The port.
+    pub port: u16,
 }
 
 /// Settings of one flow.

@@ -108,13 +108,14 @@ fn check_traffic(assignment: &Assignment) -> Result<(), Refusal> {
     // The two directions of `both` may be split over hosts; their number is the plan's business.
     let connections = match assignment.traffic {
         Traffic::Stream { .. } => (assignment.flows.len() as u32).max(2),
-        Traffic::Rr { .. } => assignment.flows.len() as u32,
+        Traffic::Rr { .. } | Traffic::Crr { .. } | Traffic::Idle => assignment.flows.len() as u32,
     };
     let workload = Workload {
         traffic: assignment.traffic.clone(),
         connections,
         clients: 1,
         options: assignment.options.clone(),
+        manner: assignment.manner.clone(),
     };
     workload
         .check()
@@ -202,6 +203,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use linerate_engine::now_ns;
+    use linerate_model::manner::Manner;
     use linerate_model::run::Admission;
     use linerate_model::workload::{Direction, FlowOptions, Part};
     use linerate_model::{Bytes, FlowId, Nanos, TrialId};
@@ -248,9 +250,11 @@ mod tests {
                 message_bytes: Bytes(1024),
             },
             options: FlowOptions::default(),
+            manner: Manner::default(),
             flows: vec![FlowAssignment {
                 flow: FlowId(0),
                 part: Part::Receiver,
+                port: None,
             }],
             workers_max: None,
             cpus: Vec::new(),

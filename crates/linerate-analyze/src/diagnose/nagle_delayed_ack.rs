@@ -78,7 +78,7 @@ fn cures<'d, 'a>(
 fn writes(cell: &CellOutcomes<'_>) -> u32 {
     match cell.workload.traffic {
         Traffic::Rr { request_writes, .. } => request_writes,
-        Traffic::Stream { .. } => 0,
+        Traffic::Stream { .. } | Traffic::Crr { .. } | Traffic::Idle => 0,
     }
 }
 

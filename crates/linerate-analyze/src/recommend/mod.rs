@@ -47,6 +47,11 @@ fn command(workload: &Workload, options: &str) -> String {
                 words.push(format!("--request-writes {request_writes}"));
             }
         }
+        Traffic::Crr {
+            request_bytes,
+            response_bytes,
+        } => words.push(format!("--crr -r {},{}", request_bytes.0, response_bytes.0)),
+        Traffic::Idle => words.push("--idle".to_owned()),
     }
     if workload.connections > 1 {
         words.push(format!("-P {}", workload.connections));

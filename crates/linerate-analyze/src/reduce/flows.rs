@@ -70,7 +70,8 @@ pub(super) fn reduce(
                 payload.map(|payload| payload / message),
             );
         }
-        Traffic::Rr { .. } => transactions(&lanes, records, responses),
+        Traffic::Rr { .. } | Traffic::Crr { .. } => transactions(&lanes, records, responses),
+        Traffic::Idle => {}
     }
     path(&lanes, responses);
     let waits = plans.iter().filter_map(|plan| {

@@ -87,6 +87,10 @@ fn one_way_bps(workload: &Workload, responses: &Responses, direction: Direction)
             request_bytes,
             response_bytes,
             ..
+        }
+        | Traffic::Crr {
+            request_bytes,
+            response_bytes,
         } => {
             let bytes = match direction {
                 Direction::ToServer => request_bytes,
@@ -94,7 +98,7 @@ fn one_way_bps(workload: &Workload, responses: &Responses, direction: Direction)
             };
             Some(8.0 * bytes.0 as f64 * transactions()?)
         }
-        Traffic::Stream { .. } => responses.value(app_count(direction)),
+        Traffic::Stream { .. } | Traffic::Idle => responses.value(app_count(direction)),
     }
 }
 

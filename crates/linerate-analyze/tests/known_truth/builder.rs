@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, Level, Timing};
 use linerate_model::histogram::Histogram;
 use linerate_model::host::{Fact, FactValue, Snapshot};
+use linerate_model::manner::Manner;
 use linerate_model::metric::Metric;
 use linerate_model::plan::{Plan, Trial};
 use linerate_model::run::{
@@ -165,9 +166,9 @@ impl Run {
 
     /// Adds an experiment on `workload`.
     pub fn experiment(&mut self, name: &str, chapter: Option<u32>, workload: Workload) {
-        let response = match workload.traffic {
-            Traffic::Stream { .. } => "throughput_bps",
-            Traffic::Rr { .. } => "transactions_per_s",
+        let response = match workload.traffic.is_transactional() {
+            false => "throughput_bps",
+            true => "transactions_per_s",
         };
         self.recording.document.plan.experiments.push(Experiment {
             name: name.to_owned(),
@@ -469,6 +470,7 @@ pub fn rr(bytes: u64) -> Workload {
         connections: 1,
         clients: 1,
         options: FlowOptions::default(),
+        manner: Manner::default(),
     }
 }
 

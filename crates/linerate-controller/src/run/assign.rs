@@ -88,11 +88,13 @@ fn assignment(
         cookie: terms.cookie.to_owned(),
         traffic: trial.workload.traffic.clone(),
         options: trial.workload.options.clone(),
+        manner: trial.workload.manner.clone(),
         flows: flows
             .iter()
             .map(|flow| FlowAssignment {
                 flow: flow.flow,
                 part: part(flow),
+                port: None,
             })
             .collect(),
         workers_max: None,

@@ -1,8 +1,8 @@
 //! Opening a flow, or adopting one that a listener accepted.
 
 use std::io;
-use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use linerate_model::workload::{Part, Traffic};
@@ -38,26 +38,26 @@ pub fn connect(
     options::apply_connected(socket.as_raw_fd(), &config.options)?;
     send_all(socket.as_fd(), hello, end_ns)
         .map_err(|source| ConnectError::Hello { peer, source })?;
-    flow(config, TcpStream::from(socket))
+    flow(config, socket)
 }
 
 /// Makes a flow of an accepted socket whose hello has been read.
-pub fn adopt(config: FlowConfig, stream: TcpStream) -> Result<Flow, ConnectError> {
+pub fn adopt(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
     check(&config)?;
-    options::apply(stream.as_raw_fd(), &config.options)?;
-    options::apply_connected(stream.as_raw_fd(), &config.options)?;
-    flow(config, stream)
+    options::apply(socket.as_raw_fd(), &config.options)?;
+    options::apply_connected(socket.as_raw_fd(), &config.options)?;
+    flow(config, socket)
 }
 
-fn flow(config: FlowConfig, stream: TcpStream) -> Result<Flow, ConnectError> {
+fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
     let inspect = |source| ConnectError::Inspect { source };
     let shared = Shared {
-        local: stream.local_addr().map_err(inspect)?,
-        remote: stream.peer_addr().map_err(inspect)?,
-        settings: options::granted(stream.as_raw_fd(), &config.options).map_err(inspect)?,
+        local: socket::local(socket.as_fd()).map_err(inspect)?,
+        remote: socket::remote(socket.as_fd()).map_err(inspect)?,
+        settings: options::granted(socket.as_raw_fd(), &config.options).map_err(inspect)?,
         counters: Counters::default(),
         config,
-        stream,
+        socket,
     };
     Ok(Flow { shared })
 }
@@ -156,6 +156,7 @@ mod tests {
 
     use linerate_model::Bytes;
     use linerate_model::id::FlowId;
+    use linerate_model::manner::Manner;
     use linerate_model::sample::End;
     use linerate_model::workload::{Direction, FlowOptions};
 
@@ -171,6 +172,7 @@ mod tests {
                 message_bytes: Bytes(1),
             },
             options: FlowOptions::default(),
+            manner: Manner::default(),
         }
     }
 

@@ -10,11 +10,12 @@ mod options;
 mod settings;
 
 use std::io;
-use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsRawFd, RawFd};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use linerate_model::BitsPerSec;
 use linerate_model::id::FlowId;
+use linerate_model::manner::Manner;
 use linerate_model::sample::End;
 use linerate_model::workload::{FlowOptions, Part, Setting, Traffic};
 
@@ -38,6 +39,8 @@ pub struct FlowConfig {
     pub traffic: Traffic,
     /// Socket options.
     pub options: FlowOptions,
+    /// How the traffic is made.
+    pub manner: Manner,
 }
 
 /// A connected socket with its options applied, ready to be launched.
@@ -50,7 +53,7 @@ pub struct Flow {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: FlowConfig,
-    pub(crate) stream: TcpStream,
+    pub(crate) socket: OwnedFd,
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
     pub(crate) settings: Vec<Setting>,
@@ -89,6 +92,11 @@ impl Flow {
 impl Shared {
     /// Returns the socket's descriptor, open for as long as `self` lives.
     pub(crate) fn fd(&self) -> RawFd {
-        self.stream.as_raw_fd()
+        self.socket.as_raw_fd()
+    }
+
+    /// Returns the socket.
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }

@@ -10,8 +10,8 @@ use crate::flow::{Shared, settings};
 use crate::measure::sampler::WindowsSeen;
 use crate::measure::tcp_info;
 use crate::sys::socket::{
-    self, IntOption, SO_RCVBUF, SO_SNDBUF, TCP_INFO_BYTES_MAX, TCP_MAXSEG, TCP_NODELAY,
-    TCP_QUICKACK,
+    self, IP_TOS, IPV6_TCLASS, IntOption, SO_BUSY_POLL, SO_RCVBUF, SO_SNDBUF, TCP_CORK,
+    TCP_INFO_BYTES_MAX, TCP_MAXSEG, TCP_NODELAY, TCP_QUICKACK,
 };
 
 /// An option that the kernel refused.
@@ -47,6 +47,24 @@ pub(super) fn apply(fd: RawFd, options: &FlowOptions) -> Result<(), Refused> {
     }
     if let Some(nagle) = options.nagle {
         int(TCP_NODELAY, i32::from(!nagle))?;
+    }
+    if let Some(cork) = options.cork {
+        int(TCP_CORK, i32::from(cork))?;
+    }
+    if let Some(us) = options.busy_poll_us {
+        int(SO_BUSY_POLL, i32::try_from(us).unwrap_or(i32::MAX))?;
+    }
+    if let Some(tos) = options.tos {
+        // A dual-stack socket takes both; one of IPv4 knows no traffic class.
+        let v6 = int(IPV6_TCLASS, tos.into());
+        int(IP_TOS, tos.into()).or(v6)?;
+    }
+    if let Some(rate) = options.pacing_bps {
+        socket::limit_pacing(fd, rate / 8).map_err(|source| Refused {
+            name: "SO_MAX_PACING_RATE",
+            value: (rate / 8).to_string(),
+            source,
+        })?;
     }
     if let Some(algorithm) = &options.congestion {
         socket::set_congestion(fd, algorithm).map_err(|source| Refused {

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_int};
 use std::io;
 use std::mem::size_of;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
@@ -38,6 +38,10 @@ int_option!(SOL_SOCKET SO_ERROR);
 int_option!(IPPROTO_TCP TCP_NODELAY);
 int_option!(IPPROTO_TCP TCP_QUICKACK);
 int_option!(IPPROTO_TCP TCP_MAXSEG);
+int_option!(IPPROTO_TCP TCP_CORK);
+int_option!(SOL_SOCKET SO_BUSY_POLL);
+int_option!(IPPROTO_IP IP_TOS);
+int_option!(IPPROTO_IPV6 IPV6_TCLASS);
 int_option!(IPPROTO_IP IP_BIND_ADDRESS_NO_PORT);
 
 /// Returns a new non-blocking TCP socket of the address family of `peer`.
@@ -63,6 +67,80 @@ pub(crate) fn bind(fd: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
     // SAFETY: the kernel reads `bytes` bytes of `storage`, which to_kernel has written.
     let status = unsafe { libc::bind(fd.as_raw_fd(), (&raw const storage).cast(), bytes) };
     check(status)
+}
+
+/// Returns the socket's own address and port.
+pub(crate) fn local(fd: BorrowedFd<'_>) -> io::Result<SocketAddr> {
+    address(fd, libc::getsockname)
+}
+
+/// Returns the address and port that the socket is connected to.
+pub(crate) fn remote(fd: BorrowedFd<'_>) -> io::Result<SocketAddr> {
+    address(fd, libc::getpeername)
+}
+
+/// A call that tells one of a socket's addresses.
+type AddressCall = unsafe extern "C" fn(c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> c_int;
+
+fn address(fd: BorrowedFd<'_>, call: AddressCall) -> io::Result<SocketAddr> {
+    let mut storage = libc::sockaddr_in6 {
+        sin6_family: 0,
+        sin6_port: 0,
+        sin6_flowinfo: 0,
+        sin6_addr: libc::in6_addr { s6_addr: [0; 16] },
+        sin6_scope_id: 0,
+    };
+    let mut bytes = size_of::<libc::sockaddr_in6>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `bytes` bytes to `storage`, which is that long.
+    let status = unsafe { call(fd.as_raw_fd(), (&raw mut storage).cast(), &mut bytes) };
+    check(status)?;
+    from_kernel(&storage)
+}
+
+/// Lets calls wait, each at most `notice`, or not at all.
+pub(crate) fn set_blocking(fd: BorrowedFd<'_>, notice: Option<Duration>) -> io::Result<()> {
+    let raw = fd.as_raw_fd();
+    // SAFETY: fcntl takes numbers here and no pointer.
+    let flags = unsafe { libc::fcntl(raw, libc::F_GETFL) };
+    check(flags)?;
+    let flags = match notice {
+        Some(_) => flags & !libc::O_NONBLOCK,
+        None => flags | libc::O_NONBLOCK,
+    };
+    // SAFETY: as above.
+    check(unsafe { libc::fcntl(raw, libc::F_SETFL, flags) })?;
+    let Some(notice) = notice else {
+        return Ok(());
+    };
+    let time = libc::timeval {
+        tv_sec: notice.as_secs() as libc::time_t,
+        tv_usec: notice.subsec_micros().into(),
+    };
+    for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+        // SAFETY: the kernel reads one timeval from `time`, which outlives the call.
+        let status = unsafe {
+            libc::setsockopt(
+                raw,
+                libc::SOL_SOCKET,
+                option,
+                (&raw const time).cast(),
+                size_of::<libc::timeval>() as libc::socklen_t,
+            )
+        };
+        check(status)?;
+    }
+    Ok(())
+}
+
+/// Ends one direction of a connection, or both.
+pub(crate) fn shutdown(fd: BorrowedFd<'_>, how: Shutdown) -> io::Result<()> {
+    let how = match how {
+        Shutdown::Read => libc::SHUT_RD,
+        Shutdown::Write => libc::SHUT_WR,
+        Shutdown::Both => libc::SHUT_RDWR,
+    };
+    // SAFETY: shutdown takes two numbers and no pointer.
+    check(unsafe { libc::shutdown(fd.as_raw_fd(), how) })
 }
 
 /// Starts to connect; on a non-blocking socket it goes on after EINPROGRESS.
@@ -255,5 +333,25 @@ fn to_kernel(address: SocketAddr) -> (libc::sockaddr_in6, libc::socklen_t) {
             };
             (kernel, size_of::<libc::sockaddr_in>() as libc::socklen_t)
         }
+    }
+}
+
+/// Returns the address that the kernel has written.
+fn from_kernel(storage: &libc::sockaddr_in6) -> io::Result<SocketAddr> {
+    let port = u16::from_be(storage.sin6_port);
+    match c_int::from(storage.sin6_family) {
+        // sin_addr lies where sin6_flowinfo does, in network order.
+        libc::AF_INET => {
+            let address = Ipv4Addr::from(storage.sin6_flowinfo.to_ne_bytes());
+            Ok(SocketAddr::new(address.into(), port))
+        }
+        libc::AF_INET6 => Ok(SocketAddrV6::new(
+            Ipv6Addr::from(storage.sin6_addr.s6_addr),
+            port,
+            storage.sin6_flowinfo,
+            storage.sin6_scope_id,
+        )
+        .into()),
+        family => Err(io::Error::other(format!("address family {family}"))),
     }
 }

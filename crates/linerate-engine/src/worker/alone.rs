@@ -5,18 +5,17 @@
 //! at. The timer that this arms is only paid when a call really sleeps.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::schedule::NOTICE_NS;
 use crate::sys::clock::now_ns;
+use crate::sys::socket;
 use crate::workload::{Ending, Io, Play, Player, Turn};
 
 /// Makes the socket block, up to the notice time.
-pub(super) fn prepare(stream: &std::net::TcpStream) -> io::Result<()> {
-    let notice = Some(Duration::from_nanos(NOTICE_NS));
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(notice)?;
-    stream.set_write_timeout(notice)
+pub(super) fn prepare(socket: BorrowedFd<'_>) -> io::Result<()> {
+    socket::set_blocking(socket, Some(Duration::from_nanos(NOTICE_NS)))
 }
 
 /// Plays the part to its end.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::schedule::{Control, NOTICE_NS};
 use crate::sys::clock;
 use crate::sys::epoll::Epoll;
+use crate::sys::socket;
 use crate::worker::{Bench, Seat};
 use crate::workload::{Ending, Play, Turn, Want};
 
@@ -27,7 +28,7 @@ impl Crowd {
         let mut wants = Vec::with_capacity(seats.len());
         for (at, seat) in seats.iter().enumerate() {
             let want = seat.player.first_want();
-            seat.flow.stream.set_nonblocking(true)?;
+            socket::set_blocking(seat.flow.socket(), None)?;
             epoll.add(seat.flow.fd(), at, want)?;
             wants.push(want);
         }

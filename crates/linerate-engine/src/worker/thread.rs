@@ -13,7 +13,7 @@ use crate::measure::latency::Latency;
 use crate::schedule::Control;
 use crate::sys::buffer::PageBuffer;
 use crate::sys::clock::now_ns;
-use crate::sys::thread;
+use crate::sys::{socket, thread};
 use crate::worker::crowd::Crowd;
 use crate::worker::{Bench, Outcome, Seat, alone};
 use crate::workload::{self, Ending, Play, Player};
@@ -77,7 +77,7 @@ impl Seat {
             _ => Shutdown::Both,
         };
         // An error means that the connection is gone, which is what the peer would have been told.
-        let _ = self.flow.stream.shutdown(how);
+        let _ = socket::shutdown(self.flow.socket(), how);
         self.outcome = Some(Outcome {
             index: self.index,
             ending,
@@ -99,7 +99,7 @@ fn set_up(assignment: &Assignment) -> Result<(Vec<Seat>, Bench, Option<Crowd>), 
     thread::sharpen_timers();
     let (seats, bench) = (seats(assignment), bench(assignment));
     if let [seat] = &seats[..] {
-        alone::prepare(&seat.flow.stream).map_err(Unready::Prepare)?;
+        alone::prepare(seat.flow.socket()).map_err(Unready::Prepare)?;
         return Ok((seats, bench, None));
     }
     let crowd = Crowd::prepare(&seats).map_err(Unready::Prepare)?;

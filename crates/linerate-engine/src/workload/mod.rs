@@ -100,7 +100,10 @@ impl Player {
             (Traffic::Stream { message_bytes, .. }, Part::Sender) => {
                 Player::Sender(Sender::new(message_bytes.0 as usize))
             }
-            (Traffic::Stream { .. }, _) => Player::Receiver(Receiver::new(window, acks_at_once)),
+            // `flow::connect::check` lets no other kind of traffic come here.
+            (Traffic::Stream { .. } | Traffic::Crr { .. } | Traffic::Idle, _) => {
+                Player::Receiver(Receiver::new(window, acks_at_once))
+            }
             (traffic @ Traffic::Rr { .. }, Part::Requester) => Player::Requester(Requester::new(
                 rr::Shape::of(traffic),
                 window,

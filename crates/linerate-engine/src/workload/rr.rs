@@ -30,7 +30,7 @@ impl Shape {
                 response_bytes: response_bytes.0 as usize,
                 request_writes: *request_writes as usize,
             },
-            Traffic::Stream { .. } => Self {
+            Traffic::Stream { .. } | Traffic::Crr { .. } | Traffic::Idle => Self {
                 request_bytes: 1,
                 response_bytes: 1,
                 request_writes: 1,

@@ -119,7 +119,7 @@ fn flows_go_over_ipv6_and_from_a_chosen_address() {
     let near = connect(near, peer, Some(bind), b"", rig::DEADLINE).unwrap();
     assert_eq!(near.local().ip(), bind.ip());
     let far = rig::config(0, End::Server, Part::Responder, &traffic);
-    let far = adopt(far, listener.accept().unwrap().0).unwrap();
+    let far = adopt(far, listener.accept().unwrap().0.into()).unwrap();
     let schedule = rig::schedule(30);
     let far = rig::start(vec![far], schedule, 1);
     let near = rig::start(vec![near], schedule, 1);

@@ -217,6 +217,6 @@ fn errors_of_connecting_name_step_address_and_cause() {
         })
     ));
     let stream = std::net::TcpStream::connect(peer).unwrap();
-    let adopted = adopt(tiny, stream);
+    let adopted = adopt(tiny, stream.into());
     assert!(matches!(adopted, Err(ConnectError::Option { .. })));
 }

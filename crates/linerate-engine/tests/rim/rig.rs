@@ -8,6 +8,7 @@ use linerate_engine::{
 };
 use linerate_model::Bytes;
 use linerate_model::id::FlowId;
+use linerate_model::manner::Manner;
 use linerate_model::sample::End;
 use linerate_model::workload::{Direction, FlowOptions, Part, Traffic};
 
@@ -38,6 +39,7 @@ pub fn config(flow: u32, end: End, part: Part, traffic: &Traffic) -> FlowConfig 
         part,
         traffic: traffic.clone(),
         options: FlowOptions::default(),
+        manner: Manner::default(),
     }
 }
 
@@ -56,7 +58,7 @@ pub fn pair(flow: u32, part: Part, traffic: &Traffic, options: &FlowOptions) -> 
     let near = with(config(flow, End::Client, part, traffic));
     let far = with(config(flow, End::Server, part.opposite(), traffic));
     let near = connect(near, peer, None, b"", DEADLINE).unwrap();
-    let far = adopt(far, listener.accept().unwrap().0).unwrap();
+    let far = adopt(far, listener.accept().unwrap().0.into()).unwrap();
     (near, far)
 }
 

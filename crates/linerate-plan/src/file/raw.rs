@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use linerate_model::experiment::DesignKind;
+use linerate_model::manner::Manner;
 use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::{
     Direction, FlowOptions, STREAM_MESSAGE_BYTES_DEFAULT, Traffic, Workload,
@@ -212,7 +213,9 @@ impl RawWorkload {
                 delayed_ack: self.delayed_ack,
                 congestion: self.congestion.clone(),
                 mss_bytes: self.mss_bytes,
+                ..FlowOptions::default()
             },
+            manner: Manner::default(),
         })
     }
 

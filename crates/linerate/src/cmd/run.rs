@@ -8,6 +8,7 @@ use anyhow::anyhow;
 use linerate_controller::{Fleet, Progress, Recorder, RunRequest, execute};
 use linerate_model::experiment::Timing;
 use linerate_model::finding::{FindingKind, Limiter};
+use linerate_model::manner::Manner;
 use linerate_model::plan::Plan;
 use linerate_model::run::Recording;
 use linerate_model::workload::{Direction, FlowOptions, Traffic, Workload};
@@ -315,7 +316,9 @@ fn workload(args: &RunArgs) -> CmdResult<Workload> {
             delayed_ack: args.quick_ack.then_some(false),
             congestion: args.congestion.clone(),
             mss_bytes: args.set_mss,
+            ..FlowOptions::default()
         },
+        manner: Manner::default(),
     };
     workload.check().map_err(not_possible)?;
     Ok(workload)

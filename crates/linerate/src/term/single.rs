@@ -98,8 +98,8 @@ impl SingleLines {
             line(&format!("\nrun {} of {}", over + 1, self.runs));
         }
         let what = match trial.workload.traffic {
-            Traffic::Rr { .. } => "  transactions            rate",
-            Traffic::Stream { .. } => "      transfer            rate",
+            Traffic::Rr { .. } | Traffic::Crr { .. } => "  transactions            rate",
+            Traffic::Stream { .. } | Traffic::Idle => "      transfer            rate",
         };
         line(&format!(
             " flow  interval         {what}   retr       cwnd        rtt"
@@ -173,6 +173,13 @@ fn describe(workload: &Workload, server: Option<&HostRecord>) -> String {
         } => {
             format!("TCP request/response, {request_bytes} / {response_bytes}")
         }
+        Traffic::Crr {
+            request_bytes,
+            response_bytes,
+        } => {
+            format!("TCP connect/request/response, {request_bytes} / {response_bytes}")
+        }
+        Traffic::Idle => "idle TCP connections".to_owned(),
     };
     let flows = if workload.connections == 1 {
         "flow"

@@ -1,0 +1,236 @@
+//! How traffic is made: what carries it, by which system calls, at which rate, in which sizes.
+//!
+//! A [`Manner`] changes what a measurement costs and how fast it can be, not what it asks. Every
+//! choice that is made here is named in the result, as a setting of each flow.
+
+use serde::{Deserialize, Serialize};
+
+use crate::unit::{Bytes, Nanos};
+use crate::workload::{MESSAGE_BYTES_MAX, WorkloadError, within};
+
+/// Messages that one send call may carry, and requests that one flow may have in flight.
+pub const BATCH_MAX: u32 = 1024;
+/// Datagrams that the kernel cuts one buffer into (UDP_MAX_SEGMENTS of include/linux/udp.h, since
+/// Linux 6.9; 64 before).
+pub const SEGMENTS_MAX: u32 = 128;
+/// The largest payload of a datagram over IPv4: 65 535 less the headers of IP and UDP.
+pub const DATAGRAM_BYTES_MAX: u64 = 65_507;
+/// The least payload of a datagram of a stream: seconds, microseconds, and a number of 64 bits.
+pub const DATAGRAM_BYTES_MIN: u64 = 16;
+/// Sizes that a list may hold.
+pub const SIZES_MAX: usize = 65_536;
+
+/// What carries the payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Transport {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// Multipath TCP; plain TCP where the other end does not speak it.
+    Mptcp,
+    /// Stream sockets of the Unix domain: both ends on one host, a baseline without a network.
+    Unix,
+    /// UDP.
+    Udp,
+}
+
+/// How a sender of bulk payload hands it to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SendBy {
+    /// `send`: the kernel copies.
+    #[default]
+    Copy,
+    /// Whichever of those below a short probe at the start finds to be the fastest, or `send`.
+    Auto,
+    /// Pages of a constant buffer, through a pipe: `vmsplice` and `splice`.
+    Vmsplice,
+    /// `send` with MSG_ZEROCOPY.
+    MsgZerocopy,
+    /// `sendfile` from a file in memory.
+    Sendfile,
+}
+
+/// How a receiver of bulk payload takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ReceiveBy {
+    /// `recv`: the kernel copies.
+    #[default]
+    Copy,
+    /// `recv` with MSG_TRUNC: the kernel counts and drops.
+    Discard,
+}
+
+/// How a worker waits for what comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum WaitBy {
+    /// Blocking for one flow; for many, io_uring where it helps and exists, epoll where not.
+    #[default]
+    Auto,
+    /// Readiness by epoll.
+    Epoll,
+    /// Completions by io_uring.
+    Uring,
+    /// Not at all: calls are repeated until they move something. Takes a CPU for each worker.
+    Spin,
+}
+
+/// Sizes that differ from message to message, or from request to request.
+///
+/// Both ends draw the same sizes: from the list in its order, or from a generator that is seeded
+/// with the number of the flow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Sizes {
+    /// These, one after another, again and again.
+    List {
+        /// The sizes.
+        bytes: Vec<Bytes>,
+    },
+    /// Each size between two, both included, with the same probability.
+    Uniform {
+        /// The least.
+        low: Bytes,
+        /// The greatest.
+        high: Bytes,
+    },
+    /// Sizes whose logarithm is normally distributed, cut at 1 B and the largest message.
+    LogNormal {
+        /// The middle size.
+        median: Bytes,
+        /// Standard deviation of the natural logarithm, in hundredths: 100 = a factor of e.
+        sigma_percent: u32,
+    },
+}
+
+/// How the traffic of a workload is made; the default is plain calls as fast as they go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct Manner {
+    /// What carries the payload.
+    pub transport: Transport,
+    /// How bulk payload is sent.
+    pub send: SendBy,
+    /// How bulk payload is received.
+    pub receive: ReceiveBy,
+    /// How workers wait.
+    pub wait: WaitBy,
+    /// Messages of a stream that one send call carries, 1 to [`BATCH_MAX`]; datagrams with UDP.
+    pub batch: u32,
+    /// Datagrams that the kernel cuts one buffer into (UDP_SEGMENT), 1 to [`SEGMENTS_MAX`].
+    pub segments: u32,
+    /// Whether the receiver takes datagrams that the kernel has put together (UDP_GRO).
+    pub gro: bool,
+    /// Requests of a flow that may be under way, 1 to [`BATCH_MAX`].
+    pub in_flight: u32,
+    /// Payload that each sending end sends a second, in bits, by a pacer of ours; absent = no
+    /// limit. [`crate::workload::FlowOptions::pacing_bps`] asks the kernel instead.
+    pub rate_bps: Option<u64>,
+    /// Requests that each flow begins a second, whether or not responses have come (open loop);
+    /// latency then counts from the intended instant. Absent = the next follows a response.
+    pub requests_per_s: Option<u32>,
+    /// Pause between a response and the next request.
+    pub think: Option<Nanos>,
+    /// Sizes of messages, or of requests and responses, that differ; absent = as the traffic says.
+    pub sizes: Option<Sizes>,
+    /// Payload after which each sending end stops, should it come before the end of the trial.
+    pub bytes_max: Option<Bytes>,
+    /// Whether datagrams carry 32-bit numbers, as iperf3's do unless it is asked for more.
+    pub short_numbers: bool,
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Self {
+            transport: Transport::default(),
+            send: SendBy::default(),
+            receive: ReceiveBy::default(),
+            wait: WaitBy::default(),
+            batch: 1,
+            segments: 1,
+            gro: false,
+            in_flight: 1,
+            rate_bps: None,
+            requests_per_s: None,
+            think: None,
+            sizes: None,
+            bytes_max: None,
+            short_numbers: false,
+        }
+    }
+}
+
+impl Manner {
+    /// Checks every parameter against its limits.
+    pub fn check(&self) -> Result<(), WorkloadError> {
+        within("batch", self.batch.into(), 1, BATCH_MAX.into())?;
+        within("segments", self.segments.into(), 1, SEGMENTS_MAX.into())?;
+        within("in_flight", self.in_flight.into(), 1, BATCH_MAX.into())?;
+        if let Some(rate) = self.rate_bps {
+            within("rate_bps", rate, 8, 1 << 50)?;
+        }
+        if let Some(rate) = self.requests_per_s {
+            within("requests_per_s", rate.into(), 1, 100_000_000)?;
+        }
+        if let Some(think) = self.think {
+            within("think", think.0, 1, Nanos::from_s(3600).0)?;
+        }
+        if let Some(bytes) = self.bytes_max {
+            within("bytes_max", bytes.0, 1, u64::MAX)?;
+        }
+        self.sizes.as_ref().map_or(Ok(()), Sizes::check)
+    }
+}
+
+impl Sizes {
+    /// Returns the largest size that can occur.
+    pub fn largest(&self) -> Bytes {
+        match self {
+            Sizes::List { bytes } => bytes.iter().copied().max().unwrap_or(Bytes(1)),
+            Sizes::Uniform { high, .. } => *high,
+            // Five standard deviations: one size in three million is cut.
+            Sizes::LogNormal {
+                median,
+                sigma_percent,
+            } => {
+                let most = median.0 as f64 * (5.0 * f64::from(*sigma_percent) / 100.0).exp();
+                Bytes((most as u64).min(MESSAGE_BYTES_MAX.0))
+            }
+        }
+    }
+
+    fn check(&self) -> Result<(), WorkloadError> {
+        let size = |bytes: Bytes| within("a size", bytes.0, 1, MESSAGE_BYTES_MAX.0);
+        match self {
+            Sizes::List { bytes } => {
+                within(
+                    "the number of sizes",
+                    bytes.len() as u64,
+                    1,
+                    SIZES_MAX as u64,
+                )?;
+                bytes.iter().try_for_each(|&bytes| size(bytes))
+            }
+            Sizes::Uniform { low, high } => {
+                size(*low)?;
+                within("the greatest size", high.0, low.0, MESSAGE_BYTES_MAX.0)
+            }
+            Sizes::LogNormal {
+                median,
+                sigma_percent,
+            } => {
+                size(*median)?;
+                within("sigma_percent", (*sigma_percent).into(), 1, 500)
+            }
+        }
+    }
+}
