@@ -15,7 +15,7 @@ use crate::flow::{self, Flow, Shared};
 use crate::measure::sampler::{self, SAMPLES_PER_FLOW, WindowsSeen};
 use crate::schedule::{Control, Schedule};
 use crate::worker::Outcome;
-use crate::worker::deal::deal;
+use crate::worker::deal::{Card, deal};
 use crate::worker::thread::{Assignment, Unready, live};
 use crate::workload::Ending;
 
@@ -149,8 +149,13 @@ pub fn launch(
         .into_iter()
         .map(|flow| Arc::new(flow.shared))
         .collect();
-    let parts: Vec<Part> = flows.iter().map(|flow| flow.config.part).collect();
-    let requesters = parts.iter().filter(|&&part| part == Part::Requester);
+    let card = |flow: &Arc<Shared>| Card {
+        flow: flow.config.flow,
+        end: flow.config.end,
+        part: flow.config.part,
+    };
+    let cards: Vec<Card> = flows.iter().map(card).collect();
+    let requesters = cards.iter().filter(|card| card.part == Part::Requester);
     let latency_per_flow = requesters.count() <= LATENCY_RECORDS_MAX;
     let mut running = Running {
         windows: vec![WindowsSeen::default(); flows.len()],
@@ -158,7 +163,7 @@ pub fn launch(
         workers: Vec::new(),
         flows,
     };
-    for (at, hand) in deal(&parts, config.workers_max).into_iter().enumerate() {
+    for (at, hand) in deal(&cards, config.workers_max).into_iter().enumerate() {
         let assignment = Assignment {
             flows: hand
                 .into_iter()
