@@ -53,6 +53,9 @@
 mod flow;
 /// Counters, gaps, latency, samples.
 mod measure;
+/// When the next thing may be sent, at a given rate.
+#[expect(dead_code, reason = "paced workloads come one after another")]
+mod pace;
 /// When a trial starts, is counted and stops.
 mod schedule;
 /// System calls; the only `unsafe` of this crate.
