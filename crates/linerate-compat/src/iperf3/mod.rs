@@ -1,0 +1,40 @@
+//! The protocol of iperf3, as spoken by the releases from 3.1 to 3.21.
+//!
+//! A control connection carries a [`Cookie`], [`State`] bytes and JSON texts in [`frame`]s; data
+//! connections begin with the same cookie, datagrams with a [`datagram::Header`].
+//! [`ServerMachine`] and [`ClientMachine`] hold the order of things. Both take bytes and events and
+//! answer with actions; both have a deadline at every moment.
+
+/// Passwords: RSA tokens and the file of users.
+pub mod auth;
+/// The client's side of a control connection.
+mod client;
+/// What names a test on all its connections.
+mod cookie;
+/// Datagrams: header, and the receiver's account of loss, order and jitter.
+pub mod datagram;
+/// The numbers of errors.
+mod error;
+/// Texts with their length before them.
+pub mod frame;
+/// Numbers in JSON as other programs write them.
+mod number;
+/// What the client asks for.
+mod parameters;
+/// What one end measured, as the other is told.
+mod results;
+/// The server's side of a control connection.
+mod server;
+/// The bytes that move a test along.
+mod state;
+/// Numbers of streams.
+mod stream_id;
+
+pub use client::{ClientAction, ClientEnding, ClientMachine};
+pub use cookie::{COOKIE_BYTES, Cookie, CookieError};
+pub use error::Code;
+pub use parameters::{Direction, Gso, Parameters, ParametersError, Protocol};
+pub use results::{Results, ResultsError, ServerOutput, StreamResult};
+pub use server::{BUSY, ServerAction, ServerEnding, ServerMachine};
+pub use state::State;
+pub use stream_id::{StreamId, stream_ids};

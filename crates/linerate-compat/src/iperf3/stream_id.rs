@@ -1,0 +1,31 @@
+//! Numbers of streams.
+
+/// The number of a stream, by which both ends match their results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u32);
+
+impl StreamId {
+    /// Returns the number of the stream that was opened at place `index`, from 0.
+    ///
+    /// 1, 3, 4, 5, …: there has never been a stream 2, and both ends count so.
+    pub fn of(index: usize) -> Self {
+        let index = u32::try_from(index).unwrap_or(u32::MAX - 2);
+        StreamId(if index == 0 { 1 } else { index + 2 })
+    }
+}
+
+/// Returns the numbers of the first `streams` streams, in the order in which they are opened.
+pub fn stream_ids(streams: usize) -> impl Iterator<Item = StreamId> {
+    (0..streams).map(StreamId::of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_is_left_out() {
+        let ids: Vec<u32> = stream_ids(5).map(|id| id.0).collect();
+        assert_eq!(ids, [1, 3, 4, 5, 6]);
+    }
+}
