@@ -15,6 +15,7 @@ mod files;
 mod hosts;
 mod interrupt;
 mod term;
+mod workload;
 
 use args::{Cli, Command};
 use exit::Outcome;

@@ -83,6 +83,115 @@ fn flags_that_do_not_exist_or_do_not_go_together_are_refused() {
 }
 
 #[test]
+fn flags_that_would_do_nothing_are_refused_with_a_way_out() {
+    let check = |flags: &str, said: &[&str]| refused(&format!("run 127.0.0.1:1 {flags}"), said);
+    check(
+        "--rr -b 1M",
+        &[
+            "--bitrate (-b) is for streams",
+            "--rr",
+            "leave out",
+            "--rate",
+        ],
+    );
+    check("--rate 100", &["--rate is for --rr and --crr", "with -b"]);
+    check(
+        "--crr --in-flight 4",
+        &["--in-flight is for --rr", "--crr", "with -P"],
+    );
+    check(
+        "-u -N",
+        &["--no-delay (-N) is for TCP and MPTCP", "--udp (-u)"],
+    );
+    check("-u -C cubic", &["--congestion (-C)", "--udp (-u)"]);
+    check(
+        "-u --crr",
+        &["--udp (-u) is for streams and --rr", "over TCP"],
+    );
+    check("-u -Z", &["--zerocopy (-Z)", "--udp (-u)"]);
+    check("--rr --rx discard", &["--rx is for streams", "--rr"]);
+    check("--gso 4", &["--gso is for --udp (-u)", "ask for datagrams"]);
+    check("--gro", &["--gro is for --udp (-u)"]);
+    check("--unix -S 16", &["--tos (-S)", "--unix"]);
+    check("--idle -l 1K", &["--length (-l) is for streams", "--idle"]);
+    check("--idle --busy-poll", &["--busy-poll", "--idle"]);
+    check(
+        "-r 1,1",
+        &["--sizes (-r) is for --rr and --crr", "with --rr or --crr"],
+    );
+    check("--rr --batch 4", &["--batch is for streams", "--in-flight"]);
+    check("--connect --size-mix list:1", &["--size-mix", "--connect"]);
+}
+
+#[test]
+fn flags_that_contradict_each_other_are_refused() {
+    let check = |flags: &str, said: &[&str]| refused(&format!("run 127.0.0.1:1 {flags}"), said);
+    check(
+        "--rr --crr",
+        &["--rr and --crr are two kinds of traffic", "choose one"],
+    );
+    check("--idle --connect", &["--connect and --idle", "choose one"]);
+    check("-u --unix", &["--udp (-u) and --unix are two transports"]);
+    check("--connect -r 1,1", &["--connect sends nothing", "--crr"]);
+    check(
+        "--rr --rate 10 --think 1ms",
+        &["--rate", "--think", "leave out one"],
+    );
+    check("--rr --rate 10 --in-flight 2", &["--rate", "--in-flight"]);
+    check("-l 1K --size-mix list:1", &["--size-mix", "--length (-l)"]);
+    check("-n 1G -t 3", &["--bytes", "--time"]);
+    check("-k 10 -t 3", &["--blockcount", "--time"]);
+    check("-n 1G -k 3", &["--bytes", "--blockcount"]);
+    check("--rx copy --skip-rx-copy", &["--rx", "--skip-rx-copy"]);
+    check("--busy-poll --io epoll", &["--busy-poll", "--io"]);
+    check("-S 16 --dscp ef", &["--tos", "--dscp"]);
+}
+
+#[test]
+fn values_of_rates_sizes_and_calls_name_the_flag_and_the_range() {
+    let check = |flags: &str, said: &[&str]| refused(&format!("run 127.0.0.1:1 {flags}"), said);
+    check("-b x", &["--bitrate (-b)", "x", "-b 100M"]);
+    check("-b 10M/8", &["--bitrate (-b) 10M/8", "bursts", "--batch"]);
+    check("-b 1", &["--bitrate (-b) is 1", "8 to"]);
+    check("--fq-rate 1", &["--fq-rate is 1", "8 to"]);
+    check("-k 0", &["--blockcount (-k) is 0"]);
+    check("-n 0", &["--bytes (-n) is 0"]);
+    check("--rr --in-flight 0", &["--in-flight is 0", "1 to 1024"]);
+    check("--rr --rate 0", &["--rate is 0", "1 to 100000000"]);
+    check("--batch 2000", &["--batch is 2000", "1 to 1024"]);
+    check("-u --gso 200", &["--gso is 200", "1 to 128"]);
+    check(
+        "-u --gso 100",
+        &["--gso 100 of 1448 B", "65507", "--gso 45"],
+    );
+    check(
+        "-u -l 8",
+        &["--length (-l) with --udp (-u) is 8", "16 to 65507"],
+    );
+    check(
+        "-u --rr -r 65K",
+        &["--sizes (-r) with --udp (-u)", "1 to 65507"],
+    );
+    check("--crr -r 0,1", &["--sizes (-r) is 0", "1 to"]);
+    check("-Z=fast", &["--zerocopy", "auto, vmsplice, msg, sendfile"]);
+    check("--rx map", &["--rx", "copy, discard"]);
+    check("--io poll", &["--io", "auto, epoll, uring"]);
+    check("--workers 0", &["--workers", "1..=1024"]);
+    check("-S 256", &["--tos (-S) is 256", "0 to 255"]);
+    check("--dscp gold", &["--dscp is gold", "af41"]);
+    check(
+        "--size-mix 64",
+        &["--size-mix 64", "uniform:64-1K", "file:PATH"],
+    );
+    check("--size-mix uniform:9-3", &["--size-mix is 3", "9 to"]);
+    check("--size-mix list:0", &["a size of --size-mix is 0"]);
+    check(
+        "--size-mix file:/nosuch",
+        &["cannot read the sizes in /nosuch"],
+    );
+}
+
+#[test]
 fn addresses_and_ports_that_cannot_be_are_refused() {
     for bad in ["127.0.0.1:99999", "127.0.0.1:x", ":80", "127.0.0.1:0"] {
         refused(&format!("run {bad}"), &[bad, "HOST or HOST:PORT"]);

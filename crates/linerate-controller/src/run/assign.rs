@@ -31,6 +31,8 @@ pub(super) struct Terms<'a> {
     pub server_cpus: &'a [u32],
     /// CPUs to pin the clients' workers to.
     pub client_cpus: &'a [u32],
+    /// Most worker threads of each host.
+    pub workers_max: Option<u32>,
 }
 
 /// Returns the server's assignment and that of each client that takes part, by its index.
@@ -97,7 +99,7 @@ fn assignment(
                 port: None,
             })
             .collect(),
-        workers_max: None,
+        workers_max: terms.workers_max,
         cpus: cpus.to_vec(),
         sample_interval: sample_interval(trial, terms.sample_interval),
         length: trial.timing.total(),
@@ -142,6 +144,7 @@ mod tests {
             sample_interval: Nanos::from_ms(100),
             server_cpus: &[],
             client_cpus: &[1],
+            workers_max: None,
         };
         let (server, clients) = assignments(&trial, &terms);
         assert_eq!(server.flows.len(), 10);

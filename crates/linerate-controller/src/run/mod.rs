@@ -44,6 +44,8 @@ pub struct RunRequest {
     pub server_cpus: Vec<u32>,
     /// CPUs to pin the clients' workers to.
     pub client_cpus: Vec<u32>,
+    /// Most worker threads of each host; absent = one for each of its CPUs.
+    pub workers_max: Option<u32>,
     /// Start of the run, UTC, RFC 3339.
     pub started_utc: String,
 }

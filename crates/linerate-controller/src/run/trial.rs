@@ -160,6 +160,7 @@ impl Driver<'_> {
             sample_interval: self.request.sample_interval,
             server_cpus: &self.request.server_cpus,
             client_cpus: &self.request.client_cpus,
+            workers_max: self.request.workers_max,
         };
         let (server_assignment, client_assignments) = assignments(trial, &terms);
         let participant = |member: &'a Member, assignment| Participant {

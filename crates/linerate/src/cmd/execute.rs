@@ -67,6 +67,7 @@ pub fn run(execution: Execution, mut fleet: Fleet) -> CmdResult {
         look_interval: LOOK_INTERVAL,
         server_cpus: placement.server,
         client_cpus: placement.clients,
+        workers_max: None,
         started_utc: moment.rfc3339,
     };
     let keep = |error: anyhow::Error| {

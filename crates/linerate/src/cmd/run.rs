@@ -8,10 +8,8 @@ use anyhow::anyhow;
 use linerate_controller::{Fleet, Progress, Recorder, RunRequest, execute};
 use linerate_model::experiment::Timing;
 use linerate_model::finding::{FindingKind, Limiter};
-use linerate_model::manner::Manner;
 use linerate_model::plan::Plan;
 use linerate_model::run::Recording;
-use linerate_model::workload::{Direction, FlowOptions, Traffic, Workload};
 use linerate_model::{Bytes, Nanos};
 
 use super::execute::{Execution, Placement};
@@ -21,6 +19,7 @@ use crate::args::RunArgs;
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure, Outcome};
 use crate::term::single::SingleLines;
+use crate::workload::{not_possible, rate_note, workload};
 use crate::{hosts, interrupt, term};
 
 /// Shortest time between interval lines, and between samples.
@@ -35,12 +34,14 @@ const SETTLE: Nanos = Nanos::from_ms(20);
 const DRAIN: Nanos = Nanos::from_ms(50);
 /// Longest measurement that can be asked for.
 const TIME_S_MAX: f64 = 86_000.0;
+/// Traffic that is not counted at the start when nothing else is asked for.
+const OMIT_S: f64 = 0.2;
 /// Most repetitions: far more than an interval gets narrower by.
 const RUNS_MAX: u32 = 1000;
 
 /// Runs the command.
 pub fn run(args: &RunArgs) -> CmdResult {
-    match &args.experiment {
+    match &args.plan.experiment {
         Some(file) => experiment(args, file),
         None => measure(args),
     }
@@ -49,7 +50,7 @@ pub fn run(args: &RunArgs) -> CmdResult {
 fn experiment(args: &RunArgs, file: &Path) -> CmdResult {
     let draft = super::plan::read(file)?;
     let asked = format!("linerate run --experiment {}", file.display());
-    if !args.lab {
+    if !args.plan.lab {
         let specs = hosts::specs(args.host.as_deref().unwrap_or_default(), &args.fleet)?;
         return execute_experiment(args, &draft, specs, &asked);
     }
@@ -64,20 +65,20 @@ fn execute_experiment(
 ) -> CmdResult {
     let stop = interrupt::flag()?;
     let moment = Moment::now();
-    let (run, seed) = bundle::new_run(&moment, args.seed)?;
-    let expected = args.budget.unwrap_or(Nanos::from_s(600));
+    let (run, seed) = bundle::new_run(&moment, args.plan.seed)?;
+    let expected = args.plan.budget.unwrap_or(Nanos::from_s(600));
     let request = hosts::admit_request(&run, asked, &args.fleet, expected);
     let fleet = hosts::gather(specs, &request, &stop)?;
     let drafts = std::slice::from_ref(draft);
-    let plan = study::make_plan(drafts, args.budget, seed, hosts::plan_hosts(&fleet))?;
+    let plan = study::make_plan(drafts, args.plan.budget, seed, hosts::plan_hosts(&fleet))?;
     let execution = Execution {
         run,
         asked: format!("{asked} --seed {seed}"),
         study: false,
         plan,
-        directory: bundle::directory(args.out.as_deref(), "run", &moment),
+        directory: bundle::directory(args.output.out.as_deref(), "run", &moment),
         moment,
-        placement: if args.lab {
+        placement: if args.plan.lab {
             lab_fleet::placement()
         } else {
             Placement::default()
@@ -90,15 +91,19 @@ fn execute_experiment(
 fn measure(args: &RunArgs) -> CmdResult {
     let interval = interval(args)?;
     let workload = workload(args)?;
-    let (client_cpus, server_cpus) = cpus(args.affinity.as_deref())?;
+    let (client_cpus, server_cpus) = cpus(args.place.affinity.as_deref())?;
     let timing = timing(args)?;
-    if !(1..=RUNS_MAX).contains(&args.runs) {
-        let error = anyhow!("--runs is {}, but must be 1 to {RUNS_MAX}", args.runs);
+    if !(1..=RUNS_MAX).contains(&args.time.runs) {
+        let error = anyhow!("--runs is {}, but must be 1 to {RUNS_MAX}", args.time.runs);
         return Err(Failure::usage(error));
     }
+    if let Some(note) = rate_note(args, &workload) {
+        term::note(&note);
+    }
     let moment = Moment::now();
-    let (run, seed) = bundle::new_run(&moment, args.seed)?;
-    let plan = linerate_plan::single(workload, timing, args.runs, seed).map_err(Failure::usage)?;
+    let (run, seed) = bundle::new_run(&moment, args.plan.seed)?;
+    let plan =
+        linerate_plan::single(workload, timing, args.time.runs, seed).map_err(Failure::usage)?;
     let host = args.host.as_deref().unwrap_or_default();
     let specs = hosts::specs(host, &args.fleet)?;
     let stop = interrupt::flag()?;
@@ -109,7 +114,7 @@ fn measure(args: &RunArgs) -> CmdResult {
         plan.estimate,
     );
     let fleet = hosts::gather(specs, &request, &stop)?;
-    check_buffers(args.window, &fleet)?;
+    check_buffers(args.socket.window, &fleet)?;
     let request = RunRequest {
         run,
         asked: std::env::args()
@@ -125,6 +130,7 @@ fn measure(args: &RunArgs) -> CmdResult {
         },
         server_cpus,
         client_cpus,
+        workers_max: args.place.workers,
         started_utc: moment.rfc3339,
     };
     execute_single(args, &request, fleet, interval, &stop)
@@ -133,11 +139,11 @@ fn measure(args: &RunArgs) -> CmdResult {
 /// Deals the flows to the clients there are.
 fn for_clients(mut plan: Plan, clients: u32, args: &RunArgs) -> CmdResult<Plan> {
     for trial in &mut plan.trials {
-        trial.workload.clients = clients.min(args.parallel);
+        trial.workload.clients = clients.min(args.traffic.parallel);
         trial.workload.check().map_err(not_possible)?;
     }
     for experiment in &mut plan.experiments {
-        experiment.workload.clients = clients.min(args.parallel);
+        experiment.workload.clients = clients.min(args.traffic.parallel);
     }
     Ok(plan)
 }
@@ -152,7 +158,7 @@ fn execute_single(
     let document = request.document(&fleet);
     let mut lines = SingleLines::new(args, interval);
     lines.start(&document);
-    let mut recorder = match &args.out {
+    let mut recorder = match &args.output.out {
         None => Recorder::memory(&document),
         Some(directory) => Recorder::bundle(directory, &document)
             .map_err(|error| Failure::failed(error).next("name another directory with --out"))?,
@@ -172,14 +178,14 @@ fn execute_single(
     drop(fleet);
     let mut document = result?;
     bundle::ended(&mut document);
-    let recording = match (recorder.finish(&document)?, &args.out) {
+    let recording = match (recorder.finish(&document)?, &args.output.out) {
         (Some(recording), _) => recording,
         (None, Some(directory)) => bundle::report(directory)?.0,
         (None, None) => return Err(Failure::failed(anyhow!("the run was not taken down"))),
     };
     let single = linerate_analyze::single::single(&recording, interval);
     lines.end(&single);
-    if let Some(directory) = &args.out {
+    if let Some(directory) = &args.output.out {
         term::note(&format!("report in {}", directory.display()));
     }
     let outcome = deserved(&recording, &single, stop.load(Ordering::Relaxed));
@@ -231,19 +237,19 @@ fn deserved(
 }
 
 fn interval(args: &RunArgs) -> CmdResult<Nanos> {
-    if args.interval == 0.0 {
+    if args.output.interval == 0.0 {
         return Ok(Nanos(0));
     }
-    if !(0.1..=3600.0).contains(&args.interval) {
+    if !(0.1..=3600.0).contains(&args.output.interval) {
         let error = anyhow!(
             "--interval is {}, but must be 0 or 0.1 to 3600 s",
-            args.interval
+            args.output.interval
         );
         return Err(Failure::usage(error));
     }
     // Whole tenths, since that is when samples are taken.
     Ok(Nanos(
-        (args.interval * 10.0).round() as u64 * INTERVAL_MIN.0,
+        (args.output.interval * 10.0).round() as u64 * INTERVAL_MIN.0,
     ))
 }
 
@@ -269,11 +275,17 @@ fn timing(args: &RunArgs) -> CmdResult<Timing> {
             "{what} is {value}, but must be {low} to {TIME_S_MAX} s"
         )))
     };
-    let measure = match args.time {
+    let measure = match args.time.time {
         0.0 => UNTIL_STOPPED,
         time => seconds("--time", time, 0.1)?,
     };
-    let warm_up = seconds("--omit", args.omit, 0.0)?;
+    let by_volume = args.rate.bytes.is_some() || args.rate.blockcount.is_some();
+    let measure = if by_volume { UNTIL_STOPPED } else { measure };
+    let omit = args
+        .time
+        .omit
+        .unwrap_or(if by_volume { 0.0 } else { OMIT_S });
+    let warm_up = seconds("--omit", omit, 0.0)?;
     Ok(Timing {
         settle: SETTLE,
         warm_up,
@@ -282,79 +294,9 @@ fn timing(args: &RunArgs) -> CmdResult<Timing> {
     })
 }
 
-/// Returns the workload that the flags describe, for one client.
-fn workload(args: &RunArgs) -> CmdResult<Workload> {
-    let traffic = if args.rr {
-        let (request_bytes, response_bytes) = sizes(&args.sizes)?;
-        Traffic::Rr {
-            request_bytes,
-            response_bytes,
-            request_writes: args.request_writes,
-        }
-    } else {
-        let direction = match (args.reverse, args.bidir) {
-            (_, true) => Direction::Both,
-            (true, _) => Direction::FromServer,
-            _ => Direction::ToServer,
-        };
-        Traffic::Stream {
-            direction,
-            message_bytes: args.length,
-        }
-    };
-    let workload = Workload {
-        traffic,
-        connections: if args.bidir {
-            args.parallel.saturating_mul(2)
-        } else {
-            args.parallel
-        },
-        clients: 1,
-        options: FlowOptions {
-            socket_buffer: args.window,
-            nagle: args.no_delay.then_some(false),
-            delayed_ack: args.quick_ack.then_some(false),
-            congestion: args.congestion.clone(),
-            mss_bytes: args.set_mss,
-            ..FlowOptions::default()
-        },
-        manner: Manner::default(),
-    };
-    workload.check().map_err(not_possible)?;
-    Ok(workload)
-}
-
-/// Returns what a workload that cannot be made means to whoever typed it.
-fn not_possible(error: linerate_model::workload::WorkloadError) -> Failure {
-    let flag = match error.what {
-        "message_bytes" => "--length (-l)",
-        "request_bytes" | "response_bytes" => "a size of --sizes (-r)",
-        "request_writes" => "--request-writes",
-        "socket_buffer" => "--window (-w)",
-        "mss_bytes" => "--set-mss (-M)",
-        what if what.starts_with("connections") => "the number of flows, --parallel (-P),",
-        _ => return Failure::usage(error),
-    };
-    let (value, allowed) = (&error.value, &error.allowed);
-    Failure::usage(anyhow!("{flag} is {value}, but must be {allowed}"))
-}
-
-fn sizes(text: &str) -> CmdResult<(Bytes, Bytes)> {
-    let size = |text: &str| -> CmdResult<Bytes> {
-        text.parse()
-            .map_err(|error: linerate_model::unit::ParseUnitError| {
-                Failure::usage(anyhow!(error)).next("give sizes as `-r 64,1K`")
-            })
-    };
-    match text.split_once(',') {
-        Some((request, response)) => Ok((size(request)?, size(response)?)),
-        None => Ok((size(text)?, size(text)?)),
-    }
-}
-
 /// Splits `LOCAL[,REMOTE]`, each a list such as `0:2:4`.
 fn cpus(text: Option<&str>) -> CmdResult<(Vec<u32>, Vec<u32>)> {
-    let Some(text) = text else {
+    let Some(text) = text.filter(|text| *text != "none") else {
         return Ok((Vec::new(), Vec::new()));
     };
     let list = |part: &str| -> CmdResult<Vec<u32>> {

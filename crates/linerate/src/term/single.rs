@@ -49,17 +49,17 @@ fn json_line<T: Serialize>(event: &str, data: T) {
 impl SingleLines {
     /// Returns a printer for what `args` ask for.
     pub fn new(args: &RunArgs, interval: Nanos) -> Self {
-        let output = match (args.json, args.json_stream) {
+        let output = match (args.output.json, args.output.json_stream) {
             (true, _) => Output::Json,
             (_, true) => Output::JsonStream,
             _ => Output::Text,
         };
         Self {
             output,
-            format: args.format,
+            format: args.output.format,
             interval,
             live: None,
-            runs: args.runs,
+            runs: args.time.runs,
         }
     }
 

@@ -5,7 +5,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_agent::api::PORT_DEFAULT;
-use linerate_model::{BitsPerSec, Bytes, Nanos};
+use linerate_model::{BitsPerSec, Nanos};
+
+/// `linerate run`.
+mod run;
+
+pub use run::{IoChoice, RateFormat, RunArgs, RxChoice, SendChoice};
 
 /// Measure how fast servers drive a network, what limits them, and what to do about it.
 #[derive(Debug, Parser)]
@@ -45,6 +50,7 @@ pub enum Command {
 
 /// How agents are found and shared.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Hosts")]
 pub struct FleetArgs {
     /// Port of the agents
     #[arg(short, long, default_value_t = PORT_DEFAULT, value_parser = clap::value_parser!(u16).range(1..))]
@@ -126,122 +132,6 @@ pub struct ServeArgs {
     /// This host is a namespace of a lab
     #[arg(long, hide = true)]
     pub lab_host: bool,
-}
-
-/// Prefix and unit of printed rates: lower case bits, upper case bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum RateFormat {
-    /// kbit/s
-    #[value(name = "k")]
-    Kbit,
-    /// Mbit/s
-    #[value(name = "m")]
-    Mbit,
-    /// Gbit/s
-    #[value(name = "g")]
-    Gbit,
-    /// Tbit/s
-    #[value(name = "t")]
-    Tbit,
-    /// KiB/s
-    #[value(name = "K")]
-    KiByte,
-    /// MiB/s
-    #[value(name = "M")]
-    MiByte,
-    /// GiB/s
-    #[value(name = "G")]
-    GiByte,
-    /// TiB/s
-    #[value(name = "T")]
-    TiByte,
-}
-
-/// `linerate run`.
-#[derive(Debug, Args)]
-#[command(allow_negative_numbers = true, args_override_self = true)]
-pub struct RunArgs {
-    /// The server; it runs `linerate serve`
-    #[arg(value_name = "HOST[:PORT]", required_unless_present = "lab")]
-    pub host: Option<String>,
-    /// Execute this experiment file, or chapter of the study, instead of one measurement
-    #[arg(long, value_name = "FILE")]
-    pub experiment: Option<PathBuf>,
-    /// Execute the experiment in a network of six hosts made on this machine
-    #[arg(long, requires = "experiment", conflicts_with = "host")]
-    pub lab: bool,
-    /// Time that an experiment may take
-    #[arg(long, requires = "experiment", value_name = "TIME")]
-    pub budget: Option<Nanos>,
-    /// Seconds to measure; 0 = until Ctrl-C
-    #[arg(short, long, default_value_t = 10.0, value_name = "SECONDS")]
-    pub time: f64,
-    /// Parallel flows
-    #[arg(short = 'P', long, default_value_t = 1, value_name = "N")]
-    pub parallel: u32,
-    /// The server sends, the client receives
-    #[arg(short = 'R', long, conflicts_with_all = ["bidir", "rr"])]
-    pub reverse: bool,
-    /// Both ways at once: each flow is joined by one the other way
-    #[arg(long, conflicts_with = "rr")]
-    pub bidir: bool,
-    /// Request/response instead of bulk
-    #[arg(long)]
-    pub rr: bool,
-    /// Sizes of request and response
-    #[arg(short = 'r', long, value_name = "REQ[,RESP]", default_value = "1,1")]
-    pub sizes: String,
-    /// Send calls that each request is split over
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub request_writes: u32,
-    /// Bytes of each send call
-    #[arg(short = 'l', long, default_value = "128K", value_name = "BYTES")]
-    pub length: Bytes,
-    /// Socket buffers of both ends
-    #[arg(short, long, value_name = "BYTES")]
-    pub window: Option<Bytes>,
-    /// Set TCP_NODELAY (Nagle's algorithm off)
-    #[arg(short = 'N', long)]
-    pub no_delay: bool,
-    /// Acknowledge at once: re-arm TCP_QUICKACK at each receive
-    #[arg(long)]
-    pub quick_ack: bool,
-    /// Congestion control algorithm
-    #[arg(short = 'C', long, value_name = "NAME")]
-    pub congestion: Option<String>,
-    /// Maximum segment size
-    #[arg(short = 'M', long, value_name = "BYTES")]
-    pub set_mss: Option<u32>,
-    /// Seconds between interval lines, from 0.1; 0 = none
-    #[arg(short, long, default_value_t = 1.0, value_name = "SECONDS")]
-    pub interval: f64,
-    /// Seconds of traffic that are not counted at the start
-    #[arg(short = 'O', long, default_value_t = 0.2, value_name = "SECONDS")]
-    pub omit: f64,
-    /// Measure so many times, for an interval on the result
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub runs: u32,
-    /// Pin workers to these CPUs: LOCAL[,REMOTE]; lists as 0:2:4
-    #[arg(short = 'A', long, value_name = "CPUS")]
-    pub affinity: Option<String>,
-    /// Print one JSON document
-    #[arg(short = 'J', long, conflicts_with = "json_stream")]
-    pub json: bool,
-    /// Print a line of JSON for each event
-    #[arg(long)]
-    pub json_stream: bool,
-    /// Prefix of rates: k m g t for bits, K M G T for bytes
-    #[arg(short, long, value_name = "kmgtKMGT")]
-    pub format: Option<RateFormat>,
-    /// Keep an evidence bundle with its report in this directory
-    #[arg(short, long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Seed of the order of trials [default: random]
-    #[arg(long)]
-    pub seed: Option<u64>,
-    /// How to find and share the hosts.
-    #[command(flatten)]
-    pub fleet: FleetArgs,
 }
 
 /// `linerate plan`.

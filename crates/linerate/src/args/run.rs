@@ -1,0 +1,319 @@
+//! The flags of `linerate run`, grouped as its help shows them.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use linerate_model::{BitsPerSec, Bytes, Nanos};
+
+use super::FleetArgs;
+
+/// `linerate run`.
+#[derive(Debug, Args)]
+#[command(
+    allow_negative_numbers = true,
+    args_override_self = true,
+    after_help = "Sizes take K, M, G (1024), rates K, M, G (1000), times ns, us, ms, s, m, h.\n\
+                  docs/guide/run.md shows every flag with an example."
+)]
+pub struct RunArgs {
+    /// The server; it runs `linerate serve`
+    #[arg(value_name = "HOST[:PORT]", required_unless_present = "lab")]
+    pub host: Option<String>,
+    /// What is sent.
+    #[command(flatten)]
+    pub traffic: TrafficArgs,
+    /// How much of it.
+    #[command(flatten)]
+    pub rate: RateArgs,
+    /// By which system calls.
+    #[command(flatten)]
+    pub calls: CallArgs,
+    /// Through what sockets.
+    #[command(flatten)]
+    pub socket: SocketArgs,
+    /// On which CPUs.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// How long and how often.
+    #[command(flatten)]
+    pub time: TimeArgs,
+    /// What is told of it.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// How to find and share the hosts.
+    #[command(flatten)]
+    pub fleet: FleetArgs,
+    /// A plan instead of one measurement.
+    #[command(flatten)]
+    pub plan: PlanOfRunArgs,
+}
+
+/// What is sent.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Traffic (default: a TCP stream to the server)")]
+pub struct TrafficArgs {
+    /// The server sends, the client receives
+    #[arg(short = 'R', long)]
+    pub reverse: bool,
+    /// Both ways at once: each flow is joined by one the other way
+    #[arg(long)]
+    pub bidir: bool,
+    /// Request/response: the next request follows the response
+    #[arg(long)]
+    pub rr: bool,
+    /// Connect, request, response, close: a connection for each exchange
+    #[arg(long)]
+    pub crr: bool,
+    /// Connect and close: the same as --crr -r 0,0
+    #[arg(long)]
+    pub connect: bool,
+    /// Connections that carry nothing
+    #[arg(long)]
+    pub idle: bool,
+    /// UDP instead of TCP: a stream of datagrams, or --rr
+    #[arg(short, long)]
+    pub udp: bool,
+    /// Multipath TCP, where both kernels have it
+    #[arg(short, long)]
+    pub mptcp: bool,
+    /// Unix-domain stream sockets: a baseline without a network, on one host
+    #[arg(long)]
+    pub unix: bool,
+    /// Parallel flows
+    #[arg(short = 'P', long, default_value_t = 1, value_name = "N")]
+    pub parallel: u32,
+    /// Bytes of a message of a stream [default: 128K; UDP 1448]
+    #[arg(short = 'l', long, value_name = "BYTES")]
+    pub length: Option<Bytes>,
+    /// Sizes of request and response, for --rr and --crr [default: 1,1]
+    #[arg(short = 'r', long, value_name = "REQ[,RESP]")]
+    pub sizes: Option<String>,
+    /// Sizes that differ: list:64,1K,64K uniform:64-1K lognormal:4K,1.0 file:PATH
+    #[arg(long, value_name = "SPEC")]
+    pub size_mix: Option<String>,
+    /// Send calls that each request is split over
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub request_writes: u32,
+}
+
+/// How much is sent.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Rate and volume")]
+pub struct RateArgs {
+    /// Payload of each flow a second; 0 = no limit [default: none; UDP 1M]
+    #[arg(short, long, value_name = "RATE")]
+    pub bitrate: Option<String>,
+    /// Let the kernel space the segments of each flow at this rate
+    #[arg(long, value_name = "RATE")]
+    pub fq_rate: Option<BitsPerSec>,
+    /// Bytes that each flow sends, instead of a time
+    #[arg(short = 'n', long, value_name = "BYTES", conflicts_with_all = ["blockcount", "time"])]
+    pub bytes: Option<Bytes>,
+    /// Messages that each flow sends, instead of a time
+    #[arg(short = 'k', long, value_name = "N", conflicts_with = "time")]
+    pub blockcount: Option<u64>,
+    /// Requests that each flow may have under way, for --rr
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub in_flight: u32,
+    /// Requests that each flow begins a second, whatever the responses do (open loop)
+    #[arg(long, value_name = "N")]
+    pub rate: Option<u32>,
+    /// Pause between a response and the next request
+    #[arg(long, value_name = "TIME")]
+    pub think: Option<Nanos>,
+}
+
+/// How bulk payload is handed to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SendChoice {
+    /// The fastest that a short probe finds
+    Auto,
+    /// Pages of a constant buffer through a pipe
+    Vmsplice,
+    /// send with MSG_ZEROCOPY
+    Msg,
+    /// sendfile from a file in memory
+    Sendfile,
+}
+
+/// How bulk payload is taken from the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RxChoice {
+    /// recv: the kernel copies
+    Copy,
+    /// recv with MSG_TRUNC: the kernel counts and drops
+    Discard,
+}
+
+/// How a worker with several flows waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum IoChoice {
+    /// What fits the flows
+    Auto,
+    /// Readiness
+    Epoll,
+    /// Completions by io_uring
+    Uring,
+}
+
+/// By which system calls.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "System calls")]
+pub struct CallArgs {
+    /// Send without copying: auto, vmsplice, msg, sendfile [alone: auto]
+    #[arg(short = 'Z', long, value_enum, value_name = "HOW", num_args = 0..=1,
+          require_equals = true, default_missing_value = "auto", hide_possible_values = true)]
+    pub zerocopy: Option<SendChoice>,
+    /// Receive by copying, or let the kernel count and discard
+    #[arg(
+        long,
+        value_enum,
+        value_name = "copy|discard",
+        hide_possible_values = true,
+        conflicts_with = "skip_rx_copy"
+    )]
+    pub rx: Option<RxChoice>,
+    /// The same as --rx discard
+    #[arg(long)]
+    pub skip_rx_copy: bool,
+    /// Messages, or datagrams, that one send call carries
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub batch: u32,
+    /// Datagrams that the kernel cuts one send into (UDP_SEGMENT)
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub gso: u32,
+    /// Take datagrams that the kernel has put together (UDP_GRO)
+    #[arg(long)]
+    pub gro: bool,
+    /// Never sleep: repeat calls until they move something; takes a CPU a worker
+    #[arg(long, conflicts_with = "io")]
+    pub busy_poll: bool,
+    /// How workers with several flows wait: auto, epoll, uring
+    #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true)]
+    pub io: Option<IoChoice>,
+}
+
+/// Through what sockets.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Socket options, of both ends")]
+pub struct SocketArgs {
+    /// Socket buffers
+    #[arg(short, long, value_name = "BYTES")]
+    pub window: Option<Bytes>,
+    /// Congestion control algorithm
+    #[arg(short = 'C', long, value_name = "NAME")]
+    pub congestion: Option<String>,
+    /// Maximum segment size
+    #[arg(short = 'M', long, value_name = "BYTES")]
+    pub set_mss: Option<u32>,
+    /// Set TCP_NODELAY (Nagle's algorithm off)
+    #[arg(short = 'N', long)]
+    pub no_delay: bool,
+    /// Set TCP_CORK: segments leave full, or after 200 ms
+    #[arg(long)]
+    pub cork: bool,
+    /// Acknowledge at once: re-arm TCP_QUICKACK at each receive
+    #[arg(long)]
+    pub quick_ack: bool,
+    /// Type-of-service byte: 0 to 255, or 0x…
+    #[arg(short = 'S', long, value_name = "BYTE", conflicts_with = "dscp")]
+    pub tos: Option<String>,
+    /// Differentiated services: 0 to 63, or a name such as af41, cs5, ef
+    #[arg(long, value_name = "CLASS")]
+    pub dscp: Option<String>,
+}
+
+/// On which CPUs.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "CPUs")]
+pub struct PlaceArgs {
+    /// Pin workers: LOCAL[,REMOTE], lists as 0:2:4; none = leave it to the scheduler
+    #[arg(short = 'A', long, value_name = "CPUS")]
+    pub affinity: Option<String>,
+    /// Most worker threads of each host [default: a CPU each]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub workers: Option<u32>,
+}
+
+/// How long and how often.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Time")]
+pub struct TimeArgs {
+    /// Seconds to measure; 0 = until Ctrl-C
+    #[arg(short, long, default_value_t = 10.0, value_name = "SECONDS")]
+    pub time: f64,
+    /// Seconds of traffic that are not counted at the start [default: 0.2; 0 with -n and -k]
+    #[arg(short = 'O', long, value_name = "SECONDS")]
+    pub omit: Option<f64>,
+    /// Measure so many times, for an interval on the result
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub runs: u32,
+}
+
+/// Prefix and unit of printed rates: lower case bits, upper case bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RateFormat {
+    /// kbit/s
+    #[value(name = "k")]
+    Kbit,
+    /// Mbit/s
+    #[value(name = "m")]
+    Mbit,
+    /// Gbit/s
+    #[value(name = "g")]
+    Gbit,
+    /// Tbit/s
+    #[value(name = "t")]
+    Tbit,
+    /// KiB/s
+    #[value(name = "K")]
+    KiByte,
+    /// MiB/s
+    #[value(name = "M")]
+    MiByte,
+    /// GiB/s
+    #[value(name = "G")]
+    GiByte,
+    /// TiB/s
+    #[value(name = "T")]
+    TiByte,
+}
+
+/// What is told of it.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// Seconds between interval lines, from 0.1; 0 = none
+    #[arg(short, long, default_value_t = 1.0, value_name = "SECONDS")]
+    pub interval: f64,
+    /// Print one JSON document
+    #[arg(short = 'J', long, conflicts_with = "json_stream")]
+    pub json: bool,
+    /// Print a line of JSON for each event
+    #[arg(long)]
+    pub json_stream: bool,
+    /// Prefix of rates: k m g t for bits, K M G T for bytes
+    #[arg(short, long, value_name = "kmgtKMGT", hide_possible_values = true)]
+    pub format: Option<RateFormat>,
+    /// Keep an evidence bundle with its report in this directory
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+/// A plan instead of one measurement.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Experiments")]
+pub struct PlanOfRunArgs {
+    /// Execute this experiment file, or chapter of the study, instead of one measurement
+    #[arg(long, value_name = "FILE")]
+    pub experiment: Option<PathBuf>,
+    /// Execute it in a network of six hosts made on this machine
+    #[arg(long, requires = "experiment", conflicts_with = "host")]
+    pub lab: bool,
+    /// Time that it may take
+    #[arg(long, requires = "experiment", value_name = "TIME")]
+    pub budget: Option<Nanos>,
+    /// Seed of the order of trials [default: random]
+    #[arg(long)]
+    pub seed: Option<u64>,
+}
