@@ -1,8 +1,8 @@
 //! The protocol of iperf3, as spoken by the releases from 3.1 to 3.21.
 //!
-//! A control connection carries a [`Cookie`], [`State`] bytes and JSON texts in [`frame`]s; data
-//! connections begin with the same cookie, datagrams with a [`datagram::Header`].
-//! [`ServerMachine`] and [`ClientMachine`] hold the order of things. Both take bytes and events and
+//! A control connection carries a `Cookie`, `State` bytes and JSON texts in `frame`s; data
+//! connections begin with the same cookie, datagrams with a `datagram::Header`.
+//! `ServerMachine` and `ClientMachine` hold the order of things. Both take bytes and events and
 //! answer with actions; both have a deadline at every moment.
 
 /// Passwords: RSA tokens and the file of users.
@@ -17,6 +17,8 @@ pub mod datagram;
 mod error;
 /// Texts with their length before them.
 pub mod frame;
+/// The documents that iperf3 prints: `-J`, `--json-stream`, and a server's text.
+pub mod json;
 /// Numbers in JSON as other programs write them.
 mod number;
 /// What the client asks for.
