@@ -54,7 +54,10 @@ mod flow;
 /// Counters, gaps, latency, samples.
 mod measure;
 /// When the next thing may be sent, at a given rate.
-#[expect(dead_code, reason = "paced workloads come one after another")]
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "paced workloads come one after another")
+)]
 mod pace;
 /// When a trial starts, is counted and stops.
 mod schedule;

@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use linerate_model::manner::SendBy;
 use linerate_model::workload::{Part, Traffic};
 
 use crate::flow::error::ConnectError;
 use crate::flow::options;
-use crate::flow::{Flow, FlowConfig, Shared};
+use crate::flow::{Flow, FlowConfig, Shared, mechanism};
 use crate::measure::counters::Counters;
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, IP_BIND_ADDRESS_NO_PORT, SO_ERROR, SO_REUSEADDR};
@@ -51,10 +52,17 @@ pub fn adopt(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> 
 
 fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
     let inspect = |source| ConnectError::Inspect { source };
+    let (send, chosen) = mechanism::choose(&config);
+    if send == SendBy::MsgZerocopy {
+        options::enable_zerocopy(socket.as_raw_fd())?;
+    }
+    let mut settings = options::granted(socket.as_raw_fd(), &config.options).map_err(inspect)?;
+    settings.extend(chosen);
     let shared = Shared {
         local: socket::local(socket.as_fd()).map_err(inspect)?,
         remote: socket::remote(socket.as_fd()).map_err(inspect)?,
-        settings: options::granted(socket.as_raw_fd(), &config.options).map_err(inspect)?,
+        settings,
+        send,
         counters: Counters::default(),
         config,
         socket,
@@ -66,7 +74,7 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
 fn check(config: &FlowConfig) -> Result<(), ConnectError> {
     let wrong = match (&config.traffic, config.part) {
         (Traffic::Stream { message_bytes, .. }, Part::Sender | Part::Receiver) => {
-            (message_bytes.0 == 0).then_some("message_bytes is 0")
+            mechanism::check_stream(config, message_bytes.0)
         }
         (
             Traffic::Rr {
@@ -82,7 +90,7 @@ fn check(config: &FlowConfig) -> Result<(), ConnectError> {
             } else if writes == 0 || writes > request_bytes.0 {
                 Some("request_writes is not between 1 and request_bytes")
             } else {
-                None
+                mechanism::check_other(&config.manner)
             }
         }
         _ => Some("its part belongs to another kind of traffic"),

@@ -4,8 +4,12 @@
 mod connect;
 /// Why a flow could not be opened.
 mod error;
+/// By which calls bulk payload moves.
+mod mechanism;
 /// Applying the options of a workload to a socket.
 mod options;
+/// Which way to send is the fastest here.
+mod probe;
 /// Settings as requested, granted and effective: the arithmetic.
 mod settings;
 
@@ -15,12 +19,13 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use linerate_model::BitsPerSec;
 use linerate_model::id::FlowId;
-use linerate_model::manner::Manner;
+use linerate_model::manner::{Manner, SendBy};
 use linerate_model::sample::End;
 use linerate_model::workload::{FlowOptions, Part, Setting, Traffic};
 
-use crate::measure::counters::Counters;
+use crate::measure::counters::{Counters, Counts};
 use crate::sys::socket;
+use crate::workload::stream;
 
 pub use connect::{adopt, connect};
 pub use error::ConnectError;
@@ -57,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
     pub(crate) settings: Vec<Setting>,
+    /// How a sender of bulk payload hands it over; never [`SendBy::Auto`].
+    pub(crate) send: SendBy,
     pub(crate) counters: Counters,
 }
 
@@ -90,6 +97,15 @@ impl Flow {
 }
 
 impl Shared {
+    /// Returns the whole messages of a stream at these counts: where all have one size, as many as
+    /// fit into the bytes; else as many as were counted.
+    pub(crate) fn messages(&self, counts: &Counts) -> u64 {
+        match stream::message_bytes(&self.config.traffic, &self.config.manner) {
+            Some(bytes) => (counts.bytes_sent + counts.bytes_received) / bytes.max(1),
+            None => counts.messages,
+        }
+    }
+
     /// Returns the socket's descriptor, open for as long as `self` lives.
     pub(crate) fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()

@@ -6,13 +6,14 @@ use std::os::fd::RawFd;
 use linerate_model::metric::Metric;
 use linerate_model::workload::{FlowOptions, Setting};
 
-use crate::flow::{Shared, settings};
+use crate::flow::{Shared, mechanism, settings};
 use crate::measure::sampler::WindowsSeen;
 use crate::measure::tcp_info;
 use crate::sys::socket::{
     self, IP_TOS, IPV6_TCLASS, IntOption, SO_BUSY_POLL, SO_RCVBUF, SO_SNDBUF, TCP_CORK,
     TCP_INFO_BYTES_MAX, TCP_MAXSEG, TCP_NODELAY, TCP_QUICKACK,
 };
+use crate::sys::zerocopy::{self, Completions};
 
 /// An option that the kernel refused.
 #[derive(Debug)]
@@ -98,6 +99,15 @@ pub(super) fn apply_connected(fd: RawFd, options: &FlowOptions) -> Result<(), Re
     })
 }
 
+/// Lets a sender use MSG_ZEROCOPY.
+pub(super) fn enable_zerocopy(fd: RawFd) -> Result<(), Refused> {
+    zerocopy::enable(fd).map_err(|source| Refused {
+        name: "SO_ZEROCOPY",
+        value: "1".to_owned(),
+        source,
+    })
+}
+
 /// Returns every setting as requested and granted.
 pub(super) fn granted(fd: RawFd, options: &FlowOptions) -> io::Result<Vec<Setting>> {
     let buffer_bytes = options.socket_buffer.map(|bytes| bytes.0);
@@ -138,13 +148,18 @@ pub(super) fn granted(fd: RawFd, options: &FlowOptions) -> io::Result<Vec<Settin
 /// Returns every setting of `flow` with what was in force at its end, and the windows it reached.
 ///
 /// A value that cannot be read is left absent.
-pub(crate) fn effective(flow: &Shared, mut windows: WindowsSeen) -> Vec<Setting> {
+pub(crate) fn effective(
+    flow: &Shared,
+    mut windows: WindowsSeen,
+    completions: Option<Completions>,
+) -> Vec<Setting> {
     let fd = flow.fd();
     let mut room = [0; TCP_INFO_BYTES_MAX];
     let written = socket::tcp_info(fd, &mut room).unwrap_or(0);
     let kernel = &room[..written];
     tcp_info::for_each(kernel, |metric, value| windows.note(metric, value));
     let int = |option| socket::read(fd, option).ok();
+    let (manner, counts) = (&flow.config.manner, flow.counters.read());
     let mut all = flow.settings.clone();
     for setting in &mut all {
         setting.effective = match setting.name.as_str() {
@@ -156,6 +171,8 @@ pub(crate) fn effective(flow: &Shared, mut windows: WindowsSeen) -> Vec<Setting>
             "TCP_MAXSEG" => {
                 tcp_info::field_of(kernel, Metric::TcpSndMss).map(|value| value.to_string())
             }
+            "send" => Some(mechanism::sent(flow.send, &counts, completions)),
+            "receive" => Some(mechanism::received(manner.receive, &counts)),
             _ => None,
         };
     }

@@ -18,6 +18,7 @@ pub(crate) struct Counters {
     bytes_received: AtomicU64,
     calls: AtomicU64,
     transactions: AtomicU64,
+    messages: AtomicU64,
     /// 0 until the first payload has moved: the monotonic clock of a running host is past 0.
     first_payload_ns: AtomicU64,
 }
@@ -33,6 +34,8 @@ pub(crate) struct Counts {
     pub(crate) calls: u64,
     /// Responses fully received.
     pub(crate) transactions: u64,
+    /// Whole messages, where they are counted: see [`crate::flow::Shared::messages`].
+    pub(crate) messages: u64,
     /// When the first payload moved.
     pub(crate) first_payload_ns: Option<u64>,
 }
@@ -55,6 +58,11 @@ impl Counters {
         add(&self.transactions, 1);
     }
 
+    /// Counts messages that became whole.
+    pub(crate) fn messages(&self, whole: u64) {
+        add(&self.messages, whole);
+    }
+
     /// Notes the instant of the first payload; later calls change nothing and read no clock.
     pub(crate) fn first_payload(&self, now_ns: impl FnOnce() -> u64) {
         if self.first_payload_ns.load(Relaxed) == 0 {
@@ -70,6 +78,7 @@ impl Counters {
             bytes_received: self.bytes_received.load(Relaxed),
             calls: self.calls.load(Relaxed),
             transactions: self.transactions.load(Relaxed),
+            messages: self.messages.load(Relaxed),
             first_payload_ns: (first_payload_ns != 0).then_some(first_payload_ns),
         }
     }
@@ -98,11 +107,13 @@ mod tests {
         counters.sent(3);
         counters.received(4);
         counters.transaction();
+        counters.messages(5);
         let expected = Counts {
             bytes_sent: 3,
             bytes_received: 4,
             calls: 2,
             transactions: 1,
+            messages: 5,
             first_payload_ns: Some(7),
         };
         assert_eq!(counters.read(), expected);

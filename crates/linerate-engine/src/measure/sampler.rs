@@ -2,14 +2,15 @@
 
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
+use linerate_model::workload::Traffic;
 
 use crate::flow::Shared;
 use crate::measure::tcp_info;
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, TCP_INFO_BYTES_MAX};
 
-/// The most samples that one flow gives: four counters of ours and the fields of TCP_INFO.
-pub(crate) const SAMPLES_PER_FLOW: usize = 4 + tcp_info::FIELDS.len();
+/// The most samples that one flow gives: five counters of ours and the fields of TCP_INFO.
+pub(crate) const SAMPLES_PER_FLOW: usize = 5 + tcp_info::FIELDS.len();
 
 /// The largest windows seen on a flow, for its settings as they worked out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,6 +56,9 @@ pub(crate) fn sample(flow: &Shared, seen: &mut WindowsSeen, out: &mut Vec<Sample
     push(Metric::AppBytesReceived, counts.bytes_received as i64);
     push(Metric::AppCalls, counts.calls as i64);
     push(Metric::AppTransactions, counts.transactions as i64);
+    if matches!(flow.config.traffic, Traffic::Stream { .. }) {
+        push(Metric::AppMessages, flow.messages(&counts) as i64);
+    }
     tcp_info::for_each(&room[..written], |metric, value| {
         seen.note(metric, value);
         push(metric, value);

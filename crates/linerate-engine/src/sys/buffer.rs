@@ -21,16 +21,7 @@ impl PageBuffer {
     pub(crate) fn new(bytes: usize) -> Self {
         let pages = vec![Page([0; PAGE_BYTES]); bytes.div_ceil(PAGE_BYTES).max(1)];
         let mut buffer = Self { pages, bytes };
-        // xorshift64 (Marsaglia 2003): eight bytes a step, any non-zero seed.
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        for page in &mut buffer.pages {
-            for word in page.0.chunks_exact_mut(8) {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                word.copy_from_slice(&state.to_ne_bytes());
-            }
-        }
+        fill(buffer.as_mut_slice());
         buffer
     }
 
@@ -45,6 +36,18 @@ impl PageBuffer {
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as in `as_slice`, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.pages.as_mut_ptr().cast(), self.bytes) }
+    }
+}
+
+/// Writes a pattern that neither compresses nor deduplicates well.
+pub(super) fn fill(bytes: &mut [u8]) {
+    // xorshift64 (Marsaglia 2003): eight bytes a step, any non-zero seed.
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for word in bytes.chunks_mut(8) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        word.copy_from_slice(&state.to_ne_bytes()[..word.len()]);
     }
 }
 

@@ -17,6 +17,11 @@ pub(crate) fn tick_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC_COARSE)
 }
 
+/// Returns the CPU time that the calling thread has used; a system call, 200 ns.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// Sleeps until CLOCK_MONOTONIC reaches `at_ns`; returns at once if it has.
 pub(crate) fn sleep_until(at_ns: u64) {
     let at = timespec(at_ns);

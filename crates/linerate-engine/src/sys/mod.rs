@@ -8,7 +8,13 @@ pub(crate) mod buffer;
 pub(crate) mod clock;
 /// Readiness of many sockets.
 pub(crate) mod epoll;
+/// Memory that the kernel may go on reading after a call.
+pub(crate) mod pages;
 /// Sockets, their options and the calls that move payload.
 pub(crate) mod socket;
+/// Payload from a pipe or a file.
+pub(crate) mod splice;
 /// What a thread can say and set about itself.
 pub(crate) mod thread;
+/// MSG_ZEROCOPY and its completions.
+pub(crate) mod zerocopy;

@@ -190,6 +190,15 @@ pub(crate) fn receive(fd: RawFd, room: &mut [u8]) -> io::Result<usize> {
     usize::try_from(received).map_err(|_| io::Error::last_os_error())
 }
 
+/// Takes up to `bytes` of payload from a TCP or MPTCP socket and drops it, without a copy; 0 is the
+/// end of the stream.
+pub(crate) fn discard(fd: RawFd, bytes: usize) -> io::Result<usize> {
+    // SAFETY: with MSG_TRUNC these two protocols write nothing (tcp(7)); any other would find that
+    // address 0 cannot be written to, and say EFAULT.
+    let dropped = unsafe { libc::recv(fd, std::ptr::null_mut(), bytes, libc::MSG_TRUNC) };
+    usize::try_from(dropped).map_err(|_| io::Error::last_os_error())
+}
+
 /// Sets an option.
 pub(crate) fn set(fd: RawFd, option: IntOption, value: i32) -> io::Result<()> {
     // SAFETY: the kernel reads one int from `value`, which outlives the call.

@@ -97,6 +97,8 @@ pub struct FlowResult {
     pub bytes_sent: u64,
     /// Payload received in all phases.
     pub bytes_received: u64,
+    /// Messages of a stream that were sent or received whole, in all phases.
+    pub messages: u64,
     /// Settings as requested, granted and effective; buffers in usable bytes, half of what the
     /// kernel says. `tcpi_snd_wnd` and `tcpi_rcv_wnd` are the largest windows seen in samples.
     pub settings: Vec<Setting>,
@@ -275,6 +277,7 @@ fn result(flow: &Shared, windows: WindowsSeen, outcome: Option<Outcome>) -> Flow
         stall_max_ns: None,
         cpu: None,
         latency: None,
+        completions: None,
     });
     FlowResult {
         flow: flow.config.flow,
@@ -286,7 +289,8 @@ fn result(flow: &Shared, windows: WindowsSeen, outcome: Option<Outcome>) -> Flow
         first_payload_ns: counts.first_payload_ns,
         bytes_sent: counts.bytes_sent,
         bytes_received: counts.bytes_received,
-        settings: flow::effective(flow, windows),
+        messages: flow.messages(&counts),
+        settings: flow::effective(flow, windows, outcome.completions),
         latency: outcome.latency,
         stall_max_ns: outcome.stall_max_ns,
         ended_early: match outcome.ending {

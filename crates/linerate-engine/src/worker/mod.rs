@@ -19,6 +19,8 @@ use crate::flow::Shared;
 use crate::measure::latency::Latency;
 use crate::schedule::Control;
 use crate::sys::buffer::PageBuffer;
+use crate::sys::zerocopy::Completions;
+use crate::workload::stream::Source;
 use crate::workload::{Ending, Io, Player};
 
 pub use launch::{EngineConfig, FlowResult, LaunchError, Running, launch};
@@ -42,6 +44,8 @@ struct Outcome {
     stall_max_ns: Option<u64>,
     cpu: Option<u32>,
     latency: Option<Histogram>,
+    /// What the kernel said about calls with MSG_ZEROCOPY.
+    completions: Option<Completions>,
 }
 
 /// What all flows of a worker share.
@@ -49,6 +53,7 @@ struct Bench {
     control: Arc<Control>,
     payload: PageBuffer,
     room: PageBuffer,
+    source: Source,
     latencies: Vec<Latency>,
 }
 
@@ -60,6 +65,7 @@ impl Bench {
             control: &self.control,
             payload: self.payload.as_slice(),
             room: self.room.as_mut_slice(),
+            source: &mut self.source,
             latencies: &mut self.latencies,
         }
     }

@@ -16,6 +16,7 @@ use crate::sys::clock::now_ns;
 use crate::sys::{socket, thread};
 use crate::worker::crowd::Crowd;
 use crate::worker::{Bench, Outcome, Seat, alone};
+use crate::workload::stream::Source;
 use crate::workload::{self, Ending, Play, Player};
 
 /// What a worker is given.
@@ -84,6 +85,7 @@ impl Seat {
             stall_max_ns: self.player.stall_max_ns(now_ns()),
             cpu: thread::cpu(),
             latency: None,
+            completions: self.player.completions(),
         });
     }
 }
@@ -97,7 +99,8 @@ fn set_up(assignment: &Assignment) -> Result<(Vec<Seat>, Bench, Option<Crowd>), 
         thread::pin(cpu).map_err(|error| Unready::Pin(cpu, error))?;
     }
     thread::sharpen_timers();
-    let (seats, bench) = (seats(assignment), bench(assignment));
+    let seats = seats(assignment);
+    let bench = bench(assignment).map_err(Unready::Prepare)?;
     if let [seat] = &seats[..] {
         alone::prepare(seat.flow.socket()).map_err(Unready::Prepare)?;
         return Ok((seats, bench, None));
@@ -118,14 +121,14 @@ fn seats(assignment: &Assignment) -> Vec<Seat> {
         Seat {
             index: *index,
             flow: Arc::clone(flow),
-            player: Player::new(&flow.config, assignment.window, latency),
+            player: Player::new(flow, assignment.window, latency),
             outcome: None,
         }
     };
     assignment.flows.iter().map(seat).collect()
 }
 
-fn bench(assignment: &Assignment) -> Bench {
+fn bench(assignment: &Assignment) -> io::Result<Bench> {
     let configs = || assignment.flows.iter().map(|flow| &flow.1.config);
     let longest = |bytes: fn(&_) -> usize| configs().map(bytes).max().unwrap_or(0).max(1);
     let requesters = configs()
@@ -136,14 +139,16 @@ fn bench(assignment: &Assignment) -> Bench {
     } else {
         requesters.min(1)
     };
-    Bench {
+    let ways = assignment.flows.iter().map(|(_, flow)| flow.send);
+    Ok(Bench {
         control: Arc::clone(&assignment.control),
         payload: PageBuffer::new(longest(workload::payload_bytes)),
         room: PageBuffer::new(longest(workload::room_bytes)),
+        source: Source::new(ways)?,
         latencies: (0..records)
             .map(|_| Latency::new(assignment.window))
             .collect(),
-    }
+    })
 }
 
 /// Returns the outcomes, each latency record with the first requester that used it.

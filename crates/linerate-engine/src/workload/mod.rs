@@ -7,10 +7,9 @@
 /// Request and response.
 mod rr;
 /// Sizes that differ, drawn alike at both ends.
-#[expect(dead_code, reason = "workloads of mixed sizes come one after another")]
 mod sizes;
 /// Payload in one direction.
-mod stream;
+pub(crate) mod stream;
 
 use std::io;
 
@@ -20,9 +19,10 @@ use crate::flow::{FlowConfig, Shared};
 use crate::measure::Window;
 use crate::measure::latency::Latency;
 use crate::schedule::Control;
+use crate::sys::zerocopy::Completions;
 
 use rr::{Requester, Responder};
-use stream::{Receiver, Sender};
+use stream::{Receiver, Sender, Source};
 
 /// What a socket must become before a part can go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +67,8 @@ pub(crate) struct Io<'a> {
     pub(crate) payload: &'a [u8],
     /// Room for what is received; its content is never looked at.
     pub(crate) room: &'a mut [u8],
+    /// What senders that do not copy take their payload from.
+    pub(crate) source: &'a mut Source,
     /// The worker's latency records; a requester knows its own by index.
     pub(crate) latencies: &'a mut [Latency],
 }
@@ -95,17 +97,18 @@ pub(crate) enum Player {
 }
 
 impl Player {
-    /// Returns the part of `config`; `latency` is the index of a requester's latency record.
-    pub(crate) fn new(config: &FlowConfig, window: Window, latency: usize) -> Self {
+    /// Returns the part of `flow`; `latency` is the index of a requester's latency record.
+    pub(crate) fn new(flow: &Shared, window: Window, latency: usize) -> Self {
+        let config = &flow.config;
         // Repeated after every receive: 120 ns, or 1 µs when an acknowledgement is due and sent.
         let acks_at_once = config.options.delayed_ack == Some(false);
         match (&config.traffic, config.part) {
             (Traffic::Stream { message_bytes, .. }, Part::Sender) => {
-                Player::Sender(Sender::new(message_bytes.0 as usize))
+                Player::Sender(Sender::new(config, flow.send, message_bytes.0 as usize))
             }
             // `flow::connect::check` lets no other kind of traffic come here.
             (Traffic::Stream { .. } | Traffic::Crr { .. } | Traffic::Idle, _) => {
-                Player::Receiver(Receiver::new(window, acks_at_once))
+                Player::Receiver(Receiver::new(config, window, acks_at_once))
             }
             (traffic @ Traffic::Rr { .. }, Part::Requester) => Player::Requester(Requester::new(
                 rr::Shape::of(traffic),
@@ -116,6 +119,14 @@ impl Player {
             (traffic @ Traffic::Rr { .. }, _) => {
                 Player::Responder(Responder::new(rr::Shape::of(traffic), acks_at_once))
             }
+        }
+    }
+
+    /// Returns what the kernel said about calls with MSG_ZEROCOPY, for a sender that makes them.
+    pub(crate) fn completions(&self) -> Option<Completions> {
+        match self {
+            Player::Sender(part) => part.completions(),
+            _ => None,
         }
     }
 
@@ -169,7 +180,9 @@ const RECEIVE_BYTES: usize = 48 << 10;
 /// Bytes that one call of this end may send at most: the payload buffer's length.
 pub(crate) fn payload_bytes(config: &FlowConfig) -> usize {
     match (&config.traffic, config.part) {
-        (Traffic::Stream { message_bytes, .. }, Part::Sender) => message_bytes.0 as usize,
+        (Traffic::Stream { message_bytes, .. }, Part::Sender) => {
+            stream::payload_bytes(config, message_bytes.0 as usize)
+        }
         (Traffic::Rr { request_bytes, .. }, Part::Requester) => request_bytes.0 as usize,
         (Traffic::Rr { response_bytes, .. }, Part::Responder) => response_bytes.0 as usize,
         _ => 0,
@@ -179,7 +192,7 @@ pub(crate) fn payload_bytes(config: &FlowConfig) -> usize {
 /// Bytes that one call of this end may receive at most: the room's length.
 pub(crate) fn room_bytes(config: &FlowConfig) -> usize {
     let message_bytes = match (&config.traffic, config.part) {
-        (Traffic::Stream { .. }, Part::Receiver) => RECEIVE_BYTES,
+        (Traffic::Stream { .. }, Part::Receiver) => stream::room_bytes(config, RECEIVE_BYTES),
         (Traffic::Rr { request_bytes, .. }, Part::Responder) => request_bytes.0 as usize,
         (Traffic::Rr { response_bytes, .. }, Part::Requester) => response_bytes.0 as usize,
         _ => 0,

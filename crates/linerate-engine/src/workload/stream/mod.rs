@@ -1,0 +1,51 @@
+//! Payload in one direction, as fast as the path takes it or at a rate.
+
+/// Whole messages, counted from bytes.
+mod messages;
+/// Takes payload to the end of the stream.
+mod receiver;
+/// Sends payload message after message.
+mod sender;
+/// Where the payload of the faster ways comes from.
+mod source;
+
+use linerate_model::manner::{Manner, ReceiveBy, SendBy, Transport};
+use linerate_model::workload::Traffic;
+
+use crate::flow::FlowConfig;
+use crate::workload::sizes::Draw;
+
+pub(crate) use receiver::Receiver;
+pub(crate) use sender::Sender;
+pub(crate) use source::Source;
+
+/// Returns the size of every message of a stream, if they all have the same: whole messages are
+/// then a division of the bytes, and nothing has to count them.
+pub(crate) fn message_bytes(traffic: &Traffic, manner: &Manner) -> Option<u64> {
+    match traffic {
+        Traffic::Stream { message_bytes, .. } if manner.transport != Transport::Udp => {
+            manner.sizes.is_none().then_some(message_bytes.0)
+        }
+        _ => None,
+    }
+}
+
+/// Bytes that a sender needs of the payload that is copied: those of its largest call.
+pub(crate) fn payload_bytes(config: &FlowConfig, message_bytes: usize) -> usize {
+    if !matches!(config.manner.send, SendBy::Copy | SendBy::Auto) {
+        return 0;
+    }
+    let sizes = config.manner.sizes.as_ref();
+    let largest = sizes.map_or(message_bytes, |sizes| {
+        Draw::new(sizes, config.flow).largest()
+    });
+    largest * config.manner.batch as usize
+}
+
+/// Bytes that a receiver needs to receive into.
+pub(crate) fn room_bytes(config: &FlowConfig, receive_bytes: usize) -> usize {
+    match config.manner.receive {
+        ReceiveBy::Copy => receive_bytes,
+        ReceiveBy::Discard => 0,
+    }
+}
