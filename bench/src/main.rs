@@ -1,53 +1,111 @@
 //! Side-by-side runs against the peers: `cargo run -p bench --release`.
 //!
-//! Every round runs each tool once, the first of the round changing from round to round, so that
+//! Every round runs each row once, the first of the round changing from round to round, so that
 //! whatever else the machine does falls on all of them. A run during which other programs used more
-//! than a share of the machine is thrown away and repeated. The result is a Markdown table, or
-//! JSON, with medians, ranges and the ratio to the peer in the same rounds.
+//! than a share of the machine is thrown away and repeated. The result is a table in Markdown and a
+//! JSON document with medians, ranges, CPU time of each end, ratios to the best peer and to our own
+//! bare loops, and what linerate must reach beside what it has.
 //!
-//! To add a tool: a file in `tool/`, a line in [`tool::all`].
+//! * [`workload`]: what is compared, and the targets.
+//! * [`tool`]: the programs; to add one, a file there and a line in [`tool::all`].
+//! * [`probe`]: bare loops, about what the kernel allows.
+//! * [`environment`], [`launch`], [`side`], [`run`]: one run, its two ends and what they used.
+//! * [`rounds`], [`target`], [`table`], [`document`]: many runs, and what they give.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "a benchmark prints its result"
 )]
 
+mod document;
+mod environment;
+mod launch;
 mod machine;
+mod probe;
 mod rounds;
+mod run;
+mod side;
+mod sys;
 mod table;
+mod target;
 mod tool;
+mod workload;
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Parser;
+use anyhow::Context;
+use clap::{Parser, Subcommand};
 
-/// Compare linerate with its peers on loopback.
+use crate::document::Document;
+use crate::environment::{Environment, Lab};
+use crate::run::Place;
+use crate::workload::Workload;
+
+/// Compare linerate with its peers and with bare loops.
 #[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
 struct Args {
-    /// Rounds; each runs every tool once
+    #[command(subcommand)]
+    part: Option<Part>,
+    /// Only this workload (repeatable)
+    #[arg(long = "workload", value_name = "NAME")]
+    workloads: Vec<Workload>,
+    /// Only this environment (repeatable)
+    #[arg(long = "environment", value_name = "NAME")]
+    environments: Vec<Environment>,
+    /// Only this tool (repeatable)
+    #[arg(long = "tool", value_name = "NAME")]
+    tools: Vec<String>,
+    /// List workloads, environments and tools
+    #[arg(long)]
+    list: bool,
+    /// Rounds; each runs every row once
     #[arg(long, default_value_t = 5)]
     rounds: u32,
     /// Seconds of each run
     #[arg(long, default_value_t = 3)]
     seconds: u32,
-    /// The linerate to measure [default: beside this program]
-    #[arg(long)]
-    linerate: Option<PathBuf>,
-    /// Pin client and server, as `0,1`
-    #[arg(long)]
-    affinity: Option<String>,
     /// Share of the machine that other programs may use during a run
     #[arg(long, default_value_t = 0.08)]
     others_max: f64,
-    /// Print JSON
+    /// Congestion control of all tools, set in a lab's hosts; `host` for the machine's own
+    #[arg(long, default_value = "reno", value_name = "NAME")]
+    congestion: String,
+    /// The linerate to measure [default: beside this program]
+    #[arg(long, value_name = "FILE")]
+    linerate: Option<PathBuf>,
+    /// Write bench.md and bench.json into this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print JSON instead of Markdown
     #[arg(long)]
     json: bool,
 }
 
+/// What this program also is.
+#[derive(Debug, Subcommand)]
+enum Part {
+    /// One end of a bare loop
+    Probe(probe::ProbeArgs),
+    /// Become a program, in a cgroup and on a CPU (internal)
+    #[command(hide = true)]
+    Launch(launch::LaunchArgs),
+}
+
 fn main() -> ExitCode {
     let args = Args::parse();
-    match run(&args) {
+    let result = match &args.part {
+        Some(Part::Probe(args)) => probe::probe(args),
+        Some(Part::Launch(args)) => launch::launch(args),
+        None if args.list => {
+            list();
+            Ok(())
+        }
+        None => compare(&args),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("bench: {error:#}");
@@ -56,42 +114,124 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: &Args) -> anyhow::Result<()> {
+fn list() {
+    println!("workloads:");
+    for workload in Workload::ALL {
+        let (name, title) = workload.words();
+        println!("  {name:<20} {title}");
+    }
+    let environments = <Environment as clap::ValueEnum>::value_variants();
+    let names: Vec<&str> = environments.iter().map(|one| one.name()).collect();
+    println!("environments: {}", names.join(", "));
+    let names: Vec<&str> = tool::all().iter().map(|tool| tool.name).collect();
+    println!("tools: {}", names.join(", "));
+}
+
+fn compare(args: &Args) -> anyhow::Result<()> {
+    let bench = std::env::current_exe()?;
     let linerate = match &args.linerate {
-        Some(path) => path.clone(),
-        None => std::env::current_exe()?.with_file_name("linerate"),
+        Some(path) => path.canonicalize().unwrap_or_else(|_| path.clone()),
+        None => bench.with_file_name("linerate"),
     };
     anyhow::ensure!(
         linerate.exists(),
         "{} does not exist; build it with `cargo build --release`, or name it with --linerate",
         linerate.display()
     );
-    let settings = tool::Settings {
-        seconds: args.seconds,
-        affinity: args.affinity.clone(),
-        linerate,
-    };
-    let (tools, missing) = tool::all(&settings)?;
-    for name in &missing {
-        eprintln!("bench: {name} is not installed and is left out");
+    let scratch = std::env::temp_dir().join(format!("bench-{}", std::process::id()));
+    fs::create_dir_all(&scratch)?;
+    let programs = tool::Programs { linerate, bench };
+    let found = run_all(args, &programs, &scratch);
+    // Left behind only if the system does not let us, and then it says so itself at the next start.
+    let _ = fs::remove_dir_all(&scratch);
+    let document = found?;
+    let (markdown, json) = (
+        table::markdown(&document),
+        serde_json::to_string_pretty(&document)?,
+    );
+    if let Some(folder) = &args.out {
+        fs::create_dir_all(folder)?;
+        fs::write(folder.join("bench.md"), &markdown)?;
+        fs::write(folder.join("bench.json"), &json)?;
     }
-    let workloads = [
-        tool::Workload::TcpStream { flows: 1 },
-        tool::Workload::TcpStream { flows: 10 },
-    ];
-    let mut results = Vec::new();
-    for workload in workloads {
-        results.push(rounds::compare(
-            &tools,
-            workload,
-            args.rounds,
-            args.others_max,
-        )?);
-    }
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&results)?);
-    } else {
-        print!("{}", table::markdown(&results));
-    }
+    println!("{}", if args.json { &json } else { &markdown });
     Ok(())
+}
+
+fn run_all(args: &Args, programs: &tool::Programs, scratch: &Path) -> anyhow::Result<Document> {
+    let wanted = |name: &str| args.tools.is_empty() || args.tools.iter().any(|one| one == name);
+    let mut tools: Vec<tool::Tool> = tool::all();
+    tools.retain(|tool| wanted(tool.name));
+    let versions: Vec<_> = tools
+        .iter()
+        .map(|tool| (tool.name, (tool.version)(programs)))
+        .collect();
+    tools.retain(|tool| {
+        versions
+            .iter()
+            .any(|(name, version)| *name == tool.name && version.is_some())
+    });
+    for (name, _) in versions.iter().filter(|(_, version)| version.is_none()) {
+        eprintln!(
+            "bench: {name} is not installed and is left out; bench/install installs the peers"
+        );
+    }
+    let settings = rounds::Settings {
+        rounds: args.rounds,
+        seconds: args.seconds,
+        others_share_max: args.others_max,
+    };
+    let of_host = args.congestion == "host";
+    let algorithm = (!of_host).then_some(args.congestion.as_str());
+    let machine = machine::Machine::read();
+    let environments = match &args.environments[..] {
+        [] => <Environment as clap::ValueEnum>::value_variants(),
+        some => some,
+    };
+    let workloads = if args.workloads.is_empty() {
+        &Workload::ALL[..]
+    } else {
+        &args.workloads
+    };
+    let needs_lab = !of_host || environments.iter().any(|environment| environment.in_lab());
+    let lab = match needs_lab {
+        true => Some(
+            Lab::up(&programs.linerate, scratch, algorithm)
+                .context("no lab; --congestion host --environment loopback needs none")?,
+        ),
+        false => None,
+    };
+    let mut comparisons = Vec::new();
+    for &environment in environments {
+        for &workload in workloads
+            .iter()
+            .filter(|&&workload| environment.takes(workload))
+        {
+            let on_host = workload.placement() == workload::Placement::Host;
+            let lab = lab
+                .as_ref()
+                .filter(|_| !on_host && (environment.in_lab() || !of_host));
+            let place = Place {
+                environment,
+                lab,
+                scratch,
+            };
+            comparisons.push(rounds::compare(
+                &tools, programs, place, workload, settings,
+            )?);
+        }
+    }
+    let congestion = if of_host {
+        machine.congestion.clone()
+    } else {
+        args.congestion.clone()
+    };
+    Ok(Document {
+        format: document::FORMAT,
+        machine,
+        congestion,
+        settings,
+        tools: versions,
+        comparisons,
+    })
 }

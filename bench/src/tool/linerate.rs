@@ -1,39 +1,125 @@
 //! Ourselves.
 
-use std::process::Command;
-
 use anyhow::Context;
 
-use super::{Settings, Tool, Workload};
+use super::{Kind, Plan, Said, Site, Tool, first_line, from_outside};
+use crate::workload::{Unit, Workload};
 
 /// Returns our own program as a tool.
-pub fn tool(settings: &Settings) -> Tool {
-    let (program, run) = (settings.linerate.clone(), settings.clone());
+pub fn tool() -> Tool {
     Tool {
         name: "linerate",
-        serve: Box::new(move |port| {
-            let mut command = Command::new(&program);
-            command.args(["serve", "--bind", "127.0.0.1", "--port", &port.to_string()]);
-            command
-        }),
-        run: Box::new(move |port, workload| {
-            let Workload::TcpStream { flows } = workload;
-            let mut command = Command::new(&run.linerate);
-            command
-                .args(["run", &format!("127.0.0.1:{port}"), "--json"])
-                .args(["--time", &run.seconds.to_string(), "-P", &flows.to_string()]);
-            if let Some(cpus) = &run.affinity {
-                command.args(["--affinity", cpus]);
-            }
-            Some(command)
-        }),
-        received,
+        kind: Kind::Ours,
+        version: |programs| first_line(&programs.linerate.display().to_string(), "--version"),
+        plans,
     }
 }
 
-fn received(output: &str) -> anyhow::Result<f64> {
-    let document: serde_json::Value = serde_json::from_str(output)?;
-    document["trials"][0]["responses"]["throughput_bps"]
-        .as_f64()
-        .context("no throughput_bps")
+fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
+    let flows = workload.flows().to_string();
+    let plain = |words: &[&str]| one(site, workload).with(&["-P", &flows]).with(words);
+    let sharded = |words: &[&str]| plain(words).called("sharded");
+    match workload {
+        Workload::Tcp1 | Workload::Tcp10 | Workload::Memory1 | Workload::Memory10000 => {
+            vec![plain(&[])]
+        }
+        Workload::Startup => vec![plain(&["-O", "0"])],
+        Workload::Tcp1ZerocopySend => vec![plain(&["--zerocopy=auto"])],
+        Workload::Tcp1Fast | Workload::Tcp10Fast => {
+            vec![plain(&["--zerocopy=auto", "--rx", "discard"])]
+        }
+        Workload::Rr1Spin => vec![plain(&["--rr", "--busy-poll"])],
+        Workload::Rr1 => vec![plain(&["--rr"])],
+        Workload::Rr64 => vec![
+            plain(&["--rr", "--workers", "1"]),
+            sharded(&["--rr", "--workers", "2"]),
+        ],
+        Workload::Crr64 => vec![
+            plain(&["--crr", "--workers", "1"]),
+            sharded(&["--crr", "--workers", "2"]),
+        ],
+        Workload::Udp64 => vec![
+            plain(&["-u", "-b", "0", "-l", "64"]),
+            one(site, workload)
+                .with(&["-P", "2", "-u", "-b", "0", "-l", "64"])
+                .called("two pairs"),
+        ],
+        Workload::Udp64Gso => vec![plain(&["-u", "-b", "0", "-l", "64", "--gso", "64"])],
+        Workload::Tcp100Nodelay => vec![plain(&["-l", "100", "-N"])],
+        // 64 000 bytes a call, which is about a superframe.
+        Workload::Tcp100Batched => vec![plain(&["-l", "100", "--batch", "640"])],
+    }
+}
+
+fn one(site: &Site<'_>, workload: Workload) -> Plan {
+    let program = site.programs.linerate.display().to_string();
+    let (port, seconds) = (site.port.to_string(), site.seconds.to_string());
+    let server = [
+        &program,
+        "serve",
+        "--bind",
+        site.host,
+        "--port",
+        &port,
+        "--limit-flows",
+        "20000",
+    ];
+    let target = format!("{}:{port}", site.host);
+    let client = [&program, "run", &target, "--json", "--time", &seconds];
+    // 3: measured, but the machine was shared; what that means is for the rounds to say.
+    let plan = Plan {
+        accepts: &[3],
+        ..Plan::new(site, &server, &client, read)
+    };
+    match site.cpus {
+        // The threads that move payload are pinned by ourselves, as a user would.
+        Some((server, client)) if workload.flows() == 1 => {
+            plan.with(&["--affinity", &format!("{client},{server}")])
+        }
+        _ => plan,
+    }
+}
+
+fn read(said: &Said) -> anyhow::Result<f64> {
+    if let Some(value) = from_outside(said) {
+        return Ok(value);
+    }
+    let document: serde_json::Value = serde_json::from_str(&said.client)?;
+    let trial = &document["trials"][0];
+    let responses = &trial["responses"];
+    let name = match said.workload.unit() {
+        Unit::TransactionsPerSecond => "transactions_per_s",
+        Unit::PacketsPerSecond => "packets_per_s",
+        Unit::MessagesPerSecond => "messages_per_s",
+        Unit::BitsPerSecond | Unit::Seconds | Unit::Bytes => "throughput_bps",
+    };
+    // A stream that does not count messages is still so many of them.
+    let counted = responses[name].as_f64();
+    let derived = match said.workload.unit() {
+        Unit::MessagesPerSecond => responses["throughput_bps"].as_f64().map(|bps| bps / 800.0),
+        _ => None,
+    };
+    counted
+        .or(derived)
+        .with_context(|| format!("no {name} in {responses}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::said;
+
+    #[test]
+    fn responses_of_a_trial() {
+        let document =
+            r#"{"trials":[{"responses":{"throughput_bps":8e9,"transactions_per_s":5}}]}"#;
+        let check = |workload, expected: Option<f64>| {
+            assert_eq!(read(&said(workload, document, "")).ok(), expected);
+        };
+        check(Workload::Tcp1, Some(8e9));
+        check(Workload::Rr64, Some(5.0));
+        check(Workload::Tcp100Nodelay, Some(1e7));
+        check(Workload::Udp64, None);
+        check(Workload::Startup, Some(0.5));
+    }
 }

@@ -1,112 +1,229 @@
-//! The tools that are compared: how each serves, runs and reports.
+//! The tools that are compared: what each runs for a workload, and how its result is read.
+//!
+//! To add one: a file here with a function that returns a [`Tool`], and a line in [`all`]. Its
+//! `plans` answers a workload with the commands of both ends and the function that finds the number
+//! in what they said; a workload that it cannot do has no plan. See `nptcp.rs` for a short one.
 
-use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use anyhow::Context;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use serde::Serialize;
 
+use crate::workload::Workload;
+
+mod iperf;
 mod iperf3;
 mod linerate;
+mod nptcp;
+mod nuttcp;
+mod probe;
+mod qperf;
+mod sockperf;
+mod xfr;
 
-/// How long a server may take until it listens.
-const LISTEN_DEADLINE: Duration = Duration::from_secs(5);
-
-/// What is compared.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Workload {
-    /// Bulk TCP with each tool's defaults.
-    TcpStream {
-        /// Parallel flows.
-        flows: u32,
-    },
+/// What a row is, compared to the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Our program.
+    Ours,
+    /// Another program.
+    Peer,
+    /// A bare loop: about what the kernel allows.
+    Probe,
 }
 
-/// What is the same for every tool.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Length of a run.
-    pub seconds: u32,
-    /// CPUs of client and server, as `0,1`.
-    pub affinity: Option<String>,
-    /// Our own program.
-    pub linerate: PathBuf,
-}
-
-/// A tool: its name, its server, its client, and where its output has the receiver's rate.
+/// A tool.
 pub struct Tool {
-    /// Its name.
+    /// Its name, with which its rows begin.
     pub name: &'static str,
-    /// Its server's command, on a port.
-    pub serve: Box<dyn Fn(u16) -> Command>,
-    /// Its client's command, or nothing where it cannot do the workload.
-    pub run: Box<dyn Fn(u16, Workload) -> Option<Command>>,
-    /// Bits per second that the receiver counted, from the client's output.
-    pub received: fn(&str) -> anyhow::Result<f64>,
+    /// What it is.
+    pub kind: Kind,
+    /// Returns its version, or nothing where it is not installed.
+    pub version: fn(&Programs) -> Option<String>,
+    /// Returns how it does a workload: nothing, one row or several.
+    pub plans: fn(&Site<'_>, Workload) -> Vec<Plan>,
 }
 
-/// Returns the tools that are installed, our own first, and the names of the others.
-pub fn all(settings: &Settings) -> anyhow::Result<(Vec<Tool>, Vec<&'static str>)> {
-    let mut missing = Vec::new();
-    let mut tools = vec![linerate::tool(settings)];
-    match iperf3::tool(settings) {
-        Some(tool) => tools.push(tool),
-        None => missing.push("iperf3"),
+/// Programs that are not found by name.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    /// linerate.
+    pub linerate: PathBuf,
+    /// This program, which is also the probes.
+    pub bench: PathBuf,
+}
+
+/// What is the same for every tool in one run.
+#[derive(Debug)]
+pub struct Site<'a> {
+    /// Programs that are not found by name.
+    pub programs: &'a Programs,
+    /// Where the client finds the server.
+    pub host: &'a str,
+    /// A port that nobody has.
+    pub port: u16,
+    /// Seconds to measure.
+    pub seconds: u32,
+    /// CPUs of server and client, where they are pinned.
+    pub cpus: Option<(usize, usize)>,
+}
+
+/// The commands of one row.
+#[derive(Debug)]
+pub struct Plan {
+    /// What the row is called beyond the tool's name; empty for its plain way.
+    pub variant: &'static str,
+    /// The server's command, if it has one.
+    pub server: Option<Vec<String>>,
+    /// The port on which the server listens when it is ready.
+    pub port: u16,
+    /// The client's command.
+    pub client: Vec<String>,
+    /// Seconds that the client measures.
+    pub seconds: u32,
+    /// Whether the server writes its count after the client has ended.
+    pub server_reports: bool,
+    /// Exit codes of the client beyond 0 with which it still gives a number.
+    pub accepts: &'static [i32],
+    /// Finds the number, in the workload's unit.
+    pub read: fn(&Said) -> anyhow::Result<f64>,
+}
+
+/// What both ends said, and what was seen of them.
+#[derive(Debug)]
+pub struct Said {
+    /// The workload.
+    pub workload: Workload,
+    /// Seconds that were to be measured.
+    pub seconds: f64,
+    /// Seconds from the client's start to its end.
+    pub wall_s: f64,
+    /// Peak resident memory of the greater end, in bytes.
+    pub resident_bytes: f64,
+    /// Standard output of the client.
+    pub client: String,
+    /// Standard output of the server.
+    pub server: String,
+}
+
+/// Returns all tools, ours first, then peers, then probes.
+pub fn all() -> Vec<Tool> {
+    vec![
+        linerate::tool(),
+        iperf3::tool(),
+        iperf::tool(),
+        xfr::tool(),
+        sockperf::tool(),
+        nuttcp::tool(),
+        qperf::tool(),
+        nptcp::tool(),
+        probe::tool(),
+    ]
+}
+
+impl Plan {
+    /// Makes a plan from the words of both commands.
+    pub fn new(
+        site: &Site<'_>,
+        server: &[&str],
+        client: &[&str],
+        read: fn(&Said) -> anyhow::Result<f64>,
+    ) -> Self {
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        Self {
+            variant: "",
+            server: Some(owned(server)),
+            port: site.port,
+            client: owned(client),
+            seconds: site.seconds,
+            server_reports: false,
+            accepts: &[],
+            read,
+        }
     }
-    Ok((tools, missing))
-}
 
-impl Tool {
-    /// Runs the workload once, server and client; returns the receiver's bits per second.
-    pub fn once(&self, workload: Workload) -> anyhow::Result<Option<f64>> {
-        let port = free_port()?;
-        let Some(mut client) = (self.run)(port, workload) else {
-            return Ok(None);
-        };
-        let mut server = (self.serve)(port)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .with_context(|| format!("cannot start the server of {}", self.name))?;
-        let output =
-            wait_listening(port).and_then(|()| Ok(client.stdin(Stdio::null()).output()?));
-        end(&mut server)?;
-        let output = output.with_context(|| format!("cannot run {}", self.name))?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let received = (self.received)(&text).with_context(|| {
-            format!(
-                "{} gave no result: {}",
-                self.name,
-                String::from_utf8_lossy(&output.stderr)
-            )
-        })?;
-        Ok(Some(received))
+    /// Adds words to the client's command.
+    pub fn with(mut self, words: &[&str]) -> Self {
+        self.client
+            .extend(words.iter().map(|word| (*word).to_owned()));
+        self
+    }
+
+    /// Names the row.
+    pub fn called(mut self, variant: &'static str) -> Self {
+        self.variant = variant;
+        self
     }
 }
 
-fn free_port() -> anyhow::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+/// Returns the first line that a program prints on this command, if it can be run.
+pub fn first_line(program: &str, argument: &str) -> Option<String> {
+    let output = Command::new(program).arg(argument).output().ok()?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    text.lines()
+        .find(|line| !line.trim().is_empty())
+        .map(|line| line.trim().to_owned())
 }
 
-fn wait_listening(port: u16) -> anyhow::Result<()> {
-    let deadline = Instant::now() + LISTEN_DEADLINE;
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        anyhow::ensure!(Instant::now() < deadline, "nothing listens on port {port}");
-        std::thread::sleep(Duration::from_millis(10));
+/// Reads startup time and memory, which are seen from outside; nothing for other workloads.
+pub fn from_outside(said: &Said) -> Option<f64> {
+    match said.workload {
+        Workload::Startup => Some(said.wall_s - said.seconds),
+        Workload::Memory1 | Workload::Memory10000 => Some(said.resident_bytes),
+        _ => None,
     }
-    Ok(())
 }
 
-/// Ends a server and waits, so that its CPU time is accounted to us.
-fn end(server: &mut Child) -> anyhow::Result<()> {
-    let pid = i32::try_from(server.id()).context("a process id beyond i32")?;
-    kill(Pid::from_raw(pid), Signal::SIGTERM).context("cannot end the server")?;
-    server.wait().context("cannot wait for the server")?;
-    Ok(())
+/// Returns the number that follows `mark` in the text, at its last occurrence.
+pub fn after(text: &str, mark: &str) -> anyhow::Result<f64> {
+    let (_, rest) = text
+        .rsplit_once(mark)
+        .with_context(|| format!("no `{mark}`"))?;
+    let number: String = rest
+        .trim_start_matches([' ', '=', ':', '\t'])
+        .chars()
+        .take_while(|letter| {
+            letter.is_ascii_digit() || matches!(letter, '.' | 'e' | 'E' | '+' | '-')
+        })
+        .collect();
+    number
+        .parse()
+        .with_context(|| format!("no number after `{mark}`"))
+}
+
+/// For the tests of the tools: what was said in a run of one second.
+#[cfg(test)]
+pub fn said(workload: Workload, client: &str, server: &str) -> Said {
+    Said {
+        workload,
+        seconds: 1.0,
+        wall_s: 1.5,
+        resident_bytes: 0.0,
+        client: client.to_owned(),
+        server: server.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_after_a_mark() {
+        assert_eq!(after("a=1 b=2.5 x", "b=").expect("a number"), 2.5);
+        assert_eq!(
+            after("bw  =  43032896 bytes/sec", "bw").expect("a number"),
+            43_032_896.0
+        );
+        assert!(after("nothing", "bw").is_err());
+        assert!(after("bw = fast", "bw").is_err());
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let names: std::collections::BTreeSet<&str> = all().iter().map(|tool| tool.name).collect();
+        assert_eq!(names.len(), all().len());
+    }
 }

@@ -1,0 +1,49 @@
+//! The launcher: puts itself into a cgroup and on a CPU, then becomes the program.
+//!
+//! A process of its own, because both hold for everything that the program starts, and because a
+//! lab's host needs the CPU set inside and the cgroup outside.
+
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Context;
+use clap::Args;
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+
+/// `bench launch`.
+#[derive(Debug, Args)]
+pub struct LaunchArgs {
+    /// Cgroup to enter
+    #[arg(long)]
+    cgroup: Option<PathBuf>,
+    /// CPU to stay on
+    #[arg(long)]
+    cpu: Option<usize>,
+    /// The program and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    command: Vec<String>,
+}
+
+/// Becomes the program; returns only if it cannot.
+pub fn launch(args: &LaunchArgs) -> anyhow::Result<()> {
+    // An interrupted bench leaves no server behind.
+    prctl::set_pdeathsig(Signal::SIGKILL)?;
+    if let Some(folder) = &args.cgroup {
+        std::fs::write(folder.join("cgroup.procs"), "0")
+            .with_context(|| format!("cannot enter {}", folder.display()))?;
+    }
+    if let Some(cpu) = args.cpu {
+        let mut set = CpuSet::new();
+        set.set(cpu).with_context(|| format!("no CPU {cpu}"))?;
+        sched_setaffinity(Pid::from_raw(0), &set).with_context(|| format!("no CPU {cpu}"))?;
+    }
+    let [program, arguments @ ..] = &args.command[..] else {
+        anyhow::bail!("no program to launch");
+    };
+    let error = Command::new(program).args(arguments).exec();
+    Err(error).with_context(|| format!("cannot run {program}"))
+}

@@ -1,0 +1,139 @@
+//! Bulk: one blocking thread for each flow at each end.
+//!
+//! The receiver counts, and sends its count back when the sender has closed its direction; the rate
+//! is that count over the time until it came.
+
+use std::io::IoSlice;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::thread;
+
+use anyhow::Context;
+use nix::fcntl::{self, FcntlArg, SpliceFFlags};
+use nix::sys::socket::{self, MsgFlags};
+use nix::unistd;
+
+use crate::sys;
+
+/// How both ends move bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Ends {
+    /// Bytes of each call of the sender.
+    pub write: usize,
+    /// Bytes of each call of the receiver.
+    pub read: usize,
+    /// Whether the sender maps its pages into a pipe and splices them, or copies.
+    pub splice: bool,
+    /// Whether the receiver throws away in the kernel, or copies.
+    pub truncate: bool,
+    /// Whether the sender sets `TCP_NODELAY`.
+    pub no_delay: bool,
+}
+
+/// Plain calls of 128 KiB.
+pub const COPY: Ends = Ends {
+    write: 128 << 10,
+    read: 128 << 10,
+    splice: false,
+    truncate: false,
+    no_delay: false,
+};
+/// Nothing is copied out at the receiver.
+pub const TRUNC: Ends = Ends {
+    write: 1 << 20,
+    read: 1 << 20,
+    truncate: true,
+    ..COPY
+};
+/// Nothing is copied in at the sender.
+pub const VMSPLICE: Ends = Ends {
+    write: 1 << 20,
+    splice: true,
+    ..COPY
+};
+/// Nothing is copied.
+pub const VMSPLICE_TRUNC: Ends = Ends {
+    read: 1 << 20,
+    truncate: true,
+    ..VMSPLICE
+};
+
+/// Receives one set of flows after the other.
+pub fn serve(listener: TcpListener, flows: usize, ends: Ends) -> anyhow::Result<()> {
+    loop {
+        let streams = (0..flows).map(|_| Ok(listener.accept()?.0));
+        let streams: Vec<TcpStream> = streams.collect::<anyhow::Result<_>>()?;
+        for stream in streams {
+            thread::spawn(move || receive(&stream, ends));
+        }
+    }
+}
+
+fn receive(stream: &TcpStream, ends: Ends) -> anyhow::Result<()> {
+    // With MSG_TRUNC the pages behind the room are never touched.
+    let mut room = vec![0; ends.read];
+    let flags = match ends.truncate {
+        true => MsgFlags::MSG_TRUNC,
+        false => MsgFlags::empty(),
+    };
+    let mut received = 0;
+    loop {
+        match socket::recv(stream.as_raw_fd(), &mut room, flags)? {
+            0 => break,
+            bytes => received += bytes as u64,
+        }
+    }
+    Ok(super::tell(stream, received)?)
+}
+
+/// Sends for so many seconds; returns the bytes per second that the receiver counted.
+pub fn run(at: (&str, u16), flows: usize, seconds: u64, ends: Ends) -> anyhow::Result<f64> {
+    let streams = (0..flows).map(|_| TcpStream::connect(at));
+    let streams: Vec<TcpStream> = streams
+        .collect::<Result<_, _>>()
+        .context("cannot connect")?;
+    let payload: &'static [u8] = sys::huge_buffer(ends.write)?;
+    let begun = super::begin(seconds);
+    let senders = streams.into_iter().map(|stream| {
+        thread::spawn(move || -> anyhow::Result<u64> {
+            stream.set_nodelay(ends.no_delay)?;
+            match ends.splice {
+                true => splice(&stream, payload)?,
+                false => copy(&stream, payload)?,
+            }
+            stream.shutdown(Shutdown::Write)?;
+            Ok(super::hear(&stream)?)
+        })
+    });
+    let senders: Vec<_> = senders.collect();
+    let mut bytes = 0;
+    for sender in senders {
+        bytes += sender
+            .join()
+            .map_err(|_| anyhow::anyhow!("a sender panicked"))??;
+    }
+    Ok(bytes as f64 / begun.elapsed().as_secs_f64())
+}
+
+fn copy(stream: &TcpStream, payload: &[u8]) -> anyhow::Result<()> {
+    while !super::over() {
+        socket::send(stream.as_raw_fd(), payload, MsgFlags::empty())?;
+    }
+    Ok(())
+}
+
+fn splice(stream: &TcpStream, payload: &[u8]) -> anyhow::Result<()> {
+    let (read, write) = unistd::pipe()?;
+    // As large as an unprivileged user may have it, and not less than one call.
+    fcntl::fcntl(
+        &write,
+        FcntlArg::F_SETPIPE_SZ(i32::try_from(payload.len())?),
+    )?;
+    while !super::over() {
+        let mut left = fcntl::vmsplice(&write, &[IoSlice::new(payload)], SpliceFFlags::empty())?;
+        while left > 0 {
+            left -= fcntl::splice(&read, None, stream, None, left, SpliceFFlags::empty())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! xfr: bulk TCP with sendfile by default, UDP.
+
+use anyhow::Context;
+
+use super::{Kind, Plan, Said, Site, Tool, first_line, from_outside};
+use crate::workload::{Unit, Workload};
+
+/// Returns xfr as a tool.
+pub fn tool() -> Tool {
+    Tool {
+        name: "xfr",
+        kind: Kind::Peer,
+        version: |_| first_line("xfr", "--version"),
+        plans,
+    }
+}
+
+fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
+    let (port, seconds) = (site.port.to_string(), site.seconds.to_string());
+    let plain = |words: &[&str]| {
+        let server = ["xfr", "serve", "--no-mdns", "--port", &port];
+        let client = [
+            "xfr",
+            site.host,
+            "--port",
+            &port,
+            "--time",
+            &seconds,
+            "--json",
+            "--no-tui",
+            "--no-update-check",
+        ];
+        vec![Plan::new(site, &server, &client, read).with(words)]
+    };
+    match workload {
+        Workload::Tcp1 => plain(&["--no-zerocopy"]),
+        // It has no discarding receive; this is the fastest that it has.
+        Workload::Tcp1ZerocopySend | Workload::Tcp1Fast => plain(&[]),
+        Workload::Startup | Workload::Memory1 => plain(&[]),
+        Workload::Tcp10 => plain(&["-P", "10", "--no-zerocopy"]),
+        Workload::Tcp10Fast => plain(&["-P", "10"]),
+        Workload::Udp64 | Workload::Udp64Gso => plain(&["-u", "-l", "64", "-b", "0"]),
+        _ => Vec::new(),
+    }
+}
+
+fn read(said: &Said) -> anyhow::Result<f64> {
+    if let Some(value) = from_outside(said) {
+        return Ok(value);
+    }
+    let document: serde_json::Value = serde_json::from_str(&said.client)?;
+    let bytes = document["bytes_total"].as_f64();
+    let millis = document["duration_ms"].as_f64();
+    let (bytes, millis) = bytes.zip(millis).context("no bytes_total")?;
+    let bits = bytes * 8e3 / millis;
+    Ok(match said.workload.unit() {
+        Unit::PacketsPerSecond => {
+            let udp = &document["udp_stats"];
+            let counts = udp["packets_received"].as_f64();
+            counts.map_or(bits / 512.0, |packets| packets * 1e3 / millis)
+        }
+        _ => bits,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::said;
+
+    #[test]
+    fn bytes_over_its_own_duration() {
+        let text = r#"{"bytes_total":2880633025,"duration_ms":1000,"throughput_mbps":23045.0642}"#;
+        let value = read(&said(Workload::Tcp1, text, "")).expect("a result");
+        assert!((value / 23_045_064_200.0 - 1.0).abs() < 1e-9);
+    }
+}
