@@ -156,8 +156,8 @@ fn turn_of<'a>(
                 row.runs.push(run);
                 return Ok(());
             }
-            Err(Failure::Usage) => {
-                row.note = Some("not there yet: it does not know the flags".to_owned());
+            Err(Failure::Usage(said)) => {
+                row.note = Some(format!("not there yet: {said}"));
                 return Ok(());
             }
             Err(Failure::Other(error)) => {

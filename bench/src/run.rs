@@ -41,8 +41,8 @@ pub struct Run {
 /// Why a tool gave no number.
 #[derive(Debug)]
 pub enum Failure {
-    /// It does not know the flags.
-    Usage,
+    /// It does not know the flags, or cannot do what they ask for; and what it said.
+    Usage(String),
     /// Anything else.
     Other(anyhow::Error),
 }
@@ -268,14 +268,17 @@ fn of_server(child: &mut Child, scratch: &Path, error: anyhow::Error) -> Failure
     }
 }
 
-/// Exit code 2 is what linerate says of flags that it does not know.
+/// Exit code 2 is what linerate says of flags that it does not know or cannot follow.
 fn failure(status: ExitStatus, said: &str) -> Failure {
-    if status.code() == Some(2) && said.contains("unexpected argument") {
-        return Failure::Usage;
+    let lines: Vec<&str> = said
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    if status.code() == Some(2) {
+        return Failure::Usage(lines.first().map_or("", |line| line.trim()).to_owned());
     }
-    let last: Vec<&str> = said.trim().lines().rev().take(3).collect();
-    let last: Vec<&str> = last.into_iter().rev().collect();
-    Failure::Other(anyhow::anyhow!("{status}: {}", last.join(" / ")))
+    let last = lines.len().saturating_sub(3);
+    Failure::Other(anyhow::anyhow!("{status}: {}", lines[last..].join(" / ")))
 }
 
 #[cfg(test)]
