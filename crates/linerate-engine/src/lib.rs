@@ -68,7 +68,9 @@ mod worker;
 /// Stream and request/response, as state machines that make one call a turn.
 mod workload;
 
-pub use flow::{ConnectError, Flow, FlowConfig, adopt, connect};
+pub use flow::{
+    Arrival, ConnectError, DatagramListener, Flow, FlowConfig, adopt, connect, opening,
+};
 pub use measure::memory::memory_copy_bytes_per_s;
 pub use schedule::{GRACE_NS, Schedule};
 pub use sys::clock::now_ns;

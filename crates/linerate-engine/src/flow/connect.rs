@@ -8,6 +8,7 @@ use std::time::Duration;
 use linerate_model::manner::SendBy;
 use linerate_model::workload::{Part, Traffic};
 
+use crate::flow::datagram::{self, is_datagram};
 use crate::flow::error::ConnectError;
 use crate::flow::options;
 use crate::flow::{Flow, FlowConfig, Shared, mechanism};
@@ -27,6 +28,9 @@ pub fn connect(
     deadline: Duration,
 ) -> Result<Flow, ConnectError> {
     check(&config)?;
+    if is_datagram(&config) {
+        return datagram::connect(config, peer, bind, hello, deadline);
+    }
     let end_ns = now_ns().saturating_add(deadline.as_nanos() as u64);
     let socket = socket::open(peer).map_err(|error| ConnectError::open(error, peer))?;
     options::apply(socket.as_raw_fd(), &config.options)?;
@@ -45,6 +49,9 @@ pub fn connect(
 /// Makes a flow of an accepted socket whose hello has been read.
 pub fn adopt(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
     check(&config)?;
+    if is_datagram(&config) {
+        return datagram::adopt(config, socket);
+    }
     options::apply(socket.as_raw_fd(), &config.options)?;
     options::apply_connected(socket.as_raw_fd(), &config.options)?;
     flow(config, socket)
@@ -73,6 +80,7 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
 /// Checks what the turns rely on: a part that fits its traffic, and calls that have payload.
 fn check(config: &FlowConfig) -> Result<(), ConnectError> {
     let wrong = match (&config.traffic, config.part) {
+        _ if is_datagram(config) => datagram::wrong(config),
         (Traffic::Stream { message_bytes, .. }, Part::Sender | Part::Receiver) => {
             mechanism::check_stream(config, message_bytes.0)
         }

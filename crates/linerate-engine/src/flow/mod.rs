@@ -2,14 +2,20 @@
 
 /// Opening a flow, or adopting one that a listener accepted.
 mod connect;
+/// Opening flows of datagrams, and their settings.
+pub(crate) mod datagram;
 /// Why a flow could not be opened.
 mod error;
 /// By which calls bulk payload moves.
 mod mechanism;
+/// What two ends say to each other by datagrams beside the payload.
+pub mod opening;
 /// Applying the options of a workload to a socket.
 mod options;
 /// Which way to send is the fastest here.
 mod probe;
+/// Where datagrams of new peers come in.
+mod reception;
 /// Settings as requested, granted and effective: the arithmetic.
 mod settings;
 
@@ -30,6 +36,7 @@ use crate::workload::stream;
 pub use connect::{adopt, connect};
 pub use error::ConnectError;
 pub(crate) use options::effective;
+pub use reception::{Arrival, DatagramListener};
 
 /// What one end of a flow is and does.
 #[derive(Debug, Clone, PartialEq, Eq)]

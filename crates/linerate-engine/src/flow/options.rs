@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use linerate_model::metric::Metric;
 use linerate_model::workload::{FlowOptions, Setting};
 
-use crate::flow::{Shared, mechanism, settings};
+use crate::flow::{Shared, datagram, mechanism, settings};
 use crate::measure::sampler::WindowsSeen;
 use crate::measure::tcp_info;
 use crate::sys::socket::{
@@ -153,6 +153,9 @@ pub(crate) fn effective(
     mut windows: WindowsSeen,
     completions: Option<Completions>,
 ) -> Vec<Setting> {
+    if datagram::is_datagram(&flow.config) {
+        return datagram::effective(flow);
+    }
     let fd = flow.fd();
     let mut room = [0; TCP_INFO_BYTES_MAX];
     let written = socket::tcp_info(fd, &mut room).unwrap_or(0);

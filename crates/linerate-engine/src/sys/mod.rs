@@ -6,6 +6,8 @@
 pub(crate) mod buffer;
 /// CLOCK_MONOTONIC and absolute sleep.
 pub(crate) mod clock;
+/// UDP sockets, and calls that move several datagrams.
+pub(crate) mod datagram;
 /// Readiness of many sockets.
 pub(crate) mod epoll;
 /// Memory that the kernel may go on reading after a call.

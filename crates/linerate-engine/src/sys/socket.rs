@@ -21,6 +21,17 @@ pub(crate) struct IntOption {
     option: c_int,
 }
 
+impl IntOption {
+    /// Returns the option that the kernel calls `name`.
+    pub(crate) const fn new(name: &'static str, level: c_int, option: c_int) -> Self {
+        Self {
+            name,
+            level,
+            option,
+        }
+    }
+}
+
 macro_rules! int_option {
     ($level:ident $name:ident) => {
         pub(crate) const $name: IntOption = IntOption {
@@ -315,7 +326,7 @@ fn check(status: c_int) -> io::Result<()> {
 }
 
 /// Returns `address` as the kernel wants it, with its length.
-fn to_kernel(address: SocketAddr) -> (libc::sockaddr_in6, libc::socklen_t) {
+pub(super) fn to_kernel(address: SocketAddr) -> (libc::sockaddr_in6, libc::socklen_t) {
     // A sockaddr_in6 is longer than a sockaddr_in, and both start with family and port, so the
     // shorter one is written over the longer one's first bytes.
     match address {
@@ -346,7 +357,7 @@ fn to_kernel(address: SocketAddr) -> (libc::sockaddr_in6, libc::socklen_t) {
 }
 
 /// Returns the address that the kernel has written.
-fn from_kernel(storage: &libc::sockaddr_in6) -> io::Result<SocketAddr> {
+pub(super) fn from_kernel(storage: &libc::sockaddr_in6) -> io::Result<SocketAddr> {
     let port = u16::from_be(storage.sin6_port);
     match c_int::from(storage.sin6_family) {
         // sin_addr lies where sin6_flowinfo does, in network order.

@@ -1,0 +1,377 @@
+//! Opening flows of datagrams, checking their configuration, and their settings.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use linerate_model::manner::{
+    DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, Manner, ReceiveBy, SendBy, Transport, WaitBy,
+};
+use linerate_model::workload::{FlowOptions, Part, Setting, Traffic};
+
+use crate::flow::opening::{self, ECHO_BYTES, HELLO_BYTES, Word};
+use crate::flow::options;
+use crate::flow::{ConnectError, Flow, FlowConfig, Shared, settings};
+use crate::measure::counters::Counters;
+use crate::sys::clock::now_ns;
+use crate::sys::datagram;
+use crate::sys::socket::{self, SO_RCVBUF, SO_SNDBUF};
+
+/// How long the first answer may take before the question is asked again; doubled each time.
+const REPEAT_MS_FIRST: u64 = 100;
+/// The longest pause between two such questions.
+const REPEAT_MS_MAX: u64 = 1_000;
+/// The shortest answer to a greeting that is not ours, in bytes.
+const FOREIGN_ANSWER_BYTES: usize = 4;
+
+/// Returns whether the flow is one of datagrams.
+pub(crate) fn is_datagram(config: &FlowConfig) -> bool {
+    config.manner.transport == Transport::Udp
+}
+
+/// Returns what is wrong with a flow of datagrams, if anything.
+pub(super) fn wrong(config: &FlowConfig) -> Option<&'static str> {
+    let manner = &config.manner;
+    let sizes = |bytes: u64| !(1..=DATAGRAM_BYTES_MAX).contains(&bytes);
+    match (&config.traffic, config.part) {
+        (Traffic::Stream { message_bytes, .. }, Part::Sender | Part::Receiver) => {
+            if !(DATAGRAM_BYTES_MIN..=DATAGRAM_BYTES_MAX).contains(&message_bytes.0) {
+                return Some("a datagram of a stream has 16 to 65507 bytes");
+            }
+            if message_bytes.0 * u64::from(manner.segments) > DATAGRAM_BYTES_MAX {
+                return Some(
+                    "segments times message_bytes is above 65507 bytes, one buffer's most",
+                );
+            }
+        }
+        (
+            Traffic::Rr {
+                request_bytes,
+                response_bytes,
+                request_writes,
+            },
+            Part::Requester | Part::Responder,
+        ) => {
+            if sizes(request_bytes.0) || sizes(response_bytes.0) {
+                return Some("a request or response of UDP has 1 to 65507 bytes");
+            }
+            if *request_writes != 1 {
+                return Some("a request of UDP is one datagram: request_writes must be 1");
+            }
+            if manner.in_flight > 1 || manner.batch > 1 || manner.segments > 1 || manner.gro {
+                return Some(
+                    "requests over UDP go one at a time: no in_flight, batch, segments, gro",
+                );
+            }
+            if manner.bytes_max.is_some() || manner.rate_bps.is_some() {
+                return Some("bytes_max and rate_bps are for streams");
+            }
+        }
+        _ => return Some("its part belongs to another kind of traffic"),
+    }
+    wrong_manner(manner).or_else(|| wrong_options(&config.options))
+}
+
+fn wrong_manner(manner: &Manner) -> Option<&'static str> {
+    if manner.send != SendBy::Copy {
+        return Some("datagrams are sent by copy; segments and batch make it cheaper");
+    }
+    if manner.receive == ReceiveBy::Discard && manner.gro {
+        return Some("discarding takes each datagram's first bytes only, gro needs them all");
+    }
+    if manner.wait == WaitBy::Uring {
+        return Some("io_uring is not used for UDP");
+    }
+    if manner.requests_per_s.is_some() || manner.think.is_some() {
+        return Some("requests_per_s and think are for TCP");
+    }
+    if manner.sizes.is_some() {
+        return Some("sizes that differ are for TCP");
+    }
+    None
+}
+
+fn wrong_options(options: &FlowOptions) -> Option<&'static str> {
+    let of_tcp = options.nagle.is_some()
+        || options.delayed_ack.is_some()
+        || options.congestion.is_some()
+        || options.mss_bytes.is_some()
+        || options.cork.is_some();
+    of_tcp.then_some("nagle, delayed_ack, congestion, mss_bytes and cork are options of TCP")
+}
+
+/// Opens a flow of datagrams to `peer`.
+///
+/// A `hello` of [`HELLO_BYTES`] that begins as ours do is brought to an agent, repeated until it
+/// has confirmed the flow. Any other is sent once, and whatever comes back is taken for an answer:
+/// what iperf3 does, whose server takes a second greeting for payload. Without a hello nothing is
+/// exchanged.
+pub(super) fn connect(
+    config: FlowConfig,
+    peer: SocketAddr,
+    bind: Option<SocketAddr>,
+    hello: &[u8],
+    deadline: Duration,
+) -> Result<Flow, ConnectError> {
+    let end_ns = now_ns().saturating_add(deadline.as_nanos() as u64);
+    let socket = datagram::open(peer).map_err(|error| ConnectError::open(error, peer))?;
+    prepare(socket.as_raw_fd(), peer, &config)?;
+    if let Some(address) = bind {
+        socket::bind(socket.as_fd(), address)
+            .map_err(|source| ConnectError::Bind { address, source })?;
+    }
+    socket::connect(socket.as_fd(), peer)
+        .map_err(|error| ConnectError::establish(error, peer, deadline))?;
+    let greeted = match (hello.first_chunk::<HELLO_BYTES>(), Word::read(hello)) {
+        (Some(hello), Some(Word::Hello(_))) => greet(socket.as_fd(), hello, end_ns),
+        _ if hello.is_empty() => Ok(()),
+        _ => greet_stranger(socket.as_fd(), hello, end_ns),
+    };
+    greeted.map_err(|error| ConnectError::establish(error, peer, deadline))?;
+    flow(config, socket)
+}
+
+/// Makes a flow of a connected UDP socket.
+pub(super) fn adopt(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
+    let inspect = |source| ConnectError::Inspect { source };
+    let peer = socket::remote(socket.as_fd()).map_err(inspect)?;
+    prepare(socket.as_raw_fd(), peer, &config)?;
+    flow(config, socket)
+}
+
+fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
+    let inspect = |source| ConnectError::Inspect { source };
+    let shared = Shared {
+        local: socket::local(socket.as_fd()).map_err(inspect)?,
+        remote: socket::remote(socket.as_fd()).map_err(inspect)?,
+        settings: granted(socket.as_raw_fd(), &config).map_err(inspect)?,
+        send: SendBy::Copy,
+        counters: Counters::default(),
+        config,
+        socket,
+    };
+    Ok(Flow { shared })
+}
+
+fn prepare(fd: RawFd, peer: SocketAddr, config: &FlowConfig) -> Result<(), ConnectError> {
+    options::apply(fd, &config.options)?;
+    datagram::report_errors(fd, peer).map_err(|source| ConnectError::Inspect { source })?;
+    let set = |option, value: i32| {
+        socket::set(fd, option, value).map_err(|source| ConnectError::Option {
+            name: option.name,
+            value: value.to_string(),
+            source,
+        })
+    };
+    match (&config.traffic, config.part) {
+        (Traffic::Stream { message_bytes, .. }, Part::Sender) if config.manner.segments > 1 => {
+            set(datagram::UDP_SEGMENT, message_bytes.0 as i32)
+        }
+        (Traffic::Stream { .. }, Part::Receiver) if config.manner.gro => set(datagram::UDP_GRO, 1),
+        _ => Ok(()),
+    }
+}
+
+/// Brings a hello to an agent and shows that answers reach this end.
+fn greet(socket: BorrowedFd<'_>, hello: &[u8; HELLO_BYTES], end_ns: u64) -> io::Result<()> {
+    let mut question = Question {
+        bytes: [0; ECHO_BYTES],
+        length: HELLO_BYTES,
+    };
+    question.bytes[..HELLO_BYTES].copy_from_slice(hello);
+    let mut pause_ms = REPEAT_MS_FIRST;
+    loop {
+        send(socket, &question.bytes[..question.length])?;
+        let wait_end_ns = end_ns.min(now_ns() + pause_ms * 1_000_000);
+        let mut room = [0; ECHO_BYTES];
+        while let Some(length) = receive(socket, &mut room, wait_end_ns)? {
+            match Word::read(&room[..length.min(ECHO_BYTES)]) {
+                Some(Word::Confirmation) if room[12..16] == hello[12..16] => return Ok(()),
+                Some(Word::Challenge(nonce)) if question.length == HELLO_BYTES => {
+                    question.bytes = opening::echo(hello, nonce);
+                    question.length = ECHO_BYTES;
+                    send(socket, &question.bytes)?;
+                }
+                // Repeated, or of somebody who guessed our port.
+                _ => {}
+            }
+        }
+        if now_ns() >= end_ns {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        pause_ms = (pause_ms * 2).min(REPEAT_MS_MAX);
+    }
+}
+
+/// What is asked until it is answered.
+struct Question {
+    bytes: [u8; ECHO_BYTES],
+    length: usize,
+}
+
+/// Greets a server of another kind, and waits for whatever it answers.
+fn greet_stranger(socket: BorrowedFd<'_>, greeting: &[u8], end_ns: u64) -> io::Result<()> {
+    send(socket, greeting)?;
+    let mut room = [0; FOREIGN_ANSWER_BYTES];
+    loop {
+        if !wait(socket, end_ns)? {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match datagram::take(socket.as_raw_fd(), &mut room, true) {
+            // Payload has overtaken the answer: it is left for the receiver to count.
+            Ok(length) if length > FOREIGN_ANSWER_BYTES => return Ok(()),
+            Ok(length) => {
+                datagram::take(socket.as_raw_fd(), &mut room, false)?;
+                if length == FOREIGN_ANSWER_BYTES {
+                    return Ok(());
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Returns the length of a datagram that came until `end_ns`, its beginning in `room`.
+fn receive(socket: BorrowedFd<'_>, room: &mut [u8], end_ns: u64) -> io::Result<Option<usize>> {
+    while wait(socket, end_ns)? {
+        match datagram::take(socket.as_raw_fd(), room, false) {
+            Ok(length) => return Ok(Some(length)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+fn wait(socket: BorrowedFd<'_>, end_ns: u64) -> io::Result<bool> {
+    loop {
+        // Rounded up, so that a rest below a millisecond does not become a busy loop.
+        let left_ms = end_ns.saturating_sub(now_ns()).div_ceil(1_000_000);
+        match datagram::wait_readable(socket, left_ms) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
+    match socket::send(socket.as_raw_fd(), bytes) {
+        Ok(_) => Ok(()),
+        // Dropped by a full queue of this host: as good as lost on the way, and repeated.
+        Err(error) if is_passing(&error) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns whether a send call failed for a reason that another one need not meet: a full queue of
+/// this host, or news from the network about an earlier datagram that do not end the flow.
+pub(crate) fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::ENOBUFS
+                | libc::EAGAIN
+                | libc::EINTR
+                | libc::EHOSTUNREACH
+                | libc::ENETUNREACH
+                | libc::EMSGSIZE
+                | libc::EPROTO
+        )
+    )
+}
+
+impl Flow {
+    /// Confirms the flow again if its peer asks for that; returns whether it did.
+    ///
+    /// A confirmation may be lost; the client then repeats its echo, which now comes to the flow's
+    /// own socket. To be called from time to time until the flow is launched.
+    pub fn confirm_again(&self, hello: &[u8; HELLO_BYTES]) -> io::Result<bool> {
+        let fd = self.shared.fd();
+        let mut asked = false;
+        let mut room = [0; ECHO_BYTES];
+        while datagram::take(fd, &mut room, true).is_ok_and(|length| length == ECHO_BYTES)
+            && matches!(Word::read(&room), Some(Word::Echo { hello: of, .. }) if of == hello)
+        {
+            datagram::take(fd, &mut room, false)?;
+            asked = true;
+        }
+        if asked {
+            self.confirm(hello)?;
+        }
+        Ok(asked)
+    }
+
+    /// Tells the client that its flow exists.
+    pub fn confirm(&self, hello: &[u8; HELLO_BYTES]) -> io::Result<()> {
+        send(self.shared.socket(), &opening::confirmation(hello))
+    }
+}
+
+/// Returns every setting of a flow of datagrams as requested and granted.
+pub(super) fn granted(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>> {
+    let buffer_bytes = config.options.socket_buffer.map(|bytes| bytes.0);
+    let mut all = vec![
+        settings::buffer(
+            SO_SNDBUF.name,
+            "net.core.wmem_max",
+            buffer_bytes,
+            socket::read(fd, SO_SNDBUF)?,
+        ),
+        settings::buffer(
+            SO_RCVBUF.name,
+            "net.core.rmem_max",
+            buffer_bytes,
+            socket::read(fd, SO_RCVBUF)?,
+        ),
+    ];
+    let (name, mechanism) = mechanism(config);
+    all.push(settings::plain(name, None, Some(mechanism)));
+    Ok(all)
+}
+
+/// Returns by which calls the end moves datagrams, as a setting's name and value.
+fn mechanism(config: &FlowConfig) -> (&'static str, String) {
+    let manner = &config.manner;
+    match config.part {
+        Part::Sender | Part::Requester => {
+            let call = match manner.batch {
+                0 | 1 => "send".to_owned(),
+                batch => format!("sendmmsg of {batch}"),
+            };
+            let buffers = match manner.segments {
+                0 | 1 => String::new(),
+                segments => format!(", UDP_SEGMENT of {segments}"),
+            };
+            ("send", call + &buffers)
+        }
+        Part::Receiver | Part::Responder => {
+            let call = match (manner.batch, manner.gro) {
+                (0 | 1, false) => "recv".to_owned(),
+                (0 | 1, true) => "recvmsg".to_owned(),
+                (batch, _) => format!("recvmmsg of {batch}"),
+            };
+            let put_together = if manner.gro { ", UDP_GRO" } else { "" };
+            let discard = match manner.receive {
+                ReceiveBy::Copy => "",
+                ReceiveBy::Discard => ", first bytes only",
+            };
+            ("receive", call + put_together + discard)
+        }
+    }
+}
+
+/// Returns every setting of `flow` with what was in force at its end.
+pub(crate) fn effective(flow: &Shared) -> Vec<Setting> {
+    let int = |option| socket::read(flow.fd(), option).ok();
+    let mut all = flow.settings.clone();
+    for setting in &mut all {
+        setting.effective = match setting.name.as_str() {
+            "SO_SNDBUF" => int(SO_SNDBUF).map(|value| settings::usable_bytes(value).to_string()),
+            "SO_RCVBUF" => int(SO_RCVBUF).map(|value| settings::usable_bytes(value).to_string()),
+            _ => setting.granted.clone(),
+        };
+    }
+    all
+}

@@ -1,0 +1,283 @@
+//! UDP: sockets, and the calls that move several datagrams at once.
+
+use std::ffi::c_int;
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use crate::sys::socket::{self, IntOption, from_kernel, to_kernel};
+
+/// UDP_SEGMENT of include/uapi/linux/udp.h: payload of each datagram that one buffer is cut into.
+pub(crate) const UDP_SEGMENT: IntOption = IntOption::new("UDP_SEGMENT", libc::SOL_UDP, 103);
+/// UDP_GRO of the same: whether datagrams may arrive put together.
+pub(crate) const UDP_GRO: IntOption = IntOption::new("UDP_GRO", libc::SOL_UDP, 104);
+const IP_RECVERR: IntOption = IntOption::new("IP_RECVERR", libc::IPPROTO_IP, libc::IP_RECVERR);
+const IPV6_RECVERR: IntOption =
+    IntOption::new("IPV6_RECVERR", libc::IPPROTO_IPV6, libc::IPV6_RECVERR);
+const IP_PKTINFO: IntOption = IntOption::new("IP_PKTINFO", libc::IPPROTO_IP, libc::IP_PKTINFO);
+const IPV6_RECVPKTINFO: IntOption = IntOption::new(
+    "IPV6_RECVPKTINFO",
+    libc::IPPROTO_IPV6,
+    libc::IPV6_RECVPKTINFO,
+);
+const IPV6_V6ONLY: IntOption = IntOption::new("IPV6_V6ONLY", libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
+/// SO_MEMINFO of include/uapi/asm-generic/socket.h.
+const SO_MEMINFO: c_int = 55;
+/// Words of SO_MEMINFO; SK_MEMINFO_DROPS is the last (include/uapi/linux/sock_diag.h).
+const MEMINFO_WORDS: usize = 9;
+const MEMINFO_DROPS: usize = 8;
+
+/// Returns a new non-blocking UDP socket for addresses like `address`.
+pub(crate) fn open(address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = match address {
+        SocketAddr::V4(_) => libc::AF_INET,
+        SocketAddr::V6(_) => libc::AF_INET6,
+    };
+    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: socket takes three numbers and no pointer.
+    let fd = unsafe { libc::socket(family, kind, libc::IPPROTO_UDP) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` was just returned as a new descriptor that nothing else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Lets the socket take IPv4 beside IPv6, and tell to which address each datagram came.
+pub(crate) fn prepare_listener(fd: RawFd, address: SocketAddr) -> io::Result<()> {
+    socket::set(fd, socket::SO_REUSEADDR, 1)?;
+    match address {
+        SocketAddr::V4(_) => socket::set(fd, IP_PKTINFO, 1),
+        SocketAddr::V6(_) => {
+            socket::set(fd, IPV6_V6ONLY, 0)?;
+            socket::set(fd, IPV6_RECVPKTINFO, 1)
+        }
+    }
+}
+
+/// Lets a send call report what became of a datagram on this host and beyond.
+///
+/// Without it the kernel says nothing when its own queue drops a datagram (udp_send_skb in
+/// net/ipv4/udp.c forgets ENOBUFS), and it then could not be located.
+pub(crate) fn report_errors(fd: RawFd, address: SocketAddr) -> io::Result<()> {
+    match address {
+        SocketAddr::V4(_) => socket::set(fd, IP_RECVERR, 1),
+        SocketAddr::V6(_) => socket::set(fd, IPV6_RECVERR, 1),
+    }
+}
+
+/// Takes what [`report_errors`] has queued off the socket: it would fill the receive buffer.
+pub(crate) fn forget_errors(fd: RawFd) {
+    let mut room = [0_u8; 1];
+    let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+    loop {
+        // SAFETY: the kernel writes at most one byte to `room`; without an address or control
+        // buffer it leaves out the rest.
+        let taken = unsafe { libc::recv(fd, room.as_mut_ptr().cast(), room.len(), flags) };
+        if taken < 0 {
+            return;
+        }
+    }
+}
+
+/// Returns how many datagrams the kernel has dropped at this socket: for lack of room in its
+/// receive buffer, and for wrong checksums. Absent before Linux 4.11.
+///
+/// The same counter that SO_RXQ_OVFL puts beside datagrams, without a cost for each of them, and
+/// with those after the last that arrived. 32 bits, which may wrap.
+pub(crate) fn drops(fd: RawFd) -> Option<u32> {
+    let mut words = [0_u32; MEMINFO_WORDS];
+    let mut bytes = size_of::<[u32; MEMINFO_WORDS]>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `bytes` bytes to `words`, which is that long.
+    let status = unsafe {
+        libc::getsockopt(
+            fd,
+            libc::SOL_SOCKET,
+            SO_MEMINFO,
+            words.as_mut_ptr().cast(),
+            &mut bytes,
+        )
+    };
+    (status == 0 && bytes as usize == size_of_val(&words)).then(|| words[MEMINFO_DROPS])
+}
+
+/// Takes one datagram without waiting, its beginning if it is longer than `room`; returns its
+/// whole length. With `peek` it stays in the socket.
+pub(crate) fn take(fd: RawFd, room: &mut [u8], peek: bool) -> io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC | if peek { libc::MSG_PEEK } else { 0 };
+    receive(fd, room, flags)
+}
+
+/// Takes one datagram, its beginning if it is longer than `room`; returns its whole length.
+pub(crate) fn receive_header(fd: RawFd, room: &mut [u8]) -> io::Result<usize> {
+    receive(fd, room, libc::MSG_TRUNC)
+}
+
+fn receive(fd: RawFd, room: &mut [u8], flags: c_int) -> io::Result<usize> {
+    // SAFETY: the kernel writes at most `room.len()` bytes to `room`, which is exclusively ours.
+    let received = unsafe { libc::recv(fd, room.as_mut_ptr().cast(), room.len(), flags) };
+    usize::try_from(received).map_err(|_| io::Error::last_os_error())
+}
+
+/// Waits until a datagram or an error is there, or `timeout_ms` have passed (then `false`).
+pub(crate) fn wait_readable(fd: BorrowedFd<'_>, timeout_ms: u64) -> io::Result<bool> {
+    let mut entry = libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let timeout_ms = timeout_ms.min(i32::MAX as u64) as c_int;
+    // SAFETY: poll reads and writes one pollfd, which is valid and exclusively ours.
+    let ready = unsafe { libc::poll(&mut entry, 1, timeout_ms) };
+    if ready < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(ready > 0)
+}
+
+/// Room for the control messages of one datagram: its address or the size of its pieces.
+#[derive(Clone, Copy)]
+#[repr(C, align(8))]
+struct Control([u8; 64]);
+
+/// Takes one datagram off a listener without waiting: its length as far as it fits `room`, who
+/// sent it and to which address of ours.
+pub(crate) fn receive_from(
+    fd: RawFd,
+    room: &mut [u8],
+) -> io::Result<(usize, SocketAddr, Option<IpAddr>)> {
+    let mut peer = no_address();
+    let mut control = Control([0; 64]);
+    let mut slice = libc::iovec {
+        iov_base: room.as_mut_ptr().cast(),
+        iov_len: room.len(),
+    };
+    let mut message = empty_message();
+    message.msg_name = (&raw mut peer).cast();
+    message.msg_namelen = size_of::<libc::sockaddr_in6>() as libc::socklen_t;
+    message.msg_iov = &mut slice;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_controllen = control.0.len() as _;
+    // SAFETY: `message` names room for the address, the payload and the control messages, each
+    // with its true length, and all outlive the call.
+    let received = unsafe { libc::recvmsg(fd, &mut message, libc::MSG_DONTWAIT) };
+    let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+    let peer = from_kernel(&peer)?;
+    Ok((received, peer, address_in(&message)))
+}
+
+/// Returns the address of ours that a datagram came to.
+fn address_in(message: &libc::msghdr) -> Option<IpAddr> {
+    let mut found = None;
+    each_control(message, |level, kind, bytes| match (level, kind) {
+        // ipi_addr is the last of three words of struct in_pktinfo: the address of the header.
+        (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+            let octets: Option<[u8; 4]> = bytes.get(8..12).and_then(|at| at.try_into().ok());
+            found = octets.map(IpAddr::from);
+        }
+        // ipi6_addr is the first field of struct in6_pktinfo.
+        (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+            let octets: Option<[u8; 16]> = bytes.get(..16).and_then(|at| at.try_into().ok());
+            found = octets.map(|octets| IpAddr::from(octets).to_canonical());
+        }
+        _ => {}
+    });
+    found
+}
+
+/// Calls `each` with level, type and bytes of every control message that the kernel wrote.
+fn each_control(message: &libc::msghdr, mut each: impl FnMut(c_int, c_int, &[u8])) {
+    // SAFETY: the message's control pointer and length describe room that the caller owns and the
+    // kernel has written.
+    let mut next = unsafe { libc::CMSG_FIRSTHDR(message) };
+    // SAFETY: CMSG_FIRSTHDR and CMSG_NXTHDR return null or a header that lies inside that room,
+    // aligned as `Control` is.
+    while let Some(header) = unsafe { next.as_ref() } {
+        // SAFETY: the data of a header that the kernel has written follow it.
+        let start = unsafe { libc::CMSG_DATA(header) };
+        // SAFETY: takes a number and no pointer.
+        let overhead = unsafe { libc::CMSG_LEN(0) } as usize;
+        let bytes = (header.cmsg_len as usize).saturating_sub(overhead);
+        // SAFETY: cmsg_len counts the header and its data, which the kernel wrote inside the room.
+        let data = unsafe { std::slice::from_raw_parts(start, bytes) };
+        each(header.cmsg_level, header.cmsg_type, data);
+        // SAFETY: as above.
+        next = unsafe { libc::CMSG_NXTHDR(message, header) };
+    }
+}
+
+/// Sends one datagram to `peer` from the address `local` of ours, without waiting.
+pub(crate) fn send_to(
+    fd: RawFd,
+    bytes: &[u8],
+    peer: SocketAddr,
+    local: Option<IpAddr>,
+) -> io::Result<()> {
+    let (mut storage, storage_bytes) = to_kernel(peer);
+    let mut slice = libc::iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast(),
+        iov_len: bytes.len(),
+    };
+    let mut control = Control([0; 64]);
+    let mut message = empty_message();
+    message.msg_name = (&raw mut storage).cast();
+    message.msg_namelen = storage_bytes;
+    message.msg_iov = &mut slice;
+    message.msg_iovlen = 1;
+    let control_bytes = local.map_or(0, |local| from_address(&mut control, peer, local));
+    if control_bytes > 0 {
+        message.msg_control = control.0.as_mut_ptr().cast();
+        message.msg_controllen = control_bytes as _;
+    }
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the kernel reads address, payload and control messages of `message`, each with its
+    // true length; it writes none of them.
+    let sent = unsafe { libc::sendmsg(fd, &message, flags) };
+    if sent < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Writes the control message that asks for the source address `local`; returns its length.
+fn from_address(control: &mut Control, peer: SocketAddr, local: IpAddr) -> usize {
+    // struct cmsghdr: length (a size_t), level, type; then struct in_pktinfo (interface, source
+    // address, header address) or struct in6_pktinfo (address, interface).
+    let (level, kind, data) = match (peer, local) {
+        (SocketAddr::V4(_), IpAddr::V4(local)) => {
+            let mut data = [0_u8; 20];
+            data[4..8].copy_from_slice(&local.octets());
+            (libc::IPPROTO_IP, libc::IP_PKTINFO, (data, 12))
+        }
+        (SocketAddr::V6(_), local) => {
+            let octets = match local {
+                IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+                IpAddr::V6(v6) => v6.octets(),
+            };
+            let mut data = [0_u8; 20];
+            data[..16].copy_from_slice(&octets);
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, (data, 20))
+        }
+        (SocketAddr::V4(_), IpAddr::V6(_)) => return 0,
+    };
+    let (data, bytes) = data;
+    let header = size_of::<libc::cmsghdr>();
+    let length = header + bytes;
+    control.0[..size_of::<usize>()].copy_from_slice(&length.to_ne_bytes());
+    control.0[header - 8..header - 4].copy_from_slice(&level.to_ne_bytes());
+    control.0[header - 4..header].copy_from_slice(&kind.to_ne_bytes());
+    control.0[header..length].copy_from_slice(&data[..bytes]);
+    length.next_multiple_of(size_of::<usize>())
+}
+
+fn no_address() -> libc::sockaddr_in6 {
+    // SAFETY: a sockaddr_in6 is numbers only, for which zero is a value.
+    unsafe { zeroed() }
+}
+
+fn empty_message() -> libc::msghdr {
+    // SAFETY: a msghdr is numbers and pointers, for which zero is a value.
+    unsafe { zeroed() }
+}
