@@ -4,6 +4,7 @@
 //! held while a flow connects, a trial runs or a file is read.
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,8 +12,10 @@ use std::time::Duration;
 use linerate_engine as engine;
 use linerate_engine::{Flow, FlowConfig};
 use linerate_model::host::{Availability, Fact, FactValue};
+use linerate_model::manner::Transport;
 use linerate_model::sample::{End, Sample};
 use linerate_model::unit::{Bytes, Unit};
+use linerate_model::workload::Part;
 use linerate_model::{FlowId, TrialId};
 use linerate_observe::ObserveConfig;
 
@@ -26,12 +29,14 @@ use crate::session::desk::{Answer, Desk, DeskError, expected_left};
 use crate::session::trial::TrialSession;
 use limits::{flow_rate_max, limit_rate};
 
+/// Flows of datagrams: which are expected, and how they are taken up.
+mod datagrams;
 /// What is refused: what no honest controller sends, and what a caller may not.
 mod limits;
 mod trial;
 
 /// How long one data connection may take to open.
-const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
+pub(crate) const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
 /// How long a start waits for flows that are on their way.
 const ARRIVAL_WAIT: Duration = Duration::from_secs(10);
 /// How long the memory copy of an inventory runs.
@@ -318,6 +323,16 @@ impl Core {
 
     /// Takes up a data connection that said whose flow it is; hands it back when nobody waits.
     pub fn deliver(&self, hello: Hello, stream: std::net::TcpStream) -> Result<(), String> {
+        self.deliver_socket(hello, stream.into(), Transport::Tcp)
+    }
+
+    /// Takes up a socket that said whose flow it is, and what carries it.
+    fn deliver_socket(
+        &self,
+        hello: Hello,
+        socket: OwnedFd,
+        transport: Transport,
+    ) -> Result<(), String> {
         let slot = lock(&self.trials)
             .values()
             .find(|slot| slot.cookie == hello.cookie)
@@ -329,15 +344,20 @@ impl Core {
             .iter()
             .find(|plan| plan.flow == hello.flow)
             .ok_or("the trial has no such flow")?;
-        let flow = engine::adopt(
-            flow_config(&slot.assignment, plan.flow, plan.part),
-            stream.into(),
-        )
-        .map_err(|error| with_causes(&error))?;
+        let wanted = slot.assignment.manner.transport;
+        if (wanted == Transport::Udp) != (transport == Transport::Udp) {
+            return Err("the trial wants another transport".to_owned());
+        }
+        let flow = engine::adopt(flow_config(&slot.assignment, plan.flow, plan.part), socket)
+            .map_err(|error| with_causes(&error))?;
         limit_rate(&flow, &slot.assignment).map_err(|refusal| refusal.error)?;
         let mut gathered = lock(&slot.gathered);
         if !matches!(gathered.session.state(), TrialState::Gathering { .. }) {
             return Err("the trial has all its flows already".to_owned());
+        }
+        if transport == Transport::Udp {
+            // Lost or not: a client that does not hear it asks again.
+            let _ = flow.confirm(&hello.encode());
         }
         gathered.flows.push(flow);
         gathered.session.handle_flow();
@@ -506,18 +526,22 @@ fn admitted(lease: String, admission: linerate_model::run::Admission, answer: An
     }
 }
 
-fn flow_config(
-    assignment: &Assignment,
-    flow: FlowId,
-    part: linerate_model::workload::Part,
-) -> FlowConfig {
+fn flow_config(assignment: &Assignment, flow: FlowId, part: Part) -> FlowConfig {
+    let mut manner = assignment.manner.clone();
+    // Only TCP paces itself without a queueing discipline that does (fq): datagrams are paced by
+    // their sender.
+    let paced = manner.transport == Transport::Udp && part == Part::Sender;
+    if let Some(most) = assignment.flow_rate_max.filter(|_| paced) {
+        let most = most.0.max(8.0) as u64;
+        manner.rate_bps = Some(manner.rate_bps.map_or(most, |rate| rate.min(most)));
+    }
     FlowConfig {
         flow,
         end: assignment.end,
         part,
         traffic: assignment.traffic.clone(),
         options: assignment.options.clone(),
-        manner: assignment.manner.clone(),
+        manner,
     }
 }
 

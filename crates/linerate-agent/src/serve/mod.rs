@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use linerate_engine::DatagramListener;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -17,11 +18,14 @@ use tokio::sync::Semaphore;
 
 use crate::core::Core;
 
+/// First datagrams of new peers.
+pub mod datagram;
 /// The first bytes of a native data connection.
 pub mod hello;
 /// Requests and answers over HTTP.
 mod http;
 
+use datagram::Strangers;
 use hello::{HELLO_BYTES, Hello};
 
 /// How long a connection may take to say what it is.
@@ -35,6 +39,9 @@ const CONNECTIONS_MAX: usize = 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Connections that may wait to be accepted; the kernel caps it by net.core.somaxconn.
 const BACKLOG: i32 = 4096;
+
+/// Ports tried where the kernel chooses one for connections that may be taken for datagrams.
+const PORT_TRIES: u32 = 16;
 
 /// Why the listener could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -54,18 +61,38 @@ pub enum ServeError {
 }
 
 /// A bound listener that has not begun to serve.
-#[derive(Debug)]
 pub struct Server {
     listener: std::net::TcpListener,
+    datagrams: DatagramListener,
     core: Arc<Core>,
+    strangers: Option<Strangers>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server")
+            .field("listener", &self.listener)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Server {
     /// Binds `address`; port 0 lets the kernel choose.
     pub fn bind(address: SocketAddr, core: Arc<Core>) -> Result<Self, ServeError> {
         let bind = |source| ServeError::Bind { address, source };
-        let listener = listen(address).map_err(bind)?;
-        Ok(Self { listener, core })
+        let (listener, datagrams) = listen_twice(address).map_err(bind)?;
+        Ok(Self {
+            listener,
+            datagrams,
+            core,
+            strangers: None,
+        })
+    }
+
+    /// Shows first datagrams that are not ours to `strangers`.
+    pub fn with_strangers(mut self, strangers: Strangers) -> Self {
+        self.strangers = Some(strangers);
+        self
     }
 
     /// Returns the address that it listens on.
@@ -87,10 +114,31 @@ impl Server {
         });
         runtime.block_on(async move {
             tokio::select! {
+                result = datagram::serve(self.datagrams, Arc::clone(&self.core), self.strangers) => {
+                    result.map_err(ServeError::Runtime)
+                }
                 result = accept_all(self.listener, self.core) => result,
                 _ = wait => Ok(()),
             }
         })
+    }
+}
+
+/// Listens on one port for connections and datagrams; where the kernel chooses it, until it is
+/// free for both.
+fn listen_twice(address: SocketAddr) -> std::io::Result<(std::net::TcpListener, DatagramListener)> {
+    let mut tries = if address.port() == 0 { PORT_TRIES } else { 1 };
+    loop {
+        let listener = listen(address)?;
+        let port = listener.local_addr()?.port();
+        tries -= 1;
+        let mut same = address;
+        same.set_port(port);
+        match DatagramListener::bind(same) {
+            Ok(datagrams) => return Ok((listener, datagrams)),
+            Err(error) if tries == 0 => return Err(error),
+            Err(_) => {}
+        }
     }
 }
 

@@ -181,7 +181,7 @@ fn greet(socket: BorrowedFd<'_>, hello: &[u8; HELLO_BYTES], end_ns: u64) -> io::
     };
     question.bytes[..HELLO_BYTES].copy_from_slice(hello);
     let mut pause_ms = REPEAT_MS_FIRST;
-    loop {
+    'asking: loop {
         send(socket, &question.bytes[..question.length])?;
         let wait_end_ns = end_ns.min(now_ns() + pause_ms * 1_000_000);
         let mut room = [0; ECHO_BYTES];
@@ -191,7 +191,8 @@ fn greet(socket: BorrowedFd<'_>, hello: &[u8; HELLO_BYTES], end_ns: u64) -> io::
                 Some(Word::Challenge(nonce)) if question.length == HELLO_BYTES => {
                     question.bytes = opening::echo(hello, nonce);
                     question.length = ECHO_BYTES;
-                    send(socket, &question.bytes)?;
+                    pause_ms = REPEAT_MS_FIRST;
+                    continue 'asking;
                 }
                 // Repeated, or of somebody who guessed our port.
                 _ => {}

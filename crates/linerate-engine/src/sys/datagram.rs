@@ -199,7 +199,8 @@ fn each_control(message: &libc::msghdr, mut each: impl FnMut(c_int, c_int, &[u8]
         let start = unsafe { libc::CMSG_DATA(header) };
         // SAFETY: takes a number and no pointer.
         let overhead = unsafe { libc::CMSG_LEN(0) } as usize;
-        let bytes = (header.cmsg_len as usize).saturating_sub(overhead);
+        let length: usize = header.cmsg_len as _;
+        let bytes = length.saturating_sub(overhead);
         // SAFETY: cmsg_len counts the header and its data, which the kernel wrote inside the room.
         let data = unsafe { std::slice::from_raw_parts(start, bytes) };
         each(header.cmsg_level, header.cmsg_type, data);

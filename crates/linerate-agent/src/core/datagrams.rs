@@ -1,0 +1,58 @@
+//! Flows of datagrams: which are expected, and how they are taken up.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use linerate_model::manner::Transport;
+
+use super::{Core, TrialSlot, lock};
+use crate::api::TrialState;
+use crate::serve::hello::Hello;
+
+impl Core {
+    /// Returns whether a trial waits for the flow of datagrams that `hello` names.
+    pub fn expects_datagrams(&self, hello: Hello) -> bool {
+        self.slot_of(&hello).is_some_and(|slot| {
+            slot.assignment.manner.transport == Transport::Udp
+                && slot
+                    .assignment
+                    .flows
+                    .iter()
+                    .any(|plan| plan.flow == hello.flow)
+                && matches!(
+                    lock(&slot.gathered).session.state(),
+                    TrialState::Gathering { .. }
+                )
+        })
+    }
+
+    /// Takes up a socket that talks to the client of a flow; says why where nobody waits for it.
+    pub fn deliver_datagrams(&self, hello: Hello, socket: OwnedFd) -> Result<(), String> {
+        self.deliver_socket(hello, socket, Transport::Udp)
+    }
+
+    /// Confirms flows again whose clients did not hear it.
+    pub fn confirm_datagrams_again(&self) {
+        let slots: Vec<Arc<TrialSlot>> = lock(&self.trials).values().cloned().collect();
+        for slot in slots {
+            if slot.assignment.manner.transport != Transport::Udp {
+                continue;
+            }
+            for flow in &lock(&slot.gathered).flows {
+                let hello = Hello {
+                    cookie: slot.cookie,
+                    flow: flow.config().flow,
+                };
+                // A flow that cannot be answered is missed by its client, which reports it.
+                let _ = flow.confirm_again(&hello.encode());
+            }
+        }
+    }
+
+    /// Returns the trial that `hello` names; there is a handful at the most.
+    fn slot_of(&self, hello: &Hello) -> Option<Arc<TrialSlot>> {
+        let trials = lock(&self.trials);
+        let mut slots = trials.values();
+        slots.find(|slot| slot.cookie == hello.cookie).cloned()
+    }
+}

@@ -1,0 +1,180 @@
+//! First datagrams of new peers, on the same port as the listener of connections.
+//!
+//! A native client says hello, is challenged with a nonce, echoes it and is confirmed
+//! ([`linerate_engine::opening`]). Until the echo nothing is kept of it: the nonce is computed from
+//! its address. Whoever does not know the cookie of a trial that waits for flows gets no answer at
+//! all, and no answer is longer than what it answers.
+//!
+//! What is no word of ours is shown to [`Strangers`], where other protocols are taken up.
+
+use std::hash::{BuildHasher, RandomState};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_engine::opening::{HELLO_BYTES, NONCE_BYTES, Word, challenge};
+use linerate_engine::{Arrival, DatagramListener};
+use tokio::io::Interest;
+use tokio::time::Instant;
+
+use super::hello::Hello;
+use crate::core::{CONNECT_DEADLINE, Core};
+
+/// What is read of a first datagram: more than any greeting that is known.
+const FIRST_BYTES_MAX: usize = 64;
+/// First datagrams taken up in one go.
+const IN_ONE_GO: usize = 64;
+/// Pause after that many, so that a flood of garbage costs a tenth of a CPU at the most and honest
+/// clients, who repeat themselves, still get through: 64 000 a second are looked at.
+const PAUSE: Duration = Duration::from_millis(1);
+/// Time between two looks at flows whose clients may not have heard that they exist; half the
+/// shortest pause after which a client asks again.
+const CONFIRM_AGAIN: Duration = Duration::from_millis(50);
+
+/// Looks at a first datagram that is not ours and at who sent it; says how to welcome that peer,
+/// or nothing, and then the peer gets no answer.
+///
+/// It is called on the listener's own thread and must not block. A peer's address may be false:
+/// what is answered before it has shown that it reads the answers must not be longer than its
+/// datagram, and only whom a control connection has announced should be welcome.
+pub type Strangers = Arc<dyn Fn(&[u8], SocketAddr) -> Option<Welcome> + Send + Sync>;
+
+/// How a peer of another protocol is taken up.
+pub struct Welcome {
+    /// What it is answered, from the socket of its own.
+    pub answer: Vec<u8>,
+    /// Takes over the socket: bound to the address and port that the peer wrote to, connected to
+    /// the peer, not blocking, its first datagram read and answered.
+    pub take: Box<dyn FnOnce(OwnedFd) + Send>,
+}
+
+impl std::fmt::Debug for Welcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Welcome")
+            .field("answer", &self.answer)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Serves first datagrams for ever.
+pub(super) async fn serve(
+    listener: DatagramListener,
+    core: Arc<Core>,
+    strangers: Option<Strangers>,
+) -> std::io::Result<()> {
+    // The runtime watches a descriptor of its own; what is read is read from the listener.
+    let watch = UdpSocket::from(listener.as_fd().try_clone_to_owned()?);
+    let watch = tokio::net::UdpSocket::from_std(watch)?;
+    let mut porter = Porter {
+        core,
+        strangers,
+        secret: [RandomState::new(), RandomState::new()],
+        confirm_until: Instant::now(),
+    };
+    loop {
+        tokio::select! {
+            ready = watch.readable() => {
+                ready?;
+                // A full go is likely a flood; what ends one is that there is no more.
+                if watch.try_io(Interest::READABLE, || porter.take_up(&listener)).is_ok() {
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+            () = tokio::time::sleep(CONFIRM_AGAIN), if Instant::now() < porter.confirm_until => {
+                porter.core.confirm_datagrams_again();
+            }
+        }
+    }
+}
+
+/// Who looks at first datagrams.
+struct Porter {
+    core: Arc<Core>,
+    strangers: Option<Strangers>,
+    /// Keys of the nonces, 64 bits of nonce each.
+    secret: [RandomState; 2],
+    /// Until when a client may ask for its confirmation again.
+    confirm_until: Instant,
+}
+
+impl Porter {
+    /// Takes up first datagrams until there are none, which is the error returned, or for one go.
+    fn take_up(&mut self, listener: &DatagramListener) -> std::io::Result<()> {
+        for _ in 0..IN_ONE_GO {
+            let mut arrivals = vec![listener.receive(FIRST_BYTES_MAX)?];
+            while let Some(arrival) = arrivals.pop() {
+                arrivals.extend(self.handle(listener, &arrival));
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles one first datagram; returns those of others that were caught with it.
+    fn handle(&mut self, listener: &DatagramListener, arrival: &Arrival) -> Vec<Arrival> {
+        match Word::read(&arrival.bytes) {
+            Some(Word::Hello(hello)) => {
+                if self.is_expected(hello) {
+                    let nonce = self.nonce(hello, arrival.peer);
+                    // What is lost here is asked for again.
+                    let _ = listener.answer(arrival, &challenge(hello, &nonce));
+                }
+                Vec::new()
+            }
+            Some(Word::Echo { hello, nonce }) => {
+                if *nonce == self.nonce(hello, arrival.peer) && self.is_expected(hello) {
+                    return self.open(listener, arrival, hello);
+                }
+                Vec::new()
+            }
+            Some(_) => Vec::new(),
+            None => self.welcome(listener, arrival),
+        }
+    }
+
+    fn is_expected(&self, hello: &[u8; HELLO_BYTES]) -> bool {
+        Hello::decode(hello).is_ok_and(|hello| self.core.expects_datagrams(hello))
+    }
+
+    /// Gives a flow its socket.
+    fn open(
+        &mut self,
+        listener: &DatagramListener,
+        arrival: &Arrival,
+        hello: &[u8; HELLO_BYTES],
+    ) -> Vec<Arrival> {
+        let (Ok(hello), Ok((socket, strays))) = (Hello::decode(hello), listener.accept(arrival))
+        else {
+            return Vec::new();
+        };
+        // Without confirmation the client asks again, and its controller reports what is missing.
+        if self.core.deliver_datagrams(hello, socket).is_ok() {
+            self.confirm_until = Instant::now() + CONNECT_DEADLINE;
+        }
+        strays
+    }
+
+    fn welcome(&self, listener: &DatagramListener, arrival: &Arrival) -> Vec<Arrival> {
+        let look = self.strangers.as_ref();
+        let Some(welcome) = look.and_then(|look| look(&arrival.bytes, arrival.peer)) else {
+            return Vec::new();
+        };
+        let Ok((socket, strays)) = listener.accept(arrival) else {
+            return Vec::new();
+        };
+        let socket = UdpSocket::from(socket);
+        if socket.send(&welcome.answer).is_ok() {
+            (welcome.take)(socket.into());
+        }
+        strays
+    }
+
+    /// Returns what only a reader of datagrams to `peer` can know.
+    fn nonce(&self, hello: &[u8; HELLO_BYTES], peer: SocketAddr) -> [u8; NONCE_BYTES] {
+        let mut nonce = [0; NONCE_BYTES];
+        for (half, key) in nonce.chunks_exact_mut(8).zip(&self.secret) {
+            half.copy_from_slice(&key.hash_one((hello, peer)).to_be_bytes());
+        }
+        nonce
+    }
+}

@@ -1,0 +1,275 @@
+//! Flows of datagrams come in over the agent's port, and nobody else is answered.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use linerate_agent::api::{
+    AdmitRequest, Agent, Assignment, FlowAssignment, LimitsInfo, TrialState,
+};
+use linerate_agent::serve::Server;
+use linerate_agent::serve::datagram::Welcome;
+use linerate_agent::serve::hello::Hello;
+use linerate_agent::{AgentConfig, Core, LocalAgent};
+use linerate_engine::opening::{HELLO_BYTES, NONCE_BYTES, Word, echo};
+use linerate_engine::{FlowConfig, connect};
+use linerate_model::manner::{Manner, Transport};
+use linerate_model::run::Admission;
+use linerate_model::sample::End;
+use linerate_model::workload::{Direction, FlowOptions, Part, Traffic};
+use linerate_model::{Bytes, FlowId, Nanos, RunId, TrialId};
+
+const COOKIE: [u8; 16] = [0xab; 16];
+/// Longer than any answer over loopback takes, and what silence costs a test.
+const SILENCE: Duration = Duration::from_millis(150);
+const DEADLINE: Duration = Duration::from_secs(5);
+
+struct Host {
+    address: SocketAddr,
+    agent: LocalAgent,
+    lease: String,
+    _stop: Sender<()>,
+}
+
+/// Returns an agent on a port of its own that waits for `flows` flows of datagrams.
+fn host(bind: &str, flows: u32, change: impl FnOnce(Server) -> Server) -> Host {
+    let core = Arc::new(Core::new(AgentConfig {
+        host_name: "test".to_owned(),
+        token: None,
+        limits: LimitsInfo::default(),
+        lab: false,
+    }));
+    let server = change(Server::bind(bind.parse().unwrap(), Arc::clone(&core)).unwrap());
+    let address = server.address().unwrap();
+    let (stop, wait) = channel();
+    std::thread::spawn(move || server.run(wait));
+    let agent = LocalAgent::new(core);
+    let request = AdmitRequest {
+        run: RunId("test".to_owned()),
+        label: "test".to_owned(),
+        admission: Admission::Shared,
+        expected: None,
+    };
+    let lease = agent.admit(&request).unwrap().lease;
+    let assignment = Assignment {
+        trial: TrialId(0),
+        end: End::Server,
+        peer: None,
+        bind: None,
+        cookie: "ab".repeat(16),
+        traffic: traffic(),
+        options: FlowOptions::default(),
+        manner: manner(),
+        flows: (0..flows).map(plan).collect(),
+        workers_max: None,
+        cpus: Vec::new(),
+        sample_interval: Nanos(100_000_000),
+        length: Nanos::from_s(5),
+        flow_rate_max: None,
+    };
+    agent.prepare(&lease, &assignment).unwrap();
+    Host {
+        address,
+        agent,
+        lease,
+        _stop: stop,
+    }
+}
+
+fn plan(flow: u32) -> FlowAssignment {
+    FlowAssignment {
+        flow: FlowId(flow),
+        part: Part::Receiver,
+        port: None,
+    }
+}
+
+fn traffic() -> Traffic {
+    Traffic::Stream {
+        direction: Direction::ToServer,
+        message_bytes: Bytes(100),
+    }
+}
+
+fn manner() -> Manner {
+    Manner {
+        transport: Transport::Udp,
+        ..Manner::default()
+    }
+}
+
+fn hello(cookie: [u8; 16], flow: u32) -> [u8; HELLO_BYTES] {
+    Hello {
+        cookie,
+        flow: FlowId(flow),
+    }
+    .encode()
+}
+
+fn client(flow: u32) -> FlowConfig {
+    FlowConfig {
+        flow: FlowId(flow),
+        end: End::Client,
+        part: Part::Sender,
+        traffic: traffic(),
+        options: FlowOptions::default(),
+        manner: manner(),
+    }
+}
+
+impl Host {
+    fn state(&self) -> TrialState {
+        self.agent.poll(&self.lease, TrialId(0), 0).unwrap().state
+    }
+
+    /// Returns the answer to `datagram` from a socket of its own, if there is one.
+    fn ask(&self, datagram: &[u8]) -> Option<Vec<u8>> {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(self.address).unwrap();
+        ask(&socket, datagram)
+    }
+}
+
+fn ask(socket: &UdpSocket, datagram: &[u8]) -> Option<Vec<u8>> {
+    socket.set_read_timeout(Some(SILENCE)).unwrap();
+    socket.send(datagram).unwrap();
+    let mut room = [0; 2048];
+    let length = socket.recv(&mut room).ok()?;
+    Some(room[..length].to_vec())
+}
+
+#[test]
+fn flows_come_in_one_by_one() {
+    let host = host("127.0.0.1:0", 3, |server| server);
+    let flows: Vec<_> = (0..3)
+        .map(|flow| {
+            let opened = connect(
+                client(flow),
+                host.address,
+                None,
+                &hello(COOKIE, flow),
+                DEADLINE,
+            );
+            opened.unwrap()
+        })
+        .collect();
+    assert_eq!(host.state(), TrialState::Ready);
+    assert!(flows.iter().all(|flow| flow.remote() == host.address));
+}
+
+#[test]
+fn one_listener_takes_ipv4_and_ipv6() {
+    let host = host("[::]:0", 2, |server| server);
+    for (flow, address) in [(0, "127.0.0.1"), (1, "::1")] {
+        let peer = SocketAddr::new(address.parse().unwrap(), host.address.port());
+        match connect(client(flow), peer, None, &hello(COOKIE, flow), DEADLINE) {
+            Ok(_) => {}
+            Err(error) if address == "::1" => return println!("skipped: no IPv6: {error}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert_eq!(host.state(), TrialState::Ready);
+}
+
+#[test]
+fn whoever_is_not_expected_gets_no_answer() {
+    let host = host("127.0.0.1:0", 1, |server| server);
+    let silent = |datagram: &[u8]| assert_eq!(host.ask(datagram), None, "{datagram:?}");
+    silent(&hello([1; 16], 0));
+    silent(&hello(COOKIE, 7));
+    silent(b"9876");
+    silent(&[]);
+    silent(&[b'L'; 1400]);
+    // Who knows the cookie still has to show that it reads what is sent to its address.
+    silent(&echo(&hello(COOKIE, 0), &[0; NONCE_BYTES]));
+    assert_eq!(host.state(), TrialState::Gathering { missing: 1 });
+
+    let answer = host.ask(&hello(COOKIE, 0)).unwrap();
+    assert!(answer.len() <= HELLO_BYTES);
+    let Some(Word::Challenge(nonce)) = Word::read(&answer) else {
+        panic!("{answer:?}");
+    };
+    // The nonce of one address is worth nothing at another.
+    silent(&echo(&hello(COOKIE, 0), nonce));
+    assert_eq!(host.state(), TrialState::Gathering { missing: 1 });
+
+    connect(client(0), host.address, None, &hello(COOKIE, 0), DEADLINE).unwrap();
+    assert_eq!(host.state(), TrialState::Ready);
+    // What has come is not expected any more.
+    silent(&hello(COOKIE, 0));
+}
+
+/// The first two of each kind of datagram are lost, in both directions: hello, challenge, echo and
+/// confirmation.
+#[test]
+fn lost_words_are_said_again() {
+    let host = host("127.0.0.1:0", 1, |server| server);
+    let relay = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let behind = UdpSocket::bind("127.0.0.1:0").unwrap();
+    behind.connect(host.address).unwrap();
+    let address = relay.local_addr().unwrap();
+    let client_address = Arc::new(Mutex::new(None));
+    for socket in [&relay, &behind] {
+        socket.set_read_timeout(Some(DEADLINE)).unwrap();
+    }
+    let (from_client, to_server) = (relay.try_clone().unwrap(), behind.try_clone().unwrap());
+    let noted = Arc::clone(&client_address);
+    std::thread::spawn(move || {
+        let (mut room, mut seen) = ([0; 2048], [0; 2]);
+        while let Ok((length, peer)) = from_client.recv_from(&mut room) {
+            *noted.lock().unwrap() = Some(peer);
+            let kind = usize::from(length > HELLO_BYTES);
+            seen[kind] += 1;
+            if seen[kind] > 2 {
+                to_server.send(&room[..length]).unwrap();
+            }
+        }
+    });
+    std::thread::spawn(move || {
+        let (mut room, mut seen) = ([0; 2048], [0; 2]);
+        while let Ok(length) = behind.recv(&mut room) {
+            let is_confirmation = Word::read(&room[..length]) == Some(Word::Confirmation);
+            let kind = usize::from(is_confirmation);
+            seen[kind] += 1;
+            let peer = client_address.lock().unwrap().unwrap();
+            if seen[kind] > 2 {
+                relay.send_to(&room[..length], peer).unwrap();
+            }
+        }
+    });
+    let deadline = Duration::from_secs(20);
+    connect(client(0), address, None, &hello(COOKIE, 0), deadline).unwrap();
+    assert_eq!(host.state(), TrialState::Ready);
+}
+
+#[test]
+fn other_protocols_have_their_place_on_the_port() {
+    let (taken, socket) = channel();
+    let taken = Mutex::new(taken);
+    let host = host("127.0.0.1:0", 1, |server| {
+        server.with_strangers(Arc::new(move |first, peer| {
+            assert!(peer.ip().is_loopback());
+            let taken = taken.lock().unwrap().clone();
+            (first == b"9876").then(|| Welcome {
+                answer: b"6789".to_vec(),
+                take: Box::new(move |socket| taken.send(socket).unwrap()),
+            })
+        }))
+    });
+    assert_eq!(host.ask(b"1234"), None);
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    stranger.connect(host.address).unwrap();
+    assert_eq!(ask(&stranger, b"9876").as_deref(), Some(&b"6789"[..]));
+    let socket = UdpSocket::from(socket.recv_timeout(DEADLINE).unwrap());
+    assert_eq!(socket.local_addr().unwrap(), host.address);
+    assert_eq!(socket.peer_addr().unwrap(), stranger.local_addr().unwrap());
+    // The greeting of another program is sent once, as its servers want it.
+    let opened = connect(client(0), host.address, None, b"9876", DEADLINE);
+    assert_eq!(opened.unwrap().remote(), host.address);
+}
