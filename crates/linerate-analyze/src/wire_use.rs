@@ -9,6 +9,7 @@
 use std::net::IpAddr;
 
 use linerate_model::BitsPerSec;
+use linerate_model::manner::Transport;
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::unit::Unit;
 use linerate_model::wire::{TCP_TIMESTAMP_OPTION_BYTES, Wire};
@@ -70,12 +71,16 @@ impl Path {
     }
 
     /// Returns the link with its framing as `workload` meets it, when all of it is known.
+    ///
+    /// There is none for a Unix socket, and Multipath TCP may take links that nobody told of.
     pub(crate) fn wire(&self, workload: &Workload) -> Option<Wire> {
+        let udp = is_udp(workload)?;
         Some(Wire {
             rate: BitsPerSec(self.rate_bps(workload.clients)?),
             mtu_bytes: self.mtu_bytes?,
             tcp_option_bytes: self.tcp_option_bytes?,
             ipv6: self.ipv6,
+            udp,
         })
     }
 
@@ -113,6 +118,7 @@ impl Path {
 
     /// Returns what no payload in `direction` can exceed, assuming the best for what is unknown.
     pub(crate) fn ceiling_bps(&self, workload: &Workload, direction: Direction) -> Option<Ceiling> {
+        let udp = is_udp(workload)?;
         let rate = self.rate_bps(workload.clients)?;
         let link = match direction {
             Direction::FromServer => "the link from the server",
@@ -127,10 +133,18 @@ impl Path {
             mtu_bytes,
             tcp_option_bytes: self.tcp_option_bytes.unwrap_or(0),
             ipv6: self.ipv6,
+            udp,
         };
         let payload = full_payload_bytes(&wire, workload);
+        // The second and later fragments of a datagram have no header of UDP.
+        let fragment = wire.mtu_bytes.saturating_sub(wire.ip_header_bytes());
+        let is_cut = udp && datagram_bytes(workload).is_none_or(|bytes| bytes > payload);
+        let bps = match is_cut {
+            true => rate * fragment as f64 / wire.frame_bytes(payload) as f64,
+            false => wire.payload_limit_at(payload).0,
+        };
         Some(Ceiling {
-            bps: wire.payload_limit_at(payload).0,
+            bps,
             what: format!(
                 "{what} with an MTU of {mtu_bytes} B and frames of {payload} B of payload"
             ),
@@ -138,8 +152,30 @@ impl Path {
     }
 }
 
-/// Payload of a full-size segment: what the MTU leaves, or TCP_MAXSEG less the options.
+/// Returns whether `workload` goes in datagrams; absent where it goes over no known link.
+fn is_udp(workload: &Workload) -> Option<bool> {
+    match workload.manner.transport {
+        Transport::Tcp => Some(false),
+        Transport::Udp => Some(true),
+        Transport::Unix | Transport::Mptcp => None,
+    }
+}
+
+/// Payload of each datagram; absent where sizes differ.
+fn datagram_bytes(workload: &Workload) -> Option<u64> {
+    match (&workload.traffic, &workload.manner.sizes) {
+        (Traffic::Stream { message_bytes, .. }, None) => Some(message_bytes.0),
+        _ => None,
+    }
+}
+
+/// Payload of a full-size segment: what the MTU leaves, or TCP_MAXSEG less the options; that of a
+/// datagram, as far as a packet has room for it.
 fn full_payload_bytes(wire: &Wire, workload: &Workload) -> u64 {
+    if wire.udp {
+        let most = wire.payload_bytes_max();
+        return datagram_bytes(workload).map_or(most, |bytes| bytes.min(most));
+    }
     let asked = workload.options.mss_bytes.map(u64::from);
     let mss = asked.map(|mss| mss.saturating_sub(wire.tcp_option_bytes).max(1));
     mss.map_or(wire.payload_bytes_max(), |mss| {

@@ -38,6 +38,8 @@ pub enum Limiter {
     Generator,
     /// The round trip: one transaction at a time.
     RoundTrip,
+    /// A rate that was asked for, or that TCP's congestion control paces itself at.
+    Pacing,
     /// Nagle's algorithm waiting for a delayed acknowledgement.
     NagleDelayedAck,
 }

@@ -17,6 +17,9 @@ pub const TCP_TIMESTAMP_OPTION_BYTES: u64 = 12;
 /// TCP header without options.
 pub const TCP_HEADER_BYTES: u64 = 20;
 
+/// UDP header.
+pub const UDP_HEADER_BYTES: u64 = 8;
+
 /// A link and the headers of the traffic on it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Wire {
@@ -28,13 +31,23 @@ pub struct Wire {
     pub tcp_option_bytes: u64,
     /// Whether the IP header is the 40 bytes of IPv6 instead of 20.
     pub ipv6: bool,
+    /// Whether the payload goes in datagrams of UDP instead of segments of TCP.
+    pub udp: bool,
 }
 
 impl Wire {
-    /// Returns the bytes of IP and TCP header on each data segment.
+    /// Returns the bytes of the IP header.
+    pub fn ip_header_bytes(&self) -> u64 {
+        if self.ipv6 { 40 } else { 20 }
+    }
+
+    /// Returns the bytes of IP and TCP header on each data segment, or IP and UDP on each datagram.
     pub fn header_bytes(&self) -> u64 {
-        let ip = if self.ipv6 { 40 } else { 20 };
-        ip + TCP_HEADER_BYTES + self.tcp_option_bytes
+        let transport = match self.udp {
+            true => UDP_HEADER_BYTES,
+            false => TCP_HEADER_BYTES + self.tcp_option_bytes,
+        };
+        self.ip_header_bytes() + transport
     }
 
     /// Returns the payload of a full-size segment.
@@ -92,6 +105,7 @@ mod tests {
             mtu_bytes,
             tcp_option_bytes,
             ipv6: false,
+            udp: false,
         }
     }
 
@@ -115,6 +129,18 @@ mod tests {
             },
             936.28,
         );
+    }
+
+    #[test]
+    fn datagrams_have_shorter_headers() {
+        let wire = Wire {
+            udp: true,
+            ..gigabit(1500, 12)
+        };
+        assert_eq!(wire.payload_bytes_max(), 1472);
+        // 1472 of 1538 bytes.
+        assert!((wire.payload_limit().0 / 1e6 - 957.09).abs() < 0.05);
+        assert_eq!(wire.frame_bytes(18), 84, "64 B with preamble and gap");
     }
 
     #[test]

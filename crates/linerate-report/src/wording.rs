@@ -68,6 +68,7 @@ pub fn kind(kind: FindingKind) -> &'static str {
             Limiter::CongestionWindow => "Limited by the congestion window",
             Limiter::Generator => "Limited by the generator",
             Limiter::RoundTrip => "Limited by the round trip",
+            Limiter::Pacing => "Limited by pacing",
             Limiter::NagleDelayedAck => "Limited by Nagle and delayed ACK",
         },
         FindingKind::Plateau => "Plateau",

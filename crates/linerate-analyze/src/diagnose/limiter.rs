@@ -5,18 +5,22 @@
 //! [`RULES`] that holds is the limiter, for it is the one whose removal would help:
 //!
 //! 1. a full link, because nothing behind it can raise the number;
-//! 2. Nagle × delayed ACK, because its stalls look like a long round trip;
-//! 3. our own worker, because a slow receiver fills windows and a slow sender empties them;
-//! 4. the receiver's window, the send buffer, the congestion window, each by the kernel's own
-//!    account and by arithmetic;
-//! 5. the round trip, which limits whatever waits for one transaction at a time.
+//! 2. a rate that was asked for, because then there is nothing to find;
+//! 3. Nagle × delayed ACK, because its stalls look like a long round trip;
+//! 4. our own worker, because a slow receiver fills windows and a slow sender empties them;
+//! 5. the receiver's window and the send buffer, each by the kernel's own account and by
+//!    arithmetic;
+//! 6. TCP's own pacing, before the congestion window: an algorithm that paces keeps a window that
+//!    is no limit, whatever is lost;
+//! 7. the congestion window;
+//! 8. the round trip, which limits whatever waits for one transaction at a time.
 
 use linerate_model::experiment::Experiment;
 use linerate_model::finding::{Estimate, EvidenceList, Finding, FindingKind, Limiter};
 
 use super::{
-    congestion_window, generator, link_rate, nagle_delayed_ack, receiver_window, round_trip,
-    send_buffer,
+    congestion_window, generator, link_rate, nagle_delayed_ack, pacing, receiver_window,
+    round_trip, send_buffer,
 };
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::words;
@@ -42,10 +46,12 @@ type Rule = fn(&Dataset<'_>, &CellOutcomes<'_>) -> Option<Verdict>;
 /// The rules in order of precedence.
 const RULES: &[Rule] = &[
     link_rate::verdict,
+    pacing::asked,
     nagle_delayed_ack::verdict,
     generator::verdict,
     receiver_window::verdict,
     send_buffer::verdict,
+    pacing::own,
     congestion_window::verdict,
     round_trip::verdict,
 ];
@@ -64,6 +70,7 @@ fn limiter_id(limiter: Limiter) -> &'static str {
         Limiter::CongestionWindow => "congestion-window",
         Limiter::Generator => "generator",
         Limiter::RoundTrip => "round-trip",
+        Limiter::Pacing => "pacing",
         Limiter::NagleDelayedAck => "nagle-delayed-ack",
     }
 }
@@ -77,6 +84,7 @@ pub(crate) fn limiter_title(limiter: Limiter) -> &'static str {
         Limiter::CongestionWindow => "the congestion window",
         Limiter::Generator => "our own worker",
         Limiter::RoundTrip => "the round trip",
+        Limiter::Pacing => "pacing",
         Limiter::NagleDelayedAck => "Nagle waiting for a delayed ACK",
     }
 }

@@ -19,6 +19,8 @@ mod link_rate;
 mod nagle_delayed_ack;
 /// Nagle's algorithm on streams of small messages.
 mod nagle_stream;
+/// A rate that was asked for, or that TCP gives itself.
+mod pacing;
 /// Where the two ends of a flow ran, where they could share a CPU.
 mod placement;
 /// The smallest buffer that reaches the best throughput.
@@ -33,6 +35,8 @@ mod segments;
 mod send_buffer;
 /// The window that the link and the round trip ask for.
 mod window;
+/// Zero-copy sends that the kernel copied all the same.
+mod zero_copy;
 
 use linerate_model::finding::{Finding, FindingKind, Limiter};
 
@@ -55,6 +59,7 @@ pub(crate) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
         segments::findings,
         delayed_ack::findings,
         placement::findings,
+        zero_copy::findings,
         caution::findings,
     ];
     let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(dataset)).collect();
@@ -70,7 +75,7 @@ fn importance(kind: FindingKind) -> u32 {
         FindingKind::Plateau => 1,
         FindingKind::Limiter(Limiter::ReceiverWindow) => 2,
         FindingKind::Limiter(Limiter::SendBuffer) => 3,
-        FindingKind::Limiter(Limiter::CongestionWindow) => 4,
+        FindingKind::Limiter(Limiter::CongestionWindow | Limiter::Pacing) => 4,
         FindingKind::Limiter(Limiter::LinkRate) => 5,
         FindingKind::Effect => 6,
         FindingKind::Derived => 7,

@@ -2,10 +2,12 @@
 //!
 //! Rule: by Little's law, transactions per second × mean round trip is the mean number of
 //! transactions under way. When that is within 10 % of the number of connections, each connection
-//! always waits for its own round trip and nothing else holds the rate.
+//! always waits for its own round trip and nothing else holds the rate. Not for traffic that has
+//! several requests under way, pauses, goes by the clock, or makes connections.
 
 use linerate_model::finding::{EvidenceList, Limiter};
 use linerate_model::unit::Unit;
+use linerate_model::workload::Traffic;
 
 use super::limiter::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
@@ -16,6 +18,11 @@ use crate::words;
 const LITTLE_SHARE_MAX: f64 = 0.1;
 
 pub(super) fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let manner = &cell.workload.manner;
+    let at_once = manner.in_flight > 1 || manner.think.is_some() || manner.requests_per_s.is_some();
+    if at_once || !matches!(cell.workload.traffic, Traffic::Rr { .. }) {
+        return None;
+    }
     let rate = cell.estimate(name::TRANSACTIONS)?;
     let rtt = cell
         .estimate(name::RTT_MEAN)

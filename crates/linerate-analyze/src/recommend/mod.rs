@@ -9,6 +9,7 @@ mod path;
 mod small_writes;
 
 use linerate_model::finding::{Finding, Recommendation};
+use linerate_model::manner::Transport;
 use linerate_model::unit::Bytes;
 use linerate_model::workload::{Direction, Traffic, Workload};
 
@@ -52,6 +53,18 @@ fn command(workload: &Workload, options: &str) -> String {
             response_bytes,
         } => words.push(format!("--crr -r {},{}", request_bytes.0, response_bytes.0)),
         Traffic::Idle => words.push("--idle".to_owned()),
+    }
+    match workload.manner.transport {
+        Transport::Tcp => {}
+        Transport::Mptcp => words.push("-m".to_owned()),
+        Transport::Unix => words.push("--unix".to_owned()),
+        Transport::Udp => words.push("-u".to_owned()),
+    }
+    if let Some(rate) = workload.manner.rate_bps {
+        words.push(format!("-b {rate}"));
+    }
+    if let Some(rate) = workload.manner.requests_per_s {
+        words.push(format!("--rate {rate}"));
     }
     if workload.connections > 1 {
         words.push(format!("-P {}", workload.connections));

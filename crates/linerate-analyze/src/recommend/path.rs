@@ -25,6 +25,7 @@ pub(super) fn recommend(dataset: &Dataset<'_>, finding: &Finding) -> Option<Reco
         Limiter::LinkRate => link(dataset, finding, cell),
         Limiter::CongestionWindow => Some(loss(finding, cell)),
         Limiter::Generator => Some(generator(finding, cell)),
+        Limiter::Pacing => pacing(finding, cell),
         _ => None,
     }
 }
@@ -71,6 +72,28 @@ fn loss(finding: &Finding, cell: &CellOutcomes<'_>) -> Recommendation {
             .to_owned(),
         confirm: command(&cell.workload, "-C bbr -t 30"),
     }
+}
+
+/// Only where TCP paces itself; a rate that was asked for is what was wanted.
+fn pacing(finding: &Finding, cell: &CellOutcomes<'_>) -> Option<Recommendation> {
+    let (manner, options) = (&cell.workload.manner, &cell.workload.options);
+    let is_asked = manner.rate_bps.is_some()
+        || manner.requests_per_s.is_some()
+        || options.pacing_bps.is_some();
+    (!is_asked).then(|| Recommendation {
+        finding: finding.id.clone(),
+        action: "Measure once more with -C cubic. If that is faster, let the queueing discipline \
+                 of the sending device do the pacing (tc qdisc replace dev DEVICE root fq), or use \
+                 cubic on this path (net.ipv4.tcp_congestion_control)."
+            .to_owned(),
+        predicted: cell.main().map_or(String::new(), |main| {
+            format!(
+                "More than {} if pacing was the limit, the same if the path is.",
+                words::estimate(&main)
+            )
+        }),
+        confirm: command(&cell.workload, "-C cubic"),
+    })
 }
 
 fn generator(finding: &Finding, cell: &CellOutcomes<'_>) -> Recommendation {

@@ -8,6 +8,8 @@
 //! - payload per data segment = bytes_sent / data_segs_out, retransmissions in both;
 //! - shares of time are per flow and averaged over the flows.
 
+use std::collections::BTreeMap;
+
 use linerate_model::FlowId;
 use linerate_model::histogram::{Histogram, observations_needed};
 use linerate_model::metric::Metric;
@@ -70,9 +72,15 @@ pub(super) fn reduce(
                 payload.map(|payload| payload / message),
             );
         }
-        Traffic::Rr { .. } | Traffic::Crr { .. } => transactions(&lanes, records, responses),
-        Traffic::Idle => {}
+        Traffic::Rr { .. } => transactions(&lanes, records, responses),
+        Traffic::Crr { .. } => {
+            transactions(&lanes, records, responses);
+            // A connection carries one exchange, or none and is then counted all the same.
+            responses.put(name::CONNECTIONS, responses.value(name::TRANSACTIONS));
+        }
+        Traffic::Idle => responses.put(name::CONNECTIONS_HELD, held(records)),
     }
+    intended(trial, responses);
     path(&lanes, responses);
     let waits = plans.iter().filter_map(|plan| {
         let end = receiving_end(plan.client_part);
@@ -80,6 +88,29 @@ pub(super) fn reduce(
         readings.gauge(series).max_by(f64::total_cmp)
     });
     responses.put(name::STALL_MAX, waits.max_by(f64::total_cmp));
+}
+
+/// Connections whose ends both lasted to the end; absent when no end was recorded.
+fn held(records: &[&FlowRecord]) -> Option<f64> {
+    let mut whole: BTreeMap<FlowId, bool> = BTreeMap::new();
+    for record in records {
+        *whole.entry(record.flow).or_insert(true) &= record.ended_early.is_none();
+    }
+    (!whole.is_empty()).then(|| whole.values().filter(|whole| **whole).count() as f64)
+}
+
+/// What the workload asks for, where it asks for a rate.
+fn intended(trial: &Trial, responses: &mut Responses) {
+    let flows = f64::from(trial.workload.connections);
+    let manner = &trial.workload.manner;
+    responses.put(
+        name::TRANSACTIONS_INTENDED,
+        manner.requests_per_s.map(|rate| flows * f64::from(rate)),
+    );
+    responses.put(
+        name::THROUGHPUT_INTENDED,
+        manner.rate_bps.map(|rate| flows * rate as f64),
+    );
 }
 
 fn stream(lanes: &Lanes<'_, '_>, responses: &mut Responses) {
@@ -126,7 +157,15 @@ fn stream(lanes: &Lanes<'_, '_>, responses: &mut Responses) {
         name::THROUGHPUT_SENT,
         lanes.sum(sender, Metric::AppBytesSent).map(bits),
     );
-    responses.put(name::MESSAGES, lanes.sum(sender, Metric::AppCalls));
+    let calls = lanes.sum(sender, Metric::AppCalls);
+    // Whole messages at the receiver; what sent before they were counted was one a call.
+    let messages = lanes
+        .sum(receiver, Metric::AppMessages)
+        .or_else(|| lanes.sum(sender, Metric::AppMessages))
+        .or(calls);
+    responses.put(name::MESSAGES, messages);
+    responses.put(name::SEND_CALLS, calls);
+    responses.put(name::RECEIVE_CALLS, lanes.sum(receiver, Metric::AppCalls));
 
     let segments = lanes
         .sum(sender, Metric::TcpDataSegsOut)
@@ -205,6 +244,7 @@ fn latency(records: &[&FlowRecord], responses: &mut Responses) {
 fn path(lanes: &Lanes<'_, '_>, responses: &mut Responses) {
     responses.put(name::TCP_RTT, lanes.mean(Metric::TcpRtt));
     responses.put(name::TCP_MIN_RTT, lanes.least(Metric::TcpMinRtt));
+    responses.put(name::PACING, lanes.total(Metric::TcpPacingRate));
     responses.put(name::CWND, lanes.mean(Metric::TcpCwnd));
     responses.put(name::SEND_WINDOW, lanes.mean(Metric::TcpSndWnd));
     responses.put(name::SEND_MSS, lanes.mean(Metric::TcpSndMss));
@@ -270,6 +310,15 @@ impl Lanes<'_, '_> {
             let series = self.readings.flow(lane.flow, lane.sender, metric)?;
             mean(self.readings.gauge(series))
         }))
+    }
+
+    /// Sum over the flows of the mean of a gauge at the sender; absent when one was not read.
+    fn total(&self, metric: Metric) -> Option<f64> {
+        let of = |lane: &Lane| {
+            let series = self.readings.flow(lane.flow, lane.sender, metric)?;
+            mean(self.readings.gauge(series))
+        };
+        (!self.lanes.is_empty()).then(|| self.lanes.iter().map(of).sum::<Option<f64>>())?
     }
 
     /// Mean over the flows of segments in flight × segment / window of the peer.

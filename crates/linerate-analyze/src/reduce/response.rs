@@ -21,10 +21,16 @@ responses! {
     ARRIVED_FROM_SERVER "arrived_from_server_bps" BitsPerSecond
         "payload that TCP received at the clients";
     THROUGHPUT_SENT "throughput_sent_bps" BitsPerSecond "payload accepted from the sender";
+    THROUGHPUT_INTENDED "throughput_intended_bps" BitsPerSecond "throughput that was asked for";
+    PACING "pacing_bps" BitsPerSecond "rate that TCP paces itself at, all flows together";
     FLOW_MIN "flow_throughput_min_bps" BitsPerSecond "throughput of the slowest flow";
     FLOW_MAX "flow_throughput_max_bps" BitsPerSecond "throughput of the fastest flow";
     TRANSACTIONS "transactions_per_s" PerSecond "transactions per second";
     TRANSACTIONS_TIMED "transactions_timed" Count "transactions timed";
+    TRANSACTIONS_INTENDED "transactions_intended_per_s" PerSecond
+        "transactions per second that were asked for";
+    CONNECTIONS "connections_per_s" PerSecond "connections made and closed per second";
+    CONNECTIONS_HELD "connections_held" Count "connections held to the end";
     RTT_P50 "rtt_p50_ns" Nanoseconds "round trip, median";
     RTT_P99 "rtt_p99_ns" Nanoseconds "round trip, 99th percentile";
     RTT_P999 "rtt_p999_ns" Nanoseconds "round trip, 99.9th percentile";
@@ -49,6 +55,8 @@ responses! {
     WINDOW_FILLED "window_filled_share" Ratio "share of the receiver's window that is in flight";
     STALL_MAX "stall_max_ns" Nanoseconds "longest stall";
     MESSAGES "messages_per_s" PerSecond "messages per second";
+    SEND_CALLS "send_calls_per_s" PerSecond "send calls per second";
+    RECEIVE_CALLS "receive_calls_per_s" PerSecond "receive calls per second";
     MESSAGES_PER_SEGMENT "messages_per_segment" Count "messages per data segment";
     CPU_BUSY "cpu_busy_cpus" Cpus "busy CPUs";
     CPU_USER "cpu_usr_cpus" Cpus "CPUs busy in user mode";

@@ -65,6 +65,12 @@ pub struct Truth {
     pub invalid: Option<String>,
     /// Spread of the flows' begins.
     pub skew_ns: u64,
+    /// What TCP paces all flows together at.
+    pub pacing_bps: Option<f64>,
+    /// The congestion control in force.
+    pub congestion: Option<&'static str>,
+    /// How the senders sent, in the words of the setting.
+    pub send: Option<&'static str>,
 }
 
 impl Default for Truth {
@@ -90,6 +96,9 @@ impl Default for Truth {
             acks_per_transaction: 0.0,
             invalid: None,
             skew_ns: 1_000_000,
+            pacing_bps: None,
+            congestion: None,
+            send: None,
         }
     }
 }
@@ -267,6 +276,10 @@ impl Run {
                 ] {
                     gauge(metric, value);
                 }
+                if let (Part::Sender, Some(bps)) = (part, truth.pacing_bps) {
+                    let each = bps / f64::from(workload.connections);
+                    gauge(Metric::TcpPacingRate, each as i64);
+                }
                 if part == Part::Receiver {
                     gauge(Metric::AppStallMax, truth.stall_ns);
                 }
@@ -380,6 +393,21 @@ fn flow_record(
     let latency = Histogram {
         buckets: truth.latency.clone(),
     };
+    let setting = |name: &str, value: &str| Setting {
+        name: name.to_owned(),
+        requested: None,
+        granted: Some(value.to_owned()),
+        effective: None,
+        capped_by: None,
+    };
+    let mut settings = vec![setting("SO_RCVBUF", "131072")];
+    settings.extend(truth.congestion.map(|name| setting("TCP_CONGESTION", name)));
+    if let (Part::Sender, Some(how)) = (part, truth.send) {
+        settings.push(Setting {
+            effective: Some(how.to_owned()),
+            ..setting("send", "MSG_ZEROCOPY")
+        });
+    }
     FlowRecord {
         trial,
         flow,
@@ -392,13 +420,7 @@ fn flow_record(
         first_payload_ns: Some(-1),
         bytes_sent: 1,
         bytes_received: 1,
-        settings: vec![Setting {
-            name: "SO_RCVBUF".to_owned(),
-            requested: None,
-            granted: Some("131072".to_owned()),
-            effective: None,
-            capped_by: None,
-        }],
+        settings,
         latency: (part == Part::Requester).then_some(latency),
         ended_early: None,
     }

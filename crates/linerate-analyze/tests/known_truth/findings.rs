@@ -109,6 +109,167 @@ fn the_receivers_window_is_named() {
 }
 
 #[test]
+fn an_algorithm_that_paces_itself_is_named() {
+    // As seen on loopback with bbr, where cubic gets three times as much.
+    let paced = Truth {
+        pacing_bps: Some(405e6),
+        congestion: Some("bbr"),
+        busy_share: 0.97,
+        ..Truth::stream(400e6)
+    };
+    check(stream(), paced.clone(), &[Limiter::Pacing]);
+    let four = Workload {
+        connections: 4,
+        ..stream()
+    };
+    check(four, paced.clone(), &[Limiter::Pacing]);
+    // Loss does not shrink its window.
+    let lost = Truth {
+        lost_share: 0.01,
+        ..paced.clone()
+    };
+    check(stream(), lost, &[Limiter::Pacing]);
+    // cubic reports a rate too, and nobody holds it to that.
+    let cubic = Truth {
+        congestion: Some("cubic"),
+        ..paced.clone()
+    };
+    check(stream(), cubic, &[]);
+    // It would allow twice as much.
+    let roomy = Truth {
+        pacing_bps: Some(800e6),
+        ..paced.clone()
+    };
+    check(stream(), roomy, &[]);
+    // The application had nothing to send for most of the time.
+    let idle = Truth {
+        busy_share: 0.3,
+        ..paced.clone()
+    };
+    check(stream(), idle, &[]);
+    // What else holds the sender is what bbr measures.
+    let full = Truth {
+        throughput_bps: 941e6,
+        pacing_bps: Some(950e6),
+        ..paced.clone()
+    };
+    check(stream(), full, &[Limiter::LinkRate]);
+    let slow = Truth {
+        worker_share: 0.99,
+        ..paced.clone()
+    };
+    check(stream(), slow, &[Limiter::Generator]);
+    let buffer = Truth {
+        sndbuf_share: 0.8,
+        ..paced
+    };
+    check(stream(), buffer, &[Limiter::SendBuffer]);
+}
+
+#[test]
+fn the_advice_against_pacing_is_another_algorithm() {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("one", None, stream());
+    let paced = Truth {
+        pacing_bps: Some(405e6),
+        congestion: Some("bbr"),
+        busy_share: 0.97,
+        ..Truth::stream(400e6)
+    };
+    run.cell(&[], &[paced.clone(), paced.clone(), paced]);
+    let analysis = analyze(&run.recording);
+    let claim = &analysis.findings[0].claim;
+    assert!(
+        claim.contains("bbr allows 405 Mbit/s") && claim.contains("400 Mbit/s"),
+        "{claim}"
+    );
+    let confirm: Vec<&str> = analysis
+        .recommendations
+        .iter()
+        .map(|one| one.confirm.as_str())
+        .collect();
+    assert_eq!(confirm, ["linerate run HOST -C cubic"]);
+}
+
+#[test]
+fn a_rate_that_was_asked_for_is_named() {
+    let asked = |bitrate: Option<u64>, fq_rate: Option<u64>, connections| {
+        let mut workload = stream();
+        workload.connections = connections;
+        workload.manner.rate_bps = bitrate;
+        workload.options.pacing_bps = fq_rate;
+        workload
+    };
+    let truth = Truth::stream(100e6);
+    check(
+        asked(Some(100_000_000), None, 1),
+        truth.clone(),
+        &[Limiter::Pacing],
+    );
+    check(
+        asked(Some(25_000_000), None, 4),
+        truth.clone(),
+        &[Limiter::Pacing],
+    );
+    check(
+        asked(None, Some(105_000_000), 1),
+        truth.clone(),
+        &[Limiter::Pacing],
+    );
+    // The lower one holds.
+    check(
+        asked(Some(1_000_000_000), Some(105_000_000), 1),
+        truth.clone(),
+        &[Limiter::Pacing],
+    );
+    // More was asked for than came.
+    check(asked(Some(200_000_000), None, 1), truth.clone(), &[]);
+    check(asked(Some(100_000_000), None, 4), truth.clone(), &[]);
+    // Nobody kept to it.
+    check(asked(Some(10_000_000), None, 1), truth, &[]);
+    // bbr follows what the pacer gives it.
+    let bbr = Truth {
+        pacing_bps: Some(100e6),
+        congestion: Some("bbr"),
+        ..Truth::stream(100e6)
+    };
+    check(asked(Some(100_000_000), None, 1), bbr, &[Limiter::Pacing]);
+    let mut open = rr(4);
+    let truth = Truth::transactions(50_000);
+    let count: u64 = truth.latency.iter().map(|(_, count)| count).sum();
+    open.manner.requests_per_s = Some(count as u32);
+    check(open.clone(), truth.clone(), &[Limiter::Pacing]);
+    open.manner.requests_per_s = Some(2 * count as u32);
+    check(open, truth, &[]);
+}
+
+#[test]
+fn zero_copy_that_copies_is_a_caution() {
+    let cautions = |send: &'static str| {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, stream());
+        let truth = Truth {
+            send: Some(send),
+            ..Truth::default()
+        };
+        run.cell(&[], &[truth.clone(), truth.clone(), truth]);
+        let findings = analyze(&run.recording).findings;
+        let of_copies = findings
+            .into_iter()
+            .filter(|finding| finding.id == "run/caution/zero-copy");
+        of_copies.map(|finding| finding.claim).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        cautions("MSG_ZEROCOPY, 128 KiB a call, copied by the kernel after all: 99 % of 812 calls"),
+        ["The kernel copied 99 % of what was sent with MSG_ZEROCOPY all the same."]
+    );
+    let none: [String; 0] = [];
+    let lent = "MSG_ZEROCOPY, 128 KiB a call, copied by the kernel after all: 0 % of 812 calls";
+    assert_eq!(cautions(lent), none);
+    assert_eq!(cautions("send, 128 KiB a call"), none);
+}
+
+#[test]
 fn windows_of_several_flows_add_up() {
     let mut workload = stream();
     workload.connections = 4;

@@ -46,6 +46,7 @@ fn payload_limit(rate: BitsPerSec, mtu_bytes: u32) -> f64 {
         // Timestamps are on by default.
         tcp_option_bytes: 12,
         ipv6: false,
+        udp: false,
     };
     wire.payload_limit().0
 }

@@ -44,3 +44,52 @@ pub fn width() -> usize {
     let (_, columns) = console::Term::stdout().size();
     usize::from(columns).clamp(40, 120)
 }
+
+/// Columns of a label.
+const LABEL_COLUMNS: usize = 16;
+
+/// Prints a label and its words; on a terminal they are wrapped beside the label.
+pub fn labelled(label: &str, words: &str) {
+    let columns = match std::io::stdout().is_terminal() {
+        true => width().saturating_sub(LABEL_COLUMNS),
+        // Whoever searches the text finds it on one line.
+        false => usize::MAX,
+    };
+    let mut label = label;
+    for text in wrap(words, columns) {
+        // Labels that are too long push their words on, rather than losing the blank between.
+        line(format!("{label:<15} {text}").trim_end());
+        label = "";
+    }
+}
+
+/// Cuts `text` at blanks into lines of at most `columns` characters, where words allow.
+fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.len() - 1;
+        let taken = lines[last].chars().count();
+        if taken > 0 && taken + 1 + word.chars().count() > columns {
+            lines.push(word.to_owned());
+        } else {
+            if taken > 0 {
+                lines[last].push(' ');
+            }
+            lines[last].push_str(word);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrap;
+
+    #[test]
+    fn lines_are_cut_at_blanks() {
+        assert_eq!(wrap("one two three", 8), ["one two", "three"]);
+        assert_eq!(wrap("one two", usize::MAX), ["one two"]);
+        assert_eq!(wrap("incomprehensible is", 8), ["incomprehensible", "is"]);
+        assert_eq!(wrap("", 8), [""]);
+    }
+}

@@ -1,14 +1,19 @@
 //! Lines of a single measurement: intervals as they come, the final block, or JSON.
 
 use linerate_analyze::live::{Interval, Live};
-use linerate_analyze::single::{Single, SingleTrial};
+use linerate_analyze::single::Single;
 use linerate_model::plan::Trial;
-use linerate_model::run::{HostRecord, RunDocument};
+use linerate_model::run::RunDocument;
 use linerate_model::sample::TrialSample;
 use linerate_model::unit::{Unit, significant};
-use linerate_model::workload::{Direction, Part, Traffic, Workload};
+use linerate_model::workload::Traffic;
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 use serde::Serialize;
+
+/// What is going to be measured.
+mod heading;
+/// The final block.
+mod result;
 
 use super::line;
 use crate::args::{RateFormat, RunArgs};
@@ -80,7 +85,9 @@ impl SingleLines {
                 }),
             ),
             Output::Text => {
-                line(&describe(&trial.workload, document.server()));
+                for text in heading::heading(&trial.workload, document.server()) {
+                    line(&text);
+                }
                 for left_out in &document.left_out {
                     super::note(&format!("{}: {}", left_out.what, left_out.why));
                 }
@@ -98,7 +105,8 @@ impl SingleLines {
             line(&format!("\nrun {} of {}", over + 1, self.runs));
         }
         let what = match trial.workload.traffic {
-            Traffic::Rr { .. } | Traffic::Crr { .. } => "  transactions            rate",
+            Traffic::Rr { .. } => "  transactions            rate",
+            Traffic::Crr { .. } => "   connections            rate",
             Traffic::Stream { .. } | Traffic::Idle => "      transfer            rate",
         };
         line(&format!(
@@ -128,70 +136,9 @@ impl SingleLines {
                 }
             }
             Output::JsonStream => json_line("end", single),
-            Output::Text => self.print_end(single),
+            Output::Text => result::print(single, self.format),
         }
     }
-
-    fn print_end(&self, single: &Single) {
-        for (at, trial) in single.trials.iter().enumerate() {
-            line("");
-            if single.trials.len() > 1 {
-                line(&format!("run {}", at + 1));
-            }
-            print_trial(trial, self.format);
-        }
-        let summary = across(single);
-        if let Some(summary) = summary {
-            line(&summary);
-        }
-        for finding in &single.findings {
-            line(&format!("found           {}", finding.claim));
-        }
-        if let Some(partial) = &single.partial {
-            line(&format!("partial         {partial}"));
-        }
-    }
-}
-
-fn describe(workload: &Workload, server: Option<&HostRecord>) -> String {
-    let what = match &workload.traffic {
-        Traffic::Stream {
-            direction,
-            message_bytes,
-        } => {
-            let way = match direction {
-                Direction::ToServer => "to the server",
-                Direction::FromServer => "from the server",
-                Direction::Both => "both ways",
-            };
-            format!("TCP stream {way}, {message_bytes} per send call")
-        }
-        Traffic::Rr {
-            request_bytes,
-            response_bytes,
-            ..
-        } => {
-            format!("TCP request/response, {request_bytes} / {response_bytes}")
-        }
-        Traffic::Crr {
-            request_bytes,
-            response_bytes,
-        } => {
-            format!("TCP connect/request/response, {request_bytes} / {response_bytes}")
-        }
-        Traffic::Idle => "idle TCP connections".to_owned(),
-    };
-    let flows = if workload.connections == 1 {
-        "flow"
-    } else {
-        "flows"
-    };
-    let server = server.map_or("?", |host| host.agent.as_str());
-    format!(
-        "linerate {} → {server}: {what}, {} {flows}",
-        env!("CARGO_PKG_VERSION"),
-        workload.connections
-    )
 }
 
 fn print_interval(lines: &[Interval], format: Option<RateFormat>) {
@@ -249,182 +196,4 @@ fn rate_words(bits_per_second: f64, format: Option<RateFormat>) -> String {
         Some(RateFormat::TiByte) => (bytes / 1024f64.powi(4), "TiB/s"),
     };
     format!("{} {unit}", significant(value))
-}
-
-fn print_trial(trial: &SingleTrial, format: Option<RateFormat>) {
-    if let Some(why) = &trial.invalid {
-        line(&format!("INVALID         {why}"));
-    }
-    let of = |name: &str| trial.responses.get(name).copied();
-    let time = |name: &str| of(name).map(|ns| Unit::Nanoseconds.display(ns));
-    if let Some(rate) = of("transactions_per_s") {
-        line(&format!(
-            "completed       {}",
-            Unit::PerSecond
-                .display(rate)
-                .replace("/s", " transactions/s")
-        ));
-        let quantiles = [
-            ("p50", "rtt_p50_ns"),
-            ("p99", "rtt_p99_ns"),
-            ("p99.9", "rtt_p999_ns"),
-            ("longest", "rtt_max_ns"),
-        ];
-        let words: Vec<String> = quantiles
-            .into_iter()
-            .filter_map(|(label, name)| time(name).map(|value| format!("{label} {value}")))
-            .collect();
-        line(&format!("round trip      {}", words.join(", ")));
-    } else if let Some(rate) = of("throughput_bps") {
-        line(&format!("received        {}", rate_words(rate, format)));
-        let ways = [
-            ("to server", "throughput_to_server_bps"),
-            ("from server", "throughput_from_server_bps"),
-        ];
-        if ways.iter().all(|(_, name)| of(name).is_some()) {
-            for (label, name) in ways {
-                line(&format!(
-                    "  {label:<11} {}",
-                    rate_words(of(name).unwrap_or_default(), format)
-                ));
-            }
-        }
-    }
-    let skew = trial
-        .start_skew_us
-        .filter(|_| trial.flows.len() > 2)
-        .map_or(String::new(), |skew| {
-            format!(
-                ", flows began within {} (± {})",
-                Nanos((skew * 1e3) as u64),
-                Nanos((trial.start_skew_uncertainty_us.unwrap_or(0.0) * 1e3) as u64)
-            )
-        });
-    line(&format!(
-        "window          {} s, the same on every host{skew}",
-        significant(trial.window_s)
-    ));
-    print_tcp(trial);
-    print_cpu(trial);
-    print_settings(trial);
-    for flag in &trial.flags {
-        line(&format!("note            {flag}"));
-    }
-}
-
-fn print_tcp(trial: &SingleTrial) {
-    let of = |name: &str| trial.responses.get(name).copied();
-    let mut words = Vec::new();
-    if let Some(count) = of("retransmitted_segments") {
-        words.push(format!(
-            "{} segments sent again",
-            Unit::Count.display(count)
-        ));
-    }
-    if let Some(bytes) = of("payload_per_segment_bytes") {
-        words.push(format!("{} a data segment", Unit::Bytes.display(bytes)));
-    }
-    if let Some(count) = of("data_segments_per_ack") {
-        words.push(format!("{} data segments an ACK", significant(count)));
-    }
-    if !words.is_empty() {
-        line(&format!("TCP             {}", words.join(", ")));
-    }
-}
-
-fn print_cpu(trial: &SingleTrial) {
-    let of = |name: &str| trial.responses.get(name).copied();
-    if let Some(busy) = of("worker_busy_share_max") {
-        line(&format!(
-            "generator       busiest worker ran {} of the time",
-            Unit::Percent.display(busy * 100.0)
-        ));
-    }
-    if let Some(busy) = of("cpu_busy_cpus") {
-        let part =
-            |name: &str, label: &str| of(name).map(|cpus| format!("{label} {}", significant(cpus)));
-        let parts: Vec<String> = [
-            ("cpu_usr_cpus", "user"),
-            ("cpu_sys_cpus", "system"),
-            ("cpu_softirq_cpus", "softirq"),
-            ("cpu_irq_cpus", "irq"),
-            ("cpu_steal_cpus", "stolen"),
-        ]
-        .into_iter()
-        .filter_map(|(name, label)| part(name, label))
-        .collect();
-        line(&format!(
-            "CPUs busy       {} ({})",
-            significant(busy),
-            parts.join(", ")
-        ));
-    }
-}
-
-/// Settings that were asked for, and the congestion control in force, from the sending end.
-fn print_settings(trial: &SingleTrial) {
-    let sending = trial
-        .flows
-        .iter()
-        .find(|flow| matches!(flow.part, Part::Sender | Part::Requester));
-    let Some(flow) = sending else { return };
-    for setting in &flow.settings {
-        if setting.requested.is_none() && setting.name != "TCP_CONGESTION" {
-            continue;
-        }
-        let words = [
-            setting
-                .requested
-                .as_ref()
-                .map(|value| format!("requested {value}")),
-            setting
-                .granted
-                .as_ref()
-                .map(|value| format!("granted {value}")),
-            setting
-                .effective
-                .as_ref()
-                .map(|value| format!("effective {value}")),
-            setting
-                .capped_by
-                .as_ref()
-                .map(|value| format!("capped by {value}")),
-        ];
-        let words: Vec<String> = words.into_iter().flatten().collect();
-        line(&format!("{:<16}{}", setting.name, words.join(", ")));
-    }
-}
-
-/// Mean and interval over several runs.
-fn across(single: &Single) -> Option<String> {
-    let valid: Vec<f64> = single
-        .trials
-        .iter()
-        .filter(|trial| trial.valid)
-        .filter_map(|trial| {
-            trial
-                .responses
-                .get("transactions_per_s")
-                .or(trial.responses.get("throughput_bps"))
-                .copied()
-        })
-        .collect();
-    let rr = single
-        .trials
-        .iter()
-        .any(|trial| trial.responses.contains_key("transactions_per_s"));
-    let unit = if rr {
-        Unit::PerSecond
-    } else {
-        Unit::BitsPerSecond
-    };
-    let estimate = linerate_analyze::student_t_interval(&valid, unit)?;
-    let (low, high) = (estimate.low?, estimate.high?);
-    Some(format!(
-        "\nmean            {} (95 % interval {} to {}, n = {})",
-        unit.display(estimate.value),
-        unit.display(low),
-        unit.display(high),
-        valid.len()
-    ))
 }

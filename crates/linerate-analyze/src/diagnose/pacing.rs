@@ -1,0 +1,210 @@
+//! Pacing: a rate that was asked for, or that TCP's congestion control gives itself.
+//!
+//! 1. *Asked for.* The rate of payload is at least 95 % of flows × `--bitrate`, or 90 % of flows ×
+//!    `--fq-rate` (SO_MAX_PACING_RATE counts headers where the fq queueing discipline paces, and 10 % is more
+//!    than they are at any MTU); or transactions are at least 98 % of those that `--rate` begins.
+//! 2. *TCP's own.* The sending ends run an algorithm that paces (bbr), the receiver's window and
+//!    the send buffer held less than half of the time, data was outstanding for at least half of
+//!    it, and the throughput is within 25 % of the mean pacing rate (tcpi_pacing_rate). bbr takes
+//!    its rate from the delivery that it measures and probes with 1.25 and 0.75 of it, so that
+//!    the two agree wherever nothing else holds the sender; hence the rule comes after those of
+//!    link, worker and buffers. What it cannot tell is a link on the way whose rate nobody knows.
+
+use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
+use linerate_model::unit::Unit;
+use linerate_model::workload::{Part, Traffic};
+
+use super::limiter::Verdict;
+use super::link_rate::share_of;
+use super::receiver_window::WAITING_SHARE_MIN;
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::reduce::name;
+use crate::study::point;
+use crate::words;
+
+/// Share of the rate that our pacer was asked for from which on it is what holds.
+const BITRATE_SHARE_MIN: f64 = 0.95;
+/// The same where the kernel paces, headers included.
+const FQ_RATE_SHARE_MIN: f64 = 0.90;
+/// The same for requests that begin by the clock.
+const REQUESTS_SHARE_MIN: f64 = 0.98;
+/// Share of what was asked for up to which it is what holds.
+const SHARE_MAX: f64 = 1.05;
+/// Largest relative difference of throughput and TCP's own pacing rate.
+const PACING_DIFFERENCE_MAX: f64 = 0.25;
+/// Share of the time with data outstanding, so that the sender had something to pace.
+const BUSY_SHARE_MIN: f64 = 0.5;
+/// Algorithms that pace (sk_pacing_status in tcp_bbr.c); the others do only where fq makes them.
+const PACING_ALGORITHMS: &[&str] = &["bbr", "bbr1", "bbr2", "bbr3"];
+
+/// A rate that was asked for.
+struct Asked {
+    flag: &'static str,
+    each: f64,
+    unit: Unit,
+    response: &'static str,
+    share_min: f64,
+}
+
+/// The limit is a rate that was asked for.
+pub(super) fn asked(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let flows = f64::from(cell.workload.connections);
+    let asked = what_was_asked(cell)?;
+    let reached = cell.estimate(asked.response)?;
+    let share = share_of(&reached, flows * asked.each);
+    // Far above it nobody kept to it: an old agent, or a damaged recording.
+    if !(asked.share_min..=SHARE_MAX).contains(&share.value) {
+        return None;
+    }
+    let total = match cell.workload.connections {
+        1 => String::new(),
+        count => format!(
+            " for each of {count} flows, {} in total",
+            asked.unit.display(flows * asked.each)
+        ),
+    };
+    let computed = Evidence {
+        what: "rate asked for, all flows together".to_owned(),
+        estimate: point(flows * asked.each, asked.unit),
+        trials: cell.trials(),
+    };
+    let what = crate::reduce::describe(asked.response).title;
+    Some(Verdict {
+        limiter: Limiter::Pacing,
+        claim: format!(
+            "The rate that was asked for is the limit: {} with {} {}{total}.",
+            words::estimate(&reached),
+            asked.flag,
+            asked.unit.display(asked.each),
+        ),
+        explanation: format!(
+            "Path and hosts carry at least this much. Leave out {} to see what they can.",
+            asked.flag
+        ),
+        effect: share,
+        evidence: EvidenceList::new(cell.evidence(what, asked.response)?, vec![computed]),
+        weight: share.value,
+    })
+}
+
+/// The lowest of the rates that were asked for.
+fn what_was_asked(cell: &CellOutcomes<'_>) -> Option<Asked> {
+    let manner = &cell.workload.manner;
+    match cell.workload.traffic {
+        Traffic::Rr { .. } | Traffic::Crr { .. } => Some(Asked {
+            flag: "--rate",
+            each: f64::from(manner.requests_per_s?),
+            unit: Unit::PerSecond,
+            response: name::TRANSACTIONS,
+            share_min: REQUESTS_SHARE_MIN,
+        }),
+        Traffic::Stream { .. } => {
+            let asked = |flag, rate: Option<u64>, share_min| {
+                Some(Asked {
+                    flag,
+                    each: rate? as f64,
+                    unit: Unit::BitsPerSecond,
+                    response: name::THROUGHPUT,
+                    share_min,
+                })
+            };
+            let rates = [
+                asked("--bitrate", manner.rate_bps, BITRATE_SHARE_MIN),
+                asked(
+                    "--fq-rate",
+                    cell.workload.options.pacing_bps,
+                    FQ_RATE_SHARE_MIN,
+                ),
+            ];
+            let rates = rates.into_iter().flatten();
+            rates.min_by(|a, b| a.each.total_cmp(&b.each))
+        }
+        Traffic::Idle => None,
+    }
+}
+
+/// The limit is what TCP's congestion control paces itself at.
+pub(super) fn own(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let algorithm = algorithm_of(dataset, cell)?;
+    if !PACING_ALGORITHMS.contains(&algorithm) {
+        return None;
+    }
+    let throughput = cell.estimate(name::THROUGHPUT)?;
+    let pacing = cell.estimate(name::PACING)?;
+    let share = relation(cell)?;
+    let held = |response| cell.mean(response).unwrap_or(0.0) >= WAITING_SHARE_MIN;
+    let idle = cell
+        .mean(name::BUSY)
+        .is_none_or(|busy| busy < BUSY_SHARE_MIN);
+    let apart = (share.value - 1.0).abs() > PACING_DIFFERENCE_MAX;
+    if held(name::RWND_LIMITED) || held(name::SNDBUF_LIMITED) || idle || apart {
+        return None;
+    }
+    let worker = cell
+        .mean(name::WORKER_BUSY_SHARE_MAX)
+        .map_or(String::new(), |busy| {
+            format!(
+                ", while the busiest worker ran {} of the time",
+                words::percent(busy)
+            )
+        });
+    let more = [
+        cell.evidence("pacing rate of all flows", name::PACING),
+        cell.evidence("share of the time with data outstanding", name::BUSY),
+        cell.evidence(
+            "share of the time held by the receiver's window",
+            name::RWND_LIMITED,
+        ),
+        cell.evidence(
+            "share of the time held by the send buffer",
+            name::SNDBUF_LIMITED,
+        ),
+        cell.evidence(
+            "share of the time that the busiest worker ran",
+            name::WORKER_BUSY_SHARE_MAX,
+        ),
+    ];
+    Some(Verdict {
+        limiter: Limiter::Pacing,
+        claim: format!(
+            "The congestion control paces itself: {algorithm} allows {} and throughput is {}{worker}.",
+            words::estimate(&pacing),
+            words::estimate(&throughput),
+        ),
+        explanation: format!(
+            "{algorithm} spaces segments by its own estimate of the path's bandwidth. Where the \
+             sending device has no fq queueing discipline, TCP does that with a timer for each \
+             flow, in small bursts, and on a fast path the estimate settles far below what path \
+             and hosts can carry. Where the path is that slow, another algorithm gets no more."
+        ),
+        effect: share,
+        evidence: EvidenceList::new(
+            cell.evidence("throughput", name::THROUGHPUT)?,
+            more.into_iter().flatten().collect(),
+        ),
+        weight: 1.0 - (share.value - 1.0).abs(),
+    })
+}
+
+/// Throughput as a share of the pacing rate, trial by trial.
+fn relation(cell: &CellOutcomes<'_>) -> Option<Estimate> {
+    cell.derived(Unit::Ratio, |outcome| {
+        let pacing = outcome.value(name::PACING).filter(|rate| *rate > 0.0)?;
+        Some(outcome.value(name::THROUGHPUT)? / pacing)
+    })
+}
+
+/// The congestion control in force at the sending ends; absent when they differ.
+fn algorithm_of<'a>(dataset: &Dataset<'a>, cell: &CellOutcomes<'_>) -> Option<&'a str> {
+    let trials = cell.trials();
+    let mut in_force = dataset
+        .recording
+        .flows
+        .iter()
+        .filter(|flow| flow.part == Part::Sender && trials.contains(&flow.trial))
+        .flat_map(|flow| &flow.settings)
+        .filter(|setting| setting.name == "TCP_CONGESTION")
+        .filter_map(|setting| setting.effective.as_deref().or(setting.granted.as_deref()));
+    let first = in_force.next()?;
+    in_force.all(|other| other == first).then_some(first)
+}

@@ -1,0 +1,72 @@
+//! Zero-copy sends that the kernel copied all the same.
+//!
+//! MSG_ZEROCOPY lends pages to the kernel, which copies them where the packet does not leave
+//! through a device that can read them: on loopback, on veth, and with packet sockets listening
+//! (Documentation/networking/msg_zerocopy.rst, "Deferred Copies"). It then costs more than a plain
+//! send. The engine says the share in the effective value of the setting `send`.
+
+use std::collections::BTreeSet;
+
+use linerate_model::TrialId;
+use linerate_model::finding::{Evidence, EvidenceList, Finding, FindingKind};
+use linerate_model::unit::Unit;
+
+use crate::compare::interval::student_t_interval;
+use crate::dataset::Dataset;
+use crate::words;
+
+/// What stands before the share.
+const MARK: &str = "copied by the kernel after all: ";
+/// Share of calls from which on it matters.
+const COPIED_SHARE_MIN: f64 = 0.01;
+
+pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
+    let copied: Vec<(TrialId, f64)> = dataset
+        .recording
+        .flows
+        .iter()
+        .flat_map(|flow| {
+            flow.settings
+                .iter()
+                .map(move |setting| (flow.trial, setting))
+        })
+        .filter(|(_, setting)| setting.name == "send")
+        .filter_map(|(trial, setting)| Some((trial, copied_share(setting.effective.as_deref()?)?)))
+        .filter(|(_, share)| *share >= COPIED_SHARE_MIN)
+        .collect();
+    finding(&copied).into_iter().collect()
+}
+
+fn finding(copied: &[(TrialId, f64)]) -> Option<Finding> {
+    let shares: Vec<f64> = copied.iter().map(|(_, share)| *share).collect();
+    let effect = student_t_interval(&shares, Unit::Ratio)?;
+    let trials: BTreeSet<TrialId> = copied.iter().map(|(trial, _)| *trial).collect();
+    let evidence = Evidence {
+        what: "share of MSG_ZEROCOPY sends that the kernel copied".to_owned(),
+        estimate: effect,
+        trials: trials.into_iter().collect(),
+    };
+    Some(Finding {
+        id: "run/caution/zero-copy".to_owned(),
+        chapter: None,
+        kind: FindingKind::Caution,
+        claim: format!(
+            "The kernel copied {} of what was sent with MSG_ZEROCOPY all the same.",
+            words::percent(effect.value)
+        ),
+        explanation: "Loopback, veth and devices without scatter-gather always copy, and lending \
+                      the pages then costs more than a plain send. Send with -Z=vmsplice, or let \
+                      -Z choose; across a network card MSG_ZEROCOPY may still save the copy."
+            .to_owned(),
+        effect,
+        evidence: EvidenceList::new(evidence, Vec::new()),
+    })
+}
+
+/// Reads the share out of `MSG_ZEROCOPY, 128 KiB a call, copied by the kernel after all: 100 % of …`.
+fn copied_share(effective: &str) -> Option<f64> {
+    let (_, rest) = effective.split_once(MARK)?;
+    let (percent, _) = rest.split_once(" %")?;
+    let percent: f64 = percent.trim().parse().ok()?;
+    percent.is_finite().then_some(percent / 100.0)
+}

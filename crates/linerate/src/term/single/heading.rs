@@ -1,0 +1,181 @@
+//! What is going to be measured, in words.
+
+use linerate_model::manner::{Sizes, Transport};
+use linerate_model::run::HostRecord;
+use linerate_model::workload::{Direction, Traffic, Workload};
+use linerate_model::{BitsPerSec, Bytes};
+
+/// Returns the first line, and one for each thing out of the ordinary.
+pub(super) fn heading(workload: &Workload, server: Option<&HostRecord>) -> Vec<String> {
+    let flows = match workload.connections {
+        1 => "1 flow".to_owned(),
+        count => format!("{count} flows"),
+    };
+    let server = server.map_or("?", |host| host.agent.as_str());
+    let first = format!(
+        "linerate {} → {server}: {} {}, {flows}",
+        env!("CARGO_PKG_VERSION"),
+        transport(workload),
+        traffic(workload),
+    );
+    let mut lines = vec![first];
+    lines.extend(rate(workload).map(|text| format!("  {text}")));
+    lines.extend(volume(workload).map(|text| format!("  {text}")));
+    lines
+}
+
+fn transport(workload: &Workload) -> &'static str {
+    match workload.manner.transport {
+        Transport::Tcp => "TCP",
+        Transport::Mptcp => "MPTCP",
+        Transport::Unix => "Unix",
+        Transport::Udp => "UDP",
+    }
+}
+
+fn traffic(workload: &Workload) -> String {
+    let manner = &workload.manner;
+    match &workload.traffic {
+        Traffic::Stream {
+            direction,
+            message_bytes,
+        } => {
+            let way = match direction {
+                Direction::ToServer => "to the server",
+                Direction::FromServer => "from the server",
+                Direction::Both => "both ways",
+            };
+            let size = match &manner.sizes {
+                Some(sizes) => mix(sizes),
+                None => bytes(*message_bytes),
+            };
+            let what = match (manner.transport, manner.segments, manner.batch) {
+                (Transport::Udp, 1, 1) => format!("datagrams of {size}"),
+                (Transport::Udp, 1, batch) => format!("{batch} datagrams of {size} per send call"),
+                (Transport::Udp, segments, _) => format!("{segments} datagrams of {size} per send"),
+                (_, _, 1) => format!("{size} per send call"),
+                (_, _, batch) => format!("{batch} messages of {size} per send call"),
+            };
+            format!("stream {way}, {what}")
+        }
+        Traffic::Rr {
+            request_bytes,
+            response_bytes,
+            ..
+        } => {
+            let sizes = match &manner.sizes {
+                Some(sizes) => mix(sizes),
+                None => format!("{} / {}", bytes(*request_bytes), bytes(*response_bytes)),
+            };
+            let at_once = match (manner.in_flight, manner.requests_per_s) {
+                (1, _) | (_, Some(_)) => String::new(),
+                (count, None) => format!(", {count} in flight"),
+            };
+            format!("request/response, {sizes}{at_once}")
+        }
+        Traffic::Crr {
+            request_bytes: Bytes(0),
+            ..
+        } => "connect/close".to_owned(),
+        Traffic::Crr {
+            request_bytes,
+            response_bytes,
+        } => format!(
+            "connect/request/response, {} / {}",
+            bytes(*request_bytes),
+            bytes(*response_bytes)
+        ),
+        Traffic::Idle => "idle connections".to_owned(),
+    }
+}
+
+/// People say 1448 B, not 1.414 KiB.
+fn bytes(size: Bytes) -> String {
+    match size.0 % 1024 {
+        0 => size.to_string(),
+        _ if size.0 < 100_000 => format!("{} B", size.0),
+        _ => size.to_string(),
+    }
+}
+
+fn mix(sizes: &Sizes) -> String {
+    match sizes {
+        Sizes::List { bytes: list } if list.len() <= 4 => {
+            let words: Vec<String> = list.iter().map(|size| bytes(*size)).collect();
+            format!("{} in turn", words.join(", "))
+        }
+        Sizes::List { bytes } => format!("{} sizes in turn", bytes.len()),
+        Sizes::Uniform { low, high } => format!("{} to {}", bytes(*low), bytes(*high)),
+        Sizes::LogNormal {
+            median,
+            sigma_percent,
+        } => format!(
+            "log-normal sizes around {} (σ = {})",
+            bytes(*median),
+            f64::from(*sigma_percent) / 100.0
+        ),
+    }
+}
+
+/// The rate that was asked for: what iperf3 gives to each flow and others to all together.
+fn rate(workload: &Workload) -> Option<String> {
+    let flows = f64::from(workload.connections);
+    let total = |one: String| match workload.connections {
+        1 => String::new(),
+        _ => format!(", {one} in total"),
+    };
+    let manner = &workload.manner;
+    if let Some(rate) = manner.requests_per_s {
+        let all = total(format!("{}/s", flows * f64::from(rate)));
+        return Some(format!(
+            "{rate} requests/s begin on each flow{all}, whatever the responses do"
+        ));
+    }
+    if let Some(think) = manner.think {
+        return Some(format!("{think} from each response to the next request"));
+    }
+    let of = |bps: u64, who: &str| {
+        let all = total(BitsPerSec(flows * bps as f64).to_string());
+        format!(
+            "{} for each flow{all}, paced by {who}",
+            BitsPerSec(bps as f64)
+        )
+    };
+    let ours = manner.rate_bps.map(|bps| of(bps, "linerate"));
+    ours.or(workload.options.pacing_bps.map(|bps| of(bps, "the kernel")))
+}
+
+fn volume(workload: &Workload) -> Option<String> {
+    let bytes = workload.manner.bytes_max?;
+    Some(match workload.connections {
+        1 => format!("ends after {bytes}"),
+        _ => format!("each flow ends after {bytes}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(workload: &Workload) -> Vec<String> {
+        heading(workload, None)
+    }
+
+    #[test]
+    fn rates_are_told_for_a_flow_and_for_all() {
+        let mut workload = Workload::stream(Direction::ToServer);
+        workload.manner.transport = Transport::Udp;
+        workload.manner.rate_bps = Some(10_000_000);
+        workload.connections = 4;
+        let Traffic::Stream { message_bytes, .. } = &mut workload.traffic else {
+            unreachable!("it is a stream");
+        };
+        *message_bytes = Bytes(1448);
+        let lines = lines(&workload);
+        assert!(lines[0].ends_with("UDP stream to the server, datagrams of 1448 B, 4 flows"));
+        assert_eq!(
+            lines[1],
+            "  10 Mbit/s for each flow, 40 Mbit/s in total, paced by linerate"
+        );
+    }
+}

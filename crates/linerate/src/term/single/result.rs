@@ -1,0 +1,355 @@
+//! The final block of a measurement, for people: label in the first sixteen columns, then words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_analyze::single::{Single, SingleFlow, SingleTrial};
+use linerate_model::Nanos;
+use linerate_model::manner::Transport;
+use linerate_model::sample::End;
+use linerate_model::unit::{Unit, significant};
+use linerate_model::workload::{Part, Setting, Traffic, Workload};
+
+use super::rate_words;
+use crate::args::RateFormat;
+use crate::term::labelled;
+
+/// Messages from this size on are not counted aloud: the rate in bytes says enough.
+const MESSAGE_BYTES_TOLD_MAX: u64 = 16 << 10;
+/// CPUs of a host that are listed.
+const CPUS_LISTED_MAX: usize = 8;
+/// What is said of how traffic was made, in this order; the names are those of settings.
+const MECHANISMS: &[&str] = &["placement", "send", "receive", "wait", "pace"];
+
+/// Prints the result.
+pub(super) fn print(single: &Single, format: Option<RateFormat>) {
+    for (at, trial) in single.trials.iter().enumerate() {
+        crate::term::line("");
+        if single.trials.len() > 1 {
+            crate::term::line(&format!("run {}", at + 1));
+        }
+        print_trial(&single.workload, trial, format);
+    }
+    if let Some(summary) = across(single) {
+        crate::term::line("");
+        labelled("mean", &summary);
+    }
+    // Whoever asks for one measurement knows that it is one.
+    let known = |id: &str| single.trials.len() == 1 && id == "run/caution/replicates";
+    for finding in single.findings.iter().filter(|finding| !known(&finding.id)) {
+        labelled("found", &finding.claim);
+    }
+    if let Some(partial) = &single.partial {
+        labelled("partial", partial);
+    }
+}
+
+fn print_trial(workload: &Workload, trial: &SingleTrial, format: Option<RateFormat>) {
+    if let Some(why) = &trial.invalid {
+        labelled("INVALID", why);
+    }
+    match workload.traffic {
+        Traffic::Stream { .. } => stream(workload, trial, format),
+        Traffic::Rr { .. } | Traffic::Crr { .. } => transactions(workload, trial),
+        Traffic::Idle => {
+            if let Some(held) = of(trial, "connections_held") {
+                let words = format!("{} connections to the end", Unit::Count.display(held));
+                labelled("held", &words);
+            }
+        }
+    }
+    window(trial);
+    tcp(trial);
+    cpu(trial);
+    mechanisms(trial);
+    settings(trial);
+    for flag in &trial.flags {
+        labelled("note", flag);
+    }
+}
+
+fn of(trial: &SingleTrial, name: &str) -> Option<f64> {
+    trial.responses.get(name).copied()
+}
+
+fn stream(workload: &Workload, trial: &SingleTrial, format: Option<RateFormat>) {
+    let Some(rate) = of(trial, "throughput_bps") else {
+        return;
+    };
+    let asked = of(trial, "throughput_intended_bps").map_or(String::new(), |asked| {
+        format!(
+            ", {} of the {} asked for",
+            Unit::Percent.display(100.0 * rate / asked),
+            rate_words(asked, format)
+        )
+    });
+    labelled("received", &(rate_words(rate, format) + &asked));
+    let ways = [
+        ("  to server", "throughput_to_server_bps"),
+        ("  from server", "throughput_from_server_bps"),
+    ];
+    let ways = ways.map(|(label, name)| (label, of(trial, name)));
+    if ways.iter().all(|(_, rate)| rate.is_some()) {
+        for (label, rate) in ways {
+            labelled(label, &rate_words(rate.unwrap_or_default(), format));
+        }
+    }
+    messages(workload, trial);
+}
+
+/// Messages and calls, where messages are small or several go in one call.
+fn messages(workload: &Workload, trial: &SingleTrial) {
+    let Traffic::Stream { message_bytes, .. } = workload.traffic else {
+        return;
+    };
+    let manner = &workload.manner;
+    let is_small = message_bytes.0 <= MESSAGE_BYTES_TOLD_MAX || manner.sizes.is_some();
+    let Some(rate) = of(trial, "messages_per_s").filter(|_| is_small) else {
+        return;
+    };
+    let calls = of(trial, "send_calls_per_s").map_or(String::new(), |calls| {
+        format!(" in {} send calls/s", Unit::Count.display(calls.round()))
+    });
+    let noun = match manner.transport {
+        Transport::Udp => "datagrams",
+        _ => "messages",
+    };
+    labelled(noun, &(Unit::PerSecond.display(rate) + &calls));
+}
+
+fn transactions(workload: &Workload, trial: &SingleTrial) {
+    let is_crr = matches!(workload.traffic, Traffic::Crr { .. });
+    if let Some(rate) = of(trial, "transactions_per_s") {
+        let noun = if is_crr {
+            "connections"
+        } else {
+            "transactions"
+        };
+        let words = Unit::PerSecond
+            .display(rate)
+            .replace("/s", &format!(" {noun}/s"));
+        let asked = of(trial, "transactions_intended_per_s").map_or(String::new(), |asked| {
+            let share = Unit::Percent.display(100.0 * rate / asked);
+            format!(
+                ", {share} of the {} asked for",
+                Unit::PerSecond.display(asked)
+            )
+        });
+        labelled("completed", &(words + &asked));
+    }
+    let quantiles = [
+        ("p50", "rtt_p50_ns"),
+        ("p99", "rtt_p99_ns"),
+        ("p99.9", "rtt_p999_ns"),
+        ("longest", "rtt_max_ns"),
+    ];
+    let words: Vec<String> = quantiles
+        .into_iter()
+        .filter_map(|(label, name)| {
+            let value = Unit::Nanoseconds.display(of(trial, name)?);
+            Some(format!("{label} {value}"))
+        })
+        .collect();
+    if words.is_empty() {
+        return;
+    }
+    let since = match workload.manner.requests_per_s {
+        Some(_) => ", from the intended instant",
+        None => "",
+    };
+    let label = if is_crr {
+        "connection took"
+    } else {
+        "round trip"
+    };
+    labelled(label, &(words.join(", ") + since));
+}
+
+fn window(trial: &SingleTrial) {
+    let skew = trial
+        .start_skew_us
+        .filter(|_| trial.flows.len() > 2)
+        .map_or(String::new(), |skew| {
+            format!(
+                ", flows began within {} (± {})",
+                Nanos((skew * 1e3) as u64),
+                Nanos((trial.start_skew_uncertainty_us.unwrap_or(0.0) * 1e3) as u64)
+            )
+        });
+    let words = format!(
+        "{} s, the same on every host{skew}",
+        significant(trial.window_s)
+    );
+    labelled("window", &words);
+}
+
+fn tcp(trial: &SingleTrial) {
+    let mut words = Vec::new();
+    if let Some(count) = of(trial, "retransmitted_segments") {
+        words.push(format!(
+            "{} segments sent again",
+            Unit::Count.display(count)
+        ));
+    }
+    if let Some(bytes) = of(trial, "payload_per_segment_bytes") {
+        words.push(format!("{} a data segment", Unit::Bytes.display(bytes)));
+    }
+    if let Some(count) = of(trial, "data_segments_per_ack") {
+        words.push(format!("{} data segments an ACK", significant(count)));
+    }
+    if !words.is_empty() {
+        labelled("TCP", &words.join(", "));
+    }
+}
+
+fn cpu(trial: &SingleTrial) {
+    if let Some(busy) = of(trial, "worker_busy_share_max") {
+        let words = format!(
+            "busiest worker ran {} of the time",
+            Unit::Percent.display(busy * 100.0)
+        );
+        labelled("generator", &words);
+    }
+    if let Some(busy) = of(trial, "cpu_busy_cpus") {
+        let parts: Vec<String> = [
+            ("cpu_usr_cpus", "user"),
+            ("cpu_sys_cpus", "system"),
+            ("cpu_softirq_cpus", "softirq"),
+            ("cpu_irq_cpus", "irq"),
+            ("cpu_steal_cpus", "stolen"),
+        ]
+        .into_iter()
+        .filter_map(|(name, label)| Some(format!("{label} {}", significant(of(trial, name)?))))
+        .collect();
+        let words = format!("{} ({})", significant(busy), parts.join(", "));
+        labelled("CPUs busy", &words);
+    }
+    if let Some(words) = cpus_used(&trial.flows) {
+        labelled("ran on", &words);
+    }
+}
+
+/// The CPUs that each host's ends were last seen on: "client1 CPU 0, server CPU 1".
+fn cpus_used(flows: &[SingleFlow]) -> Option<String> {
+    let mut hosts: BTreeMap<(End, &str), BTreeSet<u32>> = BTreeMap::new();
+    for flow in flows {
+        let cpus = hosts.entry((flow.end, flow.host.as_str())).or_default();
+        cpus.extend(flow.cpu);
+    }
+    let words: Vec<String> = hosts
+        .into_iter()
+        .filter(|(_, cpus)| !cpus.is_empty())
+        .map(|((_, host), cpus)| {
+            let noun = if cpus.len() == 1 { "CPU" } else { "CPUs" };
+            let more = if cpus.len() > CPUS_LISTED_MAX {
+                " …"
+            } else {
+                ""
+            };
+            let listed: Vec<String> = cpus
+                .iter()
+                .take(CPUS_LISTED_MAX)
+                .map(u32::to_string)
+                .collect();
+            format!("{host} {noun} {}{more}", listed.join(" "))
+        })
+        .collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// How traffic was made: what each end says, once where all say the same.
+fn mechanisms(trial: &SingleTrial) {
+    for name in MECHANISMS {
+        let mut said: Vec<(String, End)> = Vec::new();
+        for flow in &trial.flows {
+            let of_name = flow.settings.iter().find(|setting| setting.name == *name);
+            let Some(words) = of_name.and_then(in_force) else {
+                continue;
+            };
+            // The first flow of each end speaks for the others: numbers differ a little.
+            if !said.iter().any(|(_, end)| *end == flow.end) {
+                said.push((words, flow.end));
+            }
+        }
+        match said.as_slice() {
+            [] => {}
+            [(words, _)] => labelled(name, words),
+            [(one, _), (other, _), ..] if one == other => labelled(name, one),
+            several => {
+                let of_end = |(words, end): &(String, End)| match end {
+                    End::Client => format!("client {words}"),
+                    End::Server => format!("server {words}"),
+                };
+                let words: Vec<String> = several.iter().map(of_end).collect();
+                labelled(name, &words.join("; "));
+            }
+        }
+    }
+}
+
+/// What a mechanism turned out to be, with what kept it from being what was asked for.
+fn in_force(setting: &Setting) -> Option<String> {
+    let words = setting.effective.as_ref().or(setting.granted.as_ref())?;
+    // Why a choice fell is said when it is granted, what came of it at the end.
+    let chosen = setting.granted.as_ref().filter(|granted| {
+        setting.effective.is_some() && granted.contains('(') && !words.contains(granted.as_str())
+    });
+    let reason = chosen
+        .and_then(|granted| granted.split_once('('))
+        .map_or(String::new(), |(_, reason)| format!(" ({reason}"));
+    let cap = setting
+        .capped_by
+        .as_ref()
+        .map_or(String::new(), |cap| format!(", capped by {cap}"));
+    Some(format!("{words}{reason}{cap}"))
+}
+
+/// Socket options that were asked for, and always the congestion control in force, from the
+/// sending end.
+fn settings(trial: &SingleTrial) {
+    let sending = trial
+        .flows
+        .iter()
+        .find(|flow| matches!(flow.part, Part::Sender | Part::Requester));
+    let Some(flow) = sending else { return };
+    for setting in &flow.settings {
+        let is_told = MECHANISMS.contains(&setting.name.as_str());
+        if is_told || (setting.requested.is_none() && setting.name != "TCP_CONGESTION") {
+            continue;
+        }
+        let in_force = setting.effective.as_ref().or(setting.granted.as_ref());
+        if let (None, Some(value)) = (&setting.requested, in_force) {
+            labelled(&setting.name, &format!("{value}, the host's own choice"));
+            continue;
+        }
+        let words = [
+            ("requested", &setting.requested),
+            ("granted", &setting.granted),
+            ("effective", &setting.effective),
+            ("capped by", &setting.capped_by),
+        ];
+        let words: Vec<String> = words
+            .into_iter()
+            .filter_map(|(label, value)| Some(format!("{label} {}", value.as_ref()?)))
+            .collect();
+        labelled(&setting.name, &words.join(", "));
+    }
+}
+
+/// Mean and interval over several runs.
+fn across(single: &Single) -> Option<String> {
+    let (name, unit) = match single.workload.traffic.is_transactional() {
+        true => ("transactions_per_s", Unit::PerSecond),
+        false => ("throughput_bps", Unit::BitsPerSecond),
+    };
+    let valid = single.trials.iter().filter(|trial| trial.valid);
+    let values: Vec<f64> = valid.filter_map(|trial| of(trial, name)).collect();
+    let estimate = linerate_analyze::student_t_interval(&values, unit)?;
+    let (low, high) = (estimate.low?, estimate.high?);
+    Some(format!(
+        "{} (95 % interval {} to {}, n = {})",
+        unit.display(estimate.value),
+        unit.display(low),
+        unit.display(high),
+        values.len()
+    ))
+}
