@@ -16,6 +16,8 @@ pub mod analysis;
 pub mod experiment;
 /// Claims with effect, interval and evidence.
 pub mod finding;
+/// Bytes as hexadecimal digits.
+pub mod hex;
 /// Latency distributions with bounded relative error.
 pub mod histogram;
 /// What is known of a host without varying it, and what could not be read.

@@ -34,10 +34,7 @@ impl Moment {
 pub fn new_run(moment: &Moment, seed: Option<u64>) -> CmdResult<(RunId, u64)> {
     let mut bytes = [0; 12];
     getrandom::fill(&mut bytes).map_err(|error| anyhow!("no random numbers: {error}"))?;
-    let suffix: String = bytes[..4]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let suffix = linerate_model::hex::encode(&bytes[..4]);
     let mut seed_bytes = [0; 8];
     seed_bytes.copy_from_slice(&bytes[4..]);
     // 53 bits survive every JSON reader.

@@ -440,7 +440,7 @@ fn cookie() -> String {
     let mut bytes = [0; 16];
     // The system's generator does not fail once it has been seeded at boot (getrandom(2)).
     getrandom::fill(&mut bytes).expect("the system's random generator works");
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    linerate_model::hex::encode(&bytes)
 }
 
 /// Runs `work` for every participant at the same time; returns the first failure in their order.

@@ -82,7 +82,7 @@ impl LabFleet {
         let lab = Lab::up(spec, entered)?;
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|error| anyhow!("no random numbers: {error}"))?;
-        let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let token = linerate_model::hex::encode(&bytes);
         let links = spec.hosts.iter().map(|host| host.link.clone()).collect();
         let mut fleet = Self {
             lab,
