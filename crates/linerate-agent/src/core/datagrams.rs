@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use linerate_model::manner::Transport;
 
-use super::{Core, TrialSlot, lock};
+use super::slot::TrialSlot;
+use super::{Core, lock};
 use crate::api::TrialState;
 use crate::serve::hello::Hello;
 
@@ -13,16 +14,11 @@ impl Core {
     /// Returns whether a trial waits for the flow of datagrams that `hello` names.
     pub fn expects_datagrams(&self, hello: Hello) -> bool {
         self.slot_of(&hello).is_some_and(|slot| {
+            let gathered = lock(&slot.gathered);
+            let gathering = matches!(gathered.session.state(), TrialState::Gathering { .. });
             slot.assignment.manner.transport == Transport::Udp
-                && slot
-                    .assignment
-                    .flows
-                    .iter()
-                    .any(|plan| plan.flow == hello.flow)
-                && matches!(
-                    lock(&slot.gathered).session.state(),
-                    TrialState::Gathering { .. }
-                )
+                && gathering
+                && gathered.expected.contains_key(&hello.flow)
         })
     }
 
@@ -50,7 +46,7 @@ impl Core {
     }
 
     /// Returns the trial that `hello` names; there is a handful at the most.
-    fn slot_of(&self, hello: &Hello) -> Option<Arc<TrialSlot>> {
+    pub(super) fn slot_of(&self, hello: &Hello) -> Option<Arc<TrialSlot>> {
         let trials = lock(&self.trials);
         let mut slots = trials.values();
         slots.find(|slot| slot.cookie == hello.cookie).cloned()

@@ -5,7 +5,8 @@ use linerate_model::BitsPerSec;
 use linerate_model::sample::End;
 use linerate_model::workload::{FLOWS_MAX, Traffic, Workload};
 
-use super::{Caller, Core, TrialSlot, lock, refuse};
+use super::slot::TrialSlot;
+use super::{Caller, Core, lock, refuse};
 use crate::api::{Assignment, Refusal, RefusalCode, TrialState};
 
 /// Shortest time between samples that may be asked for.
@@ -275,7 +276,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let hello = Hello {
-            cookie: super::super::from_hex(COOKIE).unwrap(),
+            cookie: linerate_model::hex::decode(COOKIE).unwrap(),
             flow: FlowId(0),
         };
         core.deliver(hello, listener.accept().unwrap().0).unwrap();

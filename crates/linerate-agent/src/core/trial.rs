@@ -10,7 +10,9 @@ use linerate_model::metric::Metric;
 use linerate_model::sample::Sample;
 use linerate_observe::Observer;
 
-use super::{Core, SAMPLE_BYTES, TrialSlot, degraded, lock, with_causes};
+use super::host::degraded;
+use super::slot::{SAMPLE_BYTES, TrialSlot};
+use super::{Core, lock, with_causes};
 use crate::api::{FlowOutcome, StartRequest};
 
 /// Longest sleep between two looks at the abort flag.

@@ -1,0 +1,308 @@
+//! Data connections: opened by the connecting end, taken up by the accepting one.
+
+use std::collections::HashMap;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use linerate_engine as engine;
+use linerate_engine::{Flow, FlowConfig};
+use linerate_model::FlowId;
+use linerate_model::manner::Transport;
+use linerate_model::workload::Part;
+
+use super::limits::limit_rate;
+use super::{Core, lock, refuse, with_causes};
+use crate::api::{Assignment, FlowAssignment, Refusal, RefusalCode, TrialState};
+use crate::serve::hello::Hello;
+
+/// How long one data connection may take to open.
+pub(crate) const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
+/// Connections that are being opened at the same time. With a round trip of 100 ms, 20 000 flows
+/// take 8 s, of the 15 s that a trial may take to gather them; and as many fit a listener whose
+/// backlog is a tenth of the usual 4096.
+const OPENING_MAX: usize = 256;
+/// What opening all flows may take on one thread: more threads are made only for what would take
+/// longer, since a thread costs as much as opening a flow on a near host, 30 µs.
+const ALONE: Duration = Duration::from_millis(20);
+/// Stack of a thread that opens flows: system calls, options and an error's text.
+const STACK_BYTES: usize = 256 << 10;
+
+impl Core {
+    /// Takes up a data connection that said whose flow it is; says why where nobody waits for it.
+    pub fn deliver(&self, hello: Hello, stream: TcpStream) -> Result<(), String> {
+        self.deliver_socket(hello, stream.into(), Transport::Tcp)
+    }
+
+    /// Takes up a socket that said whose flow it is, and what carries it.
+    pub(super) fn deliver_socket(
+        &self,
+        hello: Hello,
+        socket: OwnedFd,
+        transport: Transport,
+    ) -> Result<(), String> {
+        let slot = self.slot_of(&hello);
+        let slot = slot.ok_or("no trial waits for this connection")?;
+        let wanted = slot.assignment.manner.transport;
+        if (wanted == Transport::Udp) != (transport == Transport::Udp) {
+            return Err("the trial wants another transport".to_owned());
+        }
+        let part = lock(&slot.gathered)
+            .expected
+            .remove(&hello.flow)
+            .ok_or("the trial has no such flow, or has it already")?;
+        let adopted = adopt(&slot.assignment, hello.flow, part, socket);
+        let mut gathered = lock(&slot.gathered);
+        let flow = match adopted {
+            Ok(flow) => flow,
+            Err(why) => {
+                // Whoever connects for this flow again may have more luck.
+                gathered.expected.insert(hello.flow, part);
+                return Err(why);
+            }
+        };
+        if !matches!(gathered.session.state(), TrialState::Gathering { .. }) {
+            return Err("the trial is over".to_owned());
+        }
+        if transport == Transport::Udp {
+            // Lost or not: a client that does not hear it asks again.
+            let _ = flow.confirm(&hello.encode());
+        }
+        gathered.flows.push(flow);
+        gathered.session.handle_flow();
+        slot.changed.notify_all();
+        Ok(())
+    }
+}
+
+fn adopt(
+    assignment: &Assignment,
+    flow: FlowId,
+    part: Part,
+    socket: OwnedFd,
+) -> Result<Flow, String> {
+    let flow = engine::adopt(flow_config(assignment, flow, part), socket)
+        .map_err(|error| with_causes(&error))?;
+    limit_rate(&flow, assignment).map_err(|refusal| refusal.error)?;
+    Ok(flow)
+}
+
+/// Returns the flows that an accepting end waits for, by their number.
+pub(super) fn expected(assignment: &Assignment) -> HashMap<FlowId, Part> {
+    let plans = assignment.flows.iter();
+    plans.map(|plan| (plan.flow, plan.part)).collect()
+}
+
+fn flow_config(assignment: &Assignment, flow: FlowId, part: Part) -> FlowConfig {
+    let mut manner = assignment.manner.clone();
+    // Only TCP paces itself without a queueing discipline that does (fq): datagrams are paced by
+    // their sender.
+    let paced = manner.transport == Transport::Udp && part == Part::Sender;
+    if let Some(most) = assignment.flow_rate_max.filter(|_| paced) {
+        let most = most.0.max(8.0) as u64;
+        manner.rate_bps = Some(manner.rate_bps.map_or(most, |rate| rate.min(most)));
+    }
+    FlowConfig {
+        flow,
+        end: assignment.end,
+        part,
+        traffic: assignment.traffic.clone(),
+        options: assignment.options.clone(),
+        manner,
+    }
+}
+
+/// Opens every flow of the connecting end, many at a time where the peer is far; returns them in
+/// the order of the assignment. The first failure ends it and closes what was opened.
+pub(super) fn connect_all(assignment: &Assignment, cookie: [u8; 16]) -> Result<Vec<Flow>, Refusal> {
+    let opener = Opener::of(assignment, cookie)?;
+    at_once(&assignment.flows, |plan| opener.open(plan))
+}
+
+/// What is the same for every flow that is opened.
+struct Opener<'a> {
+    assignment: &'a Assignment,
+    cookie: [u8; 16],
+    peer: SocketAddr,
+    bind: Option<SocketAddr>,
+}
+
+impl<'a> Opener<'a> {
+    fn of(assignment: &'a Assignment, cookie: [u8; 16]) -> Result<Self, Refusal> {
+        let bad = |what: &str| refuse(RefusalCode::BadRequest, what);
+        let peer = assignment.peer.as_deref();
+        let peer = peer.ok_or_else(|| bad("the connecting end needs a peer"))?;
+        let bind = assignment.bind.as_deref().map(str::parse).transpose();
+        let bind = bind.map_err(|_| bad("the bind address is not an address"))?;
+        Ok(Self {
+            assignment,
+            cookie,
+            peer: peer
+                .parse()
+                .map_err(|_| bad("the peer is not ADDRESS:PORT"))?,
+            bind: bind.map(|address| SocketAddr::new(address, 0)),
+        })
+    }
+
+    fn open(&self, plan: &FlowAssignment) -> Result<Flow, Refusal> {
+        let config = flow_config(self.assignment, plan.flow, plan.part);
+        let hello = Hello {
+            cookie: self.cookie,
+            flow: plan.flow,
+        };
+        let hello = hello.encode();
+        let flow = engine::connect(config, self.peer, self.bind, &hello, CONNECT_DEADLINE)
+            .map_err(|error| refuse(RefusalCode::Flows, with_causes(&error)))?;
+        limit_rate(&flow, self.assignment)?;
+        Ok(flow)
+    }
+}
+
+/// Returns what `work` makes of each item, in their order, or the failure of the first that fails.
+///
+/// The first item is done alone and tells how long one takes: see [`ALONE`].
+fn at_once<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> Result<R, Refusal> + Sync,
+) -> Result<Vec<R>, Refusal> {
+    let Some((first, rest)) = items.split_first() else {
+        return Ok(Vec::new());
+    };
+    let began = Instant::now();
+    let mut all = Vec::with_capacity(items.len());
+    all.push(work(first)?);
+    let pool = Pool {
+        items: rest,
+        next: AtomicUsize::new(0),
+        failed: AtomicBool::new(false),
+    };
+    let mut done = std::thread::scope(|scope| {
+        let helpers: Vec<_> = (1..threads(began.elapsed(), rest.len()))
+            .map_while(|_| {
+                let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+                let (pool, work) = (&pool, &work);
+                // Where no more threads can be made, those that exist do the rest.
+                thread.spawn_scoped(scope, move || pool.share(work)).ok()
+            })
+            .collect();
+        let mut done = pool.share(&work);
+        for helper in helpers {
+            // A panic of one of our own threads is ours to pass on.
+            let more = helper.join();
+            done.extend(more.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(at, _)| *at);
+    for (_, result) in done {
+        all.push(result?);
+    }
+    Ok(all)
+}
+
+/// Returns how many threads `items` are worth when each takes as long as the first took.
+fn threads(first_took: Duration, items: usize) -> usize {
+    let alone = first_took.as_nanos() * items as u128;
+    let wanted = alone.div_ceil(ALONE.as_nanos()).min(OPENING_MAX as u128);
+    (wanted as usize).min(items)
+}
+
+/// Items that several threads take from, one after another, until all are taken or one has failed.
+struct Pool<'a, T> {
+    items: &'a [T],
+    next: AtomicUsize,
+    failed: AtomicBool,
+}
+
+impl<T> Pool<'_, T> {
+    /// Does one thread's share; returns what came of it with the items' places.
+    fn share<R>(
+        &self,
+        work: impl Fn(&T) -> Result<R, Refusal>,
+    ) -> Vec<(usize, Result<R, Refusal>)> {
+        let mut done = Vec::new();
+        while !self.failed.load(Ordering::Relaxed) {
+            let at = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = self.items.get(at) else {
+                break;
+            };
+            let result = work(item);
+            if result.is_err() {
+                self.failed.store(true, Ordering::Relaxed);
+            }
+            done.push((at, result));
+        }
+        done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Condvar, Mutex};
+
+    use super::*;
+
+    #[test]
+    fn far_peers_are_worth_threads_and_near_ones_are_not() {
+        let check = |took_us, items, expect| {
+            let got = threads(Duration::from_micros(took_us), items);
+            assert_eq!(got, expect, "{took_us} µs, {items} items");
+        };
+        check(30, 0, 0);
+        check(30, 600, 1);
+        check(30, 10_000, 15);
+        check(50_000, 1, 1);
+        check(50_000, 9, 9);
+        check(50_000, 20_000, OPENING_MAX);
+    }
+
+    #[test]
+    fn as_many_as_may_are_under_way_at_once_and_the_order_stays() {
+        // Each waits for all others: done one after another, this would never end.
+        let (under_way, all_there) = (Mutex::new(0), Condvar::new());
+        let items: Vec<usize> = (0..40).collect();
+        let work = |item: &usize| {
+            if *item == 0 {
+                // Far enough that every other is worth a thread.
+                std::thread::sleep(2 * ALONE);
+                return Ok(0);
+            }
+            let mut count = lock(&under_way);
+            *count += 1;
+            all_there.notify_all();
+            let wait = Duration::from_secs(30);
+            let waited = all_there.wait_timeout_while(count, wait, |count| *count < 39);
+            assert!(!waited.unwrap().1.timed_out());
+            Ok(*item)
+        };
+        assert_eq!(at_once(&items, work).unwrap(), items);
+    }
+
+    #[test]
+    fn the_first_failure_ends_it_and_drops_what_was_made() {
+        struct Made<'a>(&'a AtomicUsize);
+        impl Drop for Made<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        let (alive, tried) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let items: Vec<usize> = (0..10_000).collect();
+        let work = |item: &usize| {
+            tried.fetch_add(1, Ordering::Relaxed);
+            if *item == 0 {
+                std::thread::sleep(ALONE / 1000);
+            }
+            if *item == 100 {
+                return Err(refuse(RefusalCode::Flows, "number 100"));
+            }
+            alive.fetch_add(1, Ordering::Relaxed);
+            Ok(Made(&alive))
+        };
+        let refusal = at_once(&items, work).map(|made| made.len()).unwrap_err();
+        assert_eq!(refusal.error, "number 100");
+        assert_eq!(alive.load(Ordering::Relaxed), 0);
+        assert!(tried.load(Ordering::Relaxed) < items.len());
+    }
+}

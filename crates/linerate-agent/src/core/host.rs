@@ -1,0 +1,90 @@
+//! What the host tells of itself: facts, observers, and how fast it copies memory.
+
+use std::time::Duration;
+
+use linerate_engine as engine;
+use linerate_model::host::{Availability, Fact, FactValue};
+use linerate_model::unit::Unit;
+use linerate_observe::ObserveConfig;
+
+use super::{Caller, Core, lock};
+use crate::api::{Inventory, InventoryRequest};
+
+/// How long the memory copy of an inventory runs.
+const MEMORY_COPY_LENGTH: Duration = Duration::from_millis(150);
+
+impl Core {
+    /// Returns the facts and observers that the caller may see.
+    pub fn inventory(&self, caller: &Caller, wanted: &InventoryRequest) -> Inventory {
+        let config = self.observe_config(*caller == Caller::Trusted, Vec::new());
+        let address = wanted
+            .address
+            .as_deref()
+            .and_then(|address| address.parse().ok());
+        let mut snapshot = match caller {
+            Caller::Trusted => linerate_observe::facts(&config),
+            Caller::Stranger(_) => linerate_model::host::Snapshot::default(),
+        };
+        if wanted.memory_copy {
+            let name = "memory.copy_bytes_per_s".to_owned();
+            snapshot.facts.push(Fact {
+                name,
+                value: self.memory_copy(caller),
+            });
+            snapshot.facts.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        Inventory {
+            snapshot,
+            observers: linerate_observe::availabilities(&config),
+            link: address.and_then(linerate_observe::link_of_address),
+        }
+    }
+
+    /// Measures the memory's copy rate, unless that would disturb a run.
+    fn memory_copy(&self, caller: &Caller) -> FactValue {
+        match caller {
+            Caller::Stranger(why) => FactValue::Missing(why.clone()),
+            Caller::Trusted if lock(&self.desk).holder().is_some() => {
+                FactValue::Missing("the host was in use".to_owned())
+            }
+            Caller::Trusted => FactValue::Number(
+                engine::memory_copy_bytes_per_s(MEMORY_COPY_LENGTH),
+                Unit::Bytes,
+            ),
+        }
+    }
+
+    pub(super) fn observe_config(
+        &self,
+        host_wide: bool,
+        threads: Vec<(String, i32)>,
+    ) -> ObserveConfig {
+        ObserveConfig {
+            proc_root: "/proc".into(),
+            sys_root: "/sys".into(),
+            lab: self.config.lab,
+            host_wide,
+            threads,
+        }
+    }
+}
+
+/// What an observer said when asked after a trial.
+pub(super) fn degraded(before: &[Availability], after: &[Availability]) -> Vec<String> {
+    after
+        .iter()
+        .filter(|now| now.missing.is_some())
+        .filter(|now| {
+            before
+                .iter()
+                .any(|then| then.observer == now.observer && then.missing.is_none())
+        })
+        .map(|now| {
+            format!(
+                "observer {} failed: {}",
+                now.observer,
+                now.missing.as_deref().unwrap_or("")
+            )
+        })
+        .collect()
+}
