@@ -17,6 +17,8 @@ use crate::api::{FlowOutcome, StartRequest};
 
 /// Longest sleep between two looks at the abort flag.
 const ABORT_LOOK: Duration = Duration::from_millis(50);
+/// Time between two looks whether the flows have ended; 5 µs each.
+const END_LOOK_NS: u64 = 500_000;
 /// Memory that the samples of one trial may take; later ones are dropped and the trial says so.
 const RECORD_BYTES_MAX: u64 = 64 << 20;
 /// How far above its limit a trial may be before it is ended. The kernel paces segments with
@@ -117,7 +119,7 @@ impl Sampler<'_> {
             }
         }
         while !self.running.done() {
-            if !self.sleep_until(engine::now_ns() + 2_000_000) {
+            if !self.sleep_until(engine::now_ns() + END_LOOK_NS) {
                 return false;
             }
         }

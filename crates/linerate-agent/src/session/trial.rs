@@ -13,6 +13,8 @@ pub const PREPARE_NS: u64 = 15_000_000_000;
 pub const OVERTIME_NS: u64 = 10_000_000_000;
 /// How long results are kept.
 pub const KEEP_NS: u64 = 30_000_000_000;
+/// What part of the window may have passed when the instants arrive.
+pub const LATE_PART: u64 = 20;
 /// How far in the future a start may lie.
 pub const START_AHEAD_NS: u64 = 60_000_000_000;
 
@@ -88,8 +90,11 @@ impl TrialSession {
                 "the instants must be ordered: start, begin, end, stop",
             ));
         }
-        if at.start_ns < now_ns {
-            return Err(SessionError::BadStart("the start lies in the past"));
+        // A request that is somewhat late starts the flows at once: that shows as start skew and in
+        // the instants of the readings. Later than this, the window's first edge could not be read.
+        let window_ns = at.measure_end_ns - at.measure_begin_ns;
+        if now_ns > at.measure_begin_ns + window_ns / LATE_PART {
+            return Err(SessionError::BadStart("the window lies in the past"));
         }
         if at.start_ns > now_ns + START_AHEAD_NS {
             return Err(SessionError::BadStart(
@@ -198,7 +203,11 @@ mod tests {
                 ..instants()
             },
         );
-        refuse(2 * S, instants());
+        let latest = 2 * S + S / LATE_PART;
+        refuse(latest + 1, instants());
+        TrialSession::new(0, 0)
+            .handle_start(latest, &instants())
+            .expect("a late start is a start");
         refuse(
             0,
             StartRequest {

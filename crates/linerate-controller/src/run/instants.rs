@@ -4,8 +4,12 @@ use linerate_agent::api::StartRequest;
 use linerate_model::experiment::Timing;
 use linerate_model::run::ClockFit;
 
-/// Shortest notice between the start requests and the start, beyond two round trips.
-const NOTICE_NS_MIN: u64 = 40_000_000;
+/// Notice between the start requests and the start, beyond round trips, for each host: a request,
+/// its threads and their memory take 1 ms on an idle host, and hosts may be namespaces that share
+/// CPUs. An agent that is late all the same starts at once; what that costs is told as start skew.
+const NOTICE_NS_PER_HOST: u64 = 3_000_000;
+/// Notice for each flow: workers make their sockets ready, which takes 2 µs a flow with two CPUs.
+const NOTICE_NS_PER_FLOW: u64 = 10_000;
 /// Longest notice; a host farther away than this is not worth starting in step.
 const NOTICE_NS_MAX: u64 = 5_000_000_000;
 
@@ -26,7 +30,7 @@ pub(super) struct Instants {
 ///
 /// Each start request costs a round trip to its host, at most twice its clock's uncertainty; four
 /// of them leave room for a connection that must be opened anew.
-pub(super) fn instants(now_ns: u64, timing: &Timing, clocks: &[ClockFit]) -> Instants {
+pub(super) fn instants(now_ns: u64, timing: &Timing, clocks: &[ClockFit], flows: u32) -> Instants {
     let slowest = clocks
         .iter()
         .map(|clock| clock.uncertainty_ns)
@@ -34,7 +38,8 @@ pub(super) fn instants(now_ns: u64, timing: &Timing, clocks: &[ClockFit]) -> Ins
         .unwrap_or(0);
     let notice = slowest
         .saturating_mul(8)
-        .saturating_add(NOTICE_NS_MIN)
+        .saturating_add(NOTICE_NS_PER_HOST * clocks.len() as u64)
+        .saturating_add(NOTICE_NS_PER_FLOW * u64::from(flows))
         .min(NOTICE_NS_MAX);
     let start_ns = now_ns + notice.max(timing.settle.0);
     let begin_ns = start_ns + timing.warm_up.0;
@@ -82,15 +87,15 @@ mod tests {
             offset_ns: -7,
             uncertainty_ns: 100_000_000,
         };
-        let at = instants(1_000_000, &timing, &[near]);
+        let at = instants(1_000_000, &timing, &[near], 100);
         assert_eq!(at.start_ns, 51_000_000, "settle is the longer notice");
         assert_eq!(at.stop_ns - at.start_ns, 710_000_000);
         assert_eq!(at.on_host(&near).measure_begin_ns, at.begin_ns + 1_000);
-        let at = instants(0, &timing, &[near, far]);
+        let at = instants(0, &timing, &[near, far], 1000);
         assert_eq!(
-            at.start_ns, 840_000_000,
-            "eight times the uncertainty plus 40 ms"
+            at.start_ns, 816_000_000,
+            "eight times the uncertainty, twice 3 ms, a thousand times 10 µs"
         );
-        assert_eq!(at.on_host(&far).start_ns, 839_999_993);
+        assert_eq!(at.on_host(&far).start_ns, 815_999_993);
     }
 }

@@ -28,10 +28,14 @@ const INTERVAL_MIN: Nanos = Nanos::from_ms(100);
 const LONG: Nanos = Nanos::from_s(600);
 /// What `-t 0` means before Ctrl-C: a day less the phases around it.
 const UNTIL_STOPPED: Nanos = Nanos::from_s(86_000);
-/// Quiet time before a measurement.
+/// Quiet time before each of several measurements.
 const SETTLE: Nanos = Nanos::from_ms(20);
-/// Traffic after the window.
-const DRAIN: Nanos = Nanos::from_ms(50);
+/// Traffic after the window, so that a reading at its end that is late still sees the same rate: at
+/// most this, which is ten times what a sampler is late on a busy machine…
+const DRAIN_MAX: Nanos = Nanos::from_ms(50);
+/// …and no more than this part of a short window. A reading that is even later averages in as much
+/// silence at the most.
+const DRAIN_PART: u64 = 500;
 /// Longest measurement that can be asked for.
 const TIME_S_MAX: f64 = 86_000.0;
 /// Traffic that is not counted at the start when nothing else is asked for.
@@ -287,10 +291,11 @@ fn timing(args: &RunArgs) -> CmdResult<Timing> {
         .unwrap_or(if by_volume { 0.0 } else { OMIT_S });
     let warm_up = seconds("--omit", omit, 0.0)?;
     Ok(Timing {
-        settle: SETTLE,
+        // Before the first there is nothing that would have to settle.
+        settle: if args.time.runs > 1 { SETTLE } else { Nanos(0) },
         warm_up,
         measure,
-        drain: DRAIN,
+        drain: Nanos(measure.0 / DRAIN_PART).min(DRAIN_MAX),
     })
 }
 
