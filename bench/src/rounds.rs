@@ -10,6 +10,9 @@ use crate::{environment, target};
 /// Runs of one round thrown away before a busy machine is accepted and said.
 const RETRIES_MAX: u32 = 3;
 
+/// What is kept of the reason why a tool gave no number.
+const NOTE_CHARS_MAX: usize = 200;
+
 /// How often and how long.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Settings {
@@ -162,7 +165,8 @@ fn turn_of<'a>(
             }
             Err(Failure::Other(error)) => {
                 eprintln!("bench: {}: {error:#}", row.name);
-                row.note = Some(format!("{error:#}"));
+                let text: String = format!("{error:#}").chars().take(NOTE_CHARS_MAX).collect();
+                row.note = Some(text);
                 return Ok(());
             }
         }

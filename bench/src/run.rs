@@ -21,9 +21,9 @@ const LISTEN_DEADLINE: Duration = Duration::from_secs(5);
 const CLIENT_DEADLINE: Duration = Duration::from_secs(25);
 /// From one reading of CPU times to the next.
 const READING_EVERY: Duration = Duration::from_millis(50);
-/// The part of the measured time over which CPU times are divided, counted back from the client's
-/// end: some tools wait for a second before they begin, and all take a moment to end.
-const WINDOW: (f64, f64) = (0.85, 0.1);
+/// The part of the measured time over which CPU times are divided. Some tools wait for a second
+/// before they begin and some for one after they end, so it is the busiest such window.
+const WINDOW: f64 = 0.7;
 
 /// One run.
 #[derive(Debug, Clone, Serialize)]
@@ -166,8 +166,8 @@ fn both_ends(
         let last = text("client.err");
         Failure::Other(error.context(format!("no result; it said: {}", last.trim())))
     })?;
-    let window = (wall.as_secs_f64(), f64::from(plan.seconds));
-    let (server_cpu, client_cpu) = readings.cpu(workload.unit(), value, window);
+    let measured_s = f64::from(plan.seconds);
+    let (server_cpu, client_cpu) = readings.cpu(workload.unit(), value, measured_s);
     Ok(Run {
         value,
         client_cpu,
@@ -217,20 +217,25 @@ fn follow(
 }
 
 impl Readings {
-    /// Returns CPU time of server and client for each unit of work; `window` is the client's whole
-    /// time and the part of it that it measured, in seconds.
-    fn cpu(&self, unit: Unit, rate: f64, window: (f64, f64)) -> (Option<f64>, Option<f64>) {
-        let (wall_s, measured_s) = window;
-        let from = wall_s - measured_s * WINDOW.0;
-        let to = wall_s - measured_s * WINDOW.1;
-        let begin = self.cpu.iter().find(|reading| reading.after_s >= from);
-        let end = self.cpu.iter().rfind(|reading| reading.after_s <= to);
-        let (Some(begin), Some(end), Some((per, _))) = (begin, end, unit.cpu_per()) else {
+    /// Returns CPU time of server and client for each unit of work, in a run that measured for so
+    /// many seconds.
+    fn cpu(&self, unit: Unit, rate: f64, measured_s: f64) -> (Option<f64>, Option<f64>) {
+        let length_s = measured_s * WINDOW;
+        let windows = self.cpu.iter().filter_map(|begin| {
+            let long_after = |end: &&CpuReading| end.after_s >= begin.after_s + length_s;
+            Some((begin, self.cpu.iter().find(long_after)?))
+        });
+        let busy = |(begin, end): &(&CpuReading, &CpuReading)| {
+            let used_s = end.server_s + end.client_s - begin.server_s - begin.client_s;
+            used_s / (end.after_s - begin.after_s)
+        };
+        let busiest = windows.max_by(|a, b| busy(a).total_cmp(&busy(b)));
+        let (Some((begin, end)), Some((per, _))) = (busiest, unit.cpu_per()) else {
             return (None, None);
         };
         let took_s = end.after_s - begin.after_s;
-        // Half the window at least, or the readings came too rarely to be divided.
-        if took_s < measured_s * (WINDOW.0 - WINDOW.1) / 2.0 || rate <= 0.0 {
+        // Readings that came too rarely cannot be divided.
+        if took_s > 1.5 * length_s || rate <= 0.0 {
             return (None, None);
         }
         let cost = |used_s: f64| Some(used_s / took_s / rate * per);
@@ -285,12 +290,12 @@ fn failure(status: ExitStatus, said: &str) -> Failure {
 mod tests {
     use super::*;
 
-    /// Readings every quarter of a second: the server uses half a CPU, the client a whole one, both
-    /// only from the second second on.
+    /// Readings every quarter of a second for so many: from the second second on, and for four
+    /// seconds, the server uses half a CPU and the client a whole one.
     fn readings(seconds: u32) -> Readings {
         let at = |quarter: u32| {
             let after_s = f64::from(quarter) / 4.0;
-            let working_s = (after_s - 1.0).max(0.0);
+            let working_s = (after_s - 1.0).clamp(0.0, 4.0);
             CpuReading {
                 after_s,
                 server_s: working_s / 2.0,
@@ -305,28 +310,24 @@ mod tests {
 
     #[test]
     fn cpu_for_each_gib_and_for_each_transaction() {
-        // Started late: five seconds in all, four of them measured.
-        let late = readings(5);
+        // Late to begin and late to end: seven seconds in all, four of them measured.
+        let late = readings(7);
         // One GiB a second.
         let gib = 8.0 * 1_073_741_824.0;
-        let window = (5.0, 4.0);
         assert_eq!(
-            late.cpu(Unit::BitsPerSecond, gib, window),
+            late.cpu(Unit::BitsPerSecond, gib, 4.0),
             (Some(0.5), Some(1.0))
         );
         assert_eq!(
-            late.cpu(Unit::TransactionsPerSecond, 1e5, window),
+            late.cpu(Unit::TransactionsPerSecond, 1e5, 4.0),
             (Some(5.0), Some(10.0))
         );
     }
 
     #[test]
-    fn no_cpu_from_a_short_window() {
+    fn no_cpu_from_too_few_readings() {
         let short = readings(1);
-        assert_eq!(
-            short.cpu(Unit::BitsPerSecond, 1e9, (4.0, 4.0)),
-            (None, None)
-        );
-        assert_eq!(short.cpu(Unit::Seconds, 1.0, (1.0, 1.0)), (None, None));
+        assert_eq!(short.cpu(Unit::BitsPerSecond, 1e9, 4.0), (None, None));
+        assert_eq!(readings(7).cpu(Unit::Seconds, 1.0, 4.0), (None, None));
     }
 }

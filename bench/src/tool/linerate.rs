@@ -66,9 +66,10 @@ fn one(site: &Site<'_>, workload: Workload) -> Plan {
     ];
     let target = format!("{}:{port}", site.host);
     let client = [&program, "run", &target, "--json", "--time", &seconds];
-    // 3: measured, but the machine was shared; what that means is for the rounds to say.
+    // 1: no valid trial, and the document says why. 3: measured, but the machine was shared; what
+    // that means is for the rounds to say.
     let plan = Plan {
-        accepts: &[3],
+        accepts: &[1, 3],
         ..Plan::new(site, &server, &client, read)
     };
     match site.cpus {
@@ -81,27 +82,26 @@ fn one(site: &Site<'_>, workload: Workload) -> Plan {
 }
 
 fn read(said: &Said) -> anyhow::Result<f64> {
+    let document: serde_json::Value = serde_json::from_str(&said.client)?;
+    let trial = &document["trials"][0];
+    if let Some(reason) = trial["invalid"].as_str() {
+        anyhow::bail!("its trial is not valid: {reason}");
+    }
     if let Some(value) = from_outside(said) {
         return Ok(value);
     }
-    let document: serde_json::Value = serde_json::from_str(&said.client)?;
-    let trial = &document["trials"][0];
     let responses = &trial["responses"];
-    let name = match said.workload.unit() {
-        Unit::TransactionsPerSecond => "transactions_per_s",
-        Unit::PacketsPerSecond => "packets_per_s",
-        Unit::MessagesPerSecond => "messages_per_s",
-        Unit::BitsPerSecond | Unit::Seconds | Unit::Bytes => "throughput_bps",
+    let (name, divisor) = match said.workload.unit() {
+        Unit::TransactionsPerSecond => ("transactions_per_s", 1.0),
+        Unit::PacketsPerSecond => ("packets_per_s", 1.0),
+        // Bytes received over bytes of a message, as for every peer.
+        Unit::MessagesPerSecond => ("throughput_bps", 800.0),
+        Unit::BitsPerSecond | Unit::Seconds | Unit::Bytes => ("throughput_bps", 1.0),
     };
-    // A stream that does not count messages is still so many of them.
-    let counted = responses[name].as_f64();
-    let derived = match said.workload.unit() {
-        Unit::MessagesPerSecond => responses["throughput_bps"].as_f64().map(|bps| bps / 800.0),
-        _ => None,
-    };
-    counted
-        .or(derived)
-        .with_context(|| format!("no {name} in {responses}"))
+    let value = responses[name]
+        .as_f64()
+        .with_context(|| format!("no {name}"))?;
+    Ok(value / divisor)
 }
 
 #[cfg(test)]
@@ -116,6 +116,9 @@ mod tests {
         let check = |workload, expected: Option<f64>| {
             assert_eq!(read(&said(workload, document, "")).ok(), expected);
         };
+        let invalid = r#"{"trials":[{"invalid":"a host was lost","responses":{}}]}"#;
+        let error = read(&said(Workload::Tcp1, invalid, "")).expect_err("not valid");
+        assert!(error.to_string().contains("a host was lost"), "{error}");
         check(Workload::Tcp1, Some(8e9));
         check(Workload::Rr64, Some(5.0));
         check(Workload::Tcp100Nodelay, Some(1e7));
