@@ -223,7 +223,7 @@ proptest! {
     ) {
         // Lengths of noise are mostly too long; most of these are not.
         let bytes = if small && bytes.len() > 4 { [&[0, 0, 0], &bytes[3..]].concat() } else { bytes };
-        let whole = feed(&[bytes.clone()]);
+        let whole = feed(std::slice::from_ref(&bytes));
         prop_assert_eq!(feed(&pieces(&bytes, &cuts)), whole);
     }
 

@@ -1,6 +1,6 @@
 //! The client's side of a control connection.
 //!
-//! The mirror of [`super::ServerMachine`]. The owner connects, makes a machine, and does what the
+//! The mirror of `ServerMachine`. The owner connects, makes a machine, and does what the
 //! actions say, in their order:
 //!
 //! ```text
