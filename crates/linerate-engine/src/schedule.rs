@@ -50,7 +50,7 @@ impl Schedule {
 
 /// The schedule as workers see it; an abort moves its ends to the past.
 ///
-/// Workers read these words after every call. They are written at most once, so they stay shared
+/// Workers read these words after every call. They are written twice at most, so they stay shared
 /// in every CPU's cache and a read costs what a plain load costs.
 #[derive(Debug)]
 pub(crate) struct Control {
@@ -76,6 +76,13 @@ impl Control {
         self.aborted.store(true, Relaxed);
         self.stop_ns.store(0, Relaxed);
         self.limit_ns.store(0, Relaxed);
+    }
+
+    /// Lets the stop come at `now_ns`, if it has not come yet.
+    pub(crate) fn stop(&self, now_ns: u64) {
+        self.stop_ns.fetch_min(now_ns, Relaxed);
+        self.limit_ns
+            .fetch_min(now_ns.saturating_add(GRACE_NS), Relaxed);
     }
 
     /// Returns when nothing new is sent any more.
@@ -171,6 +178,19 @@ mod tests {
             control.closed_by_peer(3_000_000_000),
             Ending::Early("the peer closed the connection 1000 ms before the stop".to_owned())
         );
+    }
+
+    #[test]
+    fn a_stop_comes_once_and_never_later_than_scheduled() {
+        let control = Control::new(&SCHEDULE);
+        control.stop(3_500_000_000);
+        control.stop(3_700_000_000);
+        assert_eq!(control.stop_ns(), 3_500_000_000);
+        assert_eq!(control.limit_ns(), 3_500_000_000 + GRACE_NS);
+        assert_eq!(control.stopped(), Ending::Complete);
+        control.abort();
+        control.stop(3_800_000_000);
+        assert_eq!((control.stop_ns(), control.limit_ns()), (0, 0));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use linerate_model::workload::{Part, Setting};
 use crate::flow::{self, Flow, Shared};
 use crate::measure::sampler::{self, SAMPLES_PER_FLOW, WindowsSeen};
 use crate::schedule::{Control, Schedule};
+use crate::sys::clock::now_ns;
 use crate::worker::Outcome;
 use crate::worker::deal::{Card, deal};
 use crate::worker::thread::{Assignment, Unready, live};
@@ -234,6 +235,12 @@ impl Running {
         self.workers
             .iter()
             .all(|worker| worker.thread.is_finished())
+    }
+
+    /// Lets the stop of the schedule come now: senders end and say so, receivers go on to the end
+    /// of their streams, for the grace time at the most.
+    pub fn stop(&self) {
+        self.control.stop(now_ns());
     }
 
     /// Ends all flows within about 200 ms, whatever the schedule says.
