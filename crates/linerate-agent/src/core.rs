@@ -369,7 +369,7 @@ fn admitted(lease: String, admission: linerate_model::run::Admission, answer: An
 }
 
 /// Returns an error's text with those of its causes.
-fn with_causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

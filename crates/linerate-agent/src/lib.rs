@@ -12,6 +12,8 @@
 pub mod api;
 /// The host's part itself: flows, engine, observers, one thread a trial.
 mod core;
+/// Clients that speak other protocols than ours.
+mod foreign;
 /// The listener: one port for control and data.
 pub mod serve;
 /// State machines without I/O: who may use the host, and how far a trial has come.

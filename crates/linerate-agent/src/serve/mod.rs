@@ -1,8 +1,8 @@
 //! The listener: one port for control and data.
 //!
 //! The first byte of a connection tells what it is: `L` opens a native data connection, a capital
-//! letter of an HTTP method a control connection, 0x16 a TLS handshake (not spoken yet: this is
-//! where it will be taken up). Everything else is closed. Whoever sends nothing is closed too.
+//! letter of an HTTP method a control connection, a small letter or a digit is the beginning of an
+//! iperf3 cookie, 0x16 a TLS handshake (not spoken yet: this is where it will be taken up). Everything else is closed. Whoever sends nothing is closed too.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use linerate_compat::iperf3::auth::Gate;
 use linerate_engine::DatagramListener;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::AsyncReadExt;
@@ -17,6 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use crate::core::Core;
+use crate::foreign::iperf3::Door;
 
 /// First datagrams of new peers.
 pub mod datagram;
@@ -66,6 +68,7 @@ pub struct Server {
     datagrams: DatagramListener,
     core: Arc<Core>,
     strangers: Option<Strangers>,
+    iperf3_gate: Option<Gate>,
 }
 
 impl std::fmt::Debug for Server {
@@ -86,12 +89,19 @@ impl Server {
             datagrams,
             core,
             strangers: None,
+            iperf3_gate: None,
         })
     }
 
-    /// Shows first datagrams that are not ours to `strangers`.
+    /// Shows first datagrams that are not ours to `strangers`, in the place of iperf3's door.
     pub fn with_strangers(mut self, strangers: Strangers) -> Self {
         self.strangers = Some(strangers);
+        self
+    }
+
+    /// Lets in only those iperf3 clients that `gate` knows.
+    pub fn with_iperf3_gate(mut self, gate: Gate) -> Self {
+        self.iperf3_gate = Some(gate);
         self
     }
 
@@ -113,13 +123,17 @@ impl Server {
             let _ = stopped.send(());
         });
         runtime.block_on(async move {
-            tokio::select! {
-                result = datagram::serve(self.datagrams, Arc::clone(&self.core), self.strangers) => {
+            let door = Arc::new(Door::new(Arc::clone(&self.core), self.iperf3_gate));
+            let strangers = self.strangers.unwrap_or_else(|| door.strangers());
+            let result = tokio::select! {
+                result = datagram::serve(self.datagrams, Arc::clone(&self.core), Some(strangers)) => {
                     result.map_err(ServeError::Runtime)
                 }
-                result = accept_all(self.listener, self.core) => result,
+                result = accept_all(self.listener, self.core, Arc::clone(&door)) => result,
                 _ = wait => Ok(()),
-            }
+            };
+            door.close().await;
+            result
         })
     }
 }
@@ -159,7 +173,11 @@ fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     Ok(socket.into())
 }
 
-async fn accept_all(listener: std::net::TcpListener, core: Arc<Core>) -> Result<(), ServeError> {
+async fn accept_all(
+    listener: std::net::TcpListener,
+    core: Arc<Core>,
+    door: Arc<Door>,
+) -> Result<(), ServeError> {
     let listener = TcpListener::from_std(listener).map_err(ServeError::Runtime)?;
     tokio::spawn(apply_deadlines(Arc::clone(&core)));
     let router = http::router(Arc::clone(&core));
@@ -173,9 +191,9 @@ async fn accept_all(listener: std::net::TcpListener, core: Arc<Core>) -> Result<
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let (core, router) = (Arc::clone(&core), router.clone());
+        let (core, router, door) = (Arc::clone(&core), router.clone(), Arc::clone(&door));
         tokio::spawn(async move {
-            take_up(stream, peer, core, router).await;
+            take_up(stream, peer, core, router, door).await;
             drop(place);
         });
     }
@@ -190,7 +208,13 @@ async fn apply_deadlines(core: Arc<Core>) {
 }
 
 /// Finds out what a connection is and hands it on.
-async fn take_up(stream: TcpStream, peer: SocketAddr, core: Arc<Core>, router: axum::Router) {
+async fn take_up(
+    stream: TcpStream,
+    peer: SocketAddr,
+    core: Arc<Core>,
+    router: axum::Router,
+    door: Arc<Door>,
+) {
     let mut first = [0; 1];
     let peeked = tokio::time::timeout(FIRST_BYTES_DEADLINE, stream.peek(&mut first)).await;
     if !matches!(peeked, Ok(Ok(1))) {
@@ -199,6 +223,7 @@ async fn take_up(stream: TcpStream, peer: SocketAddr, core: Arc<Core>, router: a
     match first[0] {
         b'L' => take_up_data(stream, &core).await,
         b'G' | b'P' | b'D' | b'H' | b'O' => serve_http(stream, peer, router).await,
+        byte if Door::takes(byte) => door.take_up(stream, peer).await,
         _ => {}
     }
 }

@@ -1,0 +1,242 @@
+//! Clients of iperf3: each one's test is a run of its own, shared with others.
+//!
+//! Every connection begins with a cookie. One that names a test under way is a stream of that test;
+//! any other begins a test. A test asks the host's desk like every run does, as a shared one: while
+//! a run has the host for itself the client is told that the server is busy, and while tests go on
+//! a run that wants the host for itself is refused or waits. iperf3's clients hold no token, so the
+//! limits for strangers are theirs, wherever they call from.
+
+/// What one test counted: readings, intervals, results.
+mod count;
+/// What is asked for as flows of the engine, and what is refused.
+mod plan;
+/// One test: its control connection from cookie to goodbye.
+mod test;
+/// The load of one test while it goes on.
+mod traffic;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use linerate_compat::iperf3::auth::Gate;
+use linerate_compat::iperf3::datagram::{HELLO_ANSWER, is_hello};
+use linerate_compat::iperf3::{BUSY, COOKIE_BYTES, Cookie};
+use linerate_model::RunId;
+use linerate_model::run::Admission;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, watch};
+
+use crate::api::AdmitRequest;
+use crate::core::Core;
+use crate::serve::datagram::{Strangers, Welcome};
+
+/// How long a connection may take for its cookie.
+const COOKIE_DEADLINE: Duration = Duration::from_secs(5);
+/// Streams on their way to one test: as many as there can be.
+const ARRIVALS_MAX: usize = 256;
+/// How long tests have to say goodbye when the agent ends.
+const GOODBYE: Duration = Duration::from_millis(500);
+
+/// Where iperf3's clients come in.
+#[derive(Debug)]
+pub(crate) struct Door {
+    core: Arc<Core>,
+    gate: Option<Gate>,
+    expected: Mutex<Expected>,
+    closing: watch::Sender<bool>,
+}
+
+/// Who waits for what.
+#[derive(Debug, Default)]
+struct Expected {
+    /// Every test under way, with the way to bring it streams.
+    tests: HashMap<Cookie, mpsc::Sender<OwnedFd>>,
+    /// The test that waits for datagram streams of an address: their greetings carry no cookie, so
+    /// there is one at a time.
+    datagrams: HashMap<IpAddr, mpsc::Sender<OwnedFd>>,
+}
+
+impl Door {
+    /// Returns a door; with a gate, only its users come through.
+    pub(crate) fn new(core: Arc<Core>, gate: Option<Gate>) -> Self {
+        Self {
+            core,
+            gate,
+            expected: Mutex::default(),
+            closing: watch::Sender::new(false),
+        }
+    }
+
+    /// Returns whether a connection that begins with `byte` may be one of iperf3.
+    pub(crate) fn takes(byte: u8) -> bool {
+        Cookie::may_begin_with(byte)
+    }
+
+    /// Takes up a connection: a stream of a test under way, or a new test, until its end.
+    pub(crate) async fn take_up(self: &Arc<Self>, mut stream: TcpStream, peer: SocketAddr) {
+        let mut bytes = [0; COOKIE_BYTES];
+        let read = tokio::time::timeout(COOKIE_DEADLINE, stream.read_exact(&mut bytes)).await;
+        let (Ok(Ok(_)), Ok(cookie)) = (read, Cookie::decode(&bytes)) else {
+            return;
+        };
+        let test = self.expected().tests.get(&cookie).cloned();
+        if let Some(test) = test {
+            return bring(&test, stream).await;
+        }
+        match self.admit(peer) {
+            Some(lease) => test::run(self, lease, cookie, stream, peer).await,
+            None => refuse(stream).await,
+        }
+    }
+
+    /// Returns how first datagrams are looked at that are not ours: a greeting from an address of
+    /// which a test waits for streams is welcome, whatever it says, as iperf3's servers have it.
+    pub(crate) fn strangers(self: &Arc<Self>) -> Strangers {
+        let door = Arc::clone(self);
+        Arc::new(move |datagram, peer| {
+            if !is_hello(datagram) {
+                return None;
+            }
+            let address = peer.ip().to_canonical();
+            let test = door.expected().datagrams.get(&address).cloned()?;
+            Some(Welcome {
+                answer: HELLO_ANSWER.to_vec(),
+                take: Box::new(move |socket| {
+                    // A test that has ended, or has all its streams, takes no more.
+                    let _ = test.try_send(socket);
+                }),
+            })
+        })
+    }
+
+    /// Asks the desk for a place beside other shared runs.
+    fn admit(self: &Arc<Self>, peer: SocketAddr) -> Option<Lease> {
+        let request = AdmitRequest {
+            run: RunId("iperf3".to_owned()),
+            label: format!("an iperf3 client at {}", peer.ip().to_canonical()),
+            admission: Admission::Shared,
+            expected: None,
+        };
+        let admitted = self.core.admit(&request).ok()?;
+        Some(Lease {
+            core: Arc::clone(&self.core),
+            key: admitted.lease,
+        })
+    }
+
+    /// Tells every test that the agent ends, and waits until they have told their clients.
+    pub(crate) async fn close(&self) {
+        self.closing.send_replace(true);
+        let gone = async {
+            while !self.expected().tests.is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        // Who does not take the word in time is left without it.
+        let _ = tokio::time::timeout(GOODBYE, gone).await;
+    }
+
+    fn expected(&self) -> MutexGuard<'_, Expected> {
+        self.expected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Brings a stream to its test; one that nobody waits for is refused.
+async fn bring(test: &mpsc::Sender<OwnedFd>, stream: TcpStream) {
+    match test.try_reserve() {
+        Ok(place) => {
+            if let Some(socket) = owned(stream) {
+                place.send(socket);
+            }
+        }
+        Err(_) => refuse(stream).await,
+    }
+}
+
+fn owned(stream: TcpStream) -> Option<OwnedFd> {
+    let stream = stream.into_std().ok()?;
+    stream.set_nonblocking(false).ok()?;
+    Some(stream.into())
+}
+
+/// Says what iperf3's server says when it runs another test.
+async fn refuse(mut stream: TcpStream) {
+    // Whoever has gone has been told nothing, and does not care.
+    let _ = tokio::time::timeout(COOKIE_DEADLINE, stream.write_all(&BUSY)).await;
+}
+
+/// A test's place at the desk; given back when it is dropped.
+#[derive(Debug)]
+struct Lease {
+    core: Arc<Core>,
+    key: String,
+}
+
+impl Lease {
+    /// Keeps the place; returns whether it is still there.
+    fn renew(&self) -> bool {
+        self.core.renew(&self.key).is_ok()
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // A lease that has ended by itself is gone already.
+        let _ = self.core.leave(&self.key);
+    }
+}
+
+/// A test's name in the list of those under way; taken off when it is dropped.
+#[derive(Debug)]
+struct Listed {
+    door: Arc<Door>,
+    cookie: Cookie,
+    address: Option<IpAddr>,
+}
+
+impl Listed {
+    /// Lists a test under `cookie`; a cookie is taken once.
+    fn new(door: &Arc<Door>, cookie: Cookie, streams: mpsc::Sender<OwnedFd>) -> Option<Self> {
+        let mut expected = door.expected();
+        if expected.tests.contains_key(&cookie) {
+            return None;
+        }
+        expected.tests.insert(cookie.clone(), streams);
+        drop(expected);
+        Some(Self {
+            door: Arc::clone(door),
+            cookie,
+            address: None,
+        })
+    }
+
+    /// Expects the datagram streams of `address`, unless another test does.
+    fn expect_datagrams(&mut self, address: IpAddr, streams: mpsc::Sender<OwnedFd>) -> bool {
+        let mut expected = self.door.expected();
+        if expected.datagrams.contains_key(&address) {
+            return false;
+        }
+        expected.datagrams.insert(address, streams);
+        drop(expected);
+        self.address = Some(address);
+        true
+    }
+
+    /// Expects no more datagram streams; the next test of the same address may.
+    fn expect_no_more(&mut self) {
+        if let Some(address) = self.address.take() {
+            self.door.expected().datagrams.remove(&address);
+        }
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.expect_no_more();
+        self.door.expected().tests.remove(&self.cookie);
+    }
+}

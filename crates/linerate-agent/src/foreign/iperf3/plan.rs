@@ -1,0 +1,196 @@
+//! What is asked for as flows of the engine, and what is refused.
+//!
+//! What has no meaning here is ignored, as iperf3's own servers ignore it: the flow label, the
+//! pacing timer and the length of bursts (the engine paces by deadlines), repeating payload (ours
+//! always repeats), and the ways of sending that a receiver is told of.
+
+use linerate_compat::iperf3::{Code, Parameters, Protocol};
+use linerate_engine::FlowConfig;
+use linerate_model::manner::{Manner, ReceiveBy, SendBy, Transport};
+use linerate_model::sample::End;
+use linerate_model::unit::Bytes;
+use linerate_model::workload::{Direction, FlowOptions, Part, Traffic};
+use linerate_model::{BitsPerSec, FlowId};
+
+use crate::core::Limits;
+
+/// A refusal, as the client is told it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub(super) code: Code,
+    pub(super) reason: String,
+}
+
+/// Refuses what cannot be done here and what the agent's limits forbid.
+///
+/// A test that says neither time nor rate is taken, and ended when it has passed a limit.
+pub(super) fn check(parameters: &Parameters, limits: &Limits) -> Result<(), Refused> {
+    let refuse = |code, reason: String| Err(Refused { code, reason });
+    if parameters.protocol == Protocol::Sctp {
+        return refuse(Code::NO_SCTP, "SCTP is not spoken here".to_owned());
+    }
+    let streams = parameters.streams();
+    if let Some(most) = limits.flows.filter(|most| streams > *most as usize) {
+        let reason = format!("{streams} streams, but this agent allows {most}");
+        return refuse(Code::STREAMS, reason);
+    }
+    let asked_s = u64::from(parameters.omit_s) + u64::from(parameters.time_s);
+    if let Some(most) = limits.trial.filter(|most| asked_s > most.0 / 1_000_000_000) {
+        let reason = format!("a test of {asked_s} s, but this agent allows {most}");
+        return refuse(Code::DURATION_ABOVE_MAXIMUM, reason);
+    }
+    let asked_bps = parameters.bits_per_second.map(|rate| rate * streams as u64);
+    match (asked_bps, limits.rate) {
+        (Some(asked), Some(most)) if asked as f64 > most.0 => {
+            let asked = BitsPerSec(asked as f64);
+            let reason = format!("{asked} in all, but this agent allows {most}");
+            refuse(Code::TOTAL_RATE, reason)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the flow of the stream at place `index`; `rate` is the agent's limit for all of them.
+pub(super) fn flow(parameters: &Parameters, index: usize, rate: Option<BitsPerSec>) -> FlowConfig {
+    let sends = parameters.server_sends(index);
+    let udp = parameters.protocol == Protocol::Udp;
+    let rate = if sends {
+        rate_bps(parameters, rate)
+    } else {
+        None
+    };
+    FlowConfig {
+        flow: FlowId(index as u32),
+        end: End::Server,
+        part: if sends { Part::Sender } else { Part::Receiver },
+        traffic: Traffic::Stream {
+            direction: match sends {
+                true => Direction::FromServer,
+                false => Direction::ToServer,
+            },
+            message_bytes: Bytes(parameters.block_bytes.into()),
+        },
+        options: options(parameters, rate),
+        manner: Manner {
+            transport: if udp { Transport::Udp } else { Transport::Tcp },
+            send: match parameters.zerocopy {
+                Some(_) if sends && !udp => SendBy::Sendfile,
+                _ => SendBy::Copy,
+            },
+            receive: match parameters.skip_rx_copy {
+                true if !sends && !udp => ReceiveBy::Discard,
+                _ => ReceiveBy::Copy,
+            },
+            rate_bps: if udp { rate } else { None },
+            short_numbers: udp && !parameters.counters_64bit,
+            ..Manner::default()
+        },
+    }
+}
+
+/// Returns the rate of one stream: what is asked for, or its share of the limit if that is less.
+fn rate_bps(parameters: &Parameters, limit: Option<BitsPerSec>) -> Option<u64> {
+    let share = limit.map(|limit| (limit.0 / parameters.streams() as f64) as u64);
+    let rate = parameters.bits_per_second.into_iter().chain(share).min();
+    rate.map(|rate| rate.max(8))
+}
+
+/// Returns the options of a stream that sends at `rate`.
+fn options(parameters: &Parameters, rate: Option<u64>) -> FlowOptions {
+    let common = FlowOptions {
+        socket_buffer: parameters.window_bytes.map(|bytes| Bytes(bytes.into())),
+        pacing_bps: parameters.fq_bits_per_second,
+        tos: parameters.tos,
+        ..FlowOptions::default()
+    };
+    if parameters.protocol == Protocol::Udp {
+        return common;
+    }
+    FlowOptions {
+        nagle: parameters.nodelay.then_some(false),
+        congestion: parameters.congestion.clone(),
+        mss_bytes: parameters.mss_bytes,
+        pacing_bps: common.pacing_bps.into_iter().chain(rate).min(),
+        ..common
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_compat::iperf3;
+    use linerate_model::Nanos;
+
+    use super::*;
+
+    fn parameters(change: impl FnOnce(&mut Parameters)) -> Parameters {
+        let mut parameters = Parameters::of(Protocol::Tcp);
+        change(&mut parameters);
+        parameters
+    }
+
+    #[test]
+    fn what_the_limits_forbid() {
+        let limits = Limits {
+            flows: Some(4),
+            trial: Some(Nanos::from_s(20)),
+            rate: Some(BitsPerSec(1e9)),
+        };
+        let check = |change: fn(&mut Parameters), expected: Option<i32>| {
+            let refused = check(&parameters(change), &limits).err();
+            assert_eq!(refused.map(|refused| refused.code.0), expected);
+        };
+        check(|_| (), None);
+        check(|own| own.parallel = 5, Some(6));
+        check(|own| own.parallel = 4, None);
+        check(
+            |own| {
+                own.parallel = 3;
+                own.direction = iperf3::Direction::Both;
+            },
+            Some(6),
+        );
+        check(|own| own.time_s = 21, Some(37));
+        check(
+            |own| {
+                own.time_s = 20;
+                own.omit_s = 1;
+            },
+            Some(37),
+        );
+        check(|own| own.bits_per_second = Some(1_000_000_001), Some(27));
+        check(
+            |own| {
+                own.bits_per_second = Some(500_000_000);
+                own.parallel = 2;
+            },
+            None,
+        );
+        check(|own| own.protocol = Protocol::Sctp, Some(18));
+    }
+
+    #[test]
+    fn both_directions_have_flows_of_their_own() {
+        let both = parameters(|own| {
+            own.direction = iperf3::Direction::Both;
+            own.bits_per_second = Some(1000);
+            own.zerocopy = Some(1);
+            own.nodelay = true;
+        });
+        let (first, second) = (flow(&both, 0, None), flow(&both, 1, None));
+        assert_eq!((first.part, second.part), (Part::Receiver, Part::Sender));
+        assert_eq!(first.options.pacing_bps, None, "the client paces itself");
+        assert_eq!(second.options.pacing_bps, Some(1000));
+        assert_eq!(second.manner.send, SendBy::Sendfile);
+        assert_eq!(second.options.nagle, Some(false));
+    }
+
+    #[test]
+    fn senders_share_the_limit() {
+        let two = parameters(|own| {
+            own.parallel = 2;
+            own.direction = iperf3::Direction::ToClient;
+        });
+        let limit = Some(BitsPerSec(1e6));
+        assert_eq!(flow(&two, 1, limit).options.pacing_bps, Some(500_000));
+    }
+}

@@ -1,0 +1,249 @@
+//! The load of one test while it goes on: launched, read on the second, stopped when the client
+//! says so.
+
+use std::time::Duration;
+
+use linerate_compat::iperf3::Parameters;
+use linerate_compat::iperf3::json::CpuPercent;
+use linerate_engine::{EngineConfig, Flow, LaunchError, Running, Schedule, now_ns};
+use linerate_model::BitsPerSec;
+use linerate_model::metric::Metric;
+use linerate_model::sample::Sample;
+use linerate_observe::{ObserveConfig, Observer};
+
+use super::count::{Count, Opened, Reading, readings};
+
+const S: u64 = 1_000_000_000;
+/// The time between two intervals of a server's own output.
+const INTERVAL_NS: u64 = S;
+/// The time between two looks at a rate that is limited.
+const RATE_LOOK_NS: u64 = S / 4;
+/// The time between two looks at what still arrives after the client has said that it ended.
+const DRAIN_LOOK: Duration = Duration::from_millis(5);
+/// The longest time that is waited for it: what a path of 100 ms holds comes in that.
+const DRAIN_NS_MAX: u64 = S / 2;
+/// How far above its limit a test may be before it is ended, and what may arrive before that is
+/// looked at, for each stream; as for native trials.
+const RATE_TOLERANCE: f64 = 1.1;
+const RATE_ALLOWANCE_BYTES: f64 = 262_144.0;
+
+/// The load of one test.
+pub(super) struct Traffic {
+    running: Running,
+    count: Count,
+    threads: Vec<Box<dyn Observer>>,
+    cpu_at_start_ns: Cpu,
+    start_ns: u64,
+    /// When the omitted time ends, while it lasts.
+    base_ns: Option<u64>,
+    tick_ns: u64,
+    rate_max: Option<BitsPerSec>,
+    room: Vec<Sample>,
+}
+
+/// What was counted, at the end.
+pub(super) struct Counted {
+    pub(super) count: Count,
+    pub(super) cpu: CpuPercent,
+    running: Running,
+}
+
+/// CPU time of the workers of one test.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cpu {
+    user_ns: i64,
+    system_ns: i64,
+}
+
+impl Traffic {
+    /// Launches the flows; blocks for some milliseconds while workers get ready.
+    pub(super) fn launch(
+        flows: Vec<Flow>,
+        parameters: &Parameters,
+        stop_ns: u64,
+        rate_max: Option<BitsPerSec>,
+    ) -> Result<Self, LaunchError> {
+        let opened = flows.iter().map(opened).collect();
+        let config = EngineConfig {
+            workers_max: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            cpus: parameters
+                .server_affinity
+                .map(|cpu| cpu as usize)
+                .into_iter()
+                .collect(),
+        };
+        let start_ns = now_ns();
+        let omit_ns = u64::from(parameters.omit_s) * S;
+        let stop_ns = stop_ns.max(start_ns + omit_ns);
+        let schedule = Schedule {
+            start_ns,
+            measure_begin_ns: start_ns + omit_ns,
+            measure_end_ns: stop_ns,
+            stop_ns,
+        };
+        let running = linerate_engine::launch(flows, schedule, &config)?;
+        let mut threads = linerate_observe::observers(&ObserveConfig {
+            proc_root: "/proc".into(),
+            sys_root: "/sys".into(),
+            lab: false,
+            host_wide: false,
+            threads: running.threads(),
+        });
+        Ok(Self {
+            cpu_at_start_ns: cpu(&mut threads),
+            threads,
+            count: Count::new(parameters, opened, start_ns),
+            start_ns,
+            base_ns: (omit_ns > 0).then_some(start_ns + omit_ns),
+            tick_ns: start_ns + INTERVAL_NS,
+            rate_max,
+            room: Vec::new(),
+            running,
+        })
+    }
+
+    /// Returns when [`Self::poll`] has something to do.
+    pub(super) fn wake_ns(&self) -> u64 {
+        match self.rate_max {
+            Some(_) => self.tick_ns.min(now_ns() + RATE_LOOK_NS),
+            None => self.tick_ns,
+        }
+    }
+
+    /// Reads what is due; returns what to say if the streams received more than is allowed.
+    pub(super) fn poll(&mut self) -> Option<String> {
+        let now = now_ns();
+        if now < self.tick_ns && self.rate_max.is_none() {
+            return None;
+        }
+        let readings = self.read();
+        if now >= self.tick_ns {
+            // Both begin with the test and count in whole seconds, so this is one of them.
+            match self.base_ns.filter(|base| now >= *base) {
+                Some(_) => {
+                    self.base_ns = None;
+                    self.count.handle_base(&readings);
+                }
+                None => self.count.handle_interval(&readings),
+            }
+            // A late reader skips ticks rather than bunching them.
+            while self.tick_ns <= now {
+                self.tick_ns += INTERVAL_NS;
+            }
+        }
+        self.excess(&readings)
+    }
+
+    fn excess(&self, readings: &[Reading]) -> Option<String> {
+        let most = self.rate_max?;
+        let bytes = Count::received_bytes(readings, self.count.opened()) as f64;
+        let elapsed_s = now_ns().saturating_sub(self.start_ns) as f64 / 1e9;
+        let allowance = RATE_ALLOWANCE_BYTES * readings.len() as f64;
+        if bytes <= most.0 / 8.0 * elapsed_s * RATE_TOLERANCE + allowance {
+            return None;
+        }
+        let rate = BitsPerSec(bytes * 8.0 / elapsed_s);
+        Some(format!("received at {rate}, but this agent allows {most}"))
+    }
+
+    /// Stops sending at once, takes in what the client sent before it said that it ended, and
+    /// ends the account.
+    ///
+    /// What the client sent last may be on its way still when its word arrives on another
+    /// connection. iperf3's server drops it; ours waits until the kernel has no more, so that both
+    /// ends agree to the byte where nothing was lost.
+    pub(super) async fn stop(mut self) -> Counted {
+        let cpu = self.cpu();
+        self.running.stop();
+        let end_ns = now_ns() + DRAIN_NS_MAX;
+        let mut last = self.read();
+        loop {
+            tokio::time::sleep(DRAIN_LOOK).await;
+            let now = self.read();
+            let quiet = now
+                .iter()
+                .zip(&last)
+                .all(|(now, last)| now.bytes == last.bytes && now.unread_bytes == 0);
+            if quiet || now_ns() >= end_ns {
+                break;
+            }
+            last = now;
+        }
+        self.count.handle_end(&last);
+        self.running.abort();
+        Counted {
+            count: self.count,
+            cpu,
+            running: self.running,
+        }
+    }
+
+    /// Ends everything at once, without an account.
+    pub(super) async fn abort(self) {
+        finish(self.running).await;
+    }
+
+    fn read(&mut self) -> Vec<Reading> {
+        self.room.clear();
+        self.running.sample(&mut self.room);
+        readings(&self.room, self.count.opened())
+    }
+
+    /// Returns the CPU that this test's workers took since its start, in percent of one.
+    fn cpu(&mut self) -> CpuPercent {
+        let now = cpu(&mut self.threads);
+        let elapsed_ns = now_ns().saturating_sub(self.start_ns).max(1) as f64;
+        let percent = |from: i64, to: i64| 100.0 * (to - from).max(0) as f64 / elapsed_ns;
+        let user = percent(self.cpu_at_start_ns.user_ns, now.user_ns);
+        let system = percent(self.cpu_at_start_ns.system_ns, now.system_ns);
+        CpuPercent {
+            total: user + system,
+            user,
+            system,
+        }
+    }
+}
+
+impl Counted {
+    /// Waits until the workers have ended.
+    pub(super) async fn finish(self) {
+        finish(self.running).await;
+    }
+}
+
+/// Ends the workers and waits for them: a run that then gets the host has it for itself.
+async fn finish(running: Running) {
+    running.abort();
+    let finished = tokio::task::spawn_blocking(move || running.finish()).await;
+    // A worker that panicked has said so itself.
+    drop(finished);
+}
+
+fn opened(flow: &Flow) -> Opened {
+    let congestion = flow
+        .settings()
+        .iter()
+        .find(|setting| setting.name == "TCP_CONGESTION");
+    Opened {
+        local: flow.local(),
+        remote: flow.remote(),
+        sender: flow.config().part == linerate_model::workload::Part::Sender,
+        congestion: congestion.and_then(|setting| setting.granted.clone()),
+    }
+}
+
+/// Returns the CPU time of all watched threads.
+fn cpu(threads: &mut [Box<dyn Observer>]) -> Cpu {
+    let mut samples = Vec::new();
+    for observer in threads {
+        observer.sample(&mut samples);
+    }
+    let sum = |metric| {
+        let of = samples.iter().filter(|sample| sample.metric == metric);
+        of.map(|sample| sample.value).sum()
+    };
+    Cpu {
+        user_ns: sum(Metric::ThreadUser),
+        system_ns: sum(Metric::ThreadSystem),
+    }
+}
