@@ -169,3 +169,32 @@ pub fn place(
     whole.args(words);
     Ok(whole)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workloads_placement_comes_before_the_environments() {
+        let check = |environment: Environment, workload, expected| {
+            assert_eq!(environment.cpus(workload), expected, "{environment:?}");
+        };
+        check(Environment::Lab, Workload::Tcp1, None);
+        check(Environment::LabPinned, Workload::Tcp1, Some((0, 1)));
+        check(Environment::Loopback, Workload::Rr1, Some((0, 0)));
+        check(Environment::Loopback, Workload::Rr1Spin, Some((0, 1)));
+        check(Environment::LoopbackPinned, Workload::Startup, None);
+    }
+
+    #[test]
+    fn nothing_is_measured_twice_in_the_same_place() {
+        let environments = <Environment as clap::ValueEnum>::value_variants();
+        let times = |workload| {
+            let taking = environments.iter().filter(|one| one.takes(workload));
+            taking.count()
+        };
+        assert_eq!(times(Workload::Tcp1), 4);
+        assert_eq!(times(Workload::Rr1), 2);
+        assert_eq!(times(Workload::Memory1), 1);
+    }
+}

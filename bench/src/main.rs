@@ -19,6 +19,7 @@
 
 mod document;
 mod environment;
+mod interrupt;
 mod launch;
 mod machine;
 mod probe;
@@ -142,23 +143,32 @@ fn compare(args: &Args) -> anyhow::Result<()> {
     fs::create_dir_all(&scratch)?;
     let programs = tool::Programs { linerate, bench };
     let found = run_all(args, &programs, &scratch);
-    // Left behind only if the system does not let us, and then it says so itself at the next start.
+    // Left behind only if the system does not let us, and then it is a few files below /tmp.
     let _ = fs::remove_dir_all(&scratch);
     let document = found?;
-    let (markdown, json) = (
-        table::markdown(&document),
-        serde_json::to_string_pretty(&document)?,
-    );
-    if let Some(folder) = &args.out {
-        fs::create_dir_all(folder)?;
-        fs::write(folder.join("bench.md"), &markdown)?;
-        fs::write(folder.join("bench.json"), &json)?;
+    match args.json {
+        true => println!("{}", serde_json::to_string_pretty(&document)?),
+        false => print!("{}", table::markdown(&document)),
     }
-    println!("{}", if args.json { &json } else { &markdown });
     Ok(())
 }
 
+/// Writes what there is so far, so that an interrupted comparison keeps what it has.
+fn keep(folder: Option<&Path>, document: &Document) -> anyhow::Result<()> {
+    let Some(folder) = folder else {
+        return Ok(());
+    };
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    };
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    write("bench.md", &table::markdown(document))?;
+    write("bench.json", &serde_json::to_string_pretty(document)?)
+}
+
 fn run_all(args: &Args, programs: &tool::Programs, scratch: &Path) -> anyhow::Result<Document> {
+    interrupt::watch()?;
     let wanted = |name: &str| args.tools.is_empty() || args.tools.iter().any(|one| one == name);
     let mut tools: Vec<tool::Tool> = tool::all();
     tools.retain(|tool| wanted(tool.name));
@@ -201,37 +211,34 @@ fn run_all(args: &Args, programs: &tool::Programs, scratch: &Path) -> anyhow::Re
         ),
         false => None,
     };
-    let mut comparisons = Vec::new();
+    let congestion = match of_host {
+        true => machine.congestion.clone(),
+        false => args.congestion.clone(),
+    };
+    let mut document = Document {
+        format: document::FORMAT,
+        machine,
+        congestion,
+        settings,
+        tools: versions,
+        comparisons: Vec::new(),
+    };
     for &environment in environments {
         for &workload in workloads
             .iter()
             .filter(|&&workload| environment.takes(workload))
         {
             let on_host = workload.placement() == workload::Placement::Host;
-            let lab = lab
-                .as_ref()
-                .filter(|_| !on_host && (environment.in_lab() || !of_host));
+            let in_lab = !on_host && (environment.in_lab() || !of_host);
             let place = Place {
                 environment,
-                lab,
+                lab: lab.as_ref().filter(|_| in_lab),
                 scratch,
             };
-            comparisons.push(rounds::compare(
-                &tools, programs, place, workload, settings,
-            )?);
+            let comparison = rounds::compare(&tools, programs, place, workload, settings)?;
+            document.comparisons.push(comparison);
+            keep(args.out.as_deref(), &document)?;
         }
     }
-    let congestion = if of_host {
-        machine.congestion.clone()
-    } else {
-        args.congestion.clone()
-    };
-    Ok(Document {
-        format: document::FORMAT,
-        machine,
-        congestion,
-        settings,
-        tools: versions,
-        comparisons,
-    })
+    Ok(document)
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::run::{self, Failure, Place, Run};
 use crate::tool::{Kind, Plan, Programs, Site, Tool};
 use crate::workload::{Target, Unit, Workload};
-use crate::{environment, target};
+use crate::{environment, interrupt, target};
 
 /// Runs of one round thrown away before a busy machine is accepted and said.
 const RETRIES_MAX: u32 = 3;
@@ -150,7 +150,9 @@ fn turn_of<'a>(
             return Ok(());
         };
         let row = &mut comparison.rows[index];
-        match run::run(place, comparison.workload, &plan) {
+        let result = run::run(place, comparison.workload, &plan);
+        interrupt::check()?;
+        match result {
             Ok(run) if run.others_share > settings.others_share_max && attempt < RETRIES_MAX => {
                 comparison.thrown_away += 1;
             }
