@@ -74,6 +74,7 @@ pub fn tree(all: &[Process], root: i32) -> Vec<i32> {
 #[derive(Debug, Clone, Copy)]
 pub struct Others {
     used_s: f64,
+    busy_s: f64,
     at: std::time::Instant,
 }
 
@@ -89,10 +90,10 @@ impl Others {
             .filter(|process| !process.softirq && !own.contains(&process.pid));
         let ticks: f64 = others.map(|process| process.ticks).sum();
         let stat = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
-        let steal = stat.split_whitespace().nth(8);
-        let steal: f64 = steal.and_then(|text| text.parse().ok()).unwrap_or(0.0);
+        let (busy, steal) = busy_ticks(&stat).context("/proc/stat is too short")?;
         Ok(Self {
             used_s: (ticks + steal) / per_second,
+            busy_s: busy / per_second,
             at: std::time::Instant::now(),
         })
     }
@@ -101,8 +102,25 @@ impl Others {
     pub fn share_since(&self, earlier: &Self) -> f64 {
         let cpus = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);
         let wall_s = self.at.duration_since(earlier.at).as_secs_f64();
-        ((self.used_s - earlier.used_s) / (wall_s * cpus)).max(0.0)
+        // A child that ends while the list is read may be in neither its own number nor its
+        // parent's; others cannot have used more than the machine was busy.
+        let used_s = self.used_s - earlier.used_s;
+        let used_s = used_s.min(self.busy_s - earlier.busy_s);
+        (used_s / (wall_s * cpus)).max(0.0)
     }
+}
+
+/// Returns the clock ticks during which CPUs were not idle, and those of them that were stolen.
+fn busy_ticks(stat: &str) -> Option<(f64, f64)> {
+    let line = stat.lines().next()?;
+    let ticks: Vec<f64> = line
+        .split_whitespace()
+        .skip(1)
+        .flat_map(str::parse)
+        .collect();
+    // user nice system idle iowait irq softirq steal; guest is part of user.
+    let all: f64 = ticks.get(..8)?.iter().sum();
+    Some((all - ticks[3] - ticks[4], ticks[7]))
 }
 
 /// What the machine is, for the head of the result.
@@ -172,16 +190,30 @@ mod tests {
     }
 
     #[test]
+    fn ticks_of_the_whole_machine() {
+        let stat = "cpu  10 1 20 1000 50 2 3 4 9 0\ncpu0 1 2 3\n";
+        assert_eq!(busy_ticks(stat), Some((40.0, 4.0)));
+        assert_eq!(busy_ticks("cpu 1 2 3\n"), None);
+    }
+
+    #[test]
     fn shares_are_of_all_cpus() {
         let earlier = Others {
             used_s: 1.0,
+            busy_s: 5.0,
             at: std::time::Instant::now(),
         };
         let cpus = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);
         let later = Others {
             used_s: 1.0 + cpus,
+            busy_s: 5.0 + 4.0 * cpus,
             at: earlier.at + std::time::Duration::from_secs(4),
         };
         assert_eq!(later.share_since(&earlier), 0.25);
+        let hardly_busy = Others {
+            busy_s: 5.0 + 0.5 * cpus,
+            ..later
+        };
+        assert_eq!(hardly_busy.share_since(&earlier), 0.125);
     }
 }

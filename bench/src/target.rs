@@ -143,7 +143,11 @@ mod tests {
         ];
         assert_eq!(
             verdicts(Workload::Tcp1, rows),
-            [(Some(1.2), Some(true)), (Some(1.5), Some(false))]
+            [
+                (Some(1.2), Some(true)),
+                (Some(1.5), Some(false)),
+                (None, None)
+            ]
         );
     }
 

@@ -241,6 +241,11 @@ impl Workload {
                     cpu: true,
                     ..target("linerate", Row("iperf3"), 1.02)
                 },
+                target(
+                    "linerate with intervals",
+                    Row("linerate without intervals"),
+                    0.99,
+                ),
             ],
             Self::Tcp1ZerocopySend | Self::Tcp10 => vec![target("linerate", BestPeer, 1.05)],
             Self::Tcp1Fast => vec![target("linerate", BestPeer, 1.35)],

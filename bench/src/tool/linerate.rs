@@ -17,12 +17,17 @@ pub fn tool() -> Tool {
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     let flows = workload.flows().to_string();
-    let plain = |words: &[&str]| one(site, workload).with(&["-P", &flows]).with(words);
+    let told = |words: &[&str]| one(site, workload).with(&["-P", &flows]).with(words);
+    let plain = |words: &[&str]| told(&["--json"]).with(words);
     let sharded = |words: &[&str]| plain(words).called("sharded");
     match workload {
-        Workload::Tcp1 | Workload::Tcp10 | Workload::Memory1 | Workload::Memory10000 => {
-            vec![plain(&[])]
-        }
+        Workload::Tcp10 | Workload::Memory1 | Workload::Memory10000 => vec![plain(&[])],
+        // What it costs to tell a result as it comes.
+        Workload::Tcp1 => vec![
+            plain(&[]),
+            plain(&["-i", "0"]).called("without intervals"),
+            told(&["--json-stream", "-i", "0.1"]).called("with intervals"),
+        ],
         Workload::Startup => vec![plain(&["-O", "0"])],
         Workload::Tcp1ZerocopySend => vec![plain(&["--zerocopy=auto"])],
         Workload::Tcp1Fast | Workload::Tcp10Fast => {
@@ -41,7 +46,7 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
         Workload::Udp64 => vec![
             plain(&["-u", "-b", "0", "-l", "64"]),
             one(site, workload)
-                .with(&["-P", "2", "-u", "-b", "0", "-l", "64"])
+                .with(&["--json", "-P", "2", "-u", "-b", "0", "-l", "64"])
                 .called("two pairs"),
         ],
         Workload::Udp64Gso => vec![plain(&["-u", "-b", "0", "-l", "64", "--gso", "64"])],
@@ -65,7 +70,7 @@ fn one(site: &Site<'_>, workload: Workload) -> Plan {
         "20000",
     ];
     let target = format!("{}:{port}", site.host);
-    let client = [&program, "run", &target, "--json", "--time", &seconds];
+    let client = [&program, "run", &target, "--time", &seconds];
     // 1: no valid trial, and the document says why. 3: measured, but the machine was shared; what
     // that means is for the rounds to say.
     let plan = Plan {
@@ -82,7 +87,14 @@ fn one(site: &Site<'_>, workload: Workload) -> Plan {
 }
 
 fn read(said: &Said) -> anyhow::Result<f64> {
-    let document: serde_json::Value = serde_json::from_str(&said.client)?;
+    let mut document: serde_json::Value = match serde_json::from_str(&said.client) {
+        Ok(document) => document,
+        // A line for each event; the last has the document.
+        Err(_) => serde_json::from_str(said.client.trim().lines().last().unwrap_or_default())?,
+    };
+    if document["event"] == "end" {
+        document = document["data"].take();
+    }
     let trial = &document["trials"][0];
     if let Some(reason) = trial["invalid"].as_str() {
         anyhow::bail!("its trial is not valid: {reason}");
@@ -116,6 +128,10 @@ mod tests {
         let check = |workload, expected: Option<f64>| {
             assert_eq!(read(&said(workload, document, "")).ok(), expected);
         };
+        let events =
+            format!("{{\"event\":\"start\"}}\n{{\"event\":\"end\",\"data\":{document}}}\n");
+        let streamed = read(&said(Workload::Tcp1, &events, "")).expect("a result");
+        assert_eq!(streamed, 8e9);
         let invalid = r#"{"trials":[{"invalid":"a host was lost","responses":{}}]}"#;
         let error = read(&said(Workload::Tcp1, invalid, "")).expect_err("not valid");
         assert!(error.to_string().contains("a host was lost"), "{error}");
