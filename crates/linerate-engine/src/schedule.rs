@@ -85,6 +85,11 @@ impl Control {
             .fetch_min(now_ns.saturating_add(GRACE_NS), Relaxed);
     }
 
+    /// Returns when all flows start.
+    pub(crate) fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+
     /// Returns when nothing new is sent any more.
     pub(crate) fn stop_ns(&self) -> u64 {
         self.stop_ns.load(Relaxed)

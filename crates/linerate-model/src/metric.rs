@@ -57,7 +57,7 @@ catalogue! {
     AppBytesSent "app_bytes_sent" Counter Bytes "Payload that send calls accepted.";
     AppBytesReceived "app_bytes_received" Counter Bytes "Payload that receive calls returned.";
     AppCalls "app_calls" Counter Count "Send or receive calls that moved payload.";
-    AppTransactions "app_transactions" Counter Count "Responses fully received by the requester.";
+    AppTransactions "app_transactions" Counter Count "Responses fully received by the requester, fully sent by the responder.";
     AppMessages "app_messages" Counter Count "Messages of a stream that were sent or received whole.";
     AppStallMax "app_stall_max_ns" Gauge Nanoseconds "Longest wait between two receive calls that moved payload, inside the measured window.";
     // Flow, from TCP_INFO (include/uapi/linux/tcp.h).

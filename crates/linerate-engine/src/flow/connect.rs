@@ -15,6 +15,7 @@ use crate::flow::{Flow, FlowConfig, Shared, mechanism};
 use crate::measure::counters::Counters;
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, IP_BIND_ADDRESS_NO_PORT, SO_ERROR, SO_REUSEADDR};
+use crate::workload::rr;
 
 /// Opens a flow to `peer`, from `bind` if given, and sends `hello` on it.
 ///
@@ -98,7 +99,7 @@ fn check(config: &FlowConfig) -> Result<(), ConnectError> {
             } else if writes == 0 || writes > request_bytes.0 {
                 Some("request_writes is not between 1 and request_bytes")
             } else {
-                mechanism::check_other(&config.manner)
+                mechanism::check_other(&config.manner).or_else(|| rr::refusal(config))
             }
         }
         _ => Some("its part belongs to another kind of traffic"),
@@ -170,11 +171,11 @@ fn wait_writable(socket: BorrowedFd<'_>, end_ns: u64) -> io::Result<()> {
 mod tests {
     use std::net::TcpListener;
 
-    use linerate_model::Bytes;
     use linerate_model::id::FlowId;
     use linerate_model::manner::Manner;
     use linerate_model::sample::End;
     use linerate_model::workload::{Direction, FlowOptions};
+    use linerate_model::{Bytes, Nanos};
 
     use super::*;
 
@@ -244,6 +245,34 @@ mod tests {
         let other = "its part belongs to another kind of traffic";
         assert_eq!(refused(Part::Sender, rr(1, 1, 1)), other);
         assert_eq!(refused(Part::Responder, sender().traffic), other);
+        let of_manner = |manner, writes| {
+            let config = FlowConfig {
+                manner,
+                part: Part::Requester,
+                traffic: rr(100, 1, writes),
+                ..sender()
+            };
+            match check(&config) {
+                Err(ConnectError::Config { reason, .. }) => reason,
+                other => panic!("{other:?}"),
+            }
+        };
+        let joined = Manner {
+            batch: 2,
+            ..Manner::default()
+        };
+        assert!(of_manner(joined, 2).contains("split over send calls"));
+        let both = Manner {
+            requests_per_s: Some(1),
+            think: Some(Nanos(1)),
+            ..Manner::default()
+        };
+        assert!(of_manner(both, 1).contains("think time"));
+        let paced = Manner {
+            rate_bps: Some(1000),
+            ..Manner::default()
+        };
+        assert!(of_manner(paced, 1).contains("requests_per_s"));
         assert!(check(&sender()).is_ok());
     }
 }

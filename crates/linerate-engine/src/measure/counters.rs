@@ -32,7 +32,7 @@ pub(crate) struct Counts {
     pub(crate) bytes_received: u64,
     /// Send or receive calls that moved payload.
     pub(crate) calls: u64,
-    /// Responses fully received.
+    /// Responses fully received, or fully sent.
     pub(crate) transactions: u64,
     /// Whole messages, where they are counted: see [`crate::flow::Shared::messages`].
     pub(crate) messages: u64,
@@ -53,9 +53,9 @@ impl Counters {
         add(&self.calls, 1);
     }
 
-    /// Counts a complete transaction.
-    pub(crate) fn transaction(&self) {
-        add(&self.transactions, 1);
+    /// Counts complete transactions.
+    pub(crate) fn transactions(&self, complete: u64) {
+        add(&self.transactions, complete);
     }
 
     /// Counts messages that became whole.
@@ -106,7 +106,7 @@ mod tests {
         counters.first_payload(|| 9);
         counters.sent(3);
         counters.received(4);
-        counters.transaction();
+        counters.transactions(1);
         counters.messages(5);
         let expected = Counts {
             bytes_sent: 3,

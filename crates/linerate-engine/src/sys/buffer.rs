@@ -25,6 +25,11 @@ impl PageBuffer {
         buffer
     }
 
+    /// Returns how many bytes there are.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Returns the bytes.
     pub(crate) fn as_slice(&self) -> &[u8] {
         // SAFETY: `pages` owns at least `bytes` initialised bytes in one allocation (a Page is

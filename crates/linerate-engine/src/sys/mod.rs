@@ -19,5 +19,7 @@ pub(crate) mod socket;
 pub(crate) mod splice;
 /// What a thread can say and set about itself.
 pub(crate) mod thread;
+/// Completions of many sockets.
+pub(crate) mod uring;
 /// MSG_ZEROCOPY and its completions.
 pub(crate) mod zerocopy;

@@ -1,4 +1,6 @@
 //! Many flows on a thread: non-blocking calls, and epoll where nothing can move.
+//!
+//! Spinning is the same without the wait: the set is asked and answers at once.
 
 use std::io;
 use std::time::Duration;
@@ -7,6 +9,7 @@ use crate::schedule::{Control, NOTICE_NS};
 use crate::sys::clock;
 use crate::sys::epoll::Epoll;
 use crate::sys::socket;
+use crate::worker::alarms::Alarms;
 use crate::worker::{Bench, Seat};
 use crate::workload::{Ending, Play, Turn, Want};
 
@@ -19,11 +22,13 @@ pub(super) struct Crowd {
     epoll: Epoll,
     /// What each seat's socket is watched for.
     wants: Vec<Want>,
+    alarms: Alarms,
+    spins: bool,
 }
 
 impl Crowd {
-    /// Makes the sockets non-blocking and watches them.
-    pub(super) fn prepare(seats: &[Seat]) -> io::Result<Self> {
+    /// Makes the sockets non-blocking and watches them; `spins` asks never to sleep.
+    pub(super) fn prepare(seats: &[Seat], spins: bool) -> io::Result<Self> {
         let epoll = Epoll::new()?;
         let mut wants = Vec::with_capacity(seats.len());
         for (at, seat) in seats.iter().enumerate() {
@@ -32,7 +37,12 @@ impl Crowd {
             epoll.add(seat.flow.fd(), at, want)?;
             wants.push(want);
         }
-        Ok(Self { epoll, wants })
+        Ok(Self {
+            epoll,
+            wants,
+            alarms: Alarms::new(seats.len()),
+            spins,
+        })
     }
 
     /// Plays all parts to their ends; each seat then has its outcome.
@@ -47,7 +57,14 @@ impl Crowd {
         let mut now_ns = clock::now_ns();
         let mut sweep_ns = next_sweep(&bench.control, now_ns);
         while left > 0 {
-            let rest = Duration::from_nanos(sweep_ns.saturating_sub(now_ns));
+            let until_ns = self
+                .alarms
+                .next_ns()
+                .map_or(sweep_ns, |ns| ns.min(sweep_ns));
+            let rest = match self.spins {
+                true => Duration::ZERO,
+                false => Duration::from_nanos(until_ns.saturating_sub(now_ns)),
+            };
             // The set is ours and so are its events: the one error left, a signal, reads as none.
             let ready = self.epoll.wait(rest).unwrap_or(0);
             for nth in 0..ready {
@@ -55,6 +72,14 @@ impl Crowd {
                 left -= self.serve(at, &mut seats[at], bench, TURNS_MAX);
             }
             now_ns = clock::now_ns();
+            // No more than are set now: one that is set anew and due at once has its turn after
+            // the sockets had theirs.
+            for _ in 0..self.alarms.count() {
+                let Some(at) = self.alarms.take(now_ns) else {
+                    break;
+                };
+                left -= self.serve(at, &mut seats[at], bench, TURNS_MAX);
+            }
             if now_ns >= sweep_ns {
                 left -= self.sweep(seats, &bench.control, now_ns);
                 sweep_ns = next_sweep(&bench.control, now_ns);
@@ -87,6 +112,9 @@ impl Crowd {
             }
         }
         self.watch(at, seat, next);
+        if let Some(instant_ns) = seat.player.alarm_ns() {
+            self.alarms.set(at, instant_ns);
+        }
         0
     }
 
@@ -116,7 +144,7 @@ impl Crowd {
 }
 
 /// Returns when the waiting flows are shown the clock next: at the stop, or after the notice time.
-fn next_sweep(control: &Control, now_ns: u64) -> u64 {
+pub(super) fn next_sweep(control: &Control, now_ns: u64) -> u64 {
     let regular_ns = now_ns + NOTICE_NS;
     let stop_ns = control.stop_ns();
     if stop_ns > now_ns {

@@ -100,6 +100,8 @@ pub struct FlowResult {
     pub bytes_received: u64,
     /// Messages of a stream that were sent or received whole, in all phases.
     pub messages: u64,
+    /// Responses fully received by a requester or fully sent by a responder, in all phases.
+    pub transactions: u64,
     /// Settings as requested, granted and effective; buffers in usable bytes, half of what the
     /// kernel says. `tcpi_snd_wnd` and `tcpi_rcv_wnd` are the largest windows seen in samples.
     pub settings: Vec<Setting>,
@@ -285,7 +287,10 @@ fn result(flow: &Shared, windows: WindowsSeen, outcome: Option<Outcome>) -> Flow
         cpu: None,
         latency: None,
         completions: None,
+        settings: Vec::new(),
     });
+    let mut settings = flow::effective(flow, windows, outcome.completions);
+    settings.extend(outcome.settings);
     FlowResult {
         flow: flow.config.flow,
         end: flow.config.end,
@@ -297,7 +302,8 @@ fn result(flow: &Shared, windows: WindowsSeen, outcome: Option<Outcome>) -> Flow
         bytes_sent: counts.bytes_sent,
         bytes_received: counts.bytes_received,
         messages: flow.messages(&counts),
-        settings: flow::effective(flow, windows, outcome.completions),
+        transactions: counts.transactions,
+        settings,
         latency: outcome.latency,
         stall_max_ns: outcome.stall_max_ns,
         ended_early: match outcome.ending {

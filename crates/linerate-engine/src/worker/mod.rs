@@ -1,5 +1,7 @@
 //! Worker threads, each owning whole flows.
 
+/// Which flow wants a turn at which instant.
+mod alarms;
 /// One flow on a thread: blocking calls.
 mod alone;
 /// Many flows on a thread: non-blocking calls and epoll.
@@ -8,12 +10,19 @@ mod crowd;
 mod deal;
 /// Launching, sampling, aborting, collecting.
 mod launch;
+/// Many flows that speak and listen on a thread: io_uring.
+mod ring;
+/// One flow on a thread that never sleeps.
+mod spin;
 /// The life of one worker thread.
 mod thread;
+/// How a worker waits.
+mod way;
 
 use std::sync::Arc;
 
 use linerate_model::histogram::Histogram;
+use linerate_model::workload::Setting;
 
 use crate::flow::Shared;
 use crate::measure::latency::Latency;
@@ -46,6 +55,8 @@ struct Outcome {
     latency: Option<Histogram>,
     /// What the kernel said about calls with MSG_ZEROCOPY.
     completions: Option<Completions>,
+    /// What the worker has to say of the flow's manner.
+    settings: Vec<Setting>,
 }
 
 /// What all flows of a worker share.

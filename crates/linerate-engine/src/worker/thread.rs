@@ -5,7 +5,7 @@ use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-use linerate_model::workload::Part;
+use linerate_model::workload::{Part, Setting};
 
 use crate::flow::Shared;
 use crate::measure::Window;
@@ -14,8 +14,8 @@ use crate::schedule::Control;
 use crate::sys::buffer::PageBuffer;
 use crate::sys::clock::now_ns;
 use crate::sys::{socket, thread};
-use crate::worker::crowd::Crowd;
-use crate::worker::{Bench, Outcome, Seat, alone};
+use crate::worker::way::Way;
+use crate::worker::{Bench, Outcome, Seat};
 use crate::workload::stream::Source;
 use crate::workload::{self, Ending, Play, Player};
 
@@ -47,7 +47,7 @@ pub(super) fn live(
     assignment: &Assignment,
     ready: &SyncSender<Result<i32, Unready>>,
 ) -> Vec<Outcome> {
-    let (mut seats, mut bench, crowd) = match set_up(assignment) {
+    let (mut seats, mut bench, (way, wait)) = match set_up(assignment) {
         Ok(ready) => ready,
         Err(unready) => {
             // The launcher waits for this word; if it has gone, so has the trial.
@@ -57,16 +57,8 @@ pub(super) fn live(
     };
     let _ = ready.send(Ok(thread::id()));
     bench.control.sleep_until_start();
-    match crowd {
-        Some(crowd) => crowd.play(&mut seats, &mut bench),
-        None => {
-            for seat in &mut seats {
-                let ending = alone::play(&mut seat.player, &mut bench.io(&seat.flow));
-                seat.end(ending);
-            }
-        }
-    }
-    outcomes(seats, &bench)
+    way.play(&mut seats, &mut bench);
+    outcomes(seats, &bench, &wait)
 }
 
 impl Seat {
@@ -86,27 +78,26 @@ impl Seat {
             cpu: thread::cpu(),
             latency: None,
             completions: self.player.completions(),
+            settings: Vec::new(),
         });
     }
 }
 
-/// Pins the thread, makes its memory and prepares its sockets: blocking for one flow, an epoll set
-/// for more.
+/// What a worker plays with: its flows, what they share, how it waits and how that is said.
+type Ready = (Vec<Seat>, Bench, (Way, Setting));
+
+/// Pins the thread, makes its memory and prepares its sockets.
 ///
 /// Pinning comes first, since the kernel gives memory near the CPU that first writes to it.
-fn set_up(assignment: &Assignment) -> Result<(Vec<Seat>, Bench, Option<Crowd>), Unready> {
+fn set_up(assignment: &Assignment) -> Result<Ready, Unready> {
     if let Some(cpu) = assignment.cpu {
         thread::pin(cpu).map_err(|error| Unready::Pin(cpu, error))?;
     }
     thread::sharpen_timers();
-    let seats = seats(assignment);
+    let mut seats = seats(assignment);
     let bench = bench(assignment).map_err(Unready::Prepare)?;
-    if let [seat] = &seats[..] {
-        alone::prepare(seat.flow.socket()).map_err(Unready::Prepare)?;
-        return Ok((seats, bench, None));
-    }
-    let crowd = Crowd::prepare(&seats).map_err(Unready::Prepare)?;
-    Ok((seats, bench, Some(crowd)))
+    let way = Way::choose(&mut seats, &bench).map_err(Unready::Prepare)?;
+    Ok((seats, bench, way))
 }
 
 fn seats(assignment: &Assignment) -> Vec<Seat> {
@@ -121,7 +112,7 @@ fn seats(assignment: &Assignment) -> Vec<Seat> {
         Seat {
             index: *index,
             flow: Arc::clone(flow),
-            player: Player::new(flow, assignment.window, latency),
+            player: Player::new(flow, &assignment.control, assignment.window, latency),
             outcome: None,
         }
     };
@@ -152,12 +143,16 @@ fn bench(assignment: &Assignment) -> io::Result<Bench> {
 }
 
 /// Returns the outcomes, each latency record with the first requester that used it.
-fn outcomes(seats: Vec<Seat>, bench: &Bench) -> Vec<Outcome> {
+fn outcomes(seats: Vec<Seat>, bench: &Bench, wait: &Setting) -> Vec<Outcome> {
     let mut records = bench.latencies.iter();
+    let now_ns = now_ns();
     seats
         .into_iter()
         .filter_map(|seat| {
             let mut outcome = seat.outcome?;
+            outcome.settings.push(wait.clone());
+            let said = seat.player.settings(&bench.control, now_ns);
+            outcome.settings.extend(said);
             if matches!(seat.player, Player::Requester(_)) {
                 outcome.latency = records.next().map(Latency::to_histogram);
             }

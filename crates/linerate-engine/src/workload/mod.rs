@@ -5,7 +5,7 @@
 //! call would have to wait. So every part works alone on a thread and among thousands.
 
 /// Request and response.
-mod rr;
+pub(crate) mod rr;
 /// Sizes that differ, drawn alike at both ends.
 mod sizes;
 /// Payload in one direction.
@@ -13,12 +13,13 @@ pub(crate) mod stream;
 
 use std::io;
 
-use linerate_model::workload::{Part, Traffic};
+use linerate_model::workload::{Part, Setting, Traffic};
 
 use crate::flow::{FlowConfig, Shared};
 use crate::measure::Window;
 use crate::measure::latency::Latency;
 use crate::schedule::Control;
+use crate::sys::socket;
 use crate::sys::zerocopy::Completions;
 
 use rr::{Requester, Responder};
@@ -31,6 +32,8 @@ pub(crate) enum Want {
     Readable,
     /// There is room for payload.
     Writable,
+    /// Either of them: a send call is half done, and what arrives must not wait for it.
+    Either,
 }
 
 /// What one turn came to.
@@ -79,8 +82,38 @@ pub(crate) trait Play {
     fn turn(&mut self, io: &mut Io<'_>) -> Turn;
     /// Looks at the clock while nothing moves.
     fn tick(&mut self, control: &Control, now_ns: u64) -> Option<Ending>;
+    /// Returns when the part wants a turn whatever its socket says, if it does.
+    fn alarm_ns(&self) -> Option<u64> {
+        None
+    }
     /// Returns the longest stall, given that the part ends at `now_ns`.
     fn stall_max_ns(&self, now_ns: u64) -> Option<u64>;
+    /// Returns what the part has to say of its manner, given that it ends at `now_ns`.
+    fn settings(&self, _control: &Control, _now_ns: u64) -> Vec<Setting> {
+        Vec::new()
+    }
+}
+
+/// A part that speaks and listens: a [`Play`] whose receive call somebody else may make.
+pub(crate) trait Talk {
+    /// Makes one send call, if one is due; none says that it is the other end's turn.
+    fn speak(&mut self, io: &mut Io<'_>) -> Option<Turn>;
+    /// Takes what a receive call returned.
+    fn hear(&mut self, io: &mut Io<'_>, received: io::Result<usize>) -> Turn;
+    /// Returns how many bytes the other end may have sent.
+    fn room_bytes(&self) -> usize;
+
+    /// Makes one receive call. One that did not fill its room has left nothing behind, so that no
+    /// second one is made to be told so.
+    fn take(&mut self, io: &mut Io<'_>) -> Turn {
+        let room_bytes = self.room_bytes().min(io.room.len());
+        let received = socket::receive(io.flow.fd(), &mut io.room[..room_bytes]);
+        let filled = matches!(received, Ok(bytes) if bytes == room_bytes);
+        match self.hear(io, received) {
+            Turn::Moved(Want::Readable) if !filled => Turn::Rested(Want::Readable),
+            turn => turn,
+        }
+    }
 }
 
 /// Any part.
@@ -98,7 +131,7 @@ pub(crate) enum Player {
 
 impl Player {
     /// Returns the part of `flow`; `latency` is the index of a requester's latency record.
-    pub(crate) fn new(flow: &Shared, window: Window, latency: usize) -> Self {
+    pub(crate) fn new(flow: &Shared, control: &Control, window: Window, latency: usize) -> Self {
         let config = &flow.config;
         // Repeated after every receive: 120 ns, or 1 µs when an acknowledgement is due and sent.
         let acks_at_once = config.options.delayed_ack == Some(false);
@@ -110,14 +143,15 @@ impl Player {
             (Traffic::Stream { .. } | Traffic::Crr { .. } | Traffic::Idle, _) => {
                 Player::Receiver(Receiver::new(config, window, acks_at_once))
             }
-            (traffic @ Traffic::Rr { .. }, Part::Requester) => Player::Requester(Requester::new(
-                rr::Shape::of(traffic),
+            (Traffic::Rr { .. }, Part::Requester) => Player::Requester(Requester::new(
+                rr::Shape::of(config),
+                rr::Rhythm::of(&config.manner, control.start_ns(), config.flow),
                 window,
                 latency,
                 acks_at_once,
             )),
-            (traffic @ Traffic::Rr { .. }, _) => {
-                Player::Responder(Responder::new(rr::Shape::of(traffic), acks_at_once))
+            (Traffic::Rr { .. }, _) => {
+                Player::Responder(Responder::new(rr::Shape::of(config), acks_at_once))
             }
         }
     }
@@ -127,6 +161,15 @@ impl Player {
         match self {
             Player::Sender(part) => part.completions(),
             _ => None,
+        }
+    }
+
+    /// Returns the part as one whose receive calls somebody else may make.
+    pub(crate) fn talk(&mut self) -> Option<&mut dyn Talk> {
+        match self {
+            Player::Sender(_) | Player::Receiver(_) => None,
+            Player::Requester(part) => Some(part),
+            Player::Responder(part) => Some(part),
         }
     }
 
@@ -158,6 +201,20 @@ impl Play for Player {
         }
     }
 
+    fn alarm_ns(&self) -> Option<u64> {
+        match self {
+            Player::Requester(part) => part.alarm_ns(),
+            Player::Sender(_) | Player::Receiver(_) | Player::Responder(_) => None,
+        }
+    }
+
+    fn settings(&self, control: &Control, now_ns: u64) -> Vec<Setting> {
+        match self {
+            Player::Requester(part) => part.settings(control, now_ns),
+            Player::Sender(_) | Player::Receiver(_) | Player::Responder(_) => Vec::new(),
+        }
+    }
+
     fn stall_max_ns(&self, now_ns: u64) -> Option<u64> {
         match self {
             Player::Sender(part) => part.stall_max_ns(now_ns),
@@ -183,8 +240,8 @@ pub(crate) fn payload_bytes(config: &FlowConfig) -> usize {
         (Traffic::Stream { message_bytes, .. }, Part::Sender) => {
             stream::payload_bytes(config, message_bytes.0 as usize)
         }
-        (Traffic::Rr { request_bytes, .. }, Part::Requester) => request_bytes.0 as usize,
-        (Traffic::Rr { response_bytes, .. }, Part::Responder) => response_bytes.0 as usize,
+        (Traffic::Rr { .. }, Part::Requester) => rr::Shape::of(config).request_call_bytes_max(),
+        (Traffic::Rr { .. }, Part::Responder) => rr::Shape::of(config).response_call_bytes_max(),
         _ => 0,
     }
 }
@@ -193,8 +250,8 @@ pub(crate) fn payload_bytes(config: &FlowConfig) -> usize {
 pub(crate) fn room_bytes(config: &FlowConfig) -> usize {
     let message_bytes = match (&config.traffic, config.part) {
         (Traffic::Stream { .. }, Part::Receiver) => stream::room_bytes(config, RECEIVE_BYTES),
-        (Traffic::Rr { request_bytes, .. }, Part::Responder) => request_bytes.0 as usize,
-        (Traffic::Rr { response_bytes, .. }, Part::Requester) => response_bytes.0 as usize,
+        (Traffic::Rr { .. }, Part::Responder) => rr::Shape::of(config).requests_bytes_max(),
+        (Traffic::Rr { .. }, Part::Requester) => rr::Shape::of(config).responses_bytes_max(),
         _ => 0,
     };
     message_bytes.min(RECEIVE_BYTES)

@@ -1,0 +1,183 @@
+//! Many flows that speak and listen on a thread: io_uring receives, plain calls send.
+//!
+//! Against epoll this saves a receive call and a readiness event for each message; see
+//! docs/performance.md, "Transactions".
+
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use crate::schedule::Control;
+use crate::sys::clock;
+use crate::sys::socket;
+use crate::sys::uring::{Event, Ring};
+use crate::worker::alarms::Alarms;
+use crate::worker::crowd::next_sweep;
+use crate::worker::{Bench, Seat};
+use crate::workload::{Ending, Play, Turn, Want};
+
+/// The ring of a worker whose flows all speak and listen.
+pub(super) struct Circle {
+    ring: Ring,
+    /// Whether a seat waits for room to send.
+    blocked: Vec<bool>,
+    alarms: Alarms,
+}
+
+impl Circle {
+    /// Makes the sockets non-blocking, for the sends, and the ring.
+    pub(super) fn prepare(seats: &[Seat], room_bytes: usize) -> io::Result<Self> {
+        let sockets: Vec<RawFd> = seats.iter().map(|seat| seat.flow.fd()).collect();
+        for seat in seats {
+            socket::set_blocking(seat.flow.socket(), None)?;
+        }
+        Ok(Self {
+            ring: Ring::new(&sockets, room_bytes)?,
+            blocked: vec![false; seats.len()],
+            alarms: Alarms::new(seats.len()),
+        })
+    }
+
+    /// Plays all parts to their ends; each seat then has its outcome.
+    ///
+    /// Cost a wait: the system call, 300 ns beside what it receives; the clock 30 ns.
+    pub(super) fn play(mut self, seats: &mut [Seat], bench: &mut Bench) {
+        let mut left = seats.len();
+        for (at, seat) in seats.iter_mut().enumerate() {
+            left -= self.receive(at, seat);
+            left -= self.serve(at, seat, bench, Turn::Moved(Want::Writable));
+        }
+        let mut now_ns = clock::now_ns();
+        let mut sweep_ns = next_sweep(&bench.control, now_ns);
+        while left > 0 {
+            let until_ns = self
+                .alarms
+                .next_ns()
+                .map_or(sweep_ns, |ns| ns.min(sweep_ns));
+            let rest = Duration::from_nanos(until_ns.saturating_sub(now_ns));
+            if let Err(error) = self.ring.wait(rest) {
+                return break_off(seats, &error);
+            }
+            while let Some(event) = self.ring.next() {
+                left -= self.handle(event, seats, bench);
+            }
+            now_ns = clock::now_ns();
+            // No more than are set now: one that is set anew and due at once has its turn after
+            // the sockets had theirs.
+            for _ in 0..self.alarms.count() {
+                let Some(at) = self.alarms.take(now_ns) else {
+                    break;
+                };
+                left -= self.serve(at, &mut seats[at], bench, Turn::Moved(Want::Writable));
+            }
+            if now_ns >= sweep_ns {
+                left -= sweep(seats, &bench.control, now_ns);
+                sweep_ns = next_sweep(&bench.control, now_ns);
+            }
+        }
+    }
+
+    /// Returns how many flows have ended by an event.
+    fn handle(&mut self, event: Event, seats: &mut [Seat], bench: &mut Bench) -> usize {
+        match event {
+            Event::Writable { at } => {
+                self.blocked[at] = false;
+                self.serve(at, &mut seats[at], bench, Turn::Moved(Want::Writable))
+            }
+            Event::Received {
+                at,
+                received,
+                again,
+            } => {
+                let seat = &mut seats[at];
+                if seat.outcome.is_some() {
+                    return 0;
+                }
+                let no_buffer = matches!(&received, Err(error)
+                    if error.raw_os_error() == Some(libc::ENOBUFS));
+                if !no_buffer {
+                    let Some(part) = seat.player.talk() else {
+                        return 0;
+                    };
+                    let turn = part.hear(&mut bench.io(&seat.flow), received);
+                    if self.serve(at, seat, bench, turn) > 0 {
+                        return 1;
+                    }
+                }
+                match again {
+                    true => self.receive(at, seat),
+                    false => 0,
+                }
+            }
+        }
+    }
+
+    /// Asks for what a flow receives; returns 1 if that cannot be, which ends the flow.
+    fn receive(&mut self, at: usize, seat: &mut Seat) -> usize {
+        match self.ring.receive(at) {
+            Ok(()) => 0,
+            Err(error) => {
+                seat.end(Ending::Early(format!(
+                    "asking io_uring to receive failed: {error}"
+                )));
+                1
+            }
+        }
+    }
+
+    /// Lets a flow say all that is due after `turn`; returns 1 if it has ended, else 0.
+    ///
+    /// What is due has a bound of its own, the requests that may be under way.
+    fn serve(&mut self, at: usize, seat: &mut Seat, bench: &mut Bench, turn: Turn) -> usize {
+        if seat.outcome.is_some() {
+            return 0;
+        }
+        let mut next = Some(turn);
+        while let Some(turn) = next {
+            next = match turn {
+                Turn::Moved(Want::Writable | Want::Either) => {
+                    let mut io = bench.io(&seat.flow);
+                    seat.player.talk().and_then(|part| part.speak(&mut io))
+                }
+                Turn::Blocked(Want::Writable | Want::Either) => {
+                    if !self.blocked[at] && self.ring.watch_writable(at).is_ok() {
+                        self.blocked[at] = true;
+                    }
+                    None
+                }
+                Turn::Ended(ending) => {
+                    seat.end(ending);
+                    return 1;
+                }
+                Turn::Moved(Want::Readable) | Turn::Blocked(Want::Readable) | Turn::Rested(_) => {
+                    None
+                }
+            };
+        }
+        if let Some(instant_ns) = seat.player.alarm_ns() {
+            self.alarms.set(at, instant_ns);
+        }
+        0
+    }
+}
+
+/// Shows the clock to flows that may be waiting in vain; returns how many have ended by it.
+fn sweep(seats: &mut [Seat], control: &Control, now_ns: u64) -> usize {
+    let mut ended = 0;
+    for seat in seats.iter_mut().filter(|seat| seat.outcome.is_none()) {
+        if let Some(ending) = seat.player.tick(control, now_ns) {
+            seat.end(ending);
+            ended += 1;
+        }
+    }
+    ended
+}
+
+/// Ends every flow that goes on, since the ring does not.
+fn break_off(seats: &mut [Seat], error: &io::Error) {
+    for seat in seats.iter_mut().filter(|seat| seat.outcome.is_none()) {
+        seat.end(Ending::Early(format!(
+            "waiting for io_uring failed: {error}"
+        )));
+    }
+}

@@ -1,0 +1,141 @@
+//! How a worker waits for what comes next, chosen once for all its flows, and said.
+//!
+//! 1. One flow whose parts take turns blocks in its call: the kernel wakes the thread, and nothing
+//!    else has to be asked.
+//! 2. Several flows that speak and listen are received for by io_uring, where the kernel has it
+//!    and lets us; all others wait by epoll.
+//! 3. A flow with several requests under way, or with instants to keep, cannot block in one call
+//!    and counts as several.
+//! 4. Spinning is asked for, never chosen.
+
+use std::io;
+
+use linerate_model::manner::WaitBy;
+use linerate_model::workload::Setting;
+
+use crate::worker::crowd::Crowd;
+use crate::worker::ring::Circle;
+use crate::worker::{Bench, Seat, alone, spin};
+use crate::workload::{Play, Player};
+
+/// How a worker waits.
+pub(super) enum Way {
+    /// In the call that moves payload.
+    Block,
+    /// Not at all, for one flow.
+    Spin,
+    /// By epoll; or not at all, for several.
+    Epoll(Crowd),
+    /// By io_uring.
+    Uring(Box<Circle>),
+}
+
+impl Way {
+    /// Chooses and prepares the way of a worker with these flows; returns how it is said.
+    pub(super) fn choose(seats: &mut [Seat], bench: &Bench) -> io::Result<(Self, Setting)> {
+        let asked = seats
+            .first()
+            .map_or(WaitBy::Auto, |seat| seat.flow.config.manner.wait);
+        let alone = seats.len() == 1;
+        let takes_turns = seats.iter().all(takes_turns);
+        let talks = seats.iter_mut().all(|seat| seat.player.talk().is_some());
+        let mut said = Setting {
+            name: "wait".to_owned(),
+            requested: Some(word(asked).to_owned()),
+            granted: None,
+            effective: None,
+            capped_by: None,
+        };
+        let way = match asked {
+            WaitBy::Auto if alone && takes_turns => {
+                alone::prepare(seats[0].flow.socket())?;
+                Way::Block
+            }
+            WaitBy::Spin if alone => {
+                spin::prepare(seats[0].flow.socket())?;
+                Way::Spin
+            }
+            WaitBy::Spin => Way::Epoll(Crowd::prepare(seats, true)?),
+            WaitBy::Epoll => Way::Epoll(Crowd::prepare(seats, false)?),
+            WaitBy::Uring if !talks => {
+                let why = "io_uring serves requests and responses only";
+                said.capped_by = Some(why.to_owned());
+                Way::Epoll(Crowd::prepare(seats, false)?)
+            }
+            WaitBy::Auto if !talks => Way::Epoll(Crowd::prepare(seats, false)?),
+            WaitBy::Auto | WaitBy::Uring => match Circle::prepare(seats, bench.room.bytes()) {
+                Ok(circle) => Way::Uring(Box::new(circle)),
+                Err(error) => {
+                    // Beside the kernel's own word: the two causes that a person can do something
+                    // about.
+                    let why = format!(
+                        "io_uring: {error} (needs Linux 6.1, kernel.io_uring_disabled = 0 and a \
+                         container that allows it)"
+                    );
+                    said.capped_by = (asked == WaitBy::Uring).then(|| why.clone());
+                    said.effective = Some(format!("epoll, since {why}"));
+                    Way::Epoll(Crowd::prepare(seats, false)?)
+                }
+            },
+        };
+        said.granted = Some(way.word(asked).to_owned());
+        said.effective = said.effective.or_else(|| said.granted.clone());
+        Ok((way, said))
+    }
+
+    /// Plays all parts to their ends; each seat then has its outcome.
+    pub(super) fn play(self, seats: &mut [Seat], bench: &mut Bench) {
+        match self {
+            Way::Block => {
+                for seat in seats {
+                    let ending = alone::play(&mut seat.player, &mut bench.io(&seat.flow));
+                    seat.end(ending);
+                }
+            }
+            Way::Spin => {
+                for seat in seats {
+                    let mut io = bench.io(&seat.flow);
+                    // Told apart once here, so that each has a loop without a branch for it.
+                    let ending = match &mut seat.player {
+                        Player::Requester(part) => spin::play(part, &mut io),
+                        Player::Responder(part) => spin::play(part, &mut io),
+                        other => spin::play(other, &mut io),
+                    };
+                    seat.end(ending);
+                }
+            }
+            Way::Epoll(crowd) => crowd.play(seats, bench),
+            Way::Uring(circle) => circle.play(seats, bench),
+        }
+    }
+
+    fn word(&self, asked: WaitBy) -> &'static str {
+        match self {
+            Way::Block => "blocking",
+            Way::Spin => word(WaitBy::Spin),
+            Way::Epoll(_) if asked == WaitBy::Spin => word(WaitBy::Spin),
+            Way::Epoll(_) => word(WaitBy::Epoll),
+            Way::Uring(_) => word(WaitBy::Uring),
+        }
+    }
+}
+
+/// Returns whether one blocking call after another is all that the flow's part makes.
+fn takes_turns(seat: &Seat) -> bool {
+    let manner = &seat.flow.config.manner;
+    match seat.player {
+        Player::Sender(_) | Player::Receiver(_) => true,
+        Player::Requester(_) | Player::Responder(_) => {
+            manner.in_flight == 1 && seat.player.alarm_ns().is_none()
+        }
+    }
+}
+
+fn word(wait: WaitBy) -> &'static str {
+    match wait {
+        WaitBy::Auto => "auto",
+        WaitBy::Epoll => "epoll",
+        WaitBy::Uring => "io_uring",
+        WaitBy::Spin => "spin",
+    }
+}

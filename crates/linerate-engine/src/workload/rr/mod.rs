@@ -1,0 +1,273 @@
+//! Requests and responses on one flow: one after another, several under way, or at a rate.
+//!
+//! Responses come in the order of their requests. What is due, under way and complete is kept by
+//! [`book::Book`], which reads no clock and makes no call; the parts make the calls.
+
+/// Requests due, under way and complete.
+mod book;
+/// The part that sends requests and times the responses.
+mod requester;
+/// The part that answers.
+mod responder;
+
+use linerate_model::workload::Traffic;
+
+use crate::flow::FlowConfig;
+use crate::workload::sizes::Draw;
+
+pub(crate) use book::Rhythm;
+pub(crate) use requester::Requester;
+pub(crate) use responder::Responder;
+
+/// Bytes that requests or responses joined in one send call have together at the most, unless
+/// one alone is longer: beyond this nothing is gained, since the call is not what costs.
+const JOINED_BYTES_MAX: usize = 1 << 20;
+
+/// The sizes of a flow's transactions, and how they go into calls.
+#[derive(Debug, Clone)]
+pub(crate) struct Shape {
+    request_bytes: usize,
+    response_bytes: usize,
+    request_writes: usize,
+    /// Requests, or responses, that one send call may carry.
+    batch: usize,
+    /// Requests that may be under way.
+    in_flight: usize,
+    /// The size of each transaction, of its request and of its response, where they differ.
+    draw: Option<Draw>,
+}
+
+impl Shape {
+    /// Returns the shape of a flow's transactions; other kinds of traffic count as 1 byte each.
+    pub(crate) fn of(config: &FlowConfig) -> Self {
+        let manner = &config.manner;
+        let draw = manner.sizes.as_ref();
+        let draw = draw.map(|sizes| Draw::new(sizes, config.flow));
+        let (request_bytes, response_bytes, request_writes) = match config.traffic {
+            Traffic::Rr {
+                request_bytes,
+                response_bytes,
+                request_writes,
+            } => (request_bytes.0, response_bytes.0, request_writes),
+            _ => (1, 1, 1),
+        };
+        Self {
+            request_bytes: request_bytes as usize,
+            response_bytes: response_bytes as usize,
+            request_writes: request_writes as usize,
+            batch: manner.batch.max(1) as usize,
+            in_flight: manner.in_flight.max(1) as usize,
+            draw,
+        }
+    }
+
+    /// Returns the bytes of the longest send call of a requester.
+    pub(crate) fn request_call_bytes_max(&self) -> usize {
+        self.call_bytes_max(self.request_bytes)
+    }
+
+    /// Returns the bytes of the longest send call of a responder.
+    pub(crate) fn response_call_bytes_max(&self) -> usize {
+        self.call_bytes_max(self.response_bytes)
+    }
+
+    /// Returns the bytes of requests that may wait for a responder.
+    pub(crate) fn requests_bytes_max(&self) -> usize {
+        self.in_flight
+            .saturating_mul(self.largest(self.request_bytes))
+    }
+
+    /// Returns the bytes of responses that may wait for a requester.
+    pub(crate) fn responses_bytes_max(&self) -> usize {
+        self.in_flight
+            .saturating_mul(self.largest(self.response_bytes))
+    }
+
+    fn call_bytes_max(&self, bytes: usize) -> usize {
+        let one = self.largest(bytes);
+        let calls = self.batch.min(self.in_flight);
+        one.max(one.saturating_mul(calls).min(JOINED_BYTES_MAX))
+    }
+
+    fn largest(&self, bytes: usize) -> usize {
+        self.draw.as_ref().map_or(bytes, Draw::largest)
+    }
+
+    /// Returns how many bytes send call number `at` of a request has; the first ones take the
+    /// bytes that do not divide evenly.
+    fn write_bytes(&self, at: usize) -> usize {
+        let (each, more) = (
+            self.request_bytes / self.request_writes,
+            self.request_bytes % self.request_writes,
+        );
+        each + usize::from(at < more)
+    }
+}
+
+/// Returns why a manner cannot be kept on a flow of transactions, if so.
+pub(crate) fn refusal(config: &FlowConfig) -> Option<&'static str> {
+    let manner = &config.manner;
+    let writes = match config.traffic {
+        Traffic::Rr { request_writes, .. } => request_writes,
+        _ => 1,
+    };
+    let split = writes > 1;
+    match () {
+        () if split && manner.sizes.is_some() => {
+            Some("a request of several send calls cannot have sizes that differ")
+        }
+        () if split && manner.batch > 1 => {
+            Some("requests cannot be split over send calls and joined in them at once")
+        }
+        () if manner.think.is_some() && manner.requests_per_s.is_some() => {
+            Some("a rate of requests leaves no room for a think time")
+        }
+        () if manner.rate_bps.is_some() => {
+            Some("requests have a rate of their own, requests_per_s, and none in bits")
+        }
+        () if manner.segments != 1 || manner.gro || manner.short_numbers => {
+            Some("`segments`, `gro` and `short_numbers` are for datagrams")
+        }
+        () if manner.bytes_max.is_some() => Some("requests end by time only, not by bytes_max"),
+        () => None,
+    }
+}
+
+/// The sizes of requests, or of responses, one after another.
+#[derive(Debug)]
+struct Row {
+    bytes: usize,
+    draw: Option<Draw>,
+}
+
+impl Row {
+    fn requests(shape: &Shape) -> Self {
+        Self {
+            bytes: shape.request_bytes,
+            draw: shape.draw.clone(),
+        }
+    }
+
+    fn responses(shape: &Shape) -> Self {
+        Self {
+            bytes: shape.response_bytes,
+            draw: shape.draw.clone(),
+        }
+    }
+
+    /// Returns the next size; 1 ns, or what [`Draw::next_bytes`] takes.
+    fn next(&mut self) -> usize {
+        match &mut self.draw {
+            None => self.bytes,
+            Some(draw) => draw.next_bytes(),
+        }
+    }
+}
+
+/// Follows a row of sizes through the bytes that arrive.
+#[derive(Debug)]
+struct Arrivals {
+    row: Row,
+    /// Bytes of the message under way that have not come yet.
+    left_bytes: usize,
+    whole: bool,
+}
+
+impl Arrivals {
+    fn new(mut row: Row) -> Self {
+        let left_bytes = row.next();
+        Self {
+            row,
+            left_bytes,
+            whole: true,
+        }
+    }
+
+    /// Takes `bytes` that have arrived; returns how many messages they complete.
+    fn take(&mut self, mut bytes: usize) -> u64 {
+        let mut complete = 0;
+        while bytes >= self.left_bytes {
+            bytes -= self.left_bytes;
+            self.left_bytes = self.row.next();
+            complete += 1;
+        }
+        self.left_bytes -= bytes;
+        // Whether the last one is untouched: where the peer may close.
+        self.whole = bytes == 0 && (complete > 0 || self.whole);
+        complete
+    }
+
+    /// Returns whether nothing of the next message has come yet.
+    fn is_between(&self) -> bool {
+        self.whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::Bytes;
+    use linerate_model::id::FlowId;
+    use linerate_model::manner::Sizes;
+
+    use super::*;
+
+    fn shape(request_bytes: usize, request_writes: usize) -> Shape {
+        Shape {
+            request_bytes,
+            response_bytes: 1,
+            request_writes,
+            batch: 1,
+            in_flight: 1,
+            draw: None,
+        }
+    }
+
+    #[test]
+    fn a_request_is_split_over_its_calls() {
+        let check = |request_bytes, request_writes, calls: &[usize]| {
+            let shape = shape(request_bytes, request_writes);
+            let got: Vec<usize> = (0..request_writes)
+                .map(|at| shape.write_bytes(at))
+                .collect();
+            assert_eq!(got, calls);
+        };
+        check(1, 1, &[1]);
+        check(2, 2, &[1, 1]);
+        check(100, 3, &[34, 33, 33]);
+        check(16, 16, &[1; 16]);
+    }
+
+    #[test]
+    fn messages_are_found_in_the_bytes_that_arrive() {
+        let sizes = Sizes::List {
+            bytes: vec![Bytes(3), Bytes(1), Bytes(2)],
+        };
+        let mut shape = shape(9, 1);
+        shape.draw = Some(Draw::new(&sizes, FlowId(0)));
+        let mut arrivals = Arrivals::new(Row::requests(&shape));
+        assert!(arrivals.is_between());
+        let mut check = |bytes, complete, between| {
+            assert_eq!(arrivals.take(bytes), complete);
+            assert_eq!(arrivals.is_between(), between);
+        };
+        check(2, 0, false);
+        check(1, 1, true);
+        check(1, 1, true);
+        // The third, two whole ones more, and one byte of the sixth.
+        check(2 + 3 + 1 + 1, 3, false);
+        check(1, 1, true);
+    }
+
+    #[test]
+    fn calls_have_room_for_what_they_join() {
+        let mut shape = shape(1000, 1);
+        assert_eq!(shape.request_call_bytes_max(), 1000);
+        shape.batch = 8;
+        assert_eq!(shape.request_call_bytes_max(), 1000);
+        shape.in_flight = 4;
+        assert_eq!(shape.request_call_bytes_max(), 4000);
+        assert_eq!(shape.requests_bytes_max(), 4000);
+        shape.request_bytes = 1 << 22;
+        assert_eq!(shape.request_call_bytes_max(), 1 << 22);
+    }
+}

@@ -1,0 +1,258 @@
+//! Transactions: both ends agree on their number and bytes, however they are made.
+
+use linerate_engine::{Flow, FlowConfig, FlowResult, adopt, connect};
+use linerate_model::id::FlowId;
+use linerate_model::manner::{Manner, Sizes, WaitBy};
+use linerate_model::sample::End;
+use linerate_model::workload::{Part, Traffic};
+use linerate_model::{Bytes, Nanos};
+use proptest::prelude::*;
+
+use crate::rig;
+
+/// Opens both ends of `flows` flows; the client's are requesters.
+fn open(flows: u32, traffic: &Traffic, manner: &Manner) -> (Vec<Flow>, Vec<Flow>) {
+    let listener = rig::listener();
+    let peer = listener.local_addr().unwrap();
+    let config = |flow, end, part| FlowConfig {
+        manner: manner.clone(),
+        ..rig::config(flow, end, part, traffic)
+    };
+    let open = |flow| {
+        let near = config(flow, End::Client, Part::Requester);
+        let near = connect(near, peer, None, b"", rig::DEADLINE).unwrap();
+        let far = config(flow, End::Server, Part::Responder);
+        let far = adopt(far, listener.accept().unwrap().0.into()).unwrap();
+        (near, far)
+    };
+    (0..flows).map(open).unzip()
+}
+
+fn run(
+    flows: u32,
+    traffic: &Traffic,
+    manner: &Manner,
+    workers: usize,
+    length_ms: u64,
+) -> (Vec<FlowResult>, Vec<FlowResult>) {
+    let (near, far) = open(flows, traffic, manner);
+    let schedule = rig::schedule(length_ms);
+    let far = rig::start(far, schedule, workers);
+    let near = rig::start(near, schedule, workers);
+    (near.finish(), far.finish())
+}
+
+/// Checks that both ends of each flow moved the same bytes in the same number of transactions.
+fn assert_agree(near: &[FlowResult], far: &[FlowResult]) {
+    assert_eq!(near.len(), far.len());
+    for near in near {
+        let far = far.iter().find(|far| far.flow == near.flow).unwrap();
+        assert_eq!((&near.ended_early, &far.ended_early), (&None, &None));
+        assert_eq!(near.bytes_sent, far.bytes_received);
+        assert_eq!(near.bytes_received, far.bytes_sent);
+        assert_eq!(near.transactions, far.transactions);
+    }
+    assert!(near.iter().any(|near| near.transactions > 0), "{near:?}");
+}
+
+fn setting<'a>(result: &'a FlowResult, name: &str) -> &'a linerate_model::workload::Setting {
+    let mut settings = result.settings.iter();
+    settings.find(|setting| setting.name == name).unwrap()
+}
+
+fn manner() -> impl Strategy<Value = Manner> {
+    let wait = prop_oneof![
+        Just(WaitBy::Auto),
+        Just(WaitBy::Epoll),
+        Just(WaitBy::Uring),
+        Just(WaitBy::Spin)
+    ];
+    let sizes = prop_oneof![
+        Just(None),
+        prop::collection::vec(1..100_000_u64, 1..9).prop_map(|bytes| {
+            let bytes = bytes.into_iter().map(Bytes).collect();
+            Some(Sizes::List { bytes })
+        }),
+        (1..1000_u64, 0..50_000_u64).prop_map(|(low, more)| {
+            let (low, high) = (Bytes(low), Bytes(low + more));
+            Some(Sizes::Uniform { low, high })
+        }),
+    ];
+    let in_flight = prop_oneof![Just(1_u32), 2..=8_u32, 9..=200_u32];
+    let rhythm = prop_oneof![
+        3 => Just((None, None)),
+        1 => (1000..20_000_u32).prop_map(|rate| (Some(rate), None)),
+        1 => (1..2_000_u64).prop_map(|us| (None, Some(Nanos(us * 1000)))),
+    ];
+    (wait, sizes, in_flight, 1..=16_u32, rhythm).prop_map(
+        |(wait, sizes, in_flight, batch, (requests_per_s, think))| Manner {
+            wait,
+            sizes,
+            in_flight,
+            batch,
+            requests_per_s,
+            think,
+            ..Manner::default()
+        },
+    )
+}
+
+proptest! {
+    // 32 runs of 60 to 100 ms each.
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn transactions_of_both_ends_agree(
+        request_bytes in prop_oneof![Just(1_u64), 1..2000_u64, 1..200_000_u64],
+        response_bytes in prop_oneof![Just(1_u64), 1..2000_u64, 1..200_000_u64],
+        writes in 1..=16_u32,
+        mut manner in manner(),
+        flows in 1..=9_u32,
+        workers in 1..=3_usize,
+        length_ms in 40..=80_u64,
+    ) {
+        let writes = writes.min(request_bytes as u32);
+        if writes > 1 {
+            manner.sizes = None;
+            manner.batch = 1;
+        }
+        let traffic = rig::rr(request_bytes, response_bytes, writes);
+        let (near, far) = run(flows, &traffic, &manner, workers, length_ms);
+        assert_agree(&near, &far);
+        for near in &near {
+            let recorded = near.latency.as_ref().unwrap().count();
+            prop_assert!(recorded <= near.transactions);
+        }
+    }
+}
+
+#[test]
+fn an_abort_ends_transactions_of_every_manner() {
+    for wait in [WaitBy::Auto, WaitBy::Epoll, WaitBy::Uring, WaitBy::Spin] {
+        let manner = Manner {
+            wait,
+            in_flight: 4,
+            ..Manner::default()
+        };
+        let (near, far) = open(3, &rig::rr(1, 1, 1), &manner);
+        let far = rig::start(far, rig::endless(), 1);
+        let near = rig::start(near, rig::endless(), 1);
+        near.abort();
+        for result in near.finish() {
+            assert_eq!(result.ended_early.as_deref(), Some("aborted"), "{wait:?}");
+        }
+        // The peers see their connections end long before the stop.
+        for result in far.finish() {
+            let reason = result.ended_early.unwrap();
+            assert!(
+                reason.contains("the peer closed the connection"),
+                "{reason}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_requester_that_dies_is_named_and_the_rest_goes_on() {
+    for wait in [WaitBy::Epoll, WaitBy::Uring, WaitBy::Spin] {
+        let manner = Manner {
+            wait,
+            in_flight: 3,
+            ..Manner::default()
+        };
+        let traffic = rig::rr(10, 10, 1);
+        let (mut near, mut far) = open(3, &traffic, &manner);
+        // The peer of the second goes away before the start: closed with requests unread.
+        drop(far.remove(1));
+        let schedule = rig::schedule(50);
+        let far = rig::start(far, schedule, 1);
+        let near = rig::start(std::mem::take(&mut near), schedule, 1).finish();
+        let reason = near[1].ended_early.as_deref().unwrap();
+        assert!(
+            reason.starts_with("the peer closed") || reason.contains("failed: "),
+            "{reason}"
+        );
+        assert_eq!(near[1].flow, FlowId(1));
+        let alive: Vec<FlowResult> = near.into_iter().filter(|near| near.flow.0 != 1).collect();
+        assert_agree(&alive, &far.finish());
+    }
+}
+
+#[test]
+fn how_workers_waited_is_said() {
+    let check = |flows, manner: &Manner, expect: &[&str]| {
+        let (near, far) = run(flows, &rig::rr(1, 1, 1), manner, 1, 20);
+        for result in near.iter().chain(&far) {
+            let wait = setting(result, "wait");
+            let granted = wait.granted.as_deref().unwrap();
+            assert!(expect.contains(&granted), "{wait:?}");
+            // Where io_uring was to be and is not, it is said why.
+            if manner.wait == WaitBy::Uring && granted == "epoll" {
+                assert!(wait.capped_by.as_deref().unwrap().starts_with("io_uring: "));
+            }
+        }
+    };
+    let of = |wait| Manner {
+        wait,
+        ..Manner::default()
+    };
+    check(1, &Manner::default(), &["blocking"]);
+    check(2, &Manner::default(), &["io_uring", "epoll"]);
+    check(1, &of(WaitBy::Epoll), &["epoll"]);
+    check(2, &of(WaitBy::Uring), &["io_uring", "epoll"]);
+    check(1, &of(WaitBy::Spin), &["spin"]);
+    check(2, &of(WaitBy::Spin), &["spin"]);
+}
+
+/// An open loop sends what is due and no more, and says what it could not send.
+#[test]
+fn an_open_loop_keeps_its_rate_or_says_what_is_missing() {
+    let manner = Manner {
+        requests_per_s: Some(2000),
+        in_flight: 64,
+        ..Manner::default()
+    };
+    let (near, far) = run(2, &rig::rr(1, 1, 1), &manner, 1, 100);
+    assert_agree(&near, &far);
+    for result in &near {
+        let requests = setting(result, "requests");
+        let number = |text: &Option<String>| text.as_deref().unwrap().parse::<u64>().unwrap();
+        let (due, sent) = (number(&requests.requested), number(&requests.effective));
+        // 120 ms from the start to the stop; the first is due within the first interval.
+        assert!((239..=241).contains(&due), "{due}");
+        assert_eq!(sent, result.transactions);
+        assert_eq!(requests.capped_by.is_some(), sent < due);
+        assert!(sent <= due);
+    }
+
+    // Responses of 1 MiB at a rate that no host of this decade keeps.
+    let manner = Manner {
+        requests_per_s: Some(1_000_000),
+        ..Manner::default()
+    };
+    let (near, far) = run(1, &rig::rr(1, 1 << 20, 1), &manner, 1, 50);
+    assert_agree(&near, &far);
+    let requests = setting(&near[0], "requests");
+    let why = requests.capped_by.as_deref().unwrap();
+    assert!(
+        why.ends_with("requests that were due were not sent"),
+        "{why}"
+    );
+    // What was sent last was due long before: its latency counts from then.
+    let longest = near[0].latency.as_ref().unwrap().max().unwrap();
+    assert!(longest.0 > 10_000_000, "{longest:?}");
+}
+
+#[test]
+fn a_think_time_lies_between_transactions() {
+    let manner = Manner {
+        think: Some(Nanos::from_ms(5)),
+        ..Manner::default()
+    };
+    let (near, far) = run(2, &rig::rr(1, 1, 1), &manner, 1, 80);
+    assert_agree(&near, &far);
+    for result in &near {
+        // 100 ms from the start to the stop.
+        assert!(result.transactions <= 21, "{}", result.transactions);
+    }
+}
