@@ -52,7 +52,6 @@ fn assert_agree(near: &[FlowResult], far: &[FlowResult]) {
         assert_eq!(near.bytes_received, far.bytes_sent);
         assert_eq!(near.transactions, far.transactions);
     }
-    assert!(near.iter().any(|near| near.transactions > 0), "{near:?}");
 }
 
 fn setting<'a>(result: &'a FlowResult, name: &str) -> &'a linerate_model::workload::Setting {
@@ -118,6 +117,7 @@ proptest! {
         }
         let traffic = rig::rr(request_bytes, response_bytes, writes);
         let (near, far) = run(flows, &traffic, &manner, workers, length_ms);
+        // Workers that spin may keep the others from a busy machine's CPUs: none is a number too.
         assert_agree(&near, &far);
         for near in &near {
             let recorded = near.latency.as_ref().unwrap().count();
@@ -214,6 +214,7 @@ fn an_open_loop_keeps_its_rate_or_says_what_is_missing() {
     };
     let (near, far) = run(2, &rig::rr(1, 1, 1), &manner, 1, 100);
     assert_agree(&near, &far);
+    assert!(near.iter().all(|near| near.transactions > 0));
     for result in &near {
         let requests = setting(result, "requests");
         let number = |text: &Option<String>| text.as_deref().unwrap().parse::<u64>().unwrap();
