@@ -14,7 +14,7 @@ use linerate_model::{TrialId, hex};
 
 use crate::api::{
     API_VERSION, AdmitRequest, Admitted, AgentInfo, Assignment, Busy, FlowSettings, LimitsInfo,
-    Prepared, Refusal, RefusalCode, StartRequest, TrialState, TrialStatus,
+    PROGRAM, Prepared, Refusal, RefusalCode, StartRequest, TrialState, TrialStatus,
 };
 use crate::session::desk::{Answer, Desk, DeskError, expected_left};
 use crate::session::trial::TrialSession;
@@ -117,7 +117,7 @@ impl Core {
         let now = engine::now_ns();
         let desk = lock(&self.desk);
         AgentInfo {
-            program: "linerate".to_owned(),
+            program: PROGRAM.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             api: API_VERSION,
             host_name: self.config.host_name.clone(),
@@ -216,6 +216,7 @@ impl Core {
             changed: Condvar::new(),
             record: Mutex::default(),
             abort: AtomicBool::new(false),
+            delivered: AtomicBool::new(false),
             assignment,
         };
         lock(&self.trials).insert(key, Arc::new(slot));
@@ -291,6 +292,13 @@ impl Core {
             },
             notes: record.notes.clone(),
         })
+    }
+
+    /// Returns whether the senders of a trial have stopped and all they sent was acknowledged; a
+    /// trial that is not there any more delivers nothing.
+    pub(crate) fn delivered(&self, lease: &str, trial: TrialId) -> bool {
+        self.slot(lease, trial)
+            .is_ok_and(|slot| slot.delivered.load(Ordering::Relaxed))
     }
 
     /// Ends the traffic of a running trial now; it then finishes with what was measured.

@@ -12,8 +12,8 @@
 pub mod api;
 /// The host's part itself: flows, engine, observers, one thread a trial.
 mod core;
-/// Clients that speak other protocols than ours.
-mod foreign;
+/// Programs that speak other protocols: their clients, and their servers in the place of an agent.
+pub mod foreign;
 /// The listener: one port for control and data.
 pub mod serve;
 /// State machines without I/O: who may use the host, and how far a trial has come.

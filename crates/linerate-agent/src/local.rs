@@ -25,6 +25,11 @@ impl LocalAgent {
     pub fn new(core: Arc<Core>) -> Self {
         Self { core }
     }
+
+    /// Returns whether the senders of a trial have stopped and all they sent was acknowledged.
+    pub(crate) fn delivered(&self, lease: &str, trial: TrialId) -> bool {
+        self.core.delivered(lease, trial)
+    }
 }
 
 fn refused(refusal: Refusal) -> AgentError {

@@ -72,6 +72,8 @@ fn host(bind: &str, flows: u32, change: impl FnOnce(Server) -> Server) -> Host {
         sample_interval: Nanos(100_000_000),
         length: Nanos::from_s(5),
         flow_rate_max: None,
+        greeting: None,
+        timing: None,
     };
     agent.prepare(&lease, &assignment).unwrap();
     Host {

@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::sample::{End, Subject, TrialSample};
-use linerate_model::workload::{Part, receiving_end};
+use linerate_model::workload::{Part, Workload, receiving_end};
 use linerate_model::{FlowId, Nanos};
 use serde::Serialize;
 
@@ -46,14 +47,19 @@ pub struct Live {
     interval_ns: i64,
     window_ns: i64,
     transactions: bool,
+    /// What stands for the payload of flows whose receiving end is at a server that is no agent:
+    /// a counter of the sending end.
+    instead: Option<Metric>,
     flows: Vec<(FlowId, Part)>,
     /// Readings by subject and metric, in order of time; only those that intervals need.
     readings: BTreeMap<(Subject, Metric), Vec<(i64, i64)>>,
     done: i64,
 }
 
-const WANTED: [Metric; 6] = [
+const WANTED: [Metric; 8] = [
     Metric::AppBytesReceived,
+    Metric::AppBytesSent,
+    Metric::TcpBytesAcked,
     Metric::AppTransactions,
     Metric::TcpRetrans,
     Metric::TcpCwnd,
@@ -68,6 +74,7 @@ impl Live {
             interval_ns: (interval.0 as i64).max(1),
             window_ns: trial.timing.measure.0 as i64,
             transactions: trial.workload.traffic.is_transactional(),
+            instead: None,
             flows: trial
                 .workload
                 .flows()
@@ -77,6 +84,13 @@ impl Live {
             readings: BTreeMap::new(),
             done: 0,
         }
+    }
+
+    /// Returns the same cutter for a server of which nothing is read, if `foreign`: payload to it is
+    /// then what its host acknowledged, or what was sent where nothing is acknowledged.
+    pub fn with_server(mut self, trial: &Trial, foreign: bool) -> Self {
+        self.instead = foreign.then(|| acknowledged(&trial.workload));
+        self
     }
 
     /// Takes up new samples.
@@ -109,20 +123,21 @@ impl Live {
         }
     }
 
-    fn metric(&self) -> Metric {
-        if self.transactions {
-            Metric::AppTransactions
-        } else {
-            Metric::AppBytesReceived
+    /// Returns the end at which the payload of a flow is counted, and the counter.
+    fn counted(&self, flow: FlowId, part: Part) -> (Subject, Metric) {
+        let end = receiving_end(part);
+        match self.instead {
+            _ if self.transactions => (Subject::Flow(flow, end), Metric::AppTransactions),
+            Some(metric) if end == End::Server => (Subject::Flow(flow, End::Client), metric),
+            _ => (Subject::Flow(flow, end), Metric::AppBytesReceived),
         }
     }
 
     fn covered(&self, at: i64) -> bool {
         self.flows.iter().all(|&(flow, part)| {
-            let subject = Subject::Flow(flow, receiving_end(part));
             let last = self
                 .readings
-                .get(&(subject, self.metric()))
+                .get(&self.counted(flow, part))
                 .and_then(|all| all.last());
             last.is_some_and(|&(last, _)| last >= at)
         })
@@ -148,9 +163,11 @@ impl Live {
             (End::Client, false) => Subject::Flow(flow, End::Server),
             (End::Server, false) => Subject::Flow(flow, End::Client),
         };
-        let (bytes, bytes_ns) = self
-            .difference(&receiving, Metric::AppBytesReceived, begin, end)
-            .unwrap_or((0, 0));
+        let (at, metric) = match self.transactions {
+            true => (receiving.clone(), Metric::AppBytesReceived),
+            false => self.counted(flow, part),
+        };
+        let (bytes, bytes_ns) = self.difference(&at, metric, begin, end).unwrap_or((0, 0));
         let transactions = self.difference(&receiving, Metric::AppTransactions, begin, end);
         let transactions = transactions.filter(|_| self.transactions);
         let at_end = |metric| self.at(&sending, metric, end);
@@ -198,6 +215,14 @@ impl Live {
             .iter()
             .find(|reading| reading.0 >= at)
             .map(|reading| reading.1)
+    }
+}
+
+/// Returns the sender's counter that comes closest to what a receiver that is not read has got.
+pub(crate) fn acknowledged(workload: &Workload) -> Metric {
+    match workload.manner.transport {
+        Transport::Udp | Transport::Unix => Metric::AppBytesSent,
+        Transport::Tcp | Transport::Mptcp => Metric::TcpBytesAcked,
     }
 }
 

@@ -195,7 +195,9 @@ fn trial(recording: &Recording, outcome: Outcome, interval: linerate_model::Nano
                 .cloned()
                 .collect();
             samples.sort_by_key(|sample| sample.at_ns);
-            let mut live = Live::new(planned, interval);
+            let server = recording.document.server();
+            let foreign = server.is_some_and(|server| server.foreign.is_some());
+            let mut live = Live::new(planned, interval).with_server(planned, foreign);
             live.add(&samples);
             live.poll()
         }

@@ -58,6 +58,10 @@ pub struct HostRecord {
     pub data_address: String,
     /// Version of its agent.
     pub version: String,
+    /// The program that serves there, if it is no agent: nothing is read on such a host, and what
+    /// the program says it counted is all there is of its end.
+    #[serde(default)]
+    pub foreign: Option<String>,
     /// Whether it is a namespace of this machine: CPU counters are then shared by all hosts.
     pub lab: bool,
     /// Signalling rate of the link that data flows use, when known.

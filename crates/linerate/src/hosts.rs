@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, anyhow};
 use linerate_agent::api::client::HttpAgent;
-use linerate_agent::api::{AdmitRequest, AgentError, RefusalCode};
+use linerate_agent::api::{AdmitRequest, Agent, AgentError, RefusalCode};
 use linerate_agent::{AgentConfig, Core, Limits, LocalAgent};
 use linerate_controller::{Fleet, FleetError, HostSpec};
 use linerate_model::run::{Admission, HostPart};
@@ -123,13 +123,17 @@ pub fn specs(server: &str, args: &FleetArgs) -> CmdResult<Vec<HostSpec>> {
         });
     }
     if args.clients.is_empty() {
-        specs.push(this_host(address, args.bind));
+        specs.push(this_host(address, args.bind, |agent| Arc::new(agent)));
     }
     Ok(specs)
 }
 
-/// Returns this host as the client.
-fn this_host(server: SocketAddr, bind: Option<IpAddr>) -> HostSpec {
+/// Returns this host as the client, its agent behind what `agent` makes of it.
+pub fn this_host(
+    server: SocketAddr,
+    bind: Option<IpAddr>,
+    agent: impl FnOnce(LocalAgent) -> Arc<dyn Agent>,
+) -> HostSpec {
     crate::files::raise_limit();
     let core = Core::new(AgentConfig {
         host_name: host_name(),
@@ -140,7 +144,7 @@ fn this_host(server: SocketAddr, bind: Option<IpAddr>) -> HostSpec {
     HostSpec {
         name: "client1".into(),
         part: HostPart::Client,
-        agent: Arc::new(LocalAgent::new(Arc::new(core))),
+        agent: agent(LocalAgent::new(Arc::new(core))),
         data_address: bind.or_else(|| source_address(server)),
         data_port: 0,
         bind,
@@ -200,6 +204,20 @@ fn next_step(error: &AgentError) -> Option<String> {
         AgentError::NotAnAgent { .. } => "name another port with -p, on both hosts",
         AgentError::Version { .. } => "install the same version on both hosts",
         AgentError::Lost { .. } => "see whether `linerate serve` still runs there",
+        AgentError::Foreign {
+            code,
+            program,
+            gone,
+            ..
+        } => match code {
+            _ if *gone => "start `iperf3 -s` there, or name its port with -p",
+            Some(RefusalCode::Busy) => "try again later, or wait for it with --queue",
+            Some(RefusalCode::Unauthorized) => {
+                "check --username, the password and --rsa-public-key-path; servers up to 3.16 need \
+                 --use-pkcs1-padding"
+            }
+            _ => return Some(format!("see what {program} says there")),
+        },
         AgentError::Refused { refusal, .. } => match refusal.code {
             RefusalCode::Unauthorized => "give the agent's token with --token-file",
             RefusalCode::Busy => "wait for it with --queue, or run beside it with --shared",

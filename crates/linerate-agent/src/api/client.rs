@@ -214,7 +214,7 @@ impl Agent for HttpAgent {
 
     fn info(&self) -> Result<AgentInfo, AgentError> {
         let info: AgentInfo = self.get(DOING_INFO, "/v1/agent")?;
-        if info.program != "linerate" {
+        if info.program != super::PROGRAM {
             return Err(AgentError::NotAnAgent {
                 address: self.authority.clone(),
                 what: format!("it calls itself `{}`", info.program),

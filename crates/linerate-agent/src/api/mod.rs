@@ -3,6 +3,7 @@
 //! The wire form is HTTP with JSON; `docs/reference/openapi.json` describes it and is generated
 //! from these types.
 
+use linerate_model::experiment::Timing;
 use linerate_model::histogram::Histogram;
 use linerate_model::host::{Availability, Snapshot};
 use linerate_model::manner::Manner;
@@ -19,6 +20,8 @@ pub mod client;
 /// The OpenAPI document.
 pub mod openapi;
 
+/// What an agent calls itself.
+pub const PROGRAM: &str = "linerate";
 /// Version of the API; an agent answers requests of its own version only.
 pub const API_VERSION: u32 = 1;
 /// The port of `linerate serve`, shared with iperf3 by habit.
@@ -174,6 +177,16 @@ pub struct Assignment {
     /// What each flow may send at the most; unlimited when absent.
     #[serde(default)]
     pub flow_rate_max: Option<BitsPerSec>,
+    /// What each flow says first to a server that is no agent, in place of cookie and number.
+    ///
+    /// Never on the wire: only the agent in the controller's own process takes it, so that no
+    /// agent can be made to speak to strangers.
+    #[serde(skip)]
+    pub greeting: Option<Vec<u8>>,
+    /// The phases of the trial, for servers that must be told before the instants are known; not
+    /// on the wire either.
+    #[serde(skip)]
+    pub timing: Option<Timing>,
 }
 
 /// The answer to [`Assignment`].
@@ -367,6 +380,20 @@ pub enum AgentError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A server that is no agent did not do what was asked of it.
+    #[error("the {program} server at {address} {what}")]
+    Foreign {
+        /// What it is.
+        program: &'static str,
+        /// Address and port.
+        address: String,
+        /// What it did instead, as the rest of the sentence.
+        what: String,
+        /// What kind of refusal that is, if it is one.
+        code: Option<RefusalCode>,
+        /// Whether it may be gone.
+        gone: bool,
+    },
     /// The agent refused.
     #[error("{address} refused: {}", refusal.error)]
     Refused {
@@ -382,6 +409,7 @@ impl AgentError {
     pub fn refusal(&self) -> Option<RefusalCode> {
         match self {
             AgentError::Refused { refusal, .. } => Some(refusal.code),
+            AgentError::Foreign { code, .. } => *code,
             _ => None,
         }
     }
@@ -390,7 +418,9 @@ impl AgentError {
     pub fn is_loss(&self) -> bool {
         matches!(
             self,
-            AgentError::Unreachable { .. } | AgentError::Lost { .. }
+            AgentError::Unreachable { .. }
+                | AgentError::Lost { .. }
+                | AgentError::Foreign { gone: true, .. }
         )
     }
 }

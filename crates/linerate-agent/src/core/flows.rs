@@ -117,7 +117,11 @@ fn flow_config(assignment: &Assignment, flow: FlowId, part: Part) -> FlowConfig 
 /// the order of the assignment. The first failure ends it and closes what was opened.
 pub(super) fn connect_all(assignment: &Assignment, cookie: [u8; 16]) -> Result<Vec<Flow>, Refusal> {
     let opener = Opener::of(assignment, cookie)?;
-    at_once(&assignment.flows, |plan| opener.open(plan))
+    match &assignment.greeting {
+        None => at_once(&assignment.flows, |plan| opener.open(plan)),
+        // A foreign server numbers its flows as they come.
+        Some(greeting) => opener.open_in_turn(greeting),
+    }
 }
 
 /// What is the same for every flow that is opened.
@@ -151,8 +155,31 @@ impl<'a> Opener<'a> {
             cookie: self.cookie,
             flow: plan.flow,
         };
-        let hello = hello.encode();
-        let flow = engine::connect(config, self.peer, self.bind, &hello, CONNECT_DEADLINE)
+        self.connect(config, &hello.encode())
+    }
+
+    /// Opens all flows, one after another, each with `greeting`; over TCP the last says it at the
+    /// start only, since that is when the server starts its clock.
+    fn open_in_turn(&self, greeting: &[u8]) -> Result<Vec<Flow>, Refusal> {
+        // A hello by datagram is answered, and so must be said before.
+        let is_late = self.assignment.manner.transport != Transport::Udp;
+        let plans = &self.assignment.flows;
+        let mut flows = Vec::with_capacity(plans.len());
+        for plan in plans {
+            let config = flow_config(self.assignment, plan.flow, plan.part);
+            if is_late && flows.len() + 1 == plans.len() {
+                let mut last = self.connect(config, &[])?;
+                last.greet_at_start(greeting.to_vec());
+                flows.push(last);
+            } else {
+                flows.push(self.connect(config, greeting)?);
+            }
+        }
+        Ok(flows)
+    }
+
+    fn connect(&self, config: FlowConfig, hello: &[u8]) -> Result<Flow, Refusal> {
+        let flow = engine::connect(config, self.peer, self.bind, hello, CONNECT_DEADLINE)
             .map_err(|error| refuse(RefusalCode::Flows, with_causes(&error)))?;
         limit_rate(&flow, self.assignment)?;
         Ok(flow)

@@ -262,6 +262,8 @@ mod tests {
             sample_interval: Nanos::from_ms(20),
             length: Nanos::from_s(10),
             flow_rate_max: None,
+            greeting: None,
+            timing: None,
         }
     }
 

@@ -30,6 +30,9 @@ pub(super) struct TrialSlot {
     pub(super) changed: Condvar,
     pub(super) record: Mutex<Record>,
     pub(super) abort: AtomicBool,
+    /// Whether everything that the flows sent has been acknowledged; only seen to where the other
+    /// end is no agent, which would not read on after its end.
+    pub(super) delivered: AtomicBool,
 }
 
 /// How far a trial has come, with its flows until they are launched.

@@ -7,7 +7,8 @@ use linerate_engine as engine;
 use linerate_engine::{EngineConfig, Flow, FlowResult, Running, Schedule};
 use linerate_model::BitsPerSec;
 use linerate_model::metric::Metric;
-use linerate_model::sample::Sample;
+use linerate_model::sample::{Sample, Subject};
+use linerate_model::workload::Part;
 use linerate_observe::Observer;
 
 use super::host::degraded;
@@ -24,6 +25,8 @@ const RECORD_BYTES_MAX: u64 = 64 << 20;
 /// How far above its limit a trial may be before it is ended. The kernel paces segments with
 /// their headers, so that an honest sender stays below.
 const RATE_TOLERANCE: f64 = 1.1;
+/// How long after the stop senders have stopped for certain: they look at a clock of 10 ms.
+const STOPPED_NS: u64 = 15_000_000;
 /// Payload of each flow that may arrive before its rate is looked at: what a sender emits before
 /// pacing takes hold, four segments of the largest size.
 const RATE_ALLOWANCE_BYTES: f64 = 262_144.0;
@@ -118,12 +121,40 @@ impl Sampler<'_> {
                 tick = (tick + interval).min(at.measure_end_ns);
             }
         }
-        while !self.running.done() {
+        let foreign = self.slot.assignment.greeting.is_some();
+        loop {
+            let delivered = !foreign || self.is_delivered(at);
+            if delivered && self.running.done() {
+                return true;
+            }
             if !self.sleep_until(engine::now_ns() + END_LOOK_NS) {
                 return false;
             }
         }
-        true
+    }
+
+    /// Returns whether all senders have stopped and what they sent was acknowledged, and notes it
+    /// for whoever ends the trial at the other end; true as well when that takes too long.
+    fn is_delivered(&mut self, at: &StartRequest) -> bool {
+        let now = engine::now_ns();
+        if now < at.stop_ns + STOPPED_NS {
+            return false;
+        }
+        let mut readings = Vec::new();
+        self.running.sample(&mut readings);
+        let sends = |sample: &Sample| {
+            let parts = &self.slot.assignment.flows;
+            matches!(sample.subject, Subject::Flow(flow, _)
+                if parts.iter().any(|part| part.flow == flow && part.part == Part::Sender))
+        };
+        let outstanding = readings.iter().any(|sample| {
+            matches!(sample.metric, Metric::TcpUnacked | Metric::TcpNotSent)
+                && sample.value > 0
+                && sends(sample)
+        });
+        let over = !outstanding || now > at.stop_ns + engine::GRACE_NS;
+        self.slot.delivered.store(over, Ordering::Relaxed);
+        over
     }
 
     fn sample(&mut self) {

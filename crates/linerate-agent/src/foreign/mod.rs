@@ -1,6 +1,12 @@
-//! Clients that speak other protocols than ours, on the same port.
+//! Programs that speak other protocols than ours.
+//!
+//! Their clients come in on the agent's own port. Their servers are put behind the trait by which a
+//! controller asks an agent, so that plan, record, analysis and report are what they are for any
+//! run: one side is observed, the other is what the foreign program says it counted.
 //!
 //! What they say is decoded by `linerate-compat`; here are the sockets, the limits and the load.
 
 /// Clients of iperf3.
 pub(crate) mod iperf3;
+/// iperf3's server.
+pub mod iperf3_peer;

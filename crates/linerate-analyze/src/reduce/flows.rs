@@ -18,6 +18,8 @@ use linerate_model::run::FlowRecord;
 use linerate_model::sample::End;
 use linerate_model::workload::{Part, Traffic, receiving_end};
 
+use crate::live::acknowledged;
+
 use super::Responses;
 use super::response::name;
 use super::window::{Change, Readings, mean};
@@ -34,12 +36,16 @@ struct Lane {
 struct Lanes<'r, 'a> {
     lanes: Vec<Lane>,
     readings: &'r Readings<'a>,
+    /// The sender's counter that stands for what a server that is no agent received, if there is
+    /// one.
+    instead: Option<Metric>,
 }
 
 pub(super) fn reduce(
     trial: &Trial,
     records: &[&FlowRecord],
     readings: &Readings<'_>,
+    foreign: bool,
     responses: &mut Responses,
 ) {
     let plans = trial.workload.flows();
@@ -61,6 +67,9 @@ pub(super) fn reduce(
             .map(|plan| lane(plan.flow, plan.client_part))
             .collect(),
         readings,
+        instead: foreign
+            .then(|| acknowledged(&trial.workload))
+            .filter(|metric| *metric == Metric::TcpBytesAcked),
     };
     match &trial.workload.traffic {
         Traffic::Stream { message_bytes, .. } => {
@@ -268,6 +277,10 @@ fn receiver(lane: &Lane) -> End {
 
 impl Lanes<'_, '_> {
     fn change(&self, lane: &Lane, end: End, metric: Metric) -> Option<Change> {
+        let (end, metric) = match (self.instead, end, metric) {
+            (Some(instead), End::Server, Metric::AppBytesReceived) => (End::Client, instead),
+            _ => (end, metric),
+        };
         let series = self.readings.flow(lane.flow, end, metric)?;
         self.readings.change(series)
     }

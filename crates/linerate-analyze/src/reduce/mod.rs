@@ -24,10 +24,14 @@ use std::collections::BTreeMap;
 
 use linerate_model::TrialId;
 use linerate_model::experiment::Cell;
+use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
-use linerate_model::run::{FlowRecord, HostRecord, Recording, TrialRecord, Validity};
+use linerate_model::run::{FlowRecord, HostPart, HostRecord, Recording, TrialRecord, Validity};
 use linerate_model::sample::TrialSample;
 use linerate_model::unit::Unit;
+use linerate_model::workload::{Direction, Traffic};
+
+use crate::live::acknowledged;
 
 pub use response::{describe, name};
 pub(crate) use window::Readings;
@@ -145,10 +149,14 @@ fn reduce(
 ) -> Outcome {
     let mut responses = Responses::default();
     let mut flags = record.flags.clone();
-    flows::reduce(trial, flows, readings, &mut responses);
+    let server = hosts.iter().find(|host| host.part == HostPart::Server);
+    let foreign = server.and_then(|server| server.foreign.as_deref());
+    flows::reduce(trial, flows, readings, foreign.is_some(), &mut responses);
     let plausibility = plausible::check(&trial.workload, &mut responses, hosts);
     machine::reduce(hosts, readings, &mut responses);
     flags.extend(plausibility.flags);
+    let counted = foreign.filter(|_| responses.value(name::THROUGHPUT).is_some());
+    flags.extend(counted.and_then(|program| foreign_flag(program, trial)));
     flags.extend(coverage_flag(readings));
     flags.extend(saturation_flag(&responses));
     flags.extend(others_flag(&responses));
@@ -165,6 +173,19 @@ fn reduce(
         flags,
         responses: responses.0,
     }
+}
+
+fn foreign_flag(program: &str, trial: &Trial) -> Option<String> {
+    let to_server = matches!(
+        trial.workload.traffic,
+        Traffic::Stream { direction, .. } if direction != Direction::FromServer
+    );
+    (to_server && acknowledged(&trial.workload) == Metric::TcpBytesAcked).then(|| {
+        format!(
+            "throughput to the server is what its TCP acknowledged, since {program} does not say \
+             what it has read at an instant"
+        )
+    })
 }
 
 fn coverage_flag(readings: &Readings<'_>) -> Option<String> {

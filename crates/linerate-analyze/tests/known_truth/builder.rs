@@ -444,6 +444,7 @@ fn host(name: &str, part: HostPart, rate: Option<f64>) -> HostRecord {
             HostPart::Client => "10.0.0.2".to_owned(),
         },
         version: "0.1.0".to_owned(),
+        foreign: None,
         lab: false,
         link_rate: rate.map(BitsPerSec),
         link: Some("eth0".to_owned()),

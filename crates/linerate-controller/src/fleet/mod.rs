@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use linerate_agent::api::{
-    AdmitRequest, Admitted, Agent, AgentError, InventoryRequest, RefusalCode,
+    AdmitRequest, Admitted, Agent, AgentError, InventoryRequest, PROGRAM, RefusalCode,
 };
 use linerate_model::host::FactValue;
 use linerate_model::run::{ClockFit, HostPart, HostRecord};
@@ -130,6 +130,7 @@ impl Fleet {
                 agent: spec.agent.address(),
                 data_address: address.unwrap_or_default(),
                 version: info.version,
+                foreign: (info.program != PROGRAM).then_some(info.program),
                 lab: info.lab,
                 link_rate: spec.link_rate,
                 link: inventory.link,

@@ -104,6 +104,8 @@ fn assignment(
         sample_interval: sample_interval(trial, terms.sample_interval),
         length: trial.timing.total(),
         flow_rate_max: None,
+        greeting: None,
+        timing: Some(trial.timing),
     }
 }
 

@@ -163,7 +163,11 @@ pub fn execute(
             stop,
             began_ns,
         };
-        let (captured, lost) = driver.drive(fleet, trial, watch);
+        let trial::Driven {
+            captured,
+            lost,
+            cut_short,
+        } = driver.drive(fleet, trial, watch);
         pace.note(&trial.timing, fleet.clock.now_ns() - trial_began_ns);
         recorder.append(&captured)?;
         if let Validity::Invalid(why) = &captured.record.validity {
@@ -181,6 +185,10 @@ pub fn execute(
             flows,
             samples,
         });
+        if cut_short.is_some() {
+            document.cut_short = cut_short;
+            break;
+        }
         losses = if lost.is_some() { losses + 1 } else { 0 };
         if stop.load(Ordering::Relaxed) {
             document.cut_short = interruption(trials, over, record);

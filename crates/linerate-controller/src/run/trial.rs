@@ -33,12 +33,25 @@ const OVERTIME_NS: u64 = 12_000_000_000;
 const ARRIVAL_NS: u64 = 10_000_000_000;
 
 /// How the traffic of a trial ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum End {
     /// At the instant agreed on.
     Planned,
     /// When the user had seen enough.
     Interrupted,
+    /// When a server that is no agent gave up, which says so in these words. What this host
+    /// measured until then is all there ever will be.
+    Forsaken(String),
+}
+
+/// What one trial left.
+pub(super) struct Driven {
+    /// What is taken down.
+    pub captured: Captured,
+    /// The host that may be gone.
+    pub lost: Option<HostName>,
+    /// Why the run ends with what this trial measured.
+    pub cut_short: Option<String>,
 }
 
 /// Why a trial has no result.
@@ -81,9 +94,15 @@ struct Participant<'a> {
     flows: Vec<FlowOutcome>,
     notes: Vec<String>,
     finished: bool,
+    /// Why it gave up in the middle, if it is no agent.
+    forsook: Option<String>,
 }
 
 impl Participant<'_> {
+    fn is_foreign(&self) -> bool {
+        self.member.record.foreign.is_some()
+    }
+
     fn host(&self) -> &HostName {
         &self.member.record.name
     }
@@ -102,13 +121,13 @@ pub(super) struct Driver<'a> {
 }
 
 impl Driver<'_> {
-    /// Drives one trial to its end; returns what it left, and the host it lost, if any.
+    /// Drives one trial to its end.
     pub fn drive(
         &self,
         fleet: &mut Fleet,
         trial: &Trial,
         watch: &mut dyn FnMut(Progress<'_>),
-    ) -> (Captured, Option<HostName>) {
+    ) -> Driven {
         let refreshed = match fleet.is_fresh() {
             true => Ok(()),
             false => fleet.refresh(),
@@ -133,8 +152,15 @@ impl Driver<'_> {
                 let _ = agent.abort(&participant.member.lease, trial.id);
             }
         }
+        let is_forsaken = matches!(end, End::Forsaken(_));
         let captured = self.capture(trial, &at, participants, end, spoilt.as_ref());
-        (captured, spoilt.and_then(|spoilt| spoilt.lost))
+        // The first flag says how it was cut.
+        let cut_short = captured.record.flags.first().filter(|_| is_forsaken);
+        Driven {
+            cut_short: cut_short.cloned(),
+            captured,
+            lost: spoilt.and_then(|spoilt| spoilt.lost),
+        }
     }
 
     fn instants(&self, fleet: &Fleet, trial: &Trial, participants: &[Participant<'_>]) -> Instants {
@@ -181,6 +207,7 @@ impl Driver<'_> {
             flows: Vec::new(),
             notes: Vec::new(),
             finished: false,
+            forsook: None,
         };
         let mut all = vec![participant(server, server_assignment)];
         for (client, assignment) in client_assignments {
@@ -260,7 +287,7 @@ impl Driver<'_> {
         let mut look_ns = at.start_ns;
         loop {
             if end == End::Planned && self.is_interrupted_before(fleet, look_ns) {
-                stop_ns = self.interrupt(fleet, trial, participants, at)?;
+                stop_ns = self.interrupt(fleet, trial, participants, at, "interrupted")?;
                 end = End::Interrupted;
             }
             sleep_until(fleet, look_ns);
@@ -285,6 +312,10 @@ impl Driver<'_> {
                 at_ns: now as i64 - at.begin_ns as i64,
                 samples: &news,
             });
+            if let Some(why) = forsaken(participants).filter(|_| end == End::Planned) {
+                stop_ns = self.interrupt(fleet, trial, participants, at, &why)?;
+                end = End::Forsaken(why);
+            }
             if participants.iter().all(|participant| participant.finished) {
                 return Ok(end);
             }
@@ -315,7 +346,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Ends the traffic of an interrupted trial, if its numbers are worth keeping: a single
+    /// Ends the traffic of a trial that goes on no longer, if its numbers are worth keeping: a single
     /// measurement has no others. Returns the instant at which it stopped.
     fn interrupt(
         &self,
@@ -323,12 +354,16 @@ impl Driver<'_> {
         trial: &Trial,
         participants: &mut [Participant<'_>],
         at: &Instants,
+        why: &str,
     ) -> Result<u64, Spoilt> {
         let now = fleet.clock.now_ns();
         if self.request.plan.trials.len() > 1 || now <= at.begin_ns {
-            return Err(Spoilt::because("interrupted"));
+            return Err(Spoilt::because(why));
         }
         each(participants, |participant| {
+            if participant.finished {
+                return Ok(());
+            }
             ask(participant, |participant| {
                 let member = participant.member;
                 member.spec.agent.stop(&member.lease, trial.id)
@@ -348,7 +383,9 @@ impl Driver<'_> {
     ) -> Captured {
         let window = match end {
             End::Planned => trial.timing.measure,
-            End::Interrupted => common_window(&participants).min(trial.timing.measure),
+            End::Interrupted | End::Forsaken(_) => {
+                common_window(&participants).min(trial.timing.measure)
+            }
         };
         let mut captured = Captured {
             record: TrialRecord {
@@ -375,8 +412,13 @@ impl Driver<'_> {
             several => several.iter().copied().max().unwrap_or(0),
         };
         let mut reasons = vec![spoilt.map(|spoilt| spoilt.why.clone())];
-        if end == End::Interrupted {
-            let flag = format!("interrupted {window} after the begin of the window");
+        let cut = match &end {
+            End::Planned => None,
+            End::Interrupted => Some("interrupted"),
+            End::Forsaken(why) => Some(why.as_str()),
+        };
+        if let Some(why) = cut {
+            let flag = format!("{why} {window} after the begin of the window");
             captured.record.flags.push(flag);
         }
         for participant in participants {
@@ -399,7 +441,7 @@ impl Driver<'_> {
                     .flows
                     .push(flow_record(trial, &participant, flow, at));
             }
-            if spoilt.is_none() {
+            if spoilt.is_none() && !participant.is_foreign() {
                 reasons.push(validity::uncovered(&host, window, &participant.samples));
             }
             captured.samples.extend(participant.samples);
@@ -421,8 +463,18 @@ fn common_window(participants: &[Participant<'_>]) -> Nanos {
         let samples = participant.samples.iter();
         samples.map(|sample| sample.at_ns).max().unwrap_or(0)
     };
-    let common_ns = participants.iter().map(last).min().unwrap_or(0);
+    let observed = participants
+        .iter()
+        .filter(|participant| !participant.is_foreign());
+    let common_ns = observed.map(last).min().unwrap_or(0);
     Nanos(common_ns.max(0).unsigned_abs())
+}
+
+/// Returns why a server that is no agent gave up, if one did.
+fn forsaken(participants: &[Participant<'_>]) -> Option<String> {
+    participants
+        .iter()
+        .find_map(|participant| participant.forsook.clone())
 }
 
 fn sleep_until(fleet: &Fleet, instant_ns: u64) {
@@ -539,6 +591,11 @@ fn look(participant: &mut Participant<'_>, trial: &Trial, at: &Instants) -> Resu
         TrialState::Finished => {
             participant.flows = status.flows;
             participant.notes.extend(status.notes);
+            participant.finished = true;
+            Ok(())
+        }
+        TrialState::Failed { why } if participant.is_foreign() => {
+            participant.forsook = Some(why);
             participant.finished = true;
             Ok(())
         }

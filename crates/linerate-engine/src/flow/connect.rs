@@ -72,6 +72,7 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
         settings,
         send,
         counters: Counters::default(),
+        greeting: Vec::new(),
         config,
         socket,
     };

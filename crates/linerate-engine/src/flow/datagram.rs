@@ -148,6 +148,7 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
         settings: granted(socket.as_raw_fd(), &config).map_err(inspect)?,
         send: SendBy::Copy,
         counters: Counters::default(),
+        greeting: Vec::new(),
         config,
         socket,
     };

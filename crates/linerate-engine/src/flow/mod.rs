@@ -72,6 +72,8 @@ pub(crate) struct Shared {
     /// How a sender of bulk payload hands it over; never [`SendBy::Auto`].
     pub(crate) send: SendBy,
     pub(crate) counters: Counters,
+    /// What is sent at the start, before any payload and not counted; empty for nothing.
+    pub(crate) greeting: Vec<u8>,
 }
 
 impl Flow {
@@ -97,6 +99,13 @@ impl Flow {
         socket::limit_pacing(self.shared.fd(), bytes_per_s)
     }
 
+    /// Makes this end send `greeting` at the start, before any payload and not counted as such.
+    ///
+    /// For servers of other programs, which begin to count when the last flow has said its name.
+    pub fn greet_at_start(&mut self, greeting: Vec<u8>) {
+        self.shared.greeting = greeting;
+    }
+
     /// Returns what this end is and does.
     pub fn config(&self) -> &FlowConfig {
         &self.shared.config
@@ -116,6 +125,14 @@ impl Shared {
     /// Returns the socket's descriptor, open for as long as `self` lives.
     pub(crate) fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()
+    }
+
+    /// Sends what is to be sent at the start. A few bytes fit any send buffer that is empty, so
+    /// that this does not wait; when it fails, so will the first payload.
+    pub(crate) fn greet(&self) {
+        if !self.greeting.is_empty() {
+            let _ = socket::send(self.fd(), &self.greeting);
+        }
     }
 
     /// Returns the socket.

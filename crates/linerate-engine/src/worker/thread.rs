@@ -57,6 +57,7 @@ pub(super) fn live(
     };
     let _ = ready.send(Ok(thread::id()));
     bench.control.sleep_until_start();
+    seats.iter().for_each(|seat| seat.flow.greet());
     way.play(&mut seats, &mut bench);
     outcomes(seats, &bench, &wait)
 }

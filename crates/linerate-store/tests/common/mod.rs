@@ -85,6 +85,7 @@ fn host() -> HostRecord {
         agent: "10.0.0.1:5202".to_owned(),
         data_address: "10.0.0.1".to_owned(),
         version: "0.1.0".to_owned(),
+        foreign: None,
         lab: true,
         link_rate: Some(BitsPerSec(1e9 / 3.0)),
         link: Some("eth0".to_owned()),

@@ -7,6 +7,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_agent::api::PORT_DEFAULT;
 use linerate_model::{BitsPerSec, Nanos};
 
+/// Servers of other programs.
+mod peer;
 /// `linerate run`.
 mod run;
 

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 
 use super::FleetArgs;
+use super::peer::PeerArgs;
 
 /// `linerate run`.
 #[derive(Debug, Args)]
@@ -43,6 +44,9 @@ pub struct RunArgs {
     /// How to find and share the hosts.
     #[command(flatten)]
     pub fleet: FleetArgs,
+    /// A server that is not ours.
+    #[command(flatten)]
+    pub peer: PeerArgs,
     /// A plan instead of one measurement.
     #[command(flatten)]
     pub plan: PlanOfRunArgs,

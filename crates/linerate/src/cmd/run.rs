@@ -20,7 +20,7 @@ use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure, Outcome};
 use crate::term::single::SingleLines;
 use crate::workload::{not_possible, rate_note, workload};
-use crate::{hosts, interrupt, term};
+use crate::{hosts, interrupt, peer, term};
 
 /// Shortest time between interval lines, and between samples.
 const INTERVAL_MIN: Nanos = Nanos::from_ms(100);
@@ -55,7 +55,7 @@ fn experiment(args: &RunArgs, file: &Path) -> CmdResult {
     let draft = super::plan::read(file)?;
     let asked = format!("linerate run --experiment {}", file.display());
     if !args.plan.lab {
-        let specs = hosts::specs(args.host.as_deref().unwrap_or_default(), &args.fleet)?;
+        let (specs, _peer) = peer::specs(args)?;
         return execute_experiment(args, &draft, specs, &asked);
     }
     lab_fleet::in_lab(|specs| execute_experiment(args, &draft, specs, &format!("{asked} --lab")))
@@ -96,7 +96,8 @@ fn measure(args: &RunArgs) -> CmdResult {
     let interval = interval(args)?;
     let workload = workload(args)?;
     let (client_cpus, server_cpus) = cpus(args.place.affinity.as_deref())?;
-    let timing = timing(args)?;
+    peer::check(args, &workload)?;
+    let timing = peer::timing(args, timing(args)?);
     if !(1..=RUNS_MAX).contains(&args.time.runs) {
         let error = anyhow!("--runs is {}, but must be 1 to {RUNS_MAX}", args.time.runs);
         return Err(Failure::usage(error));
@@ -109,7 +110,7 @@ fn measure(args: &RunArgs) -> CmdResult {
     let plan =
         linerate_plan::single(workload, timing, args.time.runs, seed).map_err(Failure::usage)?;
     let host = args.host.as_deref().unwrap_or_default();
-    let specs = hosts::specs(host, &args.fleet)?;
+    let (specs, foreign) = peer::specs(args)?;
     let stop = interrupt::flag()?;
     let request = hosts::admit_request(
         &run,
@@ -131,7 +132,11 @@ fn measure(args: &RunArgs) -> CmdResult {
             Nanos::from_s(1)
         } else {
             interval
-        },
+        }
+        .min(match foreign {
+            Some(_) => peer::LOOK_MAX,
+            None => Nanos(u64::MAX),
+        }),
         server_cpus,
         client_cpus,
         workers_max: args.place.workers,
@@ -194,16 +199,25 @@ fn execute_single(
     }
     let outcome = deserved(&recording, &single, stop.load(Ordering::Relaxed));
     match outcome {
-        Outcome::Failed | Outcome::Interrupted => failure_of(&single, outcome),
+        Outcome::Failed | Outcome::Interrupted => failure_of(&recording, &single, outcome),
         outcome => Ok(outcome),
     }
 }
 
-/// Says on standard error why nothing was measured, where nothing was.
-fn failure_of(single: &linerate_analyze::single::Single, outcome: Outcome) -> CmdResult {
+/// Says on standard error why nothing was measured, where nothing was, or why not all of it.
+fn failure_of(
+    recording: &Recording,
+    single: &linerate_analyze::single::Single,
+    outcome: Outcome,
+) -> CmdResult {
     let invalid = single.trials.iter().map(|trial| trial.invalid.as_deref());
     let Some(why) = invalid.reduce(|first, next| first.and(next)).flatten() else {
-        return Ok(outcome);
+        return match &recording.document.cut_short {
+            Some(why) if outcome == Outcome::Failed => {
+                Err(Failure::failed(anyhow!("{why}")).next("what was measured before is kept"))
+            }
+            _ => Ok(outcome),
+        };
     };
     let error = anyhow!("nothing was measured: {why}");
     let failure = Failure {

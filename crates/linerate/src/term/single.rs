@@ -35,6 +35,8 @@ pub struct SingleLines {
     interval: Nanos,
     live: Option<Live>,
     runs: u32,
+    /// Whether nothing is read at the server.
+    foreign: bool,
 }
 
 /// A line of `--json-stream`.
@@ -65,11 +67,14 @@ impl SingleLines {
             interval,
             live: None,
             runs: args.time.runs,
+            foreign: false,
         }
     }
 
     /// Tells what is going to be measured.
-    pub fn start(&self, document: &RunDocument) {
+    pub fn start(&mut self, document: &RunDocument) {
+        let server = document.server();
+        self.foreign = server.is_some_and(|server| server.foreign.is_some());
         let Some(trial) = document.plan.trials.first() else {
             return;
         };
@@ -97,7 +102,8 @@ impl SingleLines {
 
     /// Takes up the begin of a trial.
     pub fn begins(&mut self, trial: &Trial, over: usize) {
-        self.live = (self.interval.0 > 0).then(|| Live::new(trial, self.interval));
+        self.live = (self.interval.0 > 0)
+            .then(|| Live::new(trial, self.interval).with_server(trial, self.foreign));
         if self.output != Output::Text || self.live.is_none() {
             return;
         }

@@ -1,0 +1,409 @@
+//! One control connection, on threads of its own.
+//!
+//! A thread reads, another does what the state machine says; the halves tell it what they know
+//! and look at its [`Story`]. Between the start and the stop both sleep.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use linerate_compat::iperf3::{
+    ClientAction, ClientEnding, ClientMachine, Code, Cookie, Parameters, Results, State,
+};
+use linerate_engine::now_ns;
+
+use super::counts::CpuTime;
+
+/// How long connecting may take.
+const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
+/// How long the first word may take: a server that is busy with the end of another test answers
+/// late.
+const WORD_DEADLINE: Duration = Duration::from_secs(30);
+/// How long after the stop the delivery of what was sent is looked at again.
+const DELIVERY_LOOK: Duration = Duration::from_millis(2);
+/// Longest sleep of the thread that acts.
+const LOOK_MAX: Duration = Duration::from_secs(3600);
+/// Shortest and longest time that the server gets to read what has reached its host. It drops the
+/// rest when it hears of the end, and does not say how far it is; so it gets as long as delivery
+/// took.
+const READ_NS_MIN: u64 = 20_000_000;
+const READ_NS_MAX: u64 = 200_000_000;
+
+/// A control connection whose cookie was taken.
+#[derive(Debug)]
+pub(super) struct Called {
+    stream: TcpStream,
+    cookie: Cookie,
+}
+
+/// Why there is no control connection.
+#[derive(Debug)]
+pub(super) enum CallError {
+    /// The server has another test.
+    Busy,
+    /// Nothing answers, in words.
+    Unreachable(String),
+    /// Something answers, but not so.
+    Odd(String),
+}
+
+impl Called {
+    /// Connects and says the cookie.
+    pub(super) fn call(address: SocketAddr, bind: Option<IpAddr>) -> Result<Self, CallError> {
+        let lost = |error: std::io::Error| {
+            CallError::Unreachable(format!("cannot be connected to: {error}"))
+        };
+        let mut stream = connect(address, bind).map_err(lost)?;
+        let mut random = [0; linerate_compat::iperf3::COOKIE_BYTES - 1];
+        getrandom::fill(&mut random)
+            .map_err(|error| CallError::Odd(format!("gets no cookie: {error}")))?;
+        let cookie = Cookie::from_random(random);
+        // Neither fails on a connected socket.
+        let _ = stream.set_nodelay(true);
+        let _ = stream.set_read_timeout(Some(WORD_DEADLINE));
+        // A server that is busy closes without reading, which may reset the connection before its
+        // word is read; then nothing is left but the reset.
+        let _ = stream.write_all(&cookie.encode());
+        let mut word = [0];
+        match stream.read(&mut word) {
+            Ok(0) => Err(CallError::Odd(
+                "closed the connection without a word; is it iperf3?".to_owned(),
+            )),
+            Ok(_) if word[0] == State::ParamExchange.byte() => {
+                let _ = stream.set_read_timeout(None);
+                Ok(Self { stream, cookie })
+            }
+            Ok(_) if word[0] == State::AccessDenied.byte() => Err(CallError::Busy),
+            Ok(_) if word[0] == State::ServerError.byte() => {
+                Err(CallError::Odd(failure(&mut stream)))
+            }
+            Ok(_) => Err(CallError::Odd(format!(
+                "answers {:#04x} to a cookie, as no iperf3 server does; is another program on \
+                 that port?",
+                word[0]
+            ))),
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
+                Err(CallError::Busy)
+            }
+            Err(error) if is_timeout(&error) => Err(CallError::Odd(
+                "does not answer the cookie; is it iperf3?".to_owned(),
+            )),
+            Err(error) => Err(lost(error)),
+        }
+    }
+
+    /// Returns whether the server still holds the connection open.
+    pub(super) fn is_alive(&self) -> bool {
+        let _ = self.stream.set_nonblocking(true);
+        let alive = matches!(
+            self.stream.peek(&mut [0]),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock
+        );
+        let _ = self.stream.set_nonblocking(false);
+        alive
+    }
+}
+
+fn connect(address: SocketAddr, bind: Option<IpAddr>) -> std::io::Result<TcpStream> {
+    let socket = socket2::Socket::new(
+        socket2::Domain::for_address(address),
+        socket2::Type::STREAM,
+        Some(socket2::Protocol::TCP),
+    )?;
+    if let Some(bind) = bind {
+        socket.bind(&SocketAddr::new(bind, 0).into())?;
+    }
+    socket.connect_timeout(&address.into(), CONNECT_DEADLINE)?;
+    Ok(socket.into())
+}
+
+/// Reads the numbers of a SERVER_ERROR.
+fn failure(stream: &mut TcpStream) -> String {
+    let mut numbers = [0; 8];
+    match stream.read_exact(&mut numbers) {
+        Ok(()) => {
+            let [a, b, c, d, ..] = numbers;
+            format!("refused: {}", Code(i32::from_be_bytes([a, b, c, d])))
+        }
+        Err(_) => "refused and did not say why".to_owned(),
+    }
+}
+
+fn is_timeout(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{TimedOut, WouldBlock};
+    matches!(error.kind(), TimedOut | WouldBlock)
+}
+
+/// Tells whether what the client sent has been acknowledged.
+pub(super) type Delivered = Box<dyn Fn() -> bool + Send>;
+
+/// What the thread of a connection is told.
+enum Event {
+    /// These bytes arrived.
+    Bytes(Vec<u8>),
+    /// No more will.
+    Closed,
+    /// The instant of the stop; with `delivered` if the client sends.
+    Scheduled {
+        stop_ns: u64,
+        delivered: Option<Delivered>,
+    },
+    /// What the client counted; its flows have ended.
+    Measured(Box<Results>),
+    /// The user has seen enough.
+    Interrupt,
+}
+
+/// How far a test has come.
+#[derive(Debug, Default)]
+pub(super) struct Story {
+    /// The server waits for the streams.
+    pub(super) opened: bool,
+    /// What it counted.
+    pub(super) results: Option<Results>,
+    /// How it ended.
+    pub(super) ending: Option<ClientEnding>,
+}
+
+type Told = Arc<(Mutex<Story>, Condvar)>;
+
+/// A test on the server, under way.
+#[derive(Debug)]
+pub(super) struct Connection {
+    /// What its streams say first.
+    pub(super) cookie: Cookie,
+    events: Sender<Event>,
+    told: Told,
+}
+
+impl Connection {
+    /// Says what is wanted and goes on from there.
+    pub(super) fn begin(called: Called, parameters: Parameters) -> std::io::Result<Self> {
+        let Called { stream, cookie } = called;
+        let (events, inbox) = channel();
+        let told = Told::default();
+        let (machine, _said) = ClientMachine::new(now_ns(), &cookie, parameters);
+        let reading = stream.try_clone()?;
+        let bytes = events.clone();
+        std::thread::Builder::new()
+            .name("iperf3-ear".to_owned())
+            .spawn(move || listen(reading, &bytes))?;
+        let driver = Driver {
+            machine,
+            stream,
+            told: Arc::clone(&told),
+            stop: None,
+            measured: None,
+            reporting: false,
+            cpu: CpuTime::now(),
+        };
+        std::thread::Builder::new()
+            .name("iperf3-control".to_owned())
+            .spawn(move || driver.drive(&inbox))?;
+        // The answer to the cookie was heard already, when the server was called.
+        let _ = events.send(Event::Bytes(vec![State::ParamExchange.byte()]));
+        Ok(Self {
+            cookie,
+            events,
+            told,
+        })
+    }
+
+    /// Waits until the server expects the streams, or it is over.
+    pub(super) fn wait_opened(&self) {
+        let (story, changed) = &*self.told;
+        let story = story.lock().unwrap_or_else(PoisonError::into_inner);
+        // The machine has a deadline for it, so this ends.
+        drop(changed.wait_while(story, |story| !story.opened && story.ending.is_none()));
+    }
+
+    /// Returns how far it has come.
+    pub(super) fn story(&self) -> MutexGuard<'_, Story> {
+        self.told.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says when the test is over; `delivered` tells when everything sent has arrived.
+    pub(super) fn schedule(&self, stop_ns: u64, delivered: Option<Delivered>) {
+        self.tell(Event::Scheduled { stop_ns, delivered });
+    }
+
+    /// Says what the client counted.
+    pub(super) fn measured(&self, results: Results) {
+        self.tell(Event::Measured(Box::new(results)));
+    }
+
+    /// Says that the user has seen enough.
+    pub(super) fn interrupt(&self) {
+        self.tell(Event::Interrupt);
+    }
+
+    fn tell(&self, event: Event) {
+        // A thread that is over has said how in its story.
+        let _ = self.events.send(event);
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.interrupt();
+    }
+}
+
+fn listen(mut stream: TcpStream, events: &Sender<Event>) {
+    let mut room = [0; 4096];
+    loop {
+        let event = match stream.read(&mut room) {
+            Ok(0) => Event::Closed,
+            Ok(count) => Event::Bytes(room[..count].to_vec()),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(_) => Event::Closed,
+        };
+        let closed = matches!(event, Event::Closed);
+        if events.send(event).is_err() || closed {
+            return;
+        }
+    }
+}
+
+/// When the test is to end.
+struct Stop {
+    stop_ns: u64,
+    delivered: Option<Delivered>,
+    /// When everything was delivered.
+    delivered_ns: Option<u64>,
+}
+
+struct Driver {
+    machine: ClientMachine,
+    stream: TcpStream,
+    told: Told,
+    stop: Option<Stop>,
+    measured: Option<Box<Results>>,
+    reporting: bool,
+    /// CPU time of this process when payload began to flow.
+    cpu: CpuTime,
+}
+
+impl Driver {
+    fn drive(mut self, inbox: &Receiver<Event>) {
+        while !self.machine.is_over() {
+            let actions = match inbox.recv_timeout(self.patience()) {
+                Ok(event) => self.handle(event),
+                Err(RecvTimeoutError::Timeout) => Vec::new(),
+                Err(RecvTimeoutError::Disconnected) => self.machine.handle_terminate(),
+            };
+            self.act(actions);
+            let overdue = self.machine.poll_deadline(now_ns());
+            self.act(overdue);
+            self.end_if_due();
+        }
+        // The other thread hears of it and ends.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
+    fn handle(&mut self, event: Event) -> Vec<ClientAction> {
+        match event {
+            Event::Bytes(bytes) => self.machine.handle_bytes(now_ns(), &bytes),
+            Event::Closed => self.machine.handle_closed(),
+            Event::Interrupt => self.machine.handle_terminate(),
+            Event::Scheduled { stop_ns, delivered } => {
+                self.stop = Some(Stop {
+                    stop_ns,
+                    delivered,
+                    delivered_ns: None,
+                });
+                Vec::new()
+            }
+            Event::Measured(results) => {
+                self.measured = Some(results);
+                // All flows have ended, be it before the time.
+                if let Some(stop) = &mut self.stop {
+                    stop.delivered_ns.get_or_insert_with(now_ns);
+                }
+                self.report()
+            }
+        }
+    }
+
+    fn act(&mut self, actions: Vec<ClientAction>) {
+        for action in actions {
+            match action {
+                ClientAction::Send(bytes) => {
+                    // Where this fails the reading thread hears the same, after what the server
+                    // may have said last.
+                    let _ = self.stream.write_all(&bytes);
+                }
+                ClientAction::Open { .. } => self.tell(|story| story.opened = true),
+                ClientAction::Run => self.cpu = CpuTime::now(),
+                ClientAction::Report => {
+                    self.reporting = true;
+                    let actions = self.report();
+                    self.act(actions);
+                }
+                ClientAction::Received(results) => {
+                    self.tell(|story| story.results = Some(*results));
+                }
+                ClientAction::End(ending) => self.tell(|story| story.ending = Some(ending)),
+            }
+        }
+    }
+
+    /// Hands in what the client counted, once both are ready.
+    fn report(&mut self) -> Vec<ClientAction> {
+        if !self.reporting {
+            return Vec::new();
+        }
+        let Some(mut results) = self.measured.take() else {
+            return Vec::new();
+        };
+        self.cpu.until_now(&mut results);
+        self.machine.handle_results(now_ns(), &results)
+    }
+
+    fn end_if_due(&mut self) {
+        let Some(stop) = &mut self.stop else { return };
+        let now = now_ns();
+        let is_due = match (&stop.delivered, stop.delivered_ns) {
+            (None, Some(_)) => true,
+            (None, None) => now >= stop.stop_ns,
+            (Some(_), Some(delivered_ns)) => {
+                let took_ns = delivered_ns.saturating_sub(stop.stop_ns);
+                now >= delivered_ns + took_ns.clamp(READ_NS_MIN, READ_NS_MAX)
+            }
+            (Some(delivered), None) => {
+                if now >= stop.stop_ns && delivered() {
+                    stop.delivered_ns = Some(now);
+                }
+                false
+            }
+        };
+        if is_due {
+            self.stop = None;
+            let actions = self.machine.handle_end(now);
+            self.act(actions);
+        }
+    }
+
+    /// Returns how long nothing has to be done unless something happens.
+    fn patience(&self) -> Duration {
+        let now = now_ns();
+        let deadline_ns = self.machine.deadline_ns().unwrap_or(u64::MAX);
+        let stop = match &self.stop {
+            None => LOOK_MAX,
+            Some(stop) if now < stop.stop_ns && stop.delivered_ns.is_none() => {
+                Duration::from_nanos(stop.stop_ns - now)
+            }
+            Some(_) => DELIVERY_LOOK,
+        };
+        let deadline = Duration::from_nanos(deadline_ns.saturating_sub(now));
+        stop.min(deadline).min(LOOK_MAX)
+    }
+
+    fn tell(&self, change: impl FnOnce(&mut Story)) {
+        let (story, changed) = &*self.told;
+        change(&mut story.lock().unwrap_or_else(PoisonError::into_inner));
+        changed.notify_all();
+    }
+}

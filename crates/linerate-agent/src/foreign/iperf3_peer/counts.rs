@@ -1,0 +1,226 @@
+//! What the two ends counted, in iperf3's words and in ours.
+
+use std::collections::BTreeMap;
+
+use linerate_compat::iperf3::{Results, StreamId, StreamResult};
+use linerate_engine::now_ns;
+use linerate_model::FlowId;
+use linerate_model::metric::Metric;
+use linerate_model::sample::{End, Sample, Subject};
+use linerate_model::workload::{Part, Setting};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
+use crate::api::{FlowOutcome, StartRequest};
+
+/// CPU time of this process at one instant.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CpuTime {
+    at_ns: u64,
+    user_us: i64,
+    system_us: i64,
+}
+
+impl CpuTime {
+    /// Reads it; on Linux this does not fail for the own process.
+    pub(super) fn now() -> Self {
+        let usage = getrusage(UsageWho::RUSAGE_SELF).ok();
+        let us =
+            |time: Option<nix::sys::time::TimeVal>| time.map_or(0, |time| time.num_microseconds());
+        Self {
+            at_ns: now_ns(),
+            user_us: us(usage.map(|usage| usage.user_time())),
+            system_us: us(usage.map(|usage| usage.system_time())),
+        }
+    }
+
+    /// Writes what was used since into `results`.
+    pub(super) fn until_now(self, results: &mut Results) {
+        let now = Self::now();
+        let wall_us = now.at_ns.saturating_sub(self.at_ns).max(1000) as f64 / 1e3;
+        let percent = |us: i64| 100.0 * us as f64 / wall_us;
+        results.cpu_user_percent = percent(now.user_us - self.user_us);
+        results.cpu_system_percent = percent(now.system_us - self.system_us);
+        results.cpu_total_percent = results.cpu_user_percent + results.cpu_system_percent;
+    }
+}
+
+/// Counters of one flow at one instant.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reading {
+    sent: i64,
+    received: i64,
+    retransmits: Option<i64>,
+}
+
+/// What the client's samples say that iperf3's server is told.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// When counting begins, if what comes before is left out.
+    omit_until_ns: Option<u64>,
+    first: BTreeMap<FlowId, Reading>,
+    last: BTreeMap<FlowId, Reading>,
+}
+
+impl Counts {
+    /// Takes up the instants; with `omits`, what comes before the window does not count.
+    pub(super) fn begin(&mut self, at: &StartRequest, omits: bool) {
+        self.omit_until_ns = omits.then_some(at.measure_begin_ns);
+    }
+
+    /// Takes up samples of the client, in order of time.
+    pub(super) fn note(&mut self, samples: &[Sample]) {
+        for sample in samples {
+            let Subject::Flow(flow, End::Client) = sample.subject else {
+                continue;
+            };
+            let set = |reading: &mut Reading| match sample.metric {
+                Metric::AppBytesSent => reading.sent = sample.value,
+                Metric::AppBytesReceived => reading.received = sample.value,
+                Metric::TcpRetrans => reading.retransmits = Some(sample.value),
+                _ => {}
+            };
+            set(self.last.entry(flow).or_default());
+            // The first reading at or after the begin is the base; those before are overwritten.
+            if self
+                .omit_until_ns
+                .is_some_and(|begin| sample.at_ns < begin + EDGE_NS)
+            {
+                set(self.first.entry(flow).or_default());
+            }
+        }
+    }
+
+    /// Returns what the server is told; the CPU is filled in later.
+    pub(super) fn results(
+        &self,
+        order: &[FlowId],
+        outcomes: &[FlowOutcome],
+        at: Option<&StartRequest>,
+    ) -> Results {
+        let end_s = at.map_or(0.0, |at| {
+            at.stop_ns.saturating_sub(at.measure_begin_ns) as f64 / 1e9
+        });
+        let streams = order.iter().enumerate().map(|(index, flow)| {
+            let outcome = outcomes.iter().find(|outcome| outcome.flow == *flow);
+            let base = self.first.get(flow).copied().unwrap_or_default();
+            let last = self.last.get(flow).copied().unwrap_or_default();
+            let sends = outcome.is_some_and(|outcome| outcome.part == Part::Sender);
+            let (bytes, base_bytes) = match outcome {
+                Some(outcome) if sends => (outcome.bytes_sent, base.sent),
+                Some(outcome) => (outcome.bytes_received, base.received),
+                None => (0, 0),
+            };
+            let retransmits = last.retransmits.map(|last| {
+                let base = base.retransmits.unwrap_or(0);
+                (last - base).max(0).unsigned_abs()
+            });
+            StreamResult {
+                bytes: bytes.saturating_sub(base_bytes.unsigned_abs()),
+                retransmits: retransmits.filter(|_| sends),
+                end_s,
+                ..StreamResult::nothing(StreamId::of(index))
+            }
+        });
+        let streams: Vec<StreamResult> = streams.collect();
+        let sends = streams.iter().any(|stream| stream.retransmits.is_some());
+        Results {
+            sender_has_retransmits: sends.then_some(true),
+            congestion_used: congestion(outcomes),
+            streams,
+            ..Results::default()
+        }
+    }
+}
+
+/// A reading so soon after the begin of the window is the one that was due at it.
+const EDGE_NS: u64 = 50_000_000;
+
+fn congestion(outcomes: &[FlowOutcome]) -> Option<String> {
+    let settings = &outcomes.first()?.settings;
+    let setting = settings
+        .iter()
+        .find(|setting| setting.name == "TCP_CONGESTION")?;
+    setting
+        .effective
+        .clone()
+        .or_else(|| setting.granted.clone())
+}
+
+/// Returns the server's ends of the flows, from what it says and from what the client's ends know
+/// of their addresses.
+pub(super) fn server_ends(
+    order: &[FlowId],
+    clients: &[FlowOutcome],
+    results: &Results,
+) -> Vec<FlowOutcome> {
+    let end = |(index, flow): (usize, &FlowId)| {
+        let client = clients.iter().find(|client| client.flow == *flow)?;
+        let stream = results.stream(StreamId::of(index));
+        let part = client.part.opposite();
+        let bytes = stream.map_or(0, |stream| stream.bytes);
+        Some(FlowOutcome {
+            flow: *flow,
+            end: End::Server,
+            part,
+            local: client.remote.clone(),
+            remote: client.local.clone(),
+            cpu: None,
+            first_payload_ns: None,
+            bytes_sent: if part == Part::Sender { bytes } else { 0 },
+            bytes_received: if part == Part::Receiver { bytes } else { 0 },
+            stall_max_ns: None,
+            settings: results
+                .congestion_used
+                .as_deref()
+                .map(in_force)
+                .into_iter()
+                .collect(),
+            latency: None,
+            ended_early: match stream {
+                Some(_) => None,
+                None => Some("the server has no result of it".to_owned()),
+            },
+        })
+    };
+    order.iter().enumerate().filter_map(end).collect()
+}
+
+fn in_force(algorithm: &str) -> Setting {
+    Setting {
+        name: "TCP_CONGESTION".to_owned(),
+        requested: None,
+        granted: None,
+        effective: Some(algorithm.to_owned()),
+        capped_by: None,
+    }
+}
+
+/// Returns the server's own count of segments sent again, as readings at the window's edges: its
+/// counting begins and ends with the window, up to the time that a word takes.
+pub(super) fn server_samples(
+    order: &[FlowId],
+    results: &Results,
+    at: &StartRequest,
+) -> Vec<Sample> {
+    let readings = |(index, flow): (usize, &FlowId)| {
+        let count = results.stream(StreamId::of(index))?.retransmits?;
+        let reading = |at_ns, value| Sample {
+            metric: Metric::TcpRetrans,
+            subject: Subject::Flow(*flow, End::Server),
+            at_ns,
+            value,
+        };
+        let last = i64::try_from(count).unwrap_or(i64::MAX);
+        Some([
+            reading(at.measure_begin_ns, 0),
+            reading(at.measure_end_ns, last),
+        ])
+    };
+    order
+        .iter()
+        .enumerate()
+        .filter_map(readings)
+        .flatten()
+        .collect()
+}

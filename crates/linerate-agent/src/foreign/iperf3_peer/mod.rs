@@ -1,0 +1,186 @@
+//! An iperf3 server in the place of an agent.
+//!
+//! Two halves that share one test at a time:
+//!
+//! * [`Iperf3Server`] stands for the server. It is admitted by connecting a control connection,
+//!   prepared by saying what is wanted, started by the last stream's cookie, and asked for its
+//!   results after the stop. Nothing is read on its host.
+//! * [`Iperf3Client`] is this host's own agent. Its flows greet with iperf3's cookie, one after
+//!   another in iperf3's order, and what they counted goes to the server.
+//!
+//! ```text
+//! admit    connect, cookie          ──►            ◄── 9, or 255: busy
+//! prepare  parameters               ──►            ◄── 10
+//!          client: streams 1 … n−1, each with the cookie
+//! start    the cookie of stream n   ──►            ◄── 1, 2; payload
+//! stop     once all payload has been acknowledged:
+//!          4                        ──►            ◄── 13
+//!          our counts               ──►            ◄── theirs, 14
+//! ```
+//!
+//! iperf3's server drops what it has not read when it hears the 4, so that comes a moment after
+//! the last acknowledgement; and it starts its clock with the last cookie, so that one waits for
+//! the start of the trial.
+
+/// The client's half.
+mod client;
+/// One control connection, on threads of its own.
+mod control;
+/// What the two ends counted.
+mod counts;
+/// From an assignment to what iperf3's server is told.
+mod parameters;
+/// The server's half.
+mod server;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use linerate_compat::iperf3::Parameters;
+use linerate_model::{FlowId, TrialId};
+
+use crate::LocalAgent;
+use crate::api::{Agent, AgentError, FlowOutcome, RefusalCode, StartRequest};
+use control::{Called, Connection};
+use counts::Counts;
+
+pub use client::Iperf3Client;
+pub use linerate_compat::iperf3::ServerOutput;
+pub use linerate_compat::iperf3::auth::{Padding, PublicKey};
+pub use server::Iperf3Server;
+
+/// What the program is called in messages and records.
+pub const PROGRAM: &str = "iperf3";
+
+/// User, password and key for a server that asks for them.
+#[derive(Clone)]
+pub struct Credentials {
+    /// The user.
+    pub user: String,
+    /// The password.
+    pub password: String,
+    /// The server's public key.
+    pub key: PublicKey,
+    /// The padding that the server takes.
+    pub padding: Padding,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials")
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where the server is, and what is asked of it beside the workload.
+#[derive(Debug, Clone)]
+pub struct Iperf3Options {
+    /// Its control port; data goes to the same.
+    pub address: SocketAddr,
+    /// Address to connect from.
+    pub bind: Option<IpAddr>,
+    /// Who asks.
+    pub credentials: Option<Credentials>,
+    /// Whether it is to send its own output with its results.
+    pub server_output: bool,
+}
+
+/// A handle on both halves.
+#[derive(Debug, Clone)]
+pub struct Iperf3Peer(Arc<Shared>);
+
+impl Iperf3Peer {
+    /// Returns a server that nobody has connected to yet.
+    pub fn new(options: Iperf3Options) -> Self {
+        Self(Arc::new(Shared {
+            options,
+            desk: Mutex::default(),
+        }))
+    }
+
+    /// Returns the half that stands for the server.
+    pub fn server(&self) -> Arc<dyn Agent> {
+        Arc::new(Iperf3Server::new(Arc::clone(&self.0)))
+    }
+
+    /// Returns this host's half.
+    pub fn client(&self, local: LocalAgent) -> Arc<dyn Agent> {
+        Arc::new(Iperf3Client::new(Arc::clone(&self.0), local))
+    }
+
+    /// Returns what the server printed in the last test, if it was asked for.
+    pub fn server_output(&self) -> Option<ServerOutput> {
+        self.0.desk().output.clone()
+    }
+}
+
+/// What both halves know.
+#[derive(Debug)]
+struct Shared {
+    options: Iperf3Options,
+    desk: Mutex<Desk>,
+}
+
+/// The server's present standing.
+#[derive(Debug, Default)]
+struct Desk {
+    /// A control connection that was admitted and not used yet.
+    called: Option<Called>,
+    test: Option<Test>,
+    /// The server's own output.
+    output: Option<ServerOutput>,
+}
+
+/// One test on the server: one trial of ours.
+struct Test {
+    trial: TrialId,
+    connection: Connection,
+    parameters: Parameters,
+    /// The flows in the order in which they are opened, which gives them their numbers there.
+    order: Vec<FlowId>,
+    /// Whether the client sends.
+    sends: bool,
+    /// Whether the client's flows are open.
+    is_open: bool,
+    /// How to learn that all the client sent has arrived; handed on at the start.
+    delivered: Option<control::Delivered>,
+    at: Option<StartRequest>,
+    counts: Counts,
+    /// What became of the client's ends, once they have ended.
+    outcomes: Option<Vec<FlowOutcome>>,
+    notes: Vec<String>,
+}
+
+impl std::fmt::Debug for Test {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Test")
+            .field("trial", &self.trial)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what the server did instead of what was asked of it.
+    fn refused(&self, what: impl Into<String>, code: RefusalCode) -> AgentError {
+        self.error(what, Some(code), false)
+    }
+
+    fn error(&self, what: impl Into<String>, code: Option<RefusalCode>, gone: bool) -> AgentError {
+        AgentError::Foreign {
+            program: PROGRAM,
+            address: self.options.address.to_string(),
+            what: what.into(),
+            code,
+            gone,
+        }
+    }
+
+    fn no_trial(&self) -> AgentError {
+        self.refused("has no such test", RefusalCode::Gone)
+    }
+}

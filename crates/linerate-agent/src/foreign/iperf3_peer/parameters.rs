@@ -1,0 +1,250 @@
+//! From an assignment to what iperf3's server is told.
+
+use linerate_compat::iperf3::{Direction, Parameters, Protocol, auth};
+use linerate_model::Nanos;
+use linerate_model::manner::{ReceiveBy, SendBy, Transport};
+use linerate_model::workload::{self, Part, Traffic};
+
+use super::Credentials;
+use crate::api::{Assignment, FlowAssignment};
+
+/// Streams each way that iperf3's server takes.
+const STREAMS_MAX: usize = 128;
+/// Longest write over TCP that it takes.
+const TCP_BLOCK_BYTES_MAX: u64 = 1 << 20;
+
+/// Returns what the server is told of the client's `assignment`, and what to know about it; or why
+/// that cannot be asked of an iperf3 server.
+pub(super) fn parameters(
+    assignment: &Assignment,
+    server_output: bool,
+) -> Result<(Parameters, Vec<String>), String> {
+    let Traffic::Stream {
+        direction,
+        message_bytes,
+    } = assignment.traffic
+    else {
+        return Err(
+            "knows only streams; measure request/response with `linerate serve` there".into(),
+        );
+    };
+    let manner = &assignment.manner;
+    let protocol = match manner.transport {
+        Transport::Tcp | Transport::Mptcp => Protocol::Tcp,
+        Transport::Udp => Protocol::Udp,
+        Transport::Unix => return Err("knows no Unix sockets".into()),
+    };
+    if protocol == Protocol::Tcp && message_bytes.0 > TCP_BLOCK_BYTES_MAX {
+        return Err(format!(
+            "takes writes of at most 1 MiB, not {message_bytes}"
+        ));
+    }
+    if manner.sizes.is_some() {
+        return Err("knows writes of one size only".into());
+    }
+    let direction = match direction {
+        workload::Direction::ToServer => Direction::ToServer,
+        workload::Direction::FromServer => Direction::ToClient,
+        workload::Direction::Both => Direction::Both,
+    };
+    let each_way = match direction {
+        Direction::Both => assignment.flows.len() / 2,
+        _ => assignment.flows.len(),
+    };
+    if each_way > STREAMS_MAX {
+        return Err(format!(
+            "takes at most {STREAMS_MAX} streams each way, not {each_way}"
+        ));
+    }
+    let options = &assignment.options;
+    let small = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    let (omit_s, time_s, mut notes) = phases(assignment);
+    if options.delayed_ack.is_some() || options.cork.is_some() || options.busy_poll_us.is_some() {
+        notes.push("TCP_QUICKACK, TCP_CORK and SO_BUSY_POLL were set at this end only".to_owned());
+    }
+    let parameters = Parameters {
+        direction,
+        omit_s,
+        time_s,
+        bytes: manner.bytes_max.map(|bytes| bytes.0 * each_way as u64),
+        parallel: small(each_way as u64),
+        block_bytes: small(message_bytes.0),
+        mss_bytes: options.mss_bytes,
+        nodelay: options.nagle == Some(false),
+        mptcp: manner.transport == Transport::Mptcp,
+        window_bytes: options.socket_buffer.map(|bytes| small(bytes.0)),
+        bits_per_second: manner.rate_bps,
+        fq_bits_per_second: options.pacing_bps,
+        tos: options.tos,
+        congestion: options.congestion.clone(),
+        server_output,
+        counters_64bit: protocol == Protocol::Udp && !manner.short_numbers,
+        zerocopy: (manner.send != SendBy::Copy).then_some(1),
+        skip_rx_copy: manner.receive == ReceiveBy::Discard,
+        client_version: Some(concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned()),
+        ..Parameters::of(protocol)
+    };
+    Ok((parameters, notes))
+}
+
+/// Returns seconds to omit and to measure, and what to know of them.
+///
+/// iperf3 counts in whole seconds: a warm-up that is none is counted by the server. Its time only
+/// guards it against clients that never end.
+fn phases(assignment: &Assignment) -> (u32, u32, Vec<String>) {
+    let Some(timing) = assignment.timing else {
+        return (0, seconds_up(assignment.length), Vec::new());
+    };
+    let second = Nanos::from_s(1).0;
+    let time_s = seconds_up(Nanos(timing.measure.0 + timing.drain.0)).max(1);
+    let notes = match timing.warm_up {
+        Nanos(0) => Vec::new(),
+        whole if whole.0 % second == 0 => {
+            return (
+                (whole.0 / second) as u32,
+                time_s,
+                vec![format!("its counts leave out the first {whole}")],
+            );
+        }
+        part => vec![format!(
+            "its counts have the first {part} too, since it can only omit whole seconds"
+        )],
+    };
+    let with_warm_up = Nanos(timing.warm_up.0 + timing.measure.0 + timing.drain.0);
+    (0, seconds_up(with_warm_up).max(1), notes)
+}
+
+fn seconds_up(time: Nanos) -> u32 {
+    u32::try_from(time.0.div_ceil(Nanos::from_s(1).0)).unwrap_or(u32::MAX)
+}
+
+/// Returns the flows in the order in which iperf3 opens them: those on which the client sends, then
+/// the others.
+pub(super) fn in_order(flows: &[FlowAssignment]) -> Vec<FlowAssignment> {
+    let (sending, receiving): (Vec<FlowAssignment>, Vec<FlowAssignment>) =
+        flows.iter().partition(|flow| flow.part == Part::Sender);
+    [sending, receiving].concat()
+}
+
+/// Returns the token by which the server lets the user in, made now.
+pub(super) fn token(credentials: &Credentials) -> Result<String, String> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let unix_s = now.map_or(0, |now| now.as_secs());
+    let mut failed = None;
+    let mut random = |room: &mut [u8]| failed = getrandom::fill(room).err();
+    let token = auth::make_token(
+        &credentials.user,
+        &credentials.password,
+        unix_s,
+        &credentials.key,
+        credentials.padding,
+        &mut random,
+    );
+    match failed {
+        Some(error) => Err(format!("gets no token: no random numbers: {error}")),
+        None => token.map_err(|error| format!("gets no token: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::experiment::Timing;
+    use linerate_model::manner::Manner;
+    use linerate_model::sample::End;
+    use linerate_model::workload::FlowOptions;
+    use linerate_model::{Bytes, FlowId, TrialId};
+
+    use super::*;
+
+    fn assignment(direction: workload::Direction, parts: &[Part]) -> Assignment {
+        let flow = |(at, part): (usize, &Part)| FlowAssignment {
+            flow: FlowId(at as u32),
+            part: *part,
+            port: None,
+        };
+        Assignment {
+            trial: TrialId(1),
+            end: End::Server,
+            peer: None,
+            bind: None,
+            cookie: "00112233445566778899aabbccddeeff".into(),
+            traffic: Traffic::Stream {
+                direction,
+                message_bytes: Bytes(131_072),
+            },
+            options: FlowOptions::default(),
+            manner: Manner::default(),
+            flows: parts.iter().enumerate().map(flow).collect(),
+            workers_max: None,
+            cpus: Vec::new(),
+            sample_interval: Nanos::from_ms(100),
+            length: Nanos::from_s(10),
+            flow_rate_max: None,
+            greeting: None,
+            timing: Some(Timing {
+                settle: Nanos::from_ms(20),
+                warm_up: Nanos(0),
+                measure: Nanos::from_ms(1500),
+                drain: Nanos(0),
+            }),
+        }
+    }
+
+    #[test]
+    fn flows_are_opened_in_the_order_of_iperf3() {
+        use Part::{Receiver, Sender};
+        let both = assignment(
+            workload::Direction::Both,
+            &[Sender, Receiver, Sender, Receiver],
+        );
+        let order: Vec<u32> = in_order(&both.flows)
+            .iter()
+            .map(|flow| flow.flow.0)
+            .collect();
+        assert_eq!(order, [0, 2, 1, 3]);
+        let (parameters, _) = parameters(&both, false).unwrap();
+        assert_eq!((parameters.parallel, parameters.streams()), (2, 4));
+        assert_eq!((parameters.omit_s, parameters.time_s), (0, 2));
+    }
+
+    #[test]
+    fn whole_seconds_are_omitted_there_too_and_others_are_noted() {
+        let check = |warm_up: Nanos, omit_s: u32, time_s: u32, note: &str| {
+            let mut one = assignment(workload::Direction::ToServer, &[Part::Receiver]);
+            one.timing = one.timing.map(|timing| Timing { warm_up, ..timing });
+            let (parameters, notes) = parameters(&one, false).unwrap();
+            assert_eq!((parameters.omit_s, parameters.time_s), (omit_s, time_s));
+            assert!(notes.concat().contains(note), "{notes:?}");
+        };
+        check(Nanos::from_s(2), 2, 2, "leave out the first 2 s");
+        check(Nanos::from_ms(600), 0, 3, "have the first 600 ms too");
+    }
+
+    #[test]
+    fn what_iperf3_does_not_know_is_refused() {
+        let one = || assignment(workload::Direction::ToServer, &[Part::Receiver]);
+        let mut large = one();
+        large.traffic = Traffic::Stream {
+            direction: workload::Direction::ToServer,
+            message_bytes: Bytes(2 << 20),
+        };
+        let mut unix = one();
+        unix.manner.transport = Transport::Unix;
+        let mut rr = one();
+        rr.traffic = Traffic::Rr {
+            request_bytes: Bytes(1),
+            response_bytes: Bytes(1),
+            request_writes: 1,
+        };
+        let many = assignment(workload::Direction::ToServer, &[Part::Receiver; 129]);
+        for (asked, words) in [
+            (large, "at most 1 MiB"),
+            (unix, "no Unix"),
+            (rr, "only streams"),
+            (many, "at most 128"),
+        ] {
+            let why = parameters(&asked, false).unwrap_err();
+            assert!(why.contains(words), "{why}");
+        }
+    }
+}

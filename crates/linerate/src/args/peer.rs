@@ -1,0 +1,39 @@
+//! The flags of `linerate run` for servers of other programs.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// The programs whose servers can be driven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PeerChoice {
+    /// `iperf3 -s`, or `linerate serve` as if it were one
+    Iperf3,
+}
+
+/// A server that is not `linerate serve`.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Servers of other programs")]
+pub struct PeerArgs {
+    /// What serves at HOST instead of `linerate serve`; its host is not observed
+    #[arg(
+        long,
+        value_enum,
+        value_name = "iperf3",
+        hide_possible_values = true,
+        conflicts_with_all = ["clients", "lab", "token_file", "shared"]
+    )]
+    pub peer: Option<PeerChoice>,
+    /// User for a server that asks for one; password from IPERF3_PASSWORD, or asked for
+    #[arg(long, value_name = "USER", requires_all = ["peer", "rsa_public_key_path"])]
+    pub username: Option<String>,
+    /// The server's public key, PEM
+    #[arg(long, value_name = "FILE", requires = "username")]
+    pub rsa_public_key_path: Option<PathBuf>,
+    /// Pad as servers up to 3.16 want it (PKCS#1 instead of OAEP)
+    #[arg(long, requires = "username")]
+    pub use_pkcs1_padding: bool,
+    /// Print the server's own output too
+    #[arg(long, requires = "peer")]
+    pub get_server_output: bool,
+}
