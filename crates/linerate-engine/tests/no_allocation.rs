@@ -18,6 +18,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 use linerate_engine::{Flow, now_ns};
+use linerate_model::manner::{Manner, Transport};
 use linerate_model::workload::{FlowOptions, Part};
 
 static COUNTING: AtomicBool = AtomicBool::new(false);
@@ -65,21 +66,48 @@ fn nothing_is_allocated_while_payload_moves() {
                 rig::pair(flow, part, traffic, &FlowOptions::default())
             })
             .unzip();
-        let schedule = rig::schedule(150);
-        let far = rig::start(far, schedule, workers);
-        let near = rig::start(near, schedule, workers);
-        while now_ns() < schedule.measure_begin_ns {
-            std::thread::yield_now();
+        nothing_is_allocated(near, far, workers);
+    }
+    // Datagrams: as fast as they go, paced, in batches and put together; and requests.
+    let manner = |batch, segments, rate_bps| Manner {
+        transport: Transport::Udp,
+        batch,
+        segments,
+        gro: segments > 1,
+        rate_bps,
+        ..Manner::default()
+    };
+    let datagrams = rig::stream(500);
+    let ask = rig::rr(100, 200, 1);
+    for (manner, part, traffic) in [
+        (manner(1, 1, None), Part::Sender, &datagrams),
+        (manner(16, 4, Some(40_000_000)), Part::Sender, &datagrams),
+        (manner(1, 1, None), Part::Requester, &ask),
+    ] {
+        for workers in [2, 1] {
+            let (near, far): (Vec<Flow>, Vec<Flow>) = (0..2)
+                .map(|flow| rig::datagram_pair(flow, part, traffic, &manner))
+                .unzip();
+            nothing_is_allocated(near, far, workers);
         }
-        COUNTING.store(true, SeqCst);
-        while now_ns() < schedule.measure_end_ns {
-            std::thread::yield_now();
-        }
-        COUNTING.store(false, SeqCst);
-        assert_eq!(ALLOCATIONS.load(SeqCst), 0, "{workers} workers");
-        for result in near.finish().iter().chain(&far.finish()) {
-            assert_eq!(result.ended_early, None);
-            assert!(result.bytes_sent + result.bytes_received > 0);
-        }
+    }
+}
+
+fn nothing_is_allocated(near: Vec<Flow>, far: Vec<Flow>, workers: usize) {
+    let schedule = rig::schedule(150);
+    let far = rig::start(far, schedule, workers);
+    let near = rig::start(near, schedule, workers);
+    while now_ns() < schedule.measure_begin_ns {
+        std::thread::yield_now();
+    }
+    COUNTING.store(true, SeqCst);
+    while now_ns() < schedule.measure_end_ns {
+        std::thread::yield_now();
+    }
+    COUNTING.store(false, SeqCst);
+    assert_eq!(ALLOCATIONS.load(SeqCst), 0, "{workers} workers");
+    for result in near.finish().iter().chain(&far.finish()) {
+        assert_eq!(result.ended_early, None);
+        assert!(result.bytes_sent + result.bytes_received > 0);
     }
 }

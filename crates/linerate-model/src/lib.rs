@@ -12,6 +12,8 @@
 
 /// What is computed from a run, ready to be drawn.
 pub mod analysis;
+/// What became of datagrams, and where those that are missing were lost.
+pub mod datagram;
 /// A question as a document: factors, levels, design.
 pub mod experiment;
 /// Claims with effect, interval and evidence.

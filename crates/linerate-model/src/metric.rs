@@ -60,6 +60,15 @@ catalogue! {
     AppTransactions "app_transactions" Counter Count "Responses fully received by the requester, fully sent by the responder.";
     AppMessages "app_messages" Counter Count "Messages of a stream that were sent or received whole.";
     AppStallMax "app_stall_max_ns" Gauge Nanoseconds "Longest wait between two receive calls that moved payload, inside the measured window.";
+    // Flow of datagrams, as the engine counts it.
+    AppDatagramsSent "app_datagrams_sent" Counter Count "Datagrams sent, those included that the sender's kernel refused.";
+    AppDatagramsRefused "app_datagrams_refused" Counter Count "Of the datagrams sent, those that the sender's kernel refused: its queueing discipline was full (ENOBUFS).";
+    AppDatagramsReceived "app_datagrams_received" Counter Count "Datagrams received, each counted although the kernel may hand over several in one buffer (UDP_GRO); duplicates included.";
+    AppDatagramsMissing "app_datagrams_missing" Gauge Count "Numbers up to the highest received that have not come; a late datagram lowers it.";
+    AppDatagramsLate "app_datagrams_late" Counter Count "Datagrams received with a lower number than one before.";
+    AppDatagramsDuplicate "app_datagrams_duplicate" Counter Count "Datagrams received with a number that had come before.";
+    AppSocketDrops "app_socket_drops" Counter Count "Datagrams that the kernel dropped at the socket: no room in its receive buffer, or a wrong checksum (SO_MEMINFO; SO_RXQ_OVFL counts the same).";
+    AppJitter "app_jitter_ns" Gauge Nanoseconds "Jitter of arriving datagrams: a running mean of the difference in transit time of two (RFC 3550, 6.4.1).";
     // Flow, from TCP_INFO (include/uapi/linux/tcp.h).
     TcpRtt "tcp_rtt_ns" Gauge Nanoseconds "tcpi_rtt: smoothed round-trip time.";
     TcpRttVar "tcp_rttvar_ns" Gauge Nanoseconds "tcpi_rttvar: its mean deviation.";
@@ -120,6 +129,13 @@ catalogue! {
     SnmpTcpRetransSegs "snmp_tcp_retrans_segs" Counter Count "Tcp: RetransSegs.";
     SnmpTcpInErrs "snmp_tcp_in_errs" Counter Count "Tcp: InErrs.";
     SnmpTcpOutRsts "snmp_tcp_out_rsts" Counter Count "Tcp: OutRsts.";
+    SnmpUdpInDatagrams "snmp_udp_in_datagrams" Counter Count "Udp: InDatagrams, datagrams handed to sockets.";
+    SnmpUdpOutDatagrams "snmp_udp_out_datagrams" Counter Count "Udp: OutDatagrams.";
+    SnmpUdpNoPorts "snmp_udp_no_ports" Counter Count "Udp: NoPorts, datagrams for ports on which nothing listens.";
+    SnmpUdpInErrors "snmp_udp_in_errors" Counter Count "Udp: InErrors, datagrams not handed over for any of the reasons below.";
+    SnmpUdpRcvbufErrors "snmp_udp_rcvbuf_errors" Counter Count "Udp: RcvbufErrors, no room in the receive buffer of the socket.";
+    SnmpUdpSndbufErrors "snmp_udp_sndbuf_errors" Counter Count "Udp: SndbufErrors, datagrams that this host could not send.";
+    SnmpUdpInCsumErrors "snmp_udp_in_csum_errors" Counter Count "Udp: InCsumErrors, wrong checksums.";
     NetstatDelayedAcks "netstat_delayed_acks" Counter Count "TcpExt: DelayedACKs, ACKs sent by the delayed-ACK timer.";
     NetstatDelayedAckLost "netstat_delayed_ack_lost" Counter Count "TcpExt: DelayedACKLost.";
     NetstatAutoCorking "netstat_auto_corking" Counter Count "TcpExt: TCPAutoCorking.";
@@ -132,6 +148,10 @@ catalogue! {
     NetstatPruneCalled "netstat_prune_called" Counter Count "TcpExt: PruneCalled, receive queues pruned for memory.";
     NetstatZeroWindowDrop "netstat_zero_window_drop" Counter Count "TcpExt: TCPZeroWindowDrop.";
     NetstatListenDrops "netstat_listen_drops" Counter Count "TcpExt: ListenDrops.";
+    // The queues between devices and protocols, /proc/net/softnet_stat; of the whole machine.
+    SoftnetProcessed "softnet_processed" Counter Count "Packets that a CPU took off its devices' queues and its backlog.";
+    SoftnetDropped "softnet_dropped" Counter Count "Packets dropped because a CPU's backlog was full (net.core.netdev_max_backlog).";
+    SoftnetSqueezed "softnet_time_squeezed" Counter Count "Times that a CPU stopped taking packets off with more to come (net.core.netdev_budget).";
 }
 
 impl Metric {

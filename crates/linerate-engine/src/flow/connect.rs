@@ -73,6 +73,7 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
         send,
         counters: Counters::default(),
         greeting: Vec::new(),
+        datagrams: None,
         config,
         socket,
     };

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+use linerate_model::datagram::Datagrams;
 use linerate_model::manner::{
     DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, Manner, ReceiveBy, SendBy, Transport, WaitBy,
 };
@@ -149,6 +150,7 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
         send: SendBy::Copy,
         counters: Counters::default(),
         greeting: Vec::new(),
+        datagrams: Some(Box::default()),
         config,
         socket,
     };
@@ -282,6 +284,12 @@ pub(crate) fn is_passing(error: &io::Error) -> bool {
                 | libc::EPROTO
         )
     )
+}
+
+/// Returns what one end of a flow of datagrams has counted so far, with what its socket says.
+pub(crate) fn counts(flow: &Shared) -> Option<Datagrams> {
+    let counters = flow.datagrams.as_ref()?;
+    Some(counters.read(datagram::drops(flow.fd()).map(u64::from)))
 }
 
 impl Flow {

@@ -30,6 +30,7 @@ use linerate_model::sample::End;
 use linerate_model::workload::{FlowOptions, Part, Setting, Traffic};
 
 use crate::measure::counters::{Counters, Counts};
+use crate::measure::datagrams::DatagramCounters;
 use crate::sys::socket;
 use crate::workload::stream;
 
@@ -74,6 +75,8 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     /// What is sent at the start, before any payload and not counted; empty for nothing.
     pub(crate) greeting: Vec<u8>,
+    /// What only datagrams have to count.
+    pub(crate) datagrams: Option<Box<DatagramCounters>>,
 }
 
 impl Flow {

@@ -106,10 +106,6 @@ pub fn confirmation(hello: &[u8; HELLO_BYTES]) -> [u8; HELLO_BYTES] {
 }
 
 /// Returns the mark after the last payload of flow number `flow`.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "workloads of datagrams come next")
-)]
 pub(crate) fn end(flow: u32, datagrams: u64, bytes: u64) -> [u8; HELLO_BYTES] {
     let mut mark = [0; HELLO_BYTES];
     mark[..8].copy_from_slice(MAGIC);

@@ -4,6 +4,8 @@
 
 /// Counters of one flow: one writer, any reader.
 pub(crate) mod counters;
+/// Counters of datagrams.
+pub(crate) mod datagrams;
 /// The longest wait between two receive calls.
 pub(crate) mod gap;
 /// Latency of transactions.

@@ -4,12 +4,13 @@ use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 use linerate_model::workload::Traffic;
 
-use crate::flow::Shared;
-use crate::measure::tcp_info;
+use crate::flow::{Shared, datagram};
+use crate::measure::{datagrams, tcp_info};
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, TCP_INFO_BYTES_MAX};
 
-/// The most samples that one flow gives: five counters of ours and the fields of TCP_INFO.
+/// The most samples that one flow gives: five counters of ours and the fields of TCP_INFO; one of
+/// datagrams has none of the latter and eight of its own.
 pub(crate) const SAMPLES_PER_FLOW: usize = 5 + tcp_info::FIELDS.len();
 
 /// The largest windows seen on a flow, for its settings as they worked out.
@@ -58,6 +59,9 @@ pub(crate) fn sample(flow: &Shared, seen: &mut WindowsSeen, out: &mut Vec<Sample
     push(Metric::AppTransactions, counts.transactions as i64);
     if matches!(flow.config.traffic, Traffic::Stream { .. }) {
         push(Metric::AppMessages, flow.messages(&counts) as i64);
+    }
+    if let Some(counts) = datagram::counts(flow) {
+        datagrams::for_each(&counts, &mut push);
     }
     tcp_info::for_each(&room[..written], |metric, value| {
         seen.note(metric, value);

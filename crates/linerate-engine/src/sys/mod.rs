@@ -7,7 +7,6 @@ pub(crate) mod buffer;
 /// CLOCK_MONOTONIC and absolute sleep.
 pub(crate) mod clock;
 /// UDP sockets, and calls that move several datagrams.
-#[expect(dead_code, reason = "workloads of datagrams come next")]
 pub(crate) mod datagram;
 /// Readiness of many sockets.
 pub(crate) mod epoll;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::{Builder, JoinHandle};
 
+use linerate_model::datagram::Datagrams;
 use linerate_model::histogram::Histogram;
 use linerate_model::id::FlowId;
 use linerate_model::sample::{End, Sample};
@@ -102,6 +103,8 @@ pub struct FlowResult {
     pub messages: u64,
     /// Responses fully received by a requester or fully sent by a responder, in all phases.
     pub transactions: u64,
+    /// What became of its datagrams, if it has any.
+    pub datagrams: Option<Datagrams>,
     /// Settings as requested, granted and effective; buffers in usable bytes, half of what the
     /// kernel says. `tcpi_snd_wnd` and `tcpi_rcv_wnd` are the largest windows seen in samples.
     pub settings: Vec<Setting>,
@@ -291,6 +294,11 @@ fn result(flow: &Shared, windows: WindowsSeen, outcome: Option<Outcome>) -> Flow
     });
     let mut settings = flow::effective(flow, windows, outcome.completions);
     settings.extend(outcome.settings);
+    let mut times = outcome.latency;
+    let datagrams = flow::datagram::counts(flow).map(|counts| Datagrams {
+        departures: times.take_if(|_| flow.config.part == Part::Sender),
+        ..counts
+    });
     FlowResult {
         flow: flow.config.flow,
         end: flow.config.end,
@@ -303,8 +311,9 @@ fn result(flow: &Shared, windows: WindowsSeen, outcome: Option<Outcome>) -> Flow
         bytes_received: counts.bytes_received,
         messages: flow.messages(&counts),
         transactions: counts.transactions,
+        datagrams,
         settings,
-        latency: outcome.latency,
+        latency: times,
         stall_max_ns: outcome.stall_max_ns,
         ended_early: match outcome.ending {
             Ending::Complete => None,

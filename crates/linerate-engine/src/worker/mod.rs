@@ -6,6 +6,8 @@ mod alarms;
 mod alone;
 /// Many flows on a thread: non-blocking calls and epoll.
 mod crowd;
+/// Flows of datagrams on a thread.
+mod datagrams;
 /// Which worker owns which flow.
 mod deal;
 /// Launching, sampling, aborting, collecting.

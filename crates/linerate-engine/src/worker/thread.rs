@@ -15,7 +15,7 @@ use crate::sys::buffer::PageBuffer;
 use crate::sys::clock::now_ns;
 use crate::sys::{socket, thread};
 use crate::worker::way::Way;
-use crate::worker::{Bench, Outcome, Seat};
+use crate::worker::{Bench, Outcome, Seat, datagrams};
 use crate::workload::stream::Source;
 use crate::workload::{self, Ending, Play, Player};
 
@@ -47,6 +47,9 @@ pub(super) fn live(
     assignment: &Assignment,
     ready: &SyncSender<Result<i32, Unready>>,
 ) -> Vec<Outcome> {
+    if datagrams::carries(assignment) {
+        return datagrams::live(assignment, ready);
+    }
     let (mut seats, mut bench, (way, wait)) = match set_up(assignment) {
         Ok(ready) => ready,
         Err(unready) => {

@@ -4,6 +4,8 @@
 //! a blocking or a non-blocking socket alike; what differs is only what the worker does when the
 //! call would have to wait. So every part works alone on a thread and among thousands.
 
+/// Payload and requests in datagrams.
+pub(crate) mod datagram;
 /// Request and response.
 pub(crate) mod rr;
 /// Sizes that differ, drawn alike at both ends.

@@ -8,6 +8,7 @@
 /// Both ends count the same bytes, whatever the workload.
 mod agree;
 /// What goes wrong: peers that vanish, aborts, refusals.
+mod datagrams;
 mod endings;
 /// What the sampler reads and what the results say.
 mod readings;

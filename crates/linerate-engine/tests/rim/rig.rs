@@ -1,6 +1,6 @@
 //! Opening pairs of flows and running them.
 
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
 use std::time::Duration;
 
 use linerate_engine::{
@@ -60,6 +60,20 @@ pub fn pair(flow: u32, part: Part, traffic: &Traffic, options: &FlowOptions) -> 
     let near = connect(near, peer, None, b"", DEADLINE).unwrap();
     let far = adopt(far, listener.accept().unwrap().0.into()).unwrap();
     (near, far)
+}
+
+/// Returns both ends of a flow of datagrams, opened without a hello.
+pub fn datagram_pair(flow: u32, part: Part, traffic: &Traffic, manner: &Manner) -> (Flow, Flow) {
+    let far = UdpSocket::bind((IpAddr::V4(Ipv4Addr::LOCALHOST), 0)).unwrap();
+    let with = |config| FlowConfig {
+        manner: manner.clone(),
+        ..config
+    };
+    let near = with(config(flow, End::Client, part, traffic));
+    let near = connect(near, far.local_addr().unwrap(), None, b"", DEADLINE).unwrap();
+    far.connect(near.local()).unwrap();
+    let config = with(config(flow, End::Server, part.opposite(), traffic));
+    (near, adopt(config, far.into()).unwrap())
 }
 
 /// Returns a schedule that starts now, with `length_ms` measured and 10 ms before and after.

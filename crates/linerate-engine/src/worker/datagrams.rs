@@ -1,0 +1,387 @@
+//! Flows of datagrams on a thread: one with blocking calls, or many with epoll and a clock.
+//!
+//! A thread of its own kind beside those of connections, because a sender of datagrams waits for
+//! instants rather than for its peer.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use linerate_model::manner::WaitBy;
+use linerate_model::workload::Part;
+
+use crate::flow::Shared;
+use crate::flow::datagram::is_datagram;
+use crate::measure::datagrams::DatagramCounters;
+use crate::measure::latency::Latency;
+use crate::schedule::{Control, NOTICE_NS};
+use crate::sys::clock::{now_ns, sleep_until};
+use crate::sys::datagram::{Inbox, Outbox};
+use crate::sys::epoll::Epoll;
+use crate::sys::{socket, thread};
+use crate::worker::Outcome;
+use crate::worker::thread::{Assignment, Unready};
+use crate::workload::datagram::{self, Carrier, Carry, Post, Step};
+use crate::workload::{Ending, Want};
+
+/// How long a call waits before the clock is looked at; a tenth of a requester's patience.
+const LOOK_NS: u64 = 20_000_000;
+/// The last stretch of a pause is spun through: a sleep ends up to this much late even with sharp
+/// timers, where the CPU has gone to a deeper idle state or somebody else meanwhile.
+const SPIN_NS: u64 = 50_000;
+/// The longest sleep while sockets of the thread may become ready unseen.
+const NAP_NS: u64 = 500_000;
+/// Steps that one flow may make before the next has its turn.
+const STEPS_MAX: usize = 16;
+/// Records of times that one worker keeps; more flows share one. A record takes 20 to 60 KiB.
+const RECORDS_MAX: usize = 64;
+
+/// A flow at its place in a worker.
+struct Seat<'a> {
+    index: usize,
+    flow: &'a Shared,
+    counters: &'a DatagramCounters,
+    carrier: Carrier,
+    outcome: Option<Outcome>,
+}
+
+/// What all flows of a worker share.
+struct Office<'a> {
+    control: &'a Control,
+    outbox: Outbox,
+    inbox: Inbox,
+    times: Vec<Latency>,
+}
+
+impl<'a> Office<'a> {
+    fn post<'b>(&'b mut self, flow: &'b Shared, counters: &'b DatagramCounters) -> Post<'b> {
+        Post {
+            flow,
+            counters,
+            control: self.control,
+            outbox: &mut self.outbox,
+            inbox: &mut self.inbox,
+            times: &mut self.times,
+        }
+    }
+}
+
+/// Returns whether the flows of a worker are flows of datagrams.
+pub(super) fn carries(assignment: &Assignment) -> bool {
+    assignment
+        .flows
+        .iter()
+        .any(|(_, flow)| is_datagram(&flow.config))
+}
+
+/// Lives the life of a worker, as [`crate::worker::thread::live`] does.
+pub(super) fn live(
+    assignment: &Assignment,
+    ready: &SyncSender<Result<i32, Unready>>,
+) -> Vec<Outcome> {
+    if let Some(cpu) = assignment.cpu
+        && let Err(error) = thread::pin(cpu)
+    {
+        let _ = ready.send(Err(Unready::Pin(cpu, error)));
+        return Vec::new();
+    }
+    thread::sharpen_timers();
+    let mut seats = seats(assignment);
+    let mut office = office(assignment, &seats);
+    let crowd = match prepare(&seats) {
+        Ok(crowd) => crowd,
+        Err(error) => {
+            let _ = ready.send(Err(Unready::Prepare(error)));
+            return Vec::new();
+        }
+    };
+    let _ = ready.send(Ok(thread::id()));
+    assignment.control.sleep_until_start();
+    match (crowd, &mut seats[..]) {
+        (Some(crowd), seats) => crowd.play(seats, &mut office),
+        (None, seats) => {
+            for seat in seats {
+                let mut post = office.post(seat.flow, seat.counters);
+                let ending = play_alone(&mut seat.carrier, &mut post);
+                seat.end(ending);
+            }
+        }
+    }
+    outcomes(seats, &office)
+}
+
+impl Seat<'_> {
+    /// Ends the flow. Nothing is shut down: the end was said in datagrams, and what still comes
+    /// would be answered by ICMP.
+    fn end(&mut self, ending: Ending) {
+        self.outcome = Some(Outcome {
+            index: self.index,
+            ending,
+            stall_max_ns: self.carrier.stall_max_ns(now_ns()),
+            cpu: thread::cpu(),
+            latency: None,
+            completions: None,
+        });
+    }
+}
+
+fn seats(assignment: &Assignment) -> Vec<Seat<'_>> {
+    let shares = assignment.flows.len() > RECORDS_MAX || !assignment.latency_per_flow;
+    let start_ns = assignment.control.start_ns();
+    let mut records = 0;
+    let mut seats = Vec::with_capacity(assignment.flows.len());
+    for (index, flow) in &assignment.flows {
+        let Some(counters) = &flow.datagrams else {
+            continue;
+        };
+        let times = if shares { 0 } else { records };
+        let carrier = Carrier::new(&flow.config, assignment.window, times, start_ns);
+        records += usize::from(carrier.sends_first());
+        seats.push(Seat {
+            index: *index,
+            flow,
+            counters,
+            carrier,
+            outcome: None,
+        });
+    }
+    seats
+}
+
+/// Makes the memory of a worker. The flows of a trial are alike, so those of one part share it.
+fn office<'a>(assignment: &'a Assignment, seats: &[Seat<'_>]) -> Office<'a> {
+    let of = |sends: bool| {
+        let does = |part: Part| match part {
+            Part::Sender => sends,
+            Part::Receiver => !sends,
+            Part::Requester | Part::Responder => true,
+        };
+        let mut configs = seats.iter().map(|seat| &seat.flow.config);
+        configs.find(|config| does(config.part))
+    };
+    let firsts = seats.iter().filter(|seat| seat.carrier.sends_first());
+    let records = match firsts.count() {
+        count if count > RECORDS_MAX || !assignment.latency_per_flow => count.min(1),
+        count => count,
+    };
+    Office {
+        control: &assignment.control,
+        outbox: of(true).map_or_else(|| Outbox::new(1, 1), datagram::outbox),
+        inbox: of(false).map_or_else(|| Inbox::new(1, 1, false), datagram::inbox),
+        times: (0..records)
+            .map(|_| Latency::new(assignment.window))
+            .collect(),
+    }
+}
+
+/// Makes the sockets wait or not; returns the set of a worker with more than one.
+fn prepare(seats: &[Seat<'_>]) -> io::Result<Option<Crowd>> {
+    if let [seat] = seats {
+        let spins = seat.flow.config.manner.wait == WaitBy::Spin;
+        let look = (!spins).then(|| Duration::from_nanos(LOOK_NS));
+        socket::set_blocking(seat.flow.socket(), look)?;
+        return Ok(None);
+    }
+    Crowd::prepare(seats).map(Some)
+}
+
+/// Plays a part that has the thread to itself; each kind has a loop of its own.
+fn play_alone(carrier: &mut Carrier, post: &mut Post<'_>) -> Ending {
+    match carrier {
+        Carrier::Sender(part) => step_to_the_end(part, post),
+        Carrier::Receiver(part) => step_to_the_end(part, post),
+        Carrier::Requester(part) => step_to_the_end(part, post),
+        Carrier::Responder(part) => step_to_the_end(part, post),
+    }
+}
+
+/// Cost of the loop beside the step: one compare.
+fn step_to_the_end(part: &mut impl Carry, post: &mut Post<'_>) -> Ending {
+    loop {
+        match part.step(post) {
+            Step::Again => {}
+            Step::Wait(_) => {
+                // The call has waited, or this thread spins.
+                if let Step::Ended(ending) = part.tick(post, now_ns()) {
+                    return ending;
+                }
+            }
+            Step::At(at_ns) => pause(at_ns, NOTICE_NS),
+            Step::Ended(ending) => return ending,
+        }
+    }
+}
+
+/// Waits until `at_ns` or for `most_ns`: asleep, and the last stretch spinning.
+fn pause(at_ns: u64, most_ns: u64) {
+    let began_ns = now_ns();
+    let end_ns = at_ns.min(began_ns + most_ns);
+    if end_ns.saturating_sub(began_ns) > SPIN_NS {
+        sleep_until(end_ns - SPIN_NS);
+    }
+    while now_ns() < end_ns {
+        std::hint::spin_loop();
+    }
+}
+
+/// Many flows on a thread.
+struct Crowd {
+    epoll: Epoll,
+    /// Who can go on when: at most one entry a flow.
+    due: BinaryHeap<Reverse<(u64, usize)>>,
+    /// What each flow's socket is watched for; `None` while it is in `due` or over.
+    wants: Vec<Option<Want>>,
+    spins: bool,
+}
+
+impl Crowd {
+    fn prepare(seats: &[Seat<'_>]) -> io::Result<Self> {
+        let mut crowd = Self {
+            epoll: Epoll::new()?,
+            due: BinaryHeap::with_capacity(seats.len()),
+            wants: vec![None; seats.len()],
+            spins: false,
+        };
+        for (at, seat) in seats.iter().enumerate() {
+            socket::set_blocking(seat.flow.socket(), None)?;
+            // Watched for what it receives; a sender that waits for room is watched meanwhile.
+            crowd.epoll.add(seat.flow.fd(), at, Want::Readable)?;
+            if seat.carrier.sends_first() {
+                crowd.epoll.remove(seat.flow.fd())?;
+                crowd.due.push(Reverse((0, at)));
+            } else {
+                crowd.wants[at] = Some(Want::Readable);
+            }
+            crowd.spins |= seat.flow.config.manner.wait == WaitBy::Spin;
+        }
+        Ok(crowd)
+    }
+
+    /// Plays all parts to their ends.
+    fn play(mut self, seats: &mut [Seat<'_>], office: &mut Office<'_>) {
+        let mut left = seats.len();
+        let mut sweep_ns = now_ns() + LOOK_NS;
+        while left > 0 {
+            let mut now = now_ns();
+            // Each once, so that senders without a rate do not keep receivers waiting.
+            for _ in 0..self.due.len() {
+                let Some(&Reverse((_, at))) = self.due.peek().filter(|next| next.0.0 <= now) else {
+                    break;
+                };
+                self.due.pop();
+                left -= self.serve(at, &mut seats[at], office);
+                now = now_ns();
+            }
+            let next_ns = self.due.peek().map_or(u64::MAX, |next| next.0.0);
+            let ready = self
+                .epoll
+                .wait(self.rest(next_ns.min(sweep_ns)))
+                .unwrap_or(0);
+            for nth in 0..ready {
+                let at = self.epoll.ready(nth);
+                left -= self.serve(at, &mut seats[at], office);
+            }
+            if ready == 0 && next_ns != u64::MAX && !self.spins {
+                pause(next_ns.min(sweep_ns), NAP_NS);
+            }
+            now = now_ns();
+            if now >= sweep_ns {
+                left -= self.sweep(seats, office, now);
+                sweep_ns = now + LOOK_NS;
+            }
+        }
+    }
+
+    /// Returns how long epoll may sleep: it knows whole milliseconds only, so not at all where a
+    /// flow is due before the next sweep.
+    fn rest(&self, until_ns: u64) -> Duration {
+        if self.spins || !self.due.is_empty() {
+            return Duration::ZERO;
+        }
+        Duration::from_nanos(until_ns.saturating_sub(now_ns()))
+    }
+
+    /// Lets one flow make its steps; returns 1 if it has ended, else 0.
+    fn serve(&mut self, at: usize, seat: &mut Seat<'_>, office: &mut Office<'_>) -> usize {
+        if seat.outcome.is_some() {
+            return 0;
+        }
+        let mut post = office.post(seat.flow, seat.counters);
+        for _ in 0..STEPS_MAX {
+            match seat.carrier.step(&mut post) {
+                Step::Again => {}
+                Step::Wait(want) => {
+                    self.watch(at, seat, Some(want));
+                    return 0;
+                }
+                Step::At(at_ns) => {
+                    self.watch(at, seat, None);
+                    self.due.push(Reverse((at_ns, at)));
+                    return 0;
+                }
+                Step::Ended(ending) => {
+                    self.watch(at, seat, None);
+                    seat.end(ending);
+                    return 1;
+                }
+            }
+        }
+        // More may move at once: a flow that is watched is reported again, the others come after
+        // those that are due by now.
+        if self.wants[at] != Some(Want::Readable) {
+            self.watch(at, seat, None);
+            self.due.push(Reverse((now_ns(), at)));
+        }
+        0
+    }
+
+    /// Shows the clock to flows that wait; returns how many have ended by it.
+    fn sweep(&mut self, seats: &mut [Seat<'_>], office: &mut Office<'_>, now_ns: u64) -> usize {
+        let mut ended = 0;
+        for (at, seat) in seats.iter_mut().enumerate() {
+            if seat.outcome.is_some() || self.wants[at].is_none() {
+                continue;
+            }
+            let post = office.post(seat.flow, seat.counters);
+            match seat.carrier.tick(&post, now_ns) {
+                Step::Again => ended += self.serve(at, seat, office),
+                Step::Ended(ending) => {
+                    self.watch(at, seat, None);
+                    seat.end(ending);
+                    ended += 1;
+                }
+                Step::Wait(_) | Step::At(_) => {}
+            }
+        }
+        ended
+    }
+
+    /// Watches a flow for something else than before; an error leaves it to the sweep.
+    fn watch(&mut self, at: usize, seat: &Seat<'_>, want: Option<Want>) {
+        let fd = seat.flow.fd();
+        let done = match (self.wants[at], want) {
+            (before, now) if before == now => Ok(()),
+            (None, Some(want)) => self.epoll.add(fd, at, want),
+            (Some(_), Some(want)) => self.epoll.change(fd, at, want),
+            (_, None) => self.epoll.remove(fd),
+        };
+        if done.is_ok() {
+            self.wants[at] = want;
+        }
+    }
+}
+
+/// Returns the outcomes, each record of times with the first flow that used it.
+fn outcomes(seats: Vec<Seat<'_>>, office: &Office<'_>) -> Vec<Outcome> {
+    let mut records = office.times.iter();
+    let outcome = |seat: Seat<'_>| {
+        let mut outcome = seat.outcome?;
+        if seat.carrier.sends_first() {
+            outcome.latency = records.next().map(Latency::to_histogram);
+        }
+        Some(outcome)
+    };
+    seats.into_iter().filter_map(outcome).collect()
+}

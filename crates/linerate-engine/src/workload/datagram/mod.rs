@@ -1,0 +1,264 @@
+//! Payload and requests in datagrams, one step at a time.
+//!
+//! A datagram of a stream carries iperf3's header: the sender's clock and a number that grows by
+//! one, from 1 on. What the receiver misses was lost, whoever sent it.
+
+/// Requests and responses.
+mod exchange;
+/// Takes the datagrams of a stream.
+mod receiver;
+/// Sends the datagrams of a stream.
+mod sender;
+/// Which numbers have come, and in what order.
+mod sequence;
+/// The header of a datagram.
+mod stamp;
+
+use linerate_model::manner::ReceiveBy;
+use linerate_model::workload::{Part, Traffic};
+
+use crate::flow::{FlowConfig, Shared, opening};
+use crate::measure::Window;
+use crate::measure::datagrams::DatagramCounters;
+use crate::measure::latency::Latency;
+use crate::schedule::Control;
+use crate::sys::datagram::{self, Inbox, Outbox};
+use crate::sys::socket;
+use crate::workload::{Ending, Want};
+
+use exchange::{Requester, Responder};
+use receiver::Receiver;
+use sender::Sender;
+
+/// How long after the last payload the end is said: so long does a receiver that keeps up not take
+/// to empty its buffer, in which the mark must not be one too many.
+const BEFORE_END_NS: u64 = 20_000_000;
+/// Time between two of them.
+const BETWEEN_ENDS_NS: u64 = 10_000_000;
+/// How often the end is said. All of these are lost in one of a million trials where a hundredth
+/// of the datagrams is; then the silence ends it, as it does with ends of other programs.
+const ENDS: u32 = 3;
+/// Silence after the stop for which a receiver takes the other end to have stopped: more than
+/// twice what senders take to say so, and than the clocks of two hosts differ.
+const SILENCE_NS: u64 = 250_000_000;
+/// Room of one buffer that may hold datagrams put together: the most that the kernel hands over.
+const PUT_TOGETHER_BYTES: usize = 65_536;
+/// What is taken of each datagram where the rest is discarded: header or word, in one cache line.
+const HEADER_ROOM_BYTES: usize = 64;
+/// Memory of the buffers of one call: more would only leave the second-level cache.
+const BUFFERS_BYTES_MAX: usize = 1 << 20;
+
+/// What one step came to.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Something moved, and more may at once.
+    Again,
+    /// Nothing moves until the socket becomes this.
+    Wait(Want),
+    /// Nothing is to be done before this instant.
+    At(u64),
+    /// The part is over.
+    Ended(Ending),
+}
+
+/// What a step works with; one for a worker.
+pub(crate) struct Post<'a> {
+    pub(crate) flow: &'a Shared,
+    pub(crate) counters: &'a DatagramCounters,
+    pub(crate) control: &'a Control,
+    pub(crate) outbox: &'a mut Outbox,
+    pub(crate) inbox: &'a mut Inbox,
+    /// The worker's records of times; a part knows its own by index.
+    pub(crate) times: &'a mut [Latency],
+}
+
+/// What a worker needs of a part.
+pub(crate) trait Carry {
+    /// Makes one call that moves datagrams, if it is time.
+    fn step(&mut self, post: &mut Post<'_>) -> Step;
+    /// Looks at the clock while nothing moves; [`Step::Wait`] if there is nothing to do.
+    fn tick(&mut self, post: &Post<'_>, now_ns: u64) -> Step;
+}
+
+/// Any part.
+#[derive(Debug)]
+pub(crate) enum Carrier {
+    Sender(Sender),
+    Receiver(Receiver),
+    Requester(Requester),
+    Responder(Responder),
+}
+
+impl Carrier {
+    /// Returns the part of `config`, which records in record number `times` and is paced from
+    /// `start_ns` on; everything that it allocates is allocated here.
+    pub(crate) fn new(config: &FlowConfig, window: Window, times: usize, start_ns: u64) -> Self {
+        match (&config.traffic, config.part) {
+            (Traffic::Rr { .. }, Part::Requester) => {
+                Carrier::Requester(Requester::new(config, window, times))
+            }
+            (Traffic::Rr { .. }, _) => Carrier::Responder(Responder::new(config)),
+            (_, Part::Sender) => Carrier::Sender(Sender::new(config, times, start_ns)),
+            (_, _) => Carrier::Receiver(Receiver::new(config, window)),
+        }
+    }
+
+    /// Returns whether the part sends before it receives; such a part records times.
+    pub(crate) fn sends_first(&self) -> bool {
+        matches!(self, Carrier::Sender(_) | Carrier::Requester(_))
+    }
+
+    /// Returns the longest stall, given that the part ends at `now_ns`.
+    pub(crate) fn stall_max_ns(&self, now_ns: u64) -> Option<u64> {
+        match self {
+            Carrier::Receiver(part) => Some(part.stall_max_ns(now_ns)),
+            Carrier::Requester(part) => Some(part.stall_max_ns()),
+            Carrier::Sender(_) | Carrier::Responder(_) => None,
+        }
+    }
+}
+
+impl Carry for Carrier {
+    fn step(&mut self, post: &mut Post<'_>) -> Step {
+        match self {
+            Carrier::Sender(part) => part.step(post),
+            Carrier::Receiver(part) => part.step(post),
+            Carrier::Requester(part) => part.step(post),
+            Carrier::Responder(part) => part.step(post),
+        }
+    }
+
+    fn tick(&mut self, post: &Post<'_>, now_ns: u64) -> Step {
+        match self {
+            Carrier::Sender(part) => part.tick(post, now_ns),
+            Carrier::Receiver(part) => part.tick(post, now_ns),
+            Carrier::Requester(part) => part.tick(post, now_ns),
+            Carrier::Responder(part) => part.tick(post, now_ns),
+        }
+    }
+}
+
+/// Returns the buffers from which a flow sends.
+pub(crate) fn outbox(config: &FlowConfig) -> Outbox {
+    let manner = &config.manner;
+    match (&config.traffic, config.part) {
+        (Traffic::Stream { message_bytes, .. }, Part::Sender) => {
+            let bytes = message_bytes.0 as usize * manner.segments.max(1) as usize;
+            Outbox::new(call_buffers(manner.batch, bytes), bytes)
+        }
+        (Traffic::Rr { request_bytes, .. }, Part::Requester) => {
+            Outbox::new(1, request_bytes.0 as usize)
+        }
+        (Traffic::Rr { response_bytes, .. }, Part::Responder) => {
+            Outbox::new(1, response_bytes.0 as usize)
+        }
+        _ => Outbox::new(1, 1),
+    }
+}
+
+/// Returns the room into which a flow receives.
+pub(crate) fn inbox(config: &FlowConfig) -> Inbox {
+    let manner = &config.manner;
+    match (&config.traffic, config.part) {
+        (Traffic::Stream { message_bytes, .. }, Part::Receiver) => {
+            let bytes = match (manner.receive, manner.gro) {
+                (ReceiveBy::Discard, _) => HEADER_ROOM_BYTES,
+                (ReceiveBy::Copy, true) => PUT_TOGETHER_BYTES,
+                // What is longer is another program's; its length is known all the same.
+                (ReceiveBy::Copy, false) => (message_bytes.0 as usize).max(HEADER_ROOM_BYTES),
+            };
+            Inbox::new(call_buffers(manner.batch, bytes), bytes, manner.gro)
+        }
+        (Traffic::Rr { request_bytes, .. }, Part::Responder) => {
+            Inbox::new(1, (request_bytes.0 as usize).max(HEADER_ROOM_BYTES), false)
+        }
+        (Traffic::Rr { response_bytes, .. }, Part::Requester) => {
+            Inbox::new(1, (response_bytes.0 as usize).max(HEADER_ROOM_BYTES), false)
+        }
+        _ => Inbox::new(1, HEADER_ROOM_BYTES, false),
+    }
+}
+
+/// Returns how many buffers of `bytes` one call moves.
+fn call_buffers(batch: u32, bytes: usize) -> usize {
+    (batch as usize).clamp(1, (BUFFERS_BYTES_MAX / bytes.max(1)).max(1))
+}
+
+/// What a failed send call means.
+enum Failure {
+    /// The socket's buffer is full: later.
+    Full,
+    /// A queue of this host dropped what was sent, or news of an earlier datagram came instead.
+    Refused,
+    /// The flow is over.
+    Over(Ending),
+}
+
+fn failure(fd: i32, doing: &str, error: &std::io::Error) -> Failure {
+    match error.raw_os_error() {
+        Some(libc::EAGAIN | libc::EINTR) => Failure::Full,
+        Some(libc::ENOBUFS) => Failure::Refused,
+        _ if crate::flow::datagram::is_passing(error) => {
+            datagram::forget_errors(fd);
+            Failure::Refused
+        }
+        Some(libc::ECONNREFUSED) => Failure::Over(Ending::Early(
+            "nothing listens on the other end's port any more (ICMP port unreachable)".to_owned(),
+        )),
+        _ => Failure::Over(Ending::Early(format!("{doing} failed: {error}"))),
+    }
+}
+
+/// Says the end, at its times; for whichever part sends first.
+#[derive(Debug)]
+struct Farewell {
+    said: u32,
+    ending: Ending,
+}
+
+impl Farewell {
+    fn new(ending: Ending) -> Self {
+        Self { said: 0, ending }
+    }
+
+    /// Returns when to say it first.
+    fn begin_ns(&self, now_ns: u64) -> u64 {
+        match self.ending {
+            Ending::Complete => now_ns + BEFORE_END_NS,
+            _ => now_ns,
+        }
+    }
+
+    fn step(&mut self, post: &Post<'_>, now_ns: u64) -> Step {
+        let sent = post.counters.sent.read();
+        let bytes = post.flow.counters.read().bytes_sent;
+        let mark = opening::end(post.flow.config.flow.0, sent, bytes);
+        // One that is not sent is one that is lost.
+        let _ = socket::send(post.flow.fd(), &mark);
+        self.said += 1;
+        if self.said < ENDS {
+            return Step::At(now_ns + BETWEEN_ENDS_NS);
+        }
+        Step::Ended(self.ending.clone())
+    }
+}
+
+/// Returns how a part ended whose peer said that it is done.
+fn ended_by_peer(post: &Post<'_>, now_ns: u64) -> Ending {
+    // A sender that may stop after so much payload is done when it has sent it.
+    if post.flow.config.manner.bytes_max.is_some() {
+        return post.control.stopped();
+    }
+    post.control.closed_by_peer(now_ns)
+}
+
+/// Looks whether a part that only listens ends by itself at `now_ns`; the last datagram came at
+/// `last_ns`.
+fn listen_on(control: &Control, last_ns: u64, now_ns: u64) -> Step {
+    let since_ns = last_ns.max(control.stop_ns());
+    let silent = now_ns.saturating_sub(since_ns) >= SILENCE_NS && now_ns >= control.stop_ns();
+    if silent || now_ns >= control.limit_ns() {
+        return Step::Ended(control.stopped());
+    }
+    Step::Wait(Want::Readable)
+}

@@ -1,0 +1,441 @@
+//! Flows of datagrams: both ends' counts add up to the packet, and what is lost is located.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use linerate_engine::{Flow, FlowResult, adopt, connect, opening};
+use linerate_model::Bytes;
+use linerate_model::datagram::{Balance, Datagrams, Evidence, Place};
+use linerate_model::manner::{Manner, ReceiveBy, Transport, WaitBy};
+use linerate_model::sample::End;
+use linerate_model::workload::{FlowOptions, Part, Traffic};
+use proptest::prelude::*;
+
+use crate::rig;
+
+fn udp() -> Manner {
+    Manner {
+        transport: Transport::Udp,
+        ..Manner::default()
+    }
+}
+
+fn near(
+    flow: u32,
+    part: Part,
+    traffic: &Traffic,
+    manner: &Manner,
+    options: &FlowOptions,
+) -> (Flow, UdpSocket) {
+    let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut config = rig::config(flow, End::Client, part, traffic);
+    config.manner = manner.clone();
+    config.options = options.clone();
+    let near = connect(config, far.local_addr().unwrap(), None, b"", rig::DEADLINE).unwrap();
+    far.connect(near.local()).unwrap();
+    (near, far)
+}
+
+fn pair(
+    flow: u32,
+    part: Part,
+    traffic: &Traffic,
+    manner: &Manner,
+    options: &FlowOptions,
+) -> (Flow, Flow) {
+    let (near, far) = near(flow, part, traffic, manner, options);
+    let mut config = rig::config(flow, End::Server, part.opposite(), traffic);
+    config.manner = manner.clone();
+    config.options = options.clone();
+    (near, adopt(config, far.into()).unwrap())
+}
+
+fn run(
+    flows: u32,
+    part: Part,
+    traffic: &Traffic,
+    manner: &Manner,
+    options: &FlowOptions,
+    workers: usize,
+) -> Vec<(FlowResult, FlowResult)> {
+    let (near, far): (Vec<Flow>, Vec<Flow>) = (0..flows)
+        .map(|flow| pair(flow, part, traffic, manner, options))
+        .unzip();
+    let schedule = rig::schedule(60);
+    let far = rig::start(far, schedule, workers);
+    let near = rig::start(near, schedule, workers);
+    near.finish().into_iter().zip(far.finish()).collect()
+}
+
+/// Returns the counts of the sending and of the receiving end.
+fn counts(ends: &(FlowResult, FlowResult)) -> (&Datagrams, &Datagrams) {
+    let (near, far) = ends;
+    for end in [near, far] {
+        assert_eq!(end.ended_early, None, "{end:?}");
+    }
+    let of = |end: &'_ FlowResult| end.part == Part::Sender;
+    let (sender, receiver) = if of(near) { (near, far) } else { (far, near) };
+    let counts = |end: &'static str, result: &'_ FlowResult| {
+        assert!(result.datagrams.is_some(), "{end} counts no datagrams");
+    };
+    counts("the sender", sender);
+    counts("the receiver", receiver);
+    (
+        sender.datagrams.as_ref().unwrap(),
+        receiver.datagrams.as_ref().unwrap(),
+    )
+}
+
+fn balance(sender: &Datagrams, receiver: &Datagrams, manner: &Manner) -> Balance {
+    Balance::of(&Evidence {
+        sent: sender.sent,
+        received: receiver.distinct(),
+        refused: sender.refused,
+        socket_drops: receiver.socket_drops,
+        datagrams_per_drop: if manner.gro { manner.segments.into() } else { 1 },
+        ..Evidence::default()
+    })
+}
+
+fn manners() -> impl Strategy<Value = Manner> {
+    let receive = prop_oneof![
+        Just((ReceiveBy::Copy, false)),
+        Just((ReceiveBy::Copy, true)),
+        Just((ReceiveBy::Discard, false))
+    ];
+    (1..=40_u32, 1..=10_u32, receive, any::<bool>()).prop_map(
+        |(batch, segments, (receive, gro), short_numbers)| Manner {
+            batch,
+            segments,
+            receive,
+            gro,
+            short_numbers,
+            ..udp()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// What fits the receive buffer is never lost, however late its reader is; and whatever is
+    /// lost at a rate is located, to the packet.
+    #[test]
+    fn everything_that_was_sent_is_accounted_for(
+        manner in manners(),
+        bytes in prop_oneof![Just(16_u64), 16..1500_u64, 1500..6000_u64],
+        flows in 1..=5_u32,
+        workers in 1..=3_usize,
+        part in prop_oneof![Just(Part::Sender), Just(Part::Receiver)],
+        fits in any::<bool>(),
+    ) {
+        let limit = fits.then_some(Bytes(bytes * 24));
+        let manner = Manner { rate_bps: Some(bytes * 8 * 2000), bytes_max: limit, ..manner };
+        for ends in run(flows, part, &rig::stream(bytes), &manner, &FlowOptions::default(), workers) {
+            let (sender, receiver) = counts(&ends);
+            prop_assert!(sender.sent > 0);
+            let balance = balance(sender, receiver, &manner);
+            prop_assert_eq!(balance.lost() + receiver.distinct(), sender.sent);
+            let located = balance.lost.iter().all(|row| row.0 == Place::ReceiveBuffer);
+            prop_assert!(located && !(fits && balance.lost() > 0), "{:?} {:?}", sender, receiver);
+            prop_assert_eq!(receiver.announced, Some(sender.sent));
+            prop_assert_eq!((receiver.late, receiver.duplicates, receiver.strange), (0, 0, 0));
+            let (sent, received) = match part {
+                Part::Sender => (ends.0.bytes_sent, ends.1.bytes_received),
+                _ => (ends.1.bytes_sent, ends.0.bytes_received),
+            };
+            prop_assert_eq!(sent, sender.sent * bytes);
+            prop_assert_eq!(received, receiver.received * bytes);
+            prop_assert_eq!(sender.sent, sender.buffers_sent * u64::from(manner.segments));
+            prop_assert!(receiver.jitter_ns.is_some());
+        }
+    }
+}
+
+/// A receive buffer of the least size cannot hold what comes while its reader sleeps: what it
+/// drops is counted at the socket, and the sum is exact.
+#[test]
+fn an_overflowing_receive_buffer_is_named() {
+    let options = FlowOptions {
+        socket_buffer: Some(Bytes(1024)),
+        ..FlowOptions::default()
+    };
+    let manner = Manner { batch: 64, ..udp() };
+    let ends = run(1, Part::Sender, &rig::stream(1000), &manner, &options, 1).remove(0);
+    let (sender, receiver) = counts(&ends);
+    let balance = balance(sender, receiver, &manner);
+    assert!(balance.lost() > 0, "{sender:?} {receiver:?}");
+    assert_eq!(balance.lost, [(Place::ReceiveBuffer, balance.lost())]);
+    assert_eq!(balance.lost() + receiver.distinct(), sender.sent);
+    // What was lost after the last arrival is known from the end alone.
+    assert_eq!(receiver.announced, Some(sender.sent));
+    assert!(receiver.missing_run_max > 0);
+}
+
+/// One buffer of the kernel is never taken for one packet.
+#[test]
+fn datagrams_are_counted_and_buffers_apart() {
+    let manner = Manner {
+        segments: 20,
+        gro: true,
+        rate_bps: Some(20_000_000),
+        bytes_max: Some(Bytes(10_000)),
+        ..udp()
+    };
+    let ends = run(
+        1,
+        Part::Sender,
+        &rig::stream(100),
+        &manner,
+        &FlowOptions::default(),
+        1,
+    )
+    .remove(0);
+    let (sender, receiver) = counts(&ends);
+    assert_eq!(sender.sent, sender.buffers_sent * 20);
+    assert_eq!(receiver.received, sender.sent);
+    assert!(receiver.buffers_received < receiver.received);
+    assert_eq!(receiver.highest, sender.sent);
+    let setting = ends
+        .0
+        .settings
+        .iter()
+        .find(|setting| setting.name == "send");
+    assert_eq!(
+        setting.unwrap().granted.as_deref(),
+        Some("send, UDP_SEGMENT of 20")
+    );
+}
+
+#[test]
+fn a_rate_is_kept_and_departures_are_recorded() {
+    let manner = Manner {
+        rate_bps: Some(8_000_000),
+        ..udp()
+    };
+    let ends = run(
+        1,
+        Part::Sender,
+        &rig::stream(1000),
+        &manner,
+        &FlowOptions::default(),
+        1,
+    )
+    .remove(0);
+    let (sender, _) = counts(&ends);
+    // 1000 a second for 80 ms: one too many at the most, and fewer where this machine stalls.
+    assert!(sender.sent <= 82, "{}", sender.sent);
+    let departures = sender.departures.as_ref().unwrap();
+    assert!(departures.count() > 0 && departures.count() <= sender.sent);
+}
+
+#[test]
+fn a_limit_of_bytes_is_met_by_the_datagram() {
+    let manner = Manner {
+        rate_bps: Some(80_000_000),
+        bytes_max: Some(Bytes(50_000)),
+        ..udp()
+    };
+    let ends = run(
+        2,
+        Part::Receiver,
+        &rig::stream(1000),
+        &manner,
+        &FlowOptions::default(),
+        1,
+    );
+    for ends in &ends {
+        let (sender, receiver) = counts(ends);
+        assert_eq!((sender.sent, receiver.received), (50, 50));
+    }
+}
+
+/// What a peer of another program may send: out of order, twice, too short, garbage, words of
+/// ours, and no end.
+#[test]
+fn a_stranger_is_counted_and_ended_by_silence() {
+    let traffic = rig::stream(100);
+    let (flow, far) = near(0, Part::Receiver, &traffic, &udp(), &FlowOptions::default());
+    let schedule = rig::schedule(60);
+    let running = rig::start(vec![flow], schedule, 1);
+    let send = |number: u64, bytes: usize| {
+        let mut datagram = vec![0; bytes];
+        datagram[8..16].copy_from_slice(&number.to_be_bytes());
+        far.send(&datagram).unwrap();
+    };
+    for number in [1, 2, 5, 3, 3, 7] {
+        send(number, 100);
+    }
+    send(8, 1400);
+    send(0, 100);
+    send(u64::MAX, 100);
+    far.send(b"").unwrap();
+    far.send(b"9876").unwrap();
+    far.send(&[0xff; 1000]).unwrap();
+    far.send(&opening::confirmation(
+        b"LINERATE\0\x01\0\0\0\0\0\x070123456789abcdef",
+    ))
+    .unwrap();
+    let result = running.finish().remove(0);
+    assert_eq!(result.ended_early, None);
+    let counts = result.datagrams.unwrap();
+    assert_eq!((counts.received, counts.highest), (7, 8));
+    assert_eq!((counts.late, counts.duplicates), (1, 1));
+    assert_eq!((counts.missing(), counts.missing_run_max), (2, 2));
+    assert_eq!((counts.strange, counts.announced), (5, None));
+    assert_eq!(result.bytes_received, 6 * 100 + 1400);
+}
+
+/// The other end is gone: the kernel hears it from the network and the flow says so; others go on.
+#[test]
+fn a_flow_that_dies_is_named_and_the_rest_goes_on() {
+    let traffic = rig::stream(100);
+    let manner = Manner {
+        rate_bps: Some(1_600_000),
+        ..udp()
+    };
+    let options = FlowOptions::default();
+    let (dead, gone) = near(0, Part::Sender, &traffic, &manner, &options);
+    drop(gone);
+    let (alive, far) = pair(1, Part::Sender, &traffic, &manner, &options);
+    let schedule = rig::schedule(60);
+    let far = rig::start(vec![far], schedule, 1);
+    let near = rig::start(vec![dead, alive], schedule, 1).finish();
+    let why = near[0].ended_early.as_deref().unwrap();
+    assert!(why.contains("ICMP port unreachable"), "{why}");
+    let ends = (near[1].clone(), far.finish().remove(0));
+    let (sender, receiver) = counts(&ends);
+    assert!(sender.sent > 0 && receiver.received > 0);
+}
+
+#[test]
+fn an_abort_ends_both_ends() {
+    let (near, far) = pair(
+        0,
+        Part::Sender,
+        &rig::stream(100),
+        &Manner {
+            rate_bps: Some(80_000),
+            ..udp()
+        },
+        &FlowOptions::default(),
+    );
+    let near = rig::start(vec![near], rig::endless(), 1);
+    let far = rig::start(vec![far], rig::endless(), 1);
+    std::thread::sleep(Duration::from_millis(30));
+    near.abort();
+    assert_eq!(near.finish()[0].ended_early.as_deref(), Some("aborted"));
+    let why = far.finish()[0].ended_early.clone().unwrap();
+    assert!(why.contains("before the stop"), "{why}");
+}
+
+#[test]
+fn requests_and_responses_agree() {
+    for (wait, workers, flows) in [
+        (WaitBy::Auto, 1, 1),
+        (WaitBy::Auto, 1, 4),
+        (WaitBy::Spin, 1, 1),
+    ] {
+        let manner = Manner { wait, ..udp() };
+        let traffic = rig::rr(100, 300, 1);
+        for (near, far) in run(
+            flows,
+            Part::Requester,
+            &traffic,
+            &manner,
+            &FlowOptions::default(),
+            workers,
+        ) {
+            assert_eq!(near.ended_early, None);
+            assert_eq!(far.ended_early, None);
+            let (asked, answered) = (near.datagrams.unwrap(), far.datagrams.unwrap());
+            assert!(asked.sent > 1, "{wait:?}");
+            assert_eq!(asked.sent, answered.received);
+            assert_eq!(answered.sent, asked.received);
+            assert_eq!(asked.sent, asked.received + asked.unanswered);
+            assert_eq!(near.bytes_sent, asked.sent * 100);
+            assert_eq!(near.bytes_received, asked.received * 300);
+            assert!(near.latency.unwrap().count() <= asked.received);
+        }
+    }
+}
+
+/// A responder that answers nothing, and then the request before the last.
+#[test]
+fn a_lost_response_costs_one_transaction() {
+    let traffic = rig::rr(20, 20, 1);
+    let (flow, far) = near(
+        0,
+        Part::Requester,
+        &traffic,
+        &udp(),
+        &FlowOptions::default(),
+    );
+    let running = rig::start(vec![flow], rig::schedule(500), 1);
+    let mut requests = Vec::new();
+    far.set_read_timeout(Some(rig::DEADLINE)).unwrap();
+    for _ in 0..2 {
+        let mut room = [0; 100];
+        let length = far.recv(&mut room).unwrap();
+        requests.push(room[..length].to_vec());
+    }
+    // Late, and then in time.
+    far.send(&requests[0]).unwrap();
+    far.send(&requests[1]).unwrap();
+    let result = running.finish().remove(0);
+    let counts = result.datagrams.unwrap();
+    assert_eq!(requests[0][..8], 1_u64.to_le_bytes());
+    assert_eq!((counts.late, counts.received), (1, 2));
+    assert_eq!(
+        counts.sent,
+        1 + counts.unanswered,
+        "all but one were lost: {counts:?}"
+    );
+    assert_eq!(result.latency.unwrap().count(), 1);
+    assert!(result.stall_max_ns.unwrap() >= 200_000_000);
+}
+
+#[test]
+fn what_datagrams_cannot_do_is_refused() {
+    let refused = |part, traffic: &Traffic, manner: Manner| {
+        let mut config = rig::config(0, End::Client, part, traffic);
+        config.manner = manner;
+        let peer = "127.0.0.1:9".parse().unwrap();
+        let error = connect(config, peer, None, b"", rig::DEADLINE).unwrap_err();
+        error.to_string()
+    };
+    let check = |manner: Manner, says: &str| {
+        let error = refused(Part::Sender, &rig::stream(1000), manner);
+        assert!(error.contains(says), "{error}");
+    };
+    check(
+        Manner {
+            wait: WaitBy::Uring,
+            ..udp()
+        },
+        "io_uring",
+    );
+    check(
+        Manner {
+            segments: 66,
+            ..udp()
+        },
+        "65507",
+    );
+    check(
+        Manner {
+            gro: true,
+            receive: ReceiveBy::Discard,
+            ..udp()
+        },
+        "gro",
+    );
+    let error = refused(Part::Sender, &rig::stream(15), udp());
+    assert!(error.contains("16 to 65507"), "{error}");
+    let manner = Manner {
+        in_flight: 2,
+        ..udp()
+    };
+    let error = refused(Part::Requester, &rig::rr(1, 1, 1), manner);
+    assert!(error.contains("one at a time"), "{error}");
+}

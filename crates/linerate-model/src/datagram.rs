@@ -1,0 +1,270 @@
+//! What became of datagrams: counts of one end, and the arithmetic that locates what was lost.
+//!
+//! Both ends number and count the datagrams of a stream; each place that can lose one has a
+//! counter of its own. Of what was sent, each datagram is in exactly one row of the [`Balance`], so
+//! that its rows always add up to the packet; what no counter saw is a row too.
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
+
+/// What one end of a flow of datagrams counted, in all phases.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Datagrams {
+    /// Datagrams that this end sent, those that its kernel refused included.
+    pub sent: u64,
+    /// Of these, refused by the kernel of this host: its queueing discipline dropped them.
+    pub refused: u64,
+    /// Buffers in which the kernel took them; fewer than datagrams with UDP_SEGMENT.
+    pub buffers_sent: u64,
+    /// Send calls that found the socket's buffer full and had to be repeated.
+    pub waits: u64,
+    /// Datagrams received, each duplicate included.
+    pub received: u64,
+    /// Of these, with a lower number than one that had come before.
+    pub late: u64,
+    /// Of these, with a number that had come before.
+    pub duplicates: u64,
+    /// The highest number received: so many were sent at the least.
+    pub highest: u64,
+    /// Buffers in which the kernel gave them; fewer than datagrams with UDP_GRO.
+    pub buffers_received: u64,
+    /// Longest run of consecutive numbers that were missing when a higher one came.
+    pub missing_run_max: u64,
+    /// What the other end said it had sent, when it ended.
+    pub announced: Option<u64>,
+    /// Datagrams that the kernel dropped at this socket, for lack of room in its receive buffer or
+    /// for a wrong checksum; absent where the kernel does not say.
+    pub socket_drops: Option<u64>,
+    /// Datagrams that were neither payload nor words of ours.
+    pub strange: u64,
+    /// Requests that got no response in time.
+    pub unanswered: u64,
+    /// Jitter of the arrivals at the end, RFC 3550 6.4.1: a running mean of the difference in
+    /// transit time of two datagrams.
+    pub jitter_ns: Option<u64>,
+    /// Time between two send calls, inside the measured window.
+    pub departures: Option<Histogram>,
+}
+
+impl Datagrams {
+    /// Returns how many different datagrams were received.
+    pub fn distinct(&self) -> u64 {
+        self.received.saturating_sub(self.duplicates)
+    }
+
+    /// Returns how many of those received were neither late nor duplicates.
+    pub fn in_order(&self) -> u64 {
+        self.distinct().saturating_sub(self.late)
+    }
+
+    /// Returns what the receiver misses by the numbers that it has seen: what was lost after the
+    /// last one is not in it.
+    pub fn missing(&self) -> u64 {
+        self.highest.saturating_sub(self.distinct())
+    }
+}
+
+/// A place at which datagrams are lost, in the order in which they pass it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// The sender's kernel refused them: its queueing discipline was full.
+    SenderQueue,
+    /// The device or queue of the sending host dropped them later.
+    SenderDevice,
+    /// The device of the receiving host dropped them.
+    ReceiverDevice,
+    /// The receiving host's queue before the protocols was full (softnet_stat).
+    ReceiverBacklog,
+    /// Their checksum was wrong.
+    Checksum,
+    /// The receiving socket's buffer was full.
+    ReceiveBuffer,
+    /// No counter saw them: between the hosts, or at a place without one.
+    NotLocated,
+}
+
+/// What the counters of both hosts say about the time of one transfer.
+///
+/// Those of one socket count its own datagrams; those of a host count everybody's, and are taken
+/// for this transfer's as far as anything of it is missing. Absent is a counter that was not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Evidence {
+    /// Datagrams sent, those refused included.
+    pub sent: u64,
+    /// Different datagrams received.
+    pub received: u64,
+    /// Refused to the sending socket.
+    pub refused: u64,
+    /// Dropped at the receiving socket, for either reason.
+    pub socket_drops: Option<u64>,
+    /// Datagrams that one of these drops may be at the most: 1, but with UDP_GRO the socket drops
+    /// whole buffers and the kernel counts them as one; 0 counts as 1.
+    pub datagrams_per_drop: u64,
+    /// Wrong checksums on the receiving host (Udp: InCsumErrors).
+    pub checksum_errors: Option<u64>,
+    /// Dropped by queueing disciplines and devices of the sending host.
+    pub sender_device_drops: Option<u64>,
+    /// Dropped by devices of the receiving host.
+    pub receiver_device_drops: Option<u64>,
+    /// Dropped from the backlog of the receiving host (softnet_stat).
+    pub backlog_drops: Option<u64>,
+}
+
+/// Where the datagrams of a transfer are: the rows add up to what was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Balance {
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Different datagrams received.
+    pub received: u64,
+    /// Where the rest was lost, in the order in which datagrams pass the places; places that lost
+    /// nothing are left out.
+    pub lost: Vec<(Place, u64)>,
+}
+
+impl Balance {
+    /// Locates what was lost.
+    ///
+    /// What a socket counted comes first, since it is about this transfer alone; then the counters
+    /// of whole hosts, those of the receiving host before those of the sending one, each up to what
+    /// is still missing. The sum is exact by construction.
+    pub fn of(evidence: &Evidence) -> Self {
+        let mut left = evidence.sent.saturating_sub(evidence.received);
+        let mut lost = Vec::new();
+        let mut take = |place, count: u64| {
+            let count = count.min(left);
+            left -= count;
+            if count > 0 {
+                lost.push((place, count));
+            }
+        };
+        let per_drop = evidence.datagrams_per_drop.max(1);
+        let drops = evidence.socket_drops.unwrap_or(0).saturating_mul(per_drop);
+        let checksum = evidence.checksum_errors.unwrap_or(0).min(drops);
+        take(Place::SenderQueue, evidence.refused);
+        take(Place::Checksum, checksum);
+        take(Place::ReceiveBuffer, drops - checksum);
+        take(Place::ReceiverBacklog, evidence.backlog_drops.unwrap_or(0));
+        take(
+            Place::SenderDevice,
+            evidence
+                .sender_device_drops
+                .unwrap_or(0)
+                .saturating_sub(evidence.refused),
+        );
+        take(
+            Place::ReceiverDevice,
+            evidence.receiver_device_drops.unwrap_or(0),
+        );
+        if left > 0 {
+            lost.push((Place::NotLocated, left));
+        }
+        lost.sort_by_key(|row| row.0);
+        Self {
+            sent: evidence.sent,
+            received: evidence.received,
+            lost,
+        }
+    }
+
+    /// Returns how many were lost in all.
+    pub fn lost(&self) -> u64 {
+        self.lost.iter().map(|row| row.1).sum()
+    }
+
+    /// Returns the share of what was sent that was lost, 0 to 1; absent where nothing was sent.
+    pub fn loss_share(&self) -> Option<f64> {
+        (self.sent > 0).then(|| self.lost() as f64 / self.sent as f64)
+    }
+}
+
+impl Place {
+    /// Returns what the place is called in a sentence.
+    pub fn words(self) -> &'static str {
+        match self {
+            Place::SenderQueue => "the sender's queueing discipline",
+            Place::SenderDevice => "the sending host's devices",
+            Place::ReceiverDevice => "the receiving host's devices",
+            Place::ReceiverBacklog => "the receiving host's backlog (softnet)",
+            Place::Checksum => "wrong checksums",
+            Place::ReceiveBuffer => "the receiving socket's buffer",
+            Place::NotLocated => "not located: between the hosts, or where nothing counts",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_add_up_to_what_was_sent() {
+        let evidence = Evidence {
+            sent: 1000,
+            received: 700,
+            refused: 100,
+            socket_drops: Some(120),
+            checksum_errors: Some(20),
+            ..Evidence::default()
+        };
+        let balance = Balance::of(&evidence);
+        let expected = [
+            (Place::SenderQueue, 100),
+            (Place::Checksum, 20),
+            (Place::ReceiveBuffer, 100),
+            (Place::NotLocated, 80),
+        ];
+        assert_eq!(balance.lost, expected);
+        assert_eq!(balance.lost() + balance.received, balance.sent);
+        assert_eq!(balance.loss_share(), Some(0.3));
+    }
+
+    #[test]
+    fn counters_of_whole_hosts_explain_no_more_than_is_missing() {
+        let evidence = Evidence {
+            sent: 100,
+            received: 90,
+            backlog_drops: Some(4),
+            sender_device_drops: Some(1_000_000),
+            ..Evidence::default()
+        };
+        let balance = Balance::of(&evidence);
+        let expected = [(Place::SenderDevice, 6), (Place::ReceiverBacklog, 4)];
+        assert_eq!(balance.lost, expected);
+        let clean = Evidence {
+            received: 100,
+            ..evidence
+        };
+        assert_eq!(Balance::of(&clean).lost, []);
+    }
+
+    #[test]
+    fn a_buffer_that_was_dropped_is_all_its_datagrams() {
+        let evidence = Evidence {
+            sent: 168,
+            received: 147,
+            socket_drops: Some(3),
+            datagrams_per_drop: 7,
+            ..Evidence::default()
+        };
+        let balance = Balance::of(&evidence);
+        assert_eq!(balance.lost, [(Place::ReceiveBuffer, 21)]);
+    }
+
+    #[test]
+    fn more_received_than_sent_is_no_loss() {
+        let evidence = Evidence {
+            sent: 5,
+            received: 6,
+            socket_drops: Some(3),
+            ..Evidence::default()
+        };
+        assert_eq!(Balance::of(&evidence).lost, []);
+    }
+}
