@@ -86,7 +86,7 @@ fn nothing_is_allocated_while_payload_moves() {
     ] {
         for workers in [2, 1] {
             let (near, far): (Vec<Flow>, Vec<Flow>) = (0..2)
-                .map(|flow| rig::datagram_pair(flow, part, traffic, &manner))
+                .map(|flow| rig::datagram_pair(flow, part, traffic, &manner, |config| config))
                 .unzip();
             nothing_is_allocated(near, far, workers);
         }

@@ -149,7 +149,6 @@ catalogue! {
     NetstatZeroWindowDrop "netstat_zero_window_drop" Counter Count "TcpExt: TCPZeroWindowDrop.";
     NetstatListenDrops "netstat_listen_drops" Counter Count "TcpExt: ListenDrops.";
     // The queues between devices and protocols, /proc/net/softnet_stat; of the whole machine.
-    SoftnetProcessed "softnet_processed" Counter Count "Packets that a CPU took off its devices' queues and its backlog.";
     SoftnetDropped "softnet_dropped" Counter Count "Packets dropped because a CPU's backlog was full (net.core.netdev_max_backlog).";
     SoftnetSqueezed "softnet_time_squeezed" Counter Count "Times that a CPU stopped taking packets off with more to come (net.core.netdev_budget).";
 }

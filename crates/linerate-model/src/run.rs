@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::datagram::Datagrams;
 use crate::histogram::Histogram;
 use crate::host::{Availability, Snapshot};
 use crate::id::{FlowId, HostName, RunId, TrialId};
@@ -169,6 +170,8 @@ pub struct FlowRecord {
     pub settings: Vec<Setting>,
     /// Latency of the transactions inside the window, for a requester.
     pub latency: Option<Histogram>,
+    /// What became of its datagrams, if it has any.
+    pub datagrams: Option<Datagrams>,
     /// Why the flow ended before the drain phase did, if so.
     pub ended_early: Option<String>,
 }

@@ -48,8 +48,10 @@ mod observer;
 mod cpu;
 /// Network devices, by netlink: counters, and which device owns an address.
 mod link;
-/// TCP counters of the network namespace, from `/proc/net/snmp` and `/proc/net/netstat`.
+/// TCP and UDP counters of the network namespace, from `/proc/net/snmp` and `/proc/net/netstat`.
 mod netstat;
+/// The queues between devices and protocols, from `/proc/net/softnet_stat`.
+mod softnet;
 /// CPU time of our own threads, from `/proc/self/task`.
 mod threads;
 

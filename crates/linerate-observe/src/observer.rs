@@ -8,6 +8,7 @@ use linerate_model::sample::Sample;
 use crate::cpu::CpuObserver;
 use crate::link::LinkObserver;
 use crate::netstat::NetstatObserver;
+use crate::softnet::SoftnetObserver;
 use crate::sys::clock::user_hz;
 use crate::threads::ThreadsObserver;
 
@@ -46,6 +47,7 @@ pub fn observers(config: &ObserveConfig) -> Vec<Box<dyn Observer>> {
             Box::new(Refused("cpu")),
             threads,
             Box::new(Refused("netstat")),
+            Box::new(Refused("softnet")),
             Box::new(Refused("link")),
         ];
     }
@@ -53,6 +55,7 @@ pub fn observers(config: &ObserveConfig) -> Vec<Box<dyn Observer>> {
         Box::new(CpuObserver::open(config, user_hz())),
         threads,
         Box::new(NetstatObserver::open(config)),
+        Box::new(SoftnetObserver::open(config)),
         Box::new(LinkObserver::open()),
     ]
 }

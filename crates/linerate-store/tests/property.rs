@@ -2,6 +2,7 @@
 
 mod common;
 
+use linerate_model::datagram::Datagrams;
 use linerate_model::histogram::Histogram;
 use linerate_model::metric::Metric;
 use linerate_model::run::{FlowRecord, TrialRecord, Validity};
@@ -65,6 +66,7 @@ prop_compose! {
         settings in vec(setting(), 0..3),
         latency in option::of(vec(any::<(u64, u64)>(), 0..5)),
         ended_early in option::of(text()),
+        datagrams in option::of((any::<u64>(), option::of(vec(any::<(u64, u64)>(), 0..5)))),
     ) -> FlowRecord {
         FlowRecord {
             trial: TrialId(trial),
@@ -80,6 +82,12 @@ prop_compose! {
             bytes_received: bytes.1,
             settings,
             latency: latency.map(|buckets| Histogram { buckets }),
+            datagrams: datagrams.map(|(sent, departures)| Datagrams {
+                sent,
+                jitter_ns: Some(sent / 2),
+                departures: departures.map(|buckets| Histogram { buckets }),
+                ..Datagrams::default()
+            }),
             ended_early,
         }
     }

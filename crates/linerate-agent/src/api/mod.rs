@@ -3,6 +3,7 @@
 //! The wire form is HTTP with JSON; `docs/reference/openapi.json` describes it and is generated
 //! from these types.
 
+use linerate_model::datagram::Datagrams;
 use linerate_model::experiment::Timing;
 use linerate_model::histogram::Histogram;
 use linerate_model::host::{Availability, Snapshot};
@@ -300,6 +301,9 @@ pub struct FlowOutcome {
     pub settings: Vec<Setting>,
     /// Latency of transactions inside the window, for a requester.
     pub latency: Option<Histogram>,
+    /// What became of its datagrams, if it has any.
+    #[serde(default)]
+    pub datagrams: Option<Datagrams>,
     /// Why it ended before its time, if so.
     pub ended_early: Option<String>,
 }

@@ -230,6 +230,7 @@ fn outcome(result: FlowResult) -> FlowOutcome {
         stall_max_ns: result.stall_max_ns,
         settings: result.settings,
         latency: result.latency,
+        datagrams: result.datagrams,
         ended_early: result.ended_early,
     }
 }

@@ -422,6 +422,7 @@ fn flow_record(
         bytes_received: 1,
         settings,
         latency: (part == Part::Requester).then_some(latency),
+        datagrams: None,
         ended_early: None,
     }
 }

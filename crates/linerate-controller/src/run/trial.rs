@@ -642,6 +642,7 @@ fn flow_record(
         bytes_received: flow.bytes_received,
         settings: flow.settings.clone(),
         latency: flow.latency.clone(),
+        datagrams: flow.datagrams.clone(),
         ended_early: flow.ended_early.clone(),
     }
 }

@@ -99,6 +99,7 @@ pub(super) fn live(
     };
     let _ = ready.send(Ok(thread::id()));
     assignment.control.sleep_until_start();
+    seats.iter().for_each(|seat| seat.flow.greet());
     match (crowd, &mut seats[..]) {
         (Some(crowd), seats) => crowd.play(seats, &mut office),
         (None, seats) => {
@@ -123,6 +124,7 @@ impl Seat<'_> {
             cpu: thread::cpu(),
             latency: None,
             completions: None,
+            settings: Vec::new(),
         });
     }
 }

@@ -1,9 +1,10 @@
 //! Flows of datagrams: both ends' counts add up to the packet, and what is lost is located.
 
 use std::net::UdpSocket;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use linerate_engine::{Flow, FlowResult, adopt, connect, opening};
+use linerate_engine::{Flow, FlowConfig, FlowResult, connect, opening};
 use linerate_model::Bytes;
 use linerate_model::datagram::{Balance, Datagrams, Evidence, Place};
 use linerate_model::manner::{Manner, ReceiveBy, Transport, WaitBy};
@@ -12,6 +13,8 @@ use linerate_model::workload::{FlowOptions, Part, Traffic};
 use proptest::prelude::*;
 
 use crate::rig;
+
+static TURN: Mutex<()> = Mutex::new(());
 
 fn udp() -> Manner {
     Manner {
@@ -43,11 +46,11 @@ fn pair(
     manner: &Manner,
     options: &FlowOptions,
 ) -> (Flow, Flow) {
-    let (near, far) = near(flow, part, traffic, manner, options);
-    let mut config = rig::config(flow, End::Server, part.opposite(), traffic);
-    config.manner = manner.clone();
-    config.options = options.clone();
-    (near, adopt(config, far.into()).unwrap())
+    let with = |config| FlowConfig {
+        options: options.clone(),
+        ..config
+    };
+    rig::datagram_pair(flow, part, traffic, manner, with)
 }
 
 fn run(
@@ -58,6 +61,8 @@ fn run(
     options: &FlowOptions,
     workers: usize,
 ) -> Vec<(FlowResult, FlowResult)> {
+    // One at a time: tests beside these would starve.
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let (near, far): (Vec<Flow>, Vec<Flow>) = (0..flows)
         .map(|flow| pair(flow, part, traffic, manner, options))
         .unzip();
@@ -92,7 +97,11 @@ fn balance(sender: &Datagrams, receiver: &Datagrams, manner: &Manner) -> Balance
         received: receiver.distinct(),
         refused: sender.refused,
         socket_drops: receiver.socket_drops,
-        datagrams_per_drop: if manner.gro { manner.segments.into() } else { 1 },
+        datagrams_per_drop: if manner.gro {
+            manner.segments.into()
+        } else {
+            1
+        },
         ..Evidence::default()
     })
 }

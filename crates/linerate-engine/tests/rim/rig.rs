@@ -62,12 +62,20 @@ pub fn pair(flow: u32, part: Part, traffic: &Traffic, options: &FlowOptions) -> 
     (near, far)
 }
 
-/// Returns both ends of a flow of datagrams, opened without a hello.
-pub fn datagram_pair(flow: u32, part: Part, traffic: &Traffic, manner: &Manner) -> (Flow, Flow) {
+/// Returns both ends of a flow of datagrams, opened without a hello, with `change`d configurations.
+pub fn datagram_pair(
+    flow: u32,
+    part: Part,
+    traffic: &Traffic,
+    manner: &Manner,
+    change: impl Fn(FlowConfig) -> FlowConfig,
+) -> (Flow, Flow) {
     let far = UdpSocket::bind((IpAddr::V4(Ipv4Addr::LOCALHOST), 0)).unwrap();
-    let with = |config| FlowConfig {
-        manner: manner.clone(),
-        ..config
+    let with = |config| {
+        change(FlowConfig {
+            manner: manner.clone(),
+            ..config
+        })
     };
     let near = with(config(flow, End::Client, part, traffic));
     let near = connect(near, far.local_addr().unwrap(), None, b"", DEADLINE).unwrap();

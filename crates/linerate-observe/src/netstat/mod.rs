@@ -1,4 +1,4 @@
-//! TCP counters of the network namespace, from `/proc/net/snmp` and `/proc/net/netstat`.
+//! TCP and UDP counters of the network namespace, from `/proc/net/snmp` and `/proc/net/netstat`.
 //!
 //! The files are opened through `/proc/thread-self`: `/proc/net` shows the namespace of the
 //! process's first thread, which is another one when a thread has moved. Once open, they stay with
@@ -37,6 +37,13 @@ const SNMP: &[Counter] = &[
     counter("Tcp", "RetransSegs", Metric::SnmpTcpRetransSegs),
     counter("Tcp", "InErrs", Metric::SnmpTcpInErrs),
     counter("Tcp", "OutRsts", Metric::SnmpTcpOutRsts),
+    counter("Udp", "InDatagrams", Metric::SnmpUdpInDatagrams),
+    counter("Udp", "NoPorts", Metric::SnmpUdpNoPorts),
+    counter("Udp", "InErrors", Metric::SnmpUdpInErrors),
+    counter("Udp", "OutDatagrams", Metric::SnmpUdpOutDatagrams),
+    counter("Udp", "RcvbufErrors", Metric::SnmpUdpRcvbufErrors),
+    counter("Udp", "SndbufErrors", Metric::SnmpUdpSndbufErrors),
+    counter("Udp", "InCsumErrors", Metric::SnmpUdpInCsumErrors),
 ];
 
 /// The counters taken from `/proc/net/netstat`.
@@ -55,7 +62,7 @@ const NETSTAT: &[Counter] = &[
     counter("TcpExt", "TCPZeroWindowDrop", Metric::NetstatZeroWindowDrop),
 ];
 
-/// Reads the TCP counters of the network namespace.
+/// Reads the TCP and UDP counters of the network namespace.
 pub(crate) struct NetstatObserver {
     tables: Vec<(KernelFile, &'static [Counter])>,
     health: Health,

@@ -75,6 +75,7 @@ fn a_recorded_host_of_two_cpus() {
             ("cpu", None, SOFTIRQ),
             ("threads", None, None),
             ("netstat", None, None),
+            ("softnet", None, None),
         ],
     );
 }
@@ -90,6 +91,7 @@ fn a_made_host_of_64_cpus() {
             ("cpu", None, SOFTIRQ),
             ("threads", None, None),
             ("netstat", None, None),
+            ("softnet", None, None),
         ],
     );
 }
@@ -103,6 +105,7 @@ fn a_made_host_with_an_offline_cpu_and_missing_files() {
             ("cpu", None, SOFTIRQ),
             ("threads", None, Some("thread gone: ")),
             ("netstat", None, Some("netstat: No such file")),
+            ("softnet", Some("softnet_stat: No such file"), None),
         ],
     );
 }
@@ -115,7 +118,12 @@ fn odd_and_cut_files_give_what_is_certain() {
         &[
             ("cpu", None, Some("stat: 1 lines not understood")),
             ("threads", None, Some("task/5/stat: not understood")),
-            ("netstat", None, Some("snmp: no OutSegs, InErrs, OutRsts")),
+            (
+                "netstat",
+                None,
+                Some("snmp: no OutSegs, InErrs, OutRsts, InDatagrams"),
+            ),
+            ("softnet", Some("softnet_stat: No such file"), None),
         ],
     );
 }
@@ -129,6 +137,7 @@ fn a_thread_is_found_by_the_id_that_it_sees() {
             ("cpu", Some("stat: No such file"), SOFTIRQ),
             ("threads", None, None),
             ("netstat", Some("snmp: No such file"), None),
+            ("softnet", Some("softnet_stat: No such file"), None),
         ],
     );
 }
@@ -146,6 +155,7 @@ fn an_empty_root_gives_reasons_and_no_samples() {
             ("cpu", Some("No such file"), SOFTIRQ),
             ("threads", Some("another pid namespace"), None),
             ("netstat", Some("No such file"), None),
+            ("softnet", Some("No such file"), None),
         ],
     );
     for fact in facts(&config).facts {
@@ -170,6 +180,7 @@ fn a_caller_without_a_token_sees_our_threads_only() {
             ("cpu", token, None),
             ("threads", None, None),
             ("netstat", token, None),
+            ("softnet", token, None),
             ("link", token, None),
         ],
     );
@@ -190,7 +201,7 @@ fn a_lab_host_says_that_its_cpus_are_shared() {
         ..config_of(&root("recorded-2-cpus"), &[])
     };
     let found = linerate_observe::availabilities(&config);
-    assert_eq!(found.len(), 4);
+    assert_eq!(found.len(), 5);
     let note = found[0].note.as_deref().unwrap_or_default();
     assert!(note.contains("shared by every host of the lab"), "{note}");
 }

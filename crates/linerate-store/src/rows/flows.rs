@@ -29,6 +29,7 @@ pub(crate) static FORMAT: TableFormat = TableFormat {
         optional group latency_upper_ns (LIST) { repeated group list { required int64 element; } }
         optional group latency_count (LIST) { repeated group list { required int64 element; } }
         optional binary ended_early (STRING);
+        optional binary datagrams (STRING);
     }",
     dictionary: &["host", "end", "part", "settings"],
     delta: &["trial", "flow"],
@@ -40,6 +41,14 @@ pub(crate) fn table(flows: &[FlowRecord]) -> Result<Table, TableError> {
         .iter()
         .map(|flow| serde_json::to_vec(&flow.settings).map(ByteArray::from))
         .collect::<Result<_, _>>()?;
+    // A document of its own: every flow has it or none does, and it is read as a whole.
+    let datagrams = flows
+        .iter()
+        .map(|flow| {
+            let counts = flow.datagrams.as_ref().map(serde_json::to_vec);
+            Ok(counts.transpose()?.map(ByteArray::from))
+        })
+        .collect::<Result<_, serde_json::Error>>()?;
     let text = |of: &dyn Fn(&FlowRecord) -> String| {
         Column::Text(
             flows
@@ -81,6 +90,7 @@ pub(crate) fn table(flows: &[FlowRecord]) -> Result<Table, TableError> {
         buckets(|bucket| bucket.0),
         buckets(|bucket| bucket.1),
         Column::MaybeText(flows.iter().map(ended).collect()),
+        Column::MaybeText(datagrams),
     ];
     table.fill(columns)?;
     Ok(table)
@@ -125,6 +135,7 @@ fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
         (_, Column::MaybeList(uppers)),
         (_, Column::MaybeList(counts)),
         (_, Column::MaybeText(ended)),
+        (_, Column::MaybeText(datagrams)),
     ] = table.columns.as_slice()
     else {
         return Err("a table of another shape");
@@ -146,6 +157,11 @@ fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
         settings: serde_json::from_slice(settings[at].data())
             .map_err(|_| "settings that are not a JSON list")?,
         latency: histogram(uppers[at].as_deref(), counts[at].as_deref())?,
+        datagrams: datagrams[at]
+            .as_ref()
+            .map(|counts| serde_json::from_slice(counts.data()))
+            .transpose()
+            .map_err(|_| "counts of datagrams that are not JSON")?,
         ended_early: ended[at].as_ref().map(text),
     })
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::datagram::Datagrams;
 use linerate_model::experiment::{DesignKind, Experiment, Factor, Level, Timing};
 use linerate_model::histogram::Histogram;
 use linerate_model::host::{Availability, Fact, FactValue, Snapshot};
@@ -151,6 +152,11 @@ pub fn flows(id: u32) -> Vec<FlowRecord> {
         settings: vec![setting.clone()],
         latency: (end == End::Client).then(|| Histogram {
             buckets: vec![(70_000, 10), (71_000, 3)],
+        }),
+        datagrams: (end == End::Server).then(|| Datagrams {
+            received: 41_000,
+            socket_drops: Some(7),
+            ..Datagrams::default()
         }),
         ended_early: None,
     };

@@ -232,6 +232,10 @@ impl Farewell {
     fn step(&mut self, post: &Post<'_>, now_ns: u64) -> Step {
         let sent = post.counters.sent.read();
         let bytes = post.flow.counters.read().bytes_sent;
+        if self.said == 0 && post.flow.config.manner.segments > 1 {
+            // A mark must not be cut where datagrams are shorter than it.
+            let _ = socket::set(post.flow.fd(), datagram::UDP_SEGMENT, 0);
+        }
         let mark = opening::end(post.flow.config.flow.0, sent, bytes);
         // One that is not sent is one that is lost.
         let _ = socket::send(post.flow.fd(), &mark);

@@ -83,7 +83,7 @@ impl Sequence {
         }
         let mut at = self.highest + 1;
         while at <= number {
-            if at % 64 == 0 && number - at >= 63 {
+            if at.is_multiple_of(64) && number - at >= 63 {
                 self.seen[word(at)] = 0;
                 at += 64;
             } else {
