@@ -5,6 +5,7 @@ use linerate_model::workload::Traffic;
 use super::{Carry, Failure, Farewell, Post, Step, failure, stamp};
 use crate::flow::FlowConfig;
 use crate::pace::Pacer;
+use crate::schedule::NOTICE_NS;
 use crate::sys::clock::now_ns;
 use crate::workload::Want;
 
@@ -131,7 +132,8 @@ impl Carry for Sender {
             pacer.forget(now_ns, LAG_NS_MAX);
             let opens_ns = pacer.opens_ns();
             if opens_ns > now_ns {
-                return Step::At(opens_ns.min(post.control.stop_ns()));
+                // Not longer than an abort may go unnoticed.
+                return Step::At(opens_ns.min(now_ns + NOTICE_NS));
             }
         }
         self.send(post, now_ns)
