@@ -177,6 +177,7 @@ pub(super) fn server_ends(
                 .into_iter()
                 .collect(),
             latency: None,
+            datagrams: None,
             ended_early: match stream {
                 Some(_) => None,
                 None => Some("the server has no result of it".to_owned()),

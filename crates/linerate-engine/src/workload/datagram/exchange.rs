@@ -125,7 +125,7 @@ impl Requester {
         }
         post.times[self.times].record(asked_ns, now_ns);
         self.longest.note(asked_ns, now_ns);
-        post.flow.counters.transaction();
+        post.flow.counters.transactions(1);
         self.asked_ns = None;
         Step::Again
     }
