@@ -16,5 +16,3 @@ mod readings;
 mod rig;
 /// Options as requested, granted and effective.
 mod settings;
-/// Transactions: several under way, at a rate, in sizes that differ, however workers wait.
-mod transactions;

@@ -238,11 +238,13 @@ impl Play for Requester {
         {
             return turn;
         }
-        let heard = self.take(io);
-        if self.call.blocked && matches!(heard, Turn::Blocked(_) | Turn::Rested(_)) {
-            return self.send(io);
+        match self.take(io) {
+            Turn::Blocked(_) | Turn::Rested(_) if self.call.blocked => self.send(io),
+            // Whoever waits now must wait for both: watching only what is to come would leave the
+            // call undone, watching only the room would keep the other end from making it.
+            Turn::Moved(_) if self.call.blocked => Turn::Moved(Want::Either),
+            turn => turn,
         }
-        heard
     }
 
     fn tick(&mut self, control: &Control, now_ns: u64) -> Option<Ending> {

@@ -1,21 +1,47 @@
 //! Transactions: both ends agree on their number and bytes, however they are made.
+//!
+//! One at a time, and in a process of their own: workers that spin take CPUs from all others.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
+
+#[path = "rim/rig.rs"]
+#[expect(
+    dead_code,
+    reason = "shared with the other tests, which use more of it"
+)]
+mod rig;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use linerate_engine::{Flow, FlowConfig, FlowResult, adopt, connect};
 use linerate_model::id::FlowId;
 use linerate_model::manner::{Manner, Sizes, WaitBy};
 use linerate_model::sample::End;
-use linerate_model::workload::{Part, Traffic};
+use linerate_model::workload::{FlowOptions, Part, Traffic};
 use linerate_model::{Bytes, Nanos};
 use proptest::prelude::*;
 
-use crate::rig;
+/// Taken by each test for as long as it runs.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Opens both ends of `flows` flows; the client's are requesters.
-fn open(flows: u32, traffic: &Traffic, manner: &Manner) -> (Vec<Flow>, Vec<Flow>) {
+fn open(
+    flows: u32,
+    traffic: &Traffic,
+    manner: &Manner,
+    options: &FlowOptions,
+) -> (Vec<Flow>, Vec<Flow>) {
     let listener = rig::listener();
     let peer = listener.local_addr().unwrap();
     let config = |flow, end, part| FlowConfig {
         manner: manner.clone(),
+        options: options.clone(),
         ..rig::config(flow, end, part, traffic)
     };
     let open = |flow| {
@@ -35,7 +61,7 @@ fn run(
     workers: usize,
     length_ms: u64,
 ) -> (Vec<FlowResult>, Vec<FlowResult>) {
-    let (near, far) = open(flows, traffic, manner);
+    let (near, far) = open(flows, traffic, manner, &FlowOptions::default());
     let schedule = rig::schedule(length_ms);
     let far = rig::start(far, schedule, workers);
     let near = rig::start(near, schedule, workers);
@@ -107,10 +133,19 @@ proptest! {
         writes in 1..=16_u32,
         mut manner in manner(),
         flows in 1..=9_u32,
-        workers in 1..=3_usize,
+        mut workers in 1..=3_usize,
         length_ms in 40..=80_u64,
     ) {
+        let _alone = alone();
+        if manner.wait == WaitBy::Spin {
+            workers = 1;
+        }
         let writes = writes.min(request_bytes as u32);
+        // What is under way at the stop has 2 s to come, on a machine that others use too.
+        let largest = manner.sizes.as_ref().map_or(0, |sizes| sizes.largest().0);
+        let largest = largest.max(request_bytes).max(response_bytes);
+        let most = (1_000_000 / largest).max(1) as u32;
+        manner.in_flight = manner.in_flight.min(most);
         if writes > 1 {
             manner.sizes = None;
             manner.batch = 1;
@@ -128,13 +163,14 @@ proptest! {
 
 #[test]
 fn an_abort_ends_transactions_of_every_manner() {
+    let _alone = alone();
     for wait in [WaitBy::Auto, WaitBy::Epoll, WaitBy::Uring, WaitBy::Spin] {
         let manner = Manner {
             wait,
             in_flight: 4,
             ..Manner::default()
         };
-        let (near, far) = open(3, &rig::rr(1, 1, 1), &manner);
+        let (near, far) = open(3, &rig::rr(1, 1, 1), &manner, &FlowOptions::default());
         let far = rig::start(far, rig::endless(), 1);
         let near = rig::start(near, rig::endless(), 1);
         near.abort();
@@ -154,6 +190,7 @@ fn an_abort_ends_transactions_of_every_manner() {
 
 #[test]
 fn a_requester_that_dies_is_named_and_the_rest_goes_on() {
+    let _alone = alone();
     for wait in [WaitBy::Epoll, WaitBy::Uring, WaitBy::Spin] {
         let manner = Manner {
             wait,
@@ -161,10 +198,10 @@ fn a_requester_that_dies_is_named_and_the_rest_goes_on() {
             ..Manner::default()
         };
         let traffic = rig::rr(10, 10, 1);
-        let (mut near, mut far) = open(3, &traffic, &manner);
+        let (mut near, mut far) = open(3, &traffic, &manner, &FlowOptions::default());
         // The peer of the second goes away before the start: closed with requests unread.
         drop(far.remove(1));
-        let schedule = rig::schedule(50);
+        let schedule = rig::schedule(200);
         let far = rig::start(far, schedule, 1);
         let near = rig::start(std::mem::take(&mut near), schedule, 1).finish();
         let reason = near[1].ended_early.as_deref().unwrap();
@@ -180,6 +217,7 @@ fn a_requester_that_dies_is_named_and_the_rest_goes_on() {
 
 #[test]
 fn how_workers_waited_is_said() {
+    let _alone = alone();
     let check = |flows, manner: &Manner, expect: &[&str]| {
         let (near, far) = run(flows, &rig::rr(1, 1, 1), manner, 1, 20);
         for result in near.iter().chain(&far) {
@@ -207,20 +245,21 @@ fn how_workers_waited_is_said() {
 /// An open loop sends what is due and no more, and says what it could not send.
 #[test]
 fn an_open_loop_keeps_its_rate_or_says_what_is_missing() {
+    let _alone = alone();
     let manner = Manner {
         requests_per_s: Some(2000),
         in_flight: 64,
         ..Manner::default()
     };
-    let (near, far) = run(2, &rig::rr(1, 1, 1), &manner, 1, 100);
+    let (near, far) = run(2, &rig::rr(1, 1, 1), &manner, 1, 280);
     assert_agree(&near, &far);
     assert!(near.iter().all(|near| near.transactions > 0));
     for result in &near {
         let requests = setting(result, "requests");
         let number = |text: &Option<String>| text.as_deref().unwrap().parse::<u64>().unwrap();
         let (due, sent) = (number(&requests.requested), number(&requests.effective));
-        // 120 ms from the start to the stop; the first is due within the first interval.
-        assert!((239..=241).contains(&due), "{due}");
+        // 300 ms from the start to the stop; the first is due within the first interval.
+        assert!((599..=601).contains(&due), "{due}");
         assert_eq!(sent, result.transactions);
         assert_eq!(requests.capped_by.is_some(), sent < due);
         assert!(sent <= due);
@@ -231,7 +270,7 @@ fn an_open_loop_keeps_its_rate_or_says_what_is_missing() {
         requests_per_s: Some(1_000_000),
         ..Manner::default()
     };
-    let (near, far) = run(1, &rig::rr(1, 1 << 20, 1), &manner, 1, 50);
+    let (near, far) = run(1, &rig::rr(1, 1 << 20, 1), &manner, 1, 300);
     assert_agree(&near, &far);
     let requests = setting(&near[0], "requests");
     let why = requests.capped_by.as_deref().unwrap();
@@ -240,12 +279,13 @@ fn an_open_loop_keeps_its_rate_or_says_what_is_missing() {
         "{why}"
     );
     // What was sent last was due long before: its latency counts from then.
-    let longest = near[0].latency.as_ref().unwrap().max().unwrap();
-    assert!(longest.0 > 10_000_000, "{longest:?}");
+    let longest_ns = near[0].stall_max_ns.unwrap();
+    assert!(longest_ns > 10_000_000, "{longest_ns}");
 }
 
 #[test]
 fn a_think_time_lies_between_transactions() {
+    let _alone = alone();
     let manner = Manner {
         think: Some(Nanos::from_ms(5)),
         ..Manner::default()
@@ -255,5 +295,32 @@ fn a_think_time_lies_between_transactions() {
     for result in &near {
         // 100 ms from the start to the stop.
         assert!(result.transactions <= 21, "{}", result.transactions);
+    }
+}
+
+/// Both ends want to send more than sockets hold: neither may wait for the other.
+#[test]
+fn many_large_requests_under_way_do_not_wait_for_each_other() {
+    let _alone = alone();
+    let options = FlowOptions {
+        // Four segments of loopback: less makes TCP wait for its window probes.
+        socket_buffer: Some(Bytes(128 << 10)),
+        ..FlowOptions::default()
+    };
+    for wait in [WaitBy::Epoll, WaitBy::Uring, WaitBy::Spin] {
+        let manner = Manner {
+            wait,
+            in_flight: 4,
+            ..Manner::default()
+        };
+        for (request, response) in [(400_000, 400_000), (900_000, 10_000), (100, 900_000)] {
+            println!("{wait:?}, {request} B and {response} B");
+            let traffic = rig::rr(request, response, 1);
+            let (near, far) = open(2, &traffic, &manner, &options);
+            let schedule = rig::schedule(50);
+            let far = rig::start(far, schedule, 1);
+            let near = rig::start(near, schedule, 1);
+            assert_agree(&near.finish(), &far.finish());
+        }
     }
 }
