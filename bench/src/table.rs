@@ -42,7 +42,8 @@ fn head(document: &Document) -> String {
     text
 }
 
-/// Returns one table; ratios are of medians.
+/// Returns one table; ratios are of medians, and `others` is the median share of the machine that
+/// other programs used.
 fn table(comparison: &Comparison) -> String {
     let (_, title) = comparison.workload.words();
     let (divisor, unit) = comparison.unit.scale();
@@ -52,9 +53,9 @@ fn table(comparison: &Comparison) -> String {
     if let Some(cpu) = cpu {
         let _ = write!(text, " {cpu}, client | server |");
     }
-    text.push_str(" ÷ best peer | ÷ probe | runs |\n|---|---:|");
+    text.push_str(" ÷ best peer | ÷ probe | others | runs |\n|---|---:|");
     text.push_str(if cpu.is_some() { "---:|---:|" } else { "" });
-    text.push_str("---:|---:|---:|\n");
+    text.push_str("---:|---:|---:|---:|\n");
     let median = |row: &Row| row.value().map(|spread| spread.median);
     let peer = best(comparison, Kind::Peer).and_then(median);
     let probe = comparison.rows.iter().find(|row| row.kind == Kind::Probe);
@@ -86,11 +87,13 @@ fn table(comparison: &Comparison) -> String {
                 |other| format!("{:.2}", value.median / other),
             )
         };
+        let others = row.spread(|run| Some(run.others_share));
         let _ = writeln!(
             text,
-            " {} | {} | {} |",
+            " {} | {} | {:.0} % | {} |",
             ratio(peer),
             ratio(probe),
+            others.map_or(0.0, |others| others.median * 100.0),
             row.runs.len()
         );
     }
@@ -155,7 +158,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("| linerate | 50.0 (50.0–50.0) | 0.100 | – | 1.25 | – | 1 |"),
+            text.contains("| linerate | 50.0 (50.0–50.0) | 0.100 | – | 1.25 | – | 0 % | 1 |"),
             "{text}"
         );
         assert!(text.contains("* xfr: 0 run(s) only: broken"), "{text}");
