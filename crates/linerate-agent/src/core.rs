@@ -14,13 +14,14 @@ use linerate_model::{TrialId, hex};
 
 use crate::api::{
     API_VERSION, AdmitRequest, Admitted, AgentInfo, Assignment, Busy, FlowSettings, LimitsInfo,
-    PROGRAM, Prepared, Refusal, RefusalCode, StartRequest, TrialState, TrialStatus,
+    PROGRAM, PollFrom, Prepared, Refusal, RefusalCode, StartRequest, TrialState, TrialStatus,
 };
 use crate::session::desk::{Answer, Desk, DeskError, expected_left};
-use crate::session::trial::TrialSession;
+use crate::session::trial::{SessionError, TrialSession};
 pub(crate) use flows::CONNECT_DEADLINE;
 use flows::{connect_all, expected};
 use limits::flow_rate_max;
+pub(crate) use limits::open_files_max;
 use slot::{Gathered, TrialSlot};
 
 /// Flows of datagrams: which are expected, and how they are taken up.
@@ -38,6 +39,11 @@ mod trial;
 
 /// How long a start waits for flows that are on their way.
 const ARRIVAL_WAIT: Duration = Duration::from_secs(10);
+/// Samples of one answer: 1.5 MB as JSON, so that a trial of 10 000 flows needs no answer of 30 MB
+/// at either end.
+const SAMPLES_PER_ANSWER: usize = 16_384;
+/// Flow outcomes of one answer: 1.5 MB as JSON.
+const FLOWS_PER_ANSWER: usize = 1024;
 /// Longest label of a run.
 const LABEL_CHARS_MAX: usize = 200;
 
@@ -256,7 +262,10 @@ impl Core {
         gathered
             .session
             .handle_start(engine::now_ns(), at)
-            .map_err(|error| refuse(RefusalCode::Flows, error))?;
+            .map_err(|error| match error {
+                SessionError::Late(_) => refuse(RefusalCode::Late, error),
+                error => refuse(RefusalCode::Flows, error),
+            })?;
         let flows = std::mem::take(&mut gathered.flows);
         drop(gathered);
         let (core, at) = (Arc::clone(self), *at);
@@ -267,29 +276,29 @@ impl Core {
         Ok(())
     }
 
-    /// Returns the state of a trial and its samples from number `from` on.
+    /// Returns the state of a trial, and what it has to hand over from `from` on.
     pub fn poll_trial(
         &self,
         lease: &str,
         trial: TrialId,
-        from: usize,
+        from: PollFrom,
     ) -> Result<TrialStatus, Refusal> {
         lock(&self.desk).handle_seen(engine::now_ns(), lease)?;
         let slot = self.slot(lease, trial)?;
         // The state first: once it says finished, the record is complete.
         let state = lock(&slot.gathered).session.state().clone();
         let mut record = lock(&slot.record);
-        let samples = record.hand_over(from);
-        let finished = state == TrialState::Finished;
+        let (samples, more_samples) = record.samples.hand_over(from.sample, SAMPLES_PER_ANSWER);
+        let (flows, more_flows) = match state == TrialState::Finished && !more_samples {
+            true => record.flows.hand_over(from.flow, FLOWS_PER_ANSWER),
+            false => (Vec::new(), more_samples),
+        };
         Ok(TrialStatus {
             state,
-            next: from + samples.len(),
+            next: from.sample + samples.len(),
             samples,
-            flows: if finished {
-                record.flows.clone()
-            } else {
-                Vec::new()
-            },
+            flows,
+            more: more_samples || more_flows,
             notes: record.notes.clone(),
         })
     }

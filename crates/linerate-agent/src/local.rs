@@ -7,7 +7,7 @@ use linerate_model::TrialId;
 
 use crate::api::{
     AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading, Inventory,
-    InventoryRequest, Prepared, Refusal, StartRequest, TrialStatus,
+    InventoryRequest, PollFrom, Prepared, Refusal, StartRequest, TrialStatus,
 };
 use crate::core::{Caller, Core};
 
@@ -82,7 +82,7 @@ impl Agent for LocalAgent {
         self.core.start(lease, trial, at).map_err(refused)
     }
 
-    fn poll(&self, lease: &str, trial: TrialId, from: usize) -> Result<TrialStatus, AgentError> {
+    fn poll(&self, lease: &str, trial: TrialId, from: PollFrom) -> Result<TrialStatus, AgentError> {
         self.core.poll_trial(lease, trial, from).map_err(refused)
     }
 

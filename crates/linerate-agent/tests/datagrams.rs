@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use linerate_agent::api::{
-    AdmitRequest, Agent, Assignment, FlowAssignment, LimitsInfo, TrialState,
+    AdmitRequest, Agent, Assignment, FlowAssignment, LimitsInfo, PollFrom, TrialState,
 };
 use linerate_agent::serve::Server;
 use linerate_agent::serve::datagram::Welcome;
@@ -127,7 +127,10 @@ fn client(flow: u32) -> FlowConfig {
 
 impl Host {
     fn state(&self) -> TrialState {
-        self.agent.poll(&self.lease, TrialId(0), 0).unwrap().state
+        self.agent
+            .poll(&self.lease, TrialId(0), PollFrom::default())
+            .unwrap()
+            .state
     }
 
     /// Returns the answer to `datagram` from a socket of its own, if there is one.

@@ -11,7 +11,8 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
 use super::{
     API_VERSION, AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading,
-    Inventory, InventoryRequest, Prepared, Refusal, RefusalCode, StartRequest, TrialStatus,
+    Inventory, InventoryRequest, PollFrom, Prepared, Refusal, RefusalCode, StartRequest,
+    TrialStatus,
 };
 
 /// Longest wait for a connection to an agent.
@@ -24,8 +25,9 @@ const INFO_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest wait for an agent to take note of an end. It has nothing to think about either, and
 /// one that does not answer ends by its own deadlines.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
-/// Largest answer: samples of 20 000 flows between two polls stay below it.
-const ANSWER_BYTES_MAX: u64 = 256 << 20;
+/// Largest answer: an agent gives 1.5 MB of samples or flows at a time, and the settings of 20 000
+/// flows that it has prepared are 16 MB.
+const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
 /// Buffers of a connection, each way. Requests and most answers are below 4 KiB; the crate's own
 /// 128 KiB would be resident for each host.
@@ -274,10 +276,12 @@ impl Agent for HttpAgent {
             .map(|_| ())
     }
 
-    fn poll(&self, lease: &str, trial: TrialId, from: usize) -> Result<TrialStatus, AgentError> {
+    fn poll(&self, lease: &str, trial: TrialId, from: PollFrom) -> Result<TrialStatus, AgentError> {
+        let PollFrom { sample, flow } = from;
+        let query = format!("from={sample}&flow={flow}");
         self.get(
             "following a trial",
-            &format!("/v1/runs/{lease}/trials/{}?from={from}", trial.0),
+            &format!("/v1/runs/{lease}/trials/{}?{query}", trial.0),
         )
     }
 
@@ -304,7 +308,7 @@ impl RefusalCode {
             RefusalCode::Limited => 403,
             RefusalCode::Busy => 409,
             RefusalCode::Gone => 410,
-            RefusalCode::Flows => 424,
+            RefusalCode::Flows | RefusalCode::Late => 424,
             RefusalCode::Internal => 500,
         }
     }

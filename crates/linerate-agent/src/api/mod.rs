@@ -259,17 +259,30 @@ pub enum TrialState {
     },
 }
 
+/// What is wanted of a trial's record; what lies before has arrived and may be forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PollFrom {
+    /// Number of the first sample.
+    pub sample: usize,
+    /// Number of the first flow outcome.
+    pub flow: usize,
+}
+
 /// State, new samples, and the results once finished.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialStatus {
     /// How far it has come.
     pub state: TrialState,
-    /// Samples from the number asked for on.
+    /// Samples from the number asked for on, 16 384 at the most.
     pub samples: Vec<Sample>,
     /// The number to ask for next.
     pub next: usize,
-    /// One entry for each flow end of this host, once finished.
+    /// Flow ends of this host from the number asked for on, 1024 at the most; once finished and
+    /// with all samples handed over.
     pub flows: Vec<FlowOutcome>,
+    /// Whether there are more samples or flows now, to be asked for at once.
+    #[serde(default)]
+    pub more: bool,
     /// What to know about the trial: observers that failed in the middle, limits that applied.
     pub notes: Vec<String>,
 }
@@ -333,6 +346,8 @@ pub enum RefusalCode {
     Gone,
     /// Flows could not be made or did not arrive.
     Flows,
+    /// The instants of a trial arrived too late; with more notice they would not.
+    Late,
     /// The agent itself failed.
     Internal,
 }
@@ -451,8 +466,8 @@ pub trait Agent: Send + Sync {
     fn prepare(&self, lease: &str, assignment: &Assignment) -> Result<Prepared, AgentError>;
     /// Sets the instants; waits until every flow exists.
     fn start(&self, lease: &str, trial: TrialId, at: &StartRequest) -> Result<(), AgentError>;
-    /// Returns the state and the samples from number `from` on.
-    fn poll(&self, lease: &str, trial: TrialId, from: usize) -> Result<TrialStatus, AgentError>;
+    /// Returns the state, and what there is to hand over from `from` on.
+    fn poll(&self, lease: &str, trial: TrialId, from: PollFrom) -> Result<TrialStatus, AgentError>;
     /// Ends the traffic of a running trial now and keeps what was measured; it then finishes.
     fn stop(&self, lease: &str, trial: TrialId) -> Result<(), AgentError>;
     /// Ends a trial before its time.

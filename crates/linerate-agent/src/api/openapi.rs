@@ -142,7 +142,14 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
             )
         },
         Operation {
-            query: &[("from", "integer", "Number of the first sample wanted.")],
+            query: &[
+                ("from", "integer", "Number of the first sample wanted."),
+                (
+                    "flow",
+                    "integer",
+                    "Number of the first flow outcome wanted.",
+                ),
+            ],
             answer: schema!(TrialStatus),
             ..operation(
                 "get",

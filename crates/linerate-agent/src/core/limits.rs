@@ -148,20 +148,26 @@ fn check_cpus(cpus: &[u32]) -> Result<(), Refusal> {
 
 /// Refuses more flows than this process may open: the listener would miss them in silence.
 fn check_files(flows: usize) -> Result<(), Refusal> {
-    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let most = limits
-        .lines()
-        .find_map(|line| line.strip_prefix("Max open files"))
-        .and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
-    let Some(most) = most.filter(|most| open + flows + FILES_SPARE > *most) else {
+    let needed = open + flows + FILES_SPARE;
+    let Some(most) = open_files_max().filter(|most| needed > *most) else {
         return Ok(());
     };
     let error = format!(
-        "{flows} flows need as many open files, but this host's process may have {most} \
-         (RLIMIT_NOFILE, `ulimit -n`)"
+        "{flows} flows need as many open files, {needed} with those for other purposes, but this \
+         host's process may have {most} (RLIMIT_NOFILE): ask for fewer flows, or raise the hard \
+         limit there before linerate starts (`ulimit -Hn {needed}` as root, `LimitNOFILE=` in a \
+         unit of systemd)"
     );
     Err(refuse(RefusalCode::Flows, error))
+}
+
+/// Returns how many open files this process may have.
+pub(crate) fn open_files_max() -> Option<usize> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let mut lines = limits.lines();
+    let line = lines.find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// Tells whether `number` is in a list as the kernel writes them: `0-3,8`.
@@ -210,7 +216,7 @@ mod tests {
     use linerate_model::{Bytes, FlowId, Nanos, TrialId};
 
     use super::*;
-    use crate::api::{AdmitRequest, FlowAssignment, StartRequest};
+    use crate::api::{AdmitRequest, FlowAssignment, PollFrom, StartRequest};
     use crate::core::{AgentConfig, Limits};
     use crate::serve::hello::Hello;
 
@@ -293,7 +299,9 @@ mod tests {
         let thread = std::thread::spawn(move || while sender.write_all(&[0; 65_536]).is_ok() {});
         let deadline = Instant::now() + Duration::from_secs(8);
         let why = loop {
-            let status = core.poll_trial(&lease, TrialId(1), 0).unwrap();
+            let status = core
+                .poll_trial(&lease, TrialId(1), PollFrom::default())
+                .unwrap();
             if let TrialState::Failed { why } = status.state {
                 break why;
             }

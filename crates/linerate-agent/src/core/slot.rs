@@ -46,24 +46,48 @@ pub(super) struct Gathered {
 /// What a trial has to hand over.
 #[derive(Default)]
 pub(super) struct Record {
-    /// The number of the first of `samples`; those before were handed over.
-    pub(super) first: usize,
-    pub(super) samples: Vec<Sample>,
-    pub(super) flows: Vec<FlowOutcome>,
+    pub(super) samples: Outbox<Sample>,
+    pub(super) flows: Outbox<FlowOutcome>,
     pub(super) notes: Vec<String>,
 }
 
-impl Record {
-    /// Returns the samples from number `from` on. Asking for it says that those before have
-    /// arrived, so they are forgotten: a long trial holds no more than one look's worth.
-    pub(super) fn hand_over(&mut self, from: usize) -> Vec<Sample> {
-        let arrived = from.saturating_sub(self.first).min(self.samples.len());
-        self.samples.drain(..arrived);
+/// Items that are handed over by and by, and forgotten once they have arrived.
+pub(super) struct Outbox<T> {
+    /// The number of the first of `items`; those before were handed over.
+    first: usize,
+    /// What has not arrived yet.
+    pub(super) items: Vec<T>,
+}
+
+// Derived, it would ask for `T: Default`.
+impl<T> Default for Outbox<T> {
+    fn default() -> Self {
+        Self {
+            first: 0,
+            items: Vec::new(),
+        }
+    }
+}
+
+impl<T: Clone> Outbox<T> {
+    /// Returns up to `most` items from number `from` on, and whether there are more. Asking for it
+    /// says that those before have arrived, so they are forgotten: a long trial holds no more than
+    /// one look's worth.
+    pub(super) fn hand_over(&mut self, from: usize, most: usize) -> (Vec<T>, bool) {
+        let arrived = from.saturating_sub(self.first).min(self.items.len());
+        self.items.drain(..arrived);
         self.first += arrived;
+        if self.items.is_empty() {
+            // The room of a reading of thousands of flows, which is not needed until the next.
+            self.items = Vec::new();
+        }
         match from == self.first {
-            true => self.samples.clone(),
+            true => {
+                let count = most.min(self.items.len());
+                (self.items[..count].to_vec(), count < self.items.len())
+            }
             // A number that was never handed out.
-            false => Vec::new(),
+            false => (Vec::new(), false),
         }
     }
 }
@@ -93,38 +117,31 @@ mod tests {
 
     #[test]
     fn what_has_arrived_is_forgotten_and_the_rest_can_be_asked_for_again() {
-        let sample = |value| Sample {
-            metric: linerate_model::metric::Metric::CpuUser,
-            subject: linerate_model::sample::Subject::Host,
-            at_ns: 0,
-            value,
+        let mut outbox = Outbox {
+            first: 0,
+            items: (0..5).collect(),
         };
-        let mut record = Record {
-            samples: (0..5).map(sample).collect(),
-            ..Record::default()
-        };
-        let values = |samples: Vec<Sample>| -> Vec<i64> {
-            samples.into_iter().map(|sample| sample.value).collect()
-        };
-        assert_eq!(values(record.hand_over(0)), [0, 1, 2, 3, 4]);
-        assert_eq!(values(record.hand_over(3)), [3, 4]);
+        let all = usize::MAX;
+        assert_eq!(outbox.hand_over(0, all), (vec![0, 1, 2, 3, 4], false));
+        assert_eq!(outbox.hand_over(3, all), (vec![3, 4], false));
         assert_eq!(
-            values(record.hand_over(3)),
-            [3, 4],
+            outbox.hand_over(3, all),
+            (vec![3, 4], false),
             "an answer that was lost is repeated"
         );
-        record.samples.push(sample(5));
-        assert_eq!(values(record.hand_over(5)), [5]);
+        assert_eq!(outbox.hand_over(3, 1), (vec![3], true), "the rest waits");
+        outbox.items.push(5);
+        assert_eq!(outbox.hand_over(5, all), (vec![5], false));
         assert_eq!(
-            values(record.hand_over(0)),
-            [] as [i64; 0],
+            outbox.hand_over(0, all),
+            (vec![], false),
             "what has arrived is gone"
         );
         assert_eq!(
-            values(record.hand_over(9)),
-            [] as [i64; 0],
+            outbox.hand_over(9, all),
+            (vec![], false),
             "and what is to come is not there"
         );
-        assert_eq!(record.samples.len(), 0);
+        assert_eq!(outbox.items.len(), 0);
     }
 }

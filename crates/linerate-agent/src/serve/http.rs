@@ -3,11 +3,11 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -18,11 +18,15 @@ use linerate_model::TrialId;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::api::{ClockReading, InventoryRequest, Refusal, RefusalCode, openapi};
+use super::crowd::Stay;
+use crate::api::{ClockReading, InventoryRequest, PollFrom, Refusal, RefusalCode, openapi};
 use crate::core::{Caller, Core};
 
-/// Largest request: an assignment of 20 000 flows takes about 1 MB.
-const BODY_BYTES_MAX: usize = 4 << 20;
+/// Largest assignment: one of 20 000 flows takes about 1 MB. Only whoever holds the host may send
+/// that much.
+const ASSIGNMENT_BYTES_MAX: usize = 4 << 20;
+/// Largest request of any other kind.
+const BODY_BYTES_MAX: usize = 64 << 10;
 /// Longest time from the headers of a request to its answer.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
 
@@ -34,7 +38,7 @@ struct Peer(SocketAddr);
 #[derive(Debug, Clone)]
 pub(super) struct WithPeer {
     pub(super) router: Router,
-    pub(super) peer: SocketAddr,
+    pub(super) stay: Arc<Stay>,
 }
 
 impl tower_service::Service<hyper::Request<hyper::body::Incoming>> for WithPeer {
@@ -48,7 +52,8 @@ impl tower_service::Service<hyper::Request<hyper::body::Incoming>> for WithPeer 
 
     fn call(&mut self, request: hyper::Request<hyper::body::Incoming>) -> Self::Future {
         let mut request = request.map(Body::new);
-        request.extensions_mut().insert(Peer(self.peer));
+        self.stay.note_request();
+        request.extensions_mut().insert(Peer(self.stay.address()));
         let answer = tower_service::Service::call(&mut self.router, request);
         Box::pin(async move {
             let late = || refusal(RefusalCode::Internal, "the answer took too long");
@@ -93,10 +98,7 @@ impl IntoResponse for Refusal {
 pub(super) fn router(core: Arc<Core>) -> Router {
     Router::new()
         .route("/v1/agent", get(agent))
-        .route(
-            "/v1/openapi.json",
-            get(|| async { Json(openapi::document()) }),
-        )
+        .route("/v1/openapi.json", get(api_document))
         .route("/v1/clock", get(clock))
         .route("/v1/inventory", get(inventory))
         .route("/v1/runs", post(admit))
@@ -105,7 +107,7 @@ pub(super) fn router(core: Arc<Core>) -> Router {
         .route("/v1/runs/{lease}/trials/{trial}", get(poll).delete(abort))
         .route("/v1/runs/{lease}/trials/{trial}/start", post(start))
         .route("/v1/runs/{lease}/trials/{trial}/stop", post(stop))
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(DefaultBodyLimit::max(ASSIGNMENT_BYTES_MAX))
         .with_state(core)
 }
 
@@ -160,7 +162,9 @@ fn same_bytes(left: &[u8], right: &[u8]) -> bool {
 }
 
 /// Reads a JSON body. The content type is required, so that no web page can post one unasked.
-async fn body<T: DeserializeOwned>(request: Request) -> Result<T, Refusal> {
+///
+/// One that is declared longer than `bytes_max` is refused unread.
+async fn body<T: DeserializeOwned>(request: Request, bytes_max: usize) -> Result<T, Refusal> {
     let kind = request
         .headers()
         .get(header::CONTENT_TYPE)
@@ -169,7 +173,13 @@ async fn body<T: DeserializeOwned>(request: Request) -> Result<T, Refusal> {
         let error = "the content type must be application/json";
         return Err(refusal(RefusalCode::BadRequest, error));
     }
-    let bytes = axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX)
+    let declared = request.headers().get(header::CONTENT_LENGTH);
+    let declared = declared.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if declared.is_some_and(|length| length > bytes_max as u64) {
+        let error = format!("the body is longer than {bytes_max} B");
+        return Err(refusal(RefusalCode::BadRequest, error));
+    }
+    let bytes = axum::body::to_bytes(request.into_body(), bytes_max)
         .await
         .map_err(|error| refusal(RefusalCode::BadRequest, format!("the body: {error}")))?;
     serde_json::from_slice(&bytes)
@@ -201,6 +211,15 @@ async fn agent(State(core): State<Arc<Core>>, request: Request) -> Answer<crate:
     Ok(Json(core.info(&caller)))
 }
 
+/// Answers with the API's document, which is made once: it takes milliseconds, and anyone may ask
+/// for it thousands of times.
+async fn api_document() -> Response {
+    static DOCUMENT: OnceLock<Bytes> = OnceLock::new();
+    let document = DOCUMENT.get_or_init(|| openapi::document().to_string().into());
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    (kind, document.clone()).into_response()
+}
+
 async fn clock() -> Json<ClockReading> {
     let received_ns = now_ns();
     Json(ClockReading {
@@ -220,7 +239,7 @@ async fn inventory(
 
 async fn admit(State(core): State<Arc<Core>>, request: Request) -> Answer<crate::api::Admitted> {
     caller(&core, &request)?;
-    let asked = body(request).await?;
+    let asked = body(request, BODY_BYTES_MAX).await?;
     core.admit(&asked).map(Json)
 }
 
@@ -244,7 +263,8 @@ async fn prepare(
     request: Request,
 ) -> Answer<crate::api::Prepared> {
     let caller = caller(&core, &request)?;
-    let assignment: crate::api::Assignment = body(request).await?;
+    core.renew(&lease)?;
+    let assignment: crate::api::Assignment = body(request, ASSIGNMENT_BYTES_MAX).await?;
     blocking(move || core.prepare(&caller, &lease, assignment)).await
 }
 
@@ -253,7 +273,7 @@ async fn start(
     Path((lease, trial)): Path<(String, u32)>,
     request: Request,
 ) -> Answer<serde_json::Value> {
-    let at: crate::api::StartRequest = body(request).await?;
+    let at: crate::api::StartRequest = body(request, BODY_BYTES_MAX).await?;
     blocking(move || core.start(&lease, TrialId(trial), &at).map(|()| nothing())).await
 }
 
@@ -268,6 +288,8 @@ async fn stop(
 struct PollQuery {
     #[serde(default)]
     from: usize,
+    #[serde(default)]
+    flow: usize,
 }
 
 async fn poll(
@@ -275,8 +297,11 @@ async fn poll(
     Path((lease, trial)): Path<(String, u32)>,
     Query(query): Query<PollQuery>,
 ) -> Answer<crate::api::TrialStatus> {
-    core.poll_trial(&lease, TrialId(trial), query.from)
-        .map(Json)
+    let from = PollFrom {
+        sample: query.from,
+        flow: query.flow,
+    };
+    core.poll_trial(&lease, TrialId(trial), from).map(Json)
 }
 
 async fn abort(

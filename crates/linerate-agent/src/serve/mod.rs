@@ -2,7 +2,9 @@
 //!
 //! The first byte of a connection tells what it is: `L` opens a native data connection, a capital
 //! letter of an HTTP method a control connection, a small letter or a digit is the beginning of an
-//! iperf3 cookie, 0x16 a TLS handshake (not spoken yet: this is where it will be taken up). Everything else is closed. Whoever sends nothing is closed too.
+//! iperf3 cookie, 0x16 a TLS handshake (not spoken yet: this is where it will be taken up).
+//! Everything else is closed. Whoever sends nothing is closed too, after 5 s or when too many others
+//! come; nobody waits for a place.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,14 +14,15 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use linerate_compat::iperf3::auth::Gate;
 use linerate_engine::DatagramListener;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
-use crate::core::Core;
+use crate::core::{Core, open_files_max};
 use crate::foreign::iperf3::Door;
 
+/// The connections that the listener holds, and who has to go when there are too many.
+mod crowd;
 /// First datagrams of new peers.
 pub mod datagram;
 /// The first bytes of a native data connection.
@@ -27,6 +30,7 @@ pub mod hello;
 /// Requests and answers over HTTP.
 mod http;
 
+use crowd::{Crowd, Stay};
 use datagram::Strangers;
 use hello::{HELLO_BYTES, Hello};
 
@@ -34,9 +38,8 @@ use hello::{HELLO_BYTES, Hello};
 const FIRST_BYTES_DEADLINE: Duration = Duration::from_secs(5);
 /// How long an HTTP connection may take for the headers of its next request.
 const HEADERS_DEADLINE: Duration = Duration::from_secs(30);
-/// Control connections, and connections that have not said what they are, at the same time; more
-/// wait until one of these has ended or has met its deadline.
-const CONNECTIONS_MAX: usize = 1024;
+/// How long an answer may wait for a peer that does not read it.
+const UNREAD_DEADLINE: Duration = Duration::from_secs(30);
 /// Pause after the system refuses to accept, for instance for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Connections that may wait to be accepted; the kernel caps it by net.core.somaxconn.
@@ -181,21 +184,18 @@ async fn accept_all(
     let listener = TcpListener::from_std(listener).map_err(ServeError::Runtime)?;
     tokio::spawn(apply_deadlines(Arc::clone(&core)));
     let router = http::router(Arc::clone(&core));
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let crowd = Crowd::new(open_files_max());
     loop {
-        // A burst waits in the kernel's backlog: a flow that is turned away is missed by its trial.
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-            return Ok(());
-        };
         let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
+        // Most flows have sent their hello by now: thousands at once need neither place nor task.
+        let Some(stream) = take_up_at_once(stream, &core) else {
+            continue;
+        };
         let (core, router, door) = (Arc::clone(&core), router.clone(), Arc::clone(&door));
-        tokio::spawn(async move {
-            take_up(stream, peer, core, router, door).await;
-            drop(place);
-        });
+        crowd.take_in(peer, |stay| take_up(stream, stay, core, router, door));
     }
 }
 
@@ -207,10 +207,27 @@ async fn apply_deadlines(core: Arc<Core>) {
     }
 }
 
+/// Hands on a flow whose hello has arrived already; returns any other connection.
+fn take_up_at_once(stream: TcpStream, core: &Core) -> Option<TcpStream> {
+    let mut stream = stream.into_std().ok()?;
+    let mut bytes = [0; HELLO_BYTES];
+    let is_here = stream
+        .peek(&mut bytes)
+        .is_ok_and(|count| count == HELLO_BYTES);
+    let Some(hello) = is_here.then(|| Hello::decode(&bytes).ok()).flatten() else {
+        return TcpStream::from_std(stream).ok();
+    };
+    // What was seen is there to be read, and no more of it.
+    if std::io::Read::read_exact(&mut stream, &mut bytes).is_ok() {
+        deliver(hello, stream, core);
+    }
+    None
+}
+
 /// Finds out what a connection is and hands it on.
 async fn take_up(
     stream: TcpStream,
-    peer: SocketAddr,
+    stay: Stay,
     core: Arc<Core>,
     router: axum::Router,
     door: Arc<Door>,
@@ -222,8 +239,13 @@ async fn take_up(
     }
     match first[0] {
         b'L' => take_up_data(stream, &core).await,
-        b'G' | b'P' | b'D' | b'H' | b'O' => serve_http(stream, peer, router).await,
-        byte if Door::takes(byte) => door.take_up(stream, peer).await,
+        // Boxed: they are far larger than what thousands of flows pass through.
+        b'G' | b'P' | b'D' | b'H' | b'O' => Box::pin(serve_http(stream, stay, router)).await,
+        byte if Door::takes(byte) => {
+            // It lasts as long as its test, among the connections that said what they are.
+            stay.note_request();
+            Box::pin(door.take_up(stream, stay.address())).await;
+        }
         _ => {}
     }
 }
@@ -240,16 +262,23 @@ async fn take_up_data(mut stream: TcpStream, core: &Core) {
     let Ok(stream) = stream.into_std() else {
         return;
     };
+    deliver(hello, stream, core);
+}
+
+/// Gives a flow to the trial that waits for it. A connection that nobody waits for is closed by
+/// being dropped: its other end sees that at once, and its controller reports it.
+fn deliver(hello: Hello, stream: std::net::TcpStream, core: &Core) {
     if stream.set_nonblocking(false).is_ok() {
-        // A connection that nobody waits for is closed by being dropped: its other end sees that
-        // at once, and its controller reports it.
         let _ = core.deliver(hello, stream);
     }
 }
 
-async fn serve_http(stream: TcpStream, peer: SocketAddr, router: axum::Router) {
+async fn serve_http(stream: TcpStream, stay: Stay, router: axum::Router) {
     let _ = stream.set_nodelay(true);
-    let service = TowerToHyperService::new(http::WithPeer { router, peer });
+    // The kernel resets a connection whose window stays closed, or whose peer is gone, that long.
+    let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(UNREAD_DEADLINE));
+    let stay = Arc::new(stay);
+    let service = TowerToHyperService::new(http::WithPeer { router, stay });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS_DEADLINE)

@@ -2,5 +2,7 @@
 
 /// Who may use the host: exclusive, queued and shared runs, and their leases.
 pub mod desk;
+/// Who may stay when more connections are there than there are places.
+pub mod places;
 /// How far one trial has come, with a deadline on every state.
 pub mod trial;

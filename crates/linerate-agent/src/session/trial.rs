@@ -30,6 +30,9 @@ pub enum SessionError {
     /// A start request out of order, or with instants that make no sense.
     #[error("{0}")]
     BadStart(&'static str),
+    /// The instants came when the window had begun.
+    #[error("the window began {} ms ago", .0 / 1_000_000)]
+    Late(u64),
     /// The trial has failed.
     #[error("the trial has failed: {0}")]
     Failed(String),
@@ -94,7 +97,7 @@ impl TrialSession {
         // the instants of the readings. Later than this, the window's first edge could not be read.
         let window_ns = at.measure_end_ns - at.measure_begin_ns;
         if now_ns > at.measure_begin_ns + window_ns / LATE_PART {
-            return Err(SessionError::BadStart("the window lies in the past"));
+            return Err(SessionError::Late(now_ns - at.measure_begin_ns));
         }
         if at.start_ns > now_ns + START_AHEAD_NS {
             return Err(SessionError::BadStart(
@@ -204,7 +207,8 @@ mod tests {
             },
         );
         let latest = 2 * S + S / LATE_PART;
-        refuse(latest + 1, instants());
+        let late = TrialSession::new(0, 0).handle_start(latest + 1, &instants());
+        assert_eq!(late, Err(SessionError::Late(latest + 1 - 2 * S)));
         TrialSession::new(0, 0)
             .handle_start(latest, &instants())
             .expect("a late start is a start");

@@ -44,15 +44,19 @@ impl Recorder {
     }
 
     /// Takes down one trial.
-    pub fn append(&mut self, captured: &Captured) -> Result<(), WriteError> {
+    pub fn append(&mut self, captured: Captured) -> Result<(), WriteError> {
         match self {
             Self::Bundle(writer) => {
                 writer.append(&captured.record, &captured.flows, &captured.samples)
             }
             Self::Memory(recording) => {
-                recording.trials.push(captured.record.clone());
-                recording.flows.extend_from_slice(&captured.flows);
-                recording.samples.extend_from_slice(&captured.samples);
+                recording.trials.push(captured.record);
+                // Of the only trial of a run there may be hundreds of megabytes: moved, not copied.
+                match recording.samples.is_empty() {
+                    true => recording.samples = captured.samples,
+                    false => recording.samples.extend(captured.samples),
+                }
+                recording.flows.extend(captured.flows);
                 Ok(())
             }
         }
@@ -75,7 +79,7 @@ impl Recorder {
             Self::Bundle(writer) => writer.finish(document).map(|()| None),
             Self::Memory(mut recording) => {
                 recording.document = document.clone();
-                recording.samples.sort_by(|a, b| {
+                recording.samples.sort_unstable_by(|a, b| {
                     (a.trial, &a.host, &a.subject, a.metric, a.at_ns)
                         .cmp(&(b.trial, &b.host, &b.subject, b.metric, b.at_ns))
                 });

@@ -6,10 +6,15 @@ use linerate_model::plan::Trial;
 use linerate_model::sample::End;
 use linerate_model::workload::FlowPlan;
 
-/// Memory that an agent gives to the samples of one trial; it drops later ones.
-const RECORD_BYTES: u64 = 64 << 20;
+/// Memory that the samples of one end may take. An agent keeps 64 MiB; here they take three times
+/// as much, for every host.
+const RECORD_BYTES: u64 = 32 << 20;
 /// What a reading of one end of a flow takes of it: 40 samples of 40 bytes, rounded up.
 const READING_BYTES: u64 = 2048;
+/// Flows that agents read in full on every tick.
+const FLOWS_IN_FULL: u64 = 256;
+/// What a reading takes of each further flow: four samples, rounded up.
+const READING_BYTES_MORE: u64 = 256;
 /// Longest time between samples that agents take up.
 const SAMPLE_INTERVAL_MAX: Nanos = Nanos::from_s(10);
 /// Length up to which a trial is sampled to its end; a longer one is rarely waited for.
@@ -65,8 +70,10 @@ pub(super) fn assignments(
 /// flows fit into what agents keep.
 fn sample_interval(trial: &Trial, wanted: Nanos) -> Nanos {
     let length_ns = trial.timing.total().min(SAMPLED_LENGTH).0;
-    let bytes_wanted =
-        length_ns / wanted.0.max(1) * u64::from(trial.workload.connections) * READING_BYTES;
+    let flows = u64::from(trial.workload.connections);
+    let reading_bytes = flows.min(FLOWS_IN_FULL) * READING_BYTES
+        + flows.saturating_sub(FLOWS_IN_FULL) * READING_BYTES_MORE;
+    let bytes_wanted = length_ns / wanted.0.max(1) * reading_bytes;
     let interval_ns = wanted.0 * bytes_wanted.div_ceil(RECORD_BYTES).max(1);
     Nanos(interval_ns.min(SAMPLE_INTERVAL_MAX.0).max(wanted.0))
 }
@@ -131,8 +138,8 @@ mod tests {
         };
         check(1, 10, 100);
         check(100, 10, 100);
-        check(5000, 2, 800);
-        check(1, 86_000, 200);
+        check(5000, 2, 300);
+        check(1, 86_000, 300);
     }
 
     #[test]

@@ -30,7 +30,14 @@ pub(super) struct Instants {
 ///
 /// Each start request costs a round trip to its host, at most twice its clock's uncertainty; four
 /// of them leave room for a connection that must be opened anew.
-pub(super) fn instants(now_ns: u64, timing: &Timing, clocks: &[ClockFit], flows: u32) -> Instants {
+/// `patience` multiplies what is not the clocks': hosts that were late are given more time.
+pub(super) fn instants(
+    now_ns: u64,
+    timing: &Timing,
+    clocks: &[ClockFit],
+    flows: u32,
+    patience: u64,
+) -> Instants {
     let slowest = clocks
         .iter()
         .map(|clock| clock.uncertainty_ns)
@@ -38,8 +45,8 @@ pub(super) fn instants(now_ns: u64, timing: &Timing, clocks: &[ClockFit], flows:
         .unwrap_or(0);
     let notice = slowest
         .saturating_mul(8)
-        .saturating_add(NOTICE_NS_PER_HOST * clocks.len() as u64)
-        .saturating_add(NOTICE_NS_PER_FLOW * u64::from(flows))
+        .saturating_add(patience * NOTICE_NS_PER_HOST * clocks.len() as u64)
+        .saturating_add(patience * NOTICE_NS_PER_FLOW * u64::from(flows))
         .min(NOTICE_NS_MAX);
     let start_ns = now_ns + notice.max(timing.settle.0);
     let begin_ns = start_ns + timing.warm_up.0;
@@ -87,15 +94,17 @@ mod tests {
             offset_ns: -7,
             uncertainty_ns: 100_000_000,
         };
-        let at = instants(1_000_000, &timing, &[near], 100);
+        let at = instants(1_000_000, &timing, &[near], 100, 1);
         assert_eq!(at.start_ns, 51_000_000, "settle is the longer notice");
         assert_eq!(at.stop_ns - at.start_ns, 710_000_000);
         assert_eq!(at.on_host(&near).measure_begin_ns, at.begin_ns + 1_000);
-        let at = instants(0, &timing, &[near, far], 1000);
+        let at = instants(0, &timing, &[near, far], 1000, 1);
         assert_eq!(
             at.start_ns, 816_000_000,
             "eight times the uncertainty, twice 3 ms, a thousand times 10 µs"
         );
         assert_eq!(at.on_host(&far).start_ns, 815_999_993);
+        let at = instants(0, &timing, &[near, far], 1000, 8);
+        assert_eq!(at.start_ns, 928_000_000);
     }
 }

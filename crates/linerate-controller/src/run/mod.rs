@@ -11,7 +11,7 @@ use linerate_model::{HostName, Nanos, RunId};
 use linerate_store::WriteError;
 
 use crate::fleet::Fleet;
-use crate::record::{Captured, Recorder};
+use crate::record::Recorder;
 
 mod assign;
 mod instants;
@@ -72,7 +72,7 @@ pub enum Progress<'a> {
         /// New samples since the last look, on the window's axis.
         samples: &'a [TrialSample],
     },
-    /// A trial is over and written down.
+    /// A trial is over and about to be written down.
     Over {
         /// The trial.
         trial: &'a Trial,
@@ -169,29 +169,25 @@ pub fn execute(
             cut_short,
         } = driver.drive(fleet, trial, watch);
         pace.note(&trial.timing, fleet.clock.now_ns() - trial_began_ns);
-        recorder.append(&captured)?;
         if let Validity::Invalid(why) = &captured.record.validity {
             let text = format!("invalid: {why}");
             recorder.event(&event(fleet, began_ns, trial, lost.as_ref(), text))?;
         }
-        let Captured {
-            record,
-            flows,
-            samples,
-        } = &captured;
         watch(Progress::Over {
             trial,
-            record,
-            flows,
-            samples,
+            record: &captured.record,
+            flows: &captured.flows,
+            samples: &captured.samples,
         });
+        let record = captured.record.clone();
+        recorder.append(captured)?;
         if cut_short.is_some() {
             document.cut_short = cut_short;
             break;
         }
         losses = if lost.is_some() { losses + 1 } else { 0 };
         if stop.load(Ordering::Relaxed) {
-            document.cut_short = interruption(trials, over, record);
+            document.cut_short = interruption(trials, over, &record);
             break;
         }
         let Some(host) = lost.filter(|_| over + 1 < trials.len()) else {

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use linerate_agent::api::{AgentError, Assignment, FlowOutcome, TrialState, TrialStatus};
+use linerate_agent::api::{
+    AgentError, Assignment, FlowOutcome, PollFrom, RefusalCode, TrialState, TrialStatus,
+};
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::run::{ClockFit, FlowRecord, HostPart, TrialRecord, Validity};
@@ -32,6 +34,11 @@ const OVERTIME_NS: u64 = 12_000_000_000;
 /// How long flows that are connected may take to be taken up by the server.
 const ARRIVAL_NS: u64 = 10_000_000_000;
 
+/// How much longer the notice is after hosts were late, and how much longer it gets at the most:
+/// two hosts are given 6 ms, then 48, then 384.
+const PATIENCE_STEP: u64 = 8;
+const PATIENCE_MAX: u64 = 64;
+
 /// How the traffic of a trial ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum End {
@@ -59,6 +66,8 @@ struct Spoilt {
     why: String,
     /// The host that may be gone, if that is why.
     lost: Option<HostName>,
+    /// Whether a host got its instants too late.
+    late: bool,
 }
 
 impl Spoilt {
@@ -66,6 +75,7 @@ impl Spoilt {
         Self {
             why: why.into(),
             lost: None,
+            late: false,
         }
     }
 
@@ -79,6 +89,7 @@ impl Spoilt {
         Self {
             why,
             lost: error.is_loss().then(|| host.clone()),
+            late: error.refusal() == Some(RefusalCode::Late),
         }
     }
 }
@@ -137,20 +148,26 @@ impl Driver<'_> {
             .map(|(host, error)| Spoilt::of_agent(&host, &error));
         let fleet = &*fleet;
         let mut participants = self.participants(fleet, trial);
-        let mut at = self.instants(fleet, trial, &participants);
+        let mut at = self.instants(fleet, trial, &participants, 1);
         let mut end = End::Planned;
-        if spoilt.is_none() {
-            match self.run(fleet, trial, &mut participants, &mut at, watch) {
-                Ok(how) => end = how,
+        let mut patience = 1;
+        while spoilt.is_none() {
+            match self.run(fleet, trial, &mut participants, &mut at, patience, watch) {
+                Ok(how) => {
+                    end = how;
+                    break;
+                }
+                Err(why) if why.late && patience < PATIENCE_MAX => {
+                    // Nothing was measured yet: once more from the beginning, with more notice.
+                    abort(trial, &participants);
+                    participants = self.participants(fleet, trial);
+                    patience *= PATIENCE_STEP;
+                }
                 Err(why) => spoilt = Some(why),
             }
         }
         if spoilt.is_some() {
-            for participant in &participants {
-                // Agents that cannot be told end the trial by its deadlines.
-                let agent = &participant.member.spec.agent;
-                let _ = agent.abort(&participant.member.lease, trial.id);
-            }
+            abort(trial, &participants);
         }
         let is_forsaken = matches!(end, End::Forsaken(_));
         let captured = self.capture(trial, &at, participants, end, spoilt.as_ref());
@@ -163,13 +180,25 @@ impl Driver<'_> {
         }
     }
 
-    fn instants(&self, fleet: &Fleet, trial: &Trial, participants: &[Participant<'_>]) -> Instants {
+    fn instants(
+        &self,
+        fleet: &Fleet,
+        trial: &Trial,
+        participants: &[Participant<'_>],
+        patience: u64,
+    ) -> Instants {
         let clocks: Vec<ClockFit> = participants
             .iter()
             .map(|participant| *participant.clock())
             .collect();
         let flows = trial.workload.connections;
-        instants(fleet.clock.now_ns(), &trial.timing, &clocks, flows)
+        instants(
+            fleet.clock.now_ns(),
+            &trial.timing,
+            &clocks,
+            flows,
+            patience,
+        )
     }
 
     /// Returns the hosts that have flows in this trial, the server first.
@@ -222,6 +251,7 @@ impl Driver<'_> {
         trial: &Trial,
         participants: &mut [Participant<'_>],
         at: &mut Instants,
+        patience: u64,
         watch: &mut dyn FnMut(Progress<'_>),
     ) -> Result<End, Spoilt> {
         let Some((server, clients)) = participants.split_first_mut() else {
@@ -233,7 +263,7 @@ impl Driver<'_> {
         }
         each(clients, |client| prepare(client).map(|_| ()))?;
         self.await_flows(fleet, trial, server)?;
-        *at = self.instants(fleet, trial, participants);
+        *at = self.instants(fleet, trial, participants, patience);
         let instants = *at;
         each(participants, |participant| {
             let start = instants.on_host(participant.clock());
@@ -256,7 +286,10 @@ impl Driver<'_> {
         loop {
             let status: TrialStatus = ask(server, |server| {
                 let member = server.member;
-                member.spec.agent.poll(&member.lease, trial.id, 0)
+                member
+                    .spec
+                    .agent
+                    .poll(&member.lease, trial.id, PollFrom::default())
             })?;
             match status.state {
                 TrialState::Gathering { missing } if fleet.clock.now_ns() > deadline_ns => {
@@ -457,6 +490,14 @@ impl Driver<'_> {
     }
 }
 
+/// Ends the trial on all hosts. Agents that cannot be told end it by its deadlines.
+fn abort(trial: &Trial, participants: &[Participant<'_>]) {
+    for participant in participants {
+        let agent = &participant.member.spec.agent;
+        let _ = agent.abort(&participant.member.lease, trial.id);
+    }
+}
+
 /// Returns the part of the window that every host has read to its end.
 fn common_window(participants: &[Participant<'_>]) -> Nanos {
     let last = |participant: &Participant<'_>| {
@@ -570,15 +611,23 @@ fn prepare(participant: &mut Participant<'_>) -> Result<Option<BitsPerSec>, Spoi
 
 /// Takes over the news of one host.
 fn look(participant: &mut Participant<'_>, trial: &Trial, at: &Instants) -> Result<(), Spoilt> {
-    if participant.finished {
-        return Ok(());
-    }
+    while !participant.finished && look_once(participant, trial, at)? {}
+    Ok(())
+}
+
+/// Takes over one answer; returns whether there is more to be asked for at once.
+fn look_once(
+    participant: &mut Participant<'_>,
+    trial: &Trial,
+    at: &Instants,
+) -> Result<bool, Spoilt> {
     let status: TrialStatus = ask(participant, |participant| {
         let member = participant.member;
-        member
-            .spec
-            .agent
-            .poll(&member.lease, trial.id, participant.next)
+        let from = PollFrom {
+            sample: participant.next,
+            flow: participant.flows.len(),
+        };
+        member.spec.agent.poll(&member.lease, trial.id, from)
     })?;
     let begin_ns = at.on_host(participant.clock()).measure_begin_ns;
     let host = participant.host().clone();
@@ -589,18 +638,20 @@ fn look(participant: &mut Participant<'_>, trial: &Trial, at: &Instants) -> Resu
     participant.next = status.next;
     match status.state {
         TrialState::Finished => {
-            participant.flows = status.flows;
-            participant.notes.extend(status.notes);
-            participant.finished = true;
-            Ok(())
+            participant.flows.extend(status.flows);
+            if !status.more {
+                participant.notes.extend(status.notes);
+                participant.finished = true;
+            }
+            Ok(status.more)
         }
         TrialState::Failed { why } if participant.is_foreign() => {
             participant.forsook = Some(why);
             participant.finished = true;
-            Ok(())
+            Ok(false)
         }
         TrialState::Failed { why } => Err(Spoilt::because(format!("host {host}: {why}"))),
-        TrialState::Gathering { .. } | TrialState::Ready | TrialState::Running => Ok(()),
+        TrialState::Gathering { .. } | TrialState::Ready | TrialState::Running => Ok(status.more),
     }
 }
 

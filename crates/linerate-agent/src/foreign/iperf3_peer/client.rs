@@ -11,7 +11,7 @@ use super::{Shared, Test};
 use crate::LocalAgent;
 use crate::api::{
     AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading, Inventory,
-    InventoryRequest, Prepared, StartRequest, TrialState, TrialStatus,
+    InventoryRequest, PollFrom, Prepared, StartRequest, TrialState, TrialStatus,
 };
 
 /// The agent of this process, for a trial with an iperf3 server.
@@ -95,11 +95,13 @@ impl Agent for Iperf3Client {
         self.local.start(lease, trial, at)
     }
 
-    fn poll(&self, lease: &str, trial: TrialId, from: usize) -> Result<TrialStatus, AgentError> {
+    fn poll(&self, lease: &str, trial: TrialId, from: PollFrom) -> Result<TrialStatus, AgentError> {
         let status = self.local.poll(lease, trial, from)?;
         self.with_test(trial, |test| {
             test.counts.note(&status.samples);
-            if status.state == TrialState::Finished && test.outcomes.is_none() {
+            // With the last answer come all flows: iperf3 has 128 at the most.
+            let is_over = status.state == TrialState::Finished && !status.more;
+            if is_over && test.outcomes.is_none() {
                 let results = test
                     .counts
                     .results(&test.order, &status.flows, test.at.as_ref());

@@ -16,8 +16,8 @@ use super::parameters::{in_order, parameters, token};
 use super::{PROGRAM, Shared, Test};
 use crate::api::{
     API_VERSION, AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading,
-    Inventory, InventoryRequest, LimitsInfo, Prepared, RefusalCode, StartRequest, TrialState,
-    TrialStatus,
+    Inventory, InventoryRequest, LimitsInfo, PollFrom, Prepared, RefusalCode, StartRequest,
+    TrialState, TrialStatus,
 };
 
 /// The name of the only lease there is.
@@ -215,7 +215,12 @@ impl Agent for Iperf3Server {
         Ok(())
     }
 
-    fn poll(&self, _lease: &str, trial: TrialId, from: usize) -> Result<TrialStatus, AgentError> {
+    fn poll(
+        &self,
+        _lease: &str,
+        trial: TrialId,
+        from: PollFrom,
+    ) -> Result<TrialStatus, AgentError> {
         let mut desk = self.0.desk();
         let desk = &mut *desk;
         let test = desk.test.as_ref().filter(|test| test.trial == trial);
@@ -232,8 +237,9 @@ impl Agent for Iperf3Server {
         let mut status = TrialStatus {
             state,
             samples: Vec::new(),
-            next: from,
+            next: from.sample,
             flows: Vec::new(),
+            more: false,
             notes: Vec::new(),
         };
         if status.state == TrialState::Finished
@@ -241,7 +247,7 @@ impl Agent for Iperf3Server {
         {
             status.flows = counts::server_ends(&test.order, clients, results);
             status.notes = test.notes.clone();
-            if let Some(at) = test.at.as_ref().filter(|_| from == 0) {
+            if let Some(at) = test.at.as_ref().filter(|_| from.sample == 0) {
                 status.samples = counts::server_samples(&test.order, results, at);
                 status.next = status.samples.len();
             }

@@ -1,0 +1,150 @@
+//! Who may stay when more connections are there than there are places.
+//!
+//! Rules:
+//! 1. Whoever arrives gets a place. Nobody waits for one, since a scanner that holds all of them
+//!    must not keep a controller out.
+//! 2. When there are more than places, one has to go: of the address that holds the most, the one
+//!    that was silent for longest. So whoever opens many loses its own, and a host that holds few
+//!    keeps them, whatever others do.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
+
+/// Names one connection for as long as it has its place.
+pub type PlaceId = u64;
+
+/// The connections that have a place.
+#[derive(Debug)]
+pub struct Places {
+    most: usize,
+    /// Counts arrivals and signs of life: a larger number is a later one.
+    turn: u64,
+    held: HashMap<PlaceId, (IpAddr, u64)>,
+    /// The places of each address, by the turn of the last sign of life.
+    of_address: HashMap<IpAddr, BTreeSet<(u64, PlaceId)>>,
+}
+
+impl Places {
+    /// Returns `most` empty places; at least one.
+    pub fn new(most: usize) -> Self {
+        Self {
+            most: most.max(1),
+            turn: 0,
+            held: HashMap::new(),
+            of_address: HashMap::new(),
+        }
+    }
+
+    /// Gives a place to a connection from `address`; returns its name, and the one that has to go.
+    pub fn handle_arrival(&mut self, address: IpAddr) -> (PlaceId, Option<PlaceId>) {
+        self.turn += 1;
+        let id = self.turn;
+        self.put(id, address);
+        let gone = (self.held.len() > self.most)
+            .then(|| self.least_deserving())
+            .flatten();
+        if let Some(gone) = gone {
+            self.handle_departure(gone);
+        }
+        (id, gone)
+    }
+
+    /// Notes a sign of life; a connection without a place has none to keep.
+    pub fn handle_seen(&mut self, id: PlaceId) {
+        if let Some(address) = self.take(id) {
+            self.turn += 1;
+            self.put(id, address);
+        }
+    }
+
+    /// Takes back a place; returns whether it was held.
+    pub fn handle_departure(&mut self, id: PlaceId) -> bool {
+        self.take(id).is_some()
+    }
+
+    /// Returns how many places are held.
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Looks at every address; only an arrival that finds all places held pays for it, and there
+    /// are no more addresses than places.
+    fn least_deserving(&self) -> Option<PlaceId> {
+        let silent = |places: &BTreeSet<(u64, PlaceId)>| places.first().copied();
+        self.of_address
+            .values()
+            .filter_map(|places| Some((places.len(), silent(places)?)))
+            // Among addresses with as many: the one that was silent for longest.
+            .max_by_key(|(count, (turn, _))| (*count, std::cmp::Reverse(*turn)))
+            .map(|(_, (_, id))| id)
+    }
+
+    fn put(&mut self, id: PlaceId, address: IpAddr) {
+        self.held.insert(id, (address, self.turn));
+        let places = self.of_address.entry(address).or_default();
+        places.insert((self.turn, id));
+    }
+
+    fn take(&mut self, id: PlaceId) -> Option<IpAddr> {
+        let (address, turn) = self.held.remove(&id)?;
+        if let Some(places) = self.of_address.get_mut(&address) {
+            places.remove(&(turn, id));
+            if places.is_empty() {
+                self.of_address.remove(&address);
+            }
+        }
+        Some(address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        [10, 0, 0, last].into()
+    }
+
+    #[test]
+    fn whoever_holds_most_loses_the_one_that_was_silent_for_longest() {
+        let mut places = Places::new(4);
+        let (quiet, _) = places.handle_arrival(address(1));
+        let scanner: Vec<PlaceId> = (0..3)
+            .map(|_| places.handle_arrival(address(2)).0)
+            .collect();
+        assert_eq!(places.handle_arrival(address(2)).1, Some(scanner[0]));
+        places.handle_seen(scanner[1]);
+        assert_eq!(places.handle_arrival(address(3)).1, Some(scanner[2]));
+        assert_eq!(places.held(), 4);
+        assert!(places.handle_departure(quiet));
+    }
+
+    #[test]
+    fn a_flood_from_one_address_leaves_the_others_theirs() {
+        let mut places = Places::new(100);
+        let honest: Vec<PlaceId> = (0..20)
+            .map(|_| places.handle_arrival(address(1)).0)
+            .collect();
+        for _ in 0..10_000 {
+            places.handle_arrival(address(2));
+        }
+        assert_eq!(places.held(), 100);
+        for id in honest {
+            assert!(places.handle_departure(id));
+        }
+        assert_eq!(places.held(), 80);
+        assert_eq!(places.of_address.len(), 1);
+    }
+
+    #[test]
+    fn a_place_that_is_given_back_is_free() {
+        let mut places = Places::new(1);
+        let (first, gone) = places.handle_arrival(address(1));
+        assert_eq!(gone, None);
+        assert!(places.handle_departure(first));
+        assert!(!places.handle_departure(first));
+        places.handle_seen(first);
+        assert_eq!(places.held(), 0);
+        assert_eq!(places.handle_arrival(address(1)).1, None);
+    }
+}

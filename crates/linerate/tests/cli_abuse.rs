@@ -1,0 +1,356 @@
+//! An agent under abuse and under load: whatever goes on at its port, a real client is served in
+//! the middle of it, memory and open files stay bounded, and all is given back afterwards.
+
+mod common;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use common::call::PROGRAM;
+use common::http::{connect, read};
+use common::{Call, Said, Server, alone, json, linerate};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+/// What an agent may grow by under any abuse below: 2048 connections with buffers of 8 KiB each.
+const GROWTH_KIB_MAX: u64 = 24 << 10;
+/// Places for connections that have not said what they are, and as many for control connections.
+const PLACES: usize = 1024;
+/// Files that a measurement opens beside them.
+const FILES_SPARE: usize = 64;
+
+/// Lets this process hold thousands of connections.
+fn raise_limit() {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("the limit can be read");
+    setrlimit(Resource::RLIMIT_NOFILE, hard, hard).expect("up to the hard limit it can be set");
+}
+
+/// Returns a server that has measured once, with its open files and its memory at their height.
+fn server() -> (Server, usize, u64) {
+    raise_limit();
+    let server = Server::start(&["--limit-flows", "20000"]);
+    measure(&server);
+    server.wait_busy(false);
+    let files = settled_files(&server);
+    let memory = memory_most_kib(&server);
+    (server, files, memory)
+}
+
+/// Asserts that a real client is served now.
+#[track_caller]
+fn measure(server: &Server) {
+    let said = linerate(&["run", &server.host(), "-t", "0.5", "-O", "0", "-i", "0"]).run();
+    assert!(is_served(&said), "{}\n{}", said.err, said.out);
+}
+
+/// Tells whether a measurement went to its end. A machine that is too busy to read the window's
+/// edges in time says so; that is not the question here.
+fn is_served(said: &Said) -> bool {
+    matches!(said.code, 0 | 3) || said.err.contains(" late, more than a tenth")
+}
+
+/// Asserts that the agent has given back what the abuse took, and how much memory that was at most.
+#[track_caller]
+fn is_as_before(server: &Server, files: usize, memory_kib: u64) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while open_files(server) > files {
+        let left = open_files(server) - files;
+        assert!(Instant::now() < deadline, "{left} more open files are left");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let grown_kib = memory_most_kib(server) - memory_kib;
+    assert!(grown_kib < GROWTH_KIB_MAX, "grew by {grown_kib} KiB");
+    assert!(server.info()["busy"].is_null());
+}
+
+fn open_files(server: &Server) -> usize {
+    let files = std::fs::read_dir(format!("/proc/{}/fd", server.id()));
+    files.expect("the agent runs").count()
+}
+
+/// Returns the open files of a server on whose connections nothing happens any more.
+fn settled_files(server: &Server) -> usize {
+    let mut files = open_files(server);
+    for _ in 0..20 {
+        std::thread::sleep(Duration::from_millis(10));
+        files = files.min(open_files(server));
+    }
+    files
+}
+
+/// Returns the most memory that was resident so far.
+fn memory_most_kib(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.id()));
+    let status = status.expect("the agent runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    number.expect("the kernel counts it")
+}
+
+/// Writes what the other end takes at once; returns false when it has hung up.
+fn push(stream: &mut TcpStream, bytes: &[u8]) -> bool {
+    stream.set_nonblocking(true).expect("a socket can");
+    match stream.write(bytes) {
+        Ok(_) => true,
+        Err(error) => error.kind() == ErrorKind::WouldBlock,
+    }
+}
+
+/// Runs `abuse` again and again beside two measurements; returns how often it was.
+fn beside_measurements(server: &Server, mut abuse: impl FnMut() + Send) -> u32 {
+    /// Raised at the end, also of a test that fails: the abuse goes on until then.
+    struct Over(Arc<AtomicBool>);
+    impl Drop for Over {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let over = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&over);
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(move || {
+            let mut times = 0;
+            while !seen.load(Ordering::Relaxed) {
+                abuse();
+                times += 1;
+            }
+            times
+        });
+        let over = Over(over);
+        measure(server);
+        measure(server);
+        drop(over);
+        thread.join().expect("the abuse goes on")
+    })
+}
+
+#[test]
+fn thousands_that_say_nothing_keep_nobody_out() {
+    let _alone = alone();
+    let (server, files, memory) = server();
+    let silent: Vec<TcpStream> = (0..2000).map(|_| connect(server.address)).collect();
+    measure(&server);
+    let held = open_files(&server);
+    assert!(held <= files + PLACES + FILES_SPARE, "{held} open files");
+    drop(silent);
+    is_as_before(&server, files, memory);
+}
+
+#[test]
+fn thousands_that_asked_once_and_idle_keep_nobody_out() {
+    let _alone = alone();
+    let (server, files, memory) = server();
+    let request = b"GET /v1/clock HTTP/1.1\r\nhost: x\r\n\r\n";
+    let idle: Vec<TcpStream> = (0..1500)
+        .map(|_| {
+            let mut stream = connect(server.address);
+            stream.write_all(request).expect("the agent reads");
+            let mut first = [0; 12];
+            stream.read_exact(&mut first).expect("the agent answers");
+            assert_eq!(&first, b"HTTP/1.1 200");
+            stream
+        })
+        .collect();
+    measure(&server);
+    let held = open_files(&server);
+    assert!(held <= files + PLACES + FILES_SPARE, "{held} open files");
+    drop(idle);
+    is_as_before(&server, files, memory);
+}
+
+#[test]
+fn slow_writers_and_noise_keep_nobody_out() {
+    let _alone = alone();
+    let (server, files, memory) = server();
+    let openings: [&[u8]; 8] = [
+        b"L",
+        b"G",
+        b"LINERATE\x00\x01\x00\x00",
+        b"GET /v1/agent HTTP/1.1\r\nx: ",
+        b"POST /v1/runs HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 60000\r\n\r\n{",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"\x00\xff\x00\xff",
+        b"P\x80\x80\x80\r\n\r\n\r\n",
+    ];
+    let mut slow: Vec<TcpStream> = Vec::new();
+    for at in 0..400 {
+        let mut stream = connect(server.address);
+        push(&mut stream, openings[at % openings.len()]);
+        slow.push(stream);
+    }
+    let rounds = beside_measurements(&server, || {
+        for stream in &mut slow {
+            // Those that were cut off are as good as gone.
+            push(stream, b"y");
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    });
+    assert!(rounds > 1, "{rounds}");
+    drop(slow);
+    is_as_before(&server, files, memory);
+}
+
+#[test]
+fn a_port_scanner_keeps_nobody_out() {
+    let _alone = alone();
+    let (server, files, memory) = server();
+    let address = server.address;
+    let mut scanned = 0;
+    beside_measurements(&server, || {
+        for _ in 0..10 {
+            let stream = TcpStream::connect(address).expect("the agent listens");
+            // Every other one with a reset instead of an end.
+            if scanned % 2 == 0 {
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+            scanned += 1;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    });
+    assert!(scanned > 100, "{scanned} connections");
+    is_as_before(&server, files, memory);
+}
+
+#[test]
+fn bodies_of_any_size_and_depth_are_refused() {
+    let _alone = alone();
+    let (server, files, memory) = server();
+    let head = |more: &str| {
+        format!(
+            "POST /v1/runs HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+             content-type: application/json\r\n{more}\r\n"
+        )
+    };
+    let send = |address: SocketAddr, head: String, body: &mut dyn FnMut(&mut TcpStream)| {
+        let mut stream = connect(address);
+        stream.write_all(head.as_bytes()).expect("the agent reads");
+        body(&mut stream);
+        let answer = read(stream);
+        assert!(matches!(answer.status, 0 | 400 | 413), "{answer:?}");
+    };
+    let megabyte = vec![b' '; 1 << 20];
+    let mut sent = 0;
+    send(
+        server.address,
+        head("content-length: 104857600\r\n"),
+        &mut |stream| {
+            while sent < 100 && stream.write_all(&megabyte).is_ok() {
+                sent += 1;
+            }
+        },
+    );
+    assert!(sent < 100, "the agent read it to its end");
+    let mut sent = 0;
+    send(
+        server.address,
+        head("transfer-encoding: chunked\r\n"),
+        &mut |stream| {
+            let chunk = [b"100000\r\n", &megabyte[..], b"\r\n"].concat();
+            while sent < 100 && stream.write_all(&chunk).is_ok() {
+                sent += 1;
+            }
+        },
+    );
+    assert!(sent < 100, "the agent read it to its end");
+    measure(&server);
+    for nested in ["[".repeat(60_000), r#"{"run":"#.repeat(8000)] {
+        let length = format!("content-length: {}\r\n", nested.len());
+        send(server.address, head(&length), &mut |stream| {
+            stream
+                .write_all(nested.as_bytes())
+                .expect("the agent reads it");
+        });
+    }
+    measure(&server);
+    is_as_before(&server, files, memory);
+}
+
+#[test]
+fn requests_in_a_row_are_answered_in_a_row() {
+    let server = Server::start(&[]);
+    let mut stream = connect(server.address);
+    let request = "GET /v1/clock HTTP/1.1\r\nhost: x\r\n\r\n".repeat(499)
+        + "GET /v1/clock HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let mut writer = stream.try_clone().expect("a socket has two ends");
+    let thread = std::thread::spawn(move || writer.write_all(request.as_bytes()));
+    let mut text = String::new();
+    stream
+        .read_to_string(&mut text)
+        .expect("all answers are text");
+    thread.join().expect("it ended").expect("the agent reads");
+    assert_eq!(text.matches("HTTP/1.1 200").count(), 500);
+}
+
+#[test]
+fn answers_that_nobody_reads_take_bounded_memory() {
+    let _alone = alone();
+    let (server, files, memory) = server();
+    let requests = "GET /v1/openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(2000);
+    let mut unread: Vec<TcpStream> = (0..50).map(|_| connect(server.address)).collect();
+    let rounds = beside_measurements(&server, || {
+        for stream in &mut unread {
+            push(stream, requests.as_bytes());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    });
+    assert!(rounds > 1, "{rounds}");
+    drop(unread);
+    is_as_before(&server, files, memory);
+}
+
+#[test]
+fn thousands_of_flows_are_opened_driven_and_closed() {
+    let _alone = alone();
+    let (server, files, memory) = server();
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("the limit can be read");
+    let flows = 4000.min(hard.saturating_sub(500));
+    let parallel = flows.to_string();
+    let words = ["-P", &parallel, "-t", "2", "-O", "0", "-i", "0", "-J"];
+    let said = linerate(&["run", &server.host()]).words(&words).run();
+    assert!(is_served(&said), "{}", said.err);
+    let document = json(&said.out);
+    let trial = &document["trials"][0];
+    let ends = trial["flows"].as_array().expect("flows are listed");
+    assert_eq!(ends.len() as u64, 2 * flows);
+    let early: Vec<_> = ends
+        .iter()
+        .filter(|end| !end["ended_early"].is_null())
+        .collect();
+    assert!(early.is_empty(), "{} of them, {}", early.len(), early[0]);
+    let total = |what: &str| -> u64 { ends.iter().filter_map(|end| end[what].as_u64()).sum() };
+    assert!(total("bytes_sent") > 0);
+    assert_eq!(total("bytes_sent"), total("bytes_received"));
+    let grown_kib = memory_most_kib(&server) - memory;
+    assert!(
+        grown_kib < 12 * flows,
+        "{} KiB a flow",
+        grown_kib as f64 / flows as f64
+    );
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while open_files(&server) > files {
+        assert!(Instant::now() < deadline, "flows are left open");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn more_flows_than_files_are_refused_before_any_is_opened() {
+    let server = Server::start(&["--limit-flows", "20000"]);
+    let limited = r#"ulimit -n 300; exec "$0" "$@""#;
+    Call::of("sh")
+        .words(&["-c", limited, PROGRAM, "run", &server.host(), "-P", "400"])
+        .run()
+        .failed(
+            1,
+            &[
+                "400 flows need as many open files",
+                "may have 300 (RLIMIT_NOFILE)",
+                "ask for fewer flows",
+                "ulimit -Hn",
+            ],
+        );
+    server.wait_busy(false);
+    measure(&server);
+}
