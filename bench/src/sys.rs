@@ -45,36 +45,45 @@ const ROOM: usize = 2048;
 
 /// Room for a batch of datagrams.
 pub struct Batch {
-    room: Vec<[u8; ROOM]>,
+    /// What the vectors point at, and the vectors that the headers point at: neither list is
+    /// touched again once made, so that its elements stay where they are.
+    _room: Vec<[u8; ROOM]>,
+    _vectors: Vec<libc::iovec>,
+    headers: Vec<libc::mmsghdr>,
 }
 
 impl Batch {
     /// Makes the room.
     pub fn new() -> Self {
+        let mut room = vec![[0; ROOM]; BATCH];
+        let vectors = room.iter_mut().map(|room| libc::iovec {
+            iov_base: room.as_mut_ptr().cast(),
+            iov_len: ROOM,
+        });
+        let mut vectors: Vec<libc::iovec> = vectors.collect();
+        let headers = vectors.iter_mut().map(|vector| {
+            // SAFETY: a header of zeros is a valid one: no name, no vectors, no control.
+            let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
+            header.msg_hdr.msg_iov = vector;
+            header.msg_hdr.msg_iovlen = 1;
+            header
+        });
         Self {
-            room: vec![[0; ROOM]; BATCH],
+            headers: headers.collect(),
+            _vectors: vectors,
+            _room: room,
         }
     }
 
     /// Waits for a datagram and takes those that are there; returns how many.
     pub fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
-        let mut vectors: [libc::iovec; BATCH] = std::array::from_fn(|at| libc::iovec {
-            iov_base: self.room[at].as_mut_ptr().cast(),
-            iov_len: ROOM,
-        });
-        let mut headers: [libc::mmsghdr; BATCH] = std::array::from_fn(|at| {
-            // SAFETY: a header of zeros is a valid one: no name, no vectors, no control.
-            let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
-            header.msg_hdr.msg_iov = &raw mut vectors[at];
-            header.msg_hdr.msg_iovlen = 1;
-            header
-        });
-        // SAFETY: BATCH headers, each with one vector, each vector with ROOM bytes of ours; all of
-        // them outlive the call. No timeout is given.
+        // SAFETY: BATCH headers, each with one vector, each vector with ROOM bytes, all of them on
+        // the heap and owned by `self`, which outlives the call; the kernel changes only lengths
+        // and flags of the headers. No timeout is given.
         let count = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
-                headers.as_mut_ptr(),
+                self.headers.as_mut_ptr(),
                 BATCH as libc::c_uint,
                 libc::MSG_WAITFORONE,
                 std::ptr::null_mut(),
