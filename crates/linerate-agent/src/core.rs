@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linerate_engine as engine;
+use linerate_model::manner::Transport;
 use linerate_model::sample::End;
 use linerate_model::{TrialId, hex};
 
@@ -36,6 +37,7 @@ mod limits;
 mod slot;
 /// One trial while it runs: launch, sample on the ticks, collect.
 mod trial;
+mod unix;
 
 /// How long a start waits for flows that are on their way.
 const ARRIVAL_WAIT: Duration = Duration::from_secs(10);
@@ -225,12 +227,18 @@ impl Core {
             delivered: AtomicBool::new(false),
             assignment,
         };
-        lock(&self.trials).insert(key, Arc::new(slot));
+        let slot = Arc::new(slot);
+        let over_unix = slot.assignment.manner.transport == Transport::Unix;
+        let socket_name = match slot.assignment.end {
+            End::Server if over_unix => Some(unix::listen(&slot)?),
+            End::Client | End::Server => None,
+        };
+        lock(&self.trials).insert(key, slot);
         Ok(Prepared {
             settings,
             rate_limit: rate_max,
             ports: Vec::new(),
-            socket_name: None,
+            socket_name,
         })
     }
 

@@ -54,10 +54,6 @@ mod flow;
 /// Counters, gaps, latency, samples.
 mod measure;
 /// When the next thing may be sent, at a given rate.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "paced workloads come one after another")
-)]
 mod pace;
 /// When a trial starts, is counted and stops.
 mod schedule;
@@ -69,7 +65,8 @@ mod worker;
 mod workload;
 
 pub use flow::{
-    Arrival, ConnectError, DatagramListener, Flow, FlowConfig, adopt, connect, opening,
+    Address, Arrival, ConnectError, DatagramListener, Flow, FlowConfig, adopt, connect,
+    connect_unix, opening,
 };
 pub use measure::memory::memory_copy_bytes_per_s;
 pub use schedule::{GRACE_NS, Schedule};

@@ -10,9 +10,10 @@ use linerate_engine as engine;
 use linerate_engine::{Flow, FlowConfig};
 use linerate_model::FlowId;
 use linerate_model::manner::Transport;
-use linerate_model::workload::Part;
+use linerate_model::workload::{Part, Traffic};
 
 use super::limits::limit_rate;
+use super::slot::TrialSlot;
 use super::{Core, lock, refuse, with_causes};
 use crate::api::{Assignment, FlowAssignment, Refusal, RefusalCode, TrialState};
 use crate::serve::hello::Hello;
@@ -44,36 +45,50 @@ impl Core {
     ) -> Result<(), String> {
         let slot = self.slot_of(&hello);
         let slot = slot.ok_or("no trial waits for this connection")?;
-        let wanted = slot.assignment.manner.transport;
-        if (wanted == Transport::Udp) != (transport == Transport::Udp) {
-            return Err("the trial wants another transport".to_owned());
-        }
-        let part = lock(&slot.gathered)
-            .expected
-            .remove(&hello.flow)
-            .ok_or("the trial has no such flow, or has it already")?;
-        let adopted = adopt(&slot.assignment, hello.flow, part, socket);
-        let mut gathered = lock(&slot.gathered);
-        let flow = match adopted {
-            Ok(flow) => flow,
-            Err(why) => {
-                // Whoever connects for this flow again may have more luck.
-                gathered.expected.insert(hello.flow, part);
-                return Err(why);
-            }
-        };
-        if !matches!(gathered.session.state(), TrialState::Gathering { .. }) {
-            return Err("the trial is over".to_owned());
-        }
-        if transport == Transport::Udp {
-            // Lost or not: a client that does not hear it asks again.
-            let _ = flow.confirm(&hello.encode());
-        }
-        gathered.flows.push(flow);
-        gathered.session.handle_flow();
-        slot.changed.notify_all();
-        Ok(())
+        take_up(&slot, hello, socket, transport)
     }
+}
+
+/// Takes up the socket of a flow that its trial waits for.
+pub(super) fn take_up(
+    slot: &TrialSlot,
+    hello: Hello,
+    socket: OwnedFd,
+    transport: Transport,
+) -> Result<(), String> {
+    // What speaks MPTCP, or falls back from it, comes to the same listener as TCP.
+    let kind = |transport| match transport {
+        Transport::Mptcp => Transport::Tcp,
+        other => other,
+    };
+    if kind(slot.assignment.manner.transport) != kind(transport) {
+        return Err("the trial wants another transport".to_owned());
+    }
+    let part = lock(&slot.gathered)
+        .expected
+        .remove(&hello.flow)
+        .ok_or("the trial has no such flow, or has it already")?;
+    let adopted = adopt(&slot.assignment, hello.flow, part, socket);
+    let mut gathered = lock(&slot.gathered);
+    let flow = match adopted {
+        Ok(flow) => flow,
+        Err(why) => {
+            // Whoever connects for this flow again may have more luck.
+            gathered.expected.insert(hello.flow, part);
+            return Err(why);
+        }
+    };
+    if !matches!(gathered.session.state(), TrialState::Gathering { .. }) {
+        return Err("the trial is over".to_owned());
+    }
+    if transport == Transport::Udp {
+        // Lost or not: a client that does not hear it asks again.
+        let _ = flow.confirm(&hello.encode());
+    }
+    gathered.flows.push(flow);
+    gathered.session.handle_flow();
+    slot.changed.notify_all();
+    Ok(())
 }
 
 fn adopt(
@@ -96,9 +111,10 @@ pub(super) fn expected(assignment: &Assignment) -> HashMap<FlowId, Part> {
 
 fn flow_config(assignment: &Assignment, flow: FlowId, part: Part) -> FlowConfig {
     let mut manner = assignment.manner.clone();
-    // Only TCP paces itself without a queueing discipline that does (fq): datagrams are paced by
-    // their sender.
-    let paced = manner.transport == Transport::Udp && part == Part::Sender;
+    // Only TCP paces itself without a queueing discipline that does (fq): everything else is paced
+    // by its sender.
+    let streams = matches!(assignment.traffic, Traffic::Stream { .. });
+    let paced = streams && manner.transport != Transport::Tcp && part == Part::Sender;
     if let Some(most) = assignment.flow_rate_max.filter(|_| paced) {
         let most = most.0.max(8.0) as u64;
         manner.rate_bps = Some(manner.rate_bps.map_or(most, |rate| rate.min(most)));
@@ -128,8 +144,24 @@ pub(super) fn connect_all(assignment: &Assignment, cookie: [u8; 16]) -> Result<V
 struct Opener<'a> {
     assignment: &'a Assignment,
     cookie: [u8; 16],
-    peer: SocketAddr,
+    peer: Peer,
     bind: Option<SocketAddr>,
+}
+
+/// Where flows connect to.
+enum Peer {
+    Ip(SocketAddr),
+    /// A name of the abstract namespace.
+    Unix(String),
+}
+
+impl Peer {
+    fn parse(text: &str) -> Option<Self> {
+        match text.strip_prefix("unix:@") {
+            Some(name) => Some(Peer::Unix(name.to_owned())),
+            None => text.parse().ok().map(Peer::Ip),
+        }
+    }
 }
 
 impl<'a> Opener<'a> {
@@ -142,9 +174,14 @@ impl<'a> Opener<'a> {
         Ok(Self {
             assignment,
             cookie,
-            peer: peer
-                .parse()
-                .map_err(|_| bad("the peer is not ADDRESS:PORT"))?,
+            peer: match (Peer::parse(peer), assignment.manner.transport) {
+                (Some(peer @ Peer::Unix(_)), Transport::Unix) => peer,
+                (Some(peer @ Peer::Ip(_)), transport) if transport != Transport::Unix => peer,
+                (Some(Peer::Ip(_)), _) => {
+                    return Err(bad("flows over Unix sockets need a peer `unix:@NAME`"));
+                }
+                _ => return Err(bad("the peer is not ADDRESS:PORT")),
+            },
             bind: bind.map(|address| SocketAddr::new(address, 0)),
         })
     }
@@ -179,8 +216,11 @@ impl<'a> Opener<'a> {
     }
 
     fn connect(&self, config: FlowConfig, hello: &[u8]) -> Result<Flow, Refusal> {
-        let flow = engine::connect(config, self.peer, self.bind, hello, CONNECT_DEADLINE)
-            .map_err(|error| refuse(RefusalCode::Flows, with_causes(&error)))?;
+        let flow = match &self.peer {
+            Peer::Ip(peer) => engine::connect(config, *peer, self.bind, hello, CONNECT_DEADLINE),
+            Peer::Unix(name) => engine::connect_unix(config, name, hello, CONNECT_DEADLINE),
+        };
+        let flow = flow.map_err(|error| refuse(RefusalCode::Flows, with_causes(&error)))?;
         limit_rate(&flow, self.assignment)?;
         Ok(flow)
     }

@@ -48,6 +48,9 @@ const BACKLOG: i32 = 4096;
 /// Ports tried where the kernel chooses one for connections that may be taken for datagrams.
 const PORT_TRIES: u32 = 16;
 
+/// IPPROTO_MPTCP of include/uapi/linux/in.h.
+const IPPROTO_MPTCP: i32 = 262;
+
 /// Why the listener could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -161,11 +164,10 @@ fn listen_twice(address: SocketAddr) -> std::io::Result<(std::net::TcpListener, 
 
 /// Listens on `address`; `[::]` takes IPv4 too, and the backlog holds a burst of flows.
 fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
+    let new = |protocol| Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol));
+    // A listener of MPTCP takes plain TCP as well, and hands it out as plain sockets. Without it
+    // in the kernel, or with net.mptcp.enabled = 0, every connection is plain.
+    let socket = new(Protocol::from(IPPROTO_MPTCP)).or_else(|_| new(Protocol::TCP))?;
     if address.is_ipv6() {
         socket.set_only_v6(false)?;
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_agent::api::{
-    AgentError, Assignment, FlowOutcome, PollFrom, RefusalCode, TrialState, TrialStatus,
+    AgentError, Assignment, FlowOutcome, PollFrom, Prepared, RefusalCode, TrialState, TrialStatus,
 };
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
@@ -257,8 +257,13 @@ impl Driver<'_> {
         let Some((server, clients)) = participants.split_first_mut() else {
             return Err(Spoilt::because("the run has no server"));
         };
-        let rate_limit = prepare(server)?;
+        let prepared = prepare(server)?;
+        let rate_limit = prepared.rate_limit;
         for client in &mut *clients {
+            if let Some(name) = &prepared.socket_name {
+                client.assignment.peer = Some(format!("unix:@{name}"));
+                client.assignment.bind = None;
+            }
             client.assignment.flow_rate_max = share(rate_limit, server.assignment.flows.len());
         }
         each(clients, |client| prepare(client).map(|_| ()))?;
@@ -585,8 +590,8 @@ fn ask<T>(
     request(participant).map_err(|error| Spoilt::of_agent(&host, &error))
 }
 
-/// Makes or expects the flows of one host; returns the limit that its agent puts on them.
-fn prepare(participant: &mut Participant<'_>) -> Result<Option<BitsPerSec>, Spoilt> {
+/// Makes or expects the flows of one host; returns what its agent says of them.
+fn prepare(participant: &mut Participant<'_>) -> Result<Prepared, Spoilt> {
     let prepared = ask(participant, |participant| {
         let member = participant.member;
         member
@@ -604,7 +609,7 @@ fn prepare(participant: &mut Participant<'_>) -> Result<Option<BitsPerSec>, Spoi
         .iter()
         .find_map(|flow| validity::capped(participant.host(), &flow.settings));
     match capped {
-        None => Ok(prepared.rate_limit),
+        None => Ok(prepared),
         Some(why) => Err(Spoilt::because(why)),
     }
 }

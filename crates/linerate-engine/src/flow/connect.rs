@@ -5,16 +5,18 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use linerate_model::manner::SendBy;
+use linerate_model::manner::{SendBy, Transport};
 use linerate_model::workload::{Part, Traffic};
 
+use crate::flow;
 use crate::flow::datagram::{self, is_datagram};
 use crate::flow::error::ConnectError;
 use crate::flow::options;
-use crate::flow::{Flow, FlowConfig, Shared, mechanism};
+use crate::flow::{Address, Content, Flow, FlowConfig, Shared, mechanism, mptcp, pace};
 use crate::measure::counters::Counters;
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, IP_BIND_ADDRESS_NO_PORT, SO_ERROR, SO_REUSEADDR};
+use crate::sys::unix;
 use crate::workload::rr;
 
 /// Opens a flow to `peer`, from `bind` if given, and sends `hello` on it.
@@ -33,7 +35,11 @@ pub fn connect(
         return datagram::connect(config, peer, bind, hello, deadline);
     }
     let end_ns = now_ns().saturating_add(deadline.as_nanos() as u64);
-    let socket = socket::open(peer).map_err(|error| ConnectError::open(error, peer))?;
+    let opened = match config.manner.transport {
+        Transport::Mptcp => mptcp::open(peer),
+        _ => socket::open(peer, libc::IPPROTO_TCP),
+    };
+    let socket = opened.map_err(|error| ConnectError::open(error, peer))?;
     options::apply(socket.as_raw_fd(), &config.options)?;
     if let Some(address) = bind {
         bind_to(socket.as_fd(), address)
@@ -64,13 +70,28 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
     if send == SendBy::MsgZerocopy {
         options::enable_zerocopy(socket.as_raw_fd())?;
     }
-    let mut settings = options::granted(socket.as_raw_fd(), &config.options).map_err(inspect)?;
+    let mut settings = options::granted(socket.as_raw_fd(), &config).map_err(inspect)?;
     settings.extend(chosen);
+    let (pace_bps, pace) = pace::set(socket.as_raw_fd(), &config);
+    settings.extend(pace);
+    let (local, remote) = match config.manner.transport {
+        Transport::Unix => {
+            let (local, remote) = unix::names(socket.as_fd()).map_err(inspect)?;
+            (Address::Unix(local), Address::Unix(remote))
+        }
+        _ => {
+            let local = socket::local(socket.as_fd()).map_err(inspect)?;
+            let remote = socket::remote(socket.as_fd()).map_err(inspect)?;
+            (local.into(), remote.into())
+        }
+    };
     let shared = Shared {
-        local: socket::local(socket.as_fd()).map_err(inspect)?,
-        remote: socket::remote(socket.as_fd()).map_err(inspect)?,
+        local,
+        remote,
         settings,
         send,
+        content: Content::of(send).map_err(|source| ConnectError::Content { source })?,
+        pace_bps,
         counters: Counters::default(),
         greeting: Vec::new(),
         datagrams: None,
@@ -81,7 +102,7 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
 }
 
 /// Checks what the turns rely on: a part that fits its traffic, and calls that have payload.
-fn check(config: &FlowConfig) -> Result<(), ConnectError> {
+pub(super) fn check(config: &FlowConfig) -> Result<(), ConnectError> {
     let wrong = match (&config.traffic, config.part) {
         _ if is_datagram(config) => datagram::wrong(config),
         (Traffic::Stream { message_bytes, .. }, Part::Sender | Part::Receiver) => {
@@ -106,6 +127,8 @@ fn check(config: &FlowConfig) -> Result<(), ConnectError> {
         }
         _ => Some("its part belongs to another kind of traffic"),
     };
+    let over_unix = config.manner.transport == Transport::Unix;
+    let wrong = wrong.or_else(|| over_unix.then(|| flow::unix::wrong(config)).flatten());
     match wrong {
         Some(reason) => Err(ConnectError::Config {
             flow: config.flow,
@@ -142,7 +165,7 @@ fn establish(socket: BorrowedFd<'_>, peer: SocketAddr, end_ns: u64) -> io::Resul
     }
 }
 
-fn send_all(socket: BorrowedFd<'_>, mut bytes: &[u8], end_ns: u64) -> io::Result<()> {
+pub(super) fn send_all(socket: BorrowedFd<'_>, mut bytes: &[u8], end_ns: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match socket::send(socket.as_raw_fd(), bytes) {
             Ok(sent) => bytes = &bytes[sent..],

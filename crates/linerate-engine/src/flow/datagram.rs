@@ -144,10 +144,12 @@ pub(super) fn adopt(config: FlowConfig, socket: OwnedFd) -> Result<Flow, Connect
 fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
     let inspect = |source| ConnectError::Inspect { source };
     let shared = Shared {
-        local: socket::local(socket.as_fd()).map_err(inspect)?,
-        remote: socket::remote(socket.as_fd()).map_err(inspect)?,
+        local: socket::local(socket.as_fd()).map_err(inspect)?.into(),
+        remote: socket::remote(socket.as_fd()).map_err(inspect)?.into(),
         settings: granted(socket.as_raw_fd(), &config).map_err(inspect)?,
         send: SendBy::Copy,
+        content: crate::flow::Content::Copied,
+        pace_bps: None,
         counters: Counters::default(),
         greeting: Vec::new(),
         datagrams: Some(Box::default()),

@@ -108,6 +108,30 @@ pub enum ConnectError {
         #[source]
         source: io::Error,
     },
+    /// No Unix socket of that name listens.
+    #[error(
+        "connect to unix:@{name}: nothing of that name listens here; over Unix sockets both ends must be on one host, and in one network namespace"
+    )]
+    NoSuchName {
+        /// The abstract name.
+        name: String,
+    },
+    /// A Unix socket could not be connected.
+    #[error("connect to unix:@{name}")]
+    Unix {
+        /// The abstract name.
+        name: String,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The constant payload could not be made.
+    #[error("make the payload that is sent without a copy")]
+    Content {
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
     /// The connected socket could not be asked for its addresses or options.
     #[error("read the addresses and options of a connection")]
     Inspect {

@@ -42,8 +42,14 @@ pub(super) fn check_stream(config: &FlowConfig, message_bytes: u64) -> Option<&'
 
 /// Returns what keeps traffic that is no stream from moving as configured.
 pub(super) fn check_other(manner: &Manner) -> Option<&'static str> {
-    let bulk = manner.send != SendBy::Copy || manner.receive != ReceiveBy::Copy;
-    bulk.then_some("only a stream can be sent or received other than by copying")
+    if manner.send != SendBy::Copy || manner.receive != ReceiveBy::Copy {
+        return Some("only a stream can be sent or received other than by copying");
+    }
+    if manner.bytes_max.is_some() {
+        return Some("only a stream ends after so many bytes");
+    }
+    let paced = manner.rate_bps.is_some();
+    paced.then_some("only a stream has a rate in bits; `requests_per_s` is that of requests")
 }
 
 /// Returns how this end sends, which is never [`SendBy::Auto`], and the settings that tell it.

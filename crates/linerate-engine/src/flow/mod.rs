@@ -1,26 +1,35 @@
 //! One end of one transport conversation: a connected socket with its options applied.
 
+/// Where an end of a flow is.
+mod address;
 /// Opening a flow, or adopting one that a listener accepted.
 mod connect;
+/// What flows send that do not copy.
+mod content;
 /// Opening flows of datagrams, and their settings.
 pub(crate) mod datagram;
 /// Why a flow could not be opened.
 mod error;
 /// By which calls bulk payload moves.
 mod mechanism;
+/// Multipath TCP.
+mod mptcp;
 /// What two ends say to each other by datagrams beside the payload.
 pub mod opening;
 /// Applying the options of a workload to a socket.
 mod options;
+/// Who keeps a stream to its rate.
+mod pace;
 /// Which way to send is the fastest here.
 mod probe;
 /// Where datagrams of new peers come in.
 mod reception;
 /// Settings as requested, granted and effective: the arithmetic.
 mod settings;
+/// Flows over Unix sockets.
+mod unix;
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use linerate_model::BitsPerSec;
@@ -34,10 +43,13 @@ use crate::measure::datagrams::DatagramCounters;
 use crate::sys::socket;
 use crate::workload::stream;
 
+pub use address::Address;
 pub use connect::{adopt, connect};
+pub(crate) use content::Content;
 pub use error::ConnectError;
 pub(crate) use options::effective;
 pub use reception::{Arrival, DatagramListener};
+pub use unix::connect_unix;
 
 /// What one end of a flow is and does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,11 +79,15 @@ pub struct Flow {
 pub(crate) struct Shared {
     pub(crate) config: FlowConfig,
     pub(crate) socket: OwnedFd,
-    pub(crate) local: SocketAddr,
-    pub(crate) remote: SocketAddr,
+    pub(crate) local: Address,
+    pub(crate) remote: Address,
     pub(crate) settings: Vec<Setting>,
     /// How a sender of bulk payload hands it over; never [`SendBy::Auto`].
     pub(crate) send: SendBy,
+    /// What it takes the payload from.
+    pub(crate) content: Content,
+    /// Bits a second that a sender of bulk payload keeps itself, where the kernel does not.
+    pub(crate) pace_bps: Option<u64>,
     pub(crate) counters: Counters,
     /// What is sent at the start, before any payload and not counted; empty for nothing.
     pub(crate) greeting: Vec<u8>,
@@ -85,20 +101,22 @@ impl Flow {
         &self.shared.settings
     }
 
-    /// Returns the address and port of this end.
-    pub fn local(&self) -> SocketAddr {
-        self.shared.local
+    /// Returns where this end is.
+    pub fn local(&self) -> &Address {
+        &self.shared.local
     }
 
-    /// Returns the address and port of the other end.
-    pub fn remote(&self) -> SocketAddr {
-        self.shared.remote
+    /// Returns where the other end is.
+    pub fn remote(&self) -> &Address {
+        &self.shared.remote
     }
 
-    /// Lets this end send at most at `rate`, headers included.
+    /// Lets this end send at most at `rate`, or at what its configuration asks for if that is less.
     pub fn limit_rate(&self, rate: BitsPerSec) -> io::Result<()> {
         // At least one byte: the kernel takes 0 for a flow that never sends.
-        let bytes_per_s = (rate.0 / 8.0).max(1.0) as u64;
+        let most = (rate.0 / 8.0).max(1.0) as u64;
+        let asked = pace::kernel_bytes_per_s(&self.shared.config);
+        let bytes_per_s = asked.map_or(most, |asked| asked.min(most));
         socket::limit_pacing(self.shared.fd(), bytes_per_s)
     }
 

@@ -3,10 +3,11 @@
 use std::io;
 use std::os::fd::RawFd;
 
+use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::workload::{FlowOptions, Setting};
 
-use crate::flow::{Shared, datagram, mechanism, settings};
+use crate::flow::{FlowConfig, Shared, datagram, mechanism, mptcp, settings};
 use crate::measure::sampler::WindowsSeen;
 use crate::measure::tcp_info;
 use crate::sys::socket::{
@@ -109,10 +110,45 @@ pub(super) fn enable_zerocopy(fd: RawFd) -> Result<(), Refused> {
 }
 
 /// Returns every setting as requested and granted.
-pub(super) fn granted(fd: RawFd, options: &FlowOptions) -> io::Result<Vec<Setting>> {
-    let buffer_bytes = options.socket_buffer.map(|bytes| bytes.0);
+pub(super) fn granted(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>> {
+    let options = &config.options;
     let flag = |on: Option<bool>| on.map(|on| i32::from(!on).to_string());
-    let int = |option| socket::read(fd, option).map(|value| Some(value.to_string()));
+    let mut all = buffers(fd, options)?;
+    match config.manner.transport {
+        Transport::Unix => {
+            let unix = Some("unix".to_owned());
+            all.push(settings::plain("transport", unix.clone(), unix));
+            return Ok(all);
+        }
+        Transport::Mptcp => all.push(mptcp::setting(fd)),
+        Transport::Tcp | Transport::Udp => {}
+    }
+    // MPTCP does not tell all that its subflows have.
+    let int = |option| socket::read(fd, option).ok().map(|value| value.to_string());
+    all.extend([
+        settings::plain(TCP_NODELAY.name, flag(options.nagle), int(TCP_NODELAY)),
+        settings::plain(
+            TCP_QUICKACK.name,
+            flag(options.delayed_ack),
+            int(TCP_QUICKACK),
+        ),
+        settings::plain(
+            "TCP_CONGESTION",
+            options.congestion.clone(),
+            socket::congestion(fd).ok(),
+        ),
+        settings::plain(
+            TCP_MAXSEG.name,
+            options.mss_bytes.map(|bytes| bytes.to_string()),
+            int(TCP_MAXSEG),
+        ),
+    ]);
+    Ok(all)
+}
+
+/// Returns the sizes of the socket's buffers.
+fn buffers(fd: RawFd, options: &FlowOptions) -> io::Result<Vec<Setting>> {
+    let buffer_bytes = options.socket_buffer.map(|bytes| bytes.0);
     Ok(vec![
         settings::buffer(
             SO_SNDBUF.name,
@@ -125,22 +161,6 @@ pub(super) fn granted(fd: RawFd, options: &FlowOptions) -> io::Result<Vec<Settin
             "net.core.rmem_max",
             buffer_bytes,
             socket::read(fd, SO_RCVBUF)?,
-        ),
-        settings::plain(TCP_NODELAY.name, flag(options.nagle), int(TCP_NODELAY)?),
-        settings::plain(
-            TCP_QUICKACK.name,
-            flag(options.delayed_ack),
-            int(TCP_QUICKACK)?,
-        ),
-        settings::plain(
-            "TCP_CONGESTION",
-            options.congestion.clone(),
-            Some(socket::congestion(fd)?),
-        ),
-        settings::plain(
-            TCP_MAXSEG.name,
-            options.mss_bytes.map(|bytes| bytes.to_string()),
-            int(TCP_MAXSEG)?,
         ),
     ])
 }
@@ -174,10 +194,15 @@ pub(crate) fn effective(
             "TCP_MAXSEG" => {
                 tcp_info::field_of(kernel, Metric::TcpSndMss).map(|value| value.to_string())
             }
+            "transport" if manner.transport == Transport::Mptcp => Some(mptcp::effective(fd)),
+            "transport" | "pace" => setting.granted.clone(),
             "send" => Some(mechanism::sent(flow.send, &counts, completions)),
             "receive" => Some(mechanism::received(manner.receive, &counts)),
             _ => None,
         };
+    }
+    if manner.transport == Transport::Unix {
+        return all;
     }
     let text = |bytes: Option<i64>| bytes.map(|bytes| bytes.to_string());
     all.push(settings::seen("tcpi_snd_wnd", text(windows.send_bytes)));

@@ -96,15 +96,16 @@ fn rates(transport: Transport) -> io::Result<Vec<(SendBy, f64)>> {
     let (near, far) = pair(transport)?;
     socket::set_blocking(std::os::fd::AsFd::as_fd(&near), None)?;
     socket::set_blocking(std::os::fd::AsFd::as_fd(&far), None)?;
+    let pages = Pages::new(1)?;
     let mut bench = Bench {
-        pages: Pages::new(1)?,
+        file: MemoryFile::new(&pages.as_slice()[..CALL_BYTES])?,
+        file_at: 0,
+        pages,
         pipe: Pipe::new()?,
-        file: None,
         room: (transport == Transport::Unix).then(|| vec![0; SEND_BYTES]),
         near: near.as_raw_fd(),
         far: far.as_raw_fd(),
     };
-    bench.file = Some(MemoryFile::new(&bench.pages.as_slice()[..CALL_BYTES])?);
     let ways = [
         SendBy::Copy,
         SendBy::Vmsplice,
@@ -145,7 +146,8 @@ fn pair(transport: Transport) -> io::Result<(OwnedFd, OwnedFd)> {
 struct Bench {
     pages: Pages,
     pipe: Pipe,
-    file: Option<MemoryFile>,
+    file: MemoryFile,
+    file_at: usize,
     /// Room to receive into, where the kernel cannot drop.
     room: Option<Vec<u8>>,
     near: RawFd,
@@ -174,10 +176,7 @@ impl Bench {
         match way {
             SendBy::Copy | SendBy::Auto => socket::send(self.near, &payload[..SEND_BYTES]),
             SendBy::Vmsplice => self.pipe.send(self.near, payload, CALL_BYTES),
-            SendBy::Sendfile => match &mut self.file {
-                Some(file) => file.send(self.near, CALL_BYTES),
-                None => Err(io::ErrorKind::NotFound.into()),
-            },
+            SendBy::Sendfile => self.file.send(self.near, &mut self.file_at, CALL_BYTES),
             SendBy::MsgZerocopy => {
                 while zerocopy::reap(self.near, &mut Completions::default()) {}
                 zerocopy::send(self.near, &payload[..CALL_BYTES])

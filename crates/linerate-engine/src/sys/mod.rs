@@ -18,6 +18,8 @@ pub(crate) mod socket;
 pub(crate) mod splice;
 /// What a thread can say and set about itself.
 pub(crate) mod thread;
+/// Stream sockets of the Unix domain.
+pub(crate) mod unix;
 /// Completions of many sockets.
 pub(crate) mod uring;
 /// MSG_ZEROCOPY and its completions.

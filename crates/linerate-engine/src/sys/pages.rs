@@ -28,6 +28,8 @@ pub(crate) struct Pages {
 
 // SAFETY: the mapping is owned like the memory of a Box, and reachable only through `self`.
 unsafe impl Send for Pages {}
+// SAFETY: behind a shared reference it is only read.
+unsafe impl Sync for Pages {}
 
 impl Pages {
     /// Maps `bytes`, rounded up to whole huge pages, and fills them with the pattern of

@@ -12,6 +12,12 @@ const CONGESTION_NAME_BYTES: usize = 16;
 /// Room for TCP_INFO; kernels of 2026 write 280 bytes, older ones less.
 pub(crate) const TCP_INFO_BYTES_MAX: usize = 512;
 
+/// SOL_MPTCP of include/linux/socket.h.
+const SOL_MPTCP: c_int = 284;
+/// MPTCP_INFO and MPTCP_INFO_FLAG_FALLBACK of include/uapi/linux/mptcp.h.
+const MPTCP_INFO: c_int = 1;
+const MPTCP_INFO_FLAG_FALLBACK: u32 = 1;
+
 /// A socket option whose value is an int.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IntOption {
@@ -50,13 +56,14 @@ int_option!(IPPROTO_TCP TCP_NODELAY);
 int_option!(IPPROTO_TCP TCP_QUICKACK);
 int_option!(IPPROTO_TCP TCP_MAXSEG);
 int_option!(IPPROTO_TCP TCP_CORK);
+int_option!(IPPROTO_TCP TCP_NOTSENT_LOWAT);
 int_option!(SOL_SOCKET SO_BUSY_POLL);
 int_option!(IPPROTO_IP IP_TOS);
 int_option!(IPPROTO_IPV6 IPV6_TCLASS);
 int_option!(IPPROTO_IP IP_BIND_ADDRESS_NO_PORT);
 
-/// Returns a new non-blocking TCP socket of the address family of `peer`.
-pub(crate) fn open(peer: SocketAddr) -> io::Result<OwnedFd> {
+/// Returns a new non-blocking stream socket of the address family of `peer` and of `protocol`.
+pub(crate) fn open(peer: SocketAddr, protocol: c_int) -> io::Result<OwnedFd> {
     let family = if peer.is_ipv6() {
         libc::AF_INET6
     } else {
@@ -64,7 +71,7 @@ pub(crate) fn open(peer: SocketAddr) -> io::Result<OwnedFd> {
     };
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: socket takes three numbers and no pointer.
-    let fd = unsafe { libc::socket(family, kind, libc::IPPROTO_TCP) };
+    let fd = unsafe { libc::socket(family, kind, protocol) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -308,6 +315,60 @@ pub(crate) fn tcp_info(fd: RawFd, room: &mut [u8; TCP_INFO_BYTES_MAX]) -> io::Re
     };
     check(status)?;
     Ok((bytes as usize).min(TCP_INFO_BYTES_MAX))
+}
+
+/// What a socket that was asked to speak MPTCP speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MptcpState {
+    /// MPTCP, with so many subflows.
+    Spoken {
+        /// Connections of TCP that carry it, the first included.
+        subflows: u8,
+    },
+    /// TCP, since one end or the path between does not speak MPTCP.
+    FellBack,
+    /// TCP: it is no socket of MPTCP.
+    Absent,
+}
+
+/// Returns what the socket speaks: MPTCP_INFO, since Linux 5.16 (include/uapi/linux/mptcp.h).
+pub(crate) fn mptcp_state(fd: RawFd) -> MptcpState {
+    // struct mptcp_info begins with six numbers of a byte, the first of which counts the subflows
+    // beside the first, and has its flags at byte 8.
+    let mut head = [0_u8; 12];
+    let mut bytes = head.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `bytes` bytes to `head`, which is that long.
+    let status = unsafe {
+        libc::getsockopt(
+            fd,
+            SOL_MPTCP,
+            MPTCP_INFO,
+            head.as_mut_ptr().cast(),
+            &mut bytes,
+        )
+    };
+    let mut protocol: c_int = 0;
+    let mut protocol_bytes = size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most one int to `protocol`.
+    let known = unsafe {
+        libc::getsockopt(
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_PROTOCOL,
+            (&raw mut protocol).cast(),
+            &mut protocol_bytes,
+        )
+    };
+    if known != 0 || protocol != libc::IPPROTO_MPTCP {
+        return MptcpState::Absent;
+    }
+    let flags = u32::from_ne_bytes([head[8], head[9], head[10], head[11]]);
+    if status != 0 || flags & MPTCP_INFO_FLAG_FALLBACK != 0 {
+        return MptcpState::FellBack;
+    }
+    MptcpState::Spoken {
+        subflows: head[0] + 1,
+    }
 }
 
 /// Lets a listener hold no more than one connection that was not accepted yet.

@@ -13,7 +13,7 @@ const PIPE_BYTES_MIN: libc::c_int = 64 << 10;
 
 /// A pipe that holds references to pages of constant payload.
 ///
-/// It may serve many sockets in turn: what one of them left is payload like any other. Only what
+/// One serves all sockets of a worker: what one of them left is payload like any other. Only what
 /// has left the pipe for a socket was sent.
 #[derive(Debug)]
 pub(crate) struct Pipe {
@@ -123,7 +123,6 @@ fn widen(pipe: &OwnedFd) -> io::Result<usize> {
 pub(crate) struct MemoryFile {
     file: OwnedFd,
     bytes: usize,
-    at: usize,
 }
 
 impl MemoryFile {
@@ -141,27 +140,27 @@ impl MemoryFile {
         Ok(Self {
             file: file.into(),
             bytes: payload.len(),
-            at: 0,
         })
     }
 
-    /// Sends up to `bytes`; returns how much the socket took.
-    pub(crate) fn send(&mut self, socket: RawFd, bytes: usize) -> io::Result<usize> {
-        if self.at >= self.bytes {
-            self.at = 0;
+    /// Sends up to `bytes`, from position `at` of the file on, which is then moved, or from its
+    /// begin; returns how much the socket took.
+    pub(crate) fn send(&self, socket: RawFd, at: &mut usize, bytes: usize) -> io::Result<usize> {
+        if *at >= self.bytes {
+            *at = 0;
         }
-        let mut offset = self.at as libc::off_t;
+        let mut offset = *at as libc::off_t;
         // SAFETY: the kernel reads and writes one offset, which outlives the call.
         let sent = unsafe {
             libc::sendfile(
                 socket,
                 self.file.as_raw_fd(),
                 &mut offset,
-                bytes.min(self.bytes - self.at),
+                bytes.min(self.bytes - *at),
             )
         };
         let sent = usize::try_from(sent).map_err(|_| io::Error::last_os_error())?;
-        self.at += sent;
+        *at += sent;
         Ok(sent)
     }
 }
@@ -220,8 +219,9 @@ mod tests {
     #[test]
     fn what_sendfile_took_arrives() {
         let payload: Vec<u8> = (0..300_000_u32).map(|at| (at % 251) as u8).collect();
-        let mut file = MemoryFile::new(&payload).unwrap();
-        let (sent, arrived) = fill_twice(|socket| file.send(socket, 70_001));
+        let file = MemoryFile::new(&payload).unwrap();
+        let mut at = 0;
+        let (sent, arrived) = fill_twice(|socket| file.send(socket, &mut at, 70_001));
         assert_eq!(sent, arrived.len());
         let expected: Vec<u8> = payload.iter().copied().cycle().take(sent).collect();
         assert!(arrived == expected, "the payload is not what was filled in");

@@ -1,7 +1,6 @@
 //! Launching, sampling, aborting, collecting.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::{Builder, JoinHandle};
@@ -12,7 +11,7 @@ use linerate_model::id::FlowId;
 use linerate_model::sample::{End, Sample};
 use linerate_model::workload::{Part, Setting};
 
-use crate::flow::{self, Flow, Shared};
+use crate::flow::{self, Address, Flow, Shared};
 use crate::measure::sampler::{self, SAMPLES_PER_FLOW, WindowsSeen};
 use crate::schedule::{Control, Schedule};
 use crate::sys::clock::now_ns;
@@ -87,10 +86,10 @@ pub struct FlowResult {
     pub end: End,
     /// What it did.
     pub part: Part,
-    /// Its address and port.
-    pub local: SocketAddr,
-    /// The other end's address and port.
-    pub remote: SocketAddr,
+    /// Where it is.
+    pub local: Address,
+    /// Where the other end is.
+    pub remote: Address,
     /// The CPU that its worker ran on when the flow ended.
     pub cpu: Option<u32>,
     /// When the first payload moved, on CLOCK_MONOTONIC.
@@ -303,8 +302,8 @@ fn result(flow: &Shared, windows: WindowsSeen, outcome: Option<Outcome>) -> Flow
         flow: flow.config.flow,
         end: flow.config.end,
         part: flow.config.part,
-        local: flow.local,
-        remote: flow.remote,
+        local: flow.local.clone(),
+        remote: flow.remote.clone(),
         cpu: outcome.cpu,
         first_payload_ns: counts.first_payload_ns,
         bytes_sent: counts.bytes_sent,

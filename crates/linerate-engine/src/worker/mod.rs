@@ -30,8 +30,8 @@ use crate::flow::Shared;
 use crate::measure::latency::Latency;
 use crate::schedule::Control;
 use crate::sys::buffer::PageBuffer;
+use crate::sys::splice::Pipe;
 use crate::sys::zerocopy::Completions;
-use crate::workload::stream::Source;
 use crate::workload::{Ending, Io, Player};
 
 pub use launch::{EngineConfig, FlowResult, LaunchError, Running, launch};
@@ -66,7 +66,7 @@ struct Bench {
     control: Arc<Control>,
     payload: PageBuffer,
     room: PageBuffer,
-    source: Source,
+    pipe: Option<Pipe>,
     latencies: Vec<Latency>,
 }
 
@@ -78,7 +78,7 @@ impl Bench {
             control: &self.control,
             payload: self.payload.as_slice(),
             room: self.room.as_mut_slice(),
-            source: &mut self.source,
+            pipe: self.pipe.as_mut(),
             latencies: &mut self.latencies,
         }
     }

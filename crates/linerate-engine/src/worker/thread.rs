@@ -5,6 +5,7 @@ use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
+use linerate_model::manner::SendBy;
 use linerate_model::workload::{Part, Setting};
 
 use crate::flow::Shared;
@@ -13,10 +14,10 @@ use crate::measure::latency::Latency;
 use crate::schedule::Control;
 use crate::sys::buffer::PageBuffer;
 use crate::sys::clock::now_ns;
+use crate::sys::splice::Pipe;
 use crate::sys::{socket, thread};
 use crate::worker::way::Way;
 use crate::worker::{Bench, Outcome, Seat, datagrams};
-use crate::workload::stream::Source;
 use crate::workload::{self, Ending, Play, Player};
 
 /// What a worker is given.
@@ -134,12 +135,13 @@ fn bench(assignment: &Assignment) -> io::Result<Bench> {
     } else {
         requesters.min(1)
     };
-    let ways = assignment.flows.iter().map(|(_, flow)| flow.send);
+    let mut flows = assignment.flows.iter();
+    let splices = flows.any(|(_, flow)| flow.send == SendBy::Vmsplice);
     Ok(Bench {
         control: Arc::clone(&assignment.control),
         payload: PageBuffer::new(longest(workload::payload_bytes)),
         room: PageBuffer::new(longest(workload::room_bytes)),
-        source: Source::new(ways)?,
+        pipe: splices.then(Pipe::new).transpose()?,
         latencies: (0..records)
             .map(|_| Latency::new(assignment.window))
             .collect(),

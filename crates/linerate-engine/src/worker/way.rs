@@ -124,7 +124,9 @@ impl Way {
 fn takes_turns(seat: &Seat) -> bool {
     let manner = &seat.flow.config.manner;
     match seat.player {
-        Player::Sender(_) | Player::Receiver(_) => true,
+        // A sender that keeps a rate of its own has instants to keep.
+        Player::Sender(_) => seat.flow.pace_bps.is_none(),
+        Player::Receiver(_) => true,
         Player::Requester(_) | Player::Responder(_) => {
             manner.in_flight == 1 && seat.player.alarm_ns().is_none()
         }

@@ -22,10 +22,11 @@ use crate::measure::Window;
 use crate::measure::latency::Latency;
 use crate::schedule::Control;
 use crate::sys::socket;
+use crate::sys::splice::Pipe;
 use crate::sys::zerocopy::Completions;
 
 use rr::{Requester, Responder};
-use stream::{Receiver, Sender, Source};
+use stream::{Receiver, Sender};
 
 /// What a socket must become before a part can go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,8 +73,8 @@ pub(crate) struct Io<'a> {
     pub(crate) payload: &'a [u8],
     /// Room for what is received; its content is never looked at.
     pub(crate) room: &'a mut [u8],
-    /// What senders that do not copy take their payload from.
-    pub(crate) source: &'a mut Source,
+    /// What takes pages to a socket, where a sender needs it.
+    pub(crate) pipe: Option<&'a mut Pipe>,
     /// The worker's latency records; a requester knows its own by index.
     pub(crate) latencies: &'a mut [Latency],
 }
@@ -139,7 +140,7 @@ impl Player {
         let acks_at_once = config.options.delayed_ack == Some(false);
         match (&config.traffic, config.part) {
             (Traffic::Stream { message_bytes, .. }, Part::Sender) => {
-                Player::Sender(Sender::new(config, flow.send, message_bytes.0 as usize))
+                Player::Sender(Sender::new(flow, message_bytes.0 as usize))
             }
             // `flow::connect::check` lets no other kind of traffic come here.
             (Traffic::Stream { .. } | Traffic::Crr { .. } | Traffic::Idle, _) => {
@@ -205,8 +206,9 @@ impl Play for Player {
 
     fn alarm_ns(&self) -> Option<u64> {
         match self {
+            Player::Sender(part) => part.alarm_ns(),
             Player::Requester(part) => part.alarm_ns(),
-            Player::Sender(_) | Player::Receiver(_) | Player::Responder(_) => None,
+            Player::Receiver(_) | Player::Responder(_) => None,
         }
     }
 

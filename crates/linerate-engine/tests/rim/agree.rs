@@ -16,11 +16,14 @@ fn assert_agree(near: &[FlowResult], far: &[FlowResult], traffic: &Traffic) {
         assert_eq!(far.ended_early, None, "{far:?}");
         assert_eq!(near.flow, far.flow);
         assert_eq!((near.end, far.end), (End::Client, End::Server));
-        assert_eq!((near.local, near.remote), (far.remote, far.local));
+        assert_eq!((&near.local, &near.remote), (&far.remote, &far.local));
         assert_eq!(near.bytes_sent, far.bytes_received, "{traffic:?}");
         assert_eq!(near.bytes_received, far.bytes_sent, "{traffic:?}");
-        assert!(near.bytes_sent + near.bytes_received > 0);
-        assert!(near.first_payload_ns.is_some() && far.first_payload_ns.is_some());
+        assert_eq!(near.messages, far.messages, "{traffic:?}");
+        // On a busy machine some workers are ready only when the run is over.
+        let moved = near.bytes_sent + near.bytes_received > 0;
+        assert_eq!(near.first_payload_ns.is_some(), moved);
+        assert_eq!(far.first_payload_ns.is_some(), moved);
         if let Traffic::Rr {
             request_bytes,
             response_bytes,
@@ -117,7 +120,7 @@ fn flows_go_over_ipv6_and_from_a_chosen_address() {
     let bind = SocketAddr::from((Ipv6Addr::LOCALHOST, 0));
     let near = rig::config(0, End::Client, Part::Requester, &traffic);
     let near = connect(near, peer, Some(bind), b"", rig::DEADLINE).unwrap();
-    assert_eq!(near.local().ip(), bind.ip());
+    assert_eq!(near.local().ip().unwrap().ip(), bind.ip());
     let far = rig::config(0, End::Server, Part::Responder, &traffic);
     let far = adopt(far, listener.accept().unwrap().0.into()).unwrap();
     let schedule = rig::schedule(30);

@@ -35,7 +35,7 @@ fn near(
     config.manner = manner.clone();
     config.options = options.clone();
     let near = connect(config, far.local_addr().unwrap(), None, b"", rig::DEADLINE).unwrap();
-    far.connect(near.local()).unwrap();
+    far.connect(near.local().ip().unwrap()).unwrap();
     (near, far)
 }
 

@@ -7,6 +7,8 @@
 
 /// Both ends count the same bytes, whatever the workload.
 mod agree;
+/// Bulk payload in every manner.
+mod bulk;
 /// What goes wrong: peers that vanish, aborts, refusals.
 mod datagrams;
 mod endings;

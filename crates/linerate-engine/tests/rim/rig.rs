@@ -1,16 +1,21 @@
 //! Opening pairs of flows and running them.
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use linerate_engine::{
-    EngineConfig, Flow, FlowConfig, FlowResult, Running, Schedule, adopt, connect, launch, now_ns,
+    EngineConfig, Flow, FlowConfig, FlowResult, Running, Schedule, adopt, connect, connect_unix,
+    launch, now_ns,
 };
 use linerate_model::Bytes;
 use linerate_model::id::FlowId;
-use linerate_model::manner::Manner;
+use linerate_model::manner::{Manner, Transport};
 use linerate_model::sample::End;
 use linerate_model::workload::{Direction, FlowOptions, Part, Traffic};
+use socket2::{Domain, Protocol, Socket, Type};
 
 /// Longer than any healthy connect over loopback, shorter than a test run.
 pub const DEADLINE: Duration = Duration::from_secs(5);
@@ -79,9 +84,50 @@ pub fn datagram_pair(
     };
     let near = with(config(flow, End::Client, part, traffic));
     let near = connect(near, far.local_addr().unwrap(), None, b"", DEADLINE).unwrap();
-    far.connect(near.local()).unwrap();
+    far.connect(near.local().ip().unwrap()).unwrap();
     let config = with(config(flow, End::Server, part.opposite(), traffic));
     (near, adopt(config, far.into()).unwrap())
+}
+
+/// Returns both ends of a flow made in this manner; the client's end has `part`.
+pub fn pair_by(flow: u32, part: Part, traffic: &Traffic, manner: &Manner) -> (Flow, Flow) {
+    let with = |config| FlowConfig {
+        manner: manner.clone(),
+        ..config
+    };
+    let near = with(config(flow, End::Client, part, traffic));
+    let far = with(config(flow, End::Server, part.opposite(), traffic));
+    if manner.transport == Transport::Unix {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Relaxed);
+        let name = format!("linerate-test-{}-{number}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let listener = UnixListener::bind_addr(&address).unwrap();
+        let near = connect_unix(near, &name, b"", DEADLINE).unwrap();
+        let far = adopt(far, listener.accept().unwrap().0.into()).unwrap();
+        return (near, far);
+    }
+    let listener = match manner.transport {
+        Transport::Mptcp => mptcp_listener(),
+        _ => listener(),
+    };
+    let peer = listener.local_addr().unwrap();
+    let near = connect(near, peer, None, b"", DEADLINE).unwrap();
+    let far = adopt(far, listener.accept().unwrap().0.into()).unwrap();
+    (near, far)
+}
+
+/// Returns a listener that speaks MPTCP, or TCP on a kernel without it.
+pub fn mptcp_listener() -> TcpListener {
+    let new = |protocol| Socket::new(Domain::IPV4, Type::STREAM, Some(protocol));
+    // IPPROTO_MPTCP of include/uapi/linux/in.h.
+    let socket = new(Protocol::from(262))
+        .or_else(|_| new(Protocol::TCP))
+        .unwrap();
+    let address = std::net::SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    socket.bind(&address.into()).unwrap();
+    socket.listen(16).unwrap();
+    socket.into()
 }
 
 /// Returns a schedule that starts now, with `length_ms` measured and 10 ms before and after.

@@ -1,11 +1,12 @@
 //! The load of one test while it goes on: launched, read on the second, stopped when the client
 //! says so.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_compat::iperf3::Parameters;
 use linerate_compat::iperf3::json::CpuPercent;
-use linerate_engine::{EngineConfig, Flow, LaunchError, Running, Schedule, now_ns};
+use linerate_engine::{Address, EngineConfig, Flow, LaunchError, Running, Schedule, now_ns};
 use linerate_model::BitsPerSec;
 use linerate_model::metric::Metric;
 use linerate_model::sample::Sample;
@@ -225,11 +226,16 @@ fn opened(flow: &Flow) -> Opened {
         .iter()
         .find(|setting| setting.name == "TCP_CONGESTION");
     Opened {
-        local: flow.local(),
-        remote: flow.remote(),
+        local: ip(flow.local()),
+        remote: ip(flow.remote()),
         sender: flow.config().part == linerate_model::workload::Part::Sender,
         congestion: congestion.and_then(|setting| setting.granted.clone()),
     }
+}
+
+/// Returns the address of an end; iperf3 has no flows but over IP.
+fn ip(end: &Address) -> SocketAddr {
+    end.ip().unwrap_or(SocketAddr::from(([0; 4], 0)))
 }
 
 /// Returns the CPU time of all watched threads.

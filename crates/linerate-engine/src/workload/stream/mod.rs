@@ -6,8 +6,6 @@ mod messages;
 mod receiver;
 /// Sends payload message after message.
 mod sender;
-/// Where the payload of the faster ways comes from.
-mod source;
 
 use linerate_model::manner::{Manner, ReceiveBy, SendBy, Transport};
 use linerate_model::workload::Traffic;
@@ -17,7 +15,6 @@ use crate::workload::sizes::Draw;
 
 pub(crate) use receiver::Receiver;
 pub(crate) use sender::Sender;
-pub(crate) use source::Source;
 
 /// Returns the size of every message of a stream, if they all have the same: whole messages are
 /// then a division of the bytes, and nothing has to count them.

@@ -1,0 +1,83 @@
+//! Flows over Unix sockets: a listener for each trial, with a name of the abstract namespace.
+//!
+//! Every user of this host can see and connect to such a name, so it says nothing: the trial's
+//! cookie, which the hello carries, tells our flows from others' connections.
+
+use std::io::Read;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use linerate_model::hex;
+use linerate_model::manner::Transport;
+
+use super::flows::take_up;
+use super::slot::TrialSlot;
+use super::{lock, refuse};
+use crate::api::{Refusal, RefusalCode, TrialState};
+use crate::serve::hello::{HELLO_BYTES, Hello};
+
+/// How long the listener sleeps when nobody connects.
+const PAUSE: Duration = Duration::from_millis(1);
+/// How long a connection may take to say whose it is. A client of ours says it in the call after
+/// the connect, so that nobody else keeps the others waiting for long.
+const HELLO_DEADLINE: Duration = Duration::from_millis(100);
+
+/// Listens for the flows of `slot` until all have come or the trial is over; returns the name.
+pub(super) fn listen(slot: &Arc<TrialSlot>) -> Result<String, Refusal> {
+    let failed = |error: &dyn std::fmt::Display| {
+        refuse(
+            RefusalCode::Internal,
+            format!("listen on a Unix socket: {error}"),
+        )
+    };
+    let mut number = [0; 8];
+    getrandom::fill(&mut number).map_err(|error| failed(&error))?;
+    let name = format!("linerate-{}", hex::encode(&number));
+    let address = SocketAddr::from_abstract_name(&name).map_err(|error| failed(&error))?;
+    let listener = UnixListener::bind_addr(&address).map_err(|error| failed(&error))?;
+    listener
+        .set_nonblocking(true)
+        .map_err(|error| failed(&error))?;
+    let slot = Arc::clone(slot);
+    let thread = std::thread::Builder::new().name("unix".to_owned());
+    thread
+        .spawn(move || accept_all(&slot, &listener))
+        .map_err(|error| failed(&error))?;
+    Ok(name)
+}
+
+fn accept_all(slot: &TrialSlot, listener: &UnixListener) {
+    while is_gathering(slot) {
+        match listener.accept() {
+            // Whoever is not ours is closed by being dropped.
+            Ok((stream, _)) => {
+                let _ = take_up_stream(slot, stream);
+            }
+            Err(_) => std::thread::sleep(PAUSE),
+        }
+    }
+}
+
+fn is_gathering(slot: &TrialSlot) -> bool {
+    let gathered = lock(&slot.gathered);
+    matches!(gathered.session.state(), TrialState::Gathering { .. })
+        && !slot.abort.load(Ordering::Relaxed)
+}
+
+fn take_up_stream(slot: &TrialSlot, mut stream: UnixStream) -> Result<(), String> {
+    let text = |error: std::io::Error| error.to_string();
+    stream.set_nonblocking(false).map_err(text)?;
+    stream
+        .set_read_timeout(Some(HELLO_DEADLINE))
+        .map_err(text)?;
+    let mut bytes = [0; HELLO_BYTES];
+    stream.read_exact(&mut bytes).map_err(text)?;
+    let hello = Hello::decode(&bytes).map_err(|error| error.to_string())?;
+    if hello.cookie != slot.cookie {
+        return Err("the connection is of another trial".to_owned());
+    }
+    take_up(slot, hello, stream.into(), Transport::Unix)
+}

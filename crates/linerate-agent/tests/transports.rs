@@ -1,0 +1,204 @@
+//! Whole trials over what is not plain TCP: both ends by one agent, bytes agree.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
+
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use linerate_agent::api::{
+    AdmitRequest, Agent, Assignment, FlowAssignment, FlowOutcome, LimitsInfo, StartRequest,
+    TrialState,
+};
+use linerate_agent::serve::Server;
+use linerate_agent::{AgentConfig, Core, LocalAgent};
+use linerate_model::manner::{Manner, Transport};
+use linerate_model::run::Admission;
+use linerate_model::sample::End;
+use linerate_model::workload::{Direction, FlowOptions, Part, Traffic};
+use linerate_model::{Bytes, FlowId, Nanos, RunId, TrialId};
+
+const FLOWS: u32 = 3;
+
+fn core() -> Arc<Core> {
+    Arc::new(Core::new(AgentConfig {
+        host_name: "test".to_owned(),
+        token: None,
+        limits: LimitsInfo::default(),
+        lab: false,
+    }))
+}
+
+fn admit(agent: &LocalAgent) -> String {
+    let request = AdmitRequest {
+        run: RunId("test".to_owned()),
+        label: "test".to_owned(),
+        admission: Admission::Shared,
+        expected: None,
+    };
+    agent.admit(&request).unwrap().lease
+}
+
+fn assignment(end: End, transport: Transport, peer: Option<String>) -> Assignment {
+    let part = match end {
+        End::Client => Part::Sender,
+        End::Server => Part::Receiver,
+    };
+    let plan = |flow| FlowAssignment {
+        flow: FlowId(flow),
+        part,
+        port: None,
+    };
+    Assignment {
+        trial: TrialId(0),
+        end,
+        peer,
+        bind: None,
+        // No two trials of an agent have the same.
+        cookie: format!("{:02x}", transport as u8).repeat(16),
+        traffic: Traffic::Stream {
+            direction: Direction::ToServer,
+            message_bytes: Bytes(10_000),
+        },
+        options: FlowOptions::default(),
+        manner: Manner {
+            transport,
+            ..Manner::default()
+        },
+        flows: (0..FLOWS).map(plan).collect(),
+        workers_max: None,
+        cpus: Vec::new(),
+        sample_interval: Nanos::from_ms(20),
+        length: Nanos::from_s(5),
+        flow_rate_max: None,
+        greeting: None,
+        timing: None,
+    }
+}
+
+/// Runs the trial that both agents were told of; returns the outcomes of the ends.
+fn run(agents: [(&LocalAgent, &str); 2]) -> [Vec<FlowOutcome>; 2] {
+    for (agent, lease) in agents {
+        while agent.poll(lease, TrialId(0), 0).unwrap().state != TrialState::Ready {
+            std::thread::yield_now();
+        }
+    }
+    let start_ns = linerate_engine::now_ns() + 200_000_000;
+    let at = StartRequest {
+        start_ns,
+        measure_begin_ns: start_ns + 10_000_000,
+        measure_end_ns: start_ns + 60_000_000,
+        stop_ns: start_ns + 60_000_000,
+    };
+    for (agent, lease) in agents {
+        agent.start(lease, TrialId(0), &at).unwrap();
+    }
+    agents.map(|(agent, lease)| {
+        loop {
+            let mut status = agent.poll(lease, TrialId(0), 0).unwrap();
+            match status.state {
+                TrialState::Finished => {
+                    status.flows.sort_by_key(|flow| flow.flow);
+                    return status.flows;
+                }
+                TrialState::Running => std::thread::yield_now(),
+                other => panic!("{other:?}"),
+            }
+        }
+    })
+}
+
+fn assert_agree(near: &[FlowOutcome], far: &[FlowOutcome]) {
+    assert_eq!((near.len(), far.len()), (FLOWS as usize, FLOWS as usize));
+    for (near, far) in near.iter().zip(far) {
+        assert_eq!((&near.ended_early, &far.ended_early), (&None, &None));
+        assert_eq!(near.bytes_sent, far.bytes_received);
+        assert!(far.bytes_received > 0);
+        assert_eq!((&near.local, &near.remote), (&far.remote, &far.local));
+    }
+}
+
+#[test]
+fn a_trial_over_unix_sockets_agrees_and_strangers_are_closed() {
+    let (server, client) = (LocalAgent::new(core()), LocalAgent::new(core()));
+    let (server_lease, client_lease) = (admit(&server), admit(&client));
+    let told = assignment(End::Server, Transport::Unix, None);
+    let name = server
+        .prepare(&server_lease, &told)
+        .unwrap()
+        .socket_name
+        .unwrap();
+    // Somebody who found the name says nothing, and somebody says something else.
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let _silent = UnixStream::connect_addr(&address).unwrap();
+    let mut noisy = UnixStream::connect_addr(&address).unwrap();
+    std::io::Write::write_all(&mut noisy, &[b'L'; 64]).unwrap();
+
+    let told = assignment(End::Client, Transport::Unix, Some(format!("unix:@{name}")));
+    client.prepare(&client_lease, &told).unwrap();
+    let [near, far] = run([(&client, &client_lease), (&server, &server_lease)]);
+    assert_agree(&near, &far);
+    assert!(
+        near.iter()
+            .all(|flow| flow.remote == format!("unix:@{name}"))
+    );
+    // The name is gone with the last flow.
+    assert!(UnixStream::connect_addr(&address).is_err());
+}
+
+#[test]
+fn a_unix_peer_is_for_unix_sockets_and_is_looked_for_on_this_host() {
+    let agent = LocalAgent::new(core());
+    let lease = admit(&agent);
+    let refused = |transport, peer: &str| {
+        let told = assignment(End::Client, transport, Some(peer.to_owned()));
+        agent.prepare(&lease, &told).unwrap_err().to_string()
+    };
+    let error = refused(Transport::Unix, "127.0.0.1:1");
+    assert!(error.contains("need a peer `unix:@NAME`"), "{error}");
+    let error = refused(Transport::Tcp, "unix:@linerate-nobody");
+    assert!(error.contains("ADDRESS:PORT"), "{error}");
+    let error = refused(Transport::Unix, "unix:@linerate-nobody");
+    assert!(error.contains("both ends must be on one host"), "{error}");
+}
+
+#[test]
+fn the_listener_speaks_mptcp_where_the_kernel_does_and_tcp_as_before() {
+    let far_core = core();
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), Arc::clone(&far_core)).unwrap();
+    let peer = server.address().unwrap().to_string();
+    let (_stop, wait) = channel();
+    std::thread::spawn(move || server.run(wait));
+    let has_mptcp =
+        std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|text| text.trim() == "1");
+    for transport in [Transport::Mptcp, Transport::Tcp] {
+        let (server, client) = (
+            LocalAgent::new(Arc::clone(&far_core)),
+            LocalAgent::new(core()),
+        );
+        let (server_lease, client_lease) = (admit(&server), admit(&client));
+        let told = assignment(End::Server, transport, None);
+        server.prepare(&server_lease, &told).unwrap();
+        let told = assignment(End::Client, transport, Some(peer.clone()));
+        client.prepare(&client_lease, &told).unwrap();
+        let [near, far] = run([(&client, &client_lease), (&server, &server_lease)]);
+        assert_agree(&near, &far);
+        for flow in near.iter().chain(&far) {
+            let told = flow
+                .settings
+                .iter()
+                .find(|setting| setting.name == "transport");
+            let spoken = told.and_then(|setting| setting.effective.as_deref());
+            let expected = match (transport, has_mptcp) {
+                (Transport::Mptcp, true) => Some("mptcp, 1 subflows"),
+                (Transport::Mptcp, false) => Some("tcp"),
+                _ => None,
+            };
+            assert_eq!(spoken, expected);
+        }
+    }
+}

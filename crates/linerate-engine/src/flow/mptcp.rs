@@ -1,0 +1,45 @@
+//! Multipath TCP: where the kernel has it, and whether the other end has spoken it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{OwnedFd, RawFd};
+
+use linerate_model::workload::Setting;
+
+use crate::flow::settings;
+use crate::sys::socket::{self, MptcpState};
+
+/// Returns a new socket of MPTCP; of plain TCP where the kernel has no MPTCP or has it switched off.
+pub(super) fn open(peer: SocketAddr) -> io::Result<OwnedFd> {
+    match socket::open(peer, libc::IPPROTO_MPTCP) {
+        Err(error) if is_missing(&error) => socket::open(peer, libc::IPPROTO_TCP),
+        opened => opened,
+    }
+}
+
+/// Tells whether an error of making a socket means that there is no MPTCP: not built in
+/// (EPROTONOSUPPORT, or EINVAL before Linux 5.6), or net.mptcp.enabled = 0 (ENOPROTOOPT).
+fn is_missing(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EPROTONOSUPPORT | libc::EINVAL | libc::ENOPROTOOPT)
+    )
+}
+
+/// Returns the setting that tells what was spoken.
+pub(super) fn setting(fd: RawFd) -> Setting {
+    let word = match socket::mptcp_state(fd) {
+        MptcpState::Spoken { .. } => "mptcp",
+        MptcpState::FellBack => "tcp (one end or the path between does not speak MPTCP)",
+        MptcpState::Absent => "tcp (this end has no MPTCP: see net.mptcp.enabled)",
+    };
+    settings::plain("transport", Some("mptcp".to_owned()), Some(word.to_owned()))
+}
+
+/// Returns what was in force at the end.
+pub(super) fn effective(fd: RawFd) -> String {
+    match socket::mptcp_state(fd) {
+        MptcpState::Spoken { subflows } => format!("mptcp, {subflows} subflows"),
+        MptcpState::FellBack | MptcpState::Absent => "tcp".to_owned(),
+    }
+}

@@ -1,0 +1,54 @@
+//! Who keeps a stream to its rate: the kernel, or the sender itself.
+
+use std::os::fd::RawFd;
+
+use linerate_model::manner::Transport;
+use linerate_model::workload::{Part, Setting, Traffic};
+
+use crate::flow::{FlowConfig, settings};
+use crate::sys::socket::{self, TCP_NOTSENT_LOWAT};
+
+/// What of a paced stream may wait in the send buffer: so much time of its rate. It then ends that
+/// much after the stop, and what the sender has sent is what the path has taken.
+const QUEUE_MS: u64 = 10;
+/// Bounds of that, in bytes: one segment of the largest size, and what a fast flow needs to keep
+/// the kernel's pacing busy.
+const QUEUE_BYTES: (u64, u64) = (4 << 10, 1 << 20);
+
+/// Sets the pace of a sender of bulk payload; returns the bits a second that it must keep itself,
+/// if the kernel does not, and the setting that tells it.
+///
+/// TCP spaces segments by timers of its own where the queueing discipline does not (Linux 4.13 and
+/// later), to the rate of SO_MAX_PACING_RATE in payload. MPTCP and Unix sockets have no such rate.
+pub(super) fn set(fd: RawFd, config: &FlowConfig) -> (Option<u64>, Option<Setting>) {
+    let (Some(rate), Part::Sender) = (config.manner.rate_bps, config.part) else {
+        return (None, None);
+    };
+    if !matches!(config.traffic, Traffic::Stream { .. }) {
+        return (None, None);
+    }
+    let told = |by: &str| {
+        let requested = Some(format!("{rate} bit/s"));
+        Some(settings::plain("pace", requested, Some(by.to_owned())))
+    };
+    let by_kernel = config.manner.transport == Transport::Tcp
+        && socket::limit_pacing(fd, kernel_bytes_per_s(config).unwrap_or(u64::MAX)).is_ok();
+    if !by_kernel {
+        return (Some(rate), told("the sender, to the microsecond"));
+    }
+    let queue = (rate / 8 * QUEUE_MS / 1000).clamp(QUEUE_BYTES.0, QUEUE_BYTES.1);
+    // Where it cannot be set, more of the stream waits in the send buffer.
+    let _ = socket::set(fd, TCP_NOTSENT_LOWAT, queue as i32);
+    (None, told("the kernel (SO_MAX_PACING_RATE)"))
+}
+
+/// Returns the least of the rates that the kernel is asked to keep, in bytes a second.
+pub(super) fn kernel_bytes_per_s(config: &FlowConfig) -> Option<u64> {
+    let of_stream = match (&config.traffic, config.part, config.manner.transport) {
+        (Traffic::Stream { .. }, Part::Sender, Transport::Tcp) => config.manner.rate_bps,
+        _ => None,
+    };
+    let asked = of_stream.into_iter().chain(config.options.pacing_bps);
+    // At least one byte: the kernel takes 0 for a flow that never sends.
+    asked.min().map(|rate| (rate / 8).max(1))
+}

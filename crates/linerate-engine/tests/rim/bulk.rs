@@ -1,0 +1,428 @@
+//! Bulk payload in every manner: both ends count the same bytes and the same messages.
+
+use linerate_engine::{Flow, FlowConfig, FlowResult, Schedule, adopt};
+use linerate_model::Bytes;
+use linerate_model::manner::{Manner, ReceiveBy, SendBy, Sizes, Transport};
+use linerate_model::sample::End;
+use linerate_model::workload::{FlowOptions, Part, Setting};
+use proptest::prelude::*;
+
+use crate::rig;
+
+/// How a run ends.
+#[derive(Debug, Clone, Copy)]
+enum End_ {
+    AtItsTime,
+    /// Both ends are told at once, as the agents do it.
+    Aborted,
+    /// After so much payload of each flow.
+    After(u64),
+}
+
+/// How long the workers may take to make their pages, pipes and files: in a debug build on a busy
+/// machine they take tens of milliseconds.
+const READY_MS: u64 = 60;
+/// The same where the test is of what was sent, and there must be something.
+const SURELY_READY_MS: u64 = 400;
+
+/// Returns a schedule of `length_ms` that starts when the workers are ready.
+fn schedule(ready_ms: u64, length_ms: u64) -> Schedule {
+    let mut schedule = rig::schedule(length_ms);
+    for instant in [
+        &mut schedule.start_ns,
+        &mut schedule.measure_begin_ns,
+        &mut schedule.measure_end_ns,
+        &mut schedule.stop_ns,
+    ] {
+        *instant += ready_ms * 1_000_000;
+    }
+    schedule
+}
+
+fn sizes() -> impl Strategy<Value = Option<Sizes>> {
+    let size = || prop_oneof![1..300_u64, 1..100_000_u64].prop_map(Bytes);
+    prop_oneof![
+        3 => Just(None),
+        1 => prop::collection::vec(size(), 1..8).prop_map(|bytes| Some(Sizes::List { bytes })),
+        1 => (size(), size()).prop_map(|(a, b)| Some(Sizes::Uniform {
+            low: a.min(b),
+            high: a.max(b),
+        })),
+        1 => (size(), 1..100_u32).prop_map(|(median, sigma_percent)| Some(Sizes::LogNormal {
+            median,
+            sigma_percent,
+        })),
+    ]
+}
+
+fn manner() -> impl Strategy<Value = Manner> {
+    let send = prop_oneof![
+        Just(SendBy::Copy),
+        Just(SendBy::Auto),
+        Just(SendBy::Vmsplice),
+        Just(SendBy::MsgZerocopy),
+        Just(SendBy::Sendfile),
+    ];
+    let receive = prop_oneof![Just(ReceiveBy::Copy), Just(ReceiveBy::Discard)];
+    let transport = prop_oneof![
+        3 => Just(Transport::Tcp),
+        1 => Just(Transport::Mptcp),
+        1 => Just(Transport::Unix),
+    ];
+    let rate = prop_oneof![3 => Just(None), 1 => (10_000_000..2_000_000_000_u64).prop_map(Some)];
+    let batch = prop_oneof![Just(1), 1..40_u32];
+    (transport, send, receive, batch, sizes(), rate).prop_map(
+        |(transport, send, receive, batch, sizes, rate_bps)| Manner {
+            transport,
+            // What a transport cannot do is refused, which is another test.
+            send: match (transport, send) {
+                (Transport::Mptcp | Transport::Unix, SendBy::MsgZerocopy) => SendBy::Vmsplice,
+                _ => send,
+            },
+            receive: match transport {
+                Transport::Unix => ReceiveBy::Copy,
+                _ => receive,
+            },
+            // Calls of 64 MiB at the most, as it is checked.
+            batch: match &sizes {
+                Some(sizes) if sizes.largest().0 > 1 << 20 => 1,
+                _ => batch,
+            },
+            sizes,
+            rate_bps,
+            ..Manner::default()
+        },
+    )
+}
+
+fn ending() -> impl Strategy<Value = End_> {
+    prop_oneof![
+        Just(End_::AtItsTime),
+        Just(End_::Aborted),
+        (1..3_000_000_u64).prop_map(End_::After),
+    ]
+}
+
+/// Returns the whole messages of a stream of `bytes`, walking along the sizes.
+fn whole_messages(manner: &Manner, message_bytes: u64, bytes: u64) -> Option<u64> {
+    match &manner.sizes {
+        None => Some(bytes / message_bytes),
+        Some(Sizes::List { bytes: list }) => {
+            let round: u64 = list.iter().map(|size| size.0).sum();
+            let mut whole = bytes / round * list.len() as u64;
+            let mut left = bytes % round;
+            for size in list {
+                if left < size.0 {
+                    break;
+                }
+                left -= size.0;
+                whole += 1;
+            }
+            Some(whole)
+        }
+        // Only the generator knows: that both ends agree is all that can be said.
+        Some(_) => None,
+    }
+}
+
+proptest! {
+    // 48 runs of about 120 ms each.
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn both_ends_count_the_same_bytes_and_messages(
+        manner in manner(),
+        message_bytes in prop_oneof![1..2000_u64, 1..300_000_u64],
+        part in prop_oneof![Just(Part::Sender), Just(Part::Receiver)],
+        flows in 1..=5_u32,
+        workers in 1..=5_usize,
+        ending in ending(),
+    ) {
+        let mut manner = manner;
+        if let End_::After(bytes) = ending {
+            manner.bytes_max = Some(Bytes(bytes));
+        }
+        let traffic = rig::stream(message_bytes);
+        let (near, far): (Vec<Flow>, Vec<Flow>) = (0..flows)
+            .map(|flow| rig::pair_by(flow, part, &traffic, &manner))
+            .unzip();
+        let schedule = schedule(READY_MS, 30);
+        let far = rig::start(far, schedule, workers);
+        let near = rig::start(near, schedule, workers);
+        if matches!(ending, End_::Aborted) {
+            std::thread::sleep(std::time::Duration::from_millis(READY_MS + 20));
+            near.abort();
+            far.abort();
+        }
+        let (near, far) = (near.finish(), far.finish());
+        for (near, far) in near.iter().zip(&far) {
+            let (sender, receiver) = match part {
+                Part::Sender => (near, far),
+                _ => (far, near),
+            };
+            prop_assert_eq!(sender.bytes_received + receiver.bytes_sent, 0);
+            let counted = [sender, receiver].map(|end| {
+                let expected = whole_messages(&manner, message_bytes, end.bytes_sent + end.bytes_received);
+                (end.messages, expected.unwrap_or(end.messages))
+            });
+            prop_assert!(counted.iter().all(|(got, expected)| got == expected), "{:?}", counted);
+            if matches!(ending, End_::Aborted) {
+                // What was under way at that moment is lost, and both say why they ended.
+                prop_assert!(sender.bytes_sent >= receiver.bytes_received);
+                prop_assert!(sender.messages >= receiver.messages);
+                continue;
+            }
+            prop_assert_eq!(&sender.ended_early, &None);
+            prop_assert_eq!(&receiver.ended_early, &None);
+            prop_assert_eq!(sender.bytes_sent, receiver.bytes_received);
+            prop_assert_eq!(sender.messages, receiver.messages);
+            if let End_::After(bytes) = ending {
+                prop_assert!(sender.bytes_sent <= bytes);
+                // Small messages may not get that far in the time there is.
+                if manner.rate_bps.is_none() && manner.sizes.is_none() && message_bytes > 1000 {
+                    prop_assert_eq!(sender.bytes_sent, bytes);
+                }
+            }
+        }
+    }
+}
+
+fn setting<'a>(result: &'a FlowResult, name: &str) -> &'a Setting {
+    let mut settings = result.settings.iter();
+    settings.find(|setting| setting.name == name).unwrap()
+}
+
+fn run_by(manner: &Manner, message_bytes: u64, length_ms: u64) -> (FlowResult, FlowResult) {
+    let traffic = rig::stream(message_bytes);
+    let (near, far) = rig::pair_by(0, Part::Sender, &traffic, manner);
+    let schedule = schedule(SURELY_READY_MS, length_ms);
+    let far = rig::start(vec![far], schedule, 1);
+    let near = rig::start(vec![near], schedule, 1);
+    (near.finish().remove(0), far.finish().remove(0))
+}
+
+#[test]
+fn the_mechanism_is_named_in_the_result() {
+    let check = |send, receive, sent: &str, received: &str| {
+        let manner = Manner {
+            send,
+            receive,
+            ..Manner::default()
+        };
+        let (near, far) = run_by(&manner, 131_072, 20);
+        let (send, receive) = (setting(&near, "send"), setting(&far, "receive"));
+        assert!(
+            send.granted.as_deref().unwrap().starts_with(sent),
+            "{send:?}"
+        );
+        assert!(
+            send.effective.as_deref().unwrap().contains(" a call"),
+            "{send:?}"
+        );
+        assert_eq!(receive.granted.as_deref(), Some(received));
+        assert!(near.bytes_sent > 0 && near.bytes_sent == far.bytes_received);
+        (send.clone(), receive.clone())
+    };
+    let (recv, drop) = (ReceiveBy::Copy, ReceiveBy::Discard);
+    let (send, receive) = check(SendBy::Copy, recv, "send", "recv");
+    assert_eq!((send.requested, receive.requested), (None, None));
+    let (send, _) = check(SendBy::Vmsplice, drop, "vmsplice", "discard (MSG_TRUNC)");
+    assert_eq!(send.requested.as_deref(), Some("vmsplice"));
+    check(SendBy::Sendfile, recv, "sendfile", "recv");
+    let (send, _) = check(SendBy::MsgZerocopy, recv, "MSG_ZEROCOPY", "recv");
+    // Loopback copies at delivery, whatever was asked for.
+    let told = send.effective.unwrap();
+    assert!(
+        told.contains("copied by the kernel after all: 100 %"),
+        "{told}"
+    );
+    let (send, _) = check(SendBy::Auto, recv, "", "recv");
+    let told = send.granted.unwrap();
+    assert!(
+        told.contains("probe") && !told.starts_with("auto"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_batch_is_one_call() {
+    let manner = Manner {
+        batch: 50,
+        bytes_max: Some(Bytes(1_000_000)),
+        ..Manner::default()
+    };
+    let (near, far) = run_by(&manner, 100, 50);
+    assert_eq!((near.messages, far.messages), (10_000, 10_000));
+    // 200 calls of 5000 bytes, and a few more where the send buffer was full in the middle of one.
+    let told = setting(&near, "send").effective.clone().unwrap();
+    let mean: f64 = told
+        .trim_start_matches("send, ")
+        .trim_end_matches(" B a call")
+        .parse()
+        .unwrap();
+    assert!((2500.0..=5000.0).contains(&mean), "{told}");
+}
+
+/// The rate is kept from above: 20 Mbit/s for 120 ms are 300 000 B, and a queue of 25 000 B may be
+/// ahead of it.
+#[test]
+fn a_paced_stream_keeps_its_rate() {
+    for (transport, by) in [
+        (Transport::Tcp, "the kernel (SO_MAX_PACING_RATE)"),
+        (Transport::Unix, "the sender, to the microsecond"),
+    ] {
+        let manner = Manner {
+            transport,
+            rate_bps: Some(20_000_000),
+            ..Manner::default()
+        };
+        let (near, far) = run_by(&manner, 2500, 100);
+        assert_eq!(near.bytes_sent, far.bytes_received);
+        assert!(
+            (10_000..=450_000).contains(&far.bytes_received),
+            "{transport:?}: {}",
+            far.bytes_received
+        );
+        let pace = setting(&near, "pace");
+        assert_eq!(pace.granted.as_deref(), Some(by));
+        assert_eq!(pace.requested.as_deref(), Some("20000000 bit/s"));
+    }
+}
+
+#[test]
+fn mptcp_is_told_from_what_fell_back_to_tcp() {
+    let manner = Manner {
+        transport: Transport::Mptcp,
+        ..Manner::default()
+    };
+    let (near, far) = run_by(&manner, 10_000, 20);
+    assert_eq!(near.bytes_sent, far.bytes_received);
+    let has_mptcp =
+        std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|text| text.trim() == "1");
+    let spoken = |result| setting(result, "transport").effective.clone().unwrap();
+    let expected = if has_mptcp {
+        "mptcp, 1 subflows"
+    } else {
+        "tcp"
+    };
+    assert_eq!(
+        (spoken(&near), spoken(&far)),
+        (expected.to_owned(), expected.to_owned())
+    );
+
+    // A listener that knows TCP only.
+    let listener = rig::listener();
+    let config = |end, part| FlowConfig {
+        manner: manner.clone(),
+        ..rig::config(0, end, part, &rig::stream(10_000))
+    };
+    let peer = listener.local_addr().unwrap();
+    let near = config(End::Client, Part::Sender);
+    let near = linerate_engine::connect(near, peer, None, b"", rig::DEADLINE).unwrap();
+    let far = adopt(
+        config(End::Server, Part::Receiver),
+        listener.accept().unwrap().0.into(),
+    )
+    .unwrap();
+    for flow in [&near, &far] {
+        let transport = flow
+            .settings()
+            .iter()
+            .find(|setting| setting.name == "transport")
+            .unwrap();
+        assert!(
+            transport.granted.as_deref().unwrap().starts_with("tcp ("),
+            "{transport:?}"
+        );
+    }
+}
+
+#[test]
+fn what_a_transport_cannot_do_is_refused() {
+    let refused = |manner: Manner, options: FlowOptions| {
+        let stream = std::os::unix::net::UnixStream::pair().unwrap().0;
+        let config = FlowConfig {
+            manner,
+            options,
+            ..rig::config(0, End::Client, Part::Sender, &rig::stream(1000))
+        };
+        adopt(config, stream.into()).unwrap_err().to_string()
+    };
+    let check = |manner: Manner, words: &str| {
+        let error = refused(manner, FlowOptions::default());
+        assert!(error.contains(words), "{error}");
+    };
+    let over = |transport| Manner {
+        transport,
+        ..Manner::default()
+    };
+    let unix = over(Transport::Unix);
+    let receive = ReceiveBy::Discard;
+    check(
+        Manner {
+            receive,
+            ..unix.clone()
+        },
+        "cannot discard",
+    );
+    let send = SendBy::MsgZerocopy;
+    check(
+        Manner {
+            send,
+            ..unix.clone()
+        },
+        "works with TCP only",
+    );
+    check(
+        Manner {
+            send,
+            ..over(Transport::Mptcp)
+        },
+        "works with TCP only",
+    );
+    check(
+        Manner {
+            in_flight: 2,
+            ..unix.clone()
+        },
+        "a stream has no requests",
+    );
+    check(
+        Manner {
+            segments: 2,
+            ..unix.clone()
+        },
+        "are for datagrams",
+    );
+    let huge = Sizes::List {
+        bytes: vec![Bytes(1 << 20)],
+    };
+    let batch = Manner {
+        batch: 1000,
+        sizes: Some(huge),
+        ..unix.clone()
+    };
+    check(batch, "more than 64 MiB");
+    let nagle = FlowOptions {
+        nagle: Some(false),
+        ..FlowOptions::default()
+    };
+    let error = refused(unix, nagle);
+    assert!(error.contains("only the size of its buffers"), "{error}");
+}
+
+#[test]
+fn a_unix_socket_of_another_host_is_not_found() {
+    let manner = Manner {
+        transport: Transport::Unix,
+        ..Manner::default()
+    };
+    let config = FlowConfig {
+        manner,
+        ..rig::config(0, End::Client, Part::Sender, &rig::stream(1000))
+    };
+    let error = linerate_engine::connect_unix(config, "linerate-nobody", b"", rig::DEADLINE);
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("unix:@linerate-nobody"), "{error}");
+    assert!(error.contains("both ends must be on one host"), "{error}");
+}
