@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use linerate_agent::api::{
-    AdmitRequest, Agent, Assignment, FlowAssignment, FlowOutcome, LimitsInfo, StartRequest,
-    TrialState,
+    AdmitRequest, Agent, Assignment, FlowAssignment, FlowOutcome, LimitsInfo, PollFrom,
+    StartRequest, TrialState,
 };
 use linerate_agent::serve::Server;
 use linerate_agent::{AgentConfig, Core, LocalAgent};
@@ -83,7 +83,12 @@ fn assignment(end: End, transport: Transport, peer: Option<String>) -> Assignmen
 /// Runs the trial that both agents were told of; returns the outcomes of the ends.
 fn run(agents: [(&LocalAgent, &str); 2]) -> [Vec<FlowOutcome>; 2] {
     for (agent, lease) in agents {
-        while agent.poll(lease, TrialId(0), 0).unwrap().state != TrialState::Ready {
+        while agent
+            .poll(lease, TrialId(0), PollFrom::default())
+            .unwrap()
+            .state
+            != TrialState::Ready
+        {
             std::thread::yield_now();
         }
     }
@@ -99,7 +104,7 @@ fn run(agents: [(&LocalAgent, &str); 2]) -> [Vec<FlowOutcome>; 2] {
     }
     agents.map(|(agent, lease)| {
         loop {
-            let mut status = agent.poll(lease, TrialId(0), 0).unwrap();
+            let mut status = agent.poll(lease, TrialId(0), PollFrom::default()).unwrap();
             match status.state {
                 TrialState::Finished => {
                     status.flows.sort_by_key(|flow| flow.flow);
