@@ -379,16 +379,17 @@ impl ServerMachine {
         self.end(ServerEnding::Failed { code, reason }, bytes, actions);
     }
 
-    /// Stops what runs, says `last` and ends.
+    /// Says `last`, stops what runs and ends. In this order: a client whose streams break before it
+    /// has heard why calls it a broken stream.
     fn end(&mut self, ending: ServerEnding, last: Vec<u8>, actions: &mut Vec<ServerAction>) {
         if self.is_over() {
             return;
         }
-        if self.is_running() {
-            actions.push(ServerAction::Stop);
-        }
         if !last.is_empty() {
             actions.push(ServerAction::Send(last));
+        }
+        if self.is_running() {
+            actions.push(ServerAction::Stop);
         }
         actions.push(ServerAction::End(ending));
         self.stage = Stage::Over;
@@ -498,7 +499,7 @@ mod tests {
         assert_eq!(actions, [ServerAction::Stop, end]);
         let actions = running().handle_terminate();
         assert_eq!(sent(&actions), [11]);
-        assert_eq!(actions[0], ServerAction::Stop);
+        assert_eq!(actions[1], ServerAction::Stop);
         let end = ServerAction::End(ServerEnding::ClientLeft);
         assert_eq!(running().handle_closed(), [ServerAction::Stop, end.clone()]);
         assert_eq!(opening().handle_closed(), [end]);

@@ -134,6 +134,28 @@ pub struct ServeArgs {
     /// This host is a namespace of a lab
     #[arg(long, hide = true)]
     pub lab_host: bool,
+    /// Who may come with iperf3.
+    #[command(flatten)]
+    pub iperf3: Iperf3AuthArgs,
+}
+
+/// Who may come with iperf3; the flags are those of its own server.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Clients of iperf3")]
+pub struct Iperf3AuthArgs {
+    /// RSA key that opens the passwords of iperf3 clients, in PEM, without a passphrase; with it
+    /// only users of the file are let in
+    #[arg(long, value_name = "FILE", requires = "authorized_users_path")]
+    pub rsa_private_key_path: Option<PathBuf>,
+    /// Users: a line NAME,DIGEST each, the SHA-256 digest of {NAME}PASSWORD
+    #[arg(long, value_name = "FILE", requires = "rsa_private_key_path")]
+    pub authorized_users_path: Option<PathBuf>,
+    /// How far the clock of an iperf3 client may be from ours, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    pub time_skew_threshold: u64,
+    /// Take passwords that are padded as iperf3 up to 3.16 does it (PKCS#1 v1.5), instead of OAEP
+    #[arg(long, requires = "rsa_private_key_path")]
+    pub use_pkcs1_padding: bool,
 }
 
 /// `linerate plan`.

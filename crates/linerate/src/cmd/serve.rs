@@ -1,13 +1,14 @@
 //! `linerate serve`: take part in measurements of other hosts.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::anyhow;
-use linerate_agent::serve::{ServeError, Server};
+use anyhow::{Context, anyhow};
+use linerate_agent::serve::{Iperf3Auth, ServeError, Server};
 use linerate_agent::{AgentConfig, Core, Limits};
 
-use crate::args::ServeArgs;
+use crate::args::{Iperf3AuthArgs, ServeArgs};
 use crate::exit::{CmdResult, Failure, Outcome};
 use crate::{files, hosts, term};
 
@@ -31,7 +32,7 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
         },
         lab: args.lab_host,
     }));
-    let server = bind(args, &core)?;
+    let server = with_iperf3_auth(bind(args, &core)?, &args.iperf3)?;
     if !args.lab_host {
         term::note(&format!("serving on {}", server.address()?));
         if !with_token {
@@ -51,6 +52,26 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
     });
     server.run(stopped)?;
     Ok(Outcome::Ok)
+}
+
+/// Lets only known users come with iperf3, if that was asked for.
+fn with_iperf3_auth(server: Server, args: &Iperf3AuthArgs) -> CmdResult<Server> {
+    let (Some(key), Some(users)) = (&args.rsa_private_key_path, &args.authorized_users_path) else {
+        return Ok(server);
+    };
+    let read = |path: &Path| {
+        let text = std::fs::read_to_string(path);
+        text.with_context(|| format!("cannot read {}", path.display()))
+    };
+    let (private_key, users_text) = (read(key)?, read(users)?);
+    let auth = Iperf3Auth {
+        private_key: &private_key,
+        users: &users_text,
+        pkcs1_padding: args.use_pkcs1_padding,
+        skew_s: args.time_skew_threshold,
+    };
+    let server = server.with_iperf3_auth(&auth);
+    Ok(server.with_context(|| format!("{} and {}", key.display(), users.display()))?)
 }
 
 /// Binds the address; where the kernel has no IPv6, the default falls back to IPv4.

@@ -21,6 +21,8 @@ const INTERVAL_NS: u64 = S;
 const RATE_LOOK_NS: u64 = S / 4;
 /// The time between two looks at what still arrives after the client has said that it ended.
 const DRAIN_LOOK: Duration = Duration::from_millis(5);
+/// Looks in a row that find nothing new before it is taken to be all.
+const QUIET_LOOKS: u32 = 4;
 /// The longest time that is waited for it: what a path of 100 ms holds comes in that.
 const DRAIN_NS_MAX: u64 = S / 2;
 /// How far above its limit a test may be before it is ended, and what may arrive before that is
@@ -158,17 +160,19 @@ impl Traffic {
         self.running.stop();
         let end_ns = now_ns() + DRAIN_NS_MAX;
         let mut last = self.read();
-        loop {
+        let mut quiet_looks = 0;
+        while quiet_looks < QUIET_LOOKS && now_ns() < end_ns {
             tokio::time::sleep(DRAIN_LOOK).await;
             let now = self.read();
             let quiet = now
                 .iter()
                 .zip(&last)
                 .all(|(now, last)| now.bytes == last.bytes && now.unread_bytes == 0);
-            if quiet || now_ns() >= end_ns {
-                break;
+            quiet_looks = if quiet { quiet_looks + 1 } else { 0 };
+            // The account ends with the last reading that found something new.
+            if !quiet {
+                last = now;
             }
-            last = now;
         }
         self.count.handle_end(&last);
         self.running.abort();

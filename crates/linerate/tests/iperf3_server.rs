@@ -1,0 +1,521 @@
+//! The iperf3 of the distribution against `linerate serve`: every option that its clients have, as
+//! they are installed on the hosts that people measure with.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use common::call::Call;
+use common::{Said, Server, alone, file, folder, json, linerate, skip, wait_for_workers};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+/// Returns whether there is an iperf3; says so where there is none.
+fn there_is_iperf3() -> bool {
+    let there = std::process::Command::new("iperf3")
+        .arg("--version")
+        .output()
+        .is_ok();
+    if !there {
+        skip("there is no iperf3");
+    }
+    there
+}
+
+fn call(server: &Server, words: &[&str]) -> Call {
+    let port = server.address.port().to_string();
+    Call::of("iperf3")
+        .words(&["-c", "127.0.0.1", "-p", &port])
+        .words(words)
+}
+
+/// Runs a client that prints JSON and must succeed.
+#[track_caller]
+fn document(server: &Server, words: &[&str]) -> Value {
+    let said = call(server, words).words(&["-J"]).run();
+    let document = json(&said.out);
+    assert!(document["error"].is_null(), "{words:?}: {}", said.out);
+    assert_eq!(said.code, 0, "{words:?}: {}", said.out);
+    document
+}
+
+fn number(document: &Value, path: &str) -> f64 {
+    let value = document.pointer(path);
+    let number = value.and_then(Value::as_f64);
+    number.unwrap_or_else(|| panic!("no {path} in {document}"))
+}
+
+/// Asserts that what the client sent is what we received, to the byte, and that it is something.
+#[track_caller]
+fn all_arrived(document: &Value, what: &[&str]) -> f64 {
+    let sent = number(document, "/end/sum_sent/bytes");
+    let received = number(document, "/end/sum_received/bytes");
+    assert_eq!(sent, received, "{what:?}");
+    assert!(received > 0.0, "{what:?}: nothing was sent");
+    received
+}
+
+/// Asserts that the client received what we sent, but for what was under way when it ended.
+#[track_caller]
+fn came_back(document: &Value, suffix: &str, what: &[&str]) -> f64 {
+    let sent = number(document, &format!("/end/sum_sent{suffix}/bytes"));
+    let received = number(document, &format!("/end/sum_received{suffix}/bytes"));
+    assert!(received > 0.0, "{what:?}: nothing came");
+    // Socket buffers of both ends on loopback hold some MiB for each stream.
+    assert!(sent >= received, "{what:?}: {sent} {received}");
+    received
+}
+
+#[test]
+fn tcp_to_the_server_with_every_option() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let options: [&[&str]; 15] = [
+        &[],
+        &["-P", "4"],
+        &["-w", "64K"],
+        &["-M", "1000"],
+        &["-l", "1000"],
+        &["-l", "1M"],
+        &["-N"],
+        &["-Z"],
+        &["-S", "32"],
+        &["-b", "50M"],
+        &["-b", "50M/4", "-P", "2"],
+        &["--fq-rate", "400M"],
+        &["-A", "0,0"],
+        &["--repeating-payload"],
+        &["-T", "a title", "--extra-data", "x"],
+    ];
+    for words in options {
+        let document = document(&server, &[words, &["-t", "1"]].concat());
+        all_arrived(&document, words);
+        let streams = document["end"]["streams"].as_array().map_or(0, Vec::len);
+        let asked = number(&document, "/start/test_start/num_streams");
+        assert_eq!(streams as f64, asked, "{words:?}");
+        for stream in document["end"]["streams"].as_array().into_iter().flatten() {
+            assert_eq!(
+                stream["sender"]["bytes"], stream["receiver"]["bytes"],
+                "{words:?}: streams are matched by their numbers"
+            );
+        }
+    }
+}
+
+#[test]
+fn bytes_and_blocks_instead_of_time() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let check = |words: &[&str], expected: f64| {
+        let document = document(&server, words);
+        assert_eq!(all_arrived(&document, words), expected, "{words:?}");
+    };
+    check(&["-n", "10M"], 10_485_760.0);
+    check(&["-k", "10"], 1_310_720.0);
+    check(&["-n", "4M", "-P", "4", "-l", "16K"], 4_194_304.0);
+    let words = ["-n", "10M", "-R"];
+    let came = came_back(&document(&server, &words), "", &words);
+    assert!(came >= 10_485_760.0, "{came}");
+}
+
+#[test]
+fn tcp_from_the_server_with_every_option() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let options: [&[&str]; 9] = [
+        &[],
+        &["-P", "4"],
+        &["-w", "64K"],
+        &["-M", "1000"],
+        &["-l", "1000"],
+        &["-N"],
+        &["-Z"],
+        &["-S", "32"],
+        &["-A", "0,0"],
+    ];
+    for words in options {
+        let document = document(&server, &[words, &["-t", "1", "-R"]].concat());
+        came_back(&document, "", words);
+        // The sender knows its retransmissions and tells them.
+        number(&document, "/end/sum_sent/retransmits");
+    }
+}
+
+#[test]
+fn a_rate_that_the_server_is_asked_for_is_kept() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let options: [&[&str]; 2] = [&["-b", "40M"], &["--fq-rate", "40M"]];
+    for words in options {
+        let document = document(&server, &[words, &["-t", "2", "-R"]].concat());
+        let rate = number(&document, "/end/sum_received/bits_per_second");
+        // What a sender emits before pacing takes hold is some 100 KiB.
+        assert!((10e6..50e6).contains(&rate), "{words:?}: {rate}");
+    }
+}
+
+#[test]
+fn both_directions_at_once() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _alone = alone();
+    let server = Server::start(&[]);
+    for words in [
+        &["--bidir", "-t", "1"][..],
+        &["--bidir", "-t", "1", "-P", "2"],
+    ] {
+        let document = document(&server, words);
+        all_arrived(&document, words);
+        came_back(&document, "_bidir_reverse", words);
+    }
+}
+
+#[test]
+fn what_is_omitted_is_not_counted() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _alone = alone();
+    let server = Server::start(&[]);
+    for words in [
+        &["-O", "1", "-t", "1", "-b", "80M"][..],
+        &["-O", "1", "-t", "1", "-R", "-b", "80M"],
+    ] {
+        let document = document(&server, words);
+        let sent = number(&document, "/end/sum_sent/bytes");
+        let received = number(&document, "/end/sum_received/bytes");
+        // Ten million bytes a second: two seconds would be twenty.
+        for bytes in [sent, received] {
+            assert!((5e6..15e6).contains(&bytes), "{words:?}: {bytes}");
+        }
+        assert_eq!(
+            document["intervals"][0]["sum"]["omitted"],
+            Value::Bool(true)
+        );
+    }
+}
+
+#[test]
+fn congestion_control_is_chosen_at_both_ends() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _alone = alone();
+    let path = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
+    let allowed = std::fs::read_to_string(path).unwrap_or_default();
+    let server = Server::start(&[]);
+    for algorithm in allowed.split_whitespace() {
+        let words = ["-C", algorithm, "-t", "1", "-b", "10M"];
+        let document = document(&server, &words);
+        let used = &document["end"]["receiver_tcp_congestion"];
+        assert_eq!(used, &Value::from(algorithm));
+    }
+}
+
+#[test]
+fn the_servers_own_output_is_the_text_of_iperf3() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let check = |words: &[&str], expected: &[&str]| {
+        let document = document(
+            &server,
+            &[words, &["--get-server-output", "-t", "1"]].concat(),
+        );
+        let text = document["server_output_text"].as_str();
+        let text = text.unwrap_or_else(|| panic!("{words:?}: no text in {document}"));
+        for words in expected {
+            assert!(text.contains(words), "no `{words}` in:\n{text}");
+        }
+    };
+    check(
+        &["-b", "10M"],
+        &[
+            "Accepted connection from 127.0.0.1, port ",
+            "[  5] local 127.0.0.1 port ",
+            "[ ID] Interval           Transfer     Bitrate\n",
+            "[  5]   0.00-1.00   sec  ",
+            "receiver\n",
+        ],
+    );
+    check(&["-R"], &["Retr  Cwnd\n", "sender\n"]);
+    check(
+        &["--bidir", "-P", "2"],
+        &[
+            "[ ID][Role] ",
+            "[SUM][RX-S]",
+            "[SUM][TX-S]",
+            "receiver\n",
+            "sender\n",
+        ],
+    );
+}
+
+#[test]
+fn clients_do_not_wait_for_each_other() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let long = call(&server, &["-t", "4", "-b", "100M", "-J"]).start();
+    wait_for_workers(&server);
+    let words = ["-t", "1", "-P", "2"];
+    all_arrived(&document(&server, &words), &words);
+    came_back(&document(&server, &["-t", "1", "-R"]), "", &["-R"]);
+    let long = json(&long.end().out);
+    assert!(long["error"].is_null(), "{long}");
+    all_arrived(&long, &["the long one"]);
+}
+
+#[test]
+fn a_run_that_has_the_host_for_itself_keeps_iperf3_out_and_the_other_way_round() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let host = server.host();
+    let native = linerate(&["run", &host, "-t", "3"]).start();
+    wait_for_workers(&server);
+    let refused = call(&server, &["-t", "1"]).run();
+    assert_eq!(refused.code, 1);
+    let said = refused.out + &refused.err;
+    assert!(said.contains("the server is busy"), "{said}");
+    native.end().done();
+
+    let foreign = call(&server, &["-t", "6", "-b", "100M", "-J"]).start();
+    wait_for_workers(&server);
+    let why = ["in use by", "an iperf3 client at 127.0.0.1", "--shared"];
+    linerate(&["run", &host, "-t", "0.5"]).run().failed(1, &why);
+    let shared = linerate(&["run", &host, "-t", "0.5", "--shared"]).run();
+    // What was measured beside others is told so, which has an exit code of its own.
+    assert!([0, 3].contains(&shared.code), "{}", shared.err);
+    assert!(
+        shared.out.contains("was shared with 1 other run"),
+        "{}",
+        shared.out
+    );
+    let document = json(&foreign.end().out);
+    assert!(document["error"].is_null(), "{document}");
+    all_arrived(&document, &["beside a native run"]);
+}
+
+#[test]
+fn limits_hold_for_clients_of_iperf3() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _alone = alone();
+    let server = Server::start(&[
+        "--limit-flows",
+        "2",
+        "--limit-time",
+        "2s",
+        "--limit-rate",
+        "100M",
+    ]);
+    let refused = |words: &[&str]| {
+        let said = call(&server, words).run();
+        assert_eq!(said.code, 1, "{words:?}: {}", said.out);
+        let said = said.out + &said.err;
+        assert!(said.contains("iperf3: error"), "{words:?}: {said}");
+    };
+    refused(&["-P", "3", "-t", "1"]);
+    refused(&["-t", "3"]);
+    refused(&["-t", "1", "-b", "101M"]);
+    // It did not say how fast, and is ended when it has been too fast.
+    refused(&["-t", "2"]);
+    // It did not say for how long, and is ended after two seconds.
+    refused(&["-n", "1T", "-b", "50M"]);
+    let words = ["-t", "1", "-b", "40M", "-P", "2"];
+    all_arrived(&document(&server, &words), &words);
+    let document = document(&server, &["-t", "1", "-R"]);
+    let rate = number(&document, "/end/sum_received/bits_per_second");
+    assert!(
+        rate < 130e6,
+        "a server that sends keeps to the limit: {rate}"
+    );
+    server.wait_busy(false);
+}
+
+#[test]
+fn passwords_are_asked_for() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _alone = alone();
+    let keys = common::repository().join("crates/linerate-compat/tests/keys");
+    let key = |name: &str| keys.join(name).display().to_string();
+    let folder = folder();
+    // SHA-256 of {mario}rossi.
+    let users = "mario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b\n";
+    let users = file(&folder, "users.csv", users);
+    let private = key("only-for-tests-private.pem");
+    let mut words = vec![
+        "--rsa-private-key-path",
+        &private,
+        "--authorized-users-path",
+        &users,
+    ];
+    // The client decides the padding; releases up to 3.16 know only this one.
+    if old_padding() {
+        words.push("--use-pkcs1-padding");
+    }
+    let server = Server::start(&words);
+    let public = key("only-for-tests-public.pem");
+    let enter = |password: &str| {
+        let words = ["-t", "1", "-b", "10M", "-J", "--username", "mario"];
+        call(&server, &words)
+            .words(&["--rsa-public-key-path", &public])
+            .with("IPERF3_PASSWORD", password)
+            .run()
+    };
+    let refused = |said: Said| {
+        let document = json(&said.out);
+        let error = document["error"].as_str().unwrap_or_default();
+        assert!(error.contains("authorization failed"), "{document}");
+    };
+    let said = enter("rossi");
+    all_arrived(&json(&said.out), &["mario"]);
+    refused(enter("verdi"));
+    refused(call(&server, &["-t", "1", "-J"]).run());
+}
+
+/// Returns whether the installed iperf3 is older than 3.17.
+fn old_padding() -> bool {
+    let said = Call::of("iperf3").words(&["--version"]).run().out;
+    let minor = said.split_whitespace().nth(1).and_then(|version| {
+        let mut parts = version.trim_end_matches('+').split('.');
+        parts.nth(1)?.parse::<u32>().ok()
+    });
+    minor.unwrap_or_else(|| panic!("no version in: {said}")) < 17
+}
+
+#[test]
+fn keys_and_users_that_are_none_are_named() {
+    let folder = folder();
+    let nothing = file(&folder, "nothing", "nothing\n");
+    let words = [
+        "serve",
+        "-B",
+        "127.0.0.1",
+        "-p",
+        "0",
+        "--rsa-private-key-path",
+        &nothing,
+    ];
+    linerate(&words)
+        .run()
+        .failed(2, &["--authorized-users-path"]);
+    linerate(&words)
+        .words(&["--authorized-users-path", &nothing])
+        .run()
+        .failed(1, &[&nothing, "no RSA private key in PEM"]);
+}
+
+#[test]
+fn whoever_goes_away_leaves_the_server_free() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _alone = alone();
+    let server = Server::start(&[]);
+    for (words, signal) in [
+        (&["-t", "20"][..], Signal::SIGINT),
+        (&["-t", "20", "-R"], Signal::SIGINT),
+        (&["-t", "20", "-P", "4"], Signal::SIGKILL),
+        (&["-t", "20", "--bidir"], Signal::SIGKILL),
+    ] {
+        let going = call(&server, words).start();
+        wait_for_workers(&server);
+        going.signal(signal);
+        going.end();
+        server.wait_busy(false);
+    }
+    let words = ["-t", "1", "-b", "10M"];
+    all_arrived(&document(&server, &words), &words);
+}
+
+#[test]
+fn a_server_that_ends_tells_its_clients() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let going = call(&server, &["-t", "20"]).start();
+    wait_for_workers(&server);
+    assert_eq!(server.stop().code, 0);
+    let said = going.end();
+    let said = said.out + &said.err;
+    assert!(said.contains("the server has terminated"), "{said}");
+}
+
+/// Sends `bytes` to the server and returns what it says until it closes.
+fn say(server: &Server, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(server.address).expect("the server listens");
+    let wait = Some(Duration::from_secs(20));
+    stream.set_read_timeout(wait).expect("a timeout can be set");
+    stream.write_all(bytes).expect("the server takes bytes");
+    let mut answer = Vec::new();
+    // A reset ends what is said, too.
+    let _ = stream.read_to_end(&mut answer);
+    answer
+}
+
+#[test]
+fn garbage_is_answered_or_closed_and_harms_nobody() {
+    let server = Server::start(&[]);
+    let cookie = b"aaaaaaaabbbbbbbbccccccccddddddddeeee\0";
+    assert_eq!(say(&server, b"0123456789"), b"", "no cookie begins so");
+    assert_eq!(say(&server, &[b'a'; 37]), b"", "a cookie that does not end");
+    let refused = [0xFE, 0, 0, 0, 114, 0, 0, 0, 0];
+    let check = |after: &[u8], expected: &[u8]| {
+        let answer = say(&server, &[&cookie[..], after].concat());
+        assert_eq!(answer, [&[9], expected].concat(), "{after:?}");
+    };
+    check(b"GET / HTTP/1.1\r\n\r\n", &refused);
+    check(&[0, 0, 0x20, 1], &refused);
+    check(
+        &[0, 0, 0, 2, b'{', b'}', 7],
+        &[10, 0xFE, 0, 0, 0, 110, 0, 0, 0, 0],
+    );
+    check(&[0, 0, 0, 2, b'[', b']'], &refused);
+    // Many that say a cookie and no more: each has ten seconds, and none is in another's way.
+    let began = Instant::now();
+    let silent: Vec<TcpStream> = (0..40)
+        .map(|at| {
+            let mut stream = TcpStream::connect(server.address).expect("the server listens");
+            let own = format!("{at:a>36}\0");
+            stream
+                .write_all(own.as_bytes())
+                .expect("the server takes bytes");
+            stream
+        })
+        .collect();
+    if there_is_iperf3() {
+        let words = ["-n", "1M"];
+        all_arrived(&document(&server, &words), &words);
+        assert!(began.elapsed() < Duration::from_secs(9), "it had to wait");
+    }
+    drop(silent);
+    server.wait_busy(false);
+}
