@@ -299,7 +299,9 @@ fn a_run_that_has_the_host_for_itself_keeps_iperf3_out_and_the_other_way_round()
     assert_eq!(refused.code, 1);
     let said = refused.out + &refused.err;
     assert!(said.contains("the server is busy"), "{said}");
-    native.end().done();
+    // A busy machine may make its result one that is not to be trusted, which is another matter.
+    let native = native.end();
+    assert!([0, 3].contains(&native.code), "{}", native.err);
 
     let foreign = call(&server, &["-t", "6", "-b", "100M", "-J"]).start();
     wait_for_workers(&server);

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use linerate_compat::iperf3::json::{CpuPercent, Datagrams, Interval, Stream, TcpReading, Total};
 use linerate_compat::iperf3::{
-    OmittedPackets, Parameters, Protocol, Results, StreamResult, stream_ids,
+    OmittedPackets, Parameters, Protocol, Results, StreamId, StreamResult, stream_ids,
 };
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
@@ -120,6 +120,15 @@ impl Count {
             .filter(|(_, stream)| !stream.sender)
             .map(|(reading, _)| reading.bytes)
             .sum()
+    }
+
+    /// Returns whether every stream has counted at least what the other end says: what it sent has
+    /// all been received, and nothing that it received is missing from what was sent.
+    pub(super) fn has_all(&self, readings: &[Reading], theirs: &Results) -> bool {
+        readings.iter().enumerate().all(|(at, reading)| {
+            let told = theirs.stream(StreamId::of(at));
+            told.is_some_and(|told| reading.bytes >= told.bytes)
+        })
     }
 
     /// Returns the streams.
@@ -362,6 +371,26 @@ mod tests {
         let total = count.streams()[0].received.expect("it received");
         let datagrams = total.datagrams.expect("of datagrams");
         assert_eq!((datagrams.packets, datagrams.lost), (25, 1));
+    }
+
+    #[test]
+    fn all_has_been_counted_when_every_stream_says_so() {
+        let parameters = Parameters::of(Protocol::Tcp);
+        let count = Count::new(&parameters, vec![opened(false), opened(true)], 0);
+        let told = |sent, received| Results {
+            streams: [(1, sent), (3, received)]
+                .map(|(id, bytes)| StreamResult {
+                    bytes,
+                    ..StreamResult::nothing(StreamId(id))
+                })
+                .to_vec(),
+            ..Results::default()
+        };
+        let readings = [reading(1, 100, 0, 0, 0), reading(1, 70, 0, 0, 0)];
+        assert!(count.has_all(&readings, &told(100, 60)));
+        assert!(!count.has_all(&readings, &told(101, 60)));
+        assert!(!count.has_all(&readings, &told(100, 71)));
+        assert!(!count.has_all(&readings, &Results::default()));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use linerate_compat::iperf3::json::{Role, Test as Document, text};
 use linerate_compat::iperf3::{
-    Code, Cookie, Parameters, Protocol, ServerAction, ServerMachine, ServerOutput,
+    Code, Cookie, Parameters, Protocol, Results, ServerAction, ServerMachine, ServerOutput,
 };
 use linerate_engine::{Flow, now_ns};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -173,7 +173,7 @@ impl Test {
                 ServerAction::Open { .. } => Vec::new(),
                 ServerAction::Run => self.launch(door).await,
                 ServerAction::Stop => self.stop().await,
-                ServerAction::Report(_) => self.report(door),
+                ServerAction::Report(theirs) => self.report(door, &theirs).await,
                 ServerAction::End(_) => Vec::new(),
             };
             actions.extend(more);
@@ -266,20 +266,23 @@ impl Test {
         }
     }
 
-    /// Stops the load; if the test ended as it should, with an account.
+    /// Stops the load; if the test ended as it should, the account goes on until it is settled.
     async fn stop(&mut self) -> Vec<ServerAction> {
         self.end_ns = None;
-        let Some(traffic) = self.traffic.take() else {
-            return Vec::new();
-        };
-        match self.machine.is_over() {
-            true => traffic.abort().await,
-            false => self.counted = Some(traffic.stop().await),
+        if self.machine.is_over() {
+            if let Some(traffic) = self.traffic.take() {
+                traffic.abort().await;
+            }
+        } else if let Some(traffic) = &mut self.traffic {
+            traffic.stop();
         }
         Vec::new()
     }
 
-    fn report(&mut self, door: &Door) -> Vec<ServerAction> {
+    async fn report(&mut self, door: &Door, theirs: &Results) -> Vec<ServerAction> {
+        if let Some(traffic) = self.traffic.take() {
+            self.counted = Some(traffic.settle(theirs).await);
+        }
         let (Some(counted), Some(parameters)) = (&self.counted, &self.parameters) else {
             return self.fail(Code::STREAM_ID, "there is nothing to report");
         };

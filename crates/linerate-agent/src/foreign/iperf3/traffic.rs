@@ -4,8 +4,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_compat::iperf3::Parameters;
 use linerate_compat::iperf3::json::CpuPercent;
+use linerate_compat::iperf3::{Parameters, Results};
 use linerate_engine::{Address, EngineConfig, Flow, LaunchError, Running, Schedule, now_ns};
 use linerate_model::BitsPerSec;
 use linerate_model::metric::Metric;
@@ -21,10 +21,12 @@ const INTERVAL_NS: u64 = S;
 const RATE_LOOK_NS: u64 = S / 4;
 /// The time between two looks at what still arrives after the client has said that it ended.
 const DRAIN_LOOK: Duration = Duration::from_millis(5);
-/// Looks in a row that find nothing new before it is taken to be all.
-const QUIET_LOOKS: u32 = 4;
-/// The longest time that is waited for it: what a path of 100 ms holds comes in that.
-const DRAIN_NS_MAX: u64 = S / 2;
+/// How long nothing new may come before what came is taken to be all: when it is known that more
+/// was sent, and when it is not.
+const DRAIN_QUIET_NS: u64 = S / 10;
+const DRAIN_QUIET_UNKNOWN_NS: u64 = S / 50;
+/// The longest time that is waited for it: what a path of 500 ms holds comes in that.
+const DRAIN_NS_MAX: u64 = S;
 /// How far above its limit a test may be before it is ended, and what may arrive before that is
 /// looked at, for each stream; as for native trials.
 const RATE_TOLERANCE: f64 = 1.1;
@@ -36,6 +38,10 @@ pub(super) struct Traffic {
     count: Count,
     threads: Vec<Box<dyn Observer>>,
     cpu_at_start_ns: Cpu,
+    cpu_at_stop: CpuPercent,
+    omits: bool,
+    /// The last reading after the stop.
+    last: Vec<Reading>,
     start_ns: u64,
     /// When the omitted time ends, while it lasts.
     base_ns: Option<u64>,
@@ -95,6 +101,9 @@ impl Traffic {
         Ok(Self {
             cpu_at_start_ns: cpu(&mut threads),
             threads,
+            cpu_at_stop: CpuPercent::default(),
+            omits: omit_ns > 0,
+            last: Vec::new(),
             count: Count::new(parameters, opened, start_ns),
             start_ns,
             base_ns: (omit_ns > 0).then_some(start_ns + omit_ns),
@@ -149,36 +158,50 @@ impl Traffic {
         Some(format!("received at {rate}, but this agent allows {most}"))
     }
 
-    /// Stops sending at once, takes in what the client sent before it said that it ended, and
-    /// ends the account.
-    ///
-    /// What the client sent last may be on its way still when its word arrives on another
-    /// connection. iperf3's server drops it; ours waits until the kernel has no more, so that both
-    /// ends agree to the byte where nothing was lost.
-    pub(super) async fn stop(mut self) -> Counted {
-        let cpu = self.cpu();
+    /// Stops sending at once; what the client has sent is still received.
+    pub(super) fn stop(&mut self) {
+        self.cpu_at_stop = self.cpu();
         self.running.stop();
+        self.last = self.read();
+        self.tick_ns = u64::MAX;
+    }
+
+    /// Takes in what the client sent before it said that the test is over, and ends the account;
+    /// `theirs` is what the client says that it sent and received.
+    ///
+    /// What it sent last may be on its way still when its word arrives on another connection.
+    /// iperf3's server drops it; ours waits, so that both ends agree to the byte where nothing was
+    /// lost. With an omitted time both ends count from instants of their own, and what the client
+    /// says is no measure. The account ends with the last reading that found something new.
+    pub(super) async fn settle(mut self, theirs: &Results) -> Counted {
+        let theirs = (!self.omits).then_some(theirs);
+        let quiet_ns = match theirs {
+            Some(_) => DRAIN_QUIET_NS,
+            None => DRAIN_QUIET_UNKNOWN_NS,
+        };
         let end_ns = now_ns() + DRAIN_NS_MAX;
-        let mut last = self.read();
-        let mut quiet_looks = 0;
-        while quiet_looks < QUIET_LOOKS && now_ns() < end_ns {
+        let mut quiet_until_ns = now_ns() + quiet_ns;
+        while !theirs.is_some_and(|theirs| self.count.has_all(&self.last, theirs)) {
             tokio::time::sleep(DRAIN_LOOK).await;
-            let now = self.read();
-            let quiet = now
+            let read = self.read();
+            let news = read
                 .iter()
-                .zip(&last)
-                .all(|(now, last)| now.bytes == last.bytes && now.unread_bytes == 0);
-            quiet_looks = if quiet { quiet_looks + 1 } else { 0 };
-            // The account ends with the last reading that found something new.
-            if !quiet {
-                last = now;
+                .zip(&self.last)
+                .any(|(now, last)| now.bytes != last.bytes || now.unread_bytes > 0);
+            let now = now_ns();
+            if news {
+                self.last = read;
+                quiet_until_ns = now + quiet_ns;
+            }
+            if now >= quiet_until_ns.min(end_ns) {
+                break;
             }
         }
-        self.count.handle_end(&last);
+        self.count.handle_end(&self.last);
         self.running.abort();
         Counted {
             count: self.count,
-            cpu,
+            cpu: self.cpu_at_stop,
             running: self.running,
         }
     }
