@@ -14,7 +14,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 
 mod crr;
-mod messages;
+mod ends;
 mod rr;
 mod stream;
 mod udp;
@@ -113,18 +113,18 @@ impl Probe {
 
 /// Runs one end.
 pub fn probe(args: &ProbeArgs) -> anyhow::Result<()> {
-    let stream = |ends: stream::Ends| stream::Ends {
+    let stream = |ends: ends::Ends| ends::Ends {
         read: args.read.unwrap_or(ends.read),
         write: args.write.unwrap_or(ends.write),
         ..ends
     };
     let ends = match args.probe {
-        Probe::TcpCopy => Some(stream::COPY),
-        Probe::TcpTrunc => Some(stream::TRUNC),
-        Probe::TcpVmsplice => Some(stream::VMSPLICE),
-        Probe::TcpVmspliceTrunc => Some(stream::VMSPLICE_TRUNC),
-        Probe::Messages => Some(messages::ONE_EACH),
-        Probe::MessagesBatched => Some(messages::BATCHED),
+        Probe::TcpCopy => Some(ends::COPY),
+        Probe::TcpTrunc => Some(ends::TRUNC),
+        Probe::TcpVmsplice => Some(ends::VMSPLICE),
+        Probe::TcpVmspliceTrunc => Some(ends::VMSPLICE_TRUNC),
+        Probe::Messages => Some(ends::ONE_EACH),
+        Probe::MessagesBatched => Some(ends::BATCHED),
         _ => None,
     };
     let ends = ends.map(stream);
@@ -145,7 +145,7 @@ pub fn probe(args: &ProbeArgs) -> anyhow::Result<()> {
             let at = (host.as_str(), *port);
             let per_second = match (probe, ends) {
                 (Probe::Messages | Probe::MessagesBatched, Some(ends)) => {
-                    stream::run(at, 1, *seconds, ends)? / messages::BYTES as f64
+                    stream::run(at, 1, *seconds, ends)? / ends::MESSAGE_BYTES as f64
                 }
                 (_, Some(ends)) => stream::run(at, args.flows, *seconds, ends)? * 8.0,
                 (Probe::CrrEpoll, _) => crr::run(at, args.flows, *seconds)?,

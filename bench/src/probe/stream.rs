@@ -13,50 +13,8 @@ use nix::fcntl::{self, FcntlArg, SpliceFFlags};
 use nix::sys::socket::{self, MsgFlags};
 use nix::unistd;
 
+use super::ends::Ends;
 use crate::sys;
-
-/// How both ends move bytes.
-#[derive(Debug, Clone, Copy)]
-pub struct Ends {
-    /// Bytes of each call of the sender.
-    pub write: usize,
-    /// Bytes of each call of the receiver.
-    pub read: usize,
-    /// Whether the sender maps its pages into a pipe and splices them, or copies.
-    pub splice: bool,
-    /// Whether the receiver throws away in the kernel, or copies.
-    pub truncate: bool,
-    /// Whether the sender sets `TCP_NODELAY`.
-    pub no_delay: bool,
-}
-
-/// Plain calls of 128 KiB.
-pub const COPY: Ends = Ends {
-    write: 128 << 10,
-    read: 128 << 10,
-    splice: false,
-    truncate: false,
-    no_delay: false,
-};
-/// Nothing is copied out at the receiver.
-pub const TRUNC: Ends = Ends {
-    write: 1 << 20,
-    read: 1 << 20,
-    truncate: true,
-    ..COPY
-};
-/// Nothing is copied in at the sender.
-pub const VMSPLICE: Ends = Ends {
-    write: 1 << 20,
-    splice: true,
-    ..COPY
-};
-/// Nothing is copied.
-pub const VMSPLICE_TRUNC: Ends = Ends {
-    read: 1 << 20,
-    truncate: true,
-    ..VMSPLICE
-};
 
 /// Receives one set of flows after the other.
 pub fn serve(listener: TcpListener, flows: usize, ends: Ends) -> anyhow::Result<()> {
