@@ -33,6 +33,8 @@ mod flows;
 mod host;
 /// What is refused: what no honest controller sends, and what a caller may not.
 mod limits;
+/// Which CPUs the workers run on.
+mod placement;
 /// One trial on this host: its flows as they come, and its record.
 mod slot;
 /// One trial while it runs: launch, sample on the ticks, collect.

@@ -17,4 +17,4 @@ mod run;
 
 pub use fleet::{Fleet, FleetError, HostSpec, Member};
 pub use record::Recorder;
-pub use run::{Progress, RunError, RunRequest, execute};
+pub use run::{Placing, Progress, RunError, RunRequest, execute};

@@ -58,6 +58,9 @@ mod threads;
 /// What the host is: kernel, CPUs, memory, sysctls, links.
 mod facts;
 
+/// Where threads may run, and which CPUs are near a device.
+mod places;
+
 /// The rim to the kernel: clock, files, netlink, ethtool; all unsafe code.
 mod sys;
 /// Bytes of kernel text files into complete lines, words and numbers.
@@ -66,3 +69,4 @@ mod text;
 pub use facts::facts;
 pub use link::{link_of_address, route_device};
 pub use observer::{ObserveConfig, Observer, availabilities, observers};
+pub use places::{cpus_allowed, cpus_near};

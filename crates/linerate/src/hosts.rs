@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 use linerate_agent::api::client::HttpAgent;
 use linerate_agent::api::{AdmitRequest, Agent, AgentError, RefusalCode};
 use linerate_agent::{AgentConfig, Core, Limits, LocalAgent};
-use linerate_controller::{Fleet, FleetError, HostSpec};
+use linerate_controller::{Fleet, FleetError, HostSpec, Placing};
 use linerate_model::run::{Admission, HostPart};
 use linerate_model::{Nanos, RunId};
 use linerate_plan::Hosts;
@@ -234,6 +234,13 @@ pub fn admit_request(run: &RunId, label: &str, args: &FleetArgs, expected: Nanos
         label: label.chars().take(200).collect(),
         admission: args.admission(),
         expected: Some(expected),
+    }
+}
+
+/// Returns the placement that nobody asked for: ours.
+pub fn placing() -> Placing {
+    Placing::Auto {
+        cpus: linerate_observe::cpus_allowed(Path::new("/proc")),
     }
 }
 

@@ -171,6 +171,9 @@ pub struct Assignment {
     pub workers_max: Option<u32>,
     /// CPUs to pin workers to, in turn; not pinned when empty.
     pub cpus: Vec<u32>,
+    /// Who chose them.
+    #[serde(default)]
+    pub placement: Placement,
     /// Time between samples.
     pub sample_interval: Nanos,
     /// Upper bound on the trial's length, for the agent's limits.
@@ -188,6 +191,22 @@ pub struct Assignment {
     /// on the wire either.
     #[serde(skip)]
     pub timing: Option<Timing>,
+}
+
+/// Who chooses the CPUs of the workers.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// Whoever asked for the run: `cpus`, or the scheduler where those are none.
+    #[default]
+    AsAsked,
+    /// The controller, as both ends share a machine: `cpus`, unless the agent may not run there.
+    Chosen {
+        /// Why those, in words.
+        why: String,
+    },
+    /// The agent: CPUs of the NUMA node of the device of the data address, where there are others.
+    NearLink,
 }
 
 /// The answer to [`Assignment`].

@@ -13,11 +13,14 @@ use linerate_observe::Observer;
 
 use super::host::degraded;
 use super::slot::{SAMPLE_BYTES, TrialSlot};
-use super::{Core, lock, with_causes};
+use super::{Core, lock, placement, with_causes};
 use crate::api::{FlowOutcome, StartRequest};
 
 /// Longest sleep between two looks at the abort flag.
 const ABORT_LOOK: Duration = Duration::from_millis(50);
+/// The same where a volume ends the trial: the last reading comes this much late at the most, and
+/// that is part of the time that the volume is said to have taken.
+const VOLUME_LOOK: Duration = Duration::from_micros(500);
 /// Time between two looks whether the flows have ended; 5 µs each.
 const END_LOOK_NS: u64 = 500_000;
 /// Memory that the samples of one trial may take; later ones are dropped and the trial says so.
@@ -33,17 +36,14 @@ const RATE_ALLOWANCE_BYTES: f64 = 262_144.0;
 
 /// Runs the flows of `slot` through the instants `at`; the body of the sampler thread.
 pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequest) {
+    let local = flows.first().and_then(|flow| Some(flow.local().ip()?.ip()));
+    let placed = placement::place(&slot.assignment, local);
     let config = EngineConfig {
         workers_max: slot
             .assignment
             .workers_max
             .map_or_else(cpus_online, |most| most as usize),
-        cpus: slot
-            .assignment
-            .cpus
-            .iter()
-            .map(|cpu| *cpu as usize)
-            .collect(),
+        cpus: placed.cpus,
     };
     let schedule = Schedule {
         start_ns: at.start_ns,
@@ -79,6 +79,9 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     let mut record = lock(&slot.record);
     record.notes.extend(degraded(&before, &after));
     record.flows.items = results.into_iter().map(outcome).collect();
+    for flow in &mut record.flows.items {
+        flow.settings.push(placed.setting.clone());
+    }
     drop(record);
     lock(&slot.gathered)
         .session
@@ -113,6 +116,17 @@ fn is_kept(sample: &Sample) -> bool {
     (flow.0 as usize) < FLOWS_IN_FULL || shown.contains(&sample.metric)
 }
 
+/// Why a sleep ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Woken {
+    /// The instant has come.
+    Instant,
+    /// The trial was ended.
+    Abort,
+    /// All that was to be sent has been sent and received.
+    AllSent,
+}
+
 /// Reads flows and host on the ticks of one trial.
 struct Sampler<'a> {
     slot: &'a TrialSlot,
@@ -133,17 +147,20 @@ impl Sampler<'_> {
         let before = (at.measure_begin_ns - at.start_ns) / interval;
         let mut tick = at.measure_begin_ns - before * interval;
         loop {
-            if !self.sleep_until(tick) {
-                // Ended before its time, but perhaps to keep what was measured up to here.
-                self.sample(Reading::Edge);
-                return false;
-            }
+            let woken = self.sleep_until(tick);
             let is_begin = !self.window_begun && tick >= at.measure_begin_ns;
             self.window_begun |= is_begin;
-            self.sample(match is_begin || tick >= at.measure_end_ns {
+            let is_edge = is_begin || tick >= at.measure_end_ns || woken != Woken::Instant;
+            self.sample(match is_edge {
                 true => Reading::Edge,
                 false => Reading::Between,
             });
+            match woken {
+                Woken::Instant => {}
+                // Ended before its time, but perhaps to keep what was measured up to here.
+                Woken::Abort => return false,
+                Woken::AllSent => return true,
+            }
             if let Some(why) = self.excess(at) {
                 self.slot.fail(&why);
                 return false;
@@ -163,7 +180,7 @@ impl Sampler<'_> {
             if delivered && self.running.done() {
                 return true;
             }
-            if !self.sleep_until(engine::now_ns() + END_LOOK_NS) {
+            if self.sleep_until(engine::now_ns() + END_LOOK_NS) == Woken::Abort {
                 return false;
             }
         }
@@ -233,17 +250,22 @@ impl Sampler<'_> {
         ))
     }
 
-    /// Sleeps until `instant_ns`; returns false when the trial was ended meanwhile.
-    fn sleep_until(&self, instant_ns: u64) -> bool {
+    /// Sleeps until `instant_ns`, unless the trial ends before.
+    fn sleep_until(&self, instant_ns: u64) -> Woken {
+        let bounded = self.slot.assignment.manner.bytes_max.is_some();
+        let look = if bounded { VOLUME_LOOK } else { ABORT_LOOK };
         loop {
             if self.slot.abort.load(Ordering::Relaxed) {
-                return false;
+                return Woken::Abort;
+            }
+            if bounded && self.running.done() {
+                return Woken::AllSent;
             }
             let now = engine::now_ns();
             if now >= instant_ns {
-                return true;
+                return Woken::Instant;
             }
-            std::thread::sleep(Duration::from_nanos(instant_ns - now).min(ABORT_LOOK));
+            std::thread::sleep(Duration::from_nanos(instant_ns - now).min(look));
         }
     }
 }

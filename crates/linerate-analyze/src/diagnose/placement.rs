@@ -7,6 +7,8 @@
 //! Rule: in cells with one connection whose valid trials ran in both ways, the transaction rate on
 //! one CPU over that on two, as the geometric mean over those cells, is beyond [`FACTOR_MIN`] or
 //! below its inverse. With two cells or more the interval is Student's on the logarithms.
+//!
+//! Where all of them ran with both ends on one CPU, a caution says so: no network is like that.
 
 use linerate_model::TrialId;
 use linerate_model::finding::{Estimate, Evidence, EvidenceList, Finding, FindingKind};
@@ -32,19 +34,61 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let experiments = &dataset.recording.document.plan.experiments;
-    experiments
+    let together = experiments.iter().filter_map(|experiment| {
+        let cells = dataset.cells_of(&experiment.name);
+        let cells = cells.into_iter().filter(|cell| is_one_round_trip(cell));
+        let rates: Vec<Rates> = cells.map(|cell| rates(dataset, cell)).collect();
+        together(&experiment.name, experiment.chapter, &rates)
+    });
+    let differing = experiments.iter().filter_map(|experiment| {
+        let cells = dataset.cells_of(&experiment.name);
+        let rates: Vec<Rates> = cells
+            .into_iter()
+            .filter(|cell| is_one_round_trip(cell))
+            .map(|cell| rates(dataset, cell))
+            .filter(|rates| !rates.one_cpu.is_empty() && !rates.two_cpus.is_empty())
+            .collect();
+        finding(&experiment.name, experiment.chapter, &rates)
+    });
+    differing.chain(together).collect()
+}
+
+/// One transaction at a time is what wakes the other end each time.
+fn is_one_round_trip(cell: &CellOutcomes<'_>) -> bool {
+    cell.is_rr() && cell.workload.connections == 1
+}
+
+/// All trials ran with both ends on one CPU, which nobody may have asked for.
+fn together(experiment: &str, chapter: Option<u32>, rates: &[Rates]) -> Option<Finding> {
+    let apart = rates.iter().any(|rates| !rates.two_cpus.is_empty());
+    let all: Vec<(TrialId, f64)> = rates
         .iter()
-        .filter_map(|experiment| {
-            let cells = dataset.cells_of(&experiment.name);
-            let rates: Vec<Rates> = cells
-                .into_iter()
-                .filter(|cell| cell.is_rr() && cell.workload.connections == 1)
-                .map(|cell| rates(dataset, cell))
-                .filter(|rates| !rates.one_cpu.is_empty() && !rates.two_cpus.is_empty())
-                .collect();
-            finding(&experiment.name, experiment.chapter, &rates)
-        })
-        .collect()
+        .flat_map(|rates| rates.one_cpu.clone())
+        .collect();
+    let values: Vec<f64> = all.iter().map(|(_, rate)| *rate).collect();
+    if apart {
+        return None;
+    }
+    let evidence = Evidence {
+        what: "transactions per second, both ends on one CPU".to_owned(),
+        estimate: student_t_interval(&values, Unit::PerSecond)?,
+        trials: all.into_iter().map(|(trial, _)| trial).collect(),
+    };
+    Some(Finding {
+        id: format!("{experiment}/caution/one-cpu"),
+        chapter,
+        kind: FindingKind::Caution,
+        claim: format!(
+            "Both ends ran on one CPU: {} without waking another.",
+            words::estimate(&evidence.estimate)
+        ),
+        explanation: "Hosts of a real network never share a CPU, and with the ends apart one \
+                      transaction at a time can be several times slower. Pin them apart with \
+                      -A LOCAL,REMOTE to see that."
+            .to_owned(),
+        effect: evidence.estimate,
+        evidence: EvidenceList::new(evidence, Vec::new()),
+    })
 }
 
 fn rates(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Rates {

@@ -802,3 +802,20 @@ fn other_programs_are_named_where_they_share_the_cpus() {
         "the client's threads say nothing of the server's CPUs"
     );
 }
+
+#[test]
+fn ends_that_always_share_a_cpu_are_a_caution() {
+    let cautions = |apart: &[bool]| {
+        let recording = placed(&[20_000, 20_000, 20_000], apart);
+        let findings = analyze(&recording).findings;
+        let of_it = |finding: &&Finding| finding.id == "latency/caution/one-cpu";
+        findings.iter().filter(of_it).count()
+    };
+    assert_eq!(cautions(&[false, false, false]), 1);
+    assert_eq!(cautions(&[true, true, true]), 0, "as on two hosts");
+    assert_eq!(
+        cautions(&[false, true, false]),
+        0,
+        "the comparison says more"
+    );
+}

@@ -1,6 +1,6 @@
 //! Every host's assignment, from the plan alone.
 
-use linerate_agent::api::{Assignment, FlowAssignment};
+use linerate_agent::api::{Assignment, FlowAssignment, Placement};
 use linerate_model::Nanos;
 use linerate_model::plan::Trial;
 use linerate_model::sample::End;
@@ -36,6 +36,8 @@ pub(super) struct Terms<'a> {
     pub server_cpus: &'a [u32],
     /// CPUs to pin the clients' workers to.
     pub client_cpus: &'a [u32],
+    /// Who chose them.
+    pub placement: Placement,
     /// Most worker threads of each host.
     pub workers_max: Option<u32>,
 }
@@ -108,6 +110,7 @@ fn assignment(
             .collect(),
         workers_max: terms.workers_max,
         cpus: cpus.to_vec(),
+        placement: terms.placement.clone(),
         sample_interval: sample_interval(trial, terms.sample_interval),
         length: trial.timing.total(),
         flow_rate_max: None,
@@ -153,6 +156,7 @@ mod tests {
             sample_interval: Nanos::from_ms(100),
             server_cpus: &[],
             client_cpus: &[1],
+            placement: Placement::AsAsked,
             workers_max: None,
         };
         let (server, clients) = assignments(&trial, &terms);

@@ -15,8 +15,11 @@ use crate::record::Recorder;
 
 mod assign;
 mod instants;
+mod placement;
 mod trial;
 mod validity;
+
+pub use placement::Placing;
 
 /// Trials in a row that a lost host may spoil before the run ends with what it has.
 const LOSSES_MAX: u32 = 3;
@@ -44,6 +47,8 @@ pub struct RunRequest {
     pub server_cpus: Vec<u32>,
     /// CPUs to pin the clients' workers to.
     pub client_cpus: Vec<u32>,
+    /// Whether those are all that is said of CPUs, or we choose.
+    pub placing: Placing,
     /// Most worker threads of each host; absent = one for each of its CPUs.
     pub workers_max: Option<u32>,
     /// Start of the run, UTC, RFC 3339.

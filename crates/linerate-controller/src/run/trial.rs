@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_agent::api::{
-    AgentError, Assignment, FlowOutcome, PollFrom, Prepared, RefusalCode, TrialState, TrialStatus,
+    AgentError, Assignment, FlowOutcome, Placement, PollFrom, Prepared, RefusalCode, TrialState,
+    TrialStatus,
 };
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
@@ -15,6 +16,7 @@ use linerate_model::{BitsPerSec, HostName, Nanos};
 
 use super::assign::{Terms, assignments};
 use super::instants::{Instants, instants};
+use super::placement::{Placed, Placing, is_one_machine, on_one_machine};
 use super::{Progress, RunRequest, place, validity};
 use crate::fleet::{Fleet, Member};
 use crate::record::Captured;
@@ -26,6 +28,8 @@ const LOOK_SOON: Duration = Duration::from_millis(1);
 const SOON_NS: u64 = 50_000_000;
 /// Time between looks at hosts that take longer.
 const LOOK_AT_END: Duration = Duration::from_millis(5);
+/// Longest time between looks at a trial that a volume ends: nobody knows when that will be.
+const VOLUME_LOOK: Nanos = Nanos::from_ms(50);
 /// Longest sleep between two looks at the stop flag.
 const STOP_LOOK: Duration = Duration::from_millis(50);
 /// How long after the stop a trial may take to hand in its results: receivers drain for 2 s, the
@@ -46,6 +50,8 @@ enum End {
     Planned,
     /// When the user had seen enough.
     Interrupted,
+    /// When the volume that was asked for had been received.
+    AllSent,
     /// When a server that is no agent gave up, which says so in these words. What this host
     /// measured until then is all there ever will be.
     Forsaken(String),
@@ -201,6 +207,24 @@ impl Driver<'_> {
         )
     }
 
+    /// Returns the CPUs of both ends, and who chose them.
+    fn placed(&self, fleet: &Fleet, trial: &Trial) -> (Placed, Placement) {
+        let none = Placed {
+            server: self.request.server_cpus.clone(),
+            clients: self.request.client_cpus.clone(),
+            why: "",
+        };
+        match &self.request.placing {
+            Placing::AsAsked => (none, Placement::AsAsked),
+            Placing::Auto { cpus } if is_one_machine(&fleet.records()) => {
+                let placed = on_one_machine(&trial.workload, cpus);
+                let why = placed.why.to_owned();
+                (placed, Placement::Chosen { why })
+            }
+            Placing::Auto { .. } => (none, Placement::NearLink),
+        }
+    }
+
     /// Returns the hosts that have flows in this trial, the server first.
     fn participants<'a>(&self, fleet: &'a Fleet, trial: &Trial) -> Vec<Participant<'a>> {
         let of_part = |part| {
@@ -217,13 +241,15 @@ impl Driver<'_> {
         let Some(server) = of_part(HostPart::Server).next() else {
             return Vec::new();
         };
+        let (placed, placement) = self.placed(fleet, trial);
         let terms = Terms {
             server_data: &server.data_socket(),
             binds: &binds,
             cookie: &cookie(),
             sample_interval: self.request.sample_interval,
-            server_cpus: &self.request.server_cpus,
-            client_cpus: &self.request.client_cpus,
+            server_cpus: &placed.server,
+            client_cpus: &placed.clients,
+            placement,
             workers_max: self.request.workers_max,
         };
         let (server_assignment, client_assignments) = assignments(trial, &terms);
@@ -323,6 +349,11 @@ impl Driver<'_> {
         let mut end = End::Planned;
         let mut stop_ns = at.stop_ns;
         let mut look_ns = at.start_ns;
+        let by_volume = trial.workload.manner.bytes_max.is_some();
+        let look_interval = match by_volume {
+            true => self.request.look_interval.min(VOLUME_LOOK),
+            false => self.request.look_interval,
+        };
         loop {
             if end == End::Planned && self.is_interrupted_before(fleet, look_ns) {
                 stop_ns = self.interrupt(fleet, trial, participants, at, "interrupted")?;
@@ -358,7 +389,8 @@ impl Driver<'_> {
                 end = End::Forsaken(why);
             }
             if participants.iter().all(|participant| participant.finished) {
-                return Ok(end);
+                let all_sent = end == End::Planned && by_volume && now < at.stop_ns;
+                return Ok(if all_sent { End::AllSent } else { end });
             }
             if looked_ns > stop_ns + OVERTIME_NS {
                 return Err(Spoilt::because(
@@ -366,7 +398,7 @@ impl Driver<'_> {
                 ));
             }
             look_ns = match now < stop_ns {
-                true => (now + self.request.look_interval.0).min(stop_ns),
+                true => (now + look_interval.0).min(stop_ns),
                 false if now < stop_ns + SOON_NS => now + LOOK_SOON.as_nanos() as u64,
                 false => now + LOOK_AT_END.as_nanos() as u64,
             };
@@ -424,7 +456,7 @@ impl Driver<'_> {
     ) -> Captured {
         let window = match end {
             End::Planned => trial.timing.measure,
-            End::Interrupted | End::Forsaken(_) => {
+            End::Interrupted | End::AllSent | End::Forsaken(_) => {
                 common_window(&participants).min(trial.timing.measure)
             }
         };
@@ -487,7 +519,7 @@ impl Driver<'_> {
             }
             captured.samples.extend(participant.samples);
         }
-        if end == End::Planned {
+        if matches!(end, End::Planned | End::AllSent) {
             reasons.push(validity::died(&captured.flows));
         }
         captured.record.start_skew_ns = start_skew(&captured.flows);

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linerate_controller::{Fleet, Recorder, RunRequest, execute};
+use linerate_controller::{Fleet, Placing, Recorder, RunRequest, execute};
 use linerate_model::plan::Plan;
 use linerate_model::{Nanos, RunId};
 
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure};
-use crate::term;
+use crate::{hosts, term};
 
 /// Time between samples of a plan's trials.
 const SAMPLE_INTERVAL: Nanos = Nanos::from_ms(100);
@@ -65,6 +65,10 @@ pub fn run(execution: Execution, mut fleet: Fleet) -> CmdResult {
         plan,
         sample_interval: SAMPLE_INTERVAL,
         look_interval: LOOK_INTERVAL,
+        placing: match placement.server.is_empty() && placement.clients.is_empty() {
+            true => hosts::placing(),
+            false => Placing::AsAsked,
+        },
         server_cpus: placement.server,
         client_cpus: placement.clients,
         workers_max: None,

@@ -1,5 +1,6 @@
 //! The lab of a study: hosts, an agent on each, and what the controller needs to reach them.
 
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,11 +30,7 @@ pub const CLIENTS: u32 = 5;
 /// and a round trip takes 19 µs or 60 µs accordingly (measured on two CPUs of a virtual machine).
 /// Hosts of a real network never share a CPU, so the lab's do not either where there are two.
 pub fn placement() -> Placement {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let allowed = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    let cpus = allowed.and_then(cpu_list).unwrap_or_default();
+    let cpus = linerate_observe::cpus_allowed(Path::new("/proc"));
     if cpus.len() < 2 {
         return Placement::default();
     }
@@ -42,16 +39,6 @@ pub fn placement() -> Placement {
         server: server.to_vec(),
         clients: clients.to_vec(),
     }
-}
-
-/// Reads a list such as `0-3,8`, as the kernel writes it.
-fn cpu_list(text: &str) -> Option<Vec<u32>> {
-    let mut cpus = Vec::new();
-    for range in text.trim().split(',') {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        cpus.extend(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?);
-    }
-    Some(cpus)
 }
 
 /// Makes the built-in lab, hands its hosts to `measure` and removes it, whatever came of that.
@@ -159,17 +146,5 @@ impl LabFleet {
         }
         self.lab.down()?;
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cpu_lists_are_read_as_the_kernel_writes_them() {
-        assert_eq!(cpu_list("\t0-1\n"), Some(vec![0, 1]));
-        assert_eq!(cpu_list("0-2,5,7-8"), Some(vec![0, 1, 2, 5, 7, 8]));
-        assert_eq!(cpu_list("none"), None);
     }
 }

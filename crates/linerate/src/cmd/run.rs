@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
-use linerate_controller::{Fleet, Progress, Recorder, RunRequest, execute};
+use linerate_controller::{Fleet, Placing, Progress, Recorder, RunRequest, execute};
 use linerate_model::experiment::Timing;
 use linerate_model::finding::{FindingKind, Limiter};
 use linerate_model::plan::Plan;
@@ -28,6 +28,8 @@ const INTERVAL_MIN: Nanos = Nanos::from_ms(100);
 const LONG: Nanos = Nanos::from_s(600);
 /// What `-t 0` means before Ctrl-C: a day less the phases around it.
 const UNTIL_STOPPED: Nanos = Nanos::from_s(86_000);
+/// How long a volume may take: less than agents allow a caller without their token.
+const VOLUME_TIME: Nanos = Nanos::from_s(3500);
 /// Quiet time before each of several measurements.
 const SETTLE: Nanos = Nanos::from_ms(20);
 /// Traffic after the window, so that a reading at its end that is late still sees the same rate: at
@@ -97,6 +99,10 @@ fn measure(args: &RunArgs) -> CmdResult {
     let workload = workload(args)?;
     let (client_cpus, server_cpus) = cpus(args.place.affinity.as_deref())?;
     peer::check(args, &workload)?;
+    let placing = match args.place.affinity {
+        Some(_) => Placing::AsAsked,
+        None => hosts::placing(),
+    };
     let timing = peer::timing(args, timing(args)?);
     if !(1..=RUNS_MAX).contains(&args.time.runs) {
         let error = anyhow!("--runs is {}, but must be 1 to {RUNS_MAX}", args.time.runs);
@@ -139,6 +145,7 @@ fn measure(args: &RunArgs) -> CmdResult {
         }),
         server_cpus,
         client_cpus,
+        placing,
         workers_max: args.place.workers,
         started_utc: moment.rfc3339,
     };
@@ -298,7 +305,7 @@ fn timing(args: &RunArgs) -> CmdResult<Timing> {
         time => seconds("--time", time, 0.1)?,
     };
     let by_volume = args.rate.bytes.is_some() || args.rate.blockcount.is_some();
-    let measure = if by_volume { UNTIL_STOPPED } else { measure };
+    let measure = if by_volume { VOLUME_TIME } else { measure };
     let omit = args
         .time
         .omit

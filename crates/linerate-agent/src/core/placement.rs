@@ -1,0 +1,224 @@
+//! Which CPUs the workers of a trial are pinned to, and how that is told.
+//!
+//! 1. CPUs that the caller asked for are taken as they are; the engine refuses what cannot be.
+//! 2. CPUs that the controller chose, because both ends share this machine, are taken if this
+//!    process may run on all of them: an agent that was confined stays where it was put.
+//! 3. Near the link: CPUs of the NUMA node that the device of the data address is attached to,
+//!    where the machine has others too. Where every CPU is as near, or the device has no node, the
+//!    scheduler knows better than we do which CPU the interrupts leave free.
+
+use std::path::Path;
+
+use linerate_model::workload::Setting;
+
+use crate::api::{Assignment, Placement};
+
+/// CPUs for the workers, and the words for the result.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Placed {
+    /// Pinned to in turn; empty leaves it to the scheduler.
+    pub(super) cpus: Vec<usize>,
+    /// The setting `placement` of every flow.
+    pub(super) setting: Setting,
+}
+
+/// What this host knows of its CPUs.
+#[derive(Debug, Default)]
+struct Place {
+    allowed: Vec<u32>,
+    device: Option<String>,
+    near: Vec<u32>,
+}
+
+/// Returns where the workers of `assignment` run; `local` is the address of its flows.
+pub(super) fn place(assignment: &Assignment, local: Option<std::net::IpAddr>) -> Placed {
+    let mut place = Place::default();
+    if assignment.placement != Placement::AsAsked {
+        place.allowed = linerate_observe::cpus_allowed(Path::new("/proc"));
+    }
+    if assignment.placement == Placement::NearLink {
+        place.device = local.and_then(linerate_observe::link_of_address);
+        let near = |device: &String| linerate_observe::cpus_near(Path::new("/sys"), device);
+        place.near = place.device.as_ref().map(near).unwrap_or_default();
+    }
+    decide(assignment, &place)
+}
+
+fn decide(assignment: &Assignment, place: &Place) -> Placed {
+    let cpus = &assignment.cpus;
+    match &assignment.placement {
+        Placement::AsAsked if cpus.is_empty() => free(None, "left to the scheduler"),
+        Placement::AsAsked => {
+            let words = words_of(cpus);
+            pinned(cpus, Some(words.clone()), format!("pinned to {words}"))
+        }
+        Placement::Chosen { why } if cpus.is_empty() => {
+            free(Some("auto"), &format!("left to the scheduler: {why}"))
+        }
+        Placement::Chosen { why } => match cpus.iter().all(|cpu| place.allowed.contains(cpu)) {
+            true => pinned(
+                cpus,
+                Some("auto".to_owned()),
+                format!("pinned to {}: {why}", words_of(cpus)),
+            ),
+            false => free(
+                Some("auto"),
+                &format!(
+                    "left to the scheduler: this agent may only run on {}",
+                    words_of(&place.allowed)
+                ),
+            ),
+        },
+        Placement::NearLink => near_link(place),
+    }
+}
+
+fn near_link(place: &Place) -> Placed {
+    let may = |cpu: &&u32| place.allowed.contains(cpu);
+    let near: Vec<u32> = place.near.iter().filter(may).copied().collect();
+    let device = place.device.as_deref().unwrap_or("the device");
+    if near.is_empty() {
+        let why = format!("left to the scheduler: {device} belongs to no NUMA node");
+        return free(Some("auto"), &why);
+    }
+    if near.len() == place.allowed.len() {
+        let why = format!("left to the scheduler: every CPU is as near to {device}");
+        return free(Some("auto"), &why);
+    }
+    let words = format!("pinned to {} of the NUMA node of {device}", words_of(&near));
+    pinned(&near, Some("auto".to_owned()), words)
+}
+
+fn pinned(cpus: &[u32], requested: Option<String>, granted: String) -> Placed {
+    Placed {
+        cpus: cpus.iter().map(|cpu| *cpu as usize).collect(),
+        setting: setting(requested, granted),
+    }
+}
+
+fn free(requested: Option<&str>, granted: &str) -> Placed {
+    Placed {
+        cpus: Vec::new(),
+        setting: setting(requested.map(str::to_owned), granted.to_owned()),
+    }
+}
+
+fn setting(requested: Option<String>, granted: String) -> Setting {
+    Setting {
+        name: "placement".to_owned(),
+        requested,
+        granted: Some(granted),
+        effective: None,
+        capped_by: None,
+    }
+}
+
+/// Returns "CPU 3", "CPUs 0 2 4" or "CPUs 0-7".
+fn words_of(cpus: &[u32]) -> String {
+    let is_range = cpus.len() > 2 && cpus.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+    match cpus {
+        [] => "no CPU".to_owned(),
+        [one] => format!("CPU {one}"),
+        [first, .., last] if is_range => format!("CPUs {first}-{last}"),
+        several => {
+            let words: Vec<String> = several.iter().map(u32::to_string).collect();
+            format!("CPUs {}", words.join(" "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::manner::Manner;
+    use linerate_model::sample::End;
+    use linerate_model::workload::{FlowOptions, Traffic};
+    use linerate_model::{Nanos, TrialId};
+
+    use super::*;
+
+    fn assignment(placement: Placement, cpus: &[u32]) -> Assignment {
+        Assignment {
+            trial: TrialId(1),
+            end: End::Server,
+            peer: None,
+            bind: None,
+            cookie: String::new(),
+            traffic: Traffic::Idle,
+            options: FlowOptions::default(),
+            manner: Manner::default(),
+            flows: Vec::new(),
+            workers_max: None,
+            cpus: cpus.to_vec(),
+            placement,
+            sample_interval: Nanos(1),
+            length: Nanos(1),
+            flow_rate_max: None,
+        }
+    }
+
+    #[track_caller]
+    fn check(placement: Placement, cpus: &[u32], place: &Place, expected: &[usize], words: &str) {
+        let got = decide(&assignment(placement, cpus), place);
+        assert_eq!(got.cpus, expected);
+        assert_eq!(got.setting.granted.as_deref(), Some(words));
+    }
+
+    fn place(allowed: &[u32], near: &[u32]) -> Place {
+        Place {
+            allowed: allowed.to_vec(),
+            device: Some("eth0".to_owned()),
+            near: near.to_vec(),
+        }
+    }
+
+    #[test]
+    fn what_was_asked_for_is_taken() {
+        let none = Place::default();
+        check(Placement::AsAsked, &[], &none, &[], "left to the scheduler");
+        check(Placement::AsAsked, &[9], &none, &[9], "pinned to CPU 9");
+    }
+
+    #[test]
+    fn what_was_chosen_stays_where_the_process_may_run() {
+        let chosen = || Placement::Chosen {
+            why: "as on two hosts".to_owned(),
+        };
+        let two = place(&[0, 1], &[]);
+        check(
+            chosen(),
+            &[1],
+            &two,
+            &[1],
+            "pinned to CPU 1: as on two hosts",
+        );
+        let confined = "left to the scheduler: this agent may only run on CPU 0";
+        check(chosen(), &[1], &place(&[0], &[]), &[], confined);
+        check(
+            chosen(),
+            &[],
+            &two,
+            &[],
+            "left to the scheduler: as on two hosts",
+        );
+    }
+
+    #[test]
+    fn near_the_link_is_where_its_node_is() {
+        let near = || Placement::NearLink;
+        let all: Vec<u32> = (0..8).collect();
+        let words = "pinned to CPUs 4-7 of the NUMA node of eth0";
+        check(
+            near(),
+            &[],
+            &place(&all, &[4, 5, 6, 7]),
+            &[4, 5, 6, 7],
+            words,
+        );
+        let words = "pinned to CPU 5 of the NUMA node of eth0";
+        check(near(), &[], &place(&[1, 5], &[4, 5, 6, 7]), &[5], words);
+        let words = "left to the scheduler: every CPU is as near to eth0";
+        check(near(), &[], &place(&all, &all), &[], words);
+        let words = "left to the scheduler: eth0 belongs to no NUMA node";
+        check(near(), &[], &place(&all, &[]), &[], words);
+    }
+}

@@ -1,0 +1,124 @@
+//! Which CPUs each end runs on, where nobody asked for any.
+//!
+//! On hosts of their own each agent places its workers by itself, near its link. Where both ends
+//! share a machine, only the controller knows of both:
+//!
+//! 1. one CPU, or nothing to send: there is nothing to choose;
+//! 2. workers that spin need their own: half of the CPUs for each end;
+//! 3. one flow: the scheduler. With its ends pinned apart each waits for the other CPU to be woken,
+//!    and for whatever else runs there; on a busy virtual machine with two CPUs that left a fifth
+//!    of a stream's throughput and a twentieth of the transactions (docs/decisions/0012). Pinned
+//!    together they are no faster than left alone;
+//! 4. several flows: worker k of both ends on CPU k. Both ends deal their flows alike, so that a
+//!    flow lives on one CPU and its payload in that CPU's cache, and no end waits for another CPU:
+//!    ten streams were three to four times as fast as left to the scheduler.
+
+use linerate_model::manner::WaitBy;
+use linerate_model::run::HostRecord;
+use linerate_model::workload::{Traffic, Workload};
+
+/// Who chooses the CPUs of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Placing {
+    /// Whoever asked for the run: pinned to the CPUs of the request, not pinned where those are
+    /// none.
+    #[default]
+    AsAsked,
+    /// We do, for each trial; carries the CPUs that this process may run on.
+    Auto {
+        /// The CPUs, ascending.
+        cpus: Vec<u32>,
+    },
+}
+
+/// CPUs of two ends that share a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Placed {
+    /// Of the server's workers, in turn; none to leave it to the scheduler.
+    pub(super) server: Vec<u32>,
+    /// Of the clients' workers.
+    pub(super) clients: Vec<u32>,
+    /// Why, in words that follow the CPUs.
+    pub(super) why: &'static str,
+}
+
+/// Returns whether traffic between `hosts` never leaves one machine.
+pub(super) fn is_one_machine(hosts: &[HostRecord]) -> bool {
+    let loopback = |host: &HostRecord| {
+        let address = host.data_address.parse::<std::net::IpAddr>();
+        address.is_ok_and(|address| address.to_canonical().is_loopback())
+    };
+    let Some((server, clients)) = hosts.split_first() else {
+        return false;
+    };
+    let same = |host: &HostRecord| host.data_address == server.data_address;
+    !clients.is_empty()
+        && (hosts.iter().all(|host| host.lab) || loopback(server) || clients.iter().all(same))
+}
+
+/// Returns the CPUs of both ends of `workload` on one machine whose `cpus` they may use.
+pub(super) fn on_one_machine(workload: &Workload, cpus: &[u32]) -> Placed {
+    let free = |why| Placed {
+        server: Vec::new(),
+        clients: Vec::new(),
+        why,
+    };
+    if cpus.len() < 2 {
+        return free("there is one CPU for both ends");
+    }
+    if workload.traffic == Traffic::Idle {
+        return free("idle connections need no CPU");
+    }
+    let (clients, server) = cpus.split_at(cpus.len() / 2);
+    if workload.manner.wait == WaitBy::Spin {
+        return Placed {
+            server: server.to_vec(),
+            clients: clients.to_vec(),
+            why: "ends that spin have CPUs of their own",
+        };
+    }
+    if workload.connections == 1 {
+        return free("one flow (-A 0,1 keeps its ends apart, as on two hosts; -A 0,0 together)");
+    }
+    Placed {
+        server: cpus.to_vec(),
+        clients: cpus.to_vec(),
+        why: "both ends of a flow on one CPU (-A none leaves it to the scheduler)",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::workload::Direction;
+
+    use super::*;
+
+    fn check(workload: &Workload, cpus: &[u32], clients: &[u32], server: &[u32]) {
+        let placed = on_one_machine(workload, cpus);
+        assert_eq!(placed.clients, clients, "{placed:?}");
+        assert_eq!(placed.server, server, "{placed:?}");
+    }
+
+    #[test]
+    fn ends_share_cpus_only_where_flows_do() {
+        let one = Workload::stream(Direction::ToServer);
+        check(&one, &[], &[], &[]);
+        check(&one, &[3], &[], &[]);
+        check(&one, &[0, 1], &[], &[]);
+        let many = Workload {
+            connections: 10,
+            ..one.clone()
+        };
+        check(&many, &[0, 1], &[0, 1], &[0, 1]);
+        let mut spinning = one;
+        spinning.manner.wait = WaitBy::Spin;
+        check(&spinning, &[0, 1], &[0], &[1]);
+        check(&spinning, &[0, 1, 2], &[0], &[1, 2]);
+        check(&spinning, &[0], &[], &[]);
+        let idle = Workload {
+            traffic: Traffic::Idle,
+            ..many
+        };
+        check(&idle, &[0, 1], &[], &[]);
+    }
+}

@@ -1,0 +1,69 @@
+//! Where threads may run, and which CPUs are near a network device.
+
+use std::path::Path;
+
+use crate::sys::file::read_text;
+
+/// Highest CPU number believed in a list such as `0-63,128`.
+const CPU_MAX: u32 = 1 << 16;
+
+/// Returns the CPUs that this process may run on, ascending; none when that cannot be read.
+pub fn cpus_allowed(proc_root: &Path) -> Vec<u32> {
+    let status = read_text(&proc_root.join("self/status")).unwrap_or_default();
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list.and_then(cpu_list).unwrap_or_default()
+}
+
+/// Returns the CPUs of the NUMA node that `device` is attached to, ascending; none for a device
+/// without one, such as loopback, a bridge or veth.
+pub fn cpus_near(sys_root: &Path, device: &str) -> Vec<u32> {
+    let path = sys_root
+        .join("class/net")
+        .join(device)
+        .join("device/local_cpulist");
+    let list = read_text(&path).unwrap_or_default();
+    cpu_list(&list).unwrap_or_default()
+}
+
+/// Reads a list such as `0-3,8`, as the kernel writes it.
+fn cpu_list(text: &str) -> Option<Vec<u32>> {
+    let mut cpus = Vec::new();
+    for range in text.trim().split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let last: u32 = last.parse().ok().filter(|last| *last <= CPU_MAX)?;
+        cpus.extend(first.parse::<u32>().ok()?..=last);
+    }
+    cpus.sort_unstable();
+    Some(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_as_the_kernel_writes_them() {
+        let check = |text: &str, expected: Option<&[u32]>| {
+            assert_eq!(cpu_list(text).as_deref(), expected, "{text:?}");
+        };
+        check("\t0-1\n", Some(&[0, 1]));
+        check("0-3,8,10-11", Some(&[0, 1, 2, 3, 8, 10, 11]));
+        check("5", Some(&[5]));
+        check("", None);
+        check("x", None);
+        check("0-4000000000", None);
+    }
+
+    #[test]
+    fn this_process_may_run_somewhere() {
+        assert!(!cpus_allowed(Path::new("/proc")).is_empty());
+        assert_eq!(cpus_allowed(Path::new("/nosuch")), [] as [u32; 0]);
+    }
+
+    #[test]
+    fn a_device_without_a_node_is_near_nothing() {
+        assert_eq!(cpus_near(Path::new("/sys"), "lo"), [] as [u32; 0]);
+    }
+}
