@@ -137,7 +137,6 @@ fn flags_that_contradict_each_other_are_refused() {
         "--rr --rate 10 --think 1ms",
         &["--rate", "--think", "leave out one"],
     );
-    check("--rr --rate 10 --in-flight 2", &["--rate", "--in-flight"]);
     check("-l 1K --size-mix list:1", &["--size-mix", "--length (-l)"]);
     check("-n 1G -t 3", &["--bytes", "--time"]);
     check("-k 10 -t 3", &["--blockcount", "--time"]);

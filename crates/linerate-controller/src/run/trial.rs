@@ -486,7 +486,7 @@ impl Driver<'_> {
         };
         let mut reasons = vec![spoilt.map(|spoilt| spoilt.why.clone())];
         let cut = match &end {
-            End::Planned => None,
+            End::Planned | End::AllSent => None,
             End::Interrupted => Some("interrupted"),
             End::Forsaken(why) => Some(why.as_str()),
         };
@@ -514,7 +514,9 @@ impl Driver<'_> {
                     .flows
                     .push(flow_record(trial, &participant, flow, at));
             }
-            if spoilt.is_none() && !participant.is_foreign() {
+            // A volume may take less time than a host needs to begin; rates use the true instants.
+            let is_timed = end != End::AllSent && !participant.is_foreign();
+            if spoilt.is_none() && is_timed {
                 reasons.push(validity::uncovered(&host, window, &participant.samples));
             }
             captured.samples.extend(participant.samples);

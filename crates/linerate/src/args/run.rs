@@ -116,9 +116,9 @@ pub struct RateArgs {
     /// Messages that each flow sends, instead of a time
     #[arg(short = 'k', long, value_name = "N", conflicts_with = "time")]
     pub blockcount: Option<u64>,
-    /// Requests that each flow may have under way, for --rr
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub in_flight: u32,
+    /// Requests that each flow may have under way, for --rr [default: 1; 64 with --rate]
+    #[arg(long, value_name = "N")]
+    pub in_flight: Option<u32>,
     /// Requests that each flow begins a second, whatever the responses do (open loop)
     #[arg(long, value_name = "N")]
     pub rate: Option<u32>,

@@ -116,7 +116,7 @@ fn rules(args: &RunArgs) -> Vec<Rule> {
             ANY,
             None,
         ),
-        rule(rate.in_flight != 1, "--in-flight", &[Rr], ANY, places),
+        rule(rate.in_flight.is_some(), "--in-flight", &[Rr], ANY, places),
         rule(
             rate.rate.is_some(),
             "--rate",
@@ -210,11 +210,6 @@ fn contradictions(args: &RunArgs) -> CmdResult<()> {
         (
             rate.rate.is_some() && rate.think.is_some(),
             "--rate begins requests by the clock and --think after responses",
-            "leave out one of them",
-        ),
-        (
-            rate.rate.is_some() && rate.in_flight != 1,
-            "--rate begins requests by the clock, so that --in-flight has no meaning",
             "leave out one of them",
         ),
         (

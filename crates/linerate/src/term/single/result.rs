@@ -274,16 +274,33 @@ fn mechanisms(trial: &SingleTrial) {
             [] => {}
             [(words, _)] => labelled(name, words),
             [(one, _), (other, _), ..] if one == other => labelled(name, one),
+            [client, server] if reason(client).is_some() && reason(client) == reason(server) => {
+                let words = [client, server].map(|(words, end)| {
+                    let (what, _) = words.split_once(": ").unwrap_or((words.as_str(), ""));
+                    format!("{} {what}", end_word(*end))
+                });
+                let why = reason(client).unwrap_or_default();
+                labelled(name, &format!("{}: {why}", words.join(", ")));
+            }
             several => {
-                let of_end = |(words, end): &(String, End)| match end {
-                    End::Client => format!("client {words}"),
-                    End::Server => format!("server {words}"),
-                };
+                let of_end = |(words, end): &(String, End)| format!("{} {words}", end_word(*end));
                 let words: Vec<String> = several.iter().map(of_end).collect();
                 labelled(name, &words.join("; "));
             }
         }
     }
+}
+
+fn end_word(end: End) -> &'static str {
+    match end {
+        End::Client => "client",
+        End::Server => "server",
+    }
+}
+
+/// What follows the colon.
+fn reason(said: &(String, End)) -> Option<&str> {
+    said.0.split_once(": ").map(|(_, why)| why)
 }
 
 /// What a mechanism turned out to be, with what kept it from being what was asked for.
