@@ -153,6 +153,8 @@ mod tests {
             sample_interval: Nanos(1),
             length: Nanos(1),
             flow_rate_max: None,
+            greeting: None,
+            timing: None,
         }
     }
 

@@ -176,6 +176,7 @@ mod tests {
             manner: Manner::default(),
             flows: parts.iter().enumerate().map(flow).collect(),
             workers_max: None,
+            placement: Default::default(),
             cpus: Vec::new(),
             sample_interval: Nanos::from_ms(100),
             length: Nanos::from_s(10),
