@@ -7,6 +7,8 @@
 mod caution;
 /// The congestion window, after loss or by the algorithm's choice.
 mod congestion_window;
+/// Where datagrams were lost.
+mod datagram_loss;
 /// Delayed acknowledgements of small transactions.
 mod delayed_ack;
 /// Our own worker had no time left.
@@ -60,6 +62,7 @@ pub(crate) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
         delayed_ack::findings,
         placement::findings,
         zero_copy::findings,
+        datagram_loss::findings,
         caution::findings,
     ];
     let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(dataset)).collect();

@@ -9,6 +9,8 @@
 //!
 //! Responses are found by name; every name carries its unit at its end (`name`).
 
+/// Datagrams, and where those that are missing were lost.
+mod datagrams;
 /// Payload, transactions and segments of the flows.
 mod flows;
 /// CPUs and threads of the hosts.
@@ -33,6 +35,7 @@ use linerate_model::workload::{Direction, Traffic};
 
 use crate::live::acknowledged;
 
+pub(crate) use datagrams::PLACES as LOSS_PLACES;
 pub use response::{describe, name};
 pub(crate) use window::Readings;
 
@@ -152,6 +155,7 @@ fn reduce(
     let server = hosts.iter().find(|host| host.part == HostPart::Server);
     let foreign = server.and_then(|server| server.foreign.as_deref());
     flows::reduce(trial, flows, readings, foreign.is_some(), &mut responses);
+    datagrams::reduce(trial, flows, readings, &mut responses);
     let plausibility = plausible::check(&trial.workload, &mut responses, hosts);
     machine::reduce(hosts, readings, &mut responses);
     flags.extend(plausibility.flags);

@@ -58,6 +58,24 @@ responses! {
     SEND_CALLS "send_calls_per_s" PerSecond "send calls per second";
     RECEIVE_CALLS "receive_calls_per_s" PerSecond "receive calls per second";
     MESSAGES_PER_SEGMENT "messages_per_segment" Count "messages per data segment";
+    DATAGRAMS_SENT_RATE "datagrams_sent_per_s" PerSecond "datagrams sent per second";
+    DATAGRAMS_RECEIVED_RATE "datagrams_received_per_s" PerSecond "datagrams received per second";
+    DATAGRAMS_SENT "datagrams_sent" Count "datagrams sent, all phases";
+    DATAGRAMS_RECEIVED "datagrams_received" Count "different datagrams received, all phases";
+    LOSS_SHARE "loss_share" Ratio "share of datagrams lost";
+    JITTER "jitter_ns" Nanoseconds "jitter of arriving datagrams";
+    LATE "datagrams_late" Count "datagrams out of order";
+    DUPLICATES "datagrams_duplicate" Count "datagrams received again";
+    UNANSWERED "requests_unanswered" Count "requests without a response in time";
+    LOST_SENDER_QUEUE "lost_sender_queue" Count "datagrams refused by the sender's queue";
+    LOST_SENDER_DEVICE "lost_sender_device" Count "datagrams dropped by the sending host's devices";
+    LOST_RECEIVER_DEVICE "lost_receiver_device" Count
+        "datagrams dropped by the receiving host's devices";
+    LOST_BACKLOG "lost_receiver_backlog" Count "datagrams dropped from the receiving host's backlog";
+    LOST_CHECKSUM "lost_checksum" Count "datagrams with wrong checksums";
+    LOST_RECEIVE_BUFFER "lost_receive_buffer" Count
+        "datagrams for which the receive buffer had no room";
+    LOST_NOT_LOCATED "lost_not_located" Count "datagrams lost where nothing counts";
     CPU_BUSY "cpu_busy_cpus" Cpus "busy CPUs";
     CPU_USER "cpu_usr_cpus" Cpus "CPUs busy in user mode";
     CPU_SYSTEM "cpu_sys_cpus" Cpus "CPUs busy in the kernel";

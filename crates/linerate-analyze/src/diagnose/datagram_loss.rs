@@ -1,0 +1,115 @@
+//! Where datagrams were lost.
+//!
+//! Rule: of each cell that lost at least a thousandth of its datagrams ([`LOSS_SHARE_MIN`]), the
+//! place that lost the most. The counts behind it add up to what was sent, with a row for what no
+//! counter saw ([`linerate_model::datagram::Balance`]).
+
+use linerate_model::datagram::Place;
+use linerate_model::finding::{EvidenceList, Finding, FindingKind};
+
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::reduce::{LOSS_PLACES, name};
+use crate::words;
+
+/// Loss from which on a reader wants to know where: a thousandth is what audio and video over UDP
+/// bear without repair.
+const LOSS_SHARE_MIN: f64 = 0.001;
+
+pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
+    let experiments = &dataset.recording.document.plan.experiments;
+    experiments
+        .iter()
+        .filter_map(|experiment| {
+            let cells = dataset.cells_of(&experiment.name);
+            let loss = |cell: &CellOutcomes<'_>| cell.mean(name::LOSS_SHARE).unwrap_or(0.0);
+            let worst = cells
+                .into_iter()
+                .max_by(|a, b| loss(a).total_cmp(&loss(b)))?;
+            finding(worst)
+        })
+        .collect()
+}
+
+fn finding(cell: &CellOutcomes<'_>) -> Option<Finding> {
+    let loss = cell.estimate(name::LOSS_SHARE)?;
+    if loss.value < LOSS_SHARE_MIN {
+        return None;
+    }
+    let mut lost: Vec<(Place, &str, f64)> = LOSS_PLACES
+        .iter()
+        .filter_map(|(place, response)| Some((*place, *response, cell.mean(response)?)))
+        .filter(|(_, _, count)| *count > 0.0)
+        .collect();
+    lost.sort_by(|a, b| b.2.total_cmp(&a.2));
+    let (place, response, most) = *lost.first()?;
+    let all: f64 = lost.iter().map(|(_, _, count)| count).sum();
+    let mut more: Vec<_> = lost[1..]
+        .iter()
+        .filter_map(|(place, response, _)| {
+            cell.evidence(format!("datagrams lost: {}", place.words()), response)
+        })
+        .collect();
+    more.extend(cell.evidence("datagrams sent", name::DATAGRAMS_SENT));
+    more.extend(cell.evidence("datagrams received", name::DATAGRAMS_RECEIVED));
+    Some(Finding {
+        id: format!("{}/loss", cell.experiment.name),
+        chapter: cell.experiment.chapter,
+        kind: FindingKind::Derived,
+        claim: format!(
+            "{} of the datagrams were lost, {} of these at {}.",
+            words::percent(loss.value),
+            words::percent(most / all),
+            place_words(place),
+        ),
+        explanation: advice(place).to_owned(),
+        effect: loss,
+        evidence: EvidenceList::new(
+            cell.evidence(format!("datagrams lost: {}", place.words()), response)?,
+            more,
+        ),
+    })
+}
+
+fn place_words(place: Place) -> &'static str {
+    match place {
+        Place::NotLocated => "a place without a counter that was read",
+        Place::Checksum => "the receiver's check of checksums",
+        _ => place.words(),
+    }
+}
+
+/// What a loss at `place` means and what to do about it.
+fn advice(place: Place) -> &'static str {
+    match place {
+        Place::SenderQueue => {
+            "The sending host refused them itself (ENOBUFS): its queueing discipline is full because \
+             the rate asked for is above what the device or a shaper takes. Ask for a lower rate (-b), \
+             or raise the queue's limit for bursts."
+        }
+        Place::SenderDevice => {
+            "The devices of the sending host count them as dropped: their queues are full. Ask for a \
+             lower rate (-b) or lengthen the rings."
+        }
+        Place::ReceiverDevice => {
+            "The devices of the receiving host count them as dropped: packets come faster than the host \
+             takes them off. Lengthen the rings, or spread flows over more queues."
+        }
+        Place::ReceiverBacklog => {
+            "A CPU of the receiving host had more packets waiting than net.core.netdev_max_backlog \
+             allows (softnet_stat). Raise it for bursts, or spread packets over CPUs (RPS)."
+        }
+        Place::Checksum => {
+            "They came damaged: look for a bad cable, a bad device, or an offload that is broken."
+        }
+        Place::ReceiveBuffer => {
+            "They reached the receiving socket, whose buffer was full: the reader is slower than the \
+             sender, or sleeps longer than the buffer lasts. A larger buffer (-w, up to \
+             net.core.rmem_max) helps against bursts, a cheaper way to receive (--gro, --batch) or a \
+             CPU of its own against a reader that is too slow."
+        }
+        Place::NotLocated => {
+            "Neither host counts them as dropped: they were lost between the hosts, in a switch or on \
+             a line, or where this kernel keeps no count."
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Datagrams: how many came, how evenly, and where the others were lost.
+//!
+//! Counts are of all phases of a trial, since only those of both ends together add up to the
+//! packet; rates are of the measured window. What a host counts for everybody is taken from the
+//! window and from the hosts at which the flows end, see [`Balance::of`].
+
+use linerate_model::datagram::{Balance, Datagrams, Evidence, Place};
+use linerate_model::manner::{SEGMENTS_MAX, Transport};
+use linerate_model::metric::Metric;
+use linerate_model::plan::Trial;
+use linerate_model::run::FlowRecord;
+use linerate_model::sample::Subject;
+use linerate_model::workload::{Part, Traffic};
+use linerate_model::{FlowId, HostName};
+
+use super::Responses;
+use super::response::name;
+use super::window::{Readings, mean};
+
+/// Every place with the response that says how many were lost there.
+pub(crate) const PLACES: &[(Place, &str)] = &[
+    (Place::SenderQueue, name::LOST_SENDER_QUEUE),
+    (Place::SenderDevice, name::LOST_SENDER_DEVICE),
+    (Place::ReceiverDevice, name::LOST_RECEIVER_DEVICE),
+    (Place::ReceiverBacklog, name::LOST_BACKLOG),
+    (Place::Checksum, name::LOST_CHECKSUM),
+    (Place::ReceiveBuffer, name::LOST_RECEIVE_BUFFER),
+    (Place::NotLocated, name::LOST_NOT_LOCATED),
+];
+
+pub(super) fn reduce(
+    trial: &Trial,
+    records: &[&FlowRecord],
+    readings: &Readings<'_>,
+    responses: &mut Responses,
+) {
+    if trial.workload.manner.transport != Transport::Udp {
+        return;
+    }
+    let streams = matches!(trial.workload.traffic, Traffic::Stream { .. });
+    match streams {
+        true => stream(trial, records, readings, responses),
+        false => requests(records, responses),
+    }
+}
+
+fn requests(records: &[&FlowRecord], responses: &mut Responses) {
+    let asked: Option<Vec<&Datagrams>> = records
+        .iter()
+        .filter(|record| record.part == Part::Requester)
+        .map(|record| record.datagrams.as_ref())
+        .collect();
+    let Some(asked) = asked.filter(|asked| !asked.is_empty()) else {
+        return;
+    };
+    let sum = |of: fn(&Datagrams) -> u64| asked.iter().map(|counts| of(counts)).sum::<u64>() as f64;
+    let (sent, lost) = (sum(|counts| counts.sent), sum(|counts| counts.unanswered));
+    responses.put(name::UNANSWERED, Some(lost));
+    responses.put(name::LOSS_SHARE, (sent > 0.0).then(|| lost / sent));
+}
+
+fn stream(
+    trial: &Trial,
+    records: &[&FlowRecord],
+    readings: &Readings<'_>,
+    responses: &mut Responses,
+) {
+    let rate = |part: Part, metric| {
+        let ends = records.iter().filter(|record| record.part == part);
+        let rates: Option<Vec<f64>> = ends
+            .map(|record| {
+                let series = readings.flow(record.flow, record.end, metric)?;
+                Some(readings.change(series)?.rate())
+            })
+            .collect();
+        rates
+            .filter(|rates| !rates.is_empty())
+            .map(|rates| rates.iter().sum())
+    };
+    responses.put(
+        name::DATAGRAMS_SENT_RATE,
+        rate(Part::Sender, Metric::AppDatagramsSent),
+    );
+    responses.put(
+        name::DATAGRAMS_RECEIVED_RATE,
+        rate(Part::Receiver, Metric::AppDatagramsReceived),
+    );
+    let receivers = || {
+        records
+            .iter()
+            .filter(|record| record.part == Part::Receiver)
+    };
+    let jitters = receivers().filter_map(|record| record.datagrams.as_ref()?.jitter_ns);
+    responses.put(name::JITTER, mean(jitters.map(|ns| ns as f64)));
+    let Some((evidence, pairs)) = evidence(trial, records, readings) else {
+        return;
+    };
+    let balance = Balance::of(&evidence);
+    let sum = |of: fn(&Datagrams) -> u64| {
+        let counts = pairs.iter().map(|pair| of(pair.1));
+        Some(counts.sum::<u64>() as f64)
+    };
+    responses.put(name::LATE, sum(|counts| counts.late));
+    responses.put(name::DUPLICATES, sum(|counts| counts.duplicates));
+    responses.put(name::DATAGRAMS_SENT, Some(balance.sent as f64));
+    responses.put(name::DATAGRAMS_RECEIVED, Some(balance.received as f64));
+    responses.put(name::LOSS_SHARE, balance.loss_share());
+    for (place, response) in PLACES {
+        let row = balance.lost.iter().find(|row| row.0 == *place);
+        // What was read and counted nothing is 0; what was not read is absent.
+        let lost = row.map_or(0.0, |row| row.1 as f64);
+        responses.put(response, was_read(&evidence, *place).then_some(lost));
+    }
+}
+
+/// Returns whether the counter of `place` was read.
+fn was_read(evidence: &Evidence, place: Place) -> bool {
+    match place {
+        Place::SenderQueue | Place::NotLocated => true,
+        Place::SenderDevice => evidence.sender_device_drops.is_some(),
+        Place::ReceiverDevice => evidence.receiver_device_drops.is_some(),
+        Place::ReceiverBacklog => evidence.backlog_drops.is_some(),
+        Place::Checksum => evidence.checksum_errors.is_some() && evidence.socket_drops.is_some(),
+        Place::ReceiveBuffer => evidence.socket_drops.is_some(),
+    }
+}
+
+/// Both ends' counts of one flow, the sender's first.
+type Pair<'a> = (&'a Datagrams, &'a Datagrams);
+
+/// Returns what both hosts counted, and each flow's ends; absent unless both ends of every flow
+/// counted.
+fn evidence<'a>(
+    trial: &Trial,
+    records: &[&'a FlowRecord],
+    readings: &Readings<'_>,
+) -> Option<(Evidence, Vec<Pair<'a>>)> {
+    let of = |flow: FlowId, part: Part| {
+        let mut ends = records.iter().filter(|record| record.flow == flow);
+        ends.find(|record| record.part == part)
+    };
+    let mut pairs = Vec::new();
+    let (mut senders, mut receivers): (Vec<&HostName>, Vec<&HostName>) = (Vec::new(), Vec::new());
+    for plan in trial.workload.flows() {
+        let (sender, receiver) = (of(plan.flow, Part::Sender)?, of(plan.flow, Part::Receiver)?);
+        pairs.push((sender.datagrams.as_ref()?, receiver.datagrams.as_ref()?));
+        senders.push(&sender.host);
+        receivers.push(&receiver.host);
+    }
+    let sum = |of: &dyn Fn(&Pair<'_>) -> u64| pairs.iter().map(of).sum::<u64>();
+    let manner = &trial.workload.manner;
+    let drops: Option<Vec<u64>> = pairs.iter().map(|pair| pair.1.socket_drops).collect();
+    let evidence = Evidence {
+        sent: sum(&|pair| pair.0.sent),
+        received: sum(&|pair| pair.1.distinct()),
+        refused: sum(&|pair| pair.0.refused),
+        socket_drops: drops.map(|drops| drops.iter().sum()),
+        datagrams_per_drop: match (manner.gro, manner.segments) {
+            (false, _) => 1,
+            (true, 0 | 1) => SEGMENTS_MAX.into(),
+            (true, segments) => segments.into(),
+        },
+        checksum_errors: total(readings, &receivers, Metric::SnmpUdpInCsumErrors),
+        sender_device_drops: total(readings, &senders, Metric::LinkTxDropped),
+        receiver_device_drops: total(readings, &receivers, Metric::LinkRxDropped),
+        backlog_drops: total(readings, &receivers, Metric::SoftnetDropped),
+    };
+    Some((evidence, pairs))
+}
+
+/// Returns the growth of a counter over the window, all subjects of `hosts` together; absent if
+/// none was read.
+fn total(readings: &Readings<'_>, hosts: &[&HostName], metric: Metric) -> Option<u64> {
+    let subjects = readings
+        .subjects()
+        .filter(|(subject, host)| !matches!(subject, Subject::Flow(..)) && hosts.contains(host));
+    let amounts: Vec<f64> = subjects
+        .filter_map(|(subject, host)| {
+            let series = readings.on(host, subject, metric)?;
+            Some(readings.change(series)?.amount)
+        })
+        .collect();
+    (!amounts.is_empty()).then(|| amounts.iter().sum::<f64>() as u64)
+}
