@@ -137,6 +137,9 @@ impl Shared {
     /// Returns the whole messages of a stream at these counts: where all have one size, as many as
     /// fit into the bytes; else as many as were counted.
     pub(crate) fn messages(&self, counts: &Counts) -> u64 {
+        if let Some(datagrams) = &self.datagrams {
+            return datagrams.sent.read() + datagrams.received.read();
+        }
         match stream::message_bytes(&self.config.traffic, &self.config.manner) {
             Some(bytes) => (counts.bytes_sent + counts.bytes_received) / bytes.max(1),
             None => counts.messages,

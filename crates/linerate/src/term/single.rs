@@ -10,6 +10,8 @@ use linerate_model::workload::Traffic;
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 use serde::Serialize;
 
+/// What became of datagrams.
+mod datagrams;
 /// What is going to be measured.
 mod heading;
 /// The final block.

@@ -9,7 +9,7 @@ use linerate_model::sample::End;
 use linerate_model::unit::{Unit, significant};
 use linerate_model::workload::{Part, Setting, Traffic, Workload};
 
-use super::rate_words;
+use super::{datagrams, rate_words};
 use crate::args::RateFormat;
 use crate::term::labelled;
 
@@ -57,6 +57,7 @@ fn print_trial(workload: &Workload, trial: &SingleTrial, format: Option<RateForm
             }
         }
     }
+    datagrams::print(trial);
     window(trial);
     tcp(trial);
     cpu(trial);
@@ -67,7 +68,7 @@ fn print_trial(workload: &Workload, trial: &SingleTrial, format: Option<RateForm
     }
 }
 
-fn of(trial: &SingleTrial, name: &str) -> Option<f64> {
+pub(super) fn of(trial: &SingleTrial, name: &str) -> Option<f64> {
     trial.responses.get(name).copied()
 }
 
