@@ -1,6 +1,6 @@
 //! Runs both ends of a workload of transactions over loopback in one process and prints one line.
 //!
-//! `cargo run --release --example transactions -- rr KEY=VALUE…`
+//! `cargo run --release --example transactions -- rr|crr|idle KEY=VALUE…`
 //!
 //! | key | value |
 //! |---|---|
@@ -25,7 +25,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use linerate_engine::{
-    EngineConfig, Flow, FlowConfig, FlowResult, Schedule, adopt, connect, launch, now_ns,
+    EngineConfig, Flow, FlowConfig, FlowResult, Schedule, adopt, connect, launch, listen, now_ns,
 };
 use linerate_model::histogram::Histogram;
 use linerate_model::id::FlowId;
@@ -108,7 +108,12 @@ fn traffic(kind: &str, bytes: u64) -> Result<Traffic, Box<dyn Error>> {
             response_bytes: Bytes(bytes),
             request_writes: 1,
         }),
-        _ => Err("arguments: rr KEY=VALUE…, see the head of this example".into()),
+        "crr" => Ok(Traffic::Crr {
+            request_bytes: Bytes(bytes),
+            response_bytes: Bytes(bytes),
+        }),
+        "idle" => Ok(Traffic::Idle),
+        _ => Err("arguments: rr|crr|idle KEY=VALUE…, see the head of this example".into()),
     }
 }
 
@@ -127,11 +132,23 @@ fn open(
         options: FlowOptions::default(),
         manner: manner.clone(),
     };
+    let part = match traffic {
+        Traffic::Idle => Part::Sender,
+        _ => Part::Requester,
+    };
+    let second = Duration::from_secs(1);
     let (mut near, mut far) = (Vec::new(), Vec::new());
     for flow in 0..flows {
-        let opened = config(flow, End::Client, Part::Requester);
-        near.push(connect(opened, peer, None, b"", Duration::from_secs(1))?);
-        let accepted = config(flow, End::Server, Part::Responder);
+        let opened = config(flow, End::Client, part);
+        let accepted = config(flow, End::Server, part.opposite());
+        if let Traffic::Crr { .. } = traffic {
+            let place = listen(accepted, peer.ip())?;
+            let port = place.local().ip().ok_or("the place has no port")?;
+            near.push(connect(opened, port, None, b"", second)?);
+            far.push(place);
+            continue;
+        }
+        near.push(connect(opened, peer, None, b"", second)?);
         far.push(adopt(accepted, listener.accept()?.0.into())?);
     }
     Ok((near, far))
@@ -167,7 +184,7 @@ fn print(seconds: f64, near: &[FlowResult], far: &[FlowResult]) -> Result<(), Bo
         us(0.999),
     );
     for setting in near.iter().take(1).flat_map(|result| &result.settings) {
-        if setting.name == "wait" || setting.name == "requests" {
+        if ["wait", "requests", "connections"].contains(&setting.name.as_str()) {
             let effective = setting.effective.as_deref().unwrap_or("?");
             line += &format!(" {} {effective:?}", setting.name);
         }

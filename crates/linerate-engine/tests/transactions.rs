@@ -16,7 +16,7 @@ mod rig;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use linerate_engine::{Flow, FlowConfig, FlowResult, adopt, connect};
+use linerate_engine::{Flow, FlowConfig, FlowResult, adopt, connect, listen};
 use linerate_model::id::FlowId;
 use linerate_model::manner::{Manner, Sizes, WaitBy};
 use linerate_model::sample::End;
@@ -45,6 +45,13 @@ fn open(
         ..rig::config(flow, end, part, traffic)
     };
     let open = |flow| {
+        if let Traffic::Crr { .. } = traffic {
+            let far = config(flow, End::Server, Part::Responder);
+            let far = listen(far, peer.ip()).unwrap();
+            let near = config(flow, End::Client, Part::Requester);
+            let near = connect(near, far.local().ip().unwrap(), None, b"", rig::DEADLINE).unwrap();
+            return (near, far);
+        }
         let near = config(flow, End::Client, Part::Requester);
         let near = connect(near, peer, None, b"", rig::DEADLINE).unwrap();
         let far = config(flow, End::Server, Part::Responder);
@@ -322,5 +329,121 @@ fn many_large_requests_under_way_do_not_wait_for_each_other() {
             let near = rig::start(near, schedule, 1);
             assert_agree(&near.finish(), &far.finish());
         }
+    }
+}
+
+fn crr(request_bytes: u64, response_bytes: u64) -> Traffic {
+    Traffic::Crr {
+        request_bytes: Bytes(request_bytes),
+        response_bytes: Bytes(response_bytes),
+    }
+}
+
+proptest! {
+    // 16 runs of 100 to 150 ms each.
+    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn connections_of_both_ends_agree(
+        bytes in prop_oneof![
+            Just((0_u64, 0_u64)),
+            Just((1, 1)),
+            (1..2000_u64, 1..2000_u64),
+            (1..200_000_u64, 1..200_000_u64),
+        ],
+        rate in prop_oneof![3 => Just(None), 1 => (100..2000_u32).prop_map(Some)],
+        spins in any::<bool>(),
+        flows in 1..=9_u32,
+        mut workers in 1..=3_usize,
+        length_ms in 40..=80_u64,
+    ) {
+        let _alone = alone();
+        if spins {
+            workers = 1;
+        }
+        let manner = Manner {
+            wait: if spins { WaitBy::Spin } else { WaitBy::Auto },
+            requests_per_s: rate,
+            ..Manner::default()
+        };
+        let (near, far) = run(flows, &crr(bytes.0, bytes.1), &manner, workers, length_ms);
+        assert_agree(&near, &far);
+        for near in &near {
+            prop_assert_eq!(near.bytes_sent, near.transactions * bytes.0);
+            prop_assert_eq!(near.bytes_received, near.transactions * bytes.1);
+            let said = setting(near, "connections");
+            let complete = near.transactions.to_string();
+            prop_assert_eq!(said.effective.as_ref(), Some(&complete));
+            prop_assert_eq!(&said.capped_by, &None);
+        }
+    }
+}
+
+#[test]
+fn a_place_that_is_gone_is_named_and_the_rest_goes_on() {
+    let _alone = alone();
+    let (near, mut far) = open(3, &crr(1, 1), &Manner::default(), &FlowOptions::default());
+    // Nobody listens on the second port any more.
+    drop(far.remove(1));
+    let schedule = rig::schedule(400);
+    let far = rig::start(far, schedule, 1);
+    let near = rig::start(near, schedule, 1).finish();
+    let reason = near[1].ended_early.as_deref().unwrap();
+    assert!(
+        reason.starts_with("100 connections in a row failed, the last: ")
+            && reason.contains("refused"),
+        "{reason}"
+    );
+    let failed = setting(&near[1], "connections").capped_by.as_deref();
+    assert!(failed.unwrap().starts_with("100 that failed, the last: "));
+    let alive: Vec<FlowResult> = near.into_iter().filter(|near| near.flow.0 != 1).collect();
+    assert!(alive.iter().all(|near| near.transactions > 0));
+    assert_agree(&alive, &far.finish());
+}
+
+/// Whoever finds the port of a place can neither stop its trial nor keep it from its end.
+#[test]
+fn strangers_at_the_port_of_a_place_are_put_up_with() {
+    let _alone = alone();
+    let (near, far) = open(
+        1,
+        &crr(100, 100),
+        &Manner::default(),
+        &FlowOptions::default(),
+    );
+    let port = far[0].local().ip().unwrap();
+    let schedule = rig::schedule(300);
+    let far = rig::start(far, schedule, 1);
+    let near = rig::start(near, schedule, 1);
+    let strangers: Vec<_> = (0..20)
+        .map(|at| {
+            let mut stranger = std::net::TcpStream::connect(port).unwrap();
+            // Half say something, and none of them a whole request.
+            let garbage = &[7; 50][..50 * (at % 2)];
+            std::io::Write::write_all(&mut stranger, garbage).unwrap();
+            stranger
+        })
+        .collect();
+    let (near, far) = (near.finish(), far.finish());
+    drop(strangers);
+    assert_eq!((&near[0].ended_early, &far[0].ended_early), (&None, &None));
+    assert!(near[0].transactions > 0);
+    assert!(far[0].transactions >= near[0].transactions);
+    // And nobody listens there any more.
+    std::net::TcpStream::connect(port).unwrap_err();
+}
+
+#[test]
+fn an_abort_ends_places_of_connections() {
+    let _alone = alone();
+    let (near, far) = open(3, &crr(1, 1), &Manner::default(), &FlowOptions::default());
+    let (far, near) = (
+        rig::start(far, rig::endless(), 1),
+        rig::start(near, rig::endless(), 1),
+    );
+    near.abort();
+    far.abort();
+    for result in near.finish().iter().chain(&far.finish()) {
+        assert_eq!(result.ended_early.as_deref(), Some("aborted"));
     }
 }

@@ -1,7 +1,7 @@
 //! Opening a flow, or adopting one that a listener accepted.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -12,17 +12,18 @@ use crate::flow;
 use crate::flow::datagram::{self, is_datagram};
 use crate::flow::error::ConnectError;
 use crate::flow::options;
-use crate::flow::{Address, Content, Flow, FlowConfig, Shared, mechanism, mptcp, pace};
+use crate::flow::{Address, Content, Flow, FlowConfig, Shared, mechanism, mptcp, pace, place};
 use crate::measure::counters::Counters;
 use crate::sys::clock::now_ns;
-use crate::sys::socket::{self, IP_BIND_ADDRESS_NO_PORT, SO_ERROR, SO_REUSEADDR};
+use crate::sys::socket::{self, SO_ERROR, SO_REUSEADDR};
 use crate::sys::unix;
-use crate::workload::rr;
+use crate::workload::{crr, idle, rr};
 
 /// Opens a flow to `peer`, from `bind` if given, and sends `hello` on it.
 ///
 /// Options are set before connecting. Connecting and sending `hello` together take at most
-/// `deadline`.
+/// `deadline`. A flow that is a place of connections ([`Traffic::Crr`]) makes them while it runs:
+/// nothing is connected or sent here.
 pub fn connect(
     config: FlowConfig,
     peer: SocketAddr,
@@ -33,6 +34,9 @@ pub fn connect(
     check(&config)?;
     if is_datagram(&config) {
         return datagram::connect(config, peer, bind, hello, deadline);
+    }
+    if matches!(config.traffic, Traffic::Crr { .. }) {
+        return place::reach(config, peer, bind);
     }
     let end_ns = now_ns().saturating_add(deadline.as_nanos() as u64);
     let opened = match config.manner.transport {
@@ -53,11 +57,30 @@ pub fn connect(
     flow(config, socket)
 }
 
+/// Opens the server's end of a flow that is a place of connections, one for each transaction
+/// ([`Traffic::Crr`]): a port of its own at `local_ip`, which [`Flow::local`] tells.
+pub fn listen(config: FlowConfig, local_ip: IpAddr) -> Result<Flow, ConnectError> {
+    check(&config)?;
+    if !matches!(config.traffic, Traffic::Crr { .. }) || config.part != Part::Responder {
+        return Err(ConnectError::Config {
+            flow: config.flow,
+            reason: "only the server's end of connect/request/response listens on its own",
+        });
+    }
+    place::listen(config, local_ip)
+}
+
 /// Makes a flow of an accepted socket whose hello has been read.
 pub fn adopt(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
     check(&config)?;
     if is_datagram(&config) {
         return datagram::adopt(config, socket);
+    }
+    if matches!(config.traffic, Traffic::Crr { .. }) {
+        return Err(ConnectError::Config {
+            flow: config.flow,
+            reason: "a place of connections accepts them itself",
+        });
     }
     options::apply(socket.as_raw_fd(), &config.options)?;
     options::apply_connected(socket.as_raw_fd(), &config.options)?;
@@ -88,6 +111,7 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
     let shared = Shared {
         local,
         remote,
+        place: None,
         settings,
         send,
         content: Content::of(send).map_err(|source| ConnectError::Content { source })?,
@@ -125,6 +149,11 @@ pub(super) fn check(config: &FlowConfig) -> Result<(), ConnectError> {
                 mechanism::check_other(&config.manner).or_else(|| rr::refusal(config))
             }
         }
+        (Traffic::Crr { .. }, Part::Requester | Part::Responder) => {
+            mechanism::check_other(&config.manner)
+                .or_else(|| crr::refusal(&config.traffic, &config.manner))
+        }
+        (Traffic::Idle, Part::Sender | Part::Receiver) => idle::refusal(&config.manner),
         _ => Some("its part belongs to another kind of traffic"),
     };
     let over_unix = config.manner.transport == Transport::Unix;
@@ -141,14 +170,10 @@ pub(super) fn check(config: &FlowConfig) -> Result<(), ConnectError> {
 fn bind_to(socket: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
     let fd = socket.as_raw_fd();
     if address.port() == 0 {
-        // The port is then chosen when connecting, where it only has to be unique together with
-        // the peer's: more than 28 000 flows from one address. An old kernel that refuses this
-        // has fewer.
-        let _ = socket::set(fd, IP_BIND_ADDRESS_NO_PORT, 1);
-    } else {
-        // A port that was used in the trial before must not be blocked by its TIME_WAIT.
-        socket::set(fd, SO_REUSEADDR, 1)?;
+        return socket::bind_before_connect(socket, address);
     }
+    // A port that was used in the trial before must not be blocked by its TIME_WAIT.
+    socket::set(fd, SO_REUSEADDR, 1)?;
     socket::bind(socket, address)
 }
 

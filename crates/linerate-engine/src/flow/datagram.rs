@@ -146,6 +146,7 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
     let shared = Shared {
         local: socket::local(socket.as_fd()).map_err(inspect)?.into(),
         remote: socket::remote(socket.as_fd()).map_err(inspect)?.into(),
+        place: None,
         settings: granted(socket.as_raw_fd(), &config).map_err(inspect)?,
         send: SendBy::Copy,
         content: crate::flow::Content::Copied,

@@ -17,9 +17,11 @@ mod mptcp;
 /// What two ends say to each other by datagrams beside the payload.
 pub mod opening;
 /// Applying the options of a workload to a socket.
-mod options;
+pub(crate) mod options;
 /// Who keeps a stream to its rate.
 mod pace;
+/// Places of connections, one for each transaction.
+mod place;
 /// Which way to send is the fastest here.
 mod probe;
 /// Where datagrams of new peers come in.
@@ -30,6 +32,7 @@ mod settings;
 mod unix;
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use linerate_model::BitsPerSec;
@@ -44,7 +47,7 @@ use crate::sys::socket;
 use crate::workload::stream;
 
 pub use address::Address;
-pub use connect::{adopt, connect};
+pub use connect::{adopt, connect, listen};
 pub(crate) use content::Content;
 pub use error::ConnectError;
 pub(crate) use options::effective;
@@ -81,6 +84,9 @@ pub(crate) struct Shared {
     pub(crate) socket: OwnedFd,
     pub(crate) local: Address,
     pub(crate) remote: Address,
+    /// For the client's end of a place of connections: where they go to, and where they come from
+    /// if that was chosen.
+    pub(crate) place: Option<(SocketAddr, Option<SocketAddr>)>,
     pub(crate) settings: Vec<Setting>,
     /// How a sender of bulk payload hands it over; never [`SendBy::Auto`].
     pub(crate) send: SendBy,

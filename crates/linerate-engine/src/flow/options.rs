@@ -18,10 +18,10 @@ use crate::sys::zerocopy::{self, Completions};
 
 /// An option that the kernel refused.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(crate) struct Refused {
     pub(super) name: &'static str,
     pub(super) value: String,
-    pub(super) source: io::Error,
+    pub(crate) source: io::Error,
 }
 
 /// Sets what must be set before a connection exists.
@@ -30,7 +30,7 @@ pub(super) struct Refused {
 /// size is offered there too, and the congestion control algorithm then counts from the start. On
 /// an accepted socket the same calls work, except that the first window (64 KiB by default) has
 /// been offered already: a smaller buffer takes hold once that much has been received.
-pub(super) fn apply(fd: RawFd, options: &FlowOptions) -> Result<(), Refused> {
+pub(crate) fn apply(fd: RawFd, options: &FlowOptions) -> Result<(), Refused> {
     let int = |option: IntOption, value: i32| {
         socket::set(fd, option, value).map_err(|source| Refused {
             name: option.name,
@@ -88,7 +88,7 @@ pub(super) fn apply(fd: RawFd, options: &FlowOptions) -> Result<(), Refused> {
 /// entered again with the next data that this end sends: repeating it would change nothing that
 /// `delayed_ack = true` asks for, and it is not repeated. On a socket that is still connecting, 0
 /// would delay the last segment of the handshake too; hence afterwards.
-pub(super) fn apply_connected(fd: RawFd, options: &FlowOptions) -> Result<(), Refused> {
+pub(crate) fn apply_connected(fd: RawFd, options: &FlowOptions) -> Result<(), Refused> {
     let Some(delayed_ack) = options.delayed_ack else {
         return Ok(());
     };

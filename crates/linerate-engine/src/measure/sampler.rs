@@ -41,7 +41,11 @@ impl WindowsSeen {
 pub(crate) fn sample(flow: &Shared, seen: &mut WindowsSeen, out: &mut Vec<Sample>) {
     let mut room = [0; TCP_INFO_BYTES_MAX];
     // A socket that cannot be asked gives no samples of TCP_INFO: absent, not zero.
-    let written = socket::tcp_info(flow.fd(), &mut room).unwrap_or(0);
+    // Nor does a place of connections, whose own socket carries none of them.
+    let written = match flow.config.traffic {
+        Traffic::Crr { .. } => 0,
+        _ => socket::tcp_info(flow.fd(), &mut room).unwrap_or(0),
+    };
     let at_ns = now_ns();
     let counts = flow.counters.read();
     let subject = || Subject::Flow(flow.config.flow, flow.config.end);

@@ -13,6 +13,13 @@ use crate::workload::Want;
 /// Ready sockets taken by one wait; the rest come with the next.
 const EVENTS_MAX: usize = 256;
 
+/// There is payload to take, or the end; for a listening socket, a connection.
+pub(crate) const READ: u32 = libc::EPOLLIN as u32;
+/// There is room for payload.
+pub(crate) const WRITE: u32 = libc::EPOLLOUT as u32;
+/// The peer has ended its direction.
+pub(crate) const END: u32 = libc::EPOLLRDHUP as u32;
+
 /// A set of sockets, each known by the index given when it was added.
 pub(crate) struct Epoll {
     set: OwnedFd,
@@ -44,6 +51,22 @@ impl Epoll {
     /// Adds a socket.
     pub(crate) fn add(&self, fd: RawFd, index: usize, want: Want) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, fd, index, want)
+    }
+
+    /// Adds a socket that is waited for by [`READ`], [`WRITE`] and [`END`].
+    pub(crate) fn add_for(&self, fd: RawFd, index: usize, events: u32) -> io::Result<()> {
+        self.control_for(libc::EPOLL_CTL_ADD, fd, index, events)
+    }
+
+    /// Changes that.
+    pub(crate) fn change_for(&self, fd: RawFd, index: usize, events: u32) -> io::Result<()> {
+        self.control_for(libc::EPOLL_CTL_MOD, fd, index, events)
+    }
+
+    /// Returns the index and the events of the `at`-th ready socket of the last wait.
+    pub(crate) fn event(&self, at: usize) -> (usize, u32) {
+        let event = self.events[..self.ready][at];
+        (event.u64 as usize, event.events)
     }
 
     /// Changes what is waited for.
@@ -123,8 +146,18 @@ impl Epoll {
             Want::Writable => libc::EPOLLOUT,
             Want::Either => libc::EPOLLIN | libc::EPOLLOUT,
         };
+        self.control_for(what, fd, index, interest as u32)
+    }
+
+    fn control_for(
+        &self,
+        what: libc::c_int,
+        fd: RawFd,
+        index: usize,
+        events: u32,
+    ) -> io::Result<()> {
         let mut event = libc::epoll_event {
-            events: interest as u32,
+            events,
             u64: index as u64,
         };
         // SAFETY: the kernel reads one event, which outlives the call; descriptors are checked by

@@ -87,6 +87,25 @@ pub(crate) fn bind(fd: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
     check(status)
 }
 
+/// Gives a socket that is about to connect a local address, with a port of the kernel's choice.
+///
+/// The port is chosen when connecting, where it only has to be unique together with the peer's:
+/// more than 28 000 flows from one address. An old kernel that refuses this has fewer.
+pub(crate) fn bind_before_connect(fd: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
+    let _ = set(fd.as_raw_fd(), IP_BIND_ADDRESS_NO_PORT, 1);
+    bind(fd, SocketAddr::new(address.ip(), 0))
+}
+
+/// Takes up a connection that waits at a listening socket; the new socket does not block.
+pub(crate) fn accept(fd: RawFd) -> io::Result<OwnedFd> {
+    let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: with null pointers the kernel writes no address.
+    let socket = unsafe { libc::accept4(fd, std::ptr::null_mut(), std::ptr::null_mut(), flags) };
+    check(socket)?;
+    // SAFETY: `socket` was just returned as a new descriptor that nothing else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(socket) })
+}
+
 /// Returns the socket's own address and port.
 pub(crate) fn local(fd: BorrowedFd<'_>) -> io::Result<SocketAddr> {
     address(fd, libc::getsockname)
@@ -188,6 +207,15 @@ pub(crate) fn wait_writable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result
 
 /// Hands `payload` to the socket; returns how much of it was taken.
 pub(crate) fn send(fd: RawFd, payload: &[u8]) -> io::Result<usize> {
+    send_flagged(fd, payload, 0)
+}
+
+/// Hands `payload` to the socket, which keeps what fills no segment until more comes: the end.
+pub(crate) fn send_more(fd: RawFd, payload: &[u8]) -> io::Result<usize> {
+    send_flagged(fd, payload, libc::MSG_MORE)
+}
+
+fn send_flagged(fd: RawFd, payload: &[u8], flags: c_int) -> io::Result<usize> {
     // SAFETY: the kernel reads `payload.len()` bytes of `payload`. MSG_NOSIGNAL keeps a closed
     // peer from raising SIGPIPE.
     let sent = unsafe {
@@ -195,7 +223,7 @@ pub(crate) fn send(fd: RawFd, payload: &[u8]) -> io::Result<usize> {
             fd,
             payload.as_ptr().cast(),
             payload.len(),
-            libc::MSG_NOSIGNAL,
+            libc::MSG_NOSIGNAL | flags,
         )
     };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())

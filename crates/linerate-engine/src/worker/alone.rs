@@ -27,6 +27,7 @@ pub(super) fn play(player: &mut Player, io: &mut Io<'_>) -> Ending {
         Player::Receiver(part) => turn_to_the_end(part, io),
         Player::Requester(part) => turn_to_the_end(part, io),
         Player::Responder(part) => turn_to_the_end(part, io),
+        Player::Keeper(part) => turn_to_the_end(part, io),
     }
 }
 

@@ -4,6 +4,8 @@
 mod alarms;
 /// One flow on a thread: blocking calls.
 mod alone;
+/// Places that make or answer a connection for each transaction.
+mod calls;
 /// Many flows on a thread: non-blocking calls and epoll.
 mod crowd;
 /// Flows of datagrams on a thread.

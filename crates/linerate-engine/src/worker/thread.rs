@@ -17,7 +17,7 @@ use crate::sys::clock::now_ns;
 use crate::sys::splice::Pipe;
 use crate::sys::{socket, thread};
 use crate::worker::way::Way;
-use crate::worker::{Bench, Outcome, Seat, datagrams};
+use crate::worker::{Bench, Outcome, Seat, calls, datagrams};
 use crate::workload::{self, Ending, Play, Player};
 
 /// What a worker is given.
@@ -50,6 +50,9 @@ pub(super) fn live(
 ) -> Vec<Outcome> {
     if datagrams::carries(assignment) {
         return datagrams::live(assignment, ready);
+    }
+    if calls::carries(assignment) {
+        return calls::live(assignment, ready);
     }
     let (mut seats, mut bench, (way, wait)) = match set_up(assignment) {
         Ok(ready) => ready,

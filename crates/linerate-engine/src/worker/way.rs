@@ -126,7 +126,7 @@ fn takes_turns(seat: &Seat) -> bool {
     match seat.player {
         // A sender that keeps a rate of its own has instants to keep.
         Player::Sender(_) => seat.flow.pace_bps.is_none(),
-        Player::Receiver(_) => true,
+        Player::Receiver(_) | Player::Keeper(_) => true,
         Player::Requester(_) | Player::Responder(_) => {
             manner.in_flight == 1 && seat.player.alarm_ns().is_none()
         }

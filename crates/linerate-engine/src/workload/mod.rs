@@ -4,8 +4,12 @@
 //! a blocking or a non-blocking socket alike; what differs is only what the worker does when the
 //! call would have to wait. So every part works alone on a thread and among thousands.
 
+/// A connection for each transaction.
+pub(crate) mod crr;
 /// Payload and requests in datagrams.
 pub(crate) mod datagram;
+/// Connections that carry nothing.
+pub(crate) mod idle;
 /// Request and response.
 pub(crate) mod rr;
 /// Sizes that differ, drawn alike at both ends.
@@ -25,6 +29,7 @@ use crate::sys::socket;
 use crate::sys::splice::Pipe;
 use crate::sys::zerocopy::Completions;
 
+use idle::Keeper;
 use rr::{Requester, Responder};
 use stream::{Receiver, Sender};
 
@@ -130,6 +135,8 @@ pub(crate) enum Player {
     Requester(Requester),
     /// Answers requests.
     Responder(Responder),
+    /// Keeps a connection that carries nothing.
+    Keeper(Keeper),
 }
 
 impl Player {
@@ -142,8 +149,9 @@ impl Player {
             (Traffic::Stream { message_bytes, .. }, Part::Sender) => {
                 Player::Sender(Sender::new(flow, message_bytes.0 as usize))
             }
-            // `flow::connect::check` lets no other kind of traffic come here.
-            (Traffic::Stream { .. } | Traffic::Crr { .. } | Traffic::Idle, _) => {
+            (Traffic::Idle, part) => Player::Keeper(Keeper::new(part == Part::Sender)),
+            // Places of connections have workers of their own (worker/calls.rs).
+            (Traffic::Stream { .. } | Traffic::Crr { .. }, _) => {
                 Player::Receiver(Receiver::new(config, window, acks_at_once))
             }
             (Traffic::Rr { .. }, Part::Requester) => Player::Requester(Requester::new(
@@ -170,7 +178,7 @@ impl Player {
     /// Returns the part as one whose receive calls somebody else may make.
     pub(crate) fn talk(&mut self) -> Option<&mut dyn Talk> {
         match self {
-            Player::Sender(_) | Player::Receiver(_) => None,
+            Player::Sender(_) | Player::Receiver(_) | Player::Keeper(_) => None,
             Player::Requester(part) => Some(part),
             Player::Responder(part) => Some(part),
         }
@@ -180,7 +188,7 @@ impl Player {
     pub(crate) fn first_want(&self) -> Want {
         match self {
             Player::Sender(_) | Player::Requester(_) => Want::Writable,
-            Player::Receiver(_) | Player::Responder(_) => Want::Readable,
+            Player::Receiver(_) | Player::Responder(_) | Player::Keeper(_) => Want::Readable,
         }
     }
 }
@@ -192,6 +200,7 @@ impl Play for Player {
             Player::Receiver(part) => part.turn(io),
             Player::Requester(part) => part.turn(io),
             Player::Responder(part) => part.turn(io),
+            Player::Keeper(part) => part.turn(io),
         }
     }
 
@@ -201,6 +210,7 @@ impl Play for Player {
             Player::Receiver(part) => part.tick(control, now_ns),
             Player::Requester(part) => part.tick(control, now_ns),
             Player::Responder(part) => part.tick(control, now_ns),
+            Player::Keeper(part) => part.tick(control, now_ns),
         }
     }
 
@@ -208,14 +218,14 @@ impl Play for Player {
         match self {
             Player::Sender(part) => part.alarm_ns(),
             Player::Requester(part) => part.alarm_ns(),
-            Player::Receiver(_) | Player::Responder(_) => None,
+            _ => None,
         }
     }
 
     fn settings(&self, control: &Control, now_ns: u64) -> Vec<Setting> {
         match self {
             Player::Requester(part) => part.settings(control, now_ns),
-            Player::Sender(_) | Player::Receiver(_) | Player::Responder(_) => Vec::new(),
+            _ => Vec::new(),
         }
     }
 
@@ -225,6 +235,7 @@ impl Play for Player {
             Player::Receiver(part) => part.stall_max_ns(now_ns),
             Player::Requester(part) => part.stall_max_ns(now_ns),
             Player::Responder(part) => part.stall_max_ns(now_ns),
+            Player::Keeper(part) => part.stall_max_ns(now_ns),
         }
     }
 }
@@ -236,7 +247,7 @@ impl Play for Player {
 /// 96 KiB 33, 128 KiB 30, 256 KiB 31, 1 MiB 32; iperf3 32, which reads 128 KiB. A room that fits the
 /// first-level cache stays there from call to call. 32 KiB spread the most (30 to 47) and cost more
 /// with ten flows; 48 KiB did well in both.
-const RECEIVE_BYTES: usize = 48 << 10;
+pub(crate) const RECEIVE_BYTES: usize = 48 << 10;
 
 /// Bytes that one call of this end may send at most: the payload buffer's length.
 pub(crate) fn payload_bytes(config: &FlowConfig) -> usize {

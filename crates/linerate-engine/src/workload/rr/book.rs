@@ -11,8 +11,10 @@
 
 use linerate_model::id::FlowId;
 use linerate_model::manner::Manner;
+use linerate_model::workload::Setting;
 
 use crate::pace::Pacer;
+use crate::schedule::Control;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -49,7 +51,7 @@ impl Rhythm {
 
 /// What is due, under way and complete on one flow.
 #[derive(Debug)]
-pub(super) struct Book {
+pub(crate) struct Book {
     /// For each slot: when its request began, or when the next may.
     slots: Box<[u64]>,
     begun: u64,
@@ -62,7 +64,7 @@ pub(super) struct Book {
 
 impl Book {
     /// Returns an empty book; 8 bytes a slot.
-    pub(super) fn new(in_flight: usize, rhythm: Rhythm) -> Self {
+    pub(crate) fn new(in_flight: usize, rhythm: Rhythm) -> Self {
         Self {
             slots: vec![rhythm.begin_ns; in_flight].into(),
             begun: 0,
@@ -76,12 +78,12 @@ impl Book {
     }
 
     /// Returns whether instants of sending are in the future, so that a clock has to be watched.
-    pub(super) fn is_timed(&self) -> bool {
+    pub(crate) fn is_timed(&self) -> bool {
         self.pacer.is_some() || self.think_ns > 0
     }
 
     /// Returns when the next request may be sent; none while all slots are taken.
-    pub(super) fn due_ns(&self) -> Option<u64> {
+    pub(crate) fn due_ns(&self) -> Option<u64> {
         if self.under_way() == self.slots.len() as u64 {
             return None;
         }
@@ -92,7 +94,7 @@ impl Book {
     }
 
     /// Begins the next request at `now_ns`, which is due.
-    pub(super) fn begin(&mut self, now_ns: u64) {
+    pub(crate) fn begin(&mut self, now_ns: u64) {
         let slot = self.slot(self.begun);
         self.slots[slot] = match &mut self.pacer {
             Some(pacer) => {
@@ -106,7 +108,7 @@ impl Book {
     }
 
     /// Completes the oldest request at `now_ns`; returns since when its latency counts.
-    pub(super) fn end(&mut self, now_ns: u64) -> u64 {
+    pub(crate) fn end(&mut self, now_ns: u64) -> u64 {
         let slot = self.slot(self.complete);
         let began_ns = self.slots[slot];
         self.slots[slot] = now_ns + self.think_ns;
@@ -115,18 +117,44 @@ impl Book {
     }
 
     /// Returns how many requests wait for their response.
-    pub(super) fn under_way(&self) -> u64 {
+    pub(crate) fn under_way(&self) -> u64 {
         self.begun - self.complete
     }
 
     /// Returns since when the oldest request under way counts.
-    pub(super) fn oldest_ns(&self) -> Option<u64> {
+    pub(crate) fn oldest_ns(&self) -> Option<u64> {
         (self.under_way() > 0).then(|| self.slots[self.slot(self.complete)])
+    }
+
+    /// Returns what an open loop has to say, given that it ends at `now_ns`: requests that were
+    /// due, and those that began.
+    pub(crate) fn said(&self, control: &Control, now_ns: u64) -> Vec<Setting> {
+        // An abort moves the stop to 0; what was due up to it counts.
+        let until_ns = match control.stop_ns() {
+            0 => now_ns,
+            stop_ns => stop_ns.min(now_ns),
+        };
+        let Some((begun, missed)) = self.missed(until_ns) else {
+            return Vec::new();
+        };
+        let due = begun + missed;
+        vec![Setting {
+            name: "requests".to_owned(),
+            requested: Some(due.to_string()),
+            granted: Some(begun.to_string()),
+            effective: Some(begun.to_string()),
+            capped_by: (missed > 0).then(|| {
+                format!(
+                    "the rate of the responses: {missed} of {due} requests that were due were \
+                     not sent"
+                )
+            }),
+        }]
     }
 
     /// Returns, for an open loop, how many requests have begun and how many more were due before
     /// `stop_ns`.
-    pub(super) fn missed(&self, stop_ns: u64) -> Option<(u64, u64)> {
+    pub(crate) fn missed(&self, stop_ns: u64) -> Option<(u64, u64)> {
         let pacer = self.pacer.as_ref()?;
         let left_ns = u128::from(stop_ns.saturating_sub(pacer.due_ns()));
         let missed = (left_ns * u128::from(self.per_s)).div_ceil(u128::from(NS_PER_S));
@@ -134,7 +162,7 @@ impl Book {
     }
 
     /// Returns whether every slot has been used.
-    pub(super) fn is_warm(&self) -> bool {
+    pub(crate) fn is_warm(&self) -> bool {
         self.begun >= self.slots.len() as u64
     }
 

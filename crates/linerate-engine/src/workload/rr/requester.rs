@@ -271,23 +271,6 @@ impl Play for Requester {
     }
 
     fn settings(&self, control: &Control, now_ns: u64) -> Vec<Setting> {
-        // An abort moves the stop to 0; what was due up to it counts.
-        let until_ns = match control.stop_ns() {
-            0 => now_ns,
-            stop_ns => stop_ns.min(now_ns),
-        };
-        let Some((begun, missed)) = self.book.missed(until_ns) else {
-            return Vec::new();
-        };
-        let due = begun + missed;
-        vec![Setting {
-            name: "requests".to_owned(),
-            requested: Some(due.to_string()),
-            granted: Some(begun.to_string()),
-            effective: Some(begun.to_string()),
-            capped_by: (missed > 0).then(|| {
-                format!("the rate of the responses: {missed} of {due} requests that were due were not sent")
-            }),
-        }]
+        self.book.said(control, now_ns)
     }
 }

@@ -1,0 +1,77 @@
+//! Places of connections: a port that listens, or the socket that stands for those to come.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use linerate_model::manner::SendBy;
+
+use crate::flow::error::ConnectError;
+use crate::flow::{Content, Flow, FlowConfig, Shared, options};
+use crate::measure::counters::Counters;
+use crate::sys::socket;
+
+/// Opens the server's end of a place: a port of its own at `local_ip`, which the kernel chooses.
+///
+/// [`Flow::local`] says which. The port is there until the flow is dropped, and answers only while
+/// the flow runs.
+pub(super) fn listen(config: FlowConfig, local_ip: IpAddr) -> Result<Flow, ConnectError> {
+    let address = SocketAddr::new(local_ip, 0);
+    let bind = |source| ConnectError::Bind { address, source };
+    let listener = TcpListener::bind(address).map_err(bind)?;
+    listener.set_nonblocking(true).map_err(bind)?;
+    let socket = OwnedFd::from(listener);
+    // Accepted connections take the options over.
+    options::apply(socket.as_raw_fd(), &config.options)?;
+    let any = match local_ip {
+        IpAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+    };
+    let inspect = |source| ConnectError::Inspect { source };
+    let local = socket::local(socket.as_fd()).map_err(inspect)?;
+    place(config, socket, local, SocketAddr::new(any, 0), None)
+}
+
+/// Makes the client's end of a place, which connects to `peer` again and again while it runs.
+///
+/// It has a socket that never connects, to find out now which options the kernel grants.
+pub(super) fn reach(
+    config: FlowConfig,
+    peer: SocketAddr,
+    bind: Option<SocketAddr>,
+) -> Result<Flow, ConnectError> {
+    let socket =
+        socket::open(peer, libc::IPPROTO_TCP).map_err(|error| ConnectError::open(error, peer))?;
+    options::apply(socket.as_raw_fd(), &config.options)?;
+    let any = match peer {
+        SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+        SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+    };
+    let local = bind.unwrap_or(SocketAddr::new(any, 0));
+    place(config, socket, local, peer, Some((peer, bind)))
+}
+
+fn place(
+    config: FlowConfig,
+    socket: OwnedFd,
+    local: SocketAddr,
+    remote: SocketAddr,
+    place: Option<(SocketAddr, Option<SocketAddr>)>,
+) -> Result<Flow, ConnectError> {
+    let settings = options::granted(socket.as_raw_fd(), &config)
+        .map_err(|source| ConnectError::Inspect { source })?;
+    let shared = Shared {
+        local: local.into(),
+        remote: remote.into(),
+        place,
+        settings,
+        send: SendBy::Copy,
+        content: Content::Copied,
+        pace_bps: None,
+        counters: Counters::default(),
+        greeting: Vec::new(),
+        datagrams: None,
+        config,
+        socket,
+    };
+    Ok(Flow { shared })
+}

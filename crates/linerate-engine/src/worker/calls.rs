@@ -1,0 +1,294 @@
+//! Places of a thread that make or answer a connection for each transaction, on epoll.
+//!
+//! A thread of its own kind beside those of lasting connections, because the sockets of a place
+//! come and go. io_uring would save two of the eight calls of a transaction (accept and receive)
+//! and none of what they do, which is the handshake: see docs/performance.md, "Transactions".
+
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use linerate_model::manner::WaitBy;
+use linerate_model::workload::{Part, Setting, Traffic};
+
+use crate::flow::Shared;
+use crate::measure::latency::Latency;
+use crate::schedule::Control;
+use crate::sys::buffer::PageBuffer;
+use crate::sys::clock::now_ns;
+use crate::sys::epoll::Epoll;
+use crate::sys::{socket, thread};
+use crate::worker::Outcome;
+use crate::worker::alarms::Alarms;
+use crate::worker::crowd::next_sweep;
+use crate::worker::thread::{Assignment, Unready};
+use crate::workload::crr::{Callee, Caller, Desk, KEYS_PER_PLACE, Place};
+use crate::workload::{Ending, RECEIVE_BYTES};
+
+/// How often the clock is looked at after the stop.
+const LAST_LOOKS_NS: u64 = 10_000_000;
+
+/// A flow at its place in a worker.
+struct Seat<'a> {
+    index: usize,
+    flow: &'a Shared,
+    place: Place,
+    outcome: Option<Outcome>,
+}
+
+/// What all places of a worker share.
+struct Hall<'a> {
+    control: &'a Control,
+    epoll: Epoll,
+    alarms: Alarms,
+    payload: PageBuffer,
+    room: PageBuffer,
+    latencies: Vec<Latency>,
+}
+
+/// Returns whether the flows of a worker are places of connections.
+pub(super) fn carries(assignment: &Assignment) -> bool {
+    let mut flows = assignment.flows.iter();
+    flows.any(|(_, flow)| matches!(flow.config.traffic, Traffic::Crr { .. }))
+}
+
+/// Lives the life of a worker, as [`crate::worker::thread::live`] does.
+pub(super) fn live(
+    assignment: &Assignment,
+    ready: &SyncSender<Result<i32, Unready>>,
+) -> Vec<Outcome> {
+    if let Some(cpu) = assignment.cpu
+        && let Err(error) = thread::pin(cpu)
+    {
+        let _ = ready.send(Err(Unready::Pin(cpu, error)));
+        return Vec::new();
+    }
+    thread::sharpen_timers();
+    let mut seats = seats(assignment);
+    let mut hall = match Hall::new(assignment, &seats) {
+        Ok(hall) => hall,
+        Err(error) => {
+            let _ = ready.send(Err(Unready::Prepare(error)));
+            return Vec::new();
+        }
+    };
+    let wait = seats
+        .first()
+        .map_or(WaitBy::Auto, |seat| seat.flow.config.manner.wait);
+    let _ = ready.send(Ok(thread::id()));
+    assignment.control.sleep_until_start();
+    hall.play(&mut seats, wait == WaitBy::Spin);
+    outcomes(seats, &hall, &said(wait))
+}
+
+fn seats(assignment: &Assignment) -> Vec<Seat<'_>> {
+    let mut requesters = 0;
+    let seat = |(index, flow): &'_ (usize, std::sync::Arc<Shared>)| -> (usize, Place) {
+        let place = match flow.config.part {
+            Part::Requester => {
+                let record = if assignment.latency_per_flow {
+                    requesters
+                } else {
+                    0
+                };
+                requesters += 1;
+                let start_ns = assignment.control.start_ns();
+                let caller = Caller::new(flow, start_ns, assignment.window, record);
+                Place::Caller(Box::new(caller))
+            }
+            _ => Place::Callee(Callee::new(flow)),
+        };
+        (*index, place)
+    };
+    let places: Vec<(usize, Place)> = assignment.flows.iter().map(seat).collect();
+    let flows = assignment.flows.iter().map(|(_, flow)| &**flow);
+    let seats = places.into_iter().zip(flows);
+    seats
+        .map(|((index, place), flow)| Seat {
+            index,
+            flow,
+            place,
+            outcome: None,
+        })
+        .collect()
+}
+
+impl<'a> Hall<'a> {
+    fn new(assignment: &'a Assignment, seats: &[Seat<'_>]) -> std::io::Result<Self> {
+        let callers = seats
+            .iter()
+            .filter(|seat| matches!(seat.place, Place::Caller(_)))
+            .count();
+        let records = match assignment.latency_per_flow {
+            true => callers,
+            false => callers.min(1),
+        };
+        let bytes = |seat: &Seat<'_>| {
+            let (request, response) = crate::workload::crr::bytes(&seat.flow.config.traffic);
+            request.max(response)
+        };
+        let longest = seats.iter().map(bytes).max().unwrap_or(0).max(1);
+        Ok(Self {
+            control: &assignment.control,
+            epoll: Epoll::new()?,
+            alarms: Alarms::new(seats.len()),
+            payload: PageBuffer::new(longest),
+            room: PageBuffer::new(longest.min(RECEIVE_BYTES)),
+            latencies: (0..records)
+                .map(|_| Latency::new(assignment.window))
+                .collect(),
+        })
+    }
+
+    /// Plays all places to their ends; each seat then has its outcome.
+    fn play(&mut self, seats: &mut [Seat<'_>], spins: bool) {
+        let mut left = seats.len();
+        for (at, seat) in seats.iter_mut().enumerate() {
+            left -= self.serve(at, seat, |place, desk| place.begin(desk));
+        }
+        let mut now = now_ns();
+        let mut sweep_ns = next_look(self.control, now);
+        while left > 0 {
+            let alarm_ns = self.alarms.next_ns().unwrap_or(u64::MAX);
+            let rest = match spins {
+                true => Duration::ZERO,
+                false => Duration::from_nanos(sweep_ns.min(alarm_ns).saturating_sub(now)),
+            };
+            // The set is ours and so are its events: the one error left, a signal, reads as none.
+            let ready = self.epoll.wait(rest).unwrap_or(0);
+            for nth in 0..ready {
+                let (key, events) = self.epoll.event(nth);
+                let (at, nth) = (key / KEYS_PER_PLACE, key % KEYS_PER_PLACE);
+                let handle =
+                    |place: &mut Place, desk: &mut Desk<'_>| place.handle(desk, nth, events);
+                left -= self.serve(at, &mut seats[at], handle);
+            }
+            now = now_ns();
+            for _ in 0..self.alarms.count() {
+                let Some(at) = self.alarms.take(now) else {
+                    break;
+                };
+                left -= self.serve(at, &mut seats[at], |place, desk| match place {
+                    Place::Caller(_) => place.begin(desk),
+                    Place::Callee(_) => None,
+                });
+            }
+            if now >= sweep_ns {
+                left -= self.sweep(seats, now);
+                sweep_ns = next_look(self.control, now);
+            }
+        }
+    }
+
+    /// Lets one place do something; returns 1 if it has ended, else 0.
+    fn serve(
+        &mut self,
+        at: usize,
+        seat: &mut Seat<'_>,
+        turn: impl FnOnce(&mut Place, &mut Desk<'_>) -> Option<Ending>,
+    ) -> usize {
+        if seat.outcome.is_some() {
+            return 0;
+        }
+        let mut desk = Desk {
+            flow: seat.flow,
+            control: self.control,
+            epoll: &self.epoll,
+            key: at * KEYS_PER_PLACE,
+            payload: self.payload.as_slice(),
+            room: self.room.as_mut_slice(),
+            latencies: &mut self.latencies,
+        };
+        if let Some(ending) = turn(&mut seat.place, &mut desk) {
+            seat.end(ending);
+            return 1;
+        }
+        if let Some(instant_ns) = seat.place.alarm_ns() {
+            self.alarms.set(at, instant_ns);
+        }
+        0
+    }
+
+    /// Shows the clock to all places; returns how many have ended by it.
+    fn sweep(&mut self, seats: &mut [Seat<'_>], now_ns: u64) -> usize {
+        let mut ended = 0;
+        for seat in seats.iter_mut().filter(|seat| seat.outcome.is_none()) {
+            if let Some(ending) = seat.place.tick(self.control, now_ns) {
+                seat.end(ending);
+                ended += 1;
+            }
+        }
+        ended
+    }
+}
+
+impl Seat<'_> {
+    fn end(&mut self, ending: Ending) {
+        if matches!(self.place, Place::Callee(_)) {
+            // Nobody is let in any more, although the port is there until the flow is dropped.
+            let _ = socket::shutdown(self.flow.socket(), std::net::Shutdown::Both);
+        }
+        let stall_max_ns = match &self.place {
+            Place::Caller(caller) => Some(caller.stall_max_ns(now_ns())),
+            Place::Callee(_) => None,
+        };
+        self.outcome = Some(Outcome {
+            index: self.index,
+            ending,
+            stall_max_ns,
+            cpu: thread::cpu(),
+            latency: None,
+            completions: None,
+            settings: Vec::new(),
+        });
+    }
+}
+
+/// Returns when the places are shown the clock next: more often once the stop has come.
+fn next_look(control: &Control, now_ns: u64) -> u64 {
+    if now_ns >= control.stop_ns() {
+        return now_ns + LAST_LOOKS_NS;
+    }
+    next_sweep(control, now_ns)
+}
+
+/// Returns how the worker waited, in words.
+fn said(wait: WaitBy) -> Setting {
+    let word = |wait| match wait {
+        WaitBy::Auto => "auto",
+        WaitBy::Epoll => "epoll",
+        WaitBy::Uring => "io_uring",
+        WaitBy::Spin => "spin",
+    };
+    let granted = match wait {
+        WaitBy::Spin => "spin",
+        WaitBy::Auto | WaitBy::Epoll | WaitBy::Uring => "epoll",
+    };
+    Setting {
+        name: "wait".to_owned(),
+        requested: Some(word(wait).to_owned()),
+        granted: Some(granted.to_owned()),
+        effective: Some(granted.to_owned()),
+        capped_by: (wait == WaitBy::Uring)
+            .then(|| "io_uring serves requests on lasting connections only".to_owned()),
+    }
+}
+
+/// Returns the outcomes, each latency record with the first requester that used it.
+fn outcomes(seats: Vec<Seat<'_>>, hall: &Hall<'_>, wait: &Setting) -> Vec<Outcome> {
+    let mut records = hall.latencies.iter();
+    let now_ns = now_ns();
+    seats
+        .into_iter()
+        .filter_map(|seat| {
+            let mut outcome = seat.outcome?;
+            outcome.settings.push(wait.clone());
+            if let Place::Caller(caller) = &seat.place {
+                let complete = seat.flow.counters.read().transactions;
+                let said = caller.settings(hall.control, complete, now_ns);
+                outcome.settings.extend(said);
+                outcome.latency = records.next().map(Latency::to_histogram);
+            }
+            Some(outcome)
+        })
+        .collect()
+}

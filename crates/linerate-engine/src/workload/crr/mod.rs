@@ -1,0 +1,144 @@
+//! A connection for each transaction: connect, request, response, close.
+//!
+//! Each flow is a place. Its client's end makes one connection after another, its server's end
+//! listens on a port of its own and answers each.
+//!
+//! 1. The server closes first, right after its response, so that the TIME_WAIT of each connection
+//!    stays with the server: a client that kept it would run out of its 28 000 ports in a second.
+//!    A reset (SO_LINGER of 0) would leave none at all, but then it is no orderly close that is
+//!    measured, and what is under way may be lost. Linux reuses a port in TIME_WAIT for a
+//!    connection with a later timestamp (RFC 6191), so that the server does not run out either.
+//! 2. The response is sent with MSG_MORE and the close pushes it out: response and end travel in
+//!    one segment, and the client reads both at once.
+//! 3. A transaction is complete when the response and the end have come. Its latency counts from
+//!    before the socket was made.
+
+/// The end that answers them.
+mod callee;
+/// The end that makes connections.
+mod caller;
+
+use linerate_model::manner::{Manner, Transport};
+use linerate_model::workload::Traffic;
+
+use crate::flow::Shared;
+use crate::measure::latency::Latency;
+use crate::schedule::Control;
+use crate::sys::epoll::Epoll;
+use crate::workload::Ending;
+
+pub(crate) use callee::Callee;
+pub(crate) use caller::Caller;
+
+/// Sockets that one place may have in the epoll set.
+pub(crate) const KEYS_PER_PLACE: usize = 8;
+
+/// What a place works with.
+pub(crate) struct Desk<'a> {
+    pub(crate) flow: &'a Shared,
+    pub(crate) control: &'a Control,
+    pub(crate) epoll: &'a Epoll,
+    /// The first of the place's keys in the epoll set.
+    pub(crate) key: usize,
+    /// Payload to send, as long as the longest message.
+    pub(crate) payload: &'a [u8],
+    /// Room for what is received; its content is never looked at.
+    pub(crate) room: &'a mut [u8],
+    pub(crate) latencies: &'a mut [Latency],
+}
+
+/// Either end of a place.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// Makes connections.
+    Caller(Box<Caller>),
+    /// Answers them.
+    Callee(Callee),
+}
+
+/// What a place needs to be played.
+impl Place {
+    /// Does what can be done at once, before anything is ready; none says that it goes on.
+    pub(crate) fn begin(&mut self, desk: &mut Desk<'_>) -> Option<Ending> {
+        match self {
+            Place::Caller(caller) => caller.next(desk),
+            Place::Callee(callee) => callee.begin(desk),
+        }
+    }
+
+    /// Takes note of `events` of the socket with key number `nth` of the place.
+    pub(crate) fn handle(
+        &mut self,
+        desk: &mut Desk<'_>,
+        nth: usize,
+        events: u32,
+    ) -> Option<Ending> {
+        match self {
+            Place::Caller(caller) => caller.handle(desk, events),
+            Place::Callee(callee) => callee.handle(desk, nth),
+        }
+    }
+
+    /// Looks at the clock while nothing moves.
+    pub(crate) fn tick(&mut self, control: &Control, now_ns: u64) -> Option<Ending> {
+        match self {
+            Place::Caller(caller) => caller.tick(control, now_ns),
+            Place::Callee(callee) => callee.tick(control, now_ns),
+        }
+    }
+
+    /// Returns when the place wants a turn whatever its sockets say.
+    pub(crate) fn alarm_ns(&self) -> Option<u64> {
+        match self {
+            Place::Caller(caller) => caller.alarm_ns(),
+            Place::Callee(_) => None,
+        }
+    }
+}
+
+/// Returns the bytes of a request and of a response.
+pub(crate) fn bytes(traffic: &Traffic) -> (usize, usize) {
+    match traffic {
+        Traffic::Crr {
+            request_bytes,
+            response_bytes,
+        } => (request_bytes.0 as usize, response_bytes.0 as usize),
+        _ => (0, 0),
+    }
+}
+
+/// Returns why a manner cannot be kept by a place, if so.
+pub(crate) fn refusal(traffic: &Traffic, manner: &Manner) -> Option<&'static str> {
+    let (request, response) = bytes(traffic);
+    let rules = [
+        (
+            (request == 0) != (response == 0),
+            "a request has a response, and without request there is none",
+        ),
+        (
+            manner.transport != Transport::Tcp,
+            "a connection for each transaction is made over TCP only",
+        ),
+        (
+            manner.in_flight != 1 || manner.batch != 1,
+            "a place makes one connection at a time: more at once are more flows",
+        ),
+        (
+            manner.sizes.is_some(),
+            "requests on connections of their own have one size",
+        ),
+        (
+            manner.think.is_some() && manner.requests_per_s.is_some(),
+            "a rate of requests leaves no room for a think time",
+        ),
+        (
+            manner.rate_bps.is_some() || manner.bytes_max.is_some(),
+            "connections have a rate of their own, requests_per_s, and end by time only",
+        ),
+        (
+            manner.segments != 1 || manner.gro || manner.short_numbers,
+            "`segments`, `gro` and `short_numbers` are for datagrams",
+        ),
+    ];
+    rules.into_iter().find(|rule| rule.0).map(|rule| rule.1)
+}
