@@ -12,7 +12,7 @@ use crate::workload::Want;
 /// How far behind its schedule a paced sender may fall; what is older is not made up for. A stall
 /// of this host would otherwise become a burst that overflows the receiver and looks like its
 /// fault.
-const LAG_NS_MAX: u64 = 100_000_000;
+const LAG_NS_MAX: u64 = 10_000_000;
 const BITS: u64 = 8;
 
 /// Sends datagrams.

@@ -1,0 +1,152 @@
+//! Datagrams that are lost at a known place: does `linerate run -u` name it, to the packet?
+
+mod common;
+
+use common::call::Going;
+use common::{NamedLab, alone, json, linerate, skip};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+/// The responses that say how many datagrams were lost where.
+const PLACES: [&str; 7] = [
+    "lost_sender_queue",
+    "lost_sender_device",
+    "lost_receiver_device",
+    "lost_receiver_backlog",
+    "lost_checksum",
+    "lost_receive_buffer",
+    "lost_not_located",
+];
+
+/// A lab of two hosts with an agent on its server.
+struct Path {
+    lab: NamedLab,
+    agent: Option<Going>,
+    server: String,
+}
+
+impl Path {
+    fn up(link: &[&str]) -> Option<Self> {
+        let lab = NamedLab::up(link)?;
+        let mut agent = lab.exec_first("server", &["serve"]).start();
+        agent.wait_for("serving on");
+        let server = lab.address("server");
+        Some(Self {
+            lab,
+            agent: Some(agent),
+            server,
+        })
+    }
+
+    /// Measures with these flags; the rows of what was lost add up to what was sent.
+    fn measure(&self, flags: &str) -> Lost {
+        let flags: Vec<&str> = flags.split_whitespace().collect();
+        let call = self
+            .lab
+            .exec_first("client1", &["run", &self.server, "-J", "-u", "-t", "1"]);
+        let document = json(&call.words(&flags).run().out);
+        let response = |name: &str| document["trials"][0]["responses"][name].as_f64();
+        let lost: Vec<(&str, f64)> = PLACES
+            .into_iter()
+            .filter_map(|place| Some((place, response(place)?)))
+            .collect();
+        let (sent, received) = (response("datagrams_sent"), response("datagrams_received"));
+        let (sent, received) = (
+            sent.unwrap_or_else(|| panic!("{document}")),
+            received.unwrap_or_else(|| panic!("{document}")),
+        );
+        let all: f64 = lost.iter().map(|place| place.1).sum();
+        assert_eq!(received + all, sent, "{lost:?}");
+        Lost {
+            all,
+            places: lost,
+            document,
+        }
+    }
+
+    /// Puts a token bucket before the client's device; `false` where there is no tool for it.
+    fn shape_client(&self, shape: &str) -> bool {
+        let address = self.lab.address("client1");
+        let script = format!(
+            "tc qdisc add dev $(ip -o -4 addr show to {address} | awk '{{print $2}}') root {shape}"
+        );
+        let words = [
+            "lab",
+            "exec",
+            &self.lab.name,
+            "client1",
+            "sh",
+            "-c",
+            &script,
+        ];
+        linerate(&words).run().code == 0
+    }
+}
+
+impl Drop for Path {
+    fn drop(&mut self) {
+        if let Some(agent) = self.agent.take() {
+            agent.signal(Signal::SIGTERM);
+            agent.end();
+        }
+    }
+}
+
+/// What a measurement lost.
+struct Lost {
+    all: f64,
+    places: Vec<(&'static str, f64)>,
+    document: Value,
+}
+
+impl Lost {
+    fn at(&self, place: &str) -> f64 {
+        let row = self.places.iter().find(|row| row.0 == place);
+        row.map_or(0.0, |row| row.1)
+    }
+
+    /// Asserts that the most was lost at `place` and that a finding says so in these words.
+    #[track_caller]
+    fn is_mostly_at(&self, place: &str, words: &str) {
+        assert!(self.all > 0.0, "{}", self.document);
+        let most = self.places.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        assert_eq!(most.map(|row| row.0), Some(place), "{:?}", self.places);
+        let findings = self.document["findings"].to_string();
+        assert!(findings.contains(words), "{findings}");
+    }
+}
+
+#[test]
+fn a_queue_that_is_full_is_the_senders() {
+    let _alone = alone();
+    let Some(path) = Path::up(&[]) else {
+        return;
+    };
+    if !path.shape_client("tbf rate 5mbit burst 16kb limit 30000") {
+        return skip("no tc here to shape a device with");
+    }
+    let lost = path.measure("-b 50M");
+    lost.is_mostly_at("lost_sender_queue", "the sender's queueing discipline");
+}
+
+#[test]
+fn a_buffer_that_is_full_is_the_receivers() {
+    let _alone = alone();
+    let Some(path) = Path::up(&[]) else {
+        return;
+    };
+    let lost = path.measure("-b 0 -w 2304 --batch 32");
+    lost.is_mostly_at("lost_receive_buffer", "the receiving socket's buffer");
+}
+
+/// What the link between the hosts loses, neither of them counts.
+#[test]
+fn what_the_link_loses_is_not_located() {
+    let _alone = alone();
+    let Some(path) = Path::up(&["--loss", "0.05"]) else {
+        return;
+    };
+    let lost = path.measure("-b 5M");
+    assert!(lost.at("lost_not_located") > 0.0, "{:?}", lost.places);
+    assert_eq!(lost.at("lost_sender_queue"), 0.0, "{:?}", lost.places);
+}
