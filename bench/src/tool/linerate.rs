@@ -105,7 +105,7 @@ fn read(said: &Said) -> anyhow::Result<f64> {
     let responses = &trial["responses"];
     let (name, divisor) = match said.workload.unit() {
         Unit::TransactionsPerSecond => ("transactions_per_s", 1.0),
-        Unit::PacketsPerSecond => ("packets_per_s", 1.0),
+        Unit::PacketsPerSecond => ("datagrams_received_per_s", 1.0),
         // Bytes received over bytes of a message, as for every peer.
         Unit::MessagesPerSecond => ("throughput_bps", 800.0),
         Unit::BitsPerSecond | Unit::Seconds | Unit::Bytes => ("throughput_bps", 1.0),
@@ -123,13 +123,13 @@ mod tests {
 
     #[test]
     fn responses_of_a_trial() {
-        let document =
-            r#"{"trials":[{"responses":{"throughput_bps":8e9,"transactions_per_s":5}}]}"#;
+        let document = r#"{"trials":[{"responses":{"throughput_bps":8e9,"transactions_per_s":5,
+            "datagrams_received_per_s":7}}]}"#;
         let check = |workload, expected: Option<f64>| {
             assert_eq!(read(&said(workload, document, "")).ok(), expected);
         };
-        let events =
-            format!("{{\"event\":\"start\"}}\n{{\"event\":\"end\",\"data\":{document}}}\n");
+        let line = document.replace('\n', "");
+        let events = format!("{{\"event\":\"start\"}}\n{{\"event\":\"end\",\"data\":{line}}}\n");
         let streamed = read(&said(Workload::Tcp1, &events, "")).expect("a result");
         assert_eq!(streamed, 8e9);
         let invalid = r#"{"trials":[{"invalid":"a host was lost","responses":{}}]}"#;
@@ -138,7 +138,9 @@ mod tests {
         check(Workload::Tcp1, Some(8e9));
         check(Workload::Rr64, Some(5.0));
         check(Workload::Tcp100Nodelay, Some(1e7));
-        check(Workload::Udp64, None);
+        check(Workload::Udp64, Some(7.0));
+        let other = r#"{"trials":[{"responses":{"throughput_bps":8e9}}]}"#;
+        assert!(read(&said(Workload::Udp64, other, "")).is_err());
         check(Workload::Startup, Some(0.5));
     }
 }
