@@ -14,6 +14,7 @@ mod exit;
 mod files;
 mod hosts;
 mod interrupt;
+mod iperf3;
 mod peer;
 mod term;
 mod workload;

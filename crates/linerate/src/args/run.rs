@@ -281,6 +281,9 @@ pub enum RateFormat {
     /// TiB/s
     #[value(name = "T")]
     TiByte,
+    /// The documents of iperf3.
+    #[value(name = "iperf3")]
+    Iperf3,
 }
 
 /// What is told of it.
@@ -296,8 +299,13 @@ pub struct OutputArgs {
     /// Print a line of JSON for each event
     #[arg(long)]
     pub json_stream: bool,
-    /// Prefix of rates: k m g t for bits, K M G T for bytes
-    #[arg(short, long, value_name = "kmgtKMGT", hide_possible_values = true)]
+    /// Prefix of rates: k m g t for bits, K M G T for bytes; iperf3 = JSON as iperf3 -J has it
+    #[arg(
+        short,
+        long,
+        value_name = "kmgtKMGT|iperf3",
+        hide_possible_values = true
+    )]
     pub format: Option<RateFormat>,
     /// Keep an evidence bundle with its report in this directory
     #[arg(short, long, value_name = "DIR")]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
+use linerate_agent::foreign::iperf3_peer::Iperf3Peer;
 use linerate_controller::{Fleet, Placing, Progress, Recorder, RunRequest, execute};
 use linerate_model::experiment::Timing;
 use linerate_model::finding::{FindingKind, Limiter};
@@ -15,12 +16,12 @@ use linerate_model::{Bytes, Nanos};
 use super::execute::{Execution, Placement};
 use super::lab_fleet;
 use super::study;
-use crate::args::RunArgs;
+use crate::args::{RateFormat, RunArgs};
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure, Outcome};
 use crate::term::single::SingleLines;
 use crate::workload::{not_possible, rate_note, workload};
-use crate::{hosts, interrupt, peer, term};
+use crate::{hosts, interrupt, iperf3, peer, term};
 
 /// Shortest time between interval lines, and between samples.
 const INTERVAL_MIN: Nanos = Nanos::from_ms(100);
@@ -103,6 +104,9 @@ fn measure(args: &RunArgs) -> CmdResult {
         Some(_) => Placing::AsAsked,
         None => hosts::placing(),
     };
+    if args.output.format == Some(RateFormat::Iperf3) {
+        iperf3::check(&workload, args.time.runs)?;
+    }
     let timing = peer::timing(args, timing(args)?);
     if !(1..=RUNS_MAX).contains(&args.time.runs) {
         let error = anyhow!("--runs is {}, but must be 1 to {RUNS_MAX}", args.time.runs);
@@ -124,7 +128,11 @@ fn measure(args: &RunArgs) -> CmdResult {
         &args.fleet,
         plan.estimate,
     );
-    let fleet = hosts::gather(specs, &request, &stop)?;
+    let fleet = hosts::gather(specs, &request, &stop).inspect_err(|failure| {
+        if args.output.format == Some(RateFormat::Iperf3) {
+            iperf3::print_failure(args.output.json_stream, &failure.to_string());
+        }
+    })?;
     check_buffers(args.socket.window, &fleet)?;
     let request = RunRequest {
         run,
@@ -149,7 +157,7 @@ fn measure(args: &RunArgs) -> CmdResult {
         workers_max: args.place.workers,
         started_utc: moment.rfc3339,
     };
-    execute_single(args, &request, fleet, interval, &stop)
+    execute_single(args, &request, fleet, interval, &stop, foreign.as_ref())
 }
 
 /// Deals the flows to the clients there are.
@@ -170,6 +178,7 @@ fn execute_single(
     mut fleet: Fleet,
     interval: Nanos,
     stop: &Arc<AtomicBool>,
+    peer: Option<&Iperf3Peer>,
 ) -> CmdResult {
     let document = request.document(&fleet);
     let mut lines = SingleLines::new(args, interval);
@@ -200,15 +209,21 @@ fn execute_single(
         (None, None) => return Err(Failure::failed(anyhow!("the run was not taken down"))),
     };
     let single = linerate_analyze::single::single(&recording, interval);
-    lines.end(&single);
+    let outcome = deserved(&recording, &single, stop.load(Ordering::Relaxed));
+    let result = match outcome {
+        Outcome::Failed | Outcome::Interrupted => failure_of(&recording, &single, outcome),
+        outcome => Ok(outcome),
+    };
+    let failure = match &result {
+        Err(failure) => Some(failure.to_string()),
+        Ok(Outcome::Interrupted) => Some("interrupt - the client has terminated".to_owned()),
+        Ok(_) => None,
+    };
+    lines.end(&recording, &single, peer, failure.as_deref());
     if let Some(directory) = &args.output.out {
         term::note(&format!("report in {}", directory.display()));
     }
-    let outcome = deserved(&recording, &single, stop.load(Ordering::Relaxed));
-    match outcome {
-        Outcome::Failed | Outcome::Interrupted => failure_of(&recording, &single, outcome),
-        outcome => Ok(outcome),
-    }
+    result
 }
 
 /// Says on standard error why nothing was measured, where nothing was, or why not all of it.

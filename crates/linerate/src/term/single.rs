@@ -1,9 +1,10 @@
 //! Lines of a single measurement: intervals as they come, the final block, or JSON.
 
+use linerate_agent::foreign::iperf3_peer::{Iperf3Peer, ServerOutput};
 use linerate_analyze::live::{Interval, Live};
 use linerate_analyze::single::Single;
 use linerate_model::plan::Trial;
-use linerate_model::run::RunDocument;
+use linerate_model::run::{Recording, RunDocument};
 use linerate_model::sample::TrialSample;
 use linerate_model::unit::{Unit, significant};
 use linerate_model::workload::Traffic;
@@ -19,6 +20,7 @@ mod result;
 
 use super::line;
 use crate::args::{RateFormat, RunArgs};
+use crate::iperf3::Iperf3Lines;
 
 /// Flows up to which each has its own interval lines; beyond, only the sum is printed.
 const FLOW_LINES_MAX: u32 = 16;
@@ -39,6 +41,8 @@ pub struct SingleLines {
     runs: u32,
     /// Whether nothing is read at the server.
     foreign: bool,
+    /// Who prints in place of this, if iperf3's documents are wanted.
+    iperf3: Option<Iperf3Lines>,
 }
 
 /// A line of `--json-stream`.
@@ -70,11 +74,16 @@ impl SingleLines {
             live: None,
             runs: args.time.runs,
             foreign: false,
+            iperf3: (args.output.format == Some(RateFormat::Iperf3))
+                .then(|| Iperf3Lines::new(args.output.json_stream, interval)),
         }
     }
 
     /// Tells what is going to be measured.
     pub fn start(&mut self, document: &RunDocument) {
+        if let Some(lines) = &mut self.iperf3 {
+            return lines.start(document);
+        }
         let server = document.server();
         self.foreign = server.is_some_and(|server| server.foreign.is_some());
         let Some(trial) = document.plan.trials.first() else {
@@ -104,6 +113,9 @@ impl SingleLines {
 
     /// Takes up the begin of a trial.
     pub fn begins(&mut self, trial: &Trial, over: usize) {
+        if let Some(lines) = &mut self.iperf3 {
+            return lines.begins(trial);
+        }
         self.live = (self.interval.0 > 0)
             .then(|| Live::new(trial, self.interval).with_server(trial, self.foreign));
         if self.output != Output::Text || self.live.is_none() {
@@ -124,6 +136,9 @@ impl SingleLines {
 
     /// Takes up new samples and prints the intervals that they complete.
     pub fn look(&mut self, samples: &[TrialSample]) {
+        if let Some(lines) = &mut self.iperf3 {
+            return lines.look(samples);
+        }
         let Some(live) = &mut self.live else { return };
         live.add(samples);
         for lines in live.poll() {
@@ -135,8 +150,17 @@ impl SingleLines {
         }
     }
 
-    /// Prints the result.
-    pub fn end(&self, single: &Single) {
+    /// Prints the result; `failure` says why it is not all that was asked for.
+    pub fn end(
+        &mut self,
+        recording: &Recording,
+        single: &Single,
+        peer: Option<&Iperf3Peer>,
+        failure: Option<&str>,
+    ) {
+        if let Some(lines) = &mut self.iperf3 {
+            return lines.end(recording, peer, failure);
+        }
         match self.output {
             Output::Json => {
                 if let Ok(text) = serde_json::to_string_pretty(single) {
@@ -144,9 +168,24 @@ impl SingleLines {
                 }
             }
             Output::JsonStream => json_line("end", single),
-            Output::Text => result::print(single, self.format),
+            Output::Text => {
+                result::print(single, self.format);
+                print_server_output(peer);
+            }
         }
     }
+}
+
+/// Prints what a server of iperf3 printed itself, if it was asked for.
+fn print_server_output(peer: Option<&Iperf3Peer>) {
+    let results = peer.and_then(Iperf3Peer::results);
+    let text = match results.and_then(|results| results.server_output) {
+        None => return,
+        Some(ServerOutput::Text(text)) => text,
+        Some(ServerOutput::Json(json)) => json.to_string(),
+    };
+    line("\nserver output:");
+    line(text.trim_end());
 }
 
 fn print_interval(lines: &[Interval], format: Option<RateFormat>) {
@@ -193,7 +232,7 @@ fn print_interval(lines: &[Interval], format: Option<RateFormat>) {
 fn rate_words(bits_per_second: f64, format: Option<RateFormat>) -> String {
     let bytes = bits_per_second / 8.0;
     let (value, unit) = match format {
-        None => return BitsPerSec(bits_per_second).to_string(),
+        None | Some(RateFormat::Iperf3) => return BitsPerSec(bits_per_second).to_string(),
         Some(RateFormat::Kbit) => (bits_per_second / 1e3, "kbit/s"),
         Some(RateFormat::Mbit) => (bits_per_second / 1e6, "Mbit/s"),
         Some(RateFormat::Gbit) => (bits_per_second / 1e9, "Gbit/s"),

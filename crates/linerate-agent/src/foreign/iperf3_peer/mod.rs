@@ -45,8 +45,9 @@ use control::{Called, Connection};
 use counts::Counts;
 
 pub use client::Iperf3Client;
-pub use linerate_compat::iperf3::ServerOutput;
 pub use linerate_compat::iperf3::auth::{Padding, PublicKey};
+pub use linerate_compat::iperf3::{Results, ServerOutput};
+pub use parameters::parameters_of;
 pub use server::Iperf3Server;
 
 /// What the program is called in messages and records.
@@ -109,9 +110,9 @@ impl Iperf3Peer {
         Arc::new(Iperf3Client::new(Arc::clone(&self.0), local))
     }
 
-    /// Returns what the server printed in the last test, if it was asked for.
-    pub fn server_output(&self) -> Option<ServerOutput> {
-        self.0.desk().output.clone()
+    /// Returns what the server counted and printed in the last test that it ended as it should.
+    pub fn results(&self) -> Option<Results> {
+        self.0.desk().results.clone()
     }
 }
 
@@ -128,8 +129,8 @@ struct Desk {
     /// A control connection that was admitted and not used yet.
     called: Option<Called>,
     test: Option<Test>,
-    /// The server's own output.
-    output: Option<ServerOutput>,
+    /// The server's results of the last test.
+    results: Option<Results>,
 }
 
 /// One test on the server: one trial of ours.

@@ -2,8 +2,9 @@
 
 use linerate_compat::iperf3::{Direction, Parameters, Protocol, auth};
 use linerate_model::Nanos;
+use linerate_model::experiment::Timing;
 use linerate_model::manner::{ReceiveBy, SendBy, Transport};
-use linerate_model::workload::{self, Part, Traffic};
+use linerate_model::workload::{self as model, Part, Traffic, Workload};
 
 use super::Credentials;
 use crate::api::{Assignment, FlowAssignment};
@@ -13,22 +14,49 @@ const STREAMS_MAX: usize = 128;
 /// Longest write over TCP that it takes.
 const TCP_BLOCK_BYTES_MAX: u64 = 1 << 20;
 
-/// Returns what the server is told of the client's `assignment`, and what to know about it; or why
-/// that cannot be asked of an iperf3 server.
+/// Returns what the server is told of an assignment, and what to know about it; or why that cannot
+/// be asked of an iperf3 server.
 pub(super) fn parameters(
     assignment: &Assignment,
     server_output: bool,
 ) -> Result<(Parameters, Vec<String>), String> {
+    let workload = Workload {
+        traffic: assignment.traffic.clone(),
+        connections: assignment.flows.len() as u32,
+        clients: 1,
+        options: assignment.options.clone(),
+        manner: assignment.manner.clone(),
+    };
+    let timing = assignment.timing.unwrap_or(Timing {
+        settle: Nanos(0),
+        warm_up: Nanos(0),
+        measure: assignment.length,
+        drain: Nanos(0),
+    });
+    let (parameters, notes) = parameters_of(&workload, &timing)?;
+    let parameters = Parameters {
+        server_output,
+        ..parameters
+    };
+    Ok((parameters, notes))
+}
+
+/// Returns a workload in iperf3's parameters, and what to know about that; or why it has none, as
+/// the rest of a sentence about an iperf3 server.
+pub fn parameters_of(
+    workload: &Workload,
+    timing: &Timing,
+) -> Result<(Parameters, Vec<String>), String> {
     let Traffic::Stream {
         direction,
         message_bytes,
-    } = assignment.traffic
+    } = workload.traffic
     else {
         return Err(
             "knows only streams; measure request/response with `linerate serve` there".into(),
         );
     };
-    let manner = &assignment.manner;
+    let manner = &workload.manner;
     let protocol = match manner.transport {
         Transport::Tcp | Transport::Mptcp => Protocol::Tcp,
         Transport::Udp => Protocol::Udp,
@@ -43,22 +71,22 @@ pub(super) fn parameters(
         return Err("knows writes of one size only".into());
     }
     let direction = match direction {
-        workload::Direction::ToServer => Direction::ToServer,
-        workload::Direction::FromServer => Direction::ToClient,
-        workload::Direction::Both => Direction::Both,
+        model::Direction::ToServer => Direction::ToServer,
+        model::Direction::FromServer => Direction::ToClient,
+        model::Direction::Both => Direction::Both,
     };
     let each_way = match direction {
-        Direction::Both => assignment.flows.len() / 2,
-        _ => assignment.flows.len(),
+        Direction::Both => workload.connections as usize / 2,
+        _ => workload.connections as usize,
     };
     if each_way > STREAMS_MAX {
         return Err(format!(
             "takes at most {STREAMS_MAX} streams each way, not {each_way}"
         ));
     }
-    let options = &assignment.options;
+    let options = &workload.options;
     let small = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
-    let (omit_s, time_s, mut notes) = phases(assignment);
+    let (omit_s, time_s, mut notes) = phases(timing);
     if options.delayed_ack.is_some() || options.cork.is_some() || options.busy_poll_us.is_some() {
         notes.push("TCP_QUICKACK, TCP_CORK and SO_BUSY_POLL were set at this end only".to_owned());
     }
@@ -77,7 +105,6 @@ pub(super) fn parameters(
         fq_bits_per_second: options.pacing_bps,
         tos: options.tos,
         congestion: options.congestion.clone(),
-        server_output,
         counters_64bit: protocol == Protocol::Udp && !manner.short_numbers,
         zerocopy: (manner.send != SendBy::Copy).then_some(1),
         skip_rx_copy: manner.receive == ReceiveBy::Discard,
@@ -91,10 +118,7 @@ pub(super) fn parameters(
 ///
 /// iperf3 counts in whole seconds: a warm-up that is none is counted by the server. Its time only
 /// guards it against clients that never end.
-fn phases(assignment: &Assignment) -> (u32, u32, Vec<String>) {
-    let Some(timing) = assignment.timing else {
-        return (0, seconds_up(assignment.length), Vec::new());
-    };
+fn phases(timing: &Timing) -> (u32, u32, Vec<String>) {
     let second = Nanos::from_s(1).0;
     let time_s = seconds_up(Nanos(timing.measure.0 + timing.drain.0)).max(1);
     let notes = match timing.warm_up {
@@ -148,7 +172,6 @@ pub(super) fn token(credentials: &Credentials) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::experiment::Timing;
     use linerate_model::manner::Manner;
     use linerate_model::sample::End;
     use linerate_model::workload::FlowOptions;
@@ -156,7 +179,7 @@ mod tests {
 
     use super::*;
 
-    fn assignment(direction: workload::Direction, parts: &[Part]) -> Assignment {
+    fn assignment(direction: model::Direction, parts: &[Part]) -> Assignment {
         let flow = |(at, part): (usize, &Part)| FlowAssignment {
             flow: FlowId(at as u32),
             part: *part,
@@ -195,7 +218,7 @@ mod tests {
     fn flows_are_opened_in_the_order_of_iperf3() {
         use Part::{Receiver, Sender};
         let both = assignment(
-            workload::Direction::Both,
+            model::Direction::Both,
             &[Sender, Receiver, Sender, Receiver],
         );
         let order: Vec<u32> = in_order(&both.flows)
@@ -211,7 +234,7 @@ mod tests {
     #[test]
     fn whole_seconds_are_omitted_there_too_and_others_are_noted() {
         let check = |warm_up: Nanos, omit_s: u32, time_s: u32, note: &str| {
-            let mut one = assignment(workload::Direction::ToServer, &[Part::Receiver]);
+            let mut one = assignment(model::Direction::ToServer, &[Part::Receiver]);
             one.timing = one.timing.map(|timing| Timing { warm_up, ..timing });
             let (parameters, notes) = parameters(&one, false).unwrap();
             assert_eq!((parameters.omit_s, parameters.time_s), (omit_s, time_s));
@@ -223,10 +246,10 @@ mod tests {
 
     #[test]
     fn what_iperf3_does_not_know_is_refused() {
-        let one = || assignment(workload::Direction::ToServer, &[Part::Receiver]);
+        let one = || assignment(model::Direction::ToServer, &[Part::Receiver]);
         let mut large = one();
         large.traffic = Traffic::Stream {
-            direction: workload::Direction::ToServer,
+            direction: model::Direction::ToServer,
             message_bytes: Bytes(2 << 20),
         };
         let mut unix = one();
@@ -237,7 +260,7 @@ mod tests {
             response_bytes: Bytes(1),
             request_writes: 1,
         };
-        let many = assignment(workload::Direction::ToServer, &[Part::Receiver; 129]);
+        let many = assignment(model::Direction::ToServer, &[Part::Receiver; 129]);
         for (asked, words) in [
             (large, "at most 1 MiB"),
             (unix, "no Unix"),

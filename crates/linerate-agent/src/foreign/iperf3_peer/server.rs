@@ -225,14 +225,7 @@ impl Agent for Iperf3Server {
         let desk = &mut *desk;
         let test = desk.test.as_ref().filter(|test| test.trial == trial);
         let test = test.ok_or_else(|| self.0.no_trial())?;
-        let mut story = test.connection.story();
-        if let Some(output) = story
-            .results
-            .as_mut()
-            .and_then(|results| results.server_output.take())
-        {
-            desk.output = Some(output);
-        }
+        let story = test.connection.story();
         let state = self.state(test, story.ending.as_ref());
         let mut status = TrialStatus {
             state,
@@ -245,6 +238,7 @@ impl Agent for Iperf3Server {
         if status.state == TrialState::Finished
             && let (Some(results), Some(clients)) = (&story.results, &test.outcomes)
         {
+            desk.results = Some(results.clone());
             status.flows = counts::server_ends(&test.order, clients, results);
             status.notes = test.notes.clone();
             if let Some(at) = test.at.as_ref().filter(|_| from.sample == 0) {
