@@ -230,7 +230,18 @@ impl ClientMachine {
     /// The server closed the control connection, or it broke.
     pub fn handle_closed(&mut self) -> Vec<ClientAction> {
         let mut actions = Vec::new();
-        self.end(ClientEnding::ServerLeft, &mut actions);
+        // A server that does not let somebody in leaves after the first number (3.12).
+        let ending = match &self.stage {
+            Stage::Error(numbers) => match numbers.first_chunk() {
+                Some(code) => ClientEnding::ServerError {
+                    code: Code(i32::from_be_bytes(*code)),
+                    errno: 0,
+                },
+                None => ClientEnding::ServerLeft,
+            },
+            _ => ClientEnding::ServerLeft,
+        };
+        self.end(ending, &mut actions);
         actions
     }
 
@@ -441,6 +452,10 @@ mod tests {
             let code = Code::AUTHENTICATION;
             let error = ClientEnding::ServerError { code, errno: 1 };
             check(&[0xFE, 0, 0, 0, 142, 0, 0, 0, 1], error);
+            let mut half = after(before);
+            half.handle_bytes(0, &[0xFE, 0, 0, 0, 142]);
+            let error = ClientEnding::ServerError { code, errno: 0 };
+            assert_eq!(ended(&half.handle_closed()), Some(error));
             assert_eq!(
                 ended(&after(before).handle_closed()),
                 Some(ClientEnding::ServerLeft)

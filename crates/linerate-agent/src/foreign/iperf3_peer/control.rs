@@ -121,12 +121,9 @@ fn connect(address: SocketAddr, bind: Option<IpAddr>) -> std::io::Result<TcpStre
 
 /// Reads the numbers of a SERVER_ERROR.
 fn failure(stream: &mut TcpStream) -> String {
-    let mut numbers = [0; 8];
-    match stream.read_exact(&mut numbers) {
-        Ok(()) => {
-            let [a, b, c, d, ..] = numbers;
-            format!("refused: {}", Code(i32::from_be_bytes([a, b, c, d])))
-        }
+    let mut number = [0; 4];
+    match stream.read_exact(&mut number) {
+        Ok(()) => format!("refused: {}", Code(i32::from_be_bytes(number))),
         Err(_) => "refused and did not say why".to_owned(),
     }
 }

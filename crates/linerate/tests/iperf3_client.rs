@@ -1,0 +1,496 @@
+//! `linerate run --peer iperf3` against the real server, and `--format iperf3` beside the real
+//! client's documents.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Call, alone, file, folder, free_port, json, linerate, skip};
+use linerate_compat::iperf3::json::Document;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+/// Longest that a server may take to listen, and to end after its test.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// `iperf3 -s` on a port of its own.
+struct Iperf3 {
+    child: Child,
+    port: u16,
+}
+
+impl Iperf3 {
+    /// Starts it with more words; `None` where there is no iperf3.
+    fn start(words: &[&str]) -> Option<Self> {
+        let port = free_port();
+        let mut command = Command::new("iperf3");
+        command.args(["-s", "-B", "127.0.0.1", "-p", &port.to_string()]);
+        command.args(words).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let Ok(child) = command.spawn() else {
+            skip("there is no iperf3; install it with `apt-get install iperf3`");
+            return None;
+        };
+        let server = Self { child, port };
+        let deadline = Instant::now() + DEADLINE;
+        while !is_listening(port) {
+            assert!(Instant::now() < deadline, "iperf3 does not listen");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Some(server)
+    }
+
+    fn host(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).expect("it is our child");
+    }
+
+    /// Waits for the end of a server for one test; returns what it printed.
+    fn end(mut self) -> String {
+        let deadline = Instant::now() + DEADLINE;
+        while self.child.try_wait().expect("it is our child").is_none() {
+            assert!(Instant::now() < deadline, "the server goes on");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let mut text = String::new();
+        let mut out = self.child.stdout.take().expect("it is piped");
+        out.read_to_string(&mut text).expect("it prints text");
+        text
+    }
+}
+
+impl Drop for Iperf3 {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Returns whether a TCP socket listens on a port; connecting would begin a test.
+fn is_listening(port: u16) -> bool {
+    let port = format!(":{port:04X}");
+    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
+        let text = std::fs::read_to_string(table).unwrap_or_default();
+        let mut lines = text.lines().map(|line| line.split_whitespace());
+        lines.any(|mut words| {
+            words.nth(1).is_some_and(|local| local.ends_with(&port)) && words.nth(1) == Some("0A")
+        })
+    })
+}
+
+fn run(host: &str, words: &[&str]) -> Call {
+    linerate(&[&["run", "--peer", "iperf3", host][..], words].concat())
+}
+
+/// Returns the bytes that each stream of a server's document sent or received, in their order.
+fn of_server(server: &Value) -> Vec<u64> {
+    let streams = server["end"]["streams"].as_array().expect("streams");
+    let bytes = |stream: &Value| {
+        let of = |side: &str| stream[side]["bytes"].as_u64().expect("a count");
+        of("sender").max(of("receiver"))
+    };
+    streams.iter().map(bytes).collect()
+}
+
+/// Returns the bytes of one end of each flow in our document, in the order of iperf3's streams.
+fn of_ours(ours: &Value, end: &str) -> Vec<u64> {
+    let flows = ours["trials"][0]["flows"].as_array().expect("flows");
+    let of_end = || flows.iter().filter(|flow| flow["end"] == end);
+    let bytes = |flow: &Value| {
+        let of = |key: &str| flow[key].as_u64().expect("a count");
+        of("bytes_sent").max(of("bytes_received"))
+    };
+    let to_server = |flow: &&Value| (flow["part"] == "sender") == (end == "client");
+    let first = of_end().filter(to_server).map(bytes);
+    let then = of_end().filter(|flow| !to_server(flow)).map(bytes);
+    first.chain(then).collect()
+}
+
+#[test]
+fn both_ends_count_the_same_bytes_whatever_is_asked() {
+    let _alone = alone();
+    for words in [
+        &["-P", "3"][..],
+        &["-R", "-P", "2", "-l", "64K"],
+        &["--bidir"],
+        &["--bidir", "-P", "2"],
+        &["-w", "128K", "-M", "1200", "-N", "-S", "16"],
+        &["-C", "reno", "-R"],
+        &["-b", "40M"],
+        &["-b", "40M", "-R"],
+        &["-Z"],
+    ] {
+        let Some(server) = Iperf3::start(&["-1", "-J"]) else {
+            return;
+        };
+        let words = [words, &["-t", "0.5", "-i", "0", "-J"]].concat();
+        let said = run(&server.host(), &words).run();
+        assert!([0, 3].contains(&said.code), "{words:?}: {said:?}");
+        let ours = json(&said.out);
+        assert_eq!(ours["trials"][0]["valid"], true, "{words:?}: {ours}");
+        let theirs = json(&server.end());
+        assert_eq!(theirs["error"], Value::Null, "{words:?}");
+        let theirs = of_server(&theirs);
+        assert!(
+            theirs.iter().all(|bytes| *bytes > 0),
+            "{words:?}: {theirs:?}"
+        );
+        assert_eq!(of_ours(&ours, "server"), theirs, "{words:?}");
+        let client = of_ours(&ours, "client");
+        // The server drops what it has not read when it hears of the end. It gets the time for
+        // it, but is not obliged to be quick.
+        for (sent, counted) in client.iter().zip(&theirs) {
+            let lost = sent.saturating_sub(*counted);
+            assert!(
+                counted <= sent && lost * 50 <= *sent,
+                "{words:?}: {client:?} {theirs:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_omitted_is_omitted_at_both_ends() {
+    let _alone = alone();
+    let Some(server) = Iperf3::start(&["-1", "-J"]) else {
+        return;
+    };
+    let words = ["-O", "1", "-t", "1", "-b", "80M", "-i", "0", "-J"];
+    let said = run(&server.host(), &words).run().done();
+    let ours = json(&said.out);
+    let (all, counted) = (of_ours(&ours, "client")[0], of_ours(&ours, "server")[0]);
+    assert_eq!(of_server(&json(&server.end())), [counted]);
+    // Of two equal seconds the first is left out.
+    let share = counted as f64 / all as f64;
+    assert!((0.35..0.65).contains(&share), "{counted} of {all}");
+}
+
+#[test]
+fn several_tests_follow_one_another_on_one_server() {
+    let _alone = alone();
+    let Some(server) = Iperf3::start(&[]) else {
+        return;
+    };
+    let words = ["-t", "0.2", "-i", "0", "--runs", "3", "-J"];
+    let said = run(&server.host(), &words).run();
+    assert!([0, 3].contains(&said.code), "{said:?}");
+    let ours = json(&said.out);
+    let trials = ours["trials"].as_array().expect("trials");
+    assert_eq!(trials.len(), 3);
+    assert!(trials.iter().all(|trial| trial["valid"] == true), "{ours}");
+}
+
+#[test]
+fn a_busy_server_is_named_as_busy_and_waited_for() {
+    let _alone = alone();
+    let Some(server) = Iperf3::start(&[]) else {
+        return;
+    };
+    let port = server.port.to_string();
+    let first = ["-c", "127.0.0.1", "-p", &port, "-t", "2", "-b", "1M"];
+    let mut other = Command::new("iperf3")
+        .args(first)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it is there");
+    std::thread::sleep(Duration::from_millis(500));
+    let words = ["-t", "0.2", "-i", "0"];
+    let said = run(&server.host(), &words).run();
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.err.contains("is busy with another test"), "{said:?}");
+    let said = run(&server.host(), &[&words[..], &["--queue"]].concat()).run();
+    assert!([0, 3].contains(&said.code), "{said:?}");
+    assert!(
+        said.err.contains("waiting, number 1 in its queue"),
+        "{said:?}"
+    );
+    other.wait().expect("it is our child");
+}
+
+#[test]
+fn a_server_that_dies_or_is_stopped_leaves_what_was_measured() {
+    let _alone = alone();
+    for (signal, words) in [
+        (Signal::SIGKILL, "closed the control connection"),
+        (Signal::SIGINT, "was terminated"),
+    ] {
+        let Some(server) = Iperf3::start(&[]) else {
+            return;
+        };
+        let mut going = run(&server.host(), &["-t", "30", "-i", "0.2", "-b", "50M"]).start();
+        going.wait_for("0.4–0.6");
+        server.signal(signal);
+        let said = going.end();
+        assert_eq!(said.code, 1, "{said:?}");
+        assert!(said.err.contains(words), "{said:?}");
+        assert!(said.out.contains("received "), "{said:?}");
+        assert!(!said.out.contains("INVALID"), "{said:?}");
+    }
+}
+
+#[test]
+fn an_interrupt_is_told_to_the_server() {
+    let _alone = alone();
+    let Some(server) = Iperf3::start(&["-1", "-J"]) else {
+        return;
+    };
+    let mut going = run(&server.host(), &["-t", "30", "-i", "0.2", "-b", "50M"]).start();
+    going.wait_for("0.4–0.6");
+    going.signal(Signal::SIGINT);
+    let said = going.end();
+    assert_eq!(said.code, 130, "{said:?}");
+    let theirs = server.end();
+    assert!(theirs.contains("the client has terminated"), "{theirs}");
+}
+
+#[test]
+fn what_iperf3_cannot_do_is_refused_before_anyone_is_asked() {
+    let check = |words: &[&str], expected: &str| {
+        let said = run("127.0.0.1:1", words).run();
+        assert_eq!(said.code, 2, "{said:?}");
+        assert!(said.err.contains(expected), "{said:?}");
+    };
+    check(&["--rr"], "knows only streams");
+    check(&["--client", "127.0.0.2"], "cannot be used with");
+    check(&["--username", "u"], "--rsa-public-key-path");
+    check(
+        &["--format", "iperf3", "--runs", "2"],
+        "holds one measurement",
+    );
+    let said = run("127.0.0.1:1", &["-t", "1"]).run();
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.err.contains("cannot be connected to"), "{said:?}");
+    assert!(said.err.contains("start `iperf3 -s` there"), "{said:?}");
+}
+
+#[test]
+fn only_who_knows_the_password_is_let_in() {
+    let _alone = alone();
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (private, public) = (path("private.pem"), path("public.pem"));
+    let openssl = |words: &[&str]| {
+        let done = Command::new("openssl").args(words).output();
+        done.is_ok_and(|output| output.status.success())
+    };
+    let made = openssl(&["genrsa", "-traditional", "-out", &private, "2048"])
+        && openssl(&["rsa", "-in", &private, "-pubout", "-out", &public]);
+    if !made {
+        return skip("there is no openssl to make keys with");
+    }
+    let sum = Command::new("sh")
+        .args(["-c", "printf '{lise}gluon' | sha256sum | cut -d' ' -f1"])
+        .output()
+        .expect("a shell");
+    let digest = String::from_utf8(sum.stdout).expect("hex digits");
+    let users = file(&folder, "users.csv", &format!("lise,{digest}"));
+    let words = [
+        "--rsa-private-key-path",
+        &private,
+        "--authorized-users-path",
+        &users,
+    ];
+    let Some(server) = Iperf3::start(&words) else {
+        return;
+    };
+    // Releases up to 3.16 know the old padding only.
+    let is_old = Command::new("iperf3")
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let minor = text.split(['.', ' ', '\n']).nth(2).map(str::to_owned);
+            minor
+                .and_then(|minor| minor.parse::<u32>().ok())
+                .is_some_and(|minor| minor < 17)
+        });
+    let padding: &[&str] = if is_old {
+        &["--use-pkcs1-padding"]
+    } else {
+        &[]
+    };
+    let words = ["--username", "lise", "--rsa-public-key-path", &public];
+    let call = |password: &str| {
+        let words = [&words[..], padding, &["-t", "0.2", "-i", "0"]].concat();
+        run(&server.host(), &words)
+            .with("IPERF3_PASSWORD", password)
+            .run()
+    };
+    let said = call("gluon");
+    assert!([0, 3].contains(&said.code), "{said:?}");
+    let said = call("quark");
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.err.contains("authentication failed"), "{said:?}");
+    let said = run(&server.host(), &words).run();
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("IPERF3_PASSWORD"), "{said:?}");
+}
+
+#[test]
+fn the_servers_own_output_comes_along() {
+    let _alone = alone();
+    let Some(server) = Iperf3::start(&["-1"]) else {
+        return;
+    };
+    let words = ["-t", "0.3", "-i", "0", "--get-server-output"];
+    let said = run(&server.host(), &words).run();
+    assert!([0, 3].contains(&said.code), "{said:?}");
+    assert!(said.out.contains("server output:"), "{said:?}");
+    assert!(
+        said.out.contains("Accepted connection from 127.0.0.1"),
+        "{said:?}"
+    );
+}
+
+/// Returns the keys of a document, with their paths; of a list those of its first and last entry.
+fn keys(value: &Value, path: &str, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                let path = format!("{path}.{key}");
+                into.insert(path.clone());
+                keys(value, &path, into);
+            }
+        }
+        Value::Array(list) => {
+            let ends = list.first().into_iter().chain(list.last());
+            ends.for_each(|value| keys(value, path, into));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn documents_have_every_key_of_the_real_clients() {
+    let _alone = alone();
+    for words in [&[][..], &["-R"], &["--bidir"], &["-P", "2"]] {
+        let Some(server) = Iperf3::start(&["-1"]) else {
+            return;
+        };
+        let common = [words, &["-t", "1"]].concat();
+        let ours = [&common[..], &["--format", "iperf3"]].concat();
+        let said = run(&server.host(), &ours).run();
+        assert!([0, 3].contains(&said.code), "{said:?}");
+        server.end();
+        let Some(server) = Iperf3::start(&["-1"]) else {
+            return;
+        };
+        let port = server.port.to_string();
+        let real = Command::new("iperf3")
+            .args(["-c", "127.0.0.1", "-p", &port, "-J"])
+            .args(&common)
+            .output()
+            .expect("it is there");
+        let real = String::from_utf8(real.stdout).expect("text");
+        let shape = |text: &str| {
+            let mut all = BTreeSet::new();
+            keys(&json(text), "", &mut all);
+            all
+        };
+        let missing: Vec<String> = shape(&real)
+            .difference(&shape(&said.out))
+            .cloned()
+            .collect();
+        // What the kernel estimates of reordering is not read.
+        let missing: Vec<String> = missing
+            .into_iter()
+            .filter(|key| !key.ends_with(".reorder"))
+            .collect();
+        assert_eq!(missing, [""; 0], "{words:?}");
+        for text in [&real, &said.out] {
+            // By way of a value: the real one has a key twice.
+            let document: Document = serde_json::from_value(json(text)).expect("a document");
+            let sent = document.end.sum_sent.expect("a sum").bytes;
+            let received = document.end.sum_received.expect("a sum").bytes;
+            assert!(
+                sent > 0 && received > 0 && received <= sent + (sent >> 3),
+                "{text}"
+            );
+            assert!(!document.intervals.is_empty());
+            assert_eq!(document.error, None);
+        }
+    }
+}
+
+#[test]
+fn lines_of_events_end_with_the_totals_and_failures_say_error() {
+    let _alone = alone();
+    let Some(server) = Iperf3::start(&["-1"]) else {
+        return;
+    };
+    let words = [
+        "-t",
+        "0.6",
+        "-i",
+        "0.2",
+        "--format",
+        "iperf3",
+        "--json-stream",
+    ];
+    let said = run(&server.host(), &words).run();
+    assert!([0, 3].contains(&said.code), "{said:?}");
+    let lines: Vec<Value> = said.out.lines().map(json).collect();
+    let events: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| line["event"].as_str())
+        .collect();
+    assert_eq!(events, ["start", "interval", "interval", "interval", "end"]);
+    let sum = |line: &Value| line["data"]["sum"]["bytes"].as_u64().expect("a count");
+    let intervals: u64 = lines[1..4].iter().map(sum).sum();
+    let total = lines[4]["data"]["sum_sent"]["bytes"]
+        .as_u64()
+        .expect("a count");
+    assert!(
+        intervals <= total && intervals * 2 > total,
+        "{intervals} of {total}"
+    );
+    let said = run("127.0.0.1:1", &["--format", "iperf3"]).run();
+    assert_eq!(said.code, 1, "{said:?}");
+    let error = json(&said.out)["error"]
+        .as_str()
+        .expect("a text")
+        .to_owned();
+    assert!(error.contains("cannot be connected to"), "{error}");
+}
+
+#[test]
+fn a_run_with_our_own_server_has_the_same_documents() {
+    let _alone = alone();
+    let server = common::Server::start(&[]);
+    let words = [
+        "run",
+        &server.host(),
+        "-t",
+        "0.5",
+        "--bidir",
+        "--format",
+        "iperf3",
+    ];
+    let said = linerate(&words).run();
+    assert!([0, 3].contains(&said.code), "{said:?}");
+    let document: Document = serde_json::from_str(&said.out).expect("a document of iperf3");
+    assert_eq!(document.start.connected.len(), 2);
+    assert!(
+        document
+            .start
+            .connected
+            .iter()
+            .all(|one| one.local_port > 0)
+    );
+    assert!(
+        document
+            .end
+            .sum_received_bidir_reverse
+            .expect("a sum")
+            .bytes
+            > 0
+    );
+    assert!(document.end.cpu_utilization_percent.remote_total >= 0.0);
+}
