@@ -111,8 +111,11 @@ pub fn timing(args: &RunArgs, timing: Timing) -> Timing {
             None => Nanos(0),
         },
         drain: Nanos(0),
-        // Costs nobody's counts anything: the server begins with the traffic.
-        settle: SETTLE,
+        // Over TCP the server begins with the traffic; over UDP it waits for it.
+        settle: match args.traffic.udp {
+            true => timing.settle,
+            false => SETTLE,
+        },
         ..timing
     }
 }

@@ -117,6 +117,7 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
         content: Content::of(send).map_err(|source| ConnectError::Content { source })?,
         pace_bps,
         counters: Counters::default(),
+        stranger: false,
         greeting: Vec::new(),
         datagrams: None,
         config,

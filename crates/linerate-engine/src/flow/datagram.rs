@@ -124,13 +124,19 @@ pub(super) fn connect(
     }
     socket::connect(socket.as_fd(), peer)
         .map_err(|error| ConnectError::establish(error, peer, deadline))?;
+    let mut stranger = false;
     let greeted = match (hello.first_chunk::<HELLO_BYTES>(), Word::read(hello)) {
         (Some(hello), Some(Word::Hello(_))) => greet(socket.as_fd(), hello, end_ns),
         _ if hello.is_empty() => Ok(()),
-        _ => greet_stranger(socket.as_fd(), hello, end_ns),
+        _ => {
+            stranger = true;
+            greet_stranger(socket.as_fd(), hello, end_ns)
+        }
     };
     greeted.map_err(|error| ConnectError::establish(error, peer, deadline))?;
-    flow(config, socket)
+    let mut flow = flow(config, socket)?;
+    flow.shared.stranger = stranger;
+    Ok(flow)
 }
 
 /// Makes a flow of a connected UDP socket.
@@ -152,6 +158,7 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
         content: crate::flow::Content::Copied,
         pace_bps: None,
         counters: Counters::default(),
+        stranger: false,
         greeting: Vec::new(),
         datagrams: Some(Box::default()),
         config,

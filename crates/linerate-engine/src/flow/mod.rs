@@ -95,6 +95,8 @@ pub(crate) struct Shared {
     /// Bits a second that a sender of bulk payload keeps itself, where the kernel does not.
     pub(crate) pace_bps: Option<u64>,
     pub(crate) counters: Counters,
+    /// Whether the other end speaks another protocol: it must hear nothing but payload.
+    pub(crate) stranger: bool,
     /// What is sent at the start, before any payload and not counted; empty for nothing.
     pub(crate) greeting: Vec<u8>,
     /// What only datagrams have to count.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use linerate_compat::iperf3::{Results, StreamId, StreamResult};
 use linerate_engine::now_ns;
 use linerate_model::FlowId;
+use linerate_model::datagram::Datagrams;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{End, Sample, Subject};
 use linerate_model::workload::{Part, Setting};
@@ -153,6 +154,7 @@ pub(super) fn server_ends(
     order: &[FlowId],
     clients: &[FlowOutcome],
     results: &Results,
+    udp: bool,
 ) -> Vec<FlowOutcome> {
     let end = |(index, flow): (usize, &FlowId)| {
         let client = clients.iter().find(|client| client.flow == *flow)?;
@@ -177,7 +179,7 @@ pub(super) fn server_ends(
                 .into_iter()
                 .collect(),
             latency: None,
-            datagrams: None,
+            datagrams: stream.filter(|_| udp).map(|stream| datagrams(stream, part)),
             ended_early: match stream {
                 Some(_) => None,
                 None => Some("the server has no result of it".to_owned()),
@@ -185,6 +187,23 @@ pub(super) fn server_ends(
         })
     };
     order.iter().enumerate().filter_map(end).collect()
+}
+
+/// Returns what the server says of its datagrams: how many it sent, or the highest number it saw, how
+/// many of those are missing, and their jitter.
+fn datagrams(stream: &StreamResult, part: Part) -> Datagrams {
+    if part == Part::Sender {
+        return Datagrams {
+            sent: stream.packets,
+            ..Datagrams::default()
+        };
+    }
+    Datagrams {
+        received: stream.packets.saturating_sub(stream.errors),
+        highest: stream.packets,
+        jitter_ns: Some((stream.jitter_s * 1e9) as u64),
+        ..Datagrams::default()
+    }
 }
 
 fn in_force(algorithm: &str) -> Setting {
@@ -197,31 +216,48 @@ fn in_force(algorithm: &str) -> Setting {
     }
 }
 
-/// Returns the server's own count of segments sent again, as readings at the window's edges: its
-/// counting begins and ends with the window, up to the time that a word takes.
+/// Returns the server's own counts as readings at the edges of what it counted: segments sent again
+/// over TCP; over UDP, where nothing is acknowledged, what it received.
 pub(super) fn server_samples(
     order: &[FlowId],
+    clients: &[FlowOutcome],
     results: &Results,
     at: &StartRequest,
+    udp: bool,
 ) -> Vec<Sample> {
     let readings = |(index, flow): (usize, &FlowId)| {
-        let count = results.stream(StreamId::of(index))?.retransmits?;
-        let reading = |at_ns, value| Sample {
-            metric: Metric::TcpRetrans,
-            subject: Subject::Flow(*flow, End::Server),
-            at_ns,
-            value,
+        let stream = results.stream(StreamId::of(index));
+        let client = clients.iter().find(|client| client.flow == *flow);
+        let (Some(stream), Some(client)) = (stream, client) else {
+            return Vec::new();
         };
-        let last = i64::try_from(count).unwrap_or(i64::MAX);
-        Some([
-            reading(at.measure_begin_ns, 0),
-            reading(at.measure_end_ns, last),
-        ])
+        // Its counting begins and ends with the traffic, up to the time that a word takes, and the
+        // traffic that counts is that of the window.
+        let counter = |metric, count: u64| {
+            let reading = |at_ns, value| Sample {
+                metric,
+                subject: Subject::Flow(*flow, End::Server),
+                at_ns,
+                value,
+            };
+            let last = i64::try_from(count).unwrap_or(i64::MAX);
+            vec![
+                reading(at.measure_begin_ns, 0),
+                reading(at.measure_end_ns, last),
+            ]
+        };
+        match (udp, client.part) {
+            (true, Part::Sender) => {
+                let received = stream.packets.saturating_sub(stream.errors);
+                let mut all = counter(Metric::AppBytesReceived, stream.bytes);
+                all.extend(counter(Metric::AppDatagramsReceived, received));
+                all
+            }
+            (true, _) => counter(Metric::AppDatagramsSent, stream.packets),
+            (false, _) => stream
+                .retransmits
+                .map_or_else(Vec::new, |count| counter(Metric::TcpRetrans, count)),
+        }
     };
-    order
-        .iter()
-        .enumerate()
-        .filter_map(readings)
-        .flatten()
-        .collect()
+    order.iter().enumerate().flat_map(readings).collect()
 }

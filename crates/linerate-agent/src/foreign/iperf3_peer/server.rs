@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_compat::iperf3::{ClientEnding, Parameters};
+use linerate_compat::iperf3::{ClientEnding, Parameters, Protocol};
 use linerate_engine::now_ns;
 use linerate_model::TrialId;
 use linerate_model::host::Snapshot;
@@ -239,10 +239,11 @@ impl Agent for Iperf3Server {
             && let (Some(results), Some(clients)) = (&story.results, &test.outcomes)
         {
             desk.results = Some(results.clone());
-            status.flows = counts::server_ends(&test.order, clients, results);
+            let udp = test.parameters.protocol == Protocol::Udp;
+            status.flows = counts::server_ends(&test.order, clients, results, udp);
             status.notes = test.notes.clone();
             if let Some(at) = test.at.as_ref().filter(|_| from.sample == 0) {
-                status.samples = counts::server_samples(&test.order, results, at);
+                status.samples = counts::server_samples(&test.order, clients, results, at, udp);
                 status.next = status.samples.len();
             }
         }

@@ -230,6 +230,10 @@ impl Farewell {
     }
 
     fn step(&mut self, post: &Post<'_>, now_ns: u64) -> Step {
+        if post.flow.stranger {
+            // It would take the mark for payload.
+            return Step::Ended(self.ending.clone());
+        }
         let sent = post.counters.sent.read();
         let bytes = post.flow.counters.read().bytes_sent;
         if self.said == 0 && post.flow.config.manner.segments > 1 {
