@@ -68,6 +68,7 @@ fn place(
         content: Content::Copied,
         pace_bps: None,
         counters: Counters::default(),
+        stranger: false,
         greeting: Vec::new(),
         datagrams: None,
         config,
