@@ -137,7 +137,7 @@ fn open(
         let opened = config(flow, End::Client, part);
         let peer = socket.local_addr()?;
         let opened = connect(opened, peer, None, b"", Duration::from_secs(1))?;
-        socket.connect(opened.local())?;
+        socket.connect(opened.local().ip().expect("UDP has addresses"))?;
         near.push(opened);
         far.push(adopt(
             config(flow, End::Server, part.opposite()),
