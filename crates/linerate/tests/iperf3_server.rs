@@ -4,7 +4,7 @@
 mod common;
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use common::call::Call;
@@ -183,6 +183,137 @@ fn both_directions_at_once() {
         all_arrived(&document, words);
         came_back(&document, "_bidir_reverse", words);
     }
+}
+
+/// A rate of datagrams at which a socket's usual buffer holds more than half a second (166 of them,
+/// each with the kernel's own data beside it), so that a busy machine loses none.
+const GENTLE: [&str; 7] = ["-u", "-b", "1M", "-l", "500", "-t", "1"];
+
+/// Asserts that no datagram was lost and that both ends counted the same.
+#[track_caller]
+fn every_datagram_arrived(document: &Value, what: &[&str]) {
+    all_arrived(document, what);
+    assert_eq!(number(document, "/end/sum/lost_packets"), 0.0, "{what:?}");
+    let (packets, bytes) = ("/end/sum/packets", "/end/sum/bytes");
+    let payload = number(document, "/start/test_start/blksize");
+    let of_packets = number(document, packets) * payload;
+    assert_eq!(number(document, bytes), of_packets, "{what:?}");
+}
+
+#[test]
+fn udp_to_the_server_with_every_option() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let options: [&[&str]; 8] = [
+        &[],
+        &["-P", "3"],
+        &["-w", "256K"],
+        &["-l", "16"],
+        &["-S", "32"],
+        &["-Z"],
+        &["--udp-counters-64bit"],
+        &["--repeating-payload"],
+    ];
+    for words in options {
+        let mut words = [&GENTLE, words].concat();
+        if words.contains(&"16") {
+            // Small ones come as often, not as fast.
+            words.extend(["-b", "20K"]);
+        }
+        let document = document(&server, &words);
+        every_datagram_arrived(&document, &words);
+    }
+    for words in [&["-n", "50K"][..], &["-k", "100"]] {
+        let words = [&GENTLE[..5], words].concat();
+        every_datagram_arrived(&document(&server, &words), &words);
+    }
+}
+
+#[test]
+fn udp_from_the_server_and_both_ways() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let options: [&[&str]; 4] = [
+        &["-R"],
+        &["-R", "-P", "3"],
+        &["-R", "--udp-counters-64bit"],
+        &["-R", "-n", "50K"],
+    ];
+    for words in options {
+        let mut words = [&GENTLE, words].concat();
+        if words.contains(&"-n") {
+            words.retain(|word| !["-t", "1"].contains(word));
+        }
+        let document = document(&server, &words);
+        came_back(&document, "", &words);
+        assert_eq!(number(&document, "/end/sum/lost_packets"), 0.0, "{words:?}");
+    }
+    let words = [&GENTLE[..], &["--bidir", "-P", "2"]].concat();
+    let document = document(&server, &words);
+    all_arrived(&document, &words);
+    came_back(&document, "_bidir_reverse", &words);
+    let lost = number(&document, "/end/sum_bidir_reverse/lost_packets");
+    assert_eq!(lost, 0.0);
+}
+
+#[test]
+fn datagrams_omitted_and_told_by_the_server() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _alone = alone();
+    let server = Server::start(&[]);
+    for way in [&[][..], &["-R"]] {
+        let words = [&GENTLE[..], &["-O", "1", "--get-server-output"], way].concat();
+        let document = document(&server, &words);
+        // 250 datagrams a second: two seconds would be 500.
+        let packets = number(&document, "/end/sum/packets");
+        assert!((125.0..375.0).contains(&packets), "{words:?}: {packets}");
+        let text = document["server_output_text"].as_str().unwrap_or_default();
+        assert!(text.contains("(omitted)"), "{text}");
+        assert!(text.contains("Lost/Total Datagrams\n"), "{text}");
+    }
+}
+
+#[test]
+fn datagrams_of_two_clients_at_one_address_are_told_apart() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let others = ["-u", "-b", "500K", "-l", "250", "-t", "1", "-P", "4"];
+    let goings: Vec<_> = (0..3)
+        .map(|_| call(&server, &others).words(&["-J"]).start())
+        .collect();
+    let words = [&GENTLE[..], &["-P", "3"]].concat();
+    every_datagram_arrived(&document(&server, &words), &words);
+    for going in goings {
+        let document = json(&going.end().out);
+        assert!(document["error"].is_null(), "{document}");
+        every_datagram_arrived(&document, &others);
+    }
+}
+
+#[test]
+fn a_greeting_that_nobody_waits_for_is_not_answered() {
+    let server = Server::start(&[]);
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");
+    socket.connect(server.address).expect("an address");
+    let wait = Some(Duration::from_millis(300));
+    socket.set_read_timeout(wait).expect("a timeout can be set");
+    for greeting in [&b"9876"[..], b"", b"6789", &[0; 1400]] {
+        socket.send(greeting).expect("loopback takes datagrams");
+    }
+    let answer = socket.recv(&mut [0; 64]);
+    assert!(answer.is_err(), "{answer:?}");
+    assert!(server.info()["busy"].is_null());
 }
 
 #[test]

@@ -255,6 +255,7 @@ fn since(now: &Datagrams, before: &Datagrams) -> Datagrams {
 pub(super) fn readings(samples: &[Sample], streams: &[Opened]) -> Vec<Reading> {
     let mut readings = vec![Reading::default(); streams.len()];
     let mut segments = vec![(0_u64, 0_u64, 0_u64); streams.len()];
+    let mut duplicates = vec![0_u64; streams.len()];
     for sample in samples {
         let Subject::Flow(flow, _) = &sample.subject else {
             continue;
@@ -268,6 +269,21 @@ pub(super) fn readings(samples: &[Sample], streams: &[Opened]) -> Vec<Reading> {
         match sample.metric {
             Metric::AppBytesSent if streams[at].sender => reading.bytes = value,
             Metric::AppBytesReceived if !streams[at].sender => reading.bytes = value,
+            Metric::AppDatagramsSent if streams[at].sender => reading.datagrams.packets = value,
+            // The highest number, once missing and duplicates are added below.
+            Metric::AppDatagramsReceived if !streams[at].sender => {
+                reading.datagrams.packets += value;
+            }
+            Metric::AppDatagramsMissing => {
+                reading.datagrams.packets += value;
+                reading.datagrams.lost = value;
+            }
+            Metric::AppDatagramsLate => reading.datagrams.out_of_order += value,
+            Metric::AppDatagramsDuplicate => {
+                reading.datagrams.out_of_order += value;
+                duplicates[at] = value;
+            }
+            Metric::AppJitter => reading.datagrams.jitter_s = value as f64 / 1e9,
             Metric::TcpRetrans => reading.retransmits = Some(value),
             Metric::TcpRtt => reading.tcp.rtt_us = value / 1000,
             Metric::TcpRttVar => reading.tcp.rttvar_us = value / 1000,
@@ -279,6 +295,9 @@ pub(super) fn readings(samples: &[Sample], streams: &[Opened]) -> Vec<Reading> {
             Metric::TcpBytesReceived => segments[at].2 = value,
             _ => {}
         }
+    }
+    for (reading, duplicates) in readings.iter_mut().zip(duplicates) {
+        reading.datagrams.packets = reading.datagrams.packets.saturating_sub(duplicates);
     }
     for (reading, (cwnd, mss, arrived)) in readings.iter_mut().zip(segments) {
         reading.tcp.snd_cwnd_bytes = cwnd * mss;

@@ -70,7 +70,7 @@ pub(super) fn flow(parameters: &Parameters, index: usize, rate: Option<BitsPerSe
             },
             message_bytes: Bytes(parameters.block_bytes.into()),
         },
-        options: options(parameters, rate),
+        options: options(parameters),
         manner: Manner {
             transport: if udp { Transport::Udp } else { Transport::Tcp },
             send: match parameters.zerocopy {
@@ -81,7 +81,7 @@ pub(super) fn flow(parameters: &Parameters, index: usize, rate: Option<BitsPerSe
                 true if !sends && !udp => ReceiveBy::Discard,
                 _ => ReceiveBy::Copy,
             },
-            rate_bps: if udp { rate } else { None },
+            rate_bps: rate,
             short_numbers: udp && !parameters.counters_64bit,
             ..Manner::default()
         },
@@ -95,8 +95,7 @@ fn rate_bps(parameters: &Parameters, limit: Option<BitsPerSec>) -> Option<u64> {
     rate.map(|rate| rate.max(8))
 }
 
-/// Returns the options of a stream that sends at `rate`.
-fn options(parameters: &Parameters, rate: Option<u64>) -> FlowOptions {
+fn options(parameters: &Parameters) -> FlowOptions {
     let common = FlowOptions {
         socket_buffer: parameters.window_bytes.map(|bytes| Bytes(bytes.into())),
         pacing_bps: parameters.fq_bits_per_second,
@@ -110,7 +109,6 @@ fn options(parameters: &Parameters, rate: Option<u64>) -> FlowOptions {
         nagle: parameters.nodelay.then_some(false),
         congestion: parameters.congestion.clone(),
         mss_bytes: parameters.mss_bytes,
-        pacing_bps: common.pacing_bps.into_iter().chain(rate).min(),
         ..common
     }
 }
@@ -178,8 +176,8 @@ mod tests {
         });
         let (first, second) = (flow(&both, 0, None), flow(&both, 1, None));
         assert_eq!((first.part, second.part), (Part::Receiver, Part::Sender));
-        assert_eq!(first.options.pacing_bps, None, "the client paces itself");
-        assert_eq!(second.options.pacing_bps, Some(1000));
+        assert_eq!(first.manner.rate_bps, None, "the client paces itself");
+        assert_eq!(second.manner.rate_bps, Some(1000));
         assert_eq!(second.manner.send, SendBy::Sendfile);
         assert_eq!(second.options.nagle, Some(false));
     }
@@ -191,6 +189,6 @@ mod tests {
             own.direction = iperf3::Direction::ToClient;
         });
         let limit = Some(BitsPerSec(1e6));
-        assert_eq!(flow(&two, 1, limit).options.pacing_bps, Some(500_000));
+        assert_eq!(flow(&two, 1, limit).manner.rate_bps, Some(500_000));
     }
 }
