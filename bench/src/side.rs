@@ -117,7 +117,7 @@ impl Drop for Side {
     fn drop(&mut self) {
         if let Some(folder) = &self.cgroup {
             // Emptied a moment after its last process was waited for.
-            for _ in 0..20 {
+            for _ in 0..200 {
                 if fs::remove_dir(folder).is_ok() {
                     break;
                 }
