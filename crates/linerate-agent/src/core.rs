@@ -20,7 +20,7 @@ use crate::api::{
 use crate::session::desk::{Answer, Desk, DeskError, expected_left};
 use crate::session::trial::{SessionError, TrialSession};
 pub(crate) use flows::CONNECT_DEADLINE;
-use flows::{connect_all, expected};
+use flows::{connect_all, expected, is_placed, listen_all, ports};
 use limits::flow_rate_max;
 pub(crate) use limits::open_files_max;
 use slot::{Gathered, TrialSlot};
@@ -204,7 +204,13 @@ impl Core {
         assignment.flow_rate_max = flow_rate_max(&assignment, rate_max);
         let (flows, expected) = match assignment.end {
             End::Client => (connect_all(&assignment, cookie)?, HashMap::new()),
+            // Places accept connections of their own: nobody has to come first.
+            End::Server if is_placed(&assignment) => (listen_all(&assignment)?, HashMap::new()),
             End::Server => (Vec::new(), expected(&assignment)),
+        };
+        let ports = match assignment.end {
+            End::Server => ports(&flows),
+            End::Client => Vec::new(),
         };
         let settings = flows
             .iter()
@@ -239,7 +245,7 @@ impl Core {
         Ok(Prepared {
             settings,
             rate_limit: rate_max,
-            ports: Vec::new(),
+            ports,
             socket_name,
         })
     }

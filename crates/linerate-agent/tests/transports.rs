@@ -208,3 +208,54 @@ fn the_listener_speaks_mptcp_where_the_kernel_does_and_tcp_as_before() {
         }
     }
 }
+
+/// Each place listens on a port of its own, which exists for its trial only.
+#[test]
+fn a_trial_of_connections_agrees_and_its_ports_go_with_it() {
+    let (server, client) = (LocalAgent::new(core()), LocalAgent::new(core()));
+    let (server_lease, client_lease) = (admit(&server), admit(&client));
+    let places = |end, peer| {
+        let mut told = assignment(end, Transport::Tcp, peer);
+        told.traffic = Traffic::Crr {
+            request_bytes: Bytes(10),
+            response_bytes: Bytes(200),
+        };
+        for flow in &mut told.flows {
+            flow.part = match end {
+                End::Client => Part::Requester,
+                End::Server => Part::Responder,
+            };
+        }
+        told
+    };
+    let told = places(End::Server, None);
+    let ports = server.prepare(&server_lease, &told).unwrap().ports;
+    assert_eq!(ports.len(), FLOWS as usize);
+
+    // The port of the agent itself is of no use here.
+    let mut told = places(End::Client, Some("127.0.0.1:9".to_owned()));
+    let refused = client.prepare(&client_lease, &told).unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .contains("the port that its server named"),
+        "{refused}"
+    );
+    for flow in &mut told.flows {
+        let own = ports.iter().find(|own| own.flow == flow.flow).unwrap();
+        flow.port = Some(own.port);
+    }
+    client.prepare(&client_lease, &told).unwrap();
+    let [near, far] = run([(&client, &client_lease), (&server, &server_lease)]);
+    assert_eq!((near.len(), far.len()), (FLOWS as usize, FLOWS as usize));
+    for (near, far) in near.iter().zip(&far) {
+        assert_eq!((&near.ended_early, &far.ended_early), (&None, &None));
+        assert_eq!(near.bytes_sent, far.bytes_received);
+        assert_eq!(near.bytes_received, far.bytes_sent);
+        assert_eq!(near.bytes_sent * 20, near.bytes_received);
+    }
+    for own in ports {
+        let gone = std::net::TcpStream::connect(("127.0.0.1", own.port));
+        assert!(gone.is_err(), "{own:?}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Data connections: opened by the connecting end, taken up by the accepting one.
 
 use std::collections::HashMap;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use linerate_model::workload::{Part, Traffic};
 use super::limits::limit_rate;
 use super::slot::TrialSlot;
 use super::{Core, lock, refuse, with_causes};
-use crate::api::{Assignment, FlowAssignment, Refusal, RefusalCode, TrialState};
+use crate::api::{Assignment, FlowAssignment, FlowPort, Refusal, RefusalCode, TrialState};
 use crate::serve::hello::Hello;
 
 /// How long one data connection may take to open.
@@ -140,6 +140,37 @@ pub(super) fn connect_all(assignment: &Assignment, cookie: [u8; 16]) -> Result<V
     }
 }
 
+/// Returns whether the flows of an assignment are places of connections, one for each transaction.
+pub(super) fn is_placed(assignment: &Assignment) -> bool {
+    matches!(assignment.traffic, Traffic::Crr { .. })
+}
+
+/// Opens a port for every place of the accepting end, at all addresses of this host: the way in
+/// is the same as to the agent's own port.
+pub(super) fn listen_all(assignment: &Assignment) -> Result<Vec<Flow>, Refusal> {
+    let listen = |plan: &FlowAssignment| {
+        let config = || flow_config(assignment, plan.flow, plan.part);
+        // A host without IPv6 has the addresses of the other kind only.
+        let flow = engine::listen(config(), Ipv6Addr::UNSPECIFIED.into())
+            .or_else(|_| engine::listen(config(), Ipv4Addr::UNSPECIFIED.into()))
+            .map_err(|error| refuse(RefusalCode::Flows, with_causes(&error)))?;
+        limit_rate(&flow, assignment)?;
+        Ok(flow)
+    };
+    assignment.flows.iter().map(listen).collect()
+}
+
+/// Returns the ports of flows that have one of their own.
+pub(super) fn ports(flows: &[Flow]) -> Vec<FlowPort> {
+    let port = |flow: &Flow| {
+        Some(FlowPort {
+            flow: flow.config().flow,
+            port: flow.local().ip()?.port(),
+        })
+    };
+    flows.iter().filter_map(port).collect()
+}
+
 /// What is the same for every flow that is opened.
 struct Opener<'a> {
     assignment: &'a Assignment,
@@ -192,7 +223,18 @@ impl<'a> Opener<'a> {
             cookie: self.cookie,
             flow: plan.flow,
         };
-        self.connect(config, &hello.encode())
+        if !is_placed(self.assignment) {
+            return self.connect(config, &hello.encode());
+        }
+        let bad = |what: &str| refuse(RefusalCode::BadRequest, what);
+        let (Peer::Ip(peer), Some(port)) = (&self.peer, plan.port) else {
+            return Err(bad(
+                "a place of connections needs the port that its server named",
+            ));
+        };
+        let port = SocketAddr::new(peer.ip(), port);
+        // No word goes ahead of requests: the port is the flow's own.
+        self.connect_to(&Peer::Ip(port), config, &[])
     }
 
     /// Opens all flows, one after another, each with `greeting`; over TCP the last says it at the
@@ -216,7 +258,11 @@ impl<'a> Opener<'a> {
     }
 
     fn connect(&self, config: FlowConfig, hello: &[u8]) -> Result<Flow, Refusal> {
-        let flow = match &self.peer {
+        self.connect_to(&self.peer, config, hello)
+    }
+
+    fn connect_to(&self, peer: &Peer, config: FlowConfig, hello: &[u8]) -> Result<Flow, Refusal> {
+        let flow = match peer {
             Peer::Ip(peer) => engine::connect(config, *peer, self.bind, hello, CONNECT_DEADLINE),
             Peer::Unix(name) => engine::connect_unix(config, name, hello, CONNECT_DEADLINE),
         };

@@ -71,7 +71,7 @@ impl Core {
             ));
         }
         check_cpus(&assignment.cpus)?;
-        check_files(flows)?;
+        check_files(assignment)?;
         if assignment.length.0 > TRIAL_NS_MAX {
             return bad(format!(
                 "a trial of {}, but a day is the most",
@@ -147,14 +147,24 @@ fn check_cpus(cpus: &[u32]) -> Result<(), Refusal> {
 }
 
 /// Refuses more flows than this process may open: the listener would miss them in silence.
-fn check_files(flows: usize) -> Result<(), Refusal> {
+fn check_files(assignment: &Assignment) -> Result<(), Refusal> {
+    let flows = assignment.flows.len();
+    // A place has a socket of its own beside that of the connection under way.
+    let each = match assignment.traffic {
+        Traffic::Crr { .. } => 2,
+        Traffic::Stream { .. } | Traffic::Rr { .. } | Traffic::Idle => 1,
+    };
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
-    let needed = open + flows + FILES_SPARE;
+    let needed = open + each * flows + FILES_SPARE;
     let Some(most) = open_files_max().filter(|most| needed > *most) else {
         return Ok(());
     };
+    let files = match each {
+        1 => "as many".to_owned(),
+        _ => format!("{} times as many", each),
+    };
     let error = format!(
-        "{flows} flows need as many open files, {needed} with those for other purposes, but this \
+        "{flows} flows need {files} open files, {needed} with those for other purposes, but this \
          host's process may have {most} (RLIMIT_NOFILE): ask for fewer flows, or raise the hard \
          limit there before linerate starts (`ulimit -Hn {needed}` as root, `LimitNOFILE=` in a \
          unit of systemd)"

@@ -1,5 +1,6 @@
 //! One trial: prepare, agree on the instants, start, follow, collect.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -285,10 +286,15 @@ impl Driver<'_> {
         };
         let prepared = prepare(server)?;
         let rate_limit = prepared.rate_limit;
+        let ports = prepared.ports.iter().map(|own| (own.flow, own.port));
+        let ports: HashMap<_, _> = ports.collect();
         for client in &mut *clients {
             if let Some(name) = &prepared.socket_name {
                 client.assignment.peer = Some(format!("unix:@{name}"));
                 client.assignment.bind = None;
+            }
+            for flow in &mut client.assignment.flows {
+                flow.port = ports.get(&flow.flow).copied();
             }
             client.assignment.flow_rate_max = share(rate_limit, server.assignment.flows.len());
         }
