@@ -8,7 +8,7 @@ use std::sync::mpsc::SyncSender;
 use linerate_model::manner::SendBy;
 use linerate_model::workload::{Part, Setting};
 
-use crate::flow::Shared;
+use crate::flow::{FlowConfig, Shared};
 use crate::measure::Window;
 use crate::measure::latency::Latency;
 use crate::schedule::Control;
@@ -129,7 +129,9 @@ fn seats(assignment: &Assignment) -> Vec<Seat> {
 
 fn bench(assignment: &Assignment) -> io::Result<Bench> {
     let configs = || assignment.flows.iter().map(|flow| &flow.1.config);
-    let longest = |bytes: fn(&_) -> usize| configs().map(bytes).max().unwrap_or(0).max(1);
+    let longest =
+        |bytes: &dyn Fn(&FlowConfig) -> usize| configs().map(bytes).max().unwrap_or(0).max(1);
+    let room_bytes = |config: &FlowConfig| workload::room_bytes(config, assignment.flows.len());
     let requesters = configs()
         .filter(|config| config.part == Part::Requester)
         .count();
@@ -142,8 +144,8 @@ fn bench(assignment: &Assignment) -> io::Result<Bench> {
     let splices = flows.any(|(_, flow)| flow.send == SendBy::Vmsplice);
     Ok(Bench {
         control: Arc::clone(&assignment.control),
-        payload: PageBuffer::new(longest(workload::payload_bytes)),
-        room: PageBuffer::new(longest(workload::room_bytes)),
+        payload: PageBuffer::new(longest(&workload::payload_bytes)),
+        room: PageBuffer::new(longest(&room_bytes)),
         pipe: splices.then(Pipe::new).transpose()?,
         latencies: (0..records)
             .map(|_| Latency::new(assignment.window))
