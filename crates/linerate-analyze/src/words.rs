@@ -33,6 +33,17 @@ pub(crate) fn level(factor: Factor, level: &Level) -> String {
         Factor::DelayedAck => format!("delayed ACK {level}"),
         Factor::Congestion => level.to_string(),
         Factor::MssBytes => format!("MSS {}", bytes(level)),
+        Factor::Transport => match level {
+            Level::Word(word) if word == "unix" => "Unix sockets".to_owned(),
+            other => other.to_string().to_uppercase(),
+        },
+        Factor::Send => format!("sent by {level}"),
+        Factor::Receive => format!("received by {level}"),
+        Factor::Wait => format!("waiting by {level}"),
+        Factor::Batch => format!("{} a call", plural("message")),
+        Factor::InFlight => format!("{} in flight", plural("request")),
+        Factor::RequestsPerS => format!("{level} requests/s each"),
+        Factor::Rate => format!("{level} each"),
     }
 }
 

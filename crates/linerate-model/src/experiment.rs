@@ -7,7 +7,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::unit::{Bytes, Nanos};
+use crate::manner::{ReceiveBy, SendBy, Transport, WaitBy};
+use crate::unit::{BitsPerSec, Bytes, Nanos};
 use crate::workload::{Direction, Traffic, Workload, WorkloadError};
 
 /// Something varied on purpose.
@@ -40,6 +41,22 @@ pub enum Factor {
     Congestion,
     /// Maximum segment size.
     MssBytes,
+    /// What carries the payload: `tcp`, `mptcp`, `unix`, `udp`.
+    Transport,
+    /// How bulk payload is sent: `copy`, `auto`, `vmsplice`, `msg_zerocopy`, `sendfile`.
+    Send,
+    /// How bulk payload is received: `copy`, `discard`.
+    Receive,
+    /// How workers wait: `auto`, `epoll`, `uring`, `spin`.
+    Wait,
+    /// Messages of a stream, or datagrams, that one send call carries.
+    Batch,
+    /// Requests of a flow that may be under way.
+    InFlight,
+    /// Requests that each flow begins a second, open loop.
+    RequestsPerS,
+    /// Payload that each sending end sends a second, by our pacer.
+    Rate,
 }
 
 /// One value of a factor.
@@ -54,6 +71,8 @@ pub enum Level {
     Size(Bytes),
     /// A word: a direction, an algorithm.
     Word(String),
+    /// A rate, whole bits per second.
+    Rate(u64),
 }
 
 /// One combination of levels, one per factor of its experiment.
@@ -141,6 +160,37 @@ pub enum LevelError {
     Workload(#[from] WorkloadError),
 }
 
+/// Words of documents for what carries payload; they are those of the serialised names.
+pub const TRANSPORTS: &[(&str, Transport)] = &[
+    ("tcp", Transport::Tcp),
+    ("mptcp", Transport::Mptcp),
+    ("unix", Transport::Unix),
+    ("udp", Transport::Udp),
+];
+/// Words for how bulk payload is sent.
+pub const SENDS: &[(&str, SendBy)] = &[
+    ("copy", SendBy::Copy),
+    ("auto", SendBy::Auto),
+    ("vmsplice", SendBy::Vmsplice),
+    ("msg_zerocopy", SendBy::MsgZerocopy),
+    ("sendfile", SendBy::Sendfile),
+];
+/// Words for how bulk payload is received.
+pub const RECEIVES: &[(&str, ReceiveBy)] =
+    &[("copy", ReceiveBy::Copy), ("discard", ReceiveBy::Discard)];
+/// Words for how workers wait.
+pub const WAITS: &[(&str, WaitBy)] = &[
+    ("auto", WaitBy::Auto),
+    ("epoll", WaitBy::Epoll),
+    ("uring", WaitBy::Uring),
+    ("spin", WaitBy::Spin),
+];
+
+fn named<T: Copy>(word: &str, words: &[(&str, T)]) -> Option<T> {
+    let found = words.iter().find(|(name, _)| *name == word);
+    found.map(|(_, value)| *value)
+}
+
 impl Factor {
     /// Every factor.
     pub const ALL: &'static [Factor] = &[
@@ -157,6 +207,14 @@ impl Factor {
         Factor::DelayedAck,
         Factor::Congestion,
         Factor::MssBytes,
+        Factor::Transport,
+        Factor::Send,
+        Factor::Receive,
+        Factor::Wait,
+        Factor::Batch,
+        Factor::InFlight,
+        Factor::RequestsPerS,
+        Factor::Rate,
     ];
 
     /// Returns the name that documents carry.
@@ -175,6 +233,14 @@ impl Factor {
             Factor::DelayedAck => "delayed_ack",
             Factor::Congestion => "congestion",
             Factor::MssBytes => "mss_bytes",
+            Factor::Transport => "transport",
+            Factor::Send => "send",
+            Factor::Receive => "receive",
+            Factor::Wait => "wait",
+            Factor::Batch => "batch",
+            Factor::InFlight => "in_flight",
+            Factor::RequestsPerS => "requests_per_s",
+            Factor::Rate => "rate",
         }
     }
 
@@ -202,6 +268,14 @@ impl Factor {
             Factor::DelayedAck => "delayed ACK",
             Factor::Congestion => "congestion control",
             Factor::MssBytes => "MSS",
+            Factor::Transport => "transport",
+            Factor::Send => "sending",
+            Factor::Receive => "receiving",
+            Factor::Wait => "waiting",
+            Factor::Batch => "messages per call",
+            Factor::InFlight => "requests in flight",
+            Factor::RequestsPerS => "requests per second of a flow",
+            Factor::Rate => "rate of a flow",
         }
     }
 
@@ -241,6 +315,40 @@ impl Factor {
                 let mss = u32::try_from(bytes).map_err(|_| kind("a size below 4 GiB"))?;
                 workload.options.mss_bytes = Some(mss);
             }
+            Factor::Transport => {
+                workload.manner.transport =
+                    named(&word()?, TRANSPORTS).ok_or_else(|| kind("tcp, mptcp, unix or udp"))?;
+            }
+            Factor::Send | Factor::Receive | Factor::Batch | Factor::Rate
+                if !matches!(workload.traffic, Traffic::Stream { .. }) =>
+            {
+                return Err(LevelError::Traffic { factor: self });
+            }
+            Factor::InFlight if !matches!(workload.traffic, Traffic::Rr { .. }) => {
+                return Err(LevelError::Traffic { factor: self });
+            }
+            Factor::RequestsPerS if !workload.traffic.is_transactional() => {
+                return Err(LevelError::Traffic { factor: self });
+            }
+            Factor::Send => {
+                workload.manner.send = named(&word()?, SENDS)
+                    .ok_or_else(|| kind("copy, auto, vmsplice, msg_zerocopy or sendfile"))?;
+            }
+            Factor::Receive => {
+                workload.manner.receive =
+                    named(&word()?, RECEIVES).ok_or_else(|| kind("copy or discard"))?;
+            }
+            Factor::Wait => {
+                workload.manner.wait =
+                    named(&word()?, WAITS).ok_or_else(|| kind("auto, epoll, uring or spin"))?;
+            }
+            Factor::Batch => workload.manner.batch = count()?,
+            Factor::InFlight => workload.manner.in_flight = count()?,
+            Factor::RequestsPerS => workload.manner.requests_per_s = Some(count()?),
+            Factor::Rate => match level {
+                Level::Rate(rate) => workload.manner.rate_bps = Some(*rate),
+                _ => return Err(kind("a rate such as \"100Mbit\"")),
+            },
             Factor::Direction
             | Factor::MessageBytes
             | Factor::RequestBytes
@@ -330,6 +438,7 @@ impl fmt::Display for Level {
             }
             Level::Size(size) => write!(f, "{size}"),
             Level::Word(word) => f.write_str(word),
+            Level::Rate(bps) => write!(f, "{}", BitsPerSec(*bps as f64)),
         }
     }
 }
@@ -340,6 +449,7 @@ impl Level {
         match self {
             Level::Count(count) => Some(*count as f64),
             Level::Size(size) => Some(size.0 as f64),
+            Level::Rate(bps) => Some(*bps as f64),
             Level::Switch(_) | Level::Word(_) => None,
         }
     }

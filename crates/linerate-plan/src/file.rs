@@ -13,6 +13,8 @@ use crate::group::{Group, cell_count, cells, groups, set_groups};
 
 /// Words and numbers to levels.
 mod levels;
+/// NetPIPE's schedule of sizes.
+mod netpipe;
 /// What TOML and the spelling of keys allow.
 mod raw;
 /// Where something stands, and the checks that say so.

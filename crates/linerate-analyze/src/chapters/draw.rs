@@ -104,8 +104,21 @@ pub(super) fn factor_axis(cells: &[&CellOutcomes<'_>], factor: Factor) -> Axis {
         | Factor::ResponseBytes
         | Factor::PayloadBytes
         | Factor::MssBytes => Unit::Bytes,
-        Factor::Connections | Factor::Clients | Factor::RequestWrites => Unit::Count,
-        Factor::Direction | Factor::Nagle | Factor::DelayedAck | Factor::Congestion => Unit::None,
+        Factor::Connections
+        | Factor::Clients
+        | Factor::RequestWrites
+        | Factor::Batch
+        | Factor::InFlight => Unit::Count,
+        Factor::RequestsPerS => Unit::PerSecond,
+        Factor::Rate => Unit::BitsPerSecond,
+        Factor::Direction
+        | Factor::Nagle
+        | Factor::DelayedAck
+        | Factor::Congestion
+        | Factor::Transport
+        | Factor::Send
+        | Factor::Receive
+        | Factor::Wait => Unit::None,
     };
     Axis {
         label: factor.title().to_owned(),

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use linerate_model::Bytes;
-use linerate_model::experiment::{Cell, DesignKind, Factor, Level};
+use linerate_model::experiment::{
+    Cell, DesignKind, Factor, Level, RECEIVES, SENDS, TRANSPORTS, WAITS,
+};
+use linerate_model::{BitsPerSec, Bytes};
 use toml::{Spanned, Value};
 
-use super::ReadError;
 use super::raw::Entries;
 use super::source::Source;
+use super::{ReadError, netpipe};
 use crate::group::Group;
 
 /// The most levels of a factor.
@@ -26,19 +28,76 @@ pub(super) fn groups_of(source: &Source<'_>, entries: &Entries) -> Result<Vec<Gr
             linked_group(source, &key, &value.span(), list)?
         } else {
             let factor = factor_of(source, "factors", name)?;
-            let levels: Result<Vec<_>, _> = list
-                .iter()
-                .map(|level| Ok(vec![level_of(source, &key, &value.span(), factor, level)?]))
-                .collect();
+            let mut levels = Vec::new();
+            for level in list {
+                match schedule_of(source, &key, &value.span(), factor, level)? {
+                    Some(sizes) => {
+                        let sizes = sizes.into_iter().map(|size| vec![Level::Size(size)]);
+                        // Schedules may meet at a size.
+                        levels.extend(
+                            sizes
+                                .filter(|size| !levels.contains(size))
+                                .collect::<Vec<_>>(),
+                        );
+                    }
+                    None => {
+                        levels.push(vec![level_of(source, &key, &value.span(), factor, level)?])
+                    }
+                }
+            }
+            if levels.len() > LEVELS_MAX {
+                let count = format!("{} levels", levels.len());
+                return Err(source.value(
+                    &value.span(),
+                    &key,
+                    count,
+                    format!("at most {LEVELS_MAX}"),
+                ));
+            }
             Group {
                 factors: vec![factor],
-                levels: levels?,
+                levels,
             }
         };
         check_group(source, &key, &value.span(), &group, &groups)?;
         groups.push(group);
     }
     Ok(groups)
+}
+
+/// Returns the sizes of `netpipe:FIRST..LAST`, if `value` is such a schedule.
+fn schedule_of(
+    source: &Source<'_>,
+    key: &str,
+    span: &Range<usize>,
+    factor: Factor,
+    value: &Value,
+) -> Result<Option<Vec<Bytes>>, ReadError> {
+    let Some(range) = value
+        .as_str()
+        .and_then(|text| text.strip_prefix("netpipe:"))
+    else {
+        return Ok(None);
+    };
+    let bad = || {
+        let allowed = "a size factor with \"netpipe:1..8M\": first and last size";
+        source.value(span, key, value, allowed)
+    };
+    let is_size = matches!(
+        factor,
+        Factor::MessageBytes
+            | Factor::PayloadBytes
+            | Factor::RequestBytes
+            | Factor::ResponseBytes
+            | Factor::SocketBuffer
+    );
+    let ends = range.split_once("..").filter(|_| is_size).ok_or_else(bad)?;
+    let size = |text: &str| text.parse::<Bytes>().map_err(|_| bad());
+    let (first, last) = (size(ends.0)?, size(ends.1)?);
+    if first.0 == 0 || first > last {
+        return Err(bad());
+    }
+    Ok(Some(netpipe::sizes(first, last)))
 }
 
 fn list_of<'v>(
@@ -159,12 +218,33 @@ fn level_of(
     match (factor, value) {
         (Factor::Nagle | Factor::DelayedAck, Value::Boolean(on)) => Ok(Level::Switch(*on)),
         (Factor::Nagle | Factor::DelayedAck, _) => Err(bad("true or false")),
-        (Factor::Connections | Factor::Clients | Factor::RequestWrites, Value::Integer(n)) => {
-            whole(*n).map(Level::Count)
+        (
+            Factor::Connections
+            | Factor::Clients
+            | Factor::RequestWrites
+            | Factor::Batch
+            | Factor::InFlight
+            | Factor::RequestsPerS,
+            value,
+        ) => match value {
+            Value::Integer(n) => whole(*n).map(Level::Count),
+            _ => Err(bad("a whole number")),
+        },
+        (Factor::Transport | Factor::Send | Factor::Receive | Factor::Wait, value) => {
+            let words = words_of(factor);
+            match value {
+                Value::String(word) if words.contains(&word.as_str()) => {
+                    Ok(Level::Word(word.clone()))
+                }
+                _ => Err(bad(&format!("one of {}", words.join(", ")))),
+            }
         }
-        (Factor::Connections | Factor::Clients | Factor::RequestWrites, _) => {
-            Err(bad("a whole number"))
-        }
+        (Factor::Rate, Value::Integer(n)) => whole(*n).map(Level::Rate),
+        (Factor::Rate, Value::String(text)) => text
+            .parse()
+            .map(|rate: BitsPerSec| Level::Rate(rate.0 as u64))
+            .map_err(|error| bad(&format!("a rate such as \"100Mbit\" ({error})"))),
+        (Factor::Rate, _) => Err(bad("a rate such as \"100Mbit\"")),
         (Factor::Direction, Value::String(word))
             if ["to-server", "from-server", "both"].contains(&word.as_str()) =>
         {
@@ -181,6 +261,20 @@ fn level_of(
             .map(Level::Size)
             .map_err(|error| bad(&format!("a size such as \"64KiB\" ({error})"))),
         (_, _) => Err(bad("a size such as 1460 or \"64KiB\"")),
+    }
+}
+
+/// Returns the words that a factor of words knows.
+fn words_of(factor: Factor) -> Vec<&'static str> {
+    fn names<T>(words: &[(&'static str, T)]) -> Vec<&'static str> {
+        words.iter().map(|(name, _)| *name).collect()
+    }
+    match factor {
+        Factor::Transport => names(TRANSPORTS),
+        Factor::Send => names(SENDS),
+        Factor::Receive => names(RECEIVES),
+        Factor::Wait => names(WAITS),
+        _ => Vec::new(),
     }
 }
 

@@ -4,12 +4,12 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use linerate_model::experiment::DesignKind;
-use linerate_model::manner::Manner;
+use linerate_model::manner::{Manner, ReceiveBy, SendBy, Transport, WaitBy};
 use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::{
     Direction, FlowOptions, STREAM_MESSAGE_BYTES_DEFAULT, Traffic, Workload,
 };
-use linerate_model::{Bytes, Nanos};
+use linerate_model::{BitsPerSec, Bytes, Nanos};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use toml::Spanned;
 
@@ -61,14 +61,28 @@ pub(super) struct RawWorkload {
     delayed_ack: Option<bool>,
     congestion: Option<String>,
     mss_bytes: Option<u32>,
+    transport: Option<Transport>,
+    send: Option<Spanned<SendBy>>,
+    receive: Option<Spanned<ReceiveBy>>,
+    wait: Option<WaitBy>,
+    batch: Option<Spanned<u32>>,
+    in_flight: Option<Spanned<u32>>,
+    requests_per_s: Option<Spanned<u32>>,
+    think: Option<Spanned<Length>>,
+    rate: Option<Spanned<BitsPerSec>>,
 }
 
-#[derive(serde::Deserialize, Clone, Copy)]
+#[derive(serde::Deserialize, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 enum RawKind {
     Stream,
     Rr,
+    Crr,
+    Idle,
 }
+
+/// Kinds of traffic that make requests.
+const REQUESTS: &[RawKind] = &[RawKind::Rr, RawKind::Crr];
 
 /// `[design]`
 #[derive(serde::Deserialize)]
@@ -163,43 +177,35 @@ impl<'de> Deserialize<'de> for Entries {
 impl RawWorkload {
     /// Returns the workload; keys that belong to the other kind of traffic are refused.
     pub(super) fn workload(&self, source: &Source<'_>) -> Result<Workload, ReadError> {
+        fn of<T>(key: &Option<Spanned<T>>) -> Option<std::ops::Range<usize>> {
+            key.as_ref().map(Spanned::span)
+        }
+        const STREAM: &[RawKind] = &[RawKind::Stream];
+        const RR: &[RawKind] = &[RawKind::Rr];
         let spans = [
-            (
-                "direction",
-                self.direction.as_ref().map(Spanned::span),
-                RawKind::Stream,
-            ),
-            (
-                "message_bytes",
-                self.message_bytes.as_ref().map(Spanned::span),
-                RawKind::Stream,
-            ),
-            (
-                "payload_bytes",
-                self.payload_bytes.as_ref().map(Spanned::span),
-                RawKind::Rr,
-            ),
-            (
-                "request_bytes",
-                self.request_bytes.as_ref().map(Spanned::span),
-                RawKind::Rr,
-            ),
-            (
-                "response_bytes",
-                self.response_bytes.as_ref().map(Spanned::span),
-                RawKind::Rr,
-            ),
-            (
-                "request_writes",
-                self.request_writes.as_ref().map(Spanned::span),
-                RawKind::Rr,
-            ),
+            ("direction", of(&self.direction), STREAM),
+            ("message_bytes", of(&self.message_bytes), STREAM),
+            ("send", of(&self.send), STREAM),
+            ("receive", of(&self.receive), STREAM),
+            ("batch", of(&self.batch), STREAM),
+            ("rate", of(&self.rate), STREAM),
+            ("payload_bytes", of(&self.payload_bytes), REQUESTS),
+            ("request_bytes", of(&self.request_bytes), REQUESTS),
+            ("response_bytes", of(&self.response_bytes), REQUESTS),
+            ("request_writes", of(&self.request_writes), RR),
+            ("in_flight", of(&self.in_flight), RR),
+            ("requests_per_s", of(&self.requests_per_s), REQUESTS),
+            ("think", of(&self.think), REQUESTS),
         ];
-        for (key, span, kind) in spans {
-            let (Some(span), true) = (span, kind.word() != self.kind.word()) else {
+        for (key, span, kinds) in spans {
+            let (Some(span), false) = (span, kinds.contains(&self.kind)) else {
                 continue;
             };
-            let allowed = format!("left out: it belongs to kind `{}`", kind.word());
+            let words: Vec<String> = kinds
+                .iter()
+                .map(|kind| format!("`{}`", kind.word()))
+                .collect();
+            let allowed = format!("left out: it belongs to kind {}", words.join(" or "));
             let value = format!("given for kind `{}`", self.kind.word());
             return Err(source.value(&span, format!("workload.{key}"), value, allowed));
         }
@@ -215,8 +221,28 @@ impl RawWorkload {
                 mss_bytes: self.mss_bytes,
                 ..FlowOptions::default()
             },
-            manner: Manner::default(),
+            manner: self.manner(),
         })
+    }
+
+    fn manner(&self) -> Manner {
+        let plain = Manner::default();
+        let number = |key: &Option<Spanned<u32>>| key.as_ref().map(|number| *number.get_ref());
+        Manner {
+            transport: self.transport.unwrap_or(plain.transport),
+            send: self.send.as_ref().map_or(plain.send, |by| *by.get_ref()),
+            receive: self
+                .receive
+                .as_ref()
+                .map_or(plain.receive, |by| *by.get_ref()),
+            wait: self.wait.unwrap_or(plain.wait),
+            batch: number(&self.batch).unwrap_or(plain.batch),
+            in_flight: number(&self.in_flight).unwrap_or(plain.in_flight),
+            requests_per_s: number(&self.requests_per_s),
+            think: self.think.as_ref().map(|length| length.get_ref().0),
+            rate_bps: self.rate.as_ref().map(|rate| rate.get_ref().0 as u64),
+            ..plain
+        }
     }
 
     fn traffic(&self) -> Traffic {
@@ -235,6 +261,11 @@ impl RawWorkload {
                 response_bytes: size(&self.response_bytes).unwrap_or(payload),
                 request_writes: self.request_writes.as_ref().map_or(1, |n| *n.get_ref()),
             },
+            RawKind::Crr => Traffic::Crr {
+                request_bytes: size(&self.request_bytes).unwrap_or(payload),
+                response_bytes: size(&self.response_bytes).unwrap_or(payload),
+            },
+            RawKind::Idle => Traffic::Idle,
         }
     }
 }
@@ -244,6 +275,8 @@ impl RawKind {
         match self {
             RawKind::Stream => "stream",
             RawKind::Rr => "rr",
+            RawKind::Crr => "crr",
+            RawKind::Idle => "idle",
         }
     }
 }

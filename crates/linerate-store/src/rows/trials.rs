@@ -80,6 +80,7 @@ fn cell_json(cell: &Cell) -> String {
             Level::Count(count) => Value::from(*count),
             Level::Size(size) => Value::from(size.0),
             Level::Word(word) => Value::from(word.clone()),
+            Level::Rate(bps) => Value::from(*bps),
         };
         (factor.name().to_owned(), value)
     });

@@ -1,0 +1,141 @@
+//! Every kind of traffic that `linerate run` makes over loopback: it moves, the numbers that belong to
+//! it are there with their units, and the mechanism in force is told.
+
+mod common;
+
+use common::{Server, alone, json, linerate};
+use serde_json::Value;
+
+/// Measures `flags` against `server` and returns the first trial of the document.
+#[track_caller]
+fn measured(server: &Server, flags: &str) -> Value {
+    let host = server.host();
+    let mut words = vec!["run", host.as_str(), "-J", "-i", "0", "-O", "0.1"];
+    words.extend(flags.split_whitespace());
+    let said = linerate(&words).run();
+    let document = json(&said.out);
+    let trial = document["trials"][0].clone();
+    // A busy machine reads late; whatever else makes a trial invalid is an error here.
+    let why = trial["invalid"].as_str().unwrap_or_default();
+    assert!(
+        why.is_empty() || why.contains("late"),
+        "{flags}: {why} {}",
+        said.err
+    );
+    trial
+}
+
+/// Asserts that every one of `names` was measured and is above zero.
+#[track_caller]
+fn has(trial: &Value, flags: &str, names: &[&str]) {
+    for name in names {
+        let value = trial["responses"][*name].as_f64();
+        assert!(
+            value.is_some_and(|value| value > 0.0),
+            "{flags}: {name} is {value:?}"
+        );
+    }
+}
+
+/// Returns what the first flow end that has the setting `name` says of it.
+fn setting(trial: &Value, name: &str) -> String {
+    let flows = trial["flows"].as_array().expect("flows are a list");
+    let settings = flows.iter().flat_map(|flow| {
+        let settings = flow["settings"].as_array().expect("settings are a list");
+        settings.iter().filter(|setting| setting["name"] == name)
+    });
+    let words = |setting: &Value| format!("{} {}", setting["granted"], setting["effective"]);
+    settings.map(words).next().unwrap_or_default()
+}
+
+#[test]
+fn streams_tell_messages_calls_and_mechanisms() {
+    let (_alone, server) = (alone(), Server::start(&[]));
+    let check = |flags: &str, name: &str, words: &str| {
+        let trial = measured(&server, &format!("-t 1 {flags}"));
+        let names = ["throughput_bps", "messages_per_s", "send_calls_per_s"];
+        has(&trial, flags, &names);
+        let said = setting(&trial, name);
+        assert!(said.contains(words), "{flags}: {name} is {said}");
+        trial
+    };
+    check("", "send", "send");
+    check("", "TCP_CONGESTION", "\"");
+    check("-Z=vmsplice", "send", "vmsplice");
+    check("-Z=msg", "send", "MSG_ZEROCOPY");
+    check("-Z=sendfile", "send", "sendfile");
+    check("--rx discard", "receive", "MSG_TRUNC");
+    check("-R", "placement", "one flow");
+    check("-A none", "placement", "left to the scheduler");
+    check("-P 3 --size-mix uniform:64-1K", "receive", "recv");
+    let batched = check("-l 100 --batch 16", "send", "1600 B a call");
+    let number = |name: &str| batched["responses"][name].as_f64().expect("it was read");
+    let per_call = number("messages_per_s") / number("send_calls_per_s");
+    assert!(
+        (12.0..=20.0).contains(&per_call),
+        "{per_call} messages a call"
+    );
+}
+
+#[test]
+fn a_volume_ends_the_measurement_with_every_byte() {
+    let (_alone, server) = (alone(), Server::start(&[]));
+    let trial = measured(&server, "-n 20M -P 2");
+    let flows = trial["flows"].as_array().expect("flows are a list");
+    let received: Vec<u64> = flows
+        .iter()
+        .filter(|flow| flow["part"] == "receiver")
+        .filter_map(|flow| flow["bytes_received"].as_u64())
+        .collect();
+    assert_eq!(received, [20 << 20, 20 << 20]);
+    let trial = measured(&server, "-k 100 -l 1000");
+    assert_eq!(
+        trial["flows"][0]["bytes_sent"]
+            .as_u64()
+            .max(trial["flows"][1]["bytes_sent"].as_u64()),
+        Some(100_000)
+    );
+}
+
+#[test]
+fn requests_tell_what_was_asked_for_and_what_came() {
+    let (_alone, server) = (alone(), Server::start(&[]));
+    let names = ["transactions_per_s", "rtt_p50_ns", "rtt_mean_ns"];
+    for flags in [
+        "--rr",
+        "--rr -P 8 --in-flight 4",
+        "--rr --io epoll -P 4",
+        "--rr --think 1ms -P 2",
+    ] {
+        let trial = measured(&server, &format!("-t 1 {flags}"));
+        has(&trial, flags, &names);
+    }
+    let trial = measured(&server, "-t 1 --rr --rate 200 -P 2");
+    has(&trial, "--rate", &names);
+    let of = |name: &str| trial["responses"][name].as_f64().expect("it was read");
+    assert_eq!(of("transactions_intended_per_s"), 400.0);
+    assert!(of("transactions_per_s") < 500.0, "no faster than asked for");
+}
+
+#[test]
+fn a_rate_that_was_asked_for_is_said_for_each_flow_and_all() {
+    let (_alone, server) = (alone(), Server::start(&[]));
+    let host = server.host();
+    let said = linerate(&[
+        "run",
+        &host,
+        "-P",
+        "2",
+        "--fq-rate",
+        "20M",
+        "-t",
+        "1",
+        "-i",
+        "0",
+    ])
+    .run();
+    let expected = "20 Mbit/s for each flow, 40 Mbit/s in total, paced by the kernel";
+    assert!(said.out.contains(expected), "{}", said.out);
+    assert!(said.out.contains("TCP_CONGESTION"), "{}", said.out);
+    assert!(said.out.contains("ran on"), "{}", said.out);
+}
