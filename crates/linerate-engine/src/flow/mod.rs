@@ -135,6 +135,13 @@ impl Flow {
         self.shared.greeting = greeting;
     }
 
+    /// Makes this end say nothing but payload: the other end speaks another protocol, and would
+    /// take the mark after the last datagram for one more. [`connect`] with a greeting that is not
+    /// ours does this by itself.
+    pub fn keep_to_payload(&mut self) {
+        self.shared.stranger = true;
+    }
+
     /// Returns what this end is and does.
     pub fn config(&self) -> &FlowConfig {
         &self.shared.config

@@ -227,7 +227,10 @@ impl Test {
         let rate = door.core.config().limits.rate;
         let config = plan::flow(parameters, self.flows.len(), rate);
         match linerate_engine::adopt(config, stream) {
-            Ok(flow) => self.flows.push(flow),
+            Ok(mut flow) => {
+                flow.keep_to_payload();
+                self.flows.push(flow);
+            }
             Err(error) => {
                 let code = match parameters.congestion {
                     Some(_) => Code::SET_CONGESTION,

@@ -27,7 +27,7 @@ use crate::sys::socket;
 use crate::workload::{Ending, Want};
 
 use exchange::{Requester, Responder};
-use receiver::Receiver;
+pub(crate) use receiver::Receiver;
 use sender::Sender;
 
 /// How long after the last payload the end is said: so long does a receiver that keeps up not take

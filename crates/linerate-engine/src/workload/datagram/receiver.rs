@@ -46,6 +46,11 @@ impl Receiver {
         }
     }
 
+    /// Returns when the last datagram came; 0 before the first.
+    pub(crate) fn last_ns(&self) -> u64 {
+        self.last_ns
+    }
+
     /// Returns the longest wait for a datagram.
     pub(super) fn stall_max_ns(&self, now_ns: u64) -> u64 {
         self.gap.longest_ns(now_ns)
