@@ -234,7 +234,9 @@ fn a_rate_is_kept_and_departures_are_recorded() {
     // 1000 a second for 80 ms: one too many at the most, and fewer where this machine stalls.
     assert!(sender.sent <= 82, "{}", sender.sent);
     let departures = sender.departures.as_ref().unwrap();
-    assert!(departures.count() > 0 && departures.count() <= sender.sent);
+    assert!(departures.count() <= sender.sent);
+    // Fewer only where this machine stalls for the whole window.
+    assert!(departures.count() > 0 || sender.sent < 10, "{sender:?}");
 }
 
 #[test]
