@@ -17,10 +17,11 @@ mod rig;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-use linerate_engine::{Flow, now_ns};
+use linerate_engine::{Flow, FlowConfig, adopt, connect, listen, now_ns};
 use linerate_model::Bytes;
-use linerate_model::manner::{Manner, ReceiveBy, SendBy, Sizes, Transport};
-use linerate_model::workload::{FlowOptions, Part};
+use linerate_model::manner::{Manner, ReceiveBy, SendBy, Sizes, Transport, WaitBy};
+use linerate_model::sample::End;
+use linerate_model::workload::{FlowOptions, Part, Traffic};
 
 static COUNTING: AtomicBool = AtomicBool::new(false);
 /// From then on nothing is counted: on a busy machine the thread that counts looks late, and results
@@ -96,6 +97,49 @@ fn nothing_is_allocated_while_payload_moves() {
             nothing_is_allocated(near, far, workers);
         }
     }
+    // Transactions, however workers wait: several under way, at a rate, and with connections of
+    // their own.
+    let manner = |wait, in_flight, requests_per_s| Manner {
+        wait,
+        in_flight,
+        requests_per_s,
+        ..Manner::default()
+    };
+    let calls = Traffic::Crr {
+        request_bytes: Bytes(100),
+        response_bytes: Bytes(200),
+    };
+    for (manner, traffic) in [
+        (manner(WaitBy::Uring, 8, None), &ask),
+        (manner(WaitBy::Epoll, 8, Some(5000)), &ask),
+        (manner(WaitBy::Uring, 1, Some(5000)), &ask),
+        (manner(WaitBy::Auto, 1, None), &calls),
+    ] {
+        let (near, far) = (0..3).map(|flow| asking(flow, traffic, &manner)).unzip();
+        nothing_is_allocated(near, far, 1);
+    }
+}
+
+/// Returns both ends of a flow of transactions.
+fn asking(flow: u32, traffic: &Traffic, manner: &Manner) -> (Flow, Flow) {
+    let config = |end, part| FlowConfig {
+        manner: manner.clone(),
+        ..rig::config(flow, end, part, traffic)
+    };
+    let near = config(End::Client, Part::Requester);
+    let far = config(End::Server, Part::Responder);
+    let listener = rig::listener();
+    let peer = listener.local_addr().unwrap();
+    if let Traffic::Crr { .. } = traffic {
+        let far = listen(far, peer.ip()).unwrap();
+        let port = far.local().ip().unwrap();
+        return (connect(near, port, None, b"", rig::DEADLINE).unwrap(), far);
+    }
+    let near = connect(near, peer, None, b"", rig::DEADLINE).unwrap();
+    (
+        near,
+        adopt(far, listener.accept().unwrap().0.into()).unwrap(),
+    )
 }
 
 /// Every way to send and to receive, messages of mixed sizes, several a call, at a rate.
