@@ -432,20 +432,18 @@ fn a_run_that_has_the_host_for_itself_keeps_iperf3_out_and_the_other_way_round()
     assert!(said.contains("the server is busy"), "{said}");
     // A busy machine may make its result one that is not to be trusted, which is another matter.
     let native = native.end();
-    assert!([0, 3].contains(&native.code), "{}", native.err);
+    assert!(!native.err.contains("in use by"), "{}", native.err);
 
     let foreign = call(&server, &["-t", "6", "-b", "100M", "-J"]).start();
     wait_for_workers(&server);
     let why = ["in use by", "an iperf3 client at 127.0.0.1", "--shared"];
     linerate(&["run", &host, "-t", "0.5"]).run().failed(1, &why);
     let shared = linerate(&["run", &host, "-t", "0.5", "--shared"]).run();
-    // What was measured beside others is told so, which has an exit code of its own.
-    assert!([0, 3].contains(&shared.code), "{}", shared.err);
-    assert!(
-        shared.out.contains("was shared with 1 other run"),
-        "{}",
-        shared.out
-    );
+    // On a busy machine its numbers may be worth nothing, which has exit codes of its own; but it is
+    // let in, and what is measured says that it was shared.
+    assert!(!shared.err.contains("in use by"), "{}", shared.err);
+    let told = shared.out.contains("was shared with 1 other run");
+    assert!(told || shared.code == 1, "{}", shared.out);
     let document = json(&foreign.end().out);
     assert!(document["error"].is_null(), "{document}");
     all_arrived(&document, &["beside a native run"]);
@@ -644,6 +642,8 @@ fn garbage_is_answered_or_closed_and_harms_nobody() {
             stream
         })
         .collect();
+    // Nor do they keep out a run that wants the host for itself.
+    assert!(server.info()["busy"].is_null());
     if there_is_iperf3() {
         let words = ["-n", "1M"];
         all_arrived(&document(&server, &words), &words);

@@ -4,12 +4,14 @@
 const HEAD_BYTES: usize = 4;
 /// The longest text of parameters; the limit of iperf3's own server.
 pub const PARAMETERS_BYTES_MAX: usize = 8192;
-/// The longest text of results.
+/// The longest text of a client's results: 256 streams (128 each way) of 250 bytes are 64 KiB, and
+/// a server keeps this much for every stranger who sends so much.
+pub const CLIENT_RESULTS_BYTES_MAX: usize = 1 << 20;
+/// The longest text of a server's results.
 ///
-/// 256 streams (128 each way) of 250 bytes are 64 KiB. What makes results long is the other end's
-/// own output: 128 streams with a line of 90 bytes each, every 0.1 s for 10 minutes, are 66 MiB;
-/// every second for an hour, 40 MiB. 16 MiB hold every test that somebody looks at, and bound what
-/// a server that misbehaves makes us keep.
+/// What makes them long is the server's own output: 128 streams with a line of 90 bytes each, every
+/// 0.1 s for 10 minutes, are 66 MiB; every second for an hour, 40 MiB. 16 MiB hold every test that
+/// somebody looks at, and bound what a server that misbehaves makes us keep.
 pub const RESULTS_BYTES_MAX: usize = 16 << 20;
 
 /// Why a text cannot be taken.

@@ -16,7 +16,7 @@
 
 use crate::iperf3::cookie::Cookie;
 use crate::iperf3::error::Code;
-use crate::iperf3::frame::{self, FrameDecoder, PARAMETERS_BYTES_MAX, RESULTS_BYTES_MAX};
+use crate::iperf3::frame::{self, CLIENT_RESULTS_BYTES_MAX, FrameDecoder, PARAMETERS_BYTES_MAX};
 use crate::iperf3::parameters::{Direction, Parameters};
 use crate::iperf3::results::Results;
 use crate::iperf3::state::State;
@@ -73,6 +73,8 @@ pub enum ServerEnding {
     Done,
     /// The client was interrupted.
     ClientTerminated,
+    /// There was no place for the test.
+    Busy,
     /// The server was interrupted.
     ServerTerminated,
     /// The client left without a word.
@@ -218,6 +220,13 @@ impl ServerMachine {
         actions
     }
 
+    /// The owner has no place for the test now; the client is told that the server is busy.
+    pub fn handle_busy(&mut self) -> Vec<ServerAction> {
+        let mut actions = Vec::new();
+        self.end(ServerEnding::Busy, BUSY.to_vec(), &mut actions);
+        actions
+    }
+
     /// All streams are there: the test begins.
     pub fn handle_streams(&mut self, now_ns: u64) -> Vec<ServerAction> {
         if !self.is_opening() {
@@ -354,7 +363,7 @@ impl ServerMachine {
     fn handle_state(&mut self, now_ns: u64, byte: u8, actions: &mut Vec<ServerAction>) {
         match (&self.stage, State::from_byte(byte)) {
             (Stage::Running, Some(State::TestEnd)) => {
-                self.stage = Stage::Results(FrameDecoder::new(RESULTS_BYTES_MAX));
+                self.stage = Stage::Results(FrameDecoder::new(CLIENT_RESULTS_BYTES_MAX));
                 self.deadline_ns = now_ns.saturating_add(RESULTS_NS);
                 actions.push(ServerAction::Stop);
                 actions.push(send_state(State::ExchangeResults));
@@ -479,6 +488,10 @@ mod tests {
         let (mut server, _) = ServerMachine::new(0, cookie());
         let actions = server.handle_bytes(0, &frame::encode(br#"{"parallel":200}"#));
         assert_eq!(sent(&actions), [0xFE, 0, 0, 0, 6, 0, 0, 0, 0]);
+        let (mut server, _) = ServerMachine::new(0, cookie());
+        server.handle_bytes(0, &frame::encode(PARAMETERS));
+        assert_eq!(sent(&server.handle_busy()), [0xFF]);
+        assert!(server.is_over());
         let mut server = opening();
         let actions = server.handle_refused(Code::SET_CONGESTION, 2, "no such".into());
         assert_eq!(sent(&actions), [0xFE, 0, 0, 0, 134, 0, 0, 0, 2]);

@@ -87,9 +87,12 @@ impl Door {
         if let Some(test) = test {
             return bring(&test, stream).await;
         }
-        match self.admit(peer) {
-            Some(lease) => test::run(self, lease, cookie, stream, peer).await,
-            None => refuse(stream).await,
+        // Who says no more than a cookie has no place that others want; but a client that would be
+        // refused anyway is told at once.
+        let has_place = self.admit(peer).is_some();
+        match has_place {
+            true => test::run(self, cookie, stream, peer).await,
+            false => refuse(stream).await,
         }
     }
 

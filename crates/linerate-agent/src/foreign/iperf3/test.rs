@@ -46,13 +46,7 @@ enum Event {
 }
 
 /// Runs one test to its end.
-pub(super) async fn run(
-    door: &Arc<Door>,
-    lease: Lease,
-    cookie: Cookie,
-    control: TcpStream,
-    peer: SocketAddr,
-) {
+pub(super) async fn run(door: &Arc<Door>, cookie: Cookie, control: TcpStream, peer: SocketAddr) {
     let (streams, arrivals) = mpsc::channel(ARRIVALS_MAX);
     let Some(listed) = Listed::new(door, cookie.clone(), streams.clone()) else {
         return super::refuse(control).await;
@@ -61,7 +55,7 @@ pub(super) async fn run(
     let _ = control.set_nodelay(true);
     let (machine, first) = ServerMachine::new(now_ns(), cookie);
     let mut test = Test {
-        lease,
+        lease: None,
         listed,
         machine,
         control,
@@ -81,7 +75,8 @@ pub(super) async fn run(
 }
 
 struct Test {
-    lease: Lease,
+    /// The place at the desk, from the moment that the parameters are good.
+    lease: Option<Lease>,
     listed: Listed,
     machine: ServerMachine,
     control: TcpStream,
@@ -141,7 +136,7 @@ impl Test {
         let now = now_ns();
         if now >= self.renew_ns {
             self.renew_ns = now + RENEW_NS;
-            if !self.lease.renew() {
+            if self.lease.as_ref().is_some_and(|lease| !lease.renew()) {
                 return self.fail(Code::SERVER_TERMINATED, "the agent took the host back");
             }
         }
@@ -197,6 +192,11 @@ impl Test {
         if let Err(refused) = decided {
             return self.fail(refused.code, &refused.reason);
         }
+        self.lease = door.admit(self.peer);
+        if self.lease.is_none() {
+            return self.machine.handle_busy();
+        }
+        self.renew_ns = now_ns() + RENEW_NS;
         self.parameters = Some(parameters);
         self.accept()
     }
