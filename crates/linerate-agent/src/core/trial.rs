@@ -6,6 +6,7 @@ use std::time::Duration;
 use linerate_engine as engine;
 use linerate_engine::{EngineConfig, Flow, FlowResult, Running, Schedule};
 use linerate_model::BitsPerSec;
+use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 use linerate_model::workload::Part;
@@ -63,6 +64,7 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         running,
         observers,
         window_begun: false,
+        waits_since_ns: None,
     };
     let whole = sampler.follow(&at);
     let Sampler {
@@ -134,6 +136,8 @@ struct Sampler<'a> {
     observers: Vec<Box<dyn Observer>>,
     /// Whether the window's first edge has been read.
     window_begun: bool,
+    /// Since when the delivery of a volume is waited for.
+    waits_since_ns: Option<u64>,
 }
 
 impl Sampler<'_> {
@@ -143,6 +147,7 @@ impl Sampler<'_> {
     /// Ticks lie at `measure_begin + k × interval` (k negative in the warm-up) and exactly at
     /// `measure_end`, so that window totals come from readings at the window's own edges.
     fn follow(&mut self, at: &StartRequest) -> bool {
+        let foreign = self.slot.assignment.greeting.is_some();
         let interval = self.slot.assignment.sample_interval.0;
         let before = (at.measure_begin_ns - at.start_ns) / interval;
         let mut tick = at.measure_begin_ns - before * interval;
@@ -159,6 +164,7 @@ impl Sampler<'_> {
                 Woken::Instant => {}
                 // Ended before its time, but perhaps to keep what was measured up to here.
                 Woken::Abort => return false,
+                Woken::AllSent if foreign => break,
                 Woken::AllSent => return true,
             }
             if let Some(why) = self.excess(at) {
@@ -174,7 +180,6 @@ impl Sampler<'_> {
                 tick = (tick + interval).min(at.measure_end_ns);
             }
         }
-        let foreign = self.slot.assignment.greeting.is_some();
         loop {
             let delivered = !foreign || self.is_delivered(at);
             if delivered && self.running.done() {
@@ -190,24 +195,59 @@ impl Sampler<'_> {
     /// for whoever ends the trial at the other end; true as well when that takes too long.
     fn is_delivered(&mut self, at: &StartRequest) -> bool {
         let now = engine::now_ns();
+        if self.slot.assignment.manner.bytes_max.is_some() && now < at.stop_ns {
+            let since_ns = *self.waits_since_ns.get_or_insert(now);
+            return self.is_volume_through() || now > since_ns + engine::GRACE_NS;
+        }
         if now < at.stop_ns + STOPPED_NS {
             return false;
         }
-        let mut readings = Vec::new();
-        self.running.sample(&mut readings);
-        let sends = |sample: &Sample| {
-            let parts = &self.slot.assignment.flows;
-            matches!(sample.subject, Subject::Flow(flow, _)
-                if parts.iter().any(|part| part.flow == flow && part.part == Part::Sender))
-        };
-        let outstanding = readings.iter().any(|sample| {
-            matches!(sample.metric, Metric::TcpUnacked | Metric::TcpNotSent)
-                && sample.value > 0
-                && sends(sample)
-        });
+        let (_, outstanding) = self.look_at_flows();
         let over = !outstanding || now > at.stop_ns + engine::GRACE_NS;
         self.slot.delivered.store(over, Ordering::Relaxed);
         over
+    }
+
+    /// Returns whether every flow has moved its volume and nothing is on its way, and notes it: a
+    /// foreign server goes on sending until it is told.
+    fn is_volume_through(&mut self) -> bool {
+        // Nobody acknowledges datagrams.
+        let is_udp = self.slot.assignment.manner.transport == Transport::Udp;
+        let through = match is_udp {
+            true => self.running.done(),
+            false => self.look_at_flows() == (true, false),
+        };
+        if through {
+            self.slot.delivered.store(true, Ordering::Relaxed);
+        }
+        through
+    }
+
+    /// Returns whether every flow has moved the volume of the trial, and whether anything that was
+    /// sent is not acknowledged.
+    fn look_at_flows(&mut self) -> (bool, bool) {
+        let mut readings = Vec::new();
+        self.running.sample(&mut readings);
+        let assignment = &self.slot.assignment;
+        let most = assignment.manner.bytes_max.map_or(0, |most| most.0);
+        let part = |sample: &Sample| {
+            let Subject::Flow(flow, _) = sample.subject else {
+                return None;
+            };
+            let mut plans = assignment.flows.iter();
+            plans.find(|plan| plan.flow == flow).map(|plan| plan.part)
+        };
+        let (mut whole, mut outstanding) = (true, false);
+        for sample in &readings {
+            let sends = part(sample) == Some(Part::Sender);
+            match sample.metric {
+                Metric::AppBytesSent if sends => whole &= sample.value.unsigned_abs() >= most,
+                Metric::AppBytesReceived if !sends => whole &= sample.value.unsigned_abs() >= most,
+                Metric::TcpUnacked | Metric::TcpNotSent if sends => outstanding |= sample.value > 0,
+                _ => {}
+            }
+        }
+        (whole, outstanding)
     }
 
     fn sample(&mut self, reading: Reading) {
@@ -251,12 +291,16 @@ impl Sampler<'_> {
     }
 
     /// Sleeps until `instant_ns`, unless the trial ends before.
-    fn sleep_until(&self, instant_ns: u64) -> Woken {
+    fn sleep_until(&mut self, instant_ns: u64) -> Woken {
         let bounded = self.slot.assignment.manner.bytes_max.is_some();
+        let foreign = self.slot.assignment.greeting.is_some();
         let look = if bounded { VOLUME_LOOK } else { ABORT_LOOK };
         loop {
             if self.slot.abort.load(Ordering::Relaxed) {
                 return Woken::Abort;
+            }
+            if bounded && foreign {
+                self.is_volume_through();
             }
             if bounded && self.running.done() {
                 return Woken::AllSent;

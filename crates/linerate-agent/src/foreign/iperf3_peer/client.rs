@@ -84,7 +84,8 @@ impl Agent for Iperf3Client {
         let (local, lease) = (Arc::clone(&self.local), lease.to_owned());
         self.with_test(trial, |test| {
             test.is_open = true;
-            test.delivered = test.sends.then(|| -> super::control::Delivered {
+            let waits = test.sends || test.parameters.bytes.is_some();
+            test.delivered = waits.then(|| -> super::control::Delivered {
                 Box::new(move || local.delivered(&lease, trial))
             });
         })?;

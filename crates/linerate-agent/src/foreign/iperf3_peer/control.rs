@@ -142,9 +142,11 @@ enum Event {
     Bytes(Vec<u8>),
     /// No more will.
     Closed,
-    /// The instant of the stop; with `delivered` if the client sends.
+    /// The instant of the stop, the latest if a volume ends the test; with `delivered` if the client
+    /// sends or a volume does.
     Scheduled {
         stop_ns: u64,
+        by_volume: bool,
         delivered: Option<Delivered>,
     },
     /// What the client counted; its flows have ended.
@@ -221,9 +223,14 @@ impl Connection {
         self.told.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says when the test is over; `delivered` tells when everything sent has arrived.
-    pub(super) fn schedule(&self, stop_ns: u64, delivered: Option<Delivered>) {
-        self.tell(Event::Scheduled { stop_ns, delivered });
+    /// Says when the test is over; `delivered` tells when everything sent has arrived, which ends it
+    /// `by_volume` before that instant.
+    pub(super) fn schedule(&self, stop_ns: u64, by_volume: bool, delivered: Option<Delivered>) {
+        self.tell(Event::Scheduled {
+            stop_ns,
+            by_volume,
+            delivered,
+        });
     }
 
     /// Says what the client counted.
@@ -267,6 +274,7 @@ fn listen(mut stream: TcpStream, events: &Sender<Event>) {
 /// When the test is to end.
 struct Stop {
     stop_ns: u64,
+    by_volume: bool,
     delivered: Option<Delivered>,
     /// When everything was delivered.
     delivered_ns: Option<u64>,
@@ -305,9 +313,14 @@ impl Driver {
             Event::Bytes(bytes) => self.machine.handle_bytes(now_ns(), &bytes),
             Event::Closed => self.machine.handle_closed(),
             Event::Interrupt => self.machine.handle_terminate(),
-            Event::Scheduled { stop_ns, delivered } => {
+            Event::Scheduled {
+                stop_ns,
+                by_volume,
+                delivered,
+            } => {
                 self.stop = Some(Stop {
                     stop_ns,
+                    by_volume,
                     delivered,
                     delivered_ns: None,
                 });
@@ -370,7 +383,7 @@ impl Driver {
                 now >= delivered_ns + took_ns.clamp(READ_NS_MIN, READ_NS_MAX)
             }
             (Some(delivered), None) => {
-                if now >= stop.stop_ns && delivered() {
+                if (now >= stop.stop_ns || stop.by_volume) && delivered() {
                     stop.delivered_ns = Some(now);
                 }
                 false
@@ -389,7 +402,7 @@ impl Driver {
         let deadline_ns = self.machine.deadline_ns().unwrap_or(u64::MAX);
         let stop = match &self.stop {
             None => LOOK_MAX,
-            Some(stop) if now < stop.stop_ns && stop.delivered_ns.is_none() => {
+            Some(stop) if now < stop.stop_ns && stop.delivered_ns.is_none() && !stop.by_volume => {
                 Duration::from_nanos(stop.stop_ns - now)
             }
             Some(_) => DELIVERY_LOOK,

@@ -59,6 +59,8 @@ struct Reading {
 pub(super) struct Counts {
     /// When counting begins, if what comes before is left out.
     omit_until_ns: Option<u64>,
+    /// When the last reading was made.
+    last_ns: u64,
     first: BTreeMap<FlowId, Reading>,
     last: BTreeMap<FlowId, Reading>,
 }
@@ -75,6 +77,7 @@ impl Counts {
             let Subject::Flow(flow, End::Client) = sample.subject else {
                 continue;
             };
+            self.last_ns = self.last_ns.max(sample.at_ns);
             let set = |reading: &mut Reading| match sample.metric {
                 Metric::AppBytesSent => reading.sent = sample.value,
                 Metric::AppBytesReceived => reading.received = sample.value,
@@ -92,6 +95,14 @@ impl Counts {
         }
     }
 
+    /// Returns when counting ended: with the window, or before if a volume ended the test.
+    pub(super) fn end_ns(&self, at: &StartRequest) -> u64 {
+        match self.last_ns {
+            0 => at.measure_end_ns,
+            last_ns => last_ns.clamp(at.measure_begin_ns, at.measure_end_ns),
+        }
+    }
+
     /// Returns what the server is told; the CPU is filled in later.
     pub(super) fn results(
         &self,
@@ -100,7 +111,7 @@ impl Counts {
         at: Option<&StartRequest>,
     ) -> Results {
         let end_s = at.map_or(0.0, |at| {
-            at.stop_ns.saturating_sub(at.measure_begin_ns) as f64 / 1e9
+            self.end_ns(at).saturating_sub(at.measure_begin_ns) as f64 / 1e9
         });
         let streams = order.iter().enumerate().map(|(index, flow)| {
             let outcome = outcomes.iter().find(|outcome| outcome.flow == *flow);
@@ -222,7 +233,7 @@ pub(super) fn server_samples(
     order: &[FlowId],
     clients: &[FlowOutcome],
     results: &Results,
-    at: &StartRequest,
+    (begin_ns, end_ns): (u64, u64),
     udp: bool,
 ) -> Vec<Sample> {
     let readings = |(index, flow): (usize, &FlowId)| {
@@ -241,10 +252,7 @@ pub(super) fn server_samples(
                 value,
             };
             let last = i64::try_from(count).unwrap_or(i64::MAX);
-            vec![
-                reading(at.measure_begin_ns, 0),
-                reading(at.measure_end_ns, last),
-            ]
+            vec![reading(begin_ns, 0), reading(end_ns, last)]
         };
         match (udp, client.part) {
             (true, Part::Sender) => {

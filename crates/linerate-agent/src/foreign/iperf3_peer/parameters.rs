@@ -75,6 +75,10 @@ pub fn parameters_of(
         model::Direction::FromServer => Direction::ToClient,
         model::Direction::Both => Direction::Both,
     };
+    let comes_back = direction != Direction::ToServer;
+    if manner.bytes_max.is_some() && protocol == Protocol::Udp && comes_back {
+        return Err("sends datagrams until it is told to stop; measure them by time".into());
+    }
     let each_way = match direction {
         Direction::Both => workload.connections as usize / 2,
         _ => workload.connections as usize,
@@ -86,7 +90,11 @@ pub fn parameters_of(
     }
     let options = &workload.options;
     let small = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
-    let (omit_s, time_s, mut notes) = phases(timing);
+    let (omit_s, mut time_s, mut notes) = phases(timing);
+    if manner.bytes_max.is_some() {
+        // One limit only: the server reckons with the first that it finds.
+        time_s = 0;
+    }
     if options.delayed_ack.is_some() || options.cork.is_some() || options.busy_poll_us.is_some() {
         notes.push("TCP_QUICKACK, TCP_CORK and SO_BUSY_POLL were set at this end only".to_owned());
     }

@@ -211,7 +211,8 @@ impl Agent for Iperf3Server {
         test.at = Some(*at);
         test.counts.begin(at, test.parameters.omit_s > 0);
         let delivered = test.delivered.take();
-        test.connection.schedule(at.stop_ns, delivered);
+        let by_volume = test.parameters.bytes.is_some();
+        test.connection.schedule(at.stop_ns, by_volume, delivered);
         Ok(())
     }
 
@@ -243,7 +244,8 @@ impl Agent for Iperf3Server {
             status.flows = counts::server_ends(&test.order, clients, results, udp);
             status.notes = test.notes.clone();
             if let Some(at) = test.at.as_ref().filter(|_| from.sample == 0) {
-                status.samples = counts::server_samples(&test.order, clients, results, at, udp);
+                let edges = (at.measure_begin_ns, test.counts.end_ns(at));
+                status.samples = counts::server_samples(&test.order, clients, results, edges, udp);
                 status.next = status.samples.len();
             }
         }
