@@ -371,3 +371,82 @@ fn the_example_of_the_reference_is_understood() {
     let draft = read_experiment(example, "experiment.md").unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(draft.experiment.factors.len(), 3);
 }
+
+/// A file whose `[workload]` and `[factors]` are these.
+fn of(workload: &str, factors: &str) -> String {
+    format!(
+        "format = 1\nname = \"x\"\ntitle = \"X\"\nquestion = \"What?\"\n[workload]\n{workload}\n\
+         [factors]\n{factors}\n[design]\nkind = \"full\"\nreplicates = 1\n\
+         [timing]\nsettle = \"0ms\"\nwarm_up = \"0ms\"\nmeasure = \"1s\"\ndrain = \"0ms\"\n"
+    )
+}
+
+#[test]
+fn the_manner_of_traffic_is_read_and_varied() {
+    let text = of(
+        "kind = \"stream\"\ntransport = \"unix\"\nreceive = \"discard\"\nrate = \"1Gbit\"",
+        "send = [\"copy\", \"vmsplice\"]\nbatch = [1, 16]",
+    );
+    let draft = read_experiment(&text, "x.toml").expect("it can be");
+    let manner = &draft.experiment.workload.manner;
+    assert_eq!(manner.rate_bps, Some(1_000_000_000));
+    assert_eq!(draft.experiment.factors.len(), 2);
+    let text = of(
+        "kind = \"rr\"\nthink = \"5ms\"",
+        "in_flight = [1, 32]\npayload_bytes = [\"netpipe:1..64\"]",
+    );
+    let draft = read_experiment(&text, "x.toml").expect("it can be");
+    assert_eq!(draft.experiment.factors[1].1.len(), 22, "1 to 67 B");
+    assert_eq!(
+        draft.experiment.workload.manner.think,
+        Some(Nanos::from_ms(5))
+    );
+}
+
+#[test]
+fn manners_that_cannot_be_name_what_can() {
+    let check = |workload: &str, factors: &str, said: &[&str]| {
+        let error = read_experiment(&of(workload, factors), "x.toml").expect_err("it cannot be");
+        let mut text = error.to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(inner) = cause {
+            text.push_str(&inner.to_string());
+            cause = inner.source();
+        }
+        for word in said {
+            assert!(text.contains(word), "no `{word}` in: {text}");
+        }
+    };
+    let connections = "connections = [1]";
+    check(
+        "kind = \"rr\"\nbatch = 4",
+        connections,
+        &["workload.batch", "`stream`"],
+    );
+    check(
+        "kind = \"crr\"\nin_flight = 4",
+        connections,
+        &["workload.in_flight", "`rr`"],
+    );
+    check(
+        "kind = \"stream\"",
+        "send = [\"fast\"]",
+        &["factors.send", "vmsplice"],
+    );
+    check(
+        "kind = \"stream\"",
+        "rate = [\"1Q\"]",
+        &["factors.rate", "100Mbit"],
+    );
+    check(
+        "kind = \"stream\"",
+        "in_flight = [2]",
+        &["in_flight", "no meaning"],
+    );
+    check(
+        "kind = \"rr\"",
+        "payload_bytes = [\"netpipe:8..1\"]",
+        &["factors.payload_bytes", "netpipe:1..8M"],
+    );
+    check("kind = \"crr\"\ntransport = \"udp\"", connections, &["UDP"]);
+}

@@ -85,7 +85,7 @@ pub(super) fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option
 }
 
 /// The congestion window allows so much more that it cannot be what limits.
-fn is_roomy(throughput: &Estimate, predicted: Option<f64>) -> bool {
+pub(super) fn is_roomy(throughput: &Estimate, predicted: Option<f64>) -> bool {
     predicted.is_some_and(|predicted| predicted > ROOMY_QUOTIENT_MIN * throughput.value)
 }
 
@@ -107,7 +107,7 @@ fn by_choice(
 }
 
 /// connections × congestion window × segment × 8 / round trip.
-fn predicted_bps(cell: &CellOutcomes<'_>) -> Option<f64> {
+pub(super) fn predicted_bps(cell: &CellOutcomes<'_>) -> Option<f64> {
     let segment = cell.mean(name::SEND_MSS)?;
     let rtt = cell.mean(name::TCP_RTT).filter(|rtt| *rtt >= 1.0)?;
     let flows = f64::from(cell.workload.connections);

@@ -135,10 +135,28 @@ fn an_algorithm_that_paces_itself_is_named() {
         ..paced.clone()
     };
     check(stream(), cubic, &[]);
-    // It would allow twice as much.
-    let roomy = Truth {
-        pacing_bps: Some(800e6),
+    // It would allow twice as much, but sends in bursts, and nothing else holds it: 100 segments in
+    // flight over 100 µs are 11.6 Gbit/s.
+    let bursts = Truth {
+        pacing_bps: Some(900e6),
         ..paced.clone()
+    };
+    check(stream(), bursts.clone(), &[Limiter::Pacing]);
+    // The worker waited for a CPU, or the window may be what holds.
+    let starved = Truth {
+        worker_wait_share: 0.5,
+        ..bursts.clone()
+    };
+    check(stream(), starved, &[]);
+    let narrow = Truth {
+        cwnd: 5,
+        ..bursts.clone()
+    };
+    check(stream(), narrow, &[]);
+    // It would allow four times as much.
+    let roomy = Truth {
+        pacing_bps: Some(1600e6),
+        ..bursts
     };
     check(stream(), roomy, &[]);
     // The application had nothing to send for most of the time.
