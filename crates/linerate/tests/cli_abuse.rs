@@ -93,7 +93,7 @@ fn memory_most_kib(server: &Server) -> u64 {
 fn push(stream: &mut TcpStream, bytes: &[u8]) -> bool {
     stream.set_nonblocking(true).expect("a socket can");
     match stream.write(bytes) {
-        Ok(_) => true,
+        Ok(written) => written > 0,
         Err(error) => error.kind() == ErrorKind::WouldBlock,
     }
 }

@@ -146,8 +146,8 @@ pub(super) fn own(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verd
         .mean(name::BUSY)
         .is_none_or(|busy| busy < BUSY_SHARE_MIN);
     let near = (share.value - 1.0).abs() <= PACING_DIFFERENCE_MAX;
-    let apart =
-        !near && !(is_last(cell, &throughput) && (BURST_SHARE_MIN..1.0).contains(&share.value));
+    let in_bursts = (BURST_SHARE_MIN..1.0).contains(&share.value) && is_last(cell, &throughput);
+    let apart = !(near || in_bursts);
     if held(name::RWND_LIMITED) || held(name::SNDBUF_LIMITED) || idle || apart {
         return None;
     }
