@@ -176,8 +176,11 @@ fn whole(test: &Test) -> Document {
 
 fn interval(test: &Test, at: usize) -> IntervalEntry {
     let mut entry = json::interval(test, at);
-    for row in &mut entry.streams {
+    let sums = [Some(&mut entry.sum), entry.sum_bidir_reverse.as_mut()];
+    for row in entry.streams.iter_mut().chain(sums.into_iter().flatten()) {
         row.reorder = None;
+        // Only the jitter at the end is known.
+        row.jitter_ms = None;
     }
     entry
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use linerate_compat::iperf3::json::{Interval, Stream, TcpReading, Total};
+use linerate_compat::iperf3::json::{Datagrams, Interval, Stream, TcpReading, Total};
+use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::run::{FlowRecord, HostPart, RunDocument};
@@ -215,7 +216,7 @@ fn total(
         seconds,
         bytes,
         retransmits: retransmits.map(|(count, _)| count).filter(|_| sends),
-        datagrams: None,
+        datagrams: datagrams_of(trial, record),
     })
 }
 
@@ -261,10 +262,60 @@ fn intervals(
                 bytes,
                 omitted: is_omitted,
                 tcp: tcp(series, flow, (from, to)).filter(|_| sends),
-                datagrams: None,
+                datagrams: datagrams_in(trial, series, plan, (from, to)),
             })
         })
         .collect()
+}
+
+/// Returns what one end counted of its datagrams.
+fn datagrams_of(trial: &Trial, record: &FlowRecord) -> Option<Datagrams> {
+    let is_udp = trial.workload.manner.transport == Transport::Udp;
+    let counts = record.datagrams.as_ref().filter(|_| is_udp)?;
+    Some(match record.part {
+        Part::Sender => Datagrams {
+            packets: counts.sent,
+            ..Datagrams::default()
+        },
+        _ => Datagrams {
+            packets: counts.highest,
+            lost: counts.missing(),
+            out_of_order: counts.late,
+            jitter_s: counts.jitter_ns.unwrap_or(0) as f64 / 1e9,
+        },
+    })
+}
+
+/// Returns what the client's end counted of its datagrams in an interval, without jitter, of which
+/// only the last is known.
+fn datagrams_in(
+    trial: &Trial,
+    series: &Series<'_>,
+    plan: &FlowPlan,
+    between: (i64, i64),
+) -> Option<Datagrams> {
+    if trial.workload.manner.transport != Transport::Udp {
+        return None;
+    }
+    let grown = |metric| {
+        let grown = series.grown(plan.flow, End::Client, metric, between);
+        grown.map_or(0, |(count, _)| count)
+    };
+    Some(match plan.client_part {
+        Part::Sender => Datagrams {
+            packets: grown(Metric::AppDatagramsSent),
+            ..Datagrams::default()
+        },
+        _ => {
+            let lost = grown(Metric::AppDatagramsMissing);
+            Datagrams {
+                packets: grown(Metric::AppDatagramsReceived) + lost,
+                lost,
+                out_of_order: grown(Metric::AppDatagramsLate),
+                jitter_s: 0.0,
+            }
+        }
+    })
 }
 
 fn tcp(series: &Series<'_>, flow: FlowId, between: (i64, i64)) -> Option<TcpReading> {
