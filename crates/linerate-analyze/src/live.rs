@@ -332,4 +332,19 @@ mod tests {
         assert_eq!((lines.len(), lines[0][2].bytes), (1, 500));
         assert!(live.poll().is_empty(), "the window is over");
     }
+
+    #[test]
+    fn what_a_foreign_server_acknowledged_stands_for_what_it_received() {
+        let trial = trial(1);
+        let mut live = Live::new(&trial, Nanos::from_ms(500)).with_server(&trial, true);
+        let acked = |at_ms: i64, bytes: i64| TrialSample {
+            host: "client1".into(),
+            subject: Subject::Flow(FlowId(0), End::Client),
+            metric: Metric::TcpBytesAcked,
+            ..reading(0, at_ms, bytes)
+        };
+        live.add(&[acked(0, 37), acked(500, 1037), acked(1000, 1537)]);
+        let bytes: Vec<u64> = live.poll().iter().map(|lines| lines[0].bytes).collect();
+        assert_eq!(bytes, [1000, 500]);
+    }
 }
