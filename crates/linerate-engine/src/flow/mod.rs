@@ -18,7 +18,7 @@ mod mptcp;
 pub mod opening;
 /// Applying the options of a workload to a socket.
 pub(crate) mod options;
-/// Who keeps a stream to its rate.
+/// How a stream is kept to its rate.
 mod pace;
 /// Places of connections, one for each transaction.
 mod place;
@@ -92,7 +92,7 @@ pub(crate) struct Shared {
     pub(crate) send: SendBy,
     /// What it takes the payload from.
     pub(crate) content: Content,
-    /// Bits a second that a sender of bulk payload keeps itself, where the kernel does not.
+    /// Bits a second that a sender of bulk payload keeps.
     pub(crate) pace_bps: Option<u64>,
     pub(crate) counters: Counters,
     /// Whether the other end speaks another protocol: it must hear nothing but payload.

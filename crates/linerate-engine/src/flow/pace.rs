@@ -1,4 +1,9 @@
-//! Who keeps a stream to its rate: the kernel, or the sender itself.
+//! How a stream is kept to its rate: calls by the sender, segments by the kernel where it can.
+//!
+//! The kernel alone stays below the rate that it is asked for, since the delays of its timers are
+//! not made up for: 924 of 1000 Mbit/s over loopback, 8.2 of 10 Gbit/s. The sender alone keeps the
+//! mean exactly, but sends each call's payload in one burst. So the sender paces its calls, and the
+//! kernel spaces the segments a little faster than that.
 
 use std::os::fd::RawFd;
 
@@ -15,8 +20,11 @@ const QUEUE_MS: u64 = 10;
 /// the kernel's pacing busy.
 const QUEUE_BYTES: (u64, u64) = (4 << 10, 1 << 20);
 
-/// Sets the pace of a sender of bulk payload; returns the bits a second that it must keep itself,
-/// if the kernel does not, and the setting that tells it.
+/// How much faster than the rate the kernel spaces segments, in percent.
+const SPACING_PERCENT: u64 = 125;
+
+/// Sets the pace of a sender of bulk payload; returns the bits a second that it must keep and the
+/// setting that tells it.
 ///
 /// TCP spaces segments by timers of its own where the queueing discipline does not (Linux 4.13 and
 /// later), to the rate of SO_MAX_PACING_RATE in payload. MPTCP and Unix sockets have no such rate.
@@ -34,18 +42,22 @@ pub(super) fn set(fd: RawFd, config: &FlowConfig) -> (Option<u64>, Option<Settin
     let by_kernel = config.manner.transport == Transport::Tcp
         && socket::limit_pacing(fd, kernel_bytes_per_s(config).unwrap_or(u64::MAX)).is_ok();
     if !by_kernel {
-        return (Some(rate), told("the sender, to the microsecond"));
+        return (Some(rate), told("the sender, call by call"));
     }
     let queue = (rate / 8 * QUEUE_MS / 1000).clamp(QUEUE_BYTES.0, QUEUE_BYTES.1);
     // Where it cannot be set, more of the stream waits in the send buffer.
     let _ = socket::set(fd, TCP_NOTSENT_LOWAT, queue as i32);
-    (None, told("the kernel (SO_MAX_PACING_RATE)"))
+    let words = "the sender, call by call, and the kernel between (SO_MAX_PACING_RATE)";
+    (Some(rate), told(words))
 }
 
 /// Returns the least of the rates that the kernel is asked to keep, in bytes a second.
 pub(super) fn kernel_bytes_per_s(config: &FlowConfig) -> Option<u64> {
     let of_stream = match (&config.traffic, config.part, config.manner.transport) {
-        (Traffic::Stream { .. }, Part::Sender, Transport::Tcp) => config.manner.rate_bps,
+        (Traffic::Stream { .. }, Part::Sender, Transport::Tcp) => {
+            let rate = config.manner.rate_bps;
+            rate.map(|rate| rate.saturating_mul(SPACING_PERCENT) / 100)
+        }
         _ => None,
     };
     let asked = of_stream.into_iter().chain(config.options.pacing_bps);

@@ -268,8 +268,11 @@ fn a_batch_is_one_call() {
 #[test]
 fn a_paced_stream_keeps_its_rate() {
     for (transport, by) in [
-        (Transport::Tcp, "the kernel (SO_MAX_PACING_RATE)"),
-        (Transport::Unix, "the sender, to the microsecond"),
+        (
+            Transport::Tcp,
+            "the sender, call by call, and the kernel between (SO_MAX_PACING_RATE)",
+        ),
+        (Transport::Unix, "the sender, call by call"),
     ] {
         let manner = Manner {
             transport,
