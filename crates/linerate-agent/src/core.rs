@@ -11,6 +11,7 @@ use std::time::Duration;
 use linerate_engine as engine;
 use linerate_model::manner::Transport;
 use linerate_model::sample::End;
+use linerate_model::setting::SettingPool;
 use linerate_model::{TrialId, hex};
 
 use crate::api::{
@@ -217,7 +218,7 @@ impl Core {
             .zip(&assignment.flows)
             .map(|(flow, plan)| FlowSettings {
                 flow: plan.flow,
-                settings: flow.settings().to_vec(),
+                settings: flow.settings().clone(),
             })
             .collect();
         let slot = TrialSlot {
@@ -227,6 +228,7 @@ impl Core {
             gathered: Mutex::new(Gathered {
                 session: TrialSession::new(engine::now_ns(), expected.len() as u32),
                 flows,
+                pool: SettingPool::default(),
                 expected,
             }),
             changed: Condvar::new(),

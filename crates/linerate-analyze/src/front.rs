@@ -10,9 +10,7 @@ use crate::words;
 
 /// Returns the heading.
 pub(crate) fn title(document: &RunDocument) -> String {
-    let server = document
-        .server()
-        .map_or("server", |host| host.name.0.as_str());
+    let server = document.server().map_or("server", |host| &*host.name.0);
     match (document.study, document.plan.experiments.as_slice()) {
         (true, _) => format!("Study of {server}"),
         (false, [one]) => one.title.clone(),

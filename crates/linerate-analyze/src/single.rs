@@ -10,8 +10,9 @@ use linerate_model::finding::Finding;
 use linerate_model::histogram::observations_needed;
 use linerate_model::run::{FlowRecord, HostPart, Recording, Validity};
 use linerate_model::sample::End;
+use linerate_model::setting::Settings;
 use linerate_model::unit::Unit;
-use linerate_model::workload::{Part, Setting, Workload};
+use linerate_model::workload::{Part, Workload};
 use serde::Serialize;
 
 use crate::live::{Interval, Live};
@@ -109,7 +110,7 @@ pub struct SingleFlow {
     /// Payload received in all phases.
     pub bytes_received: u64,
     /// Settings as requested, granted, effective.
-    pub settings: Vec<Setting>,
+    pub settings: Settings,
     /// Latency of transactions inside the window.
     pub latency: Option<SingleLatency>,
     /// Why it ended early, if it did.
@@ -164,7 +165,7 @@ fn hosts(recording: &Recording) -> Vec<SingleHost> {
     let hosts = recording.document.hosts.iter();
     hosts
         .map(|host| SingleHost {
-            name: host.name.0.clone(),
+            name: host.name.to_string(),
             part: host.part,
             agent: host.agent.clone(),
             data_address: host.data_address.clone(),
@@ -240,7 +241,7 @@ fn microseconds(ns: u64) -> f64 {
 fn single_flow(flow: &FlowRecord) -> SingleFlow {
     SingleFlow {
         flow: flow.flow.0,
-        host: flow.host.0.clone(),
+        host: flow.host.to_string(),
         end: flow.end,
         part: flow.part,
         local: flow.local.clone(),

@@ -1,6 +1,7 @@
 //! Identifiers of runs, trials, flows and hosts.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,10 +24,24 @@ pub struct TrialId(pub u32);
 pub struct FlowId(pub u32);
 
 /// The name of a host inside a run: `server`, `client1`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+///
+/// Cheap to clone: every sample carries it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(transparent)]
-pub struct HostName(pub String);
+#[cfg_attr(feature = "schema", schemars(transparent))]
+pub struct HostName(pub Arc<str>);
+
+impl Serialize for HostName {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for HostName {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::from)
+    }
+}
 
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,6 +63,12 @@ impl fmt::Display for TrialId {
 
 impl From<&str> for HostName {
     fn from(name: &str) -> Self {
-        Self(name.to_owned())
+        Self(name.into())
+    }
+}
+
+impl From<String> for HostName {
+    fn from(name: String) -> Self {
+        Self(name.into())
     }
 }

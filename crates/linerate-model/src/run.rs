@@ -8,8 +8,9 @@ use crate::host::{Availability, Snapshot};
 use crate::id::{FlowId, HostName, RunId, TrialId};
 use crate::plan::{LeftOut, Plan};
 use crate::sample::{End, TrialSample};
+use crate::setting::Settings;
 use crate::unit::{BitsPerSec, Nanos};
-use crate::workload::{Part, Setting};
+use crate::workload::Part;
 
 /// The number of the bundle format that this version writes.
 pub const BUNDLE_FORMAT: u32 = 1;
@@ -167,7 +168,7 @@ pub struct FlowRecord {
     /// Payload that this end received in all phases.
     pub bytes_received: u64,
     /// Settings as requested, granted and effective.
-    pub settings: Vec<Setting>,
+    pub settings: Settings,
     /// Latency of the transactions inside the window, for a requester.
     pub latency: Option<Histogram>,
     /// What became of its datagrams, if it has any.

@@ -141,7 +141,7 @@ pub struct FlowPlan {
 }
 
 /// A setting as asked for, as the kernel granted it, and as it worked out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Setting {
     /// The socket option or property, by the kernel's name: `SO_SNDBUF`, `TCP_CONGESTION`.

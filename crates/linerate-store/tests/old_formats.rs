@@ -73,7 +73,7 @@ fn format_1_the_tables() {
         (flow.flow, flow.end, flow.part),
         (FlowId(0), End::Client, Part::Sender)
     );
-    assert_eq!((flow.host.0.as_str(), flow.cpu), ("client1", Some(1)));
+    assert_eq!((&*flow.host.0, flow.cpu), ("client1", Some(1)));
     assert_eq!(
         (flow.local.as_str(), flow.remote.as_str()),
         ("10.0.0.2:40000", "10.0.0.1:5202")

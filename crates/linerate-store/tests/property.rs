@@ -71,7 +71,7 @@ prop_compose! {
         FlowRecord {
             trial: TrialId(trial),
             flow: FlowId(flow),
-            host: HostName(host),
+            host: HostName::from(host),
             end,
             part,
             local: addresses.0,
@@ -80,7 +80,7 @@ prop_compose! {
             first_payload_ns,
             bytes_sent: bytes.0,
             bytes_received: bytes.1,
-            settings,
+            settings: settings.into(),
             latency: latency.map(|buckets| Histogram { buckets }),
             datagrams: datagrams.map(|(sent, departures)| Datagrams {
                 sent,
@@ -103,7 +103,7 @@ prop_compose! {
     ) -> TrialSample {
         TrialSample {
             trial: TrialId(trial),
-            host: HostName(host),
+            host: HostName::from(host),
             subject,
             metric: Metric::ALL[metric],
             at_ns,

@@ -112,7 +112,7 @@ pub fn specs(server: &str, args: &FleetArgs) -> CmdResult<Vec<HostSpec>> {
         let (host, port) = split_port(client, args.port)?;
         let address = resolve(&host, port, args)?;
         specs.push(HostSpec {
-            name: linerate_model::HostName(format!("client{}", at + 1)),
+            name: format!("client{}", at + 1).into(),
             part: HostPart::Client,
             agent: Arc::new(HttpAgent::new(&address.to_string(), token.as_deref())),
             data_address: Some(address.ip()),

@@ -10,8 +10,9 @@ use linerate_model::host::{Availability, Snapshot};
 use linerate_model::manner::Manner;
 use linerate_model::run::Admission;
 use linerate_model::sample::{End, Sample};
+use linerate_model::setting::Settings;
 use linerate_model::unit::{BitsPerSec, Nanos};
-use linerate_model::workload::{FlowOptions, Part, Setting, Traffic};
+use linerate_model::workload::{FlowOptions, Part, Traffic};
 use linerate_model::{FlowId, RunId, TrialId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -239,7 +240,7 @@ pub struct FlowSettings {
     /// The flow.
     pub flow: FlowId,
     /// Requested and granted.
-    pub settings: Vec<Setting>,
+    pub settings: Settings,
 }
 
 /// The instants of a trial on the agent's CLOCK_MONOTONIC.
@@ -330,7 +331,7 @@ pub struct FlowOutcome {
     /// Longest wait without payload inside the window.
     pub stall_max_ns: Option<u64>,
     /// Settings with what was effective.
-    pub settings: Vec<Setting>,
+    pub settings: Settings,
     /// Latency of transactions inside the window, for a requester.
     pub latency: Option<Histogram>,
     /// What became of its datagrams, if it has any.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use linerate_engine as engine;
 use linerate_engine::{Flow, FlowConfig};
 use linerate_model::FlowId;
 use linerate_model::manner::Transport;
+use linerate_model::setting::SettingPool;
 use linerate_model::workload::{Part, Traffic};
 
 use super::limits::limit_rate;
@@ -70,7 +72,7 @@ pub(super) fn take_up(
         .ok_or("the trial has no such flow, or has it already")?;
     let adopted = adopt(&slot.assignment, hello.flow, part, socket);
     let mut gathered = lock(&slot.gathered);
-    let flow = match adopted {
+    let mut flow = match adopted {
         Ok(flow) => flow,
         Err(why) => {
             // Whoever connects for this flow again may have more luck.
@@ -85,6 +87,7 @@ pub(super) fn take_up(
         // Lost or not: a client that does not hear it asks again.
         let _ = flow.confirm(&hello.encode());
     }
+    flow.share_settings(&mut gathered.pool);
     gathered.flows.push(flow);
     gathered.session.handle_flow();
     slot.changed.notify_all();
@@ -177,6 +180,8 @@ struct Opener<'a> {
     cookie: [u8; 16],
     peer: Peer,
     bind: Option<SocketAddr>,
+    /// Settings of the flows so far; taken once a flow, which takes a hundred times as long to open.
+    pool: Mutex<SettingPool>,
 }
 
 /// Where flows connect to.
@@ -214,6 +219,7 @@ impl<'a> Opener<'a> {
                 _ => return Err(bad("the peer is not ADDRESS:PORT")),
             },
             bind: bind.map(|address| SocketAddr::new(address, 0)),
+            pool: Mutex::default(),
         })
     }
 
@@ -266,7 +272,8 @@ impl<'a> Opener<'a> {
             Peer::Ip(peer) => engine::connect(config, *peer, self.bind, hello, CONNECT_DEADLINE),
             Peer::Unix(name) => engine::connect_unix(config, name, hello, CONNECT_DEADLINE),
         };
-        let flow = flow.map_err(|error| refuse(RefusalCode::Flows, with_causes(&error)))?;
+        let mut flow = flow.map_err(|error| refuse(RefusalCode::Flows, with_causes(&error)))?;
+        flow.share_settings(&mut lock(&self.pool));
         limit_rate(&flow, self.assignment)?;
         Ok(flow)
     }

@@ -7,6 +7,7 @@ use std::sync::{Condvar, Mutex};
 use linerate_engine as engine;
 use linerate_engine::Flow;
 use linerate_model::sample::Sample;
+use linerate_model::setting::SettingPool;
 use linerate_model::unit::Bytes;
 use linerate_model::workload::Part;
 use linerate_model::{BitsPerSec, FlowId};
@@ -39,6 +40,8 @@ pub(super) struct TrialSlot {
 pub(super) struct Gathered {
     pub(super) session: TrialSession,
     pub(super) flows: Vec<Flow>,
+    /// Settings of the flows so far.
+    pub(super) pool: SettingPool,
     /// The flows that have not arrived, and what this end does in them.
     pub(super) expected: HashMap<FlowId, Part>,
 }

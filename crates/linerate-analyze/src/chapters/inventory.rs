@@ -215,7 +215,7 @@ fn observers(hosts: &[HostRecord]) -> Option<Table> {
                 (None, Some(note)) => ("limited", note),
                 (None, None) => return None,
             };
-            let cells = [&host.name.0, &observer.observer, state, reason];
+            let cells: [&str; 4] = [&host.name.0, &observer.observer, state, reason];
             Some(
                 cells
                     .iter()

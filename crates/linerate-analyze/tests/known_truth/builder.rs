@@ -252,7 +252,7 @@ impl Run {
         let mut rates: BTreeMap<(HostName, Subject, Metric), f64> = BTreeMap::new();
         let mut gauges: BTreeMap<(HostName, Subject, Metric), i64> = BTreeMap::new();
         for flow in workload.flows() {
-            let client = HostName(format!("client{}", flow.client + 1));
+            let client = HostName::from(format!("client{}", flow.client + 1));
             let ends = [
                 (client, End::Client, flow.client_part),
                 ("server".into(), End::Server, flow.client_part.opposite()),
@@ -420,7 +420,7 @@ fn flow_record(
         first_payload_ns: Some(-1),
         bytes_sent: 1,
         bytes_received: 1,
-        settings,
+        settings: settings.into(),
         latency: (part == Part::Requester).then_some(latency),
         datagrams: None,
         ended_early: None,

@@ -662,7 +662,9 @@ fn cautions_are_raised_only_with_cause() {
     let found = ids(&|run| {
         run.cell(&[], &three(0.0));
         for flow in &mut run.recording.flows {
-            flow.settings[0].capped_by = Some("net.core.rmem_max = 212992".to_owned());
+            let mut settings: Vec<_> = flow.settings.into_iter().cloned().collect();
+            settings[0].capped_by = Some("net.core.rmem_max = 212992".to_owned());
+            flow.settings = settings.into();
         }
     });
     assert_eq!(found, ["run/caution/capped/1"]);

@@ -12,6 +12,7 @@ use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::run::{ClockFit, FlowRecord, HostPart, TrialRecord, Validity};
 use linerate_model::sample::{Sample, Subject, TrialSample};
+use linerate_model::setting::SettingPool;
 use linerate_model::workload::Part;
 use linerate_model::{BitsPerSec, HostName, Nanos};
 
@@ -110,6 +111,7 @@ struct Participant<'a> {
     samples: Vec<TrialSample>,
     next: usize,
     flows: Vec<FlowOutcome>,
+    pool: SettingPool,
     notes: Vec<String>,
     finished: bool,
     /// Why it gave up in the middle, if it is no agent.
@@ -261,6 +263,7 @@ impl Driver<'_> {
             samples: Vec::new(),
             next: 0,
             flows: Vec::new(),
+            pool: SettingPool::default(),
             notes: Vec::new(),
             finished: false,
             forsook: None,
@@ -686,7 +689,14 @@ fn look_once(
     participant.next = status.next;
     match status.state {
         TrialState::Finished => {
-            participant.flows.extend(status.flows);
+            let pool = &mut participant.pool;
+            let share = |flow: FlowOutcome| FlowOutcome {
+                settings: pool.share(&flow.settings),
+                ..flow
+            };
+            participant
+                .flows
+                .extend(status.flows.into_iter().map(share));
             if !status.more {
                 participant.notes.extend(status.notes);
                 participant.finished = true;

@@ -2,7 +2,7 @@
 
 use linerate_model::run::{Admission, FlowRecord, Validity};
 use linerate_model::sample::TrialSample;
-use linerate_model::workload::Setting;
+use linerate_model::setting::Settings;
 use linerate_model::{HostName, Nanos};
 
 /// Part of the window by which a host's readings may lie beside its edges.
@@ -11,7 +11,7 @@ const EDGE_SHARE_MAX: f64 = 0.1;
 /// Returns why the settings that a host granted spoil the trial, if they do.
 ///
 /// A buffer that the kernel capped is not the level that the cell stands for.
-pub(super) fn capped(host: &HostName, settings: &[Setting]) -> Option<String> {
+pub(super) fn capped(host: &HostName, settings: &Settings) -> Option<String> {
     let setting = settings
         .iter()
         .find(|setting| setting.capped_by.is_some())?;
@@ -93,6 +93,8 @@ mod tests {
     use linerate_model::metric::Metric;
     use linerate_model::sample::Subject;
 
+    use linerate_model::workload::Setting;
+
     use super::*;
 
     fn readings(at_ms: &[i64]) -> Vec<TrialSample> {
@@ -137,7 +139,7 @@ mod tests {
             effective: None,
             capped_by: Some("net.core.rmem_max = 212992".into()),
         };
-        let why = capped(&"server".into(), &[setting]).unwrap();
+        let why = capped(&"server".into(), &vec![setting].into()).unwrap();
         assert!(
             why.contains("SO_RCVBUF") && why.contains("net.core.rmem_max = 212992"),
             "{why}"

@@ -112,7 +112,7 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
         local,
         remote,
         place: None,
-        settings,
+        settings: settings.into(),
         send,
         content: Content::of(send).map_err(|source| ConnectError::Content { source })?,
         pace_bps,

@@ -153,7 +153,9 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
         local: socket::local(socket.as_fd()).map_err(inspect)?.into(),
         remote: socket::remote(socket.as_fd()).map_err(inspect)?.into(),
         place: None,
-        settings: granted(socket.as_raw_fd(), &config).map_err(inspect)?,
+        settings: granted(socket.as_raw_fd(), &config)
+            .map_err(inspect)?
+            .into(),
         send: SendBy::Copy,
         content: crate::flow::Content::Copied,
         pace_bps: None,
@@ -385,7 +387,7 @@ fn mechanism(config: &FlowConfig) -> (&'static str, String) {
 /// Returns every setting of `flow` with what was in force at its end.
 pub(crate) fn effective(flow: &Shared) -> Vec<Setting> {
     let int = |option| socket::read(flow.fd(), option).ok();
-    let mut all = flow.settings.clone();
+    let mut all: Vec<Setting> = flow.settings.into_iter().cloned().collect();
     for setting in &mut all {
         setting.effective = match setting.name.as_str() {
             "SO_SNDBUF" => int(SO_SNDBUF).map(|value| settings::usable_bytes(value).to_string()),

@@ -39,7 +39,8 @@ use linerate_model::BitsPerSec;
 use linerate_model::id::FlowId;
 use linerate_model::manner::{Manner, SendBy};
 use linerate_model::sample::End;
-use linerate_model::workload::{FlowOptions, Part, Setting, Traffic};
+use linerate_model::setting::{SettingPool, Settings};
+use linerate_model::workload::{FlowOptions, Part, Traffic};
 
 use crate::measure::counters::{Counters, Counts};
 use crate::measure::datagrams::DatagramCounters;
@@ -87,7 +88,7 @@ pub(crate) struct Shared {
     /// For the client's end of a place of connections: where they go to, and where they come from
     /// if that was chosen.
     pub(crate) place: Option<(SocketAddr, Option<SocketAddr>)>,
-    pub(crate) settings: Vec<Setting>,
+    pub(crate) settings: Settings,
     /// How a sender of bulk payload hands it over; never [`SendBy::Auto`].
     pub(crate) send: SendBy,
     /// What it takes the payload from.
@@ -105,8 +106,13 @@ pub(crate) struct Shared {
 
 impl Flow {
     /// Returns the settings as requested and granted, with what capped them.
-    pub fn settings(&self) -> &[Setting] {
+    pub fn settings(&self) -> &Settings {
         &self.shared.settings
+    }
+
+    /// Lets the flow keep its settings in `pool`, together with the other flows of its trial.
+    pub fn share_settings(&mut self, pool: &mut SettingPool) {
+        self.shared.settings = pool.share(&self.shared.settings);
     }
 
     /// Returns where this end is.

@@ -183,7 +183,7 @@ pub(crate) fn effective(
     tcp_info::for_each(kernel, |metric, value| windows.note(metric, value));
     let int = |option| socket::read(fd, option).ok();
     let (manner, counts) = (&flow.config.manner, flow.counters.read());
-    let mut all = flow.settings.clone();
+    let mut all: Vec<Setting> = flow.settings.into_iter().cloned().collect();
     for setting in &mut all {
         setting.effective = match setting.name.as_str() {
             "SO_SNDBUF" => int(SO_SNDBUF).map(|value| settings::usable_bytes(value).to_string()),

@@ -9,7 +9,8 @@ use linerate_model::datagram::Datagrams;
 use linerate_model::histogram::Histogram;
 use linerate_model::id::FlowId;
 use linerate_model::sample::{End, Sample};
-use linerate_model::workload::{Part, Setting};
+use linerate_model::setting::{SettingPool, Settings};
+use linerate_model::workload::Part;
 
 use crate::flow::{self, Address, Flow, Shared};
 use crate::measure::sampler::{self, SAMPLES_PER_FLOW, WindowsSeen};
@@ -106,7 +107,7 @@ pub struct FlowResult {
     pub datagrams: Option<Datagrams>,
     /// Settings as requested, granted and effective; buffers in usable bytes, half of what the
     /// kernel says. `tcpi_snd_wnd` and `tcpi_rcv_wnd` are the largest windows seen in samples.
-    pub settings: Vec<Setting>,
+    pub settings: Settings,
     /// Latency of the transactions that ended inside the measured window, for a requester. With
     /// more than 64 requesters in a trial those of one worker share a record, and it is given
     /// with the first of them.
@@ -264,11 +265,12 @@ impl Running {
                 outcomes[index] = Some(outcome);
             }
         }
+        let mut pool = SettingPool::default();
         self.flows
             .iter()
             .zip(&self.windows)
             .zip(outcomes)
-            .map(|((flow, &windows), outcome)| result(flow, windows, outcome))
+            .map(|((flow, &windows), outcome)| result(flow, windows, outcome, &mut pool))
             .collect()
     }
 }
@@ -280,7 +282,12 @@ impl Drop for Running {
     }
 }
 
-fn result(flow: &Shared, windows: WindowsSeen, outcome: Option<Outcome>) -> FlowResult {
+fn result(
+    flow: &Shared,
+    windows: WindowsSeen,
+    outcome: Option<Outcome>,
+    pool: &mut SettingPool,
+) -> FlowResult {
     let counts = flow.counters.read();
     let outcome = outcome.unwrap_or_else(|| Outcome {
         index: 0,
@@ -292,7 +299,8 @@ fn result(flow: &Shared, windows: WindowsSeen, outcome: Option<Outcome>) -> Flow
         settings: Vec::new(),
     });
     let mut settings = flow::effective(flow, windows, outcome.completions);
-    settings.extend(outcome.settings);
+    let said = outcome.settings.iter();
+    settings.extend(said.map(|setting| setting.as_ref().clone()));
     let mut times = outcome.latency;
     let datagrams = flow::datagram::counts(flow).map(|counts| Datagrams {
         departures: times.take_if(|_| flow.config.part == Part::Sender),
@@ -311,7 +319,7 @@ fn result(flow: &Shared, windows: WindowsSeen, outcome: Option<Outcome>) -> Flow
         messages: flow.messages(&counts),
         transactions: counts.transactions,
         datagrams,
-        settings,
+        settings: pool.share(&settings.into()),
         latency: times,
         stall_max_ns: outcome.stall_max_ns,
         ended_early: match outcome.ending {

@@ -60,7 +60,7 @@ struct Outcome {
     /// What the kernel said about calls with MSG_ZEROCOPY.
     completions: Option<Completions>,
     /// What the worker has to say of the flow's manner.
-    settings: Vec<Setting>,
+    settings: Vec<Arc<Setting>>,
 }
 
 /// What all flows of a worker share.

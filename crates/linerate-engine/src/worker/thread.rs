@@ -157,13 +157,14 @@ fn bench(assignment: &Assignment) -> io::Result<Bench> {
 fn outcomes(seats: Vec<Seat>, bench: &Bench, wait: &Setting) -> Vec<Outcome> {
     let mut records = bench.latencies.iter();
     let now_ns = now_ns();
+    let wait = Arc::new(wait.clone());
     seats
         .into_iter()
         .filter_map(|seat| {
             let mut outcome = seat.outcome?;
-            outcome.settings.push(wait.clone());
+            outcome.settings.push(Arc::clone(&wait));
             let said = seat.player.settings(&bench.control, now_ns);
-            outcome.settings.extend(said);
+            outcome.settings.extend(said.into_iter().map(Arc::new));
             if matches!(seat.player, Player::Requester(_)) {
                 outcome.latency = records.next().map(Latency::to_histogram);
             }

@@ -72,7 +72,7 @@ pub(crate) fn table(flows: &[FlowRecord]) -> Result<Table, TableError> {
     let columns = [
         Column::Int32(flows.iter().map(|f| f.trial.0.cast_signed()).collect()),
         Column::Int32(flows.iter().map(|f| f.flow.0.cast_signed()).collect()),
-        text(&|flow| flow.host.0.clone()),
+        text(&|flow| flow.host.to_string()),
         text(&|flow| end_word(flow.end).to_owned()),
         text(&|flow| part_word(flow.part).to_owned()),
         text(&|flow| flow.local.clone()),
@@ -145,7 +145,7 @@ fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
     Ok(FlowRecord {
         trial: TrialId(trials[at].cast_unsigned()),
         flow: FlowId(numbers[at].cast_unsigned()),
-        host: HostName(text(&hosts[at])),
+        host: HostName::from(text(&hosts[at])),
         end: end_of(ends[at].data()).ok_or("an unknown end")?,
         part: part_of(parts[at].data()).ok_or("an unknown part")?,
         local: text(&locals[at]),

@@ -47,7 +47,7 @@ pub(crate) fn table<'a>(
     };
     let columns = [
         Column::Int32(samples.clone().map(|s| s.trial.0.cast_signed()).collect()),
-        text(|sample| sample.host.0.clone()),
+        text(|sample| sample.host.to_string()),
         text(|sample| sample.subject.to_string()),
         text(|sample| sample.metric.name().to_owned()),
         Column::Int64(samples.clone().map(|s| s.at_ns).collect()),

@@ -149,7 +149,7 @@ pub fn flows(id: u32) -> Vec<FlowRecord> {
         first_payload_ns: Some(-200_000_000),
         bytes_sent: 60_000_000,
         bytes_received: 0,
-        settings: vec![setting.clone()],
+        settings: vec![setting.clone()].into(),
         latency: (end == End::Client).then(|| Histogram {
             buckets: vec![(70_000, 10), (71_000, 3)],
         }),
@@ -204,7 +204,7 @@ pub fn samples(id: u32, series: usize, readings: usize) -> Vec<TrialSample> {
             };
             samples.push(TrialSample {
                 trial: TrialId(id),
-                host: HostName(host.clone()),
+                host: HostName::from(host.clone()),
                 subject: Subject::Flow(FlowId(flow as u32 / 2), end),
                 metric: metrics[metric],
                 at_ns,

@@ -121,7 +121,7 @@ impl LabFleet {
         let hosts = self.lab.hosts().iter().zip(&self.links).enumerate();
         hosts
             .map(|(at, (host, link))| HostSpec {
-                name: HostName(host.name.clone()),
+                name: HostName::from(host.name.clone()),
                 part: if at == 0 {
                     HostPart::Server
                 } else {

@@ -97,7 +97,7 @@ impl SingleLines {
                     "schema": "linerate.run", "schema_version": linerate_analyze::single::SINGLE_SCHEMA_VERSION,
                     "run": document.run, "started_utc": document.started_utc,
                     "workload": trial.workload, "timing": trial.timing,
-                    "hosts": document.hosts.iter().map(|host| host.name.0.as_str()).collect::<Vec<_>>(),
+                    "hosts": document.hosts.iter().map(|host| &*host.name.0).collect::<Vec<_>>(),
                 }),
             ),
             Output::Text => {

@@ -263,7 +263,7 @@ fn mechanisms(trial: &SingleTrial) {
         let mut said: Vec<(String, End)> = Vec::new();
         for flow in &trial.flows {
             let of_name = flow.settings.iter().find(|setting| setting.name == *name);
-            let Some(words) = of_name.and_then(in_force) else {
+            let Some(words) = of_name.and_then(|setting| in_force(setting)) else {
                 continue;
             };
             // The first flow of each end speaks for the others: numbers differ a little.
