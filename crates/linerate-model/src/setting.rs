@@ -15,6 +15,13 @@ use crate::workload::Setting;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings(Arc<[Arc<Setting>]>);
 
+impl Settings {
+    /// Returns the same settings and one more.
+    pub fn with(&self, one: &Arc<Setting>) -> Self {
+        Self(self.0.iter().chain([one]).map(Arc::clone).collect())
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self(Arc::new([]))
@@ -127,6 +134,8 @@ mod tests {
         let same = pool.share(&list(10));
         assert!(Arc::ptr_eq(&first.0, &same.0));
         let other = pool.share(&list(20));
+        let longer = first.with(&Arc::new(setting("c", 3)));
+        assert_eq!((longer.len(), &*longer[2].name), (3, "c"));
         assert_eq!(other, list(20));
         assert!(Arc::ptr_eq(&first[0], &other[0]));
         let again = pool.share(&list(10));

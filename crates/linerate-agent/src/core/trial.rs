@@ -1,5 +1,6 @@
 //! One trial while it runs: launch, sample on the ticks, collect.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use linerate_model::BitsPerSec;
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
+use linerate_model::setting::SettingPool;
 use linerate_model::workload::Part;
 use linerate_observe::Observer;
 
@@ -81,8 +83,9 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     let mut record = lock(&slot.record);
     record.notes.extend(degraded(&before, &after));
     record.flows.items = results.into_iter().map(outcome).collect();
+    let (mut pool, placed) = (SettingPool::default(), Arc::new(placed.setting));
     for flow in &mut record.flows.items {
-        flow.settings.push(placed.setting.clone());
+        flow.settings = pool.share(&flow.settings.with(&placed));
     }
     drop(record);
     lock(&slot.gathered)

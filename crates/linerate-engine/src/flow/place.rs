@@ -63,7 +63,7 @@ fn place(
         local: local.into(),
         remote: remote.into(),
         place,
-        settings,
+        settings: settings.into(),
         send: SendBy::Copy,
         content: Content::Copied,
         pace_bps: None,

@@ -4,6 +4,7 @@
 //! come and go. io_uring would save two of the eight calls of a transaction (accept and receive)
 //! and none of what they do, which is the handshake: see docs/performance.md, "Transactions".
 
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
@@ -276,16 +277,17 @@ fn said(wait: WaitBy) -> Setting {
 /// Returns the outcomes, each latency record with the first requester that used it.
 fn outcomes(seats: Vec<Seat<'_>>, hall: &Hall<'_>, wait: &Setting) -> Vec<Outcome> {
     let mut records = hall.latencies.iter();
+    let wait = Arc::new(wait.clone());
     let now_ns = now_ns();
     seats
         .into_iter()
         .filter_map(|seat| {
             let mut outcome = seat.outcome?;
-            outcome.settings.push(wait.clone());
+            outcome.settings.push(Arc::clone(&wait));
             if let Place::Caller(caller) = &seat.place {
                 let complete = seat.flow.counters.read().transactions;
                 let said = caller.settings(hall.control, complete, now_ns);
-                outcome.settings.extend(said);
+                outcome.settings.extend(said.into_iter().map(Arc::new));
                 outcome.latency = records.next().map(Latency::to_histogram);
             }
             Some(outcome)

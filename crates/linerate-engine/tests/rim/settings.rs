@@ -2,11 +2,12 @@
 
 use linerate_engine::FlowResult;
 use linerate_model::Bytes;
+use linerate_model::setting::Settings;
 use linerate_model::workload::{FlowOptions, Part, Setting, Traffic};
 
 use crate::rig;
 
-fn setting<'a>(settings: &'a [Setting], name: &str) -> &'a Setting {
+fn setting<'a>(settings: &'a Settings, name: &str) -> &'a Setting {
     settings
         .iter()
         .find(|setting| setting.name == name)

@@ -15,7 +15,8 @@ use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::run::{HostPart, HostRecord, Recording, RunDocument, TrialRecord};
 use linerate_model::sample::{Subject, TrialSample};
-use linerate_model::workload::{Setting, Workload};
+use linerate_model::setting::Settings;
+use linerate_model::workload::Workload;
 use linerate_model::{HostName, Nanos};
 use serde_json::json;
 
@@ -225,7 +226,7 @@ fn test(
             .filter(|flow| flow.trial == trial.id)
             .collect()
     });
-    let congestion = |settings: &[Setting]| {
+    let congestion = |settings: &Settings| {
         let setting = settings.iter().find(|one| one.name == "TCP_CONGESTION")?;
         setting
             .effective
