@@ -93,14 +93,14 @@ impl Live {
         self
     }
 
-    /// Takes up new samples.
-    pub fn add(&mut self, samples: &[TrialSample]) {
+    /// Takes up new samples, those of each series in order of time.
+    pub fn add(&mut self, samples: impl IntoIterator<Item = TrialSample>) {
         for sample in samples {
             if sample.at_ns >= 0
                 && WANTED.contains(&sample.metric)
                 && matches!(sample.subject, Subject::Flow(..))
             {
-                let key = (sample.subject.clone(), sample.metric);
+                let key = (sample.subject, sample.metric);
                 self.readings
                     .entry(key)
                     .or_default()
@@ -310,13 +310,13 @@ mod tests {
     #[test]
     fn intervals_wait_for_every_flow_and_add_up() {
         let mut live = Live::new(&trial(2), Nanos::from_ms(500));
-        live.add(&[
+        live.add([
             reading(0, -100, 5),
             reading(0, 0, 1000),
             reading(0, 500, 2000),
         ]);
         assert!(live.poll().is_empty(), "flow 1 has not reported");
-        live.add(&[reading(1, 0, 0), reading(1, 510, 1020)]);
+        live.add([reading(1, 0, 0), reading(1, 510, 1020)]);
         let lines = live.poll();
         assert_eq!(lines.len(), 1);
         assert_eq!(lines[0].len(), 3);
@@ -327,7 +327,7 @@ mod tests {
         );
         assert_eq!(lines[0][2].bytes, 2020);
         assert_eq!(lines[0][2].direction, Some("to-server"));
-        live.add(&[reading(0, 1000, 2500), reading(1, 1000, 1020)]);
+        live.add([reading(0, 1000, 2500), reading(1, 1000, 1020)]);
         let lines = live.poll();
         assert_eq!((lines.len(), lines[0][2].bytes), (1, 500));
         assert!(live.poll().is_empty(), "the window is over");

@@ -189,17 +189,12 @@ fn trial(recording: &Recording, outcome: Outcome, interval: linerate_model::Nano
         .find(|trial| trial.id == outcome.trial);
     let intervals = match planned {
         Some(planned) if interval.0 > 0 => {
-            let mut samples: Vec<_> = recording
-                .samples
-                .iter()
-                .filter(|sample| sample.trial == outcome.trial)
-                .cloned()
-                .collect();
-            samples.sort_by_key(|sample| sample.at_ns);
+            let samples = recording.samples.iter();
+            let samples = samples.filter(|sample| sample.trial == outcome.trial);
             let server = recording.document.server();
             let foreign = server.is_some_and(|server| server.foreign.is_some());
             let mut live = Live::new(planned, interval).with_server(planned, foreign);
-            live.add(&samples);
+            live.add(samples);
             live.poll()
         }
         _ => Vec::new(),

@@ -36,6 +36,8 @@ pub mod plan;
 pub mod run;
 /// One value at one instant, and what it is about.
 pub mod sample;
+/// Many samples in little memory.
+pub mod samples;
 /// Settings of a flow, shared where flows have the same.
 pub mod setting;
 /// Units with their prefixes: bytes, bits per second, nanoseconds.

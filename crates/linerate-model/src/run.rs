@@ -7,7 +7,8 @@ use crate::histogram::Histogram;
 use crate::host::{Availability, Snapshot};
 use crate::id::{FlowId, HostName, RunId, TrialId};
 use crate::plan::{LeftOut, Plan};
-use crate::sample::{End, TrialSample};
+use crate::sample::End;
+use crate::samples::Samples;
 use crate::setting::Settings;
 use crate::unit::{BitsPerSec, Nanos};
 use crate::workload::Part;
@@ -200,7 +201,7 @@ pub struct Recording {
     /// `flows.parquet`.
     pub flows: Vec<FlowRecord>,
     /// `samples.parquet`, sorted by trial, host, subject, metric, time.
-    pub samples: Vec<TrialSample>,
+    pub samples: Samples,
     /// `events.ndjson`.
     pub events: Vec<Event>,
     /// What was damaged or missing in the bundle; empty when it is whole.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_model::TrialId;
 use linerate_model::run::{BUNDLE_FORMAT, FlowRecord, Recording, RunDocument};
-use linerate_model::sample::TrialSample;
+use linerate_model::samples::Samples;
 use serde::Deserialize;
 
 use crate::durable::{FileError, Step, failed};
@@ -72,13 +72,14 @@ pub fn read(dir: &Path) -> Result<Recording, ReadError> {
     read_table(dir, TableName::Flows, &mut damage, |table, odd| {
         flows::read(table, &mut flows, odd);
     });
-    let mut samples: Vec<TrialSample> = Vec::new();
+    let mut samples = Samples::default();
     read_table(dir, TableName::Samples, &mut damage, |table, odd| {
-        // One allocation of the right size for each row group keeps the peak low.
-        samples.reserve_exact(table.rows());
-        samples::read(table, &mut samples, odd);
+        // A row group at a time keeps the peak low.
+        let mut rows = Vec::with_capacity(table.rows());
+        samples::read(table, &mut rows, odd);
+        samples.extend(rows);
     });
-    sort(&mut stored, &mut flows, &mut samples);
+    sort(&mut stored, &mut flows);
     missing_rows(&stored, &flows, &samples, &mut damage);
     let events = read_events(dir, &mut damage);
     Ok(Recording {
@@ -203,20 +204,16 @@ fn trials_in(table: &Table) -> BTreeSet<TrialId> {
 }
 
 /// Puts everything into its order; what is sorted already, as always in a whole bundle, stays.
-fn sort(stored: &mut [StoredTrial], flows: &mut [FlowRecord], rows: &mut [TrialSample]) {
+fn sort(stored: &mut [StoredTrial], flows: &mut [FlowRecord]) {
     stored.sort_by_key(|trial| trial.record.trial);
     flows.sort_by_key(|flow| flow.trial);
-    let sorted = rows.is_sorted_by(|a, b| samples::order(a, b).is_le());
-    if !sorted {
-        rows.sort_by(samples::order);
-    }
 }
 
 /// Tells of rows that trials should have and that are not there, and of rows without a trial.
 fn missing_rows(
     stored: &[StoredTrial],
     flows: &[FlowRecord],
-    samples: &[TrialSample],
+    samples: &Samples,
     damage: &mut Vec<String>,
 ) {
     let kinds = [

@@ -40,7 +40,7 @@ fn check(recording: &Recording, ids: &[u32], damage: &[&str]) {
     let expected: Vec<_> = ids.iter().flat_map(|&id| flows(id)).collect();
     assert_eq!(recording.flows, expected);
     let expected: Vec<_> = ids.iter().flat_map(|&id| samples(id, 10, 5)).collect();
-    assert_eq!(recording.samples, expected);
+    assert_eq!(recording.samples.iter().collect::<Vec<_>>(), expected);
     check_damage(recording, damage);
 }
 

@@ -88,7 +88,7 @@ fn format_1_the_tables() {
     assert_eq!(recording.flows[1].latency, None);
 
     assert_eq!(recording.samples.len(), 120);
-    let sample = &recording.samples[0];
+    let sample = recording.samples.iter().next().unwrap();
     assert_eq!(sample.subject, Subject::Flow(FlowId(0), End::Client));
     assert_eq!((sample.metric, sample.value), (Metric::AppBytesSent, 1448));
     let events: Vec<_> = recording

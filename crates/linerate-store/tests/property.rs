@@ -170,7 +170,7 @@ proptest! {
         let mut samples: Vec<_> = run.iter().flat_map(|stored| stored.2.clone()).collect();
         let key = |s: &TrialSample| (s.trial, s.host.clone(), s.subject.clone(), s.metric, s.at_ns);
         samples.sort_by_key(key);
-        prop_assert_eq!(&recording.samples, &samples);
+        prop_assert_eq!(recording.samples.iter().collect::<Vec<_>>(), samples);
     }
 
     #[test]

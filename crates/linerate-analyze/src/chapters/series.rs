@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use linerate_model::analysis::{Axis, Curve, Figure, Origin, Scale};
 use linerate_model::experiment::Experiment;
 use linerate_model::metric::Metric;
-use linerate_model::sample::TrialSample;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{FlowPlan, receiving_end};
 
@@ -53,16 +52,10 @@ pub(super) fn figure(
 }
 
 fn curve(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, outcome: &Outcome) -> Curve {
-    let parts: Vec<&[TrialSample]> = dataset
-        .recording
-        .samples
-        .chunk_by(|a, b| a.trial == b.trial)
-        .filter(|part| part[0].trial == outcome.trial)
-        .collect();
     let records = &dataset.recording.trials;
     let record = records.iter().find(|record| record.trial == outcome.trial);
     let window_ns = record.map_or(0, |record| record.window_ns);
-    let readings = Readings::new(&parts, window_ns);
+    let readings = Readings::new(&dataset.recording.samples, outcome.trial, window_ns);
     let (metric, scale) = match cell.is_rr() {
         true => (Metric::AppTransactions, 1.0),
         false => (Metric::AppBytesReceived, 8.0),

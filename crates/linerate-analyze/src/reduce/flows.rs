@@ -94,7 +94,7 @@ pub(super) fn reduce(
     let waits = plans.iter().filter_map(|plan| {
         let end = receiving_end(plan.client_part);
         let series = readings.flow(plan.flow, end, Metric::AppStallMax)?;
-        readings.gauge(series).max_by(f64::total_cmp)
+        readings.gauge(&series).max_by(f64::total_cmp)
     });
     responses.put(name::STALL_MAX, waits.max_by(f64::total_cmp));
 }
@@ -282,7 +282,7 @@ impl Lanes<'_, '_> {
             _ => (end, metric),
         };
         let series = self.readings.flow(lane.flow, end, metric)?;
-        self.readings.change(series)
+        self.readings.change(&series)
     }
 
     /// Rates of a metric at the receiving ends of the flows that were read.
@@ -321,7 +321,7 @@ impl Lanes<'_, '_> {
     fn mean(&self, metric: Metric) -> Option<f64> {
         mean(self.lanes.iter().filter_map(|lane| {
             let series = self.readings.flow(lane.flow, lane.sender, metric)?;
-            mean(self.readings.gauge(series))
+            mean(self.readings.gauge(&series))
         }))
     }
 
@@ -329,7 +329,7 @@ impl Lanes<'_, '_> {
     fn total(&self, metric: Metric) -> Option<f64> {
         let of = |lane: &Lane| {
             let series = self.readings.flow(lane.flow, lane.sender, metric)?;
-            mean(self.readings.gauge(series))
+            mean(self.readings.gauge(&series))
         };
         (!self.lanes.is_empty()).then(|| self.lanes.iter().map(of).sum::<Option<f64>>())?
     }
@@ -338,7 +338,7 @@ impl Lanes<'_, '_> {
     fn window_filled(&self) -> Option<f64> {
         let of = |lane: &Lane, metric| {
             let series = self.readings.flow(lane.flow, lane.sender, metric)?;
-            mean(self.readings.gauge(series))
+            mean(self.readings.gauge(&series))
         };
         mean(self.lanes.iter().filter_map(|lane| {
             let bytes = of(lane, Metric::TcpUnacked)? * of(lane, Metric::TcpSndMss)?;
@@ -353,7 +353,7 @@ impl Lanes<'_, '_> {
             .iter()
             .filter_map(|lane| self.readings.flow(lane.flow, lane.sender, metric));
         series
-            .flat_map(|series| self.readings.gauge(series))
+            .flat_map(|series| self.readings.gauge(&series).collect::<Vec<_>>())
             .filter(|value| *value > 0.0)
             .min_by(f64::total_cmp)
     }

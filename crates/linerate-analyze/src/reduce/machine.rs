@@ -75,7 +75,7 @@ fn cpu(host: &HostName, readings: &Readings<'_>, responses: &mut Responses) {
 fn cpu_time(host: &HostName, readings: &Readings<'_>, metrics: &[Metric]) -> Option<f64> {
     let rate = |subject: &Subject, metric| {
         let series = readings.on(host, subject, metric)?;
-        Some(readings.change(series)?.rate() / 1e9)
+        Some(readings.change(&series)?.rate() / 1e9)
     };
     let sum = |subject: &Subject| {
         let rates: Vec<f64> = metrics
@@ -119,7 +119,7 @@ fn our_user_time(hosts: &[&HostName], readings: &Readings<'_>) -> Option<f64> {
     let rates: Vec<f64> = threads
         .filter_map(|(subject, on)| {
             let series = readings.on(on, subject, Metric::ThreadUser)?;
-            Some(readings.change(series)?.rate() / 1e9)
+            Some(readings.change(&series)?.rate() / 1e9)
         })
         .collect();
     (!rates.is_empty()).then(|| rates.iter().sum())
@@ -129,7 +129,7 @@ fn workers(readings: &Readings<'_>, responses: &mut Responses) {
     let share = |subject: &Subject, host: &HostName, metric| {
         let series = readings.on(host, subject, metric)?;
         readings
-            .change(series)
+            .change(&series)
             .map(Change::rate)
             .map(|rate| rate / 1e9)
     };
@@ -167,7 +167,7 @@ fn delayed_acks(readings: &Readings<'_>) -> Option<f64> {
         .collect();
     let rate = |host: &&HostName| {
         let series = readings.on(host, &Subject::Host, Metric::NetstatDelayedAcks)?;
-        readings.change(series).map(Change::rate)
+        readings.change(&series).map(Change::rate)
     };
     (!hosts.is_empty()).then(|| hosts.iter().map(rate).sum::<Option<f64>>())?
 }

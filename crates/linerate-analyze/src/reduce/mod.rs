@@ -29,7 +29,7 @@ use linerate_model::experiment::Cell;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord, Recording, TrialRecord, Validity};
-use linerate_model::sample::TrialSample;
+use linerate_model::samples::Samples;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Traffic};
 
@@ -95,10 +95,6 @@ impl Outcome {
 
 /// Returns the outcome of every recorded trial, in the order of execution.
 pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
-    let mut samples: BTreeMap<TrialId, Vec<&[TrialSample]>> = BTreeMap::new();
-    for part in recording.samples.chunk_by(|a, b| a.trial == b.trial) {
-        samples.entry(part[0].trial).or_default().push(part);
-    }
     let mut flows: BTreeMap<TrialId, Vec<&FlowRecord>> = BTreeMap::new();
     for flow in &recording.flows {
         flows.entry(flow.trial).or_default().push(flow);
@@ -110,15 +106,14 @@ pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
         .iter()
         .map(|trial| (trial.id, trial))
         .collect();
-    let empty = (Vec::new(), Vec::new());
+    let none = Vec::new();
     recording
         .trials
         .iter()
         .filter_map(|record| Some((plan.get(&record.trial)?, record)))
         .map(|(trial, record)| {
-            let samples = samples.get(&record.trial).unwrap_or(&empty.0);
-            let flows = flows.get(&record.trial).unwrap_or(&empty.1);
-            let readings = Readings::new(samples, record.window_ns);
+            let flows = flows.get(&record.trial).unwrap_or(&none);
+            let readings = Readings::new(&recording.samples, record.trial, record.window_ns);
             reduce(trial, record, flows, &readings, &document.hosts)
         })
         .collect()
@@ -131,15 +126,11 @@ pub fn outcome_of(
     trial: &Trial,
     record: &TrialRecord,
     flows: &[FlowRecord],
-    samples: &[TrialSample],
+    samples: &Samples,
     hosts: &[HostRecord],
 ) -> Outcome {
-    let parts: Vec<&[TrialSample]> = samples
-        .chunk_by(|a, b| a.trial == b.trial)
-        .filter(|part| part[0].trial == trial.id)
-        .collect();
     let flows: Vec<&FlowRecord> = flows.iter().filter(|flow| flow.trial == trial.id).collect();
-    let readings = Readings::new(&parts, record.window_ns);
+    let readings = Readings::new(samples, trial.id, record.window_ns);
     reduce(trial, record, &flows, &readings, hosts)
 }
 

@@ -1,10 +1,9 @@
 //! First and last reading of each counter in the measured window.
 
-use std::collections::BTreeMap;
-
 use linerate_model::metric::Metric;
-use linerate_model::sample::{End, Subject, TrialSample};
-use linerate_model::{FlowId, HostName};
+use linerate_model::sample::{End, Subject};
+use linerate_model::samples::{Reading, Samples};
+use linerate_model::{FlowId, HostName, TrialId};
 
 /// How much a counter grew between its two readings.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,46 +21,26 @@ impl Change {
     }
 }
 
-type BySubject<'a> = BTreeMap<&'a Subject, BTreeMap<&'a HostName, BTreeMap<Metric, Vec<Reading>>>>;
-
-/// Instant relative to the begin of the window in nanoseconds, and value.
-pub(crate) type Reading = (i64, i64);
-
-/// The samples of one trial, ordered for look-up.
+/// The samples of one trial, for look-up.
+///
+/// Each look-up reads all that its subject has, some ten bytes a nanosecond; an index of the series
+/// of 10 000 flows would take more memory than the samples.
 pub(crate) struct Readings<'a> {
-    subjects: BySubject<'a>,
+    samples: &'a Samples,
+    trial: TrialId,
+    hosts: Vec<&'a HostName>,
     window_ns: i64,
 }
 
 impl<'a> Readings<'a> {
-    /// Orders the samples in `parts`, all of one trial with a window of `window_ns`.
-    pub(crate) fn new(parts: &[&'a [TrialSample]], window_ns: u64) -> Self {
-        let mut subjects: BySubject<'a> = BTreeMap::new();
-        // Stored samples are sorted, so that one look-up serves a whole series.
-        let same = |a: &TrialSample, b: &TrialSample| {
-            a.metric == b.metric && a.host == b.host && a.subject == b.subject
-        };
-        for run in parts.iter().flat_map(|part| part.chunk_by(same)) {
-            let series = subjects
-                .entry(&run[0].subject)
-                .or_default()
-                .entry(&run[0].host)
-                .or_default()
-                .entry(run[0].metric)
-                .or_default();
-            series.extend(run.iter().map(|sample| (sample.at_ns, sample.value)));
-        }
-        for series in subjects
-            .values_mut()
-            .flat_map(BTreeMap::values_mut)
-            .flat_map(BTreeMap::values_mut)
-        {
-            if !series.is_sorted() {
-                series.sort_unstable();
-            }
-        }
+    /// Looks up those of `samples` that are of `trial`, whose window is `window_ns` long.
+    pub(crate) fn new(samples: &'a Samples, trial: TrialId, window_ns: u64) -> Self {
+        let mut hosts: Vec<&HostName> = samples.subjects(trial).map(|(host, _)| host).collect();
+        hosts.dedup();
         Self {
-            subjects,
+            samples,
+            trial,
+            hosts,
             window_ns: i64::try_from(window_ns).unwrap_or(i64::MAX),
         }
     }
@@ -72,19 +51,16 @@ impl<'a> Readings<'a> {
     }
 
     /// Returns the subjects that were read, with the hosts they were read on.
-    pub(crate) fn subjects(&self) -> impl Iterator<Item = (&'a Subject, &'a HostName)> {
-        self.subjects
-            .iter()
-            .flat_map(|(subject, hosts)| hosts.keys().map(move |host| (*subject, *host)))
+    pub(crate) fn subjects(&self) -> impl Iterator<Item = (&'a Subject, &'a HostName)> + use<'a> {
+        let subjects = self.samples.subjects(self.trial);
+        subjects.map(|(host, subject)| (subject, host))
     }
 
     /// Returns all readings of a metric of one end of a flow.
-    pub(crate) fn flow(&self, flow: FlowId, end: End, metric: Metric) -> Option<&[Reading]> {
-        let hosts = self.subjects.get(&Subject::Flow(flow, end))?;
-        hosts
-            .values()
-            .find_map(|metrics| metrics.get(&metric))
-            .map(Vec::as_slice)
+    pub(crate) fn flow(&self, flow: FlowId, end: End, metric: Metric) -> Option<Vec<Reading>> {
+        let subject = Subject::Flow(flow, end);
+        let mut hosts = self.hosts.iter();
+        hosts.find_map(|host| self.on(host, &subject, metric))
     }
 
     /// Returns all readings of a metric of a subject on `host`.
@@ -93,9 +69,9 @@ impl<'a> Readings<'a> {
         host: &HostName,
         subject: &Subject,
         metric: Metric,
-    ) -> Option<&[Reading]> {
-        let metrics = self.subjects.get(subject)?.get(host)?;
-        metrics.get(&metric).map(Vec::as_slice)
+    ) -> Option<Vec<Reading>> {
+        let series = self.samples.series(self.trial, host, subject, metric);
+        (!series.is_empty()).then_some(series)
     }
 
     /// Returns the growth of a counter over the measured window.
@@ -122,13 +98,11 @@ impl<'a> Readings<'a> {
 
     /// Returns the largest part of the window that any subject's readings span.
     pub(crate) fn covered_share(&self) -> Option<f64> {
-        let spans = self
-            .subjects
-            .values()
-            .flat_map(BTreeMap::values)
-            .filter_map(|metrics| metrics.values().next())
-            .filter_map(|series| self.edges(series))
-            .map(|(begin, end)| end.0 - begin.0);
+        let spans = self.subjects().filter_map(|(subject, host)| {
+            let metric = self.samples.first_metric(self.trial, host, subject)?;
+            let (begin, end) = self.edges(&self.on(host, subject, metric)?)?;
+            Some(end.0 - begin.0)
+        });
         let longest = spans.max()?;
         (self.window_ns > 0).then(|| longest as f64 / self.window_ns as f64)
     }
@@ -151,12 +125,12 @@ pub(crate) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::TrialId;
+    use linerate_model::sample::TrialSample;
 
     use super::*;
 
     fn change(window_ns: u64, readings: &[Reading]) -> Option<(f64, f64)> {
-        let samples: Vec<TrialSample> = readings
+        let samples: Samples = readings
             .iter()
             .map(|&(at_ns, value)| TrialSample {
                 trial: TrialId(1),
@@ -167,10 +141,10 @@ mod tests {
                 value,
             })
             .collect();
-        let readings = Readings::new(&[&samples], window_ns);
+        let readings = Readings::new(&samples, TrialId(1), window_ns);
         let series = readings.on(&"server".into(), &Subject::Host, Metric::CpuUser)?;
         readings
-            .change(series)
+            .change(&series)
             .map(|change| (change.amount, change.seconds))
     }
 
@@ -200,7 +174,8 @@ mod tests {
 
     #[test]
     fn gauges_are_cut_at_the_window() {
-        let readings = Readings::new(&[], 100);
+        let none = Samples::default();
+        let readings = Readings::new(&none, TrialId(1), 100);
         let values = |series: &[Reading]| readings.gauge(series).collect::<Vec<_>>();
         assert_eq!(
             values(&[(-1, 1), (0, 2), (50, 3), (101, 4), (200, 5)]),

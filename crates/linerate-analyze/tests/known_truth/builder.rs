@@ -165,7 +165,7 @@ impl Run {
                 document,
                 trials: Vec::new(),
                 flows: Vec::new(),
-                samples: Vec::new(),
+                samples: linerate_model::samples::Samples::default(),
                 events: Vec::new(),
                 damage: Vec::new(),
             },
@@ -314,7 +314,6 @@ impl Run {
         gauges: &BTreeMap<(HostName, Subject, Metric), i64>,
     ) {
         const START: f64 = 1e6;
-        let first = self.recording.samples.len();
         for tenth in -2..=11_i64 {
             let at_ns = tenth * 100_000_000 + 50_000;
             let counted = |rate: &f64| (START + rate * (at_ns as f64 / 1e9 + 1.0)) as i64;
@@ -331,10 +330,6 @@ impl Run {
                     value,
                 }));
         }
-        self.recording.samples[first..].sort_by(|a, b| {
-            (a.trial, &a.host, &a.subject, a.metric, a.at_ns)
-                .cmp(&(b.trial, &b.host, &b.subject, b.metric, b.at_ns))
-        });
     }
 }
 

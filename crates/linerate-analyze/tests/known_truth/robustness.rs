@@ -3,6 +3,8 @@
 use linerate_analyze::analyze;
 use linerate_model::analysis::{Analysis, TableCell};
 use linerate_model::run::Recording;
+use linerate_model::sample::TrialSample;
+use linerate_model::samples::Samples;
 use proptest::prelude::*;
 
 use crate::builder::study;
@@ -23,7 +25,8 @@ impl Dice {
 fn damaged(whole: &Recording, seed: u64, share: f64) -> Recording {
     let mut dice = Dice(seed);
     let mut recording = whole.clone();
-    recording.samples.retain(|_| dice.keeps(share));
+    let samples = whole.samples.iter().filter(|_| dice.keeps(share));
+    let samples: Vec<_> = samples.collect();
     recording.flows.retain(|_| dice.keeps(share));
     recording.trials.retain(|_| dice.keeps(share));
     for host in &mut recording.document.hosts {
@@ -42,14 +45,16 @@ fn damaged(whole: &Recording, seed: u64, share: f64) -> Recording {
         .plan
         .experiments
         .retain(|_| dice.keeps(share));
-    for sample in &mut recording.samples {
+    let damage = |mut sample: TrialSample| {
         if !dice.keeps(share) {
             sample.value = if dice.keeps(0.5) { i64::MIN } else { i64::MAX };
         }
         if !dice.keeps(share) {
             sample.at_ns = if dice.keeps(0.5) { i64::MIN } else { i64::MAX };
         }
-    }
+        sample
+    };
+    recording.samples = samples.into_iter().map(damage).collect();
     recording
 }
 
@@ -133,7 +138,7 @@ fn an_empty_recording_gives_an_empty_analysis() {
     let mut recording = study().recording;
     recording.trials.clear();
     recording.flows.clear();
-    recording.samples.clear();
+    recording.samples = Samples::default();
     let analysis = analyze(&recording);
     hold(&analysis);
     assert!(analysis.findings.is_empty(), "{:?}", analysis.findings);
@@ -152,7 +157,9 @@ fn an_empty_recording_gives_an_empty_analysis() {
 fn samples_in_any_order_give_the_same_analysis() {
     let sorted = study().recording;
     let mut reversed = sorted.clone();
-    reversed.samples.reverse();
+    let mut samples: Vec<_> = sorted.samples.iter().collect();
+    samples.reverse();
+    reversed.samples = samples.into_iter().collect();
     assert_eq!(analyze(&sorted), analyze(&reversed));
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use linerate_model::run::{Event, FlowRecord, Recording, RunDocument, TrialRecord};
 use linerate_model::sample::TrialSample;
+use linerate_model::samples::Samples;
 use linerate_store::{WriteError, Writer};
 
 /// What one trial left behind.
@@ -14,7 +15,7 @@ pub struct Captured {
     /// Its flows, both ends.
     pub flows: Vec<FlowRecord>,
     /// Its samples.
-    pub samples: Vec<TrialSample>,
+    pub samples: Samples,
 }
 
 /// Takes a run down as it happens.
@@ -37,7 +38,7 @@ impl Recorder {
             document: document.clone(),
             trials: Vec::new(),
             flows: Vec::new(),
-            samples: Vec::new(),
+            samples: Samples::default(),
             events: Vec::new(),
             damage: Vec::new(),
         }))
@@ -47,15 +48,12 @@ impl Recorder {
     pub fn append(&mut self, captured: Captured) -> Result<(), WriteError> {
         match self {
             Self::Bundle(writer) => {
-                writer.append(&captured.record, &captured.flows, &captured.samples)
+                let samples: Vec<TrialSample> = captured.samples.iter().collect();
+                writer.append(&captured.record, &captured.flows, &samples)
             }
             Self::Memory(recording) => {
                 recording.trials.push(captured.record);
-                // Of the only trial of a run there may be hundreds of megabytes: moved, not copied.
-                match recording.samples.is_empty() {
-                    true => recording.samples = captured.samples,
-                    false => recording.samples.extend(captured.samples),
-                }
+                recording.samples.append(captured.samples);
                 recording.flows.extend(captured.flows);
                 Ok(())
             }
@@ -79,10 +77,6 @@ impl Recorder {
             Self::Bundle(writer) => writer.finish(document).map(|()| None),
             Self::Memory(mut recording) => {
                 recording.document = document.clone();
-                recording.samples.sort_unstable_by(|a, b| {
-                    (a.trial, &a.host, &a.subject, a.metric, a.at_ns)
-                        .cmp(&(b.trial, &b.host, &b.subject, b.metric, b.at_ns))
-                });
                 Ok(Some(*recording))
             }
         }

@@ -7,6 +7,7 @@ use linerate_model::experiment::Timing;
 use linerate_model::plan::{LeftOut, Plan, Trial};
 use linerate_model::run::{BUNDLE_FORMAT, Event, FlowRecord, RunDocument, TrialRecord, Validity};
 use linerate_model::sample::{Sample, TrialSample};
+use linerate_model::samples::Samples;
 use linerate_model::{HostName, Nanos, RunId};
 use linerate_store::WriteError;
 
@@ -75,7 +76,7 @@ pub enum Progress<'a> {
         /// Time since the begin of the measured window; negative in the warm-up.
         at_ns: i64,
         /// New samples since the last look, on the window's axis.
-        samples: &'a [TrialSample],
+        samples: &'a Samples,
     },
     /// A trial is over and about to be written down.
     Over {
@@ -86,7 +87,7 @@ pub enum Progress<'a> {
         /// Its flows.
         flows: &'a [FlowRecord],
         /// All its samples.
-        samples: &'a [TrialSample],
+        samples: &'a Samples,
     },
     /// Something to know.
     Note(&'a str),

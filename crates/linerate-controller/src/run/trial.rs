@@ -1,6 +1,7 @@
 //! One trial: prepare, agree on the instants, start, follow, collect.
 
 use std::collections::HashMap;
+use std::mem::take;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::run::{ClockFit, FlowRecord, HostPart, TrialRecord, Validity};
 use linerate_model::sample::{Sample, Subject, TrialSample};
+use linerate_model::samples::Samples;
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::Part;
 use linerate_model::{BitsPerSec, HostName, Nanos};
@@ -108,7 +110,9 @@ struct Participant<'a> {
     assignment: Assignment,
     shared_with: u32,
     /// Samples taken over so far, on the window's axis.
-    samples: Vec<TrialSample>,
+    samples: Samples,
+    /// Those that nobody has been shown yet.
+    news: Samples,
     next: usize,
     flows: Vec<FlowOutcome>,
     pool: SettingPool,
@@ -260,7 +264,8 @@ impl Driver<'_> {
             member,
             assignment,
             shared_with: member.shared_with,
-            samples: Vec::new(),
+            samples: Samples::default(),
+            news: Samples::default(),
             next: 0,
             flows: Vec::new(),
             pool: SettingPool::default(),
@@ -369,7 +374,6 @@ impl Driver<'_> {
                 end = End::Interrupted;
             }
             sleep_until(fleet, look_ns);
-            let taken: Vec<usize> = participants.iter().map(|p| p.samples.len()).collect();
             // Taking over the readings of thousands of flows takes seconds on a busy machine, which
             // is no delay of the hosts.
             let looked_ns = fleet.clock.now_ns();
@@ -382,12 +386,11 @@ impl Driver<'_> {
             }
             let now = fleet.clock.now_ns();
             // All hosts at once: what one host says alone would look like a gap in the others.
-            let news: Vec<TrialSample> = participants
-                .iter()
-                .zip(taken)
-                .flat_map(|(participant, taken)| &participant.samples[taken..])
-                .cloned()
-                .collect();
+            let mut news = Samples::default();
+            for participant in &mut *participants {
+                news.append(participant.news.clone());
+                participant.samples.append(take(&mut participant.news));
+            }
             watch(Progress::Look {
                 trial,
                 at_ns: now as i64 - at.begin_ns as i64,
@@ -480,7 +483,7 @@ impl Driver<'_> {
                 start_skew_uncertainty_ns: None,
             },
             flows: Vec::new(),
-            samples: Vec::new(),
+            samples: Samples::default(),
         };
         let sending = participants
             .iter()
@@ -503,7 +506,9 @@ impl Driver<'_> {
             let flag = format!("{why} {window} after the begin of the window");
             captured.record.flags.push(flag);
         }
-        for participant in participants {
+        for mut participant in participants {
+            // What came together with the failure of another host.
+            participant.samples.append(take(&mut participant.news));
             let host = participant.host().clone();
             let admission = participant.member.record.admission;
             captured.record.flags.extend(validity::shared(
@@ -528,7 +533,7 @@ impl Driver<'_> {
             if spoilt.is_none() && is_timed {
                 reasons.push(validity::uncovered(&host, window, &participant.samples));
             }
-            captured.samples.extend(participant.samples);
+            captured.samples.append(participant.samples);
         }
         if matches!(end, End::Planned | End::AllSent) {
             reasons.push(validity::died(&captured.flows));
@@ -552,8 +557,8 @@ fn abort(trial: &Trial, participants: &[Participant<'_>]) {
 /// Returns the part of the window that every host has read to its end.
 fn common_window(participants: &[Participant<'_>]) -> Nanos {
     let last = |participant: &Participant<'_>| {
-        let samples = participant.samples.iter();
-        samples.map(|sample| sample.at_ns).max().unwrap_or(0)
+        let instants = participant.samples.instants(participant.host());
+        instants.max().unwrap_or(0)
     };
     let observed = participants
         .iter()
@@ -684,7 +689,7 @@ fn look_once(
     let host = participant.host().clone();
     let place = |sample: Sample| place(&host, trial, sample, begin_ns);
     participant
-        .samples
+        .news
         .extend(status.samples.into_iter().map(place));
     participant.next = status.next;
     match status.state {

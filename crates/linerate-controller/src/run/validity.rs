@@ -1,7 +1,7 @@
 //! Whether a trial may be averaged.
 
 use linerate_model::run::{Admission, FlowRecord, Validity};
-use linerate_model::sample::TrialSample;
+use linerate_model::samples::Samples;
 use linerate_model::setting::Settings;
 use linerate_model::{HostName, Nanos};
 
@@ -45,14 +45,11 @@ pub(super) fn died(flows: &[FlowRecord]) -> Option<String> {
 ///
 /// Rates use the true instants of the readings, so a late one is no error by itself; but then the
 /// host's window is not the one that the others measured.
-pub(super) fn uncovered(host: &HostName, window: Nanos, samples: &[TrialSample]) -> Option<String> {
+pub(super) fn uncovered(host: &HostName, window: Nanos, samples: &Samples) -> Option<String> {
     let late_ns = (window.0 as f64 * EDGE_SHARE_MAX) as i64;
-    let of_host = || samples.iter().filter(|sample| sample.host == *host);
     for (edge_ns, edge) in [(0, "begin"), (window.0 as i64, "end")] {
-        let reading = of_host()
-            .map(|sample| sample.at_ns)
-            .filter(|at| *at >= edge_ns)
-            .min();
+        let instants = samples.instants(host);
+        let reading = instants.filter(|at| *at >= edge_ns).min();
         match reading {
             None => {
                 return Some(format!(
@@ -91,13 +88,13 @@ pub(super) fn verdict(reasons: impl IntoIterator<Item = Option<String>>) -> Vali
 mod tests {
     use linerate_model::TrialId;
     use linerate_model::metric::Metric;
-    use linerate_model::sample::Subject;
+    use linerate_model::sample::{Subject, TrialSample};
 
     use linerate_model::workload::Setting;
 
     use super::*;
 
-    fn readings(at_ms: &[i64]) -> Vec<TrialSample> {
+    fn readings(at_ms: &[i64]) -> Samples {
         at_ms
             .iter()
             .map(|at| TrialSample {

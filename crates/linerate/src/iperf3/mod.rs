@@ -15,6 +15,7 @@ use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::run::{HostPart, HostRecord, Recording, RunDocument, TrialRecord};
 use linerate_model::sample::{Subject, TrialSample};
+use linerate_model::samples::Samples;
 use linerate_model::setting::Settings;
 use linerate_model::workload::Workload;
 use linerate_model::{HostName, Nanos};
@@ -31,7 +32,7 @@ pub struct Iperf3Lines {
     interval: Nanos,
     document: Option<RunDocument>,
     trial: Option<Trial>,
-    samples: Vec<TrialSample>,
+    samples: Samples,
     /// Intervals that were printed.
     printed: usize,
 }
@@ -82,7 +83,7 @@ impl Iperf3Lines {
             interval,
             document: None,
             trial: None,
-            samples: Vec::new(),
+            samples: Samples::default(),
             printed: 0,
         }
     }
@@ -101,12 +102,12 @@ impl Iperf3Lines {
     }
 
     /// Takes up new samples, and prints the intervals that they complete if each is a line.
-    pub fn look(&mut self, samples: &[TrialSample]) {
+    pub fn look(&mut self, samples: &Samples) {
         if !self.stream {
             return;
         }
-        let ours = |sample: &&TrialSample| matches!(sample.subject, Subject::Flow(..));
-        self.samples.extend(samples.iter().filter(ours).cloned());
+        let ours = |sample: &TrialSample| matches!(sample.subject, Subject::Flow(..));
+        self.samples.extend(samples.iter().filter(ours));
         let Some(test) = self.test_so_far() else {
             return;
         };
@@ -208,7 +209,7 @@ fn system_info() -> String {
 fn test(
     document: &RunDocument,
     trial: &Trial,
-    series: &Series<'_>,
+    series: &Series,
     recorded: Option<(&Recording, &TrialRecord)>,
     interval: Nanos,
     peer: Option<&Iperf3Peer>,
@@ -291,7 +292,7 @@ fn unix_ms(rfc3339: &str) -> u64 {
 }
 
 /// Returns the CPU time of our own threads on a host over the window.
-fn cpu(series: &Series<'_>, host: Option<&HostRecord>) -> Option<CpuPercent> {
+fn cpu(series: &Series, host: Option<&HostRecord>) -> Option<CpuPercent> {
     let host: &HostName = &host?.name;
     let percent = |metric| {
         let seconds = series.thread_seconds(host, metric)?;

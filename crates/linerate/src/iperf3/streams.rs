@@ -8,29 +8,27 @@ use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::run::{FlowRecord, HostPart, RunDocument};
-use linerate_model::sample::{End, Subject, TrialSample};
+use linerate_model::sample::{End, Subject};
+use linerate_model::samples::{Reading, Samples};
 use linerate_model::workload::{FlowPlan, Part};
 use linerate_model::{FlowId, HostName, Nanos};
 
-/// An instant after the begin of the window, and a value.
-type Reading = (i64, i64);
-
 /// The readings of one trial by what they are of.
-pub(super) struct Series<'a> {
+pub(super) struct Series {
     flows: BTreeMap<(FlowId, End, Metric), Vec<Reading>>,
-    threads: BTreeMap<(&'a HostName, &'a Subject, Metric), Vec<Reading>>,
+    threads: BTreeMap<(HostName, Subject, Metric), Vec<Reading>>,
     window_ns: u64,
 }
 
-impl<'a> Series<'a> {
+impl Series {
     /// Sorts the samples of a trial with a window of `window_ns`.
-    pub(super) fn new(samples: &'a [TrialSample], window_ns: u64) -> Self {
+    pub(super) fn new(samples: &Samples, window_ns: u64) -> Self {
         let mut own = Self {
             flows: BTreeMap::new(),
             threads: BTreeMap::new(),
             window_ns,
         };
-        for sample in samples {
+        for sample in samples.iter() {
             let reading = (sample.at_ns, sample.value);
             let readings = match sample.subject {
                 Subject::Flow(flow, end) => {
@@ -38,7 +36,7 @@ impl<'a> Series<'a> {
                 }
                 Subject::Thread(_) => own
                     .threads
-                    .entry((&sample.host, &sample.subject, sample.metric))
+                    .entry((sample.host, sample.subject, sample.metric))
                     .or_default(),
                 _ => continue,
             };
@@ -59,7 +57,7 @@ impl<'a> Series<'a> {
         let of_host = self
             .threads
             .iter()
-            .filter(|((of, _, is), _)| *of == host && *is == metric);
+            .filter(|((of, _, is), _)| of == host && *is == metric);
         let grown = of_host.filter_map(|(_, readings)| {
             let (first, last) = edges(readings, 0, self.window_ns as i64)?;
             Some((last.1 - first.1).max(0) as f64 / 1e9)
@@ -101,7 +99,7 @@ fn edges(readings: &[Reading], begin: i64, end: i64) -> Option<(Reading, Reading
 }
 
 /// Returns the segment size of the first stream.
-pub(super) fn first_mss(trial: &Trial, series: &Series<'_>) -> Option<u32> {
+pub(super) fn first_mss(trial: &Trial, series: &Series) -> Option<u32> {
     let flow = trial.workload.flows().first()?.flow;
     let mss = series.of(flow, End::Client, Metric::TcpSndMss)?.first()?.1;
     u32::try_from(mss).ok()
@@ -111,7 +109,7 @@ pub(super) fn first_mss(trial: &Trial, series: &Series<'_>) -> Option<u32> {
 pub(super) fn streams(
     document: &RunDocument,
     trial: &Trial,
-    series: &Series<'_>,
+    series: &Series,
     records: &[&FlowRecord],
     interval: Nanos,
     foreign: bool,
@@ -171,7 +169,7 @@ fn addresses(document: &RunDocument, client: Option<&FlowRecord>) -> (SocketAddr
 /// to it is all that its client's end sent, since such a test has no traffic after the window.
 fn total(
     trial: &Trial,
-    series: &Series<'_>,
+    series: &Series,
     flow: FlowId,
     end: End,
     record: Option<&FlowRecord>,
@@ -221,12 +219,7 @@ fn total(
 }
 
 /// Returns the intervals of the client's end that are complete.
-fn intervals(
-    trial: &Trial,
-    series: &Series<'_>,
-    plan: &FlowPlan,
-    interval: Nanos,
-) -> Vec<Interval> {
+fn intervals(trial: &Trial, series: &Series, plan: &FlowPlan, interval: Nanos) -> Vec<Interval> {
     let (flow, end) = (plan.flow, End::Client);
     let sends = plan.client_part == Part::Sender;
     let metric = match sends {
@@ -290,7 +283,7 @@ fn datagrams_of(trial: &Trial, record: &FlowRecord) -> Option<Datagrams> {
 /// only the last is known.
 fn datagrams_in(
     trial: &Trial,
-    series: &Series<'_>,
+    series: &Series,
     plan: &FlowPlan,
     between: (i64, i64),
 ) -> Option<Datagrams> {
@@ -318,7 +311,7 @@ fn datagrams_in(
     })
 }
 
-fn tcp(series: &Series<'_>, flow: FlowId, between: (i64, i64)) -> Option<TcpReading> {
+fn tcp(series: &Series, flow: FlowId, between: (i64, i64)) -> Option<TcpReading> {
     let at = |metric| {
         let value = series.at(flow, End::Client, metric, between.1)?;
         Some(value.max(0).unsigned_abs())

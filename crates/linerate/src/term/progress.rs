@@ -64,7 +64,7 @@ impl<'a> PlanProgress<'a> {
             } => self.begins(trial, *over, *of, *left),
             Progress::Look { samples, .. } => {
                 if let Some(live) = &mut self.live {
-                    live.add(samples);
+                    live.add(samples.iter());
                     let last = live.poll().pop().and_then(|mut lines| lines.pop());
                     if let Some(last) = last {
                         self.reading = match last.transactions_per_second {

@@ -5,7 +5,7 @@ use linerate_analyze::live::{Interval, Live};
 use linerate_analyze::single::Single;
 use linerate_model::plan::Trial;
 use linerate_model::run::{Recording, RunDocument};
-use linerate_model::sample::TrialSample;
+use linerate_model::samples::Samples;
 use linerate_model::unit::{Unit, significant};
 use linerate_model::workload::Traffic;
 use linerate_model::{BitsPerSec, Bytes, Nanos};
@@ -135,12 +135,12 @@ impl SingleLines {
     }
 
     /// Takes up new samples and prints the intervals that they complete.
-    pub fn look(&mut self, samples: &[TrialSample]) {
+    pub fn look(&mut self, samples: &Samples) {
         if let Some(lines) = &mut self.iperf3 {
             return lines.look(samples);
         }
         let Some(live) = &mut self.live else { return };
-        live.add(samples);
+        live.add(samples.iter());
         for lines in live.poll() {
             match self.output {
                 Output::Json => {}

@@ -1,0 +1,297 @@
+//! Many samples in little memory.
+//!
+//! A trial of 10 000 flows gives a million samples and more. As [`TrialSample`]s they take 72 bytes
+//! each; here 3 to 5, since a series says once what it is about, and most instants and values are
+//! short numbers.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use crate::id::{HostName, TrialId};
+use crate::metric::Metric;
+use crate::sample::{Subject, TrialSample};
+
+/// Instant relative to the begin of the window in nanoseconds, and value.
+pub type Reading = (i64, i64);
+
+/// Samples by trial, host and subject.
+#[derive(Debug, Clone, Default)]
+pub struct Samples {
+    subjects: BTreeMap<Key, Packed>,
+    count: usize,
+}
+
+type Key = (TrialId, HostName, Subject);
+
+/// The readings of one subject, in the order in which they were added.
+///
+/// Each is three numbers of 7 bits a byte: the metric's place in the catalogue, doubled, plus one
+/// where the instant is that of the reading before; else the instant's distance from it; the value.
+/// Signed numbers are folded so that small ones are short (zigzag, as in Protocol Buffers).
+#[derive(Debug, Clone, Default)]
+struct Packed {
+    bytes: Vec<u8>,
+    last_ns: i64,
+}
+
+impl Packed {
+    fn push(&mut self, metric: Metric, at_ns: i64, value: i64) {
+        let same = !self.bytes.is_empty() && at_ns == self.last_ns;
+        put(&mut self.bytes, (metric as u64) << 1 | u64::from(same));
+        if !same {
+            put(&mut self.bytes, fold(at_ns.wrapping_sub(self.last_ns)));
+            self.last_ns = at_ns;
+        }
+        put(&mut self.bytes, fold(value));
+    }
+
+    /// Returns the readings in the order in which they were added.
+    fn readings(&self) -> impl Iterator<Item = (Metric, Reading)> {
+        let (mut rest, mut at_ns) = (self.bytes.as_slice(), 0_i64);
+        std::iter::from_fn(move || {
+            let head = take(&mut rest)?;
+            if head & 1 == 0 {
+                at_ns = at_ns.wrapping_add(unfold(take(&mut rest)?));
+            }
+            let metric = Metric::ALL.get((head >> 1) as usize)?;
+            Some((*metric, (at_ns, unfold(take(&mut rest)?))))
+        })
+    }
+
+    /// Returns the readings by metric and instant.
+    fn sorted(&self) -> Vec<(Metric, Reading)> {
+        let mut all: Vec<_> = self.readings().collect();
+        all.sort_by_key(|(metric, reading)| (*metric, reading.0));
+        all
+    }
+}
+
+impl Samples {
+    /// Adds a sample.
+    pub fn push(&mut self, sample: TrialSample) {
+        let key = (sample.trial, sample.host, sample.subject);
+        let packed = self.subjects.entry(key).or_default();
+        packed.push(sample.metric, sample.at_ns, sample.value);
+        self.count += 1;
+    }
+
+    /// Adds all of `other`, subject by subject.
+    pub fn append(&mut self, other: Self) {
+        self.count += other.count;
+        for (key, more) in other.subjects {
+            let packed = match self.subjects.entry(key) {
+                Entry::Vacant(place) => {
+                    place.insert(more);
+                    continue;
+                }
+                Entry::Occupied(packed) => packed.into_mut(),
+            };
+            for (metric, (at_ns, value)) in more.readings() {
+                packed.push(metric, at_ns, value);
+            }
+        }
+    }
+
+    /// Returns how many there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Returns the samples sorted by trial, host, subject, metric and instant.
+    pub fn iter(&self) -> impl Iterator<Item = TrialSample> {
+        self.subjects
+            .iter()
+            .flat_map(|((trial, host, subject), packed)| {
+                packed
+                    .sorted()
+                    .into_iter()
+                    .map(|(metric, (at_ns, value))| TrialSample {
+                        trial: *trial,
+                        host: host.clone(),
+                        subject: subject.clone(),
+                        metric,
+                        at_ns,
+                        value,
+                    })
+            })
+    }
+
+    /// Returns the instants of all samples of `host`, in no particular order.
+    pub fn instants(&self, host: &HostName) -> impl Iterator<Item = i64> {
+        let subjects = self.subjects.iter().filter(move |(key, _)| key.1 == *host);
+        let readings = subjects.flat_map(|(_, packed)| packed.readings());
+        readings.map(|(_, (at_ns, _))| at_ns)
+    }
+
+    /// Returns the metric of a subject that comes first in the catalogue.
+    pub fn first_metric(
+        &self,
+        trial: TrialId,
+        host: &HostName,
+        subject: &Subject,
+    ) -> Option<Metric> {
+        let packed = self.subjects.get(&(trial, host.clone(), subject.clone()))?;
+        packed.readings().map(|(metric, _)| metric).min()
+    }
+
+    /// Returns what samples of `trial` are about, and the hosts they were read on.
+    pub fn subjects(&self, trial: TrialId) -> impl Iterator<Item = (&HostName, &Subject)> {
+        // No host has an empty name, and no subject comes before `Host`.
+        let first = (trial, HostName::from(""), Subject::Host);
+        self.subjects
+            .range(first..)
+            .take_while(move |(key, _)| key.0 == trial)
+            .map(|((_, host, subject), _)| (host, subject))
+    }
+
+    /// Returns the readings of one metric of one subject, in order of time; empty for none.
+    pub fn series(
+        &self,
+        trial: TrialId,
+        host: &HostName,
+        subject: &Subject,
+        metric: Metric,
+    ) -> Vec<Reading> {
+        let key = (trial, host.clone(), subject.clone());
+        let Some(packed) = self.subjects.get(&key) else {
+            return Vec::new();
+        };
+        let of_metric = packed.readings().filter(|reading| reading.0 == metric);
+        let mut series: Vec<Reading> = of_metric.map(|(_, reading)| reading).collect();
+        series.sort_by_key(|reading| reading.0);
+        series
+    }
+}
+
+impl Extend<TrialSample> for Samples {
+    fn extend<I: IntoIterator<Item = TrialSample>>(&mut self, samples: I) {
+        samples.into_iter().for_each(|sample| self.push(sample));
+    }
+}
+
+impl FromIterator<TrialSample> for Samples {
+    fn from_iter<I: IntoIterator<Item = TrialSample>>(samples: I) -> Self {
+        let mut all = Self::default();
+        all.extend(samples);
+        all
+    }
+}
+
+impl PartialEq for Samples {
+    fn eq(&self, other: &Self) -> bool {
+        self.count == other.count && self.iter().eq(other.iter())
+    }
+}
+
+fn fold(number: i64) -> u64 {
+    (number << 1 ^ number >> 63).cast_unsigned()
+}
+
+fn unfold(number: u64) -> i64 {
+    (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
+}
+
+/// Adds `number`, 7 bits a byte from the lowest, each byte but the last with its highest bit set.
+fn put(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+fn take(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            break;
+        }
+    }
+    Some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::id::FlowId;
+    use crate::sample::End;
+
+    fn sample() -> impl Strategy<Value = TrialSample> {
+        let subject = prop_oneof![
+            Just(Subject::Host),
+            Just(Subject::Link("eth0".to_owned())),
+            (0..3_u32).prop_map(|flow| Subject::Flow(FlowId(flow), End::Client)),
+        ];
+        let number = || prop_oneof![any::<i64>(), Just(i64::MIN), Just(i64::MAX), -200..200_i64];
+        let metric = (0..Metric::ALL.len()).prop_map(|at| Metric::ALL[at]);
+        let host = prop_oneof![Just("client1"), Just("server")];
+        (0..3_u32, host, subject, metric, number(), number()).prop_map(
+            |(trial, host, subject, metric, at_ns, value)| TrialSample {
+                trial: TrialId(trial),
+                host: host.into(),
+                subject,
+                metric,
+                at_ns,
+                value,
+            },
+        )
+    }
+
+    type Place = (TrialId, HostName, Subject, Metric, i64);
+
+    fn place(sample: &TrialSample) -> Place {
+        let (host, subject) = (sample.host.clone(), sample.subject.clone());
+        (sample.trial, host, subject, sample.metric, sample.at_ns)
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_and_all_is_in_order(
+            one in prop::collection::vec(sample(), 0..60),
+            other in prop::collection::vec(sample(), 0..60),
+        ) {
+            let mut samples: Samples = one.iter().cloned().collect();
+            samples.append(other.iter().cloned().collect());
+            let mut expected: Vec<TrialSample> = one.into_iter().chain(other).collect();
+            expected.sort_by_key(place);
+            prop_assert_eq!(samples.len(), expected.len());
+            prop_assert_eq!(samples.iter().collect::<Vec<_>>(), expected.clone());
+            for wanted in &expected {
+                let series = samples.series(
+                    wanted.trial, &wanted.host, &wanted.subject, wanted.metric,
+                );
+                prop_assert!(series.contains(&(wanted.at_ns, wanted.value)));
+                prop_assert!(series.is_sorted_by_key(|reading| reading.0));
+                let mut subjects = samples.subjects(wanted.trial);
+                prop_assert!(subjects.any(|has| has == (&wanted.host, &wanted.subject)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_sample_takes_a_few_bytes() {
+        let mut samples = Samples::default();
+        for (at, metric) in Metric::ALL.iter().enumerate() {
+            samples.push(TrialSample {
+                trial: TrialId(1),
+                host: "server".into(),
+                subject: Subject::Host,
+                metric: *metric,
+                at_ns: 1_000_000_000,
+                value: 10_i64.pow(at as u32 % 8),
+            });
+        }
+        let bytes: usize = samples.subjects.values().map(|all| all.bytes.len()).sum();
+        assert!(bytes < 6 * samples.len(), "{bytes} for {}", samples.len());
+    }
+}
