@@ -70,7 +70,7 @@ fn stream(
         let rates: Option<Vec<f64>> = ends
             .map(|record| {
                 let series = readings.flow(record.flow, record.end, metric)?;
-                Some(readings.change(series)?.rate())
+                Some(readings.change(&series)?.rate())
             })
             .collect();
         rates
@@ -177,7 +177,7 @@ fn total(readings: &Readings<'_>, hosts: &[&HostName], metric: Metric) -> Option
     let amounts: Vec<f64> = subjects
         .filter_map(|(subject, host)| {
             let series = readings.on(host, subject, metric)?;
-            Some(readings.change(series)?.amount)
+            Some(readings.change(&series)?.amount)
         })
         .collect();
     (!amounts.is_empty()).then(|| amounts.iter().sum::<f64>() as u64)
