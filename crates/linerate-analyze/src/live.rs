@@ -343,7 +343,7 @@ mod tests {
             metric: Metric::TcpBytesAcked,
             ..reading(0, at_ms, bytes)
         };
-        live.add(&[acked(0, 37), acked(500, 1037), acked(1000, 1537)]);
+        live.add([acked(0, 37), acked(500, 1037), acked(1000, 1537)]);
         let bytes: Vec<u64> = live.poll().iter().map(|lines| lines[0].bytes).collect();
         assert_eq!(bytes, [1000, 500]);
     }
