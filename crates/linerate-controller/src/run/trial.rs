@@ -519,6 +519,11 @@ impl Driver<'_> {
             for note in &participant.notes {
                 captured.record.flags.push(format!("host {host}: {note}"));
             }
+            let settings = participant.flows.iter().map(|flow| &flow.settings[..]);
+            captured
+                .record
+                .flags
+                .extend(validity::fell_short(&host, settings));
             for flow in &participant.flows {
                 reasons.push(validity::capped(&host, &flow.settings));
                 captured

@@ -8,12 +8,17 @@ use linerate_model::{HostName, Nanos};
 /// Part of the window by which a host's readings may lie beside its edges.
 const EDGE_SHARE_MAX: f64 = 0.1;
 
+/// Settings that tell what became of the traffic rather than which level was in force: falling
+/// short of them is a result.
+const RESULTS: [&str; 2] = ["requests", "connections"];
+
 /// Returns why the settings that a host granted spoil the trial, if they do.
 ///
 /// A buffer that the kernel capped is not the level that the cell stands for.
 pub(super) fn capped(host: &HostName, settings: &Settings) -> Option<String> {
     let setting = settings
         .iter()
+        .filter(|setting| !RESULTS.contains(&setting.name.as_str()))
         .find(|setting| setting.capped_by.is_some())?;
     Some(format!(
         "{} of {} was asked for, {} granted on {host}: capped by {}",
@@ -22,6 +27,27 @@ pub(super) fn capped(host: &HostName, settings: &Settings) -> Option<String> {
         setting.granted.as_deref().unwrap_or("?"),
         setting.capped_by.as_deref().unwrap_or("?"),
     ))
+}
+
+/// Returns what to say of flows that did less than was due: requests of an open loop that were not
+/// sent, connections that failed.
+pub(super) fn fell_short<'a>(
+    host: &HostName,
+    flows: impl Iterator<Item = &'a [Setting]> + Clone,
+) -> Vec<String> {
+    let of_kind = |name: &str| {
+        let mut reasons = flows
+            .clone()
+            .flatten()
+            .filter(|setting| setting.name == name)
+            .filter_map(|setting| setting.capped_by.as_deref());
+        let first = reasons.next()?;
+        Some(match reasons.count() {
+            0 => format!("host {host}, {name}: {first}"),
+            others => format!("host {host}, {name}: {first}; and of {others} more flows"),
+        })
+    };
+    RESULTS.into_iter().filter_map(of_kind).collect()
 }
 
 /// Returns why the flows spoil the trial, if they do.
@@ -141,6 +167,27 @@ mod tests {
             why.contains("SO_RCVBUF") && why.contains("net.core.rmem_max = 212992"),
             "{why}"
         );
+    }
+
+    #[test]
+    fn a_loop_that_falls_behind_is_a_result_and_said() {
+        let requests = |missed: Option<&str>| {
+            vec![Setting {
+                name: "requests".into(),
+                requested: Some("100".into()),
+                granted: Some("90".into()),
+                effective: Some("90".into()),
+                capped_by: missed.map(str::to_owned),
+            }]
+        };
+        let (whole, short) = (requests(None), requests(Some("10 of 100 were not sent")));
+        assert_eq!(capped(&"client".into(), &short), None);
+        let flows = [&whole[..], &short, &short];
+        assert_eq!(
+            fell_short(&"client".into(), flows.into_iter()),
+            ["host client, requests: 10 of 100 were not sent; and of 1 more flows"]
+        );
+        assert!(fell_short(&"client".into(), [&whole[..]].into_iter()).is_empty());
     }
 
     #[test]
