@@ -519,7 +519,7 @@ impl Driver<'_> {
             for note in &participant.notes {
                 captured.record.flags.push(format!("host {host}: {note}"));
             }
-            let settings = participant.flows.iter().map(|flow| &flow.settings[..]);
+            let settings = participant.flows.iter().map(|flow| &flow.settings);
             captured
                 .record
                 .flags

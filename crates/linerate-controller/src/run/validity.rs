@@ -33,7 +33,7 @@ pub(super) fn capped(host: &HostName, settings: &Settings) -> Option<String> {
 /// sent, connections that failed.
 pub(super) fn fell_short<'a>(
     host: &HostName,
-    flows: impl Iterator<Item = &'a [Setting]> + Clone,
+    flows: impl Iterator<Item = &'a Settings> + Clone,
 ) -> Vec<String> {
     let of_kind = |name: &str| {
         let mut reasons = flows
@@ -172,22 +172,22 @@ mod tests {
     #[test]
     fn a_loop_that_falls_behind_is_a_result_and_said() {
         let requests = |missed: Option<&str>| {
-            vec![Setting {
+            Settings::from(vec![Setting {
                 name: "requests".into(),
                 requested: Some("100".into()),
                 granted: Some("90".into()),
                 effective: Some("90".into()),
                 capped_by: missed.map(str::to_owned),
-            }]
+            }])
         };
         let (whole, short) = (requests(None), requests(Some("10 of 100 were not sent")));
         assert_eq!(capped(&"client".into(), &short), None);
-        let flows = [&whole[..], &short, &short];
+        let flows = [&whole, &short, &short];
         assert_eq!(
             fell_short(&"client".into(), flows.into_iter()),
             ["host client, requests: 10 of 100 were not sent; and of 1 more flows"]
         );
-        assert!(fell_short(&"client".into(), [&whole[..]].into_iter()).is_empty());
+        assert!(fell_short(&"client".into(), [&whole].into_iter()).is_empty());
     }
 
     #[test]
