@@ -30,12 +30,16 @@ pub mod id;
 pub mod manner;
 /// The catalogue of everything that is sampled.
 pub mod metric;
+/// Numbers in as few bytes as they need.
+mod packed;
 /// The immutable ordered list of trials.
 pub mod plan;
 /// What one execution of a plan recorded.
 pub mod run;
 /// One value at one instant, and what it is about.
 pub mod sample;
+/// Samples in the order in which they were read, to be handed over.
+pub mod sample_log;
 /// Many samples in little memory.
 pub mod samples;
 /// Settings of a flow, shared where flows have the same.

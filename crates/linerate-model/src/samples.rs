@@ -9,6 +9,7 @@ use std::collections::btree_map::Entry;
 
 use crate::id::{HostName, TrialId};
 use crate::metric::Metric;
+use crate::packed::{fold, put, take, unfold};
 use crate::sample::{Subject, TrialSample};
 
 /// Instant relative to the begin of the window in nanoseconds, and value.
@@ -186,36 +187,6 @@ impl PartialEq for Samples {
     fn eq(&self, other: &Self) -> bool {
         self.count == other.count && self.iter().eq(other.iter())
     }
-}
-
-fn fold(number: i64) -> u64 {
-    (number << 1 ^ number >> 63).cast_unsigned()
-}
-
-fn unfold(number: u64) -> i64 {
-    (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
-}
-
-/// Adds `number`, 7 bits a byte from the lowest, each byte but the last with its highest bit set.
-fn put(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-fn take(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            break;
-        }
-    }
-    Some(number)
 }
 
 #[cfg(test)]

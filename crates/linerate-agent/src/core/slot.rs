@@ -6,18 +6,14 @@ use std::sync::{Condvar, Mutex};
 
 use linerate_engine as engine;
 use linerate_engine::Flow;
-use linerate_model::sample::Sample;
+use linerate_model::sample_log::SampleLog;
 use linerate_model::setting::SettingPool;
-use linerate_model::unit::Bytes;
 use linerate_model::workload::Part;
 use linerate_model::{BitsPerSec, FlowId};
 
 use super::lock;
 use crate::api::{Assignment, FlowOutcome};
 use crate::session::trial::TrialSession;
-
-/// Returns the bytes of one sample in memory, for the bound on a trial's record.
-pub(super) const SAMPLE_BYTES: Bytes = Bytes(size_of::<Sample>() as u64);
 
 /// One trial on this host.
 pub(super) struct TrialSlot {
@@ -49,7 +45,7 @@ pub(super) struct Gathered {
 /// What a trial has to hand over.
 #[derive(Default)]
 pub(super) struct Record {
-    pub(super) samples: Outbox<Sample>,
+    pub(super) samples: SampleLog,
     pub(super) flows: Outbox<FlowOutcome>,
     pub(super) notes: Vec<String>,
 }

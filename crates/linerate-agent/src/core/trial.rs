@@ -15,7 +15,7 @@ use linerate_model::workload::Part;
 use linerate_observe::Observer;
 
 use super::host::degraded;
-use super::slot::{SAMPLE_BYTES, TrialSlot};
+use super::slot::TrialSlot;
 use super::{Core, lock, placement, with_causes};
 use crate::api::{FlowOutcome, StartRequest};
 
@@ -66,6 +66,7 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         running,
         observers,
         window_begun: false,
+        received_bytes: 0.0,
         waits_since_ns: None,
     };
     let whole = sampler.follow(&at);
@@ -139,6 +140,8 @@ struct Sampler<'a> {
     observers: Vec<Box<dyn Observer>>,
     /// Whether the window's first edge has been read.
     window_begun: bool,
+    /// Payload that all flows had received at the last reading.
+    received_bytes: f64,
     /// Since when the delivery of a volume is waited for.
     waits_since_ns: Option<u64>,
 }
@@ -255,34 +258,38 @@ impl Sampler<'_> {
 
     fn sample(&mut self, reading: Reading) {
         let mut record = lock(&self.slot.record);
-        let before = record.samples.items.len();
-        if before as u64 * SAMPLE_BYTES.0 > RECORD_BYTES_MAX {
+        if record.samples.bytes() as u64 > RECORD_BYTES_MAX {
             let note = "samples beyond 64 MiB were dropped; use a longer sample interval";
             if !record.notes.iter().any(|have| have == note) {
                 record.notes.push(note.to_owned());
             }
             return;
         }
-        let samples = &mut record.samples.items;
-        self.running.sample(samples);
-        if reading == Reading::Between && self.slot.assignment.flows.len() > FLOWS_IN_FULL {
-            let mut at = 0;
-            samples.retain(|sample| {
-                at += 1;
-                at <= before || is_kept(sample)
-            });
-        }
+        let thousands = self.slot.assignment.flows.len() > FLOWS_IN_FULL;
+        let is_thinned = thousands && reading == Reading::Between;
+        let samples = &mut record.samples;
+        let mut received = 0;
+        self.running.sample_each(|sample| {
+            if sample.metric == Metric::AppBytesReceived {
+                received += sample.value;
+            }
+            if !is_thinned || is_kept(&sample) {
+                samples.push(&sample);
+            }
+        });
+        self.received_bytes = received as f64;
+        let mut readings = Vec::new();
         for observer in &mut self.observers {
-            observer.sample(samples);
+            observer.sample(&mut readings);
         }
+        readings.iter().for_each(|sample| samples.push(sample));
     }
 
     /// Returns what to say when the flows received more than the agent allows their caller.
     fn excess(&self, at: &StartRequest) -> Option<String> {
         let most = self.slot.rate_max?;
         let seconds = engine::now_ns().saturating_sub(at.start_ns) as f64 / 1e9;
-        let record = lock(&self.slot.record);
-        let bytes = last_received_bytes(&record.samples.items, self.slot.assignment.flows.len());
+        let bytes = self.received_bytes;
         let allowance = RATE_ALLOWANCE_BYTES * self.slot.assignment.flows.len() as f64;
         if bytes <= most.0 / 8.0 * seconds * RATE_TOLERANCE + allowance {
             return None;
@@ -315,15 +322,6 @@ impl Sampler<'_> {
             std::thread::sleep(Duration::from_nanos(instant_ns - now).min(look));
         }
     }
-}
-
-/// Returns what the flows have received by the last reading of each.
-fn last_received_bytes(samples: &[Sample], flows: usize) -> f64 {
-    let received = samples
-        .iter()
-        .rev()
-        .filter(|sample| sample.metric == Metric::AppBytesReceived);
-    received.take(flows).map(|sample| sample.value as f64).sum()
 }
 
 fn cpus_online() -> usize {

@@ -524,11 +524,11 @@ impl Driver<'_> {
                 .record
                 .flags
                 .extend(validity::fell_short(&host, settings));
-            for flow in &participant.flows {
+            for flow in take(&mut participant.flows) {
                 reasons.push(validity::capped(&host, &flow.settings));
                 captured
                     .samples
-                    .extend(stall_sample(&host, trial, window, flow));
+                    .extend(stall_sample(&host, trial, window, &flow));
                 captured
                     .flows
                     .push(flow_record(trial, &participant, flow, at));
@@ -743,7 +743,7 @@ fn stall_sample(
 fn flow_record(
     trial: &Trial,
     participant: &Participant<'_>,
-    flow: &FlowOutcome,
+    flow: FlowOutcome,
     at: &Instants,
 ) -> FlowRecord {
     let begin_ns = at.on_host(participant.clock()).measure_begin_ns as i64;
@@ -753,15 +753,15 @@ fn flow_record(
         host: participant.host().clone(),
         end: flow.end,
         part: flow.part,
-        local: flow.local.clone(),
-        remote: flow.remote.clone(),
+        local: flow.local,
+        remote: flow.remote,
         cpu: flow.cpu,
         first_payload_ns: flow.first_payload_ns.map(|first| first as i64 - begin_ns),
         bytes_sent: flow.bytes_sent,
         bytes_received: flow.bytes_received,
-        settings: flow.settings.clone(),
-        latency: flow.latency.clone(),
-        datagrams: flow.datagrams.clone(),
-        ended_early: flow.ended_early.clone(),
+        settings: flow.settings,
+        latency: flow.latency,
+        datagrams: flow.datagrams,
+        ended_early: flow.ended_early,
     }
 }

@@ -227,6 +227,16 @@ impl Running {
         }
     }
 
+    /// Does the same, but gives each sample to `take` as it is read: of thousands of flows they
+    /// are too many to be kept as they are.
+    pub fn sample_each(&mut self, mut take: impl FnMut(Sample)) {
+        let mut room = Vec::with_capacity(SAMPLES_PER_FLOW);
+        for (flow, seen) in self.flows.iter().zip(&mut self.windows) {
+            sampler::sample(flow, seen, &mut room);
+            room.drain(..).for_each(&mut take);
+        }
+    }
+
     /// Returns the name and kernel id of every worker thread.
     pub fn threads(&self) -> Vec<(String, i32)> {
         self.workers
