@@ -38,7 +38,7 @@ pub(super) fn fell_short<'a>(
     let of_kind = |name: &str| {
         let mut reasons = flows
             .clone()
-            .flatten()
+            .flat_map(|settings| settings.iter())
             .filter(|setting| setting.name == name)
             .filter_map(|setting| setting.capped_by.as_deref());
         let first = reasons.next()?;

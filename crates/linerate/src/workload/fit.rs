@@ -8,7 +8,7 @@ use linerate_model::manner::Transport;
 
 use super::Kind;
 use super::Kind::{Crr, Idle, Rr, Stream};
-use crate::args::RunArgs;
+use crate::args::{IoChoice, RunArgs};
 use crate::exit::{CmdResult, Failure};
 
 const TCP: &[Transport] = &[Transport::Tcp, Transport::Mptcp];
@@ -143,6 +143,13 @@ fn rules(args: &RunArgs) -> Vec<Rule> {
         ),
         rule(calls.gso != 1, "--gso", &[Stream], UDP, datagrams),
         rule(calls.gro, "--gro", &[Stream], UDP, datagrams),
+        rule(
+            calls.io == Some(IoChoice::Uring),
+            "--io uring",
+            &[Rr],
+            STREAMS,
+            Some("let linerate choose with --io auto"),
+        ),
         rule(
             calls.busy_poll,
             "--busy-poll",
