@@ -121,7 +121,7 @@ fn limits_are_named() {
     remote.run(&["-t", "20"]).failed(
         1,
         &[
-            "a trial of 20.27 s, but this agent allows 3 s without a token",
+            "a trial of 20.24 s, but this agent allows 3 s without a token",
             next,
         ],
     );
