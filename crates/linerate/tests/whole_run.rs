@@ -364,7 +364,7 @@ fn a_process_that_may_open_few_files_says_so() {
     let said = [
         "300 flows need as many open files",
         "may have 200",
-        "ulimit -n",
+        "ulimit -Hn",
     ];
     limited()
         .words(&["run", &server.host(), "-P", "300", "-t", "1"])
