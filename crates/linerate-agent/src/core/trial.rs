@@ -96,7 +96,7 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
 
 /// Flows of a trial that are read in full on every tick, by their number; of the others, only what
 /// interval lines show is kept between the edges of the window. A full reading of 10 000 flows is
-/// 330 000 samples, 15 MB as JSON and 1 to 2 MB packed, at each end.
+/// 330 000 samples, 30 MB as JSON and 1 to 2 MB packed, at each end.
 const FLOWS_IN_FULL: usize = 256;
 
 /// What a reading is for.
