@@ -54,7 +54,11 @@ impl Recorder {
             Self::Memory(recording) => {
                 recording.trials.push(captured.record);
                 recording.samples.append(captured.samples);
-                recording.flows.extend(captured.flows);
+                // Of the only trial of a run there may be tens of thousands: moved, not copied.
+                match recording.flows.is_empty() {
+                    true => recording.flows = captured.flows,
+                    false => recording.flows.extend(captured.flows),
+                }
                 Ok(())
             }
         }

@@ -524,6 +524,7 @@ impl Driver<'_> {
                 .record
                 .flags
                 .extend(validity::fell_short(&host, settings));
+            captured.flows.reserve_exact(participant.flows.len());
             for flow in take(&mut participant.flows) {
                 reasons.push(validity::capped(&host, &flow.settings));
                 captured
@@ -699,6 +700,11 @@ fn look_once(
     participant.next = status.next;
     match status.state {
         TrialState::Finished => {
+            // At once, since growing by and by would hold the list twice.
+            let most = participant.assignment.flows.len();
+            participant
+                .flows
+                .reserve_exact(most.saturating_sub(participant.flows.len()));
             let pool = &mut participant.pool;
             let share = |flow: FlowOutcome| FlowOutcome {
                 settings: pool.share(&flow.settings),
