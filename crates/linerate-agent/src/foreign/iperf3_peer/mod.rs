@@ -2,10 +2,10 @@
 //!
 //! Two halves that share one test at a time:
 //!
-//! * [`Iperf3Server`] stands for the server. It is admitted by connecting a control connection,
+//! * `Iperf3Server` stands for the server. It is admitted by connecting a control connection,
 //!   prepared by saying what is wanted, started by the last stream's cookie, and asked for its
 //!   results after the stop. Nothing is read on its host.
-//! * [`Iperf3Client`] is this host's own agent. Its flows greet with iperf3's cookie, one after
+//! * `Iperf3Client` is this host's own agent. Its flows greet with iperf3's cookie, one after
 //!   another in iperf3's order, and what they counted goes to the server.
 //!
 //! ```text
