@@ -1,7 +1,7 @@
 //! What became of datagrams: counts of one end, and the arithmetic that locates what was lost.
 //!
 //! Both ends number and count the datagrams of a stream; each place that can lose one has a
-//! counter of its own. Of what was sent, each datagram is in exactly one row of the [`Balance`], so
+//! counter of its own. Of what was sent, each datagram is in exactly one row of the `Balance`, so
 //! that its rows always add up to the packet; what no counter saw is a row too.
 
 use serde::{Deserialize, Serialize};

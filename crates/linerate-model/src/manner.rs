@@ -1,6 +1,6 @@
 //! How traffic is made: what carries it, by which system calls, at which rate, in which sizes.
 //!
-//! A [`Manner`] changes what a measurement costs and how fast it can be, not what it asks. Every
+//! A `Manner` changes what a measurement costs and how fast it can be, not what it asks. Every
 //! choice that is made here is named in the result, as a setting of each flow.
 
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! Many samples in little memory.
 //!
-//! A trial of 10 000 flows gives a million samples and more. As [`TrialSample`]s they take 72 bytes
+//! A trial of 10 000 flows gives a million samples and more. As `TrialSample`s they take 72 bytes
 //! each; here 3 to 5, since a series says once what it is about, and most instants and values are
 //! short numbers.
 
