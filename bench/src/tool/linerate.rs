@@ -48,6 +48,10 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
             one(site, workload)
                 .with(&["--json", "-P", "2", "-u", "-b", "0", "-l", "64"])
                 .called("two pairs"),
+            one(site, workload)
+                .with(&["--json", "-P", "2", "-u", "-b", "0", "-l", "64"])
+                .with(&["--batch", "64"])
+                .called("two pairs, batches"),
         ],
         Workload::Udp64Gso => vec![plain(&["-u", "-b", "0", "-l", "64", "--gso", "64"])],
         Workload::Tcp100Nodelay => vec![plain(&["-l", "100", "-N"])],

@@ -9,7 +9,8 @@
 //!    and for whatever else runs there; on a busy virtual machine with two CPUs that left a fifth
 //!    of a stream's throughput and a twentieth of the transactions (docs/decisions/0012). Pinned
 //!    together they are no faster than left alone;
-//! 4. several flows: worker k of both ends on CPU k. Both ends deal their flows alike, so that a
+//! 4. so few workers asked for that each can have a CPU of its own: half of the CPUs for each end;
+//! 5. several flows: worker k of both ends on CPU k. Both ends deal their flows alike, so that a
 //!    flow lives on one CPU and its payload in that CPU's cache, and no end waits for another CPU:
 //!    ten streams were three to four times as fast as left to the scheduler.
 
@@ -56,8 +57,13 @@ pub(super) fn is_one_machine(hosts: &[HostRecord]) -> bool {
         && (hosts.iter().all(|host| host.lab) || loopback(server) || clients.iter().all(same))
 }
 
-/// Returns the CPUs of both ends of `workload` on one machine whose `cpus` they may use.
-pub(super) fn on_one_machine(workload: &Workload, cpus: &[u32]) -> Placed {
+/// Returns the CPUs of both ends of `workload` on one machine whose `cpus` they may use;
+/// `workers_max` is how many workers of each end were asked for at the most.
+pub(super) fn on_one_machine(
+    workload: &Workload,
+    workers_max: Option<u32>,
+    cpus: &[u32],
+) -> Placed {
     let free = |why| Placed {
         server: Vec::new(),
         clients: Vec::new(),
@@ -80,6 +86,13 @@ pub(super) fn on_one_machine(workload: &Workload, cpus: &[u32]) -> Placed {
     if workload.connections == 1 {
         return free("one flow (-A 0,1 keeps its ends apart, as on two hosts; -A 0,0 together)");
     }
+    if workers_max.is_some_and(|workers| 2 * workers as usize <= cpus.len()) {
+        return Placed {
+            server: server.to_vec(),
+            clients: clients.to_vec(),
+            why: "as few workers as were asked for have CPUs of their own",
+        };
+    }
     Placed {
         server: cpus.to_vec(),
         clients: cpus.to_vec(),
@@ -94,7 +107,7 @@ mod tests {
     use super::*;
 
     fn check(workload: &Workload, cpus: &[u32], clients: &[u32], server: &[u32]) {
-        let placed = on_one_machine(workload, cpus);
+        let placed = on_one_machine(workload, None, cpus);
         assert_eq!(placed.clients, clients, "{placed:?}");
         assert_eq!(placed.server, server, "{placed:?}");
     }
@@ -110,6 +123,10 @@ mod tests {
             ..one.clone()
         };
         check(&many, &[0, 1], &[0, 1], &[0, 1]);
+        let few = on_one_machine(&many, Some(1), &[0, 1]);
+        assert_eq!((few.clients, few.server), (vec![0], vec![1]));
+        let enough = on_one_machine(&many, Some(2), &[0, 1]);
+        assert_eq!((enough.clients, enough.server), (vec![0, 1], vec![0, 1]));
         let mut spinning = one;
         spinning.manner.wait = WaitBy::Spin;
         check(&spinning, &[0, 1], &[0], &[1]);

@@ -224,7 +224,7 @@ impl Driver<'_> {
         match &self.request.placing {
             Placing::AsAsked => (none, Placement::AsAsked),
             Placing::Auto { cpus } if is_one_machine(&fleet.records()) => {
-                let placed = on_one_machine(&trial.workload, cpus);
+                let placed = on_one_machine(&trial.workload, self.request.workers_max, cpus);
                 let why = placed.why.to_owned();
                 (placed, Placement::Chosen { why })
             }
