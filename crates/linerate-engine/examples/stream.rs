@@ -11,11 +11,14 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::net::TcpListener;
 use std::time::Duration;
 
+use common::cpu_s;
 use linerate_engine::{
     EngineConfig, Flow, FlowConfig, FlowResult, Schedule, adopt, connect, launch, now_ns,
 };
@@ -24,9 +27,6 @@ use linerate_model::id::FlowId;
 use linerate_model::manner::{Manner, ReceiveBy, SendBy, Sizes};
 use linerate_model::sample::End;
 use linerate_model::workload::{Direction, FlowOptions, Part, Traffic};
-
-/// Ticks a second in /proc (USER_HZ), the same on every Linux that we run on.
-const TICKS_PER_S: f64 = 100.0;
 
 type Failure = Box<dyn Error>;
 
@@ -171,22 +171,4 @@ fn print(seconds: f64, near: &[FlowResult], far: &[FlowResult]) -> Result<(), Fa
     }
     println!("{line}");
     Ok(())
-}
-
-/// Returns user and system time of this process so far.
-fn cpu_s() -> Result<f64, Failure> {
-    let text = std::fs::read_to_string("/proc/self/stat")?;
-    // After the name in parentheses, which may hold blanks: field 3 and on; 14 and 15 are utime
-    // and stime.
-    let after_name = text.rsplit(')').next().unwrap_or("");
-    let fields: Vec<&str> = after_name.split_whitespace().collect();
-    let ticks = |at: usize| {
-        fields
-            .get(at - 3)
-            .and_then(|ticks| ticks.parse::<f64>().ok())
-    };
-    let (Some(user), Some(system)) = (ticks(14), ticks(15)) else {
-        return Err("read utime and stime of /proc/self/stat".into());
-    };
-    Ok((user + system) / TICKS_PER_S)
 }

@@ -19,11 +19,14 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::net::TcpListener;
 use std::time::Duration;
 
+use common::cpu_s;
 use linerate_engine::{
     EngineConfig, Flow, FlowConfig, FlowResult, Schedule, adopt, connect, launch, listen, now_ns,
 };
@@ -33,9 +36,6 @@ use linerate_model::manner::{Manner, WaitBy};
 use linerate_model::sample::End;
 use linerate_model::workload::{FlowOptions, Part, Traffic};
 use linerate_model::{Bytes, Nanos};
-
-/// Ticks a second in /proc (USER_HZ), the same on every Linux that we run on.
-const TICKS_PER_S: f64 = 100.0;
 
 /// What was asked for.
 struct Asked(BTreeMap<String, String>);
@@ -194,26 +194,4 @@ fn print(seconds: f64, near: &[FlowResult], far: &[FlowResult]) -> Result<(), Bo
     }
     println!("{line}");
     Ok(())
-}
-
-/// Returns user and system time of this process so far.
-fn cpu_s() -> Result<f64, Box<dyn Error>> {
-    let text = std::fs::read_to_string("/proc/self/stat")?;
-    // After the name in parentheses, which may hold blanks: field 3 and on; 14 and 15 are utime
-    // and stime.
-    let fields: Vec<&str> = text
-        .rsplit(')')
-        .next()
-        .unwrap_or("")
-        .split_whitespace()
-        .collect();
-    let ticks = |at: usize| {
-        fields
-            .get(at - 3)
-            .and_then(|ticks| ticks.parse::<f64>().ok())
-    };
-    let (Some(user), Some(system)) = (ticks(14), ticks(15)) else {
-        return Err("read utime and stime of /proc/self/stat".into());
-    };
-    Ok((user + system) / TICKS_PER_S)
 }
