@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::time::Duration;
 
 /// The alarms of a worker's flows, at most one each.
 ///
@@ -35,8 +36,15 @@ impl Alarms {
     }
 
     /// Returns when the next one goes off.
-    pub(super) fn next_ns(&self) -> Option<u64> {
+    fn next_ns(&self) -> Option<u64> {
         self.next.peek().map(|alarm| alarm.0.0)
+    }
+
+    /// Returns how long there is to rest from `now_ns`: until the next one goes off, or until
+    /// `most_ns` if that comes before.
+    pub(super) fn rest(&self, now_ns: u64, most_ns: u64) -> Duration {
+        let until_ns = self.next_ns().map_or(most_ns, |ns| ns.min(most_ns));
+        Duration::from_nanos(until_ns.saturating_sub(now_ns))
     }
 
     /// Takes the next alarm whose instant has come.
@@ -60,6 +68,9 @@ mod tests {
         alarms.set(2, 20);
         alarms.set(1, 99);
         assert_eq!(alarms.next_ns(), Some(10));
+        assert_eq!(alarms.rest(4, 50), Duration::from_nanos(6));
+        assert_eq!(alarms.rest(4, 9), Duration::from_nanos(5));
+        assert_eq!(alarms.rest(11, 50), Duration::ZERO);
         assert_eq!(alarms.take(9), None);
         assert_eq!((alarms.take(25), alarms.take(25)), (Some(1), Some(2)));
         assert_eq!(alarms.take(25), None);

@@ -21,7 +21,8 @@ use crate::sys::{socket, thread};
 use crate::worker::Outcome;
 use crate::worker::alarms::Alarms;
 use crate::worker::crowd::next_sweep;
-use crate::worker::thread::{Assignment, Unready};
+use crate::worker::thread::{Assignment, Unready, get_ready};
+use crate::worker::way::word;
 use crate::workload::crr::{Callee, Caller, Desk, KEYS_PER_PLACE, Place};
 use crate::workload::{Ending, RECEIVE_BYTES};
 
@@ -57,25 +58,16 @@ pub(super) fn live(
     assignment: &Assignment,
     ready: &SyncSender<Result<i32, Unready>>,
 ) -> Vec<Outcome> {
-    if let Some(cpu) = assignment.cpu
-        && let Err(error) = thread::pin(cpu)
-    {
-        let _ = ready.send(Err(Unready::Pin(cpu, error)));
+    let set_up = |assignment| {
+        let seats = seats(assignment);
+        Hall::new(assignment, &seats).map(|hall| (seats, hall))
+    };
+    let Some((mut seats, mut hall)) = get_ready(assignment, ready, set_up) else {
         return Vec::new();
-    }
-    thread::sharpen_timers();
-    let mut seats = seats(assignment);
-    let mut hall = match Hall::new(assignment, &seats) {
-        Ok(hall) => hall,
-        Err(error) => {
-            let _ = ready.send(Err(Unready::Prepare(error)));
-            return Vec::new();
-        }
     };
     let wait = seats
         .first()
         .map_or(WaitBy::Auto, |seat| seat.flow.config.manner.wait);
-    let _ = ready.send(Ok(thread::id()));
     assignment.control.sleep_until_start();
     hall.play(&mut seats, wait == WaitBy::Spin);
     outcomes(seats, &hall, &said(wait))
@@ -149,10 +141,9 @@ impl<'a> Hall<'a> {
         let mut now = now_ns();
         let mut sweep_ns = next_look(self.control, now);
         while left > 0 {
-            let alarm_ns = self.alarms.next_ns().unwrap_or(u64::MAX);
             let rest = match spins {
                 true => Duration::ZERO,
-                false => Duration::from_nanos(sweep_ns.min(alarm_ns).saturating_sub(now)),
+                false => self.alarms.rest(now, sweep_ns),
             };
             // The set is ours and so are its events: the one error left, a signal, reads as none.
             let ready = self.epoll.wait(rest).unwrap_or(0);
@@ -254,16 +245,10 @@ fn next_look(control: &Control, now_ns: u64) -> u64 {
 
 /// Returns how the worker waited, in words.
 fn said(wait: WaitBy) -> Setting {
-    let word = |wait| match wait {
-        WaitBy::Auto => "auto",
-        WaitBy::Epoll => "epoll",
-        WaitBy::Uring => "io_uring",
-        WaitBy::Spin => "spin",
-    };
-    let granted = match wait {
-        WaitBy::Spin => "spin",
-        WaitBy::Auto | WaitBy::Epoll | WaitBy::Uring => "epoll",
-    };
+    let granted = word(match wait {
+        WaitBy::Spin => WaitBy::Spin,
+        WaitBy::Auto | WaitBy::Epoll | WaitBy::Uring => WaitBy::Epoll,
+    });
     Setting {
         name: "wait".to_owned(),
         requested: Some(word(wait).to_owned()),

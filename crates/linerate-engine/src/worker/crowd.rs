@@ -57,13 +57,9 @@ impl Crowd {
         let mut now_ns = clock::now_ns();
         let mut sweep_ns = next_sweep(&bench.control, now_ns);
         while left > 0 {
-            let until_ns = self
-                .alarms
-                .next_ns()
-                .map_or(sweep_ns, |ns| ns.min(sweep_ns));
             let rest = match self.spins {
                 true => Duration::ZERO,
-                false => Duration::from_nanos(until_ns.saturating_sub(now_ns)),
+                false => self.alarms.rest(now_ns, sweep_ns),
             };
             // The set is ours and so are its events: the one error left, a signal, reads as none.
             let ready = self.epoll.wait(rest).unwrap_or(0);

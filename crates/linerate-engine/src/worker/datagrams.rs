@@ -22,7 +22,7 @@ use crate::sys::datagram::{self as sys_datagram, Inbox, Outbox};
 use crate::sys::epoll::Epoll;
 use crate::sys::{socket, thread};
 use crate::worker::Outcome;
-use crate::worker::thread::{Assignment, Unready};
+use crate::worker::thread::{Assignment, Unready, get_ready};
 use crate::workload::datagram::{self, Carrier, Carry, Post, Receiver, Step};
 use crate::workload::{Ending, Want};
 
@@ -87,23 +87,14 @@ pub(super) fn live(
     assignment: &Assignment,
     ready: &SyncSender<Result<i32, Unready>>,
 ) -> Vec<Outcome> {
-    if let Some(cpu) = assignment.cpu
-        && let Err(error) = thread::pin(cpu)
-    {
-        let _ = ready.send(Err(Unready::Pin(cpu, error)));
-        return Vec::new();
-    }
-    thread::sharpen_timers();
-    let mut seats = seats(assignment);
-    let mut office = office(assignment, &seats);
-    let crowd = match prepare(&seats) {
-        Ok(crowd) => crowd,
-        Err(error) => {
-            let _ = ready.send(Err(Unready::Prepare(error)));
-            return Vec::new();
-        }
+    let set_up = |assignment| {
+        let seats = seats(assignment);
+        let office = office(assignment, &seats);
+        prepare(&seats).map(|crowd| (seats, office, crowd))
     };
-    let _ = ready.send(Ok(thread::id()));
+    let Some((mut seats, mut office, crowd)) = get_ready(assignment, ready, set_up) else {
+        return Vec::new();
+    };
     assignment.control.sleep_until_start();
     seats.iter().for_each(|seat| seat.flow.greet());
     match (crowd, &mut seats[..]) {

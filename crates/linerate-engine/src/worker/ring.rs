@@ -5,7 +5,6 @@
 
 use std::io;
 use std::os::fd::RawFd;
-use std::time::Duration;
 
 use crate::schedule::Control;
 use crate::sys::clock;
@@ -50,11 +49,7 @@ impl Circle {
         let mut now_ns = clock::now_ns();
         let mut sweep_ns = next_sweep(&bench.control, now_ns);
         while left > 0 {
-            let until_ns = self
-                .alarms
-                .next_ns()
-                .map_or(sweep_ns, |ns| ns.min(sweep_ns));
-            let rest = Duration::from_nanos(until_ns.saturating_sub(now_ns));
+            let rest = self.alarms.rest(now_ns, sweep_ns);
             if let Err(error) = self.ring.wait(rest) {
                 return break_off(seats, &error);
             }

@@ -54,15 +54,9 @@ pub(super) fn live(
     if calls::carries(assignment) {
         return calls::live(assignment, ready);
     }
-    let (mut seats, mut bench, (way, wait)) = match set_up(assignment) {
-        Ok(ready) => ready,
-        Err(unready) => {
-            // The launcher waits for this word; if it has gone, so has the trial.
-            let _ = ready.send(Err(unready));
-            return Vec::new();
-        }
+    let Some((mut seats, mut bench, (way, wait))) = get_ready(assignment, ready, set_up) else {
+        return Vec::new();
     };
-    let _ = ready.send(Ok(thread::id()));
     bench.control.sleep_until_start();
     seats.iter().for_each(|seat| seat.flow.greet());
     way.play(&mut seats, &mut bench);
@@ -94,17 +88,37 @@ impl Seat {
 /// What a worker plays with: its flows, what they share, how it waits and how that is said.
 type Ready = (Vec<Seat>, Bench, (Way, Setting));
 
-/// Pins the thread, makes its memory and prepares its sockets.
+/// Pins the thread, lets `set_up` make its memory and prepare its sockets, and says on `ready` how
+/// that went; nothing if it failed.
 ///
 /// Pinning comes first, since the kernel gives memory near the CPU that first writes to it.
-fn set_up(assignment: &Assignment) -> Result<Ready, Unready> {
-    if let Some(cpu) = assignment.cpu {
-        thread::pin(cpu).map_err(|error| Unready::Pin(cpu, error))?;
-    }
-    thread::sharpen_timers();
+pub(super) fn get_ready<'a, T>(
+    assignment: &'a Assignment,
+    ready: &SyncSender<Result<i32, Unready>>,
+    set_up: impl FnOnce(&'a Assignment) -> io::Result<T>,
+) -> Option<T> {
+    let pinned = match assignment.cpu {
+        Some(cpu) => thread::pin(cpu).map_err(|error| Unready::Pin(cpu, error)),
+        None => Ok(()),
+    };
+    let made = pinned.and_then(|()| {
+        thread::sharpen_timers();
+        set_up(assignment).map_err(Unready::Prepare)
+    });
+    let (word, made) = match made {
+        Ok(made) => (Ok(thread::id()), Some(made)),
+        Err(unready) => (Err(unready), None),
+    };
+    // The launcher waits for this word; if it has gone, so has the trial.
+    let _ = ready.send(word);
+    made
+}
+
+/// Makes the memory of a worker and prepares its sockets.
+fn set_up(assignment: &Assignment) -> io::Result<Ready> {
     let mut seats = seats(assignment);
-    let bench = bench(assignment).map_err(Unready::Prepare)?;
-    let way = Way::choose(&mut seats, &bench).map_err(Unready::Prepare)?;
+    let bench = bench(assignment)?;
+    let way = Way::choose(&mut seats, &bench)?;
     Ok((seats, bench, way))
 }
 

@@ -133,7 +133,7 @@ fn takes_turns(seat: &Seat) -> bool {
     }
 }
 
-fn word(wait: WaitBy) -> &'static str {
+pub(super) fn word(wait: WaitBy) -> &'static str {
     match wait {
         WaitBy::Auto => "auto",
         WaitBy::Epoll => "epoll",
