@@ -13,7 +13,6 @@ use crate::flow::datagram::{self, is_datagram};
 use crate::flow::error::ConnectError;
 use crate::flow::options;
 use crate::flow::{Address, Content, Flow, FlowConfig, Shared, mechanism, mptcp, pace, place};
-use crate::measure::counters::Counters;
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, SO_ERROR, SO_REUSEADDR};
 use crate::sys::unix;
@@ -97,7 +96,7 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
     settings.extend(chosen);
     let (pace_bps, pace) = pace::set(socket.as_raw_fd(), &config);
     settings.extend(pace);
-    let (local, remote) = match config.manner.transport {
+    let ends = match config.manner.transport {
         Transport::Unix => {
             let (local, remote) = unix::names(socket.as_fd()).map_err(inspect)?;
             (Address::Unix(local), Address::Unix(remote))
@@ -109,19 +108,10 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
         }
     };
     let shared = Shared {
-        local,
-        remote,
-        place: None,
-        settings: settings.into(),
         send,
         content: Content::of(send).map_err(|source| ConnectError::Content { source })?,
         pace_bps,
-        counters: Counters::default(),
-        stranger: false,
-        greeting: Vec::new(),
-        datagrams: None,
-        config,
-        socket,
+        ..Shared::new(config, socket, ends, settings.into())
     };
     Ok(Flow { shared })
 }

@@ -14,7 +14,6 @@ use linerate_model::workload::{FlowOptions, Part, Setting, Traffic};
 use crate::flow::opening::{self, ECHO_BYTES, HELLO_BYTES, Word};
 use crate::flow::options;
 use crate::flow::{ConnectError, Flow, FlowConfig, Shared, settings};
-use crate::measure::counters::Counters;
 use crate::sys::clock::now_ns;
 use crate::sys::datagram;
 use crate::sys::socket::{self, SO_RCVBUF, SO_SNDBUF};
@@ -149,22 +148,13 @@ pub(super) fn adopt(config: FlowConfig, socket: OwnedFd) -> Result<Flow, Connect
 
 fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
     let inspect = |source| ConnectError::Inspect { source };
+    let local = socket::local(socket.as_fd()).map_err(inspect)?;
+    let remote = socket::remote(socket.as_fd()).map_err(inspect)?;
+    let settings = granted(socket.as_raw_fd(), &config).map_err(inspect)?;
+    let ends = (local.into(), remote.into());
     let shared = Shared {
-        local: socket::local(socket.as_fd()).map_err(inspect)?.into(),
-        remote: socket::remote(socket.as_fd()).map_err(inspect)?.into(),
-        place: None,
-        settings: granted(socket.as_raw_fd(), &config)
-            .map_err(inspect)?
-            .into(),
-        send: SendBy::Copy,
-        content: crate::flow::Content::Copied,
-        pace_bps: None,
-        counters: Counters::default(),
-        stranger: false,
-        greeting: Vec::new(),
         datagrams: Some(Box::default()),
-        config,
-        socket,
+        ..Shared::new(config, socket, ends, settings.into())
     };
     Ok(Flow { shared })
 }
@@ -333,21 +323,7 @@ impl Flow {
 
 /// Returns every setting of a flow of datagrams as requested and granted.
 pub(super) fn granted(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>> {
-    let buffer_bytes = config.options.socket_buffer.map(|bytes| bytes.0);
-    let mut all = vec![
-        settings::buffer(
-            SO_SNDBUF.name,
-            "net.core.wmem_max",
-            buffer_bytes,
-            socket::read(fd, SO_SNDBUF)?,
-        ),
-        settings::buffer(
-            SO_RCVBUF.name,
-            "net.core.rmem_max",
-            buffer_bytes,
-            socket::read(fd, SO_RCVBUF)?,
-        ),
-    ];
+    let mut all = options::buffers(fd, &config.options)?;
     let (name, mechanism) = mechanism(config);
     all.push(settings::plain(name, None, Some(mechanism)));
     Ok(all)

@@ -104,6 +104,33 @@ pub(crate) struct Shared {
     pub(crate) datagrams: Option<Box<DatagramCounters>>,
 }
 
+impl Shared {
+    /// Returns what is known of a flow that copies its payload, keeps no rate and speaks our own
+    /// protocol over `socket`.
+    fn new(
+        config: FlowConfig,
+        socket: OwnedFd,
+        (local, remote): (Address, Address),
+        settings: Settings,
+    ) -> Self {
+        Self {
+            config,
+            socket,
+            local,
+            remote,
+            place: None,
+            settings,
+            send: SendBy::Copy,
+            content: Content::Copied,
+            pace_bps: None,
+            counters: Counters::default(),
+            stranger: false,
+            greeting: Vec::new(),
+            datagrams: None,
+        }
+    }
+}
+
 impl Flow {
     /// Returns the settings as requested and granted, with what capped them.
     pub fn settings(&self) -> &Settings {

@@ -147,7 +147,7 @@ pub(super) fn granted(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>
 }
 
 /// Returns the sizes of the socket's buffers.
-fn buffers(fd: RawFd, options: &FlowOptions) -> io::Result<Vec<Setting>> {
+pub(super) fn buffers(fd: RawFd, options: &FlowOptions) -> io::Result<Vec<Setting>> {
     let buffer_bytes = options.socket_buffer.map(|bytes| bytes.0);
     Ok(vec![
         settings::buffer(

@@ -3,11 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use linerate_model::manner::SendBy;
-
 use crate::flow::error::ConnectError;
-use crate::flow::{Content, Flow, FlowConfig, Shared, options};
-use crate::measure::counters::Counters;
+use crate::flow::{Flow, FlowConfig, Shared, options};
 use crate::sys::socket;
 
 /// Opens the server's end of a place: a port of its own at `local_ip`, which the kernel chooses.
@@ -59,20 +56,10 @@ fn place(
 ) -> Result<Flow, ConnectError> {
     let settings = options::granted(socket.as_raw_fd(), &config)
         .map_err(|source| ConnectError::Inspect { source })?;
+    let ends = (local.into(), remote.into());
     let shared = Shared {
-        local: local.into(),
-        remote: remote.into(),
         place,
-        settings: settings.into(),
-        send: SendBy::Copy,
-        content: Content::Copied,
-        pace_bps: None,
-        counters: Counters::default(),
-        stranger: false,
-        greeting: Vec::new(),
-        datagrams: None,
-        config,
-        socket,
+        ..Shared::new(config, socket, ends, settings.into())
     };
     Ok(Flow { shared })
 }
