@@ -1,7 +1,8 @@
 //! The host's part itself: flows, engine, observers, one thread a trial.
 //!
-//! Everything that may change a state machine goes through the two locks of [`Core`]; neither is
-//! held while a flow connects, a trial runs or a file is read.
+//! Everything that may change a state machine goes through the two locks of desk and trials; neither
+//! is held while a flow connects, a trial runs or a file is read. A third is held by whoever reads the
+//! host for its watchers, so that the others get the same reading.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +26,7 @@ use flows::{connect_all, expected, is_placed, listen_all, ports};
 use limits::flow_rate_max;
 pub(crate) use limits::open_files_max;
 use slot::{Gathered, TrialSlot};
+use watch::Watch;
 
 /// Flows of datagrams: which are expected, and how they are taken up.
 mod datagrams;
@@ -41,6 +43,8 @@ mod slot;
 /// One trial while it runs: launch, sample on the ticks, collect.
 mod trial;
 mod unix;
+/// The host as its watchers see it.
+mod watch;
 
 /// How long a start waits for flows that are on their way.
 const ARRIVAL_WAIT: Duration = Duration::from_secs(10);
@@ -83,6 +87,7 @@ pub struct Core {
     config: AgentConfig,
     desk: Mutex<Desk>,
     trials: Mutex<HashMap<(String, TrialId), Arc<TrialSlot>>>,
+    watch: Mutex<Watch>,
 }
 
 /// Takes a lock even if a thread panicked while it held it: the state machines behind it are
@@ -115,6 +120,7 @@ impl Core {
             config,
             desk: Mutex::default(),
             trials: Mutex::default(),
+            watch: Mutex::default(),
         }
     }
 
@@ -348,6 +354,7 @@ impl Core {
     /// Applies every deadline; to be called about once a second.
     pub fn poll_deadlines(&self) {
         let now = engine::now_ns();
+        lock(&self.watch).poll_deadline(now);
         let expired = lock(&self.desk).poll_expired(now);
         for lease in expired {
             self.end_trials_of(&lease.key, "the controller fell silent");

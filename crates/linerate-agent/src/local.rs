@@ -7,7 +7,7 @@ use linerate_model::TrialId;
 
 use crate::api::{
     AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading, Inventory,
-    InventoryRequest, PollFrom, Prepared, Refusal, StartRequest, TrialStatus,
+    InventoryRequest, Observation, PollFrom, Prepared, Refusal, StartRequest, TrialStatus,
 };
 use crate::core::{Caller, Core};
 
@@ -58,6 +58,10 @@ impl Agent for LocalAgent {
 
     fn inventory(&self, request: &InventoryRequest) -> Result<Inventory, AgentError> {
         Ok(self.core.inventory(&Caller::Trusted, request))
+    }
+
+    fn observe(&self) -> Result<Observation, AgentError> {
+        self.core.observe(&Caller::Trusted).map_err(refused)
     }
 
     fn admit(&self, request: &AdmitRequest) -> Result<Admitted, AgentError> {

@@ -11,8 +11,8 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
 use super::{
     API_VERSION, AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading,
-    Inventory, InventoryRequest, PollFrom, Prepared, Refusal, RefusalCode, StartRequest,
-    TrialStatus,
+    Inventory, InventoryRequest, Observation, PollFrom, Prepared, Refusal, RefusalCode,
+    StartRequest, TrialStatus,
 };
 
 /// Longest wait for a connection to an agent.
@@ -248,6 +248,10 @@ impl Agent for HttpAgent {
             "taking its inventory",
             &format!("/v1/inventory?{query}memory_copy={memory_copy}"),
         )
+    }
+
+    fn observe(&self) -> Result<Observation, AgentError> {
+        self.get("observing", "/v1/observation")
     }
 
     fn admit(&self, request: &AdmitRequest) -> Result<Admitted, AgentError> {

@@ -131,6 +131,19 @@ pub struct Inventory {
     pub link: Option<String>,
 }
 
+/// What every observer of a host read at one time, for whoever watches the host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Observation {
+    /// The host's own name.
+    pub host_name: String,
+    /// When the reading was complete, on the host's CLOCK_MONOTONIC.
+    pub at_ns: u64,
+    /// The values. Counters as they stand: two observations make a rate.
+    pub samples: Vec<Sample>,
+    /// What can and cannot be observed.
+    pub observers: Vec<Availability>,
+}
+
 /// One flow of an assignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -476,6 +489,8 @@ pub trait Agent: Send + Sync {
     fn clock(&self) -> Result<ClockReading, AgentError>;
     /// Returns facts and observers of the host, and what else `request` wants.
     fn inventory(&self, request: &InventoryRequest) -> Result<Inventory, AgentError>;
+    /// Returns what every observer of the host reads now, or read a moment ago for another watcher.
+    fn observe(&self) -> Result<Observation, AgentError>;
     /// Asks to use the host, or for the place in the queue when `lease` is already held.
     fn admit(&self, request: &AdmitRequest) -> Result<Admitted, AgentError>;
     /// Keeps the lease alive and returns the present admission.

@@ -4,8 +4,8 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Value, json};
 
 use super::{
-    API_VERSION, AdmitRequest, Admitted, AgentInfo, Assignment, ClockReading, Inventory, Prepared,
-    Refusal, StartRequest, TrialStatus,
+    API_VERSION, AdmitRequest, Admitted, AgentInfo, Assignment, ClockReading, Inventory,
+    Observation, Prepared, Refusal, StartRequest, TrialStatus,
 };
 
 /// One operation of the API.
@@ -114,6 +114,15 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
                 "/v1/inventory",
                 "inventory",
                 "Facts and observers of the host.",
+            )
+        },
+        Operation {
+            answer: schema!(Observation),
+            ..operation(
+                "get",
+                "/v1/observation",
+                "observe",
+                "What every observer reads now; readings within 10 ms are shared. Needs the token.",
             )
         },
         Operation {

@@ -101,6 +101,7 @@ pub(super) fn router(core: Arc<Core>) -> Router {
         .route("/v1/openapi.json", get(api_document))
         .route("/v1/clock", get(clock))
         .route("/v1/inventory", get(inventory))
+        .route("/v1/observation", get(observation))
         .route("/v1/runs", post(admit))
         .route("/v1/runs/{lease}", get(renew).delete(leave))
         .route("/v1/runs/{lease}/trials", post(prepare))
@@ -235,6 +236,14 @@ async fn inventory(
 ) -> Answer<crate::api::Inventory> {
     let caller = caller(&core, &request)?;
     blocking(move || Ok(core.inventory(&caller, &wanted))).await
+}
+
+async fn observation(
+    State(core): State<Arc<Core>>,
+    request: Request,
+) -> Answer<crate::api::Observation> {
+    let caller = caller(&core, &request)?;
+    blocking(move || core.observe(&caller)).await
 }
 
 async fn admit(State(core): State<Arc<Core>>, request: Request) -> Answer<crate::api::Admitted> {

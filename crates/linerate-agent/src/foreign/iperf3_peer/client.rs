@@ -11,7 +11,7 @@ use super::{Shared, Test};
 use crate::LocalAgent;
 use crate::api::{
     AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading, Inventory,
-    InventoryRequest, PollFrom, Prepared, StartRequest, TrialState, TrialStatus,
+    InventoryRequest, Observation, PollFrom, Prepared, StartRequest, TrialState, TrialStatus,
 };
 
 /// The agent of this process, for a trial with an iperf3 server.
@@ -57,6 +57,10 @@ impl Agent for Iperf3Client {
 
     fn inventory(&self, request: &InventoryRequest) -> Result<Inventory, AgentError> {
         self.local.inventory(request)
+    }
+
+    fn observe(&self) -> Result<Observation, AgentError> {
+        self.local.observe()
     }
 
     fn admit(&self, request: &AdmitRequest) -> Result<Admitted, AgentError> {
