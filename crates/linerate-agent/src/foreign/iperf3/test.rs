@@ -31,6 +31,9 @@ const SEND_DEADLINE: Duration = Duration::from_secs(10);
 const RENEW_NS: u64 = 5_000_000_000;
 /// How often a test looks whether another one of the same address has got all its datagram streams.
 const TURN_LOOK_NS: u64 = 20_000_000;
+/// How long a client may take to read why the server ends its test, and to close, before its
+/// streams break: a round trip of 200 ms and a moment.
+const LAST_WORD: Duration = Duration::from_millis(250);
 /// How long after its last word the control connection is read to its end.
 const LINGER: Duration = Duration::from_secs(2);
 /// The longest test, if the agent has no limit.
@@ -270,10 +273,14 @@ impl Test {
     }
 
     /// Stops the load; if the test ended as it should, the account goes on until it is settled.
+    ///
+    /// If it did not, the streams go on until the client has heard of it: one that is inside a write
+    /// would see a broken stream before the reason, and report that.
     async fn stop(&mut self) -> Vec<ServerAction> {
         self.end_ns = None;
         if self.machine.is_over() {
             if let Some(traffic) = self.traffic.take() {
+                self.say_no_more(LAST_WORD).await;
                 traffic.abort().await;
             }
         } else if let Some(traffic) = &mut self.traffic {
@@ -339,9 +346,16 @@ impl Test {
         }
         // A connection that is closed with bytes unread is reset, and the reset may overtake the
         // last word.
+        self.say_no_more(LINGER).await;
+    }
+
+    /// Ends our side of the control connection and reads the client's to its end, for `most` at the
+    /// longest.
+    async fn say_no_more(&mut self, most: Duration) {
+        let _ = self.control.shutdown().await;
         let mut room = [0; 1024];
         let rest = async { while let Ok(1..) = self.control.read(&mut room).await {} };
-        let _ = tokio::time::timeout(LINGER, rest).await;
+        let _ = tokio::time::timeout(most, rest).await;
     }
 }
 
