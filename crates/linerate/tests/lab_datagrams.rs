@@ -2,9 +2,7 @@
 
 mod common;
 
-use common::call::Going;
-use common::{NamedLab, alone, json};
-use nix::sys::signal::Signal;
+use common::{Pair, alone, json};
 use serde_json::Value;
 
 /// The responses that say how many datagrams were lost where.
@@ -18,59 +16,26 @@ const PLACES: [&str; 7] = [
     "lost_not_located",
 ];
 
-/// A lab of two hosts with an agent on its server.
-struct Path {
-    lab: NamedLab,
-    agent: Option<Going>,
-    server: String,
-}
-
-impl Path {
-    fn up(link: &[&str]) -> Option<Self> {
-        let lab = NamedLab::up(link)?;
-        let mut agent = lab.exec_first("server", &["serve"]).start();
-        agent.wait_for("serving on");
-        let server = lab.address("server");
-        Some(Self {
-            lab,
-            agent: Some(agent),
-            server,
-        })
-    }
-
-    /// Measures with these flags; the rows of what was lost add up to what was sent.
-    fn measure(&self, flags: &str) -> Lost {
-        let flags: Vec<&str> = flags.split_whitespace().collect();
-        let call = self
-            .lab
-            .exec_first("client1", &["run", &self.server, "-J", "-u", "-t", "1"]);
-        let document = json(&call.words(&flags).run().out);
-        let response = |name: &str| document["trials"][0]["responses"][name].as_f64();
-        let lost: Vec<(&str, f64)> = PLACES
-            .into_iter()
-            .filter_map(|place| Some((place, response(place)?)))
-            .collect();
-        let (sent, received) = (response("datagrams_sent"), response("datagrams_received"));
-        let (sent, received) = (
-            sent.unwrap_or_else(|| panic!("{document}")),
-            received.unwrap_or_else(|| panic!("{document}")),
-        );
-        let all: f64 = lost.iter().map(|place| place.1).sum();
-        assert_eq!(received + all, sent, "{lost:?}");
-        Lost {
-            all,
-            places: lost,
-            document,
-        }
-    }
-}
-
-impl Drop for Path {
-    fn drop(&mut self) {
-        if let Some(agent) = self.agent.take() {
-            agent.signal(Signal::SIGTERM);
-            agent.end();
-        }
+/// Measures with these flags; the rows of what was lost add up to what was sent.
+fn measure(pair: &Pair, flags: &str) -> Lost {
+    let call = pair.run(&format!("-u -t 1 {flags}"));
+    let document = json(&call.run().out);
+    let response = |name: &str| document["trials"][0]["responses"][name].as_f64();
+    let lost: Vec<(&str, f64)> = PLACES
+        .into_iter()
+        .filter_map(|place| Some((place, response(place)?)))
+        .collect();
+    let (sent, received) = (response("datagrams_sent"), response("datagrams_received"));
+    let (sent, received) = (
+        sent.unwrap_or_else(|| panic!("{document}")),
+        received.unwrap_or_else(|| panic!("{document}")),
+    );
+    let all: f64 = lost.iter().map(|place| place.1).sum();
+    assert_eq!(received + all, sent, "{lost:?}");
+    Lost {
+        all,
+        places: lost,
+        document,
     }
 }
 
@@ -102,20 +67,20 @@ impl Lost {
 fn a_queue_that_is_full_is_the_senders() {
     let _alone = alone();
     // The lab puts a token bucket with a queue of 19 ms before each host's device.
-    let Some(path) = Path::up(&["--rate", "5mbit"]) else {
+    let Some(pair) = Pair::up(&["--rate", "5mbit"]) else {
         return;
     };
-    let lost = path.measure("-b 50M");
+    let lost = measure(&pair, "-b 50M");
     lost.is_mostly_at("lost_sender_queue", "the sender's queueing discipline");
 }
 
 #[test]
 fn a_buffer_that_is_full_is_the_receivers() {
     let _alone = alone();
-    let Some(path) = Path::up(&[]) else {
+    let Some(pair) = Pair::up(&[]) else {
         return;
     };
-    let lost = path.measure("-b 0 -w 2304 --batch 32");
+    let lost = measure(&pair, "-b 0 -w 2304 --batch 32");
     lost.is_mostly_at("lost_receive_buffer", "the receiving socket's buffer");
 }
 
@@ -123,10 +88,10 @@ fn a_buffer_that_is_full_is_the_receivers() {
 #[test]
 fn what_the_link_loses_is_not_located() {
     let _alone = alone();
-    let Some(path) = Path::up(&["--loss", "0.05"]) else {
+    let Some(pair) = Pair::up(&["--loss", "0.05"]) else {
         return;
     };
-    let lost = path.measure("-b 5M");
+    let lost = measure(&pair, "-b 5M");
     assert!(lost.at("lost_not_located") > 0.0, "{:?}", lost.places);
     assert_eq!(lost.at("lost_sender_queue"), 0.0, "{:?}", lost.places);
 }

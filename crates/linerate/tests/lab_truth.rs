@@ -6,9 +6,7 @@
 
 mod common;
 
-use common::call::Going;
-use common::{NamedLab, alone, json, skip};
-use nix::sys::signal::Signal;
+use common::{Pair, alone, json, skip};
 use serde_json::Value;
 
 /// Payload that a 1 Gbit/s link carries at MTU 1500 with timestamps.
@@ -16,56 +14,23 @@ const LINE_RATE_BPS: f64 = 1e9 * 1448.0 / 1538.0;
 /// How often to measure when linerate itself says that the machine was too busy to drive the link.
 const TRIES: usize = 5;
 
-/// A lab of two hosts with an agent on its server.
-struct Path {
-    lab: NamedLab,
-    agent: Option<Going>,
-    server: String,
-}
-
-impl Path {
-    fn up(link: &[&str]) -> Option<Self> {
-        let lab = NamedLab::up(link)?;
-        let mut agent = lab.exec_first("server", &["serve"]).start();
-        agent.wait_for("serving on");
-        let server = lab.address("server");
-        Some(Self {
-            lab,
-            agent: Some(agent),
-            server,
-        })
-    }
-
-    /// Measures with these flags until `enough` says so, or linerate itself has nothing to say
-    /// against its own generator; `None` when the machine was too busy each time.
-    fn measure(&self, flags: &str, enough: impl Fn(&Value) -> bool) -> Option<Value> {
-        let flags: Vec<&str> = flags.split_whitespace().collect();
-        for _ in 0..TRIES {
-            let call = self.lab.exec_first("client1", &["run", &self.server, "-J"]);
-            let said = call.words(&flags).run();
-            let document = json(&said.out);
-            let trial = &document["trials"][0];
-            // Too busy or not: nothing ever exceeds the line.
-            let rate = response(&document, "throughput_bps");
-            assert!(rate.is_none_or(|rate| rate < LINE_RATE_BPS), "{rate:?}");
-            let is_valid = trial["valid"] == true;
-            let is_busy = trial["flags"].to_string().contains("generator");
-            if is_valid && (!is_busy || enough(&document)) {
-                return Some(document);
-            }
-        }
-        skip("the machine is too busy to drive the link");
-        None
-    }
-}
-
-impl Drop for Path {
-    fn drop(&mut self) {
-        if let Some(agent) = self.agent.take() {
-            agent.signal(Signal::SIGTERM);
-            agent.end();
+/// Measures with these flags until `enough` says so, or linerate itself has nothing to say against
+/// its own generator; `None` when the machine was too busy each time.
+fn measure(pair: &Pair, flags: &str, enough: impl Fn(&Value) -> bool) -> Option<Value> {
+    for _ in 0..TRIES {
+        let document = json(&pair.run(flags).run().out);
+        let trial = &document["trials"][0];
+        // Too busy or not: nothing ever exceeds the line.
+        let rate = response(&document, "throughput_bps");
+        assert!(rate.is_none_or(|rate| rate < LINE_RATE_BPS), "{rate:?}");
+        let is_valid = trial["valid"] == true;
+        let is_busy = trial["flags"].to_string().contains("generator");
+        if is_valid && (!is_busy || enough(&document)) {
+            return Some(document);
         }
     }
+    skip("the machine is too busy to drive the link");
+    None
 }
 
 fn response(document: &Value, name: &str) -> Option<f64> {
@@ -85,13 +50,13 @@ fn within(value: Option<f64>, low: f64, high: f64) {
 #[test]
 fn a_gigabit_carries_what_a_gigabit_carries() {
     let _alone = alone();
-    let Some(path) = Path::up(&["--rate", "1gbit"]) else {
+    let Some(pair) = Pair::up(&["--rate", "1gbit"]) else {
         return;
     };
     for flags in ["-t 3 -O 0.5 -C reno", "-t 3 -O 0.5 -C reno -R"] {
         let least = 0.99 * LINE_RATE_BPS;
         let is_full = |document: &Value| response(document, "throughput_bps") >= Some(least);
-        let Some(document) = path.measure(flags, is_full) else {
+        let Some(document) = measure(&pair, flags, is_full) else {
             return;
         };
         within(response(&document, "throughput_bps"), least, LINE_RATE_BPS);
@@ -107,10 +72,10 @@ fn a_gigabit_carries_what_a_gigabit_carries() {
 fn a_small_buffer_on_a_long_path_is_the_limit_that_is_named() {
     let _alone = alone();
     // Two links make a path of 5 ms one way.
-    let Some(path) = Path::up(&["--rate", "1gbit", "--delay", "2.5ms"]) else {
+    let Some(pair) = Pair::up(&["--rate", "1gbit", "--delay", "2.5ms"]) else {
         return;
     };
-    let Some(document) = path.measure("-t 6 -O 1 -w 16K -C reno", |_| false) else {
+    let Some(document) = measure(&pair, "-t 6 -O 1 -w 16K -C reno", |_| false) else {
         return;
     };
     within(response(&document, "tcp_min_rtt_ns"), 10e6, 12e6);
@@ -147,11 +112,11 @@ fn a_small_buffer_on_a_long_path_is_the_limit_that_is_named() {
 fn loss_is_seen_as_segments_sent_again() {
     let _alone = alone();
     // Each direction of each link loses half a percent, so a segment is lost with about 1 %.
-    let Some(path) = Path::up(&["--rate", "100mbit", "--loss", "0.005"]) else {
+    let Some(pair) = Pair::up(&["--rate", "100mbit", "--loss", "0.005"]) else {
         return;
     };
     // Not limited by the rate, and so by nothing but what is lost.
-    let Some(document) = path.measure("-t 6 -C reno", |_| false) else {
+    let Some(document) = measure(&pair, "-t 6 -C reno", |_| false) else {
         return;
     };
     // 30 000 to 50 000 segments: 1 % ± 0.06 % (one standard deviation), and a few sent in vain.
@@ -166,10 +131,10 @@ fn loss_is_seen_as_segments_sent_again() {
 #[test]
 fn a_round_trip_takes_its_time() {
     let _alone = alone();
-    let Some(path) = Path::up(&["--delay", "2ms"]) else {
+    let Some(pair) = Pair::up(&["--delay", "2ms"]) else {
         return;
     };
-    let Some(document) = path.measure("-t 2 --rr -r 1,1 -C reno", |_| false) else {
+    let Some(document) = measure(&pair, "-t 2 --rr -r 1,1 -C reno", |_| false) else {
         return;
     };
     let requester = document["trials"][0]["flows"]

@@ -1,9 +1,11 @@
-//! A lab that goes when it is dropped.
+//! A lab that goes when it is dropped, and two hosts of one to measure between.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::call::{Call, PROGRAM, linerate};
+use nix::sys::signal::Signal;
+
+use super::call::{Call, Going, PROGRAM, linerate};
 
 /// A named lab.
 pub struct NamedLab {
@@ -74,5 +76,45 @@ impl Drop for NamedLab {
     fn drop(&mut self) {
         // A test may have taken it down already.
         let _ = linerate(&["lab", "down", &self.name]).run();
+    }
+}
+
+/// A lab of two hosts with an agent on its server.
+pub struct Pair {
+    /// The lab.
+    pub lab: NamedLab,
+    /// The server's address.
+    pub server: String,
+    agent: Option<Going>,
+}
+
+impl Pair {
+    /// Brings up the lab with these flags, and the agent; `None` where this user may not.
+    pub fn up(link: &[&str]) -> Option<Self> {
+        let lab = NamedLab::up(link)?;
+        let mut agent = lab.exec_first("server", &["serve"]).start();
+        agent.wait_for("serving on");
+        let server = lab.address("server");
+        Some(Self {
+            lab,
+            server,
+            agent: Some(agent),
+        })
+    }
+
+    /// Returns a call of `linerate run` from the client to the server, with a JSON document.
+    pub fn run(&self, flags: &str) -> Call {
+        let flags: Vec<&str> = flags.split_whitespace().collect();
+        let call = self.lab.exec_first("client1", &["run", &self.server, "-J"]);
+        call.words(&flags)
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        if let Some(agent) = self.agent.take() {
+            agent.signal(Signal::SIGTERM);
+            agent.end();
+        }
     }
 }

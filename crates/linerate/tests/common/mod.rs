@@ -25,7 +25,7 @@ use serde_json::Value;
 #[allow(unused_imports)]
 pub use self::{
     call::{Call, Said, linerate},
-    lab::NamedLab,
+    lab::{NamedLab, Pair},
     server::Server,
 };
 
