@@ -2,6 +2,8 @@
 //!
 //! The workers write, the sampler reads; they meet only in [`counters::Counters`].
 
+/// How instants are read.
+pub(crate) mod clock;
 /// Counters of one flow: one writer, any reader.
 pub(crate) mod counters;
 /// Counters of datagrams.

@@ -10,9 +10,10 @@ use linerate_model::histogram::Histogram;
 use linerate_model::id::FlowId;
 use linerate_model::sample::{End, Sample};
 use linerate_model::setting::{SettingPool, Settings};
-use linerate_model::workload::Part;
+use linerate_model::workload::{Part, Setting};
 
 use crate::flow::{self, Address, Flow, Shared};
+use crate::measure::clock;
 use crate::measure::sampler::{self, SAMPLES_PER_FLOW, WindowsSeen};
 use crate::schedule::{Control, Schedule};
 use crate::sys::clock::now_ns;
@@ -276,11 +277,12 @@ impl Running {
             }
         }
         let mut pool = SettingPool::default();
+        let clock = clock::setting();
         self.flows
             .iter()
             .zip(&self.windows)
             .zip(outcomes)
-            .map(|((flow, &windows), outcome)| result(flow, windows, outcome, &mut pool))
+            .map(|((flow, &windows), outcome)| result(flow, windows, outcome, &clock, &mut pool))
             .collect()
     }
 }
@@ -296,6 +298,7 @@ fn result(
     flow: &Shared,
     windows: WindowsSeen,
     outcome: Option<Outcome>,
+    clock: &Setting,
     pool: &mut SettingPool,
 ) -> FlowResult {
     let counts = flow.counters.read();
@@ -311,6 +314,7 @@ fn result(
     let mut settings = flow::effective(flow, windows, outcome.completions);
     let said = outcome.settings.iter();
     settings.extend(said.map(|setting| setting.as_ref().clone()));
+    settings.push(clock.clone());
     let mut times = outcome.latency;
     let datagrams = flow::datagram::counts(flow).map(|counts| Datagrams {
         departures: times.take_if(|_| flow.config.part == Part::Sender),

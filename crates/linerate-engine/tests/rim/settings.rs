@@ -133,3 +133,15 @@ fn nagle_meets_delayed_ack_only_where_both_are_on() {
     check(false, true, false);
     check(false, false, false);
 }
+
+/// Instants are worth what reading them takes, so each flow says how they were read.
+#[test]
+fn how_instants_were_read_is_said() {
+    for result in run(&FlowOptions::default(), &rig::rr(1, 1, 1), Part::Requester) {
+        let clock = setting(&result.settings, "clock");
+        let effective = clock.effective.as_deref().unwrap();
+        let (cost, why) = effective.split_once(": ").unwrap_or((effective, ""));
+        assert!(cost.ends_with(" ns a reading"), "{effective}");
+        assert_eq!(cost.starts_with("vDSO, "), why.is_empty(), "{effective}");
+    }
+}
