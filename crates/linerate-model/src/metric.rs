@@ -151,6 +151,14 @@ catalogue! {
     // The queues between devices and protocols, /proc/net/softnet_stat; of the whole machine.
     SoftnetDropped "softnet_dropped" Counter Count "Packets dropped because a CPU's backlog was full (net.core.netdev_max_backlog).";
     SoftnetSqueezed "softnet_time_squeezed" Counter Count "Times that a CPU stopped taking packets off with more to come (net.core.netdev_budget).";
+    // Queueing disciplines of network devices, by netlink (TCA_STATS2).
+    QdiscTxBytes "qdisc_tx_bytes" Counter Bytes "Bytes that left the queueing discipline; ones of ingress count what came.";
+    QdiscTxPackets "qdisc_tx_packets" Counter Count "Packets that left it, each as many as its segments where the device segments.";
+    QdiscDrops "qdisc_drops" Counter Count "Packets that it dropped.";
+    QdiscRequeues "qdisc_requeues" Counter Count "Packets that the device would not take yet and that were put back.";
+    QdiscOverlimits "qdisc_overlimits" Counter Count "Times that it held packets back because its rate allowed no more.";
+    QdiscBacklogBytes "qdisc_backlog_bytes" Gauge Bytes "Bytes that wait in it.";
+    QdiscBacklogPackets "qdisc_backlog_packets" Gauge Count "Packets that wait in it.";
 }
 
 impl Metric {

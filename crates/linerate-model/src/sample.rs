@@ -19,9 +19,48 @@ pub enum End {
     Server,
 }
 
+/// The side of a network device that a queue is on (`enum netdev_queue_type` of the kernel).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum QueueKind {
+    /// Receives.
+    Rx,
+    /// Transmits.
+    Tx,
+}
+
+impl fmt::Display for QueueKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            QueueKind::Rx => "rx",
+            QueueKind::Tx => "tx",
+        })
+    }
+}
+
+/// A queueing discipline of a device: its handle, or the class it hangs at where it has none.
+///
+/// The number is the kernel's (major in the upper 16 bits), the text that of `tc`: `8001:` is a
+/// handle, `1:2` a class, `0:` a root without a handle. The kernel's own children of `mq` have no
+/// handles, so the class tells them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct QdiscId(pub u32);
+
+impl fmt::Display for QdiscId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (major, minor) = (self.0 >> 16, self.0 & 0xffff);
+        match minor {
+            0 => write!(f, "{major:x}:"),
+            _ => write!(f, "{major:x}:{minor:x}"),
+        }
+    }
+}
+
 /// What a sample is about, on the host it was read on.
 ///
-/// As text: `host`, `cpu:0`, `link:eth0`, `flow:3:client`, `thread:worker-0`.
+/// As text: `host`, `cpu:0`, `node:0`, `irq:24`, `link:eth0`, `queue:eth0:rx:3`,
+/// `qdisc:eth0:8001:`, `flow:3:client`, `thread:worker-0`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subject {
     /// The whole host (or network namespace, for protocol counters).
@@ -34,6 +73,14 @@ pub enum Subject {
     Flow(FlowId, End),
     /// One of our own threads, by its name.
     Thread(String),
+    /// One NUMA node, by the kernel's number.
+    Node(u32),
+    /// One interrupt, by its number in `/proc/interrupts`.
+    Irq(u32),
+    /// One queue of a network device: the device's name, the side, the number.
+    Queue(String, QueueKind, u32),
+    /// One queueing discipline of a network device.
+    Qdisc(String, QdiscId),
 }
 
 impl fmt::Display for Subject {
@@ -45,6 +92,10 @@ impl fmt::Display for Subject {
             Subject::Flow(flow, End::Client) => write!(f, "flow:{}:client", flow.0),
             Subject::Flow(flow, End::Server) => write!(f, "flow:{}:server", flow.0),
             Subject::Thread(name) => write!(f, "thread:{name}"),
+            Subject::Node(node) => write!(f, "node:{node}"),
+            Subject::Irq(irq) => write!(f, "irq:{irq}"),
+            Subject::Queue(link, kind, queue) => write!(f, "queue:{link}:{kind}:{queue}"),
+            Subject::Qdisc(link, id) => write!(f, "qdisc:{link}:{id}"),
         }
     }
 }
@@ -65,6 +116,10 @@ impl FromStr for Subject {
             "cpu" => rest.parse().map(Subject::Cpu).map_err(|_| bad()),
             "link" => Ok(Subject::Link(rest.to_owned())),
             "thread" => Ok(Subject::Thread(rest.to_owned())),
+            "node" => rest.parse().map(Subject::Node).map_err(|_| bad()),
+            "irq" => rest.parse().map(Subject::Irq).map_err(|_| bad()),
+            "queue" => queue(rest).ok_or_else(bad),
+            "qdisc" => qdisc(rest).ok_or_else(bad),
             "flow" => {
                 let (flow, end) = rest.split_once(':').ok_or_else(bad)?;
                 let end = match end {
@@ -79,6 +134,30 @@ impl FromStr for Subject {
             _ => Err(bad()),
         }
     }
+}
+
+/// Reads `eth0:rx:3` from the right, since names of devices may have colons (`eth0:1`).
+fn queue(text: &str) -> Option<Subject> {
+    let (rest, queue) = text.rsplit_once(':')?;
+    let (link, kind) = rest.rsplit_once(':')?;
+    let kind = match kind {
+        "rx" => QueueKind::Rx,
+        "tx" => QueueKind::Tx,
+        _ => return None,
+    };
+    Some(Subject::Queue(link.to_owned(), kind, queue.parse().ok()?))
+}
+
+/// Reads `eth0:8001:` or `eth0:1:2` from the right.
+fn qdisc(text: &str) -> Option<Subject> {
+    let (rest, minor) = text.rsplit_once(':')?;
+    let (link, major) = rest.rsplit_once(':')?;
+    let half = |text: &str| u16::from_str_radix(text, 16).ok().map(u32::from);
+    let minor = if minor.is_empty() { 0 } else { half(minor)? };
+    Some(Subject::Qdisc(
+        link.to_owned(),
+        QdiscId(half(major)? << 16 | minor),
+    ))
 }
 
 impl Serialize for Subject {
@@ -104,7 +183,7 @@ impl schemars::JsonSchema for Subject {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "type": "string",
-            "description": "host, cpu:N, link:NAME, flow:N:client, flow:N:server or thread:NAME"
+            "description": "host, cpu:N, node:N, irq:N, link:NAME, queue:NAME:rx:N, queue:NAME:tx:N, qdisc:NAME:HANDLE, flow:N:client, flow:N:server or thread:NAME"
         })
     }
 }
@@ -157,10 +236,38 @@ mod tests {
             "flow:7:client",
             "flow:0:server",
             "thread:w-0",
+            "node:1",
+            "irq:24",
+            "queue:eth0:rx:3",
+            "queue:eth0:1:tx:0",
+            "qdisc:eth0:8001:",
+            "qdisc:eth0:0:",
+            "qdisc:eth0:1:0:1a",
+            "qdisc:lo:ffff:ffff",
         ] {
             assert_eq!(text.parse::<Subject>().unwrap().to_string(), text);
         }
-        for text in ["", "cpu:x", "flow:1", "flow:1:middle", "disk:1"] {
+        let one = "queue:eth0:1:rx:3".parse();
+        let expected = Subject::Queue("eth0:1".to_owned(), QueueKind::Rx, 3);
+        assert_eq!(one, Ok(expected));
+        let one = "qdisc:eth0:8001:".parse();
+        assert_eq!(
+            one,
+            Ok(Subject::Qdisc("eth0".to_owned(), QdiscId(0x8001_0000)))
+        );
+        for text in [
+            "",
+            "cpu:x",
+            "flow:1",
+            "flow:1:middle",
+            "disk:1",
+            "irq:",
+            "queue:eth0:3",
+            "queue:eth0:up:3",
+            "qdisc:eth0",
+            "qdisc:eth0:8001",
+            "qdisc:eth0:10000:",
+        ] {
             assert!(text.parse::<Subject>().is_err(), "{text}");
         }
     }

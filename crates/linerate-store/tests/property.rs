@@ -6,7 +6,7 @@ use linerate_model::datagram::Datagrams;
 use linerate_model::histogram::Histogram;
 use linerate_model::metric::Metric;
 use linerate_model::run::{FlowRecord, TrialRecord, Validity};
-use linerate_model::sample::{End, Subject, TrialSample};
+use linerate_model::sample::{End, QdiscId, QueueKind, Subject, TrialSample};
 use linerate_model::workload::{Part, Setting};
 use linerate_model::{FlowId, HostName, TrialId};
 use linerate_store::{Writer, read};
@@ -37,6 +37,10 @@ fn subject() -> impl Strategy<Value = Subject> {
         text().prop_map(Subject::Link),
         text().prop_map(Subject::Thread),
         (any::<u32>(), end()).prop_map(|(flow, end)| Subject::Flow(FlowId(flow), end)),
+        any::<u32>().prop_map(Subject::Node),
+        any::<u32>().prop_map(Subject::Irq),
+        (text(), any::<u32>()).prop_map(|(link, n)| Subject::Queue(link, QueueKind::Rx, n)),
+        (text(), any::<u32>()).prop_map(|(link, id)| Subject::Qdisc(link, QdiscId(id))),
     ]
 }
 

@@ -90,6 +90,17 @@ fn family(metric: Metric) -> (&'static str, &'static str) {
             "Network devices, by netlink",
             "`link:NAME`, from `IFLA_STATS64`.",
         ),
+        "softnet" => (
+            "The queues between devices and protocols, from `/proc/net/softnet_stat`",
+            "`cpu:N`. Of the whole machine, so hosts that are namespaces of one machine all show \
+             the same.",
+        ),
+        "qdisc" => (
+            "Queueing disciplines, by netlink",
+            "`qdisc:NAME:HANDLE`, from `TCA_STATS2`; one without a handle is named by the class \
+             that it hangs at (`qdisc:eth0:0:1`), the root by `0:`. A parent counts what its \
+             children count once more.",
+        ),
         _ => (
             "Protocol counters, from `/proc/net/snmp` and `/proc/net/netstat`",
             "`host`: one set for each network namespace. The names after the kernel's are those of \
