@@ -60,6 +60,9 @@ pub mod live;
 /// The result document of one measurement.
 pub mod single;
 
+/// What a watcher of a host sees.
+pub mod watch;
+
 /// The first page: heading, what was asked, the hosts, what is missing.
 mod front;
 

@@ -1,0 +1,222 @@
+//! What a watcher of a host sees: values now, per second, and since it began to look.
+//!
+//! Everything here is made of readings as the observers give them. A counter needs two of them: its
+//! change over the true time between, so a late reading is no error. One that has fallen belongs to
+//! a device or socket that was made anew: its rate is absent once, and it counts from there.
+
+use std::collections::BTreeMap;
+
+use linerate_model::metric::{Kind, Metric};
+use linerate_model::sample::{Sample, Subject};
+use serde::Serialize;
+
+/// The CPUs of a host.
+pub mod cpus;
+/// Its links.
+pub mod links;
+
+/// Which change of a counter is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Span {
+    /// Between the last two readings, per second.
+    #[default]
+    PerSecond,
+    /// Since the first reading, in all.
+    SinceStart,
+}
+
+/// One metric of one subject.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Seen {
+    /// As it was read last.
+    pub now: i64,
+    /// Its change per second between the last two readings; absent for gauges, after the first
+    /// reading, and where it has fallen.
+    pub per_s: Option<f64>,
+    /// Its change since the first reading; absent for gauges.
+    pub since_start: Option<i64>,
+}
+
+/// Where a counter began and what it was last.
+#[derive(Debug, Clone, Copy)]
+struct Course {
+    first: i64,
+    last: i64,
+    last_ns: u64,
+    per_s: Option<f64>,
+    /// Number of the last reading that had it.
+    reading: u64,
+}
+
+/// All that was read of a host so far.
+#[derive(Debug, Clone, Default)]
+pub struct Watched {
+    courses: BTreeMap<(Subject, Metric), Course>,
+    readings: u64,
+    begun_ns: Option<u64>,
+    last_ns: u64,
+}
+
+impl Watched {
+    /// Takes up one reading of all observers, made at `at_ns` of the host's clock.
+    ///
+    /// What it no longer has is forgotten: a device that went away is not shown with its last rate.
+    pub fn take(&mut self, at_ns: u64, samples: &[Sample]) {
+        self.readings += 1;
+        self.begun_ns.get_or_insert(at_ns);
+        self.last_ns = at_ns;
+        let reading = self.readings;
+        for sample in samples {
+            let key = (sample.subject.clone(), sample.metric);
+            let fresh = Course {
+                first: sample.value,
+                last: sample.value,
+                last_ns: sample.at_ns,
+                per_s: None,
+                reading,
+            };
+            let course = self.courses.entry(key).or_insert(fresh);
+            if course.reading == reading {
+                continue;
+            }
+            *course = course.then(sample, reading);
+        }
+        self.courses.retain(|_, course| course.reading == reading);
+    }
+
+    /// Returns how long the host has been watched, in seconds.
+    pub fn seconds(&self) -> f64 {
+        let begun_ns = self.begun_ns.unwrap_or(self.last_ns);
+        self.last_ns.saturating_sub(begun_ns) as f64 / 1e9
+    }
+
+    /// Returns how often the host was read.
+    pub fn readings(&self) -> u64 {
+        self.readings
+    }
+
+    /// Returns one metric of one subject, if the last reading had it.
+    pub fn seen(&self, subject: &Subject, metric: Metric) -> Option<Seen> {
+        let course = self.courses.get(&(subject.clone(), metric))?;
+        let is_counter = metric.kind() == Kind::Counter;
+        Some(Seen {
+            now: course.last,
+            per_s: course.per_s.filter(|_| is_counter),
+            since_start: is_counter.then(|| course.last.wrapping_sub(course.first)),
+        })
+    }
+
+    /// Returns the change of a counter over `span`.
+    pub fn change(&self, subject: &Subject, metric: Metric, span: Span) -> Option<f64> {
+        let seen = self.seen(subject, metric)?;
+        match span {
+            Span::PerSecond => seen.per_s,
+            Span::SinceStart => seen.since_start.map(|change| change as f64),
+        }
+    }
+
+    /// Returns the last value of a gauge.
+    pub fn value(&self, subject: &Subject, metric: Metric) -> Option<i64> {
+        self.seen(subject, metric).map(|seen| seen.now)
+    }
+
+    /// Returns everything that the last reading had, by subject and metric.
+    pub fn all(&self) -> impl Iterator<Item = (&Subject, Metric, Seen)> {
+        self.courses
+            .keys()
+            .filter_map(|(subject, metric)| Some((subject, *metric, self.seen(subject, *metric)?)))
+    }
+
+    /// Returns the subjects of the last reading, each once.
+    pub fn subjects(&self) -> impl Iterator<Item = &Subject> {
+        let mut last = None;
+        self.courses.keys().filter_map(move |(subject, _)| {
+            let is_new = last != Some(subject);
+            last = Some(subject);
+            is_new.then_some(subject)
+        })
+    }
+}
+
+impl Course {
+    /// Returns the course after one more reading.
+    fn then(self, sample: &Sample, reading: u64) -> Self {
+        let fell = sample.value < self.last;
+        let span_ns = sample.at_ns.saturating_sub(self.last_ns);
+        let change = sample.value.wrapping_sub(self.last) as f64;
+        Self {
+            // A counter that fell a little, as idle time may, goes on; one below its start is new.
+            first: match sample.value < self.first {
+                true => sample.value,
+                false => self.first,
+            },
+            last: sample.value,
+            last_ns: sample.at_ns,
+            per_s: (!fell && span_ns > 0).then(|| change * 1e9 / span_ns as f64),
+            reading,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) fn sample(subject: &str, metric: Metric, at_ns: u64, value: i64) -> Sample {
+        Sample {
+            metric,
+            subject: subject.parse().unwrap(),
+            at_ns,
+            value,
+        }
+    }
+
+    fn read(watched: &mut Watched, at_s: u64, value: i64) -> Seen {
+        let at_ns = at_s * 1_000_000_000;
+        watched.take(
+            at_ns,
+            &[sample("link:a", Metric::LinkRxBytes, at_ns, value)],
+        );
+        let link = "link:a".parse().unwrap();
+        watched.seen(&link, Metric::LinkRxBytes).unwrap()
+    }
+
+    #[test]
+    fn a_counter_has_a_rate_from_the_second_reading_on_and_none_where_it_fell() {
+        let mut watched = Watched::default();
+        let seen = |now, per_s, since_start| Seen {
+            now,
+            per_s,
+            since_start: Some(since_start),
+        };
+        assert_eq!(read(&mut watched, 10, 1000), seen(1000, None, 0));
+        assert_eq!(read(&mut watched, 12, 3000), seen(3000, Some(1000.0), 2000));
+        assert_eq!(read(&mut watched, 13, 2900), seen(2900, None, 1900));
+        assert_eq!(read(&mut watched, 14, 2950), seen(2950, Some(50.0), 1950));
+        assert_eq!(read(&mut watched, 15, 7), seen(7, None, 0), "made anew");
+        assert_eq!(read(&mut watched, 17, 27), seen(27, Some(10.0), 20));
+        assert_eq!((watched.seconds(), watched.readings()), (7.0, 6));
+    }
+
+    #[test]
+    fn what_a_reading_does_not_have_is_forgotten() {
+        let mut watched = Watched::default();
+        read(&mut watched, 1, 5);
+        let other = sample("link:b", Metric::LinkRxBytes, 2_000_000_000, 5);
+        watched.take(2_000_000_000, &[other]);
+        let subjects: Vec<String> = watched.subjects().map(ToString::to_string).collect();
+        assert_eq!(subjects, ["link:b"]);
+        assert_eq!(read(&mut watched, 3, 50).per_s, None, "a new one");
+    }
+
+    #[test]
+    fn a_gauge_has_a_value_only() {
+        let mut watched = Watched::default();
+        for at_ns in [1, 2] {
+            watched.take(at_ns, &[sample("host", Metric::TcpRtt, at_ns, 9)]);
+        }
+        let seen = watched.seen(&Subject::Host, Metric::TcpRtt).unwrap();
+        assert_eq!((seen.now, seen.per_s, seen.since_start), (9, None, None));
+    }
+}

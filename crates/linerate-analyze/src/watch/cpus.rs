@@ -1,0 +1,145 @@
+//! The CPUs of a host, each with its time by mode.
+
+use linerate_model::metric::Metric;
+use linerate_model::sample::Subject;
+use serde::Serialize;
+
+use super::{Span, Watched};
+
+/// Time of one CPU by mode, as shares of all its time; of all CPUs together their sum, in CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Modes {
+    /// In user mode, at any priority.
+    pub user: f64,
+    /// In the kernel, interrupts left out.
+    pub system: f64,
+    /// In hard interrupts.
+    pub irq: f64,
+    /// In soft interrupts, sampled at the tick.
+    pub softirq: f64,
+    /// Given to others by the hypervisor.
+    pub steal: f64,
+    /// Idle, waiting for disks included.
+    pub idle: f64,
+}
+
+impl Modes {
+    /// Returns what is not idle.
+    pub fn busy(&self) -> f64 {
+        self.user + self.system + self.irq + self.softirq + self.steal
+    }
+
+    fn parts(&self) -> [f64; 6] {
+        let Self {
+            user,
+            system,
+            irq,
+            softirq,
+            steal,
+            idle,
+        } = *self;
+        [user, system, irq, softirq, steal, idle]
+    }
+
+    fn of(parts: [f64; 6]) -> Self {
+        let [user, system, irq, softirq, steal, idle] = parts;
+        Self {
+            user,
+            system,
+            irq,
+            softirq,
+            steal,
+            idle,
+        }
+    }
+}
+
+/// One CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CpuRow {
+    /// The kernel's number.
+    pub cpu: u32,
+    /// Its time.
+    pub modes: Modes,
+}
+
+/// Counters of each part of [`Modes`], in its order. Guest time is counted as user time already.
+const COUNTERS: [&[Metric]; 6] = [
+    &[Metric::CpuUser, Metric::CpuNice],
+    &[Metric::CpuSystem],
+    &[Metric::CpuIrq],
+    &[Metric::CpuSoftIrq],
+    &[Metric::CpuSteal],
+    &[Metric::CpuIdle, Metric::CpuIoWait],
+];
+
+/// Returns every CPU of which there are two readings, by number.
+pub fn cpus(watched: &Watched, span: Span) -> Vec<CpuRow> {
+    let rows = watched.subjects().filter_map(|subject| match subject {
+        Subject::Cpu(cpu) => Some(CpuRow {
+            cpu: *cpu,
+            modes: modes(watched, subject, span)?,
+        }),
+        _ => None,
+    });
+    rows.collect()
+}
+
+/// Returns the sum of all CPUs, in CPUs.
+pub fn together(rows: &[CpuRow]) -> Modes {
+    let mut sum = [0.0; 6];
+    for row in rows {
+        for (sum, part) in sum.iter_mut().zip(row.modes.parts()) {
+            *sum += part;
+        }
+    }
+    Modes::of(sum)
+}
+
+/// Returns the shares of a CPU's time; a mode that fell (as idle time may) counts as none.
+fn modes(watched: &Watched, cpu: &Subject, span: Span) -> Option<Modes> {
+    let change = |metric: &Metric| watched.change(cpu, *metric, span);
+    let times = COUNTERS.map(|metrics| metrics.iter().filter_map(change).sum::<f64>());
+    let all: f64 = times.iter().sum();
+    (all > 0.0).then(|| Modes::of(times.map(|time| time / all)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::sample;
+    use super::*;
+
+    fn watched(readings: &[[i64; 3]]) -> Watched {
+        let metrics = [Metric::CpuUser, Metric::CpuSoftIrq, Metric::CpuIdle];
+        let mut watched = Watched::default();
+        for (at_s, values) in readings.iter().enumerate() {
+            let at_ns = at_s as u64 * 1_000_000_000;
+            let samples = metrics.iter().zip(values);
+            let samples: Vec<_> = samples
+                .map(|(metric, value)| sample("cpu:3", *metric, at_ns, *value))
+                .collect();
+            watched.take(at_ns, &samples);
+        }
+        watched
+    }
+
+    #[test]
+    fn shares_are_of_the_time_that_was_counted() {
+        let watched = watched(&[[0, 0, 0], [100, 300, 600], [100, 1300, 600]]);
+        let now = &cpus(&watched, Span::PerSecond)[0];
+        assert_eq!((now.cpu, now.modes.softirq, now.modes.idle), (3, 1.0, 0.0));
+        let all = &cpus(&watched, Span::SinceStart)[0].modes;
+        assert_eq!((all.user, all.softirq, all.idle), (0.05, 0.65, 0.3));
+        assert!((all.busy() - 0.7).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_reading_and_time_that_stands_still_have_no_shares() {
+        assert!(cpus(&watched(&[[1, 2, 3]]), Span::PerSecond).is_empty());
+        assert!(cpus(&watched(&[[1, 2, 3], [1, 2, 3]]), Span::PerSecond).is_empty());
+        let backwards = cpus(&watched(&[[1, 2, 3], [11, 2, 1]]), Span::PerSecond);
+        assert_eq!(backwards[0].modes.user, 1.0);
+        let sum = together(&[backwards[0], backwards[0]]);
+        assert_eq!((sum.user, sum.busy()), (2.0, 2.0));
+    }
+}
