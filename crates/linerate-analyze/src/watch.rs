@@ -14,6 +14,8 @@ use serde::Serialize;
 pub mod cpus;
 /// Its links.
 pub mod links;
+/// All of it as tables.
+pub mod pages;
 
 /// Which change of a counter is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -136,6 +138,55 @@ impl Watched {
             last = Some(subject);
             is_new.then_some(subject)
         })
+    }
+}
+
+/// Everything that was seen, as JSON gives it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Document {
+    /// How long the host has been watched, in seconds.
+    pub seconds: f64,
+    /// Its CPUs over the last interval, as shares of their time.
+    pub cpus: Vec<cpus::CpuRow>,
+    /// Its links, per second.
+    pub links: Vec<links::LinkRow>,
+    /// Every metric of every subject, in the metric's unit.
+    pub metrics: Vec<MetricLine>,
+}
+
+/// One metric of one subject as JSON gives it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MetricLine {
+    /// What it is about.
+    pub subject: Subject,
+    /// What is counted.
+    pub metric: Metric,
+    /// As it was read last.
+    pub value: i64,
+    /// Its change per second, for a counter of which there are two readings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_second: Option<f64>,
+    /// Its change since the first reading, for a counter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since_start: Option<i64>,
+}
+
+impl Watched {
+    /// Returns everything that was seen, over the last interval.
+    pub fn document(&self) -> Document {
+        let line = |(subject, metric, seen): (&Subject, Metric, Seen)| MetricLine {
+            subject: subject.clone(),
+            metric,
+            value: seen.now,
+            per_second: seen.per_s,
+            since_start: seen.since_start,
+        };
+        Document {
+            seconds: self.seconds(),
+            cpus: cpus::cpus(self, Span::PerSecond),
+            links: links::links(self, Span::PerSecond),
+            metrics: self.all().map(line).collect(),
+        }
     }
 }
 

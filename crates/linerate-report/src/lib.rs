@@ -24,6 +24,8 @@ mod html;
 mod markdown;
 /// Prefix, digits, interval and unit of a number.
 mod number;
+/// A host's counters as OpenMetrics.
+mod openmetrics;
 /// A figure's points as rows.
 mod points;
 /// The summary for a terminal.
@@ -33,7 +35,9 @@ mod wording;
 
 pub use html::html;
 pub use markdown::markdown;
-pub use terminal::terminal;
+pub use openmetrics::{OPENMETRICS_TYPE, openmetrics};
+pub use terminal::{terminal, terminal_page};
+pub use wording::{number_columns, short_cell};
 
 /// Returns the analysis as JSON: base units, `format` first.
 ///

@@ -184,6 +184,14 @@ pub fn cell(cell: &TableCell) -> String {
     }
 }
 
+/// Writes a table cell where there is little room: what is absent is a dash.
+pub fn short_cell(one: &TableCell) -> String {
+    match one {
+        TableCell::Absent(_) => "–".to_owned(),
+        one => cell(one),
+    }
+}
+
 /// Returns for each column of `table` whether it is set to the right, as numbers are.
 ///
 /// The first column names its row, whatever it holds. A column that mixes words and numbers is a

@@ -75,11 +75,7 @@ pub fn split_port(text: &str, port_default: u16) -> CmdResult<(String, u16)> {
 
 /// Finds the address of `host`, of the family asked for.
 pub fn resolve(host: &str, port: u16, args: &FleetArgs) -> CmdResult<SocketAddr> {
-    let addresses: Vec<SocketAddr> = (host, port)
-        .to_socket_addrs()
-        .with_context(|| format!("cannot find the address of {host}"))
-        .map_err(|error| Failure::failed(error).next("check the name, or give an address"))?
-        .collect();
+    let addresses = addresses(host, port)?;
     let wanted = |address: &&SocketAddr| match (args.ipv4, args.ipv6) {
         (true, _) => address.is_ipv4(),
         (_, true) => address.is_ipv6(),
@@ -91,6 +87,49 @@ pub fn resolve(host: &str, port: u16, args: &FleetArgs) -> CmdResult<SocketAddr>
         .find(wanted)
         .copied()
         .ok_or_else(|| Failure::failed(anyhow!("{host} has no {family} address")))
+}
+
+fn addresses(host: &str, port: u16) -> CmdResult<Vec<SocketAddr>> {
+    let found = (host, port)
+        .to_socket_addrs()
+        .with_context(|| format!("cannot find the address of {host}"))
+        .map_err(|error| Failure::failed(error).next("check the name, or give an address"))?;
+    Ok(found.collect())
+}
+
+/// Returns the agent of a host that is only looked at: `HOST[:PORT]`, or this one.
+pub fn observed(
+    host: Option<&str>,
+    port: u16,
+    token_file: Option<&Path>,
+) -> CmdResult<Arc<dyn Agent>> {
+    let Some(host) = host else {
+        return Ok(Arc::new(this_agent()));
+    };
+    let token = token(token_file)?;
+    let (host, port) = split_port(host, port)?;
+    // Names with several addresses: whichever answers.
+    let mut last = None;
+    for address in addresses(&host, port)? {
+        let agent = HttpAgent::new(&address.to_string(), token.as_deref());
+        match agent.info() {
+            Ok(_) => return Ok(Arc::new(agent)),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(match last {
+        Some(error) => agent_failure(error),
+        None => Failure::failed(anyhow!("{host} has no address")),
+    })
+}
+
+/// Returns the failure that an agent's error is, with what the user can do.
+pub fn agent_failure(error: AgentError) -> Failure {
+    let next = next_step(&error);
+    Failure {
+        next,
+        ..Failure::failed(error)
+    }
 }
 
 /// Returns the hosts of a run: the server, and the clients or this host in their place.
@@ -135,22 +174,26 @@ pub fn this_host(
     agent: impl FnOnce(LocalAgent) -> Arc<dyn Agent>,
 ) -> HostSpec {
     crate::files::raise_limit();
-    let core = Core::new(AgentConfig {
-        host_name: host_name(),
-        token: None,
-        limits: Limits::default(),
-        lab: false,
-    });
     HostSpec {
         name: "client1".into(),
         part: HostPart::Client,
-        agent: agent(LocalAgent::new(Arc::new(core))),
+        agent: agent(this_agent()),
         data_address: bind.or_else(|| source_address(server)),
         data_port: 0,
         bind,
         memory_copy: false,
         link_rate: None,
     }
+}
+
+/// Returns an agent of this host, in this process.
+fn this_agent() -> LocalAgent {
+    LocalAgent::new(Arc::new(Core::new(AgentConfig {
+        host_name: host_name(),
+        token: None,
+        limits: Limits::default(),
+        lab: false,
+    })))
 }
 
 /// Returns the address that the kernel would send from; connecting a UDP socket sends nothing.

@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Command::Study(args) => cmd::study::study(&args),
         Command::Serve(args) => cmd::serve::serve(&args),
         Command::Run(args) => cmd::run::run(&args),
+        Command::Watch(args) => cmd::watch::watch(&args),
         Command::Plan(args) => cmd::plan::plan(&args),
         Command::Report(args) => cmd::report::report(&args),
         Command::Lab(args) => cmd::lab::lab(&args),

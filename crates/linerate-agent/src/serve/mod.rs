@@ -25,6 +25,8 @@ use crate::foreign::iperf3::Door;
 mod crowd;
 /// First datagrams of new peers.
 pub mod datagram;
+/// One page of text that is made anew for each reader.
+pub mod exporter;
 /// The first bytes of a native data connection.
 pub mod hello;
 /// Requests and answers over HTTP.
@@ -139,29 +141,45 @@ impl Server {
 
     /// Serves until `stop` is dropped or sent to.
     pub fn run(self, stop: std::sync::mpsc::Receiver<()>) -> Result<(), ServeError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .max_blocking_threads(64)
-            .build()
-            .map_err(ServeError::Runtime)?;
-        let (stopped, wait) = tokio::sync::oneshot::channel();
-        std::thread::spawn(move || {
-            let _ = stop.recv();
-            let _ = stopped.send(());
-        });
-        runtime.block_on(async move {
+        runtime()?.block_on(async move {
             let door = Arc::new(Door::new(Arc::clone(&self.core), self.iperf3_gate));
             let strangers = self.strangers.unwrap_or_else(|| door.strangers());
-            let result = tokio::select! {
-                result = datagram::serve(self.datagrams, Arc::clone(&self.core), Some(strangers)) => {
-                    result.map_err(ServeError::Runtime)
+            let work = async {
+                tokio::select! {
+                    result = datagram::serve(self.datagrams, Arc::clone(&self.core), Some(strangers)) => {
+                        result.map_err(ServeError::Runtime)
+                    }
+                    result = accept_all(self.listener, self.core, Arc::clone(&door)) => result,
                 }
-                result = accept_all(self.listener, self.core, Arc::clone(&door)) => result,
-                _ = wait => Ok(()),
             };
+            let result = unless_stopped(stop, work).await;
             door.close().await;
             result
         })
+    }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, ServeError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(64)
+        .build()
+        .map_err(ServeError::Runtime)
+}
+
+/// Works until `stop` is dropped or sent to.
+async fn unless_stopped(
+    stop: std::sync::mpsc::Receiver<()>,
+    work: impl Future<Output = Result<(), ServeError>>,
+) -> Result<(), ServeError> {
+    let (stopped, wait) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let _ = stop.recv();
+        let _ = stopped.send(());
+    });
+    tokio::select! {
+        result = work => result,
+        _ = wait => Ok(()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The summary for a terminal: headline numbers, findings, recommendations.
 
-use linerate_model::analysis::{Analysis, Table};
+use linerate_model::analysis::{Analysis, Table, TableCell};
 use linerate_model::finding::{Finding, FindingKind};
 
 /// Text fitted to a width.
@@ -39,6 +39,25 @@ pub fn terminal(analysis: &Analysis, width: usize, color: bool) -> String {
     page.findings(&analysis.findings);
     page.recommendations(analysis);
     page.left_out(analysis);
+    page.text
+}
+
+/// Returns one page of a watched host: its table, and what the numbers say.
+///
+/// Lines are at most `width` characters long where the columns allow it.
+pub fn terminal_page(table: &Table, verdict: Option<&str>, width: usize, color: bool) -> String {
+    let mut page = Page {
+        text: String::new(),
+        width: width.max(WIDTH_MIN),
+        color,
+    };
+    page.table_of(&clean(&table.title), table, wording::short_cell);
+    if let Some(verdict) = verdict {
+        page.text.truncate(page.text.trim_end().len());
+        page.blank();
+        page.hanging("  ", Look::Plain, 2, &clean(verdict));
+        page.blank();
+    }
     page.text
 }
 
@@ -161,6 +180,10 @@ impl Page {
     }
 
     fn table(&mut self, title: &str, table: &Table) {
+        self.table_of(title, table, wording::cell);
+    }
+
+    fn table_of(&mut self, title: &str, table: &Table, cell: fn(&TableCell) -> String) {
         if table.rows.is_empty() || table.columns.is_empty() {
             return;
         }
@@ -168,7 +191,7 @@ impl Page {
         let rows: Vec<Vec<String>> = table
             .rows
             .iter()
-            .map(|row| row.iter().map(|cell| clean(&wording::cell(cell))).collect())
+            .map(|row| row.iter().map(|one| clean(&cell(one))).collect())
             .collect();
         let heads: Vec<String> = table.columns.iter().map(|head| clean(head)).collect();
         let right = wording::number_columns(table);

@@ -11,8 +11,11 @@ use linerate_model::{BitsPerSec, Nanos};
 mod peer;
 /// `linerate run`.
 mod run;
+/// `linerate watch`.
+mod watch;
 
 pub use run::{IoChoice, RateFormat, RunArgs, RxChoice, SendChoice};
+pub use watch::WatchArgs;
 
 /// Measure how fast servers drive a network, what limits them, and what to do about it.
 #[derive(Debug, Parser)]
@@ -42,6 +45,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Measure once, or execute an experiment file
     Run(Box<RunArgs>),
+    /// Watch a host: CPUs, queues, interrupts, flows, links
+    Watch(WatchArgs),
     /// Show the plan of an experiment file
     Plan(PlanArgs),
     /// Render a bundle's report again from its stored data

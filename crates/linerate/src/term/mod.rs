@@ -4,12 +4,16 @@
 
 use std::io::{IsTerminal, Write};
 
+use serde::Serialize;
+
 use crate::exit::Failure;
 
 /// The progress of a plan.
 pub mod progress;
 /// Lines of a single measurement.
 pub mod single;
+/// A watched host.
+pub mod watch;
 
 /// Prints a failure with its next step.
 pub fn error(failure: &Failure) {
@@ -30,6 +34,21 @@ pub fn line(text: &str) {
     if writeln!(out, "{text}").and_then(|()| out.flush()).is_err() {
         // What was measured is in the bundle already, where there is one.
         std::process::exit(1);
+    }
+}
+
+/// A line of `--json-stream`.
+#[derive(Serialize)]
+struct EventLine<'a, T: Serialize> {
+    event: &'a str,
+    data: T,
+}
+
+/// Prints an event as a line of JSON, as `--json-stream` does.
+pub fn json_line<T: Serialize>(event: &str, data: T) {
+    // Plain values with text keys: there is no failing serializer among them.
+    if let Ok(text) = serde_json::to_string(&EventLine { event, data }) {
+        line(&text);
     }
 }
 

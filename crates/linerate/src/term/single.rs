@@ -9,7 +9,6 @@ use linerate_model::samples::Samples;
 use linerate_model::unit::{Unit, significant};
 use linerate_model::workload::Traffic;
 use linerate_model::{BitsPerSec, Bytes, Nanos};
-use serde::Serialize;
 
 /// What became of datagrams.
 mod datagrams;
@@ -18,7 +17,7 @@ mod heading;
 /// The final block.
 mod result;
 
-use super::line;
+use super::{json_line, line};
 use crate::args::{RateFormat, RunArgs};
 use crate::iperf3::Iperf3Lines;
 
@@ -43,20 +42,6 @@ pub struct SingleLines {
     foreign: bool,
     /// Who prints in place of this, if iperf3's documents are wanted.
     iperf3: Option<Iperf3Lines>,
-}
-
-/// A line of `--json-stream`.
-#[derive(Serialize)]
-struct EventLine<'a, T: Serialize> {
-    event: &'a str,
-    data: T,
-}
-
-fn json_line<T: Serialize>(event: &str, data: T) {
-    // Plain values with text keys: there is no failing serializer among them.
-    if let Ok(text) = serde_json::to_string(&EventLine { event, data }) {
-        line(&text);
-    }
 }
 
 impl SingleLines {

@@ -1,0 +1,59 @@
+//! `linerate watch` as typed.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use linerate_agent::api::PORT_DEFAULT;
+use linerate_model::Nanos;
+
+/// `linerate watch`.
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    /// The host, which runs `linerate serve` [default: this one, without an agent]
+    #[arg(value_name = "HOST[:PORT]")]
+    pub host: Option<String>,
+    /// Time between two readings, 20ms to 1h
+    #[arg(short, long, default_value = "1s", value_name = "TIME")]
+    pub interval: Nanos,
+    /// Begin with this page
+    #[arg(long, value_enum, default_value_t = PageChoice::Cpus)]
+    pub page: PageChoice,
+    /// Take two readings, print every page and end
+    #[arg(long, conflicts_with_all = ["json_stream", "prometheus"])]
+    pub once: bool,
+    /// Print a line of JSON for each interval
+    #[arg(long, conflicts_with = "prometheus")]
+    pub json_stream: bool,
+    /// End after this many intervals
+    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Serve the counters to Prometheus at this address, under /metrics
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "count")]
+    pub prometheus: Option<SocketAddr>,
+    /// Port of the agent
+    #[arg(short, long, default_value_t = PORT_DEFAULT, value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: u16,
+    /// File with the agent's token
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+}
+
+/// A page of `linerate watch`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PageChoice {
+    /// CPU time by mode
+    Cpus,
+    /// Links
+    Links,
+}
+
+impl PageChoice {
+    /// Returns the page's own name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpus => "CPUs",
+            Self::Links => "Links",
+        }
+    }
+}

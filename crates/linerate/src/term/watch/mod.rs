@@ -1,0 +1,123 @@
+//! `linerate watch` on a terminal: pages of tables, renewed with each reading.
+//!
+//! One thread reads the host, so that a slow agent never holds up a key; this one takes keys and
+//! draws, and only when something has changed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use linerate_agent::api::{Agent, Observation};
+use linerate_analyze::watch::Watched;
+use linerate_analyze::watch::pages::pages;
+use linerate_model::Nanos;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+
+use crate::args::WatchArgs;
+use crate::exit::CmdResult;
+
+/// From state to cells of the terminal.
+mod draw;
+/// What is shown, and what keys do to it.
+mod state;
+
+use state::{Action, State};
+
+/// How long a key is waited for before readings are looked for.
+const KEY_WAIT: Duration = Duration::from_millis(40);
+
+/// Draws until the user or a signal ends it. The terminal is as it was afterwards, even after a
+/// panic.
+pub fn live(
+    agent: Arc<dyn Agent>,
+    args: &WatchArgs,
+    first: &Observation,
+    stop: &AtomicBool,
+) -> CmdResult<()> {
+    let mut watched = Watched::default();
+    watched.take(first.at_ns, &first.samples);
+    let mut state = State::new(&first.host_name, args.interval, args.page.name());
+    let interval_ns = Arc::new(AtomicU64::new(args.interval.0));
+    let (tell, readings) = mpsc::channel();
+    let every = Arc::clone(&interval_ns);
+    thread::spawn(move || read(agent.as_ref(), &every, &tell));
+    state.renew(pages(&watched, state.span()), watched.seconds());
+    let mut terminal = ratatui::init();
+    let result = follow(
+        &mut terminal,
+        &mut state,
+        &mut watched,
+        &readings,
+        &interval_ns,
+        stop,
+    );
+    ratatui::restore();
+    Ok(result?)
+}
+
+/// Reads the host until nobody listens any more.
+fn read(agent: &dyn Agent, interval_ns: &AtomicU64, tell: &Sender<Result<Observation, String>>) {
+    let mut due = Instant::now();
+    loop {
+        let interval = Duration::from_nanos(interval_ns.load(Ordering::Relaxed));
+        due = (due + interval).max(Instant::now());
+        // In steps, so that a shorter interval takes hold at once.
+        while Instant::now() < due {
+            let now_wanted = Duration::from_nanos(interval_ns.load(Ordering::Relaxed));
+            due = due.min(Instant::now() + now_wanted);
+            thread::sleep(KEY_WAIT.min(due.saturating_duration_since(Instant::now())));
+        }
+        let reading = agent.observe().map_err(|error| error.to_string());
+        if tell.send(reading).is_err() {
+            return;
+        }
+    }
+}
+
+fn follow(
+    terminal: &mut ratatui::DefaultTerminal,
+    state: &mut State,
+    watched: &mut Watched,
+    readings: &Receiver<Result<Observation, String>>,
+    interval_ns: &AtomicU64,
+    stop: &AtomicBool,
+) -> std::io::Result<()> {
+    let mut is_changed = true;
+    while !stop.load(Ordering::Relaxed) {
+        if is_changed {
+            terminal.draw(|frame| draw::draw(frame, state))?;
+            is_changed = false;
+        }
+        if event::poll(KEY_WAIT)? {
+            is_changed = true;
+            if let Event::Key(key) = event::read()?
+                && key.kind != KeyEventKind::Release
+            {
+                match state.handle_key(key) {
+                    Action::Quit => return Ok(()),
+                    // What stands there was made for another span.
+                    Action::Renew => state.renew(pages(watched, state.span()), watched.seconds()),
+                    Action::Nothing => {}
+                }
+                let Nanos(wanted_ns) = state.interval();
+                interval_ns.store(wanted_ns, Ordering::Relaxed);
+            }
+        }
+        for reading in readings.try_iter() {
+            is_changed = true;
+            match reading {
+                Ok(reading) => {
+                    watched.take(reading.at_ns, &reading.samples);
+                    state.tell(None);
+                    if !state.is_paused() {
+                        state.renew(pages(watched, state.span()), watched.seconds());
+                    }
+                }
+                Err(why) => state.tell(Some(why)),
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,465 @@
+//! What is shown, and what keys do to it.
+
+use std::cmp::Ordering;
+use std::collections::{HashMap, VecDeque};
+
+use linerate_analyze::watch::Span;
+use linerate_analyze::watch::pages::Page;
+use linerate_model::Nanos;
+use linerate_model::analysis::TableCell;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// Points of a sparkline that are kept.
+const TREND_POINTS: usize = 60;
+/// What `+` and `-` choose from.
+const INTERVALS_MS: [u64; 8] = [50, 100, 200, 500, 1000, 2000, 5000, 10_000];
+
+/// What a key asks of the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    /// Draw at the most.
+    Nothing,
+    /// Make the pages anew, for another span.
+    Renew,
+    /// End.
+    Quit,
+}
+
+/// By which column the rows of a page are sorted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sort {
+    pub(super) column: usize,
+    pub(super) descending: bool,
+}
+
+/// Everything that is shown.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) host: String,
+    pub(super) seconds: f64,
+    pub(super) pages: Vec<Page>,
+    /// The page shown, by its name: pages may come and go.
+    page: String,
+    sorts: HashMap<String, Sort>,
+    pub(super) filter: String,
+    /// Whether keys go to the filter.
+    pub(super) is_filtering: bool,
+    pub(super) is_helping: bool,
+    paused: bool,
+    span: Span,
+    interval: Nanos,
+    /// First row shown.
+    pub(super) offset: usize,
+    /// Rows that the last drawing had room for.
+    pub(super) room: usize,
+    trends: HashMap<(String, String), VecDeque<f64>>,
+    /// What is wrong at the moment.
+    pub(super) trouble: Option<String>,
+}
+
+/// A row with the course of its trend column.
+#[derive(Debug)]
+pub(super) struct Row<'a> {
+    pub(super) cells: &'a [TableCell],
+    pub(super) trend: Option<&'a VecDeque<f64>>,
+}
+
+impl State {
+    pub(super) fn new(host: &str, interval: Nanos, page: &str) -> Self {
+        Self {
+            host: host.to_owned(),
+            seconds: 0.0,
+            pages: Vec::new(),
+            page: page.to_owned(),
+            sorts: HashMap::new(),
+            filter: String::new(),
+            is_filtering: false,
+            is_helping: false,
+            paused: false,
+            span: Span::PerSecond,
+            interval,
+            offset: 0,
+            room: 1,
+            trends: HashMap::new(),
+            trouble: None,
+        }
+    }
+
+    pub(super) fn span(&self) -> Span {
+        self.span
+    }
+
+    pub(super) fn interval(&self) -> Nanos {
+        self.interval
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Says what is wrong at the moment, or that nothing is.
+    pub(super) fn tell(&mut self, trouble: Option<String>) {
+        self.trouble = trouble;
+    }
+
+    /// Takes up pages made of a new reading.
+    pub(super) fn renew(&mut self, pages: Vec<Page>, seconds: f64) {
+        let is_new = seconds > self.seconds;
+        self.pages = pages;
+        self.seconds = seconds;
+        if is_new && self.span == Span::PerSecond {
+            self.note_trends();
+        }
+    }
+
+    /// Keeps the trend column of every row, and forgets rows that have gone.
+    fn note_trends(&mut self) {
+        let mut trends = HashMap::new();
+        for page in &self.pages {
+            for row in &page.table.rows {
+                let (Some(TableCell::Number(value, _)), Some(name)) =
+                    (row.get(page.trend), row.first())
+                else {
+                    continue;
+                };
+                let key = (page.name.to_owned(), linerate_report::short_cell(name));
+                let mut course = self.trends.remove(&key).unwrap_or_default();
+                if course.len() == TREND_POINTS {
+                    course.pop_front();
+                }
+                course.push_back(*value);
+                trends.insert(key, course);
+            }
+        }
+        self.trends = trends;
+    }
+
+    /// Returns the page shown.
+    pub(super) fn page(&self) -> Option<&Page> {
+        let named = self.pages.iter().find(|page| page.name == self.page);
+        named.or(self.pages.first())
+    }
+
+    fn page_at(&self) -> usize {
+        let shown = self.page().map(|page| page.name);
+        let at = self.pages.iter().position(|page| Some(page.name) == shown);
+        at.unwrap_or(0)
+    }
+
+    pub(super) fn sort(&self) -> Option<Sort> {
+        self.sorts.get(self.page()?.name).copied()
+    }
+
+    /// Returns the rows of the page shown that the filter lets through, sorted.
+    pub(super) fn rows(&self) -> Vec<Row<'_>> {
+        let Some(page) = self.page() else {
+            return Vec::new();
+        };
+        let wanted = self.filter.to_lowercase();
+        let is_wanted = |row: &&Vec<TableCell>| {
+            let mut words = row.iter().filter_map(|cell| match cell {
+                TableCell::Text(text) => Some(text.to_lowercase()),
+                _ => None,
+            });
+            wanted.is_empty() || words.any(|text| text.contains(&wanted))
+        };
+        let mut rows: Vec<Row<'_>> = (page.table.rows.iter().filter(is_wanted))
+            .map(|cells| Row {
+                cells,
+                trend: cells.first().and_then(|name| {
+                    let key = (page.name.to_owned(), linerate_report::short_cell(name));
+                    self.trends.get(&key)
+                }),
+            })
+            .collect();
+        if let Some(Sort { column, descending }) = self.sort() {
+            rows.sort_by(|a, b| {
+                let order = compare(&a.cells[column], &b.cells[column]);
+                match descending {
+                    true => order.reverse(),
+                    false => order,
+                }
+            });
+        }
+        rows
+    }
+
+    /// Does what `key` asks for.
+    pub(super) fn handle_key(&mut self, key: KeyEvent) -> Action {
+        if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
+            return Action::Quit;
+        }
+        if self.is_filtering {
+            self.handle_filter_key(key.code);
+            return Action::Nothing;
+        }
+        if std::mem::take(&mut self.is_helping) {
+            return Action::Nothing;
+        }
+        match key.code {
+            KeyCode::Char('q') | KeyCode::Esc if self.filter.is_empty() => return Action::Quit,
+            KeyCode::Char('q') => return Action::Quit,
+            KeyCode::Esc => self.filter.clear(),
+            KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.is_helping = true,
+            KeyCode::Char(digit @ '1'..='9') => self.turn_to(digit as usize - '1' as usize),
+            KeyCode::Tab | KeyCode::Right | KeyCode::Char('l') => self.turn(1),
+            KeyCode::BackTab | KeyCode::Left => self.turn(self.pages.len().saturating_sub(1)),
+            KeyCode::Down | KeyCode::Char('j') => self.scroll(1),
+            KeyCode::Up | KeyCode::Char('k') => self.scroll(-1),
+            KeyCode::PageDown => self.scroll(self.room as isize),
+            KeyCode::PageUp => self.scroll(-(self.room as isize)),
+            KeyCode::Home | KeyCode::Char('g') => self.offset = 0,
+            KeyCode::End | KeyCode::Char('G') => self.scroll(isize::MAX),
+            KeyCode::Char('s') => self.sort_by_next(),
+            KeyCode::Char('r') => self.reverse(),
+            KeyCode::Char('/') => self.is_filtering = true,
+            KeyCode::Char(' ' | 'p') => {
+                self.paused = !self.paused;
+                return Action::Renew;
+            }
+            KeyCode::Char('t') => {
+                self.span = match self.span {
+                    Span::PerSecond => Span::SinceStart,
+                    Span::SinceStart => Span::PerSecond,
+                };
+                return Action::Renew;
+            }
+            KeyCode::Char('+') => self.interval = longer(self.interval),
+            KeyCode::Char('-') => self.interval = shorter(self.interval),
+            _ => {}
+        }
+        Action::Nothing
+    }
+
+    fn handle_filter_key(&mut self, code: KeyCode) {
+        match code {
+            KeyCode::Enter => self.is_filtering = false,
+            KeyCode::Esc => {
+                self.filter.clear();
+                self.is_filtering = false;
+            }
+            KeyCode::Backspace => {
+                self.filter.pop();
+            }
+            KeyCode::Char(c) => self.filter.push(c),
+            _ => {}
+        }
+        self.offset = 0;
+    }
+
+    fn turn(&mut self, by: usize) {
+        if !self.pages.is_empty() {
+            self.turn_to((self.page_at() + by) % self.pages.len());
+        }
+    }
+
+    fn turn_to(&mut self, at: usize) {
+        if let Some(page) = self.pages.get(at) {
+            self.page = page.name.to_owned();
+            self.offset = 0;
+        }
+    }
+
+    fn scroll(&mut self, by: isize) {
+        let most = self.rows().len().saturating_sub(self.room);
+        self.offset = self.offset.saturating_add_signed(by).min(most);
+    }
+
+    /// Sorts by the next column, numbers from the top; after the last not at all.
+    fn sort_by_next(&mut self) {
+        let Some(page) = self.page() else { return };
+        let (name, columns) = (page.name.to_owned(), page.table.columns.len());
+        let column = self.sort().map_or(0, |sort| sort.column + 1);
+        match column < columns {
+            true => {
+                let descending = column > 0;
+                self.sorts.insert(name, Sort { column, descending });
+            }
+            false => {
+                self.sorts.remove(&name);
+            }
+        }
+        self.offset = 0;
+    }
+
+    fn reverse(&mut self) {
+        let Some(page) = self.page() else { return };
+        if let Some(sort) = self.sorts.get_mut(page.name) {
+            sort.descending = !sort.descending;
+        }
+    }
+}
+
+fn longer(Nanos(interval_ns): Nanos) -> Nanos {
+    let all = INTERVALS_MS.map(Nanos::from_ms);
+    *all.iter()
+        .find(|one| one.0 > interval_ns)
+        .unwrap_or(&Nanos(interval_ns))
+}
+
+fn shorter(Nanos(interval_ns): Nanos) -> Nanos {
+    let all = INTERVALS_MS.map(Nanos::from_ms);
+    *all.iter()
+        .rfind(|one| one.0 < interval_ns)
+        .unwrap_or(&Nanos(interval_ns))
+}
+
+/// Orders cells: numbers by size, words by the numbers in them and then as text; what is absent is
+/// the least.
+fn compare(left: &TableCell, right: &TableCell) -> Ordering {
+    let size = |cell: &TableCell| match cell {
+        TableCell::Number(value, _) => Some(*value),
+        TableCell::Estimate(estimate) => Some(estimate.value),
+        TableCell::Text(text) => text.parse().ok(),
+        TableCell::Absent(_) => Some(f64::NEG_INFINITY),
+    };
+    match (size(left), size(right)) {
+        (Some(left), Some(right)) => left.total_cmp(&right),
+        _ => linerate_report::short_cell(left).cmp(&linerate_report::short_cell(right)),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use linerate_model::analysis::Table;
+    use linerate_model::unit::Unit;
+
+    use super::*;
+
+    /// Returns a page of rows, each with a name and a number.
+    pub(in super::super) fn page(name: &'static str, rows: &[(&str, f64)]) -> Page {
+        let row = |(name, value): &(&str, f64)| {
+            let value = match value.is_nan() {
+                true => TableCell::Absent(String::new()),
+                false => TableCell::Number(*value, Unit::Percent),
+            };
+            vec![TableCell::Text((*name).to_owned()), value]
+        };
+        Page {
+            name,
+            table: Table {
+                title: format!("All {name}"),
+                columns: vec!["name".to_owned(), "value".to_owned()],
+                rows: rows.iter().map(row).collect(),
+            },
+            trend: 1,
+            verdict: Some("as it should be".to_owned()),
+        }
+    }
+
+    pub(in super::super) fn state() -> State {
+        let mut state = State::new("server", Nanos::from_s(1), "B");
+        state.room = 2;
+        let rows = [("10", 3.0), ("9", 7.0), ("eth0", 5.0), ("lost", f64::NAN)];
+        state.renew(vec![page("A", &rows), page("B", &rows[..1])], 1.0);
+        state
+    }
+
+    fn press(state: &mut State, keys: &str) -> Action {
+        let press = |key: char| {
+            let code = match key {
+                '\n' => KeyCode::Enter,
+                '\t' => KeyCode::Tab,
+                '\u{1b}' => KeyCode::Esc,
+                '>' => KeyCode::PageDown,
+                '<' => KeyCode::PageUp,
+                key => KeyCode::Char(key),
+            };
+            state.handle_key(KeyEvent::new(code, KeyModifiers::NONE))
+        };
+        keys.chars().map(press).last().unwrap()
+    }
+
+    fn names(state: &State) -> Vec<String> {
+        let rows = state.rows();
+        rows.iter()
+            .map(|row| linerate_report::short_cell(&row.cells[0]))
+            .collect()
+    }
+
+    #[test]
+    fn pages_are_turned_in_a_circle_and_by_number() {
+        let mut state = state();
+        assert_eq!(state.page().unwrap().name, "B", "the one asked for");
+        press(&mut state, "\t");
+        assert_eq!(state.page().unwrap().name, "A");
+        press(&mut state, "2");
+        assert_eq!(state.page().unwrap().name, "B");
+        press(&mut state, "7");
+        assert_eq!(state.page().unwrap().name, "B", "there is no seventh");
+    }
+
+    #[test]
+    fn rows_are_sorted_by_value_and_filtered_by_name() {
+        let mut state = state();
+        press(&mut state, "1");
+        assert_eq!(names(&state), ["10", "9", "eth0", "lost"], "as they come");
+        press(&mut state, "s");
+        assert_eq!(names(&state)[..2], ["9", "10"], "numbers in names count");
+        press(&mut state, "s");
+        assert_eq!(names(&state), ["9", "eth0", "10", "lost"]);
+        press(&mut state, "r");
+        assert_eq!(names(&state), ["lost", "10", "eth0", "9"]);
+        press(&mut state, "s/ET\n");
+        assert_eq!(names(&state), ["eth0"]);
+        assert_eq!(
+            press(&mut state, "\u{1b}"),
+            Action::Nothing,
+            "gives up the filter first"
+        );
+        assert_eq!(names(&state).len(), 4);
+        assert_eq!(press(&mut state, "\u{1b}"), Action::Quit);
+    }
+
+    #[test]
+    fn scrolling_ends_with_the_last_row() {
+        let mut state = state();
+        press(&mut state, "1>>>");
+        assert_eq!(state.offset, 2);
+        press(&mut state, "k");
+        assert_eq!(state.offset, 1);
+        press(&mut state, "<<");
+        assert_eq!(state.offset, 0);
+    }
+
+    #[test]
+    fn trends_follow_rows_and_forget_those_that_went() {
+        let mut state = state();
+        press(&mut state, "1");
+        for second in 2..80 {
+            state.renew(
+                vec![page("A", &[("9", f64::from(second))])],
+                f64::from(second),
+            );
+        }
+        let rows = state.rows();
+        let trend = rows[0].trend.unwrap();
+        assert_eq!((trend.len(), trend.back()), (TREND_POINTS, Some(&79.0)));
+        assert_eq!(state.trends.len(), 1);
+    }
+
+    #[test]
+    fn the_interval_has_ends() {
+        let mut state = state();
+        press(&mut state, "-");
+        assert_eq!(state.interval(), Nanos::from_ms(500));
+        press(&mut state, "----------");
+        assert_eq!(state.interval(), Nanos::from_ms(50));
+        press(&mut state, "++++++++++++");
+        assert_eq!(state.interval(), Nanos::from_s(10));
+    }
+
+    #[test]
+    fn another_span_asks_for_other_pages() {
+        let mut state = state();
+        assert_eq!(press(&mut state, "t"), Action::Renew);
+        assert_eq!(state.span(), Span::SinceStart);
+        assert_eq!(press(&mut state, "?"), Action::Nothing);
+        assert_eq!(
+            press(&mut state, "q"),
+            Action::Nothing,
+            "closes the help first"
+        );
+        assert_eq!(press(&mut state, "q"), Action::Quit);
+    }
+}
