@@ -50,6 +50,8 @@ mod cpu;
 mod link;
 /// TCP and UDP counters of the network namespace, from `/proc/net/snmp` and `/proc/net/netstat`.
 mod netstat;
+/// What waits in queueing disciplines and what they dropped, by netlink.
+mod qdisc;
 /// The queues between devices and protocols, from `/proc/net/softnet_stat`.
 mod softnet;
 /// CPU time of our own threads, from `/proc/self/task`.
@@ -61,6 +63,8 @@ mod facts;
 /// Where threads may run, and which CPUs are near a device.
 mod places;
 
+/// Attributes of netlink messages, as views of bytes.
+mod attributes;
 /// The rim to the kernel: clock, files, netlink, ethtool; all unsafe code.
 mod sys;
 /// Bytes of kernel text files into complete lines, words and numbers.

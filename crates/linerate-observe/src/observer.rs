@@ -8,6 +8,7 @@ use linerate_model::sample::Sample;
 use crate::cpu::CpuObserver;
 use crate::link::LinkObserver;
 use crate::netstat::NetstatObserver;
+use crate::qdisc::QdiscObserver;
 use crate::softnet::SoftnetObserver;
 use crate::sys::clock::user_hz;
 use crate::threads::ThreadsObserver;
@@ -39,25 +40,34 @@ pub struct ObserveConfig {
 /// Why an observer of the whole host does not run for a caller who may not see it.
 pub(crate) const NEEDS_TOKEN: &str = "needs the agent's token";
 
+/// Opens one observer.
+type Open = fn(&ObserveConfig) -> Box<dyn Observer>;
+
+/// Every observer by name, in the order in which they read.
+const OBSERVERS: &[(&str, Open)] = &[
+    ("cpu", |config| {
+        Box::new(CpuObserver::open(config, user_hz()))
+    }),
+    (OWN_THREADS, |config| {
+        Box::new(ThreadsObserver::open(config, user_hz()))
+    }),
+    ("netstat", |config| Box::new(NetstatObserver::open(config))),
+    ("softnet", |config| Box::new(SoftnetObserver::open(config))),
+    ("link", |_| Box::new(LinkObserver::open())),
+    ("qdisc", |_| Box::new(QdiscObserver::open())),
+];
+
+/// The observer that shows nothing but our own process.
+const OWN_THREADS: &str = "threads";
+
 /// Opens every observer; one that cannot run here is in the list and says why.
 pub fn observers(config: &ObserveConfig) -> Vec<Box<dyn Observer>> {
-    let threads = Box::new(ThreadsObserver::open(config, user_hz()));
-    if !config.host_wide {
-        return vec![
-            Box::new(Refused("cpu")),
-            threads,
-            Box::new(Refused("netstat")),
-            Box::new(Refused("softnet")),
-            Box::new(Refused("link")),
-        ];
-    }
-    vec![
-        Box::new(CpuObserver::open(config, user_hz())),
-        threads,
-        Box::new(NetstatObserver::open(config)),
-        Box::new(SoftnetObserver::open(config)),
-        Box::new(LinkObserver::open()),
-    ]
+    let allowed = |name| config.host_wide || name == OWN_THREADS;
+    let open = |(name, open): &(&'static str, Open)| match allowed(*name) {
+        true => open(config),
+        false => Box::new(Refused(name)),
+    };
+    OBSERVERS.iter().map(open).collect()
 }
 
 /// Answers for every observer whether it can run here.

@@ -3,7 +3,7 @@
 
 use linerate_model::host::FactValue;
 use linerate_model::metric::Metric;
-use linerate_model::sample::{Sample, Subject};
+use linerate_model::sample::{QdiscId, Sample, Subject};
 use linerate_observe::{ObserveConfig, Observer, facts, link_of_address, observers, route_device};
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
@@ -14,6 +14,7 @@ use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use nix::sched::{CloneFlags, unshare};
 
@@ -137,6 +138,58 @@ fn observers_stay_with_the_namespace_in_which_they_were_opened() {
     for observer in [&observers[2], &observers[3]] {
         assert_eq!(observer.availability().missing, None);
     }
+}
+
+/// Gives a device the discipline that drops nothing and counts: a queue of packets.
+fn make_queue(device: &str) {
+    let mut qdisc = TcMessage::default();
+    qdisc.header.index = nix::net::if_::if_nametoindex(device).expect("the device exists") as i32;
+    qdisc.header.handle = TcHandle {
+        major: 0x8001,
+        minor: 0,
+    };
+    qdisc.header.parent = TcHandle::ROOT;
+    qdisc.attributes.push(TcAttribute::Kind("pfifo".to_owned()));
+    make(RouteNetlinkMessage::NewQueueDiscipline(qdisc));
+}
+
+/// Sends datagrams to nobody.
+fn send_through(address: std::net::Ipv4Addr, datagrams: usize) {
+    let socket = std::net::UdpSocket::bind("192.0.2.1:0").expect("a socket");
+    // Broadcast needs no neighbour, so each of them leaves.
+    socket.set_broadcast(true).expect("allowed");
+    for _ in 0..datagrams {
+        socket.send_to(&[0; 1000], (address, 9)).expect("sent");
+    }
+}
+
+#[test]
+fn a_discipline_counts_what_was_sent_through_it() {
+    let found = in_own_network(|| {
+        make_pair_with_address();
+        make_queue("left0");
+        let mut observers = observers(&config());
+        let begin = sample(&mut observers);
+        send_through(std::net::Ipv4Addr::new(192, 0, 2, 255), 20);
+        (begin, sample(&mut observers))
+    });
+    let Some((begin, end)) = found else { return };
+    let subject = Subject::Qdisc("left0".to_owned(), QdiscId(0x8001_0000));
+    let of = |samples: &[Sample], metric| {
+        let ours = samples.iter().filter(|sample| sample.subject == subject);
+        value(&ours.cloned().collect::<Vec<_>>(), metric).expect("it is counted")
+    };
+    let grown = |metric| of(&end, metric) - of(&begin, metric);
+    let packets = grown(Metric::QdiscTxPackets);
+    assert!((20..40).contains(&packets), "{packets} packets");
+    // Payload, and headers of UDP, IP and Ethernet.
+    assert!(grown(Metric::QdiscTxBytes) >= 20 * (1000 + 8 + 20 + 14));
+    assert_eq!(of(&end, Metric::QdiscDrops), 0);
+    assert_eq!(of(&end, Metric::QdiscBacklogPackets), 0);
+    // The other end has no discipline that counts.
+    let others =
+        |sample: &&Sample| matches!(&sample.subject, Subject::Qdisc(name, _) if name != "left0");
+    assert_eq!(end.iter().find(others), None);
 }
 
 #[test]

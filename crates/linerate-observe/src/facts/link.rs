@@ -12,7 +12,7 @@ use crate::link::{DEVICES_MAX, DeviceMessage, every_device};
 use crate::observer::ObserveConfig;
 use crate::sys::ethtool::{Ethtool, Offload};
 use crate::sys::file::read_value;
-use crate::sys::netlink::RouteSocket;
+use crate::sys::netlink::NetlinkSocket;
 
 /// Kinds of device whose driver names a rate that nothing keeps (veth answers 10 Gbit/s).
 const KINDS_WITHOUT_RATE: [&str; 6] = ["veth", "bridge", "tun", "dummy", "ifb", "macvtap"];
@@ -47,7 +47,7 @@ pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
 /// Asks for every device that is up.
 fn devices_up() -> io::Result<Vec<Device>> {
     let mut devices = Vec::new();
-    RouteSocket::open()?.ask(&mut every_device(), |kind, payload| {
+    NetlinkSocket::route()?.ask(&mut every_device(), |kind, payload| {
         let device = DeviceMessage::parse(kind, payload).filter(DeviceMessage::is_up);
         if let Some(device) = device.filter(|_| devices.len() < DEVICES_MAX) {
             devices.push(Device::from(&device));

@@ -9,7 +9,7 @@ use netlink_packet_route::route::{RouteAttribute, RouteMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use super::{DeviceMessage, every_device};
-use crate::sys::netlink::{Question, RouteSocket};
+use crate::sys::netlink::{NetlinkSocket, Question};
 
 /// Returns the device that owns the local `address`, in the calling thread's network namespace.
 ///
@@ -17,7 +17,7 @@ use crate::sys::netlink::{Question, RouteSocket};
 /// addresses of one host goes through loopback, whichever device owns them.
 pub fn link_of_address(address: IpAddr) -> Option<String> {
     let address = address.to_canonical();
-    let mut socket = RouteSocket::open().ok()?;
+    let mut socket = NetlinkSocket::route().ok()?;
     if let Some(index) = index_of_address(&mut socket, address).ok()? {
         return device_name(&mut socket, |device| device.index == index);
     }
@@ -42,7 +42,7 @@ pub fn route_device(peer: IpAddr) -> Option<String> {
         .attributes
         .push(RouteAttribute::Destination(peer.into()));
     let mut question = Question::one(RouteNetlinkMessage::GetRoute(message));
-    let mut socket = RouteSocket::open().ok()?;
+    let mut socket = NetlinkSocket::route().ok()?;
     let mut index = None;
     socket
         .ask(&mut question, |_, payload| {
@@ -62,7 +62,7 @@ pub fn route_device(peer: IpAddr) -> Option<String> {
     device_name(&mut socket, |device| device.index == index)
 }
 
-fn index_of_address(socket: &mut RouteSocket, address: IpAddr) -> io::Result<Option<u32>> {
+fn index_of_address(socket: &mut NetlinkSocket, address: IpAddr) -> io::Result<Option<u32>> {
     let everything = RouteNetlinkMessage::GetAddress(AddressMessage::default());
     let mut found = None;
     socket.ask(&mut Question::all(everything), |_, payload| {
@@ -98,7 +98,7 @@ fn local_address(message: &AddressMessage) -> Option<IpAddr> {
 }
 
 fn device_name(
-    socket: &mut RouteSocket,
+    socket: &mut NetlinkSocket,
     wanted: impl Fn(&DeviceMessage<'_>) -> bool,
 ) -> Option<String> {
     let mut name = None;

@@ -3,8 +3,9 @@
 //! The whole-message parser of netlink-packet-route allocates for every attribute and fails on one
 //! that a newer kernel has changed; here only what is used is looked at, and nothing is allocated.
 
-use netlink_packet_core::NlasIterator;
 use netlink_packet_route::link::Stats64;
+
+use crate::attributes::{each_attribute, u32_at, until_zero};
 
 const RTM_NEWLINK: u16 = libc::RTM_NEWLINK;
 /// Length of struct ifinfomsg, in bytes (include/uapi/linux/rtnetlink.h).
@@ -87,18 +88,6 @@ impl<'a> DeviceMessage<'a> {
     }
 }
 
-/// Walks attributes until their end or the first that does not fit.
-fn each_attribute<'a>(bytes: &'a [u8], mut handle: impl FnMut(u16, &'a [u8])) {
-    for attribute in NlasIterator::new(bytes) {
-        let Ok(attribute) = attribute else { return };
-        let kind = attribute.kind();
-        let length = attribute.value_length();
-        if let Some(value) = attribute.into_inner().get(4..4 + length) {
-            handle(kind, value);
-        }
-    }
-}
-
 fn info_kind(info: &[u8]) -> Option<&[u8]> {
     let mut found = None;
     each_attribute(info, |kind, value| {
@@ -109,28 +98,12 @@ fn info_kind(info: &[u8]) -> Option<&[u8]> {
     found
 }
 
-fn until_zero(value: &[u8]) -> &[u8] {
-    value.split(|&byte| byte == 0).next().unwrap_or_default()
-}
-
-fn u32_at(bytes: &[u8]) -> Option<u32> {
-    bytes.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        bytes.extend((value.len() as u16 + 4).to_ne_bytes());
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend(value);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
-    }
+    use crate::attributes::attribute;
 
     fn message(index: u32, flags: u32, attributes: &[Vec<u8>]) -> Vec<u8> {
         let words = [0, index, flags, 0];

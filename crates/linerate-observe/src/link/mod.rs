@@ -5,6 +5,7 @@
 
 mod address;
 mod message;
+mod names;
 
 use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
@@ -14,33 +15,34 @@ use netlink_packet_route::link::{LinkMessage, Stats64};
 
 pub use address::{link_of_address, route_device};
 pub(crate) use message::DeviceMessage;
+pub(crate) use names::DeviceNames;
 
 use crate::observer::{Health, Observer};
 use crate::sys::clock::timed;
-use crate::sys::netlink::{Question, RouteSocket};
+use crate::sys::netlink::{NetlinkSocket, Question};
 
 /// Most devices sampled; a host of containers may have thousands, which are not the question.
 pub(crate) const DEVICES_MAX: usize = 256;
 
 /// Reads the counters of every device that is up.
 pub(crate) struct LinkObserver {
-    socket: Option<RouteSocket>,
+    socket: Option<NetlinkSocket>,
     question: Question,
-    names: Vec<(u32, String)>,
+    names: DeviceNames,
     health: Health,
 }
 
 impl LinkObserver {
     /// Opens a socket in the network namespace of the calling thread.
     pub(crate) fn open() -> Self {
-        let (socket, missing) = match RouteSocket::open() {
+        let (socket, missing) = match NetlinkSocket::route() {
             Ok(socket) => (Some(socket), None),
             Err(error) => (None, Some(format!("netlink socket: {error}"))),
         };
         Self {
             socket,
             question: every_device(),
-            names: Vec::new(),
+            names: DeviceNames::default(),
             health: Health::new("link", missing, Vec::new()),
         }
     }
@@ -93,9 +95,9 @@ impl Observer for LinkObserver {
 }
 
 /// Appends the counters of one device; the caller sets the instant when the dump has ended.
-fn push_samples(names: &mut Vec<(u32, String)>, device: &DeviceMessage<'_>, out: &mut Vec<Sample>) {
+fn push_samples(names: &mut DeviceNames, device: &DeviceMessage<'_>, out: &mut Vec<Sample>) {
     let Some(stats) = &device.stats else { return };
-    let name = remember_name(names, device);
+    let name = names.remember(device);
     for (metric, value) in counters(stats) {
         // A counter beyond i64 would be 8 exabytes; such a driver's value is not believed.
         let Ok(value) = i64::try_from(value) else {
@@ -108,22 +110,6 @@ fn push_samples(names: &mut Vec<(u32, String)>, device: &DeviceMessage<'_>, out:
             value,
         });
     }
-}
-
-/// Returns the device's name, kept from reading to reading and renewed when it was renamed.
-fn remember_name<'a>(names: &'a mut Vec<(u32, String)>, device: &DeviceMessage<'_>) -> &'a str {
-    let place = match names.iter().position(|(index, _)| *index == device.index) {
-        Some(place) => place,
-        None => {
-            names.push((device.index, String::new()));
-            names.len() - 1
-        }
-    };
-    let name = &mut names[place].1;
-    if name.as_bytes() != device.name {
-        *name = device.name_text();
-    }
-    name
 }
 
 fn counters(stats: &Stats64) -> [(Metric, u64); 8] {

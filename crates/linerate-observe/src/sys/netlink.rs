@@ -1,4 +1,4 @@
-//! Questions to the kernel's routing netlink, answered message by message.
+//! Questions to the kernel by netlink, answered message by message.
 
 use std::io;
 
@@ -9,13 +9,15 @@ use netlink_packet_core::{
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
+/// Length of struct nlmsghdr, in bytes.
+const HEADER_BYTES: usize = 16;
 /// Longest datagram taken, in bytes: the kernel fills dumps up to 32 KiB (af_netlink.c).
 const DATAGRAM_BYTES_MAX: usize = 64 << 10;
 /// Most datagrams of one answer: at 4 KiB each this is some 100 000 devices.
 const DATAGRAMS_MAX: usize = 64 << 10;
 
-/// A routing socket of the network namespace in which it was opened.
-pub(crate) struct RouteSocket {
+/// A socket of the network namespace in which it was opened.
+pub(crate) struct NetlinkSocket {
     socket: Socket,
     buffer: Vec<u8>,
     sequence: u32,
@@ -39,6 +41,17 @@ impl Question {
         Self::with_flags(message, NLM_F_REQUEST)
     }
 
+    /// Makes the question of type `kind` for a list, from the bytes of its payload.
+    pub(crate) fn list(kind: u16, payload: &[u8]) -> Self {
+        let mut bytes = vec![0; HEADER_BYTES + payload.len()];
+        let mut buffer = NetlinkBuffer::new(&mut bytes);
+        buffer.set_length(u32::try_from(HEADER_BYTES + payload.len()).unwrap_or(u32::MAX));
+        buffer.set_message_type(kind);
+        buffer.set_flags(NLM_F_REQUEST | NLM_F_DUMP);
+        buffer.payload_mut().copy_from_slice(payload);
+        Self { bytes }
+    }
+
     fn with_flags(message: RouteNetlinkMessage, flags: u16) -> Self {
         let mut header = NetlinkHeader::default();
         header.flags = flags;
@@ -50,10 +63,14 @@ impl Question {
     }
 }
 
-impl RouteSocket {
-    /// Opens a socket in the network namespace of the calling thread.
-    pub(crate) fn open() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
+impl NetlinkSocket {
+    /// Opens a socket of routing netlink in the network namespace of the calling thread.
+    pub(crate) fn route() -> io::Result<Self> {
+        Self::open(NETLINK_ROUTE)
+    }
+
+    fn open(protocol: isize) -> io::Result<Self> {
+        let mut socket = Socket::new(protocol)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
         // The kernel puts each part of an answer into the socket before the system call that
@@ -207,8 +224,18 @@ mod tests {
     }
 
     #[test]
+    fn a_question_of_bytes_is_what_the_parser_reads() {
+        let question = Question::list(38, &[1, 2, 3, 4, 5]);
+        assert_eq!(question.bytes.len(), 21);
+        let message = NetlinkBuffer::new_checked(&question.bytes).expect("a message");
+        assert_eq!((message.length(), message.message_type()), (21, 38));
+        assert_eq!(message.flags(), NLM_F_REQUEST | NLM_F_DUMP);
+        assert_eq!(message.payload(), [1, 2, 3, 4, 5]);
+    }
+
+    #[test]
     fn an_answer_left_unread_does_not_spoil_the_next() {
-        let mut socket = RouteSocket::open().expect("a netlink socket");
+        let mut socket = NetlinkSocket::route().expect("a netlink socket");
         let devices = RouteNetlinkMessage::GetLink(LinkMessage::default());
         let mut question = Question::all(devices);
         socket.socket.send(&question.bytes, 0).expect("asked");

@@ -1,0 +1,41 @@
+//! Names of network devices by their index, kept from reading to reading.
+
+use std::io;
+
+use super::{DeviceMessage, every_device};
+use crate::sys::netlink::NetlinkSocket;
+
+/// The names of devices by the kernel's index.
+#[derive(Debug, Default)]
+pub(crate) struct DeviceNames(Vec<(u32, String)>);
+
+impl DeviceNames {
+    /// Returns the name of the device with `index`; absent until it was asked for.
+    pub(crate) fn of(&self, index: u32) -> Option<&str> {
+        let known = self.0.iter().find(|(known, _)| *known == index);
+        known.map(|(_, name)| name.as_str())
+    }
+
+    /// Asks for the names of all devices.
+    pub(crate) fn renew(&mut self, socket: &mut NetlinkSocket) -> io::Result<()> {
+        socket.ask(&mut every_device(), |kind, payload| {
+            if let Some(device) = DeviceMessage::parse(kind, payload) {
+                self.remember(&device);
+            }
+        })
+    }
+
+    /// Returns the device's name, renewed when it was renamed.
+    pub(crate) fn remember(&mut self, device: &DeviceMessage<'_>) -> &str {
+        let known = self.0.iter().position(|(index, _)| *index == device.index);
+        let place = known.unwrap_or(self.0.len());
+        if known.is_none() {
+            self.0.push((device.index, String::new()));
+        }
+        let name = &mut self.0[place].1;
+        if name.as_bytes() != device.name {
+            *name = device.name_text();
+        }
+        name
+    }
+}

@@ -1,0 +1,144 @@
+//! What waits in queueing disciplines and what they dropped, by netlink.
+//!
+//! One RTM_GETQDISC dump a reading. A device with several transmit queues has `mq` as its root,
+//! whose numbers are the sums of its children's, one for each queue. `noqueue` counts nothing, so
+//! loopback, veth and bridges have no samples unless they were given another discipline. What
+//! waits and what was dropped have 32 bits in the kernel and wrap.
+
+mod message;
+
+use std::io;
+
+use linerate_model::host::Availability;
+use linerate_model::metric::Metric;
+use linerate_model::sample::{Sample, Subject};
+
+use self::message::{QdiscMessage, RTM_GETQDISC, every_qdisc};
+use crate::link::DeviceNames;
+use crate::observer::{Health, Observer};
+use crate::sys::clock::timed;
+use crate::sys::netlink::{NetlinkSocket, Question};
+
+/// Most disciplines sampled: a card of 256 transmit queues has 257.
+const QDISCS_MAX: usize = 1024;
+
+/// Reads the counters of every queueing discipline.
+pub(crate) struct QdiscObserver {
+    socket: Option<NetlinkSocket>,
+    question: Question,
+    names: DeviceNames,
+    health: Health,
+}
+
+impl QdiscObserver {
+    /// Opens a socket in the network namespace of the calling thread.
+    pub(crate) fn open() -> Self {
+        let (socket, missing) = match NetlinkSocket::route() {
+            Ok(socket) => (Some(socket), None),
+            Err(error) => (None, Some(format!("netlink socket: {error}"))),
+        };
+        Self {
+            socket,
+            question: Question::list(RTM_GETQDISC, &every_qdisc()),
+            names: DeviceNames::default(),
+            health: Health::new("qdisc", missing, Vec::new()),
+        }
+    }
+}
+
+impl Observer for QdiscObserver {
+    fn availability(&self) -> Availability {
+        self.health.availability()
+    }
+
+    fn sample(&mut self, out: &mut Vec<Sample>) {
+        let Some(socket) = &mut self.socket else {
+            return;
+        };
+        let before = out.len();
+        let reading = read(socket, &mut self.question, &mut self.names, out);
+        let failure = match reading {
+            Err(error) => {
+                out.truncate(before);
+                Some(format!("netlink qdisc dump: {error}"))
+            }
+            Ok(count) if count > QDISCS_MAX => {
+                Some(format!("{count} qdiscs, only {QDISCS_MAX} are sampled"))
+            }
+            Ok(_) => None,
+        };
+        self.health.record(out.len() - before, failure);
+    }
+}
+
+/// Appends the counters of every discipline, and returns how many there are.
+///
+/// A device that is not known by name was made since the last reading, so names are asked for and
+/// the question is put again, once: one that is still unknown is gone by now.
+fn read(
+    socket: &mut NetlinkSocket,
+    question: &mut Question,
+    names: &mut DeviceNames,
+    out: &mut Vec<Sample>,
+) -> io::Result<usize> {
+    let before = out.len();
+    for attempt in 0..2 {
+        let (mut count, mut unknown) = (0, false);
+        let (answer, at_ns) = timed(|| {
+            socket.ask(question, |kind, payload| {
+                let Some(qdisc) = QdiscMessage::parse(kind, payload).filter(counts) else {
+                    return;
+                };
+                count += 1;
+                match names.of(qdisc.device_index) {
+                    Some(name) if count <= QDISCS_MAX => push_samples(name, &qdisc, out),
+                    Some(_) => {}
+                    None => unknown = true,
+                }
+            })
+        });
+        answer?;
+        if unknown && attempt == 0 {
+            out.truncate(before);
+            names.renew(socket)?;
+            continue;
+        }
+        for sample in out.iter_mut().skip(before) {
+            sample.at_ns = at_ns;
+        }
+        return Ok(count);
+    }
+    Ok(0)
+}
+
+/// Returns whether the discipline counts anything.
+fn counts(qdisc: &QdiscMessage<'_>) -> bool {
+    qdisc.kind != b"noqueue"
+}
+
+/// Appends the counters of one discipline; the caller sets the instant when the dump has ended.
+fn push_samples(name: &str, qdisc: &QdiscMessage<'_>, out: &mut Vec<Sample>) {
+    let subject = Subject::Qdisc(name.to_owned(), qdisc.id());
+    let mut push = |metric, value: u64| {
+        let Ok(value) = i64::try_from(value) else {
+            return;
+        };
+        out.push(Sample {
+            metric,
+            subject: subject.clone(),
+            at_ns: 0,
+            value,
+        });
+    };
+    if let Some(basic) = qdisc.basic {
+        push(Metric::QdiscTxBytes, basic.bytes);
+        push(Metric::QdiscTxPackets, basic.packets);
+    }
+    if let Some(queue) = qdisc.queue {
+        push(Metric::QdiscDrops, queue.drops.into());
+        push(Metric::QdiscRequeues, queue.requeues.into());
+        push(Metric::QdiscOverlimits, queue.overlimits.into());
+        push(Metric::QdiscBacklogBytes, queue.backlog_bytes.into());
+        push(Metric::QdiscBacklogPackets, queue.backlog_packets.into());
+    }
+}
