@@ -3,6 +3,8 @@
 //! A `Manner` changes what a measurement costs and how fast it can be, not what it asks. Every
 //! choice that is made here is named in the result, as a setting of each flow.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::unit::{Bytes, Nanos};
@@ -82,6 +84,28 @@ pub enum WaitBy {
     Spin,
 }
 
+/// A shared list on the wire and on disk: as a list.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::unit::Bytes;
+
+    pub(super) fn serialize<S: Serializer>(
+        bytes: &Arc<[Bytes]>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        bytes.as_ref().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<[Bytes]>, D::Error> {
+        Vec::deserialize(deserializer).map(Into::into)
+    }
+}
+
 /// Sizes that differ from message to message, or from request to request.
 ///
 /// Both ends draw the same sizes: from the list in its order, or from a generator that is seeded
@@ -92,8 +116,10 @@ pub enum WaitBy {
 pub enum Sizes {
     /// These, one after another, again and again.
     List {
-        /// The sizes.
-        bytes: Vec<Bytes>,
+        /// The sizes, shared by all flows: there may be 65 536.
+        #[serde(with = "shared")]
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<Bytes>"))]
+        bytes: Arc<[Bytes]>,
     },
     /// Each size between two, both included, with the same probability.
     Uniform {

@@ -43,7 +43,7 @@ fn sizes() -> impl Strategy<Value = Option<Sizes>> {
     let size = || prop_oneof![1..300_u64, 1..100_000_u64].prop_map(Bytes);
     prop_oneof![
         3 => Just(None),
-        1 => prop::collection::vec(size(), 1..8).prop_map(|bytes| Some(Sizes::List { bytes })),
+        1 => prop::collection::vec(size(), 1..8).prop_map(|bytes| Some(Sizes::List { bytes: bytes.into() })),
         1 => (size(), size()).prop_map(|(a, b)| Some(Sizes::Uniform {
             low: a.min(b),
             high: a.max(b),
@@ -111,7 +111,7 @@ fn whole_messages(manner: &Manner, message_bytes: u64, bytes: u64) -> Option<u64
             let round: u64 = list.iter().map(|size| size.0).sum();
             let mut whole = bytes / round * list.len() as u64;
             let mut left = bytes % round;
-            for size in list {
+            for size in list.iter() {
                 if left < size.0 {
                     break;
                 }
@@ -398,7 +398,7 @@ fn what_a_transport_cannot_do_is_refused() {
         "are for datagrams",
     );
     let huge = Sizes::List {
-        bytes: vec![Bytes(1 << 20)],
+        bytes: [Bytes(1 << 20)].into(),
     };
     let batch = Manner {
         batch: 1000,

@@ -1,6 +1,7 @@
 //! `--size-mix`: sizes that differ from message to message.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use linerate_model::Bytes;
@@ -26,7 +27,7 @@ pub(super) fn parse(text: &str) -> CmdResult<Sizes> {
     };
     match kind {
         "list" => {
-            let bytes: CmdResult<Vec<Bytes>> = rest.split(',').map(size).collect();
+            let bytes: CmdResult<Arc<[Bytes]>> = rest.split(',').map(size).collect();
             Ok(Sizes::List { bytes: bytes? })
         }
         "uniform" => {
@@ -83,7 +84,9 @@ fn file(path: &Path) -> CmdResult<Sizes> {
             })?);
         }
     }
-    Ok(Sizes::List { bytes })
+    Ok(Sizes::List {
+        bytes: bytes.into(),
+    })
 }
 
 #[cfg(test)]

@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn messages_are_found_in_the_bytes_that_arrive() {
         let sizes = Sizes::List {
-            bytes: vec![Bytes(3), Bytes(1), Bytes(2)],
+            bytes: [3, 1, 2].map(Bytes).into(),
         };
         let mut shape = shape(9, 1);
         shape.draw = Some(Draw::new(&sizes, FlowId(0)));

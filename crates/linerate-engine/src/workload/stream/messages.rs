@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn messages_are_whole_when_their_last_byte_has_moved() {
-        let bytes = [3, 1, 2].map(Bytes).to_vec();
+        let bytes = [3, 1, 2].map(Bytes).into();
         let mut messages = Messages::new(Draw::new(&Sizes::List { bytes }, FlowId(0)));
         // Boundaries at 3, 4, 6, 9, 10, 12.
         let got: Vec<u64> = [0, 2, 1, 0, 4, 4, 1]
