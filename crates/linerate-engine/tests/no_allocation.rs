@@ -85,7 +85,16 @@ fn nothing_is_allocated_while_payload_moves() {
     };
     let datagrams = rig::stream(500);
     let ask = rig::rr(100, 200, 1);
+    let mixed = Manner {
+        burst: 20,
+        sizes: Some(Sizes::LogNormal {
+            median: Bytes(300),
+            sigma_percent: 80,
+        }),
+        ..manner(8, 1, Some(40_000_000))
+    };
     for (manner, part, traffic) in [
+        (mixed, Part::Sender, &datagrams),
         (manner(1, 1, None), Part::Sender, &datagrams),
         (manner(16, 4, Some(40_000_000)), Part::Sender, &datagrams),
         (manner(1, 1, None), Part::Requester, &ask),

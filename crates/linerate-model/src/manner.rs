@@ -12,6 +12,8 @@ use crate::workload::{MESSAGE_BYTES_MAX, WorkloadError, within};
 
 /// Messages that one send call may carry, and requests that one flow may have in flight.
 pub const BATCH_MAX: u32 = 1024;
+/// Messages of a paced stream that may go back to back, as many as iperf3 takes.
+pub const BURST_MAX: u32 = 1000;
 /// Datagrams that the kernel cuts one buffer into (UDP_MAX_SEGMENTS of include/linux/udp.h, since
 /// Linux 6.9; 64 before).
 pub const SEGMENTS_MAX: u32 = 128;
@@ -161,6 +163,9 @@ pub struct Manner {
     /// Payload that each sending end sends a second, in bits, by a pacer of ours; absent = no
     /// limit. [`crate::workload::FlowOptions::pacing_bps`] asks the kernel instead.
     pub rate_bps: Option<u64>,
+    /// Messages of a paced stream, datagrams with UDP, that go back to back before the sender rests
+    /// for as long as they take at its rate, 1 to [`BURST_MAX`]; 1 = each is due for itself.
+    pub burst: u32,
     /// Requests that each flow begins a second, whether or not responses have come (open loop);
     /// latency then counts from the intended instant. Absent = the next follows a response.
     pub requests_per_s: Option<u32>,
@@ -186,6 +191,7 @@ impl Default for Manner {
             gro: false,
             in_flight: 1,
             rate_bps: None,
+            burst: 1,
             requests_per_s: None,
             think: None,
             sizes: None,
@@ -204,6 +210,8 @@ impl Manner {
         if let Some(rate) = self.rate_bps {
             within("rate_bps", rate, 8, 1 << 50)?;
         }
+        let burst_max = self.rate_bps.map_or(1, |_| BURST_MAX);
+        within("burst", self.burst.into(), 1, burst_max.into())?;
         if let Some(rate) = self.requests_per_s {
             within("requests_per_s", rate.into(), 1, 100_000_000)?;
         }
@@ -235,7 +243,24 @@ impl Sizes {
     }
 
     fn check(&self) -> Result<(), WorkloadError> {
-        let size = |bytes: Bytes| within("a size", bytes.0, 1, MESSAGE_BYTES_MAX.0);
+        self.check_within("a size", "the greatest size", 1, MESSAGE_BYTES_MAX.0)
+    }
+
+    /// Checks that datagrams of `least` bytes and more can have these sizes. Log-normal ones are
+    /// cut to what datagrams can have, so that only their middle has to be.
+    pub(crate) fn check_datagrams(&self, least: u64) -> Result<(), WorkloadError> {
+        let (size, greatest) = ("a size over UDP", "the greatest size over UDP");
+        self.check_within(size, greatest, least, DATAGRAM_BYTES_MAX)
+    }
+
+    fn check_within(
+        &self,
+        one: &'static str,
+        greatest: &'static str,
+        least: u64,
+        most: u64,
+    ) -> Result<(), WorkloadError> {
+        let size = |bytes: Bytes| within(one, bytes.0, least, most);
         match self {
             Sizes::List { bytes } => {
                 within(
@@ -248,7 +273,7 @@ impl Sizes {
             }
             Sizes::Uniform { low, high } => {
                 size(*low)?;
-                within("the greatest size", high.0, low.0, MESSAGE_BYTES_MAX.0)
+                within(greatest, high.0, low.0, most)
             }
             Sizes::LogNormal {
                 median,

@@ -259,13 +259,17 @@ impl Workload {
         if self.manner.transport != Transport::Udp {
             return Ok(());
         }
+        let check_sizes = |least| match &self.manner.sizes {
+            Some(sizes) => sizes.check_datagrams(least),
+            None => Ok(()),
+        };
         match self.traffic {
-            Traffic::Stream { message_bytes, .. } => within(
-                "message_bytes over UDP",
-                message_bytes.0,
-                DATAGRAM_BYTES_MIN,
-                DATAGRAM_BYTES_MAX,
-            ),
+            Traffic::Stream { message_bytes, .. } => {
+                let least = DATAGRAM_BYTES_MIN;
+                let most = DATAGRAM_BYTES_MAX;
+                within("message_bytes over UDP", message_bytes.0, least, most)?;
+                check_sizes(least)
+            }
             Traffic::Rr {
                 request_bytes,
                 response_bytes,
@@ -274,7 +278,8 @@ impl Workload {
                 let most = DATAGRAM_BYTES_MAX;
                 within("request_bytes over UDP", request_bytes.0, 1, most)?;
                 within("response_bytes over UDP", response_bytes.0, 1, most)?;
-                within("request_writes over UDP", request_writes.into(), 1, 1)
+                within("request_writes over UDP", request_writes.into(), 1, 1)?;
+                check_sizes(1)
             }
             Traffic::Crr { .. } | Traffic::Idle => Err(WorkloadError {
                 what: "the transport",

@@ -151,6 +151,7 @@ fn manner(
     traffic: &Traffic,
 ) -> CmdResult<Manner> {
     let mix = args.traffic.size_mix.as_deref().map(mix::parse);
+    let (rate_bps, burst) = rate(args, kind, transport)?;
     Ok(Manner {
         transport,
         send: match args.calls.zerocopy {
@@ -177,7 +178,8 @@ fn manner(
             (Kind::Rr, Some(_)) => IN_FLIGHT_OPEN,
             _ => 1,
         }),
-        rate_bps: rate_bps(args, kind, transport)?,
+        rate_bps,
+        burst,
         requests_per_s: args.rate.rate,
         think: args.rate.think,
         sizes: mix.transpose()?,
@@ -186,21 +188,33 @@ fn manner(
     })
 }
 
-/// Returns the rate of each flow; `-b 0` is no limit.
-fn rate_bps(args: &RunArgs, kind: Kind, transport: Transport) -> CmdResult<Option<u64>> {
+/// Returns the rate of each flow and the messages of a burst; `-b 0` is no limit.
+fn rate(args: &RunArgs, kind: Kind, transport: Transport) -> CmdResult<(Option<u64>, u32)> {
     let Some(text) = &args.rate.bitrate else {
         let is_default = kind == Kind::Stream && transport == Transport::Udp;
-        return Ok(is_default.then_some(UDP_RATE_DEFAULT_BPS));
+        return Ok((is_default.then_some(UDP_RATE_DEFAULT_BPS), 1));
     };
-    if text.contains('/') {
-        let error = anyhow!("--bitrate (-b) {text} asks for bursts, which linerate does not make");
-        return Err(Failure::usage(error)
-            .next("give the rate alone, and several messages a call with --batch"));
-    }
-    let rate: BitsPerSec = text.parse().map_err(|error: ParseUnitError| {
+    let (rate, burst) = match text.split_once('/') {
+        Some((rate, burst)) => (rate, Some(burst)),
+        None => (text.as_str(), None),
+    };
+    let rate: BitsPerSec = rate.parse().map_err(|error: ParseUnitError| {
         Failure::usage(anyhow!("--bitrate (-b): {error}")).next("give a rate as `-b 100M`")
     })?;
-    Ok((rate.0 > 0.0).then_some(rate.0 as u64))
+    let rate = (rate.0 > 0.0).then_some(rate.0 as u64);
+    let Some(burst) = burst else {
+        return Ok((rate, 1));
+    };
+    let burst: u32 = burst.parse().map_err(|_| {
+        let error = anyhow!("--bitrate (-b) {text}: `{burst}` is no number of messages");
+        Failure::usage(error).next("give rate and burst as `-b 100M/16`")
+    })?;
+    if rate.is_none() {
+        let error = anyhow!("--bitrate (-b) {text} has a burst, but no rate to rest by");
+        return Err(Failure::usage(error)
+            .next("give a rate as `-b 100M/16`, or several messages a call with --batch"));
+    }
+    Ok((rate, burst))
 }
 
 /// Returns the bytes after which each flow stops.
@@ -276,9 +290,12 @@ pub fn not_possible(error: WorkloadError) -> Failure {
         "think" => "--think, in ns,",
         "batch" => "--batch",
         "segments" => "--gso",
+        "burst" => "the burst of --bitrate (-b)",
         "in_flight" => "--in-flight",
         "bytes_max" => "--bytes (-n)",
         "a size" => "a size of --size-mix",
+        "a size over UDP" => "a size of --size-mix with --udp (-u)",
+        "the greatest size over UDP" => "the greatest size of --size-mix with --udp (-u)",
         "the number of sizes" => "the number of sizes of --size-mix",
         "the greatest size" => "the greatest size of --size-mix",
         "sigma_percent" => "the width of --size-mix lognormal, in hundredths,",

@@ -151,7 +151,17 @@ fn flags_that_contradict_each_other_are_refused() {
 fn values_of_rates_sizes_and_calls_name_the_flag_and_the_range() {
     let check = |flags: &str, said: &[&str]| refused(&format!("run 127.0.0.1:1 {flags}"), said);
     check("-b x", &["--bitrate (-b)", "x", "-b 100M"]);
-    check("-b 10M/8", &["--bitrate (-b) 10M/8", "bursts", "--batch"]);
+    check("-b 10M/x", &["--bitrate (-b) 10M/x", "`x`", "-b 100M/16"]);
+    check("-b 0/8", &["--bitrate (-b) 0/8", "no rate", "--batch"]);
+    check(
+        "-b 10M/2000",
+        &["burst of --bitrate (-b) is 2000", "1 to 1000"],
+    );
+    check(
+        "-u --size-mix list:8,100",
+        &["--size-mix with --udp (-u) is 8", "16 to 65507"],
+    );
+    check("-u --gso 4 --size-mix list:64", &["--gso", "--size-mix"]);
     check("-b 1", &["--bitrate (-b) is 1", "8 to"]);
     check("--fq-rate 1", &["--fq-rate is 1", "8 to"]);
     check("-k 0", &["--blockcount (-k) is 0"]);

@@ -61,7 +61,10 @@ fn command(workload: &Workload, options: &str) -> String {
         Transport::Udp => words.push("-u".to_owned()),
     }
     if let Some(rate) = workload.manner.rate_bps {
-        words.push(format!("-b {rate}"));
+        words.push(match workload.manner.burst {
+            0 | 1 => format!("-b {rate}"),
+            burst => format!("-b {rate}/{burst}"),
+        });
     }
     if let Some(rate) = workload.manner.requests_per_s {
         words.push(format!("--rate {rate}"));

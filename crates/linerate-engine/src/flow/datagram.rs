@@ -34,8 +34,14 @@ pub(crate) fn is_datagram(config: &FlowConfig) -> bool {
 pub(super) fn wrong(config: &FlowConfig) -> Option<&'static str> {
     let manner = &config.manner;
     let sizes = |bytes: u64| !(1..=DATAGRAM_BYTES_MAX).contains(&bytes);
+    if manner.sizes.is_some() && manner.segments > 1 {
+        return Some("segments are of one size: no sizes that differ with them");
+    }
     match (&config.traffic, config.part) {
         (Traffic::Stream { message_bytes, .. }, Part::Sender | Part::Receiver) => {
+            if manner.requests_per_s.is_some() || manner.think.is_some() || manner.in_flight > 1 {
+                return Some("requests_per_s, think and in_flight are for requests");
+            }
             if !(DATAGRAM_BYTES_MIN..=DATAGRAM_BYTES_MAX).contains(&message_bytes.0) {
                 return Some("a datagram of a stream has 16 to 65507 bytes");
             }
@@ -83,11 +89,8 @@ fn wrong_manner(manner: &Manner) -> Option<&'static str> {
     if manner.wait == WaitBy::Uring {
         return Some("io_uring is not used for UDP");
     }
-    if manner.requests_per_s.is_some() || manner.think.is_some() {
-        return Some("requests_per_s and think are for TCP");
-    }
-    if manner.sizes.is_some() {
-        return Some("sizes that differ are for TCP");
+    if manner.burst > 1 && manner.rate_bps.is_none() {
+        return Some("a burst is part of a rate, and there is none");
     }
     None
 }
@@ -326,7 +329,23 @@ pub(super) fn granted(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>
     let mut all = options::buffers(fd, &config.options)?;
     let (name, mechanism) = mechanism(config);
     all.push(settings::plain(name, None, Some(mechanism)));
+    all.extend(pace(config));
     Ok(all)
+}
+
+/// Returns who keeps the rate of a sender and how, as a setting.
+fn pace(config: &FlowConfig) -> Option<Setting> {
+    let manner = &config.manner;
+    let rate = manner.rate_bps.filter(|_| config.part == Part::Sender)?;
+    let how = match manner.burst {
+        0 | 1 => "the sender, call by call".to_owned(),
+        burst => format!("the sender, {burst} datagrams back to back, then a rest"),
+    };
+    Some(settings::plain(
+        "pace",
+        Some(format!("{rate} bit/s")),
+        Some(how),
+    ))
 }
 
 /// Returns by which calls the end moves datagrams, as a setting's name and value.

@@ -29,6 +29,10 @@ pub(super) fn check_stream(config: &FlowConfig, message_bytes: u64) -> Option<&'
             "`segments`, `gro` and `short_numbers` are for datagrams",
         ),
         (
+            manner.burst > 1 && manner.rate_bps.is_none(),
+            "a burst is part of a rate, and there is none",
+        ),
+        (
             manner.transport == Transport::Unix && manner.receive == ReceiveBy::Discard,
             "Unix sockets cannot discard what they receive: receive by copying",
         ),

@@ -3,7 +3,7 @@
 //! The kernel alone stays below the rate that it is asked for, since the delays of its timers are
 //! not made up for: 924 of 1000 Mbit/s over loopback, 8.2 of 10 Gbit/s. The sender alone keeps the
 //! mean exactly, but sends each call's payload in one burst. So the sender paces its calls, and the
-//! kernel spaces the segments a little faster than that.
+//! kernel spaces the segments a little faster than that. A burst that was asked for is not spaced.
 
 use std::os::fd::RawFd;
 
@@ -40,9 +40,14 @@ pub(super) fn set(fd: RawFd, config: &FlowConfig) -> (Option<u64>, Option<Settin
         Some(settings::plain("pace", requested, Some(by.to_owned())))
     };
     let by_kernel = config.manner.transport == Transport::Tcp
+        && config.manner.burst <= 1
         && socket::limit_pacing(fd, kernel_bytes_per_s(config).unwrap_or(u64::MAX)).is_ok();
     if !by_kernel {
-        return (Some(rate), told("the sender, call by call"));
+        let words = match config.manner.burst {
+            0 | 1 => "the sender, call by call".to_owned(),
+            burst => format!("the sender, {burst} messages back to back, then a rest"),
+        };
+        return (Some(rate), told(&words));
     }
     let queue = (rate / 8 * QUEUE_MS / 1000).clamp(QUEUE_BYTES.0, QUEUE_BYTES.1);
     // Where it cannot be set, more of the stream waits in the send buffer.
@@ -54,7 +59,7 @@ pub(super) fn set(fd: RawFd, config: &FlowConfig) -> (Option<u64>, Option<Settin
 /// Returns the least of the rates that the kernel is asked to keep, in bytes a second.
 pub(super) fn kernel_bytes_per_s(config: &FlowConfig) -> Option<u64> {
     let of_stream = match (&config.traffic, config.part, config.manner.transport) {
-        (Traffic::Stream { .. }, Part::Sender, Transport::Tcp) => {
+        (Traffic::Stream { .. }, Part::Sender, Transport::Tcp) if config.manner.burst <= 1 => {
             let rate = config.manner.rate_bps;
             rate.map(|rate| rate.saturating_mul(SPACING_PERCENT) / 100)
         }

@@ -288,6 +288,8 @@ fn empty_message() -> libc::msghdr {
 pub(crate) struct Outbox {
     buffer: PageBuffer,
     bytes_each: usize,
+    /// How much of each buffer is sent.
+    lengths: Vec<usize>,
     slices: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
 }
@@ -298,6 +300,7 @@ impl Outbox {
         Self {
             buffer: PageBuffer::new(count * bytes_each),
             bytes_each,
+            lengths: vec![bytes_each; count],
             slices: vec![no_slice(); count],
             messages: vec![empty_messages(); count],
         }
@@ -310,7 +313,13 @@ impl Outbox {
 
     /// Returns buffer number `at` for writing.
     pub(crate) fn buffer(&mut self, at: usize) -> &mut [u8] {
-        &mut self.buffer.as_mut_slice()[at * self.bytes_each..][..self.bytes_each]
+        &mut self.buffer.as_mut_slice()[at * self.bytes_each..][..self.lengths[at]]
+    }
+
+    /// Sends no more than `bytes` of buffer number `at` from now on; what is beyond its end is left
+    /// out.
+    pub(crate) fn cut(&mut self, at: usize, bytes: usize) {
+        self.lengths[at] = bytes.min(self.bytes_each);
     }
 
     /// Sends the first `count` buffers; returns how many the kernel took.
@@ -319,12 +328,14 @@ impl Outbox {
     /// pointer outlives a borrow.
     pub(crate) fn send(&mut self, fd: RawFd, count: usize) -> io::Result<usize> {
         if count == 1 {
-            socket::send(fd, &self.buffer.as_slice()[..self.bytes_each])?;
+            socket::send(fd, &self.buffer.as_slice()[..self.lengths[0]])?;
             return Ok(1);
         }
         let buffers = self.buffer.as_mut_slice().chunks_exact_mut(self.bytes_each);
-        let named = self.slices.iter_mut().zip(&mut self.messages).zip(buffers);
-        for ((slice, message), buffer) in named.take(count) {
+        let named = self.slices.iter_mut().zip(&mut self.messages);
+        let named = named.zip(buffers).zip(&self.lengths);
+        for (((slice, message), buffer), &length) in named.take(count) {
+            let buffer = &mut buffer[..length];
             slice.iov_base = buffer.as_mut_ptr().cast();
             slice.iov_len = buffer.len();
             message.msg_hdr.msg_iov = slice;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use linerate_model::Bytes;
 use linerate_model::id::FlowId;
-use linerate_model::manner::Sizes;
+use linerate_model::manner::{DATAGRAM_BYTES_MAX, Sizes};
 use linerate_model::workload::MESSAGE_BYTES_MAX;
 
 /// Draws one size after another. A copy goes on where the original was and draws the same.
@@ -17,6 +17,9 @@ use linerate_model::workload::MESSAGE_BYTES_MAX;
 pub(crate) struct Draw {
     kind: Kind,
     random: Random,
+    /// What is drawn beyond these is moved to them.
+    least: u64,
+    most: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -46,6 +49,16 @@ impl Draw {
     /// Sizes outside 1 B and the largest message, which [`linerate_model::manner::Manner::check`]
     /// refuses, are moved inside.
     pub(crate) fn new(sizes: &Sizes, flow: FlowId) -> Self {
+        Self::between(sizes, flow, 1, MESSAGE_BYTES_MAX.0)
+    }
+
+    /// Returns the same for datagrams of `least` bytes and more: sizes are moved to what one can
+    /// have.
+    pub(crate) fn of_datagrams(sizes: &Sizes, flow: FlowId, least: u64) -> Self {
+        Self::between(sizes, flow, least, DATAGRAM_BYTES_MAX)
+    }
+
+    fn between(sizes: &Sizes, flow: FlowId, least: u64, most: u64) -> Self {
         let kind = match sizes {
             Sizes::List { bytes } => {
                 // The list itself: a copy for each of ten thousand flows would be gigabytes.
@@ -76,32 +89,32 @@ impl Draw {
         Self {
             kind,
             random: Random::new(flow.0.into()),
+            least,
+            most,
         }
     }
 
     /// Returns the largest size that can come.
     pub(crate) fn largest(&self) -> usize {
-        match &self.kind {
-            Kind::List { bytes, .. } => {
-                let sizes = bytes.iter().map(|bytes| within(bytes.0));
-                sizes.max().unwrap_or(1) as usize
-            }
-            Kind::Uniform { low, span } => (low + span - 1) as usize,
-            Kind::LogNormal { most, .. } => *most as usize,
-        }
+        let bytes = match &self.kind {
+            Kind::List { bytes, .. } => bytes.iter().map(|bytes| bytes.0).max().unwrap_or(1),
+            Kind::Uniform { low, span } => low + span - 1,
+            Kind::LogNormal { most, .. } => *most,
+        };
+        bytes.clamp(self.least, self.most) as usize
     }
 
     /// Returns the next size.
     ///
     /// Cost: 1 ns from a list, 2 ns uniform, 40 ns log-normal.
     pub(crate) fn next_bytes(&mut self) -> usize {
-        match &mut self.kind {
+        let bytes = match &mut self.kind {
             Kind::List { bytes, at } => {
                 let size = bytes[*at];
                 *at = if *at + 1 == bytes.len() { 0 } else { *at + 1 };
-                within(size.0) as usize
+                size.0
             }
-            Kind::Uniform { low, span } => (*low + self.random.below(*span)) as usize,
+            Kind::Uniform { low, span } => *low + self.random.below(*span),
             Kind::LogNormal {
                 median,
                 sigma,
@@ -114,9 +127,10 @@ impl Draw {
                     one
                 });
                 let size = *median * exp(*sigma * deviate) + 0.5;
-                (size as u64).clamp(1, *most) as usize
+                (size as u64).clamp(1, *most)
             }
-        }
+        };
+        bytes.clamp(self.least, self.most) as usize
     }
 }
 

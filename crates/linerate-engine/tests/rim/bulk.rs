@@ -267,15 +267,22 @@ fn a_batch_is_one_call() {
 /// ahead of it.
 #[test]
 fn a_paced_stream_keeps_its_rate() {
-    for (transport, by) in [
+    for (transport, burst, by) in [
         (
             Transport::Tcp,
+            1,
             "the sender, call by call, and the kernel between (SO_MAX_PACING_RATE)",
         ),
-        (Transport::Unix, "the sender, call by call"),
+        (
+            Transport::Tcp,
+            8,
+            "the sender, 8 messages back to back, then a rest",
+        ),
+        (Transport::Unix, 1, "the sender, call by call"),
     ] {
         let manner = Manner {
             transport,
+            burst,
             rate_bps: Some(20_000_000),
             ..Manner::default()
         };

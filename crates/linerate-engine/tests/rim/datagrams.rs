@@ -7,7 +7,7 @@ use std::time::Duration;
 use linerate_engine::{Flow, FlowConfig, FlowResult, connect, opening};
 use linerate_model::Bytes;
 use linerate_model::datagram::{Balance, Datagrams, Evidence, Place};
-use linerate_model::manner::{Manner, ReceiveBy, Transport, WaitBy};
+use linerate_model::manner::{Manner, ReceiveBy, Sizes, Transport, WaitBy};
 use linerate_model::sample::End;
 use linerate_model::workload::{FlowOptions, Part, Traffic};
 use proptest::prelude::*;
@@ -112,16 +112,49 @@ fn manners() -> impl Strategy<Value = Manner> {
         Just((ReceiveBy::Copy, true)),
         Just((ReceiveBy::Discard, false))
     ];
-    (1..=40_u32, 1..=10_u32, receive, any::<bool>()).prop_map(
-        |(batch, segments, (receive, gro), short_numbers)| Manner {
+    let burst = prop_oneof![Just(1), 2..=50_u32];
+    let shape = (1..=40_u32, 1..=10_u32, burst);
+    (shape, receive, any::<bool>()).prop_map(
+        |((batch, segments, burst), (receive, gro), short_numbers)| Manner {
             batch,
             segments,
+            burst,
             receive,
             gro,
             short_numbers,
             ..udp()
         },
     )
+}
+
+fn mixes() -> impl Strategy<Value = Sizes> {
+    let size = || prop_oneof![16..200_u64, 16..3000_u64].prop_map(Bytes);
+    prop_oneof![
+        prop::collection::vec(size(), 1..8).prop_map(|bytes| Sizes::List {
+            bytes: bytes.into()
+        }),
+        (size(), size()).prop_map(|(a, b)| Sizes::Uniform {
+            low: a.min(b),
+            high: a.max(b),
+        }),
+        (size(), 1..200_u32).prop_map(|(median, sigma_percent)| Sizes::LogNormal {
+            median,
+            sigma_percent,
+        }),
+    ]
+}
+
+/// Returns the bytes of the first `count` datagrams, where that is known without drawing.
+fn bytes_of(sizes: &Sizes, count: u64) -> std::ops::RangeInclusive<u64> {
+    match sizes {
+        Sizes::List { bytes } => {
+            let cycle = bytes.iter().cycle().take(count as usize);
+            let sum = cycle.map(|size| size.0).sum();
+            sum..=sum
+        }
+        Sizes::Uniform { low, high } => count * low.0..=count * high.0,
+        Sizes::LogNormal { .. } => count * 16..=count * 65_507,
+    }
 }
 
 proptest! {
@@ -157,6 +190,39 @@ proptest! {
             prop_assert_eq!(received, receiver.received * bytes);
             prop_assert_eq!(sender.sent, sender.buffers_sent * u64::from(manner.segments));
             prop_assert_eq!(receiver.jitter_ns.is_some(), receiver.received > 0);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Datagrams of many sizes: each is whole or lost, and of a list each has its turn, also where
+    /// the kernel took a part of a call.
+    #[test]
+    fn datagrams_of_many_sizes_are_accounted_for(
+        manner in manners(),
+        sizes in mixes(),
+        flows in 1..=4_u32,
+        workers in 1..=2_usize,
+    ) {
+        let manner = Manner {
+            segments: 1,
+            rate_bps: Some(20_000_000),
+            sizes: Some(sizes.clone()),
+            ..manner
+        };
+        let traffic = rig::stream(100);
+        for ends in run(flows, Part::Sender, &traffic, &manner, &FlowOptions::default(), workers) {
+            let (sender, receiver) = counts(&ends);
+            let balance = balance(sender, receiver, &manner);
+            prop_assert_eq!(balance.lost() + receiver.distinct(), sender.sent);
+            prop_assert!(balance.lost.iter().all(|row| row.0 == Place::ReceiveBuffer));
+            prop_assert_eq!((receiver.late, receiver.duplicates, receiver.strange), (0, 0, 0));
+            let (sent, received) = (ends.0.bytes_sent, ends.1.bytes_received);
+            prop_assert!(bytes_of(&sizes, sender.sent).contains(&sent), "{sent} {sender:?}");
+            prop_assert!(received <= sent && (balance.lost() > 0 || received == sent));
+            prop_assert!(sender.sent > 0);
         }
     }
 }
@@ -237,6 +303,35 @@ fn a_rate_is_kept_and_departures_are_recorded() {
     assert!(departures.count() <= sender.sent);
     // Fewer only where this machine stalls for the whole window.
     assert!(departures.count() > 0 || sender.sent < 10, "{sender:?}");
+}
+
+/// Ten datagrams at once and then nothing for the time of ten: most departures follow at once, and
+/// the rate is the same.
+#[test]
+fn a_burst_goes_back_to_back_and_rests() {
+    for batch in [1, 4] {
+        let manner = Manner {
+            rate_bps: Some(8_000_000),
+            burst: 10,
+            batch,
+            ..udp()
+        };
+        let options = FlowOptions::default();
+        let traffic = rig::stream(1000);
+        let ends = run(1, Part::Sender, &traffic, &manner, &options, 1).remove(0);
+        let (sender, _) = counts(&ends);
+        // 1000 a second for 80 ms, and one burst ahead; whole bursts, but for the last.
+        assert!(sender.sent <= 92, "{}", sender.sent);
+        // Calls of 4, 4 and 2.
+        let calls = sender.departures.as_ref().unwrap();
+        let a_burst = 10_u64.div_ceil(batch.into());
+        let at_once = calls.buckets.iter().filter(|bucket| bucket.0 < 1_000_000);
+        let at_once: u64 = at_once.map(|bucket| bucket.1).sum();
+        assert!(at_once * a_burst >= calls.count(), "{calls:?}");
+        let pace = ends.0.settings.iter().find(|one| one.name == "pace");
+        let by = "the sender, 10 datagrams back to back, then a rest";
+        assert_eq!(pace.unwrap().granted.as_deref(), Some(by));
+    }
 }
 
 #[test]
@@ -439,6 +534,26 @@ fn what_datagrams_cannot_do_is_refused() {
             ..udp()
         },
         "gro",
+    );
+    let sizes = Some(Sizes::Uniform {
+        low: Bytes(16),
+        high: Bytes(99),
+    });
+    check(
+        Manner {
+            segments: 2,
+            sizes,
+            ..udp()
+        },
+        "of one size",
+    );
+    check(Manner { burst: 2, ..udp() }, "a burst is part of a rate");
+    check(
+        Manner {
+            in_flight: 2,
+            ..udp()
+        },
+        "for requests",
     );
     let error = refused(Part::Sender, &rig::stream(15), udp());
     assert!(error.contains("16 to 65507"), "{error}");

@@ -104,8 +104,8 @@ pub struct TrafficArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Rate and volume")]
 pub struct RateArgs {
-    /// Payload of each flow a second; 0 = no limit [default: none; UDP 1M]
-    #[arg(short, long, value_name = "RATE")]
+    /// Payload of each flow a second, N messages back to back; 0 = no limit [default: none; UDP 1M]
+    #[arg(short, long, value_name = "RATE[/N]")]
     pub bitrate: Option<String>,
     /// Let the kernel space the segments of each flow at this rate
     #[arg(long, value_name = "RATE")]

@@ -230,6 +230,11 @@ fn contradictions(args: &RunArgs) -> CmdResult<()> {
             "leave out one of them",
         ),
         (
+            args.calls.gso != 1 && traffic.size_mix.is_some(),
+            "--gso cuts a buffer into datagrams of one size, and --size-mix makes many",
+            "leave out one of them, or send several a call with --batch",
+        ),
+        (
             rate.blockcount.is_some() && traffic.size_mix.is_some(),
             "--blockcount (-k) counts messages of one size, and --size-mix makes many",
             "give a volume with --bytes (-n)",

@@ -1,8 +1,8 @@
 //! What is asked for as flows of the engine, and what is refused.
 //!
 //! What has no meaning here is ignored, as iperf3's own servers ignore it: the flow label, the
-//! pacing timer and the length of bursts (the engine paces by deadlines), repeating payload (ours
-//! always repeats), and the ways of sending that a receiver is told of.
+//! pacing timer (the engine paces by deadlines), repeating payload (ours always repeats), and the
+//! ways of sending that a receiver is told of.
 
 use linerate_compat::iperf3::{Code, Parameters, Protocol};
 use linerate_engine::FlowConfig;
@@ -82,6 +82,7 @@ pub(super) fn flow(parameters: &Parameters, index: usize, rate: Option<BitsPerSe
                 _ => ReceiveBy::Copy,
             },
             rate_bps: rate,
+            burst: rate.and(parameters.burst_blocks).unwrap_or(1).max(1),
             short_numbers: udp && !parameters.counters_64bit,
             ..Manner::default()
         },
@@ -171,6 +172,7 @@ mod tests {
         let both = parameters(|own| {
             own.direction = iperf3::Direction::Both;
             own.bits_per_second = Some(1000);
+            own.burst_blocks = Some(7);
             own.zerocopy = Some(1);
             own.nodelay = true;
         });
@@ -178,6 +180,7 @@ mod tests {
         assert_eq!((first.part, second.part), (Part::Receiver, Part::Sender));
         assert_eq!(first.manner.rate_bps, None, "the client paces itself");
         assert_eq!(second.manner.rate_bps, Some(1000));
+        assert_eq!((first.manner.burst, second.manner.burst), (1, 7));
         assert_eq!(second.manner.send, SendBy::Sendfile);
         assert_eq!(second.options.nagle, Some(false));
     }

@@ -110,6 +110,7 @@ pub fn parameters_of(
         mptcp: manner.transport == Transport::Mptcp,
         window_bytes: options.socket_buffer.map(|bytes| small(bytes.0)),
         bits_per_second: manner.rate_bps,
+        burst_blocks: (manner.burst > 1).then_some(manner.burst),
         fq_bits_per_second: options.pacing_bps,
         tos: options.tos,
         congestion: options.congestion.clone(),

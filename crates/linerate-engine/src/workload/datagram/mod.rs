@@ -14,7 +14,7 @@ mod sequence;
 /// The header of a datagram.
 mod stamp;
 
-use linerate_model::manner::ReceiveBy;
+use linerate_model::manner::{DATAGRAM_BYTES_MIN, ReceiveBy};
 use linerate_model::workload::{Part, Traffic};
 
 use crate::flow::{FlowConfig, Shared, opening};
@@ -24,6 +24,7 @@ use crate::measure::latency::Latency;
 use crate::schedule::Control;
 use crate::sys::datagram::{self, Inbox, Outbox};
 use crate::sys::socket;
+use crate::workload::sizes::Draw;
 use crate::workload::{Ending, Want};
 
 use exchange::{Requester, Responder};
@@ -138,12 +139,20 @@ impl Carry for Carrier {
     }
 }
 
+/// Returns the sizes of the datagrams of a stream, where they differ; each has room for its header.
+fn stream_draw(config: &FlowConfig) -> Option<Draw> {
+    let sizes = config.manner.sizes.as_ref()?;
+    Some(Draw::of_datagrams(sizes, config.flow, DATAGRAM_BYTES_MIN))
+}
+
 /// Returns the buffers from which a flow sends.
 pub(crate) fn outbox(config: &FlowConfig) -> Outbox {
     let manner = &config.manner;
     match (&config.traffic, config.part) {
         (Traffic::Stream { message_bytes, .. }, Part::Sender) => {
-            let bytes = message_bytes.0 as usize * manner.segments.max(1) as usize;
+            let one = stream_draw(config).map(|draw| draw.largest());
+            let one = one.unwrap_or(message_bytes.0 as usize);
+            let bytes = one * manner.segments.max(1) as usize;
             Outbox::new(call_buffers(manner.batch, bytes), bytes)
         }
         (Traffic::Rr { request_bytes, .. }, Part::Requester) => {
@@ -161,11 +170,13 @@ pub(crate) fn inbox(config: &FlowConfig) -> Inbox {
     let manner = &config.manner;
     match (&config.traffic, config.part) {
         (Traffic::Stream { message_bytes, .. }, Part::Receiver) => {
+            let one = stream_draw(config).map(|draw| draw.largest());
+            let one = one.unwrap_or(message_bytes.0 as usize);
             let bytes = match (manner.receive, manner.gro) {
                 (ReceiveBy::Discard, _) => HEADER_ROOM_BYTES,
                 (ReceiveBy::Copy, true) => PUT_TOGETHER_BYTES,
                 // What is longer is another program's; its length is known all the same.
-                (ReceiveBy::Copy, false) => (message_bytes.0 as usize).max(HEADER_ROOM_BYTES),
+                (ReceiveBy::Copy, false) => one.max(HEADER_ROOM_BYTES),
             };
             Inbox::new(call_buffers(manner.batch, bytes), bytes, manner.gro)
         }

@@ -2,12 +2,13 @@
 
 use linerate_model::workload::Traffic;
 
-use super::{Carry, Failure, Farewell, Post, Step, failure, stamp};
+use super::{Carry, Failure, Farewell, Post, Step, failure, stamp, stream_draw};
 use crate::flow::FlowConfig;
 use crate::pace::Pacer;
 use crate::schedule::NOTICE_NS;
 use crate::sys::clock::now_ns;
 use crate::workload::Want;
+use crate::workload::sizes::Draw;
 
 /// How far behind its schedule a paced sender may fall; what is older is not made up for. A stall
 /// of this host would otherwise become a burst that overflows the receiver and looks like its
@@ -22,9 +23,14 @@ pub(crate) struct Sender {
     /// Datagrams in each buffer.
     segments: usize,
     short: bool,
+    mix: Option<Mix>,
     pacer: Option<Pacer>,
-    /// Datagrams that may still be sent, where there is a limit.
-    left: Option<u64>,
+    /// Datagrams that go back to back once one is due.
+    burst: u64,
+    /// Of these, those that have still to go.
+    burst_left: u64,
+    /// Payload that may still be sent.
+    left_bytes: u64,
     /// Number of the next datagram.
     next: u64,
     times: usize,
@@ -32,22 +38,56 @@ pub(crate) struct Sender {
     farewell: Option<Farewell>,
 }
 
+/// Sizes that differ: those of the next call, drawn once each, so that a call which the kernel
+/// takes a part of, or nothing, leaves the rest for the next one.
+#[derive(Debug)]
+struct Mix {
+    draw: Draw,
+    drawn: Box<[usize]>,
+    count: usize,
+}
+
+impl Mix {
+    /// Returns the size of datagram number `at` of the next call; 1 ns, and drawing it once.
+    fn bytes(&mut self, at: usize) -> usize {
+        while self.count <= at {
+            self.drawn[self.count] = self.draw.next_bytes();
+            self.count += 1;
+        }
+        self.drawn[at]
+    }
+
+    /// Takes off the first `count` sizes; returns their sum.
+    fn take(&mut self, count: usize) -> usize {
+        let bytes = self.drawn[..count].iter().sum();
+        self.drawn.copy_within(count..self.count, 0);
+        self.count -= count;
+        bytes
+    }
+}
+
 impl Sender {
     /// Returns a sender.
     pub(super) fn new(config: &FlowConfig, times: usize, start_ns: u64) -> Self {
         let manner = &config.manner;
         let datagram_bytes = match config.traffic {
-            Traffic::Stream { message_bytes, .. } => message_bytes.0,
+            Traffic::Stream { message_bytes, .. } => message_bytes.0 as usize,
             _ => 1,
         };
+        let mix = stream_draw(config).map(|draw| Mix {
+            draw,
+            drawn: vec![0; manner.batch.max(1) as usize].into(),
+            count: 0,
+        });
         Self {
-            datagram_bytes: datagram_bytes as usize,
+            datagram_bytes: datagram_bytes.max(1),
             segments: manner.segments.max(1) as usize,
             short: manner.short_numbers,
+            mix,
             pacer: manner.rate_bps.map(|rate| Pacer::new(rate, 0, start_ns)),
-            left: manner
-                .bytes_max
-                .map(|most| most.0.div_ceil(datagram_bytes.max(1))),
+            burst: manner.burst.max(1).into(),
+            burst_left: 0,
+            left_bytes: manner.bytes_max.map_or(u64::MAX, |most| most.0),
             next: 1,
             times,
             last_ns: 0,
@@ -55,29 +95,51 @@ impl Sender {
         }
     }
 
-    /// Cost beside the send call: the clock 30 ns, headers 2 ns a datagram, the histogram 4 ns, five
-    /// counters 1 ns each, and 5 ns of pacer. The cheapest send call of a datagram takes 700 ns.
-    fn send(&mut self, post: &mut Post<'_>, now_ns: u64) -> Step {
-        let fd = post.flow.fd();
-        let mut count = post.outbox.count();
-        if let Some(left) = self.left {
-            // The last call may carry more than is left: whole buffers only.
-            count = count.min(left.div_ceil(self.segments as u64) as usize);
+    /// Returns how many buffers the next call may carry, by number: what a burst still has. A call
+    /// that carries more than one datagram without a burst is one.
+    fn buffers_max(&self, buffers: usize) -> usize {
+        match self.burst {
+            1 => buffers,
+            _ => buffers.min(self.burst_left.div_ceil(self.segments as u64) as usize),
         }
-        let mut number = self.next;
+    }
+
+    /// Fills the buffers of the next call with headers; returns how many it has. The last call may
+    /// carry more than is left: whole buffers only.
+    fn fill(&mut self, post: &mut Post<'_>, now_ns: u64) -> usize {
+        let count = self.buffers_max(post.outbox.count());
+        let (mut number, mut bytes) = (self.next, 0);
         for at in 0..count {
-            let buffer = post.outbox.buffer(at);
-            for datagram in buffer.chunks_exact_mut(self.datagram_bytes) {
+            let datagram_bytes = match &mut self.mix {
+                None => self.datagram_bytes,
+                Some(mix) => {
+                    let datagram_bytes = mix.bytes(at);
+                    post.outbox.cut(at, datagram_bytes);
+                    datagram_bytes
+                }
+            };
+            for datagram in post.outbox.buffer(at).chunks_exact_mut(datagram_bytes) {
                 stamp::write(datagram, now_ns, number, self.short);
                 number += 1;
             }
+            bytes += (datagram_bytes * self.segments) as u64;
+            if bytes >= self.left_bytes {
+                return at + 1;
+            }
         }
+        count
+    }
+
+    /// Cost beside the send call: the clock 30 ns, headers 2 ns a datagram, the histogram 4 ns, five
+    /// counters 1 ns each, 5 ns of pacer, and with sizes that differ 4 ns a datagram, or what drawing
+    /// one takes. The cheapest send call of a datagram takes 700 ns.
+    fn send(&mut self, post: &mut Post<'_>, now_ns: u64) -> Step {
+        let fd = post.flow.fd();
+        let count = self.fill(post, now_ns);
         match post.outbox.send(fd, count) {
             Ok(sent) => {
                 self.count(post, sent, now_ns);
-                let bytes = sent * self.segments * self.datagram_bytes;
                 post.flow.counters.first_payload(|| now_ns);
-                post.flow.counters.sent(bytes);
                 Step::Again
             }
             Err(error) => match failure(fd, "sending", &error) {
@@ -89,7 +151,6 @@ impl Sender {
                     // The first buffer of the call; the others were not looked at.
                     self.count(post, 1, now_ns);
                     post.counters.refused.add(self.segments as u64);
-                    post.flow.counters.sent(self.segments * self.datagram_bytes);
                     Step::Again
                 }
                 Failure::Over(ending) => Step::Ended(ending),
@@ -100,19 +161,37 @@ impl Sender {
     /// Counts `buffers` that have numbers now.
     fn count(&mut self, post: &mut Post<'_>, buffers: usize, now_ns: u64) {
         let datagrams = (buffers * self.segments) as u64;
+        let bytes = match &mut self.mix {
+            None => buffers * self.segments * self.datagram_bytes,
+            Some(mix) => mix.take(buffers),
+        };
         self.next += datagrams;
         post.counters.sent.add(datagrams);
         post.counters.buffers_sent.add(buffers as u64);
+        post.flow.counters.sent(bytes);
         if let Some(pacer) = &mut self.pacer {
-            pacer.take(datagrams * self.datagram_bytes as u64 * BITS);
+            pacer.take(bytes as u64 * BITS);
         }
-        if let Some(left) = &mut self.left {
-            *left = left.saturating_sub(datagrams);
-        }
+        self.burst_left = self.burst_left.saturating_sub(datagrams);
+        self.left_bytes = self.left_bytes.saturating_sub(bytes as u64);
         if self.last_ns > 0 {
             post.times[self.times].record(self.last_ns, now_ns);
         }
         self.last_ns = now_ns;
+    }
+
+    /// Returns until when to wait for the next datagram to be due, if it is not; begins a burst if
+    /// it is.
+    fn rest(&mut self, now_ns: u64) -> Option<u64> {
+        let pacer = self.pacer.as_mut().filter(|_| self.burst_left == 0)?;
+        pacer.forget(now_ns, LAG_NS_MAX);
+        let opens_ns = pacer.opens_ns();
+        if opens_ns > now_ns {
+            // Not longer than an abort may go unnoticed.
+            return Some(opens_ns.min(now_ns + NOTICE_NS));
+        }
+        self.burst_left = self.burst;
+        None
     }
 }
 
@@ -122,19 +201,14 @@ impl Carry for Sender {
         if let Some(farewell) = &mut self.farewell {
             return farewell.step(post, now_ns);
         }
-        if now_ns >= post.control.stop_ns() || self.left == Some(0) {
+        if now_ns >= post.control.stop_ns() || self.left_bytes == 0 {
             let farewell = Farewell::new(post.control.stopped());
             let at_ns = farewell.begin_ns(now_ns);
             self.farewell = Some(farewell);
             return Step::At(at_ns);
         }
-        if let Some(pacer) = &mut self.pacer {
-            pacer.forget(now_ns, LAG_NS_MAX);
-            let opens_ns = pacer.opens_ns();
-            if opens_ns > now_ns {
-                // Not longer than an abort may go unnoticed.
-                return Step::At(opens_ns.min(now_ns + NOTICE_NS));
-            }
+        if let Some(at_ns) = self.rest(now_ns) {
+            return Step::At(at_ns);
         }
         self.send(post, now_ns)
     }

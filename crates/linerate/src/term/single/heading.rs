@@ -136,8 +136,12 @@ fn rate(workload: &Workload) -> Option<String> {
     }
     let of = |bps: u64, who: &str| {
         let all = total(BitsPerSec(flows * bps as f64).to_string());
+        let bursts = match manner.burst {
+            0 | 1 => String::new(),
+            burst => format!(", in bursts of {burst}"),
+        };
         format!(
-            "{} for each flow{all}, paced by {who}",
+            "{} for each flow{all}, paced by {who}{bursts}",
             BitsPerSec(bps as f64)
         )
     };
