@@ -5,6 +5,7 @@
 //! host for its watchers, so that the others get the same reading.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -207,6 +208,9 @@ impl Core {
             old.fail("prepared again");
         }
         self.make_room(lease)?;
+        if assignment.probes.profile {
+            linerate_observe::load_symbols(Path::new("/proc"));
+        }
         let rate_max = self.rate_limit(caller);
         assignment.flow_rate_max = flow_rate_max(&assignment, rate_max);
         let (flows, expected) = match assignment.end {
@@ -317,12 +321,18 @@ impl Core {
             true => record.flows.hand_over(from.flow, FLOWS_PER_ANSWER),
             false => (Vec::new(), more_samples),
         };
+        let is_last = state == TrialState::Finished && !more_samples && !more_flows;
+        let stacks = match is_last {
+            true => record.stacks.clone(),
+            false => Vec::new(),
+        };
         Ok(TrialStatus {
             state,
             next: from.sample + samples.len(),
             samples,
             flows,
             more: more_samples || more_flows,
+            stacks,
             notes: record.notes.clone(),
         })
     }

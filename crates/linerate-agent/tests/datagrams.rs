@@ -70,6 +70,7 @@ fn host(bind: &str, flows: u32, change: impl FnOnce(Server) -> Server) -> Host {
         workers_max: None,
         cpus: Vec::new(),
         placement: Default::default(),
+        probes: Default::default(),
         sample_interval: Nanos(100_000_000),
         length: Nanos::from_s(5),
         flow_rate_max: None,

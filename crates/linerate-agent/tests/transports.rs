@@ -73,6 +73,7 @@ fn assignment(end: End, transport: Transport, peer: Option<String>) -> Assignmen
         workers_max: None,
         cpus: Vec::new(),
         placement: Default::default(),
+        probes: Default::default(),
         sample_interval: Nanos::from_ms(20),
         length: Nanos::from_s(5),
         flow_rate_max: None,

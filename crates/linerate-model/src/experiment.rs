@@ -8,6 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::manner::{ReceiveBy, SendBy, Transport, WaitBy};
+use crate::probe::Probes;
 use crate::unit::{BitsPerSec, Bytes, Nanos};
 use crate::workload::{Direction, Traffic, Workload, WorkloadError};
 
@@ -134,6 +135,9 @@ pub struct Experiment {
     pub timing: Timing,
     /// The response that the experiment is about: `throughput_bps`, `transactions_per_s`.
     pub response: String,
+    /// What is looked at beyond what every trial shows.
+    #[serde(default, skip_serializing_if = "Probes::is_none")]
+    pub probes: Probes,
 }
 
 /// A level that its factor cannot take.

@@ -34,6 +34,10 @@ pub mod metric;
 mod packed;
 /// The immutable ordered list of trials.
 pub mod plan;
+/// Looks at a host that cost too much to be taken in every trial.
+pub mod probe;
+/// Where the CPUs of a host were, found by looking again and again.
+pub mod profile;
 /// What one execution of a plan recorded.
 pub mod run;
 /// One value at one instant, and what it is about.

@@ -159,6 +159,36 @@ catalogue! {
     QdiscOverlimits "qdisc_overlimits" Counter Count "Times that it held packets back because its rate allowed no more.";
     QdiscBacklogBytes "qdisc_backlog_bytes" Gauge Bytes "Bytes that wait in it.";
     QdiscBacklogPackets "qdisc_backlog_packets" Gauge Count "Packets that wait in it.";
+    // Time in interrupts as tracepoints measure it, from a program in the kernel; only when asked for.
+    SoftIrqHi "softirq_hi_ns" Counter Nanoseconds "Time in soft interrupts of vector HI, from entry to exit, hard interrupts left out.";
+    SoftIrqTimer "softirq_timer_ns" Counter Nanoseconds "The same of vector TIMER.";
+    SoftIrqNetTx "softirq_net_tx_ns" Counter Nanoseconds "The same of vector NET_TX: queueing disciplines and completed transmissions.";
+    SoftIrqNetRx "softirq_net_rx_ns" Counter Nanoseconds "The same of vector NET_RX: packets taken off devices and through the protocols.";
+    SoftIrqBlock "softirq_block_ns" Counter Nanoseconds "The same of vector BLOCK.";
+    SoftIrqPoll "softirq_irq_poll_ns" Counter Nanoseconds "The same of vector IRQ_POLL.";
+    SoftIrqTasklet "softirq_tasklet_ns" Counter Nanoseconds "The same of vector TASKLET.";
+    SoftIrqSched "softirq_sched_ns" Counter Nanoseconds "The same of vector SCHED.";
+    SoftIrqHrTimer "softirq_hrtimer_ns" Counter Nanoseconds "The same of vector HRTIMER.";
+    SoftIrqRcu "softirq_rcu_ns" Counter Nanoseconds "The same of vector RCU.";
+    HardIrqHandlers "hardirq_handlers_ns" Counter Nanoseconds "Time in the handlers of devices' hard interrupts; timers and calls between CPUs have none.";
+    // Hardware counters of a CPU, or of a thread of ours where the CPU's may not be read.
+    PerfCycles "perf_cycles" Counter Count "Cycles that the CPU was not halted, scaled where counters took turns.";
+    PerfInstructions "perf_instructions" Counter Count "Instructions completed.";
+    PerfCacheMisses "perf_cache_misses" Counter Count "Misses of the last level of cache.";
+    // Where CPUs were when they were looked at; only when asked for.
+    ProfileUser "profile_user_samples" Counter Count "Looks at a CPU that found it in user mode.";
+    ProfileEntry "profile_entry_samples" Counter Count "… in the way into the kernel and out, or in the socket calls themselves.";
+    ProfileCopy "profile_copy_samples" Counter Count "… copying payload between user memory and the kernel's.";
+    ProfileTransport "profile_transport_samples" Counter Count "… in TCP or UDP.";
+    ProfileIp "profile_ip_samples" Counter Count "… in IP, routing, filters or bridges.";
+    ProfileDevice "profile_device_samples" Counter Count "… in a network driver, its queue or queueing discipline.";
+    ProfileSoftIrq "profile_softirq_samples" Counter Count "… in the dispatch of soft interrupts and polling.";
+    ProfileLocks "profile_locks_samples" Counter Count "… taking a lock.";
+    ProfileScheduler "profile_scheduler_samples" Counter Count "… choosing, waking or switching threads, or in timers.";
+    ProfileMemory "profile_memory_samples" Counter Count "… allocating, clearing or freeing memory and packets.";
+    ProfileOther "profile_other_samples" Counter Count "… anywhere else in the kernel.";
+    ProfileIdle "profile_idle_samples" Counter Count "… idle; too few, since an idle CPU's timer stops: /proc/stat knows better.";
+    ProfileLost "profile_lost_samples" Counter Count "Looks that found no room in the buffer.";
 }
 
 impl Metric {

@@ -7,6 +7,7 @@ use crate::histogram::Histogram;
 use crate::host::{Availability, Snapshot};
 use crate::id::{FlowId, HostName, RunId, TrialId};
 use crate::plan::{LeftOut, Plan};
+use crate::profile::TrialProfile;
 use crate::sample::End;
 use crate::samples::Samples;
 use crate::setting::Settings;
@@ -14,7 +15,7 @@ use crate::unit::{BitsPerSec, Nanos};
 use crate::workload::Part;
 
 /// The number of the bundle format that this version writes.
-pub const BUNDLE_FORMAT: u32 = 1;
+pub const BUNDLE_FORMAT: u32 = 2;
 
 /// What a host is for in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -202,6 +203,8 @@ pub struct Recording {
     pub flows: Vec<FlowRecord>,
     /// `samples.parquet`, sorted by trial, host, subject, metric, time.
     pub samples: Samples,
+    /// `stacks.parquet`, sorted by trial and host; empty where no profile was asked for.
+    pub profiles: Vec<TrialProfile>,
     /// `events.ndjson`.
     pub events: Vec<Event>,
     /// What was damaged or missing in the bundle; empty when it is whole.

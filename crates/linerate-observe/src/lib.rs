@@ -46,10 +46,16 @@ mod observer;
 
 /// Time per CPU and mode, from `/proc/stat`.
 mod cpu;
+/// Time in interrupts, measured at their tracepoints; only when asked for.
+mod irq_time;
 /// Network devices, by netlink: counters, and which device owns an address.
 mod link;
 /// TCP and UDP counters of the network namespace, from `/proc/net/snmp` and `/proc/net/netstat`.
 mod netstat;
+/// Cycles, instructions and cache misses, where the CPU counts them.
+mod perf;
+/// Where CPUs are, found by looking again and again; only when asked for.
+mod profile;
 /// What waits in queueing disciplines and what they dropped, by netlink.
 mod qdisc;
 /// The queues between devices and protocols, from `/proc/net/softnet_stat`.
@@ -72,5 +78,6 @@ mod text;
 
 pub use facts::facts;
 pub use link::{link_of_address, route_device};
-pub use observer::{ObserveConfig, Observer, availabilities, observers};
+pub use observer::{ObserveConfig, Observer, availabilities, observers, probes};
 pub use places::{cpus_allowed, cpus_near};
+pub use profile::{Profiler, Scope, load_symbols};

@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 
 use linerate_model::host::Availability;
+use linerate_model::probe::Probes;
 use linerate_model::sample::Sample;
 
 use crate::cpu::CpuObserver;
+use crate::irq_time::IrqTimeObserver;
 use crate::link::LinkObserver;
 use crate::netstat::NetstatObserver;
+use crate::perf::PerfObserver;
 use crate::qdisc::QdiscObserver;
 use crate::softnet::SoftnetObserver;
 use crate::sys::clock::user_hz;
@@ -55,6 +58,7 @@ const OBSERVERS: &[(&str, Open)] = &[
     ("softnet", |config| Box::new(SoftnetObserver::open(config))),
     ("link", |_| Box::new(LinkObserver::open())),
     ("qdisc", |_| Box::new(QdiscObserver::open())),
+    ("perf", |config| Box::new(PerfObserver::open(config))),
 ];
 
 /// The observer that shows nothing but our own process.
@@ -68,6 +72,16 @@ pub fn observers(config: &ObserveConfig) -> Vec<Box<dyn Observer>> {
         false => Box::new(Refused(name)),
     };
     OBSERVERS.iter().map(open).collect()
+}
+
+/// Opens the observers that cost too much to run always, as far as `probes` asks for them; the
+/// sampling profiler is [`crate::Profiler`].
+pub fn probes(config: &ObserveConfig, probes: Probes) -> Vec<Box<dyn Observer>> {
+    match (probes.irq_time, config.host_wide) {
+        (true, true) => vec![Box::new(IrqTimeObserver::open(config))],
+        (true, false) => vec![Box::new(Refused("irq_time"))],
+        (false, _) => Vec::new(),
+    }
 }
 
 /// Answers for every observer whether it can run here.

@@ -27,6 +27,12 @@ pub fn cpus_near(sys_root: &Path, device: &str) -> Vec<u32> {
     cpu_list(&list).unwrap_or_default()
 }
 
+/// Returns the CPUs that are switched on, ascending; none when that cannot be read.
+pub(crate) fn online_cpus(sys_root: &Path) -> Vec<u32> {
+    let list = read_text(&sys_root.join("devices/system/cpu/online")).unwrap_or_default();
+    cpu_list(&list).unwrap_or_default()
+}
+
 /// Reads a list such as `0-3,8`, as the kernel writes it.
 fn cpu_list(text: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();

@@ -165,6 +165,7 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
         replicates: *replicates.get_ref(),
         timing,
         response,
+        probes: file.observe.unwrap_or_default(),
     };
     set_groups(&mut experiment, &groups);
     let budget = match &file.budget {

@@ -3,6 +3,7 @@
 use linerate_model::Nanos;
 use linerate_model::experiment::{Cell, DesignKind, Experiment, LevelError, Timing};
 use linerate_model::plan::{LeftOut, Plan};
+use linerate_model::probe::Probes;
 use linerate_model::workload::{Workload, WorkloadError};
 
 use crate::budget::{Extent, Overhead, cost, fit, trial_count, whole};
@@ -153,6 +154,7 @@ pub fn single(
         baseline: Cell::new(),
         replicates,
         timing,
+        probes: Probes::default(),
     };
     let hosts = Hosts {
         clients: experiment.workload.clients,

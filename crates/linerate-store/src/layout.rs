@@ -19,19 +19,31 @@ pub(crate) const PARTIAL: &str = "partial";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableName {
     Samples,
+    Stacks,
     Flows,
     Trials,
 }
 
 impl TableName {
     /// Every table.
-    pub(crate) const ALL: [TableName; 3] =
-        [TableName::Samples, TableName::Flows, TableName::Trials];
+    pub(crate) const ALL: [TableName; 4] = [
+        TableName::Samples,
+        TableName::Stacks,
+        TableName::Flows,
+        TableName::Trials,
+    ];
+
+    /// Returns whether a bundle without this table is whole: only runs that were asked for a profile
+    /// have stacks.
+    pub(crate) fn is_optional(self) -> bool {
+        self == TableName::Stacks
+    }
 
     /// Returns the word that both file names carry.
     pub(crate) fn word(self) -> &'static str {
         match self {
             TableName::Samples => "samples",
+            TableName::Stacks => "stacks",
             TableName::Flows => "flows",
             TableName::Trials => "trials",
         }

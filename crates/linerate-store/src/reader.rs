@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use linerate_model::TrialId;
+use linerate_model::profile::TrialProfile;
 use linerate_model::run::{BUNDLE_FORMAT, FlowRecord, Recording, RunDocument};
 use linerate_model::samples::Samples;
 use serde::Deserialize;
@@ -18,7 +19,7 @@ use crate::durable::{FileError, Step, failed};
 use crate::events;
 use crate::layout::{EVENTS, PARTIAL, RUN, TableName};
 use crate::rows::trials::StoredTrial;
-use crate::rows::{Odd, flows, format_of, samples, trials};
+use crate::rows::{Odd, flows, format_of, samples, stacks, trials};
 use crate::table::{Table, TableFile};
 
 /// Trials that a line of damage names before it says how many more there are.
@@ -79,6 +80,11 @@ pub fn read(dir: &Path) -> Result<Recording, ReadError> {
         samples::read(table, &mut rows, odd);
         samples.extend(rows);
     });
+    let mut profiles: Vec<TrialProfile> = Vec::new();
+    read_table(dir, TableName::Stacks, &mut damage, |table, odd| {
+        stacks::read(table, &mut profiles, odd);
+    });
+    profiles.sort_by_key(|profile| profile.trial);
     sort(&mut stored, &mut flows);
     missing_rows(&stored, &flows, &samples, &mut damage);
     let events = read_events(dir, &mut damage);
@@ -87,6 +93,7 @@ pub fn read(dir: &Path) -> Result<Recording, ReadError> {
         trials: stored.into_iter().map(|trial| trial.record).collect(),
         flows,
         samples,
+        profiles,
         events,
         damage,
     })
@@ -143,7 +150,7 @@ fn read_table(
             seen.extend(trials_in(table));
             take(table, &mut odd);
         });
-    } else if !partial.exists() {
+    } else if !partial.exists() && !name.is_optional() {
         damage.push(format!("{} is missing", name.file()));
     }
     for (trial, path) in parts {

@@ -11,6 +11,8 @@ use crate::table::TableFormat;
 pub(crate) mod flows;
 /// Samples.
 pub(crate) mod samples;
+/// Stacks of profiles.
+pub(crate) mod stacks;
 /// Trials.
 pub(crate) mod trials;
 
@@ -23,6 +25,7 @@ pub(crate) type Odd = BTreeMap<String, u64>;
 pub(crate) fn format_of(table: TableName) -> &'static TableFormat {
     match table {
         TableName::Samples => &samples::FORMAT,
+        TableName::Stacks => &stacks::FORMAT,
         TableName::Flows => &flows::FORMAT,
         TableName::Trials => &trials::FORMAT,
     }

@@ -1,6 +1,6 @@
 //! The writer, and the format.
 //!
-//! # The bundle, format 1
+//! # The bundle, format 2
 //!
 //! A directory:
 //!
@@ -10,6 +10,7 @@
 //! | `trials.parquet` | one row a trial: validity, flags, window, start skew |
 //! | `flows.parquet` | one row for each end of a flow: addresses, settings, latency |
 //! | `samples.parquet` | one row a value, sorted by trial, host, subject, metric, time |
+//! | `stacks.parquet` | one row for each stack of a profile, with how often it was found; absent where no profile was asked for |
 //! | `events.ndjson` | one [`Event`] a line, in order of time |
 //! | `report.html` | the report, rendered from the rest; may be absent |
 //! | `partial/` | only until the run is finished: the tables, one file a trial and table |
@@ -35,6 +36,8 @@
 //!    `run.json` counts. A format with a higher number may add columns that can be null, and
 //!    files; anything else needs code in the reader for the older number.
 //!
+//! Format 2 added `stacks.parquet`; a bundle of format 1 is read as one without.
+//!
 //! While a run goes on, each trial is stored as `partial/trial-000001.{samples,flows,trials}.parquet`
 //! in that order, each written beside, forced to the disk and renamed, so that a trial with a row in
 //! `trials` is whole. Finishing merges them and removes `partial/`. Where both a final table and a
@@ -45,6 +48,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_model::TrialId;
 use linerate_model::plan::Trial;
+use linerate_model::profile::TrialProfile;
 use linerate_model::run::{BUNDLE_FORMAT, Event, FlowRecord, RunDocument, TrialRecord};
 use linerate_model::sample::TrialSample;
 use parquet::errors::ParquetError;
@@ -54,7 +58,7 @@ use crate::events::EventLog;
 use crate::layout::{EVENTS, PARTIAL, REPORT, RUN, TableName};
 use crate::rows::flows::TableError;
 use crate::rows::trials::StoredTrial;
-use crate::rows::{flows, format_of, samples, trials};
+use crate::rows::{flows, format_of, samples, stacks, trials};
 use crate::table::{Table, TableFile};
 
 /// Rows after which a row group of a final table is closed: about 8 MB while it is in memory.
@@ -119,6 +123,24 @@ impl Writer {
             partial,
             events: EventLog::open(&dir.join(EVENTS))?,
             planned: document.plan.trials.clone(),
+        })
+    }
+
+    /// Stores the profiles of one trial, before the trial itself; none are no table.
+    pub fn profiles(
+        &mut self,
+        trial: TrialId,
+        profiles: &[TrialProfile],
+    ) -> Result<(), WriteError> {
+        if let Some(other) = profiles.iter().find(|profile| profile.trial != trial) {
+            let other = other.trial;
+            return Err(WriteError::OtherTrial { trial, other });
+        }
+        if profiles.is_empty() {
+            return Ok(());
+        }
+        self.write_part(TableName::Stacks, trial, || {
+            stacks::table(profiles).map_err(TableError::from)
         })
     }
 
@@ -211,6 +233,9 @@ impl Writer {
         let parts = name
             .partials(&self.partial)
             .map_err(failed(Step::List, &self.partial))?;
+        if parts.is_empty() && name.is_optional() {
+            return Ok(());
+        }
         let path = self.dir.join(name.file());
         let mut merged = Vec::new();
         durable::replace(&path, |file, temporary| {

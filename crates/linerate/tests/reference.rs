@@ -95,6 +95,21 @@ fn family(metric: Metric) -> (&'static str, &'static str) {
             "`cpu:N`. Of the whole machine, so hosts that are namespaces of one machine all show \
              the same.",
         ),
+        "softirq" | "hardirq" => (
+            "Time in interrupts, measured",
+            "`cpu:N`, by programs on the tracepoints of their entries and exits; with `--irq-time` \
+             only. Of the whole machine.",
+        ),
+        "perf" => (
+            "Hardware counters",
+            "`cpu:N`, or `thread:NAME` where the CPUs' may not be read; absent on machines without, \
+             as most virtual ones.",
+        ),
+        "profile" => (
+            "Where the CPUs were found",
+            "`host`, from a clock that looks 999 times a second of each CPU's time; with `--profile` \
+             only.",
+        ),
         "qdisc" => (
             "Queueing disciplines, by netlink",
             "`qdisc:NAME:HANDLE`, from `TCA_STATS2`; one without a handle is named by the class \

@@ -8,6 +8,8 @@ use linerate_model::experiment::Timing;
 use linerate_model::histogram::Histogram;
 use linerate_model::host::{Availability, Snapshot};
 use linerate_model::manner::Manner;
+use linerate_model::probe::Probes;
+use linerate_model::profile::Stack;
 use linerate_model::run::Admission;
 use linerate_model::sample::{End, Sample};
 use linerate_model::setting::Settings;
@@ -190,6 +192,9 @@ pub struct Assignment {
     pub placement: Placement,
     /// Time between samples.
     pub sample_interval: Nanos,
+    /// What is looked at beyond what every trial shows.
+    #[serde(default, skip_serializing_if = "Probes::is_none")]
+    pub probes: Probes,
     /// Upper bound on the trial's length, for the agent's limits.
     pub length: Nanos,
     /// What each flow may send at the most; unlimited when absent.
@@ -316,6 +321,9 @@ pub struct TrialStatus {
     /// Whether there are more samples or flows now, to be asked for at once.
     #[serde(default)]
     pub more: bool,
+    /// Where the CPUs were found inside the window, if that was asked for; with the last flows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stacks: Vec<Stack>,
     /// What to know about the trial: observers that failed in the middle, limits that applied.
     pub notes: Vec<String>,
 }

@@ -69,6 +69,22 @@ impl Core {
     }
 }
 
+/// What of the time in interrupts was asked for and could not be measured.
+pub(super) fn unseen(observers: &[Availability]) -> Option<String> {
+    let observer = observers.iter().find(|all| all.observer == "irq_time")?;
+    let why = observer.missing.as_ref()?;
+    Some(format!("time in interrupts was not measured: {why}"))
+}
+
+/// What a profile that was asked for does not show.
+pub(super) fn limits_of_profile(profile: &Availability) -> Option<String> {
+    match (&profile.missing, &profile.note) {
+        (Some(why), _) => Some(format!("no profile: {why}")),
+        (None, Some(note)) => Some(format!("profile of {note}")),
+        (None, None) => None,
+    }
+}
+
 /// What an observer said when asked after a trial.
 pub(super) fn degraded(before: &[Availability], after: &[Availability]) -> Vec<String> {
     after

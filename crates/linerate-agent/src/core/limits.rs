@@ -276,6 +276,7 @@ mod tests {
             workers_max: None,
             cpus: Vec::new(),
             placement: Default::default(),
+            probes: Default::default(),
             sample_interval: Nanos::from_ms(20),
             length: Nanos::from_s(10),
             flow_rate_max: None,

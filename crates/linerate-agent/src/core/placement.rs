@@ -150,6 +150,7 @@ mod tests {
             workers_max: None,
             cpus: cpus.to_vec(),
             placement,
+            probes: Default::default(),
             sample_interval: Nanos(1),
             length: Nanos(1),
             flow_rate_max: None,

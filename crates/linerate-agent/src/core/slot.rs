@@ -6,6 +6,7 @@ use std::sync::{Condvar, Mutex};
 
 use linerate_engine as engine;
 use linerate_engine::Flow;
+use linerate_model::profile::Stack;
 use linerate_model::sample_log::SampleLog;
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::Part;
@@ -47,6 +48,7 @@ pub(super) struct Gathered {
 pub(super) struct Record {
     pub(super) samples: SampleLog,
     pub(super) flows: Outbox<FlowOutcome>,
+    pub(super) stacks: Vec<Stack>,
     pub(super) notes: Vec<String>,
 }
 

@@ -12,9 +12,9 @@ use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::Part;
-use linerate_observe::Observer;
+use linerate_observe::{Observer, Profiler, Scope};
 
-use super::host::degraded;
+use super::host::{degraded, limits_of_profile, unseen};
 use super::slot::TrialSlot;
 use super::{Core, lock, placement, with_causes};
 use crate::api::{FlowOutcome, StartRequest};
@@ -40,6 +40,9 @@ const RATE_ALLOWANCE_BYTES: f64 = 262_144.0;
 /// Runs the flows of `slot` through the instants `at`; the body of the sampler thread.
 pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequest) {
     let local = flows.first().and_then(|flow| Some(flow.local().ip()?.ip()));
+    let remote = flows
+        .first()
+        .and_then(|flow| Some(flow.remote().ip()?.ip()));
     let placed = placement::place(&slot.assignment, local);
     let config = EngineConfig {
         workers_max: slot
@@ -60,18 +63,33 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     };
     let config = core.observe_config(slot.observe, running.threads());
     let before = linerate_observe::availabilities(&config);
-    let observers = linerate_observe::observers(&config);
+    let probes = slot.assignment.probes;
+    let mut observers = linerate_observe::observers(&config);
+    observers.extend(linerate_observe::probes(&config, probes));
+    // Both ends would see the same CPUs, and pay twice for it.
+    let scope = match core.config.lab || local == remote {
+        true => Scope::OwnThreads,
+        false => Scope::Host,
+    };
+    let window_ns = at.measure_begin_ns..at.measure_end_ns;
+    let profiler = probes
+        .profile
+        .then(|| Profiler::open(&config, scope, window_ns));
     let mut sampler = Sampler {
         slot,
         running,
         observers,
+        profiler,
         window_begun: false,
         received_bytes: 0.0,
         waits_since_ns: None,
     };
     let whole = sampler.follow(&at);
     let Sampler {
-        running, observers, ..
+        running,
+        observers,
+        profiler,
+        ..
     } = sampler;
     if !whole {
         running.abort();
@@ -81,7 +99,13 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         .iter()
         .map(|observer| observer.availability())
         .collect();
+    let seen = profiler.map(|profiler| (profiler.availability(), profiler.finish()));
     let mut record = lock(&slot.record);
+    record.notes.extend(unseen(&after));
+    if let Some((availability, stacks)) = seen {
+        record.notes.extend(limits_of_profile(&availability));
+        record.stacks = stacks;
+    }
     record.notes.extend(degraded(&before, &after));
     record.flows.items = results.into_iter().map(outcome).collect();
     let (mut pool, placed) = (SettingPool::default(), Arc::new(placed.setting));
@@ -138,6 +162,7 @@ struct Sampler<'a> {
     slot: &'a TrialSlot,
     running: Running,
     observers: Vec<Box<dyn Observer>>,
+    profiler: Option<Profiler>,
     /// Whether the window's first edge has been read.
     window_begun: bool,
     /// Payload that all flows had received at the last reading.
@@ -281,6 +306,9 @@ impl Sampler<'_> {
         let mut readings = Vec::new();
         for observer in &mut self.observers {
             observer.sample(&mut readings);
+        }
+        if let Some(profiler) = &mut self.profiler {
+            profiler.sample(&mut readings);
         }
         readings.iter().for_each(|sample| samples.push(sample));
     }

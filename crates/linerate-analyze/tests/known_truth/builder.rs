@@ -166,6 +166,7 @@ impl Run {
                 trials: Vec::new(),
                 flows: Vec::new(),
                 samples: linerate_model::samples::Samples::default(),
+                profiles: Vec::new(),
                 events: Vec::new(),
                 damage: Vec::new(),
             },
@@ -193,6 +194,7 @@ impl Run {
             replicates: 1,
             timing: timing(),
             response: response.to_owned(),
+            probes: Default::default(),
         });
     }
 

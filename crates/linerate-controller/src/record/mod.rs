@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use linerate_model::profile::TrialProfile;
 use linerate_model::run::{Event, FlowRecord, Recording, RunDocument, TrialRecord};
 use linerate_model::sample::TrialSample;
 use linerate_model::samples::Samples;
@@ -16,6 +17,8 @@ pub struct Captured {
     pub flows: Vec<FlowRecord>,
     /// Its samples.
     pub samples: Samples,
+    /// Where the CPUs of its hosts were found, if that was asked for.
+    pub profiles: Vec<TrialProfile>,
 }
 
 /// Takes a run down as it happens.
@@ -39,6 +42,7 @@ impl Recorder {
             trials: Vec::new(),
             flows: Vec::new(),
             samples: Samples::default(),
+            profiles: Vec::new(),
             events: Vec::new(),
             damage: Vec::new(),
         }))
@@ -49,11 +53,13 @@ impl Recorder {
         match self {
             Self::Bundle(writer) => {
                 let samples: Vec<TrialSample> = captured.samples.iter().collect();
+                writer.profiles(captured.record.trial, &captured.profiles)?;
                 writer.append(&captured.record, &captured.flows, &samples)
             }
             Self::Memory(recording) => {
                 recording.trials.push(captured.record);
                 recording.samples.append(captured.samples);
+                recording.profiles.extend(captured.profiles);
                 // Of the only trial of a run there may be tens of thousands: moved, not copied.
                 match recording.flows.is_empty() {
                     true => recording.flows = captured.flows,

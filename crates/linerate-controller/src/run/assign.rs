@@ -3,6 +3,7 @@
 use linerate_agent::api::{Assignment, FlowAssignment, Placement};
 use linerate_model::Nanos;
 use linerate_model::plan::Trial;
+use linerate_model::probe::Probes;
 use linerate_model::sample::End;
 use linerate_model::workload::FlowPlan;
 
@@ -38,6 +39,8 @@ pub(super) struct Terms<'a> {
     pub client_cpus: &'a [u32],
     /// Who chose them.
     pub placement: Placement,
+    /// What is looked at beyond what every trial shows.
+    pub probes: Probes,
     /// Most worker threads of each host.
     pub workers_max: Option<u32>,
 }
@@ -112,6 +115,7 @@ fn assignment(
         cpus: cpus.to_vec(),
         placement: terms.placement.clone(),
         sample_interval: sample_interval(trial, terms.sample_interval),
+        probes: terms.probes,
         length: trial.timing.total(),
         flow_rate_max: None,
         greeting: None,
@@ -157,6 +161,7 @@ mod tests {
             server_cpus: &[],
             client_cpus: &[1],
             placement: Placement::AsAsked,
+            probes: Probes::default(),
             workers_max: None,
         };
         let (server, clients) = assignments(&trial, &terms);

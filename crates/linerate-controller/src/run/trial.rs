@@ -11,6 +11,8 @@ use linerate_agent::api::{
 };
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
+use linerate_model::probe::Probes;
+use linerate_model::profile::{Stack, TrialProfile};
 use linerate_model::run::{ClockFit, FlowRecord, HostPart, TrialRecord, Validity};
 use linerate_model::sample::{Sample, Subject, TrialSample};
 use linerate_model::samples::Samples;
@@ -116,6 +118,7 @@ struct Participant<'a> {
     next: usize,
     flows: Vec<FlowOutcome>,
     pool: SettingPool,
+    stacks: Vec<Stack>,
     notes: Vec<String>,
     finished: bool,
     /// Why it gave up in the middle, if it is no agent.
@@ -232,6 +235,13 @@ impl Driver<'_> {
         }
     }
 
+    /// Returns what is looked at in `trial` beyond what every trial shows.
+    fn probes(&self, trial: &Trial) -> Probes {
+        let mut experiments = self.request.plan.experiments.iter();
+        let own = experiments.find(|experiment| experiment.name == trial.experiment);
+        own.map_or(Probes::default(), |experiment| experiment.probes)
+    }
+
     /// Returns the hosts that have flows in this trial, the server first.
     fn participants<'a>(&self, fleet: &'a Fleet, trial: &Trial) -> Vec<Participant<'a>> {
         let of_part = |part| {
@@ -257,6 +267,7 @@ impl Driver<'_> {
             server_cpus: &placed.server,
             client_cpus: &placed.clients,
             placement,
+            probes: self.probes(trial),
             workers_max: self.request.workers_max,
         };
         let (server_assignment, client_assignments) = assignments(trial, &terms);
@@ -269,6 +280,7 @@ impl Driver<'_> {
             next: 0,
             flows: Vec::new(),
             pool: SettingPool::default(),
+            stacks: Vec::new(),
             notes: Vec::new(),
             finished: false,
             forsook: None,
@@ -484,6 +496,7 @@ impl Driver<'_> {
             },
             flows: Vec::new(),
             samples: Samples::default(),
+            profiles: Vec::new(),
         };
         let sending = participants
             .iter()
@@ -540,6 +553,14 @@ impl Driver<'_> {
                 reasons.push(validity::uncovered(&host, window, &participant.samples));
             }
             captured.samples.append(participant.samples);
+            let stacks = take(&mut participant.stacks);
+            if !stacks.is_empty() {
+                captured.profiles.push(TrialProfile {
+                    trial: trial.id,
+                    host,
+                    stacks,
+                });
+            }
         }
         if matches!(end, End::Planned | End::AllSent) {
             reasons.push(validity::died(&captured.flows));
@@ -714,6 +735,7 @@ fn look_once(
                 .flows
                 .extend(status.flows.into_iter().map(share));
             if !status.more {
+                participant.stacks = status.stacks;
                 participant.notes.extend(status.notes);
                 participant.finished = true;
             }

@@ -1,6 +1,8 @@
-//! The rim to the kernel: clock, files, netlink, ethtool; all unsafe code.
+//! The rim to the kernel: clock, files, netlink, ethtool, perf events, BPF; all unsafe code.
 
+pub(crate) mod bpf;
 pub(crate) mod clock;
 pub(crate) mod ethtool;
 pub(crate) mod file;
 pub(crate) mod netlink;
+pub(crate) mod perf;

@@ -11,12 +11,12 @@ use linerate_observe::{ObserveConfig, Observer, facts, observers};
 
 use crate::{config_of, root};
 
-/// Observers that ask by netlink: of a root they know nothing.
-const OF_NETLINK: [&str; 2] = ["link", "qdisc"];
+/// Observers that ask the kernel by other ways than files: of a root they know nothing.
+const OF_NO_FILES: [&str; 3] = ["link", "qdisc", "perf"];
 
 fn observers_of_files(config: &ObserveConfig) -> Vec<Box<dyn Observer>> {
     let mut all = observers(config);
-    all.retain(|observer| !OF_NETLINK.contains(&observer.availability().observer.as_str()));
+    all.retain(|observer| !OF_NO_FILES.contains(&observer.availability().observer.as_str()));
     all
 }
 
@@ -186,6 +186,7 @@ fn a_caller_without_a_token_sees_our_threads_only() {
             ("softnet", token, None),
             ("link", token, None),
             ("qdisc", token, None),
+            ("perf", token, None),
         ],
     );
     let samples = sample(&mut observers);

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 
 use linerate_model::experiment::DesignKind;
 use linerate_model::manner::{Manner, ReceiveBy, SendBy, Transport, WaitBy};
+use linerate_model::probe::Probes;
 use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::{
     Direction, FlowOptions, STREAM_MESSAGE_BYTES_DEFAULT, Traffic, Workload,
@@ -40,6 +41,8 @@ pub(super) struct RawFile {
     pub(super) factors: Entries,
     pub(super) design: RawDesign,
     pub(super) timing: RawTiming,
+    /// `[observe]`: what is looked at beyond what every trial shows.
+    pub(super) observe: Option<Probes>,
     pub(super) budget: Option<RawBudget>,
 }
 

@@ -45,6 +45,7 @@ pub fn document(trials: u32) -> RunDocument {
         replicates: trials,
         timing,
         response: "throughput_bps".to_owned(),
+        probes: Default::default(),
     };
     let trial = |at| Trial {
         id: TrialId(at),

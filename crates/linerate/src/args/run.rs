@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use linerate_model::probe::Probes;
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 
 use super::FleetArgs;
@@ -38,6 +39,9 @@ pub struct RunArgs {
     /// How long and how often.
     #[command(flatten)]
     pub time: TimeArgs,
+    /// What is looked at beside it.
+    #[command(flatten)]
+    pub observe: ObserveArgs,
     /// What is told of it.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -237,6 +241,28 @@ pub struct PlaceArgs {
     /// Most worker threads of each host [default: a CPU each]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub workers: Option<u32>,
+}
+
+/// What is looked at beside the traffic.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Observation, of both hosts")]
+pub struct ObserveArgs {
+    /// Find out what the CPUs do: shares of each kind of work, and a flame graph with --out
+    #[arg(long)]
+    pub profile: bool,
+    /// Measure the time in soft and hard interrupts, instead of sampling it at the tick
+    #[arg(long)]
+    pub irq_time: bool,
+}
+
+impl ObserveArgs {
+    /// Returns what is looked at beyond what every trial shows.
+    pub fn probes(&self) -> Probes {
+        Probes {
+            profile: self.profile,
+            irq_time: self.irq_time,
+        }
+    }
 }
 
 /// How long and how often.

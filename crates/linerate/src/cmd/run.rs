@@ -77,7 +77,10 @@ fn execute_experiment(
     let request = hosts::admit_request(&run, asked, &args.fleet, expected);
     let fleet = hosts::gather(specs, &request, &stop)?;
     let drafts = std::slice::from_ref(draft);
-    let plan = study::make_plan(drafts, args.plan.budget, seed, hosts::plan_hosts(&fleet))?;
+    let mut plan = study::make_plan(drafts, args.plan.budget, seed, hosts::plan_hosts(&fleet))?;
+    for experiment in &mut plan.experiments {
+        experiment.probes = experiment.probes.and(args.observe.probes());
+    }
     let execution = Execution {
         run,
         asked: format!("{asked} --seed {seed}"),
@@ -168,6 +171,7 @@ fn for_clients(mut plan: Plan, clients: u32, args: &RunArgs) -> CmdResult<Plan> 
     }
     for experiment in &mut plan.experiments {
         experiment.workload.clients = clients.min(args.traffic.parallel);
+        experiment.probes = args.observe.probes();
     }
     Ok(plan)
 }

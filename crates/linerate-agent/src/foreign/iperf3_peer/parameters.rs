@@ -210,6 +210,7 @@ mod tests {
             workers_max: None,
             placement: Default::default(),
             cpus: Vec::new(),
+            probes: Default::default(),
             sample_interval: Nanos::from_ms(100),
             length: Nanos::from_s(10),
             flow_rate_max: None,

@@ -239,6 +239,7 @@ impl Agent for Iperf3Server {
             next: from.sample,
             flows: Vec::new(),
             more: false,
+            stacks: Vec::new(),
             notes: Vec::new(),
         };
         if status.state == TrialState::Finished
