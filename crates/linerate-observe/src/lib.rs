@@ -44,6 +44,8 @@
 /// The seam between the rooms above and the observers, and the list of all observers.
 mod observer;
 
+/// Frames of a device as they pass, headers only; off unless asked for.
+pub mod capture;
 /// Time per CPU and mode, from `/proc/stat`.
 mod cpu;
 /// Time in interrupts, measured at their tracepoints; only when asked for.

@@ -1,8 +1,10 @@
-//! The rim to the kernel: clock, files, netlink, ethtool, perf events, BPF; all unsafe code.
+//! The rim to the kernel: clock, files, netlink, ethtool, packet rings, perf events, BPF; all unsafe
+//! code.
 
 pub(crate) mod bpf;
 pub(crate) mod clock;
 pub(crate) mod ethtool;
 pub(crate) mod file;
 pub(crate) mod netlink;
+pub(crate) mod packet_ring;
 pub(crate) mod perf;

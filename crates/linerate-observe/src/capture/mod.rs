@@ -1,0 +1,160 @@
+//! Frames of a device, as they pass: the first bytes of each, into a bounded ring.
+//!
+//! Off unless somebody asks, since it costs every frame of the device a copy of its first bytes and
+//! shows what others do. The kernel counts what the ring had no room for, and so do we: a capture
+//! says what it does not have.
+//!
+//! # Cost
+//!
+//! One wake-up for each block of 256 KiB or 20 ms; a frame costs the kernel its copy and this
+//! process the reading of 48 bytes of header.
+
+mod anonymous;
+mod block;
+mod pcapng;
+
+use std::io;
+use std::time::Duration;
+
+pub use anonymous::Anonymiser;
+pub use block::Frame;
+pub use pcapng::Writer;
+
+use crate::sys::packet_ring::{BLOCK_BYTES, PacketRing, Wanted, device_index};
+
+/// LINKTYPE of tcpdump.org: Ethernet.
+pub const LINKTYPE_ETHERNET: u16 = 1;
+/// LINKTYPE of tcpdump.org: bare IP packets.
+pub const LINKTYPE_RAW: u16 = 101;
+/// Fewest blocks of a ring: one to read, one to fill.
+const BLOCKS_MIN: usize = 2;
+/// ARPHRD types (include/uapi/linux/if_arp.h).
+const ARPHRD_ETHER: u16 = 1;
+const ARPHRD_LOOPBACK: u16 = 772;
+const ARPHRD_NONE: u16 = 0xfffe;
+
+/// What to capture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaptureConfig {
+    /// Name of the device.
+    pub device: String,
+    /// Bytes of each frame that are kept, from its beginning.
+    pub snap_bytes: u32,
+    /// Memory of the ring, rounded to blocks of 256 KiB, two at the least.
+    pub ring_bytes: usize,
+}
+
+/// Why a capture cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// There is no such device.
+    #[error("there is no device `{0}`")]
+    NoDevice(String),
+    /// The frames of the device are of a kind that is not known here.
+    #[error("the frames of {device} are of a kind that is not known here (ARPHRD {kind})")]
+    Kind {
+        /// The device.
+        device: String,
+        /// Its hardware type.
+        kind: u16,
+    },
+    /// The kernel does not let us.
+    #[error("cannot capture on {device}{}", may_need_root(.source))]
+    Open {
+        /// The device.
+        device: String,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+}
+
+fn may_need_root(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => ": it needs root or CAP_NET_RAW",
+        _ => "",
+    }
+}
+
+/// Frames seen and lost so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CaptureCounts {
+    /// Frames that passed, the lost ones included.
+    pub frames: u64,
+    /// Frames for which the ring had no room.
+    pub drops: u64,
+}
+
+/// A capture under way on one device of the calling thread's network namespace.
+#[derive(Debug)]
+pub struct Capture {
+    ring: PacketRing,
+    link_type: u16,
+    counts: CaptureCounts,
+}
+
+impl Capture {
+    /// Begins; frames are kept by the kernel from here on.
+    pub fn open(config: &CaptureConfig) -> Result<Self, CaptureError> {
+        let device = &config.device;
+        let index = device_index(device).ok_or_else(|| CaptureError::NoDevice(device.clone()))?;
+        let blocks = (config.ring_bytes / BLOCK_BYTES).max(BLOCKS_MIN);
+        let failed = |source| CaptureError::Open {
+            device: device.clone(),
+            source,
+        };
+        let open = |received_only| {
+            let wanted = Wanted {
+                device: index,
+                snap_bytes: config.snap_bytes,
+                received_only,
+            };
+            PacketRing::open(wanted, blocks).map_err(failed)
+        };
+        let mut ring = open(false)?;
+        let kind = ring.hardware_type().map_err(failed)?;
+        let link_type = match kind {
+            ARPHRD_ETHER | ARPHRD_LOOPBACK => LINKTYPE_ETHERNET,
+            ARPHRD_NONE => LINKTYPE_RAW,
+            kind => {
+                let device = device.clone();
+                return Err(CaptureError::Kind { device, kind });
+            }
+        };
+        if kind == ARPHRD_LOOPBACK {
+            // Over loopback each frame that is sent is received as well.
+            ring = open(true)?;
+        }
+        Ok(Self {
+            ring,
+            link_type,
+            counts: CaptureCounts::default(),
+        })
+    }
+
+    /// Returns what its frames begin with, as a LINKTYPE of tcpdump.org.
+    pub fn link_type(&self) -> u16 {
+        self.link_type
+    }
+
+    /// Waits up to `most` for frames and shows them to `take`, a block at the most; returns how
+    /// many there were. Fails when the device goes away.
+    pub fn read(&mut self, most: Duration, mut take: impl FnMut(&Frame<'_>)) -> io::Result<usize> {
+        let mut count = 0;
+        self.ring.read(most, |block| {
+            for frame in block::frames(block) {
+                take(&frame);
+                count += 1;
+            }
+        })?;
+        Ok(count)
+    }
+
+    /// Returns the frames seen and lost since the beginning.
+    pub fn counts(&mut self) -> io::Result<CaptureCounts> {
+        let since = self.ring.counted()?;
+        self.counts.frames += since.frames;
+        self.counts.drops += since.drops;
+        Ok(self.counts)
+    }
+}

@@ -1,0 +1,295 @@
+//! A ring of received frames that the kernel fills and this process reads in place (TPACKET_V3,
+//! Documentation/networking/packet_mmap.rst).
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// From `include/uapi/linux/if_packet.h`, which libc does not have in full.
+const PACKET_RX_RING: libc::c_int = 5;
+const PACKET_STATISTICS: libc::c_int = 6;
+const PACKET_VERSION: libc::c_int = 10;
+const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+const TPACKET_V3: libc::c_int = 2;
+const TP_STATUS_KERNEL: u32 = 0;
+const TP_STATUS_USER: u32 = 1;
+/// Where `block_status` stands in a block: after `version` and `offset_to_priv`.
+const STATUS_AT: usize = 8;
+/// Longest that the kernel keeps a block that is not full.
+const RETIRE_MS: u32 = 20;
+/// Bytes of one block, a power of two and of whole pages.
+pub(crate) const BLOCK_BYTES: usize = 256 << 10;
+/// The kernel wants a size of frames although frames of version 3 are as long as they are.
+const FRAME_BYTES: usize = 2048;
+
+/// `struct tpacket_req3`.
+#[repr(C)]
+struct Request {
+    block_bytes: u32,
+    blocks: u32,
+    frame_bytes: u32,
+    frames: u32,
+    retire_ms: u32,
+    private_bytes: u32,
+    features: u32,
+}
+
+/// `struct tpacket_stats_v3`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct Statistics {
+    packets: libc::c_uint,
+    drops: libc::c_uint,
+    freezes: libc::c_uint,
+}
+
+/// What the kernel counted since it was asked last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// Frames for this socket, those dropped included.
+    pub(crate) frames: u64,
+    /// Frames for which the ring had no room.
+    pub(crate) drops: u64,
+}
+
+/// A packet socket with its ring.
+#[derive(Debug)]
+pub(crate) struct PacketRing {
+    fd: OwnedFd,
+    map: NonNull<u8>,
+    blocks: usize,
+    /// The block that the kernel fills next.
+    next: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone and is used through `&mut self` only.
+unsafe impl Send for PacketRing {}
+
+/// Which frames a ring takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    /// The device, by its index in the calling thread's network namespace.
+    pub(crate) device: i32,
+    /// Bytes of each frame that are kept.
+    pub(crate) snap_bytes: u32,
+    /// Whether frames that this host sends are left out: over loopback each is received too.
+    pub(crate) received_only: bool,
+}
+
+impl PacketRing {
+    /// Opens a ring of `blocks` blocks. Needs CAP_NET_RAW in the namespace's user namespace.
+    pub(crate) fn open(wanted: Wanted, blocks: usize) -> io::Result<Self> {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+        // SAFETY: takes numbers only. Protocol 0 receives nothing until bound below.
+        let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
+        // SAFETY: a new descriptor that nobody else owns.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        set(&fd, libc::SOL_PACKET, PACKET_VERSION, &TPACKET_V3)?;
+        if wanted.received_only {
+            set(&fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1_i32)?;
+        }
+        truncate(&fd, wanted.snap_bytes)?;
+        let request = Request {
+            block_bytes: BLOCK_BYTES as u32,
+            blocks: blocks as u32,
+            frame_bytes: FRAME_BYTES as u32,
+            frames: (blocks * BLOCK_BYTES / FRAME_BYTES) as u32,
+            retire_ms: RETIRE_MS,
+            private_bytes: 0,
+            features: 0,
+        };
+        set(&fd, libc::SOL_PACKET, PACKET_RX_RING, &request)?;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let null = std::ptr::null_mut();
+        let bytes = blocks * BLOCK_BYTES;
+        // SAFETY: asks for a new mapping of the whole ring, at an address that the kernel chooses.
+        let map = unsafe { libc::mmap(null, bytes, access, libc::MAP_SHARED, fd.as_raw_fd(), 0) };
+        if map == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let map = NonNull::new(map.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let ring = Self {
+            fd,
+            map,
+            blocks,
+            next: 0,
+        };
+        bind(&ring.fd, wanted.device)?;
+        // What came before the binding is from other devices; its counts are not ours.
+        ring.counted()?;
+        Ok(ring)
+    }
+
+    /// Returns the ARPHRD type of the device, which says what frames look like.
+    pub(crate) fn hardware_type(&self) -> io::Result<u16> {
+        let mut address = address(0);
+        let mut length = size_of_val(&address) as libc::socklen_t;
+        // SAFETY: both pointers are to locals, and `length` is that of the address.
+        let asked = unsafe {
+            libc::getsockname(
+                self.fd.as_raw_fd(),
+                (&raw mut address).cast(),
+                &raw mut length,
+            )
+        };
+        check(asked).map(|_| address.sll_hatype)
+    }
+
+    /// Waits for up to `most`, and lends `take` the next block that the kernel has finished; the
+    /// block goes back to it afterwards. Returns whether there was one.
+    ///
+    /// A poll(2) at most for each block, and one relaxed store to give it back.
+    pub(crate) fn read(&mut self, most: Duration, take: impl FnOnce(&[u8])) -> io::Result<bool> {
+        if self.status().load(Ordering::Acquire) & TP_STATUS_USER == 0 {
+            self.wait(most)?;
+            if self.status().load(Ordering::Acquire) & TP_STATUS_USER == 0 {
+                return Ok(false);
+            }
+        }
+        // SAFETY: inside the mapping, which lives as long as `self`.
+        let begin = unsafe { self.map.as_ptr().add(self.at()) };
+        // SAFETY: the block lies inside the mapping, and while its status is TP_STATUS_USER the
+        // kernel does not write to it.
+        let block = unsafe { std::slice::from_raw_parts(begin, BLOCK_BYTES) };
+        take(block);
+        self.status().store(TP_STATUS_KERNEL, Ordering::Release);
+        self.next = (self.next + 1) % self.blocks;
+        Ok(true)
+    }
+
+    /// Returns what the kernel counted since the last call.
+    pub(crate) fn counted(&self) -> io::Result<Counted> {
+        let mut statistics = Statistics::default();
+        let mut length = size_of::<Statistics>() as libc::socklen_t;
+        // SAFETY: both pointers are to locals, and `length` is that of the structure.
+        let asked = unsafe {
+            libc::getsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_PACKET,
+                PACKET_STATISTICS,
+                (&raw mut statistics).cast(),
+                &raw mut length,
+            )
+        };
+        check(asked)?;
+        Ok(Counted {
+            frames: u64::from(statistics.packets),
+            drops: u64::from(statistics.drops),
+        })
+    }
+
+    fn at(&self) -> usize {
+        self.next * BLOCK_BYTES
+    }
+
+    fn status(&self) -> &AtomicU32 {
+        // SAFETY: inside the mapping, which lives as long as `self`.
+        let status = unsafe { self.map.as_ptr().add(self.at() + STATUS_AT) };
+        // SAFETY: aligned, since blocks are whole pages; the kernel writes it as one word.
+        unsafe { AtomicU32::from_ptr(status.cast()) }
+    }
+
+    fn wait(&self, most: Duration) -> io::Result<()> {
+        let mut poll = libc::pollfd {
+            fd: self.fd.as_raw_fd(),
+            events: libc::POLLIN | libc::POLLERR,
+            revents: 0,
+        };
+        let most_ms = most.as_millis().min(60_000) as libc::c_int;
+        // SAFETY: one structure, a local.
+        match check(unsafe { libc::poll(&raw mut poll, 1, most_ms) }) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+            // A device that went away says so by an error of the socket.
+            _ if poll.revents & libc::POLLERR != 0 => self.error(),
+            _ => Ok(()),
+        }
+    }
+
+    fn error(&self) -> io::Result<()> {
+        let mut error: libc::c_int = 0;
+        let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+        // SAFETY: both pointers are to locals, and `length` is that of the number.
+        let asked = unsafe {
+            libc::getsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_ERROR,
+                (&raw mut error).cast(),
+                &raw mut length,
+            )
+        };
+        check(asked)?;
+        match error {
+            0 => Ok(()),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+}
+
+impl Drop for PacketRing {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `open`, whole; nothing borrows from it any more. It cannot
+        // fail for a mapping that exists.
+        unsafe { libc::munmap(self.map.as_ptr().cast(), self.blocks * BLOCK_BYTES) };
+    }
+}
+
+/// Returns the number of a device in the calling thread's network namespace.
+pub(crate) fn device_index(device: &str) -> Option<i32> {
+    let name = std::ffi::CString::new(device).ok()?;
+    // SAFETY: a string that ends with a zero and lives across the call.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    i32::try_from(index).ok().filter(|&index| index > 0)
+}
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    match result {
+        0.. => Ok(result),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn set<T>(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+    let value = std::ptr::from_ref(value);
+    let length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel reads `length` bytes at a value of that size.
+    let done = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, value.cast(), length) };
+    check(done).map(|_| ())
+}
+
+/// Lets the kernel keep `bytes` of each frame: a filter that accepts everything, so many bytes long.
+fn truncate(fd: &OwnedFd, bytes: u32) -> io::Result<()> {
+    let mut accept = libc::sock_filter {
+        code: (libc::BPF_RET | libc::BPF_K) as u16,
+        jt: 0,
+        jf: 0,
+        k: bytes,
+    };
+    let program = libc::sock_fprog {
+        len: 1,
+        filter: &raw mut accept,
+    };
+    set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+}
+
+fn address(device: i32) -> libc::sockaddr_ll {
+    libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+        sll_ifindex: device,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    }
+}
+
+fn bind(fd: &OwnedFd, device: i32) -> io::Result<()> {
+    let address = address(device);
+    let length = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the kernel reads `length` bytes at an address of that size.
+    let bound = unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length) };
+    check(bound).map(|_| ())
+}
