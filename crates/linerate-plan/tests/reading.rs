@@ -439,6 +439,11 @@ fn manners_that_cannot_be_name_what_can() {
         &["factors.rate", "100Mbit"],
     );
     check(
+        "kind = \"rr\"\nreceive_low_water = \"4KiB\"",
+        "payload_bytes = [1, 2]",
+        &["workload.receive_low_water", "`stream`"],
+    );
+    check(
         "kind = \"stream\"",
         "in_flight = [2]",
         &["in_flight", "no meaning"],

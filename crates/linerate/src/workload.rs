@@ -1,7 +1,9 @@
 //! From the flags of `linerate run` to a workload, and from what is wrong with it back to the flag.
 
 use anyhow::anyhow;
-use linerate_model::manner::{DATAGRAM_BYTES_MAX, Manner, ReceiveBy, SendBy, Transport, WaitBy};
+use linerate_model::manner::{
+    DATAGRAM_BYTES_MAX, Manner, ReceiveBy, SendBy, Transport, WaitBy, receive_low_water,
+};
 use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::{
     Direction, FlowOptions, STREAM_MESSAGE_BYTES_DEFAULT, Traffic, Workload, WorkloadError,
@@ -45,7 +47,9 @@ pub fn workload(args: &RunArgs) -> CmdResult<Workload> {
     let transport = transport(args)?;
     fit::check(args, kind, transport)?;
     let traffic = traffic(args, kind, transport)?;
-    let manner = manner(args, kind, transport, &traffic)?;
+    let mut manner = manner(args, kind, transport, &traffic)?;
+    let options = options(args)?;
+    manner.receive_low_water = low_water(args, &traffic, &options, &manner);
     let workload = Workload {
         traffic,
         connections: match args.traffic.bidir {
@@ -53,7 +57,7 @@ pub fn workload(args: &RunArgs) -> CmdResult<Workload> {
             false => args.traffic.parallel,
         },
         clients: 1,
-        options: options(args)?,
+        options,
         manner,
     };
     workload.check().map_err(not_possible)?;
@@ -185,7 +189,22 @@ fn manner(
         sizes: mix.transpose()?,
         bytes_max: volume(args, traffic)?,
         short_numbers: false,
+        receive_low_water: None,
     })
+}
+
+/// Returns how much must have come before a receiver is woken: what was asked for, or what fits.
+fn low_water(
+    args: &RunArgs,
+    traffic: &Traffic,
+    options: &FlowOptions,
+    manner: &Manner,
+) -> Option<Bytes> {
+    match args.socket.rcvlowat {
+        Some(Bytes(0)) => None,
+        Some(bytes) => Some(bytes),
+        None => receive_low_water(traffic, options, manner),
+    }
 }
 
 /// Returns the rate of each flow and the messages of a burst; `-b 0` is no limit.
@@ -293,6 +312,7 @@ pub fn not_possible(error: WorkloadError) -> Failure {
         "burst" => "the burst of --bitrate (-b)",
         "in_flight" => "--in-flight",
         "bytes_max" => "--bytes (-n)",
+        "receive_low_water" => "--rcvlowat",
         "a size" => "a size of --size-mix",
         "a size over UDP" => "a size of --size-mix with --udp (-u)",
         "the greatest size over UDP" => "the greatest size of --size-mix with --udp (-u)",

@@ -109,6 +109,8 @@ fn flags_that_would_do_nothing_are_refused_with_a_way_out() {
         &["--udp (-u) is for streams and --rr", "over TCP"],
     );
     check("-u -Z", &["--zerocopy (-Z)", "--udp (-u)"]);
+    check("--rr --rcvlowat 4K", &["--rcvlowat is for streams", "--rr"]);
+    check("-u --rcvlowat 4K", &["--rcvlowat", "--udp (-u)"]);
     check("--rr --rx discard", &["--rx is for streams", "--rr"]);
     check("--gso 4", &["--gso is for --udp (-u)", "ask for datagrams"]);
     check("--gro", &["--gro is for --udp (-u)"]);

@@ -94,6 +94,7 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
     }
     let mut settings = options::granted(socket.as_raw_fd(), &config).map_err(inspect)?;
     settings.extend(chosen);
+    settings.extend(options::set_low_water(socket.as_raw_fd(), &config)?);
     let (pace_bps, pace) = pace::set(socket.as_raw_fd(), &config);
     settings.extend(pace);
     let ends = match config.manner.transport {

@@ -92,6 +92,9 @@ fn wrong_manner(manner: &Manner) -> Option<&'static str> {
     if manner.burst > 1 && manner.rate_bps.is_none() {
         return Some("a burst is part of a rate, and there is none");
     }
+    if manner.receive_low_water.is_some() {
+        return Some("receive_low_water is for TCP: each datagram is received by itself");
+    }
     None
 }
 

@@ -33,6 +33,10 @@ pub(super) fn check_stream(config: &FlowConfig, message_bytes: u64) -> Option<&'
             "a burst is part of a rate, and there is none",
         ),
         (
+            manner.transport == Transport::Unix && manner.receive_low_water.is_some(),
+            "`receive_low_water` is of TCP and MPTCP: a Unix socket wakes for every send",
+        ),
+        (
             manner.transport == Transport::Unix && manner.receive == ReceiveBy::Discard,
             "Unix sockets cannot discard what they receive: receive by copying",
         ),
@@ -51,6 +55,9 @@ pub(super) fn check_other(manner: &Manner) -> Option<&'static str> {
     }
     if manner.bytes_max.is_some() {
         return Some("only a stream ends after so many bytes");
+    }
+    if manner.receive_low_water.is_some() {
+        return Some("only the receiver of a stream can sleep until `receive_low_water` has come");
     }
     let paced = manner.rate_bps.is_some();
     paced.then_some("only a stream has a rate in bits; `requests_per_s` is that of requests")

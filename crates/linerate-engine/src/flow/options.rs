@@ -5,14 +5,14 @@ use std::os::fd::RawFd;
 
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
-use linerate_model::workload::{FlowOptions, Setting};
+use linerate_model::workload::{FlowOptions, Part, Setting};
 
 use crate::flow::{FlowConfig, Shared, datagram, mechanism, mptcp, settings};
 use crate::measure::sampler::WindowsSeen;
 use crate::measure::tcp_info;
 use crate::sys::socket::{
-    self, IP_TOS, IPV6_TCLASS, IntOption, SO_BUSY_POLL, SO_RCVBUF, SO_SNDBUF, TCP_CORK,
-    TCP_INFO_BYTES_MAX, TCP_MAXSEG, TCP_NODELAY, TCP_QUICKACK,
+    self, IP_TOS, IPV6_TCLASS, IntOption, SO_BUSY_POLL, SO_RCVBUF, SO_RCVLOWAT, SO_SNDBUF,
+    TCP_CORK, TCP_INFO_BYTES_MAX, TCP_MAXSEG, TCP_NODELAY, TCP_QUICKACK,
 };
 use crate::sys::zerocopy::{self, Completions};
 
@@ -98,6 +98,39 @@ pub(crate) fn apply_connected(fd: RawFd, options: &FlowOptions) -> Result<(), Re
         value: value.to_string(),
         source,
     })
+}
+
+/// Lets the receiver of a stream sleep until so much has come, or the end; returns how that is
+/// told, if it was asked for.
+///
+/// To be called after the hello has been read, which is shorter. What the kernel does (tcp_data_ready
+/// and tcp_stream_is_readable in net/ipv4/tcp.c): a blocking receive call and epoll alike wake at the
+/// mark, at the end of the stream, at an error, and where the receive buffer or the window runs out;
+/// what a call finds it takes, however little. So nothing is lost at the end, and no stream stands
+/// still. The kernel grants half of its receive buffer at the most (tcp_set_rcvlowat).
+pub(super) fn set_low_water(fd: RawFd, config: &FlowConfig) -> Result<Option<Setting>, Refused> {
+    let asked = config.manner.receive_low_water;
+    let Some(bytes) = asked.filter(|_| config.part == Part::Receiver) else {
+        return Ok(None);
+    };
+    let value = i32::try_from(bytes.0).unwrap_or(i32::MAX);
+    socket::set(fd, SO_RCVLOWAT, value).map_err(|source| Refused {
+        name: SO_RCVLOWAT.name,
+        value: value.to_string(),
+        source,
+    })?;
+    let granted = socket::read(fd, SO_RCVLOWAT).ok();
+    let capped_by = granted
+        .filter(|&granted| granted < value)
+        .map(|_| "half of the receive buffer (-w, net.ipv4.tcp_rmem)".to_owned());
+    Ok(Some(Setting {
+        capped_by,
+        ..settings::plain(
+            SO_RCVLOWAT.name,
+            Some(value.to_string()),
+            granted.map(|value| value.to_string()),
+        )
+    }))
 }
 
 /// Lets a sender use MSG_ZEROCOPY.
@@ -190,6 +223,7 @@ pub(crate) fn effective(
             "SO_RCVBUF" => int(SO_RCVBUF).map(|value| settings::usable_bytes(value).to_string()),
             "TCP_NODELAY" => int(TCP_NODELAY).map(|value| value.to_string()),
             "TCP_QUICKACK" => int(TCP_QUICKACK).map(|value| value.to_string()),
+            "SO_RCVLOWAT" => int(SO_RCVLOWAT).map(|value| value.to_string()),
             "TCP_CONGESTION" => socket::congestion(fd).ok(),
             "TCP_MAXSEG" => {
                 tcp_info::field_of(kernel, Metric::TcpSndMss).map(|value| value.to_string())

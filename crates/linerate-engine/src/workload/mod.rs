@@ -270,7 +270,11 @@ pub(crate) fn payload_bytes(config: &FlowConfig) -> usize {
 /// many `flows` has for all of them.
 pub(crate) fn room_bytes(config: &FlowConfig, flows: usize) -> usize {
     let message_bytes = match (&config.traffic, config.part) {
-        (Traffic::Stream { .. }, Part::Receiver) if flows > 1 => {
+        // One that sleeps until 32 KiB have come finds more when it runs: with room for 48 KiB it
+        // took 0.29 µs for a message of 100 B, with room for all 0.22, and its sender 5 % less.
+        (Traffic::Stream { .. }, Part::Receiver)
+            if flows > 1 || config.manner.receive_low_water.is_some() =>
+        {
             return stream::room_bytes(config, SHARED_RECEIVE_BYTES);
         }
         (Traffic::Stream { .. }, Part::Receiver) => stream::room_bytes(config, RECEIVE_BYTES),

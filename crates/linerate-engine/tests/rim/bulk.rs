@@ -2,7 +2,7 @@
 
 use linerate_engine::{Flow, FlowConfig, FlowResult, Schedule, adopt};
 use linerate_model::Bytes;
-use linerate_model::manner::{Manner, ReceiveBy, SendBy, Sizes, Transport};
+use linerate_model::manner::{Manner, ReceiveBy, SendBy, Sizes, Transport, WaitBy};
 use linerate_model::sample::End;
 use linerate_model::workload::{FlowOptions, Part, Setting};
 use proptest::prelude::*;
@@ -71,9 +71,12 @@ fn manner() -> impl Strategy<Value = Manner> {
     ];
     let rate = prop_oneof![3 => Just(None), 1 => (10_000_000..2_000_000_000_u64).prop_map(Some)];
     let batch = prop_oneof![Just(1), 1..40_u32];
-    (transport, send, receive, batch, sizes(), rate).prop_map(
-        |(transport, send, receive, batch, sizes, rate_bps)| Manner {
+    let low_water =
+        prop_oneof![2 => Just(None), 1 => (1..200_000_u64).prop_map(|bytes| Some(Bytes(bytes)))];
+    (transport, send, receive, batch, sizes(), rate, low_water).prop_map(
+        |(transport, send, receive, batch, sizes, rate_bps, low_water)| Manner {
             transport,
+            receive_low_water: low_water.filter(|_| transport != Transport::Unix),
             // What a transport cannot do is refused, which is another test.
             send: match (transport, send) {
                 (Transport::Mptcp | Transport::Unix, SendBy::MsgZerocopy) => SendBy::Vmsplice,
@@ -261,6 +264,68 @@ fn a_batch_is_one_call() {
         .parse()
         .unwrap();
     assert!((2500.0..=5000.0).contains(&mean), "{told}");
+}
+
+/// A receiver that sleeps until more has come than ever will is woken by the end, blocking in its
+/// call and among others alike.
+#[test]
+fn a_stream_that_ends_below_the_mark_arrives_whole() {
+    for (transport, wait, flows) in [
+        (Transport::Tcp, WaitBy::Auto, 1),
+        (Transport::Tcp, WaitBy::Epoll, 1),
+        (Transport::Tcp, WaitBy::Spin, 1),
+        (Transport::Tcp, WaitBy::Auto, 3),
+        (Transport::Mptcp, WaitBy::Auto, 1),
+    ] {
+        let manner = Manner {
+            transport,
+            wait,
+            bytes_max: Some(Bytes(4950)),
+            receive_low_water: Some(Bytes(32 << 10)),
+            ..Manner::default()
+        };
+        let (near, far): (Vec<Flow>, Vec<Flow>) = (0..flows)
+            .map(|flow| rig::pair_by(flow, Part::Sender, &rig::stream(100), &manner))
+            .unzip();
+        let schedule = schedule(SURELY_READY_MS, 20);
+        let far = rig::start(far, schedule, 1);
+        let near = rig::start(near, schedule, 1);
+        for (near, far) in near.finish().iter().zip(&far.finish()) {
+            assert_eq!((near.bytes_sent, near.messages), (4950, 49));
+            assert_eq!((far.bytes_received, far.messages), (4950, 49));
+            assert_eq!((&near.ended_early, &far.ended_early), (&None, &None));
+            let mark = setting(far, "SO_RCVLOWAT");
+            assert_eq!(mark.requested.as_deref(), Some("32768"));
+            assert_eq!(mark.granted, mark.requested);
+            assert_eq!(mark.effective, mark.requested);
+            let has_mark = |result: &FlowResult| {
+                let mut settings = result.settings.iter();
+                settings.any(|setting| setting.name == "SO_RCVLOWAT")
+            };
+            assert!(!has_mark(near), "only a receiver has a mark");
+        }
+    }
+}
+
+/// 3 000 messages of 100 B: a receiver that is woken for each batch of them takes fewer calls than
+/// there are marks in the stream, and one for the end.
+#[test]
+fn a_receiver_with_a_mark_takes_many_messages_at_once() {
+    let manner = Manner {
+        bytes_max: Some(Bytes(300_000)),
+        receive_low_water: Some(Bytes(20_000)),
+        ..Manner::default()
+    };
+    let (near, far) = run_by(&manner, 100, 400);
+    assert_eq!((near.messages, far.messages), (3000, 3000));
+    let told = setting(&far, "receive").effective.clone().unwrap();
+    let mean = told.trim_start_matches("recv, ");
+    let bytes: f64 = match mean.strip_suffix(" B a call") {
+        Some(bytes) => bytes.parse().unwrap(),
+        None => mean.trim_end_matches(" KiB a call").parse::<f64>().unwrap() * 1024.0,
+    };
+    // A window that ran out or a rest of 100 ms may have cut one or two short.
+    assert!(bytes >= 10_000.0, "{told}");
 }
 
 /// The rate is kept from above: 20 Mbit/s for 120 ms are 300 000 B, and a queue of 25 000 B may be

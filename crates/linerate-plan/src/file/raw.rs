@@ -73,6 +73,7 @@ pub(super) struct RawWorkload {
     requests_per_s: Option<Spanned<u32>>,
     think: Option<Spanned<Length>>,
     rate: Option<Spanned<BitsPerSec>>,
+    receive_low_water: Option<Spanned<Bytes>>,
 }
 
 #[derive(serde::Deserialize, Clone, Copy, PartialEq, Eq)]
@@ -192,6 +193,7 @@ impl RawWorkload {
             ("receive", of(&self.receive), STREAM),
             ("batch", of(&self.batch), STREAM),
             ("rate", of(&self.rate), STREAM),
+            ("receive_low_water", of(&self.receive_low_water), STREAM),
             ("payload_bytes", of(&self.payload_bytes), REQUESTS),
             ("request_bytes", of(&self.request_bytes), REQUESTS),
             ("response_bytes", of(&self.response_bytes), REQUESTS),
@@ -244,6 +246,7 @@ impl RawWorkload {
             requests_per_s: number(&self.requests_per_s),
             think: self.think.as_ref().map(|length| length.get_ref().0),
             rate_bps: self.rate.as_ref().map(|rate| rate.get_ref().0 as u64),
+            receive_low_water: self.receive_low_water.as_ref().map(|size| *size.get_ref()),
             ..plain
         }
     }

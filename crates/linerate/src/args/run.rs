@@ -223,6 +223,10 @@ pub struct SocketArgs {
     /// Acknowledge at once: re-arm TCP_QUICKACK at each receive
     #[arg(long)]
     pub quick_ack: bool,
+    /// Wake the receiver when so much has come; 0 = for every byte [default: 32K for small
+    /// messages with -N]
+    #[arg(long, value_name = "BYTES")]
+    pub rcvlowat: Option<Bytes>,
     /// Type-of-service byte: 0 to 255, or 0x…
     #[arg(short = 'S', long, value_name = "BYTE", conflicts_with = "dscp")]
     pub tos: Option<String>,

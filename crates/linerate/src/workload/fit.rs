@@ -168,6 +168,13 @@ fn rules(args: &RunArgs) -> Vec<Rule> {
         rule(socket.no_delay, "--no-delay (-N)", ALL, TCP, None),
         rule(socket.cork, "--cork", ALL, TCP, None),
         rule(socket.quick_ack, "--quick-ack", ALL, TCP, None),
+        rule(
+            socket.rcvlowat.is_some(),
+            "--rcvlowat",
+            &[Stream],
+            TCP,
+            None,
+        ),
         rule(socket.tos.is_some(), "--tos (-S)", ALL, NETWORK, None),
         rule(socket.dscp.is_some(), "--dscp", ALL, NETWORK, None),
     ]
