@@ -151,6 +151,10 @@ catalogue! {
     // The queues between devices and protocols, /proc/net/softnet_stat; of the whole machine.
     SoftnetDropped "softnet_dropped" Counter Count "Packets dropped because a CPU's backlog was full (net.core.netdev_max_backlog).";
     SoftnetSqueezed "softnet_time_squeezed" Counter Count "Times that a CPU stopped taking packets off with more to come (net.core.netdev_budget).";
+    SoftnetProcessed "softnet_processed" Counter Count "Packets that a CPU took off its queues, before aggregation.";
+    SoftnetReceivedRps "softnet_received_rps" Counter Count "Times that another CPU asked this one to take packets that it had received (RPS).";
+    SoftnetFlowLimit "softnet_flow_limit" Counter Count "Packets dropped because one flow filled most of a CPU's backlog (net.core.flow_limit_cpu_bitmap).";
+    SoftnetBacklog "softnet_backlog_packets" Gauge Count "Packets that wait in a CPU's backlog.";
     // Queueing disciplines of network devices, by netlink (TCA_STATS2).
     QdiscTxBytes "qdisc_tx_bytes" Counter Bytes "Bytes that left the queueing discipline; ones of ingress count what came.";
     QdiscTxPackets "qdisc_tx_packets" Counter Count "Packets that left it, each as many as its segments where the device segments.";
@@ -189,6 +193,10 @@ catalogue! {
     ProfileOther "profile_other_samples" Counter Count "… anywhere else in the kernel.";
     ProfileIdle "profile_idle_samples" Counter Count "… idle; too few, since an idle CPU's timer stops: /proc/stat knows better.";
     ProfileLost "profile_lost_samples" Counter Count "Looks that found no room in the buffer.";
+    // Interrupts, /proc/interrupts; of the whole machine.
+    IrqCount "irq_count" Counter Count "Interrupts taken: of an interrupt of a network device on all CPUs, or of the host, all its numbered interrupts.";
+    IrqNetworkCount "irq_network_count" Counter Count "Interrupts of network devices that a CPU took.";
+    IrqCpu "irq_cpu" Gauge Count "The CPU that took most of an interrupt since the reading before.";
 }
 
 impl Metric {

@@ -48,6 +48,8 @@ mod observer;
 pub mod capture;
 /// Time per CPU and mode, from `/proc/stat`.
 mod cpu;
+/// Interrupts of network devices, from `/proc/interrupts`.
+mod irq;
 /// Time in interrupts, measured at their tracepoints; only when asked for.
 mod irq_time;
 /// Network devices, by netlink: counters, and which device owns an address.

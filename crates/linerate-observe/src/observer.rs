@@ -7,6 +7,7 @@ use linerate_model::probe::Probes;
 use linerate_model::sample::Sample;
 
 use crate::cpu::CpuObserver;
+use crate::irq::IrqObserver;
 use crate::irq_time::IrqTimeObserver;
 use crate::link::LinkObserver;
 use crate::netstat::NetstatObserver;
@@ -59,6 +60,7 @@ const OBSERVERS: &[(&str, Open)] = &[
     ("link", |_| Box::new(LinkObserver::open())),
     ("qdisc", |_| Box::new(QdiscObserver::open())),
     ("perf", |config| Box::new(PerfObserver::open(config))),
+    ("irq", |config| Box::new(IrqObserver::open(config))),
 ];
 
 /// The observer that shows nothing but our own process.

@@ -110,6 +110,11 @@ fn family(metric: Metric) -> (&'static str, &'static str) {
             "`host`, from a clock that looks 999 times a second of each CPU's time; with `--profile` \
              only.",
         ),
+        "irq" => (
+            "Interrupts, from `/proc/interrupts`",
+            "`irq:N` for those of network devices, `cpu:N`, `host`. Of the whole machine; the facts \
+             `irq.N.…` say which device and queue an interrupt belongs to.",
+        ),
         "qdisc" => (
             "Queueing disciplines, by netlink",
             "`qdisc:NAME:HANDLE`, from `TCA_STATS2`; one without a handle is named by the class \

@@ -4,6 +4,7 @@
 //! missing with the reason; none is guessed.
 
 mod cpu;
+mod irq;
 mod kernel;
 mod link;
 mod sysctl;
@@ -25,6 +26,7 @@ pub fn facts(config: &ObserveConfig) -> Snapshot {
     sysctl::read(config, &mut facts);
     if config.host_wide {
         link::read(config, &mut facts);
+        irq::read(config, &mut facts);
     } else {
         facts.refuse_all();
     }

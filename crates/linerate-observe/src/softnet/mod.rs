@@ -1,7 +1,8 @@
 //! The queues between devices and protocols, from `/proc/net/softnet_stat`.
 //!
-//! One line a CPU, of the whole machine: network namespaces share them. The numbers have 32 bits
-//! and wrap; that of packets taken off does so within an hour of a busy host and is left out.
+//! One line a CPU, of the whole machine: network namespaces share them. The kernel's numbers have
+//! 32 bits; that of packets taken off wraps within an hour of a busy host, so every counter is
+//! carried on beyond them while the observer is open.
 
 mod parse;
 
@@ -9,15 +10,44 @@ use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
+use self::parse::COUNTERS;
 use crate::observer::{Health, ObserveConfig, Observer};
 use crate::sys::file::KernelFile;
 
 const NOTE_LAB: &str = "shared by every host of the lab: namespaces do not divide CPUs";
 
-/// Reads what every CPU dropped and postponed.
+/// Reads what every CPU took off, dropped and postponed.
 pub(crate) struct SoftnetObserver {
     file: Option<KernelFile>,
+    carried: Vec<[Carried; COUNTERS.len()]>,
     health: Health,
+}
+
+/// What the counters are, in the order in which a line is read.
+const METRICS: [Metric; COUNTERS.len()] = [
+    Metric::SoftnetProcessed,
+    Metric::SoftnetDropped,
+    Metric::SoftnetSqueezed,
+    Metric::SoftnetReceivedRps,
+    Metric::SoftnetFlowLimit,
+];
+
+/// Highest CPU number believed, so that an odd line takes no memory (NR_CPUS is at most 8192).
+const CPU_MAX: u32 = 1 << 16;
+
+/// A counter of 32 bits carried on in 64: right while less than 2^32 are counted between readings.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Carried {
+    last: u32,
+    wraps: u32,
+}
+
+impl Carried {
+    fn add(&mut self, now: u32) -> i64 {
+        self.wraps += u32::from(now < self.last);
+        self.last = now;
+        i64::from(self.wraps) << 32 | i64::from(now)
+    }
 }
 
 impl SoftnetObserver {
@@ -34,6 +64,7 @@ impl SoftnetObserver {
         let notes = config.lab.then(|| NOTE_LAB.to_owned());
         Self {
             file,
+            carried: Vec::new(),
             health: Health::new("softnet", missing, notes.into_iter().collect()),
         }
     }
@@ -47,29 +78,62 @@ impl Observer for SoftnetObserver {
     fn sample(&mut self, out: &mut Vec<Sample>) {
         let Some(file) = &mut self.file else { return };
         let before = out.len();
-        let failure = push_samples(file, out).err();
+        let failure = push_samples(file, &mut self.carried, out).err();
         self.health.record(out.len() - before, failure);
     }
 }
 
-fn push_samples(file: &mut KernelFile, out: &mut Vec<Sample>) -> Result<(), String> {
+fn push_samples(
+    file: &mut KernelFile,
+    carried: &mut Vec<[Carried; COUNTERS.len()]>,
+    out: &mut Vec<Sample>,
+) -> Result<(), String> {
     let (text, at_ns) = file.read()?;
     let before = out.len();
     parse::parse(text, |line| {
-        for (metric, value) in [
-            (Metric::SoftnetDropped, line.dropped),
-            (Metric::SoftnetSqueezed, line.squeezed),
-        ] {
+        if line.cpu > CPU_MAX {
+            return;
+        }
+        let mut push = |metric, value| {
             out.push(Sample {
                 metric,
                 subject: Subject::Cpu(line.cpu),
                 at_ns,
-                value: value.into(),
+                value,
             });
+        };
+        let cpu = line.cpu as usize;
+        if carried.len() <= cpu {
+            carried.resize(cpu + 1, [Carried::default(); COUNTERS.len()]);
+        }
+        let counters = METRICS.iter().zip(line.counters).zip(&mut carried[cpu]);
+        for ((metric, value), carried) in counters {
+            if let Some(value) = value {
+                push(*metric, carried.add(value));
+            }
+        }
+        if let Some(backlog) = line.backlog {
+            push(Metric::SoftnetBacklog, backlog.into());
         }
     });
     if out.len() == before {
         return Err(format!("{}: not understood", file.path().display()));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_goes_on_beyond_32_bits() {
+        let mut carried = Carried::default();
+        let values = [u32::MAX, 5, 5, 7, 2].map(|now| carried.add(now));
+        let wrap = 1_i64 << 32;
+        assert_eq!(
+            values,
+            [wrap - 1, wrap + 5, wrap + 5, wrap + 7, 2 * wrap + 2]
+        );
+    }
 }

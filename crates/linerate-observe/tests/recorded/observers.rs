@@ -67,6 +67,7 @@ fn check(name: &str, threads: &[(&str, i32)], availability: &[Expected<'_>]) {
     check_availability(&found, availability);
 }
 
+const NO_INTERRUPTS: Option<&str> = Some("no network device with interrupts");
 const SOFTIRQ: Option<&str> = Some("soft interrupt time is sampled at the tick");
 
 #[test]
@@ -79,6 +80,7 @@ fn a_recorded_host_of_two_cpus() {
             ("threads", None, None),
             ("netstat", None, None),
             ("softnet", None, None),
+            ("irq", None, None),
         ],
     );
 }
@@ -95,6 +97,7 @@ fn a_made_host_of_64_cpus() {
             ("threads", None, None),
             ("netstat", None, None),
             ("softnet", None, None),
+            ("irq", Some("interrupts: No such file"), NO_INTERRUPTS),
         ],
     );
 }
@@ -109,6 +112,7 @@ fn a_made_host_with_an_offline_cpu_and_missing_files() {
             ("threads", None, Some("thread gone: ")),
             ("netstat", None, Some("netstat: No such file")),
             ("softnet", Some("softnet_stat: No such file"), None),
+            ("irq", Some("interrupts: No such file"), NO_INTERRUPTS),
         ],
     );
 }
@@ -127,6 +131,7 @@ fn odd_and_cut_files_give_what_is_certain() {
                 Some("snmp: no OutSegs, InErrs, OutRsts, InDatagrams"),
             ),
             ("softnet", Some("softnet_stat: No such file"), None),
+            ("irq", Some("interrupts: No such file"), NO_INTERRUPTS),
         ],
     );
 }
@@ -141,6 +146,7 @@ fn a_thread_is_found_by_the_id_that_it_sees() {
             ("threads", None, None),
             ("netstat", Some("snmp: No such file"), None),
             ("softnet", Some("softnet_stat: No such file"), None),
+            ("irq", Some("interrupts: No such file"), NO_INTERRUPTS),
         ],
     );
 }
@@ -159,6 +165,7 @@ fn an_empty_root_gives_reasons_and_no_samples() {
             ("threads", Some("another pid namespace"), None),
             ("netstat", Some("No such file"), None),
             ("softnet", Some("No such file"), None),
+            ("irq", Some("interrupts: No such file"), NO_INTERRUPTS),
         ],
     );
     for fact in facts(&config).facts {
@@ -187,6 +194,7 @@ fn a_caller_without_a_token_sees_our_threads_only() {
             ("link", token, None),
             ("qdisc", token, None),
             ("perf", token, None),
+            ("irq", token, None),
         ],
     );
     let samples = sample(&mut observers);
