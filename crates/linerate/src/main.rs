@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Command::Watch(args) => cmd::watch::watch(&args),
         Command::Plan(args) => cmd::plan::plan(&args),
         Command::Report(args) => cmd::report::report(&args),
+        Command::Trace(args) => cmd::trace::trace(&args),
         Command::Lab(args) => cmd::lab::lab(&args),
     };
     let outcome = result.unwrap_or_else(|failure| {

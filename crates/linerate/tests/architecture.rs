@@ -15,12 +15,13 @@ const TABLE: &str = "<!-- crates: read by crates/linerate/tests/architecture.rs 
 const LATER: &str = "later";
 
 /// Rooms that are functions of their arguments: no I/O, no clock, no environment.
-const PURE: [&str; 5] = [
+const PURE: [&str; 6] = [
     "linerate-model",
     "linerate-plan",
     "linerate-analyze",
     "linerate-report",
     "linerate-compat",
+    "linerate-trace",
 ];
 /// What a pure room may not name. Addresses are values: `std::net::IpAddr` is allowed.
 const IMPURE: [&str; 9] = [

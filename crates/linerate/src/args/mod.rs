@@ -11,10 +11,13 @@ use linerate_model::{BitsPerSec, Nanos};
 mod peer;
 /// `linerate run`.
 mod run;
+/// `linerate trace`.
+mod trace;
 /// `linerate watch`.
 mod watch;
 
 pub use run::{IoChoice, RateFormat, RunArgs, RxChoice, SendChoice};
+pub use trace::TraceArgs;
 pub use watch::WatchArgs;
 
 /// Measure how fast servers drive a network, what limits them, and what to do about it.
@@ -51,6 +54,8 @@ pub enum Command {
     Plan(PlanArgs),
     /// Render a bundle's report again from its stored data
     Report(ReportArgs),
+    /// Explain TCP from captures: pcap, pcapng
+    Trace(TraceArgs),
     /// Make, use and remove a network of hosts on this machine
     Lab(LabArgs),
 }

@@ -14,6 +14,8 @@ pub mod serve;
 pub mod study;
 /// `linerate watch`.
 pub mod watch;
+/// `linerate trace`.
+pub mod trace;
 
 /// Executing a plan on a gathered fleet, for `study` and `run --experiment`.
 mod execute;

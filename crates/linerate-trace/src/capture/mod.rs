@@ -1,0 +1,244 @@
+//! Captures as a sequence of frames: pcap and pcapng, plain or in gzip, from any input.
+//!
+//! Nothing of the file is believed: every length has a limit, and a file that is cut or damaged
+//! gives the frames before the damage and says where it is.
+
+use std::io::{Cursor, Read};
+
+use flate2::read::MultiGzDecoder;
+
+/// What can be wrong with a capture.
+mod error;
+/// Link types and their names.
+mod link;
+/// The classic format.
+mod pcap;
+/// The block format, read.
+mod pcapng;
+/// A sliding window on the input.
+mod window;
+/// The block format, written.
+mod writer;
+
+pub use error::{CaptureError, Damage};
+pub use link::LinkType;
+pub use writer::Writer;
+
+use window::Window;
+
+/// The bytes that every gzip member begins with (RFC 1952, section 2.3.1).
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// One captured frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Its number in the file, from 1, as other programs count.
+    pub number: u64,
+    /// When it was captured, in nanoseconds since 1970.
+    pub time_ns: u64,
+    /// What it begins with.
+    pub link: LinkType,
+    /// What was captured of it.
+    pub bytes: &'a [u8],
+    /// Its length as it was, in bytes; more than `bytes` where the capture cut it.
+    pub wire_bytes: u32,
+}
+
+/// The two formats.
+enum Format {
+    Pcap(pcap::Pcap),
+    Pcapng(pcapng::Pcapng),
+}
+
+/// Reads one capture.
+pub struct Reader<R: Read> {
+    window: Window<Input<R>>,
+    format: Format,
+    frames: u64,
+    damage: Option<Damage>,
+    packed: bool,
+}
+
+/// The input behind its first bytes, which were looked at already; unpacked if it is gzip.
+enum Input<R: Read> {
+    Plain(std::io::Chain<Cursor<Vec<u8>>, R>),
+    Gzip(Box<MultiGzDecoder<std::io::Chain<Cursor<Vec<u8>>, R>>>),
+}
+
+impl<R: Read> Read for Input<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Input::Plain(input) => input.read(buffer),
+            Input::Gzip(input) => input.read(buffer),
+        }
+    }
+}
+
+impl<R: Read> Reader<R> {
+    /// Opens a capture: finds out its format and reads the first header.
+    ///
+    /// # Errors
+    ///
+    /// If the input cannot be read, is empty, or is not a capture of a known format and version.
+    pub fn new(mut input: R) -> Result<Self, CaptureError> {
+        let mut first = Vec::with_capacity(2);
+        input
+            .by_ref()
+            .take(2)
+            .read_to_end(&mut first)
+            .map_err(CaptureError::Read)?;
+        let packed = first == GZIP_MAGIC;
+        let chained = Cursor::new(first).chain(input);
+        let input = match packed {
+            true => Input::Gzip(Box::new(MultiGzDecoder::new(chained))),
+            false => Input::Plain(chained),
+        };
+        let mut window = Window::new(input);
+        let format = open(&mut window)?;
+        Ok(Self {
+            window,
+            format,
+            frames: 0,
+            damage: None,
+            packed,
+        })
+    }
+
+    /// Returns the next frame, or nothing at the end. Behind damage there is nothing more.
+    ///
+    /// The frame is a view into the window: nothing is copied or allocated.
+    #[inline]
+    pub fn next_frame(&mut self) -> Option<Frame<'_>> {
+        if self.damage.is_some() {
+            return None;
+        }
+        let at_bytes = self.window.position_bytes();
+        let found = match &mut self.format {
+            Format::Pcap(format) => format.next_record(&mut self.window),
+            Format::Pcapng(format) => format.next_record(&mut self.window),
+        };
+        let record = match found {
+            Ok(record) => record?,
+            Err(fault) => {
+                self.damage = Some(damage(fault, at_bytes));
+                return None;
+            }
+        };
+        self.frames += 1;
+        let bytes = &self.window.bytes()[record.start..record.start + record.captured];
+        Some(Frame {
+            number: self.frames,
+            time_ns: record.time_ns,
+            link: record.link,
+            bytes,
+            wire_bytes: record.wire_bytes,
+        })
+    }
+
+    /// Returns what is wrong with the capture, as far as it was read.
+    pub fn damage(&self) -> Option<&Damage> {
+        self.damage.as_ref()
+    }
+
+    /// Returns how many frames were read.
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Returns how many bytes of the unpacked capture were read.
+    pub fn position_bytes(&self) -> u64 {
+        self.window.position_bytes()
+    }
+
+    /// Returns the format in words: `pcap`, `pcapng`, with `in gzip` if it is.
+    pub fn format(&self) -> &'static str {
+        match (&self.format, self.packed) {
+            (Format::Pcap(_), false) => "pcap",
+            (Format::Pcap(_), true) => "pcap in gzip",
+            (Format::Pcapng(_), false) => "pcapng",
+            (Format::Pcapng(_), true) => "pcapng in gzip",
+        }
+    }
+}
+
+/// A frame's place in the window.
+struct Record {
+    start: usize,
+    captured: usize,
+    wire_bytes: u32,
+    time_ns: u64,
+    link: LinkType,
+}
+
+/// Why there is no next record.
+enum Fault {
+    Cut,
+    Wrong(&'static str),
+    Read(CaptureError),
+}
+
+impl From<CaptureError> for Fault {
+    fn from(error: CaptureError) -> Self {
+        Fault::Read(error)
+    }
+}
+
+#[cold]
+fn damage(fault: Fault, at_bytes: u64) -> Damage {
+    match fault {
+        Fault::Cut => Damage::Truncated { at_bytes },
+        Fault::Wrong(what) => Damage::Corrupt { at_bytes, what },
+        Fault::Read(CaptureError::Read(error)) => Damage::Unreadable {
+            at_bytes,
+            why: error.to_string(),
+        },
+        Fault::Read(error) => Damage::Unreadable {
+            at_bytes,
+            why: error.to_string(),
+        },
+    }
+}
+
+fn open<R: Read>(window: &mut Window<R>) -> Result<Format, CaptureError> {
+    let visible = window.fill(4)?;
+    let Some(&magic) = window.bytes().first_chunk::<4>() else {
+        return Err(match visible {
+            0 => CaptureError::Empty,
+            _ => CaptureError::NoHeader,
+        });
+    };
+    if magic == pcapng::SECTION {
+        return Ok(Format::Pcapng(pcapng::Pcapng::default()));
+    }
+    match pcap::Order::of(magic) {
+        Some(order) => Ok(Format::Pcap(pcap::Pcap::open(order, window)?)),
+        None => Err(CaptureError::Foreign(magic)),
+    }
+}
+
+/// The byte order of a file's writer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Endian {
+    Little,
+    Big,
+}
+
+impl Endian {
+    #[inline]
+    fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
+        let bytes: [u8; 2] = bytes.get(at..at + 2)?.try_into().ok()?;
+        Some(match self {
+            Endian::Little => u16::from_le_bytes(bytes),
+            Endian::Big => u16::from_be_bytes(bytes),
+        })
+    }
+
+    #[inline]
+    fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
+        let bytes: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
+        Some(match self {
+            Endian::Little => u32::from_le_bytes(bytes),
+            Endian::Big => u32::from_be_bytes(bytes),
+        })
+    }
+}

@@ -1,0 +1,807 @@
+//! Everything about a connection beyond its counts: round trips, retransmissions, windows, sizes,
+//! gaps, and what happened.
+//!
+//! Each end has an [`EndDetail`], which holds what concerns the data that this end sends, and what
+//! it says as a receiver of the other's.
+
+use super::gaps::{Cause, GAP_NS_MIN, GapList};
+use super::happening::{Example, Happenings, Kind};
+use super::holes::Holes;
+use super::outstanding::{Outstanding, Sent};
+use super::points::Points;
+use super::resending::{Recovery, Resent};
+use super::sequence::{after, distance};
+use super::shares::{self, Sending, Shares, State};
+use super::sizes::Sizes;
+use super::spread::{Durations, Spread};
+use super::timeline::Timeline;
+use super::{End, Half, Offer, Pair, Place, Verdict};
+use crate::frame::{Flags, Segment};
+
+/// What timestamps take of each segment.
+const TIMESTAMP_BYTES: u32 = 12;
+/// A full segment where no SYN was captured: what Ethernet carries with timestamps.
+const SEGMENT_BYTES_DEFAULT: u32 = 1448;
+/// The largest segment that a link carries: jumbo frames with headers taken off. Above it only
+/// superframes and the loopback device lie.
+const SEGMENT_BYTES_MAX: u32 = 9176;
+
+/// An acknowledgement that came so much later than the path explains waited for its timer. Half
+/// of the shortest that Linux has by default (40 ms), beyond the scheduling of busy hosts.
+const DELAYED_ACK_NS_MIN: u64 = 15_000_000;
+/// No stack delays longer than this; RFC 9293 allows 500 ms, and a tick of 100 ms beyond.
+const DELAYED_ACK_NS_MAX: u64 = 600_000_000;
+
+/// How long after the acknowledgement a held segment follows, beside the path: the scheduling of
+/// a host that is not overloaded.
+const RELEASE_NS_MAX: u64 = 1_000_000;
+
+/// Short segments in a row from which they are called a train.
+const TRAIN_MIN: u32 = 16;
+
+/// Counts of one end's data, and of what it said as a receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Segments with payload that were sent again.
+    pub retransmissions: u32,
+    /// Their payload.
+    pub retransmitted_bytes: u64,
+    /// Those that acknowledgements had asked for.
+    pub fast: u32,
+    /// Those that a timer sent.
+    pub timeout: u32,
+    /// Those that probed for a lost tail.
+    pub tail_probe: u32,
+    /// Those that the receiver had already.
+    pub spurious: u32,
+    /// Those whose first sending was not captured.
+    pub fills_hole: u32,
+    /// Segments that came behind later ones.
+    pub out_of_order: u32,
+    /// Jumps over numbers that were not captured.
+    pub holes: u32,
+    /// SYNs and FINs that were sent again.
+    pub control_retransmissions: u32,
+    /// Keepalives.
+    pub keepalives: u32,
+    /// Probes of a closed window.
+    pub zero_window_probes: u32,
+    /// Segments that filled the receiver's window.
+    pub window_full: u32,
+    /// Segments longer than the path carries.
+    pub superframes: u32,
+    /// Segments of half a full one or less.
+    pub small: u32,
+    /// Segments that routers marked (ECN CE).
+    pub congestion_marked: u32,
+    /// Segments with the ECN echo.
+    pub congestion_echoes: u32,
+    /// As a receiver: acknowledgements that repeated the last.
+    pub duplicate_acks: u32,
+    /// As a receiver: segments that closed the window.
+    pub zero_windows: u32,
+    /// As a receiver: segments that changed nothing but the window.
+    pub window_updates: u32,
+    /// As a receiver: segments with selective acknowledgements.
+    pub sacks: u32,
+    /// As a receiver: segments that said that something came twice.
+    pub duplicate_sacks: u32,
+    /// As a receiver: acknowledgements that waited for their timer.
+    pub delayed_acks: u32,
+}
+
+/// One end of a connection.
+#[derive(Debug, Clone, Default)]
+pub struct EndDetail {
+    /// Counts.
+    pub counts: Counts,
+    /// From a segment to its acknowledgement, both as captured.
+    pub round_trip: Durations,
+    /// The same by timestamps.
+    pub round_trip_by_stamp: Durations,
+    /// Segments with payload to each acknowledgement that the other end sent.
+    pub data_per_ack: Spread,
+    /// Sizes of its payloads.
+    pub sizes: Sizes,
+    /// What its time went into.
+    pub shares: Shares,
+    /// The windows that it offered, in bytes.
+    pub window: Spread,
+    /// How long its delayed acknowledgements waited.
+    pub ack_delay: Durations,
+    /// How long its window was closed.
+    pub zero_window: Spread,
+    /// The most bytes that were on their way at once.
+    pub flight_bytes_max: u32,
+    pub(super) outstanding: Outstanding,
+    pub(super) holes: Holes,
+    pub(super) recovery: Option<Recovery>,
+    pub(super) resent: Resent,
+    pub(super) last_data_ns: u64,
+    pub(super) last_data_frame: u64,
+    /// The highest edge of selective acknowledgements that it sent.
+    pub(super) sacked_to: Option<u32>,
+    /// Duplicate acknowledgements in a row that it sent.
+    pub(super) duplicate_run: u16,
+    last_data_bytes: u32,
+    first_data_ns: u64,
+    /// A timestamp that was not echoed yet, and when it was sent.
+    stamp: Option<(u32, u64)>,
+    last_stamp: Option<u32>,
+    unacknowledged_packets: u32,
+    sent_keepalive: bool,
+    zero_since: Option<Place>,
+    held: Option<Held>,
+    train: Train,
+    last_identity: Option<(u16, u32, u32, u8)>,
+    /// From the capture to this end and back, in nanoseconds, as the handshake said.
+    leg_ns: Option<u64>,
+}
+
+/// A short segment that was acknowledged late: what Nagle's algorithm may wait for.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    data_frame: u64,
+    began_ns: u64,
+    ack: Place,
+    gap: Option<(Cause, End)>,
+    gap_ns: u64,
+}
+
+/// Short segments one behind the other.
+#[derive(Debug, Clone, Copy, Default)]
+struct Train {
+    segments: u32,
+    bytes: u64,
+    began: Option<Place>,
+    last: Option<Place>,
+}
+
+impl EndDetail {
+    /// Returns when it sent its first payload and its last, if it sent any.
+    pub fn data_times_ns(&self) -> Option<(u64, u64)> {
+        (self.sizes.packets() > 0).then_some((self.first_data_ns, self.last_data_ns))
+    }
+}
+
+/// What a detail is shown of a segment: the connection as it was before it.
+pub struct Seen<'a> {
+    /// Both ends' counts.
+    pub halves: &'a [Half; 2],
+    /// Window scales that were offered.
+    pub scales: [Option<u8>; 2],
+    /// The segment.
+    pub segment: &'a Segment,
+    /// Who sent it.
+    pub end: End,
+    /// When and where.
+    pub place: Place,
+    /// Since the last packet of the connection.
+    pub elapsed_ns: u64,
+}
+
+/// Everything about a connection beyond its counts.
+#[derive(Debug, Clone, Default)]
+pub struct Detail {
+    /// The client, then the server.
+    pub ends: [EndDetail; 2],
+    /// Times without a packet.
+    pub gaps: GapList,
+    /// What happened.
+    pub happenings: Happenings,
+    /// The connection over time, if there was room for it.
+    pub timeline: Option<Box<Timeline>>,
+    /// Its packets, if they are wanted and few.
+    pub points: Option<Box<Points>>,
+    /// Bytes of a full segment.
+    pub segment_bytes: u32,
+    /// Whether that follows from the handshake.
+    pub segment_is_known: bool,
+    /// Frames that were captured twice.
+    pub duplicate_frames: u32,
+    /// Who sent payload last.
+    last_sender: Option<End>,
+}
+
+/// Returns the window of `end` in bytes: none if its scale is not known, since no SYN was captured.
+#[inline]
+pub fn window_bytes(halves: &[Half; 2], scales: [Option<u8>; 2], end: End) -> Option<u64> {
+    if !halves[0].has_syn() || !halves[1].has_syn() {
+        return None;
+    }
+    let shift = match scales {
+        [Some(_), Some(_)] => scales[end.index()].unwrap_or(0),
+        _ => 0,
+    };
+    Some(u64::from(halves[end.index()].window) << shift)
+}
+
+impl Detail {
+    /// Takes up what the SYNs said of segment sizes.
+    pub fn set_full_segment(&mut self, offers: &[Offer; 2]) {
+        let least = offers
+            .iter()
+            .map(|offer| offer.mss)
+            .filter(|&mss| mss > 0)
+            .min();
+        self.segment_is_known = least.is_some();
+        let stamps = offers.iter().all(|offer| offer.timestamps);
+        let options = if stamps { TIMESTAMP_BYTES } else { 0 };
+        self.segment_bytes = match least {
+            Some(mss) => u32::from(mss).saturating_sub(options).max(1),
+            None => SEGMENT_BYTES_DEFAULT,
+        };
+    }
+
+    /// Takes up what the handshake said of the path.
+    pub fn set_handshake(&mut self, handshake_ns: [u32; 2]) {
+        // From the SYN to its answer is the way to the server; from there to the ACK is the
+        // client's.
+        let leg = |ns: u32| (ns > 0).then_some(u64::from(ns));
+        self.ends[End::Server.index()].leg_ns = leg(handshake_ns[0]);
+        self.ends[End::Client.index()].leg_ns = leg(handshake_ns[1]);
+    }
+
+    /// Returns how long it takes from the capture to `end` and back, as far as it is known.
+    pub(super) fn leg_ns(&self, end: End) -> Option<u64> {
+        // What one end sends comes back from the other.
+        let measured = self.ends[end.other().index()].round_trip.spread.least();
+        let handshake = self.ends[end.index()].leg_ns;
+        match (measured, handshake) {
+            (Some(measured), Some(handshake)) => Some(measured.min(handshake)),
+            (measured, handshake) => measured.or(handshake),
+        }
+    }
+
+    /// Returns the shortest round trip from end to end, as far as it is known.
+    pub fn round_trip_ns(&self) -> Option<u64> {
+        match End::BOTH.map(|end| self.leg_ns(end)) {
+            [Some(client), Some(server)] => Some(client + server),
+            [client, server] => client.or(server),
+        }
+    }
+
+    /// Takes up one segment.
+    #[inline]
+    pub fn handle_segment(&mut self, seen: &Seen<'_>) -> Verdict {
+        let from = seen.end;
+        for end in &mut self.ends {
+            end.shares.pass(seen.elapsed_ns);
+        }
+        if self.is_duplicate_frame(seen) {
+            self.duplicate_frames = self.duplicate_frames.saturating_add(1);
+            return Verdict::DUPLICATE_FRAME;
+        }
+        let mut verdict = self.handle_sequence(seen);
+        verdict.add(self.handle_acknowledgement(seen, verdict));
+        verdict.add(self.handle_window(seen));
+        if seen.elapsed_ns >= GAP_NS_MIN {
+            self.handle_gap(seen, verdict);
+        }
+        let segment = seen.segment;
+        let own = &mut self.ends[from.index()];
+        own.sent_keepalive = verdict.any(Verdict::KEEPALIVE | Verdict::ZERO_WINDOW_PROBE);
+        own.counts.congestion_marked += u32::from(segment.congestion_marked);
+        own.counts.congestion_echoes +=
+            u32::from(segment.flags.any(Flags::ECE) && !segment.flags.any(Flags::SYN));
+        if segment.payload_bytes > 0 {
+            if own.first_data_ns == 0 {
+                own.first_data_ns = seen.place.time_ns;
+            }
+            own.last_data_ns = seen.place.time_ns;
+            own.last_data_frame = seen.place.frame;
+            own.last_data_bytes = segment.payload_bytes;
+            self.last_sender = Some(from);
+            // Whoever answers was not only acknowledging.
+            self.ends[from.other().index()].held = None;
+        }
+        if let Some(timeline) = &mut self.timeline {
+            let bin = timeline.at(seen.place.time_ns, from);
+            bin.data_packets += u32::from(segment.payload_bytes > 0);
+            let is_ack = segment.payload_bytes == 0
+                && segment.flags.any(Flags::ACK)
+                && !segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
+            bin.pure_acks += u32::from(is_ack);
+            bin.payload_bytes += u64::from(segment.payload_bytes);
+            bin.retransmissions += u32::from(verdict.any(Verdict::RETRANSMISSION));
+        }
+        verdict
+    }
+
+    /// Finds out what holds from now on. `halves` are as they are behind the segment.
+    #[inline]
+    pub fn settle(&mut self, halves: &[Half; 2], scales: [Option<u8>; 2]) {
+        for from in End::BOTH {
+            let to = from.other();
+            let pair = Pair {
+                from: &halves[from.index()],
+                to: &halves[to.index()],
+            };
+            let segment_bytes = self.segment_bytes;
+            let own = &mut self.ends[from.index()];
+            let sending = Sending {
+                recovering: own.recovery.is_some(),
+                segment_bytes,
+                last_was_short: !own.last_data_bytes.is_multiple_of(segment_bytes),
+                window_bytes: window_bytes(halves, scales, to),
+            };
+            own.shares.enter(shares::state(pair, &sending));
+            if pair.to.has_acknowledged() {
+                let flight = distance(pair.to.acknowledged, pair.from.next).max(0) as u32;
+                own.flight_bytes_max = own.flight_bytes_max.max(flight);
+            }
+        }
+    }
+
+    /// Takes up a router's word that a segment of `end` was too big for a link of `mtu_bytes`.
+    #[cold]
+    pub fn handle_too_big(&mut self, end: End, mtu_bytes: u32, place: Place) {
+        let sent_frame = self.ends[end.index()].last_data_frame;
+        let example = Example {
+            at_ns: place.time_ns,
+            length_ns: 0,
+            frames: [sent_frame, place.frame, 0],
+            value: mtu_bytes,
+        };
+        self.happenings.note(Kind::TooBig, end, example);
+    }
+
+    /// Ends what is open at the end of the capture.
+    pub fn finish(&mut self, last_ns: u64) {
+        for end in End::BOTH {
+            self.finish_recovery(end);
+            self.finish_train(end);
+            self.finish_zero_window(
+                end,
+                Place {
+                    time_ns: last_ns,
+                    frame: 0,
+                },
+            );
+        }
+    }
+
+    /// Returns whether this frame is the one before it, captured at a second place: bridges and
+    /// bonds show each frame twice. Only IPv4 numbers its packets.
+    #[inline]
+    fn is_duplicate_frame(&mut self, seen: &Seen<'_>) -> bool {
+        let segment = seen.segment;
+        let own = &mut self.ends[seen.end.index()];
+        let identity = (segment.identification != 0).then_some((
+            segment.identification,
+            segment.sequence,
+            segment.acknowledgement,
+            segment.flags.0,
+        ));
+        let is_same = identity.is_some() && identity == own.last_identity;
+        own.last_identity = identity;
+        is_same
+    }
+
+    /// Where the segment stands in the stream of its end.
+    #[inline]
+    fn handle_sequence(&mut self, seen: &Seen<'_>) -> Verdict {
+        let segment = seen.segment;
+        let (from, to) = (seen.end, seen.end.other());
+        let (half, peer) = (&seen.halves[from.index()], &seen.halves[to.index()]);
+        let is_control = segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
+        let ahead = distance(half.next, segment.sequence);
+        if half.is_seen() {
+            if segment.payload_bytes <= 1 && ahead == -1 && !is_control {
+                return self.handle_probe(seen);
+            }
+            let probes = segment.payload_bytes == 1 && peer.is_seen() && peer.window == 0;
+            if probes && ahead == 0 {
+                self.ends[from.index()].counts.zero_window_probes += 1;
+                return Verdict::ZERO_WINDOW_PROBE;
+            }
+        }
+        if segment.sequence_bytes() == 0 {
+            return Verdict::default();
+        }
+        let mut verdict = Verdict::default();
+        if half.is_seen() && ahead < 0 {
+            if segment.payload_bytes == 0 {
+                self.ends[from.index()].counts.control_retransmissions += 1;
+                return Verdict::CONTROL_RETRANSMISSION;
+            }
+            verdict = self.handle_resent(seen);
+        }
+        if half.is_seen() && ahead > 0 && !segment.flags.any(Flags::RST | Flags::SYN) {
+            let own = &mut self.ends[from.index()];
+            own.holes
+                .open(half.next, segment.sequence, seen.place.time_ns);
+            own.counts.holes += 1;
+            verdict.add(Verdict::AFTER_HOLE);
+        }
+        if segment.payload_bytes == 0 {
+            return verdict;
+        }
+        verdict.add(self.handle_payload(seen));
+        verdict
+    }
+
+    /// A keepalive or a probe of a closed window: one byte, or none, below the next number.
+    #[cold]
+    fn handle_probe(&mut self, seen: &Seen<'_>) -> Verdict {
+        let peer = &seen.halves[seen.end.other().index()];
+        let own = &mut self.ends[seen.end.index()];
+        if peer.is_seen() && peer.window == 0 {
+            own.counts.zero_window_probes += 1;
+            return Verdict::ZERO_WINDOW_PROBE;
+        }
+        own.counts.keepalives += 1;
+        Verdict::KEEPALIVE
+    }
+
+    /// Payload: its size, and the part of it that is new.
+    #[inline]
+    fn handle_payload(&mut self, seen: &Seen<'_>) -> Verdict {
+        let segment = seen.segment;
+        let (from, to) = (seen.end, seen.end.other());
+        let half = &seen.halves[from.index()];
+        let end = segment.sequence.wrapping_add(segment.payload_bytes);
+        let mut verdict = self.handle_size(seen);
+        let is_new = !half.is_seen() || after(end, half.next);
+        let own = &mut self.ends[from.index()];
+        own.unacknowledged_packets = own.unacknowledged_packets.saturating_add(1);
+        if is_new {
+            let ahead = half.is_seen() && distance(segment.sequence, half.next) > 0;
+            own.outstanding.sent(Sent {
+                sequence: if ahead { half.next } else { segment.sequence },
+                end,
+                time_ns: seen.place.time_ns,
+                frame: seen.place.frame,
+                again: 0,
+                stamp: segment.timestamps.map_or(0, |stamps| stamps.value),
+            });
+        }
+        let window = window_bytes(seen.halves, seen.scales, to);
+        let peer = &seen.halves[to.index()];
+        if let Some(window) = window
+            && peer.has_acknowledged()
+            && end == peer.acknowledged.wrapping_add(window as u32)
+        {
+            own.counts.window_full += 1;
+            verdict.add(Verdict::WINDOW_FULL);
+        }
+        if let Some(held) = own.held.take() {
+            verdict.add(self.handle_release(seen, held));
+        }
+        verdict
+    }
+
+    /// The size of a payload, and the train that it may belong to.
+    #[inline]
+    fn handle_size(&mut self, seen: &Seen<'_>) -> Verdict {
+        let (from, bytes) = (seen.end, seen.segment.payload_bytes);
+        if !self.segment_is_known && bytes > self.segment_bytes && bytes <= SEGMENT_BYTES_MAX {
+            self.segment_bytes = bytes;
+        }
+        let segment_bytes = self.segment_bytes;
+        let own = &mut self.ends[from.index()];
+        own.sizes.add(bytes);
+        let is_small = bytes <= segment_bytes / 2;
+        own.counts.small += u32::from(is_small);
+        if is_small && self.last_sender != Some(from.other()) {
+            let train = &mut own.train;
+            train.segments = train.segments.saturating_add(1);
+            train.bytes += u64::from(bytes);
+            train.began = train.began.or(Some(seen.place));
+            train.last = Some(seen.place);
+        } else if own.train.segments > 0 {
+            self.finish_train(from);
+        }
+        if bytes <= segment_bytes {
+            return Verdict::default();
+        }
+        self.ends[from.index()].counts.superframes += 1;
+        Verdict::SUPERFRAME
+    }
+
+    #[cold]
+    fn finish_train(&mut self, end: End) {
+        let train = std::mem::take(&mut self.ends[end.index()].train);
+        let (Some(began), Some(last)) = (train.began, train.last) else {
+            return;
+        };
+        if train.segments < TRAIN_MIN {
+            return;
+        }
+        let example = Example {
+            at_ns: began.time_ns,
+            length_ns: last.time_ns.saturating_sub(began.time_ns),
+            frames: [began.frame, last.frame, 0],
+            value: train.segments,
+        };
+        self.happenings.note(Kind::SmallTrain, end, example);
+    }
+
+    /// A segment that follows a late acknowledgement of a short one.
+    #[cold]
+    fn handle_release(&mut self, seen: &Seen<'_>, held: Held) -> Verdict {
+        let from = seen.end;
+        let waited_ns = seen.place.time_ns.saturating_sub(held.ack.time_ns);
+        let path_ns = self.leg_ns(from).unwrap_or(RELEASE_NS_MAX);
+        let is_short = !seen
+            .segment
+            .payload_bytes
+            .is_multiple_of(self.segment_bytes);
+        if !is_short || waited_ns > path_ns + path_ns / 2 + RELEASE_NS_MAX {
+            return Verdict::default();
+        }
+        let length_ns = held.ack.time_ns.saturating_sub(held.began_ns);
+        let example = Example {
+            at_ns: held.began_ns,
+            length_ns,
+            frames: [held.data_frame, held.ack.frame, seen.place.frame],
+            value: seen.segment.payload_bytes,
+        };
+        self.happenings.note(Kind::NagleDelayedAck, from, example);
+        if let Some(gap) = held.gap {
+            let to = (Cause::NagleDelayedAck, from);
+            self.gaps.rename(gap, to, held.gap_ns, held.ack.frame);
+        }
+        Verdict::NAGLE_RELEASED
+    }
+
+    /// What the segment says of the other end's data.
+    #[inline]
+    fn handle_acknowledgement(&mut self, seen: &Seen<'_>, verdict: Verdict) -> Verdict {
+        let segment = seen.segment;
+        let (from, to) = (seen.end, seen.end.other());
+        let time_ns = seen.place.time_ns;
+        if let Some(stamps) = segment.timestamps {
+            self.handle_stamps(from, stamps.value, stamps.echo, time_ns);
+        }
+        if !segment.flags.any(Flags::ACK) || segment.flags.any(Flags::RST) {
+            return Verdict::default();
+        }
+        let half = &seen.halves[from.index()];
+        let acknowledgement = segment.acknowledgement;
+        let advance = match half.has_acknowledged() {
+            true => distance(half.acknowledged, acknowledgement),
+            false => 1,
+        };
+        if !segment.sack.as_slice().is_empty() {
+            self.handle_sack(seen);
+        }
+        if advance > 0 {
+            return self.handle_advance(seen);
+        }
+        let is_plain = segment.payload_bytes == 0
+            && advance == 0
+            && !segment.flags.any(Flags::SYN | Flags::FIN)
+            && segment.sequence == half.next;
+        if !is_plain || verdict.any(Verdict::KEEPALIVE | Verdict::ZERO_WINDOW_PROBE) {
+            return Verdict::default();
+        }
+        let asked = self.ends[to.index()].sent_keepalive;
+        let own = &mut self.ends[from.index()];
+        if asked {
+            return Verdict::KEEPALIVE_ANSWER;
+        }
+        if segment.window == 0 {
+            return Verdict::default();
+        }
+        if segment.window != half.window {
+            own.counts.window_updates += 1;
+            return Verdict::WINDOW_UPDATE;
+        }
+        own.counts.duplicate_acks += 1;
+        own.duplicate_run = own.duplicate_run.saturating_add(1);
+        Verdict::DUPLICATE_ACK
+    }
+
+    /// An acknowledgement that goes further than those before.
+    #[inline]
+    fn handle_advance(&mut self, seen: &Seen<'_>) -> Verdict {
+        let segment = seen.segment;
+        let (from, to) = (seen.end, seen.end.other());
+        let time_ns = seen.place.time_ns;
+        let acknowledgement = segment.acknowledgement;
+        let leg_ns = self.leg_ns(from);
+        let sender = &mut self.ends[to.index()];
+        let said = sender.outstanding.acknowledged(acknowledgement, time_ns);
+        if let Some(round_trip_ns) = said.round_trip_ns {
+            sender.round_trip.add(round_trip_ns);
+        }
+        let packets = std::mem::take(&mut sender.unacknowledged_packets);
+        if packets > 0 {
+            sender.data_per_ack.add(u64::from(packets));
+        }
+        if let (Some(sent), Some(stamps)) = (said.first_sent_again, segment.timestamps) {
+            let echoes_first = sent.stamp != 0 && after(sent.stamp, stamps.echo);
+            if echoes_first && sender.resent.take(sent.sequence) {
+                sender.counts.spurious += 1;
+            }
+        }
+        let own = &mut self.ends[from.index()];
+        own.duplicate_run = 0;
+        own.sacked_to = own.sacked_to.filter(|&edge| after(edge, acknowledgement));
+        self.check_recovery(to, acknowledgement);
+        let is_pure = segment.payload_bytes == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
+        if is_pure && packets > 0 && seen.elapsed_ns >= GAP_NS_MIN {
+            return self.handle_late_ack(seen, leg_ns);
+        }
+        Verdict::default()
+    }
+
+    /// An acknowledgement after a silence: the delayed-ACK timer, if the path does not explain it.
+    #[cold]
+    fn handle_late_ack(&mut self, seen: &Seen<'_>, leg_ns: Option<u64>) -> Verdict {
+        let (from, to) = (seen.end, seen.end.other());
+        let Some(leg_ns) = leg_ns else {
+            return Verdict::default();
+        };
+        let sender = &self.ends[to.index()];
+        let delay_ns = seen.place.time_ns.saturating_sub(sender.last_data_ns);
+        let beyond_ns = delay_ns.saturating_sub(leg_ns);
+        if !(GAP_NS_MIN..=DELAYED_ACK_NS_MAX).contains(&beyond_ns) {
+            return Verdict::default();
+        }
+        let is_all = seen.segment.acknowledgement == seen.halves[to.index()].next;
+        let is_short = !sender.last_data_bytes.is_multiple_of(self.segment_bytes);
+        let (data_frame, began_ns) = (sender.last_data_frame, sender.last_data_ns);
+        let in_recovery = sender.recovery.is_some();
+        if is_all && is_short && !in_recovery {
+            self.ends[to.index()].held = Some(Held {
+                data_frame,
+                began_ns,
+                ack: seen.place,
+                gap: Some((Cause::DelayedAck, from)),
+                gap_ns: seen.elapsed_ns,
+            });
+        }
+        if beyond_ns < DELAYED_ACK_NS_MIN {
+            return Verdict::default();
+        }
+        let own = &mut self.ends[from.index()];
+        own.counts.delayed_acks += 1;
+        own.ack_delay.add(beyond_ns);
+        let example = Example {
+            at_ns: began_ns,
+            length_ns: beyond_ns,
+            frames: [data_frame, seen.place.frame, 0],
+            value: 0,
+        };
+        self.happenings.note(Kind::DelayedAck, from, example);
+        Verdict::DELAYED_ACK
+    }
+
+    /// Round trips by timestamps: from the first sending of a value to its first echo.
+    #[inline]
+    fn handle_stamps(&mut self, from: End, value: u32, echo: u32, time_ns: u64) {
+        let other = &mut self.ends[from.other().index()];
+        if let Some((stamp, sent_ns)) = other.stamp
+            && distance(stamp, echo) >= 0
+        {
+            other.stamp = None;
+            if stamp == echo {
+                other
+                    .round_trip_by_stamp
+                    .add(time_ns.saturating_sub(sent_ns));
+            }
+        }
+        let own = &mut self.ends[from.index()];
+        if own.stamp.is_none() && own.last_stamp.is_none_or(|last| after(value, last)) {
+            own.stamp = Some((value, time_ns));
+        }
+        own.last_stamp = Some(value);
+    }
+
+    /// Selective acknowledgements: how far they reach, and what came twice (RFC 2883).
+    #[cold]
+    fn handle_sack(&mut self, seen: &Seen<'_>) {
+        let (from, to) = (seen.end, seen.end.other());
+        let blocks = seen.segment.sack.as_slice();
+        let acknowledgement = seen.segment.acknowledgement;
+        let own = &mut self.ends[from.index()];
+        own.counts.sacks += 1;
+        let Some(&first) = blocks.first() else { return };
+        let inside_second = blocks.get(1).is_some_and(|second| {
+            distance(second.0, first.0) >= 0 && distance(first.1, second.1) >= 0
+        });
+        let is_duplicate = !after(first.1, acknowledgement) || inside_second;
+        for (at, block) in blocks.iter().enumerate() {
+            let counts = at > 0 || !is_duplicate;
+            if counts && own.sacked_to.is_none_or(|edge| after(block.1, edge)) {
+                own.sacked_to = Some(block.1);
+            }
+        }
+        if is_duplicate {
+            own.counts.duplicate_sacks += 1;
+            let sender = &mut self.ends[to.index()];
+            if sender.resent.take(first.0) {
+                sender.counts.spurious += 1;
+            }
+        }
+    }
+
+    /// The window that the segment offers.
+    #[inline]
+    fn handle_window(&mut self, seen: &Seen<'_>) -> Verdict {
+        let segment = seen.segment;
+        if segment.flags.any(Flags::SYN | Flags::RST) {
+            return Verdict::default();
+        }
+        let scale = match seen.scales {
+            [Some(_), Some(_)] => seen.scales[seen.end.index()].unwrap_or(0),
+            _ => 0,
+        };
+        let own = &mut self.ends[seen.end.index()];
+        own.window.add(u64::from(segment.window) << scale);
+        if segment.window > 0 {
+            if own.zero_since.is_some() {
+                self.finish_zero_window(seen.end, seen.place);
+            }
+            return Verdict::default();
+        }
+        if segment.flags.any(Flags::FIN) {
+            return Verdict::default();
+        }
+        own.counts.zero_windows += 1;
+        own.zero_since = own.zero_since.or(Some(seen.place));
+        Verdict::ZERO_WINDOW
+    }
+
+    #[cold]
+    fn finish_zero_window(&mut self, end: End, place: Place) {
+        let own = &mut self.ends[end.index()];
+        let Some(since) = own.zero_since.take() else {
+            return;
+        };
+        let length_ns = place.time_ns.saturating_sub(since.time_ns);
+        own.zero_window.add(length_ns);
+        let example = Example {
+            at_ns: since.time_ns,
+            length_ns,
+            frames: [since.frame, place.frame, 0],
+            value: 0,
+        };
+        self.happenings.note(Kind::ZeroWindow, end, example);
+    }
+
+    /// Finds what a silence was for: by what ended it, and what held while it lasted.
+    #[cold]
+    fn handle_gap(&mut self, seen: &Seen<'_>, verdict: Verdict) {
+        let (from, to) = (seen.end, seen.end.other());
+        let segment = seen.segment;
+        let flight = |end: End| {
+            let (half, peer) = (&seen.halves[end.index()], &seen.halves[end.other().index()]);
+            peer.has_acknowledged() && distance(peer.acknowledged, half.next) > 0
+        };
+        let is_window = |end: End| self.ends[end.index()].shares.state() == State::Window;
+        let leg_ns = self.leg_ns(from).unwrap_or(u64::MAX / 2);
+        let is_late = seen.elapsed_ns.saturating_sub(leg_ns) >= GAP_NS_MIN;
+        let (cause, end) = if is_window(to) {
+            (Cause::Window, from)
+        } else if is_window(from) {
+            (Cause::Window, to)
+        } else if segment.flags.any(Flags::FIN | Flags::RST) && segment.payload_bytes == 0 {
+            (Cause::Close, from)
+        } else if verdict.any(Verdict::RETRANSMISSION | Verdict::CONTROL_RETRANSMISSION) {
+            match verdict.any(Verdict::FAST) {
+                true => (Cause::RoundTrip, to),
+                false => (Cause::Timeout, from),
+            }
+        } else if verdict.any(Verdict::KEEPALIVE | Verdict::KEEPALIVE_ANSWER) {
+            (Cause::Application, from)
+        } else if segment.payload_bytes > 0 {
+            // The end that sends payload has kept the other waiting, if the other spoke last.
+            match self.last_sender {
+                Some(last) if last == to && (is_late || !flight(to)) => (Cause::Answer, from),
+                Some(last) if last == to => (Cause::RoundTrip, from),
+                _ => (Cause::Application, from),
+            }
+        } else if flight(to) && is_late {
+            (Cause::DelayedAck, from)
+        } else if flight(to) {
+            (Cause::RoundTrip, from)
+        } else {
+            (Cause::Application, from)
+        };
+        self.gaps
+            .note(cause, end, seen.elapsed_ns, seen.place.frame);
+    }
+}

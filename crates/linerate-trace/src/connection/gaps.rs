@@ -1,0 +1,115 @@
+//! Times without a packet, and what the connection waited for.
+
+use super::End;
+
+/// The shortest time without a packet that is looked at. Below it lie the round trips of a
+/// building and the scheduling of busy hosts; the shortest timer that TCP waits for is above.
+pub const GAP_NS_MIN: u64 = 5_000_000;
+
+/// What a connection waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// The application had nothing to send.
+    Application,
+    /// The application took its time to answer.
+    Answer,
+    /// The acknowledgement waited for its timer.
+    DelayedAck,
+    /// Nagle's algorithm waited for a delayed acknowledgement.
+    NagleDelayedAck,
+    /// The retransmission timer.
+    Timeout,
+    /// The receiver's window was closed or full.
+    Window,
+    /// The path: an acknowledgement took a round trip.
+    RoundTrip,
+    /// The end of the connection.
+    Close,
+}
+
+impl Cause {
+    /// Every cause.
+    pub const ALL: [Self; 8] = [
+        Self::Application,
+        Self::Answer,
+        Self::DelayedAck,
+        Self::NagleDelayedAck,
+        Self::Timeout,
+        Self::Window,
+        Self::RoundTrip,
+        Self::Close,
+    ];
+}
+
+/// All gaps of one cause at one end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gaps {
+    /// What was waited for.
+    pub cause: Cause,
+    /// The end that kept the other waiting.
+    pub end: End,
+    /// How many.
+    pub count: u32,
+    /// How long all of them took.
+    pub total_ns: u64,
+    /// How long the longest took.
+    pub longest_ns: u64,
+    /// The frame that ended the longest.
+    pub longest_frame: u64,
+}
+
+/// The gaps of a connection, by cause and end.
+#[derive(Debug, Clone, Default)]
+pub struct GapList(Vec<Gaps>);
+
+impl GapList {
+    /// Takes up one gap that `frame` ended.
+    #[cold]
+    pub fn note(&mut self, cause: Cause, end: End, length_ns: u64, frame: u64) {
+        let found = self
+            .0
+            .iter_mut()
+            .position(|gaps| gaps.cause == cause && gaps.end == end);
+        let at = found.unwrap_or_else(|| {
+            self.0.push(Gaps {
+                cause,
+                end,
+                count: 0,
+                total_ns: 0,
+                longest_ns: 0,
+                longest_frame: frame,
+            });
+            self.0.len() - 1
+        });
+        let gaps = &mut self.0[at];
+        gaps.count = gaps.count.saturating_add(1);
+        gaps.total_ns = gaps.total_ns.saturating_add(length_ns);
+        if length_ns > gaps.longest_ns {
+            gaps.longest_ns = length_ns;
+            gaps.longest_frame = frame;
+        }
+    }
+
+    /// Calls the gap of `length_ns` that was noted last under `from` by a better name.
+    #[cold]
+    pub fn rename(&mut self, from: (Cause, End), to: (Cause, End), length_ns: u64, frame: u64) {
+        let found = self
+            .0
+            .iter_mut()
+            .find(|gaps| (gaps.cause, gaps.end) == from);
+        let Some(gaps) = found else { return };
+        gaps.count -= 1;
+        gaps.total_ns -= length_ns;
+        if gaps.count == 0 {
+            self.0.retain(|gaps| gaps.count > 0);
+        }
+        self.note(to.0, to.1, length_ns, frame);
+    }
+
+    /// Returns the gaps, the cause that took longest first.
+    pub fn sorted(&self) -> Vec<Gaps> {
+        let mut gaps = self.0.clone();
+        gaps.sort_by_key(|gaps| (std::cmp::Reverse(gaps.total_ns), gaps.cause, gaps.end));
+        gaps
+    }
+}

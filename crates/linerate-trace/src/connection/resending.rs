@@ -1,0 +1,245 @@
+//! Segments that come below the highest number of their direction: sent again, or out of order.
+//!
+//! 1. What fills a hole was never captured. It is *out of order* if it came before a round trip
+//!    had passed (3 ms at the least) and nothing had asked for it; else it was lost before the
+//!    capture and *sent again*.
+//! 2. Everything else was captured before, so it was *sent again*.
+//! 3. A retransmission is *spurious* if all of it had been acknowledged, or if the receiver says
+//!    later that it had it already: by a duplicate selective acknowledgement (RFC 2883), or by
+//!    echoing the timestamp of the first sending (Eifel, RFC 3522).
+//! 4. It is a *timeout* if the sender had been silent for longer than any other reason explains;
+//!    *fast* if two duplicate acknowledgements or a selective one beyond it came before; a *tail
+//!    probe* if it is the last segment sent and not the first missing one. What is sent again in
+//!    the same recovery has the same reason as its beginning (RFC 6582).
+
+use super::detail::{Detail, Seen};
+use super::happening::{Example, Kind};
+use super::outstanding::Sent;
+use super::sequence::{after, distance};
+use super::{End, Verdict};
+
+/// The shortest retransmission timer that is told by its silence alone. Linux has 200 ms, other
+/// systems 230 ms to 1 s, all plus the round trip.
+const TIMER_NS_MIN: u64 = 150_000_000;
+/// Without anybody asking, a retransmission after less than this has no known reason. Timers of
+/// Linux can be set as low as one tick, which is 4 ms where ticks are 250 a second.
+const UNASKED_NS_MIN: u64 = 4_000_000;
+/// A segment that fills a hole later than this is not only reordered; tshark's figure.
+const REORDERED_NS_MAX: u64 = 3_000_000;
+/// Segments of one recovery from which it is called a burst.
+const BURST_MIN: u32 = 3;
+/// Sendings again of a full segment from which it is called repeated.
+const REPEATED_MIN: u16 = 3;
+/// Retransmissions of one direction that can still be proven spurious.
+const RESENT_MAX: usize = 4;
+
+/// What began with a retransmission and ends when everything sent until then is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recovery {
+    /// The number whose acknowledgement ends it.
+    point: u32,
+    /// Why it began.
+    reason: Verdict,
+    /// Segments sent again in it.
+    segments: u32,
+    began_ns: u64,
+    last_ns: u64,
+    first_frame: u64,
+    last_frame: u64,
+}
+
+/// Ranges that were sent again, the newest first.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Resent([(u32, u32); RESENT_MAX]);
+
+impl Resent {
+    fn note(&mut self, sequence: u32, end: u32) {
+        self.0.copy_within(..RESENT_MAX - 1, 1);
+        self.0[0] = (sequence, end);
+    }
+
+    /// Forgets a range that covers `sequence`; returns whether there was one.
+    pub fn take(&mut self, sequence: u32) -> bool {
+        let found = self.0.iter_mut().find(|(start, end)| {
+            start != end && distance(*start, sequence) >= 0 && after(*end, sequence)
+        });
+        found.is_some_and(|range| {
+            *range = (0, 0);
+            true
+        })
+    }
+}
+
+impl Detail {
+    /// Takes up a segment with payload that begins below the highest number of its direction.
+    #[cold]
+    pub(super) fn handle_resent(&mut self, seen: &Seen<'_>) -> Verdict {
+        let segment = seen.segment;
+        let (from, to) = (seen.end, seen.end.other());
+        let end = segment.sequence.wrapping_add(segment.payload_bytes);
+        let time_ns = seen.place.time_ns;
+        let opened_ns = self.ends[from.index()].holes.fill(segment.sequence, end);
+        let asked = self.has_asked(seen);
+        if let Some(opened_ns) = opened_ns {
+            let waited_ns = time_ns.saturating_sub(opened_ns);
+            let round_trip_ns = self.round_trip_ns().unwrap_or(0);
+            let asked_in_time = asked && waited_ns >= round_trip_ns.max(1) * 3 / 4;
+            if !asked_in_time && waited_ns < REORDERED_NS_MAX.max(round_trip_ns) {
+                self.ends[from.index()].counts.out_of_order += 1;
+                return Verdict::OUT_OF_ORDER;
+            }
+        }
+        let own = &mut self.ends[from.index()];
+        let stamp = segment.timestamps.map_or(0, |stamps| stamps.value);
+        let before = own
+            .outstanding
+            .sent_again(segment.sequence, end, time_ns, stamp);
+        let reason = self.reason(seen, before, asked);
+        let mut verdict = Verdict::RETRANSMISSION | reason;
+        let own = &mut self.ends[from.index()];
+        own.counts.retransmissions += 1;
+        own.counts.retransmitted_bytes += u64::from(segment.payload_bytes);
+        if opened_ns.is_some() {
+            own.counts.fills_hole += 1;
+            verdict.add(Verdict::FILLS_HOLE);
+        }
+        own.counts.fast += u32::from(reason.any(Verdict::FAST));
+        own.counts.timeout += u32::from(reason.any(Verdict::TIMEOUT));
+        own.counts.tail_probe += u32::from(reason.any(Verdict::TAIL_PROBE));
+        let acknowledged = seen.halves[to.index()].acknowledged;
+        let is_acknowledged =
+            seen.halves[to.index()].has_acknowledged() && !after(end, acknowledged);
+        if is_acknowledged {
+            own.counts.spurious += 1;
+            verdict.add(Verdict::SPURIOUS);
+        } else {
+            own.resent.note(segment.sequence, end);
+        }
+        self.note_recovery(seen, reason);
+        self.note_repetition(seen, before);
+        verdict
+    }
+
+    /// Ends the recovery of `end`, and notes it if it was a burst.
+    #[cold]
+    pub(super) fn finish_recovery(&mut self, end: End) {
+        let Some(recovery) = self.ends[end.index()].recovery.take() else {
+            return;
+        };
+        if recovery.segments < BURST_MIN {
+            return;
+        }
+        let example = Example {
+            at_ns: recovery.began_ns,
+            length_ns: recovery.last_ns.saturating_sub(recovery.began_ns),
+            frames: [recovery.first_frame, recovery.last_frame, 0],
+            value: recovery.segments,
+        };
+        self.happenings.note(Kind::LossBurst, end, example);
+    }
+
+    /// Ends the recovery of `end` if `acknowledgement` reaches its point.
+    #[inline]
+    pub(super) fn check_recovery(&mut self, end: End, acknowledgement: u32) {
+        if let Some(recovery) = &self.ends[end.index()].recovery
+            && !after(recovery.point, acknowledgement)
+        {
+            self.finish_recovery(end);
+        }
+    }
+
+    /// Returns whether the receiver has said that it misses this segment but has later ones.
+    fn has_asked(&self, seen: &Seen<'_>) -> bool {
+        let receiver = &self.ends[seen.end.other().index()];
+        let sacked = receiver
+            .sacked_to
+            .is_some_and(|edge| after(edge, seen.segment.sequence));
+        receiver.duplicate_run >= 2 || sacked
+    }
+
+    fn reason(&self, seen: &Seen<'_>, before: Option<Sent>, asked: bool) -> Verdict {
+        let own = &self.ends[seen.end.index()];
+        let half = &seen.halves[seen.end.index()];
+        let time_ns = seen.place.time_ns;
+        let silent_ns = time_ns.saturating_sub(own.last_data_ns);
+        let since_ns = before.map_or(silent_ns, |sent| time_ns.saturating_sub(sent.time_ns));
+        let round_trip_ns = self.round_trip_ns().unwrap_or(0);
+        let timer_ns = TIMER_NS_MIN.max(round_trip_ns * 2);
+        if silent_ns >= timer_ns && since_ns >= timer_ns {
+            return Verdict::TIMEOUT;
+        }
+        let end = seen
+            .segment
+            .sequence
+            .wrapping_add(seen.segment.payload_bytes);
+        let peer = &seen.halves[seen.end.other().index()];
+        let is_first_missing =
+            peer.has_acknowledged() && distance(seen.segment.sequence, peer.acknowledged) >= 0;
+        match own.recovery {
+            Some(recovery) if !after(seen.segment.sequence, recovery.point) && !asked => {
+                recovery.reason
+            }
+            _ if asked => Verdict::FAST,
+            _ if end == half.next && !is_first_missing => Verdict::TAIL_PROBE,
+            _ if since_ns >= UNASKED_NS_MIN.max(round_trip_ns) => Verdict::TIMEOUT,
+            _ => Verdict::default(),
+        }
+    }
+
+    fn note_recovery(&mut self, seen: &Seen<'_>, reason: Verdict) {
+        let from = seen.end;
+        let half = &seen.halves[from.index()];
+        let place = seen.place;
+        let own = &self.ends[from.index()];
+        let silent_ns = place.time_ns.saturating_sub(own.last_data_ns);
+        let is_timer = reason.any(Verdict::TIMEOUT)
+            && (silent_ns >= TIMER_NS_MIN
+                || own
+                    .recovery
+                    .is_none_or(|recovery| !recovery.reason.any(Verdict::TIMEOUT)));
+        if is_timer {
+            let example = Example {
+                at_ns: own.last_data_ns,
+                length_ns: silent_ns,
+                frames: [own.last_data_frame, place.frame, 0],
+                value: seen.segment.payload_bytes,
+            };
+            self.happenings.note(Kind::Timeout, from, example);
+            if own.recovery.is_some() {
+                self.finish_recovery(from);
+            }
+        }
+        let recovery = self.ends[from.index()].recovery.get_or_insert(Recovery {
+            point: half.next,
+            reason,
+            segments: 0,
+            began_ns: place.time_ns,
+            last_ns: place.time_ns,
+            first_frame: place.frame,
+            last_frame: place.frame,
+        });
+        recovery.segments = recovery.segments.saturating_add(1);
+        recovery.last_ns = place.time_ns;
+        recovery.last_frame = place.frame;
+    }
+
+    fn note_repetition(&mut self, seen: &Seen<'_>, before: Option<Sent>) {
+        let Some(before) = before else { return };
+        let is_large = seen.segment.payload_bytes >= self.segment_bytes / 10 * 9
+            && seen.segment.payload_bytes >= REPEATED_BYTES_MIN;
+        if before.again + 1 != REPEATED_MIN || !is_large {
+            return;
+        }
+        let example = Example {
+            at_ns: before.time_ns,
+            length_ns: seen.place.time_ns.saturating_sub(before.time_ns),
+            frames: [before.frame, seen.place.frame, 0],
+            value: seen.segment.payload_bytes,
+        };
+        self.happenings
+            .note(Kind::RepeatedSegment, seen.end, example);
+    }
+}
+
+/// Shorter segments fit every path: IPv4 hosts must take 576 bytes.
+const REPEATED_BYTES_MIN: u32 = 600;

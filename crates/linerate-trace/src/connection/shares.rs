@@ -1,0 +1,107 @@
+//! What the time of one direction went into.
+//!
+//! Between two packets nothing changes that a capture could see, so the state after one packet
+//! holds until the next:
+//!
+//! 1. `Recovering`: something was sent again and is not acknowledged yet.
+//! 2. `Window`: what is on its way leaves less than one segment of the receiver's window.
+//! 3. `Idle`: nothing is on its way. The application has nothing to send, or waits itself.
+//! 4. `Sender`: something is on its way, the window has room, and the last segment was shorter
+//!    than a full one: the application had no more.
+//! 5. `Path`: as before, but the last segment was full: congestion window, pacing, or the next
+//!    segment is about to leave.
+
+use super::sequence::distance;
+use super::{Half, Pair};
+
+/// What the time went into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum State {
+    /// One end was not captured.
+    #[default]
+    Unknown,
+    /// Nothing is on its way.
+    Idle,
+    /// The receiver's window has no room.
+    Window,
+    /// The application had no more.
+    Sender,
+    /// Congestion window or pacing.
+    Path,
+    /// Waiting for what was sent again.
+    Recovering,
+}
+
+/// Nanoseconds in each state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Shares {
+    times_ns: [u64; 6],
+    state: State,
+}
+
+impl Shares {
+    /// Adds `elapsed_ns` to the state that held.
+    #[inline]
+    pub fn pass(&mut self, elapsed_ns: u64) {
+        self.times_ns[self.state as usize] += elapsed_ns;
+    }
+
+    /// Begins a state.
+    #[inline]
+    pub fn enter(&mut self, state: State) {
+        self.state = state;
+    }
+
+    /// Returns the state that holds.
+    #[inline]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Returns the time in `state`, in nanoseconds.
+    pub fn time_ns(&self, state: State) -> u64 {
+        self.times_ns[state as usize]
+    }
+}
+
+/// What is known of a direction beside its sequence numbers.
+pub struct Sending {
+    /// Whether something that was sent again is not acknowledged yet.
+    pub recovering: bool,
+    /// Bytes of a full segment.
+    pub segment_bytes: u32,
+    /// Whether the last segment was shorter than a full one.
+    pub last_was_short: bool,
+    /// The receiver's window in bytes, if its scale is known.
+    pub window_bytes: Option<u64>,
+}
+
+/// Returns the state of the direction from `pair.from` to `pair.to`.
+#[inline]
+pub fn state(pair: Pair<&Half>, sending: &Sending) -> State {
+    if !pair.from.is_seen() || !pair.to.is_seen() {
+        return State::Unknown;
+    }
+    let flight = distance(pair.to.acknowledged, pair.from.next);
+    let closed = pair.to.window == 0;
+    if closed {
+        return State::Window;
+    }
+    if flight <= 0 {
+        return State::Idle;
+    }
+    if sending.recovering {
+        return State::Recovering;
+    }
+    let room = sending
+        .window_bytes
+        .map(|window| window.saturating_sub(flight as u64));
+    if room.is_some_and(|room| room < u64::from(sending.segment_bytes)) {
+        return State::Window;
+    }
+    if sending.last_was_short {
+        State::Sender
+    } else {
+        State::Path
+    }
+}

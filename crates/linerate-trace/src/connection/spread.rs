@@ -1,0 +1,150 @@
+//! A quantity of which only count, smallest, largest, sum and a coarse histogram are kept.
+
+/// Steps of the histogram to each doubling: a quantile is right within 9 %.
+const STEPS: u32 = 4;
+/// Doublings that are told apart, from 1024 ns on; the last holds everything from 9 h on.
+const DOUBLINGS: u32 = 36;
+/// Where the histogram begins, as a power of two.
+const BEGIN: u32 = 10;
+const PLACES: usize = (STEPS * DOUBLINGS) as usize;
+
+/// Count, smallest, largest and sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spread {
+    /// How many.
+    pub count: u32,
+    /// The smallest; meaningless without any.
+    pub min: u64,
+    /// The largest.
+    pub max: u64,
+    /// All together.
+    pub sum: u64,
+}
+
+impl Default for Spread {
+    fn default() -> Self {
+        Self {
+            count: 0,
+            min: u64::MAX,
+            max: 0,
+            sum: 0,
+        }
+    }
+}
+
+impl Spread {
+    /// Takes up one value.
+    #[inline]
+    pub fn add(&mut self, value: u64) {
+        self.count = self.count.saturating_add(1);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        self.sum = self.sum.saturating_add(value);
+    }
+
+    /// Returns the mean, if there is any value.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / f64::from(self.count))
+    }
+
+    /// Returns the smallest value, if there is any.
+    #[inline]
+    pub fn least(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.min)
+    }
+}
+
+/// Durations by size, for quantiles.
+#[derive(Debug, Clone, Default)]
+pub struct Durations {
+    /// Count, smallest, largest, sum.
+    pub spread: Spread,
+    /// Made with the second value; most connections have one or none.
+    places: Option<Box<[u32; PLACES]>>,
+}
+
+impl Durations {
+    /// Takes up one duration.
+    #[inline]
+    pub fn add(&mut self, ns: u64) {
+        let first = self.spread.least();
+        self.spread.add(ns);
+        if let Some(places) = &mut self.places {
+            let place = &mut places[place(ns)];
+            *place = place.saturating_add(1);
+        } else if let Some(first) = first {
+            let mut places = Box::new([0; PLACES]);
+            places[place(first)] += 1;
+            places[place(ns)] += 1;
+            self.places = Some(places);
+        }
+    }
+
+    /// Returns the duration below which the share `quantile` of all lie.
+    pub fn quantile(&self, quantile: f64) -> Option<u64> {
+        let spread = self.spread;
+        let least = spread.least()?;
+        let Some(places) = &self.places else {
+            return Some(least);
+        };
+        let wanted = (quantile * f64::from(spread.count)).ceil().max(1.0) as u64;
+        let mut sum = 0;
+        for (at, count) in places.iter().enumerate() {
+            sum += u64::from(*count);
+            if sum >= wanted {
+                return Some(middle(at).clamp(least, spread.max));
+            }
+        }
+        Some(spread.max)
+    }
+}
+
+/// Returns the place of `ns`: its doubling and the two bits behind the highest.
+#[inline]
+fn place(ns: u64) -> usize {
+    let power = ns.max(1).ilog2();
+    if power < BEGIN {
+        return 0;
+    }
+    let step = (ns >> (power - 2)) & u64::from(STEPS - 1);
+    let place = (power - BEGIN) * STEPS + step as u32;
+    (place as usize).min(PLACES - 1)
+}
+
+/// Returns the middle of what falls into a place.
+fn middle(at: usize) -> u64 {
+    let (power, step) = (at as u32 / STEPS + BEGIN, at as u64 % u64::from(STEPS));
+    let low = (1u64 << power) + (step << (power - 2));
+    low + (1u64 << (power - 3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_right_within_a_step() {
+        let mut durations = Durations::default();
+        assert_eq!(durations.quantile(0.5), None);
+        for ns in 1..=1000u64 {
+            durations.add(ns * 10_000);
+        }
+        let check = |quantile: f64, expected: f64| {
+            let found = durations.quantile(quantile).unwrap() as f64;
+            assert!((found / expected - 1.0).abs() < 0.13, "{quantile}: {found}");
+        };
+        check(0.5, 5e6);
+        check(0.99, 9.9e6);
+        assert_eq!(durations.spread.min, 10_000);
+    }
+
+    #[test]
+    fn every_duration_has_a_place() {
+        for power in 0..64 {
+            let at = place(1 << power);
+            assert!(at < PLACES);
+        }
+        assert_eq!(place(u64::MAX), PLACES - 1);
+        assert_eq!(place(0), 0);
+    }
+}

@@ -1,0 +1,626 @@
+//! One connection as the document shows it.
+
+use std::net::IpAddr;
+
+use serde::Serialize;
+
+use super::{Endpoint, FrameReport};
+use crate::connection::{
+    BinEnd, Cause, Connection, Counts, Durations, End, EndDetail, Gaps, Half, Happening, Kind,
+    Offer, Points, Sizes, State, Timeline,
+};
+use crate::tracker::FrameId;
+
+/// One connection.
+#[derive(Debug, Clone, Serialize)]
+pub struct ConnectionReport {
+    /// Its number in the order of first packets, from 1.
+    pub number: u32,
+    /// The end that connected.
+    pub client: Endpoint,
+    /// The end that accepted.
+    pub server: Endpoint,
+    /// Its first frame.
+    pub first_frame: Option<FrameReport>,
+    /// When its first packet was captured, in nanoseconds since 1970.
+    pub start_ns: u64,
+    /// From its first packet to its last.
+    pub duration_ns: u64,
+    /// Whether both SYNs were captured.
+    pub handshake: bool,
+    /// From SYN to SYN-ACK.
+    pub syn_to_answer_ns: Option<u64>,
+    /// From SYN-ACK to the client's next segment.
+    pub answer_to_ack_ns: Option<u64>,
+    /// How it ended: `fin`, `reset`, or `open` if the capture ended before.
+    pub ending: &'static str,
+    /// Whether only one direction was captured.
+    pub one_sided: bool,
+    /// Bytes of a full segment, as far as they are known.
+    pub segment_bytes: Option<u32>,
+    /// The client's side.
+    pub from_client: EndReport,
+    /// The server's side.
+    pub from_server: EndReport,
+    /// Times without a packet by cause, the longest together first.
+    pub gaps: Vec<GapReport>,
+    /// What happened.
+    pub happenings: Vec<HappeningReport>,
+    /// Over time, if it has packets enough.
+    pub timeline: Option<TimelineReport>,
+    /// Whether more than counts was kept.
+    pub detailed: bool,
+    /// Its packets, for a picture.
+    #[serde(skip)]
+    pub points: Option<Box<Points>>,
+}
+
+/// What one end offered in its SYN.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct OfferReport {
+    /// Maximum segment size.
+    pub mss_bytes: Option<u16>,
+    /// Window scale: the shift.
+    pub window_scale: Option<u8>,
+    /// Whether selective acknowledgements are permitted.
+    pub sack_permitted: bool,
+    /// Whether it sends timestamps.
+    pub timestamps: bool,
+}
+
+/// One end: what it sent, and what it said of the other's data.
+#[derive(Debug, Clone, Serialize)]
+pub struct EndReport {
+    /// What its SYN offered; nothing if it was not captured.
+    pub offer: Option<OfferReport>,
+    /// Segments.
+    pub packets: u32,
+    /// Segments with payload.
+    pub data_packets: u32,
+    /// Acknowledgements without payload.
+    pub pure_acks: u32,
+    /// Payload, that sent again included.
+    pub payload_bytes: u64,
+    /// Payload without what was sent again, over the time from its first data to its last.
+    pub bits_per_second: Option<f64>,
+    /// Segments with payload to each acknowledgement that advanced and answered them.
+    pub data_per_ack: Option<f64>,
+    /// The most of them.
+    pub data_per_ack_max: Option<u64>,
+    /// Counts of what happened.
+    pub counts: Option<CountsReport>,
+    /// From its data to the acknowledgement.
+    pub round_trip: Option<DurationReport>,
+    /// The same by timestamps.
+    pub round_trip_by_timestamps: Option<DurationReport>,
+    /// Sizes of payloads.
+    pub sizes: Option<SizeReport>,
+    /// What its time went into.
+    pub time: Option<ShareReport>,
+    /// The smallest window that it offered.
+    pub window_bytes_min: Option<u64>,
+    /// The largest.
+    pub window_bytes_max: Option<u64>,
+    /// Whether the windows are in bytes: the scale is known.
+    pub window_is_scaled: bool,
+    /// The most that it had on its way at once.
+    pub flight_bytes_max: Option<u32>,
+    /// How often and how long its window was closed.
+    pub zero_window: Option<DurationReport>,
+    /// How long its delayed acknowledgements waited.
+    pub ack_delay: Option<DurationReport>,
+}
+
+/// Durations of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct DurationReport {
+    /// How many.
+    pub count: u32,
+    /// The shortest.
+    pub min_ns: u64,
+    /// The median, right within 10 %; absent where it is not kept.
+    pub median_ns: Option<u64>,
+    /// The mean.
+    pub mean_ns: f64,
+    /// The 99th percentile, right within 10 %; absent where it is not kept.
+    pub p99_ns: Option<u64>,
+    /// The longest.
+    pub max_ns: u64,
+    /// All together.
+    pub sum_ns: u64,
+}
+
+/// Sizes of payloads.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SizeReport {
+    /// The smallest.
+    pub min_bytes: u32,
+    /// The largest.
+    pub max_bytes: u32,
+    /// The most frequent with at least so many packets, most frequent first.
+    pub frequent: Vec<(u32, u32)>,
+    /// Packets by powers of two: from so many bytes up to twice as many.
+    pub powers: Vec<(u32, u32)>,
+    /// A sequence of sizes that repeats.
+    pub repeating: Option<RepeatReport>,
+}
+
+/// A sequence of sizes that repeats.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RepeatReport {
+    /// The sizes.
+    pub bytes: Vec<u32>,
+    /// How many packets in a row followed it.
+    pub packets: u32,
+}
+
+/// What the time of a direction went into, as shares of the time of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ShareReport {
+    /// Nothing was on its way.
+    pub idle: f64,
+    /// The receiver's window had no room.
+    pub window: f64,
+    /// The application had no more to send.
+    pub sender: f64,
+    /// Congestion window, pacing, or sending.
+    pub path: f64,
+    /// Waiting for what was sent again.
+    pub recovering: f64,
+}
+
+/// Counts of one end that are not zero in every connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct CountsReport {
+    /// Segments with payload sent again.
+    pub retransmissions: u32,
+    /// Their payload.
+    pub retransmitted_bytes: u64,
+    /// Of these, asked for.
+    pub fast: u32,
+    /// Of these, by a timer.
+    pub timeout: u32,
+    /// Of these, as probes of the tail.
+    pub tail_probe: u32,
+    /// Of these, those that the receiver had.
+    pub spurious: u32,
+    /// Of these, those whose first sending was not captured.
+    pub first_not_captured: u32,
+    /// SYNs and FINs sent again.
+    pub control_retransmissions: u32,
+    /// Segments out of order.
+    pub out_of_order: u32,
+    /// Jumps over what was not captured.
+    pub holes: u32,
+    /// Keepalives.
+    pub keepalives: u32,
+    /// Probes of a closed window.
+    pub zero_window_probes: u32,
+    /// Segments that filled the receiver's window.
+    pub window_full: u32,
+    /// Segments longer than the path carries.
+    pub superframes: u32,
+    /// Segments of half a full one or less.
+    pub small: u32,
+    /// Segments that routers marked (ECN CE).
+    pub congestion_marked: u32,
+    /// Segments with the ECN echo.
+    pub congestion_echoes: u32,
+    /// As a receiver: duplicate acknowledgements.
+    pub duplicate_acks: u32,
+    /// As a receiver: segments that closed the window.
+    pub zero_windows: u32,
+    /// As a receiver: window updates.
+    pub window_updates: u32,
+    /// As a receiver: segments with selective acknowledgements.
+    pub sacks: u32,
+    /// As a receiver: segments that said that something came twice.
+    pub duplicate_sacks: u32,
+    /// As a receiver: acknowledgements that waited for their timer.
+    pub delayed_acks: u32,
+}
+
+/// Times without a packet, of one cause at one end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct GapReport {
+    /// What was waited for.
+    pub cause: &'static str,
+    /// The end that kept the other waiting.
+    pub end: &'static str,
+    /// How many.
+    pub count: u32,
+    /// All together.
+    pub total_ns: u64,
+    /// The longest.
+    pub longest_ns: u64,
+    /// The frame that ended the longest.
+    pub longest_frame: Option<FrameReport>,
+}
+
+/// What happened, of one kind at one end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HappeningReport {
+    /// What.
+    pub kind: &'static str,
+    /// At which end.
+    pub end: &'static str,
+    /// How often.
+    pub count: u32,
+    /// All together.
+    pub total_ns: u64,
+    /// The largest number that belongs to it: segments of a burst, an MTU.
+    pub value_max: u32,
+    /// A few of them.
+    pub examples: Vec<ExampleReport>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ExampleReport {
+    /// When it began, in nanoseconds since 1970.
+    pub at_ns: u64,
+    /// How long it took.
+    pub length_ns: u64,
+    /// The frames that prove it.
+    pub frames: Vec<FrameReport>,
+    /// A number that belongs to it.
+    pub value: u32,
+}
+
+/// A connection over time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TimelineReport {
+    /// When the first bin begins, in nanoseconds since 1970.
+    pub start_ns: u64,
+    /// How wide each bin is.
+    pub width_ns: u64,
+    /// What the client sent, bin by bin.
+    pub from_client: BinsReport,
+    /// What the server sent.
+    pub from_server: BinsReport,
+}
+
+/// What one end sent, bin by bin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BinsReport {
+    /// Segments with payload.
+    pub data_packets: Vec<u32>,
+    /// Acknowledgements without payload.
+    pub pure_acks: Vec<u32>,
+    /// Payload.
+    pub payload_bytes: Vec<u64>,
+    /// Segments sent again.
+    pub retransmissions: Vec<u32>,
+}
+
+impl ConnectionReport {
+    /// Returns the report of `connection` with the addresses of client and server.
+    pub(crate) fn new(connection: &Connection, addresses: [IpAddr; 2]) -> Self {
+        let [low, high] = connection.key.ports();
+        let ports = match connection.client_is_low {
+            true => [low, high],
+            false => [high, low],
+        };
+        let endpoint = |end: End| Endpoint {
+            address: addresses[end.index()],
+            port: ports[end.index()],
+        };
+        let detail = connection.detail.as_deref();
+        let leg = |ns: u32| (ns > 0).then_some(u64::from(ns));
+        let [client, server] = &connection.halves;
+        Self {
+            number: connection.number,
+            client: endpoint(End::Client),
+            server: endpoint(End::Server),
+            first_frame: frame(connection.first_frame),
+            start_ns: connection.first_ns,
+            duration_ns: connection.last_ns.saturating_sub(connection.first_ns),
+            handshake: client.has_syn() && server.has_syn(),
+            syn_to_answer_ns: leg(connection.handshake_ns[0]),
+            answer_to_ack_ns: leg(connection.handshake_ns[1]),
+            ending: match connection.is_closed() {
+                false => "open",
+                true if client.has_rst() || server.has_rst() => "reset",
+                true => "fin",
+            },
+            one_sided: client.is_seen() != server.is_seen() && client.packets + server.packets > 1,
+            segment_bytes: detail
+                .filter(|detail| detail.segment_is_known)
+                .map(|detail| detail.segment_bytes),
+            from_client: EndReport::new(connection, End::Client),
+            from_server: EndReport::new(connection, End::Server),
+            gaps: detail.map_or_else(Vec::new, |detail| {
+                detail.gaps.sorted().iter().map(GapReport::new).collect()
+            }),
+            happenings: detail.map_or_else(Vec::new, |detail| {
+                let all = detail.happenings.as_slice().iter();
+                all.map(HappeningReport::new).collect()
+            }),
+            timeline: detail
+                .and_then(|detail| detail.timeline.as_deref())
+                .map(TimelineReport::new),
+            detailed: detail.is_some(),
+            points: detail.and_then(|detail| detail.points.clone()),
+        }
+    }
+
+    /// Returns what `end` sent and said.
+    pub fn end(&self, end: End) -> &EndReport {
+        match end {
+            End::Client => &self.from_client,
+            End::Server => &self.from_server,
+        }
+    }
+
+    /// Returns where `end` is.
+    pub fn endpoint(&self, end: End) -> Endpoint {
+        match end {
+            End::Client => self.client,
+            End::Server => self.server,
+        }
+    }
+
+    /// Returns the payload of both directions.
+    pub fn payload_bytes(&self) -> u64 {
+        self.from_client.payload_bytes + self.from_server.payload_bytes
+    }
+}
+
+impl EndReport {
+    fn new(connection: &Connection, end: End) -> Self {
+        let half = &connection.halves[end.index()];
+        let detail = connection.detail.as_deref();
+        let own = detail.map(|detail| &detail.ends[end.index()]);
+        let offer = connection.offers[end.index()];
+        let scales_known = connection.window_bytes(end).is_some();
+        let window = own.map(|own| own.window).filter(|window| window.count > 0);
+        let per_ack = own.map(|own| own.data_per_ack);
+        Self {
+            offer: half.has_syn().then(|| OfferReport::new(&offer)),
+            packets: half.packets,
+            data_packets: half.data_packets,
+            pure_acks: half.pure_acks,
+            payload_bytes: half.payload_bytes,
+            bits_per_second: own.and_then(|own| rate(connection, half, own)),
+            data_per_ack: per_ack.and_then(|spread| spread.mean()),
+            data_per_ack_max: per_ack
+                .filter(|spread| spread.count > 0)
+                .map(|spread| spread.max),
+            counts: own.map(|own| CountsReport::new(&own.counts)),
+            round_trip: own.and_then(|own| DurationReport::new(&own.round_trip)),
+            round_trip_by_timestamps: own
+                .and_then(|own| DurationReport::new(&own.round_trip_by_stamp)),
+            sizes: own.and_then(|own| SizeReport::new(&own.sizes)),
+            time: own.and_then(ShareReport::new),
+            window_bytes_min: window.map(|window| window.min),
+            window_bytes_max: window.map(|window| window.max),
+            window_is_scaled: scales_known,
+            flight_bytes_max: own.map(|own| own.flight_bytes_max),
+            zero_window: own.and_then(|own| {
+                let spread = own.zero_window;
+                (spread.count > 0).then(|| DurationReport::of_spread(&spread))
+            }),
+            ack_delay: own.and_then(|own| DurationReport::new(&own.ack_delay)),
+        }
+    }
+}
+
+/// Returns what an end sent, without repetitions, over the time in which it sent.
+fn rate(connection: &Connection, half: &Half, own: &EndDetail) -> Option<f64> {
+    let (first, last) = own.data_times_ns()?;
+    let elapsed_ns = last.saturating_sub(first);
+    let bytes = half
+        .payload_bytes
+        .saturating_sub(own.counts.retransmitted_bytes);
+    // Over a handful of packets there is no rate.
+    (elapsed_ns > 0 && half.data_packets >= 8 && connection.last_ns > connection.first_ns)
+        .then(|| bytes as f64 * 8e9 / elapsed_ns as f64)
+}
+
+impl OfferReport {
+    fn new(offer: &Offer) -> Self {
+        Self {
+            mss_bytes: (offer.mss > 0).then_some(offer.mss),
+            window_scale: offer.window_scale,
+            sack_permitted: offer.sack_permitted,
+            timestamps: offer.timestamps,
+        }
+    }
+}
+
+impl DurationReport {
+    fn new(durations: &Durations) -> Option<Self> {
+        let spread = durations.spread;
+        (spread.count > 0).then(|| Self {
+            median_ns: durations.quantile(0.5),
+            p99_ns: durations.quantile(0.99),
+            ..Self::of_spread(&spread)
+        })
+    }
+
+    fn of_spread(spread: &crate::connection::Spread) -> Self {
+        Self {
+            count: spread.count,
+            min_ns: spread.min,
+            median_ns: None,
+            mean_ns: spread.mean().unwrap_or(0.0),
+            p99_ns: None,
+            max_ns: spread.max,
+            sum_ns: spread.sum,
+        }
+    }
+}
+
+impl SizeReport {
+    fn new(sizes: &Sizes) -> Option<Self> {
+        let powers = sizes.powers().iter().enumerate();
+        (sizes.packets() > 0).then(|| Self {
+            min_bytes: sizes.min,
+            max_bytes: sizes.max,
+            frequent: sizes.frequent(),
+            powers: powers
+                .filter(|(_, count)| **count > 0)
+                .map(|(power, count)| (1 << power, *count))
+                .collect(),
+            repeating: sizes.repeat().map(|repeat| RepeatReport {
+                bytes: repeat.sizes().to_vec(),
+                packets: repeat.packets,
+            }),
+        })
+    }
+}
+
+impl ShareReport {
+    fn new(own: &EndDetail) -> Option<Self> {
+        let states = [
+            State::Idle,
+            State::Window,
+            State::Sender,
+            State::Path,
+            State::Recovering,
+        ];
+        let all: u64 = states.iter().map(|&state| own.shares.time_ns(state)).sum();
+        let share = |state| own.shares.time_ns(state) as f64 / all as f64;
+        (all > 0).then(|| Self {
+            idle: share(State::Idle),
+            window: share(State::Window),
+            sender: share(State::Sender),
+            path: share(State::Path),
+            recovering: share(State::Recovering),
+        })
+    }
+}
+
+impl CountsReport {
+    fn new(counts: &Counts) -> Self {
+        Self {
+            retransmissions: counts.retransmissions,
+            retransmitted_bytes: counts.retransmitted_bytes,
+            fast: counts.fast,
+            timeout: counts.timeout,
+            tail_probe: counts.tail_probe,
+            spurious: counts.spurious,
+            first_not_captured: counts.fills_hole,
+            control_retransmissions: counts.control_retransmissions,
+            out_of_order: counts.out_of_order,
+            holes: counts.holes,
+            keepalives: counts.keepalives,
+            zero_window_probes: counts.zero_window_probes,
+            window_full: counts.window_full,
+            superframes: counts.superframes,
+            small: counts.small,
+            congestion_marked: counts.congestion_marked,
+            congestion_echoes: counts.congestion_echoes,
+            duplicate_acks: counts.duplicate_acks,
+            zero_windows: counts.zero_windows,
+            window_updates: counts.window_updates,
+            sacks: counts.sacks,
+            duplicate_sacks: counts.duplicate_sacks,
+            delayed_acks: counts.delayed_acks,
+        }
+    }
+}
+
+impl GapReport {
+    fn new(gaps: &Gaps) -> Self {
+        Self {
+            cause: cause_name(gaps.cause),
+            end: end_name(gaps.end),
+            count: gaps.count,
+            total_ns: gaps.total_ns,
+            longest_ns: gaps.longest_ns,
+            longest_frame: frame(gaps.longest_frame),
+        }
+    }
+}
+
+impl HappeningReport {
+    fn new(happening: &Happening) -> Self {
+        let examples = happening.examples.iter().map(|example| ExampleReport {
+            at_ns: example.at_ns,
+            length_ns: example.length_ns,
+            frames: example.frames.iter().filter_map(|&id| frame(id)).collect(),
+            value: example.value,
+        });
+        Self {
+            kind: kind_name(happening.kind),
+            end: end_name(happening.end),
+            count: happening.count,
+            total_ns: happening.total_ns,
+            value_max: happening.value_max,
+            examples: examples.collect(),
+        }
+    }
+}
+
+impl TimelineReport {
+    fn new(timeline: &Timeline) -> Self {
+        let bins = |end: End| {
+            let ends = || {
+                timeline
+                    .bins()
+                    .iter()
+                    .map(move |bin| &bin.ends[end.index()])
+            };
+            BinsReport {
+                data_packets: ends().map(|bin: &BinEnd| bin.data_packets).collect(),
+                pure_acks: ends().map(|bin| bin.pure_acks).collect(),
+                payload_bytes: ends().map(|bin| bin.payload_bytes).collect(),
+                retransmissions: ends().map(|bin| bin.retransmissions).collect(),
+            }
+        };
+        Self {
+            start_ns: timeline.start_ns(),
+            width_ns: timeline.width_ns(),
+            from_client: bins(End::Client),
+            from_server: bins(End::Server),
+        }
+    }
+
+    /// Returns what `end` sent.
+    pub fn end(&self, end: End) -> &BinsReport {
+        match end {
+            End::Client => &self.from_client,
+            End::Server => &self.from_server,
+        }
+    }
+}
+
+fn frame(id: u64) -> Option<FrameReport> {
+    FrameId::from_place(id).map(FrameReport::from)
+}
+
+/// Returns an end's name in documents.
+pub(crate) fn end_name(end: End) -> &'static str {
+    match end {
+        End::Client => "client",
+        End::Server => "server",
+    }
+}
+
+fn cause_name(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Application => "application",
+        Cause::Answer => "answer",
+        Cause::DelayedAck => "delayed_ack",
+        Cause::NagleDelayedAck => "nagle_delayed_ack",
+        Cause::Timeout => "retransmission_timeout",
+        Cause::Window => "window",
+        Cause::RoundTrip => "round_trip",
+        Cause::Close => "close",
+    }
+}
+
+/// Returns a kind's name in documents.
+pub(crate) fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::NagleDelayedAck => "nagle_delayed_ack",
+        Kind::DelayedAck => "delayed_ack",
+        Kind::Timeout => "retransmission_timeout",
+        Kind::ZeroWindow => "zero_window",
+        Kind::LossBurst => "loss_burst",
+        Kind::RepeatedSegment => "repeated_segment",
+        Kind::TooBig => "too_big",
+        Kind::SmallTrain => "small_segments",
+    }
+}

@@ -1,0 +1,241 @@
+//! What a trace comes to: a document with a number, in base units; `--json` prints it as it is.
+//!
+//! Keys end with their unit. What was not captured, or not kept, is `null`, never zero.
+
+use std::net::IpAddr;
+
+use serde::Serialize;
+
+/// One connection.
+mod connection;
+/// Sums over all connections.
+mod totals;
+
+pub(crate) use connection::end_name;
+pub use connection::{
+    BinsReport, ConnectionReport, CountsReport, DurationReport, EndReport, ExampleReport,
+    GapReport, HappeningReport, OfferReport, RepeatReport, ShareReport, SizeReport, TimelineReport,
+};
+pub use totals::Totals;
+
+use crate::capture::Reader;
+use crate::tracker::FrameId;
+
+/// The number of the document's shape.
+pub const TRACE_SCHEMA_VERSION: u32 = 1;
+
+/// What a trace comes to.
+#[derive(Debug, Clone, Serialize)]
+pub struct Trace {
+    /// What this document is: `linerate.trace`.
+    pub schema: &'static str,
+    /// Its shape, [`TRACE_SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// The files, in the order in which they were read.
+    pub files: Vec<FileReport>,
+    /// Sums over everything.
+    pub totals: Totals,
+    /// The connections, most payload first, as many as were asked for.
+    pub connections: Vec<ConnectionReport>,
+    /// What to know of the numbers.
+    pub warnings: Vec<String>,
+}
+
+/// One file.
+#[derive(Debug, Clone, Serialize)]
+pub struct FileReport {
+    /// Its name.
+    pub name: String,
+    /// Its format in words.
+    pub format: &'static str,
+    /// Frames that were read.
+    pub frames: u64,
+    /// Bytes that were read, unpacked.
+    pub bytes: u64,
+    /// When the first frame was captured, in nanoseconds since 1970.
+    pub first_ns: Option<u64>,
+    /// When the last was.
+    pub last_ns: Option<u64>,
+    /// Frames that lie before the one before them in time.
+    pub backward: u64,
+    /// What is wrong with the file.
+    pub damage: Option<String>,
+}
+
+impl FileReport {
+    /// Returns the report of a file of which nothing was read yet.
+    pub(crate) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            format: "",
+            frames: 0,
+            bytes: 0,
+            first_ns: None,
+            last_ns: None,
+            backward: 0,
+            damage: None,
+        }
+    }
+
+    /// Takes up the time of a frame.
+    #[inline]
+    pub(crate) fn pass(&mut self, time_ns: u64) {
+        if self.first_ns.is_none() {
+            self.first_ns = Some(time_ns);
+        }
+        self.backward += u64::from(self.last_ns.is_some_and(|last| last > time_ns));
+        self.last_ns = Some(time_ns);
+    }
+
+    pub(crate) fn finish<R: std::io::Read>(&mut self, reader: &Reader<R>) {
+        self.format = reader.format();
+        self.frames = reader.frames();
+        self.bytes = reader.position_bytes();
+        self.damage = reader.damage().map(ToString::to_string);
+    }
+}
+
+/// An end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Endpoint {
+    /// Its address.
+    pub address: IpAddr,
+    /// Its port.
+    pub port: u16,
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::net::SocketAddr::new(self.address, self.port).fmt(f)
+    }
+}
+
+/// A frame by file and number, as other programs name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct FrameReport {
+    /// The file's place in `files`, from 0.
+    pub file: u32,
+    /// The frame's number in its file, from 1.
+    pub number: u64,
+}
+
+impl From<FrameId> for FrameReport {
+    fn from(frame: FrameId) -> Self {
+        Self {
+            file: frame.file(),
+            number: frame.number(),
+        }
+    }
+}
+
+impl Trace {
+    pub(crate) fn new(
+        files: Vec<FileReport>,
+        totals: Totals,
+        connections: Vec<ConnectionReport>,
+    ) -> Self {
+        let warnings = warnings(&files, &totals, &connections);
+        Self {
+            schema: "linerate.trace",
+            schema_version: TRACE_SCHEMA_VERSION,
+            files,
+            totals,
+            connections,
+            warnings,
+        }
+    }
+
+    /// Returns the document as JSON.
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self)
+            .expect("the document has no map with odd keys and no failing serializer")
+    }
+
+    /// Returns how long the capture took, in nanoseconds.
+    pub fn duration_ns(&self) -> Option<u64> {
+        let first = self.files.iter().filter_map(|file| file.first_ns).min()?;
+        let last = self.files.iter().filter_map(|file| file.last_ns).max()?;
+        Some(last.saturating_sub(first))
+    }
+
+    /// Returns when the capture began, in nanoseconds since 1970.
+    pub fn begin_ns(&self) -> Option<u64> {
+        self.files.iter().filter_map(|file| file.first_ns).min()
+    }
+}
+
+/// Says what to know of the numbers.
+fn warnings(
+    files: &[FileReport],
+    totals: &Totals,
+    connections: &[ConnectionReport],
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for file in files {
+        if let Some(damage) = &file.damage {
+            warnings.push(format!("{}: {damage}", file.name));
+        }
+        if file.backward > 0 {
+            warnings.push(format!(
+                "{}: {} frames lie before the one before them in time; they are taken in the \
+                 order of the file (reordercap sorts them)",
+                file.name, file.backward
+            ));
+        }
+    }
+    for pair in files.windows(2) {
+        if let (Some(last), Some(first)) = (pair[0].last_ns, pair[1].first_ns)
+            && first < last
+        {
+            warnings.push(format!(
+                "{} begins before {} ends; give the files in the order of time, or merge them \
+                 (mergecap)",
+                pair[1].name, pair[0].name
+            ));
+        }
+    }
+    let mut count = |number: u64, what: &str| {
+        if number > 0 {
+            warnings.push(format!("{number} {what}"));
+        }
+    };
+    count(
+        totals.cut,
+        "frames were cut before the end of their TCP header: capture 128 bytes of each frame at least",
+    );
+    count(
+        totals.malformed,
+        "frames contradict themselves and were left out",
+    );
+    count(
+        totals.fragments,
+        "fragments of IP packets: payload of all but the first is not counted",
+    );
+    count(
+        totals.foreign_links,
+        "frames are of link types without IP and were left out",
+    );
+    count(
+        totals.untracked,
+        "segments were left out: too many addresses of IPv6",
+    );
+    count(
+        totals.duplicate_frames,
+        "frames were captured twice (on a bridge, or on any interface); counted once",
+    );
+    count(
+        totals.without_detail,
+        "connections were only counted: more were open at once than details are kept of",
+    );
+    count(
+        totals.forgotten,
+        "connections are in the totals only: there were more than are kept",
+    );
+    let half = connections.iter().filter(|one| one.one_sided).count();
+    count(
+        half as u64,
+        "of the connections shown have only one direction in the capture: round trips and \
+         acknowledgements are missing",
+    );
+    warnings
+}

@@ -1,0 +1,153 @@
+//! Which connections are wanted: `--flow`.
+//!
+//! A filter is words joined by `,`, all of which must hold: an address (`10.0.0.1`), a network
+//! (`10.0.0.0/8`), a port (`:5201`), or both (`10.0.0.1:5201`, `[fe80::1]:22`). Each is looked for
+//! at either end; two words are two different ends where both have an address or both a port.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use crate::frame::Segment;
+
+/// Words that must all hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filter {
+    words: Vec<Word>,
+}
+
+/// Why a filter cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{word}` is none of ADDRESS, NETWORK/BITS, :PORT, ADDRESS:PORT, [ADDRESS]:PORT")]
+pub struct FilterError {
+    word: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Word {
+    network: Option<(IpAddr, u8)>,
+    port: Option<u16>,
+}
+
+impl FromStr for Filter {
+    type Err = FilterError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let words = text.split(',').map(|word| {
+            Word::parse(word.trim()).ok_or_else(|| FilterError {
+                word: word.trim().to_owned(),
+            })
+        });
+        Ok(Self {
+            words: words.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl Filter {
+    /// Returns whether `segment` belongs to a connection that is wanted.
+    pub fn wants(&self, segment: &Segment) -> bool {
+        let source = (segment.addresses.source(), segment.source_port);
+        let target = (segment.addresses.target(), segment.target_port);
+        let holds = |word: &Word| word.holds(source) || word.holds(target);
+        match &self.words[..] {
+            // Two words of one kind name both ends.
+            [one, other] if one.kind() == other.kind() => {
+                (one.holds(source) && other.holds(target))
+                    || (one.holds(target) && other.holds(source))
+            }
+            words => words.iter().all(holds),
+        }
+    }
+}
+
+impl Word {
+    fn parse(text: &str) -> Option<Self> {
+        if let Some(port) = text.strip_prefix(':') {
+            return Some(Self {
+                network: None,
+                port: Some(port.parse().ok()?),
+            });
+        }
+        if let Some((address, bits)) = text.split_once('/') {
+            let (address, bits) = (address.parse::<IpAddr>().ok()?, bits.parse::<u8>().ok()?);
+            let most = if address.is_ipv4() { 32 } else { 128 };
+            return (bits <= most).then_some(Self {
+                network: Some((address, bits)),
+                port: None,
+            });
+        }
+        if let Ok(address) = text.parse::<IpAddr>() {
+            return Some(Self {
+                network: Some((address, 128)),
+                port: None,
+            });
+        }
+        let socket = text.parse::<std::net::SocketAddr>().ok()?;
+        Some(Self {
+            network: Some((socket.ip(), 128)),
+            port: Some(socket.port()),
+        })
+    }
+
+    fn kind(&self) -> (bool, bool) {
+        (self.network.is_some(), self.port.is_some())
+    }
+
+    fn holds(&self, (address, port): (IpAddr, u16)) -> bool {
+        self.port.is_none_or(|wanted| wanted == port)
+            && self
+                .network
+                .is_none_or(|(network, bits)| contains(network, bits, address))
+    }
+}
+
+fn contains(network: IpAddr, bits: u8, address: IpAddr) -> bool {
+    match (network, address) {
+        (IpAddr::V4(network), IpAddr::V4(address)) => {
+            let differing = network.to_bits() ^ address.to_bits();
+            differing.leading_zeros() >= u32::from(bits.min(32))
+        }
+        (IpAddr::V6(network), IpAddr::V6(address)) => {
+            let differing = network.to_bits() ^ address.to_bits();
+            differing.leading_zeros() >= u32::from(bits.min(128))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read() {
+        let check = |text: &str, good: bool| {
+            assert_eq!(text.parse::<Filter>().is_ok(), good, "{text}");
+        };
+        check("10.0.0.1", true);
+        check("10.0.0.0/8, :5201", true);
+        check("[fe80::1]:22", true);
+        check("fe80::1", true);
+        check("10.0.0.1:99999", false);
+        check("10.0.0.0/33", false);
+        check("localhost", false);
+        check("", false);
+    }
+
+    #[test]
+    fn networks_contain_their_addresses() {
+        let check = |network: &str, bits, address: &str, expected| {
+            let (network, address) = (network.parse().unwrap(), address.parse().unwrap());
+            assert_eq!(
+                contains(network, bits, address),
+                expected,
+                "{network}/{bits}"
+            );
+        };
+        check("10.0.0.0", 8, "10.255.0.1", true);
+        check("10.0.0.0", 8, "11.0.0.1", false);
+        check("0.0.0.0", 0, "11.0.0.1", true);
+        check("fe80::", 10, "fe80::1", true);
+        check("fe80::", 10, "10.0.0.1", false);
+    }
+}

@@ -1,0 +1,208 @@
+//! IPv4 with options and fragments, IPv6 with extension headers.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::{Decoded, Other, icmp, tcp, u16_at};
+
+const PROTOCOL_ICMP: u8 = 1;
+const PROTOCOL_TCP: u8 = 6;
+const PROTOCOL_ICMPV6: u8 = 58;
+
+const IPV4_HEADER_BYTES: usize = 20;
+const IPV6_HEADER_BYTES: usize = 40;
+
+/// Extension headers that are looked through; RFC 8200 names six.
+const EXTENSIONS_MAX: usize = 8;
+
+/// Source and destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Addresses {
+    /// Of IPv4.
+    V4 {
+        /// Who sent it.
+        source: u32,
+        /// To whom.
+        target: u32,
+    },
+    /// Of IPv6.
+    V6 {
+        /// Who sent it.
+        source: u128,
+        /// To whom.
+        target: u128,
+    },
+}
+
+impl Addresses {
+    /// Returns who sent it.
+    pub fn source(self) -> IpAddr {
+        match self {
+            Addresses::V4 { source, .. } => Ipv4Addr::from_bits(source).into(),
+            Addresses::V6 { source, .. } => Ipv6Addr::from_bits(source).into(),
+        }
+    }
+
+    /// Returns to whom it was sent.
+    pub fn target(self) -> IpAddr {
+        match self {
+            Addresses::V4 { target, .. } => Ipv4Addr::from_bits(target).into(),
+            Addresses::V6 { target, .. } => Ipv6Addr::from_bits(target).into(),
+        }
+    }
+}
+
+/// What IP says of the packet around a segment.
+#[derive(Debug, Clone, Copy)]
+pub struct Packet {
+    /// From where to where.
+    pub addresses: Addresses,
+    /// Bytes behind the IP header, as they were on the wire.
+    pub payload_bytes: usize,
+    /// Whether routers marked congestion (ECN CE).
+    pub congestion_marked: bool,
+    /// Whether more fragments follow.
+    pub fragmented: bool,
+    /// The identification of IPv4.
+    pub identification: u16,
+}
+
+/// Decodes an IP packet of which `bytes` were captured and which was `packet_bytes` long.
+#[inline]
+pub fn decode(bytes: &[u8], packet_bytes: usize) -> Decoded {
+    let decoded = match bytes.first().map(|first| first >> 4) {
+        Some(4) => ipv4(bytes, packet_bytes),
+        Some(6) => ipv6(bytes, packet_bytes),
+        Some(_) => Err(Other::Malformed),
+        None => Err(Other::Cut),
+    };
+    decoded.unwrap_or_else(Decoded::Other)
+}
+
+#[inline]
+fn ipv4(bytes: &[u8], packet_bytes: usize) -> Result<Decoded, Other> {
+    let header: &[u8; IPV4_HEADER_BYTES] = bytes.first_chunk().ok_or(Other::Cut)?;
+    let header_bytes = usize::from(header[0] & 0xf) * 4;
+    if header_bytes < IPV4_HEADER_BYTES {
+        return Err(Other::Malformed);
+    }
+    let total_bytes = match usize::from(u16::from_be_bytes([header[2], header[3]])) {
+        // A superframe above 64 KiB (BIG TCP) has no length; the frame's own is what is left.
+        0 => packet_bytes,
+        total => total,
+    };
+    // A frame may be padded, never shorter than its packet. The capture may have cut it, though.
+    if total_bytes < header_bytes || total_bytes > packet_bytes {
+        return Err(Other::Malformed);
+    }
+    let fragment = u16::from_be_bytes([header[6], header[7]]);
+    if fragment & 0x1fff != 0 {
+        return Err(Other::Fragment);
+    }
+    let rest = bytes.get(header_bytes..).ok_or(Other::Cut)?;
+    let source = u32::from_be_bytes([header[12], header[13], header[14], header[15]]);
+    let target = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
+    let packet = Packet {
+        addresses: Addresses::V4 { source, target },
+        payload_bytes: total_bytes - header_bytes,
+        congestion_marked: header[1] & 3 == 3,
+        fragmented: fragment & 0x2000 != 0,
+        identification: u16::from_be_bytes([header[4], header[5]]),
+    };
+    match header[9] {
+        PROTOCOL_TCP => tcp::decode(rest, packet),
+        PROTOCOL_ICMP => icmp::decode_v4(rest),
+        _ => Err(Other::NotTcp),
+    }
+}
+
+#[inline]
+fn ipv6(bytes: &[u8], packet_bytes: usize) -> Result<Decoded, Other> {
+    let header: &[u8; IPV6_HEADER_BYTES] = bytes.first_chunk().ok_or(Other::Cut)?;
+    let total_bytes = match usize::from(u16::from_be_bytes([header[4], header[5]])) {
+        // A jumbogram: its length is in an option, and the frame's own says the same.
+        0 => packet_bytes,
+        payload => payload + IPV6_HEADER_BYTES,
+    };
+    if total_bytes < IPV6_HEADER_BYTES || total_bytes > packet_bytes {
+        return Err(Other::Malformed);
+    }
+    let address = |at: usize| -> Result<u128, Other> {
+        let bytes = header[at..].first_chunk().ok_or(Other::Cut)?;
+        Ok(u128::from_be_bytes(*bytes))
+    };
+    let (source, target) = (address(8)?, address(24)?);
+    let traffic_class = (header[0] << 4) | (header[1] >> 4);
+    let (protocol, header_bytes, fragmented) = extensions(bytes, header[6])?;
+    let packet = Packet {
+        addresses: Addresses::V6 { source, target },
+        payload_bytes: total_bytes
+            .checked_sub(header_bytes)
+            .ok_or(Other::Malformed)?,
+        congestion_marked: traffic_class & 3 == 3,
+        fragmented,
+        identification: 0,
+    };
+    let rest = bytes.get(header_bytes..).ok_or(Other::Cut)?;
+    match protocol {
+        PROTOCOL_TCP => tcp::decode(rest, packet),
+        PROTOCOL_ICMPV6 => icmp::decode_v6(rest),
+        _ => Err(Other::NotTcp),
+    }
+}
+
+/// Returns the protocol behind all extension headers, where it begins, and whether this is the
+/// first of several fragments.
+#[inline]
+fn extensions(bytes: &[u8], first: u8) -> Result<(u8, usize, bool), Other> {
+    const HOP_BY_HOP: u8 = 0;
+    const ROUTING: u8 = 43;
+    const FRAGMENT: u8 = 44;
+    const AUTHENTICATION: u8 = 51;
+    const DESTINATION: u8 = 60;
+    const MOBILITY: u8 = 135;
+    let (mut protocol, mut at, mut fragmented) = (first, IPV6_HEADER_BYTES, false);
+    for _ in 0..EXTENSIONS_MAX {
+        let length = match protocol {
+            HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY => {
+                (usize::from(*bytes.get(at + 1).ok_or(Other::Cut)?) + 1) * 8
+            }
+            AUTHENTICATION => (usize::from(*bytes.get(at + 1).ok_or(Other::Cut)?) + 2) * 4,
+            FRAGMENT => {
+                let offset = u16_at(bytes, at + 2).ok_or(Other::Cut)?;
+                if offset & 0xfff8 != 0 {
+                    return Err(Other::Fragment);
+                }
+                fragmented = offset & 1 != 0;
+                8
+            }
+            _ => return Ok((protocol, at, fragmented)),
+        };
+        protocol = *bytes.get(at).ok_or(Other::Cut)?;
+        at += length;
+    }
+    Err(Other::Malformed)
+}
+
+/// Reads addresses and the rest of an IP header that an ICMP message quotes.
+///
+/// Routers may rewrite or cut what they quote, so nothing but the addresses and the protocol is
+/// looked at.
+pub fn quoted(bytes: &[u8]) -> Option<(Addresses, &[u8])> {
+    match bytes.first()? >> 4 {
+        4 => {
+            let header_bytes = usize::from(bytes[0] & 0xf) * 4;
+            let source = super::u32_at(bytes, 12)?;
+            let target = super::u32_at(bytes, 16)?;
+            let rest = bytes.get(header_bytes.max(IPV4_HEADER_BYTES)..)?;
+            (bytes[9] == PROTOCOL_TCP).then_some((Addresses::V4 { source, target }, rest))
+        }
+        6 => {
+            let source = u128::from_be_bytes(*bytes.get(8..)?.first_chunk()?);
+            let target = u128::from_be_bytes(*bytes.get(24..)?.first_chunk()?);
+            let (protocol, at, _) = extensions(bytes, *bytes.get(6)?).ok()?;
+            let rest = bytes.get(at..)?;
+            (protocol == PROTOCOL_TCP).then_some((Addresses::V6 { source, target }, rest))
+        }
+        _ => None,
+    }
+}

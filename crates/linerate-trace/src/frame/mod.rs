@@ -1,0 +1,69 @@
+//! One frame decoded: link header, IP, TCP. A function of its bytes; nothing is allocated.
+//!
+//! Cost: a full-size frame of Ethernet, IPv4 and TCP with timestamps takes about 10 ns, all of it
+//! in the first two cache lines of the frame.
+
+/// ICMP that speaks of a TCP connection.
+mod icmp;
+/// IPv4 and IPv6.
+mod ip;
+/// What lies before IP.
+mod link;
+/// The TCP header and its options.
+mod tcp;
+
+pub use icmp::TooBig;
+pub use ip::Addresses;
+pub use tcp::{Flags, SackBlocks, Segment, Timestamps};
+
+use crate::capture::LinkType;
+
+/// What a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decoded {
+    /// A TCP segment.
+    Tcp(Segment),
+    /// A router's word that a segment was too big.
+    TooBig(TooBig),
+    /// Something else, or something that cannot be decoded.
+    Other(Other),
+}
+
+/// Why a frame is not a TCP segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Other {
+    /// Not IP: ARP, LLDP, spanning tree.
+    NotIp,
+    /// IP, but not TCP.
+    NotTcp,
+    /// A fragment behind the first, which carries no TCP header.
+    Fragment,
+    /// The capture cut it before the end of the TCP header.
+    Cut,
+    /// Its headers contradict themselves or its length.
+    Malformed,
+}
+
+/// Decodes a frame of `link` that was `wire_bytes` long.
+#[inline]
+pub fn decode(link: LinkType, bytes: &[u8], wire_bytes: u32) -> Decoded {
+    match link::strip(link, bytes) {
+        Ok(header_bytes) => {
+            let packet_bytes = (wire_bytes as usize).saturating_sub(header_bytes);
+            ip::decode(&bytes[header_bytes..], packet_bytes)
+        }
+        Err(other) => Decoded::Other(other),
+    }
+}
+
+/// Reads two bytes in network order.
+#[inline]
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+/// Reads four bytes in network order.
+#[inline]
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}

@@ -1,0 +1,47 @@
+//! TCP explained from captures: bytes in, connections and findings out.
+//!
+//! A capture is read frame by frame ([`capture`]), each frame is decoded without copying
+//! ([`frame`]), each segment moves the state machine of its connection ([`connection`]), and what
+//! happened becomes findings with the frames that prove them ([`findings`]). The [`Tracker`] joins
+//! them and keeps memory within [`Limits`]; what it hands over at the end is a [`Trace`], a
+//! document, which [`text`] words for a terminal.
+//!
+//! This room opens no file and reads no clock: its inputs are `std::io::Read`, its outputs
+//! `std::io::Write`, both given by the caller. Nothing of a capture is believed: whatever the
+//! bytes, there is a result with warnings or an error that says what is wrong, never a panic, and
+//! memory stays within the limits (`tests/fuzz.rs`).
+//!
+//! ```
+//! use linerate_trace::{Limits, Tracker, capture::{LinkType, Reader, Writer}};
+//!
+//! let mut capture = Writer::new(Vec::new(), LinkType::ETHERNET)?;
+//! capture.frame(1_700_000_000_000_000_000, &[0; 60], 60)?;
+//! let capture = capture.finish()?;
+//!
+//! let mut tracker = Tracker::new(Limits::default());
+//! tracker.read(&mut Reader::new(&capture[..])?, "example")?;
+//! let trace = tracker.finish();
+//! assert_eq!(trace.totals.frames, 1);
+//! assert_eq!(trace.totals.connections, 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+/// Captures as a sequence of frames.
+pub mod capture;
+/// One connection, packet by packet.
+pub mod connection;
+/// What is handed over at the end.
+pub mod document;
+/// Which connections are wanted.
+pub mod filter;
+/// Frames decoded.
+pub mod frame;
+/// A document as lines for a terminal.
+pub mod text;
+
+/// All connections of a capture.
+mod tracker;
+
+pub use document::Trace;
+pub use filter::Filter;
+pub use tracker::{FrameId, Handled, Limits, Tracker};

@@ -1,0 +1,542 @@
+//! All connections of a capture, within limits of memory.
+//!
+//! 1. A segment finds its connection by the key of the segment before, else by one look into a
+//!    hash table of 4-byte numbers.
+//! 2. A connection gets its detail with its first payload. When all places for details are taken,
+//!    the closed connection that waited longest hands its own back: its counts go into the totals,
+//!    its findings into the list. Connections of a mebibyte and more keep theirs. Where no place
+//!    is free, a connection is only counted, and the document says of how many that is true.
+//! 3. When all places for connections are taken, the longest closed one is counted into the totals
+//!    and forgotten; if none is closed, of a few looked at the one that was silent longest.
+
+use std::collections::VecDeque;
+use std::io::Read;
+
+use hashbrown::HashTable;
+
+use crate::capture::{CaptureError, Frame, LinkType, Reader};
+use crate::connection::{AddressBook, Connection, End, Key, Place, Points, Timeline, Verdict};
+use crate::document::{FileReport, Totals, Trace};
+use crate::filter::Filter;
+use crate::frame::{self, Decoded, Flags, Other, Segment, TooBig};
+
+/// Connections of a part of the store.
+const PART: usize = 4096;
+/// Packets from which a connection has a timeline; before, it is not worth its memory.
+const TIMELINE_PACKETS_MIN: u32 = 64;
+/// Closed connections of less payload hand their details back first.
+const LARGE_BYTES: u64 = 1 << 20;
+/// Connections that are looked at to find one that was silent for long.
+const LOOKED_AT: usize = 64;
+/// Link types without IP that are told apart.
+const FOREIGN_MAX: usize = 16;
+
+/// How much may be kept at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Connections, of 160 bytes each and 10 for finding them.
+    pub connections: usize,
+    /// Those of which everything is known, of 2 to 3 KiB each.
+    pub details: usize,
+    /// Those that are kept over time too, of up to 14 KiB each.
+    pub timelines: usize,
+    /// Those whose packets are kept for a picture, of up to 190 KiB each.
+    pub points: usize,
+    /// Connections that are handed over at the end.
+    pub reported: usize,
+    /// A number that a capture's writer does not know.
+    pub seed: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 1_000_000,
+            details: 8192,
+            timelines: 512,
+            points: 0,
+            reported: 1000,
+            seed: 0x243f_6a88_85a3_08d3,
+        }
+    }
+}
+
+/// A frame of one of several files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FrameId(u64);
+
+impl FrameId {
+    const FILE_SHIFT: u32 = 44;
+
+    /// Returns the frame `number`, from 1, of the file `file`, from 0.
+    pub fn new(file: u32, number: u64) -> Self {
+        Self((u64::from(file) << Self::FILE_SHIFT) | number)
+    }
+
+    /// Returns the frame that a [`Place`] or an example names; none for zero.
+    pub fn from_place(frame: u64) -> Option<Self> {
+        (frame != 0).then_some(Self(frame))
+    }
+
+    /// Returns the number of the file, from 0.
+    pub fn file(self) -> u32 {
+        (self.0 >> Self::FILE_SHIFT) as u32
+    }
+
+    /// Returns the number of the frame in its file, from 1.
+    pub fn number(self) -> u64 {
+        self.0 & ((1 << Self::FILE_SHIFT) - 1)
+    }
+}
+
+/// A segment that was taken up.
+#[derive(Debug, Clone, Copy)]
+pub struct Handled {
+    /// Where its connection is, for [`Tracker::connection`].
+    pub at: u32,
+    /// Who sent it.
+    pub end: End,
+    /// What it is.
+    pub verdict: Verdict,
+    /// The segment itself.
+    pub segment: Segment,
+    /// When and where it was captured.
+    pub place: Place,
+}
+
+/// All connections of one or several captures.
+pub struct Tracker {
+    limits: Limits,
+    filters: Vec<Filter>,
+    book: AddressBook,
+    index: HashTable<u32>,
+    parts: Vec<Vec<Connection>>,
+    count: usize,
+    last: Option<(Key, u32)>,
+    /// Closed connections with details, the longest closed first.
+    closed: VecDeque<u32>,
+    /// Closed connections that handed them back.
+    hollow: VecDeque<u32>,
+    hand: usize,
+    details: usize,
+    timelines: usize,
+    points: usize,
+    files: Vec<FileReport>,
+    foreign: Vec<(LinkType, u64)>,
+    totals: Totals,
+}
+
+impl Tracker {
+    /// Returns a tracker without connections.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            filters: Vec::new(),
+            book: AddressBook::new(limits.seed),
+            index: HashTable::new(),
+            parts: Vec::new(),
+            count: 0,
+            last: None,
+            closed: VecDeque::new(),
+            hollow: VecDeque::new(),
+            hand: 0,
+            details: 0,
+            timelines: 0,
+            points: 0,
+            files: Vec::new(),
+            foreign: Vec::new(),
+            totals: Totals::default(),
+        }
+    }
+
+    /// Takes up only connections that one of `filters` wants; all, if there is none.
+    pub fn with_filters(mut self, filters: Vec<Filter>) -> Self {
+        self.filters = filters;
+        self
+    }
+
+    /// Reads a whole capture.
+    ///
+    /// # Errors
+    ///
+    /// If all of its frames are of link types from which no IP packet can be taken. Damage is not
+    /// an error: the frames before it were read, and the document says so.
+    pub fn read<R: Read>(
+        &mut self,
+        reader: &mut Reader<R>,
+        name: &str,
+    ) -> Result<(), CaptureError> {
+        self.begin_file(name);
+        while let Some(frame) = reader.next_frame() {
+            self.handle_frame(&frame);
+        }
+        self.end_file(reader)
+    }
+
+    /// Begins a file.
+    pub fn begin_file(&mut self, name: &str) {
+        self.files.push(FileReport::new(name));
+    }
+
+    /// Ends a file.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`].
+    pub fn end_file<R: Read>(&mut self, reader: &Reader<R>) -> Result<(), CaptureError> {
+        if let Some(file) = self.files.last_mut() {
+            file.finish(reader);
+            let undecoded: u64 = self.foreign.iter().map(|(_, frames)| frames).sum();
+            if let Some(&(link, _)) = self.foreign.first()
+                && undecoded == self.totals.frames
+            {
+                return Err(CaptureError::Link(link));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes up one frame; says what it was if it is a segment that is wanted.
+    ///
+    /// Cost of a full-size frame of a bulk flow: 60 to 90 ns, nothing allocated.
+    #[inline]
+    pub fn handle_frame(&mut self, frame: &Frame<'_>) -> Option<Handled> {
+        self.totals.frames += 1;
+        self.totals.wire_bytes += u64::from(frame.wire_bytes);
+        if let Some(file) = self.files.last_mut() {
+            file.pass(frame.time_ns);
+        }
+        if !frame.link.is_decoded() {
+            self.handle_foreign(frame.link);
+            return None;
+        }
+        let file = self.files.len().saturating_sub(1) as u32;
+        let place = Place {
+            time_ns: frame.time_ns,
+            frame: FrameId::new(file, frame.number).0,
+        };
+        match frame::decode(frame.link, frame.bytes, frame.wire_bytes) {
+            Decoded::Tcp(segment) => self.handle_segment(segment, place),
+            Decoded::TooBig(too_big) => {
+                self.handle_too_big(&too_big, place);
+                None
+            }
+            Decoded::Other(other) => {
+                self.handle_other(other);
+                None
+            }
+        }
+    }
+
+    /// Returns the connection of a segment that was handled last.
+    pub fn connection(&self, at: u32) -> &Connection {
+        &self.parts[at as usize / PART][at as usize % PART]
+    }
+
+    /// Returns the addresses of a connection: the client's, then the server's.
+    pub fn addresses(&self, connection: &Connection) -> [std::net::IpAddr; 2] {
+        let [low, high] = self.book.addresses(&connection.key);
+        if connection.client_is_low {
+            [low, high]
+        } else {
+            [high, low]
+        }
+    }
+
+    /// Ends the capture and hands over what it came to.
+    pub fn finish(mut self) -> Trace {
+        let mut parts = std::mem::take(&mut self.parts);
+        for connection in parts.iter_mut().flatten() {
+            let last_ns = connection.last_ns;
+            if let Some(detail) = &mut connection.detail {
+                detail.finish(last_ns);
+            }
+        }
+        for connection in parts.iter().flatten() {
+            self.totals.add(connection);
+        }
+        let mut connections: Vec<&Connection> = parts.iter().flatten().collect();
+        let weight = |connection: &&Connection| {
+            let bytes: u64 = connection
+                .halves
+                .iter()
+                .map(|half| half.payload_bytes)
+                .sum();
+            (std::cmp::Reverse(bytes), connection.number)
+        };
+        connections.sort_by_key(weight);
+        connections.truncate(self.limits.reported);
+        let reports = connections
+            .into_iter()
+            .map(|connection| {
+                crate::document::ConnectionReport::new(connection, self.addresses(connection))
+            })
+            .collect();
+        Trace::new(self.files, self.totals, reports)
+    }
+
+    #[inline]
+    fn handle_segment(&mut self, segment: Segment, place: Place) -> Option<Handled> {
+        self.totals.tcp_frames += 1;
+        if !self.filters.is_empty() && !self.filters.iter().any(|filter| filter.wants(&segment)) {
+            self.totals.filtered += 1;
+            return None;
+        }
+        self.totals.fragments += u64::from(segment.fragmented);
+        let ports = (segment.source_port, segment.target_port);
+        let Some((key, source_is_low)) = self.book.key(segment.addresses, ports) else {
+            self.totals.untracked += 1;
+            return None;
+        };
+        let mut at = match self.find(&key) {
+            Some(at) => at,
+            None => self.add(key, source_is_low, &segment, place),
+        };
+        let mut end = self.end_of(at, source_is_low);
+        if segment.flags.any(Flags::SYN) && self.connection(at).is_begun_anew(end, &segment) {
+            at = self.replace(at, source_is_low, &segment, place);
+            end = self.end_of(at, source_is_low);
+        }
+        let was_closed = self.connection(at).is_closed();
+        if self.connection(at).detail.is_none() && self.connection(at).needs_detail(end, &segment) {
+            self.give_detail(at);
+        }
+        let connection = self.connection_mut(at);
+        let verdict = connection.handle_segment(end, &segment, place);
+        if connection.halves[0].packets + connection.halves[1].packets == TIMELINE_PACKETS_MIN {
+            self.give_timeline(at);
+        }
+        self.keep_point(at, end, &segment, place, verdict);
+        if !was_closed
+            && segment.flags.any(Flags::FIN | Flags::RST)
+            && self.connection(at).is_closed()
+        {
+            self.closed.push_back(at);
+        }
+        Some(Handled {
+            at,
+            end,
+            verdict,
+            segment,
+            place,
+        })
+    }
+
+    #[inline]
+    fn connection_mut(&mut self, at: u32) -> &mut Connection {
+        &mut self.parts[at as usize / PART][at as usize % PART]
+    }
+
+    #[inline]
+    fn end_of(&self, at: u32, source_is_low: bool) -> End {
+        if self.connection(at).client_is_low == source_is_low {
+            End::Client
+        } else {
+            End::Server
+        }
+    }
+
+    #[inline]
+    fn find(&mut self, key: &Key) -> Option<u32> {
+        if let Some((last, at)) = &self.last
+            && last == key
+        {
+            return Some(*at);
+        }
+        let parts = &self.parts;
+        let is_it = |&at: &u32| parts[at as usize / PART][at as usize % PART].key == *key;
+        let at = *self.index.find(key.hash(self.limits.seed), is_it)?;
+        self.last = Some((*key, at));
+        Some(at)
+    }
+
+    /// Adds a connection; who connected is told by its SYN, else by the lower port.
+    fn add(&mut self, key: Key, source_is_low: bool, segment: &Segment, place: Place) -> u32 {
+        self.totals.connections += 1;
+        let is_syn = segment.flags.any(Flags::SYN);
+        let source_is_client = match (is_syn, segment.flags.any(Flags::ACK)) {
+            (true, answers) => !answers,
+            (false, _) => segment.source_port >= segment.target_port,
+        };
+        let number = u32::try_from(self.totals.connections).unwrap_or(u32::MAX);
+        let connection = Connection::new(key, number, source_is_client == source_is_low, place);
+        let at = if self.count < self.limits.connections.max(1) {
+            if self.count.is_multiple_of(PART) {
+                self.parts
+                    .push(Vec::with_capacity(PART.min(self.limits.connections.max(1))));
+            }
+            if let Some(part) = self.parts.last_mut() {
+                part.push(connection);
+            }
+            self.count += 1;
+            (self.count - 1) as u32
+        } else {
+            let at = self.forget_one();
+            *self.connection_mut(at) = connection;
+            at
+        };
+        let (parts, seed) = (&self.parts, self.limits.seed);
+        let hash_of = |&at: &u32| parts[at as usize / PART][at as usize % PART].key.hash(seed);
+        self.index.insert_unique(key.hash(seed), at, hash_of);
+        self.last = Some((key, at));
+        at
+    }
+
+    /// Adds a connection of the same ends and ports as the one at `at`.
+    #[cold]
+    fn replace(&mut self, at: u32, source_is_low: bool, segment: &Segment, place: Place) -> u32 {
+        let old = self.connection(at);
+        let (key, was_closed) = (old.key, old.is_closed());
+        self.unlink(at);
+        if !was_closed {
+            self.closed.push_back(at);
+        }
+        self.totals.reused_ports += 1;
+        self.add(key, source_is_low, segment, place)
+    }
+
+    /// Takes a connection out of the index; it stays where it is.
+    fn unlink(&mut self, at: u32) {
+        let hash = self.connection(at).key.hash(self.limits.seed);
+        if let Ok(found) = self.index.find_entry(hash, |&other| other == at) {
+            found.remove();
+        }
+        self.last = None;
+    }
+
+    /// Makes a place for a connection.
+    #[cold]
+    fn forget_one(&mut self) -> u32 {
+        let at = match self.hollow.pop_front().or_else(|| self.closed.pop_front()) {
+            Some(at) => at,
+            None => self.most_silent(),
+        };
+        self.take_detail_back(at);
+        self.unlink(at);
+        let (part, place) = (at as usize / PART, at as usize % PART);
+        self.totals.add(&self.parts[part][place]);
+        self.totals.forgotten += 1;
+        at
+    }
+
+    fn most_silent(&mut self) -> u32 {
+        let looked_at = (0..LOOKED_AT).map(|step| ((self.hand + step) % self.count) as u32);
+        let silent = looked_at.min_by_key(|&at| self.connection(at).last_ns);
+        self.hand = (self.hand + LOOKED_AT) % self.count;
+        silent.unwrap_or(0)
+    }
+
+    #[cold]
+    fn give_detail(&mut self, at: u32) {
+        while self.details >= self.limits.details {
+            let Some(closed) = self.closed.pop_front() else {
+                let connection = self.connection(at);
+                let is_first = connection.halves.iter().all(|half| half.data_packets == 0);
+                self.totals.without_detail += u64::from(is_first);
+                return;
+            };
+            let bytes: u64 = {
+                let halves = &self.connection(closed).halves;
+                halves.iter().map(|half| half.payload_bytes).sum()
+            };
+            if bytes < LARGE_BYTES {
+                self.take_detail_back(closed);
+                self.hollow.push_back(closed);
+            }
+        }
+        self.details += 1;
+        let wants_points = self.points < self.limits.points;
+        self.points += usize::from(wants_points);
+        let connection = self.connection_mut(at);
+        connection.make_detail();
+        if let Some(detail) = &mut connection.detail
+            && wants_points
+        {
+            detail.points = Some(Box::<Points>::default());
+        }
+    }
+
+    #[cold]
+    fn give_timeline(&mut self, at: u32) {
+        if self.timelines >= self.limits.timelines {
+            return;
+        }
+        let connection = self.connection_mut(at);
+        let first_ns = connection.first_ns;
+        if let Some(detail) = &mut connection.detail
+            && detail.timeline.is_none()
+        {
+            detail.timeline = Some(Box::new(Timeline::new(first_ns)));
+            self.timelines += 1;
+        }
+    }
+
+    #[inline]
+    fn keep_point(&mut self, at: u32, end: End, segment: &Segment, place: Place, verdict: Verdict) {
+        if self.limits.points == 0 {
+            return;
+        }
+        let connection = self.connection_mut(at);
+        let window_bytes = connection.window_bytes(end);
+        let halves = connection.halves;
+        if let Some(detail) = &mut connection.detail
+            && let Some(points) = &mut detail.points
+        {
+            points.add(&halves, end, segment, place, (verdict, window_bytes));
+        }
+    }
+
+    /// Counts the detail of a connection into the totals and takes it away.
+    fn take_detail_back(&mut self, at: u32) {
+        let connection = self.connection_mut(at);
+        let last_ns = connection.last_ns;
+        let Some(mut detail) = connection.detail.take() else {
+            return;
+        };
+        detail.finish(last_ns);
+        self.details -= 1;
+        self.timelines -= usize::from(detail.timeline.is_some());
+        self.points -= usize::from(detail.points.is_some());
+        self.totals.folded += 1;
+        self.totals.add_detail(&detail);
+    }
+
+    #[cold]
+    fn handle_too_big(&mut self, too_big: &TooBig, place: Place) {
+        self.totals.too_big += 1;
+        let ports = (too_big.source_port, too_big.target_port);
+        let Some((key, source_is_low)) = self.book.key(too_big.addresses, ports) else {
+            return;
+        };
+        let Some(at) = self.find(&key) else { return };
+        let end = self.end_of(at, source_is_low);
+        if self.connection(at).detail.is_none() {
+            self.give_detail(at);
+        }
+        if let Some(detail) = &mut self.connection_mut(at).detail {
+            detail.handle_too_big(end, too_big.mtu_bytes, place);
+        }
+    }
+
+    #[cold]
+    fn handle_other(&mut self, other: Other) {
+        let count = match other {
+            Other::NotIp => &mut self.totals.not_ip,
+            Other::NotTcp => &mut self.totals.not_tcp,
+            Other::Fragment => &mut self.totals.fragments,
+            Other::Cut => &mut self.totals.cut,
+            Other::Malformed => &mut self.totals.malformed,
+        };
+        *count += 1;
+    }
+
+    #[cold]
+    fn handle_foreign(&mut self, link: LinkType) {
+        self.totals.foreign_links += 1;
+        if let Some((_, frames)) = self.foreign.iter_mut().find(|(known, _)| *known == link) {
+            *frames += 1;
+        } else if self.foreign.len() < FOREIGN_MAX {
+            self.foreign.push((link, 1));
+        }
+    }
+}
