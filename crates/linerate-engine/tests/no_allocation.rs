@@ -93,11 +93,23 @@ fn nothing_is_allocated_while_payload_moves() {
         }),
         ..manner(8, 1, Some(40_000_000))
     };
+    let several = Manner {
+        in_flight: 16,
+        sizes: mixed.sizes.clone(),
+        ..manner(1, 1, None)
+    };
+    let at_a_rate = Manner {
+        in_flight: 16,
+        requests_per_s: Some(3000),
+        ..manner(1, 1, None)
+    };
     for (manner, part, traffic) in [
         (mixed, Part::Sender, &datagrams),
         (manner(1, 1, None), Part::Sender, &datagrams),
         (manner(16, 4, Some(40_000_000)), Part::Sender, &datagrams),
         (manner(1, 1, None), Part::Requester, &ask),
+        (several, Part::Requester, &ask),
+        (at_a_rate, Part::Requester, &ask),
     ] {
         for workers in [2, 1] {
             let (near, far): (Vec<Flow>, Vec<Flow>) = (0..2)

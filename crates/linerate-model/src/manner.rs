@@ -29,6 +29,8 @@ pub const DATAGRAM_BYTES_MIN: u64 = 16;
 pub const RECEIVE_LOW_WATER_BYTES: Bytes = Bytes(32 << 10);
 /// The largest call that counts as small there: of larger ones few wake the receiver anyway.
 pub const SMALL_CALL_BYTES_MAX: u64 = 4096;
+/// Requests over UDP that a byte tells apart, and each from the one before it in its place.
+pub const NAMES_OF_A_BYTE: u32 = 128;
 /// Sizes that a list may hold.
 pub const SIZES_MAX: usize = 65_536;
 
@@ -274,6 +276,15 @@ impl Manner {
 }
 
 impl Sizes {
+    /// Returns the smallest size that can occur.
+    pub fn smallest(&self) -> Bytes {
+        match self {
+            Sizes::List { bytes } => bytes.iter().copied().min().unwrap_or(Bytes(1)),
+            Sizes::Uniform { low, .. } => *low,
+            Sizes::LogNormal { .. } => Bytes(1),
+        }
+    }
+
     /// Returns the largest size that can occur.
     pub fn largest(&self) -> Bytes {
         match self {

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::FlowId;
-use crate::manner::{DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, Manner, Transport};
+use crate::manner::{
+    DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, Manner, NAMES_OF_A_BYTE, Sizes, Transport,
+};
 use crate::sample::End;
 use crate::unit::Bytes;
 
@@ -279,6 +281,13 @@ impl Workload {
                 within("request_bytes over UDP", request_bytes.0, 1, most)?;
                 within("response_bytes over UDP", response_bytes.0, 1, most)?;
                 within("request_writes over UDP", request_writes.into(), 1, 1)?;
+                let fixed = request_bytes.min(response_bytes);
+                let sizes = self.manner.sizes.as_ref();
+                if sizes.map_or(fixed, Sizes::smallest).0 < 2 {
+                    let what = "in_flight over UDP with requests or responses of 1 B";
+                    let in_flight = self.manner.in_flight.into();
+                    within(what, in_flight, 1, NAMES_OF_A_BYTE.into())?;
+                }
                 check_sizes(1)
             }
             Traffic::Crr { .. } | Traffic::Idle => Err(WorkloadError {

@@ -311,6 +311,9 @@ pub fn not_possible(error: WorkloadError) -> Failure {
         "segments" => "--gso",
         "burst" => "the burst of --bitrate (-b)",
         "in_flight" => "--in-flight",
+        "in_flight over UDP with requests or responses of 1 B" => {
+            "--in-flight with --udp (-u) and requests or responses of 1 B"
+        }
         "bytes_max" => "--bytes (-n)",
         "receive_low_water" => "--rcvlowat",
         "a size" => "a size of --size-mix",

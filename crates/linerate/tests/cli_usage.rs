@@ -163,6 +163,10 @@ fn values_of_rates_sizes_and_calls_name_the_flag_and_the_range() {
         "-u --size-mix list:8,100",
         &["--size-mix with --udp (-u) is 8", "16 to 65507"],
     );
+    check(
+        "-u --rr --in-flight 200",
+        &["--in-flight with --udp (-u)", "1 B is 200", "1 to 128"],
+    );
     check("-u --gso 4 --size-mix list:64", &["--gso", "--size-mix"]);
     check("-b 1", &["--bitrate (-b) is 1", "8 to"]);
     check("--fq-rate 1", &["--fq-rate is 1", "8 to"]);

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use linerate_model::datagram::Datagrams;
 use linerate_model::manner::{
-    DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, Manner, ReceiveBy, SendBy, Transport, WaitBy,
+    DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, Manner, NAMES_OF_A_BYTE, ReceiveBy, SendBy, Transport,
+    WaitBy,
 };
 use linerate_model::workload::{FlowOptions, Part, Setting, Traffic};
 
@@ -65,9 +66,16 @@ pub(super) fn wrong(config: &FlowConfig) -> Option<&'static str> {
             if *request_writes != 1 {
                 return Some("a request of UDP is one datagram: request_writes must be 1");
             }
-            if manner.in_flight > 1 || manner.batch > 1 || manner.segments > 1 || manner.gro {
+            if manner.batch > 1 || manner.segments > 1 || manner.gro {
+                return Some("requests over UDP have a call each: no batch, segments, gro");
+            }
+            if manner.requests_per_s.is_some() && manner.think.is_some() {
+                return Some("a rate of requests leaves no room for a think time");
+            }
+            if manner.in_flight > NAMES_OF_A_BYTE && least_exchange_bytes(config) < 2 {
                 return Some(
-                    "requests over UDP go one at a time: no in_flight, batch, segments, gro",
+                    "more than 128 requests in flight over UDP need 2 bytes or more in each \
+                     request and response, to be told apart",
                 );
             }
             if manner.bytes_max.is_some() || manner.rate_bps.is_some() {
@@ -77,6 +85,22 @@ pub(super) fn wrong(config: &FlowConfig) -> Option<&'static str> {
         _ => return Some("its part belongs to another kind of traffic"),
     }
     wrong_manner(manner).or_else(|| wrong_options(&config.options))
+}
+
+/// Returns the least request or response.
+fn least_exchange_bytes(config: &FlowConfig) -> u64 {
+    match (&config.manner.sizes, &config.traffic) {
+        (Some(sizes), _) => sizes.smallest().0,
+        (
+            None,
+            Traffic::Rr {
+                request_bytes,
+                response_bytes,
+                ..
+            },
+        ) => request_bytes.0.min(response_bytes.0),
+        _ => 1,
+    }
 }
 
 fn wrong_manner(manner: &Manner) -> Option<&'static str> {

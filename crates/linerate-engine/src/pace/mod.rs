@@ -59,6 +59,13 @@ impl Pacer {
         self.fraction = fraction;
     }
 
+    /// Returns how many units are due before `stop_ns` and have not been taken.
+    pub(crate) fn due_before(&self, stop_ns: u64) -> u64 {
+        let left_ns = u128::from(stop_ns.saturating_sub(self.due_ns));
+        let units = (left_ns * u128::from(self.units_per_s)).div_ceil(u128::from(NS_PER_S));
+        u64::try_from(units).unwrap_or(u64::MAX)
+    }
+
     /// Forgets what is overdue by more than `lag_ns` at `now_ns`: the rest of the schedule moves
     /// by that much, instead of everything missed being sent as fast as it goes. Returns by how
     /// much it has moved.

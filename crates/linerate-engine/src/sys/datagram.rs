@@ -137,6 +137,26 @@ pub(crate) fn wait_readable(fd: BorrowedFd<'_>, timeout_ms: u64) -> io::Result<b
     Ok(ready > 0)
 }
 
+/// Waits until a datagram or an error is there, or `timeout_ns` have passed.
+pub(crate) fn wait_readable_ns(fd: BorrowedFd<'_>, timeout_ns: u64) -> io::Result<()> {
+    let mut entry = libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let time = libc::timespec {
+        tv_sec: (timeout_ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (timeout_ns % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: ppoll reads and writes one pollfd, which is valid and exclusively ours, and reads one
+    // timespec that outlives the call; a null signal mask changes none.
+    let ready = unsafe { libc::ppoll(&mut entry, 1, &time, std::ptr::null()) };
+    if ready < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// Room for the control messages of one datagram: its address or the size of its pieces.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]

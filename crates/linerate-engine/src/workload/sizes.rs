@@ -94,6 +94,16 @@ impl Draw {
         }
     }
 
+    /// Returns the smallest size that can come.
+    pub(crate) fn smallest(&self) -> usize {
+        let bytes = match &self.kind {
+            Kind::List { bytes, .. } => bytes.iter().map(|bytes| bytes.0).min().unwrap_or(1),
+            Kind::Uniform { low, .. } => *low,
+            Kind::LogNormal { .. } => 1,
+        };
+        bytes.clamp(self.least, self.most) as usize
+    }
+
     /// Returns the largest size that can come.
     pub(crate) fn largest(&self) -> usize {
         let bytes = match &self.kind {

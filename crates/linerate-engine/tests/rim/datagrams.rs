@@ -5,11 +5,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use linerate_engine::{Flow, FlowConfig, FlowResult, connect, opening};
-use linerate_model::Bytes;
 use linerate_model::datagram::{Balance, Datagrams, Evidence, Place};
 use linerate_model::manner::{Manner, ReceiveBy, Sizes, Transport, WaitBy};
 use linerate_model::sample::End;
 use linerate_model::workload::{FlowOptions, Part, Traffic};
+use linerate_model::{Bytes, Nanos};
 use proptest::prelude::*;
 
 use crate::rig;
@@ -465,6 +465,147 @@ fn requests_and_responses_agree() {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Several under way, at a rate, with think times and with sizes that differ: each request has
+    /// its response or is counted as unanswered, and each transaction is one response.
+    #[test]
+    fn every_way_to_ask_adds_up(
+        in_flight in prop_oneof![Just(1), 2..=100_u32],
+        rhythm in prop_oneof![
+            Just((None, None)),
+            (200..5000_u32).prop_map(|rate| (Some(rate), None)),
+            (1..3_000_000_u64).prop_map(|think| (None, Some(Nanos(think)))),
+        ],
+        bytes in (1..300_u64, 1..300_u64),
+        sizes in prop_oneof![2 => Just(None), 1 => mixes().prop_map(Some)],
+        spins in any::<bool>(),
+        flows in 1..=4_u32,
+        workers in 1..=2_usize,
+    ) {
+        let (requests_per_s, think) = rhythm;
+        let manner = Manner {
+            in_flight,
+            requests_per_s,
+            think,
+            sizes: sizes.clone(),
+            wait: if spins && flows == 1 { WaitBy::Spin } else { WaitBy::Auto },
+            ..udp()
+        };
+        let traffic = rig::rr(bytes.0, bytes.1, 1);
+        for (near, far) in run(flows, Part::Requester, &traffic, &manner, &FlowOptions::default(), workers) {
+            prop_assert_eq!((&near.ended_early, &far.ended_early), (&None, &None));
+            let (asked, answered) = (near.datagrams.unwrap(), far.datagrams.unwrap());
+            // Loopback loses a datagram only where a receive buffer is full.
+            let lost = asked.socket_drops.unwrap() + answered.socket_drops.unwrap();
+            prop_assert!(asked.sent > 0 && asked.sent - answered.received <= lost);
+            prop_assert!(answered.sent - asked.received <= lost);
+            prop_assert_eq!(asked.sent, near.transactions + asked.unanswered, "{:?}", asked);
+            prop_assert_eq!(asked.received, near.transactions + asked.late);
+            prop_assert_eq!((asked.strange, answered.strange), (0, 0));
+            prop_assert!(near.latency.unwrap().count() <= near.transactions);
+            if sizes.is_none() {
+                prop_assert_eq!(near.bytes_sent, asked.sent * bytes.0);
+                prop_assert_eq!(near.bytes_received, asked.received * bytes.1);
+            } else if lost == 0 {
+                prop_assert_eq!(near.bytes_sent, far.bytes_received);
+                prop_assert_eq!(near.bytes_received, far.bytes_sent);
+            }
+            if let Some(rate) = requests_per_s {
+                // 80 ms, and one at each end.
+                prop_assert!(asked.sent <= u64::from(rate) * 80 / 1000 + 2, "{}", asked.sent);
+                let told = near.settings.iter().find(|one| one.name == "requests").unwrap();
+                prop_assert_eq!(told.granted.clone(), Some(asked.sent.to_string()));
+            }
+        }
+    }
+}
+
+/// Responses in the wrong order, one never, one twice: each goes to its request, and what is lost
+/// keeps nobody waiting but itself.
+#[test]
+fn a_lost_request_does_not_stop_those_beside_it() {
+    let traffic = rig::rr(20, 20, 1);
+    let manner = Manner {
+        in_flight: 4,
+        ..udp()
+    };
+    let options = FlowOptions::default();
+    let (flow, far) = near(0, Part::Requester, &traffic, &manner, &options);
+    let running = rig::start(vec![flow], rig::endless(), 1);
+    far.set_read_timeout(Some(rig::DEADLINE)).unwrap();
+    let receive = || {
+        let mut room = [0; 100];
+        let length = far.recv(&mut room).unwrap();
+        room[..length].to_vec()
+    };
+    let mut waiting: Vec<Vec<u8>> = (0..4).map(|_| receive()).collect();
+    let numbers: Vec<u64> = waiting
+        .iter()
+        .map(|request| u64::from_le_bytes(request[..8].try_into().unwrap()))
+        .collect();
+    // The first is never answered; of the others always the last.
+    let lost = waiting.remove(0);
+    let mut answered = 0;
+    while answered < 50 {
+        let request = waiting.pop().unwrap();
+        far.send(&request).unwrap();
+        if answered == 0 {
+            far.send(&request).unwrap();
+        }
+        answered += 1;
+        let next = receive();
+        assert_ne!(next[..8], lost[..8]);
+        waiting.push(next);
+    }
+    running.abort();
+    let result = running.finish().remove(0);
+    let counts = result.datagrams.unwrap();
+    let unique: std::collections::HashSet<u64> = numbers.into_iter().collect();
+    assert_eq!(unique.len(), 4);
+    assert!(result.transactions >= 49, "{counts:?}");
+    assert_eq!(counts.late, 1, "the second response to one request");
+    assert_eq!(counts.sent, result.transactions + counts.unanswered);
+}
+
+/// Nothing is answered for 100 ms: in an open loop all that was due in it has waited since then.
+#[test]
+fn a_stall_is_charged_to_what_was_due_in_it() {
+    let traffic = rig::rr(20, 20, 1);
+    let manner = Manner {
+        in_flight: 2,
+        requests_per_s: Some(1000),
+        ..udp()
+    };
+    let options = FlowOptions::default();
+    let (flow, far) = near(0, Part::Requester, &traffic, &manner, &options);
+    let running = rig::start(vec![flow], rig::schedule(300), 1);
+    far.set_read_timeout(Some(rig::DEADLINE)).unwrap();
+    let mut room = [0; 100];
+    for at in 0.. {
+        let length = far.recv(&mut room).unwrap();
+        if room.starts_with(b"LINERATE") {
+            break;
+        }
+        if at == 1 {
+            // Shorter than the patience.
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        far.send(&room[..length]).unwrap();
+    }
+    let result = running.finish().remove(0);
+    let latency = result.latency.unwrap();
+    let late = latency
+        .buckets
+        .iter()
+        .filter(|bucket| bucket.0 > 20_000_000);
+    let late: u64 = late.map(|bucket| bucket.1).sum();
+    // Two were under way; 80 more were due at least 20 ms before the end of the stall. A closed
+    // loop would know of two.
+    assert!(late >= 60, "{late} of {}", latency.count());
+}
+
 /// A responder that answers nothing, and then the request before the last.
 #[test]
 fn a_lost_response_costs_one_transaction() {
@@ -558,9 +699,12 @@ fn what_datagrams_cannot_do_is_refused() {
     let error = refused(Part::Sender, &rig::stream(15), udp());
     assert!(error.contains("16 to 65507"), "{error}");
     let manner = Manner {
-        in_flight: 2,
+        in_flight: 129,
         ..udp()
     };
-    let error = refused(Part::Requester, &rig::rr(1, 1, 1), manner);
-    assert!(error.contains("one at a time"), "{error}");
+    let error = refused(Part::Requester, &rig::rr(1, 9, 1), manner);
+    assert!(error.contains("need 2 bytes"), "{error}");
+    let manner = Manner { batch: 2, ..udp() };
+    let error = refused(Part::Requester, &rig::rr(9, 9, 1), manner);
+    assert!(error.contains("a call each"), "{error}");
 }

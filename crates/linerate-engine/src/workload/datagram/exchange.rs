@@ -2,62 +2,107 @@
 //!
 //! A request begins with its number, least significant byte first, as far as request and response
 //! have room for it; the response repeats it. So the response to a request that was given up is
-//! not taken for that to the next one.
+//! not taken for that to another one. Where sizes differ, a response is as long as its request.
 
-use linerate_model::workload::Traffic;
+use linerate_model::workload::{Setting, Traffic};
 
+use super::requests::Requests;
 use super::{Carry, Failure, Farewell, Post, Step, ended_by_peer, failure, listen_on};
 use crate::flow::FlowConfig;
 use crate::flow::opening::Word;
 use crate::measure::Window;
 use crate::measure::latency::Longest;
+use crate::schedule::Control;
 use crate::sys::clock::now_ns;
 use crate::workload::Want;
+use crate::workload::rr::{Rhythm, said};
+use crate::workload::sizes::Draw;
 
 /// How long a response is waited for: as long as the smallest retransmission timeout of Linux's
 /// TCP, so that a loss costs a transaction what it costs there.
 pub(super) const PATIENCE_NS: u64 = 200_000_000;
+/// How often requests that wait are looked at, so that none waits for a tenth more than its time.
+const LOOK_NS: u64 = PATIENCE_NS / 20;
+/// Pause of a requester that watches the clock when the socket's buffer is full.
+const FULL_NS: u64 = 50_000;
+/// The longest name.
+const NAME_BYTES_MAX: usize = 8;
 
-/// Returns how many bytes of a request name it.
-fn name_bytes(traffic: &Traffic) -> usize {
+/// Returns the sizes of a flow's transactions, where they differ.
+fn draw(config: &FlowConfig) -> Option<Draw> {
+    let sizes = config.manner.sizes.as_ref()?;
+    Some(Draw::of_datagrams(sizes, config.flow, 1))
+}
+
+/// Returns the sizes of request and response, where they do not differ.
+fn fixed(traffic: &Traffic) -> (usize, usize) {
     match traffic {
         Traffic::Rr {
             request_bytes,
             response_bytes,
             ..
-        } => request_bytes.0.min(response_bytes.0).min(8) as usize,
-        _ => 0,
+        } => (request_bytes.0 as usize, response_bytes.0 as usize),
+        _ => (1, 1),
     }
 }
 
-/// Sends requests one after another and times the responses.
+/// Returns the largest request and the largest response.
+pub(super) fn largest(config: &FlowConfig) -> (usize, usize) {
+    match draw(config) {
+        Some(draw) => (draw.largest(), draw.largest()),
+        None => fixed(&config.traffic),
+    }
+}
+
+/// Returns how many bytes of a request name it.
+fn name_bytes(config: &FlowConfig) -> usize {
+    let (request, response) = fixed(&config.traffic);
+    let least = draw(config).map_or(request.min(response), |draw| draw.smallest());
+    least.min(NAME_BYTES_MAX)
+}
+
+/// Sends requests and times the responses.
 #[derive(Debug)]
 pub(crate) struct Requester {
     name_bytes: usize,
+    request_bytes: usize,
     response_bytes: usize,
+    draw: Option<Draw>,
+    /// The size of the next request, where it has been drawn.
+    drawn: Option<usize>,
+    requests: Requests,
     times: usize,
     longest: Longest,
-    number: u64,
-    /// When the request under way was sent.
-    asked_ns: Option<u64>,
+    /// When requests that wait are looked at next.
+    look_ns: u64,
+    /// Whether the stop has been seen: nothing new is begun.
+    stopped: bool,
     farewell: Option<Farewell>,
 }
 
 impl Requester {
-    /// Returns a requester.
-    pub(super) fn new(config: &FlowConfig, window: Window, times: usize) -> Self {
+    /// Returns a requester that begins at `start_ns`.
+    pub(super) fn new(config: &FlowConfig, window: Window, times: usize, start_ns: u64) -> Self {
+        let (request_bytes, response_bytes) = fixed(&config.traffic);
+        let rhythm = Rhythm::of(&config.manner, start_ns, config.flow);
         Self {
-            name_bytes: name_bytes(&config.traffic),
-            response_bytes: match config.traffic {
-                Traffic::Rr { response_bytes, .. } => response_bytes.0 as usize,
-                _ => 0,
-            },
+            name_bytes: name_bytes(config),
+            request_bytes,
+            response_bytes,
+            draw: draw(config),
+            drawn: None,
+            requests: Requests::new(config.manner.in_flight as usize, rhythm),
             times,
             longest: Longest::new(window),
-            number: 0,
-            asked_ns: None,
+            look_ns: 0,
+            stopped: false,
             farewell: None,
         }
+    }
+
+    /// Returns whether it watches the clock.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.requests.is_timed()
     }
 
     /// Returns the longest transaction.
@@ -65,26 +110,34 @@ impl Requester {
         self.longest.longest_ns()
     }
 
-    /// Cost beside the send call: the clock 30 ns, four counters 1 ns each.
-    fn ask(&mut self, post: &mut Post<'_>) -> Step {
+    /// Returns what an open loop has to say.
+    pub(super) fn settings(&self, control: &Control, now_ns: u64) -> Vec<Setting> {
+        said(control, now_ns, |until_ns| self.requests.missed(until_ns))
+    }
+
+    /// Cost beside the send call: the clock 30 ns, four counters 1 ns each, the slot 8 ns, and with
+    /// sizes that differ what drawing one takes.
+    fn ask(&mut self, post: &mut Post<'_>, number: u64, now_ns: u64) -> Step {
         let fd = post.flow.fd();
-        let now_ns = now_ns();
-        if now_ns >= post.control.stop_ns() {
-            let farewell = Farewell::new(post.control.stopped());
-            let at_ns = farewell.begin_ns(now_ns);
-            self.farewell = Some(farewell);
-            return Step::At(at_ns);
-        }
-        let number = self.number.wrapping_add(1);
-        let request = post.outbox.buffer(0);
-        let bytes = request.len();
-        request[..self.name_bytes].copy_from_slice(&number.to_le_bytes()[..self.name_bytes]);
+        let (request_bytes, response_bytes) = match &mut self.draw {
+            None => (self.request_bytes, self.response_bytes),
+            Some(draw) => {
+                let bytes = *self.drawn.get_or_insert_with(|| draw.next_bytes());
+                post.outbox.cut(0, bytes);
+                (bytes, bytes)
+            }
+        };
+        let name = &number.to_le_bytes()[..self.name_bytes];
+        post.outbox.buffer(0)[..self.name_bytes].copy_from_slice(name);
         let refused = match post.outbox.send(fd, 1) {
             Ok(_) => false,
             Err(error) => match failure(fd, "sending a request", &error) {
                 Failure::Full => {
                     post.counters.waits.add(1);
-                    return Step::Wait(Want::Writable);
+                    return match self.is_timed() {
+                        true => Step::At(now_ns + FULL_NS),
+                        false => Step::Wait(Want::Writable),
+                    };
                 }
                 Failure::Refused => true,
                 Failure::Over(ending) => return Step::Ended(ending),
@@ -94,69 +147,117 @@ impl Requester {
         post.counters.sent.add(1);
         post.counters.buffers_sent.add(1);
         post.flow.counters.first_payload(|| now_ns);
-        post.flow.counters.sent(bytes);
-        self.number = number;
-        self.asked_ns = Some(now_ns);
+        post.flow.counters.sent(request_bytes);
+        self.drawn = None;
+        self.requests.begin(now_ns, response_bytes);
         Step::Again
     }
 
-    /// Cost beside the receive call: the clock 30 ns, the histogram 4 ns, five counters 1 ns each.
-    fn hear(&mut self, post: &mut Post<'_>, asked_ns: u64) -> Step {
+    /// Cost beside the receive call: the clock 30 ns, the histogram 4 ns, the slot 5 ns, five
+    /// counters 1 ns each; every 10 ms 1 ns for each request that may be under way.
+    fn hear(&mut self, post: &mut Post<'_>) -> Step {
         let fd = post.flow.fd();
         if let Err(error) = post.inbox.receive(fd) {
             return match failure(fd, "receiving a response", &error) {
                 Failure::Over(ending) => Step::Ended(ending),
-                Failure::Full | Failure::Refused => self.wait(post, asked_ns, now_ns()),
+                Failure::Full | Failure::Refused => self.wait(post, now_ns()),
             };
         }
         let now_ns = now_ns();
+        self.give_up(post, now_ns);
         let (response, length, _) = post.inbox.buffer(0);
-        if length != self.response_bytes || Word::read(response).is_some() {
+        let wrong = self.draw.is_none() && length != self.response_bytes;
+        if wrong || length < self.name_bytes || Word::read(response).is_some() {
             post.counters.strange.add(1);
             return Step::Again;
         }
         post.counters.received.add(1);
         post.counters.buffers_received.add(1);
         post.flow.counters.received(length);
-        if response[..self.name_bytes] != self.number.to_le_bytes()[..self.name_bytes] {
-            // To a request that was given up.
+        let mut name = [0; NAME_BYTES_MAX];
+        name[..self.name_bytes].copy_from_slice(&response[..self.name_bytes]);
+        let (name, bits) = (u64::from_le_bytes(name), self.name_bytes as u32 * 8);
+        let Some(since_ns) = self.requests.answer(name, bits, length, now_ns) else {
+            // To a request that was given up, or a second time.
             post.counters.late.add(1);
             return Step::Again;
-        }
-        post.times[self.times].record(asked_ns, now_ns);
-        self.longest.note(asked_ns, now_ns);
+        };
+        post.times[self.times].record(since_ns, now_ns);
+        self.longest.note(since_ns, now_ns);
         post.flow.counters.transactions(1);
-        self.asked_ns = None;
         Step::Again
     }
 
-    /// Gives the request up when its time is over.
-    fn wait(&mut self, post: &Post<'_>, asked_ns: u64, now_ns: u64) -> Step {
-        if now_ns < asked_ns + PATIENCE_NS && post.control.limit_ns() > 0 {
-            return Step::Wait(Want::Readable);
+    /// Gives up requests whose time is over, if it is time to look.
+    fn give_up(&mut self, post: &Post<'_>, now_ns: u64) {
+        let sent_until_ns = match post.control.limit_ns() {
+            // An abort.
+            0 => u64::MAX,
+            _ if now_ns < self.look_ns => return,
+            _ => now_ns.saturating_sub(PATIENCE_NS),
+        };
+        self.look_ns = now_ns + LOOK_NS;
+        let longest = &mut self.longest;
+        self.requests.give_up(sent_until_ns, now_ns, |since_ns| {
+            post.counters.unanswered.add(1);
+            longest.note(since_ns, now_ns);
+        });
+    }
+
+    /// Returns how to wait, unless something was given up.
+    fn wait(&mut self, post: &Post<'_>, now_ns: u64) -> Step {
+        let before = self.requests.under_way();
+        self.give_up(post, now_ns);
+        if self.requests.under_way() < before {
+            return Step::Again;
         }
-        post.counters.unanswered.add(1);
-        self.longest.note(asked_ns, now_ns);
-        self.asked_ns = None;
-        Step::Again
+        match self.requests.due_ns().filter(|_| !self.stopped) {
+            // What is due in an untimed loop is asked at once.
+            Some(due_ns) => Step::Until(due_ns),
+            None => Step::Wait(Want::Readable),
+        }
+    }
+
+    /// Says the end as soon as nothing is under way.
+    fn end(&mut self, post: &mut Post<'_>, now_ns: u64) -> Step {
+        self.stopped = true;
+        if self.requests.under_way() > 0 {
+            return self.hear(post);
+        }
+        let farewell = Farewell::new(post.control.stopped());
+        let at_ns = farewell.begin_ns(now_ns);
+        self.farewell = Some(farewell);
+        Step::At(at_ns)
     }
 }
 
 impl Carry for Requester {
+    /// Cost beside a call: 2 ns, and the clock 30 ns where one is to be asked or watched.
     fn step(&mut self, post: &mut Post<'_>) -> Step {
         if let Some(farewell) = &mut self.farewell {
             return farewell.step(post, now_ns());
         }
-        match self.asked_ns {
-            None => self.ask(post),
-            Some(asked_ns) => self.hear(post, asked_ns),
+        let next = self.requests.due_ns().zip(self.requests.next_number());
+        let (Some((due_ns, number)), false) = (next, self.stopped) else {
+            return match self.stopped && self.requests.under_way() == 0 {
+                true => self.end(post, now_ns()),
+                false => self.hear(post),
+            };
+        };
+        let now_ns = now_ns();
+        if now_ns >= post.control.stop_ns() {
+            return self.end(post, now_ns);
+        }
+        match due_ns <= now_ns {
+            true => self.ask(post, number, now_ns),
+            false => self.hear(post),
         }
     }
 
     fn tick(&mut self, post: &Post<'_>, now_ns: u64) -> Step {
-        match self.asked_ns {
-            Some(asked_ns) => self.wait(post, asked_ns, now_ns),
-            None => Step::Again,
+        match self.requests.under_way() {
+            0 => Step::Again,
+            _ => self.wait(post, now_ns),
         }
     }
 }
@@ -165,19 +266,25 @@ impl Carry for Requester {
 #[derive(Debug)]
 pub(crate) struct Responder {
     name_bytes: usize,
-    request_bytes: usize,
+    /// The least and the greatest request.
+    request_bytes: (usize, usize),
+    /// Whether a response is as long as its request.
+    mixed: bool,
     last_ns: u64,
 }
 
 impl Responder {
     /// Returns a responder.
     pub(super) fn new(config: &FlowConfig) -> Self {
+        let (request_bytes, _) = fixed(&config.traffic);
+        let draw = draw(config);
         Self {
-            name_bytes: name_bytes(&config.traffic),
-            request_bytes: match config.traffic {
-                Traffic::Rr { request_bytes, .. } => request_bytes.0 as usize,
-                _ => 0,
+            name_bytes: name_bytes(config),
+            request_bytes: match &draw {
+                Some(draw) => (draw.smallest(), draw.largest()),
+                None => (request_bytes, request_bytes),
             },
+            mixed: draw.is_some(),
             last_ns: 0,
         }
     }
@@ -223,9 +330,13 @@ impl Carry for Responder {
             Some(_) => return Step::Again,
             None => {}
         }
-        if length != self.request_bytes {
+        let (least, most) = self.request_bytes;
+        if !(least..=most).contains(&length) {
             post.counters.strange.add(1);
             return Step::Again;
+        }
+        if self.mixed {
+            post.outbox.cut(0, length);
         }
         post.outbox.buffer(0)[..self.name_bytes].copy_from_slice(&request[..self.name_bytes]);
         post.counters.received.add(1);

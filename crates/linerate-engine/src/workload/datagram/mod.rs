@@ -7,6 +7,8 @@
 mod exchange;
 /// Takes the datagrams of a stream.
 mod receiver;
+/// Requests due, under way and complete.
+mod requests;
 /// Sends the datagrams of a stream.
 mod sender;
 /// Which numbers have come, and in what order.
@@ -15,7 +17,7 @@ mod sequence;
 mod stamp;
 
 use linerate_model::manner::{DATAGRAM_BYTES_MIN, ReceiveBy};
-use linerate_model::workload::{Part, Traffic};
+use linerate_model::workload::{Part, Setting, Traffic};
 
 use crate::flow::{FlowConfig, Shared, opening};
 use crate::measure::Window;
@@ -27,7 +29,8 @@ use crate::sys::socket;
 use crate::workload::sizes::Draw;
 use crate::workload::{Ending, Want};
 
-use exchange::{Requester, Responder};
+pub(crate) use exchange::Requester;
+use exchange::Responder;
 pub(crate) use receiver::Receiver;
 use sender::Sender;
 
@@ -58,6 +61,8 @@ pub(crate) enum Step {
     Wait(Want),
     /// Nothing is to be done before this instant.
     At(u64),
+    /// Nothing is to be done before this instant, unless something arrives before.
+    Until(u64),
     /// The part is over.
     Ended(Ending),
 }
@@ -96,7 +101,7 @@ impl Carrier {
     pub(crate) fn new(config: &FlowConfig, window: Window, times: usize, start_ns: u64) -> Self {
         match (&config.traffic, config.part) {
             (Traffic::Rr { .. }, Part::Requester) => {
-                Carrier::Requester(Requester::new(config, window, times))
+                Carrier::Requester(Requester::new(config, window, times, start_ns))
             }
             (Traffic::Rr { .. }, _) => Carrier::Responder(Responder::new(config)),
             (_, Part::Sender) => Carrier::Sender(Sender::new(config, times, start_ns)),
@@ -107,6 +112,19 @@ impl Carrier {
     /// Returns whether the part sends before it receives; such a part records times.
     pub(crate) fn sends_first(&self) -> bool {
         matches!(self, Carrier::Sender(_) | Carrier::Requester(_))
+    }
+
+    /// Returns whether the part listens and watches the clock at once.
+    pub(crate) fn is_timed(&self) -> bool {
+        matches!(self, Carrier::Requester(part) if part.is_timed())
+    }
+
+    /// Returns what the part has to say of its manner, given that it ends at `now_ns`.
+    pub(crate) fn settings(&self, control: &Control, now_ns: u64) -> Vec<Setting> {
+        match self {
+            Carrier::Requester(part) => part.settings(control, now_ns),
+            _ => Vec::new(),
+        }
     }
 
     /// Returns the longest stall, given that the part ends at `now_ns`.
@@ -155,12 +173,8 @@ pub(crate) fn outbox(config: &FlowConfig) -> Outbox {
             let bytes = one * manner.segments.max(1) as usize;
             Outbox::new(call_buffers(manner.batch, bytes), bytes)
         }
-        (Traffic::Rr { request_bytes, .. }, Part::Requester) => {
-            Outbox::new(1, request_bytes.0 as usize)
-        }
-        (Traffic::Rr { response_bytes, .. }, Part::Responder) => {
-            Outbox::new(1, response_bytes.0 as usize)
-        }
+        (Traffic::Rr { .. }, Part::Requester) => Outbox::new(1, exchange::largest(config).0),
+        (Traffic::Rr { .. }, Part::Responder) => Outbox::new(1, exchange::largest(config).1),
         _ => Outbox::new(1, 1),
     }
 }
@@ -180,11 +194,11 @@ pub(crate) fn inbox(config: &FlowConfig) -> Inbox {
             };
             Inbox::new(call_buffers(manner.batch, bytes), bytes, manner.gro)
         }
-        (Traffic::Rr { request_bytes, .. }, Part::Responder) => {
-            Inbox::new(1, (request_bytes.0 as usize).max(HEADER_ROOM_BYTES), false)
+        (Traffic::Rr { .. }, Part::Responder) => {
+            Inbox::new(1, exchange::largest(config).0.max(HEADER_ROOM_BYTES), false)
         }
-        (Traffic::Rr { response_bytes, .. }, Part::Requester) => {
-            Inbox::new(1, (response_bytes.0 as usize).max(HEADER_ROOM_BYTES), false)
+        (Traffic::Rr { .. }, Part::Requester) => {
+            Inbox::new(1, exchange::largest(config).1.max(HEADER_ROOM_BYTES), false)
         }
         _ => Inbox::new(1, HEADER_ROOM_BYTES, false),
     }

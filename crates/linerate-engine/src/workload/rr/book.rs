@@ -58,8 +58,6 @@ pub(crate) struct Book {
     complete: u64,
     think_ns: u64,
     pacer: Option<Pacer>,
-    /// Of the pacer; 0 without one.
-    per_s: u32,
 }
 
 impl Book {
@@ -73,7 +71,6 @@ impl Book {
             pacer: rhythm
                 .per_s
                 .map(|rate| Pacer::new(rate.into(), 0, rhythm.begin_ns)),
-            per_s: rhythm.per_s.unwrap_or(0),
         }
     }
 
@@ -129,36 +126,14 @@ impl Book {
     /// Returns what an open loop has to say, given that it ends at `now_ns`: requests that were
     /// due, and those that began.
     pub(crate) fn said(&self, control: &Control, now_ns: u64) -> Vec<Setting> {
-        // An abort moves the stop to 0; what was due up to it counts.
-        let until_ns = match control.stop_ns() {
-            0 => now_ns,
-            stop_ns => stop_ns.min(now_ns),
-        };
-        let Some((begun, missed)) = self.missed(until_ns) else {
-            return Vec::new();
-        };
-        let due = begun + missed;
-        vec![Setting {
-            name: "requests".to_owned(),
-            requested: Some(due.to_string()),
-            granted: Some(begun.to_string()),
-            effective: Some(begun.to_string()),
-            capped_by: (missed > 0).then(|| {
-                format!(
-                    "the rate of the responses: {missed} of {due} requests that were due were \
-                     not sent"
-                )
-            }),
-        }]
+        said(control, now_ns, |until_ns| self.missed(until_ns))
     }
 
     /// Returns, for an open loop, how many requests have begun and how many more were due before
     /// `stop_ns`.
     pub(crate) fn missed(&self, stop_ns: u64) -> Option<(u64, u64)> {
         let pacer = self.pacer.as_ref()?;
-        let left_ns = u128::from(stop_ns.saturating_sub(pacer.due_ns()));
-        let missed = (left_ns * u128::from(self.per_s)).div_ceil(u128::from(NS_PER_S));
-        Some((self.begun, missed as u64))
+        Some((self.begun, pacer.due_before(stop_ns)))
     }
 
     /// Returns whether every slot has been used.
@@ -173,6 +148,35 @@ impl Book {
             slots => (number % slots as u64) as usize,
         }
     }
+}
+
+/// Returns what an open loop has to say that ends at `now_ns`; `missed` says how many requests have
+/// begun, and how many more were due before an instant.
+pub(crate) fn said(
+    control: &Control,
+    now_ns: u64,
+    missed: impl FnOnce(u64) -> Option<(u64, u64)>,
+) -> Vec<Setting> {
+    // An abort moves the stop to 0; what was due up to it counts.
+    let until_ns = match control.stop_ns() {
+        0 => now_ns,
+        stop_ns => stop_ns.min(now_ns),
+    };
+    let Some((begun, missed)) = missed(until_ns) else {
+        return Vec::new();
+    };
+    let due = begun + missed;
+    vec![Setting {
+        name: "requests".to_owned(),
+        requested: Some(due.to_string()),
+        granted: Some(begun.to_string()),
+        effective: Some(begun.to_string()),
+        capped_by: (missed > 0).then(|| {
+            format!(
+                "the rate of the responses: {missed} of {due} requests that were due were not sent"
+            )
+        }),
+    }]
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use linerate_model::workload::Traffic;
 use crate::flow::FlowConfig;
 use crate::workload::sizes::Draw;
 
-pub(crate) use book::{Book, Rhythm};
+pub(crate) use book::{Book, Rhythm, said};
 pub(crate) use requester::Requester;
 pub(crate) use responder::Responder;
 
