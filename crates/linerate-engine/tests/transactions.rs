@@ -15,10 +15,12 @@
 mod rig;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use linerate_engine::{Flow, FlowConfig, FlowResult, adopt, connect, listen};
+use linerate_engine::{Flow, FlowConfig, FlowResult, Running, adopt, connect, listen};
 use linerate_model::id::FlowId;
 use linerate_model::manner::{Manner, Sizes, WaitBy};
+use linerate_model::metric::Metric;
 use linerate_model::sample::End;
 use linerate_model::workload::{FlowOptions, Part, Traffic};
 use linerate_model::{Bytes, Nanos};
@@ -37,10 +39,20 @@ fn open(
     manner: &Manner,
     options: &FlowOptions,
 ) -> (Vec<Flow>, Vec<Flow>) {
+    open_each(flows, traffic, &[manner.clone(), manner.clone()], options)
+}
+
+/// Does the same, with a manner for the client's end and one for the server's.
+fn open_each(
+    flows: u32,
+    traffic: &Traffic,
+    manners: &[Manner; 2],
+    options: &FlowOptions,
+) -> (Vec<Flow>, Vec<Flow>) {
     let listener = rig::listener();
     let peer = listener.local_addr().unwrap();
-    let config = |flow, end, part| FlowConfig {
-        manner: manner.clone(),
+    let config = |flow, end: End, part| FlowConfig {
+        manner: manners[usize::from(end == End::Server)].clone(),
         options: options.clone(),
         ..rig::config(flow, end, part, traffic)
     };
@@ -75,6 +87,32 @@ fn run(
     (near.finish(), far.finish())
 }
 
+/// Runs places whose ends wait in manners of their own.
+fn run_each(
+    flows: u32,
+    traffic: &Traffic,
+    manners: &[Manner; 2],
+    options: &FlowOptions,
+    workers: usize,
+    length_ms: u64,
+) -> (Vec<FlowResult>, Vec<FlowResult>) {
+    let (near, far) = open_each(flows, traffic, manners, options);
+    let schedule = rig::schedule(length_ms);
+    let far = rig::start(far, schedule, workers);
+    let near = rig::start(near, schedule, workers);
+    (near.finish(), far.finish())
+}
+
+/// The ways to wait that differ, where places of connections are concerned.
+const WAITS: [WaitBy; 3] = [WaitBy::Epoll, WaitBy::Uring, WaitBy::Spin];
+
+fn by(wait: WaitBy) -> Manner {
+    Manner {
+        wait,
+        ..Manner::default()
+    }
+}
+
 /// Checks that both ends of each flow moved the same bytes in the same number of transactions.
 fn assert_agree(near: &[FlowResult], far: &[FlowResult]) {
     assert_eq!(near.len(), far.len());
@@ -92,13 +130,28 @@ fn setting<'a>(result: &'a FlowResult, name: &str) -> &'a linerate_model::worklo
     settings.find(|setting| setting.name == name).unwrap()
 }
 
-fn manner() -> impl Strategy<Value = Manner> {
-    let wait = prop_oneof![
+fn wait() -> impl Strategy<Value = WaitBy> {
+    prop_oneof![
         Just(WaitBy::Auto),
         Just(WaitBy::Epoll),
         Just(WaitBy::Uring),
         Just(WaitBy::Spin)
-    ];
+    ]
+}
+
+/// Options that are set before connecting, after it, or not at all.
+fn connection_options() -> impl Strategy<Value = FlowOptions> {
+    let socket_buffer = prop_oneof![2 => Just(None), 1 => Just(Some(Bytes(65_536)))];
+    let delayed_ack = prop_oneof![2 => Just(None), 1 => any::<bool>().prop_map(Some)];
+    (socket_buffer, delayed_ack).prop_map(|(socket_buffer, delayed_ack)| FlowOptions {
+        socket_buffer,
+        delayed_ack,
+        ..FlowOptions::default()
+    })
+}
+
+fn manner() -> impl Strategy<Value = Manner> {
+    let wait = wait();
     let sizes = prop_oneof![
         Just(None),
         prop::collection::vec(1..100_000_u64, 1..9).prop_map(|bytes| {
@@ -340,8 +393,8 @@ fn crr(request_bytes: u64, response_bytes: u64) -> Traffic {
 }
 
 proptest! {
-    // 16 runs of 100 to 150 ms each.
-    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
+    // 32 runs of 100 to 150 ms each.
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn connections_of_both_ends_agree(
@@ -352,21 +405,24 @@ proptest! {
             (1..200_000_u64, 1..200_000_u64),
         ],
         rate in prop_oneof![3 => Just(None), 1 => (100..2000_u32).prop_map(Some)],
-        spins in any::<bool>(),
+        near_wait in wait(),
+        far_wait in wait(),
+        options in connection_options(),
         flows in 1..=9_u32,
         mut workers in 1..=3_usize,
         length_ms in 40..=80_u64,
     ) {
         let _alone = alone();
-        if spins {
+        if [near_wait, far_wait].contains(&WaitBy::Spin) {
             workers = 1;
         }
-        let manner = Manner {
-            wait: if spins { WaitBy::Spin } else { WaitBy::Auto },
+        let manner = |wait| Manner {
+            wait,
             requests_per_s: rate,
             ..Manner::default()
         };
-        let (near, far) = run(flows, &crr(bytes.0, bytes.1), &manner, workers, length_ms);
+        let waits = [manner(near_wait), manner(far_wait)];
+        let (near, far) = run_each(flows, &crr(bytes.0, bytes.1), &waits, &options, workers, length_ms);
         assert_agree(&near, &far);
         for near in &near {
             prop_assert_eq!(near.bytes_sent, near.transactions * bytes.0);
@@ -382,68 +438,220 @@ proptest! {
 #[test]
 fn a_place_that_is_gone_is_named_and_the_rest_goes_on() {
     let _alone = alone();
-    let (near, mut far) = open(3, &crr(1, 1), &Manner::default(), &FlowOptions::default());
-    // Nobody listens on the second port any more.
-    drop(far.remove(1));
-    let schedule = rig::schedule(400);
-    let far = rig::start(far, schedule, 1);
-    let near = rig::start(near, schedule, 1).finish();
-    let reason = near[1].ended_early.as_deref().unwrap();
-    assert!(
-        reason.starts_with("100 connections in a row failed, the last: ")
-            && reason.contains("refused"),
-        "{reason}"
-    );
-    let failed = setting(&near[1], "connections").capped_by.as_deref();
-    assert!(failed.unwrap().starts_with("100 that failed, the last: "));
-    let alive: Vec<FlowResult> = near.into_iter().filter(|near| near.flow.0 != 1).collect();
-    assert!(alive.iter().all(|near| near.transactions > 0));
-    assert_agree(&alive, &far.finish());
+    // Not by spinning: that has no hundred attempts in this time where both ends share a CPU.
+    for wait in [WaitBy::Epoll, WaitBy::Uring] {
+        let (near, mut far) = open(3, &crr(1, 1), &by(wait), &FlowOptions::default());
+        // Nobody listens on the second port any more.
+        drop(far.remove(1));
+        let schedule = rig::schedule(800);
+        let far = rig::start(far, schedule, 1);
+        let near = rig::start(near, schedule, 1).finish();
+        let reason = near[1].ended_early.as_deref().unwrap();
+        assert!(
+            reason.starts_with("100 connections in a row failed, the last: connecting failed: ")
+                && reason.contains("refused"),
+            "{wait:?}: {reason}"
+        );
+        let failed = setting(&near[1], "connections").capped_by.as_deref();
+        assert!(failed.unwrap().starts_with("100 that failed, the last: "));
+        assert_eq!((near[1].bytes_sent, near[1].bytes_received), (0, 0));
+        let alive: Vec<FlowResult> = near.into_iter().filter(|near| near.flow.0 != 1).collect();
+        assert!(alive.iter().all(|near| near.transactions > 0));
+        assert_agree(&alive, &far.finish());
+    }
+}
+
+/// A place whose peer goes while connections are made ends by its failures, and not the others.
+#[test]
+fn a_place_that_dies_on_the_way_is_named_and_the_rest_goes_on() {
+    let _alone = alone();
+    // Not by spinning: that has no hundred attempts in this time where both ends share a CPU.
+    for wait in [WaitBy::Epoll, WaitBy::Uring] {
+        let (near, mut far) = open(3, &crr(1, 1), &by(wait), &FlowOptions::default());
+        let schedule = rig::schedule(800);
+        let mut dying = rig::start(vec![far.remove(1)], schedule, 1);
+        let far = rig::start(far, schedule, 1);
+        let near = rig::start(near, schedule, 1);
+        wait_for_transactions(&mut dying, 3);
+        dying.abort();
+        let (near, far, dead) = (near.finish(), far.finish(), dying.finish());
+        assert_eq!(dead[0].ended_early.as_deref(), Some("aborted"));
+        let reason = near[1].ended_early.as_deref().unwrap();
+        assert!(
+            reason.starts_with("100 connections in a row failed"),
+            "{wait:?}: {reason}"
+        );
+        // What was answered last may have been on its way when its end was aborted.
+        let (begun, answered) = (near[1].transactions, dead[0].transactions);
+        assert!(
+            begun > 0 && answered >= begun,
+            "{wait:?}: {begun}, {answered}"
+        );
+        let alive: Vec<FlowResult> = near.into_iter().filter(|near| near.flow.0 != 1).collect();
+        assert_agree(&alive, &far);
+    }
 }
 
 /// Whoever finds the port of a place can neither stop its trial nor keep it from its end.
 #[test]
 fn strangers_at_the_port_of_a_place_are_put_up_with() {
     let _alone = alone();
-    let (near, far) = open(
-        1,
-        &crr(100, 100),
-        &Manner::default(),
-        &FlowOptions::default(),
-    );
-    let port = far[0].local().ip().unwrap();
-    let schedule = rig::schedule(300);
-    let far = rig::start(far, schedule, 1);
-    let near = rig::start(near, schedule, 1);
-    let strangers: Vec<_> = (0..20)
-        .map(|at| {
-            let mut stranger = std::net::TcpStream::connect(port).unwrap();
-            // Half say something, and none of them a whole request.
-            let garbage = &[7; 50][..50 * (at % 2)];
-            std::io::Write::write_all(&mut stranger, garbage).unwrap();
-            stranger
-        })
-        .collect();
-    let (near, far) = (near.finish(), far.finish());
-    drop(strangers);
-    assert_eq!((&near[0].ended_early, &far[0].ended_early), (&None, &None));
-    assert!(near[0].transactions > 0);
-    assert!(far[0].transactions >= near[0].transactions);
-    // And nobody listens there any more.
-    std::net::TcpStream::connect(port).unwrap_err();
+    for wait in WAITS {
+        let (near, far) = open(1, &crr(100, 100), &by(wait), &FlowOptions::default());
+        let port = far[0].local().ip().unwrap();
+        let schedule = rig::schedule(300);
+        let far = rig::start(far, schedule, 1);
+        let near = rig::start(near, schedule, 1);
+        let strangers: Vec<_> = (0..20)
+            .map(|at| {
+                let mut stranger = std::net::TcpStream::connect(port).unwrap();
+                // Half say something, and none of them a whole request.
+                let garbage = &[7; 50][..50 * (at % 2)];
+                std::io::Write::write_all(&mut stranger, garbage).unwrap();
+                stranger
+            })
+            .collect();
+        let (near, far) = (near.finish(), far.finish());
+        drop(strangers);
+        assert_eq!((&near[0].ended_early, &far[0].ended_early), (&None, &None));
+        assert!(near[0].transactions > 0);
+        assert!(far[0].transactions >= near[0].transactions);
+        // And nobody listens there any more.
+        std::net::TcpStream::connect(port).unwrap_err();
+    }
 }
 
 #[test]
 fn an_abort_ends_places_of_connections() {
     let _alone = alone();
-    let (near, far) = open(3, &crr(1, 1), &Manner::default(), &FlowOptions::default());
-    let (far, near) = (
-        rig::start(far, rig::endless(), 1),
-        rig::start(near, rig::endless(), 1),
-    );
-    near.abort();
-    far.abort();
-    for result in near.finish().iter().chain(&far.finish()) {
-        assert_eq!(result.ended_early.as_deref(), Some("aborted"));
+    for wait in WAITS {
+        let (near, far) = open(3, &crr(1, 1), &by(wait), &FlowOptions::default());
+        let (far, near) = (
+            rig::start(far, rig::endless(), 1),
+            rig::start(near, rig::endless(), 1),
+        );
+        near.abort();
+        far.abort();
+        for result in near.finish().iter().chain(&far.finish()) {
+            assert_eq!(result.ended_early.as_deref(), Some("aborted"), "{wait:?}");
+        }
     }
+}
+
+/// A stop that comes while connections are made: both ends agree, and nothing is early.
+#[test]
+fn an_early_stop_ends_places_in_agreement() {
+    let _alone = alone();
+    for wait in WAITS {
+        let (near, far) = open(5, &crr(10, 3000), &by(wait), &FlowOptions::default());
+        let mut far = rig::start(far, rig::endless(), 1);
+        let near = rig::start(near, rig::endless(), 1);
+        wait_for_transactions(&mut far, 20);
+        near.stop();
+        let near = near.finish();
+        far.stop();
+        assert_agree(&near, &far.finish());
+    }
+}
+
+/// A server that accepts and never answers: said so, after the time of grace, and let go of.
+#[test]
+fn a_response_that_never_comes_is_named() {
+    let _alone = alone();
+    for wait in WAITS {
+        let silent = rig::listener();
+        let peer = silent.local_addr().unwrap();
+        let config = FlowConfig {
+            manner: by(wait),
+            ..rig::config(0, End::Client, Part::Requester, &crr(10, 10))
+        };
+        let before = descriptors();
+        let near = connect(config, peer, None, b"", rig::DEADLINE).unwrap();
+        let near = rig::start(vec![near], rig::schedule(10), 1).finish();
+        let reason = near[0].ended_early.as_deref().unwrap();
+        let expected = "the response did not come within 2 s after the stop";
+        assert_eq!(reason, expected, "{wait:?}");
+        assert_eq!((near[0].bytes_sent, near[0].transactions), (10, 0));
+        assert_eq!(descriptors(), before, "{wait:?}");
+    }
+}
+
+/// However places end, no descriptor of theirs stays.
+#[test]
+fn places_leave_no_descriptors() {
+    let _alone = alone();
+    for wait in WAITS {
+        for (request, response) in [(0, 0), (1, 1), (300, 100_000)] {
+            let before = descriptors();
+            let traffic = crr(request, response);
+            let (near, far) = run(9, &traffic, &by(wait), 2, 30);
+            assert_agree(&near, &far);
+            let (near, far) = open(9, &traffic, &by(wait), &FlowOptions::default());
+            let port = far[0].local().ip().unwrap();
+            let mut far = rig::start(far, rig::endless(), 1);
+            let near = rig::start(near, rig::endless(), 1);
+            // More than a place keeps, so that some have to give way.
+            let strangers: Vec<_> = (0..9)
+                .map(|_| std::net::TcpStream::connect(port).unwrap())
+                .collect();
+            wait_for_transactions(&mut far, 20);
+            // In the middle of connections at either end.
+            near.abort();
+            near.finish();
+            far.abort();
+            far.finish();
+            drop(strangers);
+            let what = format!("{wait:?}, {request} B and {response} B");
+            assert_eq!(descriptors(), before, "{what}");
+        }
+    }
+}
+
+#[test]
+fn how_workers_of_connections_waited_is_said() {
+    let _alone = alone();
+    for (wait, expect) in [
+        (WaitBy::Auto, ["io_uring", "epoll"]),
+        (WaitBy::Uring, ["io_uring", "epoll"]),
+        (WaitBy::Epoll, ["epoll"; 2]),
+        (WaitBy::Spin, ["spin"; 2]),
+    ] {
+        let (near, far) = run(2, &crr(1, 1), &by(wait), 1, 20);
+        for result in near.iter().chain(&far) {
+            let said = setting(result, "wait");
+            let granted = said.granted.as_deref().unwrap();
+            assert!(expect.contains(&granted), "{said:?}");
+            // Where io_uring was to be and is not, it is said why.
+            let missed = wait == WaitBy::Uring && granted == "epoll";
+            assert_eq!(said.capped_by.is_some(), missed, "{said:?}");
+            let effective = said.effective.as_deref().unwrap();
+            assert!(effective.starts_with(granted), "{said:?}");
+        }
+    }
+}
+
+/// Waits until flows have made so many transactions.
+fn wait_for_transactions(running: &mut Running, least: i64) {
+    let began = Instant::now();
+    let mut samples = Vec::new();
+    loop {
+        samples.clear();
+        running.sample(&mut samples);
+        let mut made = 0;
+        for sample in samples.iter() {
+            if sample.metric == Metric::AppTransactions {
+                made += sample.value;
+            }
+        }
+        if made >= least {
+            return;
+        }
+        assert!(began.elapsed() < rig::DEADLINE, "{made} of {least}");
+        std::thread::yield_now();
+    }
+}
+
+/// Returns how many descriptors this process has.
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
 }

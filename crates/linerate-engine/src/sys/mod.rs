@@ -4,6 +4,8 @@
 
 /// Page-aligned memory for payload.
 pub(crate) mod buffer;
+/// Completions of connections that come and go.
+pub(crate) mod call_ring;
 /// CLOCK_MONOTONIC and absolute sleep.
 pub(crate) mod clock;
 /// UDP sockets, and calls that move several datagrams.

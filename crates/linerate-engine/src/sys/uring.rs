@@ -61,16 +61,7 @@ impl Ring {
     /// `room_bytes`. Fails where the kernel does not have it, or does not allow it: Linux before
     /// 6.1, `kernel.io_uring_disabled`, a seccomp filter of a container.
     pub(crate) fn new(sockets: &[RawFd], room_bytes: usize) -> io::Result<Self> {
-        let completions = (2 * sockets.len()).clamp(COMPLETIONS_MIN, COMPLETIONS_MAX);
-        let ring = IoUring::builder()
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .setup_coop_taskrun()
-            .setup_cqsize(completions as u32)
-            .build(REQUESTS)?;
-        if !ring.params().is_feature_ext_arg() {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
+        let ring = build(2 * sockets.len())?;
         ring.submitter().register_files(sockets)?;
         let mut ring = Self {
             ring,
@@ -106,18 +97,7 @@ impl Ring {
     ///
     /// Cost: the system call, and 0.4 µs for each receive that it makes.
     pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<()> {
-        let time = Timespec::new()
-            .sec(timeout.as_secs())
-            .nsec(timeout.subsec_nanos());
-        let arguments = SubmitArgs::new().timespec(&time);
-        match self.ring.submitter().submit_with_args(1, &arguments) {
-            Ok(_) => Ok(()),
-            Err(error) => match error.raw_os_error() {
-                // EBUSY: completions have to be seen first, and they are.
-                Some(libc::ETIME | libc::EINTR | libc::EBUSY) => Ok(()),
-                _ => Err(error),
-            },
-        }
+        wait(&self.ring, timeout)
     }
 
     /// Returns what has happened next, up to the last wait; 5 ns.
@@ -186,6 +166,37 @@ impl Ring {
         let tail = unsafe { AtomicU16::from_ptr(tail.cast_mut()) };
         // The kernel must see the entry before the tail that tells of it.
         tail.store(self.tail, Ordering::Release);
+    }
+}
+
+/// Returns a ring of this thread with room for about so many completions.
+pub(super) fn build(completions: usize) -> io::Result<IoUring> {
+    let completions = completions.clamp(COMPLETIONS_MIN, COMPLETIONS_MAX);
+    let ring = IoUring::builder()
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_coop_taskrun()
+        .setup_cqsize(completions as u32)
+        .build(REQUESTS)?;
+    match ring.params().is_feature_ext_arg() {
+        true => Ok(ring),
+        false => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
+/// Hands requests over and waits until something has happened or `timeout` has passed.
+pub(super) fn wait(ring: &IoUring, timeout: Duration) -> io::Result<()> {
+    let time = Timespec::new()
+        .sec(timeout.as_secs())
+        .nsec(timeout.subsec_nanos());
+    let arguments = SubmitArgs::new().timespec(&time);
+    match ring.submitter().submit_with_args(1, &arguments) {
+        Ok(_) => Ok(()),
+        Err(error) => match error.raw_os_error() {
+            // EBUSY: completions have to be seen first, and they are.
+            Some(libc::ETIME | libc::EINTR | libc::EBUSY) => Ok(()),
+            _ => Err(error),
+        },
     }
 }
 

@@ -1,9 +1,10 @@
-//! Places of a thread that make or answer a connection for each transaction, on epoll.
+//! Places of a thread that make or answer a connection for each transaction, by io_uring or epoll.
 //!
 //! A thread of its own kind beside those of lasting connections, because the sockets of a place
-//! come and go. io_uring would save two of the eight calls of a transaction (accept and receive)
-//! and none of what they do, which is the handshake: see docs/performance.md, "Transactions".
+//! come and go. Against epoll, io_uring takes a tenth to a sixth less CPU time for a transaction:
+//! see docs/performance.md, "Transactions".
 
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
@@ -15,15 +16,15 @@ use crate::flow::Shared;
 use crate::measure::latency::Latency;
 use crate::schedule::Control;
 use crate::sys::buffer::PageBuffer;
+use crate::sys::call_ring::CallRing;
 use crate::sys::clock::now_ns;
-use crate::sys::epoll::Epoll;
 use crate::sys::{socket, thread};
 use crate::worker::Outcome;
 use crate::worker::alarms::Alarms;
 use crate::worker::crowd::next_sweep;
 use crate::worker::thread::{Assignment, Unready, get_ready};
-use crate::worker::way::word;
-use crate::workload::crr::{Callee, Caller, Desk, KEYS_PER_PLACE, Place};
+use crate::worker::way::{without_io_uring, word};
+use crate::workload::crr::{By, Callee, Caller, Desk, KEYS_PER_PLACE, Place};
 use crate::workload::{Ending, RECEIVE_BYTES};
 
 /// How often the clock is looked at after the stop.
@@ -40,7 +41,8 @@ struct Seat<'a> {
 /// What all places of a worker share.
 struct Hall<'a> {
     control: &'a Control,
-    epoll: Epoll,
+    by: By,
+    spins: bool,
     alarms: Alarms,
     payload: PageBuffer,
     room: PageBuffer,
@@ -60,17 +62,15 @@ pub(super) fn live(
 ) -> Vec<Outcome> {
     let set_up = |assignment| {
         let seats = seats(assignment);
-        Hall::new(assignment, &seats).map(|hall| (seats, hall))
+        Hall::new(assignment, &seats).map(|(hall, wait)| (seats, hall, wait))
     };
-    let Some((mut seats, mut hall)) = get_ready(assignment, ready, set_up) else {
+    let Some((mut seats, mut hall, wait)) = get_ready(assignment, ready, set_up) else {
         return Vec::new();
     };
-    let wait = seats
-        .first()
-        .map_or(WaitBy::Auto, |seat| seat.flow.config.manner.wait);
     assignment.control.sleep_until_start();
-    hall.play(&mut seats, wait == WaitBy::Spin);
-    outcomes(seats, &hall, &said(wait))
+    hall.play(&mut seats);
+    hall.empty();
+    outcomes(seats, hall, &wait)
 }
 
 fn seats(assignment: &Assignment) -> Vec<Seat<'_>> {
@@ -106,7 +106,8 @@ fn seats(assignment: &Assignment) -> Vec<Seat<'_>> {
 }
 
 impl<'a> Hall<'a> {
-    fn new(assignment: &'a Assignment, seats: &[Seat<'_>]) -> std::io::Result<Self> {
+    /// Returns a hall, and how its worker waits, in words.
+    fn new(assignment: &'a Assignment, seats: &[Seat<'_>]) -> io::Result<(Self, Setting)> {
         let callers = seats
             .iter()
             .filter(|seat| matches!(seat.place, Place::Caller(_)))
@@ -120,20 +121,27 @@ impl<'a> Hall<'a> {
             request.max(response)
         };
         let longest = seats.iter().map(bytes).max().unwrap_or(0).max(1);
-        Ok(Self {
+        let room_bytes = longest.min(RECEIVE_BYTES);
+        let asked = seats
+            .first()
+            .map_or(WaitBy::Auto, |seat| seat.flow.config.manner.wait);
+        let (by, wait) = choose(asked, seats, longest, room_bytes)?;
+        let hall = Self {
             control: &assignment.control,
-            epoll: Epoll::new()?,
+            by,
+            spins: asked == WaitBy::Spin,
             alarms: Alarms::new(seats.len()),
             payload: PageBuffer::new(longest),
-            room: PageBuffer::new(longest.min(RECEIVE_BYTES)),
+            room: PageBuffer::new(room_bytes),
             latencies: (0..records)
                 .map(|_| Latency::new(assignment.window))
                 .collect(),
-        })
+        };
+        Ok((hall, wait))
     }
 
     /// Plays all places to their ends; each seat then has its outcome.
-    fn play(&mut self, seats: &mut [Seat<'_>], spins: bool) {
+    fn play(&mut self, seats: &mut [Seat<'_>]) {
         let mut left = seats.len();
         for (at, seat) in seats.iter_mut().enumerate() {
             left -= self.serve(at, seat, |place, desk| place.begin(desk));
@@ -141,17 +149,16 @@ impl<'a> Hall<'a> {
         let mut now = now_ns();
         let mut sweep_ns = next_look(self.control, now);
         while left > 0 {
-            let rest = match spins {
+            let rest = match self.spins {
                 true => Duration::ZERO,
                 false => self.alarms.rest(now, sweep_ns),
             };
-            // The set is ours and so are its events: the one error left, a signal, reads as none.
-            let ready = self.epoll.wait(rest).unwrap_or(0);
-            for nth in 0..ready {
-                let (key, events) = self.epoll.event(nth);
+            if let Err(error) = self.by.wait(rest) {
+                return break_off(seats, &error);
+            }
+            while let Some((key, news)) = self.by.next() {
                 let (at, nth) = (key / KEYS_PER_PLACE, key % KEYS_PER_PLACE);
-                let handle =
-                    |place: &mut Place, desk: &mut Desk<'_>| place.handle(desk, nth, events);
+                let handle = |place: &mut Place, desk: &mut Desk<'_>| place.handle(desk, nth, news);
                 left -= self.serve(at, &mut seats[at], handle);
             }
             now = now_ns();
@@ -171,6 +178,14 @@ impl<'a> Hall<'a> {
         }
     }
 
+    /// Lets go of all sockets that the ring still works with: a place that ended by its limit has a
+    /// call under way, and every port an accept request.
+    fn empty(&mut self) {
+        if let By::Ring(ring) = &mut self.by {
+            let _ = ring.empty();
+        }
+    }
+
     /// Lets one place do something; returns 1 if it has ended, else 0.
     fn serve(
         &mut self,
@@ -184,7 +199,7 @@ impl<'a> Hall<'a> {
         let mut desk = Desk {
             flow: seat.flow,
             control: self.control,
-            epoll: &self.epoll,
+            by: &mut self.by,
             key: at * KEYS_PER_PLACE,
             payload: self.payload.as_slice(),
             room: self.room.as_mut_slice(),
@@ -243,24 +258,54 @@ fn next_look(control: &Control, now_ns: u64) -> u64 {
     next_sweep(control, now_ns)
 }
 
-/// Returns how the worker waited, in words.
-fn said(wait: WaitBy) -> Setting {
-    let granted = word(match wait {
-        WaitBy::Spin => WaitBy::Spin,
-        WaitBy::Auto | WaitBy::Epoll | WaitBy::Uring => WaitBy::Epoll,
-    });
-    Setting {
-        name: "wait".to_owned(),
-        requested: Some(word(wait).to_owned()),
-        granted: Some(granted.to_owned()),
-        effective: Some(granted.to_owned()),
-        capped_by: (wait == WaitBy::Uring)
-            .then(|| "io_uring serves requests on lasting connections only".to_owned()),
+/// Ends every place that goes on, since the ring does not.
+fn break_off(seats: &mut [Seat<'_>], error: &io::Error) {
+    for seat in seats.iter_mut().filter(|seat| seat.outcome.is_none()) {
+        seat.end(Ending::Early(format!(
+            "waiting for io_uring failed: {error}"
+        )));
     }
 }
 
+/// Chooses by what the places of a worker hear of their sockets; returns how it is said.
+fn choose(
+    asked: WaitBy,
+    seats: &[Seat<'_>],
+    payload_bytes: usize,
+    room_bytes: usize,
+) -> io::Result<(By, Setting)> {
+    let (mut refused, mut by) = (None, None);
+    if matches!(asked, WaitBy::Auto | WaitBy::Uring) {
+        let peer = |seat: &Seat<'_>| seat.flow.place.map(|(peer, _)| peer);
+        let peers: Vec<_> = seats.iter().map(peer).collect();
+        match CallRing::new(&peers, payload_bytes, room_bytes) {
+            Ok(ring) => by = Some(By::Ring(Box::new(ring))),
+            Err(error) => refused = Some(without_io_uring(&error)),
+        }
+    }
+    let granted = word(match (asked, &by) {
+        (WaitBy::Spin, _) => WaitBy::Spin,
+        (_, Some(_)) => WaitBy::Uring,
+        (_, None) => WaitBy::Epoll,
+    });
+    let said = Setting {
+        name: "wait".to_owned(),
+        requested: Some(word(asked).to_owned()),
+        granted: Some(granted.to_owned()),
+        effective: Some(match &refused {
+            Some(why) => format!("{granted}, since {why}"),
+            None => granted.to_owned(),
+        }),
+        capped_by: refused.filter(|_| asked == WaitBy::Uring),
+    };
+    Ok((by.map_or_else(By::epoll, Ok)?, said))
+}
+
 /// Returns the outcomes, each latency record with the first requester that used it.
-fn outcomes(seats: Vec<Seat<'_>>, hall: &Hall<'_>, wait: &Setting) -> Vec<Outcome> {
+///
+/// The ring goes first: what could not be ended is ended with it, before its socket is closed.
+fn outcomes(seats: Vec<Seat<'_>>, hall: Hall<'_>, wait: &Setting) -> Vec<Outcome> {
+    drop(hall.by);
     let mut records = hall.latencies.iter();
     let wait = Arc::new(wait.clone());
     let now_ns = now_ns();

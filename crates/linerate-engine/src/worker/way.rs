@@ -66,12 +66,7 @@ impl Way {
             WaitBy::Auto | WaitBy::Uring => match Circle::prepare(seats, bench.room.bytes()) {
                 Ok(circle) => Way::Uring(Box::new(circle)),
                 Err(error) => {
-                    // Beside the kernel's own word: the two causes that a person can do something
-                    // about.
-                    let why = format!(
-                        "io_uring: {error} (needs Linux 6.1, kernel.io_uring_disabled = 0 and a \
-                         container that allows it)"
-                    );
+                    let why = without_io_uring(&error);
                     said.capped_by = (asked == WaitBy::Uring).then(|| why.clone());
                     said.effective = Some(format!("epoll, since {why}"));
                     Way::Epoll(Crowd::prepare(seats, false)?)
@@ -131,6 +126,15 @@ fn takes_turns(seat: &Seat) -> bool {
             manner.in_flight == 1 && seat.player.alarm_ns().is_none()
         }
     }
+}
+
+/// Returns why io_uring does not serve: beside the kernel's own word the causes that a person can do
+/// something about.
+pub(super) fn without_io_uring(error: &io::Error) -> String {
+    format!(
+        "io_uring: {error} (needs Linux 6.1, kernel.io_uring_disabled = 0 and a container that \
+         allows it)"
+    )
 }
 
 pub(super) fn word(wait: WaitBy) -> &'static str {

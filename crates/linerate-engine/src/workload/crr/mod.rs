@@ -18,27 +18,93 @@ mod callee;
 /// The end that makes connections.
 mod caller;
 
+use std::io;
+use std::time::Duration;
+
 use linerate_model::manner::{Manner, Transport};
 use linerate_model::workload::Traffic;
 
 use crate::flow::Shared;
 use crate::measure::latency::Latency;
 use crate::schedule::Control;
+use crate::sys::call_ring::{CallRing, Done};
 use crate::sys::epoll::Epoll;
 use crate::workload::Ending;
 
 pub(crate) use callee::Callee;
 pub(crate) use caller::Caller;
 
-/// Sockets that one place may have in the epoll set.
+/// Sockets that one place may have in the epoll set, or in the ring.
 pub(crate) const KEYS_PER_PLACE: usize = 8;
+
+/// By what places hear of their sockets.
+pub(crate) enum By {
+    /// By readiness; all calls are made here.
+    Epoll(Set),
+    /// By completions: the kernel accepts, connects, sends requests and receives responses.
+    Ring(Box<CallRing>),
+}
+
+/// An epoll set, and how many of its events have been seen.
+pub(crate) struct Set {
+    pub(crate) epoll: Epoll,
+    ready: usize,
+    seen: usize,
+}
+
+/// What has happened to a socket of a place.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// It is ready for these events.
+    Ready(u32),
+    /// The ring has done something.
+    Done(Done),
+}
+
+impl By {
+    /// Returns a new epoll set.
+    pub(crate) fn epoll() -> io::Result<Self> {
+        Ok(By::Epoll(Set {
+            epoll: Epoll::new()?,
+            ready: 0,
+            seen: 0,
+        }))
+    }
+
+    /// Waits until something has happened or `timeout` has passed.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<()> {
+        match self {
+            By::Epoll(set) => {
+                set.seen = 0;
+                // The set is ours and so are its events: the one error left, a signal, reads as
+                // none.
+                set.ready = set.epoll.wait(timeout).unwrap_or(0);
+                Ok(())
+            }
+            By::Ring(ring) => ring.wait(timeout),
+        }
+    }
+
+    /// Returns what has happened next, up to the last wait, with the key of the socket.
+    pub(crate) fn next(&mut self) -> Option<(usize, News)> {
+        match self {
+            By::Epoll(set) if set.seen == set.ready => None,
+            By::Epoll(set) => {
+                let (key, events) = set.epoll.event(set.seen);
+                set.seen += 1;
+                Some((key, News::Ready(events)))
+            }
+            By::Ring(ring) => ring.next().map(|(key, done)| (key, News::Done(done))),
+        }
+    }
+}
 
 /// What a place works with.
 pub(crate) struct Desk<'a> {
     pub(crate) flow: &'a Shared,
     pub(crate) control: &'a Control,
-    pub(crate) epoll: &'a Epoll,
-    /// The first of the place's keys in the epoll set.
+    pub(crate) by: &'a mut By,
+    /// The first of the place's keys.
     pub(crate) key: usize,
     /// Payload to send, as long as the longest message.
     pub(crate) payload: &'a [u8],
@@ -66,16 +132,11 @@ impl Place {
         }
     }
 
-    /// Takes note of `events` of the socket with key number `nth` of the place.
-    pub(crate) fn handle(
-        &mut self,
-        desk: &mut Desk<'_>,
-        nth: usize,
-        events: u32,
-    ) -> Option<Ending> {
+    /// Takes note of what has happened to the socket with key number `nth` of the place.
+    pub(crate) fn handle(&mut self, desk: &mut Desk<'_>, nth: usize, news: News) -> Option<Ending> {
         match self {
-            Place::Caller(caller) => caller.handle(desk, events),
-            Place::Callee(callee) => callee.handle(desk, nth),
+            Place::Caller(caller) => caller.handle(desk, news),
+            Place::Callee(callee) => callee.handle(desk, nth, news),
         }
     }
 
