@@ -51,6 +51,9 @@ mod recommend;
 /// One file per chapter, and a general one for any other experiment.
 mod chapters;
 
+/// Stacks of profiles, put together.
+mod flame;
+
 /// Published figures to draw beside ours.
 mod published;
 
@@ -70,6 +73,7 @@ use linerate_model::analysis::{ANALYSIS_FORMAT, Analysis};
 use linerate_model::run::Recording;
 
 pub use compare::interval::{median_interval, quantile_ranks, student_t_interval};
+pub use flame::collapsed;
 
 use dataset::Dataset;
 
@@ -89,6 +93,7 @@ pub fn analyze(recording: &Recording) -> Analysis {
         recommendations: recommend::recommendations(&dataset, &findings),
         chapters: chapters::chapters(&dataset, &findings),
         findings,
+        flames: flame::flames(&dataset),
         hosts: front::hosts(&recording.document),
         left_out: front::left_out(&recording.document),
         damage: recording.damage.clone(),

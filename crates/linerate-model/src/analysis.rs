@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::finding::{Estimate, Finding, Recommendation};
 use crate::id::{HostName, TrialId};
 use crate::plan::LeftOut;
+use crate::profile::Work;
 use crate::unit::Unit;
 
 /// The number of the analysis document's shape.
@@ -31,6 +32,9 @@ pub struct Analysis {
     pub recommendations: Vec<Recommendation>,
     /// The chapters, in order.
     pub chapters: Vec<Chapter>,
+    /// What CPUs did, where a profile was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flames: Vec<Flame>,
     /// The hosts, the server first.
     pub hosts: Vec<HostSummary>,
     /// What could not be measured, and why.
@@ -182,6 +186,32 @@ pub struct Figure {
     pub y: Axis,
     /// The curves.
     pub curves: Vec<Curve>,
+}
+
+/// What the CPUs of one end did: a flame graph.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Flame {
+    /// Identifier for links, unique in the report.
+    pub id: String,
+    /// Heading: whose CPUs, under which traffic.
+    pub title: String,
+    /// What a reader should see in it.
+    pub caption: String,
+    /// All looks, with what they found further in.
+    pub root: FlameFrame,
+}
+
+/// A function in a flame graph, and those that it called.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FlameFrame {
+    /// Its name.
+    pub name: String,
+    /// Looks that found it, itself or what it called.
+    pub looks: u64,
+    /// The kind of work that most of them found.
+    pub work: Work,
+    /// What it called, by name; rare ones are left out.
+    pub calls: Vec<FlameFrame>,
 }
 
 /// One cell of a table.

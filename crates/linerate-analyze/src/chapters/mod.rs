@@ -3,6 +3,8 @@
 //! A chapter begins as the general one makes it; a file of its own replaces the figures and the
 //! answer where it knows more. Published curves are drawn beside measured ones.
 
+/// What the traffic cost, and what the CPUs did.
+mod cost;
 /// Curves and tables that several chapters draw.
 mod draw;
 /// Chapter 15: what limits each chapter, and what throughput costs.
@@ -61,5 +63,6 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, findings: &[Fin
         Some(study::SMALL_MESSAGES) => small_messages::fill(&mut chapter, dataset, &cells),
         _ => {}
     }
+    chapter.tables.extend(cost::tables(&cells));
     chapter
 }

@@ -11,9 +11,9 @@ use linerate_model::metric::Metric;
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::Subject;
 
-use super::Responses;
 use super::response::name;
 use super::window::{Change, Readings};
+use super::{Responses, cost};
 
 const USER: &[Metric] = &[Metric::CpuUser, Metric::CpuNice];
 const SYSTEM: &[Metric] = &[Metric::CpuSystem];
@@ -35,6 +35,18 @@ pub(super) fn reduce(hosts: &[HostRecord], readings: &Readings<'_>, responses: &
         );
     }
     workers(readings, responses);
+    for (part, name) in [
+        (HostPart::Client, name::CLIENT_WORKERS),
+        (HostPart::Server, name::SERVER_WORKERS),
+    ] {
+        responses.put(name, workers_of(part, hosts, readings));
+    }
+    let host = cpu_host(hosts, readings);
+    if let Some(record) = hosts.iter().find(|record| Some(&record.name) == host) {
+        let sharing = sharing(hosts, &record.name);
+        interrupts(&record.name, readings, responses);
+        cost::reduce(record, &sharing, readings, responses);
+    }
     responses.put(name::DELAYED_ACKS, delayed_acks(readings));
     let busy = responses.value(name::CPU_BUSY);
     let gbit = responses.value(name::THROUGHPUT).map(|bps| bps / 1e9);
@@ -119,6 +131,56 @@ fn our_user_time(hosts: &[&HostName], readings: &Readings<'_>) -> Option<f64> {
     let rates: Vec<f64> = threads
         .filter_map(|(subject, on)| {
             let series = readings.on(on, subject, Metric::ThreadUser)?;
+            Some(readings.change(&series)?.rate() / 1e9)
+        })
+        .collect();
+    (!rates.is_empty()).then(|| rates.iter().sum())
+}
+
+/// Vectors of soft interrupts whose sum is all of them.
+const SOFTIRQ_MEASURED: &[Metric] = &[
+    Metric::SoftIrqHi,
+    Metric::SoftIrqTimer,
+    Metric::SoftIrqNetTx,
+    Metric::SoftIrqNetRx,
+    Metric::SoftIrqBlock,
+    Metric::SoftIrqPoll,
+    Metric::SoftIrqTasklet,
+    Metric::SoftIrqSched,
+    Metric::SoftIrqHrTimer,
+    Metric::SoftIrqRcu,
+];
+
+/// Time in interrupts as tracepoints measure it, where that was asked for.
+fn interrupts(host: &HostName, readings: &Readings<'_>, responses: &mut Responses) {
+    let measured = [
+        (name::SOFTIRQ_MEASURED, SOFTIRQ_MEASURED),
+        (name::NET_RX, &[Metric::SoftIrqNetRx]),
+        (name::NET_TX, &[Metric::SoftIrqNetTx]),
+        (name::HARDIRQ_MEASURED, &[Metric::HardIrqHandlers]),
+    ];
+    for (name, metrics) in measured {
+        responses.put(name, cpu_time(host, readings, metrics));
+    }
+}
+
+/// CPUs' worth of time that the workers of all hosts of `part` ran.
+///
+/// Threads are of one trial, so that this is right however many runs share a host.
+fn workers_of(part: HostPart, hosts: &[HostRecord], readings: &Readings<'_>) -> Option<f64> {
+    let of_part = |on: &HostName| {
+        let mut hosts = hosts.iter();
+        hosts.any(|host| host.part == part && host.name == *on)
+    };
+    let rates: Vec<f64> = readings
+        .subjects()
+        .filter(|(subject, on)| {
+            let is_worker =
+                matches!(subject, Subject::Thread(name) if name.starts_with(WORKER_PREFIX));
+            is_worker && of_part(on)
+        })
+        .filter_map(|(subject, on)| {
+            let series = readings.on(on, subject, Metric::ThreadRun)?;
             Some(readings.change(&series)?.rate() / 1e9)
         })
         .collect();

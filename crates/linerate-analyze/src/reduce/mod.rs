@@ -9,6 +9,8 @@
 //!
 //! Responses are found by name; every name carries its unit at its end (`name`).
 
+/// CPU time and cycles per byte, packet and transaction.
+mod cost;
 /// Datagrams, and where those that are missing were lost.
 mod datagrams;
 /// Payload, transactions and segments of the flows.
@@ -17,6 +19,8 @@ mod flows;
 mod machine;
 /// Numbers above what the links carry.
 mod plausible;
+/// What the CPUs did.
+mod profile;
 /// Names, units and titles of responses.
 mod response;
 /// First and last reading of each counter in the measured window.
@@ -36,6 +40,7 @@ use linerate_model::workload::{Direction, Traffic};
 use crate::live::acknowledged;
 
 pub(crate) use datagrams::PLACES as LOSS_PLACES;
+pub(crate) use profile::share_name;
 pub use response::{describe, name};
 pub(crate) use window::Readings;
 
@@ -149,6 +154,7 @@ fn reduce(
     datagrams::reduce(trial, flows, readings, &mut responses);
     let plausibility = plausible::check(&trial.workload, &mut responses, hosts);
     machine::reduce(hosts, readings, &mut responses);
+    profile::reduce(hosts, readings, &mut responses);
     flags.extend(plausibility.flags);
     let counted = foreign.filter(|_| responses.value(name::THROUGHPUT).is_some());
     flags.extend(counted.and_then(|program| foreign_flag(program, trial)));

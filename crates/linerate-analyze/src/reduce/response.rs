@@ -88,6 +88,46 @@ responses! {
     WORKER_WANTED_SHARE_MAX "worker_wanted_share_max" Ratio
         "time that the busiest worker ran or waited for a CPU";
     RUNQUEUE_WAIT_MAX "runqueue_wait_share_max" Ratio "time that a worker waited for a CPU";
+    CLIENT_WORKERS "client_workers_cpus" Cpus "CPUs that the clients' workers ran on";
+    SERVER_WORKERS "server_workers_cpus" Cpus "CPUs that the server's workers ran on";
+    HOST_SHARE "host_traffic_share" Ratio "share of the host's packets that are this run's";
+    CPU_PER_KIB "cpu_per_kib_ns" Nanoseconds "CPU time per KiB";
+    CPU_PER_TRANSACTION "cpu_per_transaction_ns" Nanoseconds "CPU time per transaction";
+    CYCLES_PER_BYTE "cycles_per_byte" Count "cycles per byte, counted by the CPU";
+    CYCLES_PER_PACKET "cycles_per_packet" Count "cycles per packet, counted by the CPU";
+    GBIT_PER_GHZ "gbit_per_ghz" Count "Gbit/s per GHz, counted by the CPU";
+    CYCLES_PER_BYTE_NOMINAL "cycles_per_byte_nominal" Count "cycles per byte, as CPU time × frequency";
+    CYCLES_PER_PACKET_NOMINAL "cycles_per_packet_nominal" Count
+        "cycles per packet, as CPU time × frequency";
+    GBIT_PER_GHZ_NOMINAL "gbit_per_ghz_nominal" Count "Gbit/s per GHz, as CPU time × frequency";
+    INSTRUCTIONS_PER_CYCLE "instructions_per_cycle" Ratio "instructions per cycle";
+    CACHE_MISSES_PER_KIB "cache_misses_per_kib" Count "cache misses per KiB";
+    SOFTIRQ_MEASURED "cpu_softirq_measured_cpus" Cpus "CPUs busy in soft interrupts, measured";
+    NET_RX "cpu_net_rx_cpus" Cpus "CPUs busy in soft interrupts that receive";
+    NET_TX "cpu_net_tx_cpus" Cpus "CPUs busy in soft interrupts that send";
+    HARDIRQ_MEASURED "cpu_hardirq_measured_cpus" Cpus "CPUs busy in devices' interrupts, measured";
+    CLIENT_USER "client_profile_user_share" Ratio "client CPU time in user mode";
+    CLIENT_ENTRY "client_profile_entry_share" Ratio "client CPU time in system calls";
+    CLIENT_COPY "client_profile_copy_share" Ratio "client CPU time in copying";
+    CLIENT_TRANSPORT "client_profile_transport_share" Ratio "client CPU time in TCP and UDP";
+    CLIENT_IP "client_profile_ip_share" Ratio "client CPU time in IP";
+    CLIENT_DEVICE "client_profile_device_share" Ratio "client CPU time in drivers";
+    CLIENT_SOFTIRQ "client_profile_softirq_share" Ratio "client CPU time in the dispatch of soft interrupts";
+    CLIENT_LOCKS "client_profile_locks_share" Ratio "client CPU time in locks";
+    CLIENT_SCHEDULER "client_profile_scheduler_share" Ratio "client CPU time in the scheduler";
+    CLIENT_MEMORY "client_profile_memory_share" Ratio "client CPU time in memory management";
+    CLIENT_OTHER "client_profile_other_share" Ratio "client CPU time in other places in the kernel";
+    SERVER_USER "server_profile_user_share" Ratio "server CPU time in user mode";
+    SERVER_ENTRY "server_profile_entry_share" Ratio "server CPU time in system calls";
+    SERVER_COPY "server_profile_copy_share" Ratio "server CPU time in copying";
+    SERVER_TRANSPORT "server_profile_transport_share" Ratio "server CPU time in TCP and UDP";
+    SERVER_IP "server_profile_ip_share" Ratio "server CPU time in IP";
+    SERVER_DEVICE "server_profile_device_share" Ratio "server CPU time in drivers";
+    SERVER_SOFTIRQ "server_profile_softirq_share" Ratio "server CPU time in the dispatch of soft interrupts";
+    SERVER_LOCKS "server_profile_locks_share" Ratio "server CPU time in locks";
+    SERVER_SCHEDULER "server_profile_scheduler_share" Ratio "server CPU time in the scheduler";
+    SERVER_MEMORY "server_profile_memory_share" Ratio "server CPU time in memory management";
+    SERVER_OTHER "server_profile_other_share" Ratio "server CPU time in other places in the kernel";
     DELAYED_ACKS "delayed_acks_per_s" PerSecond "ACKs sent by the delayed-ACK timer per second";
 }
 

@@ -16,6 +16,8 @@ mod anchors;
 mod appendix;
 /// One chapter.
 mod chapter;
+/// Flame graphs.
+mod flame;
 /// Head, headline numbers, findings, recommendations, contents.
 mod summary;
 /// The drawing before a curve's name in a legend.
@@ -78,6 +80,7 @@ fn sections(analysis: &Analysis, anchors: &Anchors) -> Markup {
         (summary::recommendations(analysis, anchors))
         (summary::contents(analysis, anchors))
         @for at in 0..analysis.chapters.len() { (chapter::chapter(analysis, at, anchors)) }
+        (flame::flames(&analysis.flames))
         (appendix::hosts(&analysis.hosts))
         (appendix::left_out(analysis))
         (appendix::damage(&analysis.damage))

@@ -197,6 +197,7 @@ pub fn contents(analysis: &Analysis, anchors: &Anchors) -> Markup {
                 @for (chapter, id) in chapters {
                     li { a href={ "#" (id) } { (wording::chapter_title(chapter)) } }
                 }
+                @if !analysis.flames.is_empty() { li { a href="#flames" { "What the CPUs did" } } }
                 @if !analysis.hosts.is_empty() { li { a href="#hosts" { "Hosts" } } }
                 li { a href="#left-out" { "Not measured" } }
                 @if !analysis.damage.is_empty() { li { a href="#damage" { "Damage" } } }

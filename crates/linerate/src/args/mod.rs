@@ -209,6 +209,9 @@ pub struct ReportArgs {
     /// File to write instead; `-` for standard output
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Write the stacks of its profiles as text that flame graphs are drawn from; `-` for standard output
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "out"])]
+    pub flame: Option<PathBuf>,
 }
 
 /// `linerate lab`.

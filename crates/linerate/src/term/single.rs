@@ -10,6 +10,8 @@ use linerate_model::unit::{Unit, significant};
 use linerate_model::workload::Traffic;
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 
+/// What the traffic cost, and what the CPUs did.
+mod cost;
 /// What became of datagrams.
 mod datagrams;
 /// What is going to be measured.

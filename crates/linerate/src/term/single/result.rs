@@ -9,7 +9,7 @@ use linerate_model::sample::End;
 use linerate_model::unit::{Unit, significant};
 use linerate_model::workload::{Part, Setting, Traffic, Workload};
 
-use super::{datagrams, rate_words};
+use super::{cost, datagrams, rate_words};
 use crate::args::RateFormat;
 use crate::term::labelled;
 
@@ -224,6 +224,19 @@ fn cpu(trial: &SingleTrial) {
         let words = format!("{} ({})", significant(busy), parts.join(", "));
         labelled("CPUs busy", &words);
     }
+    let measured: Vec<String> = [
+        ("cpu_softirq_measured_cpus", "soft"),
+        ("cpu_net_rx_cpus", "of it receiving"),
+        ("cpu_net_tx_cpus", "sending"),
+        ("cpu_hardirq_measured_cpus", "of devices"),
+    ]
+    .into_iter()
+    .filter_map(|(name, label)| Some(format!("{label} {}", significant(of(trial, name)?))))
+    .collect();
+    if !measured.is_empty() {
+        labelled("interrupts", &format!("{}, measured", measured.join(", ")));
+    }
+    cost::print(trial);
     if let Some(words) = cpus_used(&trial.flows) {
         labelled("ran on", &words);
     }

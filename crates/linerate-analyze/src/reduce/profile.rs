@@ -1,0 +1,61 @@
+//! What the CPUs of both ends did, from the looks of a profile.
+//!
+//! Shares are of the looks that found a CPU busy: an idle one is looked at too rarely, and /proc/stat
+//! knows better how much of the time that is. Several clients are put together.
+
+use linerate_model::metric::Metric;
+use linerate_model::profile::Work;
+use linerate_model::run::{HostPart, HostRecord};
+use linerate_model::sample::Subject;
+
+use super::Responses;
+use super::window::Readings;
+
+/// Looks below which shares are not told: of 100, one more or less is one percent.
+const LOOKS_MIN: f64 = 100.0;
+
+pub(super) fn reduce(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Responses) {
+    for (part, end) in [(HostPart::Client, "client"), (HostPart::Server, "server")] {
+        let of_part: Vec<&HostRecord> = hosts.iter().filter(|host| host.part == part).collect();
+        let looks = |metric: Metric| -> f64 {
+            let of_host = |host: &&HostRecord| {
+                let series = readings.on(&host.name, &Subject::Host, metric)?;
+                Some(readings.change(&series)?.amount)
+            };
+            of_part.iter().filter_map(of_host).sum()
+        };
+        let busy: Vec<(Work, f64)> = Work::ALL
+            .iter()
+            .filter(|work| **work != Work::Idle)
+            .map(|&work| (work, looks(work.metric())))
+            .collect();
+        let all: f64 = busy.iter().map(|(_, looks)| looks).sum();
+        if all < LOOKS_MIN {
+            continue;
+        }
+        for (work, looks) in busy {
+            responses.put(&share_name(end, work), Some(looks / all));
+        }
+    }
+}
+
+/// Returns the name of the response that is the share of `work` at one end.
+pub(crate) fn share_name(end: &str, work: Work) -> String {
+    format!("{end}_profile_{}_share", work.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reduce::describe;
+
+    #[test]
+    fn every_share_has_words() {
+        for work in Work::ALL.iter().filter(|work| **work != Work::Idle) {
+            for end in ["client", "server"] {
+                let name = share_name(end, *work);
+                assert!(describe(&name).title.starts_with(end), "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Flame graphs: drawn as they are, without a script, so that they print and open anywhere.
+
+use linerate_model::analysis::{Flame, FlameFrame};
+use linerate_model::profile::Work;
+use maud::{Markup, html};
+
+/// Width of a drawing, in its own units; the page scales it.
+const WIDTH: f64 = 1160.0;
+/// Height of a function's bar with the gap to the next.
+const ROW: f64 = 17.0;
+/// Bars narrower than this are not drawn.
+const NARROWEST: f64 = 0.5;
+/// Mean width of a letter, and the room beside a name.
+const LETTER: f64 = 6.3;
+const MARGIN: f64 = 6.0;
+/// Letters below which a name says nothing.
+const LETTERS_MIN: usize = 3;
+
+/// Sets the section of all flame graphs, if there are any.
+pub fn flames(flames: &[Flame]) -> Markup {
+    html! {
+        @if !flames.is_empty() {
+            section.chapter #flames {
+                h2 { "What the CPUs did" }
+                p.soft {
+                    "Hold the pointer over a function for its whole name and its share. Colours tell \
+                     kinds of work."
+                }
+                @for flame in flames { (figure(flame)) }
+            }
+        }
+    }
+}
+
+fn figure(flame: &Flame) -> Markup {
+    let mut bars = Vec::new();
+    place(&flame.root, 0, 0.0, flame.root.looks, &mut bars);
+    let rows = bars.iter().map(|bar| bar.row).max().unwrap_or(0) + 1;
+    let height = rows as f64 * ROW;
+    let id = format!("flame-{}", flame.id);
+    let title = format!("{id}-title");
+    html! {
+        figure id=(id) aria-labelledby=(title) {
+            h3 id=(title) { (flame.title) }
+            (legend(&bars))
+            div.scroll tabindex="0" role="region" aria-label=(flame.title) {
+                svg.flame viewBox={ "0 0 " (WIDTH) " " (height) } width=(WIDTH) height=(height)
+                    role="img" aria-label=(flame.title) {
+                    @for bar in &bars { (draw(bar, rows, flame.root.looks)) }
+                }
+            }
+            @if !flame.caption.is_empty() { figcaption { (flame.caption) } }
+        }
+    }
+}
+
+/// A function's place in the drawing.
+struct Bar<'a> {
+    frame: &'a FlameFrame,
+    /// From the bottom.
+    row: usize,
+    left: f64,
+    width: f64,
+}
+
+fn place<'a>(frame: &'a FlameFrame, row: usize, left: f64, all: u64, bars: &mut Vec<Bar<'a>>) {
+    let width = |frame: &FlameFrame| frame.looks as f64 / all.max(1) as f64 * WIDTH;
+    let own = width(frame);
+    if own < NARROWEST {
+        return;
+    }
+    bars.push(Bar {
+        frame,
+        row,
+        left,
+        width: own,
+    });
+    let mut at = left;
+    for call in &frame.calls {
+        place(call, row + 1, at, all, bars);
+        at += width(call);
+    }
+}
+
+fn draw(bar: &Bar<'_>, rows: usize, all: u64) -> Markup {
+    let top = (rows - 1 - bar.row) as f64 * ROW;
+    let letters = ((bar.width - MARGIN) / LETTER).max(0.0) as usize;
+    let percent = 100.0 * bar.frame.looks as f64 / all.max(1) as f64;
+    let label = shortened(&bar.frame.name, letters);
+    html! {
+        g {
+            title {
+                (bar.frame.name) ": " (format!("{percent:.1}")) " % (" (bar.frame.looks)
+                " looks), mostly " (bar.frame.work.title())
+            }
+            rect x=(tenths(bar.left)) y=(tenths(top)) width=(tenths(bar.width)) height=(ROW - 1.0)
+                rx="1" fill=(color(bar.frame.work)) {}
+            @if let Some(label) = label {
+                text x=(tenths(bar.left + MARGIN / 2.0)) y=(tenths(top + 12.0)) { (label) }
+            }
+        }
+    }
+}
+
+fn tenths(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+/// Returns as much of `name` as has room; nothing if that would say nothing.
+fn shortened(name: &str, letters: usize) -> Option<String> {
+    if letters < LETTERS_MIN {
+        return None;
+    }
+    if name.chars().count() <= letters {
+        return Some(name.to_owned());
+    }
+    let begin: String = name.chars().take(letters - 1).collect();
+    Some(begin + "…")
+}
+
+fn legend(bars: &[Bar<'_>]) -> Markup {
+    let works = Work::ALL
+        .iter()
+        .filter(|work| bars.iter().any(|bar| bar.frame.work == **work));
+    html! {
+        ul.legend {
+            @for work in works {
+                li {
+                    svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true" {
+                        rect width="14" height="14" rx="2" fill=(color(*work)) {}
+                    }
+                    span { (work.title()) }
+                }
+            }
+        }
+    }
+}
+
+/// Light colours, since names are black upon them in the light page and in the dark one.
+fn color(work: Work) -> &'static str {
+    match work {
+        Work::User => "#9ed18f",
+        Work::Entry => "#c9c3ee",
+        Work::Copy => "#f28e82",
+        Work::Transport => "#8fbbe8",
+        Work::Ip => "#86d3d6",
+        Work::Device => "#f2c879",
+        Work::SoftIrq => "#f2ab6d",
+        Work::Locks => "#ef9cc4",
+        Work::Scheduler => "#d6cf7c",
+        Work::Memory => "#d9b79a",
+        Work::Other => "#cfd3d6",
+        Work::Idle => "#e6e8ea",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(name: &str, looks: u64, calls: Vec<FlameFrame>) -> FlameFrame {
+        FlameFrame {
+            name: name.to_owned(),
+            looks,
+            work: Work::Transport,
+            calls,
+        }
+    }
+
+    #[test]
+    fn a_call_lies_within_its_caller_and_names_are_escaped() {
+        let calls = vec![
+            frame("a<b>", 60, vec![frame("inner", 20, vec![])]),
+            frame("other", 30, vec![]),
+            frame("tiny", 0, vec![]),
+        ];
+        let flame = Flame {
+            id: "x".to_owned(),
+            title: "CPUs".to_owned(),
+            caption: String::new(),
+            root: frame("all", 100, calls),
+        };
+        let mut bars = Vec::new();
+        place(&flame.root, 0, 0.0, 100, &mut bars);
+        let places: Vec<_> = bars
+            .iter()
+            .map(|bar| (&*bar.frame.name, bar.row, bar.left, bar.width))
+            .collect();
+        let of = |share: f64| share * WIDTH;
+        assert_eq!(
+            places,
+            [
+                ("all", 0, 0.0, WIDTH),
+                ("a<b>", 1, 0.0, of(0.6)),
+                ("inner", 2, 0.0, of(0.2)),
+                ("other", 1, of(0.6), of(0.3)),
+            ]
+        );
+        let page = flames(&[flame]).into_string();
+        assert!(page.contains("a&lt;b&gt;: 60.0 % (60 looks)"), "{page}");
+        assert!(!page.contains("tiny"));
+        assert_eq!(flames(&[]).into_string(), "");
+    }
+
+    #[test]
+    fn long_names_are_cut_to_their_room() {
+        assert_eq!(shortened("tcp_sendmsg", 20).as_deref(), Some("tcp_sendmsg"));
+        assert_eq!(shortened("tcp_sendmsg", 5).as_deref(), Some("tcp_…"));
+        assert_eq!(shortened("tcp_sendmsg", 2), None);
+    }
+}

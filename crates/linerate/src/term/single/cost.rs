@@ -1,0 +1,89 @@
+//! What the traffic cost, and what the CPUs did.
+
+use linerate_analyze::single::SingleTrial;
+use linerate_model::profile::Work;
+use linerate_model::unit::{Unit, significant};
+
+use super::result::of;
+use crate::term::labelled;
+
+/// Kinds of work that are told of each end.
+const WORKS_TOLD_MAX: usize = 6;
+
+pub(super) fn print(trial: &SingleTrial) {
+    let workers: Vec<String> = [
+        ("client_workers_cpus", "clients"),
+        ("server_workers_cpus", "server"),
+    ]
+    .into_iter()
+    .filter_map(|(name, label)| Some(format!("{label} {}", significant(of(trial, name)?))))
+    .collect();
+    if !workers.is_empty() {
+        labelled("workers' CPUs", &workers.join(", "));
+    }
+    let words = [time(trial), cycles(trial)];
+    let words: Vec<String> = words.into_iter().flatten().collect();
+    if !words.is_empty() {
+        labelled("cost", &(words.join("; ") + &share(trial)));
+    }
+    for end in ["client", "server"] {
+        if let Some(words) = profile(trial, end) {
+            labelled(&format!("{end} did"), &words);
+        }
+    }
+}
+
+fn time(trial: &SingleTrial) -> Option<String> {
+    let each = [
+        ("cpu_per_transaction_ns", "transaction"),
+        ("cpu_per_kib_ns", "KiB"),
+    ];
+    each.into_iter().find_map(|(name, of_what)| {
+        let time = Unit::Nanoseconds.display(of(trial, name)?);
+        Some(format!("{time} of CPU a {of_what}"))
+    })
+}
+
+/// Cycles as the CPU counted them, else as CPU time × frequency, and which.
+fn cycles(trial: &SingleTrial) -> Option<String> {
+    let sources = [
+        ("", "counted by the CPU"),
+        ("_nominal", "as CPU time × frequency"),
+    ];
+    sources.into_iter().find_map(|(suffix, source)| {
+        let value = |name: &str| of(trial, &format!("{name}{suffix}")).map(significant);
+        let packet = value("cycles_per_packet").map(|cycles| format!("{cycles} cycles a packet"));
+        let byte = value("cycles_per_byte").map(|cycles| format!("{cycles} a byte"));
+        let bits = value("gbit_per_ghz").map(|bits| format!("{bits} Gbit/s per GHz"));
+        let words: Vec<String> = [packet, byte, bits].into_iter().flatten().collect();
+        (!words.is_empty()).then(|| format!("{} ({source})", words.join(", ")))
+    })
+}
+
+fn share(trial: &SingleTrial) -> String {
+    match of(trial, "host_traffic_share") {
+        Some(share) if share < 1.0 => format!(
+            "; this run's {} of the host's packets",
+            Unit::Percent.display(100.0 * share)
+        ),
+        _ => String::new(),
+    }
+}
+
+/// Returns the kinds of work that took most of an end's time.
+fn profile(trial: &SingleTrial, end: &str) -> Option<String> {
+    let mut shares: Vec<(f64, &str)> = Work::ALL
+        .iter()
+        .filter_map(|work| {
+            let name = format!("{end}_profile_{}_share", work.name());
+            Some((of(trial, &name)?, work.title()))
+        })
+        .collect();
+    shares.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let words: Vec<String> = shares
+        .iter()
+        .take(WORKS_TOLD_MAX)
+        .map(|(share, title)| format!("{title} {}", Unit::Percent.display(100.0 * share)))
+        .collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
