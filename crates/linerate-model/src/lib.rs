@@ -48,6 +48,8 @@ pub mod sample_log;
 pub mod samples;
 /// Settings of a flow, shared where flows have the same.
 pub mod setting;
+/// One TCP or UDP socket of a host at one instant.
+pub mod socket;
 /// Units with their prefixes: bytes, bits per second, nanoseconds.
 pub mod unit;
 /// Framing overhead, line-rate payload, bandwidth-delay product.

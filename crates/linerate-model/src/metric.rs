@@ -197,6 +197,26 @@ catalogue! {
     IrqCount "irq_count" Counter Count "Interrupts taken: of an interrupt of a network device on all CPUs, or of the host, all its numbered interrupts.";
     IrqNetworkCount "irq_network_count" Counter Count "Interrupts of network devices that a CPU took.";
     IrqCpu "irq_cpu" Gauge Count "The CPU that took most of an interrupt since the reading before.";
+    // All TCP sockets of the host (network namespace), by sock_diag; sums over the sockets that exist and existed.
+    TcpHostSockets "tcp_host_sockets" Gauge Count "TCP sockets that exist, listening ones and those in TIME_WAIT left out.";
+    TcpHostEstablished "tcp_host_established" Gauge Count "Of them, the connections that are established.";
+    TcpHostClosed "tcp_host_closed" Counter Count "TCP sockets that ended while they were watched.";
+    TcpHostDataSegsOut "tcp_host_data_segs_out" Counter Count "Segments with payload sent, retransmissions included (sum of tcpi_data_segs_out).";
+    TcpHostDataSegsIn "tcp_host_data_segs_in" Counter Count "Segments with payload received (sum of tcpi_data_segs_in).";
+    TcpHostAcksOut "tcp_host_acks_out" Counter Count "Segments without payload sent: pure ACKs, and each connection's SYN and FIN (tcpi_segs_out - tcpi_data_segs_out).";
+    TcpHostAcksIn "tcp_host_acks_in" Counter Count "Segments without payload received (tcpi_segs_in - tcpi_data_segs_in).";
+    TcpHostRetrans "tcp_host_retrans_segments" Counter Count "Segments sent again (sum of tcpi_total_retrans).";
+    TcpHostBytesSent "tcp_host_bytes_sent" Counter Bytes "Payload sent, retransmissions included (sum of tcpi_bytes_sent).";
+    TcpHostBytesReceived "tcp_host_bytes_received" Counter Bytes "Payload received in order, and 1 for the end of each stream (sum of tcpi_bytes_received).";
+    TcpHostDeliveryRate "tcp_host_delivery_rate_bps" Gauge BitsPerSecond "Sum of tcpi_delivery_rate over the connections that sent payload since the reading before.";
+    TcpHostBusy "tcp_host_busy_ns" Counter Nanoseconds "Time with data outstanding, summed over connections (tcpi_busy_time).";
+    TcpHostRwndLimited "tcp_host_rwnd_limited_ns" Counter Nanoseconds "Of it, time held by the peer's window (tcpi_rwnd_limited).";
+    TcpHostSndbufLimited "tcp_host_sndbuf_limited_ns" Counter Nanoseconds "Of it, time held by the send buffer (tcpi_sndbuf_limited).";
+    // All UDP sockets of the host (network namespace), by sock_diag.
+    UdpHostSockets "udp_host_sockets" Gauge Count "UDP sockets that exist.";
+    UdpHostReceiveQueue "udp_host_receive_queue_bytes" Gauge Bytes "Bytes that wait in them to be read, with the kernel's overhead.";
+    UdpHostSendQueue "udp_host_send_queue_bytes" Gauge Bytes "Bytes that they handed down and that have not left.";
+    UdpHostDrops "udp_host_drops" Counter Count "Datagrams dropped at UDP sockets, as far as a reading saw the socket (SK_MEMINFO_DROPS).";
 }
 
 impl Metric {

@@ -64,11 +64,18 @@ mod profile;
 mod qdisc;
 /// The queues between devices and protocols, from `/proc/net/softnet_stat`.
 mod softnet;
+/// All TCP sockets of the network namespace, by socket monitoring.
+mod tcp;
 /// CPU time of our own threads, from `/proc/self/task`.
 mod threads;
+/// All UDP sockets of the network namespace, by socket monitoring.
+mod udp;
 
 /// What the host is: kernel, CPUs, memory, sysctls, links.
 mod facts;
+
+/// How often an expensive reading is made.
+mod spacing;
 
 /// Where threads may run, and which CPUs are near a device.
 mod places;
@@ -85,3 +92,5 @@ pub use link::{link_of_address, route_device};
 pub use observer::{ObserveConfig, Observer, availabilities, observers, probes};
 pub use places::{cpus_allowed, cpus_near};
 pub use profile::{Profiler, Scope, load_symbols};
+pub use tcp::{FilterError, Process, Processes, ROWS_MAX, SocketFilter, TcpSockets};
+pub use udp::UdpSockets;

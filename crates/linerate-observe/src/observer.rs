@@ -15,7 +15,9 @@ use crate::perf::PerfObserver;
 use crate::qdisc::QdiscObserver;
 use crate::softnet::SoftnetObserver;
 use crate::sys::clock::user_hz;
+use crate::tcp::TcpObserver;
 use crate::threads::ThreadsObserver;
+use crate::udp::UdpObserver;
 
 /// Reads one kernel interface.
 pub trait Observer: Send {
@@ -24,6 +26,12 @@ pub trait Observer: Send {
 
     /// Appends one reading of everything it watches; appends nothing for what cannot be read.
     fn sample(&mut self, out: &mut Vec<Sample>);
+
+    /// As [`Observer::sample`] at an edge of a measured window, where a reading that is otherwise
+    /// left out to save CPU time is made.
+    fn sample_edge(&mut self, out: &mut Vec<Sample>) {
+        self.sample(out);
+    }
 }
 
 /// What may be observed, and where the kernel's files are.
@@ -59,6 +67,8 @@ const OBSERVERS: &[(&str, Open)] = &[
     ("softnet", |config| Box::new(SoftnetObserver::open(config))),
     ("link", |_| Box::new(LinkObserver::open())),
     ("qdisc", |_| Box::new(QdiscObserver::open())),
+    ("tcp", |_| Box::new(TcpObserver::open())),
+    ("udp", |_| Box::new(UdpObserver::open())),
     ("perf", |config| Box::new(PerfObserver::open(config))),
     ("irq", |config| Box::new(IrqObserver::open(config))),
 ];

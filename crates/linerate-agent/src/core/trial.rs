@@ -305,7 +305,10 @@ impl Sampler<'_> {
         self.received_bytes = received as f64;
         let mut readings = Vec::new();
         for observer in &mut self.observers {
-            observer.sample(&mut readings);
+            match reading {
+                Reading::Edge => observer.sample_edge(&mut readings),
+                Reading::Between => observer.sample(&mut readings),
+            }
         }
         if let Some(profiler) = &mut self.profiler {
             profiler.sample(&mut readings);

@@ -8,3 +8,4 @@ pub(crate) mod file;
 pub(crate) mod netlink;
 pub(crate) mod packet_ring;
 pub(crate) mod perf;
+pub(crate) mod sock_diag;

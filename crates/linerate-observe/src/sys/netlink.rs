@@ -69,7 +69,8 @@ impl NetlinkSocket {
         Self::open(NETLINK_ROUTE)
     }
 
-    fn open(protocol: isize) -> io::Result<Self> {
+    /// Opens a socket of a netlink protocol in the network namespace of the calling thread.
+    pub(crate) fn open(protocol: isize) -> io::Result<Self> {
         let mut socket = Socket::new(protocol)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
