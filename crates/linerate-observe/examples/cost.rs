@@ -1,9 +1,11 @@
 //! Measures what one sample of each observer costs, in CPU time of the sampling thread.
 //!
-//! Twice: on this host, and on the made root of 64 CPUs and 8 threads, where the kernel's work of
-//! writing the text is left out. A share is of one CPU at ten samples a second.
+//! On this host, on this host with 1000 TCP sockets, and on the made root of 64 CPUs and 8 threads,
+//! where the kernel's work of writing the text is left out. A share is of one CPU at ten samples a
+//! second; every reading is made, also one that an observer would leave out to save CPU time.
 #![expect(clippy::print_stdout, reason = "an example speaks to its reader")]
 
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,7 +13,9 @@ use linerate_observe::{ObserveConfig, Observer, observers};
 use nix::time::{ClockId, clock_gettime};
 
 /// Samples measured for each observer.
-const SAMPLES: u32 = 2000;
+const SAMPLES: u32 = 500;
+/// Connections made to measure what sockets cost.
+const CONNECTIONS: usize = 500;
 /// Samples a second that the share is given for.
 const RATE_HZ: f64 = 10.0;
 
@@ -21,7 +25,10 @@ fn main() {
         .collect();
     let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/roots/made-64-cpus");
     let threads = (0..8).map(|i| (format!("worker-{i}"), 1000 + i)).collect();
-    measure("this host", Path::new("/"), own);
+    measure("this host", Path::new("/"), Vec::clone(&own));
+    let sockets = connections(CONNECTIONS);
+    measure("this host with 1000 TCP sockets", Path::new("/"), own);
+    drop(sockets);
     measure("made root of 64 CPUs", &made, threads);
 }
 
@@ -49,13 +56,24 @@ fn measure(title: &str, root: &Path, threads: Vec<(String, i32)>) {
 /// Returns how many values one sample has, and the CPU time that it takes.
 fn cost_of(observer: &mut dyn Observer) -> (usize, Duration) {
     let mut out = Vec::new();
-    observer.sample(&mut out);
+    observer.sample_edge(&mut out);
     let begin = thread_cpu_time();
     for _ in 0..SAMPLES {
         out.clear();
-        observer.sample(&mut out);
+        observer.sample_edge(&mut out);
     }
     (out.len(), (thread_cpu_time() - begin) / SAMPLES)
+}
+
+/// Makes connections over loopback, each of which has two sockets.
+fn connections(count: usize) -> Vec<(TcpStream, TcpStream)> {
+    let made = || -> std::io::Result<Vec<_>> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let to = listener.local_addr()?;
+        let one = |_| Ok((TcpStream::connect(to)?, listener.accept()?.0));
+        (0..count).map(one).collect()
+    };
+    made().unwrap_or_default()
 }
 
 fn thread_cpu_time() -> Duration {

@@ -72,6 +72,19 @@ fn family(metric: Metric) -> (&'static str, &'static str) {
             "`flow:N:client`, `flow:N:server`. Counted beside the system call; nothing is \
              estimated.",
         ),
+        "tcp" if metric.name().starts_with("tcp_host_") => (
+            "All TCP sockets of a host, by sock_diag",
+            "`host`: the network namespace. What a socket counted stays in the totals when it \
+             ends, by the kernel's events of sockets that end. Data segments per ACK are \
+             `tcp_host_data_segs_out` by `tcp_host_acks_in`, bytes per segment \
+             `tcp_host_bytes_sent` by `tcp_host_data_segs_out`. Where the kernel takes more than \
+             1 ms for its list of sockets, it is asked less often than every 100 ms, and the \
+             observer says so.",
+        ),
+        "udp" => (
+            "All UDP sockets of a host, by sock_diag",
+            "`host`: the network namespace.",
+        ),
         "tcp" => (
             "Flows, from TCP_INFO",
             "`flow:N:client`, `flow:N:server`. Read with `getsockopt(TCP_INFO)` on both ends at \

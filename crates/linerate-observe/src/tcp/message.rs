@@ -245,9 +245,9 @@ pub(crate) mod tests {
         assert_eq!((tcp.snd_wnd_bytes, tcp.rcv_wnd_bytes), (228, 232));
         let large = |at: u64| {
             if cfg!(target_endian = "little") {
-                at + 4 << 32 | at
+                ((at + 4) << 32) | at
             } else {
-                at << 32 | at + 4
+                (at << 32) | (at + 4)
             }
         };
         assert_eq!((tcp.bytes_sent, tcp.busy_us), (large(200), large(168)));
