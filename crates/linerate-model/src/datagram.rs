@@ -74,7 +74,9 @@ impl Datagrams {
 pub enum Place {
     /// The sender's kernel refused them: its queueing discipline was full.
     SenderQueue,
-    /// The device or queue of the sending host dropped them later.
+    /// A queueing discipline of the sending host took them and dropped them later.
+    SenderQdisc,
+    /// The device of the sending host dropped them later.
     SenderDevice,
     /// The device of the receiving host dropped them.
     ReceiverDevice,
@@ -107,7 +109,10 @@ pub struct Evidence {
     pub datagrams_per_drop: u64,
     /// Wrong checksums on the receiving host (Udp: InCsumErrors).
     pub checksum_errors: Option<u64>,
-    /// Dropped by queueing disciplines and devices of the sending host.
+    /// Dropped by queueing disciplines of the sending host on their way out, those refused to a socket
+    /// included.
+    pub sender_qdisc_drops: Option<u64>,
+    /// Dropped by devices of the sending host.
     pub sender_device_drops: Option<u64>,
     /// Dropped by devices of the receiving host.
     pub receiver_device_drops: Option<u64>,
@@ -151,6 +156,11 @@ impl Balance {
         take(Place::Checksum, checksum);
         take(Place::ReceiveBuffer, drops - checksum);
         take(Place::ReceiverBacklog, evidence.backlog_drops.unwrap_or(0));
+        let qdisc_drops = evidence.sender_qdisc_drops.unwrap_or(0);
+        take(
+            Place::SenderQdisc,
+            qdisc_drops.saturating_sub(evidence.refused),
+        );
         take(
             Place::SenderDevice,
             evidence
@@ -189,6 +199,7 @@ impl Place {
     pub fn words(self) -> &'static str {
         match self {
             Place::SenderQueue => "the sender's queueing discipline",
+            Place::SenderQdisc => "the sending host's queueing disciplines, which had taken them",
             Place::SenderDevice => "the sending host's devices",
             Place::ReceiverDevice => "the receiving host's devices",
             Place::ReceiverBacklog => "the receiving host's backlog (softnet)",
@@ -242,6 +253,26 @@ mod tests {
             ..evidence
         };
         assert_eq!(Balance::of(&clean).lost, []);
+    }
+
+    /// What a discipline refuses it counts too; what it counts beyond that it had taken.
+    #[test]
+    fn what_a_discipline_drops_later_is_its_own_row() {
+        let evidence = Evidence {
+            sent: 1000,
+            received: 800,
+            refused: 70,
+            sender_qdisc_drops: Some(190),
+            ..Evidence::default()
+        };
+        let balance = Balance::of(&evidence);
+        let expected = [
+            (Place::SenderQueue, 70),
+            (Place::SenderQdisc, 120),
+            (Place::NotLocated, 10),
+        ];
+        assert_eq!(balance.lost, expected);
+        assert_eq!(balance.lost() + balance.received, balance.sent);
     }
 
     #[test]

@@ -6,8 +6,9 @@ use common::{Pair, alone, json};
 use serde_json::Value;
 
 /// The responses that say how many datagrams were lost where.
-const PLACES: [&str; 7] = [
+const PLACES: [&str; 8] = [
     "lost_sender_queue",
+    "lost_sender_qdisc",
     "lost_sender_device",
     "lost_receiver_device",
     "lost_receiver_backlog",
@@ -72,6 +73,23 @@ fn a_queue_that_is_full_is_the_senders() {
     };
     let lost = measure(&pair, "-b 50M");
     lost.is_mostly_at("lost_sender_queue", "the sender's queueing discipline");
+}
+
+/// A buffer above the bucket's burst is cut into its datagrams, and when some of these find room the
+/// sender is told that it went (tbf_segment in net/sched/sch_tbf.c): only the discipline's own count
+/// knows of the others.
+#[test]
+fn what_a_queue_took_and_dropped_is_its_own() {
+    let _alone = alone();
+    let Some(pair) = Pair::up(&["--rate", "5mbit"]) else {
+        return;
+    };
+    let lost = measure(&pair, "-b 50M --gso 40");
+    let words = "the sending host's queueing disciplines";
+    lost.is_mostly_at("lost_sender_qdisc", words);
+    let elsewhere = lost.all - lost.at("lost_sender_queue") - lost.at("lost_sender_qdisc");
+    // Other hosts' packets are in the discipline's count, and ours before the first reading are not.
+    assert!(elsewhere <= 0.05 * lost.all, "{:?}", lost.places);
 }
 
 #[test]

@@ -86,6 +86,12 @@ fn advice(place: Place) -> &'static str {
              the rate asked for is above what the device or a shaper takes. Ask for a lower rate (-b), \
              or raise the queue's limit for bursts."
         }
+        Place::SenderQdisc => {
+            "A queueing discipline of the sending host took them and dropped them later, because they \
+             waited too long (codel, fq_codel), because of its policy (red, cake) or on purpose \
+             (netem): `tc -s qdisc` shows which one. Ask for a lower rate (-b), or give the device \
+             another discipline."
+        }
         Place::SenderDevice => {
             "The devices of the sending host count them as dropped: their queues are full. Ask for a \
              lower rate (-b) or lengthen the rings."

@@ -2,7 +2,10 @@
 //!
 //! Counts are of all phases of a trial, since only those of both ends together add up to the
 //! packet; rates are of the measured window. What a host counts for everybody is taken from the
-//! window and from the hosts at which the flows end, see [`Balance::of`].
+//! window, that of queueing disciplines from the whole trial, and from the hosts at which the flows
+//! end, see [`Balance::of`].
+
+use std::collections::BTreeMap;
 
 use linerate_model::datagram::{Balance, Datagrams, Evidence, Place};
 use linerate_model::manner::{SEGMENTS_MAX, Transport};
@@ -17,9 +20,16 @@ use super::Responses;
 use super::response::name;
 use super::window::{Readings, mean};
 
+/// Upper half of the handle of the discipline of ingress, and of clsact (TC_H_INGRESS of
+/// include/uapi/linux/pkt_sched.h).
+const INGRESS_MAJOR: u32 = 0xffff;
+/// The kernel counts drops of disciplines in 32 bits.
+const DROPS_WRAP: i64 = 1 << 32;
+
 /// Every place with the response that says how many were lost there.
 pub(crate) const PLACES: &[(Place, &str)] = &[
     (Place::SenderQueue, name::LOST_SENDER_QUEUE),
+    (Place::SenderQdisc, name::LOST_SENDER_QDISC),
     (Place::SenderDevice, name::LOST_SENDER_DEVICE),
     (Place::ReceiverDevice, name::LOST_RECEIVER_DEVICE),
     (Place::ReceiverBacklog, name::LOST_BACKLOG),
@@ -117,6 +127,7 @@ fn stream(
 fn was_read(evidence: &Evidence, place: Place) -> bool {
     match place {
         Place::SenderQueue | Place::NotLocated => true,
+        Place::SenderQdisc => evidence.sender_qdisc_drops.is_some(),
         Place::SenderDevice => evidence.sender_device_drops.is_some(),
         Place::ReceiverDevice => evidence.receiver_device_drops.is_some(),
         Place::ReceiverBacklog => evidence.backlog_drops.is_some(),
@@ -161,11 +172,40 @@ fn evidence<'a>(
             (true, segments) => segments.into(),
         },
         checksum_errors: total(readings, &receivers, Metric::SnmpUdpInCsumErrors),
+        sender_qdisc_drops: qdisc_drops(readings, &senders),
         sender_device_drops: total(readings, &senders, Metric::LinkTxDropped),
         receiver_device_drops: total(readings, &receivers, Metric::LinkRxDropped),
         backlog_drops: total(readings, &receivers, Metric::SoftnetDropped),
     };
     Some((evidence, pairs))
+}
+
+/// Returns what the queueing disciplines of `hosts` dropped on the way out, in all phases; absent if
+/// none was read.
+///
+/// A discipline counts what its children dropped, too (qdisc_tree_reduce_backlog in
+/// net/sched/sch_api.c; mq adds its children up), so that the largest number of a device is that of
+/// its root. Those of ingress see what comes.
+fn qdisc_drops(readings: &Readings<'_>, hosts: &[&HostName]) -> Option<u64> {
+    let mut devices: BTreeMap<(&HostName, &str), i64> = BTreeMap::new();
+    for (subject, host) in readings.subjects() {
+        let Subject::Qdisc(device, id) = subject else {
+            continue;
+        };
+        if !hosts.contains(&host) || id.0 >> 16 == INGRESS_MAJOR {
+            continue;
+        }
+        let Some(series) = readings.on(host, subject, Metric::QdiscDrops) else {
+            continue;
+        };
+        if let (Some(first), Some(last)) = (series.first(), series.last()) {
+            let drops = (last.1 - first.1).rem_euclid(DROPS_WRAP);
+            let most = devices.entry((host, device)).or_default();
+            *most = drops.max(*most);
+        }
+    }
+    let all = devices.values().map(|drops| *drops as u64);
+    (!devices.is_empty()).then(|| all.sum())
 }
 
 /// Returns the growth of a counter over the window, all subjects of `hosts` together; absent if

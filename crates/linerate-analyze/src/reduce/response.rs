@@ -68,6 +68,7 @@ responses! {
     DUPLICATES "datagrams_duplicate" Count "datagrams received again";
     UNANSWERED "requests_unanswered" Count "requests without a response in time";
     LOST_SENDER_QUEUE "lost_sender_queue" Count "datagrams refused by the sender's queue";
+    LOST_SENDER_QDISC "lost_sender_qdisc" Count "datagrams dropped by the sending host's queueing disciplines after they were taken";
     LOST_SENDER_DEVICE "lost_sender_device" Count "datagrams dropped by the sending host's devices";
     LOST_RECEIVER_DEVICE "lost_receiver_device" Count
         "datagrams dropped by the receiving host's devices";

@@ -12,10 +12,10 @@ pub mod run;
 pub mod serve;
 /// `linerate study`.
 pub mod study;
-/// `linerate watch`.
-pub mod watch;
 /// `linerate trace`.
 pub mod trace;
+/// `linerate watch`.
+pub mod watch;
 
 /// Executing a plan on a gathered fleet, for `study` and `run --experiment`.
 mod execute;

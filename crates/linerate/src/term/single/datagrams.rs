@@ -9,6 +9,7 @@ use crate::term::labelled;
 /// The places that lose datagrams, in the order in which these pass them, with their responses.
 const PLACES: &[(&str, &str)] = &[
     ("refused by the sender's queue", "lost_sender_queue"),
+    ("in the sender's qdiscs", "lost_sender_qdisc"),
     ("in the sender's devices", "lost_sender_device"),
     ("in the receiver's devices", "lost_receiver_device"),
     ("in the receiver's backlog", "lost_receiver_backlog"),
