@@ -251,7 +251,10 @@ impl Workload {
             Self::Tcp1Fast => vec![target("linerate", BestPeer, 1.35)],
             Self::Tcp10Fast => vec![target("linerate", BestPeer, 1.7)],
             Self::Rr1Spin | Self::Tcp100Nodelay => vec![target("linerate", BestPeer, 1.0)],
-            Self::Rr1 => vec![target("linerate", BestPeer, 1.05)],
+            Self::Rr1 => vec![
+                target("linerate", BestPeer, 1.05),
+                target("linerate yielding", BestPeer, 1.05),
+            ],
             Self::Rr64 => vec![
                 target("linerate", Probe, 1.1),
                 target("linerate sharded", Probe, 1.75),

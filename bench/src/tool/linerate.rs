@@ -34,7 +34,10 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
             vec![plain(&["--zerocopy=auto", "--rx", "discard"])]
         }
         Workload::Rr1Spin => vec![plain(&["--rr", "--busy-poll"])],
-        Workload::Rr1 => vec![plain(&["--rr"])],
+        Workload::Rr1 => vec![
+            plain(&["--rr"]),
+            plain(&["--rr", "--busy-poll"]).called("yielding"),
+        ],
         Workload::Rr64 => vec![
             plain(&["--rr", "--workers", "1"]),
             sharded(&["--rr", "--workers", "2"]),
@@ -54,7 +57,10 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
                 .called("two pairs, batches"),
         ],
         Workload::Udp64Gso => vec![plain(&["-u", "-b", "0", "-l", "64", "--gso", "64"])],
-        Workload::Tcp100Nodelay => vec![plain(&["-l", "100", "-N"])],
+        Workload::Tcp100Nodelay => vec![
+            plain(&["-l", "100", "-N"]),
+            plain(&["-l", "100", "-N", "--rcvlowat", "0"]).called("woken for each"),
+        ],
         // 64 000 bytes a call, which is about a superframe.
         Workload::Tcp100Batched => vec![plain(&["-l", "100", "--batch", "640"])],
     }

@@ -17,7 +17,9 @@ mod rig;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use linerate_engine::{Flow, FlowConfig, FlowResult, Running, adopt, connect, listen};
+use linerate_engine::{
+    EngineConfig, Flow, FlowConfig, FlowResult, Running, adopt, connect, launch, listen,
+};
 use linerate_model::id::FlowId;
 use linerate_model::manner::{Manner, Sizes, WaitBy};
 use linerate_model::metric::Metric;
@@ -300,6 +302,34 @@ fn how_workers_waited_is_said() {
     check(2, &of(WaitBy::Uring), &["io_uring", "epoll"]);
     check(1, &of(WaitBy::Spin), &["spin"]);
     check(2, &of(WaitBy::Spin), &["spin"]);
+}
+
+/// Both ends on CPU 0: whoever spins there keeps the other end from answering, and yields.
+#[test]
+fn who_spins_on_the_cpu_of_its_peer_yields_and_says_so() {
+    let _alone = alone();
+    let manner = Manner {
+        wait: WaitBy::Spin,
+        ..Manner::default()
+    };
+    let (near, far) = rig::pair_by(0, Part::Requester, &rig::rr(1, 1, 1), &manner);
+    let schedule = rig::schedule(100);
+    let config = EngineConfig {
+        workers_max: 1,
+        cpus: vec![0],
+    };
+    let far = launch(vec![far], schedule, &config).unwrap();
+    let near = launch(vec![near], schedule, &config).unwrap();
+    let (near, far) = (near.finish().remove(0), far.finish().remove(0));
+    assert!(near.transactions > 0);
+    assert_eq!(near.transactions, far.transactions);
+    assert_eq!((&near.ended_early, &far.ended_early), (&None, &None));
+    for result in [&near, &far] {
+        let wait = setting(result, "wait");
+        assert_eq!(wait.granted.as_deref(), Some("spin"));
+        let effective = wait.effective.as_deref();
+        assert_eq!(effective, Some("spin, yielding to the peer on its CPU"));
+    }
 }
 
 /// An open loop sends what is due and no more, and says what it could not send.

@@ -51,6 +51,7 @@ macro_rules! int_option {
 int_option!(SOL_SOCKET SO_SNDBUF);
 int_option!(SOL_SOCKET SO_RCVBUF);
 int_option!(SOL_SOCKET SO_RCVLOWAT);
+int_option!(SOL_SOCKET SO_INCOMING_CPU);
 int_option!(SOL_SOCKET SO_REUSEADDR);
 int_option!(SOL_SOCKET SO_ERROR);
 int_option!(IPPROTO_TCP TCP_NODELAY);

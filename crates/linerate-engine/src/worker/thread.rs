@@ -54,12 +54,12 @@ pub(super) fn live(
     if calls::carries(assignment) {
         return calls::live(assignment, ready);
     }
-    let Some((mut seats, mut bench, (way, wait))) = get_ready(assignment, ready, set_up) else {
+    let Some((mut seats, mut bench, (way, mut wait))) = get_ready(assignment, ready, set_up) else {
         return Vec::new();
     };
     bench.control.sleep_until_start();
     seats.iter().for_each(|seat| seat.flow.greet());
-    way.play(&mut seats, &mut bench);
+    way.play(&mut seats, &mut bench, &mut wait);
     outcomes(seats, &bench, &wait)
 }
 

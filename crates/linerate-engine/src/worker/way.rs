@@ -6,7 +6,8 @@
 //!    and lets us; all others wait by epoll.
 //! 3. A flow with several requests under way, or with instants to keep, cannot block in one call
 //!    and counts as several.
-//! 4. Spinning is asked for, never chosen.
+//! 4. Spinning is asked for, never chosen. One flow whose packets come from the CPU that it spins on
+//!    yields that CPU between its calls, and says so.
 
 use std::io;
 
@@ -78,8 +79,9 @@ impl Way {
         Ok((way, said))
     }
 
-    /// Plays all parts to their ends; each seat then has its outcome.
-    pub(super) fn play(self, seats: &mut [Seat], bench: &mut Bench) {
+    /// Plays all parts to their ends; each seat then has its outcome. What only showed on the way is
+    /// added to how the waiting is `said`.
+    pub(super) fn play(self, seats: &mut [Seat], bench: &mut Bench, said: &mut Setting) {
         match self {
             Way::Block => {
                 for seat in seats {
@@ -91,12 +93,15 @@ impl Way {
                 for seat in seats {
                     let mut io = bench.io(&seat.flow);
                     // Told apart once here, so that each has a loop without a branch for it.
-                    let ending = match &mut seat.player {
+                    let (ending, yielded) = match &mut seat.player {
                         Player::Requester(part) => spin::play(part, &mut io),
                         Player::Responder(part) => spin::play(part, &mut io),
                         other => spin::play(other, &mut io),
                     };
                     seat.end(ending);
+                    if yielded {
+                        said.effective = Some("spin, yielding to the peer on its CPU".to_owned());
+                    }
                 }
             }
             Way::Epoll(crowd) => crowd.play(seats, bench),
