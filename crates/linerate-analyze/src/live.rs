@@ -51,21 +51,11 @@ pub struct Live {
     /// a counter of the sending end.
     instead: Option<Metric>,
     flows: Vec<(FlowId, Part)>,
-    /// Readings by subject and metric, in order of time; only those that intervals need.
+    /// Readings by subject and metric, in order of time; only those that intervals still need: with
+    /// thousands of flows the others would be most of the program's memory.
     readings: BTreeMap<(Subject, Metric), Vec<(i64, i64)>>,
     done: i64,
 }
-
-const WANTED: [Metric; 8] = [
-    Metric::AppBytesReceived,
-    Metric::AppBytesSent,
-    Metric::TcpBytesAcked,
-    Metric::AppTransactions,
-    Metric::TcpRetrans,
-    Metric::TcpCwnd,
-    Metric::TcpSndMss,
-    Metric::TcpRtt,
-];
 
 impl Live {
     /// Returns a cutter for `trial` with intervals of `interval`.
@@ -96,16 +86,39 @@ impl Live {
     /// Takes up new samples, those of each series in order of time.
     pub fn add(&mut self, samples: impl IntoIterator<Item = TrialSample>) {
         for sample in samples {
-            if sample.at_ns >= 0
-                && WANTED.contains(&sample.metric)
-                && matches!(sample.subject, Subject::Flow(..))
-            {
-                let key = (sample.subject, sample.metric);
-                self.readings
-                    .entry(key)
-                    .or_default()
-                    .push((sample.at_ns, sample.value));
+            if sample.at_ns < 0 || !self.is_wanted(&sample.subject, sample.metric) {
+                continue;
             }
+            let (interval_ns, window_ns) = (self.interval_ns, self.window_ns);
+            let edges =
+                |at_ns: i64| at_ns.min(window_ns) / interval_ns + i64::from(at_ns >= window_ns);
+            let key = (sample.subject, sample.metric);
+            let series = self.readings.entry(key).or_default();
+            // Only the first reading at or after an edge is ever looked for.
+            let last = series.last();
+            if last.is_none_or(|&(last_ns, _)| edges(sample.at_ns) > edges(last_ns)) {
+                series.push((sample.at_ns, sample.value));
+            }
+        }
+    }
+
+    /// Returns whether intervals show anything that follows from a metric of a subject.
+    fn is_wanted(&self, subject: &Subject, metric: Metric) -> bool {
+        let Subject::Flow(flow, end) = subject else {
+            return false;
+        };
+        // Flows are numbered from zero on, as `Workload::flows` makes them.
+        let Some(&(_, part)) = self.flows.get(flow.0 as usize) else {
+            return false;
+        };
+        let receives = *end == receiving_end(part);
+        match metric {
+            Metric::AppBytesReceived => receives,
+            Metric::AppTransactions => receives && self.transactions,
+            Metric::TcpRetrans | Metric::TcpCwnd | Metric::TcpSndMss | Metric::TcpRtt => {
+                receives == self.transactions
+            }
+            other => self.instead == Some(other),
         }
     }
 
@@ -120,6 +133,10 @@ impl Live {
             }
             complete.push(self.cut(begin, end));
             self.done += 1;
+            for series in self.readings.values_mut() {
+                let past = series.partition_point(|reading| reading.0 < end);
+                series.drain(..past);
+            }
         }
     }
 
@@ -305,6 +322,34 @@ mod tests {
             at_ns: at_ms * MS,
             value: bytes,
         }
+    }
+
+    #[test]
+    fn only_what_intervals_still_need_is_kept() {
+        let flows = 100;
+        let mut live = Live::new(&trial(flows), Nanos::from_ms(500));
+        for at_ms in (0..=400).step_by(10) {
+            for flow in 0..flows {
+                for end in [End::Client, End::Server] {
+                    live.add(Metric::ALL.iter().map(|metric| TrialSample {
+                        subject: Subject::Flow(FlowId(flow), end),
+                        metric: *metric,
+                        ..reading(flow, at_ms, at_ms)
+                    }));
+                }
+            }
+        }
+        let kept: usize = live.readings.values().map(Vec::len).sum();
+        assert_eq!(
+            kept, 500,
+            "five counters of each flow, the first of 41 readings"
+        );
+        for flow in 0..flows {
+            live.add([reading(flow, 500, 7), reading(flow, 510, 9)]);
+        }
+        assert_eq!(live.poll().len(), 1);
+        let kept: usize = live.readings.values().map(Vec::len).sum();
+        assert_eq!(kept, 100, "one edge of the next interval");
     }
 
     #[test]

@@ -212,7 +212,12 @@ fn execute_single(
         (None, Some(directory)) => bundle::report(directory)?.0,
         (None, None) => return Err(Failure::failed(anyhow!("the run was not taken down"))),
     };
-    let single = linerate_analyze::single::single(&recording, interval);
+    // The final lines show no intervals, and those of thousands of flows are most of a document.
+    let shown = match args.output.json || args.output.json_stream {
+        true => interval,
+        false => Nanos(0),
+    };
+    let single = linerate_analyze::single::single(&recording, shown);
     let outcome = deserved(&recording, &single, stop.load(Ordering::Relaxed));
     let result = match outcome {
         Outcome::Failed | Outcome::Interrupted => failure_of(&recording, &single, outcome),

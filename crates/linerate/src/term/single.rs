@@ -103,7 +103,7 @@ impl SingleLines {
         if let Some(lines) = &mut self.iperf3 {
             return lines.begins(trial);
         }
-        self.live = (self.interval.0 > 0)
+        self.live = (self.interval.0 > 0 && self.output != Output::Json)
             .then(|| Live::new(trial, self.interval).with_server(trial, self.foreign));
         if self.output != Output::Text || self.live.is_none() {
             return;
