@@ -22,4 +22,5 @@ pub mod session;
 mod local;
 
 pub use crate::core::{AgentConfig, Core, Limits};
+pub use linerate_engine::one_arena;
 pub use local::LocalAgent;

@@ -12,6 +12,8 @@ pub(crate) mod clock;
 pub(crate) mod datagram;
 /// Readiness of many sockets.
 pub(crate) mod epoll;
+/// The allocator of the C library.
+pub(crate) mod heap;
 /// Memory that the kernel may go on reading after a call.
 pub(crate) mod pages;
 /// Sockets, their options and the calls that move payload.
