@@ -182,6 +182,11 @@ impl Core {
         Ok(admitted(lease.to_owned(), admission, answer))
     }
 
+    /// Returns how many runs have had this host and are over, and how many hold it or wait for it.
+    pub fn runs(&self) -> (u64, usize) {
+        lock(&self.desk).runs()
+    }
+
     /// Ends a lease and whatever trials it has.
     pub fn leave(&self, lease: &str) -> Result<(), Refusal> {
         if !lock(&self.desk).handle_leave(lease) {

@@ -150,6 +150,12 @@ fn flags_that_contradict_each_other_are_refused() {
 }
 
 #[test]
+fn a_server_says_how_it_is_kept_in_the_background() {
+    refused("serve -D", &["--daemon (-D)", "systemd-run", "nohup"]);
+    refused("serve --idle-timeout 5", &["--one-off"]);
+}
+
+#[test]
 fn values_of_rates_sizes_and_calls_name_the_flag_and_the_range() {
     let check = |flags: &str, said: &[&str]| refused(&format!("run 127.0.0.1:1 {flags}"), said);
     check("-b x", &["--bitrate (-b)", "x", "-b 100M"]);

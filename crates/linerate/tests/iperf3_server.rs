@@ -652,3 +652,29 @@ fn garbage_is_answered_or_closed_and_harms_nobody() {
     drop(silent);
     server.wait_busy(false);
 }
+
+#[test]
+fn a_server_for_one_run_ends_after_it() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _alone = alone();
+    let folder = common::folder();
+    let pid_file = folder.path().join("pid");
+    let words = ["-1", "--pidfile", &pid_file.display().to_string()];
+    let server = Server::start(&words);
+    let pid = std::fs::read_to_string(&pid_file).expect("it is written");
+    assert_eq!(pid.trim(), server.id().to_string());
+    let words = ["-t", "1", "-b", "10M"];
+    all_arrived(&document(&server, &words), &words);
+    let said = server.end();
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(!pid_file.exists());
+}
+
+#[test]
+fn a_server_for_one_run_does_not_wait_for_ever() {
+    let server = Server::start(&["--one-off", "--idle-timeout", "1"]);
+    let said = server.end();
+    assert_eq!(said.code, 0, "{said:?}");
+}

@@ -13,6 +13,9 @@ use linerate_model::unit::Nanos;
 /// How long a lease lasts without a request of its run. A controller asks at least every second
 /// while a trial runs; twenty leaves room for a controller that writes to a slow disk.
 pub const LEASE_NS: u64 = 20_000_000_000;
+/// Silence that is told to others: a controller at work asks at least every second.
+const SILENCE_NS: u64 = 3_000_000_000;
+const S_NS: u64 = 1_000_000_000;
 /// The most runs that hold or wait for one host.
 pub const LEASES_MAX: usize = 64;
 
@@ -54,12 +57,15 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeskError {
     /// Another run has it.
-    #[error("the host is in use by \"{label}\"{}; use --queue to wait or --shared to run beside it", in_words(.left))]
+    #[error("the host is in use by \"{label}\"{}{}; use --queue to wait or --shared to run beside it", in_words(.left), silence_in_words(.silent))]
     Busy {
         /// What the other run calls itself.
         label: String,
         /// How much longer it said it would take.
         left: Option<Nanos>,
+        /// For how long nothing was heard of it, where that is longer than a controller at work is
+        /// silent for.
+        silent: Option<Nanos>,
     },
     /// Too many runs hold or wait for the host.
     #[error("{LEASES_MAX} runs hold or wait for this host already")]
@@ -73,10 +79,20 @@ fn in_words(left: &Option<Nanos>) -> String {
     left.map_or(String::new(), |left| format!(" for about {left} more"))
 }
 
+/// Says that the run may have died, and when it then loses the host.
+fn silence_in_words(silent: &Option<Nanos>) -> String {
+    silent.map_or(String::new(), |silent| {
+        let left = Nanos(LEASE_NS.saturating_sub(silent.0));
+        format!(", which has been silent for {silent} and loses the host in {left} if it stays so")
+    })
+}
+
 /// The runs that hold or wait for the host, in order of arrival.
 #[derive(Debug, Default)]
 pub struct Desk {
     leases: Vec<Lease>,
+    /// Runs that have had the host and are over.
+    ended: u64,
 }
 
 impl Desk {
@@ -121,17 +137,26 @@ impl Desk {
 
     /// Ends the lease with `key`; returns whether there was one.
     pub fn handle_leave(&mut self, key: &str) -> bool {
-        let before = self.leases.len();
-        self.leases.retain(|lease| lease.key != key);
-        before != self.leases.len()
+        let Some(at) = self.position(key) else {
+            return false;
+        };
+        self.ended += u64::from(self.leases.remove(at).admitted);
+        true
+    }
+
+    /// Returns how many runs have had the host and are over, and how many hold it or wait for it.
+    pub fn runs(&self) -> (u64, usize) {
+        (self.ended, self.leases.len())
     }
 
     /// Ends the leases that nobody used for [`LEASE_NS`] and returns them.
     pub fn poll_expired(&mut self, now_ns: u64) -> Vec<Lease> {
-        let (expired, kept) = std::mem::take(&mut self.leases)
+        let (expired, kept): (Vec<Lease>, Vec<Lease>) = std::mem::take(&mut self.leases)
             .into_iter()
             .partition(|lease| now_ns.saturating_sub(lease.seen_ns) > LEASE_NS);
         self.leases = kept;
+        let admitted = expired.iter().filter(|lease| lease.admitted);
+        self.ended += admitted.count() as u64;
         expired
     }
 
@@ -187,6 +212,8 @@ impl Desk {
             Some((holder, _)) => DeskError::Busy {
                 label: holder.label.clone(),
                 left: expected_left(holder, now_ns),
+                silent: Some(Nanos(now_ns.saturating_sub(holder.seen_ns) / S_NS * S_NS))
+                    .filter(|silent| silent.0 >= SILENCE_NS),
             },
             None => DeskError::Full,
         }
@@ -232,11 +259,20 @@ mod tests {
                 ask(&mut desk, 10 * S, "b", admission),
                 Err(DeskError::Busy {
                     label: "run a".into(),
-                    left: Some(Nanos(20 * S))
+                    left: Some(Nanos(20 * S)),
+                    silent: Some(Nanos(10 * S)),
                 })
             );
         }
+        let said = ask(&mut desk, 15 * S + 1, "b", Admission::Shared).unwrap_err();
+        let words = "silent for 15 s and loses the host in 5 s";
+        assert!(said.to_string().contains(words), "{said}");
+        desk.handle_seen(16 * S, "a").unwrap();
+        let said = ask(&mut desk, 18 * S, "b", Admission::Shared).unwrap_err();
+        assert!(!said.to_string().contains("silent"), "{said}");
+        assert_eq!(desk.runs(), (0, 1));
         assert!(desk.handle_leave("a"));
+        assert_eq!(desk.runs(), (1, 0));
         assert_eq!(
             ask(&mut desk, 10 * S, "b", Admission::Exclusive),
             Ok(Answer::Admitted { shared_with: 0 })

@@ -141,6 +141,18 @@ pub struct ServeArgs {
     /// Payload rate of one trial for callers without the token [default: none]
     #[arg(long, value_name = "RATE")]
     pub limit_rate: Option<BitsPerSec>,
+    /// End after one run, of linerate or of iperf3
+    #[arg(short = '1', long)]
+    pub one_off: bool,
+    /// With --one-off: end when nobody has come for so long
+    #[arg(long, value_name = "SECONDS", requires = "one_off", value_parser = clap::value_parser!(u64).range(1..))]
+    pub idle_timeout: Option<u64>,
+    /// File for the process id, removed at the end
+    #[arg(short = 'I', long, value_name = "FILE")]
+    pub pidfile: Option<PathBuf>,
+    /// Refused: let systemd-run or nohup put it into the background
+    #[arg(short = 'D', long, hide = true)]
+    pub daemon: bool,
     /// This host is a namespace of a lab
     #[arg(long, hide = true)]
     pub lab_host: bool,

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use linerate_agent::serve::{Iperf3Auth, ServeError, Server};
@@ -12,8 +13,18 @@ use crate::args::{Iperf3AuthArgs, ServeArgs};
 use crate::exit::{CmdResult, Failure, Outcome};
 use crate::{files, hosts, term};
 
-/// Runs the command; ends on SIGINT or SIGTERM.
+/// How often a server that ends after one run looks whether it is over.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs the command; ends on SIGINT or SIGTERM, or after one run if that was asked for.
 pub fn serve(args: &ServeArgs) -> CmdResult {
+    if args.daemon {
+        // What detaches itself loses its exit code, its log and its limits; a supervisor keeps them.
+        let error = anyhow!("--daemon (-D): linerate does not put itself into the background");
+        return Err(Failure::usage(error).next(
+            "let `systemd-run --unit linerate linerate serve` keep it, or `nohup linerate serve &`",
+        ));
+    }
     files::raise_limit();
     let token = hosts::token(args.token_file.as_deref())?;
     if args.limit_flows == 0 || args.limit_time.0 == 0 {
@@ -46,12 +57,52 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
         signal_hook::consts::SIGTERM,
     ])?;
     let (stop, stopped) = std::sync::mpsc::channel();
+    if args.one_off {
+        let (stop, core) = (stop.clone(), Arc::clone(&core));
+        let idle = args.idle_timeout.map(Duration::from_secs);
+        std::thread::spawn(move || {
+            wait_for_one(&core, idle);
+            let _ = stop.send(());
+        });
+    }
     std::thread::spawn(move || {
         signals.forever().next();
-        drop(stop);
+        let _ = stop.send(());
     });
+    let _pid = args.pidfile.as_deref().map(PidFile::write).transpose()?;
     server.run(stopped)?;
     Ok(Outcome::Ok)
+}
+
+/// Waits until a run has had this host and nobody has it any more, or until nobody has come for
+/// `idle`.
+fn wait_for_one(core: &Core, idle: Option<Duration>) {
+    let began = Instant::now();
+    loop {
+        match core.runs() {
+            (0, 0) if idle.is_some_and(|idle| began.elapsed() >= idle) => return,
+            (1.., 0) => return,
+            _ => std::thread::sleep(LOOK),
+        }
+    }
+}
+
+/// The file that says which process this is; it goes with the server.
+struct PidFile<'a>(&'a Path);
+
+impl<'a> PidFile<'a> {
+    fn write(path: &'a Path) -> anyhow::Result<Self> {
+        std::fs::write(path, format!("{}\n", std::process::id()))
+            .with_context(|| format!("cannot write the process id to {}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for PidFile<'_> {
+    fn drop(&mut self) {
+        // Whoever removed it before wanted the same.
+        let _ = std::fs::remove_file(self.0);
+    }
 }
 
 /// Lets only known users come with iperf3, if that was asked for.

@@ -82,6 +82,11 @@ impl Server {
         self.going.take().expect("it is running").kill()
     }
 
+    /// Waits until it ends by itself.
+    pub fn end(mut self) -> Said {
+        self.going.take().expect("it is running").end()
+    }
+
     /// Ends it as Ctrl-C does.
     pub fn stop(mut self) -> Said {
         let going = self.going.take().expect("it is running");
