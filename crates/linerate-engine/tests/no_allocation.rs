@@ -134,7 +134,8 @@ fn nothing_is_allocated_while_payload_moves() {
         (manner(WaitBy::Uring, 8, None), &ask),
         (manner(WaitBy::Epoll, 8, Some(5000)), &ask),
         (manner(WaitBy::Uring, 1, Some(5000)), &ask),
-        (manner(WaitBy::Auto, 1, None), &calls),
+        (manner(WaitBy::Epoll, 1, None), &calls),
+        (manner(WaitBy::Uring, 1, None), &calls),
     ] {
         let (near, far) = (0..3).map(|flow| asking(flow, traffic, &manner)).unzip();
         nothing_is_allocated(near, far, 1);

@@ -85,7 +85,8 @@ pub enum ReceiveBy {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WaitBy {
-    /// Blocking for one flow; for many, io_uring where it helps and exists, epoll where not.
+    /// Blocking for one flow; for many, and where connections are made, io_uring where it helps and
+    /// exists, epoll where not.
     #[default]
     Auto,
     /// Readiness by epoll.

@@ -114,7 +114,10 @@ fn flags_that_would_do_nothing_are_refused_with_a_way_out() {
     check("--rr --rx discard", &["--rx is for streams", "--rr"]);
     check("--gso 4", &["--gso is for --udp (-u)", "ask for datagrams"]);
     check("--gro", &["--gro is for --udp (-u)"]);
-    check("--crr --io uring", &["--io uring is for --rr", "--io auto"]);
+    check(
+        "--io uring",
+        &["--io uring is for --rr", "--crr", "--io auto"],
+    );
     check("--unix -S 16", &["--tos (-S)", "--unix"]);
     check("--idle -l 1K", &["--length (-l) is for streams", "--idle"]);
     check("--idle --busy-poll", &["--busy-poll", "--idle"]);

@@ -196,7 +196,7 @@ pub struct CallArgs {
     /// Never sleep: repeat calls until they move something; takes a CPU a worker
     #[arg(long, conflicts_with = "io")]
     pub busy_poll: bool,
-    /// How workers with several flows wait: auto, epoll, uring
+    /// How workers wait that have several flows, or make connections: auto, epoll, uring
     #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true)]
     pub io: Option<IoChoice>,
 }

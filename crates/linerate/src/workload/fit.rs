@@ -146,7 +146,7 @@ fn rules(args: &RunArgs) -> Vec<Rule> {
         rule(
             calls.io == Some(IoChoice::Uring),
             "--io uring",
-            &[Rr],
+            &[Rr, Crr],
             STREAMS,
             Some("let linerate choose with --io auto"),
         ),
