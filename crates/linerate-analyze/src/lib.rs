@@ -72,6 +72,7 @@ mod front;
 use linerate_model::analysis::{ANALYSIS_FORMAT, Analysis};
 use linerate_model::run::Recording;
 
+pub use compare::balance::{Chance, Imbalance, chance, imbalance};
 pub use compare::interval::{median_interval, quantile_ranks, student_t_interval};
 pub use flame::collapsed;
 

@@ -193,6 +193,13 @@ catalogue! {
     ProfileOther "profile_other_samples" Counter Count "… anywhere else in the kernel.";
     ProfileIdle "profile_idle_samples" Counter Count "… idle; too few, since an idle CPU's timer stops: /proc/stat knows better.";
     ProfileLost "profile_lost_samples" Counter Count "Looks that found no room in the buffer.";
+    // Queues of network devices, by generic netlink (netdev qstats) or the driver's statistics.
+    QueueRxPackets "queue_rx_packets" Counter Count "Packets that a receive queue took.";
+    QueueRxBytes "queue_rx_bytes" Counter Bytes "Bytes of them.";
+    QueueRxDrops "queue_rx_drops" Counter Count "Packets that a receive queue dropped.";
+    QueueTxPackets "queue_tx_packets" Counter Count "Packets that a transmit queue sent.";
+    QueueTxBytes "queue_tx_bytes" Counter Bytes "Bytes of them.";
+    QueueTxDrops "queue_tx_drops" Counter Count "Packets that a transmit queue dropped.";
     // Interrupts, /proc/interrupts; of the whole machine.
     IrqCount "irq_count" Counter Count "Interrupts taken: of an interrupt of a network device on all CPUs, or of the host, all its numbered interrupts.";
     IrqNetworkCount "irq_network_count" Counter Count "Interrupts of network devices that a CPU took.";

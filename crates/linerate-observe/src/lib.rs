@@ -62,6 +62,8 @@ mod perf;
 mod profile;
 /// What waits in queueing disciplines and what they dropped, by netlink.
 mod qdisc;
+/// Packets of every receive and transmit queue, by generic netlink or the driver's statistics.
+mod queue;
 /// The queues between devices and protocols, from `/proc/net/softnet_stat`.
 mod softnet;
 /// All TCP sockets of the network namespace, by socket monitoring.

@@ -13,6 +13,7 @@ use crate::link::LinkObserver;
 use crate::netstat::NetstatObserver;
 use crate::perf::PerfObserver;
 use crate::qdisc::QdiscObserver;
+use crate::queue::QueueObserver;
 use crate::softnet::SoftnetObserver;
 use crate::sys::clock::user_hz;
 use crate::tcp::TcpObserver;
@@ -71,6 +72,7 @@ const OBSERVERS: &[(&str, Open)] = &[
     ("udp", |_| Box::new(UdpObserver::open())),
     ("perf", |config| Box::new(PerfObserver::open(config))),
     ("irq", |config| Box::new(IrqObserver::open(config))),
+    ("queue", |_| Box::new(QueueObserver::open())),
 ];
 
 /// The observer that shows nothing but our own process.

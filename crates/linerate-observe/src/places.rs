@@ -33,8 +33,22 @@ pub(crate) fn online_cpus(sys_root: &Path) -> Vec<u32> {
     cpu_list(&list).unwrap_or_default()
 }
 
+/// Returns the NUMA node of a CPU: sysfs links it into the CPU's folder by name.
+pub(crate) fn node_of_cpu(sys_root: &Path, cpu: u32) -> Option<u32> {
+    let folder = sys_root.join(format!("devices/system/cpu/cpu{cpu}"));
+    let entries = std::fs::read_dir(folder).ok()?;
+    entries.flatten().find_map(|entry| {
+        entry
+            .file_name()
+            .to_str()?
+            .strip_prefix("node")?
+            .parse()
+            .ok()
+    })
+}
+
 /// Reads a list such as `0-3,8`, as the kernel writes it.
-fn cpu_list(text: &str) -> Option<Vec<u32>> {
+pub(crate) fn cpu_list(text: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for range in text.trim().split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

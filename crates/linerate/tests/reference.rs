@@ -123,6 +123,11 @@ fn family(metric: Metric) -> (&'static str, &'static str) {
             "`host`, from a clock that looks 999 times a second of each CPU's time; with `--profile` \
              only.",
         ),
+        "queue" => (
+            "Queues of network devices",
+            "`queue:NAME:rx:N`, `queue:NAME:tx:N`, by netdev-genl where the driver tells the kernel, \
+             else by the driver's own statistics (`ethtool -S`).",
+        ),
         "irq" => (
             "Interrupts, from `/proc/interrupts`",
             "`irq:N` for those of network devices, `cpu:N`, `host`. Of the whole machine; the facts \

@@ -7,6 +7,7 @@ use linerate_model::host::{Fact, FactValue};
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::unit::Unit;
 
+use super::queue_table::queues;
 use crate::dataset::Dataset;
 use crate::front::fact_text;
 use crate::study;
@@ -23,6 +24,9 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Settings", &["sysctl."]),
 ];
 
+/// Facts of single queues and interrupts, which have a table of their own.
+const OF_QUEUES: &[&str] = &["irq.", "queue."];
+
 /// Facts that differ between any two hosts and mean nothing by it.
 const IDENTITIES: &[&str] = &["host.name", ".address"];
 
@@ -34,6 +38,8 @@ pub(super) fn chapter(dataset: &Dataset<'_>) -> Chapter {
         for (title, prefixes) in GROUPS {
             tables.extend(facts(server, title, prefixes));
         }
+        let link = server.link.as_deref();
+        tables.extend(link.and_then(|link| queues(&server.snapshot, link)));
         tables.extend(differences(server, &document.hosts));
     }
     tables.push(hosts(&document.hosts));
@@ -159,6 +165,7 @@ fn plain_facts(host: &HostRecord) -> BTreeMap<String, &FactValue> {
         .facts
         .iter()
         .filter(|fact| is_of_data_link(host, &fact.name) && !is_identity(&fact.name))
+        .filter(|fact| !OF_QUEUES.iter().any(|prefix| fact.name.starts_with(prefix)))
         .map(|fact| {
             let link = host.link.as_ref().map(|link| format!("link.{link}."));
             let name = match link {

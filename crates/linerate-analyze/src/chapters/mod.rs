@@ -15,6 +15,8 @@ mod general;
 mod inventory;
 /// Chapter 1: request and response.
 mod latency;
+/// Which interrupt and CPUs serve each queue.
+mod queue_table;
 /// Throughput over time of a single cell.
 mod series;
 /// Chapter 9: streams of small messages.

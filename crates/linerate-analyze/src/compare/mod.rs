@@ -1,5 +1,7 @@
 //! Outcomes of one cell put together, and cells put side by side.
 
+/// How evenly flows spread over queues, and how evenly chance would.
+pub(crate) mod balance;
 /// Confidence intervals of means, medians and quantiles.
 pub(crate) mod interval;
 /// How much identical cells differ.

@@ -7,6 +7,7 @@ mod cpu;
 mod irq;
 mod kernel;
 mod link;
+mod queue;
 mod sysctl;
 mod virtualisation;
 
@@ -27,6 +28,7 @@ pub fn facts(config: &ObserveConfig) -> Snapshot {
     if config.host_wide {
         link::read(config, &mut facts);
         irq::read(config, &mut facts);
+        queue::read(config, &mut facts);
     } else {
         facts.refuse_all();
     }

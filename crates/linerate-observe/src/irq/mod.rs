@@ -13,7 +13,9 @@ use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
-pub(crate) use devices::network_irqs;
+#[cfg(test)]
+pub(crate) use action::served;
+pub(crate) use devices::{DeviceIrq, network_irqs};
 
 use crate::observer::{Health, ObserveConfig, Observer};
 use crate::sys::file::KernelFile;

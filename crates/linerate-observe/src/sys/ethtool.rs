@@ -78,7 +78,7 @@ struct LinkSettings {
 ///
 /// The type is `repr(C)` of integers only, begins with the command, and is at least as long as
 /// what the kernel copies for every command it is used with.
-unsafe trait Answer {}
+pub(super) unsafe trait Answer {}
 
 // SAFETY: struct ethtool_drvinfo is 196 bytes, asserted below.
 unsafe impl Answer for DriverInfo {}
@@ -158,7 +158,17 @@ impl Ethtool {
         Ok(Some(answer.speed_mbps).filter(|&speed| speed != 0 && speed != SPEED_UNKNOWN))
     }
 
-    fn ask<T: Answer>(&self, device: &str, answer: &mut T) -> io::Result<()> {
+    pub(super) fn ask<T: Answer>(&self, device: &str, answer: &mut T) -> io::Result<()> {
+        // SAFETY: by `Answer`, it is at least as long as what the command copies.
+        unsafe { self.ask_at(device, (&raw mut *answer).cast()) }
+    }
+
+    /// Asks with the structure at `answer`, which begins with the command.
+    ///
+    /// # Safety
+    ///
+    /// `answer` points to as many bytes as the command copies, valid and exclusive for the call.
+    pub(super) unsafe fn ask_at(&self, device: &str, answer: *mut libc::c_char) -> io::Result<()> {
         let mut name = [0; libc::IFNAMSIZ];
         if device.len() >= name.len() {
             return Err(io::Error::from_raw_os_error(libc::ENODEV));
@@ -168,13 +178,10 @@ impl Ethtool {
         }
         let mut request = libc::ifreq {
             ifr_name: name,
-            ifr_ifru: libc::__c_anonymous_ifr_ifru {
-                ifru_data: (&raw mut *answer).cast(),
-            },
+            ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_data: answer },
         };
         // SAFETY: the socket is open; `request` is a valid ifreq with a terminated name; its data
-        // pointer stays valid and exclusive for the call and, by `Answer`, points to at least as
-        // many bytes as the command copies.
+        // pointer is what the caller vouches for.
         let result = unsafe {
             libc::ioctl(
                 self.socket.as_raw_fd(),

@@ -7,7 +7,10 @@ use netlink_packet_core::{
     NetlinkHeader, NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use netlink_sys::{
+    Socket, SocketAddr,
+    protocols::{NETLINK_GENERIC, NETLINK_ROUTE},
+};
 
 /// Length of struct nlmsghdr, in bytes.
 const HEADER_BYTES: usize = 16;
@@ -43,11 +46,20 @@ impl Question {
 
     /// Makes the question of type `kind` for a list, from the bytes of its payload.
     pub(crate) fn list(kind: u16, payload: &[u8]) -> Self {
+        Self::of_bytes(kind, NLM_F_REQUEST | NLM_F_DUMP, payload)
+    }
+
+    /// Makes the question of type `kind` for one object, from the bytes of its payload.
+    pub(crate) fn single(kind: u16, payload: &[u8]) -> Self {
+        Self::of_bytes(kind, NLM_F_REQUEST, payload)
+    }
+
+    fn of_bytes(kind: u16, flags: u16, payload: &[u8]) -> Self {
         let mut bytes = vec![0; HEADER_BYTES + payload.len()];
         let mut buffer = NetlinkBuffer::new(&mut bytes);
         buffer.set_length(u32::try_from(HEADER_BYTES + payload.len()).unwrap_or(u32::MAX));
         buffer.set_message_type(kind);
-        buffer.set_flags(NLM_F_REQUEST | NLM_F_DUMP);
+        buffer.set_flags(flags);
         buffer.payload_mut().copy_from_slice(payload);
         Self { bytes }
     }
@@ -67,6 +79,11 @@ impl NetlinkSocket {
     /// Opens a socket of routing netlink in the network namespace of the calling thread.
     pub(crate) fn route() -> io::Result<Self> {
         Self::open(NETLINK_ROUTE)
+    }
+
+    /// Opens a socket of generic netlink in the network namespace of the calling thread.
+    pub(crate) fn generic() -> io::Result<Self> {
+        Self::open(NETLINK_GENERIC)
     }
 
     /// Opens a socket of a netlink protocol in the network namespace of the calling thread.

@@ -12,7 +12,7 @@ use linerate_observe::{ObserveConfig, Observer, facts, observers};
 use crate::{config_of, root};
 
 /// Observers that ask the kernel by other ways than files: of a root they know nothing.
-const OF_NO_FILES: [&str; 5] = ["link", "qdisc", "tcp", "udp", "perf"];
+const OF_NO_FILES: [&str; 6] = ["link", "qdisc", "tcp", "udp", "perf", "queue"];
 
 fn observers_of_files(config: &ObserveConfig) -> Vec<Box<dyn Observer>> {
     let mut all = observers(config);
@@ -197,6 +197,7 @@ fn a_caller_without_a_token_sees_our_threads_only() {
             ("udp", token, None),
             ("perf", token, None),
             ("irq", token, None),
+            ("queue", token, None),
         ],
     );
     let samples = sample(&mut observers);

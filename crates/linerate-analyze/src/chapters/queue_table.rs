@@ -1,0 +1,85 @@
+//! Which interrupt, CPUs and NUMA node serve each queue of the data link.
+
+use linerate_model::analysis::{Table, TableCell};
+use linerate_model::host::{FactValue, Snapshot};
+use linerate_model::unit::Unit;
+
+/// Returns the table of the queues of `link`; absent where nobody tells of any.
+pub(super) fn queues(snapshot: &Snapshot, link: &str) -> Option<Table> {
+    let prefix = format!("queue.{link}.");
+    let facts = snapshot.facts.iter();
+    let names = facts.filter_map(|fact| fact.name.strip_prefix(&prefix)?.strip_suffix(".irq"));
+    let mut names: Vec<(&str, u32)> = names.filter_map(side_and_number).collect();
+    names.sort_unstable();
+    let row = |(side, number): &(&str, u32)| {
+        let of = |fact: &str| format!("{prefix}{side}.{number}.{fact}");
+        let irq = snapshot.number(&of("irq")).map(|irq| irq as u32);
+        let action = irq.map(|irq| format!("irq.{irq}.action"));
+        vec![
+            TableCell::Text(format!("{side} {number}")),
+            cell(snapshot, &of("irq")),
+            match action.and_then(|action| snapshot.text(&action)) {
+                Some(action) => TableCell::Text(action.to_owned()),
+                None => TableCell::Absent("it has no interrupt of its own".to_owned()),
+            },
+            cell(snapshot, &of("cpus")),
+            cell(snapshot, &of("node")),
+        ]
+    };
+    let rows: Vec<Vec<TableCell>> = names.iter().map(row).collect();
+    let columns = ["Queue", "Interrupt", "Its name", "CPUs", "NUMA node"];
+    (!rows.is_empty()).then(|| Table {
+        title: "Queues of the link".to_owned(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows,
+    })
+}
+
+fn side_and_number(name: &str) -> Option<(&str, u32)> {
+    let (side, number) = name.split_once('.')?;
+    Some((side, number.parse().ok()?))
+}
+
+fn cell(snapshot: &Snapshot, name: &str) -> TableCell {
+    match snapshot.value(name) {
+        Some(FactValue::Number(number, Unit::None)) => TableCell::Text(number.to_string()),
+        Some(FactValue::Number(number, unit)) => TableCell::Number(*number, *unit),
+        Some(FactValue::Text(text)) => TableCell::Text(text.clone()),
+        Some(FactValue::Missing(reason)) => TableCell::Absent(reason.clone()),
+        None => TableCell::Absent("not read".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::host::Fact;
+
+    use super::*;
+
+    #[test]
+    fn queues_are_in_order_and_say_what_is_not_known() {
+        let number = |name: &str, value| (name.to_owned(), FactValue::Number(value, Unit::None));
+        let text = |name: &str, text: &str| (name.to_owned(), FactValue::Text(text.to_owned()));
+        let missing = "queue.eth0.tx.0.irq".to_owned();
+        let facts = [
+            text("irq.38.action", "eth0-rx-2"),
+            number("queue.eth0.rx.10.irq", 46.0),
+            text("queue.eth0.rx.2.cpus", "3"),
+            number("queue.eth0.rx.2.irq", 38.0),
+            number("queue.eth0.rx.2.node", 1.0),
+            (missing, FactValue::Missing("nobody tells".to_owned())),
+            number("queue.eth1.rx.0.irq", 50.0),
+        ];
+        let facts = facts.map(|(name, value)| Fact { name, value }).to_vec();
+        let table = queues(&Snapshot { facts }, "eth0").expect("queues");
+        let text = |text: &str| TableCell::Text(text.to_owned());
+        let first: Vec<_> = table.rows.iter().map(|row| row[0].clone()).collect();
+        assert_eq!(first, [text("rx 2"), text("rx 10"), text("tx 0")]);
+        assert_eq!(
+            table.rows[0][1..],
+            [text("38"), text("eth0-rx-2"), text("3"), text("1")]
+        );
+        assert!(matches!(&table.rows[2][1], TableCell::Absent(why) if why == "nobody tells"));
+        assert!(queues(&Snapshot::default(), "eth0").is_none());
+    }
+}

@@ -1,0 +1,187 @@
+//! The counters of queues among the statistics that drivers keep.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use linerate_model::metric::Metric;
+use linerate_model::sample::{QueueKind, Sample, Subject};
+
+use super::name::meaning;
+use crate::link::{DEVICES_MAX, DeviceMessage, every_device};
+use crate::sys::clock::timed;
+use crate::sys::ethtool::Ethtool;
+use crate::sys::ethtool_stats::Statistics;
+use crate::sys::netlink::NetlinkSocket;
+
+/// Most devices whose drivers are asked one by one.
+const DRIVERS_MAX: usize = 16;
+
+/// The statistics that drivers keep.
+pub(super) struct Drivers {
+    ethtool: Ethtool,
+    room: Statistics,
+    devices: Vec<Driver>,
+}
+
+/// One device whose driver's statistics tell of queues.
+#[derive(Debug)]
+struct Driver {
+    device: String,
+    /// How many statistics the driver keeps.
+    count: usize,
+    /// The subjects and metrics, and the place of each of their values among the statistics.
+    counters: Vec<(Subject, Metric, Vec<usize>)>,
+}
+
+impl Drivers {
+    /// Looks for devices whose drivers' statistics tell of queues; not for sides that
+    /// `known` has already.
+    pub(super) fn open(known: &[Sample]) -> Option<Self> {
+        let ethtool = Ethtool::open().ok()?;
+        let mut devices = Vec::new();
+        for device in devices_with_queues().unwrap_or_default() {
+            let is_known = |wanted: QueueKind| {
+                let subjects = known.iter().map(|sample| &sample.subject);
+                subjects.clone().any(|subject| {
+                    matches!(subject, Subject::Queue(name, kind, _) if *name == device && *kind == wanted)
+                })
+            };
+            let sides = [QueueKind::Rx, QueueKind::Tx];
+            let sides: Vec<QueueKind> = sides.into_iter().filter(|side| !is_known(*side)).collect();
+            if devices.len() < DRIVERS_MAX && !sides.is_empty() {
+                let names = ethtool.statistic_names(&device).unwrap_or_default();
+                devices.extend(Driver::of_names(device, &sides, &names));
+            }
+        }
+        (!devices.is_empty()).then(|| Self {
+            ethtool,
+            room: Statistics::new(),
+            devices,
+        })
+    }
+
+    /// Returns the devices' names.
+    pub(super) fn devices(&self) -> impl Iterator<Item = &str> {
+        self.devices.iter().map(|driver| driver.device.as_str())
+    }
+
+    /// Appends the counters of every device; says what failed last.
+    pub(super) fn sample(&mut self, out: &mut Vec<Sample>) -> Result<(), String> {
+        let mut failure = Ok(());
+        for driver in &self.devices {
+            let (values, at_ns) = timed(|| {
+                self.ethtool
+                    .statistics(&driver.device, driver.count, &mut self.room)
+            });
+            match values {
+                Ok(values) => driver.push(values, at_ns, out),
+                Err(error) => failure = Err(format!("statistics of {}: {error}", driver.device)),
+            }
+        }
+        failure
+    }
+}
+
+/// Returns the devices that are up and may have queues.
+fn devices_with_queues() -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    NetlinkSocket::route()?.ask(&mut every_device(), |kind, payload| {
+        let Some(device) = DeviceMessage::parse(kind, payload).filter(DeviceMessage::is_up) else {
+            return;
+        };
+        let queueless = device.is_loopback() || device.kind == Some(b"bridge");
+        if !queueless && names.len() < DEVICES_MAX {
+            names.push(device.name_text());
+        }
+    })?;
+    Ok(names)
+}
+
+impl Driver {
+    /// Returns the device's counters of queues, where the names of its statistics tell of any.
+    fn of_names(device: String, sides: &[QueueKind], names: &[String]) -> Option<Self> {
+        let mut counters: Vec<(Subject, Metric, Vec<usize>)> = Vec::new();
+        let mut places = BTreeMap::new();
+        for (place, name) in names.iter().enumerate() {
+            let Some((kind, queue, counter)) = meaning(name) else {
+                continue;
+            };
+            if !sides.contains(&kind) {
+                continue;
+            }
+            let metric = counter.metric(kind);
+            let at = *places.entry((kind, queue, metric)).or_insert_with(|| {
+                let subject = Subject::Queue(device.clone(), kind, queue);
+                counters.push((subject, metric, Vec::new()));
+                counters.len() - 1
+            });
+            counters[at].2.push(place);
+        }
+        (!counters.is_empty()).then_some(Self {
+            device,
+            count: names.len(),
+            counters,
+        })
+    }
+
+    fn push(&self, values: &[u64], at_ns: u64, out: &mut Vec<Sample>) {
+        for (subject, metric, places) in &self.counters {
+            let values = places.iter().filter_map(|place| values.get(*place));
+            let sum = values.fold(0_u64, |sum, value| sum.wrapping_add(*value));
+            let Ok(value) = i64::try_from(sum) else {
+                continue;
+            };
+            out.push(Sample {
+                metric: *metric,
+                subject: subject.clone(),
+                at_ns,
+                value,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOTH: [QueueKind; 2] = [QueueKind::Rx, QueueKind::Tx];
+
+    #[test]
+    fn names_that_are_the_same_counter_add_up() {
+        let names = [
+            "rx_total",
+            "[0]: rx_ucast_packets",
+            "[0]: rx_mcast_packets",
+            "[0]: tx_ucast_packets",
+            "[1]: rx_ucast_packets",
+            "[0]: rx_bcast_packets",
+        ];
+        let names = names.map(str::to_owned);
+        let driver = Driver::of_names("eth0".to_owned(), &BOTH, &names).expect("it has queues");
+        let mut out = Vec::new();
+        driver.push(&[1000, 1, 2, 4, 8, 16], 7, &mut out);
+        let found: Vec<_> = out
+            .iter()
+            .map(|sample| {
+                format!(
+                    "{} {} {}",
+                    sample.subject,
+                    sample.metric.name(),
+                    sample.value
+                )
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "queue:eth0:rx:0 queue_rx_packets 19",
+                "queue:eth0:tx:0 queue_tx_packets 4",
+                "queue:eth0:rx:1 queue_rx_packets 8",
+            ]
+        );
+        let sent = Driver::of_names("eth0".to_owned(), &BOTH[1..], &names).expect("it sends");
+        assert_eq!(sent.counters.len(), 1);
+        assert!(Driver::of_names("eth0".to_owned(), &BOTH, &names[..1]).is_none());
+    }
+}

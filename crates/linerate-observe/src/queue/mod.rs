@@ -1,0 +1,210 @@
+//! Packets and bytes of every receive and transmit queue of network devices.
+//!
+//! 1. Drivers that tell the kernel are asked by generic netlink (`netdev`, NETDEV_CMD_QSTATS_GET,
+//!    since Linux 6.9), all of them at once.
+//! 2. Of what they do not tell (virtio: the transmit side) and of other devices the driver's own
+//!    statistics are read (`ethtool -S`), as far as their names tell of a queue. This may cost the driver more: some ask their hardware.
+//!
+//! Loopback and bridges have no queues. A veth counts the packets of its queues only where they
+//! pass its NAPI: the receiving end has GRO on, or an XDP program.
+
+mod drivers;
+pub(crate) mod message;
+mod name;
+mod places;
+
+use std::io;
+
+use linerate_model::host::Availability;
+use linerate_model::metric::Metric;
+use linerate_model::sample::{QueueKind, Sample, Subject};
+
+pub(crate) use places::{QueuePlace, queue_places};
+
+use self::drivers::Drivers;
+use crate::link::DeviceNames;
+use crate::observer::{Health, Observer};
+use crate::sys::clock::timed;
+use crate::sys::netlink::{NetlinkSocket, Question};
+
+/// Most queues sampled: two cards of 256 queues and two sides each.
+const QUEUES_MAX: usize = 1024;
+
+/// What is counted of a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counter {
+    Packets,
+    Bytes,
+    Drops,
+}
+
+impl Counter {
+    fn metric(self, kind: QueueKind) -> Metric {
+        match (kind, self) {
+            (QueueKind::Rx, Counter::Packets) => Metric::QueueRxPackets,
+            (QueueKind::Rx, Counter::Bytes) => Metric::QueueRxBytes,
+            (QueueKind::Rx, Counter::Drops) => Metric::QueueRxDrops,
+            (QueueKind::Tx, Counter::Packets) => Metric::QueueTxPackets,
+            (QueueKind::Tx, Counter::Bytes) => Metric::QueueTxBytes,
+            (QueueKind::Tx, Counter::Drops) => Metric::QueueTxDrops,
+        }
+    }
+}
+
+/// Reads the counters of queues.
+pub(crate) struct QueueObserver {
+    netdev: Option<Netdev>,
+    drivers: Option<Drivers>,
+    health: Health,
+}
+
+/// The kernel's own statistics of queues.
+struct Netdev {
+    socket: NetlinkSocket,
+    family: u16,
+    question: Question,
+    names: DeviceNames,
+}
+
+impl QueueObserver {
+    /// Opens what there is in the network namespace of the calling thread.
+    pub(crate) fn open() -> Self {
+        let (mut netdev, why) = match Netdev::open() {
+            Ok(netdev) => (Some(netdev), None),
+            Err(error) => (
+                None,
+                Some(format!("generic netlink family netdev: {error}")),
+            ),
+        };
+        let mut first = Vec::new();
+        if let Some(open) = &mut netdev
+            && (open.sample(&mut first).is_err() || first.is_empty())
+        {
+            first.clear();
+            netdev = None;
+        }
+        let drivers = Drivers::open(&first);
+        let names: Vec<&str> = drivers.iter().flat_map(Drivers::devices).collect();
+        let mut notes = Vec::new();
+        if !names.is_empty() {
+            notes.push(format!(
+                "by the driver's own statistics: {}",
+                names.join(", ")
+            ));
+        }
+        let missing = (first.is_empty() && names.is_empty()).then(|| {
+            let none = "no device counts by queue".to_owned();
+            why.map_or(none.clone(), |why| format!("{none}; {why}"))
+        });
+        Self {
+            netdev,
+            drivers,
+            health: Health::new("queue", missing, notes),
+        }
+    }
+}
+
+impl Observer for QueueObserver {
+    fn availability(&self) -> Availability {
+        self.health.availability()
+    }
+
+    fn sample(&mut self, out: &mut Vec<Sample>) {
+        if self.netdev.is_none() && self.drivers.is_none() {
+            return;
+        }
+        let before = out.len();
+        let mut failure = None;
+        if let Some(netdev) = &mut self.netdev {
+            let answer = netdev.sample(out);
+            failure = answer
+                .err()
+                .map(|error| format!("netdev statistics: {error}"));
+            if failure.is_some() {
+                out.truncate(before);
+            }
+        }
+        if let Some(drivers) = &mut self.drivers {
+            failure = failure.or(drivers.sample(out).err());
+        }
+        self.health.record(out.len() - before, failure);
+    }
+}
+
+impl Netdev {
+    fn open() -> io::Result<Self> {
+        let (socket, family) = open_family()?;
+        Ok(Self {
+            question: Question::list(family, &message::statistics_question()),
+            socket,
+            family,
+            names: DeviceNames::default(),
+        })
+    }
+
+    /// Appends the counters of every queue that the kernel tells of.
+    fn sample(&mut self, out: &mut Vec<Sample>) -> io::Result<()> {
+        let before = out.len();
+        for attempt in 0..2 {
+            let (mut queues, mut unknown) = (0, false);
+            let (family, names) = (self.family, &self.names);
+            let (answer, at_ns) = timed(|| {
+                self.socket.ask(&mut self.question, |kind, payload| {
+                    queues += 1;
+                    if kind == family && queues <= QUEUES_MAX {
+                        unknown |= !push_queue(names, payload, out);
+                    }
+                })
+            });
+            answer?;
+            if unknown && attempt == 0 {
+                out.truncate(before);
+                let mut route = NetlinkSocket::route()?;
+                self.names.renew(&mut route)?;
+                continue;
+            }
+            for sample in out.iter_mut().skip(before) {
+                sample.at_ns = at_ns;
+            }
+            break;
+        }
+        Ok(())
+    }
+}
+
+/// Opens a socket and asks for the number of the family `netdev`.
+pub(crate) fn open_family() -> io::Result<(NetlinkSocket, u16)> {
+    let mut socket = NetlinkSocket::generic()?;
+    let payload = message::family_question("netdev");
+    let mut question = Question::single(message::GENL_ID_CTRL, &payload);
+    let mut family = None;
+    socket.ask(&mut question, |_, payload| {
+        family = message::family_number(payload)
+    })?;
+    let family = family.ok_or_else(|| io::Error::other("the family has no number"))?;
+    Ok((socket, family))
+}
+
+/// Appends the counters of one queue; the caller sets the instant. Returns whether the device's name
+/// is known.
+fn push_queue(names: &DeviceNames, payload: &[u8], out: &mut Vec<Sample>) -> bool {
+    let Some(queue) = message::queue_of_statistics(payload) else {
+        return true;
+    };
+    let Some(name) = names.of(queue.device_index) else {
+        return false;
+    };
+    message::each_counter(payload, |counter, value| {
+        // A counter beyond i64 is not believed.
+        let Ok(value) = i64::try_from(value) else {
+            return;
+        };
+        out.push(Sample {
+            metric: counter.metric(queue.kind),
+            subject: Subject::Queue(name.to_owned(), queue.kind, queue.queue),
+            at_ns: 0,
+            value,
+        });
+    });
+    true
+}
