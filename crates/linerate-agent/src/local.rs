@@ -7,7 +7,8 @@ use linerate_model::TrialId;
 
 use crate::api::{
     AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading, Inventory,
-    InventoryRequest, Observation, PollFrom, Prepared, Refusal, StartRequest, TrialStatus,
+    InventoryRequest, Observation, ObservationRequest, PollFrom, Prepared, Refusal, StartRequest,
+    TrialStatus,
 };
 use crate::core::{Caller, Core};
 
@@ -60,8 +61,10 @@ impl Agent for LocalAgent {
         Ok(self.core.inventory(&Caller::Trusted, request))
     }
 
-    fn observe(&self) -> Result<Observation, AgentError> {
-        self.core.observe(&Caller::Trusted).map_err(refused)
+    fn observe(&self, request: &ObservationRequest) -> Result<Observation, AgentError> {
+        self.core
+            .observe(&Caller::Trusted, request)
+            .map_err(refused)
     }
 
     fn admit(&self, request: &AdmitRequest) -> Result<Admitted, AgentError> {

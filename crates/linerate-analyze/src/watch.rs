@@ -10,12 +10,16 @@ use linerate_model::metric::{Kind, Metric};
 use linerate_model::sample::{Sample, Subject};
 use serde::Serialize;
 
+use sockets::Sockets;
+
 /// The CPUs of a host.
 pub mod cpus;
 /// Its links.
 pub mod links;
 /// All of it as tables.
 pub mod pages;
+/// Its TCP connections.
+pub mod sockets;
 
 /// Which change of a counter is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -58,9 +62,20 @@ pub struct Watched {
     readings: u64,
     begun_ns: Option<u64>,
     last_ns: u64,
+    sockets: Sockets,
 }
 
 impl Watched {
+    /// Returns the TCP connections.
+    pub fn sockets(&self) -> &Sockets {
+        &self.sockets
+    }
+
+    /// Returns the TCP connections, to take up a reading of them.
+    pub fn sockets_mut(&mut self) -> &mut Sockets {
+        &mut self.sockets
+    }
+
     /// Takes up one reading of all observers, made at `at_ns` of the host's clock.
     ///
     /// What it no longer has is forgotten: a device that went away is not shown with its last rate.
@@ -150,6 +165,8 @@ pub struct Document {
     pub cpus: Vec<cpus::CpuRow>,
     /// Its links, per second.
     pub links: Vec<links::LinkRow>,
+    /// Its TCP connections, per second, those that move most payload first.
+    pub flows: Vec<sockets::Flow>,
     /// Every metric of every subject, in the metric's unit.
     pub metrics: Vec<MetricLine>,
 }
@@ -185,6 +202,7 @@ impl Watched {
             seconds: self.seconds(),
             cpus: cpus::cpus(self, Span::PerSecond),
             links: links::links(self, Span::PerSecond),
+            flows: self.sockets.flows(Span::PerSecond),
             metrics: self.all().map(line).collect(),
         }
     }

@@ -11,8 +11,8 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
 use super::{
     API_VERSION, AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading,
-    Inventory, InventoryRequest, Observation, PollFrom, Prepared, Refusal, RefusalCode,
-    StartRequest, TrialStatus,
+    Inventory, InventoryRequest, Observation, ObservationRequest, PollFrom, Prepared, Refusal,
+    RefusalCode, StartRequest, TrialStatus,
 };
 
 /// Longest wait for a connection to an agent.
@@ -73,11 +73,21 @@ impl HttpAgent {
     }
 
     fn get<T: DeserializeOwned>(&self, doing: &'static str, path: &str) -> Result<T, AgentError> {
+        self.get_with(doing, path, None)
+    }
+
+    /// Asks with a parameter whose value may hold anything.
+    fn get_with<T: DeserializeOwned>(
+        &self,
+        doing: &'static str,
+        path: &str,
+        parameter: Option<(&str, &str)>,
+    ) -> Result<T, AgentError> {
         let timeout = match doing {
             DOING_INFO => INFO_TIMEOUT,
             _ => ANSWER_TIMEOUT,
         };
-        let request = self.http.get(self.url(path));
+        let request = self.http.get(self.url(path)).query_pairs(parameter);
         let mut request = request.config().timeout_global(Some(timeout)).build();
         if let Some(bearer) = self.bearer() {
             request = request.header("authorization", bearer);
@@ -250,8 +260,9 @@ impl Agent for HttpAgent {
         )
     }
 
-    fn observe(&self) -> Result<Observation, AgentError> {
-        self.get("observing", "/v1/observation")
+    fn observe(&self, request: &ObservationRequest) -> Result<Observation, AgentError> {
+        let query = request.sockets.as_deref().map(|filter| ("sockets", filter));
+        self.get_with("observing", "/v1/observation", query)
     }
 
     fn admit(&self, request: &AdmitRequest) -> Result<Admitted, AgentError> {

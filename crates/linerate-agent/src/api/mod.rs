@@ -3,6 +3,8 @@
 //! The wire form is HTTP with JSON; `docs/reference/openapi.json` describes it and is generated
 //! from these types.
 
+use std::collections::BTreeMap;
+
 use linerate_model::datagram::Datagrams;
 use linerate_model::experiment::Timing;
 use linerate_model::histogram::Histogram;
@@ -13,6 +15,7 @@ use linerate_model::profile::Stack;
 use linerate_model::run::Admission;
 use linerate_model::sample::{End, Sample};
 use linerate_model::setting::Settings;
+use linerate_model::socket::SocketRow;
 use linerate_model::unit::{BitsPerSec, Nanos};
 use linerate_model::workload::{FlowOptions, Part, Traffic};
 use linerate_model::{FlowId, RunId, TrialId};
@@ -144,6 +147,31 @@ pub struct Observation {
     pub samples: Vec<Sample>,
     /// What can and cannot be observed.
     pub observers: Vec<Availability>,
+    /// The host's TCP sockets, if they were asked for.
+    #[serde(default)]
+    pub sockets: Option<SocketsSeen>,
+}
+
+/// What to look at beyond the observers.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ObservationRequest {
+    /// Which TCP sockets are wanted as rows, in the language of `linerate watch --filter`; none
+    /// when absent.
+    pub sockets: Option<String>,
+}
+
+/// TCP sockets of a host at one instant.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct SocketsSeen {
+    /// When they were read, on the host's CLOCK_MONOTONIC.
+    pub at_ns: u64,
+    /// Those that were asked for, 4096 at the most.
+    pub rows: Vec<SocketRow>,
+    /// How many more there are.
+    pub beyond: u64,
+    /// Names and numbers of the processes that hold them, `nginx/812`, by the sockets' inodes; as
+    /// of the last 5 s, and as far as the agent may see.
+    pub owners: BTreeMap<u64, String>,
 }
 
 /// One flow of an assignment.
@@ -498,7 +526,7 @@ pub trait Agent: Send + Sync {
     /// Returns facts and observers of the host, and what else `request` wants.
     fn inventory(&self, request: &InventoryRequest) -> Result<Inventory, AgentError>;
     /// Returns what every observer of the host reads now, or read a moment ago for another watcher.
-    fn observe(&self) -> Result<Observation, AgentError>;
+    fn observe(&self, request: &ObservationRequest) -> Result<Observation, AgentError>;
     /// Asks to use the host, or for the place in the queue when `lease` is already held.
     fn admit(&self, request: &AdmitRequest) -> Result<Admitted, AgentError>;
     /// Keeps the lease alive and returns the present admission.

@@ -117,6 +117,11 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
             )
         },
         Operation {
+            query: &[(
+                "sockets",
+                "string",
+                "Which TCP sockets are wanted as rows, as in `state connected and dport 5201`.",
+            )],
             answer: schema!(Observation),
             ..operation(
                 "get",

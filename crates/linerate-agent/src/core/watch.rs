@@ -2,22 +2,53 @@
 //!
 //! Watchers cost the host one reading however many they are, and nothing while nobody asks.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use linerate_engine::now_ns;
-use linerate_observe::Observer;
+use linerate_observe::{FilterError, Observer, Processes, SocketFilter, TcpSockets};
 
 use super::{Caller, Core, lock, refuse};
-use crate::api::{Observation, Refusal, RefusalCode};
+use crate::api::{Observation, ObservationRequest, Refusal, RefusalCode, SocketsSeen};
 
 /// How old a reading may be to be given to the next watcher too.
 const SHARED_NS: u64 = 10_000_000;
 /// How long the observers stay open after the last question: several turns of a slow watcher.
 const KEPT_NS: u64 = 60_000_000_000;
 
+/// Most sockets of one answer: 4 MB as JSON.
+const ROWS_MAX: usize = 4096;
+/// Longest filter that is read.
+const FILTER_BYTES_MAX: usize = 1000;
+/// How old the names of processes may be: looking for them costs 2 µs for each open file.
+const OWNERS_NS: u64 = 5_000_000_000;
+
 /// The observers while somebody watches, and their last reading.
 #[derive(Default)]
 pub(super) struct Watch {
     observers: Vec<Box<dyn Observer>>,
     last: Option<Observation>,
+    sockets: Option<TcpSockets>,
+    owners: Owners,
+}
+
+/// The processes that hold sockets, and when they were looked for.
+#[derive(Default)]
+struct Owners {
+    processes: Processes,
+    at_ns: Option<u64>,
+}
+
+impl Owners {
+    fn renewed(&mut self) -> &Processes {
+        let now_ns = now_ns();
+        let is_old = |at_ns: u64| now_ns.saturating_sub(at_ns) > OWNERS_NS;
+        if self.at_ns.is_none_or(is_old) {
+            self.processes = Processes::scan(Path::new("/proc"));
+            self.at_ns = Some(now_ns);
+        }
+        &self.processes
+    }
 }
 
 impl std::fmt::Debug for Watch {
@@ -60,20 +91,66 @@ impl Watch {
             at_ns: now_ns(),
             samples,
             observers: observers.iter().map(|it| it.availability()).collect(),
+            sockets: None,
         };
         self.last.insert(observation).clone()
+    }
+
+    fn sockets(&mut self, filter: &SocketFilter) -> std::io::Result<SocketsSeen> {
+        let sockets = match &mut self.sockets {
+            Some(sockets) => sockets,
+            none => none.insert(TcpSockets::open()?),
+        };
+        let processes = self.owners.renewed();
+        let mut rows = Vec::new();
+        let at_ns = sockets.read(filter, processes, &mut rows)?;
+        let beyond = rows.len().saturating_sub(ROWS_MAX) as u64;
+        rows.truncate(ROWS_MAX);
+        let held = rows.iter().filter_map(|row| {
+            let process = processes.of_inode(row.inode)?;
+            Some((row.inode, format!("{}/{}", process.name, process.pid)))
+        });
+        let owners: BTreeMap<u64, String> = held.collect();
+        Ok(SocketsSeen {
+            at_ns,
+            rows,
+            beyond,
+            owners,
+        })
     }
 }
 
 impl Core {
-    /// Returns what every observer of this host reads, at most 10 ms old.
-    pub fn observe(&self, caller: &Caller) -> Result<Observation, Refusal> {
+    /// Returns what every observer of this host reads, at most 10 ms old, and the sockets asked
+    /// for as they are now.
+    pub fn observe(
+        &self,
+        caller: &Caller,
+        wanted: &ObservationRequest,
+    ) -> Result<Observation, Refusal> {
         if let Caller::Stranger(why) = caller {
             return Err(refuse(RefusalCode::Unauthorized, why));
         }
+        let filter = wanted.sockets.as_deref().map(filter).transpose()?;
         let open = || linerate_observe::observers(&self.observe_config(true, Vec::new()));
-        Ok(lock(&self.watch).observe(&self.config.host_name, open))
+        let mut watch = lock(&self.watch);
+        let mut observation = watch.observe(&self.config.host_name, open);
+        if let Some(filter) = filter {
+            let sockets = watch.sockets(&filter);
+            let sockets = sockets.map_err(|error| refuse(RefusalCode::Internal, error))?;
+            observation.sockets = Some(sockets);
+        }
+        Ok(observation)
     }
+}
+
+fn filter(text: &str) -> Result<SocketFilter, Refusal> {
+    if text.len() > FILTER_BYTES_MAX {
+        let error = format!("the filter is longer than {FILTER_BYTES_MAX} B");
+        return Err(refuse(RefusalCode::BadRequest, error));
+    }
+    let bad = |error: FilterError| refuse(RefusalCode::BadRequest, error);
+    text.parse().map_err(bad)
 }
 
 #[cfg(test)]

@@ -19,7 +19,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::crowd::Stay;
-use crate::api::{ClockReading, InventoryRequest, PollFrom, Refusal, RefusalCode, openapi};
+use crate::api::{
+    ClockReading, InventoryRequest, ObservationRequest, PollFrom, Refusal, RefusalCode, openapi,
+};
 use crate::core::{Caller, Core};
 
 /// Largest assignment: one of 20 000 flows takes about 1 MB. Only whoever holds the host may send
@@ -240,10 +242,11 @@ async fn inventory(
 
 async fn observation(
     State(core): State<Arc<Core>>,
+    Query(wanted): Query<ObservationRequest>,
     request: Request,
 ) -> Answer<crate::api::Observation> {
     let caller = caller(&core, &request)?;
-    blocking(move || core.observe(&caller)).await
+    blocking(move || core.observe(&caller, &wanted)).await
 }
 
 async fn admit(State(core): State<Arc<Core>>, request: Request) -> Answer<crate::api::Admitted> {

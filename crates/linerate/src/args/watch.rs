@@ -19,6 +19,9 @@ pub struct WatchArgs {
     /// Begin with this page
     #[arg(long, value_enum, default_value_t = PageChoice::Cpus)]
     pub page: PageChoice,
+    /// Which TCP sockets to show, as in: state connected and dport 5201 and dst 10.0.0.0/8
+    #[arg(long, value_name = "FILTER", default_value = "state connected")]
+    pub filter: String,
     /// Take two readings, print every page and end
     #[arg(long, conflicts_with_all = ["json_stream", "prometheus"])]
     pub once: bool,
@@ -44,6 +47,8 @@ pub struct WatchArgs {
 pub enum PageChoice {
     /// CPU time by mode
     Cpus,
+    /// TCP connections
+    Tcp,
     /// Links
     Links,
 }
@@ -53,6 +58,7 @@ impl PageChoice {
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpus => "CPUs",
+            Self::Tcp => "TCP",
             Self::Links => "Links",
         }
     }

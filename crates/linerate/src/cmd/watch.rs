@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
-use linerate_agent::api::{Agent, AgentError, Observation};
+use linerate_agent::api::{Agent, AgentError, Observation, ObservationRequest, RefusalCode};
 use linerate_agent::serve::ServeError;
 use linerate_agent::serve::exporter::Exporter;
 use linerate_analyze::watch::pages::pages;
@@ -35,20 +35,56 @@ pub fn watch(args: &WatchArgs) -> CmdResult {
         let error = anyhow!("watching needs a terminal");
         return Err(Failure::usage(error).next("use --once, --json-stream or --prometheus"));
     }
-    // A first reading says at once what cannot be watched.
-    let first = agent.observe().map_err(hosts::agent_failure)?;
+    let request = ObservationRequest {
+        sockets: args.prometheus.is_none().then(|| args.filter.clone()),
+    };
+    // A first reading says at once what cannot be watched, and whether the filter is one.
+    let first = agent.observe(&request).map_err(refused)?;
+    let host = Watching { agent, request };
     if let Some(address) = args.prometheus {
-        return export(address, agent);
+        return export(address, host);
     }
     let stop = interrupt::flag()?;
     if args.once {
-        return once(agent.as_ref(), args.interval, &first, &stop);
+        return once(&host, args.interval, first, &stop);
     }
     if args.json_stream {
-        return stream(agent.as_ref(), args, &first, &stop);
+        return stream(&host, args, first, &stop);
     }
-    term::watch::live(agent, args, &first, &stop)?;
+    term::watch::live(host, args, first, &stop)?;
     Ok(Outcome::Ok)
+}
+
+/// The host, and what of it is looked at.
+#[derive(Clone)]
+pub struct Watching {
+    agent: Arc<dyn Agent>,
+    request: ObservationRequest,
+}
+
+impl Watching {
+    /// Reads the host.
+    pub fn observe(&self) -> Result<Observation, AgentError> {
+        self.agent.observe(&self.request)
+    }
+}
+
+/// Takes up one reading.
+pub fn take(watched: &mut Watched, reading: Observation) {
+    watched.take(reading.at_ns, &reading.samples);
+    if let Some(seen) = reading.sockets {
+        let sockets = watched.sockets_mut();
+        sockets.take(seen.at_ns, &seen.rows, seen.beyond, seen.owners);
+    }
+}
+
+/// A refusal of the filter is a mistake of the command line.
+fn refused(error: AgentError) -> Failure {
+    match error.refusal() {
+        Some(RefusalCode::BadRequest) => Failure::usage(error)
+            .next("a filter is made of words such as: state connected and dport 5201"),
+        _ => hosts::agent_failure(error),
+    }
 }
 
 fn is_terminal() -> bool {
@@ -56,23 +92,24 @@ fn is_terminal() -> bool {
 }
 
 /// Prints every page as it is over one interval.
-fn once(agent: &dyn Agent, interval: Nanos, first: &Observation, stop: &AtomicBool) -> CmdResult {
+fn once(host: &Watching, interval: Nanos, first: Observation, stop: &AtomicBool) -> CmdResult {
     let mut watched = Watched::default();
-    watched.take(first.at_ns, &first.samples);
+    take(&mut watched, first);
     if !sleep_until(Instant::now() + Duration::from_nanos(interval.0), stop) {
         return Ok(Outcome::Interrupted);
     }
-    let second = agent.observe().map_err(hosts::agent_failure)?;
-    watched.take(second.at_ns, &second.samples);
+    let second = host.observe().map_err(hosts::agent_failure)?;
+    let (host_name, observers) = (second.host_name.clone(), second.observers.clone());
+    take(&mut watched, second);
     let seconds = watched.seconds();
-    term::line(&format!("Host {} over {seconds:.2} s\n", second.host_name));
+    term::line(&format!("Host {host_name} over {seconds:.2} s\n"));
     for page in pages(&watched, Span::PerSecond) {
         let verdict = page.verdict.as_deref();
         let text =
             linerate_report::terminal_page(&page.table, verdict, term::width(), term::color());
         term::line(&text);
     }
-    for observer in second.observers {
+    for observer in observers {
         if let Some(why) = observer.missing {
             term::note(&format!("{} cannot be observed: {why}", observer.observer));
         }
@@ -81,14 +118,8 @@ fn once(agent: &dyn Agent, interval: Nanos, first: &Observation, stop: &AtomicBo
 }
 
 /// Prints a line of JSON for each interval.
-fn stream(
-    agent: &dyn Agent,
-    args: &WatchArgs,
-    first: &Observation,
-    stop: &AtomicBool,
-) -> CmdResult {
+fn stream(host: &Watching, args: &WatchArgs, first: Observation, stop: &AtomicBool) -> CmdResult {
     let mut watched = Watched::default();
-    watched.take(first.at_ns, &first.samples);
     term::json_line(
         "start",
         serde_json::json!({
@@ -96,12 +127,12 @@ fn stream(
             "interval_s": args.interval.as_s(), "observers": first.observers,
         }),
     );
+    take(&mut watched, first);
     let interval = Duration::from_nanos(args.interval.0);
     let mut due = Instant::now() + interval;
     let mut left = args.count.unwrap_or(u64::MAX);
     while left > 0 && sleep_until(due, stop) {
-        let next = agent.observe().map_err(hosts::agent_failure)?;
-        watched.take(next.at_ns, &next.samples);
+        take(&mut watched, host.observe().map_err(hosts::agent_failure)?);
         term::json_line("interval", watched.document());
         left -= 1;
         // A host that answers late loses lines, not the beat.
@@ -126,7 +157,7 @@ fn sleep_until(due: Instant, stop: &AtomicBool) -> bool {
 }
 
 /// Serves the counters to Prometheus, reading the host whenever it asks.
-fn export(address: std::net::SocketAddr, agent: Arc<dyn Agent>) -> CmdResult {
+fn export(address: std::net::SocketAddr, host: Watching) -> CmdResult {
     let exporter = Exporter::bind(address).map_err(|error| {
         let ServeError::Bind { .. } = &error else {
             return Failure::failed(error);
@@ -144,7 +175,7 @@ fn export(address: std::net::SocketAddr, agent: Arc<dyn Agent>) -> CmdResult {
     });
     let page = move || {
         let words = |error: AgentError| error.to_string();
-        let seen = agent.observe().map_err(words)?;
+        let seen = host.observe().map_err(words)?;
         Ok(linerate_report::openmetrics(&seen.samples))
     };
     exporter.run(linerate_report::OPENMETRICS_TYPE, Arc::new(page), wait)?;

@@ -11,7 +11,8 @@ use super::{Shared, Test};
 use crate::LocalAgent;
 use crate::api::{
     AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading, Inventory,
-    InventoryRequest, Observation, PollFrom, Prepared, StartRequest, TrialState, TrialStatus,
+    InventoryRequest, Observation, ObservationRequest, PollFrom, Prepared, StartRequest,
+    TrialState, TrialStatus,
 };
 
 /// The agent of this process, for a trial with an iperf3 server.
@@ -59,8 +60,8 @@ impl Agent for Iperf3Client {
         self.local.inventory(request)
     }
 
-    fn observe(&self) -> Result<Observation, AgentError> {
-        self.local.observe()
+    fn observe(&self, request: &ObservationRequest) -> Result<Observation, AgentError> {
+        self.local.observe(request)
     }
 
     fn admit(&self, request: &AdmitRequest) -> Result<Admitted, AgentError> {

@@ -16,8 +16,8 @@ use super::parameters::{in_order, parameters, token};
 use super::{PROGRAM, Shared, Test};
 use crate::api::{
     API_VERSION, AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading,
-    Inventory, InventoryRequest, LimitsInfo, Observation, PollFrom, Prepared, RefusalCode,
-    StartRequest, TrialState, TrialStatus,
+    Inventory, InventoryRequest, LimitsInfo, Observation, ObservationRequest, PollFrom, Prepared,
+    RefusalCode, StartRequest, TrialState, TrialStatus,
 };
 
 /// The name of the only lease there is.
@@ -160,7 +160,7 @@ impl Agent for Iperf3Server {
         })
     }
 
-    fn observe(&self) -> Result<Observation, AgentError> {
+    fn observe(&self, _request: &ObservationRequest) -> Result<Observation, AgentError> {
         let what = "cannot observe its host: it is no linerate agent";
         Err(self.0.refused(what, RefusalCode::BadRequest))
     }

@@ -9,13 +9,14 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_agent::api::{Agent, Observation};
+use linerate_agent::api::Observation;
 use linerate_analyze::watch::Watched;
 use linerate_analyze::watch::pages::pages;
 use linerate_model::Nanos;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use crate::args::WatchArgs;
+use crate::cmd::watch::{Watching, take};
 use crate::exit::CmdResult;
 
 /// From state to cells of the terminal.
@@ -31,18 +32,18 @@ const KEY_WAIT: Duration = Duration::from_millis(40);
 /// Draws until the user or a signal ends it. The terminal is as it was afterwards, even after a
 /// panic.
 pub fn live(
-    agent: Arc<dyn Agent>,
+    host: Watching,
     args: &WatchArgs,
-    first: &Observation,
+    first: Observation,
     stop: &AtomicBool,
 ) -> CmdResult<()> {
     let mut watched = Watched::default();
-    watched.take(first.at_ns, &first.samples);
     let mut state = State::new(&first.host_name, args.interval, args.page.name());
+    take(&mut watched, first);
     let interval_ns = Arc::new(AtomicU64::new(args.interval.0));
     let (tell, readings) = mpsc::channel();
     let every = Arc::clone(&interval_ns);
-    thread::spawn(move || read(agent.as_ref(), &every, &tell));
+    thread::spawn(move || read(&host, &every, &tell));
     state.renew(pages(&watched, state.span()), watched.seconds());
     let mut terminal = ratatui::init();
     let result = follow(
@@ -58,7 +59,7 @@ pub fn live(
 }
 
 /// Reads the host until nobody listens any more.
-fn read(agent: &dyn Agent, interval_ns: &AtomicU64, tell: &Sender<Result<Observation, String>>) {
+fn read(host: &Watching, interval_ns: &AtomicU64, tell: &Sender<Result<Observation, String>>) {
     let mut due = Instant::now();
     loop {
         let interval = Duration::from_nanos(interval_ns.load(Ordering::Relaxed));
@@ -69,7 +70,7 @@ fn read(agent: &dyn Agent, interval_ns: &AtomicU64, tell: &Sender<Result<Observa
             due = due.min(Instant::now() + now_wanted);
             thread::sleep(KEY_WAIT.min(due.saturating_duration_since(Instant::now())));
         }
-        let reading = agent.observe().map_err(|error| error.to_string());
+        let reading = host.observe().map_err(|error| error.to_string());
         if tell.send(reading).is_err() {
             return;
         }
@@ -109,7 +110,7 @@ fn follow(
             is_changed = true;
             match reading {
                 Ok(reading) => {
-                    watched.take(reading.at_ns, &reading.samples);
+                    take(watched, reading);
                     state.tell(None);
                     if !state.is_paused() {
                         state.renew(pages(watched, state.span()), watched.seconds());

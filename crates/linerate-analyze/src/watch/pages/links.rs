@@ -1,0 +1,59 @@
+//! The links, both ways.
+
+use linerate_model::unit::Unit;
+
+use super::super::links::{self, LinkRow, Way};
+use super::super::{Span, Watched};
+use super::{Page, number, table, text, unit_of_counts};
+
+pub(super) fn page(watched: &Watched, span: Span) -> Page {
+    let rows = links::links(watched, span);
+    let volume = |way: &Way| match span {
+        Span::PerSecond => number(way.bytes.map(|bytes| 8.0 * bytes), Unit::BitsPerSecond),
+        Span::SinceStart => number(way.bytes, Unit::Bytes),
+    };
+    let count = |value| number(value, unit_of_counts(span));
+    let sum = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a + b);
+    let line = |row: &LinkRow| {
+        vec![
+            text(&row.link),
+            volume(&row.rx),
+            volume(&row.tx),
+            count(row.rx.packets),
+            count(row.tx.packets),
+            number(row.rx.packet_bytes(), Unit::Bytes),
+            number(row.tx.packet_bytes(), Unit::Bytes),
+            count(sum(row.rx.dropped, row.tx.dropped)),
+            count(sum(row.rx.errors, row.tx.errors)),
+        ]
+    };
+    let losing = rows.iter().filter(|row| {
+        let parts = [row.rx.dropped, row.tx.dropped, row.rx.errors, row.tx.errors];
+        parts.into_iter().flatten().any(|count| count > 0.0)
+    });
+    let losing: Vec<&str> = losing.map(|row| row.link.as_str()).collect();
+    let verdict = match losing.is_empty() {
+        true => "no link drops or damages packets".to_owned(),
+        false => format!("packets are dropped or damaged at {}", losing.join(", ")),
+    };
+    Page {
+        name: "Links",
+        table: table(
+            "Links",
+            &[
+                "link",
+                "rx",
+                "tx",
+                "rx packets",
+                "tx packets",
+                "rx size",
+                "tx size",
+                "drops",
+                "errors",
+            ],
+            rows.iter().map(line).collect(),
+        ),
+        trend: 1,
+        verdict: (watched.readings() > 1).then_some(verdict),
+    }
+}

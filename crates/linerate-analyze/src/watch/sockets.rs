@@ -1,0 +1,301 @@
+//! The TCP connections of a host, each with its rates.
+
+use std::collections::BTreeMap;
+
+use linerate_model::socket::{SocketRow, TcpInfo};
+use serde::Serialize;
+
+use super::Span;
+
+/// One connection over a span; what needs two readings is absent after the first.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Flow {
+    /// This host's end.
+    pub local: String,
+    /// The other end.
+    pub remote: String,
+    /// Its state, as `ss` spells it.
+    pub state: &'static str,
+    /// Payload sent, retransmissions included.
+    pub sent_bytes: Option<f64>,
+    /// Payload received.
+    pub received_bytes: Option<f64>,
+    /// Segments with payload sent.
+    pub data_segments: Option<f64>,
+    /// Segments sent again.
+    pub retransmissions: Option<f64>,
+    /// Segments with payload for each pure ACK, in the direction that carries more payload.
+    pub data_per_ack: Option<f64>,
+    /// Smoothed round-trip time, in microseconds.
+    pub rtt_us: Option<f64>,
+    /// Congestion window, in bytes.
+    pub cwnd_bytes: Option<f64>,
+    /// Share of the busy time held by the peer's window.
+    pub rwnd_limited: Option<f64>,
+    /// Share of the busy time held by the send buffer.
+    pub sndbuf_limited: Option<f64>,
+    /// Congestion control algorithm.
+    pub congestion: String,
+    /// Bytes that wait to be read.
+    pub receive_queue_bytes: u32,
+    /// Bytes not yet sent or acknowledged.
+    pub send_queue_bytes: u32,
+    /// The process that holds it, `NAME/PID`, where that is known.
+    pub owner: Option<String>,
+}
+
+/// A connection's first, last but one and last reading.
+#[derive(Debug, Clone)]
+struct Course {
+    first: TcpInfo,
+    before: Option<(u64, TcpInfo)>,
+    last: SocketRow,
+}
+
+/// The connections that the last reading had.
+#[derive(Debug, Clone, Default)]
+pub struct Sockets {
+    /// By the kernel's own name of the socket.
+    courses: BTreeMap<u64, Course>,
+    owners: BTreeMap<u64, String>,
+    at_ns: u64,
+    beyond: u64,
+    missing: Option<String>,
+}
+
+impl Sockets {
+    /// Takes up one reading, made at `at_ns` of the host's clock; `beyond` sockets are not in it.
+    pub fn take(
+        &mut self,
+        at_ns: u64,
+        rows: &[SocketRow],
+        beyond: u64,
+        owners: BTreeMap<u64, String>,
+    ) {
+        let mut courses = BTreeMap::new();
+        for row in rows {
+            let Some(tcp) = row.tcp else { continue };
+            let known = self.courses.remove(&row.cookie);
+            let before = known.as_ref().and_then(|course| course.last.tcp);
+            let course = Course {
+                first: known.map_or(tcp, |course| course.first),
+                before: before.map(|tcp| (self.at_ns, tcp)),
+                last: *row,
+            };
+            courses.insert(row.cookie, course);
+        }
+        self.courses = courses;
+        (self.at_ns, self.beyond, self.owners) = (at_ns, beyond, owners);
+        self.missing = None;
+    }
+
+    /// Notes why sockets cannot be read.
+    pub fn miss(&mut self, why: &str) {
+        *self = Self {
+            missing: Some(why.to_owned()),
+            ..Self::default()
+        };
+    }
+
+    /// Returns why sockets cannot be read, if they cannot.
+    pub fn missing(&self) -> Option<&str> {
+        self.missing.as_deref()
+    }
+
+    /// Returns how many sockets were not read for their number.
+    pub fn beyond(&self) -> u64 {
+        self.beyond
+    }
+
+    /// Returns the connections, those that move most payload first.
+    pub fn flows(&self, span: Span) -> Vec<Flow> {
+        let flow = |course: &Course| self.flow(course, span);
+        let mut flows: Vec<Flow> = self.courses.values().filter_map(flow).collect();
+        let moved =
+            |flow: &Flow| flow.sent_bytes.unwrap_or(0.0) + flow.received_bytes.unwrap_or(0.0);
+        flows.sort_by(|a, b| moved(b).total_cmp(&moved(a)));
+        flows
+    }
+
+    fn flow(&self, course: &Course, span: Span) -> Option<Flow> {
+        let row = &course.last;
+        let now = row.tcp?;
+        let (from, seconds) = match span {
+            Span::SinceStart => (Some(course.first), 1.0),
+            Span::PerSecond => match course.before {
+                Some((at_ns, before)) if at_ns < self.at_ns => {
+                    (Some(before), (self.at_ns - at_ns) as f64 / 1e9)
+                }
+                _ => (None, 1.0),
+            },
+        };
+        let change = from.map(|from| Change::of(&from, &now));
+        let rate = |of: fn(&Change) -> f64| change.as_ref().map(|change| of(change) / seconds);
+        let limited = |of: fn(&Change) -> f64| {
+            let change = change.as_ref().filter(|change| change.busy_us > 0.0)?;
+            Some((of(change) / change.busy_us).min(1.0))
+        };
+        Some(Flow {
+            local: row.local.to_string(),
+            remote: row.remote.to_string(),
+            state: row.state.name(),
+            sent_bytes: rate(|change| change.sent_bytes),
+            received_bytes: rate(|change| change.received_bytes),
+            data_segments: rate(|change| change.data_out),
+            retransmissions: rate(|change| change.resent),
+            data_per_ack: change.as_ref().and_then(Change::data_per_ack),
+            rtt_us: (now.rtt_us > 0).then(|| f64::from(now.rtt_us)),
+            cwnd_bytes: Some(f64::from(now.snd_cwnd) * f64::from(now.snd_mss_bytes)),
+            rwnd_limited: limited(|change| change.rwnd_limited_us),
+            sndbuf_limited: limited(|change| change.sndbuf_limited_us),
+            congestion: row.congestion.as_str().to_owned(),
+            receive_queue_bytes: row.receive_queue,
+            send_queue_bytes: row.send_queue,
+            owner: self.owners.get(&row.inode).cloned(),
+        })
+    }
+}
+
+/// What a connection did between two readings.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Change {
+    sent_bytes: f64,
+    received_bytes: f64,
+    data_out: f64,
+    data_in: f64,
+    acks_out: f64,
+    acks_in: f64,
+    resent: f64,
+    busy_us: f64,
+    rwnd_limited_us: f64,
+    sndbuf_limited_us: f64,
+}
+
+impl Change {
+    fn of(from: &TcpInfo, to: &TcpInfo) -> Self {
+        // Counters of 32 bits wrap; those of 64 never go backwards.
+        let count = |of: fn(&TcpInfo) -> u32| f64::from(of(to).wrapping_sub(of(from)));
+        let volume = |of: fn(&TcpInfo) -> u64| of(to).saturating_sub(of(from)) as f64;
+        let (data_out, data_in) = (
+            count(|tcp| tcp.data_segs_out),
+            count(|tcp| tcp.data_segs_in),
+        );
+        Self {
+            sent_bytes: volume(|tcp| tcp.bytes_sent),
+            received_bytes: volume(|tcp| tcp.bytes_received),
+            data_out,
+            data_in,
+            // Segments without payload; a reading between both counters may be one behind.
+            acks_out: (count(|tcp| tcp.segs_out) - data_out).max(0.0),
+            acks_in: (count(|tcp| tcp.segs_in) - data_in).max(0.0),
+            resent: count(|tcp| tcp.total_retrans),
+            busy_us: volume(|tcp| tcp.busy_us),
+            rwnd_limited_us: volume(|tcp| tcp.rwnd_limited_us),
+            sndbuf_limited_us: volume(|tcp| tcp.sndbuf_limited_us),
+        }
+    }
+
+    /// Segments with payload for each pure ACK that answers them.
+    fn data_per_ack(&self) -> Option<f64> {
+        let (data, acks) = match self.sent_bytes >= self.received_bytes {
+            true => (self.data_out, self.acks_in),
+            false => (self.data_in, self.acks_out),
+        };
+        (acks > 0.0 && data > 0.0).then(|| data / acks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::socket::{CongestionName, Protocol, SocketState};
+
+    use super::*;
+
+    fn row(cookie: u64, tcp: TcpInfo) -> SocketRow {
+        SocketRow {
+            protocol: Protocol::Tcp,
+            state: SocketState::Established,
+            local: "192.0.2.1:5201".parse().unwrap(),
+            remote: "192.0.2.2:40000".parse().unwrap(),
+            link_index: 0,
+            cookie,
+            uid: 0,
+            inode: 7,
+            receive_queue: 0,
+            send_queue: 0,
+            memory: None,
+            congestion: CongestionName::from_bytes(b"reno"),
+            tcp: Some(tcp),
+        }
+    }
+
+    fn tcp(turn: u32) -> TcpInfo {
+        TcpInfo {
+            bytes_sent: u64::from(turn) * 1_000_000,
+            // Wraps on the way.
+            data_segs_out: u32::MAX.wrapping_add(turn * 1000),
+            segs_out: u32::MAX.wrapping_add(turn * 1000),
+            segs_in: turn * 250,
+            total_retrans: turn * 10,
+            busy_us: u64::from(turn) * 1000,
+            rwnd_limited_us: u64::from(turn) * 400,
+            rtt_us: 120,
+            snd_cwnd: 10,
+            snd_mss_bytes: 1448,
+            ..TcpInfo::default()
+        }
+    }
+
+    fn take(sockets: &mut Sockets, at_s: u64, rows: &[SocketRow]) {
+        let owners = BTreeMap::from([(7, "nginx/812".to_owned())]);
+        sockets.take(at_s * 1_000_000_000, rows, 0, owners);
+    }
+
+    #[test]
+    fn a_connection_has_its_rates_and_what_held_it() {
+        let mut sockets = Sockets::default();
+        for (turn, at_s) in [(0, 0), (1, 1), (3, 5)] {
+            take(&mut sockets, at_s, &[row(1, tcp(turn))]);
+        }
+        let flow = &sockets.flows(Span::PerSecond)[0];
+        assert_eq!(flow.sent_bytes, Some(500_000.0));
+        assert_eq!(flow.retransmissions, Some(5.0));
+        assert_eq!(flow.data_per_ack, Some(4.0));
+        assert_eq!(
+            (flow.rwnd_limited, flow.sndbuf_limited),
+            (Some(0.4), Some(0.0))
+        );
+        assert_eq!((flow.rtt_us, flow.cwnd_bytes), (Some(120.0), Some(14480.0)));
+        assert_eq!(flow.owner.as_deref(), Some("nginx/812"));
+        let whole = &sockets.flows(Span::SinceStart)[0];
+        assert_eq!(whole.data_segments, Some(3000.0), "wrapped counters go on");
+    }
+
+    #[test]
+    fn one_that_is_new_has_no_rate_and_one_that_went_is_gone() {
+        let mut sockets = Sockets::default();
+        take(&mut sockets, 0, &[row(1, tcp(0))]);
+        take(&mut sockets, 1, &[row(2, tcp(5))]);
+        let flows = sockets.flows(Span::PerSecond);
+        assert_eq!(
+            (flows.len(), flows[0].sent_bytes, flows[0].rtt_us),
+            (1, None, Some(120.0))
+        );
+        sockets.miss("no sock_diag");
+        assert!(sockets.flows(Span::PerSecond).is_empty());
+        assert_eq!(sockets.missing(), Some("no sock_diag"));
+    }
+
+    #[test]
+    fn those_that_move_most_come_first() {
+        let mut sockets = Sockets::default();
+        take(&mut sockets, 0, &[row(1, tcp(0)), row(2, tcp(0))]);
+        take(&mut sockets, 1, &[row(1, tcp(1)), row(2, tcp(2))]);
+        let sent: Vec<_> = sockets
+            .flows(Span::PerSecond)
+            .iter()
+            .map(|flow| flow.sent_bytes)
+            .collect();
+        assert_eq!(sent, [Some(2e6), Some(1e6)]);
+    }
+}
