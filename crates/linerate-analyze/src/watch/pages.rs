@@ -1,12 +1,15 @@
 //! What is seen as tables, a page each.
 
 use linerate_model::analysis::{Table, TableCell};
+use linerate_model::host::Snapshot;
 use linerate_model::unit::Unit;
 
 use super::{Span, Watched};
 
 mod cpus;
+mod interrupts;
 mod links;
+mod softnet;
 mod tcp;
 
 /// One page of a watched host.
@@ -22,10 +25,12 @@ pub struct Page {
     pub verdict: Option<String>,
 }
 
-/// Returns every page, in the order in which they are leafed through.
-pub fn pages(watched: &Watched, span: Span) -> Vec<Page> {
+/// Returns every page, in the order in which they are leafed through; `facts` are the host's.
+pub fn pages(watched: &Watched, facts: &Snapshot, span: Span) -> Vec<Page> {
     vec![
         cpus::page(watched, span),
+        interrupts::page(watched, facts, span),
+        softnet::page(watched, span),
         tcp::page(watched, span),
         links::page(watched, span),
     ]
@@ -85,38 +90,50 @@ mod tests {
         watched
     }
 
-    fn verdicts(watched: &Watched) -> Vec<String> {
-        let pages = pages(watched, Span::PerSecond);
+    fn page(watched: &Watched, name: &str, span: Span) -> Page {
+        let pages = pages(watched, &Snapshot::default(), span);
         for page in &pages {
             let columns = page.table.columns.len();
             assert!(page.table.rows.iter().all(|row| row.len() == columns));
             assert!(page.trend < columns);
         }
-        pages.into_iter().filter_map(|page| page.verdict).collect()
+        let page = pages.into_iter().find(|page| page.name == name);
+        page.unwrap()
+    }
+
+    fn verdict(watched: &Watched, name: &str) -> Option<String> {
+        page(watched, name, Span::PerSecond).verdict
     }
 
     #[test]
     fn verdicts_follow_the_numbers() {
-        assert_eq!(
-            verdicts(&watched(97, 0)),
-            [
-                "CPU 0 is full: 97 % busy",
-                "no link drops or damages packets"
-            ]
+        let check = |busy, dropped, cpus: &str, links: &str| {
+            let watched = watched(busy, dropped);
+            assert_eq!(verdict(&watched, "CPUs").as_deref(), Some(cpus));
+            assert_eq!(verdict(&watched, "Links").as_deref(), Some(links));
+        };
+        check(
+            97,
+            0,
+            "CPU 0 is full: 97 % busy",
+            "no link drops or damages packets",
+        );
+        check(
+            40,
+            3,
+            "no CPU is full: the fullest, CPU 0, is 40 % busy",
+            "packets are dropped or damaged at eth0",
         );
         assert_eq!(
-            verdicts(&watched(40, 3)),
-            [
-                "no CPU is full: the fullest, CPU 0, is 40 % busy",
-                "packets are dropped or damaged at eth0"
-            ]
+            verdict(&Watched::default(), "CPUs"),
+            None,
+            "nothing was read"
         );
-        assert!(verdicts(&Watched::default()).is_empty(), "nothing was read");
     }
 
     #[test]
     fn the_first_row_of_the_cpus_is_all_of_them() {
-        let page = &pages(&watched(40, 0), Span::SinceStart)[0];
+        let page = page(&watched(40, 0), "CPUs", Span::SinceStart);
         assert_eq!(page.table.rows[0][0], text("all"));
         assert_eq!(
             page.table.rows[0][1],

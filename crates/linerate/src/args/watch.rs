@@ -47,6 +47,10 @@ pub struct WatchArgs {
 pub enum PageChoice {
     /// CPU time by mode
     Cpus,
+    /// Interrupts of network devices, with queue, device and CPU
+    Interrupts,
+    /// What each CPU takes off, drops and puts off
+    Softnet,
     /// TCP connections
     Tcp,
     /// Links
@@ -58,6 +62,8 @@ impl PageChoice {
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpus => "CPUs",
+            Self::Interrupts => "Interrupts",
+            Self::Softnet => "Softnet",
             Self::Tcp => "TCP",
             Self::Links => "Links",
         }

@@ -6,12 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
-use linerate_agent::api::{Agent, AgentError, Observation, ObservationRequest, RefusalCode};
+use linerate_agent::api::{
+    Agent, AgentError, InventoryRequest, Observation, ObservationRequest, RefusalCode,
+};
 use linerate_agent::serve::ServeError;
 use linerate_agent::serve::exporter::Exporter;
 use linerate_analyze::watch::pages::pages;
 use linerate_analyze::watch::{Span, Watched};
 use linerate_model::Nanos;
+use linerate_model::host::Snapshot;
 
 use crate::args::WatchArgs;
 use crate::exit::{CmdResult, Failure, Outcome};
@@ -40,7 +43,13 @@ pub fn watch(args: &WatchArgs) -> CmdResult {
     };
     // A first reading says at once what cannot be watched, and whether the filter is one.
     let first = agent.observe(&request).map_err(refused)?;
-    let host = Watching { agent, request };
+    let inventory = agent.inventory(&InventoryRequest::default());
+    let facts = inventory.map_err(hosts::agent_failure)?.snapshot;
+    let host = Watching {
+        agent,
+        request,
+        facts,
+    };
     if let Some(address) = args.prometheus {
         return export(address, host);
     }
@@ -60,6 +69,8 @@ pub fn watch(args: &WatchArgs) -> CmdResult {
 pub struct Watching {
     agent: Arc<dyn Agent>,
     request: ObservationRequest,
+    /// What the host is.
+    pub facts: Snapshot,
 }
 
 impl Watching {
@@ -103,7 +114,7 @@ fn once(host: &Watching, interval: Nanos, first: Observation, stop: &AtomicBool)
     take(&mut watched, second);
     let seconds = watched.seconds();
     term::line(&format!("Host {host_name} over {seconds:.2} s\n"));
-    for page in pages(&watched, Span::PerSecond) {
+    for page in pages(&watched, &host.facts, Span::PerSecond) {
         let verdict = page.verdict.as_deref();
         let text =
             linerate_report::terminal_page(&page.table, verdict, term::width(), term::color());

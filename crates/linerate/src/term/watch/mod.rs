@@ -13,6 +13,7 @@ use linerate_agent::api::Observation;
 use linerate_analyze::watch::Watched;
 use linerate_analyze::watch::pages::pages;
 use linerate_model::Nanos;
+use linerate_model::host::Snapshot;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use crate::args::WatchArgs;
@@ -43,19 +44,35 @@ pub fn live(
     let interval_ns = Arc::new(AtomicU64::new(args.interval.0));
     let (tell, readings) = mpsc::channel();
     let every = Arc::clone(&interval_ns);
+    let facts = host.facts.clone();
     thread::spawn(move || read(&host, &every, &tell));
-    state.renew(pages(&watched, state.span()), watched.seconds());
+    let mut seen = Seen { watched, facts };
+    seen.show(&mut state);
     let mut terminal = ratatui::init();
     let result = follow(
         &mut terminal,
         &mut state,
-        &mut watched,
+        &mut seen,
         &readings,
         &interval_ns,
         stop,
     );
     ratatui::restore();
     Ok(result?)
+}
+
+/// What was seen of the host, and what the host is.
+struct Seen {
+    watched: Watched,
+    facts: Snapshot,
+}
+
+impl Seen {
+    /// Makes the pages anew.
+    fn show(&mut self, state: &mut State) {
+        let pages = pages(&self.watched, &self.facts, state.span());
+        state.renew(pages, self.watched.seconds());
+    }
 }
 
 /// Reads the host until nobody listens any more.
@@ -80,7 +97,7 @@ fn read(host: &Watching, interval_ns: &AtomicU64, tell: &Sender<Result<Observati
 fn follow(
     terminal: &mut ratatui::DefaultTerminal,
     state: &mut State,
-    watched: &mut Watched,
+    seen: &mut Seen,
     readings: &Receiver<Result<Observation, String>>,
     interval_ns: &AtomicU64,
     stop: &AtomicBool,
@@ -99,7 +116,7 @@ fn follow(
                 match state.handle_key(key) {
                     Action::Quit => return Ok(()),
                     // What stands there was made for another span.
-                    Action::Renew => state.renew(pages(watched, state.span()), watched.seconds()),
+                    Action::Renew => seen.show(state),
                     Action::Nothing => {}
                 }
                 let Nanos(wanted_ns) = state.interval();
@@ -110,10 +127,10 @@ fn follow(
             is_changed = true;
             match reading {
                 Ok(reading) => {
-                    take(watched, reading);
+                    take(&mut seen.watched, reading);
                     state.tell(None);
                     if !state.is_paused() {
-                        state.renew(pages(watched, state.span()), watched.seconds());
+                        seen.show(state);
                     }
                 }
                 Err(why) => state.tell(Some(why)),

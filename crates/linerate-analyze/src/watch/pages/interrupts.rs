@@ -1,0 +1,131 @@
+//! The interrupts of network devices: how many, for which queue, and on which CPU.
+
+use linerate_model::host::{FactValue, Snapshot};
+use linerate_model::metric::Metric;
+use linerate_model::sample::Subject;
+
+use super::super::{Span, Watched};
+use super::{Page, number, table, text, unit_of_counts};
+
+pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
+    let irqs: Vec<(u32, &Subject)> = watched
+        .subjects()
+        .filter_map(|subject| match subject {
+            Subject::Irq(irq) => Some((*irq, subject)),
+            _ => None,
+        })
+        .collect();
+    let fact = |irq: u32, name: &str| match facts.value(&format!("irq.{irq}.{name}")) {
+        Some(FactValue::Text(text)) => text.clone(),
+        Some(FactValue::Number(number, _)) => number.to_string(),
+        Some(FactValue::Missing(_)) | None => "–".to_owned(),
+    };
+    let line = |(irq, subject): &(u32, &Subject)| {
+        let change = watched.change(subject, Metric::IrqCount, span);
+        let cpu = watched.value(subject, Metric::IrqCpu);
+        vec![
+            text(irq.to_string()),
+            number(change, unit_of_counts(span)),
+            text(cpu.map_or_else(|| "–".to_owned(), |cpu| cpu.to_string())),
+            text(fact(*irq, "link")),
+            text(fact(*irq, "queue")),
+            text(fact(*irq, "cpus")),
+            text(fact(*irq, "node")),
+            text(fact(*irq, "action")),
+        ]
+    };
+    Page {
+        name: "Interrupts",
+        table: table(
+            "Interrupts of network devices",
+            &[
+                "irq",
+                "count",
+                "on CPU",
+                "device",
+                "queue",
+                "may run on",
+                "node",
+                "name",
+            ],
+            irqs.iter().map(line).collect(),
+        ),
+        trend: 1,
+        verdict: Some(verdict(watched, irqs.len(), span)),
+    }
+}
+
+/// Returns how the interrupts lie on the CPUs.
+fn verdict(watched: &Watched, irqs: usize, span: Span) -> String {
+    if irqs == 0 {
+        return "no network device here has interrupts of its own".to_owned();
+    }
+    let counts = watched.subjects().filter_map(|subject| match subject {
+        Subject::Cpu(cpu) => Some((
+            *cpu,
+            watched.change(subject, Metric::IrqNetworkCount, span)?,
+        )),
+        _ => None,
+    });
+    let counts: Vec<(u32, f64)> = counts.collect();
+    let sum: f64 = counts.iter().map(|(_, count)| count).sum();
+    let busiest = counts.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    match busiest {
+        Some((cpu, most)) if sum > 0.0 => {
+            let taking = counts.iter().filter(|(_, count)| *count > 0.0).count();
+            let share = 100.0 * most / sum;
+            format!(
+                "{taking} of {} CPUs take them; CPU {cpu} takes {share:.0} %",
+                counts.len()
+            )
+        }
+        _ => "no network device interrupts now".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::analysis::TableCell;
+    use linerate_model::host::Fact;
+
+    use super::super::super::tests::sample;
+    use super::*;
+
+    #[test]
+    fn an_interrupt_is_shown_with_its_queue_and_cpu() {
+        let mut watched = Watched::default();
+        for (at_ns, turn) in [(0, 0), (1_000_000_000, 1)] {
+            let samples = [
+                sample("irq:38", Metric::IrqCount, at_ns, 100 * turn),
+                sample("irq:38", Metric::IrqCpu, at_ns, 1),
+                sample("cpu:0", Metric::IrqNetworkCount, at_ns, 25 * turn),
+                sample("cpu:1", Metric::IrqNetworkCount, at_ns, 75 * turn),
+            ];
+            watched.take(at_ns, &samples);
+        }
+        let fact = |name: &str, value: &str| Fact {
+            name: format!("irq.38.{name}"),
+            value: FactValue::Text(value.to_owned()),
+        };
+        let facts = Snapshot {
+            facts: vec![fact("link", "eth0"), fact("queue", "rx:0")],
+        };
+        let page = page(&watched, &facts, Span::PerSecond);
+        let words: Vec<_> = page.table.rows[0]
+            .iter()
+            .filter_map(|cell| match cell {
+                TableCell::Text(text) => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(words, ["38", "1", "eth0", "rx:0", "–", "–", "–"]);
+        let verdict = page.verdict.unwrap();
+        assert_eq!(verdict, "2 of 2 CPUs take them; CPU 1 takes 75 %");
+    }
+
+    #[test]
+    fn a_host_without_such_interrupts_says_so() {
+        let page = page(&Watched::default(), &Snapshot::default(), Span::PerSecond);
+        assert!(page.verdict.unwrap().starts_with("no network device here"));
+    }
+}
