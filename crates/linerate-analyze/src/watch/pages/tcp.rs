@@ -79,14 +79,12 @@ fn verdict(watched: &Watched, flows: &[Flow]) -> Option<String> {
     };
     let resent = sum(|flow| flow.retransmissions);
     let sent = sum(|flow| flow.data_segments);
-    let loss = match sent > 0.0 && resent > 0.0 {
-        true => format!(
-            "; {:.2} % of segments are sent again",
-            100.0 * resent / sent
-        ),
-        false => "; nothing is sent again".to_owned(),
+    let loss = match 100.0 * resent / sent {
+        share if share >= 0.01 => format!("{share:.2} % of segments are sent again"),
+        share if share > 0.0 => "fewer than 0.01 % of segments are sent again".to_owned(),
+        _ => "nothing is sent again".to_owned(),
     };
-    Some(format!("{count}{beyond}{loss}"))
+    Some(format!("{count}{beyond}; {loss}"))
 }
 
 #[cfg(test)]
