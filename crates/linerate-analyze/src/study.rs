@@ -20,6 +20,10 @@ pub(crate) const WINDOW: u32 = 2;
 pub(crate) const SOCKET_BUFFER: u32 = 3;
 /// Chapter of small messages and split requests.
 pub(crate) const SMALL_MESSAGES: u32 = 9;
+/// Chapter of packet rate and CPU shares.
+pub(crate) const PACKET_RATE: u32 = 10;
+/// Chapter of datagrams.
+pub(crate) const UDP_PACKET_RATE: u32 = 11;
 /// Chapter of the findings.
 pub(crate) const FINDINGS: u32 = 15;
 

@@ -52,6 +52,8 @@ pub enum Factor {
     Wait,
     /// Messages of a stream, or datagrams, that one send call carries.
     Batch,
+    /// Datagrams that the kernel cuts one buffer into (UDP_SEGMENT).
+    Segments,
     /// Requests of a flow that may be under way.
     InFlight,
     /// Requests that each flow begins a second, open loop.
@@ -216,6 +218,7 @@ impl Factor {
         Factor::Receive,
         Factor::Wait,
         Factor::Batch,
+        Factor::Segments,
         Factor::InFlight,
         Factor::RequestsPerS,
         Factor::Rate,
@@ -242,6 +245,7 @@ impl Factor {
             Factor::Receive => "receive",
             Factor::Wait => "wait",
             Factor::Batch => "batch",
+            Factor::Segments => "segments",
             Factor::InFlight => "in_flight",
             Factor::RequestsPerS => "requests_per_s",
             Factor::Rate => "rate",
@@ -277,6 +281,7 @@ impl Factor {
             Factor::Receive => "receiving",
             Factor::Wait => "waiting",
             Factor::Batch => "messages per call",
+            Factor::Segments => "datagrams per buffer",
             Factor::InFlight => "requests in flight",
             Factor::RequestsPerS => "requests per second of a flow",
             Factor::Rate => "rate of a flow",
@@ -323,7 +328,7 @@ impl Factor {
                 workload.manner.transport =
                     named(&word()?, TRANSPORTS).ok_or_else(|| kind("tcp, mptcp, unix or udp"))?;
             }
-            Factor::Send | Factor::Receive | Factor::Batch | Factor::Rate
+            Factor::Send | Factor::Receive | Factor::Batch | Factor::Segments | Factor::Rate
                 if !matches!(workload.traffic, Traffic::Stream { .. }) =>
             {
                 return Err(LevelError::Traffic { factor: self });
@@ -347,6 +352,7 @@ impl Factor {
                     named(&word()?, WAITS).ok_or_else(|| kind("auto, epoll, uring or spin"))?;
             }
             Factor::Batch => workload.manner.batch = count()?,
+            Factor::Segments => workload.manner.segments = count()?,
             Factor::InFlight => workload.manner.in_flight = count()?,
             Factor::RequestsPerS => workload.manner.requests_per_s = Some(count()?),
             Factor::Rate => match level {

@@ -21,6 +21,14 @@ const CHAPTERS: &[(&str, &str)] = &[
         "09-split-request.toml",
         include_str!("../../../experiments/09-split-request.toml"),
     ),
+    (
+        "10-packet-rate.toml",
+        include_str!("../../../experiments/10-packet-rate.toml"),
+    ),
+    (
+        "11-udp-packet-rate.toml",
+        include_str!("../../../experiments/11-udp-packet-rate.toml"),
+    ),
 ];
 
 /// Returns the built-in chapters of the study, in order.

@@ -54,6 +54,7 @@ const RESPONSES_STREAM: &[&str] = &[
     "payload_per_segment_bytes",
     "stall_max_ns",
     "cpu_per_gbit_cpus",
+    "datagrams_received_per_s",
 ];
 /// Responses of request/response traffic; the first is the headline.
 const RESPONSES_RR: &[&str] = &[

@@ -108,6 +108,7 @@ pub(super) fn factor_axis(cells: &[&CellOutcomes<'_>], factor: Factor) -> Axis {
         | Factor::Clients
         | Factor::RequestWrites
         | Factor::Batch
+        | Factor::Segments
         | Factor::InFlight => Unit::Count,
         Factor::RequestsPerS => Unit::PerSecond,
         Factor::Rate => Unit::BitsPerSecond,

@@ -15,6 +15,8 @@ mod general;
 mod inventory;
 /// Chapter 1: request and response.
 mod latency;
+/// Chapter 10: packets and what the CPUs do, by size.
+mod packet_rate;
 /// Which interrupt and CPUs serve each queue.
 mod queue_table;
 /// Throughput over time of a single cell.
@@ -25,6 +27,8 @@ mod small_messages;
 mod socket_buffer;
 /// Chapter 9: requests in several writes.
 mod split_request;
+/// Chapter 11: datagrams sent, received and lost.
+mod udp_packet_rate;
 /// Chapter 2: the window that link and round trip ask for.
 mod window;
 
@@ -63,6 +67,8 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, findings: &[Fin
         }
         Some(study::SMALL_MESSAGES) if is_rr => split_request::fill(&mut chapter, &cells),
         Some(study::SMALL_MESSAGES) => small_messages::fill(&mut chapter, dataset, &cells),
+        Some(study::PACKET_RATE) if !is_rr => packet_rate::fill(&mut chapter, &cells),
+        Some(study::UDP_PACKET_RATE) if !is_rr => udp_packet_rate::fill(&mut chapter, &cells),
         _ => {}
     }
     chapter.tables.extend(cost::tables(&cells));

@@ -21,6 +21,10 @@ pub(crate) const NAGLE_ON: Published = Published {
 pub(crate) const NAGLE_OFF: Published = Published {
     text: include_str!("sunfire6800-nagle-off.csv"),
 };
+/// Share of CPU time in user mode and in copying, by message size, the same system.
+pub(crate) const CPU_SHARE: Published = Published {
+    text: include_str!("sunfire6800-cpu-share.csv"),
+};
 /// Bulk stream against transfer size, socket buffer and MTU: AlphaServer ES40, Tru64, 1 GbE.
 pub(crate) const TRU64_STREAM: Published = Published {
     text: include_str!("tru64-es40-tcp-stream.csv"),
@@ -65,6 +69,8 @@ mod tests {
         assert_eq!(on[1], (250.0, 181.56));
         let off = NAGLE_OFF.pairs("payload_bytes", "packets_per_s", &[("delayed_ack", "off")]);
         assert_eq!((off.len(), off[0]), (4, (60.0, 39010.0)));
+        let copy = CPU_SHARE.pairs("payload_bytes", "copy_percent", &[]);
+        assert_eq!((copy.len(), copy[5]), (6, (1460.0, 7.0)));
         let filter = [("transfer_bytes", "65536"), ("mtu_bytes", "1500")];
         let bulk = TRU64_STREAM.pairs("socket_buffer_bytes", "mbit_per_s", &filter);
         assert_eq!(bulk.len(), 4);

@@ -162,3 +162,143 @@ fn sum(
         .collect();
     (!rates.is_empty()).then(|| rates.iter().sum())
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::host::{Fact, FactValue, Snapshot};
+    use linerate_model::run::{Admission, ClockFit, HostPart};
+    use linerate_model::sample::{End, TrialSample};
+    use linerate_model::samples::Samples;
+    use linerate_model::unit::Unit;
+    use linerate_model::{FlowId, TrialId};
+
+    use super::*;
+
+    const SECOND_NS: i64 = 1_000_000_000;
+
+    fn host() -> HostRecord {
+        let mhz = Fact {
+            name: "cpu.mhz".to_owned(),
+            value: FactValue::Number(2000.0, Unit::Count),
+        };
+        HostRecord {
+            name: "server".into(),
+            part: HostPart::Server,
+            agent: "in-process".to_owned(),
+            version: "0".to_owned(),
+            data_address: "10.0.0.1".to_owned(),
+            lab: false,
+            foreign: None,
+            link_rate: None,
+            link: None,
+            snapshot: Snapshot { facts: vec![mhz] },
+            observers: Vec::new(),
+            clock: ClockFit {
+                offset_ns: 0,
+                uncertainty_ns: 0,
+            },
+            admission: Admission::Shared,
+        }
+    }
+
+    /// Reduces a second in which the host's two CPUs were busy and counters grew as told; the
+    /// throughput is a megabyte a second.
+    fn reduced(counters: &[(Subject, Metric, i64)]) -> Responses {
+        let mut samples = Samples::default();
+        for (subject, metric, growth) in counters {
+            for (at_ns, value) in [(0, 7), (SECOND_NS, 7 + growth)] {
+                samples.push(TrialSample {
+                    trial: TrialId(1),
+                    host: "server".into(),
+                    subject: subject.clone(),
+                    metric: *metric,
+                    at_ns,
+                    value,
+                });
+            }
+        }
+        let readings = Readings::new(&samples, TrialId(1), SECOND_NS as u64);
+        let mut responses = Responses::default();
+        responses.put(name::THROUGHPUT, Some(8.0 * 1_024_000.0));
+        responses.put(name::CPU_BUSY, Some(2.0));
+        let host = host();
+        reduce(&host, &[&host.name], &readings, &mut responses);
+        responses
+    }
+
+    fn flow(number: u32) -> Subject {
+        Subject::Flow(FlowId(number), End::Server)
+    }
+
+    fn check(responses: &Responses, name: &str, expected: Option<f64>) {
+        let found = responses.value(name);
+        let agrees = match (found, expected) {
+            (Some(found), Some(expected)) => (found / expected - 1.0).abs() < 1e-9,
+            (found, expected) => found == expected,
+        };
+        assert!(agrees, "{name}: {found:?}, not {expected:?}");
+    }
+
+    #[test]
+    fn the_cost_of_a_host_is_counted_once_for_all_its_flows() {
+        let responses = reduced(&[
+            (flow(0), Metric::TcpSegsIn, 300),
+            (flow(0), Metric::TcpSegsOut, 200),
+            (flow(1), Metric::TcpSegsIn, 500),
+            (Subject::Host, Metric::SnmpTcpInSegs, 805),
+            (Subject::Host, Metric::SnmpTcpOutSegs, 200),
+        ]);
+        // A few packets of the controller's own are no share.
+        check(&responses, name::HOST_SHARE, Some(1.0));
+        check(&responses, name::CPU_PER_KIB, Some(2e9 / 1000.0));
+        check(
+            &responses,
+            name::CYCLES_PER_BYTE_NOMINAL,
+            Some(4e9 / 1_024_000.0),
+        );
+        check(
+            &responses,
+            name::CYCLES_PER_PACKET_NOMINAL,
+            Some(4e9 / 1000.0),
+        );
+        check(
+            &responses,
+            name::GBIT_PER_GHZ_NOMINAL,
+            Some(8.0 * 1_024_000.0 / 4e9),
+        );
+        check(&responses, name::CYCLES_PER_BYTE, None);
+    }
+
+    #[test]
+    fn runs_that_share_a_host_share_its_cost_by_packets() {
+        let all = [
+            (Subject::Host, Metric::SnmpTcpInSegs, 1000),
+            (Subject::Host, Metric::SnmpUdpInDatagrams, 1000),
+        ];
+        let tcp = [&all[..], &[(flow(0), Metric::TcpSegsIn, 1000)]].concat();
+        let udp = [&all[..], &[(flow(0), Metric::AppDatagramsReceived, 500)]].concat();
+        check(&reduced(&tcp), name::HOST_SHARE, Some(0.5));
+        check(&reduced(&tcp), name::CPU_PER_KIB, Some(1e9 / 1000.0));
+        check(&reduced(&udp), name::HOST_SHARE, Some(0.25));
+        check(&reduced(&udp), name::CPU_PER_KIB, Some(0.5e9 / 1000.0));
+    }
+
+    #[test]
+    fn cycles_that_the_cpu_counted_come_beside_nominal_ones() {
+        let counted = |subject: Subject| {
+            reduced(&[
+                (flow(0), Metric::TcpSegsIn, 500),
+                (Subject::Host, Metric::SnmpTcpInSegs, 1000),
+                (subject.clone(), Metric::PerfCycles, 3_000_000_000),
+                (subject, Metric::PerfInstructions, 6_000_000_000),
+            ])
+        };
+        let of_cpu = counted(Subject::Cpu(1));
+        check(&of_cpu, name::CYCLES_PER_PACKET, Some(1.5e9 / 500.0));
+        check(&of_cpu, name::INSTRUCTIONS_PER_CYCLE, Some(2.0));
+        check(&of_cpu, name::CYCLES_PER_PACKET_NOMINAL, Some(2e9 / 500.0));
+        // Counters of our own threads are not shared with anybody.
+        let of_thread = counted(Subject::Thread("worker-0".to_owned()));
+        check(&of_thread, name::CYCLES_PER_PACKET, Some(3e9 / 500.0));
+    }
+}

@@ -223,6 +223,7 @@ fn level_of(
             | Factor::Clients
             | Factor::RequestWrites
             | Factor::Batch
+            | Factor::Segments
             | Factor::InFlight
             | Factor::RequestsPerS,
             value,

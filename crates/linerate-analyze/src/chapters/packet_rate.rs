@@ -1,0 +1,178 @@
+//! Chapter 10: packets a second against their size, and the share of CPU time in user mode and copying.
+
+use linerate_model::analysis::{Chapter, Figure, Origin, Table, TableCell};
+use linerate_model::experiment::Factor;
+use linerate_model::profile::Work;
+use linerate_model::unit::Unit;
+
+use super::draw;
+use crate::dataset::{CellOutcomes, varied};
+use crate::published::CPU_SHARE;
+use crate::reduce::{name, share_name};
+use crate::words;
+
+/// The system of the published shares.
+const PUBLISHED: &str = "Sun Fire 6800, 2003";
+/// Sizes that differ by less than this part are compared: 1448 B is what 1460 B was before time
+/// stamps were usual.
+const ALIKE: f64 = 0.02;
+
+/// Replaces figures and adds the table and the answer.
+pub(super) fn fill(chapter: &mut Chapter, cells: &[&CellOutcomes<'_>]) {
+    if !varied(cells).contains(&Factor::MessageBytes) {
+        return;
+    }
+    chapter.figures = [rate(cells), shares(cells)].into_iter().flatten().collect();
+    chapter.tables.insert(0, table(cells));
+    chapter.answer = answer(cells).or(chapter.answer.take());
+}
+
+fn rate(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
+    let caption = "Segments with payload on the wire, by TCP_INFO of the sender. Where a packet costs \
+                   the same whatever is in it, the line is level.";
+    let id = "packet-rate-segments".to_owned();
+    let mut figure = draw::figure(
+        cells,
+        Factor::MessageBytes,
+        name::DATA_SEGMENTS,
+        id,
+        caption,
+    )?;
+    let messages = draw::curves(
+        cells,
+        Factor::MessageBytes,
+        name::MESSAGES,
+        "messages per second",
+    );
+    if let Some(curve) = figure.curves.first_mut() {
+        curve.name = "data segments per second".to_owned();
+    }
+    figure.curves.extend(messages);
+    Some(figure)
+}
+
+/// The shares that were published, beside those of both ends.
+fn shares(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
+    let caption = "Part of the busy time of each end's CPUs, from looking at them 999 times a second. \
+                   The client sends, the server receives.";
+    let mut curves = Vec::new();
+    for work in [Work::User, Work::Copy] {
+        for (end, does) in [("client", "sending"), ("server", "receiving")] {
+            let title = format!("{}, {does}", work.title());
+            let response = share_name(end, work);
+            curves.extend(draw::curves(cells, Factor::MessageBytes, &response, &title));
+        }
+    }
+    if curves.is_empty() {
+        return None;
+    }
+    let published = [("user_percent", Work::User), ("copy_percent", Work::Copy)];
+    for (column, work) in published {
+        let points = CPU_SHARE.pairs("payload_bytes", column, &[]);
+        let points = points.into_iter().map(|(x, percent)| (x, percent / 100.0));
+        let name = format!("{PUBLISHED}, {}", work.title());
+        curves.push(draw::curve(name, Origin::Published, points));
+    }
+    let mut y = draw::response_axis(&share_name("client", Work::User));
+    y.label = "share of busy CPU time".to_owned();
+    Some(Figure {
+        id: "packet-rate-shares".to_owned(),
+        title: "User mode and copying against message size".to_owned(),
+        caption: caption.to_owned(),
+        x: draw::factor_axis(cells, Factor::MessageBytes),
+        y,
+        curves,
+    })
+}
+
+fn table(cells: &[&CellOutcomes<'_>]) -> Table {
+    let columns = [
+        "Message",
+        "Data segments/s",
+        "Messages per segment",
+        "User mode, sending",
+        "User mode, receiving",
+        "User mode, published",
+        "Copying, sending",
+        "Copying, receiving",
+        "Copying, published",
+    ];
+    let row = |cell: &&CellOutcomes<'_>| -> Option<Vec<TableCell>> {
+        let bytes = cell.message_bytes()?;
+        let estimate = |response: &str| match cell.estimate(response) {
+            Some(estimate) if estimate.unit == Unit::Ratio => {
+                TableCell::Estimate(draw::as_percent(estimate))
+            }
+            Some(estimate) => TableCell::Estimate(estimate),
+            None => TableCell::Absent("not read".to_owned()),
+        };
+        Some(vec![
+            TableCell::Text(words::number(Unit::Bytes, bytes as f64)),
+            estimate(name::DATA_SEGMENTS),
+            estimate(name::MESSAGES_PER_SEGMENT),
+            estimate(&share_name("client", Work::User)),
+            estimate(&share_name("server", Work::User)),
+            published("user_percent", bytes),
+            estimate(&share_name("client", Work::Copy)),
+            estimate(&share_name("server", Work::Copy)),
+            published("copy_percent", bytes),
+        ])
+    };
+    Table {
+        title: format!("Packets and shares; published: {PUBLISHED}"),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: cells.iter().filter_map(row).collect(),
+    }
+}
+
+fn published(column: &str, bytes: u64) -> TableCell {
+    let bytes = bytes as f64;
+    let pairs = CPU_SHARE.pairs("payload_bytes", column, &[]);
+    let alike = pairs
+        .iter()
+        .find(|(size, _)| (size - bytes).abs() <= ALIKE * bytes);
+    match alike {
+        Some((_, percent)) => TableCell::Number(*percent, Unit::Percent),
+        None => TableCell::Absent("not published".to_owned()),
+    }
+}
+
+fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
+    let known = || {
+        let known = cells.iter().filter(|cell| !cell.valid.is_empty());
+        known.filter_map(|cell| {
+            let rate = cell.mean(name::DATA_SEGMENTS)?;
+            Some((cell.message_bytes()?, rate, cell))
+        })
+    };
+    let (small, small_rate, at_small) = known().min_by_key(|(bytes, ..)| *bytes)?;
+    let (large, large_rate, at_large) = known().max_by_key(|(bytes, ..)| *bytes)?;
+    if small == large {
+        return None;
+    }
+    let rate = |value| words::number(Unit::PerSecond, value);
+    let size = |bytes: u64| words::number(Unit::Bytes, bytes as f64);
+    let segment = |cell: &CellOutcomes<'_>| {
+        let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
+        words::number(Unit::Bytes, payload.unwrap_or_default().round())
+    };
+    let mut text = format!(
+        "One connection sends {} segments of {} payload and {} of {}: {:.0} times the bytes in a \
+         message at {} of the rate.",
+        rate(small_rate),
+        segment(at_small),
+        rate(large_rate),
+        segment(at_large),
+        large as f64 / small.max(1) as f64,
+        words::percent(large_rate / small_rate),
+    );
+    let copy = at_large.mean(&share_name("client", Work::Copy));
+    if let Some(copy) = copy {
+        text += &format!(
+            " Of the sender's time, copying takes {} at {}.",
+            words::percent(copy),
+            size(large)
+        );
+    }
+    Some(text)
+}

@@ -1,0 +1,125 @@
+//! Chapter 11: datagrams sent and received a second, and where the others were lost.
+
+use linerate_model::analysis::{Chapter, Figure, Table, TableCell};
+use linerate_model::experiment::Factor;
+use linerate_model::unit::Unit;
+
+use super::draw;
+use crate::dataset::{CellOutcomes, varied};
+use crate::reduce::{LOSS_PLACES, describe, name};
+use crate::words;
+
+/// Replaces figures and adds the table and the answer.
+pub(super) fn fill(chapter: &mut Chapter, cells: &[&CellOutcomes<'_>]) {
+    let received = figure(cells, name::DATAGRAMS_RECEIVED_RATE, "received");
+    let sent = figure(cells, name::DATAGRAMS_SENT_RATE, "sent");
+    let figures: Vec<Figure> = [received, sent].into_iter().flatten().collect();
+    if figures.is_empty() {
+        return;
+    }
+    chapter.figures = figures;
+    chapter.tables.insert(0, table(cells));
+    chapter.answer = answer(cells).or(chapter.answer.take());
+}
+
+fn figure(cells: &[&CellOutcomes<'_>], response: &str, word: &str) -> Option<Figure> {
+    let caption = "Counted one by one, whatever moves them: one a system call, several a call, or \
+                   several cut out of one buffer. Points are means with 95 % intervals.";
+    let id = format!("udp-packet-rate-{word}");
+    let x = match varied(cells).contains(&Factor::MessageBytes) {
+        true => Factor::MessageBytes,
+        false => *varied(cells).first()?,
+    };
+    draw::figure(cells, x, response, id, caption)
+}
+
+/// Sent, received, and the part of those sent that each place lost.
+fn table(cells: &[&CellOutcomes<'_>]) -> Table {
+    let places: Vec<&str> = LOSS_PLACES
+        .iter()
+        .map(|(_, response)| *response)
+        .filter(|response| {
+            let lost =
+                |cell: &&CellOutcomes<'_>| cell.mean(response).is_some_and(|lost| lost > 0.0);
+            cells.iter().any(lost)
+        })
+        .collect();
+    let mut columns = vec![
+        "Sending".to_owned(),
+        "Sent/s".to_owned(),
+        "Received/s".to_owned(),
+        "Lost".to_owned(),
+    ];
+    let part = |response: &&str| draw::sentence(describe(response).title);
+    columns.extend(places.iter().map(part));
+    let row = |cell: &&CellOutcomes<'_>| {
+        let estimate = |response| match cell.estimate(response) {
+            Some(estimate) if estimate.unit == Unit::Ratio => {
+                TableCell::Estimate(draw::as_percent(estimate))
+            }
+            Some(estimate) => TableCell::Estimate(estimate),
+            None => TableCell::Absent("not read".to_owned()),
+        };
+        let mut row = vec![
+            TableCell::Text(sending(cell)),
+            estimate(name::DATAGRAMS_SENT_RATE),
+            estimate(name::DATAGRAMS_RECEIVED_RATE),
+            estimate(name::LOSS_SHARE),
+        ];
+        row.extend(places.iter().map(|place| {
+            let share = cell.derived(Unit::Percent, |outcome| {
+                let sent = outcome.value(name::DATAGRAMS_SENT)?;
+                (sent > 0.0).then_some(100.0 * outcome.value(place)? / sent)
+            });
+            match share {
+                Some(share) => TableCell::Estimate(share),
+                None => TableCell::Absent("not read".to_owned()),
+            }
+        }));
+        row
+    };
+    Table {
+        title: "Sent, received, and where the rest was lost, as parts of those sent".to_owned(),
+        columns,
+        rows: cells.iter().map(row).collect(),
+    }
+}
+
+/// Returns size and system call of a cell's datagrams in words.
+fn sending(cell: &CellOutcomes<'_>) -> String {
+    let manner = &cell.workload.manner;
+    let size = cell.message_bytes().unwrap_or(0) as f64;
+    let size = words::number(Unit::Bytes, size);
+    match (manner.batch, manner.segments) {
+        (1, 1) => format!("{size}, one a call"),
+        (batch, 1) => format!("{size}, {batch} a call (sendmmsg)"),
+        (1, segments) => format!("{size}, {segments} cut from a buffer (UDP_SEGMENT)"),
+        (batch, segments) => format!("{size}, {batch} buffers of {segments} a call"),
+    }
+}
+
+fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
+    let known = cells.iter().filter_map(|cell| {
+        let received = cell.estimate(name::DATAGRAMS_RECEIVED_RATE)?;
+        Some((cell, received))
+    });
+    let (cell, most) = known.max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    let mut text = format!(
+        "The most datagrams that arrive are {}: {}.",
+        words::estimate(&most),
+        sending(cell)
+    );
+    let lost = |response: &str| cell.mean(response).filter(|lost| *lost > 0.0);
+    let places = LOSS_PLACES.iter().map(|(_, response)| *response);
+    let worst = places
+        .filter_map(|place| Some((place, lost(place)?)))
+        .max_by(|a, b| a.1.total_cmp(&b.1));
+    if let (Some(share), Some((place, _))) = (lost(name::LOSS_SHARE), worst) {
+        let place = describe(place).title;
+        text += &format!(
+            " Of those sent {} were lost, most of them {place}.",
+            words::percent(share)
+        );
+    }
+    Some(text)
+}
