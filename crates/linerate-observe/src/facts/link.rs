@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use linerate_model::host::FactValue;
 use linerate_model::unit::Unit;
 
-use super::{Facts, Reading, number};
+use super::{Facts, Reading, nic, number, pcie};
 use crate::link::{DEVICES_MAX, DeviceMessage, every_device};
 use crate::observer::ObserveConfig;
 use crate::sys::ethtool::{Ethtool, Offload};
@@ -41,6 +41,12 @@ pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
         add_device(facts, device);
         add_driver(facts, device, &ethtool);
         add_pcie(facts, device, &config.sys_root);
+        if device.is_card() {
+            let prefix = format!("link.{}", device.name);
+            nic::read(facts, &prefix, &device.name, &ethtool);
+            let folder = sysfs_of(device, &config.sys_root).map(|folder| folder.join("device"));
+            pcie::add_path(facts, &prefix, folder.as_deref());
+        }
     }
 }
 
@@ -54,6 +60,13 @@ fn devices_up() -> io::Result<Vec<Device>> {
         }
     })?;
     Ok(devices)
+}
+
+impl Device {
+    /// Returns whether there is hardware below it, or what a hypervisor passes off as such.
+    fn is_card(&self) -> bool {
+        !self.loopback && self.kind.is_none()
+    }
 }
 
 impl From<&DeviceMessage<'_>> for Device {

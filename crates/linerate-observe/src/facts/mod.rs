@@ -7,6 +7,8 @@ mod cpu;
 mod irq;
 mod kernel;
 mod link;
+mod nic;
+mod pcie;
 mod queue;
 mod sysctl;
 mod virtualisation;

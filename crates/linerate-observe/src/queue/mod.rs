@@ -51,6 +51,11 @@ impl Counter {
     }
 }
 
+/// Returns whether the statistic of a driver called `name` is a counter of a single queue.
+pub(crate) fn is_of_a_queue(name: &str) -> bool {
+    name::meaning(name).is_some()
+}
+
 /// Reads the counters of queues.
 pub(crate) struct QueueObserver {
     netdev: Option<Netdev>,

@@ -139,6 +139,24 @@ impl Ethtool {
 
     /// Returns the rate of the link in Mbit/s; absent when the driver does not know it.
     pub(crate) fn speed_mbps(&self, device: &str) -> io::Result<Option<u32>> {
+        let speed = self.link_settings(device)?.speed_mbps;
+        Ok(Some(speed).filter(|&speed| speed != 0 && speed != SPEED_UNKNOWN))
+    }
+
+    /// Returns whether the link sends and receives at once, absent when the driver does not know
+    /// it, and whether its rate is negotiated.
+    pub(crate) fn duplex_and_autoneg(&self, device: &str) -> io::Result<(Option<bool>, bool)> {
+        let settings = self.link_settings(device)?;
+        // DUPLEX_HALF, DUPLEX_FULL; DUPLEX_UNKNOWN is 0xff.
+        let full = match settings.modes[0] {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        };
+        Ok((full, settings.modes[3] != 0))
+    }
+
+    fn link_settings(&self, device: &str) -> io::Result<LinkSettings> {
         let mut answer = LinkSettings {
             command: ETHTOOL_GLINKSETTINGS,
             speed_mbps: 0,
@@ -155,7 +173,7 @@ impl Ethtool {
             answer.command = ETHTOOL_GLINKSETTINGS;
             self.ask(device, &mut answer)?;
         }
-        Ok(Some(answer.speed_mbps).filter(|&speed| speed != 0 && speed != SPEED_UNKNOWN))
+        Ok(answer)
     }
 
     pub(super) fn ask<T: Answer>(&self, device: &str, answer: &mut T) -> io::Result<()> {

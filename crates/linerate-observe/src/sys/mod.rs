@@ -4,6 +4,7 @@
 pub(crate) mod bpf;
 pub(crate) mod clock;
 pub(crate) mod ethtool;
+pub(crate) mod ethtool_nic;
 pub(crate) mod ethtool_stats;
 pub(crate) mod file;
 pub(crate) mod netlink;
