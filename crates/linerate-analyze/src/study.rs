@@ -18,6 +18,8 @@ pub(crate) const LATENCY: u32 = 1;
 pub(crate) const WINDOW: u32 = 2;
 /// Chapter of the socket buffer experiment.
 pub(crate) const SOCKET_BUFFER: u32 = 3;
+/// Chapter of data packets and ACKs over time.
+pub(crate) const ACKNOWLEDGEMENTS: u32 = 6;
 /// Chapter of small messages and split requests.
 pub(crate) const SMALL_MESSAGES: u32 = 9;
 /// Chapter of packet rate and CPU shares.

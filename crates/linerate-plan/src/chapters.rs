@@ -14,6 +14,10 @@ const CHAPTERS: &[(&str, &str)] = &[
         include_str!("../../../experiments/03-socket-buffer.toml"),
     ),
     (
+        "06-acknowledgements.toml",
+        include_str!("../../../experiments/06-acknowledgements.toml"),
+    ),
+    (
         "09-small-messages.toml",
         include_str!("../../../experiments/09-small-messages.toml"),
     ),

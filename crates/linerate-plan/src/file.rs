@@ -44,6 +44,7 @@ const RESPONSES_ANY: &[&str] = &[
     "tcp_rtt_ns",
     "data_segments_per_s",
     "acks_per_s",
+    "data_segments_per_ack",
     "retransmitted_segments",
     "cpu_busy_cpus",
 ];

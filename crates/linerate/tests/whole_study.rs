@@ -105,6 +105,7 @@ fn every_example_can_be_planned_and_one_runs_in_a_lab() {
     for name in [
         "latency",
         "socket-buffer",
+        "acknowledgements",
         "small-messages",
         "split-request",
     ] {

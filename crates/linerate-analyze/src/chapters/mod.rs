@@ -3,6 +3,8 @@
 //! A chapter begins as the general one makes it; a file of its own replaces the figures and the
 //! answer where it knows more. Published curves are drawn beside measured ones.
 
+/// Chapter 6: data packets and ACK packets over time.
+mod acknowledgements;
 /// What the traffic cost, and what the CPUs did.
 mod cost;
 /// Curves and tables that several chapters draw.
@@ -64,6 +66,9 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, findings: &[Fin
         Some(study::LATENCY) if is_rr => latency::fill(&mut chapter, &cells),
         Some(study::SOCKET_BUFFER) if !is_rr => {
             socket_buffer::fill(&mut chapter, dataset, experiment, &cells);
+        }
+        Some(study::ACKNOWLEDGEMENTS) if !is_rr => {
+            acknowledgements::fill(&mut chapter, dataset, &cells);
         }
         Some(study::SMALL_MESSAGES) if is_rr => split_request::fill(&mut chapter, &cells),
         Some(study::SMALL_MESSAGES) => small_messages::fill(&mut chapter, dataset, &cells),

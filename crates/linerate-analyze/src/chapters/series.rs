@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use linerate_model::analysis::{Axis, Curve, Figure, Origin, Scale};
 use linerate_model::experiment::Experiment;
 use linerate_model::metric::Metric;
+use linerate_model::sample::End;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{FlowPlan, receiving_end};
 
@@ -61,7 +62,8 @@ fn curve(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, outcome: &Outcome) -> C
         false => (Metric::AppBytesReceived, 8.0),
     };
     let invalid = if outcome.is_valid() { "" } else { " (invalid)" };
-    let points = rates(&readings, &cell.workload.flows(), metric);
+    let receiving = |flow: &FlowPlan| receiving_end(flow.client_part);
+    let points = rates(&readings, &cell.workload.flows(), metric, receiving);
     draw::curve(
         format!("trial {}{invalid}", outcome.trial),
         Origin::Measured,
@@ -71,15 +73,19 @@ fn curve(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, outcome: &Outcome) -> C
     )
 }
 
-/// Sums the flows' rates at each nominal instant of sampling at which all of them were read.
-fn rates(readings: &Readings<'_>, flows: &[FlowPlan], metric: Metric) -> Vec<(f64, f64)> {
+/// Sums the rates of one end of the flows at each nominal instant of sampling at which all of them were read.
+pub(super) fn rates(
+    readings: &Readings<'_>,
+    flows: &[FlowPlan],
+    metric: Metric,
+    end: impl Fn(&FlowPlan) -> End,
+) -> Vec<(f64, f64)> {
     let steps = readings.window_ns() / SAMPLE_NS;
     let stride = (steps + POINTS_MAX - 1) / POINTS_MAX;
     let stride = stride.max(1);
     let mut sums: BTreeMap<i64, (f64, usize)> = BTreeMap::new();
     for flow in flows {
-        let end = receiving_end(flow.client_part);
-        let Some(series) = readings.flow(flow.flow, end, metric) else {
+        let Some(series) = readings.flow(flow.flow, end(flow), metric) else {
             return Vec::new();
         };
         let nominal = |at_ns: i64| at_ns.saturating_add(SAMPLE_NS / 2).div_euclid(SAMPLE_NS);

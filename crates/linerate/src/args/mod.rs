@@ -103,6 +103,8 @@ pub struct StudyArgs {
     /// Study a server in a network of six hosts made on this machine
     #[arg(long)]
     pub lab: bool,
+    #[command(flatten)]
+    pub lab_link: LabLinkArgs,
     /// Time that the whole study may take: 3m, 30m, 4h
     #[arg(long, default_value = "3m", value_name = "TIME")]
     pub budget: Nanos,
@@ -263,6 +265,26 @@ pub enum LabCommand {
     /// Hold a lab (internal)
     #[command(hide = true)]
     Hold,
+}
+
+/// What the links of a built-in lab are like, beside their rate of 1 Gbit/s.
+#[derive(Debug, Clone, Args)]
+pub struct LabLinkArgs {
+    /// With --lab: share of frames that every link loses, 0 to 0.5
+    #[arg(long, requires = "lab", value_name = "SHARE")]
+    pub lab_loss: Option<f64>,
+    /// With --lab: delay of every link, one way; a path crosses two links
+    #[arg(long, requires = "lab", value_name = "TIME")]
+    pub lab_delay: Option<Nanos>,
+}
+
+impl LabLinkArgs {
+    /// Says what was asked for, as it would be typed.
+    pub fn words(&self) -> String {
+        let loss = self.lab_loss.map(|loss| format!(" --lab-loss {loss}"));
+        let delay = self.lab_delay.map(|delay| format!(" --lab-delay {delay}"));
+        loss.unwrap_or_default() + &delay.unwrap_or_default()
+    }
 }
 
 /// `linerate lab up`.

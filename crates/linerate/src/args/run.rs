@@ -352,6 +352,8 @@ pub struct PlanOfRunArgs {
     /// Execute it in a network of six hosts made on this machine
     #[arg(long, requires = "experiment", conflicts_with = "host")]
     pub lab: bool,
+    #[command(flatten)]
+    pub lab_link: super::LabLinkArgs,
     /// Time that it may take
     #[arg(long, requires = "experiment", value_name = "TIME")]
     pub budget: Option<Nanos>,

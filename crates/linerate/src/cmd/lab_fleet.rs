@@ -14,6 +14,7 @@ use linerate_model::HostName;
 use linerate_model::run::HostPart;
 
 use super::execute::Placement;
+use crate::args::LabLinkArgs;
 use crate::exit::{CmdResult, Failure};
 use crate::hosts::TOKEN_VARIABLE;
 
@@ -44,11 +45,17 @@ pub fn placement() -> Placement {
 /// Makes the built-in lab, hands its hosts to `measure` and removes it, whatever came of that.
 ///
 /// Entering the lab's namespaces wants a process with one thread, so this comes first in a command.
-pub fn in_lab(measure: impl FnOnce(Vec<HostSpec>) -> CmdResult) -> CmdResult {
+pub fn in_lab(link: &LabLinkArgs, measure: impl FnOnce(Vec<HostSpec>) -> CmdResult) -> CmdResult {
+    let mut spec = LabSpec::study_default(CLIENTS);
+    for host in &mut spec.hosts {
+        host.link.loss = link.lab_loss.unwrap_or(host.link.loss);
+        host.link.delay = link.lab_delay.unwrap_or(host.link.delay);
+    }
+    spec.check("the lab").map_err(Failure::usage)?;
     let entered = linerate_lab::enter().map_err(|error| {
         Failure::failed(error).next("run as root, or study real hosts with `linerate study HOST`")
     })?;
-    let lab = LabFleet::up(&LabSpec::study_default(CLIENTS), &entered)?;
+    let lab = LabFleet::up(&spec, &entered)?;
     let result = measure(lab.specs());
     let down = lab.down();
     let outcome = result?;

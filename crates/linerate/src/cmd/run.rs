@@ -61,7 +61,10 @@ fn experiment(args: &RunArgs, file: &Path) -> CmdResult {
         let (specs, _peer) = peer::specs(args)?;
         return execute_experiment(args, &draft, specs, &asked);
     }
-    lab_fleet::in_lab(|specs| execute_experiment(args, &draft, specs, &format!("{asked} --lab")))
+    let asked = format!("{asked} --lab{}", args.plan.lab_link.words());
+    lab_fleet::in_lab(&args.plan.lab_link, |specs| {
+        execute_experiment(args, &draft, specs, &asked)
+    })
 }
 
 fn execute_experiment(

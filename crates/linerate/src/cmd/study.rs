@@ -36,7 +36,8 @@ fn in_lab(args: &StudyArgs, drafts: &[Draft]) -> CmdResult {
         term::line(linerate_plan::describe(&plan).trim_end());
         return Ok(Outcome::Ok);
     }
-    lab_fleet::in_lab(|specs| measure(args, drafts, specs, "linerate study --lab"))
+    let asked = format!("linerate study --lab{}", args.lab_link.words());
+    lab_fleet::in_lab(&args.lab_link, |specs| measure(args, drafts, specs, &asked))
 }
 
 fn on_hosts(args: &StudyArgs, drafts: &[Draft]) -> CmdResult {
