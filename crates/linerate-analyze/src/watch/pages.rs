@@ -9,6 +9,7 @@ use super::{Span, Watched};
 mod cpus;
 mod interrupts;
 mod links;
+mod queues;
 mod softnet;
 mod tcp;
 
@@ -29,6 +30,7 @@ pub struct Page {
 pub fn pages(watched: &Watched, facts: &Snapshot, span: Span) -> Vec<Page> {
     vec![
         cpus::page(watched, span),
+        queues::page(watched, facts, span),
         interrupts::page(watched, facts, span),
         softnet::page(watched, span),
         tcp::page(watched, span),

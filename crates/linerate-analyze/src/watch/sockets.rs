@@ -107,6 +107,16 @@ impl Sockets {
         self.beyond
     }
 
+    /// Returns how many connections have another host at their other end, as far as addresses tell.
+    pub fn beyond_this_host(&self) -> usize {
+        let leaves = |course: &&Course| {
+            let row = &course.last;
+            let remote = row.remote.ip();
+            !remote.is_unspecified() && !remote.is_loopback() && remote != row.local.ip()
+        };
+        self.courses.values().filter(leaves).count()
+    }
+
     /// Returns the connections, those that move most payload first.
     pub fn flows(&self, span: Span) -> Vec<Flow> {
         let flow = |course: &Course| self.flow(course, span);
@@ -269,6 +279,7 @@ mod tests {
         assert_eq!(flow.owner.as_deref(), Some("nginx/812"));
         let whole = &sockets.flows(Span::SinceStart)[0];
         assert_eq!(whole.data_segments, Some(3000.0), "wrapped counters go on");
+        assert_eq!(sockets.beyond_this_host(), 1);
     }
 
     #[test]

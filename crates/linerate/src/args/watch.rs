@@ -47,6 +47,8 @@ pub struct WatchArgs {
 pub enum PageChoice {
     /// CPU time by mode
     Cpus,
+    /// Packets by queue, and where each queue is served
+    Queues,
     /// Interrupts of network devices, with queue, device and CPU
     Interrupts,
     /// What each CPU takes off, drops and puts off
@@ -62,6 +64,7 @@ impl PageChoice {
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpus => "CPUs",
+            Self::Queues => "Queues",
             Self::Interrupts => "Interrupts",
             Self::Softnet => "Softnet",
             Self::Tcp => "TCP",

@@ -1,0 +1,205 @@
+//! The queues of network devices: how packets lie on them, and where each is served.
+
+use std::collections::BTreeMap;
+
+use linerate_model::host::{FactValue, Snapshot};
+use linerate_model::metric::Metric;
+use linerate_model::sample::{QueueKind, Subject};
+use linerate_model::unit::Unit;
+
+use super::super::{Span, Watched};
+use super::{Page, number, table, tenths, text, unit_of_counts};
+use crate::compare::balance::{chance, imbalance};
+
+/// Chance is computed the same each time.
+const SEED: u64 = 1;
+
+/// One queue.
+struct Queue<'w> {
+    link: &'w str,
+    side: QueueKind,
+    number: u32,
+    packets: Option<f64>,
+    bytes: Option<f64>,
+    drops: Option<f64>,
+}
+
+pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
+    let queues = queues(watched, span);
+    let unit = unit_of_counts(span);
+    let line = |queue: &Queue<'_>| {
+        let all = sum_of(&queues, queue.link, queue.side);
+        let share = queue.packets.filter(|_| all > 0.0);
+        let place = |name: &str| fact(facts, queue, name);
+        let volume = match span {
+            Span::PerSecond => number(queue.bytes.map(|bytes| 8.0 * bytes), Unit::BitsPerSecond),
+            Span::SinceStart => number(queue.bytes, Unit::Bytes),
+        };
+        vec![
+            text(format!("{} {} {}", queue.link, queue.side, queue.number)),
+            number(queue.packets, unit),
+            number(
+                share.map(|packets| tenths(100.0 * packets / all)),
+                Unit::Percent,
+            ),
+            volume,
+            number(queue.drops, unit),
+            text(place("irq")),
+            text(place("cpus")),
+            text(place("node")),
+        ]
+    };
+    Page {
+        name: "Queues",
+        table: table(
+            "Packets by queue",
+            &[
+                "queue", "packets", "share", "bits", "drops", "irq", "CPUs", "node",
+            ],
+            queues.iter().map(line).collect(),
+        ),
+        trend: 1,
+        verdict: Some(verdict(watched, &queues)),
+    }
+}
+
+fn queues(watched: &Watched, span: Span) -> Vec<Queue<'_>> {
+    let rows = watched.subjects().filter_map(|subject| {
+        let Subject::Queue(link, side, number) = subject else {
+            return None;
+        };
+        let [packets, bytes, drops] = match side {
+            QueueKind::Rx => [
+                Metric::QueueRxPackets,
+                Metric::QueueRxBytes,
+                Metric::QueueRxDrops,
+            ],
+            QueueKind::Tx => [
+                Metric::QueueTxPackets,
+                Metric::QueueTxBytes,
+                Metric::QueueTxDrops,
+            ],
+        };
+        let change = |metric| watched.change(subject, metric, span);
+        Some(Queue {
+            link,
+            side: *side,
+            number: *number,
+            packets: change(packets),
+            bytes: change(bytes),
+            drops: change(drops),
+        })
+    });
+    rows.collect()
+}
+
+fn sum_of(queues: &[Queue<'_>], link: &str, side: QueueKind) -> f64 {
+    let same = queues
+        .iter()
+        .filter(|queue| queue.link == link && queue.side == side);
+    same.filter_map(|queue| queue.packets).sum()
+}
+
+fn fact(facts: &Snapshot, queue: &Queue<'_>, name: &str) -> String {
+    let Queue {
+        link, side, number, ..
+    } = queue;
+    match facts.value(&format!("queue.{link}.{side}.{number}.{name}")) {
+        Some(FactValue::Text(text)) => text.clone(),
+        Some(FactValue::Number(number, _)) => number.to_string(),
+        Some(FactValue::Missing(_)) | None => "–".to_owned(),
+    }
+}
+
+/// Returns where packets lie least evenly, and what chance alone would give.
+fn verdict(watched: &Watched, queues: &[Queue<'_>]) -> String {
+    if queues.is_empty() {
+        return "no device here counts by queue".to_owned();
+    }
+    let mut sides: BTreeMap<(&str, QueueKind), Vec<&Queue<'_>>> = BTreeMap::new();
+    for queue in queues {
+        sides
+            .entry((queue.link, queue.side))
+            .or_default()
+            .push(queue);
+    }
+    let uneven = sides.into_iter().filter_map(|(side, queues)| {
+        let loads: Vec<f64> = queues
+            .iter()
+            .map(|queue| queue.packets.unwrap_or(0.0))
+            .collect();
+        let uneven = imbalance(&loads).filter(|_| loads.len() > 1)?;
+        let fullest = queues.iter().max_by(|a, b| {
+            a.packets
+                .partial_cmp(&b.packets)
+                .unwrap_or(std::cmp::Ordering::Equal)
+        })?;
+        Some((
+            side,
+            fullest.number,
+            loads.len() as u32,
+            uneven.most_over_mean,
+        ))
+    });
+    let most = uneven.max_by(|a, b| a.3.total_cmp(&b.3));
+    let Some(((link, side), number, count, most)) = most else {
+        return "no device has several queues with packets now".to_owned();
+    };
+    let flows = watched.sockets().beyond_this_host() as u32;
+    let words = format!("{link} {side}: queue {number} has {most:.1} times the mean of {count}");
+    match chance(flows, count, SEED) {
+        Some(chance) if most > chance.most => format!(
+            "{words}, more than chance gives {flows} equal flows (up to {:.1})",
+            chance.most
+        ),
+        Some(chance) => format!(
+            "{words}; chance alone gives {flows} equal flows up to {:.1}",
+            chance.most
+        ),
+        None => words,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::tests::sample;
+    use super::*;
+
+    fn watched(packets: &[i64]) -> Watched {
+        let mut watched = Watched::default();
+        for (at_ns, turn) in [(0, 0), (1_000_000_000, 1)] {
+            let queue = |(number, packets): (usize, &i64)| {
+                let subject = format!("queue:eth0:rx:{number}");
+                sample(&subject, Metric::QueueRxPackets, at_ns, turn * packets)
+            };
+            let samples: Vec<_> = packets.iter().enumerate().map(queue).collect();
+            watched.take(at_ns, &samples);
+        }
+        watched
+    }
+
+    #[test]
+    fn the_fullest_queue_is_named_with_its_excess() {
+        let page = page(
+            &watched(&[100, 700, 0, 0]),
+            &Snapshot::default(),
+            Span::PerSecond,
+        );
+        assert_eq!(page.table.rows.len(), 4);
+        let share = linerate_model::analysis::TableCell::Number(87.5, Unit::Percent);
+        assert_eq!(page.table.rows[1][2], share);
+        let verdict = page.verdict.unwrap();
+        assert_eq!(verdict, "eth0 rx: queue 1 has 3.5 times the mean of 4");
+    }
+
+    #[test]
+    fn one_queue_and_none_have_no_balance() {
+        let verdict = |packets: &[i64]| {
+            let page = page(&watched(packets), &Snapshot::default(), Span::PerSecond);
+            page.verdict.unwrap()
+        };
+        assert_eq!(verdict(&[]), "no device here counts by queue");
+        assert!(verdict(&[5]).starts_with("no device has several queues"));
+        assert!(verdict(&[0, 0]).starts_with("no device has several queues"));
+    }
+}
