@@ -27,6 +27,8 @@ mod pacing;
 mod placement;
 /// The smallest buffer that reaches the best throughput.
 mod plateau;
+/// Backlogs, one CPU that takes all packets, the PCIe link under the card.
+mod receive_path;
 /// The receiver's window.
 mod receiver_window;
 /// One transaction at a time.
@@ -63,6 +65,7 @@ pub(crate) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
         placement::findings,
         zero_copy::findings,
         datagram_loss::findings,
+        receive_path::findings,
         caution::findings,
     ];
     let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(dataset)).collect();

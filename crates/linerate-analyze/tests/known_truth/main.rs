@@ -2,6 +2,7 @@
 
 mod builder;
 mod findings;
+mod receive_path;
 mod reduction;
 mod robustness;
 mod whole;

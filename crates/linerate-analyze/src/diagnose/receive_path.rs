@@ -1,0 +1,333 @@
+//! Where a host's way from the card to the sockets is too narrow: its CPUs' backlogs, one CPU that
+//! takes all packets, the PCIe link under the card.
+//!
+//! 1. Backlog: packets were dropped because a CPU's backlog was full, or a CPU stopped with packets
+//!    left more than [`SQUEEZES_PER_S_MIN`] times a second.
+//! 2. One CPU: one spent more than [`SATURATED_SHARE`] of the window in interrupts while the mean of
+//!    the others spent less than half of that. Where queues were counted, the finding says how
+//!    unevenly packets lay on them and what chance alone gives for that many flows.
+//! 3. PCIe: the narrowest link between card and CPU carries less than the card's own rate.
+//!
+//! 1 and 2 are told once an experiment and host, with the trial where it is worst. CPUs and their
+//! backlogs are the machine's, so hosts of a lab show the same and only the first is told of.
+
+use linerate_model::experiment::Experiment;
+use linerate_model::finding::{Estimate, Evidence, EvidenceList, Finding, FindingKind};
+use linerate_model::metric::Metric;
+use linerate_model::run::HostRecord;
+use linerate_model::sample::{QueueKind, Subject};
+use linerate_model::unit::Unit;
+use linerate_model::{HostName, TrialId};
+
+use crate::compare::balance::{chance, imbalance};
+use crate::compare::interval::CONFIDENCE;
+use crate::dataset::Dataset;
+use crate::reduce::Readings;
+use crate::words;
+
+/// Squeezes a second from which on they are told: fewer are bursts, which the next turn takes.
+const SQUEEZES_PER_S_MIN: f64 = 10.0;
+/// Share of the window in interrupts from which on a CPU has no room for more.
+const SATURATED_SHARE: f64 = 0.9;
+/// Share of a PCIe link that payload gets: headers take some 24 of 280 bytes at 256 bytes a packet.
+const PCIE_PAYLOAD_SHARE: f64 = 0.9;
+/// The seed of the draws that chance is computed with, where it is not computed exactly.
+const SEED: u64 = 1;
+
+pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
+    let document = &dataset.recording.document;
+    let hosts = document.hosts.iter().filter(|host| host.foreign.is_none());
+    // CPUs are the machine's: one host of a lab speaks for all.
+    let hosts: Vec<&HostRecord> = match dataset.is_one_machine() {
+        true => hosts.take(1).collect(),
+        false => hosts.collect(),
+    };
+    let mut findings = Vec::new();
+    for experiment in &document.plan.experiments {
+        for host in &hosts {
+            let trials = trials(dataset, experiment, host);
+            findings.extend(backlog(experiment, host, &trials));
+            findings.extend(one_cpu(experiment, host, &trials));
+        }
+    }
+    findings.extend(document.hosts.iter().filter_map(pcie));
+    findings
+}
+
+/// What a host's receive path did in one trial.
+#[derive(Debug, Clone, PartialEq)]
+struct Taking {
+    trial: TrialId,
+    /// Packets dropped at full backlogs, of all CPUs.
+    dropped: f64,
+    /// Times a second that CPUs stopped with packets left.
+    squeezes_per_s: f64,
+    /// The CPU that spent most in interrupts, the share of the window, and the others' mean share.
+    busiest: Option<(u32, f64, f64)>,
+    /// Packets of each receive queue of the data link.
+    queues: Vec<f64>,
+    flows: u32,
+}
+
+fn trials(dataset: &Dataset<'_>, experiment: &Experiment, host: &HostRecord) -> Vec<Taking> {
+    let records = &dataset.recording.trials;
+    let cells = dataset.cells_of(&experiment.name);
+    let outcomes = cells.iter().flat_map(|cell| {
+        let flows = u32::try_from(cell.workload.flows().len()).unwrap_or(u32::MAX);
+        cell.valid.iter().map(move |outcome| (outcome.trial, flows))
+    });
+    outcomes
+        .filter_map(|(trial, flows)| {
+            let record = records.iter().find(|record| record.trial == trial)?;
+            let samples = &dataset.recording.samples;
+            let readings = Readings::new(samples, trial, record.window_ns);
+            let link = host.link.as_deref();
+            Some(taking(&readings, trial, &host.name, link, flows))
+        })
+        .collect()
+}
+
+fn taking(
+    readings: &Readings<'_>,
+    trial: TrialId,
+    host: &HostName,
+    link: Option<&str>,
+    flows: u32,
+) -> Taking {
+    let change = |subject: &Subject, metric| {
+        let series = readings.on(host, subject, metric)?;
+        readings.change(&series)
+    };
+    let mut taking = Taking {
+        trial,
+        dropped: 0.0,
+        squeezes_per_s: 0.0,
+        busiest: None,
+        queues: Vec::new(),
+        flows,
+    };
+    let mut shares = Vec::new();
+    for (subject, _) in readings.subjects().filter(|(_, on)| *on == host) {
+        match subject {
+            Subject::Cpu(cpu) => {
+                let dropped = change(subject, Metric::SoftnetDropped);
+                taking.dropped += dropped.map_or(0.0, |change| change.amount);
+                let squeezed = change(subject, Metric::SoftnetSqueezed);
+                taking.squeezes_per_s += squeezed.map_or(0.0, |change| change.rate());
+                let metrics = [Metric::CpuSoftIrq, Metric::CpuIrq];
+                let times = metrics.map(|metric| change(subject, metric));
+                if let Some(soft) = times[0] {
+                    let hard = times[1].map_or(0.0, |change| change.rate());
+                    shares.push((*cpu, (soft.rate() + hard) / 1e9));
+                }
+            }
+            Subject::Queue(name, QueueKind::Rx, _) if Some(name.as_str()) == link => {
+                let packets = change(subject, Metric::QueueRxPackets);
+                taking.queues.extend(packets.map(|change| change.amount));
+            }
+            _ => {}
+        }
+    }
+    taking.busiest = busiest(&shares);
+    taking
+}
+
+/// Returns the CPU with the largest share, that share, and the mean share of the others.
+fn busiest(shares: &[(u32, f64)]) -> Option<(u32, f64, f64)> {
+    let (cpu, most) = shares.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let others = shares.len().checked_sub(1).filter(|others| *others > 0)?;
+    let sum: f64 = shares.iter().map(|(_, share)| share).sum();
+    Some((cpu, most, (sum - most) / others as f64))
+}
+
+fn backlog(experiment: &Experiment, host: &HostRecord, trials: &[Taking]) -> Option<Finding> {
+    let dropped = trials
+        .iter()
+        .max_by(|a, b| a.dropped.total_cmp(&b.dropped))?;
+    if dropped.dropped > 0.0 {
+        let evidence = evidence(
+            "packets dropped at full backlogs",
+            one(dropped.dropped, Unit::Count),
+            dropped.trial,
+        );
+        return Some(caution(
+            experiment,
+            host,
+            "backlog",
+            format!(
+                "{} dropped {} packets of a trial because a CPU's backlog was full.",
+                host.name,
+                words::number(Unit::Count, dropped.dropped)
+            ),
+            "They had come over the link and never reached a socket. Raise \
+             net.core.netdev_max_backlog, or spread packets over more CPUs (more queues, RPS)."
+                .to_owned(),
+            evidence,
+        ));
+    }
+    let squeezed = trials
+        .iter()
+        .max_by(|a, b| a.squeezes_per_s.total_cmp(&b.squeezes_per_s))?;
+    if squeezed.squeezes_per_s < SQUEEZES_PER_S_MIN {
+        return None;
+    }
+    let evidence = evidence(
+        "turns that ended with packets left",
+        one(squeezed.squeezes_per_s, Unit::PerSecond),
+        squeezed.trial,
+    );
+    Some(caution(
+        experiment,
+        host,
+        "squeezed",
+        format!(
+            "CPUs of {} ended {} turns a second with packets left.",
+            host.name,
+            words::number(Unit::Count, squeezed.squeezes_per_s)
+        ),
+        "A turn ends after net.core.netdev_budget packets or netdev_budget_usecs; what is left \
+         waits, and other work runs between. Where a CPU has time to spare, raise both; where it \
+         has none, spread packets over more CPUs."
+            .to_owned(),
+        evidence,
+    ))
+}
+
+fn one_cpu(experiment: &Experiment, host: &HostRecord, trials: &[Taking]) -> Option<Finding> {
+    let saturated = trials.iter().filter_map(|taking| {
+        let (cpu, share, others) = taking.busiest?;
+        (share >= SATURATED_SHARE && others < share / 2.0).then_some((taking, cpu, share))
+    });
+    let (worst, cpu, share) = saturated.max_by(|a, b| a.2.total_cmp(&b.2))?;
+    let mut further = Vec::new();
+    let mut balance = String::new();
+    if let (true, Some(found), Some(expected)) = (
+        worst.queues.len() > 1,
+        imbalance(&worst.queues),
+        chance(worst.flows, worst.queues.len() as u32, SEED),
+    ) {
+        let over = found.most_over_mean > expected.most;
+        let verdict = match over {
+            true => "more than chance gives",
+            false => "no more than chance gives",
+        };
+        balance = format!(
+            " The fullest of {} receive queues took {:.2} times its share, {verdict} for {} (up to \
+             {:.2} in 95 of 100 cases).{}",
+            worst.queues.len(),
+            found.most_over_mean,
+            words::count(worst.flows as usize, "flow"),
+            expected.most,
+            match over {
+                true => " See which fields the hash takes in (rss_hash_… of the inventory).",
+                false => " More flows or queues would lie more evenly.",
+            }
+        );
+        further.push(evidence(
+            "fullest receive queue over the mean",
+            one(found.most_over_mean, Unit::Ratio),
+            worst.trial,
+        ));
+    }
+    let evidence = evidence(
+        "share of one CPU's time in interrupts",
+        one(share, Unit::Ratio),
+        worst.trial,
+    );
+    Some(Finding {
+        evidence: EvidenceList::new(evidence.clone(), further),
+        ..caution(
+            experiment,
+            host,
+            "one-cpu-of-packets",
+            format!(
+                "CPU {cpu} of {} spent {} of its time in interrupts, the others less than half of \
+                 that.",
+                host.name,
+                words::percent(share)
+            ),
+            format!(
+                "It took the packets for all and had no room for more: spread them over more CPUs \
+                 by more queues, their interrupts' CPUs, or RPS.{balance}"
+            ),
+            evidence,
+        )
+    })
+}
+
+/// The PCIe link under the card, where it is narrower than the card's own rate.
+fn pcie(host: &HostRecord) -> Option<Finding> {
+    let link = host.link.as_ref()?;
+    let fact = |fact: &str| format!("link.{link}.{fact}");
+    let carries = host.snapshot.number(&fact("pcie_bps"))? * PCIE_PAYLOAD_SHARE;
+    let rate = host.link_rate?.0;
+    if carries >= rate {
+        return None;
+    }
+    let narrowest = host
+        .snapshot
+        .text(&fact("pcie_narrowest"))
+        .unwrap_or("a link");
+    let estimate = one(carries, Unit::BitsPerSecond);
+    let evidence = Evidence {
+        what: "payload that the narrowest PCIe link carries".to_owned(),
+        estimate,
+        trials: Vec::new(),
+    };
+    Some(Finding {
+        id: format!("caution/pcie/{}", host.name),
+        chapter: None,
+        kind: FindingKind::Caution,
+        claim: format!(
+            "The PCIe link under {link} of {} carries {} at most, the card {}.",
+            host.name,
+            words::number(Unit::BitsPerSecond, carries),
+            words::number(Unit::BitsPerSecond, rate)
+        ),
+        explanation: format!(
+            "The narrowest on the way to the CPU is {narrowest}. Put the card into a slot that is \
+             wider, or see why the link came up narrower than it could."
+        ),
+        effect: estimate,
+        evidence: EvidenceList::new(evidence, Vec::new()),
+    })
+}
+
+fn caution(
+    experiment: &Experiment,
+    host: &HostRecord,
+    what: &str,
+    claim: String,
+    explanation: String,
+    evidence: Evidence,
+) -> Finding {
+    Finding {
+        id: format!("{}/caution/{what}/{}", experiment.name, host.name),
+        chapter: experiment.chapter,
+        kind: FindingKind::Caution,
+        claim,
+        explanation,
+        effect: evidence.estimate,
+        evidence: EvidenceList::new(evidence, Vec::new()),
+    }
+}
+
+fn evidence(what: &str, estimate: Estimate, trial: TrialId) -> Evidence {
+    Evidence {
+        what: what.to_owned(),
+        estimate,
+        trials: vec![trial],
+    }
+}
+
+/// One reading, without an interval.
+fn one(value: f64, unit: Unit) -> Estimate {
+    Estimate {
+        value,
+        low: None,
+        high: None,
+        confidence: CONFIDENCE,
+        n: 1,
+        unit,
+    }
+}

@@ -1,0 +1,160 @@
+//! Backlogs, one CPU of packets, PCIe links: found where they are, and only there.
+
+use linerate_analyze::analyze;
+use linerate_model::TrialId;
+use linerate_model::finding::Finding;
+use linerate_model::host::{Fact, FactValue};
+use linerate_model::metric::Metric;
+use linerate_model::run::Recording;
+use linerate_model::sample::{QueueKind, Subject, TrialSample};
+use linerate_model::unit::Unit;
+
+use crate::builder::{Run, Truth, WINDOW_NS, stream};
+
+/// What the server's counters grow by in the window.
+type Growth = (Subject, Metric, i64);
+
+/// A measurement of one connection on a link of 100 Gbit/s.
+fn recording(growth: &[Growth]) -> Recording {
+    let mut run = Run::new(1, Some(100e9));
+    run.experiment("throughput", None, stream());
+    run.cell(&[], &[Truth::stream(40e9)]);
+    let mut recording = run.recording;
+    for (subject, metric, amount) in growth {
+        for (at_ns, value) in [(0, 1000), (WINDOW_NS as i64, 1000 + amount)] {
+            recording.samples.push(TrialSample {
+                trial: TrialId(1),
+                host: "server".into(),
+                subject: subject.clone(),
+                metric: *metric,
+                at_ns,
+                value,
+            });
+        }
+    }
+    recording
+}
+
+fn found(recording: &Recording, id: &str) -> Option<Finding> {
+    let findings = analyze(recording).findings;
+    let found = findings
+        .into_iter()
+        .filter(|finding| finding.id.contains(id));
+    let found: Vec<_> = found.collect();
+    assert!(found.len() <= 1, "{found:?}");
+    found.into_iter().next()
+}
+
+fn cpu(cpu: u32, metric: Metric, amount: i64) -> Growth {
+    (Subject::Cpu(cpu), metric, amount)
+}
+
+#[test]
+fn drops_of_all_cpus_are_told_and_none_are_not() {
+    let none = [
+        cpu(0, Metric::SoftnetDropped, 0),
+        cpu(0, Metric::SoftnetSqueezed, 9),
+    ];
+    for id in ["caution/backlog", "caution/squeezed"] {
+        assert_eq!(found(&recording(&none), id), None);
+    }
+    let some = [
+        cpu(0, Metric::SoftnetDropped, 7),
+        cpu(1, Metric::SoftnetDropped, 5),
+    ];
+    let finding = found(&recording(&some), "caution/backlog").expect("packets were dropped");
+    assert_eq!(finding.effect.value, 12.0);
+    assert!(finding.claim.contains("12 packets"), "{}", finding.claim);
+}
+
+#[test]
+fn squeezes_are_told_where_they_are_many() {
+    let many = [
+        cpu(0, Metric::SoftnetSqueezed, 300),
+        cpu(1, Metric::SoftnetSqueezed, 100),
+    ];
+    let finding = found(&recording(&many), "caution/squeezed").expect("turns ended early");
+    assert!((finding.effect.value - 400.0).abs() < 1e-6, "{finding:?}");
+}
+
+/// Shares of the window in soft interrupts, by CPU.
+fn soft(shares: &[f64]) -> Vec<Growth> {
+    let of = |(at, share): (usize, &f64)| cpu(at as u32, Metric::CpuSoftIrq, (share * 1e9) as i64);
+    shares.iter().enumerate().map(of).collect()
+}
+
+fn packets(queues: &[i64]) -> impl Iterator<Item = Growth> {
+    queues.iter().enumerate().map(|(at, packets)| {
+        let subject = Subject::Queue("eth0".to_owned(), QueueKind::Rx, at as u32);
+        (subject, Metric::QueueRxPackets, *packets)
+    })
+}
+
+#[test]
+fn one_cpu_that_takes_all_packets_is_told_with_its_queues() {
+    const ID: &str = "caution/one-cpu-of-packets";
+    assert_eq!(
+        found(&recording(&soft(&[0.8, 0.1, 0.0])), ID),
+        None,
+        "room is left"
+    );
+    assert_eq!(
+        found(&recording(&soft(&[0.95, 0.9, 0.9])), ID),
+        None,
+        "all work"
+    );
+    let mut growth = soft(&[0.1, 0.97, 0.0]);
+    let finding = found(&recording(&growth), ID).expect("CPU 1 is full");
+    assert!(
+        finding.claim.starts_with("CPU 1 of server spent 97"),
+        "{}",
+        finding.claim
+    );
+    assert!(
+        !finding.explanation.contains("fullest"),
+        "{}",
+        finding.explanation
+    );
+
+    // One flow lies on one queue whatever the hash: four times the mean is what chance gives.
+    growth.extend(packets(&[0, 1_000_000, 0, 0]));
+    let finding = found(&recording(&growth), ID).expect("CPU 1 is full");
+    let explanation = &finding.explanation;
+    assert!(
+        explanation.contains("took 4.00 times its share, no more than chance"),
+        "{explanation}"
+    );
+    assert_eq!(finding.evidence.as_slice().len(), 2);
+}
+
+#[test]
+fn a_pcie_link_is_told_where_it_is_narrower_than_the_card() {
+    let with = |bps: f64| {
+        let mut recording = recording(&[]);
+        let facts = [
+            (
+                "link.eth0.pcie_bps",
+                FactValue::Number(bps, Unit::BitsPerSecond),
+            ),
+            (
+                "link.eth0.pcie_narrowest",
+                FactValue::Text("0000:01:00.0: x8 at 8 GT/s".to_owned()),
+            ),
+        ];
+        let hosts = &mut recording.document.hosts;
+        let server = hosts.iter_mut().find(|host| &*host.name.0 == "server");
+        let facts = facts.map(|(name, value)| Fact {
+            name: name.to_owned(),
+            value,
+        });
+        server.expect("a server").snapshot.facts.extend(facts);
+        found(&recording, "caution/pcie")
+    };
+    let finding = with(63e9).expect("63 Gbit/s under 100");
+    assert!(
+        finding.explanation.contains("0000:01:00.0: x8"),
+        "{finding:?}"
+    );
+    assert!((finding.effect.value - 0.9 * 63e9).abs() < 1.0);
+    assert_eq!(with(126e9), None);
+}
