@@ -34,6 +34,8 @@ pub mod connection;
 pub mod document;
 /// Which connections are wanted.
 pub mod filter;
+/// What a capture proves.
+pub mod findings;
 /// Frames decoded.
 pub mod frame;
 /// A document as lines for a terminal.

@@ -5,59 +5,405 @@ use std::fmt::Write as _;
 use linerate_model::unit::Unit;
 
 use crate::connection::End;
-use crate::document::{ConnectionReport, Trace};
+use crate::document::{
+    ConnectionReport, DurationReport, EndReport, FrameReport, ShareReport, Trace,
+};
+use crate::findings::{Finding, Proof};
 
-/// Connections that are worded.
-const CONNECTIONS_MAX: usize = 10;
+/// Findings that are worded; the document has all of them.
+const FINDINGS_MAX: usize = 12;
+/// Proofs of one finding that are worded.
+const PROOFS_MAX: usize = 2;
+/// Most characters of a line of prose where the terminal is wider.
+const COLUMNS_MAX: usize = 110;
+
+/// How the lines should look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Columns of the terminal.
+    pub columns: usize,
+    /// Whether colours are understood.
+    pub color: bool,
+    /// Connections that are shown.
+    pub connections: usize,
+}
+
+impl Look {
+    fn paint(self, code: &str, text: &str) -> String {
+        match self.color {
+            true => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+            false => text.to_owned(),
+        }
+    }
+
+    fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    fn dim(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+}
 
 /// Returns the document in words.
-pub fn text(trace: &Trace) -> String {
+pub fn text(trace: &Trace, look: Look) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "{}", heading(trace));
-    for warning in &trace.warnings {
-        let _ = writeln!(out, "warning: {warning}");
-    }
-    for connection in trace.connections.iter().take(CONNECTIONS_MAX) {
-        let _ = writeln!(out);
-        out.push_str(&connection_lines(connection));
-    }
+    heading(trace, look, &mut out);
+    findings(trace, look, &mut out);
+    connections(trace, look, &mut out);
     out
 }
 
-fn heading(trace: &Trace) -> String {
+fn heading(trace: &Trace, look: Look, out: &mut String) {
     let totals = &trace.totals;
-    let count = |number: u64| Unit::Count.display(number as f64);
-    let duration = trace.duration_ns().unwrap_or(0) as f64;
-    format!(
-        "{} frames, {} connections, {} of payload, {}",
+    let names: Vec<&str> = trace.files.iter().map(|file| &*file.name).collect();
+    let name = match &names[..] {
+        [first, .., last] => format!("{} files, {first} to {last}", names.len()),
+        names => names.concat(),
+    };
+    let _ = writeln!(out, "{}", look.bold(&name));
+    let duration = trace.duration_ns().unwrap_or(0);
+    let rate = match duration {
+        0 => String::new(),
+        ns => format!(
+            " ({} of payload)",
+            Unit::BitsPerSecond.display(totals.payload_bytes as f64 * 8e9 / ns as f64)
+        ),
+    };
+    let _ = writeln!(
+        out,
+        "{} frames in {}, {} connections, {} of payload{rate}",
         count(totals.frames),
+        ns(duration),
         count(totals.connections),
-        Unit::Bytes.display(totals.payload_bytes as f64),
-        Unit::Nanoseconds.display(duration),
+        bytes(totals.payload_bytes),
+    );
+    let mut parts = vec![
+        format!("{} data segments", count(totals.data_packets)),
+        format!("{} pure ACKs", count(totals.pure_acks)),
+    ];
+    if totals.pure_acks > 0 {
+        let ratio = totals.data_packets as f64 / totals.pure_acks as f64;
+        parts.push(format!("{ratio:.1} data per ACK"));
+    }
+    if totals.retransmissions > 0 {
+        let share = totals.retransmissions as f64 / totals.data_packets as f64;
+        let kinds = [
+            (totals.fast_retransmissions, "fast"),
+            (totals.timeout_retransmissions, "by timer"),
+            (totals.tail_probes, "tail probes"),
+            (totals.spurious_retransmissions, "spurious"),
+        ];
+        let kinds: Vec<String> = kinds
+            .iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, name)| format!("{} {name}", count(*number)))
+            .collect();
+        parts.push(format!(
+            "{} sent again ({}{}{})",
+            count(totals.retransmissions),
+            Unit::Percent.display((share * 1e4).round() / 100.0),
+            if kinds.is_empty() { "" } else { "; " },
+            kinds.join(", ")
+        ));
+    }
+    if totals.out_of_order > 0 {
+        parts.push(format!("{} out of order", count(totals.out_of_order)));
+    }
+    if totals.data_packets + totals.pure_acks > 0 {
+        let _ = writeln!(out, "{}", parts.join(", "));
+    }
+    for warning in &trace.warnings {
+        for (at, line) in wrap(warning, look.columns.min(COLUMNS_MAX) - 9)
+            .iter()
+            .enumerate()
+        {
+            let mark = if at == 0 {
+                look.paint("33", "warning:")
+            } else {
+                " ".repeat(8)
+            };
+            let _ = writeln!(out, "{mark} {line}");
+        }
+    }
+}
+
+fn findings(trace: &Trace, look: Look, out: &mut String) {
+    let _ = writeln!(out, "\n{}", look.bold("Findings"));
+    if trace.findings.is_empty() {
+        let _ = writeln!(
+            out,
+            "{}",
+            look.dim("  none: nothing in the capture held TCP back")
+        );
+    }
+    for (at, finding) in trace.findings.iter().take(FINDINGS_MAX).enumerate() {
+        one_finding(at + 1, finding, trace, look, out);
+    }
+    let more = trace.findings.len().saturating_sub(FINDINGS_MAX);
+    if more > 0 {
+        let _ = writeln!(
+            out,
+            "{}",
+            look.dim(&format!("  {more} more: --json has all of them"))
+        );
+    }
+}
+
+fn one_finding(number: usize, finding: &Finding, trace: &Trace, look: Look, out: &mut String) {
+    let columns = look.columns.min(COLUMNS_MAX) - 5;
+    for (at, line) in wrap(&finding.claim, columns).iter().enumerate() {
+        let mark = if at == 0 {
+            format!("{number:>3}")
+        } else {
+            "   ".to_owned()
+        };
+        let _ = writeln!(out, "{}  {}", look.paint("36", &mark), look.bold(line));
+    }
+    let mut prose = |text: &str| {
+        for line in wrap(text, columns) {
+            let _ = writeln!(out, "     {line}");
+        }
+    };
+    prose(&finding.explanation);
+    if let Some(advice) = &finding.advice {
+        prose(&format!("→ {advice}"));
+    }
+    for proof in finding.proofs.iter().take(PROOFS_MAX) {
+        let line = proof_line(proof, trace);
+        let _ = writeln!(out, "     {}", look.dim(&line));
+    }
+}
+
+fn proof_line(proof: &Proof, trace: &Trace) -> String {
+    let after = proof.at_ns.saturating_sub(trace.begin_ns().unwrap_or(0));
+    let length = match proof.length_ns {
+        0 => String::new(),
+        length => format!(", {}", ns(length)),
+    };
+    let frames: Vec<String> = proof
+        .frames
+        .iter()
+        .map(|frame| frame_name(frame, trace))
+        .collect();
+    let frames = match &frames[..] {
+        [] => String::new(),
+        [one] => format!(", frame {one}"),
+        more => format!(", frames {}", more.join(" → ")),
+    };
+    format!(
+        "at {:.6} s: connection #{}{frames}{length}",
+        after as f64 / 1e9,
+        proof.connection
     )
 }
 
-fn connection_lines(connection: &ConnectionReport) -> String {
-    let mut out = String::new();
+fn frame_name(frame: &FrameReport, trace: &Trace) -> String {
+    match trace.files.len() {
+        0 | 1 => frame.number.to_string(),
+        _ => format!("{}:{}", frame.file + 1, frame.number),
+    }
+}
+
+fn connections(trace: &Trace, look: Look, out: &mut String) {
+    let shown = trace.connections.len().min(look.connections);
+    if shown == 0 {
+        return;
+    }
+    let of = match trace.totals.connections {
+        all if all > shown as u64 => format!("{shown} of {}, most payload first", count(all)),
+        _ => "most payload first".to_owned(),
+    };
+    let _ = writeln!(out, "\n{} {}", look.bold("Connections"), look.dim(&of));
+    for connection in trace.connections.iter().take(shown) {
+        one_connection(connection, look, out);
+    }
+}
+
+fn one_connection(connection: &ConnectionReport, look: Look, out: &mut String) {
+    let mut facts = vec![
+        ns(connection.duration_ns),
+        ending(connection.ending).to_owned(),
+    ];
+    if let Some(trip) = connection.syn_to_answer_ns.zip(connection.answer_to_ack_ns) {
+        facts.push(format!("handshake {}", ns(trip.0 + trip.1)));
+    }
+    if let Some(segment) = connection.segment_bytes {
+        facts.push(format!("segments of {segment} B"));
+    }
+    if !connection.handshake {
+        facts.push("begun before the capture".to_owned());
+    }
+    let number = format!("#{}", connection.number);
     let _ = writeln!(
         out,
-        "#{} {} → {}   {}",
-        connection.number,
-        connection.client,
-        connection.server,
-        Unit::Nanoseconds.display(connection.duration_ns as f64)
+        "{}  {} → {}  {}",
+        look.paint("36", &format!("{number:>4}")),
+        look.bold(&connection.client.to_string()),
+        look.bold(&connection.server.to_string()),
+        look.dim(&facts.join(", "))
     );
     for end in End::BOTH {
-        let report = connection.end(end);
+        let arrow = if end == End::Client { "→" } else { "←" };
+        let (own, peer) = (connection.end(end), connection.end(end.other()));
+        if own.data_packets > 0 {
+            let _ = writeln!(out, "      {arrow} {}", data_line(own, peer));
+            if let Some(time) = own.time.filter(|_| own.data_packets >= 16) {
+                let _ = writeln!(out, "        {}", look.dim(&time_line(&time)));
+            }
+        } else if own.packets > 0 {
+            let _ = writeln!(
+                out,
+                "      {arrow} {} pure ACKs",
+                count(u64::from(own.pure_acks))
+            );
+        }
+    }
+    let gaps: Vec<String> = connection
+        .gaps
+        .iter()
+        .take(3)
+        .map(|gap| {
+            format!(
+                "{} {} of the {} ({})",
+                gap.count,
+                cause_words(gap.cause, gap.count),
+                gap.end,
+                ns(gap.total_ns)
+            )
+        })
+        .collect();
+    if !gaps.is_empty() {
         let _ = writeln!(
             out,
-            "   {:<7} {} data packets, {} pure ACKs, {}, {} sent again",
-            crate::document::end_name(end),
-            report.data_packets,
-            report.pure_acks,
-            Unit::Bytes.display(report.payload_bytes as f64),
-            report.counts.map_or(0, |counts| counts.retransmissions),
+            "      {}",
+            look.dim(&format!("silent: {}", gaps.join("; ")))
         );
     }
-    out
+}
+
+fn data_line(own: &EndReport, peer: &EndReport) -> String {
+    let mut parts = vec![format!(
+        "{} in {} segments",
+        bytes(own.payload_bytes),
+        count(u64::from(own.data_packets))
+    )];
+    if let Some(rate) = own.bits_per_second {
+        parts.push(Unit::BitsPerSecond.display(rate));
+    }
+    if peer.pure_acks > 0 {
+        let ratio = f64::from(own.data_packets) / f64::from(peer.pure_acks);
+        parts.push(format!(
+            "{ratio:.1} per ACK ({} ACKs)",
+            count(u64::from(peer.pure_acks))
+        ));
+    }
+    if let Some(trip) = &own.round_trip {
+        parts.push(round_trip(trip));
+    }
+    if let Some(counts) = own.counts.filter(|counts| counts.retransmissions > 0) {
+        parts.push(format!(
+            "{} sent again",
+            count(u64::from(counts.retransmissions))
+        ));
+    }
+    if let Some(repeat) = own
+        .sizes
+        .as_ref()
+        .and_then(|sizes| sizes.repeating.as_ref())
+    {
+        let sizes: Vec<String> = repeat.bytes.iter().map(ToString::to_string).collect();
+        parts.push(format!("sizes repeat {} …", sizes.join(", ")));
+    }
+    parts.join(", ")
+}
+
+fn round_trip(trip: &DurationReport) -> String {
+    format!(
+        "round trip {} ({} to {})",
+        ns(trip.median_ns.unwrap_or(trip.mean_ns as u64)),
+        ns(trip.min_ns),
+        ns(trip.max_ns)
+    )
+}
+
+fn time_line(time: &ShareReport) -> String {
+    let shares = [
+        (time.idle, "idle"),
+        (time.window, "receiver's window"),
+        (time.sender, "application"),
+        (time.path, "congestion window, pacing"),
+        (time.recovering, "recovering"),
+    ];
+    let mut shares: Vec<_> = shares
+        .into_iter()
+        .filter(|(share, _)| *share >= 0.005)
+        .collect();
+    shares.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let parts: Vec<String> = shares
+        .iter()
+        .map(|(share, name)| format!("{name} {:.0} %", share * 100.0))
+        .collect();
+    format!("time: {}", parts.join(", "))
+}
+
+fn ending(ending: &str) -> &'static str {
+    match ending {
+        "fin" => "closed",
+        "reset" => "reset",
+        _ => "open",
+    }
+}
+
+fn cause_words(cause: &str, count: u32) -> &'static str {
+    match (cause, count) {
+        ("application", 1) => "pause",
+        ("application", _) => "pauses",
+        ("answer", 1) => "wait for an answer",
+        ("answer", _) => "waits for an answer",
+        ("delayed_ack", 1) => "delayed ACK",
+        ("delayed_ack", _) => "delayed ACKs",
+        ("nagle_delayed_ack", 1) => "wait of Nagle's for a delayed ACK",
+        ("nagle_delayed_ack", _) => "waits of Nagle's for a delayed ACK",
+        ("retransmission_timeout", 1) => "retransmission timer",
+        ("retransmission_timeout", _) => "retransmission timers",
+        ("window", _) => "× the window",
+        ("round_trip", 1) => "round trip",
+        ("round_trip", _) => "round trips",
+        _ => "× the end",
+    }
+}
+
+fn count(number: u64) -> String {
+    Unit::Count.display(number as f64)
+}
+
+fn bytes(number: u64) -> String {
+    Unit::Bytes.display(number as f64)
+}
+
+fn ns(number: u64) -> String {
+    Unit::Nanoseconds.display(number as f64)
+}
+
+/// Cuts `text` at blanks into lines of at most `columns` characters, where words allow.
+fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut taken = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if taken > 0 && taken + 1 + length > columns {
+            lines.push(String::new());
+            taken = 0;
+        }
+        if let Some(line) = lines.last_mut() {
+            if taken > 0 {
+                line.push(' ');
+                taken += 1;
+            }
+            line.push_str(word);
+            taken += length;
+        }
+    }
+    lines
 }

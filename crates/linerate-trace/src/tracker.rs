@@ -16,8 +16,9 @@ use hashbrown::HashTable;
 
 use crate::capture::{CaptureError, Frame, LinkType, Reader};
 use crate::connection::{AddressBook, Connection, End, Key, Place, Points, Timeline, Verdict};
-use crate::document::{FileReport, Totals, Trace};
+use crate::document::{ConnectionReport, FileReport, Totals, Trace};
 use crate::filter::Filter;
+use crate::findings::FindingBook;
 use crate::frame::{self, Decoded, Flags, Other, Segment, TooBig};
 
 /// Connections of a part of the store.
@@ -124,6 +125,7 @@ pub struct Tracker {
     files: Vec<FileReport>,
     foreign: Vec<(LinkType, u64)>,
     totals: Totals,
+    findings: FindingBook,
 }
 
 impl Tracker {
@@ -146,6 +148,7 @@ impl Tracker {
             files: Vec::new(),
             foreign: Vec::new(),
             totals: Totals::default(),
+            findings: FindingBook::default(),
         }
     }
 
@@ -254,6 +257,10 @@ impl Tracker {
         }
         for connection in parts.iter().flatten() {
             self.totals.add(connection);
+            if connection.detail.is_some() {
+                let report = ConnectionReport::new(connection, self.addresses(connection));
+                self.findings.add(&report);
+            }
         }
         let mut connections: Vec<&Connection> = parts.iter().flatten().collect();
         let weight = |connection: &&Connection| {
@@ -266,13 +273,11 @@ impl Tracker {
         };
         connections.sort_by_key(weight);
         connections.truncate(self.limits.reported);
-        let reports = connections
+        let reports: Vec<ConnectionReport> = connections
             .into_iter()
-            .map(|connection| {
-                crate::document::ConnectionReport::new(connection, self.addresses(connection))
-            })
+            .map(|connection| ConnectionReport::new(connection, self.addresses(connection)))
             .collect();
-        Trace::new(self.files, self.totals, reports)
+        Trace::new(self.files, self.totals, self.findings.finish(), reports)
     }
 
     #[inline]
@@ -490,10 +495,16 @@ impl Tracker {
     fn take_detail_back(&mut self, at: u32) {
         let connection = self.connection_mut(at);
         let last_ns = connection.last_ns;
-        let Some(mut detail) = connection.detail.take() else {
+        let Some(detail) = &mut connection.detail else {
             return;
         };
         detail.finish(last_ns);
+        let connection = self.connection(at);
+        let report = ConnectionReport::new(connection, self.addresses(connection));
+        self.findings.add(&report);
+        let Some(detail) = self.connection_mut(at).detail.take() else {
+            return;
+        };
         self.details -= 1;
         self.timelines -= usize::from(detail.timeline.is_some());
         self.points -= usize::from(detail.points.is_some());

@@ -19,6 +19,7 @@ pub use connection::{
 pub use totals::Totals;
 
 use crate::capture::Reader;
+use crate::findings::Finding;
 use crate::tracker::FrameId;
 
 /// The number of the document's shape.
@@ -35,6 +36,8 @@ pub struct Trace {
     pub files: Vec<FileReport>,
     /// Sums over everything.
     pub totals: Totals,
+    /// What was found, the costliest first.
+    pub findings: Vec<Finding>,
     /// The connections, most payload first, as many as were asked for.
     pub connections: Vec<ConnectionReport>,
     /// What to know of the numbers.
@@ -132,6 +135,7 @@ impl Trace {
     pub(crate) fn new(
         files: Vec<FileReport>,
         totals: Totals,
+        findings: Vec<Finding>,
         connections: Vec<ConnectionReport>,
     ) -> Self {
         let warnings = warnings(&files, &totals, &connections);
@@ -140,6 +144,7 @@ impl Trace {
             schema_version: TRACE_SCHEMA_VERSION,
             files,
             totals,
+            findings,
             connections,
             warnings,
         }

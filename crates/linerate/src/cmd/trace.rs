@@ -32,7 +32,12 @@ pub fn trace(args: &TraceArgs) -> CmdResult {
     if args.json {
         term::line(&trace.json());
     } else {
-        term::line(linerate_trace::text::text(&trace).trim_end());
+        let look = linerate_trace::text::Look {
+            columns: term::width(),
+            color: term::color(),
+            connections: args.top,
+        };
+        term::line(linerate_trace::text::text(&trace, look).trim_end());
     }
     Ok(Outcome::Ok)
 }

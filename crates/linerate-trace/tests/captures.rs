@@ -1,0 +1,284 @@
+//! Formats and link types: the same frames, however they are written, are the same trace.
+
+/// Captures made by hand.
+mod common;
+
+use std::io::Write as _;
+
+use common::{BEGIN_NS, From, Talk, ipv4, pcap, pcapng, trace, trace_bytes};
+use linerate_trace::capture::{CaptureError, Reader};
+use linerate_trace::{Limits, Trace, Tracker};
+
+use From::{Client, Server};
+
+fn talk() -> Vec<(u64, Vec<u8>)> {
+    let mut talk = Talk::new(7, 9);
+    talk.shake_hands(1460, Some(7));
+    talk.wait_us(10).data(Client, 700).wait_us(100).ack(Server);
+    talk.wait_us(10)
+        .data(Server, 1460)
+        .wait_us(10)
+        .data(Server, 33);
+    talk.wait_us(100).ack(Client).finish();
+    talk.frames
+}
+
+/// Says what any way of writing must keep.
+fn essence(trace: &Trace) -> (u64, Vec<(u32, u64, u64)>) {
+    let one = |connection: &linerate_trace::document::ConnectionReport| {
+        (
+            connection.from_client.data_packets,
+            connection.from_server.payload_bytes,
+            connection.duration_ns,
+        )
+    };
+    (
+        trace.totals.packets,
+        trace.connections.iter().map(one).collect(),
+    )
+}
+
+fn check(bytes: &[u8], format: &str) {
+    let found = trace_bytes(bytes);
+    assert_eq!(found.files[0].format, format);
+    assert_eq!(found.files[0].damage, None);
+    assert_eq!(essence(&found), essence(&trace(&talk())), "{format}");
+}
+
+#[test]
+fn every_format_is_the_same_trace() {
+    for big in [false, true] {
+        for nanos in [false, true] {
+            check(&pcap(&talk(), 1, big, nanos), "pcap");
+        }
+    }
+    let pcapng = pcapng(&talk());
+    check(&pcapng, "pcapng");
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(&pcapng).expect("memory");
+    let mut packed = encoder.finish().expect("memory");
+    check(&packed, "pcapng in gzip");
+    // Rotated logs are joined with cat: several members are one stream.
+    let mut second = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    second.write_all(&pcapng).expect("memory");
+    packed.extend(second.finish().expect("memory"));
+    let twice = trace_bytes(&packed);
+    assert_eq!(twice.totals.frames, 2 * talk().len() as u64);
+}
+
+/// Puts frames behind another link header.
+fn relinked(link: u32, header: &[u8]) -> Vec<u8> {
+    let frames: Vec<(u64, Vec<u8>)> = talk()
+        .into_iter()
+        .map(|(time_ns, bytes)| (time_ns, [header, &bytes[14..]].concat()))
+        .collect();
+    pcap(&frames, link, false, true)
+}
+
+#[test]
+fn every_link_type_is_the_same_trace() {
+    let macs = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    let cooked = [0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0, 8, 0];
+    let cooked2 = [8, 0, 0, 0, 0, 0, 0, 2, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0];
+    check(
+        &relinked(1, &[&macs[..], &[0x81, 0, 0, 5, 8, 0]].concat()),
+        "pcap",
+    );
+    let twice = [&macs[..], &[0x88, 0xa8, 0, 7, 0x81, 0, 0, 5, 8, 0]].concat();
+    check(&relinked(1, &twice), "pcap");
+    check(&relinked(113, &cooked), "pcap");
+    check(&relinked(276, &cooked2), "pcap");
+    check(&relinked(101, &[]), "pcap");
+    check(&relinked(228, &[]), "pcap");
+    check(&relinked(0, &[2, 0, 0, 0]), "pcap");
+    check(&relinked(108, &[0, 0, 0, 2]), "pcap");
+}
+
+#[test]
+fn a_foreign_link_type_is_named() {
+    let bytes = pcap(&talk(), 105, false, true);
+    let mut tracker = Tracker::new(Limits::default());
+    let mut reader = Reader::new(&bytes[..]).expect("a capture");
+    let error = tracker.read(&mut reader, "radio").expect_err("of radio");
+    assert_eq!(
+        error.to_string(),
+        "frames of link type 105 (IEEE 802.11), which is not decoded"
+    );
+}
+
+#[test]
+fn what_is_no_capture_is_named() {
+    let error = |bytes: &[u8]| Reader::new(bytes).err().expect("no capture");
+    assert!(matches!(error(b""), CaptureError::Empty));
+    assert!(matches!(error(b"ab"), CaptureError::NoHeader));
+    assert!(matches!(error(b"%PDF-1.7"), CaptureError::Foreign(_)));
+    let mut old = pcap(&[], 1, false, false);
+    old[4] = 1;
+    assert!(matches!(
+        error(&old),
+        CaptureError::Version { major: 1, .. }
+    ));
+    assert!(matches!(error(&old[..20]), CaptureError::NoHeader));
+}
+
+#[test]
+fn interfaces_have_their_own_clocks() {
+    let mut bytes = pcapng(&talk()[..1]);
+    let block = |kind: u32, body: &[u8]| {
+        let length = (12 + body.len()) as u32;
+        [
+            &kind.to_le_bytes()[..],
+            &length.to_le_bytes(),
+            body,
+            &length.to_le_bytes(),
+        ]
+        .concat()
+    };
+    // A second interface counts 2⁻¹⁰ s from a second after 1970.
+    let mut interface = vec![1, 0, 0, 0, 0, 0, 0, 0];
+    interface.extend([9, 0, 1, 0, 0x8a, 0, 0, 0]);
+    interface.extend([14, 0, 8, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+    interface.extend([0; 4]);
+    bytes.extend(block(1, &interface));
+    // Names, which nobody asked for.
+    bytes.extend(block(4, &[0; 400]));
+    let frame = &talk()[1].1;
+    let mut packet = Vec::new();
+    packet.extend(1u32.to_le_bytes());
+    packet.extend(0u32.to_le_bytes());
+    packet.extend((1024u32 * 3 + 512).to_le_bytes());
+    packet.extend((frame.len() as u32).to_le_bytes());
+    packet.extend((frame.len() as u32).to_le_bytes());
+    packet.extend(frame);
+    packet.resize(packet.len().next_multiple_of(4), 0);
+    bytes.extend(block(6, &packet));
+    let mut reader = Reader::new(&bytes[..]).expect("a capture");
+    let mut times = Vec::new();
+    while let Some(frame) = reader.next_frame() {
+        times.push(frame.time_ns);
+    }
+    assert_eq!(reader.damage(), None);
+    assert_eq!(times, [BEGIN_NS, 4_500_000_000]);
+}
+
+#[test]
+fn sections_may_change_their_byte_order() {
+    let little = pcapng(&talk());
+    let mut twice = little.clone();
+    twice.extend(&little);
+    assert_eq!(trace_bytes(&twice).totals.frames, 2 * talk().len() as u64);
+    // A big-endian section without frames, then the little one.
+    let mut mixed = vec![0x0a, 0x0d, 0x0d, 0x0a, 0, 0, 0, 28];
+    mixed.extend([0x1a, 0x2b, 0x3c, 0x4d, 0, 1, 0, 0]);
+    mixed.extend([0xff; 8]);
+    mixed.extend([0, 0, 0, 28]);
+    mixed.extend(&little);
+    assert_eq!(trace_bytes(&mixed).totals.frames, talk().len() as u64);
+}
+
+#[test]
+fn snapped_frames_count_whole() {
+    let mut bytes = pcap(&[], 1, false, true);
+    for (time_ns, frame) in talk() {
+        let captured = frame.len().min(66);
+        bytes.extend(((time_ns / 1_000_000_000) as u32).to_le_bytes());
+        bytes.extend(((time_ns % 1_000_000_000) as u32).to_le_bytes());
+        bytes.extend((captured as u32).to_le_bytes());
+        bytes.extend((frame.len() as u32).to_le_bytes());
+        bytes.extend(&frame[..captured]);
+    }
+    check(&bytes, "pcap");
+}
+
+#[test]
+fn fragments_and_strangers_are_counted() {
+    let mut frames = talk();
+    let header = frames[0].1[..14].to_vec();
+    let mut fragment = ipv4(0, 5, &[0; 40]);
+    (fragment[6], fragment[7]) = (0x20, 0xb9);
+    frames.push((BEGIN_NS, [&header[..], &fragment].concat()));
+    let mut datagram = ipv4(0, 5, &[0; 40]);
+    datagram[9] = 17;
+    frames.push((BEGIN_NS, [&header[..], &datagram].concat()));
+    let mut arp = header.clone();
+    (arp[12], arp[13]) = (8, 6);
+    frames.push((BEGIN_NS, [&arp[..], &[0; 46]].concat()));
+    let mut long = ipv4(0, 5, &[0; 40]);
+    long[3] = 200;
+    frames.push((BEGIN_NS, [&header[..], &long].concat()));
+    frames.push((BEGIN_NS, [&header[..], &ipv4(0, 5, &[0; 12])].concat()));
+    let totals = trace(&frames).totals;
+    assert_eq!(
+        (
+            totals.fragments,
+            totals.not_tcp,
+            totals.not_ip,
+            totals.malformed
+        ),
+        (1, 1, 1, 2)
+    );
+    assert_eq!(totals.packets, talk().len() as u64);
+}
+
+#[test]
+fn ipv6_with_extension_headers_is_decoded() {
+    let mut talk = Talk::new(1, 1).v6();
+    talk.shake_hands(1440, Some(7))
+        .wait_us(10)
+        .data(Client, 100);
+    let mut frames = talk.frames;
+    // Hop-by-hop and destination options, eight bytes each, before TCP.
+    for (_, bytes) in &mut frames {
+        let extension = [60, 0, 1, 4, 0, 0, 0, 0, 6, 0, 1, 4, 0, 0, 0, 0];
+        bytes.splice(54..54, extension);
+        bytes[14 + 6] = 0;
+        let length = u16::from_be_bytes([bytes[18], bytes[19]]) + 16;
+        bytes[18..20].copy_from_slice(&length.to_be_bytes());
+    }
+    let trace = trace(&frames);
+    assert_eq!(trace.totals.payload_bytes, 100);
+    assert_eq!(trace.connections[0].client.to_string(), "[fd00::1]:40000");
+}
+
+#[test]
+fn filters_leave_out_the_others() {
+    let mut frames = talk();
+    frames.extend(
+        Talk::new(1, 1)
+            .client_port(99)
+            .shake_hands(1460, None)
+            .frames
+            .clone(),
+    );
+    let bytes = pcapng(&frames);
+    let shown = |filter: &str| {
+        let filters = vec![filter.parse().expect("a filter")];
+        let mut tracker = Tracker::new(Limits::default()).with_filters(filters);
+        let mut reader = Reader::new(&bytes[..]).expect("a capture");
+        tracker.read(&mut reader, "made").expect("of Ethernet");
+        tracker.finish().totals.connections
+    };
+    assert_eq!(shown(":80"), 2);
+    assert_eq!(shown(":99"), 1);
+    assert_eq!(shown("10.0.0.1:99, 10.0.0.2:80"), 1);
+    assert_eq!(shown("10.0.0.2:99"), 0);
+    assert_eq!(shown("192.168.0.0/16"), 0);
+    assert_eq!(shown("10.0.0.0/8"), 2);
+}
+
+#[test]
+fn several_files_count_their_own_frames() {
+    let mut tracker = Tracker::new(Limits::default());
+    let frames = talk();
+    for (at, part) in [&frames[..5], &frames[5..]].into_iter().enumerate() {
+        let bytes = pcapng(part);
+        let mut reader = Reader::new(&bytes[..]).expect("a capture");
+        tracker
+            .read(&mut reader, &format!("part {at}"))
+            .expect("of Ethernet");
+    }
+    let joined = tracker.finish();
+    assert_eq!(essence(&joined), essence(&trace(&frames)));
+    assert_eq!(joined.files[1].frames, frames.len() as u64 - 5);
+    assert!(joined.warnings.is_empty(), "{:?}", joined.warnings);
+}
