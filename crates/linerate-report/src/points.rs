@@ -23,7 +23,9 @@ pub struct PointTable {
 pub fn table(figure: &Figure) -> PointTable {
     let mut positions: Vec<&Position> = Vec::new();
     for point in figure.curves.iter().flat_map(|curve| &curve.points) {
-        if !positions.contains(&&point.x) {
+        let is_name = matches!(point.x, Position::Name(_));
+        // A capture has tens of thousands of instants: those are sorted, not searched.
+        if !is_name || !positions.contains(&&point.x) {
             positions.push(&point.x);
         }
     }
@@ -32,6 +34,7 @@ pub fn table(figure: &Figure) -> PointTable {
         (Position::Number(a), Position::Number(b)) => a.total_cmp(b),
         _ => std::cmp::Ordering::Equal,
     });
+    positions.dedup();
     let rows_hidden = positions.len().saturating_sub(ROWS_MAX);
     positions.truncate(ROWS_MAX);
     let rows = positions

@@ -38,6 +38,10 @@ pub mod filter;
 pub mod findings;
 /// Frames decoded.
 pub mod frame;
+/// A document as a report with pictures.
+pub mod page;
+/// Packets as rows.
+pub mod rows;
 /// A document as lines for a terminal.
 pub mod text;
 

@@ -231,6 +231,9 @@ fn one_connection(connection: &ConnectionReport, look: Look, out: &mut String) {
     if let Some(segment) = connection.segment_bytes {
         facts.push(format!("segments of {segment} B"));
     }
+    if let Some(end) = connection.captured_at {
+        facts.push(format!("captured at the {end}"));
+    }
     if !connection.handshake {
         facts.push("begun before the capture".to_owned());
     }
@@ -248,7 +251,9 @@ fn one_connection(connection: &ConnectionReport, look: Look, out: &mut String) {
         let (own, peer) = (connection.end(end), connection.end(end.other()));
         if own.data_packets > 0 {
             let _ = writeln!(out, "      {arrow} {}", data_line(own, peer));
-            if let Some(time) = own.time.filter(|_| own.data_packets >= 16) {
+            // At the receiver, what the sender waits for does not show.
+            let is_seen = connection.captured_at != Some(crate::document::end_name(end.other()));
+            if let Some(time) = own.time.filter(|_| own.data_packets >= 16 && is_seen) {
                 let _ = writeln!(out, "        {}", look.dim(&time_line(&time)));
             }
         } else if own.packets > 0 {

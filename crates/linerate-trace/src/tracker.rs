@@ -9,7 +9,8 @@
 //! 3. When all places for connections are taken, the longest closed one is counted into the totals
 //!    and forgotten; if none is closed, of a few looked at the one that was silent longest.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::io::Read;
 
 use hashbrown::HashTable;
@@ -41,7 +42,7 @@ pub struct Limits {
     pub details: usize,
     /// Those that are kept over time too, of up to 14 KiB each.
     pub timelines: usize,
-    /// Those whose packets are kept for a picture, of up to 190 KiB each.
+    /// Those whose packets are kept for a picture, of up to 110 KiB each.
     pub points: usize,
     /// Connections that are handed over at the end.
     pub reported: usize,
@@ -262,20 +263,24 @@ impl Tracker {
                 self.findings.add(&report);
             }
         }
-        let mut connections: Vec<&Connection> = parts.iter().flatten().collect();
-        let weight = |connection: &&Connection| {
-            let bytes: u64 = connection
-                .halves
-                .iter()
-                .map(|half| half.payload_bytes)
-                .sum();
-            (std::cmp::Reverse(bytes), connection.number)
-        };
-        connections.sort_by_key(weight);
-        connections.truncate(self.limits.reported);
-        let reports: Vec<ConnectionReport> = connections
+        // The largest only, the smallest of them on top: a list of all would take as much memory as
+        // a twentieth of the connections themselves.
+        let mut largest = BinaryHeap::new();
+        for (at, connection) in parts.iter().flatten().enumerate() {
+            let halves = connection.halves.iter();
+            let bytes: u64 = halves.map(|half| half.payload_bytes).sum();
+            largest.push(Reverse((bytes, Reverse(connection.number), at)));
+            if largest.len() > self.limits.reported {
+                largest.pop();
+            }
+        }
+        let reports: Vec<ConnectionReport> = largest
+            .into_sorted_vec()
             .into_iter()
-            .map(|connection| ConnectionReport::new(connection, self.addresses(connection)))
+            .map(|Reverse((_, _, at))| {
+                let connection = &parts[at / PART][at % PART];
+                ConnectionReport::new(connection, self.addresses(connection))
+            })
             .collect();
         Trace::new(self.files, self.totals, self.findings.finish(), reports)
     }

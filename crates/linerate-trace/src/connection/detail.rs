@@ -36,6 +36,9 @@ const DELAYED_ACK_NS_MAX: u64 = 600_000_000;
 /// a host that is not overloaded.
 const RELEASE_NS_MAX: u64 = 1_000_000;
 
+/// How many times longer the way to one end is, if the capture was taken at the other.
+const NEARER: u64 = 8;
+
 /// Short segments in a row from which they are called a train.
 const TRAIN_MIN: u32 = 16;
 
@@ -117,6 +120,9 @@ pub struct EndDetail {
     pub(super) holes: Holes,
     pub(super) recovery: Option<Recovery>,
     pub(super) resent: Resent,
+    /// Acknowledgements up to here may be late for what was sent again, or came late: they give
+    /// no round trip.
+    pub(super) ambiguous_to: Option<u32>,
     pub(super) last_data_ns: u64,
     pub(super) last_data_frame: u64,
     /// The highest edge of selective acknowledgements that it sent.
@@ -258,6 +264,19 @@ impl Detail {
         match End::BOTH.map(|end| self.leg_ns(end)) {
             [Some(client), Some(server)] => Some(client + server),
             [client, server] => client.or(server),
+        }
+    }
+
+    /// Returns the end that the capture was taken at, if it is far nearer to one than to the other.
+    pub fn captured_at(&self) -> Option<End> {
+        let [client_ns, server_ns] = End::BOTH.map(|end| self.leg_ns(end));
+        let (client_ns, server_ns) = client_ns.zip(server_ns)?;
+        if client_ns.saturating_mul(NEARER) < server_ns {
+            Some(End::Client)
+        } else if server_ns.saturating_mul(NEARER) < client_ns {
+            Some(End::Server)
+        } else {
+            None
         }
     }
 
@@ -603,9 +622,15 @@ impl Detail {
         let leg_ns = self.leg_ns(from);
         let sender = &mut self.ends[to.index()];
         let said = sender.outstanding.acknowledged(acknowledgement, time_ns);
-        if let Some(round_trip_ns) = said.round_trip_ns {
+        let is_clear = sender
+            .ambiguous_to
+            .is_none_or(|point| after(acknowledgement, point));
+        if let Some(round_trip_ns) = said.round_trip_ns.filter(|_| is_clear) {
             sender.round_trip.add(round_trip_ns);
         }
+        sender.ambiguous_to = sender
+            .ambiguous_to
+            .filter(|&point| after(point, acknowledgement));
         let packets = std::mem::take(&mut sender.unacknowledged_packets);
         if packets > 0 {
             sender.data_per_ack.add(u64::from(packets));
@@ -772,8 +797,9 @@ impl Detail {
             peer.has_acknowledged() && distance(peer.acknowledged, half.next) > 0
         };
         let is_window = |end: End| self.ends[end.index()].shares.state() == State::Window;
-        let leg_ns = self.leg_ns(from).unwrap_or(u64::MAX / 2);
-        let is_late = seen.elapsed_ns.saturating_sub(leg_ns) >= GAP_NS_MIN;
+        let leg_ns = self.leg_ns(from);
+        // What the path explains kept nobody waiting.
+        let is_late = seen.elapsed_ns.saturating_sub(leg_ns.unwrap_or(0)) >= GAP_NS_MIN;
         let (cause, end) = if is_window(to) {
             (Cause::Window, from)
         } else if is_window(from) {
@@ -790,11 +816,11 @@ impl Detail {
         } else if segment.payload_bytes > 0 {
             // The end that sends payload has kept the other waiting, if the other spoke last.
             match self.last_sender {
-                Some(last) if last == to && (is_late || !flight(to)) => (Cause::Answer, from),
-                Some(last) if last == to => (Cause::RoundTrip, from),
+                _ if !is_late => (Cause::RoundTrip, from),
+                Some(last) if last == to => (Cause::Answer, from),
                 _ => (Cause::Application, from),
             }
-        } else if flight(to) && is_late {
+        } else if flight(to) && is_late && leg_ns.is_some() {
             (Cause::DelayedAck, from)
         } else if flight(to) {
             (Cause::RoundTrip, from)

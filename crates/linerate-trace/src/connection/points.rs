@@ -4,7 +4,7 @@ use super::{End, Half, Place, Verdict};
 use crate::frame::Segment;
 
 /// Packets of one connection that are drawn one by one; beyond it the timeline is drawn.
-const POINTS_MAX: usize = 4000;
+const POINTS_MAX: usize = 2000;
 
 /// One packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

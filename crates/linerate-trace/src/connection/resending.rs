@@ -26,8 +26,9 @@ const TIMER_NS_MIN: u64 = 150_000_000;
 const UNASKED_NS_MIN: u64 = 4_000_000;
 /// A segment that fills a hole later than this is not only reordered; tshark's figure.
 const REORDERED_NS_MAX: u64 = 3_000_000;
-/// Segments of one recovery from which it is called a burst.
-const BURST_MIN: u32 = 3;
+/// Segments of one recovery from which it is called a burst. Losses at random, one of a hundred,
+/// put two or three into a window of a hundred segments.
+const BURST_MIN: u32 = 6;
 /// Sendings again of a full segment from which it is called repeated.
 const REPEATED_MIN: u16 = 3;
 /// Retransmissions of one direction that can still be proven spurious.
@@ -79,6 +80,7 @@ impl Detail {
         let end = segment.sequence.wrapping_add(segment.payload_bytes);
         let time_ns = seen.place.time_ns;
         let opened_ns = self.ends[from.index()].holes.fill(segment.sequence, end);
+        self.ends[from.index()].ambiguous_to = Some(seen.halves[from.index()].next);
         let asked = self.has_asked(seen);
         if let Some(opened_ns) = opened_ns {
             let waited_ns = time_ns.saturating_sub(opened_ns);

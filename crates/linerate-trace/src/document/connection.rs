@@ -36,6 +36,9 @@ pub struct ConnectionReport {
     pub ending: &'static str,
     /// Whether only one direction was captured.
     pub one_sided: bool,
+    /// The end that the capture was taken at, if the round trips to both ends are known and differ
+    /// by far: the other end's data shows when it arrived, not when it was sent.
+    pub captured_at: Option<&'static str>,
     /// Bytes of a full segment, as far as they are known.
     pub segment_bytes: Option<u32>,
     /// The client's side.
@@ -324,6 +327,7 @@ impl ConnectionReport {
                 true => "fin",
             },
             one_sided: client.is_seen() != server.is_seen() && client.packets + server.packets > 1,
+            captured_at: detail.and_then(|detail| detail.captured_at()).map(end_name),
             segment_bytes: detail
                 .filter(|detail| detail.segment_is_known)
                 .map(|detail| detail.segment_bytes),

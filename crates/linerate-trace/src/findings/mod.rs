@@ -318,7 +318,9 @@ fn from_happenings(connection: &ConnectionReport, found: &mut Vec<(End, Finding)
 fn window_limit(connection: &ConnectionReport, end: End, found: &mut Vec<(End, Finding)>) {
     let (sender, receiver) = (connection.end(end), connection.end(end.other()));
     let Some(time) = sender.time else { return };
-    if !receiver.window_is_scaled
+    // At the receiver, data is acknowledged as it is seen: what is on its way does not show.
+    if connection.captured_at == Some(end_name(end.other()))
+        || !receiver.window_is_scaled
         || sender.payload_bytes < WINDOW_BYTES_MIN
         || time.window < WINDOW_SHARE_MIN
     {

@@ -1,8 +1,4 @@
 //! Captures made by hand, packet by packet, with known truth.
-#![expect(
-    clippy::allow_attributes,
-    reason = "each test file uses a part of this module, so that what is dead differs"
-)]
 #![allow(dead_code)]
 
 use linerate_trace::capture::{LinkType, Reader, Writer};

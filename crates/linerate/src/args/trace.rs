@@ -21,4 +21,13 @@ pub struct TraceArgs {
     /// Print JSON
     #[arg(short = 'J', long)]
     pub json: bool,
+    /// Write a report with pictures: one page that opens without a network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write one row for each packet, as text
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write one row for each packet, as a Parquet file
+    #[arg(long, value_name = "FILE")]
+    pub parquet: Option<PathBuf>,
 }

@@ -1,45 +1,67 @@
 //! `linerate trace`: captures explained.
 
 use std::fs::File;
-use std::io::Read;
-use std::path::Path;
+use std::io::{BufWriter, Read};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use linerate_trace::capture::{CaptureError, Reader};
-use linerate_trace::{Limits, Tracker};
+use linerate_trace::rows::{CsvRows, ParquetRows, Row};
+use linerate_trace::{Handled, Limits, Tracker, page, text};
 
 use crate::args::TraceArgs;
 use crate::exit::{CmdResult, Failure, Outcome};
 use crate::term;
 
-/// Connections of the JSON document, where `--top` asks for less.
-const JSON_CONNECTIONS_MIN: usize = 1000;
+/// Connections of the JSON document and the page, where `--top` asks for less.
+const DOCUMENT_CONNECTIONS_MIN: usize = 1000;
+/// Connections whose packets are kept for the pictures of a page.
+const PICTURED_MAX: usize = 256;
 
 /// Runs the command.
 pub fn trace(args: &TraceArgs) -> CmdResult {
+    let has_document = args.json || args.html.is_some();
+    let least = if has_document {
+        DOCUMENT_CONNECTIONS_MIN
+    } else {
+        0
+    };
     let limits = Limits {
-        reported: args
-            .top
-            .max(if args.json { JSON_CONNECTIONS_MIN } else { 0 }),
+        reported: args.top.max(least),
+        points: if args.html.is_some() { PICTURED_MAX } else { 0 },
         seed: seed()?,
         ..Limits::default()
     };
     let mut tracker = Tracker::new(limits).with_filters(args.flow.clone());
+    let mut rows = Rows::create(args)?;
     for path in &args.files {
-        read(&mut tracker, path)?;
+        read(&mut tracker, &mut rows, path)?;
     }
+    rows.finish()?;
     let trace = tracker.finish();
+    if let Some(path) = &args.html {
+        let names: Vec<String> = args.files.iter().map(|path| name_of(path)).collect();
+        let title = format!("Trace of {}", names.join(", "));
+        let html = linerate_report::html(&page::page(&trace, &title));
+        std::fs::write(path, html).with_context(|| format!("cannot write {}", path.display()))?;
+    }
     if args.json {
         term::line(&trace.json());
     } else {
-        let look = linerate_trace::text::Look {
+        let look = text::Look {
             columns: term::width(),
             color: term::color(),
             connections: args.top,
         };
-        term::line(linerate_trace::text::text(&trace, look).trim_end());
+        term::line(text::text(&trace, look).trim_end());
     }
     Ok(Outcome::Ok)
+}
+
+/// Returns the last part of a path, which is enough for a heading.
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
 }
 
 /// Returns a number that whoever wrote the capture cannot know.
@@ -49,28 +71,84 @@ fn seed() -> CmdResult<u64> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-fn read(tracker: &mut Tracker, path: &Path) -> CmdResult<()> {
+/// Where rows go, if they are wanted.
+#[derive(Default)]
+struct Rows {
+    csv: Option<(PathBuf, CsvRows<BufWriter<File>>)>,
+    parquet: Option<(PathBuf, ParquetRows<BufWriter<File>>)>,
+}
+
+impl Rows {
+    fn create(args: &TraceArgs) -> CmdResult<Self> {
+        let create = |path: &Path| -> anyhow::Result<BufWriter<File>> {
+            let file = File::create(path);
+            let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+            Ok(BufWriter::with_capacity(1 << 20, file))
+        };
+        let mut rows = Self::default();
+        if let Some(path) = &args.csv {
+            rows.csv = Some((path.clone(), CsvRows::new(create(path)?)?));
+        }
+        if let Some(path) = &args.parquet {
+            rows.parquet = Some((path.clone(), ParquetRows::new(create(path)?)?));
+        }
+        Ok(rows)
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.csv.is_some() || self.parquet.is_some()
+    }
+
+    fn add(&mut self, tracker: &Tracker, handled: &Handled) -> anyhow::Result<()> {
+        let row = Row::new(tracker, handled);
+        if let Some((path, csv)) = &mut self.csv {
+            let written = csv.add(&row);
+            written.with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        if let Some((path, parquet)) = &mut self.parquet {
+            let written = parquet.add(&row);
+            written.with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> anyhow::Result<()> {
+        if let Some((path, csv)) = self.csv {
+            let written = csv.finish();
+            written.with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        if let Some((path, parquet)) = self.parquet {
+            let written = parquet.finish();
+            written.with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+fn read(tracker: &mut Tracker, rows: &mut Rows, path: &Path) -> CmdResult<()> {
     let name = path.display().to_string();
     let input: Box<dyn Read> = if name == "-" {
         Box::new(std::io::stdin().lock())
     } else {
         Box::new(File::open(path).with_context(|| format!("cannot open {name}"))?)
     };
-    let reader = Reader::new(input);
-    let read = reader.and_then(|mut reader| tracker.read(&mut reader, &name));
-    read.map_err(|error| {
-        let next = next_step(&error);
-        let failure =
-            Failure::failed(anyhow::Error::new(error).context(format!("cannot read {name}")));
-        match next {
-            Some(next) => failure.next(next),
-            None => failure,
+    let mut reader = Reader::new(input).map_err(|error| unreadable(error, &name))?;
+    tracker.begin_file(&name);
+    while let Some(frame) = reader.next_frame() {
+        let handled = tracker.handle_frame(&frame);
+        if let Some(handled) = handled
+            && rows.is_wanted()
+        {
+            rows.add(tracker, &handled)?;
         }
-    })
+    }
+    tracker
+        .end_file(&reader)
+        .map_err(|error| unreadable(error, &name))
 }
 
-fn next_step(error: &CaptureError) -> Option<&'static str> {
-    match error {
+fn unreadable(error: CaptureError, name: &str) -> Failure {
+    let next = match &error {
         CaptureError::Foreign(_) => {
             Some("write it as pcap or pcapng: `editcap -F pcapng FILE NEW` converts many formats")
         }
@@ -78,5 +156,10 @@ fn next_step(error: &CaptureError) -> Option<&'static str> {
             Some("capture on an Ethernet or IP interface, or on `any`, where packets are IP")
         }
         _ => None,
+    };
+    let failure = Failure::failed(anyhow::Error::new(error).context(format!("cannot read {name}")));
+    match next {
+        Some(next) => failure.next(next),
+        None => failure,
     }
 }

@@ -1,0 +1,142 @@
+//! Packets as rows, for programs that compute with them: CSV, or Parquet.
+//!
+//! One row a segment, in the order of the capture. Sequence and acknowledgement numbers count from
+//! the first of their end, as other programs show them; times are nanoseconds since 1970.
+
+use std::net::IpAddr;
+
+/// Rows as text.
+mod csv;
+/// Rows as columns.
+mod parquet;
+
+pub use csv::CsvRows;
+pub use parquet::{ParquetRows, RowsError};
+
+use crate::connection::{End, Verdict};
+use crate::frame::Flags;
+use crate::tracker::{FrameId, Handled, Tracker};
+
+/// One segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// The file, from 1.
+    pub file: u32,
+    /// The frame, from 1.
+    pub frame: u64,
+    /// When, in nanoseconds since 1970.
+    pub time_ns: u64,
+    /// The connection's number.
+    pub connection: u32,
+    /// Who sent it.
+    pub end: End,
+    /// Its address.
+    pub source: IpAddr,
+    /// Its port.
+    pub source_port: u16,
+    /// To whom.
+    pub target: IpAddr,
+    /// The port there.
+    pub target_port: u16,
+    /// The control bits.
+    pub flags: Flags,
+    /// The first sequence number, from the first of its end.
+    pub sequence: u32,
+    /// What it acknowledges, from the first number of the other end.
+    pub acknowledgement: Option<u32>,
+    /// The window that it offers in bytes; as in the header where the scale is not known.
+    pub window_bytes: u64,
+    /// Its payload.
+    pub payload_bytes: u32,
+    /// What its sender has on its way behind it.
+    pub flight_bytes: Option<u32>,
+    /// The sender's timestamp.
+    pub stamp: Option<u32>,
+    /// The timestamp that it echoes.
+    pub echo: Option<u32>,
+    /// What it is.
+    pub verdict: Verdict,
+}
+
+/// The columns, in order.
+pub const COLUMNS: [&str; 18] = [
+    "file",
+    "frame",
+    "time_ns",
+    "connection",
+    "end",
+    "source",
+    "source_port",
+    "target",
+    "target_port",
+    "flags",
+    "sequence",
+    "acknowledgement",
+    "window_bytes",
+    "payload_bytes",
+    "flight_bytes",
+    "timestamp",
+    "timestamp_echo",
+    "kind",
+];
+
+impl Row {
+    /// Returns the row of a segment that `tracker` has just taken up.
+    pub fn new(tracker: &Tracker, handled: &Handled) -> Self {
+        let connection = tracker.connection(handled.at);
+        let segment = &handled.segment;
+        let (own, other) = (
+            &connection.halves[handled.end.index()],
+            &connection.halves[handled.end.other().index()],
+        );
+        let id = FrameId::from_place(handled.place.frame);
+        let acknowledges = segment.flags.any(Flags::ACK) && other.is_seen();
+        let on_its_way = own.next.wrapping_sub(other.acknowledged);
+        Self {
+            file: id.map_or(0, |id| id.file() + 1),
+            frame: id.map_or(0, FrameId::number),
+            time_ns: handled.place.time_ns,
+            connection: connection.number,
+            end: handled.end,
+            source: segment.addresses.source(),
+            source_port: segment.source_port,
+            target: segment.addresses.target(),
+            target_port: segment.target_port,
+            flags: segment.flags,
+            sequence: segment.sequence.wrapping_sub(own.first),
+            acknowledgement: acknowledges
+                .then(|| segment.acknowledgement.wrapping_sub(other.first)),
+            window_bytes: connection
+                .window_bytes(handled.end)
+                .filter(|_| !segment.flags.any(Flags::SYN))
+                .unwrap_or(u64::from(segment.window)),
+            payload_bytes: segment.payload_bytes,
+            flight_bytes: (other.has_acknowledged() && on_its_way as i32 >= 0)
+                .then_some(on_its_way),
+            stamp: segment.timestamps.map(|stamps| stamps.value),
+            echo: segment.timestamps.map(|stamps| stamps.echo),
+            verdict: handled.verdict,
+        }
+    }
+
+    /// Returns the control bits as letters: `SA` for SYN and ACK.
+    fn flag_letters(&self) -> String {
+        const LETTERS: [(u8, char); 8] = [
+            (Flags::SYN, 'S'),
+            (Flags::FIN, 'F'),
+            (Flags::RST, 'R'),
+            (Flags::PSH, 'P'),
+            (Flags::ACK, 'A'),
+            (Flags::URG, 'U'),
+            (Flags::ECE, 'E'),
+            (Flags::CWR, 'C'),
+        ];
+        let set = LETTERS.iter().filter(|(bit, _)| self.flags.any(*bit));
+        set.map(|(_, letter)| letter).collect()
+    }
+
+    /// Returns the names of what it is, joined by `+`.
+    fn kind(&self) -> String {
+        self.verdict.names().collect::<Vec<_>>().join("+")
+    }
+}
