@@ -39,6 +39,7 @@ pub fn page(trace: &Trace, title: &str) -> Analysis {
         hosts: Vec::new(),
         left_out: Vec::new(),
         damage: trace.warnings.clone(),
+        flames: Vec::new(),
     }
 }
 
