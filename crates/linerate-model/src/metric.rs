@@ -148,6 +148,14 @@ catalogue! {
     NetstatPruneCalled "netstat_prune_called" Counter Count "TcpExt: PruneCalled, receive queues pruned for memory.";
     NetstatZeroWindowDrop "netstat_zero_window_drop" Counter Count "TcpExt: TCPZeroWindowDrop.";
     NetstatListenDrops "netstat_listen_drops" Counter Count "TcpExt: ListenDrops.";
+    NetstatListenOverflows "netstat_listen_overflows" Counter Count "TcpExt: ListenOverflows, connections dropped since the queue of a listener was full.";
+    NetstatReqQFullDrop "netstat_req_q_full_drop" Counter Count "TcpExt: TCPReqQFullDrop, requests for connections dropped since too many were pending.";
+    NetstatReqQFullDoCookies "netstat_req_q_full_do_cookies" Counter Count "TcpExt: TCPReqQFullDoCookies, requests answered with a cookie since too many were pending.";
+    NetstatMemoryPressures "netstat_tcp_memory_pressures" Counter Count "TcpExt: TCPMemoryPressures, times that TCP came under memory pressure (net.ipv4.tcp_mem).";
+    NetstatMemoryPressureTime "netstat_tcp_memory_pressure_ms" Counter Count "TcpExt: TCPMemoryPressuresChrono, milliseconds under memory pressure.";
+    NetstatAbortOnMemory "netstat_tcp_abort_on_memory" Counter Count "TcpExt: TCPAbortOnMemory, connections aborted for want of memory.";
+    NetstatOfoDrop "netstat_tcp_ofo_drop" Counter Count "TcpExt: TCPOFODrop, out-of-order packets dropped for want of memory.";
+    NetstatRcvQDrop "netstat_tcp_rcv_q_drop" Counter Count "TcpExt: TCPRcvQDrop, packets dropped since the receive queue was full.";
     // The queues between devices and protocols, /proc/net/softnet_stat; of the whole machine.
     SoftnetDropped "softnet_dropped" Counter Count "Packets dropped because a CPU's backlog was full (net.core.netdev_max_backlog).";
     SoftnetSqueezed "softnet_time_squeezed" Counter Count "Times that a CPU stopped taking packets off with more to come (net.core.netdev_budget).";
@@ -224,6 +232,34 @@ catalogue! {
     UdpHostReceiveQueue "udp_host_receive_queue_bytes" Gauge Bytes "Bytes that wait in them to be read, with the kernel's overhead.";
     UdpHostSendQueue "udp_host_send_queue_bytes" Gauge Bytes "Bytes that they handed down and that have not left.";
     UdpHostDrops "udp_host_drops" Counter Count "Datagrams dropped at UDP sockets, as far as a reading saw the socket (SK_MEMINFO_DROPS).";
+    // Memory: /proc/meminfo, /proc/net/sockstat, /proc/pressure; of the whole machine.
+    MemoryAvailable "memory_available_bytes" Gauge Bytes "Memory that programs can have without swapping (MemAvailable).";
+    MemoryTcp "memory_tcp_bytes" Gauge Bytes "Memory of all TCP sockets, which net.ipv4.tcp_mem limits.";
+    MemoryUdp "memory_udp_bytes" Gauge Bytes "Memory of all UDP sockets, which net.ipv4.udp_mem limits.";
+    MemoryTcpOrphans "memory_tcp_orphans" Gauge Count "TCP connections that no program holds any more.";
+    MemoryTcpTimeWait "memory_tcp_time_wait" Gauge Count "TCP connections in TIME_WAIT.";
+    PressureMemorySome "pressure_memory_some_ns" Counter Nanoseconds "Time in which some task waited for memory.";
+    PressureMemoryFull "pressure_memory_full_ns" Counter Nanoseconds "Time in which all tasks that had work waited for memory.";
+    PressureCpuSome "pressure_cpu_some_ns" Counter Nanoseconds "Time in which some task that could run waited for a CPU.";
+    PressureIoSome "pressure_io_some_ns" Counter Nanoseconds "Time in which some task waited for a disk.";
+    // NUMA nodes, /sys/devices/system/node.
+    NumaHit "numa_hit_pages" Counter Count "Pages taken from the node that was wanted.";
+    NumaMiss "numa_miss_pages" Counter Count "Pages taken from this node though another was wanted.";
+    NumaLocal "numa_local_pages" Counter Count "Pages of this node taken by a task running on it.";
+    NumaOther "numa_other_pages" Counter Count "Pages of this node taken by a task running on another.";
+    NumaFree "numa_free_bytes" Gauge Bytes "Free memory of the node.";
+    // Connection tracking, /proc/sys/net/netfilter and /proc/net/stat/nf_conntrack.
+    ConntrackCount "conntrack_count" Gauge Count "Connections in the table.";
+    ConntrackMax "conntrack_max" Gauge Count "Connections that fit (net.netfilter.nf_conntrack_max).";
+    ConntrackInsertFailed "conntrack_insert_failed" Counter Count "Connections that could not be put into the table.";
+    ConntrackDrop "conntrack_drop" Counter Count "Packets dropped since the table was full or memory short.";
+    ConntrackEarlyDrop "conntrack_early_drop" Counter Count "Connections thrown out to make room for new ones.";
+    ConntrackInvalid "conntrack_invalid" Counter Count "Packets that belong to no connection and cannot begin one.";
+    // Frequency and temperature, /sys/devices/system/cpu and /sys/class/thermal.
+    ThermalFrequency "thermal_frequency_hz" Gauge Count "Clock frequency of the CPU, in hertz (scaling_cur_freq).";
+    ThermalCoreThrottled "thermal_core_throttled" Counter Count "Times that the CPU was slowed since its core was hot.";
+    ThermalPackageThrottled "thermal_package_throttled" Counter Count "Times that the CPU was slowed since its package was hot.";
+    ThermalZone "thermal_zone_millicelsius" Gauge Count "Temperature of the CPUs' thermal zone, in thousandths of a degree Celsius.";
 }
 
 impl Metric {

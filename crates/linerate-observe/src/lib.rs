@@ -46,6 +46,8 @@ mod observer;
 
 /// Frames of a device as they pass, headers only; off unless asked for.
 pub mod capture;
+/// How full connection tracking is, and what it dropped.
+mod conntrack;
 /// Time per CPU and mode, from `/proc/stat`.
 mod cpu;
 /// Interrupts of network devices, from `/proc/interrupts`.
@@ -54,8 +56,12 @@ mod irq;
 mod irq_time;
 /// Network devices, by netlink: counters, and which device owns an address.
 mod link;
+/// Free memory, memory of sockets, and time that work waited for memory and CPUs.
+mod memory;
 /// TCP and UDP counters of the network namespace, from `/proc/net/snmp` and `/proc/net/netstat`.
 mod netstat;
+/// What each NUMA node gave and has left.
+mod numa;
 /// Cycles, instructions and cache misses, where the CPU counts them.
 mod perf;
 /// Where CPUs are, found by looking again and again; only when asked for.
@@ -66,6 +72,9 @@ mod qdisc;
 mod queue;
 /// The queues between devices and protocols, from `/proc/net/softnet_stat`.
 mod softnet;
+/// Clock frequency, temperature and throttling.
+mod thermal;
+
 /// All TCP sockets of the network namespace, by socket monitoring.
 mod tcp;
 /// CPU time of our own threads, from `/proc/self/task`.
@@ -76,6 +85,8 @@ mod udp;
 /// What the host is: kernel, CPUs, memory, sysctls, links.
 mod facts;
 
+/// An observer of small kernel files.
+mod files;
 /// How often an expensive reading is made.
 mod spacing;
 

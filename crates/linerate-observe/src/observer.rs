@@ -19,6 +19,7 @@ use crate::sys::clock::user_hz;
 use crate::tcp::TcpObserver;
 use crate::threads::ThreadsObserver;
 use crate::udp::UdpObserver;
+use crate::{conntrack, memory, numa, thermal};
 
 /// Reads one kernel interface.
 pub trait Observer: Send {
@@ -72,6 +73,10 @@ const OBSERVERS: &[(&str, Open)] = &[
     ("udp", |_| Box::new(UdpObserver::open())),
     ("perf", |config| Box::new(PerfObserver::open(config))),
     ("irq", |config| Box::new(IrqObserver::open(config))),
+    ("memory", |config| Box::new(memory::open(config))),
+    ("numa", |config| Box::new(numa::open(config))),
+    ("conntrack", |config| Box::new(conntrack::open(config))),
+    ("thermal", |config| Box::new(thermal::open(config))),
     ("queue", |_| Box::new(QueueObserver::open())),
 ];
 

@@ -81,6 +81,22 @@ fn family(metric: Metric) -> (&'static str, &'static str) {
              1 ms for its list of sockets, it is asked less often than every 100 ms, and the \
              observer says so.",
         ),
+        "memory" | "pressure" => (
+            "Memory and pressure, from `/proc/meminfo`, `/proc/net/sockstat` and `/proc/pressure`",
+            "`host`: the whole machine, also in a network namespace.",
+        ),
+        "numa" => (
+            "NUMA nodes, from `/sys/devices/system/node`",
+            "`node:N`. A page is that of the machine, 4 KiB as a rule.",
+        ),
+        "conntrack" => (
+            "Connection tracking, from `/proc/sys/net/netfilter` and `/proc/net/stat/nf_conntrack`",
+            "`host`: the network namespace.",
+        ),
+        "thermal" => (
+            "Frequency and temperature, from `/sys/devices/system/cpu` and `/sys/class/thermal`",
+            "`cpu:N`, and `host` for the zone. Absent where a hypervisor hides them.",
+        ),
         "udp" => (
             "All UDP sockets of a host, by sock_diag",
             "`host`: the network namespace.",

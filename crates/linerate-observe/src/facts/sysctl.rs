@@ -24,6 +24,7 @@ const TEXTS: &[&str] = &[
     "net.ipv4.tcp_autocorking",
     "net.ipv4.tcp_available_congestion_control",
     "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_mem",
     "net.ipv4.tcp_moderate_rcvbuf",
     "net.ipv4.tcp_no_metrics_save",
     "net.ipv4.tcp_rmem",
@@ -31,6 +32,7 @@ const TEXTS: &[&str] = &[
     "net.ipv4.tcp_timestamps",
     "net.ipv4.tcp_window_scaling",
     "net.ipv4.tcp_wmem",
+    "net.ipv4.udp_mem",
 ];
 
 pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {

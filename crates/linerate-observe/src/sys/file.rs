@@ -36,6 +36,11 @@ impl KernelFile {
         })
     }
 
+    /// Makes room for the first reading of a file that is small.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.buffer.resize(bytes, 0);
+    }
+
     /// Reads the whole file and returns it with the instant of CLOCK_MONOTONIC.
     ///
     /// One pread takes everything: a second one at a later offset would make the kernel write the

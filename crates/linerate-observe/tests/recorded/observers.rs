@@ -81,6 +81,10 @@ fn a_recorded_host_of_two_cpus() {
             ("netstat", None, None),
             ("softnet", None, None),
             ("irq", None, None),
+            ("memory", None, None),
+            ("numa", None, Some("one node")),
+            ("conntrack", None, None),
+            ("thermal", Some("a hypervisor hides them"), None),
         ],
     );
 }
@@ -98,6 +102,10 @@ fn a_made_host_of_64_cpus() {
             ("netstat", None, None),
             ("softnet", None, None),
             ("irq", Some("interrupts: No such file"), NO_INTERRUPTS),
+            ("memory", Some("meminfo: No such file"), None),
+            ("numa", None, None),
+            ("conntrack", Some("no connection tracking"), None),
+            ("thermal", None, None),
         ],
     );
 }
@@ -113,6 +121,10 @@ fn a_made_host_with_an_offline_cpu_and_missing_files() {
             ("netstat", None, Some("netstat: No such file")),
             ("softnet", Some("softnet_stat: No such file"), None),
             ("irq", Some("interrupts: No such file"), NO_INTERRUPTS),
+            ("memory", Some("No such file"), None),
+            ("numa", Some("no node"), None),
+            ("conntrack", Some("no connection tracking"), None),
+            ("thermal", Some("a hypervisor hides them"), None),
         ],
     );
 }
@@ -132,6 +144,14 @@ fn odd_and_cut_files_give_what_is_certain() {
             ),
             ("softnet", Some("softnet_stat: No such file"), None),
             ("irq", Some("interrupts: No such file"), NO_INTERRUPTS),
+            (
+                "memory",
+                Some("meminfo: not understood"),
+                Some("pressure/cpu: No such file"),
+            ),
+            ("numa", Some("no node"), None),
+            ("conntrack", Some("no connection tracking"), None),
+            ("thermal", Some("a hypervisor hides them"), None),
         ],
     );
 }
@@ -147,6 +167,10 @@ fn a_thread_is_found_by_the_id_that_it_sees() {
             ("netstat", Some("snmp: No such file"), None),
             ("softnet", Some("softnet_stat: No such file"), None),
             ("irq", Some("interrupts: No such file"), NO_INTERRUPTS),
+            ("memory", Some("No such file"), None),
+            ("numa", Some("no node"), None),
+            ("conntrack", Some("no connection tracking"), None),
+            ("thermal", Some("a hypervisor hides them"), None),
         ],
     );
 }
@@ -166,6 +190,10 @@ fn an_empty_root_gives_reasons_and_no_samples() {
             ("netstat", Some("No such file"), None),
             ("softnet", Some("No such file"), None),
             ("irq", Some("interrupts: No such file"), NO_INTERRUPTS),
+            ("memory", Some("No such file"), None),
+            ("numa", Some("no node"), None),
+            ("conntrack", Some("no connection tracking"), None),
+            ("thermal", Some("a hypervisor hides them"), None),
         ],
     );
     for fact in facts(&config).facts {
@@ -197,6 +225,10 @@ fn a_caller_without_a_token_sees_our_threads_only() {
             ("udp", token, None),
             ("perf", token, None),
             ("irq", token, None),
+            ("memory", token, None),
+            ("numa", token, None),
+            ("conntrack", token, None),
+            ("thermal", token, None),
             ("queue", token, None),
         ],
     );
