@@ -51,7 +51,10 @@ pub fn terminal_page(table: &Table, verdict: Option<&str>, width: usize, color: 
         width: width.max(WIDTH_MIN),
         color,
     };
-    page.table_of(&clean(&table.title), table, wording::short_cell);
+    match table.rows.is_empty() {
+        true => page.line(Look::Heading, &clean(&table.title)),
+        false => page.table_of(&clean(&table.title), table, wording::short_cell),
+    }
     if let Some(verdict) = verdict {
         page.text.truncate(page.text.trim_end().len());
         page.blank();
