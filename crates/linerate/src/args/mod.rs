@@ -17,7 +17,7 @@ mod trace;
 mod watch;
 
 pub use run::{IoChoice, RateFormat, RunArgs, RxChoice, SendChoice};
-pub use trace::TraceArgs;
+pub use trace::{LiveArgs, TraceArgs};
 pub use watch::WatchArgs;
 
 /// Measure how fast servers drive a network, what limits them, and what to do about it.

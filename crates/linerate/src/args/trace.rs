@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use linerate_model::{Bytes, Nanos};
 use linerate_trace::Filter;
 
 /// `linerate trace`.
 #[derive(Debug, Args)]
 pub struct TraceArgs {
     /// Captures: pcap or pcapng, in gzip or not; `-` for standard input
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "interface", value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Only these connections: ADDRESS, NETWORK/BITS, :PORT, ADDRESS:PORT; joined by `,` all must
     /// hold (repeatable: any)
@@ -30,4 +31,41 @@ pub struct TraceArgs {
     /// Write one row for each packet, as a Parquet file
     #[arg(long, value_name = "FILE")]
     pub parquet: Option<PathBuf>,
+    /// A capture of this host, in place of files.
+    #[command(flatten)]
+    pub live: LiveArgs,
+}
+
+/// A capture of this host as it happens.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Capturing on this host")]
+pub struct LiveArgs {
+    /// Capture on this device until Ctrl-C, then explain it; needs root or CAP_NET_RAW
+    #[arg(short, long, value_name = "DEVICE", conflicts_with = "files")]
+    pub interface: Option<String>,
+    /// End after this time
+    #[arg(short, long, value_name = "TIME", requires = "interface")]
+    pub time: Option<Nanos>,
+    /// Bytes of each frame that are kept: headers and options
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value = "128",
+        requires = "interface"
+    )]
+    pub snap: Bytes,
+    /// Memory of the ring between kernel and program
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value = "8M",
+        requires = "interface"
+    )]
+    pub ring: Bytes,
+    /// Keep the frames as pcapng too
+    #[arg(short, long, value_name = "FILE", requires = "interface")]
+    pub write: Option<PathBuf>,
+    /// Write made addresses and no payload, and TCP and UDP only
+    #[arg(long, requires = "write")]
+    pub anonymous: bool,
 }

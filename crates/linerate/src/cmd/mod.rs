@@ -21,3 +21,5 @@ pub mod watch;
 mod execute;
 /// The lab of a study: hosts, agents, fleet.
 mod lab_fleet;
+/// A capture of this host as it happens.
+mod live_capture;

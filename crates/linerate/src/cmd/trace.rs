@@ -10,6 +10,7 @@ use linerate_trace::rows::{CsvRows, ParquetRows, Row};
 use linerate_trace::{Handled, Limits, Tracker, page, text};
 
 use crate::args::TraceArgs;
+use crate::cmd::live_capture;
 use crate::exit::{CmdResult, Failure, Outcome};
 use crate::term;
 
@@ -34,13 +35,26 @@ pub fn trace(args: &TraceArgs) -> CmdResult {
     };
     let mut tracker = Tracker::new(limits).with_filters(args.flow.clone());
     let mut rows = Rows::create(args)?;
+    if let Some(device) = &args.live.interface {
+        let (reader, capture) = live_capture::begin(&args.live, device)?;
+        read(&mut tracker, &mut rows, Box::new(reader), device)?;
+        capture.end()?;
+    }
     for path in &args.files {
-        read(&mut tracker, &mut rows, path)?;
+        let name = path.display().to_string();
+        read(&mut tracker, &mut rows, open(&name)?, &name)?;
     }
     rows.finish()?;
     let trace = tracker.finish();
     if let Some(path) = &args.html {
-        let names: Vec<String> = args.files.iter().map(|path| name_of(path)).collect();
+        let files = args.files.iter().map(|path| name_of(path));
+        let names: Vec<String> = args
+            .live
+            .interface
+            .clone()
+            .into_iter()
+            .chain(files)
+            .collect();
         let title = format!("Trace of {}", names.join(", "));
         let html = linerate_report::html(&page::page(&trace, &title));
         std::fs::write(path, html).with_context(|| format!("cannot write {}", path.display()))?;
@@ -125,15 +139,17 @@ impl Rows {
     }
 }
 
-fn read(tracker: &mut Tracker, rows: &mut Rows, path: &Path) -> CmdResult<()> {
-    let name = path.display().to_string();
-    let input: Box<dyn Read> = if name == "-" {
-        Box::new(std::io::stdin().lock())
-    } else {
-        Box::new(File::open(path).with_context(|| format!("cannot open {name}"))?)
-    };
-    let mut reader = Reader::new(input).map_err(|error| unreadable(error, &name))?;
-    tracker.begin_file(&name);
+fn open(name: &str) -> CmdResult<Box<dyn Read>> {
+    if name == "-" {
+        return Ok(Box::new(std::io::stdin().lock()));
+    }
+    let file = File::open(name).with_context(|| format!("cannot open {name}"))?;
+    Ok(Box::new(file))
+}
+
+fn read(tracker: &mut Tracker, rows: &mut Rows, input: Box<dyn Read>, name: &str) -> CmdResult<()> {
+    let mut reader = Reader::new(input).map_err(|error| unreadable(error, name))?;
+    tracker.begin_file(name);
     while let Some(frame) = reader.next_frame() {
         let handled = tracker.handle_frame(&frame);
         if let Some(handled) = handled
@@ -144,7 +160,7 @@ fn read(tracker: &mut Tracker, rows: &mut Rows, path: &Path) -> CmdResult<()> {
     }
     tracker
         .end_file(&reader)
-        .map_err(|error| unreadable(error, &name))
+        .map_err(|error| unreadable(error, name))
 }
 
 fn unreadable(error: CaptureError, name: &str) -> Failure {
