@@ -38,7 +38,7 @@ pub fn page(trace: &Trace, title: &str) -> Analysis {
         chapters: pictured(trace).map(chapter).collect(),
         hosts: Vec::new(),
         left_out: Vec::new(),
-        damage: trace.warnings.clone(),
+        damage: Vec::new(),
         flames: Vec::new(),
     }
 }
@@ -72,7 +72,7 @@ fn about(trace: &Trace) -> Vec<(String, String)> {
     let names: Vec<&str> = trace.files.iter().map(|file| &*file.name).collect();
     let count = |number: u64| Unit::Count.display(number as f64);
     let pair = |label: &str, text: String| (label.to_owned(), text);
-    vec![
+    let mut about = vec![
         pair("Captures", names.join(", ")),
         pair("Frames", count(totals.frames)),
         pair(
@@ -81,7 +81,14 @@ fn about(trace: &Trace) -> Vec<(String, String)> {
         ),
         pair("Connections", count(totals.connections)),
         pair("Payload", Unit::Bytes.display(totals.payload_bytes as f64)),
-    ]
+    ];
+    about.extend(
+        trace
+            .warnings
+            .iter()
+            .map(|text| pair("Warning", text.clone())),
+    );
+    about
 }
 
 fn summary(trace: &Trace) -> Table {
