@@ -51,7 +51,7 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
     findings
 }
 
-fn caution(
+pub(super) fn caution(
     id: impl Into<String>,
     chapter: Option<u32>,
     claim: String,
@@ -69,7 +69,7 @@ fn caution(
     }
 }
 
-fn counted(number: usize, of: usize) -> Estimate {
+pub(super) fn counted(number: usize, of: usize) -> Estimate {
     Estimate {
         value: number as f64,
         low: None,

@@ -13,6 +13,8 @@ mod datagram_loss;
 mod delayed_ack;
 /// Our own worker had no time left.
 mod generator;
+/// What a host's own counters prove: drops, refusals, throttling.
+mod host_counters;
 /// Limiters in order of precedence, and one finding for each of an experiment.
 mod limiter;
 /// The link carries what its rate and framing allow.
@@ -66,6 +68,7 @@ pub(crate) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
         zero_copy::findings,
         datagram_loss::findings,
         receive_path::findings,
+        host_counters::findings,
         caution::findings,
     ];
     let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(dataset)).collect();

@@ -2,6 +2,7 @@
 
 mod builder;
 mod findings;
+mod host_counters;
 mod receive_path;
 mod reduction;
 mod robustness;

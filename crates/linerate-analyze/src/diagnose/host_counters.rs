@@ -1,0 +1,220 @@
+//! What a host's own counters prove: it dropped, refused or slowed something while it was measured.
+//!
+//! 1. Each rule is a counter that stands still on a host that is well, what it proves, and what to
+//!    do. Growth in the measured window of any trial, valid or not, is a caution with the counts of
+//!    every host.
+//! 2. A table of connection tracking that was nine tenths full is one too: the next connections
+//!    are dropped.
+//! 3. What counts for the whole machine is told once where all hosts are namespaces of it.
+
+use std::collections::BTreeMap;
+
+use linerate_model::finding::{Evidence, Finding};
+use linerate_model::metric::Metric;
+use linerate_model::sample::Subject;
+use linerate_model::{HostName, TrialId};
+
+use super::caution::{caution, counted};
+use crate::dataset::Dataset;
+use crate::reduce::Readings;
+use crate::words;
+
+/// Share of the table of connection tracking from which on it counts as full.
+const CONNTRACK_SHARE_MAX: f64 = 0.9;
+
+/// A counter that proves something.
+struct Rule {
+    id: &'static str,
+    metric: Metric,
+    /// What each count is, after a number: "connections were dropped: …".
+    proves: &'static str,
+    advice: &'static str,
+    whole_machine: bool,
+}
+
+const RULES: &[Rule] = &[
+    Rule {
+        id: "caution/listen-overflow",
+        metric: Metric::NetstatListenOverflows,
+        proves: "connections were dropped, since the queue of a listener was full",
+        advice: "Whoever connects waits for a second at the least and tries again. Raise \
+                 net.core.somaxconn and the backlog that the server asks for, or let it accept \
+                 faster.",
+        whole_machine: false,
+    },
+    Rule {
+        id: "caution/requests-full",
+        metric: Metric::NetstatReqQFullDrop,
+        proves: "requests for connections were dropped, since too many were pending",
+        advice: "Raise net.ipv4.tcp_max_syn_backlog, or leave net.ipv4.tcp_syncookies on.",
+        whole_machine: false,
+    },
+    Rule {
+        id: "caution/memory-pressure",
+        metric: Metric::NetstatMemoryPressures,
+        proves: "times TCP came under memory pressure",
+        advice: "All TCP sockets together held more than the middle number of net.ipv4.tcp_mem, so \
+                 the kernel shrinks their buffers and windows. Raise it, or use fewer or smaller \
+                 buffers.",
+        whole_machine: false,
+    },
+    Rule {
+        id: "caution/memory-abort",
+        metric: Metric::NetstatAbortOnMemory,
+        proves: "connections were aborted for want of memory",
+        advice: "Raise the last number of net.ipv4.tcp_mem or net.ipv4.tcp_max_orphans.",
+        whole_machine: false,
+    },
+    Rule {
+        id: "caution/queue-pruned",
+        metric: Metric::NetstatRcvQDrop,
+        proves: "packets were dropped, since the receive queue of their connection was full",
+        advice: "They are sent again as if the network had lost them. Use larger receive buffers, \
+                 or let the receiver read faster.",
+        whole_machine: false,
+    },
+    Rule {
+        id: "caution/conntrack-drop",
+        metric: Metric::ConntrackDrop,
+        proves: "packets were dropped by connection tracking",
+        advice: "Its table was full or memory short. Raise net.netfilter.nf_conntrack_max, or do \
+                 not track this traffic (notrack).",
+        whole_machine: false,
+    },
+    Rule {
+        id: "caution/conntrack-insert",
+        metric: Metric::ConntrackInsertFailed,
+        proves: "connections could not be put into the table of connection tracking",
+        advice: "Their first packet was dropped. Two packets of one connection raced, or addresses \
+                 for translation ran out; do not track this traffic (notrack), or give more of them.",
+        whole_machine: false,
+    },
+    Rule {
+        id: "caution/throttled",
+        metric: Metric::ThermalCoreThrottled,
+        proves: "times a CPU was slowed, since it was hot",
+        advice: "Numbers that a CPU limits are those of a slower machine, and change with the \
+                 weather. Mend the cooling, then measure again.",
+        whole_machine: true,
+    },
+    Rule {
+        id: "caution/package-throttled",
+        metric: Metric::ThermalPackageThrottled,
+        proves: "times a CPU was slowed, since its package was hot (counted at each CPU)",
+        advice: "Numbers that a CPU limits are those of a slower machine. Mend the cooling or the \
+                 power limit, then measure again.",
+        whole_machine: true,
+    },
+];
+
+/// What a host counted, in which trials.
+type Counts<'a> = BTreeMap<&'a HostName, (f64, Vec<TrialId>)>;
+
+pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
+    let rules = RULES.iter().filter_map(|rule| finding(dataset, rule));
+    rules.chain(nearly_full(dataset)).collect()
+}
+
+fn finding(dataset: &Dataset<'_>, rule: &Rule) -> Option<Finding> {
+    let mut counts = grown(dataset, rule.metric);
+    if rule.whole_machine && dataset.is_one_machine() {
+        counts = counts.into_iter().take(1).collect();
+    }
+    let mut trials: Vec<TrialId> = counts
+        .values()
+        .flat_map(|(_, trials)| trials.clone())
+        .collect();
+    trials.sort_unstable();
+    trials.dedup();
+    let total: f64 = counts.values().map(|(count, _)| count).sum();
+    let hosts: Vec<String> = counts
+        .iter()
+        .map(|(host, (count, _))| format!("{count} on {host}"))
+        .collect();
+    (!hosts.is_empty()).then(|| {
+        caution(
+            rule.id,
+            None,
+            format!(
+                "{total} {}: {}, in {} of {} trials.",
+                rule.proves,
+                words::list(&hosts),
+                trials.len(),
+                dataset.outcomes.len(),
+            ),
+            rule.advice,
+            Evidence {
+                what: format!("{}, in the measured windows", rule.metric.name()),
+                estimate: counted(total as usize, trials.len()),
+                trials,
+            },
+        )
+    })
+}
+
+/// Sums how much a counter grew on each host; hosts on which it stood still are left out.
+fn grown<'a>(dataset: &Dataset<'a>, metric: Metric) -> Counts<'a> {
+    let mut counts = Counts::new();
+    for record in &dataset.recording.trials {
+        let samples = &dataset.recording.samples;
+        let readings = Readings::new(samples, record.trial, record.window_ns);
+        for (subject, host) in readings.subjects() {
+            if !matches!(subject, Subject::Host | Subject::Cpu(_)) {
+                continue;
+            }
+            let series = readings.on(host, subject, metric);
+            let change = series.and_then(|series| readings.change(&series));
+            let Some(change) = change.filter(|change| change.amount > 0.0) else {
+                continue;
+            };
+            let count = counts.entry(host).or_default();
+            count.0 += change.amount;
+            if count.1.last() != Some(&record.trial) {
+                count.1.push(record.trial);
+            }
+        }
+    }
+    counts
+}
+
+/// Finds the host whose table of connection tracking was the fullest, if it was nearly full.
+fn nearly_full(dataset: &Dataset<'_>) -> Option<Finding> {
+    let mut fullest: Option<(f64, &HostName, TrialId)> = None;
+    for record in &dataset.recording.trials {
+        let samples = &dataset.recording.samples;
+        let readings = Readings::new(samples, record.trial, record.window_ns);
+        let hosts = readings.subjects().filter(|it| *it.0 == Subject::Host);
+        for (subject, host) in hosts {
+            let highest = |metric| {
+                let series = readings.on(host, subject, metric)?;
+                readings.gauge(&series).reduce(f64::max)
+            };
+            let count = highest(Metric::ConntrackCount);
+            let size = highest(Metric::ConntrackMax).filter(|size| *size > 0.0);
+            if let Some(share) = count.zip(size).map(|(count, size)| count / size)
+                && fullest.is_none_or(|(most, ..)| share > most)
+            {
+                fullest = Some((share, host, record.trial));
+            }
+        }
+    }
+    let (share, host, trial) = fullest.filter(|(share, ..)| *share >= CONNTRACK_SHARE_MAX)?;
+    let mut estimate = counted(0, 1);
+    estimate.value = share;
+    estimate.unit = linerate_model::unit::Unit::Ratio;
+    Some(caution(
+        "caution/conntrack-full",
+        None,
+        format!(
+            "The table of connection tracking of {host} was {} full.",
+            words::percent(share)
+        ),
+        "Once it is full, packets of new connections are dropped. Raise \
+         net.netfilter.nf_conntrack_max, or do not track this traffic (notrack).",
+        Evidence {
+            what: "largest share of nf_conntrack_max that was in use".to_owned(),
+            estimate,
+            trials: vec![trial],
+        },
+    ))
+}

@@ -1,0 +1,109 @@
+//! What a host's own counters prove.
+
+use linerate_analyze::analyze;
+use linerate_model::metric::Metric;
+use linerate_model::sample::{Subject, TrialSample};
+
+use crate::builder::{Run, Truth, stream};
+
+/// Returns what is said of a run whose hosts read `values` of `metric` at begin and end.
+fn said_of_counter(metric: Metric, values: [i64; 2], lab: bool) -> Vec<(String, String)> {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("one", None, stream());
+    run.cell(&[], &[Truth::default(), Truth::default(), Truth::default()]);
+    let hosts = run.recording.document.hosts.iter_mut();
+    let names: Vec<_> = hosts
+        .map(|host| {
+            host.lab = lab;
+            host.name.clone()
+        })
+        .collect();
+    let subject = match metric.name().starts_with("thermal") {
+        true => Subject::Cpu(0),
+        false => Subject::Host,
+    };
+    let trials: Vec<_> = run.recording.trials.iter().map(|it| it.trial).collect();
+    for (trial, host) in trials
+        .iter()
+        .flat_map(|it| names.iter().map(move |host| (it, host)))
+    {
+        let readings = [(50_000, values[0]), (1_000_050_000, values[1])];
+        run.recording
+            .samples
+            .extend(readings.map(|(at_ns, value)| TrialSample {
+                trial: *trial,
+                host: host.clone(),
+                subject: subject.clone(),
+                metric,
+                at_ns,
+                value,
+            }));
+    }
+    let findings = analyze(&run.recording).findings;
+    let ids = findings.into_iter().map(|found| (found.id, found.claim));
+    ids.collect()
+}
+
+#[test]
+fn counters_that_prove_a_drop_are_cautions() {
+    let check = |metric, values, lab, id: &str, claim: Option<&str>| {
+        let said = said_of_counter(metric, values, lab);
+        let found = said.iter().find(|(found, _)| found == id);
+        assert_eq!(found.map(|(_, claim)| claim.as_str()), claim, "{id}");
+    };
+    let id = "caution/listen-overflow";
+    let overflows = Metric::NetstatListenOverflows;
+    check(overflows, [7, 7], false, id, None);
+    let claim = "24 connections were dropped, since the queue of a listener was full: 12 on \
+                 client1 and 12 on server, in 3 of 3 trials.";
+    check(overflows, [7, 11], false, id, Some(claim));
+    let id = "caution/throttled";
+    let throttled = Metric::ThermalCoreThrottled;
+    let claim = "6 times a CPU was slowed, since it was hot: 6 on client1, in 3 of 3 trials.";
+    check(throttled, [0, 2], true, id, Some(claim));
+    check(throttled, [2, 2], true, id, None);
+    for metric in [
+        Metric::NetstatReqQFullDrop,
+        Metric::NetstatMemoryPressures,
+        Metric::NetstatAbortOnMemory,
+        Metric::NetstatRcvQDrop,
+        Metric::ConntrackDrop,
+        Metric::ConntrackInsertFailed,
+        Metric::ThermalPackageThrottled,
+    ] {
+        let said = said_of_counter(metric, [0, 1], false);
+        let before = said_of_counter(metric, [1, 1], false);
+        assert_eq!(said.len(), before.len() + 1, "{}", metric.name());
+    }
+}
+
+#[test]
+fn a_table_of_connections_that_is_nearly_full_is_a_caution() {
+    let said = |count: i64| {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, stream());
+        run.cell(&[], &[Truth::default(), Truth::default(), Truth::default()]);
+        let (trial, host) = (run.recording.trials[0].trial, "server");
+        for (metric, value) in [
+            (Metric::ConntrackCount, count),
+            (Metric::ConntrackMax, 1000),
+        ] {
+            run.recording.samples.extend([TrialSample {
+                trial,
+                host: host.into(),
+                subject: Subject::Host,
+                metric,
+                at_ns: 50_000,
+                value,
+            }]);
+        }
+        let findings = analyze(&run.recording).findings;
+        let full = findings
+            .into_iter()
+            .find(|it| it.id == "caution/conntrack-full");
+        full.map(|found| found.claim)
+    };
+    assert_eq!(said(899), None);
+    let claim = "The table of connection tracking of server was 95 % full.";
+    assert_eq!(said(950).as_deref(), Some(claim));
+}
