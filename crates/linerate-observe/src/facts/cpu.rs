@@ -6,7 +6,7 @@ use linerate_model::host::FactValue;
 use linerate_model::unit::Unit;
 
 use super::virtualisation::virtualisation;
-use super::{Facts, Reading, number};
+use super::{Facts, Reading, hidden, number};
 use crate::observer::ObserveConfig;
 use crate::sys::file::{read_text, read_value};
 
@@ -26,7 +26,10 @@ pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
     let cpuinfo = CpuInfo::read(&config.proc_root);
     facts.add("cpu.model", model(&cpuinfo));
     facts.add("cpu.mhz", mhz(&cpuinfo, &config.sys_root));
-    facts.add("virtualisation", virtualisation(&cpuinfo, &config.sys_root));
+    let virtualisation = virtualisation(&cpuinfo, &config.sys_root);
+    let is_virtual = hidden::is_virtual(&virtualisation, &config.sys_root);
+    hidden::read(config, is_virtual, facts);
+    facts.add("virtualisation", virtualisation);
     let system = config.sys_root.join("devices/system");
     facts.add("cpu.online", count_of_list(&system.join("cpu/online")));
     facts.add("numa.nodes", count_of_list(&system.join("node/online")));

@@ -4,6 +4,7 @@
 //! missing with the reason; none is guessed.
 
 mod cpu;
+mod hidden;
 mod irq;
 mod kernel;
 mod link;

@@ -4,6 +4,7 @@
 //! process's first thread, which is another one when a thread has moved. Once open, they stay with
 //! the namespace they were opened in.
 
+mod named;
 mod parse;
 
 use std::path::Path;
@@ -11,6 +12,8 @@ use std::path::Path;
 use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
+
+pub use named::NamedCounters;
 
 use crate::observer::{Health, ObserveConfig, Observer};
 use crate::sys::file::KernelFile;

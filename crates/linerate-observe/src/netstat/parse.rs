@@ -12,28 +12,35 @@ use crate::text::{complete_lines, number, words};
 ///
 /// A value that is not a number, or has no name above it, is not handed on.
 pub(super) fn parse(text: &[u8], wanted: &[Counter], mut push: impl FnMut(Metric, i64)) {
+    each(text, |protocol, name, value| {
+        let known = wanted
+            .iter()
+            .find(|counter| counter.name == name && counter.protocol == protocol);
+        let Some(counter) = known else { return };
+        let value = number(value).and_then(|value| i64::try_from(value).ok());
+        if let Some(value) = value {
+            push(counter.metric, value);
+        }
+    });
+}
+
+/// Hands every protocol, name and value of the text to `handle`, whatever they are.
+pub(super) fn each<'a>(text: &'a [u8], mut handle: impl FnMut(&'a [u8], &'a [u8], &'a [u8])) {
     let mut lines = complete_lines(text);
     while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
         let (Some((protocol, names)), Some((same, values))) = (split(names), split(values)) else {
             continue;
         };
-        if protocol != same || wanted.iter().all(|counter| counter.protocol != protocol) {
-            continue;
-        }
-        for (name, value) in words(names).zip(words(values)) {
-            let known = wanted
-                .iter()
-                .find(|counter| counter.name == name && counter.protocol == protocol);
-            let value = number(value).and_then(|value| i64::try_from(value).ok());
-            if let (Some(counter), Some(value)) = (known, value) {
-                push(counter.metric, value);
+        if protocol == same {
+            for (name, value) in words(names).zip(words(values)) {
+                handle(protocol, name, value);
             }
         }
     }
 }
 
 /// Splits a line at its first colon.
-fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = line.iter().position(|&byte| byte == b':')?;
     Some((&line[..colon], &line[colon + 1..]))
 }

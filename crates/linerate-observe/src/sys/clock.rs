@@ -36,7 +36,7 @@ pub(crate) fn timed<T>(read: impl FnOnce() -> T) -> (T, u64) {
 pub(crate) fn page_bytes() -> i64 {
     // SAFETY: as in `user_hz`: sysconf touches no memory of ours.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    i64::from(bytes).max(1)
+    bytes.max(1)
 }
 
 /// USER_HZ where the kernel does not say: 100 on every architecture that Rust runs on.

@@ -46,6 +46,14 @@ fn facts_of_a_recorded_host() {
                 FactValue::Number(25_276_510_208.0, Bytes),
             ),
             ("virtualisation", text("hypervisor flag of the CPU")),
+            (
+                "virtualisation.hides",
+                text(
+                    "hardware counters: cycles and cache misses are not counted; clock frequency; \
+                     temperature and throttling; NUMA nodes, if there are several",
+                ),
+            ),
+            ("virtualisation.devices", missing("No such file")),
             ("limit.nofile", FactValue::Number(20_000.0, Count)),
             (
                 "sysctl.net.core.rmem_max",

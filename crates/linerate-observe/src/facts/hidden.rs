@@ -1,0 +1,103 @@
+//! What a virtual machine does not see of the hardware below it.
+//!
+//! Each of these leaves a gap in what a report can say, so the report says it once, here.
+
+use std::fs;
+use std::path::Path;
+
+use linerate_model::host::FactValue;
+
+use super::{Facts, Reading};
+use crate::files::numbered;
+use crate::observer::ObserveConfig;
+use crate::sys::file::{read_text, read_value};
+
+/// Most drivers and devices looked at on a bus.
+const ENTRIES_MAX: usize = 256;
+
+/// Adds the facts of a host that is virtual; on hardware nothing is hidden and nothing is added.
+pub(super) fn read(config: &ObserveConfig, is_virtual: bool, facts: &mut Facts) {
+    if is_virtual {
+        facts.add("virtualisation.hides", hides(config));
+        facts.add("virtualisation.devices", devices(&config.sys_root));
+    }
+}
+
+/// Lists what is not to be seen.
+fn hides(config: &ObserveConfig) -> Reading {
+    let system = config.sys_root.join("devices/system");
+    let mut hidden = Vec::new();
+    if !has_counters(&config.sys_root) {
+        hidden.push("hardware counters: cycles and cache misses are not counted");
+    }
+    if !system.join("cpu/cpu0/cpufreq").exists() {
+        hidden.push("clock frequency");
+    }
+    if !config.sys_root.join("class/thermal/thermal_zone0").exists() {
+        hidden.push("temperature and throttling");
+    }
+    if numbered(&system.join("node"), "node").len() < 2 {
+        hidden.push("NUMA nodes, if there are several");
+    }
+    if steal_ticks(&config.proc_root) == Some(0) {
+        hidden.push("steal, or no neighbour took CPU time since the start");
+    }
+    let text = match hidden.is_empty() {
+        true => "nothing that was looked for".to_owned(),
+        false => hidden.join("; "),
+    };
+    Ok(FactValue::Text(text))
+}
+
+/// Tells whether there is a PMU: `cpu` on x86, `cpu_core` on hybrids, `armv8_…` and so on
+/// elsewhere; what is left are the kernel's own sources of events.
+fn has_counters(sys_root: &Path) -> bool {
+    let sources = fs::read_dir(sys_root.join("bus/event_source/devices"));
+    let names = sources.into_iter().flatten().flatten();
+    names.take(ENTRIES_MAX).any(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with("cpu") || name.starts_with("arm")
+    })
+}
+
+/// Sums the steal time of all CPUs since the start: the eighth number of `/proc/stat`'s first line.
+fn steal_ticks(proc_root: &Path) -> Option<u64> {
+    let text = read_text(&proc_root.join("stat")).ok()?;
+    let all = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    all.split_whitespace().nth(7)?.parse().ok()
+}
+
+/// Lists the paravirtual drivers that have a device, and whether memory can be taken away.
+fn devices(sys_root: &Path) -> Reading {
+    let folder = sys_root.join("bus/virtio/drivers");
+    let drivers =
+        fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut found: Vec<String> = drivers
+        .flatten()
+        .take(ENTRIES_MAX)
+        .filter_map(|driver| {
+            let name = driver.file_name().to_string_lossy().into_owned();
+            let devices = numbered(&driver.path(), "virtio").len();
+            let balloon = match name.contains("balloon") {
+                true => " (the hypervisor can take memory back)",
+                false => "",
+            };
+            (devices > 0).then(|| format!("{devices} × {name}{balloon}"))
+        })
+        .collect();
+    found.sort_unstable();
+    match found.is_empty() {
+        true => Err(format!("{}: no driver has a device", folder.display())),
+        false => Ok(FactValue::Text(found.join(", "))),
+    }
+}
+
+/// Tells whether what was found of a hypervisor means that there is one.
+pub(super) fn is_virtual(virtualisation: &Reading, sys_root: &Path) -> bool {
+    let flagged = match virtualisation {
+        Ok(FactValue::Text(signs)) => signs.contains("hypervisor"),
+        _ => false,
+    };
+    flagged || read_value(&sys_root.join("hypervisor/type")).is_ok()
+}
