@@ -25,6 +25,9 @@ const CONNECTIONS_MAX: usize = 8;
 /// Points of a curve over time: neighbours are joined until there are no more.
 const BINS_MAX: usize = 128;
 
+/// How far above the highest number the receiver's window is drawn, as a multiple of it.
+const WINDOW_ABOVE_MAX: f64 = 2.0;
+
 /// Returns the document as a report, titled `title`.
 pub fn page(trace: &Trace, title: &str) -> Analysis {
     Analysis {
@@ -109,12 +112,9 @@ fn summary(trace: &Trace) -> Table {
         let (own, peer) = (connection.end(end), connection.end(end.other()));
         let per_ack = f64::from(own.data_packets) / f64::from(peer.pure_acks);
         vec![
-            TableCell::Text(format!(
-                "#{} {} → {}",
-                connection.number, connection.client, connection.server
-            )),
+            TableCell::Text(format!("#{}", connection.number)),
             number(connection.duration_ns as f64, Unit::Nanoseconds),
-            TableCell::Text(end_name(end).to_owned()),
+            TableCell::Text(connection.endpoint(end).to_string()),
             number(own.payload_bytes as f64, Unit::Bytes),
             number(f64::from(own.data_packets), Unit::Count),
             number(f64::from(peer.pure_acks), Unit::Count),
@@ -432,6 +432,13 @@ fn packet_curves(
             step(&mut edge, ns, f64::from(number), frame);
         }
     }
+    let highest = |points: &[Point]| {
+        let heights = points.iter().map(|point| point.y);
+        heights.fold(0.0, f64::max)
+    };
+    // A window far above everything would leave a line at the bottom of the picture.
+    let top = highest(&sent).max(highest(&acked));
+    edge.retain(|point: &Point| point.y <= top * WINDOW_ABOVE_MAX);
     vec![
         curve("segments", Origin::Measured, sent),
         curve("sent again", Origin::Measured, again),

@@ -24,7 +24,7 @@ use crate::frame::{self, Decoded, Flags, Other, Segment, TooBig};
 
 /// Connections of a part of the store.
 const PART: usize = 4096;
-/// Packets from which a connection has a timeline; before, it is not worth its memory.
+/// Packets from which a connection keeps its timeline; below, it is not worth its memory.
 const TIMELINE_PACKETS_MIN: u32 = 64;
 /// Closed connections of less payload hand their details back first.
 const LARGE_BYTES: u64 = 1 << 20;
@@ -313,8 +313,8 @@ impl Tracker {
         }
         let connection = self.connection_mut(at);
         let verdict = connection.handle_segment(end, &segment, place);
-        if connection.halves[0].packets + connection.halves[1].packets == TIMELINE_PACKETS_MIN {
-            self.give_timeline(at);
+        if connection.packets() == TIMELINE_PACKETS_MIN {
+            self.give_timeline(at, place.time_ns);
         }
         self.keep_point(at, end, &segment, place, verdict);
         if !was_closed
@@ -322,6 +322,7 @@ impl Tracker {
             && self.connection(at).is_closed()
         {
             self.closed.push_back(at);
+            self.take_short_timeline_back(at);
         }
         Some(Handled {
             at,
@@ -459,25 +460,43 @@ impl Tracker {
         self.points += usize::from(wants_points);
         let connection = self.connection_mut(at);
         connection.make_detail();
+        let first_ns = connection.first_ns;
         if let Some(detail) = &mut connection.detail
             && wants_points
         {
             detail.points = Some(Box::<Points>::default());
         }
+        // Half of the timelines go to whoever comes first and then, if it ends soon, to the next;
+        // the other half waits for those that prove to be long.
+        if self.timelines < self.limits.timelines / 2 {
+            self.give_timeline(at, first_ns);
+        }
     }
 
+    /// Begins the timeline of a connection at `start_ns`, if there is room for one.
     #[cold]
-    fn give_timeline(&mut self, at: u32) {
+    fn give_timeline(&mut self, at: u32, start_ns: u64) {
         if self.timelines >= self.limits.timelines {
             return;
         }
         let connection = self.connection_mut(at);
-        let first_ns = connection.first_ns;
         if let Some(detail) = &mut connection.detail
             && detail.timeline.is_none()
         {
-            detail.timeline = Some(Box::new(Timeline::new(first_ns)));
+            detail.timeline = Some(Box::new(Timeline::new(start_ns)));
             self.timelines += 1;
+        }
+    }
+
+    /// Takes the timeline of a connection that closed after a few packets.
+    fn take_short_timeline_back(&mut self, at: u32) {
+        let connection = self.connection_mut(at);
+        if connection.packets() >= TIMELINE_PACKETS_MIN {
+            return;
+        }
+        let detail = connection.detail.as_mut();
+        if detail.and_then(|detail| detail.timeline.take()).is_some() {
+            self.timelines -= 1;
         }
     }
 

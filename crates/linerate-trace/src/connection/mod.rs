@@ -8,7 +8,7 @@
 //!    bytes it sent. That is all there is of connections that only shook hands or were refused.
 //! 2. From the first payload or the first irregular segment on a [`Detail`]: round trips, what was
 //!    sent again and why, windows, sizes, gaps. About 2 KiB.
-//! 3. From the 64th packet on a [`Timeline`], some KiB.
+//! 3. Of those with 64 packets and more a [`Timeline`], some KiB.
 //! 4. Of what happened (stalls, bursts, closed windows) counts and a few examples each.
 //!
 //! The tracker says how many of each there may be at once ([`crate::Limits`]).
@@ -300,6 +300,13 @@ impl Connection {
         let other_number = !half.has_syn() || half.first != segment.sequence;
         let has_data = self.halves.iter().any(|half| half.data_packets > 0);
         other_number && (self.is_closed() || has_data || half.is_seen() && half.has_syn())
+    }
+
+    /// Returns how many segments both ends sent.
+    #[inline]
+    pub fn packets(&self) -> u32 {
+        let [client, server] = &self.halves;
+        client.packets.saturating_add(server.packets)
     }
 
     /// Returns the window of `end` in bytes, if its scale is known.
