@@ -54,7 +54,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 1_000_000,
-            details: 8192,
+            details: 4096,
             timelines: 512,
             points: 0,
             reported: 1000,

@@ -213,6 +213,17 @@ fn loss_before_the_capture_is_a_retransmission() {
 }
 
 #[test]
+fn an_acknowledgement_tells_of_data_that_was_not_captured() {
+    let mut talk = bulk(10);
+    talk.skip(Client, 300).wait_us(10).ack(Client);
+    talk.wait_us(230_000).again(Client, 300, 300);
+    talk.wait_us(100).ack(Server);
+    let client = counts(&trace(&talk.frames), Client);
+    assert_eq!((client.holes, client.first_not_captured), (1, 1));
+    assert_eq!((client.retransmissions, client.timeout), (1, 1));
+}
+
+#[test]
 fn a_burst_is_one_finding() {
     let mut talk = bulk(10);
     for _ in 0..20 {

@@ -415,23 +415,24 @@ impl Detail {
                 return Verdict::ZERO_WINDOW_PROBE;
             }
         }
-        if segment.sequence_bytes() == 0 {
-            return Verdict::default();
-        }
         let mut verdict = Verdict::default();
-        if half.is_seen() && ahead < 0 {
-            if segment.payload_bytes == 0 {
-                self.ends[from.index()].counts.control_retransmissions += 1;
-                return Verdict::CONTROL_RETRANSMISSION;
-            }
-            verdict = self.handle_resent(seen);
-        }
+        // An acknowledgement too says how far its end has sent.
         if half.is_seen() && ahead > 0 && !segment.flags.any(Flags::RST | Flags::SYN) {
             let own = &mut self.ends[from.index()];
             own.holes
                 .open(half.next, segment.sequence, seen.place.time_ns);
             own.counts.holes += 1;
             verdict.add(Verdict::AFTER_HOLE);
+        }
+        if segment.sequence_bytes() == 0 {
+            return verdict;
+        }
+        if half.is_seen() && ahead < 0 {
+            if segment.payload_bytes == 0 {
+                self.ends[from.index()].counts.control_retransmissions += 1;
+                return Verdict::CONTROL_RETRANSMISSION;
+            }
+            verdict.add(self.handle_resent(seen));
         }
         if segment.payload_bytes == 0 {
             return verdict;

@@ -1,0 +1,195 @@
+//! `linerate trace` as its users meet it: files, documents, exit codes; and a capture of a lab with
+//! delay and loss, of which tshark and tcptrace must count the same.
+
+/// Calls of the program.
+mod common;
+
+use std::process::{Command, Stdio};
+
+use common::{NamedLab, call::PROGRAM, file, folder, json, linerate, skip};
+
+/// A capture of three frames in pcap: a SYN, its answer, and a cut record.
+fn capture() -> Vec<u8> {
+    let frame = |up: bool, flags: u8| {
+        let (from, to) = if up { (1, 2) } else { (2, 1) };
+        let (from_port, to_port) = if up { (4000u16, 80u16) } else { (80, 4000) };
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 40];
+        frame.extend([0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, from, 10, 0, 0, to]);
+        frame.extend(from_port.to_be_bytes());
+        frame.extend(to_port.to_be_bytes());
+        frame.extend([0, 0, 0, 1, 0, 0, 0, 2, 0x50, flags, 16, 0, 0, 0, 0, 0]);
+        frame
+    };
+    let mut bytes = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    bytes.extend([0, 0, 4, 0, 1, 0, 0, 0]);
+    for frame in [frame(true, 2), frame(false, 18), frame(true, 16)] {
+        bytes.extend([0, 0, 0, 101, 0, 0, 0, 0]);
+        bytes.extend((frame.len() as u32).to_le_bytes());
+        bytes.extend((frame.len() as u32).to_le_bytes());
+        bytes.extend(frame);
+    }
+    bytes.truncate(bytes.len() - 4);
+    bytes
+}
+
+#[test]
+fn a_cut_capture_is_a_result_with_a_warning() {
+    let folder = folder();
+    let path = folder.path().join("cut.pcap");
+    std::fs::write(&path, capture()).expect("the temporary directory can be written");
+    let path = path.display().to_string();
+    let said = linerate(&["trace", &path]).run().done();
+    assert!(said.out.contains("2 frames"), "{said:?}");
+    assert!(said.out.contains("warning:"), "{said:?}");
+    let html = folder.path().join("page.html").display().to_string();
+    let csv = folder.path().join("rows.csv").display().to_string();
+    let parquet = folder.path().join("rows.parquet").display().to_string();
+    let words = [
+        "trace",
+        &path,
+        "-J",
+        "--html",
+        &html,
+        "--csv",
+        &csv,
+        "--parquet",
+        &parquet,
+    ];
+    let document = json(&linerate(&words).run().done().out);
+    assert_eq!(document["schema"], "linerate.trace");
+    assert_eq!(document["totals"]["connections"], 1);
+    assert_eq!(document["connections"][0]["client"]["port"], 4000);
+    let rows = std::fs::read_to_string(csv).expect("rows were written");
+    assert_eq!(rows.lines().count(), 3, "{rows}");
+    assert!(std::fs::read(parquet).expect("rows").starts_with(b"PAR1"));
+    assert!(
+        std::fs::read_to_string(html)
+            .expect("a page")
+            .contains("Trace of cut.pcap")
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_an_error_with_a_next_step() {
+    let folder = folder();
+    let text = file(&folder, "notes.txt", "these are notes, not packets");
+    let said = linerate(&["trace", &text]).run();
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.err.contains("neither pcap nor pcapng"), "{said:?}");
+    assert!(said.err.contains("next:"), "{said:?}");
+    let said = linerate(&["trace", "/nowhere/at.all"]).run();
+    assert_eq!(said.code, 1, "{said:?}");
+    let said = linerate(&["trace", "--flow", "not an address", &text]).run();
+    assert_eq!(said.code, 2, "{said:?}");
+}
+
+/// Returns how many frames of a capture hold a display filter of tshark.
+fn by_tshark(path: &str, filter: &str) -> u64 {
+    let output = Command::new("tshark")
+        .args([
+            "-r",
+            path,
+            "-Y",
+            filter,
+            "-T",
+            "fields",
+            "-e",
+            "frame.number",
+        ])
+        .stderr(Stdio::null())
+        .output()
+        .expect("tshark runs");
+    String::from_utf8_lossy(&output.stdout).lines().count() as u64
+}
+
+/// Returns the sum of both columns of the lines of `tcptrace -l` that begin with `name`.
+fn by_tcptrace(text: &str, name: &str) -> u64 {
+    let lines = text.lines().map(str::trim_start);
+    let rows = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    rows.flat_map(str::split_whitespace)
+        .filter_map(|word| word.parse::<u64>().ok())
+        .sum()
+}
+
+#[test]
+fn a_lossy_lab_is_counted_as_others_count() {
+    let has = |program: &str| Command::new(program).arg("-v").output().is_ok();
+    if !["dumpcap", "tshark", "tcptrace"].into_iter().all(has) {
+        return skip("dumpcap, tshark or tcptrace is not installed");
+    }
+    let words = ["--rate", "100mbit", "--delay", "2ms", "--loss", "0.01"];
+    let Some(lab) = NamedLab::up(&words) else {
+        return;
+    };
+    let folder = folder();
+    let path = folder.path().join("lab.pcapng").display().to_string();
+    let address = lab.address("server");
+    let hosts = ["lab", "exec", &lab.name];
+    let mut server = Command::new(PROGRAM)
+        .args(hosts)
+        .args(["server", PROGRAM, "serve"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program runs");
+    // It ends by itself when it has seen enough, or after half a minute.
+    let mut capture = Command::new(PROGRAM)
+        .args(hosts)
+        .args([
+            "client1", "dumpcap", "-q", "-i", "eth0", "-s", "128", "-w", &path,
+        ])
+        .args(["-f", "tcp", "-a", "packets:3000", "-a", "duration:30"])
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program runs");
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let is_empty = || std::fs::metadata(&path).map_or(true, |file| file.len() == 0);
+    while is_empty() && std::time::Instant::now() < deadline {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let measured = lab
+        .exec("client1", &["run", &address, "-t", "2", "-P", "2"])
+        .run();
+    let _ = nix::sys::signal::kill(
+        nix::unistd::Pid::from_raw(capture.id() as i32),
+        nix::sys::signal::Signal::SIGINT,
+    );
+    let _ = capture.wait();
+    let _ = server.kill();
+    let _ = server.wait();
+    let document = json(&linerate(&["trace", &path, "-J"]).run().done().out);
+    let totals = &document["totals"];
+    let count = |name: &str| totals[name].as_u64().expect("a count");
+    assert!(count("data_packets") > 100, "{measured:?} {totals}");
+    let below = count("retransmissions") + count("out_of_order");
+    let data = by_tshark(&path, "tcp.len > 0");
+    assert_eq!(count("data_packets"), data, "data packets, tshark");
+    let theirs = by_tshark(
+        &path,
+        "tcp.len > 0 && (tcp.analysis.retransmission || tcp.analysis.out_of_order)",
+    );
+    assert_eq!(below, theirs, "sent again, tshark");
+    let output = Command::new("tcptrace").args(["-l", &path]).output();
+    let text = String::from_utf8_lossy(&output.expect("tcptrace runs").stdout).into_owned();
+    assert_eq!(
+        count("data_packets"),
+        by_tcptrace(&text, "actual data pkts"),
+        "tcptrace"
+    );
+    assert_eq!(
+        count("pure_acks"),
+        by_tcptrace(&text, "pure acks sent"),
+        "tcptrace"
+    );
+    let theirs = by_tcptrace(&text, "rexmt data pkts") + by_tcptrace(&text, "outoforder pkts");
+    // SYN and FIN are segments to tcptrace; and what was lost before the capture, where only
+    // acknowledgements told of it, is new to tcptrace and sent again to us and to tshark.
+    let controls = count("control_retransmissions");
+    let ends = document["connections"].as_array().into_iter().flatten();
+    let unseen: u64 = ends
+        .flat_map(|connection| ["from_client", "from_server"].map(|end| &connection[end]))
+        .filter_map(|end| end["counts"]["first_not_captured"].as_u64())
+        .sum();
+    let expected = below - unseen..=below + controls;
+    assert!(expected.contains(&theirs), "{expected:?} {theirs}");
+}
