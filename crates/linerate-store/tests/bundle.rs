@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use linerate_model::TrialId;
+use linerate_model::profile::{Stack, TrialProfile, Work};
 use linerate_model::run::{Event, Recording};
 use linerate_store::{ReadError, WriteError, Writer, read, write_report};
 
@@ -52,8 +53,52 @@ fn check_damage(recording: &Recording, damage: &[&str]) {
     }
 }
 
+/// Returns what two hosts' CPUs did in trial `id`.
+fn profiles(id: u32) -> Vec<TrialProfile> {
+    let stack = |frames: &str, work, samples| Stack {
+        frames: frames.to_owned(),
+        work,
+        samples,
+    };
+    let profile = |host: &str| TrialProfile {
+        trial: TrialId(id),
+        host: host.into(),
+        stacks: vec![
+            stack("worker;tcp_sendmsg;_copy_from_iter", Work::Copy, 700),
+            stack("worker;linerate_engine::send::<ü>", Work::User, 5),
+        ],
+    };
+    vec![profile("client1"), profile("server")]
+}
+
 fn place() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary directory")
+}
+
+#[test]
+fn profiles_are_read_back_whole_and_in_parts() {
+    for finish in [true, false] {
+        let place = place();
+        let dir = place.path().join("bundle");
+        let document = document(2);
+        let mut writer = Writer::create(&dir, &document).expect("a new bundle");
+        for id in 1..=2 {
+            let profiles = profiles(id);
+            writer.profiles(TrialId(id), &profiles).expect("profiles");
+            writer
+                .append(&trial(id), &flows(id), &samples(id, 10, 5))
+                .expect("a trial");
+        }
+        let refused = writer.profiles(TrialId(1), &profiles(2));
+        assert!(matches!(refused, Err(WriteError::OtherTrial { .. })));
+        if finish {
+            writer.finish(&document).expect("the end");
+            assert!(dir.join("stacks.parquet").exists());
+        }
+        let recording = read(&dir).expect("a bundle");
+        assert_eq!(recording.profiles, [profiles(1), profiles(2)].concat());
+        check(&recording, &[1, 2], &[]);
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::metric::Metric;
+use linerate_model::profile::Work;
 use linerate_model::run::{Recording, Validity};
 use linerate_model::sample::{End, Subject};
 use linerate_model::workload::Part;
@@ -97,4 +98,16 @@ fn format_1_the_tables() {
         .map(|event| event.text.as_str())
         .collect();
     assert_eq!(events, ["measured", "measured"]);
+}
+
+#[test]
+fn format_2_the_stacks() {
+    assert_eq!(bundle(1).profiles, [], "format 1 had none");
+    let profiles = bundle(2).profiles;
+    let hosts: Vec<&str> = profiles.iter().map(|profile| &*profile.host.0).collect();
+    assert_eq!(hosts, ["client1", "server"]);
+    let stacks = &profiles[0].stacks;
+    assert_eq!(stacks.len(), 2);
+    assert_eq!(stacks[0].frames, "worker;tcp_sendmsg;_copy_from_iter");
+    assert_eq!((stacks[0].work, stacks[0].samples), (Work::Copy, 700));
 }

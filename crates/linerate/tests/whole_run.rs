@@ -387,3 +387,61 @@ fn a_process_that_may_open_few_files_says_so() {
     assert!(said.out.contains("received"), "{said:?}");
     few.kill();
 }
+
+#[test]
+fn a_profile_says_what_the_cpus_did_and_is_exported() {
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let place = folder();
+    let bundle = place.path().join("bundle").display().to_string();
+    let flags = format!("--profile --irq-time -l 1400 -N --out {bundle}");
+    let document = measured(&server, &flags);
+    let trial = &document["trials"][0];
+    let flags = trial["flags"].to_string();
+    let responses = &trial["responses"];
+    assert!(number(&responses["cpu_per_kib_ns"]) > 0.0, "{responses}");
+    assert!(
+        number(&responses["client_workers_cpus"]) > 0.0,
+        "{responses}"
+    );
+    if flags.contains("no profile: ") {
+        // Not allowed to this user: the trial says why, and there is nothing to export.
+        let report = linerate(&["report", &bundle, "--flame", "-"]).run();
+        report.failed(1, &["there is no profile in", "--profile"]);
+        return;
+    }
+    let share = |work: &str| number(&responses[format!("client_profile_{work}_share")]);
+    let works = [
+        "user",
+        "entry",
+        "copy",
+        "transport",
+        "ip",
+        "device",
+        "softirq",
+        "locks",
+        "scheduler",
+        "memory",
+        "other",
+    ];
+    let all: f64 = works.into_iter().map(share).sum();
+    assert!((all - 1.0).abs() < 1e-9, "{responses}");
+    assert!(share("transport") > 0.05, "{responses}");
+    assert!(share("other") < 0.25, "rules know most: {responses}");
+    let report = linerate(&["report", &bundle, "--flame", "-"]).run();
+    assert_eq!(report.code, 0, "{report:?}");
+    let line = |line: &str| {
+        let (frames, looks) = line.rsplit_once(' ').expect("looks at the end");
+        assert!(looks.parse::<u64>().is_ok_and(|looks| looks > 0), "{line}");
+        frames.contains("tcp_sendmsg")
+    };
+    assert!(report.out.lines().filter(|text| line(text)).count() > 0);
+    let page = std::fs::read_to_string(place.path().join("bundle/report.html")).expect("a page");
+    assert!(page.contains("What the CPUs did"));
+    assert!(page.contains("<title>tcp_sendmsg_locked: "));
+    if !flags.contains("time in interrupts was not measured") {
+        let measured = number(&responses["cpu_net_rx_cpus"]);
+        assert!(measured > 0.0, "{responses}");
+        assert!(measured <= number(&responses["cpu_softirq_measured_cpus"]) + 1e-9);
+    }
+}
