@@ -3,12 +3,12 @@
 //!
 //! What is kept:
 //!
-//! 1. Of every connection a [`Connection`] of 160 bytes: ends, times, what the handshake agreed,
+//! 1. Of every connection a `Connection` of 160 bytes: ends, times, what the handshake agreed,
 //!    and for each end where its sequence numbers stand and how many packets, acknowledgements and
 //!    bytes it sent. That is all there is of connections that only shook hands or were refused.
-//! 2. From the first payload or the first irregular segment on a [`Detail`]: round trips, what was
+//! 2. From the first payload or the first irregular segment on a `Detail`: round trips, what was
 //!    sent again and why, windows, sizes, gaps. About 2 KiB.
-//! 3. Of those with 64 packets and more a [`Timeline`], some KiB.
+//! 3. Of those with 64 packets and more a `Timeline`, some KiB.
 //! 4. Of what happened (stalls, bursts, closed windows) counts and a few examples each.
 //!
 //! The tracker says how many of each there may be at once ([`crate::Limits`]).

@@ -1,6 +1,6 @@
 //! Findings: what a capture proves about its ends and its path, with the frames that prove it.
 //!
-//! 1. Each connection gives its own ([`of`]), when its detail is handed back or the capture ends.
+//! 1. Each connection gives its own (`of`), when its detail is handed back or the capture ends.
 //! 2. Those of one kind between the same hosts and the same service are one finding: a thousand
 //!    connections with the same stall are one thing to mend, not a thousand.
 //! 3. What costs time comes first, the longest together first; then what only explains.
