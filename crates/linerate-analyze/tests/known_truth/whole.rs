@@ -4,8 +4,10 @@ use linerate_analyze::analyze;
 use linerate_model::analysis::{Analysis, Chapter, Origin, TableCell};
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::{FindingKind, Limiter};
+use linerate_model::profile::Work;
+use linerate_model::sample::{Subject, TrialSample};
 
-use crate::builder::{Run, Truth, size, stream, study};
+use crate::builder::{Run, Truth, WINDOW_NS, size, stream, study};
 
 fn chapter<'a>(analysis: &'a Analysis, id: &str) -> &'a Chapter {
     analysis
@@ -248,4 +250,62 @@ fn invalid_trials_are_shown_and_not_averaged() {
         (estimate.value - 500e6).abs() < 1e3 && estimate.n == 2,
         "{estimate:?}"
     );
+}
+
+#[test]
+fn packet_rate_and_shares_stand_beside_the_published_ones() {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("packet-rate", Some(10), stream());
+    for (bytes, user, copy) in [(100, 90, 10), (1448, 60, 140)] {
+        let truth = Truth {
+            throughput_bps: 8.0 * 50_000.0 * bytes as f64,
+            payload_bytes: bytes as f64,
+            ..Truth::default()
+        };
+        let levels = [(Factor::MessageBytes, size(bytes))];
+        run.cell(&levels, &[truth.clone(), truth]);
+        // What the client's CPUs did, of 1000 looks in the window of each trial.
+        let trials: Vec<_> = run.recording.trials.iter().rev().take(2).cloned().collect();
+        for trial in trials {
+            let works = [
+                (Work::User, user),
+                (Work::Copy, copy),
+                (Work::Transport, 1000 - user - copy),
+                (Work::Idle, 5000),
+            ];
+            for (work, looks) in works {
+                for (at_ns, value) in [(0, 3), (WINDOW_NS as i64, 3 + looks)] {
+                    run.recording.samples.push(TrialSample {
+                        trial: trial.trial,
+                        host: "client1".into(),
+                        subject: Subject::Host,
+                        metric: work.metric(),
+                        at_ns,
+                        value,
+                    });
+                }
+            }
+        }
+    }
+    let analysis = analyze(&run.recording);
+    let chapter = chapter(&analysis, "packet-rate");
+    let ids: Vec<&str> = chapter.figures.iter().map(|figure| &*figure.id).collect();
+    assert_eq!(ids, ["packet-rate-segments", "packet-rate-shares"]);
+    let percent = |row: usize, column: &str| {
+        let table = &chapter.tables[0];
+        let at = table.columns.iter().position(|name| name == column);
+        match &table.rows[row][at.expect("the column exists")] {
+            TableCell::Estimate(estimate) => estimate.value,
+            TableCell::Number(value, _) => *value,
+            other => panic!("{other:?}"),
+        }
+    };
+    for (row, user, copy, published) in [(0, 9.0, 1.0, (9.0, 1.0)), (1, 6.0, 14.0, (6.0, 7.0))] {
+        assert!((percent(row, "User mode, sending") - user).abs() < 1e-9);
+        assert!((percent(row, "Copying, sending") - copy).abs() < 1e-9);
+        assert_eq!(percent(row, "User mode, published"), published.0);
+        assert_eq!(percent(row, "Copying, published"), published.1);
+    }
+    let answer = chapter.answer.as_deref().expect("an answer");
+    assert!(answer.contains("copying takes 14 % at"), "{answer}");
 }

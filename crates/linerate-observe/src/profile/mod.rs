@@ -142,7 +142,13 @@ impl Profiler {
 
     /// Answers whether it can look, and at what.
     pub fn availability(&self) -> Availability {
-        self.health.availability()
+        let mut availability = self.health.availability();
+        if self.tally.lost > 0 {
+            let of = availability.note.as_deref().unwrap_or("the whole host");
+            let lost = self.tally.lost;
+            availability.note = Some(format!("{of}; {lost} looks found no room in the buffer"));
+        }
+        availability
     }
 
     /// Takes up the looks since the last time, and appends how many found each kind of work so far.
