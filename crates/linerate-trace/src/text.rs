@@ -395,8 +395,13 @@ fn ns(number: u64) -> String {
 fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut taken = 0;
-    for word in text.split(' ') {
-        let length = word.chars().count();
+    let words: Vec<&str> = text.split(' ').collect();
+    for (at, word) in words.iter().enumerate() {
+        // A number stays with its unit, which stands behind it.
+        let unit = words.get(at + 1).filter(|next| is_unit(next));
+        let length = word.chars().count() + unit.map_or(0, |unit| unit.chars().count() + 1);
+        let is_behind_number = is_unit(word) && taken > 0;
+        let length = if is_behind_number { 0 } else { length };
         if taken > 0 && taken + 1 + length > columns {
             lines.push(String::new());
             taken = 0;
@@ -407,8 +412,32 @@ fn wrap(text: &str, columns: usize) -> Vec<String> {
                 taken += 1;
             }
             line.push_str(word);
-            taken += length;
+            taken += word.chars().count();
         }
     }
     lines
+}
+
+/// Returns whether a word is the unit of the number before it.
+fn is_unit(word: &str) -> bool {
+    const UNITS: [&str; 16] = [
+        "s", "ms", "µs", "ns", "min", "h", "B", "KiB", "MiB", "GiB", "%", "bit/s", "kbit/s",
+        "Mbit/s", "Gbit/s", "times",
+    ];
+    UNITS.contains(&word.trim_end_matches([',', ';', ':', '.', ')']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrap;
+
+    #[test]
+    fn numbers_stay_with_their_units() {
+        assert_eq!(
+            wrap("it took 12.5 ms, all of it", 12),
+            ["it took", "12.5 ms, all", "of it"]
+        );
+        assert_eq!(wrap("a (2.2 %)", 5), ["a", "(2.2 %)"]);
+        assert_eq!(wrap("incomprehensible is", 8), ["incomprehensible", "is"]);
+    }
 }

@@ -18,7 +18,9 @@ pub enum Kind {
     Timeout,
     /// The receiver's window was closed. The end is the receiver.
     ZeroWindow,
-    /// Several segments were lost at once. The end is the sender.
+    /// A segment was sent again that was not known to have arrived. The end is the sender.
+    Loss,
+    /// Several segments side by side were lost. The end is the sender.
     LossBurst,
     /// The same full segment was sent again and again. The end is the sender.
     RepeatedSegment,
@@ -30,11 +32,12 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::NagleDelayedAck,
         Self::DelayedAck,
         Self::Timeout,
         Self::ZeroWindow,
+        Self::Loss,
         Self::LossBurst,
         Self::RepeatedSegment,
         Self::TooBig,

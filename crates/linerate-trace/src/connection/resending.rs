@@ -26,9 +26,9 @@ const TIMER_NS_MIN: u64 = 150_000_000;
 const UNASKED_NS_MIN: u64 = 4_000_000;
 /// A segment that fills a hole later than this is not only reordered; tshark's figure.
 const REORDERED_NS_MAX: u64 = 3_000_000;
-/// Segments of one recovery from which it is called a burst. Losses at random, one of a hundred,
-/// put two or three into a window of a hundred segments.
-const BURST_MIN: u32 = 6;
+/// Neighbouring segments of one recovery from which it is called a burst. Losses at random, one of a
+/// hundred, put two or three into a window of a hundred segments, but hardly side by side.
+const BURST_MIN: u32 = 4;
 /// Sendings again of a full segment from which it is called repeated.
 const REPEATED_MIN: u16 = 3;
 /// Retransmissions of one direction that can still be proven spurious.
@@ -41,8 +41,18 @@ pub struct Recovery {
     point: u32,
     /// Why it began.
     reason: Verdict,
-    /// Segments sent again in it.
+    /// The most segments side by side that were sent again in it.
+    longest: Run,
+    /// The segments side by side that were sent again last.
+    run: Run,
+}
+
+/// Segments side by side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Run {
     segments: u32,
+    /// The number behind the last of them.
+    end: u32,
     began_ns: u64,
     last_ns: u64,
     first_frame: u64,
@@ -116,6 +126,7 @@ impl Detail {
             verdict.add(Verdict::SPURIOUS);
         } else {
             own.resent.note(segment.sequence, end);
+            self.note_loss(seen, before);
         }
         self.note_recovery(seen, reason);
         self.note_repetition(seen, before);
@@ -128,14 +139,15 @@ impl Detail {
         let Some(recovery) = self.ends[end.index()].recovery.take() else {
             return;
         };
-        if recovery.segments < BURST_MIN {
+        let run = recovery.longest;
+        if run.segments < BURST_MIN {
             return;
         }
         let example = Example {
-            at_ns: recovery.began_ns,
-            length_ns: recovery.last_ns.saturating_sub(recovery.began_ns),
-            frames: [recovery.first_frame, recovery.last_frame, 0],
-            value: recovery.segments,
+            at_ns: run.began_ns,
+            length_ns: run.last_ns.saturating_sub(run.began_ns),
+            frames: [run.first_frame, run.last_frame, 0],
+            value: run.segments,
         };
         self.happenings.note(Kind::LossBurst, end, example);
     }
@@ -211,18 +223,45 @@ impl Detail {
                 self.finish_recovery(from);
             }
         }
-        let recovery = self.ends[from.index()].recovery.get_or_insert(Recovery {
-            point: half.next,
-            reason,
+        let sequence = seen.segment.sequence;
+        let fresh = Run {
             segments: 0,
+            end: sequence,
             began_ns: place.time_ns,
             last_ns: place.time_ns,
             first_frame: place.frame,
             last_frame: place.frame,
+        };
+        let recovery = self.ends[from.index()].recovery.get_or_insert(Recovery {
+            point: half.next,
+            reason,
+            longest: fresh,
+            run: fresh,
         });
-        recovery.segments = recovery.segments.saturating_add(1);
-        recovery.last_ns = place.time_ns;
-        recovery.last_frame = place.frame;
+        let run = &mut recovery.run;
+        if run.end != sequence {
+            *run = fresh;
+        }
+        run.segments = run.segments.saturating_add(1);
+        run.end = sequence.wrapping_add(seen.segment.payload_bytes);
+        run.last_ns = place.time_ns;
+        run.last_frame = place.frame;
+        if run.segments > recovery.longest.segments {
+            recovery.longest = *run;
+        }
+    }
+
+    /// Keeps the frames of a loss: the first sending, if it was captured, and the second.
+    fn note_loss(&mut self, seen: &Seen<'_>, before: Option<Sent>) {
+        let place = seen.place;
+        let sent_ns = before.map_or(place.time_ns, |sent| sent.time_ns);
+        let example = Example {
+            at_ns: sent_ns,
+            length_ns: place.time_ns.saturating_sub(sent_ns),
+            frames: [before.map_or(0, |sent| sent.frame), place.frame, 0],
+            value: seen.segment.payload_bytes,
+        };
+        self.happenings.note(Kind::Loss, seen.end, example);
     }
 
     fn note_repetition(&mut self, seen: &Seen<'_>, before: Option<Sent>) {

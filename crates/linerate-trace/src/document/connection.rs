@@ -622,6 +622,7 @@ pub(crate) fn kind_name(kind: Kind) -> &'static str {
         Kind::DelayedAck => "delayed_ack",
         Kind::Timeout => "retransmission_timeout",
         Kind::ZeroWindow => "zero_window",
+        Kind::Loss => "loss",
         Kind::LossBurst => "loss_burst",
         Kind::RepeatedSegment => "repeated_segment",
         Kind::TooBig => "too_big",

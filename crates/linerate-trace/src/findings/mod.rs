@@ -15,7 +15,7 @@ mod words;
 
 use crate::connection::End;
 use crate::document::{
-    ConnectionReport, EndReport, Endpoint, ExampleReport, FrameReport, end_name,
+    ConnectionReport, EndReport, Endpoint, ExampleReport, FrameReport, HappeningReport, end_name,
 };
 
 /// Findings that are told apart.
@@ -348,7 +348,15 @@ fn from_counts(connection: &ConnectionReport, end: End, found: &mut Vec<(End, Fi
         finding.count = u64::from(count);
         finding.out_of = u64::from(own.data_packets);
         finding.value = value;
-        finding.prove_by_first_frame(connection);
+        let is_loss = |happening: &&HappeningReport| {
+            happening.kind == "loss" && happening.end == end_name(end)
+        };
+        match connection.happenings.iter().find(is_loss) {
+            Some(happening) if kind == FindingKind::Loss => {
+                finding.prove(connection, &happening.examples);
+            }
+            _ => finding.prove_by_first_frame(connection),
+        }
         found.push((end, finding));
     };
     let lost = counts.retransmissions.saturating_sub(counts.spurious);

@@ -90,10 +90,10 @@ pub fn word(finding: &mut Finding) {
         ),
         FindingKind::LossBurst => (
             format!(
-                "Up to {} segments from {who} to {toward} were lost together: {times}",
+                "Up to {} segments side by side from {who} to {toward} were lost: {times}",
                 Unit::Count.display(finding.value as f64)
             ),
-            "Losses in a row are a queue that overflowed, not a bad cable; those lie apart."
+            "Losses side by side are a queue that overflowed; those of a bad cable lie apart."
                 .to_owned(),
             "find the queue: rings and backlog of the receiver, buffers of switches, a policer; \
              pacing at the sender (fq) makes its bursts shorter"
