@@ -5,6 +5,7 @@
 //! second; every reading is made, also one that an observer would leave out to save CPU time.
 #![expect(clippy::print_stdout, reason = "an example speaks to its reader")]
 
+use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::Duration;
@@ -30,6 +31,36 @@ fn main() {
     measure("this host with 1000 TCP sockets", Path::new("/"), own);
     drop(sockets);
     measure("made root of 64 CPUs", &made, threads);
+    if let Ok(root) = made_interrupts() {
+        measure(
+            "made root of 64 queues and 64 CPUs",
+            root.path(),
+            Vec::new(),
+        );
+    }
+}
+
+/// Makes a root whose card has 64 queues with an interrupt each, among 200 others, on 64 CPUs.
+fn made_interrupts() -> std::io::Result<tempfile::TempDir> {
+    let root = tempfile::tempdir()?;
+    let of_card = root.path().join("sys/class/net/eth0/device/msi_irqs");
+    fs::create_dir_all(&of_card)?;
+    fs::create_dir_all(root.path().join("proc"))?;
+    let mut text: String = (0..64).map(|cpu| format!("CPU{cpu} ")).collect();
+    for irq in 0..264 {
+        let counts: String = (0..64)
+            .map(|cpu| format!(" {:10}", irq * 1000 + cpu))
+            .collect();
+        text += &format!("\n{irq}:{counts} PCI-MSIX-0000:3b:00.0 {irq}-edge eth0-TxRx-{irq}");
+        if irq < 64 {
+            fs::write(of_card.join(irq.to_string()), "msix")?;
+            let folder = root.path().join(format!("sys/kernel/irq/{irq}"));
+            fs::create_dir_all(&folder)?;
+            fs::write(folder.join("actions"), format!("eth0-TxRx-{irq}"))?;
+        }
+    }
+    fs::write(root.path().join("proc/interrupts"), text + "\n")?;
+    Ok(root)
 }
 
 fn measure(title: &str, root: &Path, threads: Vec<(String, i32)>) {

@@ -39,6 +39,7 @@ fn main() -> std::io::Result<()> {
         let asked = Probes {
             irq_time: true,
             profile: false,
+            ..Probes::default()
         };
         let observers = probes(&config, asked);
         counted.push(round(&socket)?);

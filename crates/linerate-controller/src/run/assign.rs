@@ -71,8 +71,9 @@ pub(super) fn assignments(
     (server, clients)
 }
 
-/// Returns the time between samples: a multiple of the one wanted by which the samples of all
-/// flows fit into what agents keep.
+/// Returns the time between samples: a multiple of the usual one by which the samples of all flows
+/// fit into what agents keep. A rate that somebody asked for is kept instead; an agent whose room is
+/// full drops what comes after and says so.
 fn sample_interval(trial: &Trial, wanted: Nanos) -> Nanos {
     let length_ns = trial.timing.total().min(SAMPLED_LENGTH).0;
     let flows = u64::from(trial.workload.connections);
@@ -114,7 +115,10 @@ fn assignment(
         workers_max: terms.workers_max,
         cpus: cpus.to_vec(),
         placement: terms.placement.clone(),
-        sample_interval: sample_interval(trial, terms.sample_interval),
+        sample_interval: match terms.probes.sample_rate {
+            Some(rate) => rate.interval(),
+            None => sample_interval(trial, terms.sample_interval),
+        },
         probes: terms.probes,
         length: trial.timing.total(),
         flow_rate_max: None,
@@ -147,6 +151,27 @@ mod tests {
         check(100, 10, 100);
         check(5000, 2, 300);
         check(1, 86_000, 300);
+    }
+
+    #[test]
+    fn a_rate_that_was_asked_for_is_kept() {
+        let terms = Terms {
+            server_data: "10.0.0.1:5201",
+            binds: &[None],
+            cookie: "00",
+            sample_interval: Nanos::from_ms(100),
+            server_cpus: &[],
+            client_cpus: &[],
+            placement: Placement::AsAsked,
+            probes: Probes {
+                sample_rate: 500.try_into().ok(),
+                ..Probes::default()
+            },
+            workers_max: None,
+        };
+        let (server, clients) = assignments(&trial(5000, 1), &terms);
+        assert_eq!(server.sample_interval, Nanos::from_ms(2));
+        assert_eq!(clients[0].1.sample_interval, Nanos::from_ms(2));
     }
 
     #[test]

@@ -259,6 +259,7 @@ impl Driver<'_> {
             return Vec::new();
         };
         let (placed, placement) = self.placed(fleet, trial);
+        let probes = self.probes(trial);
         let terms = Terms {
             server_data: &server.data_socket(),
             binds: &binds,
@@ -267,7 +268,7 @@ impl Driver<'_> {
             server_cpus: &placed.server,
             client_cpus: &placed.clients,
             placement,
-            probes: self.probes(trial),
+            probes,
             workers_max: self.request.workers_max,
         };
         let (server_assignment, client_assignments) = assignments(trial, &terms);

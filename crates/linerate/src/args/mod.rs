@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_agent::api::PORT_DEFAULT;
+use linerate_model::probe::SampleRate;
 use linerate_model::{BitsPerSec, Nanos};
 
 /// Servers of other programs.
@@ -117,6 +118,9 @@ pub struct StudyArgs {
     /// Seed of the order of trials [default: random]
     #[arg(long)]
     pub seed: Option<u64>,
+    /// Sample both ends so many times a second, 1 to 1000 [default: 10]
+    #[arg(long, value_name = "HZ", value_parser = run::sample_rate)]
+    pub sample_rate: Option<SampleRate>,
     /// How to find and share the hosts.
     #[command(flatten)]
     pub fleet: FleetArgs,

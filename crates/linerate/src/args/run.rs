@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use linerate_model::probe::Probes;
+use linerate_model::probe::{Probes, SampleRate};
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 
 use super::FleetArgs;
@@ -257,6 +257,17 @@ pub struct ObserveArgs {
     /// Measure the time in soft and hard interrupts, instead of sampling it at the tick
     #[arg(long)]
     pub irq_time: bool,
+    /// Sample everything so many times a second, 1 to 1000 [default: 10]
+    #[arg(long, value_name = "HZ", value_parser = sample_rate)]
+    pub sample_rate: Option<SampleRate>,
+}
+
+/// Reads the rate that `--sample-rate` asks for.
+pub fn sample_rate(text: &str) -> Result<SampleRate, String> {
+    let hz: u32 = text
+        .parse()
+        .map_err(|_| format!("`{text}` is no whole number"))?;
+    SampleRate::try_from(hz).map_err(|error| error.to_string())
 }
 
 impl ObserveArgs {
@@ -265,6 +276,7 @@ impl ObserveArgs {
         Probes {
             profile: self.profile,
             irq_time: self.irq_time,
+            sample_rate: self.sample_rate,
         }
     }
 }

@@ -300,9 +300,17 @@ fn interval(args: &RunArgs) -> CmdResult<Nanos> {
         return Err(Failure::usage(error));
     }
     // Whole tenths, since that is when samples are taken.
-    Ok(Nanos(
-        (args.output.interval * 10.0).round() as u64 * INTERVAL_MIN.0,
-    ))
+    let interval = Nanos((args.output.interval * 10.0).round() as u64 * INTERVAL_MIN.0);
+    if let Some(rate) = args.observe.sample_rate
+        && rate.interval() > interval
+    {
+        return Err(Failure::usage(anyhow!(
+            "--interval is {interval}, but --sample-rate {} samples every {}",
+            u32::from(rate),
+            rate.interval()
+        )));
+    }
+    Ok(interval)
 }
 
 /// Returns the time between samples: tenths of a second, and seconds in long measurements, so that

@@ -55,7 +55,11 @@ fn measure(args: &StudyArgs, drafts: &[Draft], specs: Vec<HostSpec>, asked: &str
     let (run, seed) = bundle::new_run(&moment, args.seed)?;
     let request = hosts::admit_request(&run, asked, &args.fleet, args.budget);
     let fleet = hosts::gather(specs, &request, &stop)?;
-    let plan = make_plan(drafts, Some(args.budget), seed, hosts::plan_hosts(&fleet))?;
+    let mut plan = make_plan(drafts, Some(args.budget), seed, hosts::plan_hosts(&fleet))?;
+    for experiment in &mut plan.experiments {
+        let own = &mut experiment.probes.sample_rate;
+        *own = args.sample_rate.or(*own);
+    }
     if args.dry_run {
         term::line(linerate_plan::describe(&plan).trim_end());
         return Ok(Outcome::Ok);
