@@ -1,0 +1,218 @@
+//! What an end says of the other's data: acknowledgements, round trips, what was asked for, and the
+//! delayed acknowledgements that Nagle's algorithm waits for.
+
+use super::{DELAYED_ACK_NS_MAX, DELAYED_ACK_NS_MIN, Detail, Held, RELEASE_NS_MAX, Seen};
+use crate::connection::gaps::{Cause, GAP_NS_MIN};
+use crate::connection::happening::{Example, Kind};
+use crate::connection::sequence::{after, distance};
+use crate::connection::{End, Verdict};
+use crate::frame::Flags;
+
+impl Detail {
+    /// What the segment says of the other end's data.
+    #[inline]
+    pub(super) fn handle_acknowledgement(&mut self, seen: &Seen<'_>, verdict: Verdict) -> Verdict {
+        let segment = seen.segment;
+        let (from, to) = (seen.end, seen.end.other());
+        let time_ns = seen.place.time_ns;
+        if let Some(stamps) = segment.timestamps {
+            self.handle_stamps(from, stamps.value, stamps.echo, time_ns);
+        }
+        if !segment.flags.any(Flags::ACK) || segment.flags.any(Flags::RST) {
+            return Verdict::default();
+        }
+        let half = &seen.halves[from.index()];
+        let acknowledgement = segment.acknowledgement;
+        let advance = match half.has_acknowledged() {
+            true => distance(half.acknowledged, acknowledgement),
+            false => 1,
+        };
+        if !segment.sack.as_slice().is_empty() {
+            self.handle_sack(seen);
+        }
+        if advance > 0 {
+            return self.handle_advance(seen);
+        }
+        let is_plain = segment.payload_bytes == 0
+            && advance == 0
+            && !segment.flags.any(Flags::SYN | Flags::FIN)
+            && segment.sequence == half.next;
+        if !is_plain || verdict.any(Verdict::KEEPALIVE | Verdict::ZERO_WINDOW_PROBE) {
+            return Verdict::default();
+        }
+        let asked = self.ends[to.index()].sent_keepalive;
+        let own = &mut self.ends[from.index()];
+        if asked {
+            return Verdict::KEEPALIVE_ANSWER;
+        }
+        if segment.window == 0 {
+            return Verdict::default();
+        }
+        if segment.window != half.window {
+            own.counts.window_updates += 1;
+            return Verdict::WINDOW_UPDATE;
+        }
+        own.counts.duplicate_acks += 1;
+        own.duplicate_run = own.duplicate_run.saturating_add(1);
+        Verdict::DUPLICATE_ACK
+    }
+
+    /// An acknowledgement that goes further than those before.
+    #[inline]
+    pub(super) fn handle_advance(&mut self, seen: &Seen<'_>) -> Verdict {
+        let segment = seen.segment;
+        let (from, to) = (seen.end, seen.end.other());
+        let time_ns = seen.place.time_ns;
+        let acknowledgement = segment.acknowledgement;
+        let leg_ns = self.leg_ns(from);
+        let sender = &mut self.ends[to.index()];
+        let said = sender.outstanding.acknowledged(acknowledgement, time_ns);
+        let is_clear = sender
+            .ambiguous_to
+            .is_none_or(|point| after(acknowledgement, point));
+        if let Some(round_trip_ns) = said.round_trip_ns.filter(|_| is_clear) {
+            sender.round_trip.add(round_trip_ns);
+        }
+        sender.ambiguous_to = sender
+            .ambiguous_to
+            .filter(|&point| after(point, acknowledgement));
+        let packets = std::mem::take(&mut sender.unacknowledged_packets);
+        if packets > 0 {
+            sender.data_per_ack.add(u64::from(packets));
+        }
+        if let (Some(sent), Some(stamps)) = (said.first_sent_again, segment.timestamps) {
+            let echoes_first = sent.stamp != 0 && after(sent.stamp, stamps.echo);
+            if echoes_first && sender.resent.take(sent.sequence) {
+                sender.counts.spurious += 1;
+            }
+        }
+        let own = &mut self.ends[from.index()];
+        own.duplicate_run = 0;
+        own.sacked_to = own.sacked_to.filter(|&edge| after(edge, acknowledgement));
+        self.check_recovery(to, acknowledgement);
+        let is_pure = segment.payload_bytes == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
+        if is_pure && packets > 0 && seen.elapsed_ns >= GAP_NS_MIN {
+            return self.handle_late_ack(seen, leg_ns);
+        }
+        Verdict::default()
+    }
+
+    /// An acknowledgement after a silence: the delayed-ACK timer, if the path does not explain it.
+    #[cold]
+    pub(super) fn handle_late_ack(&mut self, seen: &Seen<'_>, leg_ns: Option<u64>) -> Verdict {
+        let (from, to) = (seen.end, seen.end.other());
+        let Some(leg_ns) = leg_ns else {
+            return Verdict::default();
+        };
+        let sender = &self.ends[to.index()];
+        let delay_ns = seen.place.time_ns.saturating_sub(sender.last_data_ns);
+        let beyond_ns = delay_ns.saturating_sub(leg_ns);
+        if !(GAP_NS_MIN..=DELAYED_ACK_NS_MAX).contains(&beyond_ns) {
+            return Verdict::default();
+        }
+        let is_all = seen.segment.acknowledgement == seen.halves[to.index()].next;
+        let is_short = !sender.last_data_bytes.is_multiple_of(self.segment_bytes);
+        let (data_frame, began_ns) = (sender.last_data_frame, sender.last_data_ns);
+        let in_recovery = sender.recovery.is_some();
+        if is_all && is_short && !in_recovery {
+            self.ends[to.index()].held = Some(Held {
+                data_frame,
+                began_ns,
+                ack: seen.place,
+                gap: Some((Cause::DelayedAck, from)),
+                gap_ns: seen.elapsed_ns,
+            });
+        }
+        if beyond_ns < DELAYED_ACK_NS_MIN {
+            return Verdict::default();
+        }
+        let own = &mut self.ends[from.index()];
+        own.counts.delayed_acks += 1;
+        own.ack_delay.add(beyond_ns);
+        let example = Example {
+            at_ns: began_ns,
+            length_ns: beyond_ns,
+            frames: [data_frame, seen.place.frame, 0],
+            value: 0,
+        };
+        self.happenings.note(Kind::DelayedAck, from, example);
+        Verdict::DELAYED_ACK
+    }
+
+    /// Round trips by timestamps: from the first sending of a value to its first echo.
+    #[inline]
+    pub(super) fn handle_stamps(&mut self, from: End, value: u32, echo: u32, time_ns: u64) {
+        let other = &mut self.ends[from.other().index()];
+        if let Some((stamp, sent_ns)) = other.stamp
+            && distance(stamp, echo) >= 0
+        {
+            other.stamp = None;
+            if stamp == echo {
+                other
+                    .round_trip_by_stamp
+                    .add(time_ns.saturating_sub(sent_ns));
+            }
+        }
+        let own = &mut self.ends[from.index()];
+        if own.stamp.is_none() && own.last_stamp.is_none_or(|last| after(value, last)) {
+            own.stamp = Some((value, time_ns));
+        }
+        own.last_stamp = Some(value);
+    }
+
+    /// Selective acknowledgements: how far they reach, and what came twice (RFC 2883).
+    #[cold]
+    pub(super) fn handle_sack(&mut self, seen: &Seen<'_>) {
+        let (from, to) = (seen.end, seen.end.other());
+        let blocks = seen.segment.sack.as_slice();
+        let acknowledgement = seen.segment.acknowledgement;
+        let own = &mut self.ends[from.index()];
+        own.counts.sacks += 1;
+        let Some(&first) = blocks.first() else { return };
+        let inside_second = blocks.get(1).is_some_and(|second| {
+            distance(second.0, first.0) >= 0 && distance(first.1, second.1) >= 0
+        });
+        let is_duplicate = !after(first.1, acknowledgement) || inside_second;
+        for (at, block) in blocks.iter().enumerate() {
+            let counts = at > 0 || !is_duplicate;
+            if counts && own.sacked_to.is_none_or(|edge| after(block.1, edge)) {
+                own.sacked_to = Some(block.1);
+            }
+        }
+        if is_duplicate {
+            own.counts.duplicate_sacks += 1;
+            let sender = &mut self.ends[to.index()];
+            if sender.resent.take(first.0) {
+                sender.counts.spurious += 1;
+            }
+        }
+    }
+
+    /// A segment that follows a late acknowledgement of a short one.
+    #[cold]
+    pub(super) fn handle_release(&mut self, seen: &Seen<'_>, held: Held) -> Verdict {
+        let from = seen.end;
+        let waited_ns = seen.place.time_ns.saturating_sub(held.ack.time_ns);
+        let path_ns = self.leg_ns(from).unwrap_or(RELEASE_NS_MAX);
+        let is_short = !seen
+            .segment
+            .payload_bytes
+            .is_multiple_of(self.segment_bytes);
+        if !is_short || waited_ns > path_ns + path_ns / 2 + RELEASE_NS_MAX {
+            return Verdict::default();
+        }
+        let length_ns = held.ack.time_ns.saturating_sub(held.began_ns);
+        let example = Example {
+            at_ns: held.began_ns,
+            length_ns,
+            frames: [held.data_frame, held.ack.frame, seen.place.frame],
+            value: seen.segment.payload_bytes,
+        };
+        self.happenings.note(Kind::NagleDelayedAck, from, example);
+        if let Some(gap) = held.gap {
+            let to = (Cause::NagleDelayedAck, from);
+            self.gaps.rename(gap, to, held.gap_ns, held.ack.frame);
+        }
+        Verdict::NAGLE_RELEASED
+    }
+}

@@ -1,0 +1,99 @@
+//! Windows that close, and times without a packet.
+
+use super::{Detail, Seen};
+use crate::connection::gaps::{Cause, GAP_NS_MIN};
+use crate::connection::happening::{Example, Kind};
+use crate::connection::sequence::distance;
+use crate::connection::shares::State;
+use crate::connection::{End, Place, Verdict};
+use crate::frame::Flags;
+
+impl Detail {
+    /// The window that the segment offers.
+    #[inline]
+    pub(super) fn handle_window(&mut self, seen: &Seen<'_>) -> Verdict {
+        let segment = seen.segment;
+        if segment.flags.any(Flags::SYN | Flags::RST) {
+            return Verdict::default();
+        }
+        let scale = match seen.scales {
+            [Some(_), Some(_)] => seen.scales[seen.end.index()].unwrap_or(0),
+            _ => 0,
+        };
+        let own = &mut self.ends[seen.end.index()];
+        own.window.add(u64::from(segment.window) << scale);
+        if segment.window > 0 {
+            if own.zero_since.is_some() {
+                self.finish_zero_window(seen.end, seen.place);
+            }
+            return Verdict::default();
+        }
+        if segment.flags.any(Flags::FIN) {
+            return Verdict::default();
+        }
+        own.counts.zero_windows += 1;
+        own.zero_since = own.zero_since.or(Some(seen.place));
+        Verdict::ZERO_WINDOW
+    }
+
+    #[cold]
+    pub(super) fn finish_zero_window(&mut self, end: End, place: Place) {
+        let own = &mut self.ends[end.index()];
+        let Some(since) = own.zero_since.take() else {
+            return;
+        };
+        let length_ns = place.time_ns.saturating_sub(since.time_ns);
+        own.zero_window.add(length_ns);
+        let example = Example {
+            at_ns: since.time_ns,
+            length_ns,
+            frames: [since.frame, place.frame, 0],
+            value: 0,
+        };
+        self.happenings.note(Kind::ZeroWindow, end, example);
+    }
+
+    /// Finds what a silence was for: by what ended it, and what held while it lasted.
+    #[cold]
+    pub(super) fn handle_gap(&mut self, seen: &Seen<'_>, verdict: Verdict) {
+        let (from, to) = (seen.end, seen.end.other());
+        let segment = seen.segment;
+        let flight = |end: End| {
+            let (half, peer) = (&seen.halves[end.index()], &seen.halves[end.other().index()]);
+            peer.has_acknowledged() && distance(peer.acknowledged, half.next) > 0
+        };
+        let is_window = |end: End| self.ends[end.index()].shares.state() == State::Window;
+        let leg_ns = self.leg_ns(from);
+        // What the path explains kept nobody waiting.
+        let is_late = seen.elapsed_ns.saturating_sub(leg_ns.unwrap_or(0)) >= GAP_NS_MIN;
+        let (cause, end) = if is_window(to) {
+            (Cause::Window, from)
+        } else if is_window(from) {
+            (Cause::Window, to)
+        } else if segment.flags.any(Flags::FIN | Flags::RST) && segment.payload_bytes == 0 {
+            (Cause::Close, from)
+        } else if verdict.any(Verdict::RETRANSMISSION | Verdict::CONTROL_RETRANSMISSION) {
+            match verdict.any(Verdict::FAST) {
+                true => (Cause::RoundTrip, to),
+                false => (Cause::Timeout, from),
+            }
+        } else if verdict.any(Verdict::KEEPALIVE | Verdict::KEEPALIVE_ANSWER) {
+            (Cause::Application, from)
+        } else if segment.payload_bytes > 0 {
+            // The end that sends payload has kept the other waiting, if the other spoke last.
+            match self.last_sender {
+                _ if !is_late => (Cause::RoundTrip, from),
+                Some(last) if last == to => (Cause::Answer, from),
+                _ => (Cause::Application, from),
+            }
+        } else if flight(to) && is_late && leg_ns.is_some() {
+            (Cause::DelayedAck, from)
+        } else if flight(to) {
+            (Cause::RoundTrip, from)
+        } else {
+            (Cause::Application, from)
+        };
+        self.gaps
+            .note(cause, end, seen.elapsed_ns, seen.place.frame);
+    }
+}
