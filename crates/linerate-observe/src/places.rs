@@ -86,4 +86,30 @@ mod tests {
     fn a_device_without_a_node_is_near_nothing() {
         assert_eq!(cpus_near(Path::new("/sys"), "lo"), [] as [u32; 0]);
     }
+
+    #[test]
+    fn a_host_of_two_nodes_says_which_cpus_are_near_a_device() {
+        let root = Path::new(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/roots/made-2-nodes"
+        ));
+        let sys = root.join("sys");
+        let check = |device: &str, expected: &[u32]| {
+            let near = cpus_near(&sys, device);
+            assert_eq!(near, expected, "{device}");
+            let node = near.first().and_then(|cpu| node_of_cpu(&sys, *cpu));
+            for cpu in &near {
+                assert_eq!(node_of_cpu(&sys, *cpu), node, "CPU {cpu}");
+            }
+            node
+        };
+        assert_eq!(check("eth0", &[0, 2, 4, 6]), Some(0));
+        assert_eq!(check("eth1", &[1, 3, 5, 7]), Some(1));
+        // A bridge has no `device`, and neither has what is not there.
+        assert_eq!(check("br0", &[]), None);
+        assert_eq!(check("eth9", &[]), None);
+        let all: Vec<u32> = (0..8).collect();
+        assert_eq!(online_cpus(&sys), all);
+        assert_eq!(cpus_allowed(&root.join("proc")), all);
+    }
 }

@@ -32,16 +32,25 @@ struct Place {
 
 /// Returns where the workers of `assignment` run; `local` is the address of its flows.
 pub(super) fn place(assignment: &Assignment, local: Option<std::net::IpAddr>) -> Placed {
+    let device = || local.and_then(linerate_observe::link_of_address);
+    decide(
+        assignment,
+        &look(&assignment.placement, device, Path::new("/")),
+    )
+}
+
+/// Reads what the rule of `placement` needs, below `root`, which has `proc` and `sys`.
+fn look(placement: &Placement, device: impl FnOnce() -> Option<String>, root: &Path) -> Place {
     let mut place = Place::default();
-    if assignment.placement != Placement::AsAsked {
-        place.allowed = linerate_observe::cpus_allowed(Path::new("/proc"));
+    if *placement != Placement::AsAsked {
+        place.allowed = linerate_observe::cpus_allowed(&root.join("proc"));
     }
-    if assignment.placement == Placement::NearLink {
-        place.device = local.and_then(linerate_observe::link_of_address);
-        let near = |device: &String| linerate_observe::cpus_near(Path::new("/sys"), device);
+    if *placement == Placement::NearLink {
+        place.device = device();
+        let near = |device: &String| linerate_observe::cpus_near(&root.join("sys"), device);
         place.near = place.device.as_ref().map(near).unwrap_or_default();
     }
-    decide(assignment, &place)
+    place
 }
 
 fn decide(assignment: &Assignment, place: &Place) -> Placed {
@@ -223,5 +232,34 @@ mod tests {
         check(near(), &[], &place(&all, &all), &[], words);
         let words = "left to the scheduler: eth0 belongs to no NUMA node";
         check(near(), &[], &place(&all, &[]), &[], words);
+    }
+
+    /// A made host of two nodes of four CPUs, whose CPU numbers alternate between them as on many
+    /// servers: eth0 is attached to node 0, eth1 to node 1, and br0 to none.
+    #[test]
+    fn workers_follow_the_device_of_the_flows_to_its_node() {
+        let root = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../linerate-observe/tests/roots/made-2-nodes"
+        );
+        let check = |placement: Placement, asked: &[u32], device, cpus: &[usize], words: &str| {
+            let device = || Some(String::from(device));
+            let place = look(&placement, device, Path::new(root));
+            check(placement, asked, &place, cpus, words);
+        };
+        let words = "pinned to CPUs 1 3 5 7 of the NUMA node of eth1";
+        check(Placement::NearLink, &[], "eth1", &[1, 3, 5, 7], words);
+        let words = "pinned to CPUs 0 2 4 6 of the NUMA node of eth0";
+        check(Placement::NearLink, &[], "eth0", &[0, 2, 4, 6], words);
+        let words = "left to the scheduler: br0 belongs to no NUMA node";
+        check(Placement::NearLink, &[], "br0", &[], words);
+        // Lists of -A are taken as they are, also on the far node.
+        check(
+            Placement::AsAsked,
+            &[0, 2],
+            "eth1",
+            &[0, 2],
+            "pinned to CPUs 0 2",
+        );
     }
 }
