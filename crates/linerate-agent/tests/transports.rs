@@ -201,7 +201,7 @@ fn the_listener_speaks_mptcp_where_the_kernel_does_and_tcp_as_before() {
                 .find(|setting| setting.name == "transport");
             let spoken = told.and_then(|setting| setting.effective.as_deref());
             let expected = match (transport, has_mptcp) {
-                (Transport::Mptcp, true) => Some("mptcp, 1 subflows"),
+                (Transport::Mptcp, true) => Some("mptcp, 1 subflow"),
                 (Transport::Mptcp, false) => Some("tcp"),
                 _ => None,
             };

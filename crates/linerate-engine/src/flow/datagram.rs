@@ -357,6 +357,7 @@ pub(super) fn granted(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>
     let (name, mechanism) = mechanism(config);
     all.push(settings::plain(name, None, Some(mechanism)));
     all.extend(pace(config));
+    all.extend(options::type_of_service(fd, &config.options));
     Ok(all)
 }
 

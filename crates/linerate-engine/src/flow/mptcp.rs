@@ -39,6 +39,7 @@ pub(super) fn setting(fd: RawFd) -> Setting {
 /// Returns what was in force at the end.
 pub(super) fn effective(fd: RawFd) -> String {
     match socket::mptcp_state(fd) {
+        MptcpState::Spoken { subflows: 1 } => "mptcp, 1 subflow".to_owned(),
         MptcpState::Spoken { subflows } => format!("mptcp, {subflows} subflows"),
         MptcpState::FellBack | MptcpState::Absent => "tcp".to_owned(),
     }

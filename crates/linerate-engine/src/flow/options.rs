@@ -176,7 +176,29 @@ pub(super) fn granted(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>
             int(TCP_MAXSEG),
         ),
     ]);
+    if let Some(cork) = options.cork {
+        let asked = Some(i32::from(cork).to_string());
+        all.push(settings::plain(TCP_CORK.name, asked, int(TCP_CORK)));
+    }
+    all.extend(type_of_service(fd, options));
     Ok(all)
+}
+
+/// Returns the byte with DSCP and ECN, if one was asked for. The kernel keeps the bits of ECN of a
+/// stream for itself (__ip_sock_set_tos in net/ipv4/ip_sockglue.c).
+pub(super) fn type_of_service(fd: RawFd, options: &FlowOptions) -> Option<Setting> {
+    let asked = options.tos?.to_string();
+    Some(settings::plain(
+        IP_TOS.name,
+        Some(asked),
+        type_of_service_in_force(fd),
+    ))
+}
+
+/// Reads the byte; IPv6 calls it traffic class, and only a socket of IPv6 has one.
+pub(super) fn type_of_service_in_force(fd: RawFd) -> Option<String> {
+    let byte = socket::read(fd, IPV6_TCLASS).or_else(|_| socket::read(fd, IP_TOS));
+    byte.ok().map(|byte| byte.to_string())
 }
 
 /// Returns the sizes of the socket's buffers.
@@ -223,6 +245,8 @@ pub(crate) fn effective(
             "SO_RCVBUF" => int(SO_RCVBUF).map(|value| settings::usable_bytes(value).to_string()),
             "TCP_NODELAY" => int(TCP_NODELAY).map(|value| value.to_string()),
             "TCP_QUICKACK" => int(TCP_QUICKACK).map(|value| value.to_string()),
+            "TCP_CORK" => int(TCP_CORK).map(|value| value.to_string()),
+            "IP_TOS" => type_of_service_in_force(fd),
             "SO_RCVLOWAT" => int(SO_RCVLOWAT).map(|value| value.to_string()),
             "TCP_CONGESTION" => socket::congestion(fd).ok(),
             "TCP_MAXSEG" => {

@@ -375,11 +375,7 @@ fn mptcp_is_told_from_what_fell_back_to_tcp() {
     let has_mptcp =
         std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|text| text.trim() == "1");
     let spoken = |result| setting(result, "transport").effective.clone().unwrap();
-    let expected = if has_mptcp {
-        "mptcp, 1 subflows"
-    } else {
-        "tcp"
-    };
+    let expected = if has_mptcp { "mptcp, 1 subflow" } else { "tcp" };
     assert_eq!(
         (spoken(&near), spoken(&far)),
         (expected.to_owned(), expected.to_owned())

@@ -64,6 +64,8 @@ fn what_was_asked_for_is_in_force() {
         nagle: Some(false),
         congestion: Some("reno".to_owned()),
         mss_bytes: Some(1000),
+        cork: Some(true),
+        tos: Some(0xb8),
         ..FlowOptions::default()
     };
     for result in run(&options, &rig::stream(5000), Part::Sender) {
@@ -81,6 +83,8 @@ fn what_was_asked_for_is_in_force() {
         check("TCP_CONGESTION", "reno", &["reno"]);
         // Less the 12 bytes of timestamps, where they are on.
         check("TCP_MAXSEG", "1000", &["1000", "988"]);
+        check("TCP_CORK", "1", &["1"]);
+        check("IP_TOS", "184", &["184"]);
     }
 }
 
