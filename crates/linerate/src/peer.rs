@@ -9,6 +9,7 @@ use linerate_agent::foreign::iperf3_peer::{
 use linerate_controller::HostSpec;
 use linerate_model::Nanos;
 use linerate_model::experiment::Timing;
+use linerate_model::manner::Transport;
 use linerate_model::run::HostPart;
 use linerate_model::workload::{Traffic, Workload};
 
@@ -122,8 +123,16 @@ pub fn timing(args: &RunArgs, timing: Timing) -> Timing {
 
 /// Refuses what can be asked of agents only, before anyone is asked.
 pub fn check(args: &RunArgs, workload: &Workload) -> CmdResult<()> {
-    if args.peer.peer.is_some() && !matches!(workload.traffic, Traffic::Stream { .. }) {
-        let error = anyhow!("iperf3 knows only streams, no request/response");
+    if args.peer.peer.is_none() {
+        return Ok(());
+    }
+    let unknown = match (&workload.traffic, workload.manner.transport) {
+        (_, Transport::Unix) => Some("no Unix-domain sockets"),
+        (Traffic::Stream { .. }, _) => None,
+        _ => Some("only streams, no request/response"),
+    };
+    if let Some(unknown) = unknown {
+        let error = anyhow!("iperf3 knows {unknown}");
         return Err(Failure::usage(error).next("run `linerate serve` there, or leave --peer away"));
     }
     Ok(())

@@ -55,6 +55,10 @@ fn values_outside_their_limits_name_the_flag_and_the_range() {
     check("--runs 0", &["--runs is 0", "1 to 1000"]);
     check("--runs 1001", &["--runs is 1001", "1 to 1000"]);
     check("-A x", &["`x` in --affinity x is not a CPU number"]);
+    check(
+        "-A 3-1",
+        &["`3-1` in --affinity 3-1 is not a CPU number", "0-3"],
+    );
     check("-A 0,y", &["`y` in --affinity 0,y is not a CPU number"]);
     check("--seed x", &["--seed", "x"]);
     check("--seed -1", &["--seed", "-1"]);

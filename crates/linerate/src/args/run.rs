@@ -9,10 +9,17 @@ use linerate_model::{BitsPerSec, Bytes, Nanos};
 use super::FleetArgs;
 use super::peer::PeerArgs;
 
+/// Lets flags take a number below zero, which is refused later with words of its own; a positional
+/// argument may not, or `-6 HOST` would be a host called -6.
+fn numbers_below_zero(arg: clap::Arg) -> clap::Arg {
+    let takes = arg.get_action().takes_values() && !arg.is_positional();
+    arg.allow_negative_numbers(takes)
+}
+
 /// `linerate run`.
 #[derive(Debug, Args)]
 #[command(
-    allow_negative_numbers = true,
+    mut_args(numbers_below_zero),
     args_override_self = true,
     after_help = "Sizes take K, M, G (1024), rates K, M, G (1000), times ns, us, ms, s, m, h.\n\
                   docs/guide/run.md shows every flag with an example."

@@ -51,7 +51,9 @@ fn cycles(trial: &SingleTrial) -> Option<String> {
         ("_nominal", "as CPU time × frequency"),
     ];
     sources.into_iter().find_map(|(suffix, source)| {
-        let value = |name: &str| of(trial, &format!("{name}{suffix}")).map(significant);
+        let value = |name: &str| {
+            of(trial, &format!("{name}{suffix}")).map(|value| Unit::Count.display(value))
+        };
         let packet = value("cycles_per_packet").map(|cycles| format!("{cycles} cycles a packet"));
         let byte = value("cycles_per_byte").map(|cycles| format!("{cycles} a byte"));
         let bits = value("gbit_per_ghz").map(|bits| format!("{bits} Gbit/s per GHz"));

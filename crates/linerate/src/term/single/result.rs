@@ -186,10 +186,8 @@ fn window(trial: &SingleTrial) {
 fn tcp(trial: &SingleTrial) {
     let mut words = Vec::new();
     if let Some(count) = of(trial, "retransmitted_segments") {
-        words.push(format!(
-            "{} segments sent again",
-            Unit::Count.display(count)
-        ));
+        let noun = if count == 1.0 { "segment" } else { "segments" };
+        words.push(format!("{} {noun} sent again", Unit::Count.display(count)));
     }
     if let Some(bytes) = of(trial, "payload_per_segment_bytes") {
         words.push(format!("{} a data segment", Unit::Bytes.display(bytes)));
