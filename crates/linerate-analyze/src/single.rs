@@ -16,7 +16,7 @@ use linerate_model::workload::{Part, Workload};
 use serde::Serialize;
 
 use crate::live::{Interval, Live};
-use crate::reduce::{Outcome, outcomes};
+use crate::reduce::{Outcome, QdiscDrops, dropping_qdiscs, outcomes};
 
 /// The number of this document's shape.
 pub const SINGLE_SCHEMA_VERSION: u32 = 1;
@@ -82,6 +82,9 @@ pub struct SingleTrial {
     pub start_skew_uncertainty_us: Option<f64>,
     /// Every response by name; the unit is at the end of the name.
     pub responses: BTreeMap<String, f64>,
+    /// Of datagrams: queueing disciplines of the sending hosts that dropped packets, the one with the
+    /// most first.
+    pub dropping_qdiscs: Vec<QdiscDrops>,
     /// Interval by interval: the flows, then their sum where there are several.
     pub intervals: Vec<Vec<Interval>>,
     /// Both ends of every flow.
@@ -219,6 +222,7 @@ fn trial(recording: &Recording, outcome: Outcome, interval: linerate_model::Nano
             .filter(|(_, response)| response.unit != Unit::None)
             .map(|(name, response)| (name, response.value))
             .collect(),
+        dropping_qdiscs: dropping_qdiscs(recording, outcome.trial),
         intervals,
         flows: recording
             .flows

@@ -53,6 +53,22 @@ impl Lost {
         row.map_or(0.0, |row| row.1)
     }
 
+    /// Asserts that the discipline that dropped is named by device and handle, and that it counts at
+    /// least nine tenths of what was lost: other packets may be in its count, and what was lost
+    /// before the first reading is not.
+    #[track_caller]
+    fn names_a_qdisc(&self) {
+        let qdisc = &self.document["trials"][0]["dropping_qdiscs"][0];
+        let text = |key: &str| qdisc[key].as_str().unwrap_or_default();
+        assert!(text("handle").contains(':'), "{qdisc}");
+        assert!(!text("device").is_empty() && !text("host").is_empty());
+        let drops = qdisc["drops"].as_f64().unwrap_or_default();
+        assert!(drops >= 0.9 * self.all, "{qdisc}: {:?}", self.places);
+        let name = format!("qdisc {} {}", text("device"), text("handle"));
+        let findings = self.document["findings"].to_string();
+        assert!(findings.contains(&name), "{findings}");
+    }
+
     /// Asserts that the most was lost at `place` and that a finding says so in these words.
     #[track_caller]
     fn is_mostly_at(&self, place: &str, words: &str) {
@@ -72,7 +88,9 @@ fn a_queue_that_is_full_is_the_senders() {
         return;
     };
     let lost = measure(&pair, "-b 50M");
-    lost.is_mostly_at("lost_sender_queue", "the sender's queueing discipline");
+    let words = "the sender's queueing discipline (qdisc ";
+    lost.is_mostly_at("lost_sender_queue", words);
+    lost.names_a_qdisc();
 }
 
 /// A buffer above the bucket's burst is cut into its datagrams, and when some of these find room the
@@ -85,8 +103,9 @@ fn what_a_queue_took_and_dropped_is_its_own() {
         return;
     };
     let lost = measure(&pair, "-b 50M --gso 40");
-    let words = "the sending host's queueing disciplines";
+    let words = "the sending host's queueing disciplines, which had taken them (qdisc ";
     lost.is_mostly_at("lost_sender_qdisc", words);
+    lost.names_a_qdisc();
     let elsewhere = lost.all - lost.at("lost_sender_queue") - lost.at("lost_sender_qdisc");
     // Other hosts' packets are in the discipline's count, and ours before the first reading are not.
     assert!(elsewhere <= 0.05 * lost.all, "{:?}", lost.places);

@@ -8,7 +8,7 @@ use linerate_model::datagram::Place;
 use linerate_model::finding::{EvidenceList, Finding, FindingKind};
 
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{LOSS_PLACES, name};
+use crate::reduce::{LOSS_PLACES, dropping_qdiscs, name};
 use crate::words;
 
 /// Loss from which on a reader wants to know where: a thousandth is what audio and video over UDP
@@ -25,12 +25,12 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
             let worst = cells
                 .into_iter()
                 .max_by(|a, b| loss(a).total_cmp(&loss(b)))?;
-            finding(worst)
+            finding(dataset, worst)
         })
         .collect()
 }
 
-fn finding(cell: &CellOutcomes<'_>) -> Option<Finding> {
+fn finding(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Finding> {
     let loss = cell.estimate(name::LOSS_SHARE)?;
     if loss.value < LOSS_SHARE_MIN {
         return None;
@@ -56,10 +56,11 @@ fn finding(cell: &CellOutcomes<'_>) -> Option<Finding> {
         chapter: cell.experiment.chapter,
         kind: FindingKind::Derived,
         claim: format!(
-            "{} of the datagrams were lost, {} of these at {}.",
+            "{} of the datagrams were lost, {} of these at {}{}.",
             words::percent(loss.value),
             words::percent(most / all),
             place_words(place),
+            which(dataset, cell, place),
         ),
         explanation: advice(place).to_owned(),
         effect: loss,
@@ -68,6 +69,19 @@ fn finding(cell: &CellOutcomes<'_>) -> Option<Finding> {
             more,
         ),
     })
+}
+
+/// Names the queueing discipline of a sending host that dropped the most, where it was one and was
+/// read.
+fn which(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, place: Place) -> String {
+    if !matches!(place, Place::SenderQueue | Place::SenderQdisc) {
+        return String::new();
+    }
+    let trials = cell.trials().into_iter();
+    let qdiscs = trials.flat_map(|trial| dropping_qdiscs(dataset.recording, trial));
+    qdiscs
+        .max_by_key(|qdisc| qdisc.drops)
+        .map_or(String::new(), |qdisc| format!(" ({qdisc})"))
 }
 
 fn place_words(place: Place) -> &'static str {

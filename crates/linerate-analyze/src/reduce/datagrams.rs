@@ -6,15 +6,17 @@
 //! end, see [`Balance::of`].
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use linerate_model::datagram::{Balance, Datagrams, Evidence, Place};
 use linerate_model::manner::{SEGMENTS_MAX, Transport};
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
-use linerate_model::run::FlowRecord;
-use linerate_model::sample::Subject;
+use linerate_model::run::{FlowRecord, Recording};
+use linerate_model::sample::{QdiscId, Subject};
 use linerate_model::workload::{Part, Traffic};
-use linerate_model::{FlowId, HostName};
+use linerate_model::{FlowId, HostName, TrialId};
+use serde::Serialize;
 
 use super::Responses;
 use super::response::name;
@@ -180,14 +182,75 @@ fn evidence<'a>(
     Some((evidence, pairs))
 }
 
+/// A queueing discipline of a sending host that dropped packets on their way out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct QdiscDrops {
+    /// The host.
+    pub host: String,
+    /// The network device.
+    pub device: String,
+    /// Its handle, as `tc qdisc` writes it; for one without a handle the class that it hangs at.
+    pub handle: String,
+    /// Packets dropped in all phases of the trial, everybody's.
+    pub drops: u64,
+}
+
+impl fmt::Display for QdiscDrops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "qdisc {} {}", self.device, self.handle)
+    }
+}
+
+/// Returns the queueing disciplines of the hosts that send in `trial` which dropped something, the
+/// one with the most first.
+pub(crate) fn dropping_qdiscs(recording: &Recording, trial: TrialId) -> Vec<QdiscDrops> {
+    let Some(record) = recording.trials.iter().find(|record| record.trial == trial) else {
+        return Vec::new();
+    };
+    let flows = recording.flows.iter();
+    let ends = flows.filter(|flow| flow.trial == trial && flow.part == Part::Sender);
+    let senders: Vec<&HostName> = ends
+        .filter(|flow| flow.datagrams.is_some())
+        .map(|flow| &flow.host)
+        .collect();
+    if senders.is_empty() {
+        return Vec::new();
+    }
+    let readings = Readings::new(&recording.samples, trial, record.window_ns);
+    let mut all: Vec<QdiscDrops> = roots(&readings, &senders)
+        .into_iter()
+        .filter(|(_, (drops, _))| *drops > 0)
+        .map(|((host, device), (drops, id))| QdiscDrops {
+            host: host.to_string(),
+            device: device.to_owned(),
+            handle: id.to_string(),
+            drops: drops as u64,
+        })
+        .collect();
+    all.sort_by_key(|qdisc| std::cmp::Reverse(qdisc.drops));
+    all
+}
+
 /// Returns what the queueing disciplines of `hosts` dropped on the way out, in all phases; absent if
 /// none was read.
+fn qdisc_drops(readings: &Readings<'_>, hosts: &[&HostName]) -> Option<u64> {
+    let devices = roots(readings, hosts);
+    let all = devices.values().map(|(drops, _)| *drops as u64);
+    (!devices.is_empty()).then(|| all.sum())
+}
+
+/// Returns what the queueing disciplines of each device of `hosts` dropped on the way out, in all
+/// phases, and which one counted it.
 ///
 /// A discipline counts what its children dropped, too (qdisc_tree_reduce_backlog in
 /// net/sched/sch_api.c; mq adds its children up), so that the largest number of a device is that of
-/// its root. Those of ingress see what comes.
-fn qdisc_drops(readings: &Readings<'_>, hosts: &[&HostName]) -> Option<u64> {
-    let mut devices: BTreeMap<(&HostName, &str), i64> = BTreeMap::new();
+/// its root. Of several with that number, it is one with a handle, by which `tc` shows it. Those of
+/// ingress see what comes.
+fn roots<'a>(
+    readings: &Readings<'a>,
+    hosts: &[&HostName],
+) -> BTreeMap<(&'a HostName, &'a str), (i64, QdiscId)> {
+    let mut devices: BTreeMap<(&'a HostName, &'a str), (i64, QdiscId)> = BTreeMap::new();
     for (subject, host) in readings.subjects() {
         let Subject::Qdisc(device, id) = subject else {
             continue;
@@ -200,12 +263,14 @@ fn qdisc_drops(readings: &Readings<'_>, hosts: &[&HostName]) -> Option<u64> {
         };
         if let (Some(first), Some(last)) = (series.first(), series.last()) {
             let drops = (last.1 - first.1).rem_euclid(DROPS_WRAP);
-            let most = devices.entry((host, device)).or_default();
-            *most = drops.max(*most);
+            let rank = |(drops, id): (i64, QdiscId)| (drops, id.0 >> 16 != 0);
+            let most = devices.entry((host, device)).or_insert((drops, *id));
+            if rank((drops, *id)) > rank(*most) {
+                *most = (drops, *id);
+            }
         }
     }
-    let all = devices.values().map(|drops| *drops as u64);
-    (!devices.is_empty()).then(|| all.sum())
+    devices
 }
 
 /// Returns the growth of a counter over the window, all subjects of `hosts` together; absent if

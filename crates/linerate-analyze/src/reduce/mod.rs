@@ -39,7 +39,8 @@ use linerate_model::workload::{Direction, Traffic};
 
 use crate::live::acknowledged;
 
-pub(crate) use datagrams::PLACES as LOSS_PLACES;
+pub use datagrams::QdiscDrops;
+pub(crate) use datagrams::{PLACES as LOSS_PLACES, dropping_qdiscs};
 pub(crate) use profile::share_name;
 pub use response::{describe, name};
 pub(crate) use window::Readings;

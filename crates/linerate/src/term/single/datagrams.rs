@@ -18,6 +18,9 @@ const PLACES: &[(&str, &str)] = &[
     ("not located", "lost_not_located"),
 ];
 
+/// Those that are queueing disciplines, which have a name.
+const QDISCS: [&str; 2] = ["lost_sender_queue", "lost_sender_qdisc"];
+
 /// Prints loss, order and jitter, where they were read.
 pub(super) fn print(trial: &SingleTrial) {
     let count = |name: &str| of(trial, name).filter(|count| *count > 0.0);
@@ -35,7 +38,13 @@ pub(super) fn print(trial: &SingleTrial) {
         );
         let places: Vec<String> = PLACES
             .iter()
-            .filter_map(|(place, name)| Some(format!("{} {place}", whole(count(name)?))))
+            .filter_map(|(place, name)| {
+                let lost = whole(count(name)?);
+                let qdisc = trial.dropping_qdiscs.first();
+                let qdisc = qdisc.filter(|_| QDISCS.contains(name));
+                let which = qdisc.map_or(String::new(), |qdisc| format!(" ({qdisc})"));
+                Some(format!("{lost} {place}{which}"))
+            })
             .collect();
         if !places.is_empty() {
             words += &format!(": {}", places.join(", "));
