@@ -20,7 +20,7 @@ use crate::api::{
     API_VERSION, AdmitRequest, Admitted, AgentInfo, Assignment, Busy, FlowSettings, LimitsInfo,
     PROGRAM, PollFrom, Prepared, Refusal, RefusalCode, StartRequest, TrialState, TrialStatus,
 };
-use crate::session::desk::{Answer, Desk, DeskError, expected_left};
+use crate::session::desk::{Answer, Desk, DeskError, Ending, expected_left};
 use crate::session::trial::{SessionError, TrialSession};
 pub(crate) use flows::CONNECT_DEADLINE;
 use flows::{connect_all, expected, is_placed, listen_all, ports};
@@ -180,6 +180,16 @@ impl Core {
         let answer = desk.handle_seen(engine::now_ns(), lease)?;
         let admission = desk.admission(lease).ok_or(DeskError::NoLease)?;
         Ok(admitted(lease.to_owned(), admission, answer))
+    }
+
+    /// Notes that a connection carries requests of a run; returns whether there is such a run.
+    pub(crate) fn connected(&self, lease: &str) -> bool {
+        lock(&self.desk).handle_connection(lease)
+    }
+
+    /// Notes the end of such a connection.
+    pub(crate) fn disconnected(&self, lease: &str, ending: Ending) {
+        lock(&self.desk).handle_disconnection(engine::now_ns(), lease, ending);
     }
 
     /// Returns how many runs have had this host and are over, and how many hold it or wait for it.

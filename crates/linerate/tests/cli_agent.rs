@@ -109,6 +109,56 @@ fn hundreds_at_once_are_served() {
     server.info();
 }
 
+/// Asks on a connection that stays open and reads the status line.
+fn ask_on(stream: &mut std::net::TcpStream, path: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it is open");
+    let mut answer = [0; 4096];
+    let count = std::io::Read::read(stream, &mut answer).expect("an answer");
+    let text = String::from_utf8_lossy(&answer[..count]);
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// The kernel closes the connections of a controller that is killed; its run would otherwise hold the
+/// host for 20 s. Scripts open a connection for each request, and keep their time.
+#[test]
+fn a_run_ends_soon_after_its_controller_hung_up() {
+    let server = Server::start(&[]);
+    let lease = admit(&server);
+    let path = format!("/v1/runs/{lease}");
+    // A connection a request: closing it ends nothing.
+    for _ in 0..2 {
+        assert_eq!(ask(server.address, "GET", &path, "").status, 200);
+    }
+    let [mut first, mut second] = [connect(server.address), connect(server.address)];
+    for stream in [&mut first, &mut second] {
+        for _ in 0..2 {
+            let answer = ask_on(stream, &path);
+            assert!(answer.contains(" 200 "), "{answer}");
+        }
+    }
+    // One of two connections may go.
+    drop(first);
+    std::thread::sleep(Duration::from_secs(4));
+    assert!(!server.info()["busy"].is_null());
+    // So may both, for one that comes back at once.
+    drop(second);
+    let mut third = connect(server.address);
+    for _ in 0..2 {
+        let answer = ask_on(&mut third, &path);
+        assert!(answer.contains(" 200 "), "{answer}");
+    }
+    std::thread::sleep(Duration::from_secs(4));
+    assert!(!server.info()["busy"].is_null());
+    let began = Instant::now();
+    drop(third);
+    while !server.info()["busy"].is_null() {
+        assert!(began.elapsed() < Duration::from_secs(15), "it still holds");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(ask(server.address, "GET", &path, "").status, 410);
+}
+
 #[test]
 fn requests_that_cannot_be_are_refused_in_json() {
     let server = Server::start(&[]);

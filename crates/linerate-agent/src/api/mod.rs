@@ -105,7 +105,8 @@ pub struct AdmitRequest {
 /// The answer to [`AdmitRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Admitted {
-    /// Secret that names the run in every further request. It ends 20 s after the last of them.
+    /// Secret that names the run in every further request. It ends 20 s after the last of them, or
+    /// 2 s after the run hung up.
     pub lease: String,
     /// Place in the queue, from 1; absent once admitted.
     pub queue_place: Option<u32>,

@@ -70,7 +70,7 @@ async fn accept_all(listener: std::net::TcpListener, router: Router) -> Result<(
             continue;
         };
         let router = router.clone();
-        crowd.take_in(peer, |stay| serve_http(stream, stay, router));
+        crowd.take_in(peer, |stay| serve_http(stream, stay, router, None));
     }
 }
 

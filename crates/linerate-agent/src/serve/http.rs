@@ -19,6 +19,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::crowd::Stay;
+use super::owner::Owner;
 use crate::api::{
     ClockReading, InventoryRequest, ObservationRequest, PollFrom, Refusal, RefusalCode, openapi,
 };
@@ -41,6 +42,7 @@ struct Peer(SocketAddr);
 pub(super) struct WithPeer {
     pub(super) router: Router,
     pub(super) stay: Arc<Stay>,
+    pub(super) owner: Option<Arc<Owner>>,
 }
 
 impl tower_service::Service<hyper::Request<hyper::body::Incoming>> for WithPeer {
@@ -55,6 +57,9 @@ impl tower_service::Service<hyper::Request<hyper::body::Incoming>> for WithPeer 
     fn call(&mut self, request: hyper::Request<hyper::body::Incoming>) -> Self::Future {
         let mut request = request.map(Body::new);
         self.stay.note_request();
+        if let Some(owner) = &self.owner {
+            owner.note_request(request.uri().path());
+        }
         request.extensions_mut().insert(Peer(self.stay.address()));
         let answer = tower_service::Service::call(&mut self.router, request);
         Box::pin(async move {

@@ -31,10 +31,13 @@ pub mod exporter;
 pub mod hello;
 /// Requests and answers over HTTP.
 mod http;
+/// Whose run a control connection serves.
+mod owner;
 
 use crowd::{Crowd, Stay};
 use datagram::Strangers;
 use hello::{HELLO_BYTES, Hello};
+use owner::Owner;
 
 /// How long a connection may take to say what it is.
 const FIRST_BYTES_DEADLINE: Duration = Duration::from_secs(5);
@@ -281,7 +284,9 @@ async fn take_up(
     match first[0] {
         b'L' => take_up_data(stream, &core).await,
         // Boxed: they are far larger than what thousands of flows pass through.
-        b'G' | b'P' | b'D' | b'H' | b'O' => Box::pin(serve_http(stream, stay, router)).await,
+        b'G' | b'P' | b'D' | b'H' | b'O' => {
+            Box::pin(serve_http(stream, stay, router, Some(core))).await
+        }
         byte if Door::takes(byte) => {
             // It lasts as long as its test, among the connections that said what they are.
             stay.note_request();
@@ -314,17 +319,27 @@ fn deliver(hello: Hello, stream: std::net::TcpStream, core: &Core) {
     }
 }
 
-async fn serve_http(stream: TcpStream, stay: Stay, router: axum::Router) {
+/// Answers the requests of one connection; those of runs that `core` has are noted as theirs.
+async fn serve_http(stream: TcpStream, stay: Stay, router: axum::Router, core: Option<Arc<Core>>) {
     let _ = stream.set_nodelay(true);
     // The kernel resets a connection whose window stays closed, or whose peer is gone, that long.
     let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(UNREAD_DEADLINE));
     let stay = Arc::new(stay);
-    let service = TowerToHyperService::new(http::WithPeer { router, stay });
+    let owner = core.map(|core| Arc::new(Owner::new(core)));
+    let service = TowerToHyperService::new(http::WithPeer {
+        router,
+        stay,
+        owner: owner.clone(),
+    });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS_DEADLINE)
         .max_buf_size(64 << 10)
         .serve_connection(TokioIo::new(stream), service);
-    // A broken control connection is the caller's loss; its lease ends by itself.
-    let _ = connection.await;
+    // A broken control connection is the caller's loss. One that we close since its next request is
+    // late says nothing of its run, whose lease ends by itself.
+    let is_ours = connection.await.is_err_and(|error| error.is_timeout());
+    if let Some(owner) = owner.filter(|_| !is_ours) {
+        owner.note_hang_up();
+    }
 }

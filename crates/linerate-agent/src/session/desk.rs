@@ -1,7 +1,9 @@
 //! Who may use the host: exclusive, queued and shared runs, and their leases.
 //!
 //! Rules, in this order:
-//! 1. A lease that was not used for `LEASE_NS` ends.
+//! 1. A lease that was not used for `LEASE_NS` ends; so does one whose controller hung up, once
+//!    nothing was heard of it for `HUNG_UP_NS` more: a controller that lives keeps its connection
+//!    for the next request, the kernel closes those of one that was killed.
 //! 2. An exclusive request is admitted when nobody holds the host, and refused otherwise.
 //! 3. A queued request is admitted when nobody holds the host and nobody waits before it.
 //! 4. A shared request is admitted beside other shared runs; it is refused while an exclusive or
@@ -13,6 +15,9 @@ use linerate_model::unit::Nanos;
 /// How long a lease lasts without a request of its run. A controller asks at least every second
 /// while a trial runs; twenty leaves room for a controller that writes to a slow disk.
 pub const LEASE_NS: u64 = 20_000_000_000;
+/// How long a lease lasts without a request after the last of its connections was closed from the
+/// other end. A controller that lost a connection asks again on a new one at once.
+pub const HUNG_UP_NS: u64 = 2_000_000_000;
 /// Silence that is told to others: a controller at work asks at least every second.
 const SILENCE_NS: u64 = 3_000_000_000;
 const S_NS: u64 = 1_000_000_000;
@@ -36,6 +41,28 @@ pub struct Lease {
     pub expected: Option<Nanos>,
     /// Its last request.
     pub seen_ns: u64,
+    /// Connections that are open and have carried a request of it.
+    pub connections: u32,
+    /// When the last of these was closed from the other end, unless it made a request since then.
+    pub hung_up_ns: Option<u64>,
+}
+
+/// How a connection ended that had carried requests of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The other end closed it, although it had kept it for one request after another.
+    HungUp,
+    /// We closed it, or it was opened for one request only, as scripts and proxies do: it says
+    /// nothing of the run.
+    Expected,
+}
+
+impl Lease {
+    fn is_over(&self, now_ns: u64) -> bool {
+        let since = |ns: u64| now_ns.saturating_sub(ns);
+        let hung_up = |ns| self.connections == 0 && since(ns) > HUNG_UP_NS;
+        since(self.seen_ns) > LEASE_NS || self.hung_up_ns.is_some_and(hung_up)
+    }
 }
 
 /// The answer to a run that asks for the host.
@@ -71,7 +98,7 @@ pub enum DeskError {
     #[error("{LEASES_MAX} runs hold or wait for this host already")]
     Full,
     /// There is no such lease.
-    #[error("this run's lease has ended (its last request was more than {} s ago, or it left)", LEASE_NS / 1_000_000_000)]
+    #[error("this run's lease has ended (its last request was more than {} s ago, or it left or hung up)", LEASE_NS / 1_000_000_000)]
     NoLease,
 }
 
@@ -120,6 +147,8 @@ impl Desk {
             since_ns: now_ns,
             expected,
             seen_ns: now_ns,
+            connections: 0,
+            hung_up_ns: None,
         });
         Ok(self.answer(self.leases.len() - 1))
     }
@@ -128,11 +157,33 @@ impl Desk {
     pub fn handle_seen(&mut self, now_ns: u64, key: &str) -> Result<Answer, DeskError> {
         let at = self.position(key).ok_or(DeskError::NoLease)?;
         self.leases[at].seen_ns = now_ns;
+        self.leases[at].hung_up_ns = None;
         if !self.leases[at].admitted && self.admissible(self.leases[at].admission, at) {
             self.leases[at].admitted = true;
             self.leases[at].since_ns = now_ns;
         }
         Ok(self.answer(at))
+    }
+
+    /// Notes that a connection carries requests of the run with `key`; returns whether there is one.
+    pub fn handle_connection(&mut self, key: &str) -> bool {
+        let at = self.position(key);
+        if let Some(at) = at {
+            self.leases[at].connections += 1;
+        }
+        at.is_some()
+    }
+
+    /// Notes the end of a connection that [`Desk::handle_connection`] was told of.
+    pub fn handle_disconnection(&mut self, now_ns: u64, key: &str, ending: Ending) {
+        let Some(at) = self.position(key) else {
+            return;
+        };
+        let lease = &mut self.leases[at];
+        lease.connections = lease.connections.saturating_sub(1);
+        if lease.connections == 0 && ending == Ending::HungUp {
+            lease.hung_up_ns = Some(now_ns);
+        }
     }
 
     /// Ends the lease with `key`; returns whether there was one.
@@ -149,11 +200,12 @@ impl Desk {
         (self.ended, self.leases.len())
     }
 
-    /// Ends the leases that nobody used for [`LEASE_NS`] and returns them.
+    /// Ends the leases that nobody used for [`LEASE_NS`], or for [`HUNG_UP_NS`] after their
+    /// controller hung up, and returns them.
     pub fn poll_expired(&mut self, now_ns: u64) -> Vec<Lease> {
         let (expired, kept): (Vec<Lease>, Vec<Lease>) = std::mem::take(&mut self.leases)
             .into_iter()
-            .partition(|lease| now_ns.saturating_sub(lease.seen_ns) > LEASE_NS);
+            .partition(|lease| lease.is_over(now_ns));
         self.leases = kept;
         let admitted = expired.iter().filter(|lease| lease.admitted);
         self.ended += admitted.count() as u64;
@@ -333,6 +385,40 @@ mod tests {
             desk.handle_seen(2 * LEASE_NS + 1, "a"),
             Err(DeskError::NoLease)
         );
+    }
+
+    #[test]
+    fn a_run_that_hung_up_loses_its_lease_soon() {
+        let mut desk = Desk::default();
+        ask(&mut desk, 0, "a", Admission::Exclusive).unwrap();
+        // Two connections; the end of one says nothing.
+        assert!(desk.handle_connection("a") && desk.handle_connection("a"));
+        desk.handle_disconnection(S, "a", Ending::HungUp);
+        assert!(desk.poll_expired(10 * S).is_empty());
+        // Nor does the end of the last if it comes back within 2 s, on a new connection or by one
+        // request.
+        desk.handle_disconnection(10 * S, "a", Ending::HungUp);
+        assert!(desk.poll_expired(12 * S).is_empty());
+        assert!(desk.handle_connection("a"));
+        desk.handle_seen(12 * S, "a").unwrap();
+        assert!(desk.poll_expired(20 * S).is_empty());
+        desk.handle_disconnection(20 * S, "a", Ending::HungUp);
+        desk.handle_seen(21 * S, "a").unwrap();
+        assert!(desk.poll_expired(30 * S).is_empty());
+        // A connection that we closed, or that was for one request, leaves the run its time.
+        assert!(desk.handle_connection("a"));
+        desk.handle_disconnection(30 * S, "a", Ending::Expected);
+        desk.handle_seen(31 * S, "a").unwrap();
+        assert!(desk.poll_expired(40 * S).is_empty());
+        // What was noted of another run, or of one that left, touches nobody.
+        assert!(!desk.handle_connection("b"));
+        desk.handle_disconnection(40 * S, "b", Ending::HungUp);
+        assert!(desk.handle_connection("a"));
+        desk.handle_seen(40 * S, "a").unwrap();
+        desk.handle_disconnection(40 * S, "a", Ending::HungUp);
+        assert!(desk.poll_expired(42 * S).is_empty());
+        assert_eq!(desk.poll_expired(42 * S + 1)[0].key, "a");
+        ask(&mut desk, 43 * S, "b", Admission::Exclusive).unwrap();
     }
 
     #[test]
