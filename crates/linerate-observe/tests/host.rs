@@ -100,8 +100,8 @@ fn every_observer_reads_and_its_counters_grow() {
     let end = readings(&mut observers);
     for observer in &observers {
         let availability = observer.availability();
-        // Virtual machines have no hardware counters, and that is said.
-        if availability.observer != "perf" {
+        // Virtual machines hide hardware, and not every host has a card; both is said.
+        if !["perf", "thermal", "queue"].contains(&availability.observer.as_str()) {
             assert_eq!(availability.missing, None, "{availability:?}");
         }
     }
