@@ -167,7 +167,7 @@ mod tests {
         );
         assert_eq!(
             verdicts(Workload::Rr1, rows(100.0)),
-            [(Some(1.0), Some(false))]
+            [(Some(1.0), Some(false)), (None, None)]
         );
         let of_probe = verdicts(Workload::Rr64, rows(500.0));
         assert_eq!(of_probe[0], (Some(1.25), Some(true)));
