@@ -263,10 +263,7 @@ impl Workload {
                 target("linerate", Probe, 0.95),
                 target("linerate sharded", Probe, 1.6),
             ],
-            Self::Udp64 => vec![
-                target("linerate two pairs", BestPeer, 1.5),
-                target("linerate two pairs, batches", BestPeer, 1.5),
-            ],
+            Self::Udp64 => vec![target("linerate two pairs", BestPeer, 1.5)],
             Self::Udp64Gso => vec![target("linerate", BestPeer, 2.0)],
             Self::Tcp100Batched => vec![target("linerate", BestPeer, 5.0)],
             Self::Startup => vec![target("linerate", Absolute, 0.020)],

@@ -53,8 +53,8 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
                 .called("two pairs"),
             one(site, workload)
                 .with(&["--json", "-P", "2", "-u", "-b", "0", "-l", "64"])
-                .with(&["--batch", "64"])
-                .called("two pairs, batches"),
+                .with(&["--batch", "1"])
+                .called("two pairs, plain"),
         ],
         Workload::Udp64Gso => vec![plain(&["-u", "-b", "0", "-l", "64", "--gso", "64"])],
         Workload::Tcp100Nodelay => vec![

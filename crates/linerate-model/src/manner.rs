@@ -29,6 +29,10 @@ pub const DATAGRAM_BYTES_MIN: u64 = 16;
 pub const RECEIVE_LOW_WATER_BYTES: Bytes = Bytes(32 << 10);
 /// The largest call that counts as small there: of larger ones few wake the receiver anyway.
 pub const SMALL_CALL_BYTES_MAX: u64 = 4096;
+/// The largest datagram of a stream that counts as small: the kernel takes 768 B for it.
+pub const SMALL_DATAGRAM_BYTES_MAX: u64 = 192;
+/// Small datagrams of a call, where that is left to us and several flows send as fast as they can.
+pub const DATAGRAM_BATCH: u32 = 64;
 /// Requests over UDP that a byte tells apart, and each from the one before it in its place.
 pub const NAMES_OF_A_BYTE: u32 = 128;
 /// Sizes that a list may hold.
@@ -165,6 +169,9 @@ pub struct Manner {
     pub wait: WaitBy,
     /// Messages of a stream that one send call carries, 1 to [`BATCH_MAX`]; datagrams with UDP.
     pub batch: u32,
+    /// Whether `batch` is the program's own choice, which the settings then say with its reason.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub batch_is_chosen: bool,
     /// Datagrams that the kernel cuts one buffer into (UDP_SEGMENT), 1 to [`SEGMENTS_MAX`].
     pub segments: u32,
     /// Whether the receiver takes datagrams that the kernel has put together (UDP_GRO).
@@ -202,6 +209,7 @@ impl Default for Manner {
             receive: ReceiveBy::default(),
             wait: WaitBy::default(),
             batch: 1,
+            batch_is_chosen: false,
             segments: 1,
             gro: false,
             in_flight: 1,
@@ -247,6 +255,41 @@ pub fn receive_low_water(
     let most = options.socket_buffer.map_or(u64::MAX, |bytes| bytes.0 / 8);
     let bytes = RECEIVE_LOW_WATER_BYTES.0.min(most);
     (bytes > largest_bytes).then_some(Bytes(bytes))
+}
+
+/// Returns how many datagrams a call of such traffic best carries, where nobody asks for anything
+/// else.
+///
+/// 1. Only streams of several flows that send as fast as they can: the rate is then what is asked,
+///    and a receiver that is woken for each datagram takes the CPU from the senders. A receiver of
+///    batches rests instead.
+/// 2. One flow shows what each datagram costs, and is as fast by plain calls: its receiver has a
+///    CPU of its own.
+/// 3. Who asks for a rate asks what becomes of single datagrams, and when.
+/// 4. Only small datagrams of one size: what comes during a rest has room in the default buffer.
+///    Who asks for a buffer, for GSO or GRO, or for a way to wait has chosen another way.
+pub fn datagram_batch(
+    traffic: &Traffic,
+    connections: u32,
+    options: &FlowOptions,
+    manner: &Manner,
+) -> u32 {
+    let Traffic::Stream { message_bytes, .. } = traffic else {
+        return 1;
+    };
+    let as_fast_as_it_goes = manner.transport == Transport::Udp
+        && connections > 1
+        && manner.rate_bps.is_none()
+        && options.pacing_bps.is_none();
+    let is_small = message_bytes.0 <= SMALL_DATAGRAM_BYTES_MAX && manner.sizes.is_none();
+    let is_another_way = manner.segments != 1
+        || manner.gro
+        || manner.wait != WaitBy::Auto
+        || options.socket_buffer.is_some();
+    match as_fast_as_it_goes && is_small && !is_another_way {
+        true => DATAGRAM_BATCH,
+        false => 1,
+    }
 }
 
 impl Manner {
@@ -404,5 +447,81 @@ mod tests {
             request_writes: 1,
         };
         assert_eq!(receive_low_water(&rr, &nodelay(), &plain()), None);
+    }
+
+    #[test]
+    fn small_datagrams_of_several_flows_go_in_batches() {
+        let stream = |message_bytes| Traffic::Stream {
+            direction: Direction::ToServer,
+            message_bytes: Bytes(message_bytes),
+        };
+        let udp = || Manner {
+            transport: Transport::Udp,
+            ..Manner::default()
+        };
+        let check = |traffic: &Traffic, flows, options: FlowOptions, manner: Manner, expected| {
+            let got = datagram_batch(traffic, flows, &options, &manner);
+            assert_eq!(
+                got, expected,
+                "{flows} of {traffic:?} {options:?} {manner:?}"
+            );
+        };
+        let none = FlowOptions::default;
+        check(&stream(64), 2, none(), udp(), DATAGRAM_BATCH);
+        check(&stream(192), 9, none(), udp(), DATAGRAM_BATCH);
+        check(&stream(64), 1, none(), udp(), 1);
+        check(&stream(193), 2, none(), udp(), 1);
+        check(&stream(64), 2, none(), Manner::default(), 1);
+        let other = [
+            Manner {
+                rate_bps: Some(1_000_000),
+                ..udp()
+            },
+            Manner {
+                segments: 2,
+                ..udp()
+            },
+            Manner { gro: true, ..udp() },
+            Manner {
+                wait: WaitBy::Spin,
+                ..udp()
+            },
+            Manner {
+                sizes: Some(Sizes::Uniform {
+                    low: Bytes(16),
+                    high: Bytes(64),
+                }),
+                ..udp()
+            },
+        ];
+        for manner in other {
+            check(&stream(64), 2, none(), manner, 1);
+        }
+        let buffer = FlowOptions {
+            socket_buffer: Some(Bytes(2304)),
+            ..none()
+        };
+        check(&stream(64), 2, buffer, udp(), 1);
+        let rr = Traffic::Rr {
+            request_bytes: Bytes(1),
+            response_bytes: Bytes(1),
+            request_writes: 1,
+        };
+        check(&rr, 2, none(), udp(), 1);
+    }
+
+    #[test]
+    fn who_chose_a_batch_is_written_only_where_it_was_the_program() {
+        let written = |manner: &Manner| serde_json::to_string(manner).expect("it is plain data");
+        assert!(!written(&Manner::default()).contains("batch_is_chosen"));
+        let chosen = Manner {
+            batch: DATAGRAM_BATCH,
+            batch_is_chosen: true,
+            ..Manner::default()
+        };
+        let read: Manner = serde_json::from_str(&written(&chosen)).expect("it was written so");
+        assert_eq!(read, chosen);
+        let old: Manner = serde_json::from_str("{\"batch\":64}").expect("as before");
+        assert!(!old.batch_is_chosen);
     }
 }

@@ -2,7 +2,8 @@
 
 use anyhow::anyhow;
 use linerate_model::manner::{
-    DATAGRAM_BYTES_MAX, Manner, ReceiveBy, SendBy, Transport, WaitBy, receive_low_water,
+    DATAGRAM_BYTES_MAX, Manner, ReceiveBy, SendBy, Transport, WaitBy, datagram_batch,
+    receive_low_water,
 };
 use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::{
@@ -50,12 +51,17 @@ pub fn workload(args: &RunArgs) -> CmdResult<Workload> {
     let mut manner = manner(args, kind, transport, &traffic)?;
     let options = options(args)?;
     manner.receive_low_water = low_water(args, &traffic, &options, &manner);
+    let connections = match args.traffic.bidir {
+        true => args.traffic.parallel.saturating_mul(2),
+        false => args.traffic.parallel,
+    };
+    if args.calls.batch.is_none() {
+        manner.batch = datagram_batch(&traffic, connections, &options, &manner);
+        manner.batch_is_chosen = manner.batch != 1;
+    }
     let workload = Workload {
         traffic,
-        connections: match args.traffic.bidir {
-            true => args.traffic.parallel.saturating_mul(2),
-            false => args.traffic.parallel,
-        },
+        connections,
         clients: 1,
         options,
         manner,
@@ -175,7 +181,8 @@ fn manner(
             (false, Some(IoChoice::Epoll)) => WaitBy::Epoll,
             (false, Some(IoChoice::Uring)) => WaitBy::Uring,
         },
-        batch: args.calls.batch,
+        batch: args.calls.batch.unwrap_or(1),
+        batch_is_chosen: false,
         segments: args.calls.gso,
         gro: args.calls.gro,
         in_flight: args.rate.in_flight.unwrap_or(match (kind, args.rate.rate) {

@@ -77,6 +77,47 @@ fn streams_tell_messages_calls_and_mechanisms() {
     );
 }
 
+/// Small datagrams of several flows go in batches unless somebody asks for plain calls, a rate, or one
+/// flow; what moved them is told, with the reason where nobody asked.
+#[test]
+fn datagrams_of_several_flows_go_in_batches() {
+    let (_alone, server) = (alone(), Server::start(&[]));
+    let check = |flags: &str, sent: &str, received: &str| {
+        let trial = measured(&server, &format!("-t 0.5 -u -l 64 {flags}"));
+        has(&trial, flags, &["datagrams_received_per_s"]);
+        for (name, words) in [("send", sent), ("receive", received)] {
+            let said = setting(&trial, name);
+            assert!(said.starts_with(words), "{flags}: {name} is {said}");
+            let chosen = said.contains("(chosen: several flows");
+            assert_eq!(chosen, words.contains("chosen"), "{flags}: {said}");
+        }
+        let number = |name: &str| trial["responses"][name].as_f64().expect("it was read");
+        let responses = trial["responses"].as_object().expect("an object");
+        let places = responses.iter().filter(|row| {
+            let (name, _) = row;
+            name.starts_with("lost_")
+        });
+        let lost: f64 = places.filter_map(|(_, count)| count.as_f64()).sum();
+        let arrived = number("datagrams_received");
+        assert_eq!(
+            number("datagrams_sent"),
+            arrived + lost,
+            "{flags}: {responses:?}"
+        );
+    };
+    let batch = ["\"sendmmsg of 64 (chosen", "\"recvmmsg of 64 (chosen"];
+    check("-b 0 -P 2", batch[0], batch[1]);
+    check("-b 0 --bidir", batch[0], batch[1]);
+    check("-b 0", "\"send\"", "\"recv\"");
+    check("-b 0 -P 2 --batch 1", "\"send\"", "\"recv\"");
+    check(
+        "-b 0 -P 2 --batch 8",
+        "\"sendmmsg of 8\"",
+        "\"recvmmsg of 8\"",
+    );
+    check("-b 1M -P 2", "\"send\"", "\"recv\"");
+}
+
 #[test]
 fn a_volume_ends_the_measurement_with_every_byte() {
     let (_alone, server) = (alone(), Server::start(&[]));

@@ -351,10 +351,16 @@ impl Flow {
     }
 }
 
+/// Why datagrams go in batches that nobody asked for: see [`linerate_model::manner::datagram_batch`].
+const CHOSEN_BATCH: &str = " (chosen: several flows of small datagrams without a rate)";
+
 /// Returns every setting of a flow of datagrams as requested and granted.
 pub(super) fn granted(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>> {
     let mut all = options::buffers(fd, &config.options)?;
-    let (name, mechanism) = mechanism(config);
+    let (name, mut mechanism) = mechanism(config);
+    if config.manner.batch_is_chosen {
+        mechanism += CHOSEN_BATCH;
+    }
     all.push(settings::plain(name, None, Some(mechanism)));
     all.extend(pace(config));
     all.extend(options::type_of_service(fd, &config.options));

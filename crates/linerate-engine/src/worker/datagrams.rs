@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use linerate_model::manner::WaitBy;
+use linerate_model::manner::{SMALL_DATAGRAM_BYTES_MAX, WaitBy};
 use linerate_model::workload::{Part, Traffic};
 
 use crate::flow::datagram::is_datagram;
@@ -43,8 +43,6 @@ const REST_NS: u64 = 50_000;
 /// of 64, received a second: rests of 50 µs 482 000, 150 µs 652 000, 300 µs 700 000; woken for each
 /// datagram 269 000.
 const LONG_REST_NS: u64 = 150_000;
-/// The largest datagram that counts as small there: the kernel takes 768 B for it.
-const SMALL_DATAGRAM_BYTES_MAX: u64 = 192;
 /// Silence after which such a receiver waits for the next datagram instead of resting again.
 const SILENT_NS: u64 = 5_000_000;
 /// Steps that one flow may make before the next has its turn.

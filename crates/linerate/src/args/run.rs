@@ -191,9 +191,9 @@ pub struct CallArgs {
     /// The same as --rx discard
     #[arg(long)]
     pub skip_rx_copy: bool,
-    /// Messages, or datagrams, that one send call carries
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub batch: u32,
+    /// Messages, or datagrams, that one send call carries [1; 64 for several flows of small datagrams with -b 0]
+    #[arg(long, value_name = "N")]
+    pub batch: Option<u32>,
     /// Datagrams that the kernel cuts one send into (UDP_SEGMENT)
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub gso: u32,

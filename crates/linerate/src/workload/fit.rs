@@ -135,7 +135,7 @@ fn rules(args: &RunArgs) -> Vec<Rule> {
         rule(calls.rx.is_some(), "--rx", &[Stream], ANY, None),
         rule(calls.skip_rx_copy, "--skip-rx-copy", &[Stream], ANY, None),
         rule(
-            calls.batch != 1,
+            calls.batch.is_some_and(|batch| batch != 1),
             "--batch",
             &[Stream],
             ANY,
