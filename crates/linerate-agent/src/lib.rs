@@ -22,5 +22,5 @@ pub mod session;
 mod local;
 
 pub use crate::core::{AgentConfig, Core, Limits};
-pub use linerate_engine::one_arena;
+pub use linerate_engine::frugal_heap;
 pub use local::LocalAgent;

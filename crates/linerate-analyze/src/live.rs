@@ -41,6 +41,12 @@ pub struct Interval {
     pub rtt_us: Option<f64>,
 }
 
+/// An end of a flow.
+type Place = (FlowId, End);
+
+/// Readings of a series that are held at a time: at the last edge and at the next.
+const EDGES_HELD: usize = 2;
+
 /// Cuts a running trial into intervals.
 #[derive(Debug)]
 pub struct Live {
@@ -51,9 +57,11 @@ pub struct Live {
     /// a counter of the sending end.
     instead: Option<Metric>,
     flows: Vec<(FlowId, Part)>,
-    /// Readings by subject and metric, in order of time; only those that intervals still need: with
+    /// Whether only the sum of the flows is wanted.
+    summed: bool,
+    /// Readings by end of a flow and metric, in order of time; only those that intervals still need: with
     /// thousands of flows the others would be most of the program's memory.
-    readings: BTreeMap<(Subject, Metric), Vec<(i64, i64)>>,
+    readings: BTreeMap<(Place, Metric), Vec<(i64, i64)>>,
     done: i64,
 }
 
@@ -71,6 +79,7 @@ impl Live {
                 .iter()
                 .map(|flow| (flow.flow, flow.client_part))
                 .collect(),
+            summed: false,
             readings: BTreeMap::new(),
             done: 0,
         }
@@ -83,17 +92,27 @@ impl Live {
         self
     }
 
+    /// Returns the same cutter for whoever wants nothing but the sum of all flows.
+    pub fn summed(mut self) -> Self {
+        self.summed = true;
+        self
+    }
+
     /// Takes up new samples, those of each series in order of time.
     pub fn add(&mut self, samples: impl IntoIterator<Item = TrialSample>) {
         for sample in samples {
-            if sample.at_ns < 0 || !self.is_wanted(&sample.subject, sample.metric) {
+            let Subject::Flow(flow, end) = sample.subject else {
+                continue;
+            };
+            if sample.at_ns < 0 || !self.is_wanted((flow, end), sample.metric) {
                 continue;
             }
             let (interval_ns, window_ns) = (self.interval_ns, self.window_ns);
             let edges =
                 |at_ns: i64| at_ns.min(window_ns) / interval_ns + i64::from(at_ns >= window_ns);
-            let key = (sample.subject, sample.metric);
-            let series = self.readings.entry(key).or_default();
+            let key = ((flow, end), sample.metric);
+            let series = self.readings.entry(key);
+            let series = series.or_insert_with(|| Vec::with_capacity(EDGES_HELD));
             // Only the first reading at or after an edge is ever looked for.
             let last = series.last();
             if last.is_none_or(|&(last_ns, _)| edges(sample.at_ns) > edges(last_ns)) {
@@ -102,21 +121,20 @@ impl Live {
         }
     }
 
-    /// Returns whether intervals show anything that follows from a metric of a subject.
-    fn is_wanted(&self, subject: &Subject, metric: Metric) -> bool {
-        let Subject::Flow(flow, end) = subject else {
-            return false;
-        };
+    /// Returns whether intervals show anything that follows from a metric of an end of a flow.
+    fn is_wanted(&self, (flow, end): Place, metric: Metric) -> bool {
         // Flows are numbered from zero on, as `Workload::flows` makes them.
         let Some(&(_, part)) = self.flows.get(flow.0 as usize) else {
             return false;
         };
-        let receives = *end == receiving_end(part);
+        let receives = end == receiving_end(part);
         match metric {
             Metric::AppBytesReceived => receives,
             Metric::AppTransactions => receives && self.transactions,
-            Metric::TcpRetrans | Metric::TcpCwnd | Metric::TcpSndMss | Metric::TcpRtt => {
-                receives == self.transactions
+            Metric::TcpRetrans => receives == self.transactions,
+            // A sum has none.
+            Metric::TcpCwnd | Metric::TcpSndMss | Metric::TcpRtt => {
+                receives == self.transactions && !self.is_sum_alone()
             }
             other => self.instead == Some(other),
         }
@@ -124,29 +142,38 @@ impl Live {
 
     /// Returns the intervals that became complete: for each its flows, then the sum.
     pub fn poll(&mut self) -> Vec<Vec<Interval>> {
-        let mut complete = Vec::new();
-        loop {
-            let begin = self.done * self.interval_ns;
-            let end = (begin + self.interval_ns).min(self.window_ns);
-            if begin >= end || !self.covered(end) {
-                return complete;
-            }
-            complete.push(self.cut(begin, end));
-            self.done += 1;
-            for series in self.readings.values_mut() {
-                let past = series.partition_point(|reading| reading.0 < end);
-                series.drain(..past);
-            }
+        std::iter::from_fn(|| self.poll_next()).collect()
+    }
+
+    /// Returns the next interval that became complete, for those who hold one at a time: the lines
+    /// of thousands of flows take a megabyte.
+    pub fn poll_next(&mut self) -> Option<Vec<Interval>> {
+        let begin = self.done * self.interval_ns;
+        let end = (begin + self.interval_ns).min(self.window_ns);
+        if begin >= end || !self.covered(end) {
+            return None;
         }
+        let lines = self.cut(begin, end);
+        self.done += 1;
+        for series in self.readings.values_mut() {
+            let past = series.partition_point(|reading| reading.0 < end);
+            series.drain(..past);
+        }
+        Some(lines)
+    }
+
+    /// Returns whether a sum is all that is shown.
+    fn is_sum_alone(&self) -> bool {
+        self.summed && self.flows.len() > 1
     }
 
     /// Returns the end at which the payload of a flow is counted, and the counter.
-    fn counted(&self, flow: FlowId, part: Part) -> (Subject, Metric) {
+    fn counted(&self, flow: FlowId, part: Part) -> (Place, Metric) {
         let end = receiving_end(part);
         match self.instead {
-            _ if self.transactions => (Subject::Flow(flow, end), Metric::AppTransactions),
-            Some(metric) if end == End::Server => (Subject::Flow(flow, End::Client), metric),
-            _ => (Subject::Flow(flow, end), Metric::AppBytesReceived),
+            _ if self.transactions => ((flow, end), Metric::AppTransactions),
+            Some(metric) if end == End::Server => ((flow, End::Client), metric),
+            _ => ((flow, end), Metric::AppBytesReceived),
         }
     }
 
@@ -161,33 +188,36 @@ impl Live {
     }
 
     fn cut(&self, begin: i64, end: i64) -> Vec<Interval> {
-        let mut lines: Vec<Interval> = self
-            .flows
-            .iter()
-            .map(|&(flow, part)| self.cut_flow(flow, part, begin, end))
-            .collect();
+        let cut = |&(flow, part): &(FlowId, Part)| self.cut_flow(flow, part, begin, end);
+        // With room for the sum: growing by it would double the room.
+        let mut lines = Vec::with_capacity(self.flows.len() + 1);
+        lines.extend(self.flows.iter().map(cut));
         if lines.len() > 1 {
-            lines.push(sum(&lines));
+            let sum = sum(&lines);
+            if self.summed {
+                return vec![sum];
+            }
+            lines.push(sum);
         }
         lines
     }
 
     fn cut_flow(&self, flow: FlowId, part: Part, begin: i64, end: i64) -> Interval {
-        let receiving = Subject::Flow(flow, receiving_end(part));
+        let receiving = (flow, receiving_end(part));
         let sending = match (receiving_end(part), self.transactions) {
             // The requester both sends and completes.
-            (end, true) => Subject::Flow(flow, end),
-            (End::Client, false) => Subject::Flow(flow, End::Server),
-            (End::Server, false) => Subject::Flow(flow, End::Client),
+            (end, true) => (flow, end),
+            (End::Client, false) => (flow, End::Server),
+            (End::Server, false) => (flow, End::Client),
         };
         let (at, metric) = match self.transactions {
-            true => (receiving.clone(), Metric::AppBytesReceived),
+            true => (receiving, Metric::AppBytesReceived),
             false => self.counted(flow, part),
         };
-        let (bytes, bytes_ns) = self.difference(&at, metric, begin, end).unwrap_or((0, 0));
-        let transactions = self.difference(&receiving, Metric::AppTransactions, begin, end);
+        let (bytes, bytes_ns) = self.difference(at, metric, begin, end).unwrap_or((0, 0));
+        let transactions = self.difference(receiving, Metric::AppTransactions, begin, end);
         let transactions = transactions.filter(|_| self.transactions);
-        let at_end = |metric| self.at(&sending, metric, end);
+        let at_end = |metric| self.at(sending, metric, end);
         Interval {
             flow: Some(flow.0),
             direction: match part {
@@ -202,7 +232,7 @@ impl Live {
             transactions: transactions.map(|(count, _)| count),
             transactions_per_second: transactions.map(|(count, ns)| per_second(count, ns)),
             retransmits: self
-                .difference(&sending, Metric::TcpRetrans, begin, end)
+                .difference(sending, Metric::TcpRetrans, begin, end)
                 .map(|(count, _)| count),
             snd_cwnd_bytes: at_end(Metric::TcpCwnd)
                 .zip(at_end(Metric::TcpSndMss))
@@ -213,21 +243,15 @@ impl Live {
 
     /// Returns the growth of a counter between the readings at or after two instants, and the time
     /// between those readings.
-    fn difference(
-        &self,
-        subject: &Subject,
-        metric: Metric,
-        begin: i64,
-        end: i64,
-    ) -> Option<(u64, i64)> {
-        let readings = self.readings.get(&(subject.clone(), metric))?;
+    fn difference(&self, place: Place, metric: Metric, begin: i64, end: i64) -> Option<(u64, i64)> {
+        let readings = self.readings.get(&(place, metric))?;
         let first = readings.iter().find(|reading| reading.0 >= begin)?;
         let last = readings.iter().find(|reading| reading.0 >= end)?;
         Some(((last.1 - first.1).max(0) as u64, last.0 - first.0))
     }
 
-    fn at(&self, subject: &Subject, metric: Metric, at: i64) -> Option<i64> {
-        let readings = self.readings.get(&(subject.clone(), metric))?;
+    fn at(&self, place: Place, metric: Metric, at: i64) -> Option<i64> {
+        let readings = self.readings.get(&(place, metric))?;
         readings
             .iter()
             .find(|reading| reading.0 >= at)
@@ -376,6 +400,30 @@ mod tests {
         let lines = live.poll();
         assert_eq!((lines.len(), lines[0][2].bytes), (1, 500));
         assert!(live.poll().is_empty(), "the window is over");
+    }
+
+    #[test]
+    fn who_wants_the_sum_gets_the_same_and_nothing_else() {
+        let mut all = Live::new(&trial(3), Nanos::from_ms(500));
+        let mut summed = Live::new(&trial(3), Nanos::from_ms(500)).summed();
+        for at_ms in [0, 500, 1000] {
+            for flow in 0..3 {
+                let one = reading(flow, at_ms, i64::from(flow) * at_ms);
+                let rtt = TrialSample {
+                    subject: Subject::Flow(FlowId(flow), End::Client),
+                    metric: Metric::TcpRtt,
+                    ..reading(flow, at_ms, 1000)
+                };
+                all.add([one.clone(), rtt.clone()]);
+                summed.add([one, rtt]);
+            }
+        }
+        assert_eq!((all.readings.len(), summed.readings.len()), (6, 3));
+        let sums = |lines: Vec<Interval>| lines.last().cloned();
+        let expected: Vec<_> = all.poll().into_iter().filter_map(sums).collect();
+        assert_eq!(expected[0].bytes, 3 * 500);
+        assert_eq!(summed.poll_next(), Some(vec![expected[0].clone()]));
+        assert_eq!(summed.poll(), [[expected[1].clone()]]);
     }
 
     #[test]

@@ -71,5 +71,5 @@ pub use flow::{
 pub use measure::memory::memory_copy_bytes_per_s;
 pub use schedule::{GRACE_NS, Schedule};
 pub use sys::clock::now_ns;
-pub use sys::heap::one_arena;
+pub use sys::heap::frugal_heap;
 pub use worker::{EngineConfig, FlowResult, LaunchError, Running, launch};

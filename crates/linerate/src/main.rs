@@ -23,7 +23,7 @@ use args::{Cli, Command};
 use exit::Outcome;
 
 fn main() -> ExitCode {
-    linerate_agent::one_arena();
+    linerate_agent::frugal_heap();
     let cli = Cli::parse_from(args::with_habits(std::env::args_os()));
     let result = match cli.command {
         Command::Study(args) => cmd::study::study(&args),

@@ -1,17 +1,18 @@
 //! One trial while it runs: launch, sample on the ticks, collect.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use linerate_engine as engine;
 use linerate_engine::{EngineConfig, Flow, FlowResult, Running, Schedule};
-use linerate_model::BitsPerSec;
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::Part;
+use linerate_model::{BitsPerSec, FlowId};
 use linerate_observe::{Observer, Profiler, Scope};
 
 use super::host::{degraded, limits_of_profile, unseen};
@@ -75,11 +76,15 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     let profiler = probes
         .profile
         .then(|| Profiler::open(&config, scope, window_ns));
+    let plans = slot.assignment.flows.iter();
+    let senders = plans.filter(|plan| plan.part == Part::Sender);
+    let senders = senders.map(|plan| plan.flow);
     let mut sampler = Sampler {
         slot,
         running,
         observers,
         profiler,
+        senders: senders.collect(),
         window_begun: false,
         received_bytes: 0.0,
         waits_since_ns: None,
@@ -163,6 +168,8 @@ struct Sampler<'a> {
     running: Running,
     observers: Vec<Box<dyn Observer>>,
     profiler: Option<Profiler>,
+    /// The flows whose sending end is here.
+    senders: HashSet<FlowId>,
     /// Whether the window's first edge has been read.
     window_begun: bool,
     /// Payload that all flows had received at the last reading.
@@ -257,27 +264,26 @@ impl Sampler<'_> {
     /// Returns whether every flow has moved the volume of the trial, and whether anything that was
     /// sent is not acknowledged.
     fn look_at_flows(&mut self) -> (bool, bool) {
-        let mut readings = Vec::new();
-        self.running.sample(&mut readings);
         let assignment = &self.slot.assignment;
         let most = assignment.manner.bytes_max.map_or(0, |most| most.0);
-        let part = |sample: &Sample| {
-            let Subject::Flow(flow, _) = sample.subject else {
-                return None;
-            };
-            let mut plans = assignment.flows.iter();
-            plans.find(|plan| plan.flow == flow).map(|plan| plan.part)
+        let is_sender = |sample: &Sample| match sample.subject {
+            Subject::Flow(flow, _) => self.senders.contains(&flow),
+            _ => false,
         };
         let (mut whole, mut outstanding) = (true, false);
-        for sample in &readings {
-            let sends = part(sample) == Some(Part::Sender);
-            match sample.metric {
-                Metric::AppBytesSent if sends => whole &= sample.value.unsigned_abs() >= most,
-                Metric::AppBytesReceived if !sends => whole &= sample.value.unsigned_abs() >= most,
-                Metric::TcpUnacked | Metric::TcpNotSent if sends => outstanding |= sample.value > 0,
-                _ => {}
+        // One by one: those of thousands of flows together take megabytes.
+        self.running.sample_each(|sample| match sample.metric {
+            Metric::AppBytesSent | Metric::AppBytesReceived => {
+                let sends = is_sender(&sample);
+                if sends == (sample.metric == Metric::AppBytesSent) {
+                    whole &= sample.value.unsigned_abs() >= most;
+                }
             }
-        }
+            Metric::TcpUnacked | Metric::TcpNotSent if sample.value > 0 => {
+                outstanding |= is_sender(&sample);
+            }
+            _ => {}
+        });
         (whole, outstanding)
     }
 

@@ -75,8 +75,8 @@ pub enum Progress<'a> {
         trial: &'a Trial,
         /// Time since the begin of the measured window; negative in the warm-up.
         at_ns: i64,
-        /// New samples since the last look, on the window's axis.
-        samples: &'a Samples,
+        /// New samples of each host since the last look, on the window's axis.
+        samples: &'a [Samples],
     },
     /// A trial is over and about to be written down.
     Over {

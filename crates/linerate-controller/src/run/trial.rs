@@ -399,16 +399,17 @@ impl Driver<'_> {
             }
             let now = fleet.clock.now_ns();
             // All hosts at once: what one host says alone would look like a gap in the others.
-            let mut news = Samples::default();
-            for participant in &mut *participants {
-                news.append(participant.news.clone());
-                participant.samples.append(take(&mut participant.news));
-            }
+            let news = participants.iter_mut().map(|p| take(&mut p.news));
+            let news: Vec<Samples> = news.collect();
             watch(Progress::Look {
                 trial,
                 at_ns: now as i64 - at.begin_ns as i64,
                 samples: &news,
             });
+            // Moved, not copied: the readings of thousands of flows are megabytes.
+            for (participant, news) in participants.iter_mut().zip(news) {
+                participant.samples.append(news);
+            }
             if let Some(why) = forsaken(participants).filter(|_| end == End::Planned) {
                 stop_ns = self.interrupt(fleet, trial, participants, at, &why)?;
                 end = End::Forsaken(why);

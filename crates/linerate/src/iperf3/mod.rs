@@ -102,12 +102,13 @@ impl Iperf3Lines {
     }
 
     /// Takes up new samples, and prints the intervals that they complete if each is a line.
-    pub fn look(&mut self, samples: &Samples) {
+    pub fn look(&mut self, samples: &[Samples]) {
         if !self.stream {
             return;
         }
         let ours = |sample: &TrialSample| matches!(sample.subject, Subject::Flow(..));
-        self.samples.extend(samples.iter().filter(ours));
+        let all = samples.iter().flat_map(Samples::iter);
+        self.samples.extend(all.filter(ours));
         let Some(test) = self.test_so_far() else {
             return;
         };

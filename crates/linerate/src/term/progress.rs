@@ -9,6 +9,7 @@ use linerate_controller::Progress;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::plan::{Plan, Trial};
 use linerate_model::run::Validity;
+use linerate_model::samples::Samples;
 use linerate_model::unit::Unit;
 use linerate_model::{BitsPerSec, Nanos};
 
@@ -64,7 +65,7 @@ impl<'a> PlanProgress<'a> {
             } => self.begins(trial, *over, *of, *left),
             Progress::Look { samples, .. } => {
                 if let Some(live) = &mut self.live {
-                    live.add(samples.iter());
+                    live.add(samples.iter().flat_map(Samples::iter));
                     let last = live.poll().pop().and_then(|mut lines| lines.pop());
                     if let Some(last) = last {
                         self.reading = match last.transactions_per_second {
@@ -103,7 +104,7 @@ impl<'a> PlanProgress<'a> {
     }
 
     fn begins(&mut self, trial: &Trial, over: usize, of: usize, left: Nanos) {
-        self.live = Some(Live::new(trial, LIVE_INTERVAL));
+        self.live = Some(Live::new(trial, LIVE_INTERVAL).summed());
         let chapter = self.chapter_of(trial);
         let left = Nanos(left.0.div_ceil(1_000_000_000) * 1_000_000_000);
         if let Some(bar) = &self.bar {

@@ -103,8 +103,11 @@ impl SingleLines {
         if let Some(lines) = &mut self.iperf3 {
             return lines.begins(trial);
         }
-        self.live = (self.interval.0 > 0 && self.output != Output::Json)
-            .then(|| Live::new(trial, self.interval).with_server(trial, self.foreign));
+        let is_summed = self.output == Output::Text && trial.workload.connections > FLOW_LINES_MAX;
+        self.live = (self.interval.0 > 0 && self.output != Output::Json).then(|| {
+            let live = Live::new(trial, self.interval).with_server(trial, self.foreign);
+            if is_summed { live.summed() } else { live }
+        });
         if self.output != Output::Text || self.live.is_none() {
             return;
         }
@@ -122,13 +125,13 @@ impl SingleLines {
     }
 
     /// Takes up new samples and prints the intervals that they complete.
-    pub fn look(&mut self, samples: &Samples) {
+    pub fn look(&mut self, samples: &[Samples]) {
         if let Some(lines) = &mut self.iperf3 {
             return lines.look(samples);
         }
         let Some(live) = &mut self.live else { return };
-        live.add(samples.iter());
-        for lines in live.poll() {
+        live.add(samples.iter().flat_map(Samples::iter));
+        while let Some(lines) = live.poll_next() {
             match self.output {
                 Output::Json => {}
                 Output::JsonStream => json_line("interval", &lines),
