@@ -27,6 +27,9 @@ const ABORT_LOOK: Duration = Duration::from_millis(50);
 const VOLUME_LOOK: Duration = Duration::from_micros(500);
 /// Time between two looks whether the flows have ended; 5 µs each.
 const END_LOOK_NS: u64 = 500_000;
+/// The same in multiples of what a look takes: 10 ms with thousands of flows, which need the CPUs to
+/// drain.
+const END_LOOK_REST: u64 = 9;
 /// Memory that the samples of one trial may take; later ones are dropped and the trial says so.
 const RECORD_BYTES_MAX: u64 = 64 << 20;
 /// How far above its limit a trial may be before it is ended. The kernel paces segments with
@@ -219,11 +222,14 @@ impl Sampler<'_> {
             }
         }
         loop {
+            let looked = engine::now_ns();
             let delivered = !foreign || self.is_delivered(at);
             if delivered && self.running.done() {
                 return true;
             }
-            if self.sleep_until(engine::now_ns() + END_LOOK_NS) == Woken::Abort {
+            let now = engine::now_ns();
+            let rest_ns = END_LOOK_NS.max((now - looked) * END_LOOK_REST);
+            if self.sleep_until(now + rest_ns) == Woken::Abort {
                 return false;
             }
         }
