@@ -48,7 +48,8 @@ fn figure(figure: &Figure, id: &str) -> Markup {
     html! {
         figure id=(id) aria-labelledby=(title) {
             h3 id=(title) { (figure.title) }
-            (legend(figure))
+            // A curve without a name is alone: the heading says what it is.
+            @if figure.curves.iter().any(|curve| !curve.name.is_empty()) { (legend(figure)) }
             div.plot id={ (id) "-plot" } data-source=(data) role="img" aria-label=(label) {}
             script type="application/json" id=(data) { (PreEscaped(chart::json(figure, id))) }
             @if !figure.caption.is_empty() { figcaption { (figure.caption) } }
