@@ -116,12 +116,7 @@ impl Watched {
     /// Returns one metric of one subject, if the last reading had it.
     pub fn seen(&self, subject: &Subject, metric: Metric) -> Option<Seen> {
         let course = self.courses.get(&(subject.clone(), metric))?;
-        let is_counter = metric.kind() == Kind::Counter;
-        Some(Seen {
-            now: course.last,
-            per_s: course.per_s.filter(|_| is_counter),
-            since_start: is_counter.then(|| course.last.wrapping_sub(course.first)),
-        })
+        Some(course.seen(metric))
     }
 
     /// Returns the change of a counter over `span`.
@@ -140,9 +135,8 @@ impl Watched {
 
     /// Returns everything that the last reading had, by subject and metric.
     pub fn all(&self) -> impl Iterator<Item = (&Subject, Metric, Seen)> {
-        self.courses
-            .keys()
-            .filter_map(|(subject, metric)| Some((subject, *metric, self.seen(subject, *metric)?)))
+        let courses = self.courses.iter();
+        courses.map(|((subject, metric), course)| (subject, *metric, course.seen(*metric)))
     }
 
     /// Returns the subjects of the last reading, each once.
@@ -209,6 +203,16 @@ impl Watched {
 }
 
 impl Course {
+    /// Returns it as the course of `metric`.
+    fn seen(&self, metric: Metric) -> Seen {
+        let is_counter = metric.kind() == Kind::Counter;
+        Seen {
+            now: self.last,
+            per_s: self.per_s.filter(|_| is_counter),
+            since_start: is_counter.then(|| self.last.wrapping_sub(self.first)),
+        }
+    }
+
     /// Returns the course after one more reading.
     fn then(self, sample: &Sample, reading: u64) -> Self {
         let fell = sample.value < self.last;

@@ -1,7 +1,7 @@
 //! What is seen as tables, a page each.
 
 use linerate_model::analysis::{Table, TableCell};
-use linerate_model::host::Snapshot;
+use linerate_model::host::{FactValue, Snapshot};
 use linerate_model::unit::Unit;
 
 use super::{Span, Watched};
@@ -61,6 +61,23 @@ pub(super) fn table(title: &str, columns: &[&str], rows: Vec<Vec<TableCell>>) ->
 /// Returns `value` to a tenth: time is counted in ticks, of which an interval has a few hundred.
 pub(super) fn tenths(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
+}
+
+/// Returns what traffic came to: bits per second, or bytes in all.
+pub(super) fn volume(bytes: Option<f64>, span: Span) -> TableCell {
+    match span {
+        Span::PerSecond => number(bytes.map(|bytes| 8.0 * bytes), Unit::BitsPerSecond),
+        Span::SinceStart => number(bytes, Unit::Bytes),
+    }
+}
+
+/// Returns a fact of the host as words, a dash where it is not known.
+pub(super) fn fact(facts: &Snapshot, name: &str) -> TableCell {
+    text(match facts.value(name) {
+        Some(FactValue::Text(text)) => text.clone(),
+        Some(FactValue::Number(number, _)) => number.to_string(),
+        Some(FactValue::Missing(_)) | None => "–".to_owned(),
+    })
 }
 
 /// Returns the unit of the change of a count.

@@ -1,11 +1,11 @@
 //! The interrupts of network devices: how many, for which queue, and on which CPU.
 
-use linerate_model::host::{FactValue, Snapshot};
+use linerate_model::host::Snapshot;
 use linerate_model::metric::Metric;
 use linerate_model::sample::Subject;
 
 use super::super::{Span, Watched};
-use super::{Page, number, table, text, unit_of_counts};
+use super::{Page, fact, number, table, text, unit_of_counts};
 
 pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
     let irqs: Vec<(u32, &Subject)> = watched
@@ -15,23 +15,19 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
             _ => None,
         })
         .collect();
-    let fact = |irq: u32, name: &str| match facts.value(&format!("irq.{irq}.{name}")) {
-        Some(FactValue::Text(text)) => text.clone(),
-        Some(FactValue::Number(number, _)) => number.to_string(),
-        Some(FactValue::Missing(_)) | None => "–".to_owned(),
-    };
     let line = |(irq, subject): &(u32, &Subject)| {
+        let of = |name: &str| fact(facts, &format!("irq.{irq}.{name}"));
         let change = watched.change(subject, Metric::IrqCount, span);
         let cpu = watched.value(subject, Metric::IrqCpu);
         vec![
             text(irq.to_string()),
             number(change, unit_of_counts(span)),
             text(cpu.map_or_else(|| "–".to_owned(), |cpu| cpu.to_string())),
-            text(fact(*irq, "link")),
-            text(fact(*irq, "queue")),
-            text(fact(*irq, "cpus")),
-            text(fact(*irq, "node")),
-            text(fact(*irq, "action")),
+            of("link"),
+            of("queue"),
+            of("cpus"),
+            of("node"),
+            of("action"),
         ]
     };
     Page {
@@ -86,7 +82,7 @@ fn verdict(watched: &Watched, irqs: usize, span: Span) -> String {
 #[cfg(test)]
 mod tests {
     use linerate_model::analysis::TableCell;
-    use linerate_model::host::Fact;
+    use linerate_model::host::{Fact, FactValue};
 
     use super::super::super::tests::sample;
     use super::*;

@@ -2,23 +2,19 @@
 
 use linerate_model::unit::Unit;
 
-use super::super::links::{self, LinkRow, Way};
+use super::super::links::{self, LinkRow};
 use super::super::{Span, Watched};
-use super::{Page, number, table, text, unit_of_counts};
+use super::{Page, number, table, text, unit_of_counts, volume};
 
 pub(super) fn page(watched: &Watched, span: Span) -> Page {
     let rows = links::links(watched, span);
-    let volume = |way: &Way| match span {
-        Span::PerSecond => number(way.bytes.map(|bytes| 8.0 * bytes), Unit::BitsPerSecond),
-        Span::SinceStart => number(way.bytes, Unit::Bytes),
-    };
     let count = |value| number(value, unit_of_counts(span));
     let sum = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a + b);
     let line = |row: &LinkRow| {
         vec![
             text(&row.link),
-            volume(&row.rx),
-            volume(&row.tx),
+            volume(row.rx.bytes, span),
+            volume(row.tx.bytes, span),
             count(row.rx.packets),
             count(row.tx.packets),
             number(row.rx.packet_bytes(), Unit::Bytes),

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::host::{FactValue, Snapshot};
+use linerate_model::host::Snapshot;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{QueueKind, Subject};
 use linerate_model::unit::Unit;
 
 use super::super::{Span, Watched};
-use super::{Page, number, table, tenths, text, unit_of_counts};
+use super::{Page, fact, number, table, tenths, text, unit_of_counts, volume};
 use crate::compare::balance::{chance, imbalance};
 
 /// Chance is computed the same each time.
@@ -30,11 +30,13 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
     let line = |queue: &Queue<'_>| {
         let all = sum_of(&queues, queue.link, queue.side);
         let share = queue.packets.filter(|_| all > 0.0);
-        let place = |name: &str| fact(facts, queue, name);
-        let volume = match span {
-            Span::PerSecond => number(queue.bytes.map(|bytes| 8.0 * bytes), Unit::BitsPerSecond),
-            Span::SinceStart => number(queue.bytes, Unit::Bytes),
-        };
+        let Queue {
+            link,
+            side,
+            number: at,
+            ..
+        } = queue;
+        let place = |name: &str| fact(facts, &format!("queue.{link}.{side}.{at}.{name}"));
         vec![
             text(format!("{} {} {}", queue.link, queue.side, queue.number)),
             number(queue.packets, unit),
@@ -42,11 +44,11 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
                 share.map(|packets| tenths(100.0 * packets / all)),
                 Unit::Percent,
             ),
-            volume,
+            volume(queue.bytes, span),
             number(queue.drops, unit),
-            text(place("irq")),
-            text(place("cpus")),
-            text(place("node")),
+            place("irq"),
+            place("cpus"),
+            place("node"),
         ]
     };
     Page {
@@ -98,17 +100,6 @@ fn sum_of(queues: &[Queue<'_>], link: &str, side: QueueKind) -> f64 {
         .iter()
         .filter(|queue| queue.link == link && queue.side == side);
     same.filter_map(|queue| queue.packets).sum()
-}
-
-fn fact(facts: &Snapshot, queue: &Queue<'_>, name: &str) -> String {
-    let Queue {
-        link, side, number, ..
-    } = queue;
-    match facts.value(&format!("queue.{link}.{side}.{number}.{name}")) {
-        Some(FactValue::Text(text)) => text.clone(),
-        Some(FactValue::Number(number, _)) => number.to_string(),
-        Some(FactValue::Missing(_)) | None => "–".to_owned(),
-    }
 }
 
 /// Returns where packets lie least evenly, and what chance alone would give.

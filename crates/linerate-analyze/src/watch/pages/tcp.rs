@@ -4,22 +4,18 @@ use linerate_model::unit::Unit;
 
 use super::super::sockets::Flow;
 use super::super::{Span, Watched};
-use super::{Page, number, table, text, unit_of_counts};
+use super::{Page, number, table, text, unit_of_counts, volume};
 
 /// Share of its busy time from which a connection counts as held back.
 const HELD_FROM: f64 = 0.1;
 
 pub(super) fn page(watched: &Watched, span: Span) -> Page {
     let flows = watched.sockets().flows(span);
-    let volume = |bytes: Option<f64>| match span {
-        Span::PerSecond => number(bytes.map(|bytes| 8.0 * bytes), Unit::BitsPerSecond),
-        Span::SinceStart => number(bytes, Unit::Bytes),
-    };
     let line = |flow: &Flow| {
         vec![
             text(format!("{} → {}", flow.local, flow.remote)),
-            volume(flow.sent_bytes),
-            volume(flow.received_bytes),
+            volume(flow.sent_bytes, span),
+            volume(flow.received_bytes, span),
             number(flow.rtt_us.map(|us| 1000.0 * us), Unit::Nanoseconds),
             number(flow.retransmissions, unit_of_counts(span)),
             number(flow.data_per_ack.map(super::tenths), Unit::Ratio),
