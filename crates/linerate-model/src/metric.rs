@@ -263,6 +263,20 @@ catalogue! {
 }
 
 impl Metric {
+    /// The vectors of soft interrupts in the kernel's order (include/linux/interrupt.h).
+    pub const SOFTIRQ_VECTORS: [Metric; 10] = [
+        Metric::SoftIrqHi,
+        Metric::SoftIrqTimer,
+        Metric::SoftIrqNetTx,
+        Metric::SoftIrqNetRx,
+        Metric::SoftIrqBlock,
+        Metric::SoftIrqPoll,
+        Metric::SoftIrqTasklet,
+        Metric::SoftIrqSched,
+        Metric::SoftIrqHrTimer,
+        Metric::SoftIrqRcu,
+    ];
+
     /// Returns the metric that stored files call `name`.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL

@@ -137,24 +137,10 @@ fn our_user_time(hosts: &[&HostName], readings: &Readings<'_>) -> Option<f64> {
     (!rates.is_empty()).then(|| rates.iter().sum())
 }
 
-/// Vectors of soft interrupts whose sum is all of them.
-const SOFTIRQ_MEASURED: &[Metric] = &[
-    Metric::SoftIrqHi,
-    Metric::SoftIrqTimer,
-    Metric::SoftIrqNetTx,
-    Metric::SoftIrqNetRx,
-    Metric::SoftIrqBlock,
-    Metric::SoftIrqPoll,
-    Metric::SoftIrqTasklet,
-    Metric::SoftIrqSched,
-    Metric::SoftIrqHrTimer,
-    Metric::SoftIrqRcu,
-];
-
 /// Time in interrupts as tracepoints measure it, where that was asked for.
 fn interrupts(host: &HostName, readings: &Readings<'_>, responses: &mut Responses) {
-    let measured = [
-        (name::SOFTIRQ_MEASURED, SOFTIRQ_MEASURED),
+    let measured: [(_, &[Metric]); 4] = [
+        (name::SOFTIRQ_MEASURED, &Metric::SOFTIRQ_VECTORS),
         (name::NET_RX, &[Metric::SoftIrqNetRx]),
         (name::NET_TX, &[Metric::SoftIrqNetTx]),
         (name::HARDIRQ_MEASURED, &[Metric::HardIrqHandlers]),

@@ -25,21 +25,6 @@ use crate::sys::clock::timed;
 
 const NOTE_LAB: &str = "shared by every host of the lab: interrupts are the machine's";
 
-/// The vectors in the kernel's order (include/linux/interrupt.h), then hard interrupts.
-const METRICS: [Metric; program::SLOTS] = [
-    Metric::SoftIrqHi,
-    Metric::SoftIrqTimer,
-    Metric::SoftIrqNetTx,
-    Metric::SoftIrqNetRx,
-    Metric::SoftIrqBlock,
-    Metric::SoftIrqPoll,
-    Metric::SoftIrqTasklet,
-    Metric::SoftIrqSched,
-    Metric::SoftIrqHrTimer,
-    Metric::SoftIrqRcu,
-    Metric::HardIrqHandlers,
-];
-
 /// Reads what the programs have added up.
 pub(crate) struct IrqTimeObserver {
     counting: Option<Counting>,
@@ -103,9 +88,17 @@ impl Observer for IrqTimeObserver {
     }
 }
 
+const _: () = assert!(Metric::SOFTIRQ_VECTORS.len() + 1 == program::SLOTS);
+
+/// The metric of each slot of the programs: the vectors, then hard interrupts.
+fn metrics() -> impl Iterator<Item = Metric> {
+    let vectors = Metric::SOFTIRQ_VECTORS.into_iter();
+    vectors.chain([Metric::HardIrqHandlers])
+}
+
 fn push_samples(words: &[u64], at_ns: u64, out: &mut Vec<Sample>) {
     for (cpu, words) in (0..).zip(words.chunks_exact(program::VALUE_BYTES / 8)) {
-        for (slot, metric) in METRICS.into_iter().enumerate() {
+        for (slot, metric) in metrics().enumerate() {
             let Ok(value) = i64::try_from(words[program::total_word(slot)]) else {
                 continue;
             };
@@ -130,7 +123,7 @@ mod tests {
         words[program::VALUE_BYTES / 8 + program::total_word(10)] = 50;
         let mut samples = Vec::new();
         push_samples(&words, 9, &mut samples);
-        assert_eq!(samples.len(), 2 * METRICS.len());
+        assert_eq!(samples.len(), 2 * program::SLOTS);
         let of = |cpu, metric| {
             let subject = Subject::Cpu(cpu);
             let mut all = samples.iter();
