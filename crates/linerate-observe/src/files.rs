@@ -95,14 +95,7 @@ fn read_one(source: &mut Source, out: &mut Vec<Sample>) -> Result<(), String> {
 
 impl Observer for FilesObserver {
     fn availability(&self) -> Availability {
-        let mut availability = self.health.availability();
-        let notes: Vec<_> = availability
-            .note
-            .into_iter()
-            .chain(self.spacing.note())
-            .collect();
-        availability.note = (!notes.is_empty()).then(|| notes.join("; "));
-        availability
+        self.health.availability_with(self.spacing.note())
     }
 
     fn sample(&mut self, out: &mut Vec<Sample>) {

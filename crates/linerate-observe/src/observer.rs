@@ -167,6 +167,11 @@ impl Health {
     /// An observer that never gave a sample because its readings failed cannot run here; one that
     /// did is available, and notes what was lost.
     pub(crate) fn availability(&self) -> Availability {
+        self.availability_with([])
+    }
+
+    /// The same, with what else there is to know at the moment.
+    pub(crate) fn availability_with(&self, more: impl IntoIterator<Item = String>) -> Availability {
         let mut missing = self.missing.clone();
         let mut notes = self.notes.clone();
         match &self.last_failure {
@@ -177,6 +182,7 @@ impl Health {
             )),
             None => {}
         }
+        notes.extend(more);
         Availability {
             observer: self.observer.to_owned(),
             missing,

@@ -110,11 +110,8 @@ impl Observer for TcpObserver {
             "the kernel dropped events of connections that ended, so totals lack their last moments"
                 .to_owned()
         });
-        let mut availability = self.health.availability();
-        let notes = availability.note.into_iter();
-        let notes: Vec<_> = notes.chain(lost).chain(self.spacing.note()).collect();
-        availability.note = (!notes.is_empty()).then(|| notes.join("; "));
-        availability
+        self.health
+            .availability_with(lost.into_iter().chain(self.spacing.note()))
     }
 
     fn sample(&mut self, out: &mut Vec<Sample>) {

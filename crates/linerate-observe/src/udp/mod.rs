@@ -149,11 +149,7 @@ fn push_samples(totals: &Totals, at_ns: u64, out: &mut Vec<Sample>) {
 
 impl Observer for UdpObserver {
     fn availability(&self) -> Availability {
-        let mut availability = self.health.availability();
-        let notes = availability.note.into_iter().chain(self.spacing.note());
-        let notes: Vec<_> = notes.collect();
-        availability.note = (!notes.is_empty()).then(|| notes.join("; "));
-        availability
+        self.health.availability_with(self.spacing.note())
     }
 
     fn sample(&mut self, out: &mut Vec<Sample>) {
