@@ -396,4 +396,59 @@ mod tests {
         assert!(found("udp_sendmsg"), "{stacks:?}");
         assert!(stacks.is_sorted_by(|a, b| a.samples >= b.samples));
     }
+
+    /// A program of somebody else, ended when the test is.
+    struct Other(std::process::Child);
+
+    impl Drop for Other {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn the_whole_host_has_other_programs() {
+        let config = config();
+        load_symbols(&config.proc_root);
+        let mut profiler = Profiler::open(&config, Scope::Host, 0..u64::MAX);
+        let availability = profiler.availability();
+        if availability.missing.is_some() || availability.note.is_some() {
+            // Refused to users without the right, and the reason says what would help.
+            let why = availability.missing.or(availability.note);
+            assert!(
+                why.as_ref().is_some_and(|why| why.contains("root")),
+                "{why:?}"
+            );
+            return;
+        }
+        let mut busy = std::process::Command::new("sh");
+        busy.args(["-c", "while :; do :; done"]);
+        let _other = Other(busy.spawn().expect("a shell"));
+        let mut samples = Vec::new();
+        for _ in 0..500 {
+            busy_in_user_mode(now_ns() + 10_000_000);
+            samples.clear();
+            profiler.sample(&mut samples);
+            if samples
+                .iter()
+                .any(|s| s.metric == Metric::ProfileUser && s.value > 500)
+            {
+                break;
+            }
+        }
+        let stacks = profiler.finish();
+        let of = |thread: &str| {
+            let of_thread = |frames: &str| frames.split(';').next() == Some(thread);
+            let found = stacks.iter().filter(|stack| of_thread(&stack.frames));
+            found.map(|stack| stack.samples).sum::<u64>()
+        };
+        assert!(of("sh") > 20, "the other program: {stacks:?}");
+        assert!(
+            stacks
+                .iter()
+                .all(|stack| !stack.frames.starts_with("swapper;")),
+            "no idle CPU"
+        );
+    }
 }
