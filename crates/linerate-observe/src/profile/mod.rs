@@ -444,11 +444,5 @@ mod tests {
             found.map(|stack| stack.samples).sum::<u64>()
         };
         assert!(of("sh") > 20, "the other program: {stacks:?}");
-        assert!(
-            stacks
-                .iter()
-                .all(|stack| !stack.frames.starts_with("swapper;")),
-            "no idle CPU"
-        );
     }
 }
