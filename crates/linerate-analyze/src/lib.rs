@@ -54,6 +54,9 @@ mod chapters;
 /// Stacks of profiles, put together.
 mod flame;
 
+/// Protocol counters that moved, by name.
+mod counters;
+
 /// Published figures to draw beside ours.
 mod published;
 
@@ -85,6 +88,7 @@ use dataset::Dataset;
 pub fn analyze(recording: &Recording) -> Analysis {
     let dataset = Dataset::new(recording);
     let findings = diagnose::findings(&dataset);
+    let valid = recording.trials.iter().filter(|trial| trial.is_valid());
     Analysis {
         format: ANALYSIS_FORMAT,
         title: front::title(&recording.document),
@@ -96,6 +100,7 @@ pub fn analyze(recording: &Recording) -> Analysis {
         findings,
         flames: flame::flames(&dataset),
         hosts: front::hosts(&recording.document),
+        counters: counters::counters(recording, valid),
         left_out: front::left_out(&recording.document),
         damage: recording.damage.clone(),
     }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::analysis::HostCounters;
 use linerate_model::finding::Finding;
 use linerate_model::histogram::observations_needed;
 use linerate_model::run::{FlowRecord, HostPart, Recording, Validity};
@@ -15,6 +16,7 @@ use linerate_model::unit::Unit;
 use linerate_model::workload::{Part, Workload};
 use serde::Serialize;
 
+use crate::counters::counters;
 use crate::live::{Interval, Live};
 use crate::reduce::{Outcome, QdiscDrops, dropping_qdiscs, outcomes};
 
@@ -85,6 +87,8 @@ pub struct SingleTrial {
     /// Of datagrams: queueing disciplines of the sending hosts that dropped packets, the one with the
     /// most first.
     pub dropping_qdiscs: Vec<QdiscDrops>,
+    /// Protocol counters that moved in the window, host by host.
+    pub protocol_counters: Vec<HostCounters>,
     /// Interval by interval: the flows, then their sum where there are several.
     pub intervals: Vec<Vec<Interval>>,
     /// Both ends of every flow.
@@ -223,6 +227,7 @@ fn trial(recording: &Recording, outcome: Outcome, interval: linerate_model::Nano
             .map(|(name, response)| (name, response.value))
             .collect(),
         dropping_qdiscs: dropping_qdiscs(recording, outcome.trial),
+        protocol_counters: counters(recording, record.into_iter()),
         intervals,
         flows: recording
             .flows

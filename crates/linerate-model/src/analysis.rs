@@ -37,6 +37,9 @@ pub struct Analysis {
     pub flames: Vec<Flame>,
     /// The hosts, the server first.
     pub hosts: Vec<HostSummary>,
+    /// Protocol counters that moved in the measured windows of valid trials, host by host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<HostCounters>,
     /// What could not be measured, and why.
     pub left_out: Vec<LeftOut>,
     /// What was damaged in the bundle.
@@ -54,6 +57,34 @@ pub struct HostSummary {
     pub facts: Vec<(String, String)>,
     /// Observers that could not run or are limited: name and reason.
     pub limits: Vec<(String, String)>,
+}
+
+/// The protocol counters of a host that moved in measured windows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HostCounters {
+    /// The host.
+    pub host: HostName,
+    /// Trials whose windows are summed.
+    pub trials: u32,
+    /// Length of those windows together.
+    pub seconds: f64,
+    /// The counters: those that tell of trouble, then the others by name.
+    pub counters: Vec<CounterLine>,
+}
+
+/// One protocol counter.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CounterLine {
+    /// The kernel's name, with the protocol where the kernel tells it apart: `Tcp.RetransSegs`.
+    pub name: String,
+    /// Whether it tells of loss, want of room, or work done twice.
+    pub trouble: bool,
+    /// What it counts, as far as that is known.
+    pub meaning: Option<String>,
+    /// How far it moved; values at an instant can fall.
+    pub moved: f64,
+    /// The same for a second of the windows.
+    pub per_s: f64,
 }
 
 /// One chapter: an experiment or a derived result.

@@ -156,6 +156,8 @@ catalogue! {
     NetstatAbortOnMemory "netstat_tcp_abort_on_memory" Counter Count "TcpExt: TCPAbortOnMemory, connections aborted for want of memory.";
     NetstatOfoDrop "netstat_tcp_ofo_drop" Counter Count "TcpExt: TCPOFODrop, out-of-order packets dropped for want of memory.";
     NetstatRcvQDrop "netstat_tcp_rcv_q_drop" Counter Count "TcpExt: TCPRcvQDrop, packets dropped since the receive queue was full.";
+    // Every protocol counter that moved, by the kernel's name: /proc/net/snmp, netstat and snmp6.
+    ProtocolCounter "protocol_counter" Counter Count "A protocol counter of the network namespace that moved in the measured window, read at the window's edges; in the kernel's own unit. A few are values at an instant and can fall (Tcp.CurrEstab).";
     // The queues between devices and protocols, /proc/net/softnet_stat; of the whole machine.
     SoftnetDropped "softnet_dropped" Counter Count "Packets dropped because a CPU's backlog was full (net.core.netdev_max_backlog).";
     SoftnetSqueezed "softnet_time_squeezed" Counter Count "Times that a CPU stopped taking packets off with more to come (net.core.netdev_budget).";

@@ -60,7 +60,7 @@ impl fmt::Display for QdiscId {
 /// What a sample is about, on the host it was read on.
 ///
 /// As text: `host`, `cpu:0`, `node:0`, `irq:24`, `link:eth0`, `queue:eth0:rx:3`,
-/// `qdisc:eth0:8001:`, `flow:3:client`, `thread:worker-0`.
+/// `qdisc:eth0:8001:`, `flow:3:client`, `thread:worker-0`, `counter:Tcp.RetransSegs`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subject {
     /// The whole host (or network namespace, for protocol counters).
@@ -81,6 +81,8 @@ pub enum Subject {
     Queue(String, QueueKind, u32),
     /// One queueing discipline of a network device.
     Qdisc(String, QdiscId),
+    /// One protocol counter of the network namespace, by the kernel's own name.
+    Counter(String),
 }
 
 impl fmt::Display for Subject {
@@ -96,6 +98,7 @@ impl fmt::Display for Subject {
             Subject::Irq(irq) => write!(f, "irq:{irq}"),
             Subject::Queue(link, kind, queue) => write!(f, "queue:{link}:{kind}:{queue}"),
             Subject::Qdisc(link, id) => write!(f, "qdisc:{link}:{id}"),
+            Subject::Counter(name) => write!(f, "counter:{name}"),
         }
     }
 }
@@ -120,6 +123,7 @@ impl FromStr for Subject {
             "irq" => rest.parse().map(Subject::Irq).map_err(|_| bad()),
             "queue" => queue(rest).ok_or_else(bad),
             "qdisc" => qdisc(rest).ok_or_else(bad),
+            "counter" if !rest.is_empty() => Ok(Subject::Counter(rest.to_owned())),
             "flow" => {
                 let (flow, end) = rest.split_once(':').ok_or_else(bad)?;
                 let end = match end {
@@ -183,7 +187,7 @@ impl schemars::JsonSchema for Subject {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "type": "string",
-            "description": "host, cpu:N, node:N, irq:N, link:NAME, queue:NAME:rx:N, queue:NAME:tx:N, qdisc:NAME:HANDLE, flow:N:client, flow:N:server or thread:NAME"
+            "description": "host, cpu:N, node:N, irq:N, link:NAME, queue:NAME:rx:N, queue:NAME:tx:N, qdisc:NAME:HANDLE, flow:N:client, flow:N:server, thread:NAME or counter:NAME"
         })
     }
 }
@@ -244,6 +248,8 @@ mod tests {
             "qdisc:eth0:0:",
             "qdisc:eth0:1:0:1a",
             "qdisc:lo:ffff:ffff",
+            "counter:Tcp.RetransSegs",
+            "counter:Ip6InReceives",
         ] {
             assert_eq!(text.parse::<Subject>().unwrap().to_string(), text);
         }
@@ -261,6 +267,7 @@ mod tests {
             "flow:1",
             "flow:1:middle",
             "disk:1",
+            "counter:",
             "irq:",
             "queue:eth0:3",
             "queue:eth0:up:3",

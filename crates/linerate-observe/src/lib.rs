@@ -72,7 +72,8 @@ mod irq_time;
 mod link;
 /// Free memory, memory of sockets, and time that work waited for memory and CPUs.
 mod memory;
-/// TCP and UDP counters of the network namespace, from `/proc/net/snmp` and `/proc/net/netstat`.
+/// Protocol counters of the network namespace, from `/proc/net/snmp`, `netstat` and `snmp6`: those
+/// that are explained with, and by name all that moved between the edges of a window.
 mod netstat;
 /// What each NUMA node gave and has left.
 mod numa;

@@ -10,7 +10,7 @@ use crate::cpu::CpuObserver;
 use crate::irq::IrqObserver;
 use crate::irq_time::IrqTimeObserver;
 use crate::link::LinkObserver;
-use crate::netstat::NetstatObserver;
+use crate::netstat::{CountersObserver, NetstatObserver};
 use crate::perf::PerfObserver;
 use crate::qdisc::QdiscObserver;
 use crate::queue::QueueObserver;
@@ -78,6 +78,9 @@ const OBSERVERS: &[(&str, Open)] = &[
     ("conntrack", |config| Box::new(conntrack::open(config))),
     ("thermal", |config| Box::new(thermal::open(config))),
     ("queue", |_| Box::new(QueueObserver::open())),
+    ("counters", |config| {
+        Box::new(CountersObserver::open(config))
+    }),
 ];
 
 /// The observer that shows nothing but our own process.

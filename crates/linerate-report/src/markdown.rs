@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use linerate_model::analysis::{Analysis, Chapter, Figure, HostSummary, Table, TrialLine};
+use linerate_model::analysis::{
+    Analysis, Chapter, Figure, HostCounters, HostSummary, Table, TrialLine,
+};
 use linerate_model::finding::{Finding, Recommendation};
 
 use crate::{number, points, wording};
@@ -19,6 +21,7 @@ pub fn markdown(analysis: &Analysis) -> String {
         page.chapter(chapter);
     }
     page.hosts(&analysis.hosts);
+    page.counters(&analysis.counters);
     page.left_out(analysis);
     page.damage(&analysis.damage);
     page.reading();
@@ -231,6 +234,32 @@ impl Page {
             }
             if !host.limits.is_empty() {
                 self.line("");
+            }
+        }
+    }
+
+    fn counters(&mut self, hosts: &[HostCounters]) {
+        if hosts.is_empty() {
+            return;
+        }
+        self.heading(2, "Protocol counters");
+        self.paragraph(wording::COUNTERS);
+        for host in hosts {
+            self.heading(
+                3,
+                &format!("{}, {}", host.host, wording::counter_span(host)),
+            );
+            let (trouble, others) = wording::counter_tables(host);
+            match trouble.rows.is_empty() {
+                true => self.paragraph("None that tells of trouble moved."),
+                false => self.table(&trouble),
+            }
+            if !others.rows.is_empty() {
+                self.line("<details><summary>");
+                self.line(&format!("{} ({})", others.title, others.rows.len()));
+                self.paragraph("</summary>");
+                self.table(&others);
+                self.paragraph("</details>");
             }
         }
     }

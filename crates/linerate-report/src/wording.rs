@@ -1,8 +1,11 @@
 //! Words that every output shares: names of kinds, notes, how to read the numbers.
 
-use linerate_model::analysis::{Chapter, Origin, Table, TableCell, TrialLine};
+use linerate_model::analysis::{
+    Chapter, CounterLine, HostCounters, Origin, Table, TableCell, TrialLine,
+};
 use linerate_model::finding::{Estimate, FindingKind, Limiter};
 use linerate_model::id::TrialId;
+use linerate_model::unit::Unit;
 
 use crate::number;
 
@@ -57,6 +60,47 @@ pub const READING: &[(&str, &str)] = &[
         "sizes use KiB = 1024 B; rates use kbit/s = 1000 bit/s.",
     ),
 ];
+
+/// What the tables of protocol counters are.
+pub const COUNTERS: &str = "Every counter of the kernel's protocols that moved in the measured \
+    windows of valid trials, by the kernel's own name, the difference between the readings at the \
+    windows' two ends. They count all traffic of the host or its network namespace, other programs' \
+    included; two ends on one machine show the same.";
+
+/// Returns the counters of `host` that tell of trouble, and the others.
+pub fn counter_tables(host: &HostCounters) -> (Table, Table) {
+    let table = |title: &str, trouble| {
+        let of_kind = host.counters.iter().filter(|line| line.trouble == trouble);
+        Table {
+            title: title.to_owned(),
+            columns: ["Counter", "What it counts", "Moved by", "A second"]
+                .map(str::to_owned)
+                .into(),
+            rows: of_kind.map(counter_row).collect(),
+        }
+    };
+    (
+        table("Loss, want of room, work done twice", true),
+        table("Other counters that moved", false),
+    )
+}
+
+fn counter_row(line: &CounterLine) -> Vec<TableCell> {
+    let meaning = line.meaning.clone();
+    vec![
+        TableCell::Text(line.name.clone()),
+        TableCell::Text(meaning.unwrap_or_else(|| "–".to_owned())),
+        TableCell::Number(line.moved, Unit::Count),
+        TableCell::Number(line.per_s, Unit::PerSecond),
+    ]
+}
+
+/// Returns over how much time the counters of `host` moved.
+pub fn counter_span(host: &HostCounters) -> String {
+    let noun = if host.trials == 1 { "trial" } else { "trials" };
+    let span = number::display(host.seconds * 1e9, Unit::Nanoseconds);
+    format!("{span} in {} {noun}", host.trials)
+}
 
 /// Returns the short name of a finding's kind.
 pub fn kind(kind: FindingKind) -> &'static str {

@@ -40,6 +40,7 @@ pub fn page(trace: &Trace, title: &str) -> Analysis {
         recommendations: recommendations(trace),
         chapters: pictured(trace).map(chapter).collect(),
         hosts: Vec::new(),
+        counters: Vec::new(),
         left_out: Vec::new(),
         damage: Vec::new(),
         flames: Vec::new(),

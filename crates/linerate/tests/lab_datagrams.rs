@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Pair, alone, json};
+use common::{Pair, alone, file, folder, json};
 use serde_json::Value;
 
 /// The responses that say how many datagrams were lost where.
@@ -40,6 +40,17 @@ fn measure(pair: &Pair, flags: &str) -> Lost {
     }
 }
 
+/// Returns how far the protocol counter called `name` moved on `host` in the window; 0 where it is not
+/// listed.
+fn moved(document: &Value, host: &str, name: &str) -> f64 {
+    let rows = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let hosts = rows(&document["trials"][0]["protocol_counters"]);
+    let own = hosts.iter().filter(|row| row["host"] == host);
+    let lines = own.flat_map(|row| rows(&row["counters"]));
+    let line = lines.into_iter().find(|line| line["name"] == name);
+    line.map_or(0.0, |line| line["moved"].as_f64().unwrap_or_default())
+}
+
 /// What a measurement lost.
 struct Lost {
     all: f64,
@@ -51,6 +62,11 @@ impl Lost {
     fn at(&self, place: &str) -> f64 {
         let row = self.places.iter().find(|row| row.0 == place);
         row.map_or(0.0, |row| row.1)
+    }
+
+    /// Returns how far a protocol counter moved on `host` in the window.
+    fn moved(&self, host: &str, name: &str) -> f64 {
+        moved(&self.document, host, name)
     }
 
     /// Asserts that the discipline that dropped is named by device and handle, and that it counts at
@@ -114,11 +130,55 @@ fn what_a_queue_took_and_dropped_is_its_own() {
 #[test]
 fn a_buffer_that_is_full_is_the_receivers() {
     let _alone = alone();
-    let Some(pair) = Pair::up(&[]) else {
+    let folder = folder();
+    // Without its token an agent shows nothing of its host.
+    let token = file(&folder, "token", "0123456789abcdef");
+    let Some(pair) = Pair::up_serving(&[], &["--token-file", &token]) else {
         return;
     };
-    let lost = measure(&pair, "-b 0 -w 2304 --batch 32");
+    let flags = format!("-b 0 -w 2304 --batch 32 --token-file {token}");
+    let lost = measure(&pair, &flags);
     lost.is_mostly_at("lost_receive_buffer", "the receiving socket's buffer");
+    // The kernel's own counter says so too, and on the receiving host only.
+    let (server, client) = (
+        lost.moved("server", "Udp.RcvbufErrors"),
+        lost.moved("client1", "Udp.RcvbufErrors"),
+    );
+    assert!(
+        server > 0.0,
+        "{}",
+        lost.document["trials"][0]["protocol_counters"]
+    );
+    assert_eq!(client, 0.0);
+    assert!(lost.moved("server", "Udp.InErrors") >= server);
+}
+
+/// Segments that the link loses are sent again, and the sender's kernel counts them by name.
+#[test]
+fn segments_sent_again_are_counted_by_the_senders_kernel() {
+    let _alone = alone();
+    let folder = folder();
+    let token = file(&folder, "token", "0123456789abcdef");
+    let serve = ["--token-file", &token];
+    let Some(pair) = Pair::up_serving(&["--loss", "0.02", "--rate", "100mbit"], &serve) else {
+        return;
+    };
+    let flags = format!("-t 1 --token-file {token}");
+    let document = json(&pair.run(&flags).run().out);
+    let again = moved(&document, "client1", "Tcp.RetransSegs");
+    assert!(again > 0.0, "{document}");
+    // The server sends no payload, but its part of the control connection crosses the link too.
+    assert!(moved(&document, "server", "Tcp.RetransSegs") < again);
+    // What the flow itself counted in the same window; the edges are read one after the other.
+    let own = document["trials"][0]["responses"]["retransmitted_segments"].as_f64();
+    let own = own.expect("the flow's own count");
+    assert!(
+        (again - own).abs() <= 10.0 + own / 10.0,
+        "{again} and {own}"
+    );
+    // Those that tell of trouble come first.
+    let lines = &document["trials"][0]["protocol_counters"][1]["counters"];
+    assert_eq!(lines[0]["trouble"], true, "{lines}");
 }
 
 /// What the link between the hosts loses, neither of them counts.

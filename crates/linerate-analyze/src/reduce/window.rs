@@ -79,9 +79,15 @@ impl<'a> Readings<'a> {
     /// Absent with fewer than two readings at or after the begin, and when the counter fell: it
     /// was started again.
     pub(crate) fn change(&self, series: &[Reading]) -> Option<Change> {
+        let change = self.difference(series)?;
+        (change.amount >= 0.0).then_some(change)
+    }
+
+    /// Returns the same of what may fall.
+    pub(crate) fn difference(&self, series: &[Reading]) -> Option<Change> {
         let (begin, end) = self.edges(series)?;
         let amount = end.1.checked_sub(begin.1)?;
-        (amount >= 0).then(|| Change {
+        Some(Change {
             amount: amount as f64,
             seconds: (end.0 - begin.0) as f64 / 1e9,
         })

@@ -107,3 +107,94 @@ fn a_table_of_connections_that_is_nearly_full_is_a_caution() {
     let claim = "The table of connection tracking of server was 95 % full.";
     assert_eq!(said(950).as_deref(), Some(claim));
 }
+
+/// Puts the value of a protocol counter at both edges of the window of trial number `at`.
+fn put(run: &mut Run, at: usize, host: &str, name: &str, values: [i64; 2]) {
+    let trial = run.recording.trials[at].trial;
+    let readings = [(50_000, values[0]), (1_000_050_000, values[1])];
+    run.recording
+        .samples
+        .extend(readings.map(|(at_ns, value)| TrialSample {
+            trial,
+            host: host.into(),
+            subject: Subject::Counter(name.to_owned()),
+            metric: Metric::ProtocolCounter,
+            at_ns,
+            value,
+        }));
+}
+
+/// A host, its trials, their seconds, and its counters: name, trouble, distance, a second.
+type Told<'a> = (&'a str, u32, f64, Vec<(&'a str, bool, f64, f64)>);
+
+#[test]
+fn protocol_counters_are_summed_over_valid_trials_with_trouble_first() {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("one", None, stream());
+    let spoilt = Truth {
+        invalid: Some("the host was lost".to_owned()),
+        ..Truth::default()
+    };
+    run.cell(&[], &[Truth::default(), Truth::default(), spoilt]);
+    for (at, again) in [(0, 5), (1, 7), (2, 1000)] {
+        put(
+            &mut run,
+            at,
+            "server",
+            "Tcp.RetransSegs",
+            [100, 100 + again],
+        );
+    }
+    put(&mut run, 0, "server", "Tcp.CurrEstab", [9, 6]);
+    put(&mut run, 0, "server", "Udp.RcvbufErrors", [0, 40]);
+    put(
+        &mut run,
+        0,
+        "server",
+        "TcpExt.TCPNewDrop",
+        [i64::MAX, i64::MAX],
+    );
+    put(&mut run, 0, "server", "Udp.InDatagrams", [0, 4_000_000]);
+    put(&mut run, 1, "client1", "Ip.OutRequests", [-5, 5]);
+    let counters = analyze(&run.recording).counters;
+    let told: Vec<Told<'_>> = counters
+        .iter()
+        .map(|host| {
+            let lines = host.counters.iter();
+            let lines = lines.map(|line| (&*line.name, line.trouble, line.moved, line.per_s));
+            (&*host.host.0, host.trials, host.seconds, lines.collect())
+        })
+        .collect();
+    let expected: [Told<'_>; 2] = [
+        (
+            "server",
+            2,
+            2.0,
+            vec![
+                ("Udp.RcvbufErrors", true, 40.0, 20.0),
+                ("Tcp.RetransSegs", true, 12.0, 6.0),
+                ("Tcp.CurrEstab", false, -3.0, -1.5),
+                ("Udp.InDatagrams", false, 4e6, 2e6),
+            ],
+        ),
+        (
+            "client1",
+            1,
+            1.0,
+            vec![("Ip.OutRequests", false, 10.0, 10.0)],
+        ),
+    ];
+    assert_eq!(told, expected);
+    let meaning = counters[0].counters[1].meaning.as_deref();
+    assert_eq!(meaning, Some("segments sent again"));
+
+    // The document of a measurement has them trial by trial, the invalid one's too.
+    let single = linerate_analyze::single::single(&run.recording, linerate_model::Nanos(0));
+    let moved = |trial: usize| {
+        let hosts = &single.trials[trial].protocol_counters;
+        let lines = hosts.iter().flat_map(|host| &host.counters);
+        let again = lines.filter(|line| line.name == "Tcp.RetransSegs");
+        again.map(|line| line.moved).collect::<Vec<_>>()
+    };
+    assert_eq!([moved(0), moved(1), moved(2)], [[5.0], [7.0], [1000.0]]);
+}

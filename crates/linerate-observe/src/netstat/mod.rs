@@ -4,6 +4,7 @@
 //! process's first thread, which is another one when a thread has moved. Once open, they stay with
 //! the namespace they were opened in.
 
+mod moved;
 mod named;
 mod parse;
 
@@ -13,6 +14,7 @@ use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
+pub(crate) use moved::CountersObserver;
 pub use named::NamedCounters;
 
 use crate::observer::{Health, ObserveConfig, Observer};

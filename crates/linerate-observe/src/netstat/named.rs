@@ -9,10 +9,41 @@ use std::path::Path;
 
 use super::open_table;
 use super::parse::{each, split};
+use crate::sys::file::KernelFile;
 use crate::text::{complete_lines, number, words};
 
 /// Most counters kept: a kernel of today has some 400.
 const COUNTERS_MAX: usize = 4096;
+
+/// How a file lists its counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// A line of names above a line of values for each protocol.
+    Table,
+    /// A line for each counter.
+    List,
+}
+
+/// One of the files, open.
+#[derive(Debug)]
+pub(super) struct NamedFile {
+    file: KernelFile,
+    shape: Shape,
+}
+
+/// Opens the files of the calling thread's network namespace.
+pub(super) fn open_files(proc_root: &Path) -> Vec<Result<NamedFile, String>> {
+    let files = [
+        ("snmp", Shape::Table),
+        ("netstat", Shape::Table),
+        ("snmp6", Shape::List),
+    ];
+    let open = |(name, shape)| {
+        let file = open_table(proc_root, name)?;
+        Ok(NamedFile { file, shape })
+    };
+    files.map(open).into()
+}
 
 /// Every counter of `/proc/net/snmp`, `netstat` and `snmp6`, by protocol and name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,20 +56,29 @@ impl NamedCounters {
     /// Reads all of them, of the network namespace of the calling thread; a file that is not there
     /// has no counters.
     pub fn read(proc_root: &Path) -> Self {
-        let mut counters = Self::default();
-        for file in ["snmp", "netstat"] {
-            if let Ok(mut table) = open_table(proc_root, file)
-                && let Ok((text, _)) = table.read()
-            {
-                counters.add_table(text);
+        let mut files = open_files(proc_root);
+        Self::read_files(files.iter_mut().filter_map(|file| file.as_mut().ok())).0
+    }
+
+    /// Reads all of them from open files, and returns the instant at which the first of those was
+    /// read, and why another could not be.
+    pub(super) fn read_files<'f>(
+        files: impl Iterator<Item = &'f mut NamedFile>,
+    ) -> (Self, Option<u64>, Option<String>) {
+        let (mut counters, mut first_ns, mut failure) = (Self::default(), None, None);
+        for file in files {
+            match file.file.read() {
+                Ok((text, at_ns)) => {
+                    first_ns.get_or_insert(at_ns);
+                    match file.shape {
+                        Shape::Table => counters.add_table(text),
+                        Shape::List => counters.add_list(text),
+                    }
+                }
+                Err(reason) => failure = Some(reason),
             }
         }
-        if let Ok(mut list) = open_table(proc_root, "snmp6")
-            && let Ok((text, _)) = list.read()
-        {
-            counters.add_list(text);
-        }
-        counters
+        (counters, first_ns, failure)
     }
 
     /// Returns the value of one, such as `TcpExt.ListenDrops`.
@@ -56,15 +96,16 @@ impl NamedCounters {
         self.values.is_empty()
     }
 
-    /// Returns every counter that is another now than `before`, with how much it moved, by name.
-    /// Some are values at an instant (`Tcp.CurrEstab`) and can fall.
-    pub fn moved_since(&self, before: &Self) -> Vec<(String, i64)> {
-        let moved = self.values.iter().filter_map(|(name, now)| {
-            let before = before.values.get(name)?;
-            let distance = now.wrapping_sub(*before).cast_signed();
-            (distance != 0).then(|| (name.clone(), distance))
-        });
-        moved.collect()
+    /// Returns every counter that is another now than `before`, by name, with its value then and
+    /// now. Some are values at an instant (`Tcp.CurrEstab`) and can fall.
+    pub fn moved_since<'a>(
+        &'a self,
+        before: &'a Self,
+    ) -> impl Iterator<Item = (&'a str, u64, u64)> {
+        self.values.iter().filter_map(|(name, now)| {
+            let then = *before.values.get(name)?;
+            (then != *now).then_some((name.as_str(), then, *now))
+        })
     }
 
     fn add(&mut self, name: String, value: u64) {
@@ -116,14 +157,14 @@ mod tests {
         );
         assert_eq!((before.len(), before.value("Tcp.OutSegs")), (4, Some(7)));
         assert_eq!(before.value("Udp6InDatagrams"), None);
-        let moved = now.moved_since(&before);
-        let moved: Vec<_> = moved
-            .iter()
-            .map(|(name, by)| (name.as_str(), *by))
-            .collect();
+        let moved: Vec<_> = now.moved_since(&before).collect();
         assert_eq!(
             moved,
-            [("Ip6InReceives", 5), ("Tcp.CurrEstab", -3), ("TcpExt.A", 2)]
+            [
+                ("Ip6InReceives", 10, 15),
+                ("Tcp.CurrEstab", 5, 2),
+                ("TcpExt.A", 1, 3)
+            ]
         );
     }
 

@@ -85,6 +85,7 @@ fn a_recorded_host_of_two_cpus() {
             ("numa", None, Some("one node")),
             ("conntrack", None, None),
             ("thermal", Some("a hypervisor hides them"), None),
+            ("counters", None, Some("snmp6: No such file")),
         ],
     );
 }
@@ -106,6 +107,7 @@ fn a_made_host_of_64_cpus() {
             ("numa", None, None),
             ("conntrack", Some("no connection tracking"), None),
             ("thermal", None, None),
+            ("counters", None, Some("snmp6: No such file")),
         ],
     );
 }
@@ -125,6 +127,7 @@ fn a_made_host_with_an_offline_cpu_and_missing_files() {
             ("numa", Some("no node"), None),
             ("conntrack", Some("no connection tracking"), None),
             ("thermal", Some("a hypervisor hides them"), None),
+            ("counters", None, Some("netstat: No such file")),
         ],
     );
 }
@@ -152,6 +155,7 @@ fn odd_and_cut_files_give_what_is_certain() {
             ("numa", Some("no node"), None),
             ("conntrack", Some("no connection tracking"), None),
             ("thermal", Some("a hypervisor hides them"), None),
+            ("counters", None, Some("snmp6: No such file")),
         ],
     );
 }
@@ -171,6 +175,7 @@ fn a_thread_is_found_by_the_id_that_it_sees() {
             ("numa", Some("no node"), None),
             ("conntrack", Some("no connection tracking"), None),
             ("thermal", Some("a hypervisor hides them"), None),
+            ("counters", Some("snmp: No such file"), None),
         ],
     );
 }
@@ -194,6 +199,7 @@ fn an_empty_root_gives_reasons_and_no_samples() {
             ("numa", Some("no node"), None),
             ("conntrack", Some("no connection tracking"), None),
             ("thermal", Some("a hypervisor hides them"), None),
+            ("counters", Some("No such file"), None),
         ],
     );
     for fact in facts(&config).facts {
@@ -230,6 +236,7 @@ fn a_caller_without_a_token_sees_our_threads_only() {
             ("conntrack", token, None),
             ("thermal", token, None),
             ("queue", token, None),
+            ("counters", token, None),
         ],
     );
     let samples = sample(&mut observers);
@@ -314,4 +321,68 @@ fn a_file_longer_than_the_first_buffer_is_read_whole() {
     let changing = Changing::new(&long);
     let idle: Vec<i64> = (0..2000).map(|n| n * 10_000_000).collect();
     assert_eq!(idle_ns(&sample(&mut changing.cpu_observer())), idle);
+}
+
+/// Writes counters as `/proc/net/snmp`, `netstat` and `snmp6` show them.
+fn write_counters(root: &std::path::Path, tcp: [i64; 3], dropped: u64, packets: u64) {
+    let net = root.join("proc/self/net");
+    fs::create_dir_all(&net).expect("a directory");
+    let [sent_again, established, limit] = tcp;
+    let files = [
+        (
+            "snmp",
+            format!(
+                "Tcp: MaxConn RetransSegs CurrEstab\nTcp: {limit} {sent_again} {established}\n"
+            ),
+        ),
+        (
+            "netstat",
+            format!("TcpExt: TCPRcvQDrop\nTcpExt: {dropped}\n"),
+        ),
+        ("snmp6", format!("Ip6InReceives {packets}\n")),
+    ];
+    for (name, text) in files {
+        fs::write(net.join(name), text).expect("a file");
+    }
+}
+
+#[test]
+fn protocol_counters_that_moved_between_the_edges_are_told_by_name() {
+    let root = tempfile::tempdir().expect("a temporary directory");
+    write_counters(root.path(), [3, 5, -1], 0, 10);
+    let mut all = observers(&config_of(root.path(), &[]));
+    all.retain(|observer| observer.availability().observer == "counters");
+    let [observer] = all.as_mut_slice() else {
+        panic!("one observer");
+    };
+    let edge = |observer: &mut Box<dyn Observer>| {
+        let mut samples = Vec::new();
+        observer.sample_edge(&mut samples);
+        let of = |s: &Sample| (s.subject.to_string(), s.at_ns, s.value);
+        assert!(samples.iter().all(|s| s.metric == Metric::ProtocolCounter));
+        samples.iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(edge(observer), [], "the begin is kept until the end");
+    write_counters(root.path(), [9, 4, -1], 0, 10);
+    let mut between = Vec::new();
+    observer.sample(&mut between);
+    assert_eq!(between, [], "nothing is read between the edges");
+    write_counters(root.path(), [10, 2, -1], 0, 25);
+    let moved = edge(observer);
+    let values: Vec<_> = moved.iter().map(|(name, _, at)| (&**name, *at)).collect();
+    assert_eq!(
+        values,
+        [
+            ("counter:Ip6InReceives", 10),
+            ("counter:Ip6InReceives", 25),
+            ("counter:Tcp.CurrEstab", 5),
+            ("counter:Tcp.CurrEstab", 2),
+            ("counter:Tcp.RetransSegs", 3),
+            ("counter:Tcp.RetransSegs", 10),
+        ]
+    );
+    let instants: Vec<u64> = moved.iter().map(|(_, at_ns, _)| *at_ns).collect();
+    assert!(instants[0] < instants[1]);
+    assert!(instants.chunks(2).all(|pair| pair == &instants[..2]));
+    assert_eq!(edge(observer), [], "nothing moved since");
 }

@@ -16,6 +16,8 @@ mod anchors;
 mod appendix;
 /// One chapter.
 mod chapter;
+/// Protocol counters.
+mod counters;
 /// Flame graphs.
 mod flame;
 /// Head, headline numbers, findings, recommendations, contents.
@@ -82,6 +84,7 @@ fn sections(analysis: &Analysis, anchors: &Anchors) -> Markup {
         @for at in 0..analysis.chapters.len() { (chapter::chapter(analysis, at, anchors)) }
         (flame::flames(&analysis.flames))
         (appendix::hosts(&analysis.hosts))
+        (counters::counters(&analysis.counters))
         (appendix::left_out(analysis))
         (appendix::damage(&analysis.damage))
         (appendix::reading())

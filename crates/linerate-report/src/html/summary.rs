@@ -199,6 +199,9 @@ pub fn contents(analysis: &Analysis, anchors: &Anchors) -> Markup {
                 }
                 @if !analysis.flames.is_empty() { li { a href="#flames" { "What the CPUs did" } } }
                 @if !analysis.hosts.is_empty() { li { a href="#hosts" { "Hosts" } } }
+                @if !analysis.counters.is_empty() {
+                    li { a href="#counters" { "Protocol counters" } }
+                }
                 li { a href="#left-out" { "Not measured" } }
                 @if !analysis.damage.is_empty() { li { a href="#damage" { "Damage" } } }
                 li { a href="#reading" { "How to read this" } }

@@ -91,8 +91,13 @@ pub struct Pair {
 impl Pair {
     /// Brings up the lab with these flags, and the agent; `None` where this user may not.
     pub fn up(link: &[&str]) -> Option<Self> {
+        Self::up_serving(link, &[])
+    }
+
+    /// The same with these flags for the agent.
+    pub fn up_serving(link: &[&str], flags: &[&str]) -> Option<Self> {
         let lab = NamedLab::up(link)?;
-        let mut agent = lab.exec_first("server", &["serve"]).start();
+        let mut agent = lab.exec_first("server", &["serve"]).words(flags).start();
         agent.wait_for("serving on");
         let server = lab.address("server");
         Some(Self {

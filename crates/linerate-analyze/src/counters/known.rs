@@ -1,0 +1,630 @@
+//! What the kernel's protocol counters mean, and which of them tell of trouble.
+//!
+//! Names and meanings are the kernel's (net/ipv4/proc.c, include/uapi/linux/snmp.h,
+//! Documentation/networking/snmp_counter.rst). One that is not listed is shown without a meaning;
+//! whether it tells of trouble is then read from its name.
+
+/// What a counter is, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) trouble: bool,
+    pub(super) meaning: Option<&'static str>,
+}
+
+/// Words in the name of a counter that tell of trouble.
+const TROUBLE: &[&str] = &[
+    "Drop",
+    "Err",
+    "Fail",
+    "Overflow",
+    "Discard",
+    "Lost",
+    "Prune",
+    "NoRoute",
+    "NoPort",
+    "Reject",
+    "Retrans",
+    "Timeout",
+    "Truncated",
+];
+
+/// Returns what the counter called `name` is.
+pub(super) fn known(name: &str) -> Known {
+    let listed = |list: &'static [(&str, &'static str)]| {
+        let mut list = list.iter();
+        list.find(|(known, _)| *known == name)
+            .map(|(_, meaning)| *meaning)
+    };
+    if let Some(meaning) = listed(TROUBLES) {
+        return Known {
+            trouble: true,
+            meaning: Some(meaning),
+        };
+    }
+    let meaning = listed(OTHERS);
+    Known {
+        trouble: meaning.is_none() && TROUBLE.iter().any(|word| name.contains(word)),
+        meaning,
+    }
+}
+
+/// Counters that tell of loss, want of room, or work done twice.
+const TROUBLES: &[(&str, &str)] = &[
+    ("Tcp.RetransSegs", "segments sent again"),
+    (
+        "Tcp.AttemptFails",
+        "connections that failed while they were opened",
+    ),
+    ("Tcp.EstabResets", "established connections that were reset"),
+    ("Tcp.InErrs", "bad segments received"),
+    ("Tcp.InCsumErrors", "of them, those with a wrong checksum"),
+    ("Tcp.OutRsts", "resets sent"),
+    (
+        "Udp.InErrors",
+        "datagrams not handed to a socket, for any reason",
+    ),
+    (
+        "Udp.RcvbufErrors",
+        "of them, those that found no room in the receive buffer",
+    ),
+    ("Udp.InCsumErrors", "of them, those with a wrong checksum"),
+    (
+        "Udp.MemErrors",
+        "of them, those for which UDP had no memory (net.ipv4.udp_mem)",
+    ),
+    (
+        "Udp.NoPorts",
+        "datagrams for ports on which nothing listens",
+    ),
+    (
+        "Udp.SndbufErrors",
+        "datagrams that this host could not send",
+    ),
+    (
+        "Udp6InErrors",
+        "datagrams over IPv6 not handed to a socket, for any reason",
+    ),
+    (
+        "Udp6RcvbufErrors",
+        "of them, those that found no room in the receive buffer",
+    ),
+    ("Udp6InCsumErrors", "of them, those with a wrong checksum"),
+    (
+        "Udp6MemErrors",
+        "of them, those for which UDP had no memory (net.ipv4.udp_mem)",
+    ),
+    (
+        "Udp6NoPorts",
+        "datagrams over IPv6 for ports on which nothing listens",
+    ),
+    (
+        "Udp6SndbufErrors",
+        "datagrams over IPv6 that this host could not send",
+    ),
+    ("Ip.InHdrErrors", "packets dropped because of their header"),
+    (
+        "Ip.InAddrErrors",
+        "packets dropped because of their address",
+    ),
+    (
+        "Ip.InDiscards",
+        "good packets dropped on their way in, for want of memory for instance",
+    ),
+    (
+        "Ip.OutDiscards",
+        "good packets dropped on their way out, by a queueing discipline for instance",
+    ),
+    ("Ip.OutNoRoutes", "packets dropped since no route was found"),
+    (
+        "Ip.ReasmTimeout",
+        "packets given up since a fragment did not come in time",
+    ),
+    (
+        "Ip.ReasmFails",
+        "packets that could not be put together from fragments",
+    ),
+    (
+        "Ip.FragFails",
+        "packets that were too long and must not be fragmented",
+    ),
+    (
+        "Ip6InHdrErrors",
+        "IPv6 packets dropped because of their header",
+    ),
+    (
+        "Ip6InTooBigErrors",
+        "IPv6 packets longer than the MTU of the next link",
+    ),
+    (
+        "Ip6InNoRoutes",
+        "IPv6 packets that came and for which no route was found",
+    ),
+    (
+        "Ip6InAddrErrors",
+        "IPv6 packets dropped because of their address",
+    ),
+    ("Ip6InTruncatedPkts", "IPv6 packets that were cut off"),
+    ("Ip6InDiscards", "good IPv6 packets dropped on their way in"),
+    (
+        "Ip6OutDiscards",
+        "good IPv6 packets dropped on their way out",
+    ),
+    (
+        "Ip6OutNoRoutes",
+        "IPv6 packets dropped since no route was found",
+    ),
+    (
+        "Ip6ReasmTimeout",
+        "IPv6 packets given up since a fragment did not come in time",
+    ),
+    (
+        "Ip6ReasmFails",
+        "IPv6 packets that could not be put together from fragments",
+    ),
+    ("Ip6FragFails", "IPv6 packets that could not be fragmented"),
+    (
+        "IpExt.InNoRoutes",
+        "packets that came and for which no route was found",
+    ),
+    ("IpExt.InTruncatedPkts", "packets that were cut off"),
+    (
+        "IpExt.InCsumErrors",
+        "packets with a wrong checksum in their IP header",
+    ),
+    (
+        "IpExt.InCEPkts",
+        "packets that a router had marked as congested (ECN)",
+    ),
+    (
+        "Ip6InCEPkts",
+        "IPv6 packets that a router had marked as congested (ECN)",
+    ),
+    (
+        "Icmp.InDestUnreachs",
+        "messages that a destination cannot be reached, received",
+    ),
+    (
+        "Icmp.OutDestUnreachs",
+        "messages that a destination cannot be reached, sent",
+    ),
+    (
+        "TcpExt.SyncookiesSent",
+        "requests for connections answered with a cookie",
+    ),
+    ("TcpExt.SyncookiesFailed", "cookies that came back wrong"),
+    (
+        "TcpExt.EmbryonicRsts",
+        "connections reset before they were established",
+    ),
+    (
+        "TcpExt.PruneCalled",
+        "receive queues pruned for want of memory",
+    ),
+    (
+        "TcpExt.RcvPruned",
+        "receive queues that stayed too large after pruning: segments were dropped",
+    ),
+    (
+        "TcpExt.OfoPruned",
+        "out-of-order queues dropped for want of memory",
+    ),
+    (
+        "TcpExt.OutOfWindowIcmps",
+        "ICMP messages about segments outside the window",
+    ),
+    (
+        "TcpExt.LockDroppedIcmps",
+        "ICMP messages dropped since the socket was in use",
+    ),
+    (
+        "TcpExt.PAWSActive",
+        "answers to a request for a connection dropped: their timestamp was too old",
+    ),
+    (
+        "TcpExt.PAWSEstab",
+        "segments dropped: their timestamp was too old",
+    ),
+    (
+        "TcpExt.DelayedACKLost",
+        "segments that came again after all of it had been received: the ACK was lost or late",
+    ),
+    (
+        "TcpExt.ListenOverflows",
+        "connections dropped since the queue of a listener was full",
+    ),
+    (
+        "TcpExt.ListenDrops",
+        "connections dropped by a listener, for any reason",
+    ),
+    (
+        "TcpExt.TCPRenoRecovery",
+        "times that a sender began to recover from a loss, without SACK",
+    ),
+    (
+        "TcpExt.TCPSackRecovery",
+        "times that a sender began to recover from a loss, by SACK",
+    ),
+    (
+        "TcpExt.TCPRenoRecoveryFail",
+        "of the recoveries without SACK, those that ended in a timeout",
+    ),
+    (
+        "TcpExt.TCPSackRecoveryFail",
+        "of the recoveries by SACK, those that ended in a timeout",
+    ),
+    (
+        "TcpExt.TCPSACKReneging",
+        "times that a receiver dropped what it had said to have (SACK)",
+    ),
+    (
+        "TcpExt.TCPSACKReorder",
+        "times that SACK showed segments out of order",
+    ),
+    (
+        "TcpExt.TCPRenoReorder",
+        "times that duplicate ACKs showed segments out of order",
+    ),
+    (
+        "TcpExt.TCPTSReorder",
+        "times that timestamps showed segments out of order",
+    ),
+    (
+        "TcpExt.TCPFullUndo",
+        "times that a smaller congestion window was taken back: nothing had been lost",
+    ),
+    (
+        "TcpExt.TCPPartialUndo",
+        "times that it was taken back in part",
+    ),
+    (
+        "TcpExt.TCPDSACKUndo",
+        "times that it was taken back since all that was sent again had come twice",
+    ),
+    (
+        "TcpExt.TCPLossUndo",
+        "times that it was taken back after a timeout",
+    ),
+    (
+        "TcpExt.TCPLostRetransmit",
+        "segments sent again that were lost again",
+    ),
+    (
+        "TcpExt.TCPRenoFailures",
+        "timeouts after duplicate ACKs, without SACK",
+    ),
+    (
+        "TcpExt.TCPSackFailures",
+        "timeouts after duplicate ACKs, with SACK",
+    ),
+    (
+        "TcpExt.TCPLossFailures",
+        "timeouts while recovering from a timeout",
+    ),
+    (
+        "TcpExt.TCPFastRetrans",
+        "segments sent again without waiting for a timeout",
+    ),
+    (
+        "TcpExt.TCPSlowStartRetrans",
+        "segments sent again after a timeout",
+    ),
+    ("TcpExt.TCPTimeouts", "retransmission timeouts"),
+    (
+        "TcpExt.TCPLossProbes",
+        "probes sent since the end of what was sent was not acknowledged in time",
+    ),
+    (
+        "TcpExt.TCPLossProbeRecovery",
+        "losses that a probe found and mended",
+    ),
+    (
+        "TcpExt.TCPSpuriousRTOs",
+        "timeouts after which nothing proved to be lost",
+    ),
+    (
+        "TcpExt.TCPRetransFail",
+        "segments that could not be sent again",
+    ),
+    (
+        "TcpExt.TCPSynRetrans",
+        "requests for connections sent again",
+    ),
+    (
+        "TcpExt.TCPSpuriousRtxHostQueues",
+        "segments not sent again since they still waited in this host's queues",
+    ),
+    (
+        "TcpExt.TCPRcvCollapsed",
+        "segments put together in receive queues to save memory",
+    ),
+    (
+        "TcpExt.TCPDSACKOldSent",
+        "segments that came a second time, told to the sender",
+    ),
+    (
+        "TcpExt.TCPDSACKOfoSent",
+        "segments that came a second time out of order, told to the sender",
+    ),
+    (
+        "TcpExt.TCPDSACKRecv",
+        "times that the peer told of a segment that came twice",
+    ),
+    (
+        "TcpExt.TCPDSACKRecvSegs",
+        "segments that the peer got twice",
+    ),
+    (
+        "TcpExt.TCPDSACKOfoRecv",
+        "times that the peer told of an out-of-order segment that came twice",
+    ),
+    (
+        "TcpExt.TCPAbortOnData",
+        "connections reset since data came after their end",
+    ),
+    (
+        "TcpExt.TCPAbortOnClose",
+        "connections reset since a program closed them with data unread",
+    ),
+    (
+        "TcpExt.TCPAbortOnMemory",
+        "connections reset for want of memory",
+    ),
+    (
+        "TcpExt.TCPAbortOnTimeout",
+        "connections given up after too many timeouts",
+    ),
+    (
+        "TcpExt.TCPAbortOnLinger",
+        "connections reset since they took too long to close",
+    ),
+    ("TcpExt.TCPAbortFailed", "resets that could not be sent"),
+    (
+        "TcpExt.TCPMemoryPressures",
+        "times that TCP came under memory pressure (net.ipv4.tcp_mem)",
+    ),
+    (
+        "TcpExt.TCPMemoryPressuresChrono",
+        "milliseconds under memory pressure",
+    ),
+    (
+        "TcpExt.TCPBacklogDrop",
+        "segments dropped since the backlog of a socket was full",
+    ),
+    (
+        "TcpExt.PFMemallocDrop",
+        "packets dropped since only the reserve of memory was left",
+    ),
+    (
+        "TcpExt.IPReversePathFilter",
+        "packets dropped by the reverse path filter (rp_filter)",
+    ),
+    (
+        "TcpExt.TCPTimeWaitOverflow",
+        "connections closed without TIME_WAIT: there are too many (tcp_max_tw_buckets)",
+    ),
+    (
+        "TcpExt.TCPReqQFullDoCookies",
+        "requests answered with a cookie since too many were pending",
+    ),
+    (
+        "TcpExt.TCPReqQFullDrop",
+        "requests for connections dropped since too many were pending",
+    ),
+    (
+        "TcpExt.TCPOFOQueue",
+        "segments that came out of order and were kept",
+    ),
+    (
+        "TcpExt.TCPOFODrop",
+        "out-of-order segments dropped for want of memory",
+    ),
+    (
+        "TcpExt.TCPOFOMerge",
+        "out-of-order segments that overlapped what was there",
+    ),
+    (
+        "TcpExt.TCPChallengeACK",
+        "ACKs sent to ask whether a suspicious reset or SYN was meant",
+    ),
+    (
+        "TcpExt.TCPToZeroWindowAdv",
+        "times that this host closed its receive window",
+    ),
+    (
+        "TcpExt.TCPWantZeroWindowAdv",
+        "times that it wanted to close it and might not yet",
+    ),
+    (
+        "TcpExt.TCPFromZeroWindowAdv",
+        "times that it opened it again",
+    ),
+    (
+        "TcpExt.TCPWinProbe",
+        "probes of a window that the peer had closed",
+    ),
+    (
+        "TcpExt.TCPZeroWindowDrop",
+        "segments dropped since the receive window was closed",
+    ),
+    (
+        "TcpExt.TCPRcvQDrop",
+        "segments dropped since the receive queue was full",
+    ),
+    (
+        "TcpExt.TCPWqueueTooBig",
+        "segments not split since the send queue was too large",
+    ),
+    ("TcpExt.TCPMTUPFail", "probes of a larger MTU that failed"),
+    (
+        "TcpExt.TCPDeliveredCE",
+        "segments delivered with a mark of congestion (ECN)",
+    ),
+    (
+        "TcpExt.TcpTimeoutRehash",
+        "times that a connection chose another path after a timeout",
+    ),
+    (
+        "TcpExt.TcpDuplicateDataRehash",
+        "times that it chose another path since segments came twice",
+    ),
+];
+
+/// Counters of ordinary traffic.
+const OTHERS: &[(&str, &str)] = &[
+    ("Ip.InReceives", "packets received"),
+    ("Ip.InDelivers", "packets handed to TCP, UDP or ICMP"),
+    (
+        "Ip.OutRequests",
+        "packets that TCP, UDP or ICMP asked to send",
+    ),
+    ("Ip.OutTransmits", "packets sent"),
+    ("Ip.ForwDatagrams", "packets forwarded"),
+    ("Ip.FragOKs", "packets that were sent in fragments"),
+    ("Ip.FragCreates", "fragments made"),
+    ("Ip.ReasmReqds", "fragments received"),
+    ("Ip.ReasmOKs", "packets put together from fragments"),
+    ("IpExt.InOctets", "bytes received, IP headers included"),
+    ("IpExt.OutOctets", "bytes sent, IP headers included"),
+    ("IpExt.InNoECTPkts", "packets received without ECN"),
+    ("IpExt.InECT0Pkts", "packets received with ECN and no mark"),
+    (
+        "IpExt.InECT1Pkts",
+        "packets received with ECN's other code and no mark",
+    ),
+    ("IpExt.InMcastPkts", "multicast packets received"),
+    ("IpExt.OutMcastPkts", "multicast packets sent"),
+    ("IpExt.InBcastPkts", "broadcast packets received"),
+    ("IpExt.OutBcastPkts", "broadcast packets sent"),
+    ("Ip6InReceives", "IPv6 packets received"),
+    ("Ip6InDelivers", "IPv6 packets handed to TCP, UDP or ICMP"),
+    (
+        "Ip6OutRequests",
+        "IPv6 packets that TCP, UDP or ICMP asked to send",
+    ),
+    ("Ip6OutTransmits", "IPv6 packets sent"),
+    ("Ip6InOctets", "bytes received, IPv6 headers included"),
+    ("Ip6OutOctets", "bytes sent, IPv6 headers included"),
+    ("Ip6InNoECTPkts", "IPv6 packets received without ECN"),
+    (
+        "Ip6InECT0Pkts",
+        "IPv6 packets received with ECN and no mark",
+    ),
+    (
+        "Tcp.ActiveOpens",
+        "connections that this host began to open",
+    ),
+    (
+        "Tcp.PassiveOpens",
+        "connections that others opened to this host",
+    ),
+    (
+        "Tcp.CurrEstab",
+        "connections that exist; a value at an instant",
+    ),
+    ("Tcp.InSegs", "segments received"),
+    ("Tcp.OutSegs", "segments sent, those sent again left out"),
+    ("Udp.InDatagrams", "datagrams handed to sockets"),
+    ("Udp.OutDatagrams", "datagrams sent"),
+    ("Udp.IgnoredMulti", "multicast datagrams that nobody wanted"),
+    ("Udp6InDatagrams", "datagrams over IPv6 handed to sockets"),
+    ("Udp6OutDatagrams", "datagrams over IPv6 sent"),
+    (
+        "TcpExt.TW",
+        "connections that left TIME_WAIT after their time",
+    ),
+    ("TcpExt.DelayedACKs", "ACKs sent by the delayed-ACK timer"),
+    (
+        "TcpExt.DelayedACKLocked",
+        "delayed ACKs put off a little since the socket was in use",
+    ),
+    (
+        "TcpExt.TCPHPHits",
+        "segments with payload taken on the fast path",
+    ),
+    (
+        "TcpExt.TCPPureAcks",
+        "ACKs without payload taken on the slow path",
+    ),
+    ("TcpExt.TCPHPAcks", "ACKs taken on the fast path"),
+    (
+        "TcpExt.TCPBacklogCoalesce",
+        "segments put together in the backlog of a socket",
+    ),
+    (
+        "TcpExt.TCPRcvCoalesce",
+        "segments put together in receive queues",
+    ),
+    (
+        "TcpExt.TCPAutoCorking",
+        "small writes held back while more was on its way to the device",
+    ),
+    (
+        "TcpExt.TCPOrigDataSent",
+        "segments with payload sent for the first time",
+    ),
+    ("TcpExt.TCPDelivered", "segments that peers acknowledged"),
+    (
+        "TcpExt.TCPAckCompressed",
+        "ACKs left out since a later one says the same",
+    ),
+    (
+        "TcpExt.TCPHystartTrainDetect",
+        "times that slow start ended since ACKs came in a long train",
+    ),
+    (
+        "TcpExt.TCPHystartTrainCwnd",
+        "sum of the congestion windows at that time",
+    ),
+    (
+        "TcpExt.TCPHystartDelayDetect",
+        "times that slow start ended since the round trip grew",
+    ),
+    (
+        "TcpExt.TCPHystartDelayCwnd",
+        "sum of the congestion windows at that time",
+    ),
+    (
+        "TcpExt.TCPSackShifted",
+        "segments marked as received by SACK, joined to their neighbour",
+    ),
+    ("TcpExt.TCPSackMerged", "of them, those joined whole"),
+    (
+        "TcpExt.TCPSackShiftFallback",
+        "segments marked as received by SACK, not joined",
+    ),
+    (
+        "TcpExt.TCPKeepAlive",
+        "probes whether a silent peer is still there",
+    ),
+    (
+        "TcpExt.TCPMTUPSuccess",
+        "probes of a larger MTU that came through",
+    ),
+    (
+        "TcpExt.BusyPollRxPackets",
+        "packets taken by a socket that polled its device",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_counter_is_listed_once() {
+        let names = TROUBLES.iter().chain(OTHERS).map(|(name, _)| *name);
+        let names: Vec<&str> = names.collect();
+        for (at, name) in names.iter().enumerate() {
+            assert!(!names[..at].contains(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_counter_that_is_not_listed_is_told_by_its_name() {
+        let check = |name, trouble, meaning| assert_eq!(known(name), Known { trouble, meaning });
+        check("Tcp.RetransSegs", true, Some("segments sent again"));
+        check("Tcp.InSegs", false, Some("segments received"));
+        check("TcpExt.TCPNewDrop", true, None);
+        check("MPTcpExt.MPCapableSYNRX", false, None);
+    }
+}

@@ -1,0 +1,75 @@
+//! What moved between the edges of a measured window, of all protocol counters by name.
+//!
+//! The first edge is kept until the second, since nobody knows before which of the kernel's 400
+//! counters will move; then both readings of each one that did are samples, at their own instants.
+//! Between the edges nothing is read.
+
+use linerate_model::host::Availability;
+use linerate_model::metric::Metric;
+use linerate_model::sample::{Sample, Subject};
+
+use super::named::{NamedCounters, NamedFile, open_files};
+use crate::observer::{Health, ObserveConfig, Observer};
+
+/// Most counters that are told of a window; each takes two samples. A kernel of today has some 400
+/// in all.
+const MOVED_MAX: usize = 1024;
+
+/// Reads all protocol counters at the edges of a window.
+pub(crate) struct CountersObserver {
+    files: Vec<NamedFile>,
+    /// The edge before, with its instant.
+    edge: Option<(NamedCounters, u64)>,
+    health: Health,
+}
+
+impl CountersObserver {
+    /// Opens the files of the calling thread's network namespace.
+    pub(crate) fn open(config: &ObserveConfig) -> Self {
+        let (mut files, mut reasons) = (Vec::new(), Vec::new());
+        for file in open_files(&config.proc_root) {
+            match file {
+                Ok(file) => files.push(file),
+                Err(reason) => reasons.push(reason),
+            }
+        }
+        let missing = files
+            .is_empty()
+            .then(|| std::mem::take(&mut reasons).join("; "));
+        Self {
+            files,
+            edge: None,
+            health: Health::new("counters", missing, reasons),
+        }
+    }
+}
+
+impl Observer for CountersObserver {
+    fn availability(&self) -> Availability {
+        self.health.availability()
+    }
+
+    fn sample(&mut self, _out: &mut Vec<Sample>) {}
+
+    fn sample_edge(&mut self, out: &mut Vec<Sample>) {
+        let (now, now_ns, failure) = NamedCounters::read_files(self.files.iter_mut());
+        let Some(now_ns) = now_ns else {
+            return self.health.record(0, failure);
+        };
+        self.health.record(now.len(), failure);
+        if let Some((then, then_ns)) = &self.edge {
+            for (name, before, after) in now.moved_since(then).take(MOVED_MAX) {
+                for (at_ns, value) in [(*then_ns, before), (now_ns, after)] {
+                    out.push(Sample {
+                        metric: Metric::ProtocolCounter,
+                        subject: Subject::Counter(name.to_owned()),
+                        at_ns,
+                        // A negative number of the kernel's is what the difference needs.
+                        value: value.cast_signed(),
+                    });
+                }
+            }
+        }
+        self.edge = Some((now, now_ns));
+    }
+}
