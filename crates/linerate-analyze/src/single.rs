@@ -3,29 +3,36 @@
 //! Keys carry their unit; rates are bits per second, volumes bytes. What was not read is `null`.
 //! The shape has a number, `SINGLE_SCHEMA_VERSION`; it grows when a key changes its meaning or
 //! goes away, not when one is added.
+//!
+//! What there is of each flow is put together as it is written: with thousands of flows the
+//! document is several times the recording that it is made of.
 
 use std::collections::BTreeMap;
 
 use linerate_model::analysis::HostCounters;
 use linerate_model::finding::Finding;
-use linerate_model::histogram::observations_needed;
+use linerate_model::histogram::{Histogram, observations_needed};
+use linerate_model::plan::Trial;
 use linerate_model::run::{FlowRecord, HostPart, Recording, Validity};
 use linerate_model::sample::End;
 use linerate_model::setting::Settings;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Part, Workload};
-use serde::Serialize;
+use linerate_model::{Nanos, TrialId};
+use serde::{Serialize, Serializer};
 
 use crate::counters::counters;
-use crate::live::{Interval, Live};
-use crate::reduce::{Outcome, QdiscDrops, dropping_qdiscs, outcomes};
+use crate::dataset::Dataset;
+use crate::live::Live;
+use crate::reduce::{Outcome, QdiscDrops, dropping_qdiscs};
+use crate::{diagnose, front};
 
 /// The number of this document's shape.
 pub const SINGLE_SCHEMA_VERSION: u32 = 1;
 
 /// One measurement.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Single {
+#[derive(Debug, Serialize)]
+pub struct Single<'a> {
     /// Always `linerate.run`.
     pub schema: &'static str,
     /// [`SINGLE_SCHEMA_VERSION`].
@@ -41,7 +48,7 @@ pub struct Single {
     /// The traffic.
     pub workload: Workload,
     /// Each repetition.
-    pub trials: Vec<SingleTrial>,
+    pub trials: Vec<SingleTrial<'a>>,
     /// What was found.
     pub findings: Vec<Finding>,
     /// Why the numbers are partial, if they are.
@@ -68,8 +75,8 @@ pub struct SingleHost {
 }
 
 /// One repetition.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SingleTrial {
+#[derive(Debug, Serialize)]
+pub struct SingleTrial<'a> {
     /// Whether the numbers may be used.
     pub valid: bool,
     /// Why not, if not.
@@ -90,26 +97,71 @@ pub struct SingleTrial {
     /// Protocol counters that moved in the window, host by host.
     pub protocol_counters: Vec<HostCounters>,
     /// Interval by interval: the flows, then their sum where there are several.
-    pub intervals: Vec<Vec<Interval>>,
+    pub intervals: Intervals<'a>,
     /// Both ends of every flow.
-    pub flows: Vec<SingleFlow>,
+    pub flows: Flows<'a>,
+}
+
+/// The intervals of a trial; a list of lists in the document, cut while it is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Intervals<'a> {
+    recording: &'a Recording,
+    /// The trial and the length of an interval; absent where none are wanted.
+    cut: Option<(&'a Trial, Nanos)>,
+}
+
+/// The ends of the flows of a trial; in the document a list of [`SingleFlow`].
+#[derive(Debug, Clone, Copy)]
+pub struct Flows<'a> {
+    records: &'a [FlowRecord],
+    trial: TrialId,
+}
+
+impl<'a> Flows<'a> {
+    /// Returns what was recorded of each end.
+    pub fn records(self) -> impl Iterator<Item = &'a FlowRecord> {
+        let of_trial = move |flow: &&FlowRecord| flow.trial == self.trial;
+        self.records.iter().filter(of_trial)
+    }
+}
+
+impl Serialize for Flows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.records().map(single_flow))
+    }
+}
+
+impl Serialize for Intervals<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut live = self.cut.map(|(trial, interval)| {
+            let server = self.recording.document.server();
+            let foreign = server.is_some_and(|server| server.foreign.is_some());
+            let samples = self.recording.samples.iter();
+            let mut live = Live::new(trial, interval).with_server(trial, foreign);
+            live.add(samples.filter(|sample| sample.trial == trial.id));
+            live
+        });
+        // One at a time: the lines of thousands of flows take megabytes.
+        let next = || live.as_mut().and_then(Live::poll_next);
+        serializer.collect_seq(std::iter::from_fn(next))
+    }
 }
 
 /// One end of one flow.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SingleFlow {
+#[derive(Debug, Serialize)]
+pub struct SingleFlow<'a> {
     /// The flow.
     pub flow: u32,
     /// The host of this end.
-    pub host: String,
+    pub host: &'a str,
     /// Which end.
     pub end: End,
     /// What it did.
     pub part: Part,
     /// Local address and port.
-    pub local: String,
+    pub local: &'a str,
     /// Remote address and port.
-    pub remote: String,
+    pub remote: &'a str,
     /// The CPU that its worker last ran on.
     pub cpu: Option<u32>,
     /// Payload sent in all phases.
@@ -117,11 +169,11 @@ pub struct SingleFlow {
     /// Payload received in all phases.
     pub bytes_received: u64,
     /// Settings as requested, granted, effective.
-    pub settings: Settings,
+    pub settings: &'a Settings,
     /// Latency of transactions inside the window.
     pub latency: Option<SingleLatency>,
     /// Why it ended early, if it did.
-    pub ended_early: Option<String>,
+    pub ended_early: Option<&'a str>,
 }
 
 /// A latency distribution; quantiles with too few observations are `null`.
@@ -143,14 +195,14 @@ pub struct SingleLatency {
     pub max_us: Option<f64>,
 }
 
-/// Returns the result document of a recording of one cell.
-pub fn single(recording: &Recording, interval: linerate_model::Nanos) -> Single {
+/// Returns the result document of a recording of one cell; without intervals if `interval` is 0.
+pub fn single(recording: &Recording, interval: Nanos) -> Single<'_> {
     let document = &recording.document;
     let workload = document.plan.trials.first().map_or_else(
         || Workload::stream(linerate_model::workload::Direction::ToServer),
         |trial| trial.workload.clone(),
     );
-    let analysis = crate::analyze(recording);
+    let dataset = Dataset::new(recording);
     Single {
         schema: "linerate.run",
         schema_version: SINGLE_SCHEMA_VERSION,
@@ -159,12 +211,13 @@ pub fn single(recording: &Recording, interval: linerate_model::Nanos) -> Single 
         started_utc: document.started_utc.clone(),
         hosts: hosts(recording),
         workload,
-        trials: outcomes(recording)
+        findings: diagnose::findings(&dataset),
+        partial: front::partial(&dataset),
+        trials: dataset
+            .outcomes
             .into_iter()
             .map(|outcome| trial(recording, outcome, interval))
             .collect(),
-        findings: analysis.findings,
-        partial: analysis.partial,
     }
 }
 
@@ -183,29 +236,14 @@ fn hosts(recording: &Recording) -> Vec<SingleHost> {
         .collect()
 }
 
-fn trial(recording: &Recording, outcome: Outcome, interval: linerate_model::Nanos) -> SingleTrial {
+fn trial(recording: &Recording, outcome: Outcome, interval: Nanos) -> SingleTrial<'_> {
     let record = recording
         .trials
         .iter()
         .find(|record| record.trial == outcome.trial);
-    let planned = recording
-        .document
-        .plan
-        .trials
-        .iter()
-        .find(|trial| trial.id == outcome.trial);
-    let intervals = match planned {
-        Some(planned) if interval.0 > 0 => {
-            let samples = recording.samples.iter();
-            let samples = samples.filter(|sample| sample.trial == outcome.trial);
-            let server = recording.document.server();
-            let foreign = server.is_some_and(|server| server.foreign.is_some());
-            let mut live = Live::new(planned, interval).with_server(planned, foreign);
-            live.add(samples);
-            live.poll()
-        }
-        _ => Vec::new(),
-    };
+    let mut planned = recording.document.plan.trials.iter();
+    let planned = planned.find(|trial| trial.id == outcome.trial);
+    let wanted = planned.filter(|_| interval.0 > 0);
     SingleTrial {
         valid: outcome.is_valid(),
         invalid: match &outcome.validity {
@@ -228,13 +266,14 @@ fn trial(recording: &Recording, outcome: Outcome, interval: linerate_model::Nano
             .collect(),
         dropping_qdiscs: dropping_qdiscs(recording, outcome.trial),
         protocol_counters: counters(recording, record.into_iter()),
-        intervals,
-        flows: recording
-            .flows
-            .iter()
-            .filter(|flow| flow.trial == outcome.trial)
-            .map(single_flow)
-            .collect(),
+        intervals: Intervals {
+            recording,
+            cut: wanted.map(|trial| (trial, interval)),
+        },
+        flows: Flows {
+            records: &recording.flows,
+            trial: outcome.trial,
+        },
     }
 }
 
@@ -242,36 +281,38 @@ fn microseconds(ns: u64) -> f64 {
     ns as f64 / 1e3
 }
 
-fn single_flow(flow: &FlowRecord) -> SingleFlow {
+fn single_flow(flow: &FlowRecord) -> SingleFlow<'_> {
     SingleFlow {
         flow: flow.flow.0,
-        host: flow.host.to_string(),
+        host: &flow.host.0,
         end: flow.end,
         part: flow.part,
-        local: flow.local.clone(),
-        remote: flow.remote.clone(),
+        local: &flow.local,
+        remote: &flow.remote,
         cpu: flow.cpu,
         bytes_sent: flow.bytes_sent,
         bytes_received: flow.bytes_received,
-        settings: flow.settings.clone(),
-        latency: flow.latency.as_ref().map(|histogram| {
-            let n = histogram.count();
-            let quantile = |q: f64| {
-                let value = histogram
-                    .quantile(q)
-                    .filter(|_| n >= observations_needed(q));
-                value.map(|value| microseconds(value.0))
-            };
-            SingleLatency {
-                n,
-                mean_us: histogram.mean_ns().map(|mean| mean / 1e3),
-                p50_us: quantile(0.5),
-                p90_us: quantile(0.9),
-                p99_us: quantile(0.99),
-                p999_us: quantile(0.999),
-                max_us: histogram.max().map(|max| microseconds(max.0)),
-            }
-        }),
-        ended_early: flow.ended_early.clone(),
+        settings: &flow.settings,
+        latency: flow.latency.as_ref().map(single_latency),
+        ended_early: flow.ended_early.as_deref(),
+    }
+}
+
+fn single_latency(histogram: &Histogram) -> SingleLatency {
+    let n = histogram.count();
+    let quantile = |q: f64| {
+        let value = histogram
+            .quantile(q)
+            .filter(|_| n >= observations_needed(q));
+        value.map(|value| microseconds(value.0))
+    };
+    SingleLatency {
+        n,
+        mean_us: histogram.mean_ns().map(|mean| mean / 1e3),
+        p50_us: quantile(0.5),
+        p90_us: quantile(0.9),
+        p99_us: quantile(0.99),
+        p999_us: quantile(0.999),
+        max_us: histogram.max().map(|max| microseconds(max.0)),
     }
 }

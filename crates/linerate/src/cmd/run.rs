@@ -245,7 +245,7 @@ fn execute_single(
 /// Says on standard error why nothing was measured, where nothing was, or why not all of it.
 fn failure_of(
     recording: &Recording,
-    single: &linerate_analyze::single::Single,
+    single: &linerate_analyze::single::Single<'_>,
     outcome: Outcome,
 ) -> CmdResult {
     let invalid = single.trials.iter().map(|trial| trial.invalid.as_deref());
@@ -275,7 +275,7 @@ fn failure_of(
 /// Returns the exit code of a single measurement: a saturated generator spoils its trust.
 fn deserved(
     recording: &Recording,
-    single: &linerate_analyze::single::Single,
+    single: &linerate_analyze::single::Single<'_>,
     interrupted: bool,
 ) -> Outcome {
     let outcome = bundle::outcome(recording, interrupted);

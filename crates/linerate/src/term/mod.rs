@@ -2,7 +2,7 @@
 //! error.
 #![expect(clippy::print_stderr, reason = "this module is the terminal")]
 
-use std::io::{IsTerminal, Write};
+use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
 
 use serde::Serialize;
 
@@ -46,9 +46,25 @@ struct EventLine<'a, T: Serialize> {
 
 /// Prints an event as a line of JSON, as `--json-stream` does.
 pub fn json_line<T: Serialize>(event: &str, data: T) {
-    // Plain values with text keys: there is no failing serializer among them.
-    if let Ok(text) = serde_json::to_string(&EventLine { event, data }) {
-        line(&text);
+    print_json(|out| serde_json::to_writer(out, &EventLine { event, data }));
+}
+
+/// Prints a document for programs.
+pub fn json_document<T: Serialize>(document: &T) {
+    print_json(|out| serde_json::to_writer_pretty(out, document));
+}
+
+/// Prints what `write` writes as it comes, which of thousands of flows is tens of megabytes. A
+/// reader that went away ends the program quietly; of plain values with text keys nothing else fails.
+fn print_json(write: impl FnOnce(&mut BufWriter<StdoutLock<'_>>) -> serde_json::Result<()>) {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let written = write(&mut out).map_err(std::io::Error::from);
+    if written
+        .and_then(|()| writeln!(out))
+        .and_then(|()| out.flush())
+        .is_err()
+    {
+        std::process::exit(1);
     }
 }
 

@@ -19,7 +19,7 @@ mod heading;
 /// The final block.
 mod result;
 
-use super::{json_line, line};
+use super::{json_document, json_line, line};
 use crate::args::{RateFormat, RunArgs};
 use crate::iperf3::Iperf3Lines;
 
@@ -144,7 +144,7 @@ impl SingleLines {
     pub fn end(
         &mut self,
         recording: &Recording,
-        single: &Single,
+        single: &Single<'_>,
         peer: Option<&Iperf3Peer>,
         failure: Option<&str>,
     ) {
@@ -152,11 +152,7 @@ impl SingleLines {
             return lines.end(recording, peer, failure);
         }
         match self.output {
-            Output::Json => {
-                if let Ok(text) = serde_json::to_string_pretty(single) {
-                    line(&text);
-                }
-            }
+            Output::Json => json_document(single),
             Output::JsonStream => json_line("end", single),
             Output::Text => {
                 result::print(single, self.format);

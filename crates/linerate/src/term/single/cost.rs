@@ -10,7 +10,7 @@ use crate::term::labelled;
 /// Kinds of work that are told of each end.
 const WORKS_TOLD_MAX: usize = 6;
 
-pub(super) fn print(trial: &SingleTrial) {
+pub(super) fn print(trial: &SingleTrial<'_>) {
     let workers: Vec<String> = [
         ("client_workers_cpus", "clients"),
         ("server_workers_cpus", "server"),
@@ -33,7 +33,7 @@ pub(super) fn print(trial: &SingleTrial) {
     }
 }
 
-fn time(trial: &SingleTrial) -> Option<String> {
+fn time(trial: &SingleTrial<'_>) -> Option<String> {
     let each = [
         ("cpu_per_transaction_ns", "transaction"),
         ("cpu_per_kib_ns", "KiB"),
@@ -45,7 +45,7 @@ fn time(trial: &SingleTrial) -> Option<String> {
 }
 
 /// Cycles as the CPU counted them, else as CPU time × frequency, and which.
-fn cycles(trial: &SingleTrial) -> Option<String> {
+fn cycles(trial: &SingleTrial<'_>) -> Option<String> {
     let sources = [
         ("", "counted by the CPU"),
         ("_nominal", "as CPU time × frequency"),
@@ -62,7 +62,7 @@ fn cycles(trial: &SingleTrial) -> Option<String> {
     })
 }
 
-fn share(trial: &SingleTrial) -> String {
+fn share(trial: &SingleTrial<'_>) -> String {
     match of(trial, "host_traffic_share") {
         Some(share) if share < 1.0 => format!(
             "; this run's {} of the host's packets",
@@ -73,7 +73,7 @@ fn share(trial: &SingleTrial) -> String {
 }
 
 /// Returns the kinds of work that took most of an end's time.
-fn profile(trial: &SingleTrial, end: &str) -> Option<String> {
+fn profile(trial: &SingleTrial<'_>, end: &str) -> Option<String> {
     let mut shares: Vec<(f64, &str)> = Work::ALL
         .iter()
         .filter_map(|work| {

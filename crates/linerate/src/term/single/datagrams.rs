@@ -22,7 +22,7 @@ const PLACES: &[(&str, &str)] = &[
 const QDISCS: [&str; 2] = ["lost_sender_queue", "lost_sender_qdisc"];
 
 /// Prints loss, order and jitter, where they were read.
-pub(super) fn print(trial: &SingleTrial) {
+pub(super) fn print(trial: &SingleTrial<'_>) {
     let count = |name: &str| of(trial, name).filter(|count| *count > 0.0);
     let whole = |count: f64| Unit::Count.display(count.round());
     if let (Some(share), Some(sent), Some(received)) = (

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_analyze::single::{Single, SingleFlow, SingleTrial};
+use linerate_analyze::single::{Flows, Single, SingleTrial};
 use linerate_model::Nanos;
 use linerate_model::manner::Transport;
 use linerate_model::sample::End;
@@ -21,7 +21,7 @@ const CPUS_LISTED_MAX: usize = 8;
 const MECHANISMS: &[&str] = &["placement", "send", "receive", "wait", "pace"];
 
 /// Prints the result.
-pub(super) fn print(single: &Single, format: Option<RateFormat>) {
+pub(super) fn print(single: &Single<'_>, format: Option<RateFormat>) {
     for (at, trial) in single.trials.iter().enumerate() {
         crate::term::line("");
         if single.trials.len() > 1 {
@@ -43,7 +43,7 @@ pub(super) fn print(single: &Single, format: Option<RateFormat>) {
     }
 }
 
-fn print_trial(workload: &Workload, trial: &SingleTrial, format: Option<RateFormat>) {
+fn print_trial(workload: &Workload, trial: &SingleTrial<'_>, format: Option<RateFormat>) {
     if let Some(why) = &trial.invalid {
         labelled("INVALID", why);
     }
@@ -68,11 +68,11 @@ fn print_trial(workload: &Workload, trial: &SingleTrial, format: Option<RateForm
     }
 }
 
-pub(super) fn of(trial: &SingleTrial, name: &str) -> Option<f64> {
+pub(super) fn of(trial: &SingleTrial<'_>, name: &str) -> Option<f64> {
     trial.responses.get(name).copied()
 }
 
-fn stream(workload: &Workload, trial: &SingleTrial, format: Option<RateFormat>) {
+fn stream(workload: &Workload, trial: &SingleTrial<'_>, format: Option<RateFormat>) {
     let Some(rate) = of(trial, "throughput_bps") else {
         return;
     };
@@ -98,7 +98,7 @@ fn stream(workload: &Workload, trial: &SingleTrial, format: Option<RateFormat>) 
 }
 
 /// Messages and calls, where messages are small or several go in one call.
-fn messages(workload: &Workload, trial: &SingleTrial) {
+fn messages(workload: &Workload, trial: &SingleTrial<'_>) {
     let Traffic::Stream { message_bytes, .. } = workload.traffic else {
         return;
     };
@@ -117,7 +117,7 @@ fn messages(workload: &Workload, trial: &SingleTrial) {
     labelled(noun, &(Unit::PerSecond.display(rate) + &calls));
 }
 
-fn transactions(workload: &Workload, trial: &SingleTrial) {
+fn transactions(workload: &Workload, trial: &SingleTrial<'_>) {
     let is_crr = matches!(workload.traffic, Traffic::Crr { .. });
     if let Some(rate) = of(trial, "transactions_per_s") {
         let noun = if is_crr {
@@ -165,10 +165,10 @@ fn transactions(workload: &Workload, trial: &SingleTrial) {
     labelled(label, &(words.join(", ") + since));
 }
 
-fn window(trial: &SingleTrial) {
+fn window(trial: &SingleTrial<'_>) {
     let skew = trial
         .start_skew_us
-        .filter(|_| trial.flows.len() > 2)
+        .filter(|_| trial.flows.records().nth(2).is_some())
         .map_or(String::new(), |skew| {
             format!(
                 ", flows began within {} (± {})",
@@ -183,7 +183,7 @@ fn window(trial: &SingleTrial) {
     labelled("window", &words);
 }
 
-fn tcp(trial: &SingleTrial) {
+fn tcp(trial: &SingleTrial<'_>) {
     let mut words = Vec::new();
     if let Some(count) = of(trial, "retransmitted_segments") {
         let noun = if count == 1.0 { "segment" } else { "segments" };
@@ -200,7 +200,7 @@ fn tcp(trial: &SingleTrial) {
     }
 }
 
-fn cpu(trial: &SingleTrial) {
+fn cpu(trial: &SingleTrial<'_>) {
     if let Some(busy) = of(trial, "worker_busy_share_max") {
         let words = format!(
             "busiest worker ran {} of the time",
@@ -235,16 +235,16 @@ fn cpu(trial: &SingleTrial) {
         labelled("interrupts", &format!("{}, measured", measured.join(", ")));
     }
     cost::print(trial);
-    if let Some(words) = cpus_used(&trial.flows) {
+    if let Some(words) = cpus_used(trial.flows) {
         labelled("ran on", &words);
     }
 }
 
 /// The CPUs that each host's ends were last seen on: "client1 CPU 0, server CPU 1".
-fn cpus_used(flows: &[SingleFlow]) -> Option<String> {
+fn cpus_used(flows: Flows<'_>) -> Option<String> {
     let mut hosts: BTreeMap<(End, &str), BTreeSet<u32>> = BTreeMap::new();
-    for flow in flows {
-        let cpus = hosts.entry((flow.end, flow.host.as_str())).or_default();
+    for flow in flows.records() {
+        let cpus = hosts.entry((flow.end, &*flow.host.0)).or_default();
         cpus.extend(flow.cpu);
     }
     let words: Vec<String> = hosts
@@ -269,10 +269,10 @@ fn cpus_used(flows: &[SingleFlow]) -> Option<String> {
 }
 
 /// How traffic was made: what each end says, once where all say the same.
-fn mechanisms(trial: &SingleTrial) {
+fn mechanisms(trial: &SingleTrial<'_>) {
     for name in MECHANISMS {
         let mut said: Vec<(String, End)> = Vec::new();
-        for flow in &trial.flows {
+        for flow in trial.flows.records() {
             let of_name = flow.settings.iter().find(|setting| setting.name == *name);
             let Some(words) = of_name.and_then(|setting| in_force(setting)) else {
                 continue;
@@ -334,11 +334,9 @@ fn in_force(setting: &Setting) -> Option<String> {
 
 /// Socket options that were asked for, and always the congestion control in force, from the
 /// sending end.
-fn settings(trial: &SingleTrial) {
-    let sending = trial
-        .flows
-        .iter()
-        .find(|flow| matches!(flow.part, Part::Sender | Part::Requester));
+fn settings(trial: &SingleTrial<'_>) {
+    let mut flows = trial.flows.records();
+    let sending = flows.find(|flow| matches!(flow.part, Part::Sender | Part::Requester));
     let Some(flow) = sending else { return };
     for setting in &flow.settings {
         let is_told = MECHANISMS.contains(&setting.name.as_str());
@@ -365,7 +363,7 @@ fn settings(trial: &SingleTrial) {
 }
 
 /// Mean and interval over several runs.
-fn across(single: &Single) -> Option<String> {
+fn across(single: &Single<'_>) -> Option<String> {
     let (name, unit) = match single.workload.traffic.is_transactional() {
         true => ("transactions_per_s", Unit::PerSecond),
         false => ("throughput_bps", Unit::BitsPerSecond),
