@@ -150,7 +150,7 @@ fn open(
 fn print(seconds: f64, near: &[FlowResult], far: &[FlowResult], manner: &Manner) {
     let sum = |ends: &[FlowResult], of: fn(&Datagrams) -> u64| -> u64 {
         ends.iter()
-            .filter_map(|end| end.datagrams.as_ref())
+            .filter_map(|end| end.datagrams.as_deref())
             .map(of)
             .sum()
     };

@@ -173,8 +173,9 @@ pub struct FlowRecord {
     pub settings: Settings,
     /// Latency of the transactions inside the window, for a requester.
     pub latency: Option<Histogram>,
-    /// What became of its datagrams, if it has any.
-    pub datagrams: Option<Datagrams>,
+    /// What became of its datagrams, if it has any; apart, since of thousands of flows most have
+    /// none.
+    pub datagrams: Option<Box<Datagrams>>,
     /// Why the flow ended before the drain phase did, if so.
     pub ended_early: Option<String>,
 }

@@ -86,11 +86,13 @@ prop_compose! {
             bytes_received: bytes.1,
             settings: settings.into(),
             latency: latency.map(|buckets| Histogram { buckets }),
-            datagrams: datagrams.map(|(sent, departures)| Datagrams {
-                sent,
-                jitter_ns: Some(sent / 2),
-                departures: departures.map(|buckets| Histogram { buckets }),
-                ..Datagrams::default()
+            datagrams: datagrams.map(|(sent, departures)| {
+                Box::new(Datagrams {
+                    sent,
+                    jitter_ns: Some(sent / 2),
+                    departures: departures.map(|buckets| Histogram { buckets }),
+                    ..Datagrams::default()
+                })
             }),
             ended_early,
         }

@@ -386,7 +386,7 @@ pub struct FlowOutcome {
     pub latency: Option<Histogram>,
     /// What became of its datagrams, if it has any.
     #[serde(default)]
-    pub datagrams: Option<Datagrams>,
+    pub datagrams: Option<Box<Datagrams>>,
     /// Why it ended before its time, if so.
     pub ended_early: Option<String>,
 }

@@ -60,7 +60,7 @@ fn requests(records: &[&FlowRecord], responses: &mut Responses) {
     let asked: Option<Vec<&Datagrams>> = records
         .iter()
         .filter(|record| record.part == Part::Requester)
-        .map(|record| record.datagrams.as_ref())
+        .map(|record| record.datagrams.as_deref())
         .collect();
     let Some(asked) = asked.filter(|asked| !asked.is_empty()) else {
         return;
@@ -156,7 +156,7 @@ fn evidence<'a>(
     let (mut senders, mut receivers): (Vec<&HostName>, Vec<&HostName>) = (Vec::new(), Vec::new());
     for plan in trial.workload.flows() {
         let (sender, receiver) = (of(plan.flow, Part::Sender)?, of(plan.flow, Part::Receiver)?);
-        pairs.push((sender.datagrams.as_ref()?, receiver.datagrams.as_ref()?));
+        pairs.push((sender.datagrams.as_deref()?, receiver.datagrams.as_deref()?));
         senders.push(&sender.host);
         receivers.push(&receiver.host);
     }

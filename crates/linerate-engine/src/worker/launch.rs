@@ -105,7 +105,7 @@ pub struct FlowResult {
     /// Responses fully received by a requester or fully sent by a responder, in all phases.
     pub transactions: u64,
     /// What became of its datagrams, if it has any.
-    pub datagrams: Option<Datagrams>,
+    pub datagrams: Option<Box<Datagrams>>,
     /// Settings as requested, granted and effective; buffers in usable bytes, half of what the
     /// kernel says. `tcpi_snd_wnd` and `tcpi_rcv_wnd` are the largest windows seen in samples.
     pub settings: Settings,
@@ -332,7 +332,7 @@ fn result(
         bytes_received: counts.bytes_received,
         messages: flow.messages(&counts),
         transactions: counts.transactions,
-        datagrams,
+        datagrams: datagrams.map(Box::new),
         settings: pool.share(&settings.into()),
         latency: times,
         stall_max_ns: outcome.stall_max_ns,

@@ -154,10 +154,12 @@ pub fn flows(id: u32) -> Vec<FlowRecord> {
         latency: (end == End::Client).then(|| Histogram {
             buckets: vec![(70_000, 10), (71_000, 3)],
         }),
-        datagrams: (end == End::Server).then(|| Datagrams {
-            received: 41_000,
-            socket_drops: Some(7),
-            ..Datagrams::default()
+        datagrams: (end == End::Server).then(|| {
+            Box::new(Datagrams {
+                received: 41_000,
+                socket_drops: Some(7),
+                ..Datagrams::default()
+            })
         }),
         ended_early: None,
     };

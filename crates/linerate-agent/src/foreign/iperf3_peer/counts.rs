@@ -190,7 +190,9 @@ pub(super) fn server_ends(
                 .into_iter()
                 .collect(),
             latency: None,
-            datagrams: stream.filter(|_| udp).map(|stream| datagrams(stream, part)),
+            datagrams: stream
+                .filter(|_| udp)
+                .map(|stream| Box::new(datagrams(stream, part))),
             ended_early: match stream {
                 Some(_) => None,
                 None => Some("the server has no result of it".to_owned()),
