@@ -235,7 +235,7 @@ fn the_time_of_a_thread_is_its_own_and_ends_with_it() {
     let threads = observers[1].availability();
     assert_eq!(threads.missing, None);
     let note = threads.note.unwrap_or_default();
-    assert!(note.contains("thread worker-0: "), "{note}");
+    assert_eq!(note, "thread worker-0 has ended");
 }
 
 #[test]

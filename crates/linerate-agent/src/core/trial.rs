@@ -66,10 +66,13 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         Err(error) => return slot.fail(&with_causes(&error)),
     };
     let config = core.observe_config(slot.observe, running.threads());
-    let before = linerate_observe::availabilities(&config);
     let probes = slot.assignment.probes;
     let mut observers = linerate_observe::observers(&config);
     observers.extend(linerate_observe::probes(&config, probes));
+    let before: Vec<_> = observers
+        .iter()
+        .map(|observer| observer.availability())
+        .collect();
     // Both ends would see the same CPUs, and pay twice for it.
     let scope = match core.config.lab || local == remote {
         true => Scope::OwnThreads,

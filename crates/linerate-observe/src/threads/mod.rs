@@ -10,7 +10,7 @@
 mod find;
 mod parse;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
@@ -23,12 +23,15 @@ use crate::text::ticks_to_ns;
 /// Reads the CPU time of the threads it was opened with.
 pub(crate) struct ThreadsObserver {
     threads: Vec<Thread>,
+    /// Names of those that were there and are no more.
+    ended: Vec<String>,
     user_hz: u64,
     health: Health,
 }
 
 struct Thread {
     name: String,
+    task: PathBuf,
     stat: KernelFile,
     schedstat: Option<KernelFile>,
 }
@@ -55,6 +58,7 @@ impl ThreadsObserver {
         };
         Self {
             threads,
+            ended: Vec::new(),
             user_hz,
             health: Health::new("threads", missing, notes),
         }
@@ -68,6 +72,7 @@ impl Thread {
             name: name.to_owned(),
             stat: KernelFile::open(&task.join("stat"))?,
             schedstat: KernelFile::open(&task.join("schedstat")).ok(),
+            task,
         })
     }
 
@@ -76,6 +81,7 @@ impl Thread {
             name,
             stat,
             schedstat,
+            task: _,
         } = self;
         let mut push = |metric, at_ns, value: Option<i64>| {
             let Some(value) = value else { return };
@@ -115,17 +121,28 @@ impl Thread {
 
 impl Observer for ThreadsObserver {
     fn availability(&self) -> Availability {
-        self.health.availability()
+        let ended = self.ended.iter();
+        let ended = ended.map(|name| format!("thread {name} has ended"));
+        self.health.availability_with(ended)
     }
 
     fn sample(&mut self, out: &mut Vec<Sample>) {
         let before = out.len();
         let mut failure = None;
-        for thread in &mut self.threads {
-            if let Err(reason) = thread.push_samples(self.user_hz, out) {
-                failure.get_or_insert_with(|| format!("thread {}: {reason}", thread.name));
+        self.threads.retain_mut(|thread| {
+            let Err(reason) = thread.push_samples(self.user_hz, out) else {
+                return true;
+            };
+            // Not a failure of the reading: a volume may be through before the first.
+            let has_ended = !thread.task.exists();
+            match has_ended {
+                true => self.ended.push(thread.name.clone()),
+                false => {
+                    failure.get_or_insert_with(|| format!("thread {}: {reason}", thread.name));
+                }
             }
-        }
+            !has_ended
+        });
         self.health.record(out.len() - before, failure);
     }
 }
