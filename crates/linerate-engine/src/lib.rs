@@ -69,7 +69,7 @@ pub use flow::{
     connect_unix, listen, opening,
 };
 pub use measure::memory::memory_copy_bytes_per_s;
-pub use schedule::{GRACE_NS, Schedule};
+pub use schedule::{GRACE_NS, Schedule, grace_ns};
 pub use sys::clock::now_ns;
 pub use sys::heap::frugal_heap;
 pub use worker::{EngineConfig, FlowResult, LaunchError, Running, launch};

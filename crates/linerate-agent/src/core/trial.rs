@@ -244,15 +244,19 @@ impl Sampler<'_> {
         let now = engine::now_ns();
         if self.slot.assignment.manner.bytes_max.is_some() && now < at.stop_ns {
             let since_ns = *self.waits_since_ns.get_or_insert(now);
-            return self.is_volume_through() || now > since_ns + engine::GRACE_NS;
+            return self.is_volume_through() || now > since_ns + self.grace_ns();
         }
         if now < at.stop_ns + STOPPED_NS {
             return false;
         }
         let (_, outstanding) = self.look_at_flows();
-        let over = !outstanding || now > at.stop_ns + engine::GRACE_NS;
+        let over = !outstanding || now > at.stop_ns + self.grace_ns();
         self.slot.delivered.store(over, Ordering::Relaxed);
         over
+    }
+
+    fn grace_ns(&self) -> u64 {
+        engine::grace_ns(self.slot.assignment.flows.len())
     }
 
     /// Returns whether every flow has moved its volume and nothing is on its way, and notes it: a

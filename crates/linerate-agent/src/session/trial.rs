@@ -9,7 +9,8 @@ use crate::api::{StartRequest, TrialState};
 
 /// How long flows may take to arrive and the instants to be set.
 pub const PREPARE_NS: u64 = 15_000_000_000;
-/// How long a trial may go on after its senders stopped: receivers drain for up to 2 s.
+/// How long a trial may go on after its senders stopped: receivers drain for 2 s, of
+/// thousands of flows for up to 6.
 pub const OVERTIME_NS: u64 = 10_000_000_000;
 /// How long results are kept.
 pub const KEEP_NS: u64 = 30_000_000_000;

@@ -38,7 +38,7 @@ const LOOK_AT_END: Duration = Duration::from_millis(5);
 const VOLUME_LOOK: Nanos = Nanos::from_ms(50);
 /// Longest sleep between two looks at the stop flag.
 const STOP_LOOK: Duration = Duration::from_millis(50);
-/// How long after the stop a trial may take to hand in its results: receivers drain for 2 s, the
+/// How long after the stop a trial may take to hand in its results: receivers drain for 2 to 6 s, the
 /// agent gives up after 10 s.
 const OVERTIME_NS: u64 = 12_000_000_000;
 /// How long flows that are connected may take to be taken up by the server.

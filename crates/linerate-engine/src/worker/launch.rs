@@ -168,7 +168,7 @@ pub fn launch(
     let latency_per_flow = requesters.count() <= LATENCY_RECORDS_MAX;
     let mut running = Running {
         windows: vec![WindowsSeen::default(); flows.len()],
-        control: Arc::new(Control::new(&schedule)),
+        control: Arc::new(Control::new(&schedule, flows.len())),
         workers: Vec::new(),
         flows,
     };
@@ -266,7 +266,7 @@ impl Running {
 
     /// Waits until all flows have ended and returns their results, in the order launched.
     ///
-    /// This is at most the grace time after the stop, see [`crate::GRACE_NS`].
+    /// This is at most the grace time after the stop, see [`crate::grace_ns`].
     pub fn finish(mut self) -> Vec<FlowResult> {
         let mut outcomes: Vec<Option<Outcome>> = vec![None; self.flows.len()];
         for worker in self.workers.drain(..) {
