@@ -1,5 +1,6 @@
 //! The HTTP client: [`Agent`] spoken to a `linerate serve` elsewhere.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use linerate_model::TrialId;
@@ -281,7 +282,7 @@ impl Agent for HttpAgent {
         self.post(
             "preparing a trial",
             &format!("/v1/runs/{lease}/trials"),
-            assignment,
+            &*on_the_wire(assignment),
         )
     }
 
@@ -314,6 +315,20 @@ impl Agent for HttpAgent {
     }
 }
 
+/// Returns an assignment as every agent of this version of the API takes it, the first one included.
+///
+/// Agents refuse fields that they do not know, since what they passed over would not be measured. A
+/// field that came later is therefore left out unless it asks for something, and one that only
+/// explains is never sent: the end in the controller's own process has the words.
+fn on_the_wire(assignment: &Assignment) -> Cow<'_, Assignment> {
+    if !assignment.manner.batch_is_chosen {
+        return Cow::Borrowed(assignment);
+    }
+    let mut plain = assignment.clone();
+    plain.manner.batch_is_chosen = false;
+    Cow::Owned(plain)
+}
+
 impl RefusalCode {
     /// Returns the HTTP status that carries this kind of refusal.
     pub fn status(self) -> u16 {
@@ -326,5 +341,70 @@ impl RefusalCode {
             RefusalCode::Flows | RefusalCode::Late => 424,
             RefusalCode::Internal => 500,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::manner::Manner;
+    use linerate_model::sample::End;
+    use linerate_model::workload::{Direction, FlowOptions, Traffic};
+    use linerate_model::{Bytes, Nanos};
+
+    use super::*;
+
+    /// Names that agents of this version of the API have not known from the beginning.
+    const LATER: &[&str] = &["batch_is_chosen", "receive_low_water", "probes"];
+
+    fn assignment(manner: Manner) -> Assignment {
+        Assignment {
+            trial: TrialId(1),
+            end: End::Server,
+            peer: None,
+            bind: None,
+            cookie: "00".repeat(16),
+            traffic: Traffic::Stream {
+                direction: Direction::ToServer,
+                message_bytes: Bytes(64),
+            },
+            options: FlowOptions::default(),
+            manner,
+            flows: Vec::new(),
+            workers_max: None,
+            cpus: Vec::new(),
+            placement: Default::default(),
+            probes: Default::default(),
+            sample_interval: Nanos::from_ms(100),
+            length: Nanos::from_s(1),
+            flow_rate_max: None,
+            greeting: None,
+            timing: None,
+        }
+    }
+
+    #[test]
+    fn an_older_agent_sees_no_field_that_it_does_not_know_unless_it_asks_for_something() {
+        let sent = |manner: Manner| {
+            let assignment = assignment(manner);
+            serde_json::to_string(&*on_the_wire(&assignment)).expect("plain values")
+        };
+        let chosen = Manner {
+            batch: 64,
+            batch_is_chosen: true,
+            ..Manner::default()
+        };
+        for manner in [Manner::default(), chosen] {
+            let batch = format!("\"batch\":{}", manner.batch);
+            let text = sent(manner);
+            assert!(text.contains(&batch), "{text}");
+            for name in LATER {
+                assert!(!text.contains(name), "{name} in {text}");
+            }
+        }
+        let asked = sent(Manner {
+            receive_low_water: Some(Bytes(4096)),
+            ..Manner::default()
+        });
+        assert!(asked.contains("\"receive_low_water\":4096"), "{asked}");
     }
 }
