@@ -121,6 +121,45 @@ fn datagrams_of_several_flows_go_in_batches() {
 }
 
 #[test]
+fn final_lines_have_units_and_nothing_that_is_not_so() {
+    let (_alone, server) = (alone(), Server::start(&[]));
+    let check = |flags: &str, there: &[&str], not_there: &[&str]| {
+        let host = server.host();
+        let flags = flags.split_whitespace();
+        let words: Vec<&str> = ["run", &host, "-i", "0"].into_iter().chain(flags).collect();
+        let said = linerate(&words).run();
+        for word in there {
+            assert!(said.out.contains(word), "no `{word}` in\n{}", said.out);
+        }
+        for word in not_there {
+            assert!(!said.out.contains(word), "`{word}` in\n{}", said.out);
+        }
+    };
+    check(
+        "-t 0.3 -w 64K -P 4",
+        &["requested 64 KiB, granted 64 KiB", "flows began within"],
+        &["± 0"],
+    );
+    check(
+        "-t 0.3 --idle -P 2",
+        &["2 connections"],
+        &["cycles", "cost"],
+    );
+    check(
+        "-t 0.3 --rr --rate 100",
+        &["were due in all phases, and sent"],
+        &["requested"],
+    );
+    check(
+        "-t 0.3 -l 100 -N",
+        &["SO_RCVLOWAT     requested 32 KiB"],
+        &[],
+    );
+    // Its workers have ended before anything is read.
+    check("-k 1", &["ran on"], &["observer"]);
+}
+
+#[test]
 fn a_volume_ends_the_measurement_with_every_byte() {
     let (_alone, server) = (alone(), Server::start(&[]));
     let trial = measured(&server, "-n 20M -P 2");

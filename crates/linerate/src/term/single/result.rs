@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_analyze::single::{Flows, Single, SingleTrial};
-use linerate_model::Nanos;
 use linerate_model::manner::Transport;
 use linerate_model::sample::End;
 use linerate_model::unit::{Unit, significant};
 use linerate_model::workload::{Part, Setting, Traffic, Workload};
+use linerate_model::{Bytes, Nanos};
 
 use super::{cost, datagrams, rate_words};
 use crate::args::RateFormat;
@@ -22,6 +22,11 @@ const MECHANISMS: &[&str] = &["placement", "send", "receive", "wait", "pace"];
 
 /// Prints the result.
 pub(super) fn print(single: &Single<'_>, format: Option<RateFormat>) {
+    // What a host refused is said once, as the command's failure.
+    let is_refused = |trial: &SingleTrial<'_>| !trial.valid && trial.responses.is_empty();
+    if single.trials.iter().all(is_refused) {
+        return;
+    }
     for (at, trial) in single.trials.iter().enumerate() {
         crate::term::line("");
         if single.trials.len() > 1 {
@@ -60,7 +65,7 @@ fn print_trial(workload: &Workload, trial: &SingleTrial<'_>, format: Option<Rate
     datagrams::print(trial);
     window(trial);
     tcp(trial);
-    cpu(trial);
+    cpu(workload, trial);
     mechanisms(trial);
     settings(trial);
     for flag in &trial.flags {
@@ -170,10 +175,14 @@ fn window(trial: &SingleTrial<'_>) {
         .start_skew_us
         .filter(|_| trial.flows.records().nth(2).is_some())
         .map_or(String::new(), |skew| {
+            // Hosts with one clock know it exactly.
+            let uncertainty = trial.start_skew_uncertainty_us.filter(|us| *us > 0.0);
+            let uncertainty = uncertainty.map_or(String::new(), |us| {
+                format!(" (± {})", Nanos((us * 1e3) as u64))
+            });
             format!(
-                ", flows began within {} (± {})",
-                Nanos((skew * 1e3) as u64),
-                Nanos((trial.start_skew_uncertainty_us.unwrap_or(0.0) * 1e3) as u64)
+                ", flows began within {}{uncertainty}",
+                Nanos((skew * 1e3) as u64)
             )
         });
     let words = format!(
@@ -200,7 +209,7 @@ fn tcp(trial: &SingleTrial<'_>) {
     }
 }
 
-fn cpu(trial: &SingleTrial<'_>) {
+fn cpu(workload: &Workload, trial: &SingleTrial<'_>) {
     if let Some(busy) = of(trial, "worker_busy_share_max") {
         let words = format!(
             "busiest worker ran {} of the time",
@@ -234,7 +243,10 @@ fn cpu(trial: &SingleTrial<'_>) {
     if !measured.is_empty() {
         labelled("interrupts", &format!("{}, measured", measured.join(", ")));
     }
-    cost::print(trial);
+    // Connections that carry nothing have no packets that anything could be the cost of.
+    if workload.traffic != Traffic::Idle {
+        cost::print(trial);
+    }
     if let Some(words) = cpus_used(trial.flows) {
         labelled("ran on", &words);
     }
@@ -332,34 +344,86 @@ fn in_force(setting: &Setting) -> Option<String> {
     Some(format!("{words}{reason}{cap}"))
 }
 
+/// What of the settings of a flow tells what became of its traffic, and is summed over the flows.
+const COUNTED: &[&str] = &["requests", "connections"];
+/// Settings of the receiving end that are told.
+const OF_RECEIVERS: &[&str] = &["SO_RCVLOWAT"];
+
 /// Socket options that were asked for, and always the congestion control in force, from the
-/// sending end.
+/// sending end; of the receiving end those that only it has.
 fn settings(trial: &SingleTrial<'_>) {
-    let mut flows = trial.flows.records();
-    let sending = flows.find(|flow| matches!(flow.part, Part::Sender | Part::Requester));
-    let Some(flow) = sending else { return };
-    for setting in &flow.settings {
-        let is_told = MECHANISMS.contains(&setting.name.as_str());
+    requests(trial);
+    let first = |parts: [Part; 2]| {
+        let mut flows = trial.flows.records();
+        flows.find(|flow| parts.contains(&flow.part))
+    };
+    let sending = first([Part::Sender, Part::Requester]).into_iter();
+    let receiving = first([Part::Receiver, Part::Responder]).into_iter();
+    let receiving = receiving.flat_map(|flow| &flow.settings);
+    let receiving = receiving.filter(|one| OF_RECEIVERS.contains(&one.name.as_str()));
+    for setting in sending.flat_map(|flow| &flow.settings).chain(receiving) {
+        let is_told = [MECHANISMS, COUNTED].concat().contains(&&*setting.name);
         if is_told || (setting.requested.is_none() && setting.name != "TCP_CONGESTION") {
             continue;
         }
-        let in_force = setting.effective.as_ref().or(setting.granted.as_ref());
-        if let (None, Some(value)) = (&setting.requested, in_force) {
-            labelled(&setting.name, &format!("{value}, the host's own choice"));
-            continue;
-        }
-        let words = [
-            ("requested", &setting.requested),
-            ("granted", &setting.granted),
-            ("effective", &setting.effective),
-            ("capped by", &setting.capped_by),
-        ];
-        let words: Vec<String> = words
-            .into_iter()
-            .filter_map(|(label, value)| Some(format!("{label} {}", value.as_ref()?)))
-            .collect();
-        labelled(&setting.name, &words.join(", "));
+        labelled(&setting.name, &setting_words(setting));
     }
+}
+
+fn setting_words(setting: &Setting) -> String {
+    let in_force = setting.effective.as_ref().or(setting.granted.as_ref());
+    if let (None, Some(value)) = (&setting.requested, in_force) {
+        return format!("{value}, the host's own choice");
+    }
+    let value = |value: &String| with_unit(&setting.name, value);
+    let words = [
+        ("requested", setting.requested.as_ref().map(value)),
+        ("granted", setting.granted.as_ref().map(value)),
+        ("effective", setting.effective.as_ref().map(value)),
+        ("capped by", setting.capped_by.clone()),
+    ];
+    let words = words.into_iter();
+    let words = words.filter_map(|(label, value)| Some(format!("{label} {}", value?)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the value of a setting with its unit, if it is a number of one.
+fn with_unit(name: &str, value: &str) -> String {
+    let Ok(number) = value.parse::<u64>() else {
+        return value.to_owned();
+    };
+    match name {
+        "SO_SNDBUF" | "SO_RCVBUF" | "SO_RCVLOWAT" => Bytes(number).to_string(),
+        "TCP_MAXSEG" => format!("{value} B"),
+        "SO_BUSY_POLL" => format!("{value} µs"),
+        _ => value.to_owned(),
+    }
+}
+
+/// Requests of an open loop, of all flows: how many were due, and how many were sent.
+fn requests(trial: &SingleTrial<'_>) {
+    let requesting = trial.flows.records();
+    let requesting = requesting.filter(|flow| flow.part == Part::Requester);
+    let counts = requesting.filter_map(|flow| {
+        let mut settings = flow.settings.into_iter();
+        let requests = settings.find(|setting| setting.name == "requests")?;
+        let number = |value: &Option<String>| value.as_ref()?.parse::<u64>().ok();
+        Some((number(&requests.requested)?, number(&requests.granted)?))
+    });
+    let sum = |all: (u64, u64), one: (u64, u64)| (all.0 + one.0, all.1 + one.1);
+    let Some((due, sent)) = counts.reduce(sum) else {
+        return;
+    };
+    let count = |number: u64| Unit::Count.display(number as f64);
+    let words = match due.saturating_sub(sent) {
+        0 => format!("{} were due in all phases, and sent", count(due)),
+        missed => format!(
+            "{} were due in all phases, {} of them were not sent: responses came too slowly",
+            count(due),
+            count(missed)
+        ),
+    };
+    labelled("requests", &words);
 }
 
 /// Mean and interval over several runs.
@@ -379,4 +443,22 @@ fn across(single: &Single<'_>) -> Option<String> {
         unit.display(high),
         values.len()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_are_numbers_of_something_have_its_unit() {
+        let check = |name: &str, value: &str, expected: &str| {
+            assert_eq!(with_unit(name, value), expected);
+        };
+        check("SO_SNDBUF", "65536", "64 KiB");
+        check("SO_RCVLOWAT", "100", "100 B");
+        check("TCP_MAXSEG", "1448", "1448 B");
+        check("SO_BUSY_POLL", "50", "50 µs");
+        check("TCP_NODELAY", "1", "1");
+        check("TCP_CONGESTION", "bbr", "bbr");
+    }
 }
