@@ -138,6 +138,7 @@ pub(crate) fn headline(traffic: &Traffic) -> &'static str {
 fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
     check_name(source, &file)?;
     let workload = file.workload.get_ref().workload(source)?;
+    file.workload.get_ref().check_sizes(source, &file.factors)?;
     let groups = groups_of(source, &file.factors)?;
     let design = file.design.kind;
     let timing = file.timing.timing(source)?;

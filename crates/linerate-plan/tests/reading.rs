@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::experiment::{DesignKind, Factor, Level};
+use linerate_model::manner::Sizes;
 use linerate_model::workload::{Direction, Traffic};
 use linerate_model::{Bytes, Nanos};
 use linerate_plan::{ReadError, read_experiment};
@@ -392,6 +393,18 @@ fn the_manner_of_traffic_is_read_and_varied() {
     assert_eq!(manner.rate_bps, Some(1_000_000_000));
     assert_eq!(draft.experiment.factors.len(), 2);
     let text = of(
+        "kind = \"stream\"\ntransport = \"udp\"\nrate = \"1Mbit\"\nburst = 10\n\
+         sizes = { kind = \"uniform\", low = 64, high = \"1K\" }",
+        "batch = [1, 16]",
+    );
+    let draft = read_experiment(&text, "x.toml").expect("it can be");
+    let manner = &draft.experiment.workload.manner;
+    let uniform = Sizes::Uniform {
+        low: Bytes(64),
+        high: Bytes(1024),
+    };
+    assert_eq!((manner.burst, manner.sizes.as_ref()), (10, Some(&uniform)));
+    let text = of(
         "kind = \"rr\"\nthink = \"5ms\"",
         "in_flight = [1, 32]\npayload_bytes = [\"netpipe:1..64\"]",
     );
@@ -443,6 +456,23 @@ fn manners_that_cannot_be_name_what_can() {
         "payload_bytes = [1, 2]",
         &["workload.receive_low_water", "`stream`"],
     );
+    let sizes = "sizes = { kind = \"list\", bytes = [64, 65] }";
+    check(
+        &format!("kind = \"stream\"\nmessage_bytes = 64\n{sizes}"),
+        connections,
+        &["workload.sizes", "`message_bytes`"],
+    );
+    check(
+        &format!("kind = \"rr\"\n{sizes}"),
+        "payload_bytes = [1, 2]",
+        &["workload.sizes", "`payload_bytes`"],
+    );
+    check(
+        &format!("kind = \"crr\"\n{sizes}"),
+        connections,
+        &["workload.sizes", "`stream` or `rr`"],
+    );
+    check("kind = \"stream\"\nburst = 10", connections, &["burst"]);
     check(
         "kind = \"stream\"",
         "in_flight = [2]",

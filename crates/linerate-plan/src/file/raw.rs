@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use linerate_model::experiment::DesignKind;
-use linerate_model::manner::{Manner, ReceiveBy, SendBy, Transport, WaitBy};
+use linerate_model::manner::{Manner, ReceiveBy, SendBy, Sizes, Transport, WaitBy};
 use linerate_model::probe::Probes;
 use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::{
@@ -46,7 +46,7 @@ pub(super) struct RawFile {
     pub(super) budget: Option<RawBudget>,
 }
 
-/// `[workload]`: every key but `kind` can be a factor as well.
+/// `[workload]`: most keys can be factors as well.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawWorkload {
@@ -74,6 +74,8 @@ pub(super) struct RawWorkload {
     requests_per_s: Option<Spanned<u32>>,
     think: Option<Spanned<Length>>,
     rate: Option<Spanned<BitsPerSec>>,
+    burst: Option<Spanned<u32>>,
+    sizes: Option<Spanned<Sizes>>,
     receive_low_water: Option<Spanned<Bytes>>,
 }
 
@@ -187,6 +189,7 @@ impl RawWorkload {
         }
         const STREAM: &[RawKind] = &[RawKind::Stream];
         const RR: &[RawKind] = &[RawKind::Rr];
+        const SIZED: &[RawKind] = &[RawKind::Stream, RawKind::Rr];
         let spans = [
             ("direction", of(&self.direction), STREAM),
             ("message_bytes", of(&self.message_bytes), STREAM),
@@ -195,6 +198,8 @@ impl RawWorkload {
             ("batch", of(&self.batch), STREAM),
             ("segments", of(&self.segments), STREAM),
             ("rate", of(&self.rate), STREAM),
+            ("burst", of(&self.burst), STREAM),
+            ("sizes", of(&self.sizes), SIZED),
             ("receive_low_water", of(&self.receive_low_water), STREAM),
             ("payload_bytes", of(&self.payload_bytes), REQUESTS),
             ("request_bytes", of(&self.request_bytes), REQUESTS),
@@ -232,6 +237,33 @@ impl RawWorkload {
         })
     }
 
+    /// Refuses keys and factors beside `sizes` that say another size, or need one.
+    pub(super) fn check_sizes(
+        &self,
+        source: &Source<'_>,
+        factors: &Entries,
+    ) -> Result<(), ReadError> {
+        let Some(sizes) = &self.sizes else {
+            return Ok(());
+        };
+        let others = [
+            ("message_bytes", self.message_bytes.is_some()),
+            ("payload_bytes", self.payload_bytes.is_some()),
+            ("request_bytes", self.request_bytes.is_some()),
+            ("response_bytes", self.response_bytes.is_some()),
+            ("request_writes", self.request_writes.is_some()),
+            ("segments", self.segments.is_some()),
+        ];
+        let varied = |name: &str| factors.0.iter().any(|(factor, _)| factor.get_ref() == name);
+        let mut others = others.into_iter();
+        let Some((other, _)) = others.find(|(name, given)| *given || varied(name)) else {
+            return Ok(());
+        };
+        let value = format!("given beside `{other}`");
+        let allowed = format!("left out, or `{other}`, which is for messages of one size");
+        Err(source.value(&sizes.span(), "workload.sizes", value, allowed))
+    }
+
     fn manner(&self) -> Manner {
         let plain = Manner::default();
         let number = |key: &Option<Spanned<u32>>| key.as_ref().map(|number| *number.get_ref());
@@ -249,6 +281,8 @@ impl RawWorkload {
             requests_per_s: number(&self.requests_per_s),
             think: self.think.as_ref().map(|length| length.get_ref().0),
             rate_bps: self.rate.as_ref().map(|rate| rate.get_ref().0 as u64),
+            burst: number(&self.burst).unwrap_or(plain.burst),
+            sizes: self.sizes.as_ref().map(|sizes| sizes.get_ref().clone()),
             receive_low_water: self.receive_low_water.as_ref().map(|size| *size.get_ref()),
             ..plain
         }
