@@ -24,6 +24,7 @@ use crate::session::desk::{Answer, Desk, DeskError, Ending, expected_left};
 use crate::session::trial::{SessionError, TrialSession};
 pub(crate) use flows::CONNECT_DEADLINE;
 use flows::{connect_all, expected, is_placed, listen_all, ports};
+pub use limits::check_here;
 use limits::flow_rate_max;
 pub(crate) use limits::open_files_max;
 use slot::{Gathered, TrialSlot};

@@ -21,6 +21,6 @@ pub mod session;
 
 mod local;
 
-pub use crate::core::{AgentConfig, Core, Limits};
+pub use crate::core::{AgentConfig, Core, Limits, check_here};
 pub use linerate_engine::frugal_heap;
 pub use local::LocalAgent;

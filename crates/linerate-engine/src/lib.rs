@@ -66,7 +66,7 @@ mod workload;
 
 pub use flow::{
     Address, Arrival, ConnectError, DatagramListener, Flow, FlowConfig, adopt, connect,
-    connect_unix, listen, opening,
+    connect_unix, listen, opening, try_options,
 };
 pub use measure::memory::memory_copy_bytes_per_s;
 pub use schedule::{GRACE_NS, Schedule, grace_ns};

@@ -11,6 +11,7 @@ use linerate_agent::api::{AdmitRequest, Agent, AgentError, RefusalCode};
 use linerate_agent::{AgentConfig, Core, Limits, LocalAgent};
 use linerate_controller::{Fleet, FleetError, HostSpec, Placing};
 use linerate_model::run::{Admission, HostPart};
+use linerate_model::workload::Workload;
 use linerate_model::{Nanos, RunId};
 use linerate_plan::Hosts;
 
@@ -184,6 +185,31 @@ pub fn this_host(
         memory_copy: false,
         link_rate: None,
     }
+}
+
+/// Refuses what this host cannot do as the client: CPUs that are not there, more flows than it may
+/// have files, options that its kernel does not take.
+pub fn check_this_host(workload: &Workload, cpus: &[u32]) -> CmdResult<()> {
+    crate::files::raise_limit();
+    linerate_agent::check_here(workload, cpus).map_err(|refusal| {
+        let failure = Failure::usage(anyhow!("this host: {}", refusal.error));
+        match refusal.error.as_str() {
+            text if text.contains("pinned") => failure.next("name CPUs of these with -A, or none"),
+            text if text.contains("congestion") => failure.next(format!(
+                "choose one of those with -C: {}",
+                congestion_available()
+            )),
+            // Too many flows: it says itself what to do.
+            _ => failure,
+        }
+    })
+}
+
+/// Returns the congestion control algorithms that the kernel has at hand.
+fn congestion_available() -> String {
+    let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    std::fs::read_to_string(path)
+        .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
 }
 
 /// Returns an agent of this host, in this process.

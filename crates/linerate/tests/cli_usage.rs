@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Server, file, folder, linerate};
+use common::{Call, Server, file, folder, linerate};
 
 /// Asserts that `words`, split at blanks, are refused with all of `said` on standard error.
 #[track_caller]
@@ -280,6 +280,33 @@ fn a_buffer_above_the_sysctl_names_the_sysctl() {
         ],
     );
     assert!(server.info()["busy"].is_null(), "the host is given back");
+}
+
+#[test]
+fn what_this_host_cannot_do_is_said_before_anyone_is_asked() {
+    // Nothing listens on port 1.
+    let check = |flags: &str, said: &[&str]| refused(&format!("run 127.0.0.1:1 {flags}"), said);
+    check("-A 8000", &["CPU 8000: this host allows", "with -A"]);
+    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let available = available.expect("Linux has it");
+    check("-C nosuch", &["`nosuch`", "with -C", available.trim()]);
+    let words = "ulimit -n 256; exec \"$0\" run 127.0.0.1:1 -P 2000";
+    let said = Call::of("sh").words(&["-c", words, env!("CARGO_BIN_EXE_linerate")]);
+    said.run().failed(
+        2,
+        &["2000 flows need", "may have 256 (RLIMIT_NOFILE)", "ulimit"],
+    );
+}
+
+#[test]
+fn what_another_host_refuses_is_said_once_and_is_no_failure_of_the_run() {
+    let server = Server::start(&[]);
+    let said = linerate(&["run", &server.host(), "-t", "0.2", "-A", "0,8000"]).run();
+    let said = said.failed(
+        2,
+        &["host server", "CPU 8000: this host allows", "next: ask for"],
+    );
+    assert!(!said.out.contains("8000"), "{}", said.out);
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! What is refused: what no honest controller sends, and what a caller without the token may not.
 
+use linerate_engine as engine;
 use linerate_engine::Flow;
 use linerate_model::BitsPerSec;
+use linerate_model::manner::Transport;
 use linerate_model::sample::End;
 use linerate_model::workload::{FLOWS_MAX, Traffic, Workload};
 
 use super::slot::TrialSlot;
-use super::{Caller, Core, lock, refuse};
+use super::{Caller, Core, lock, refuse, with_causes};
 use crate::api::{Assignment, Refusal, RefusalCode, TrialState};
 
 /// Shortest time between samples that may be asked for.
@@ -71,7 +73,7 @@ impl Core {
             ));
         }
         check_cpus(&assignment.cpus)?;
-        check_files(assignment)?;
+        check_files(&assignment.traffic, flows)?;
         if assignment.length.0 > TRIAL_NS_MAX {
             return bad(format!(
                 "a trial of {}, but a day is the most",
@@ -123,6 +125,18 @@ fn check_traffic(assignment: &Assignment) -> Result<(), Refusal> {
         .map_err(|error| refuse(RefusalCode::BadRequest, error))
 }
 
+/// Tells whether this process can do a client's part of `workload` with workers on `cpus`; who runs
+/// the trial as well asks before there is one.
+pub fn check_here(workload: &Workload, cpus: &[u32]) -> Result<(), Refusal> {
+    check_cpus(cpus)?;
+    check_files(&workload.traffic, workload.connections as usize)?;
+    match workload.manner.transport {
+        Transport::Tcp | Transport::Mptcp => engine::try_options(&workload.options)
+            .map_err(|error| refuse(RefusalCode::Flows, with_causes(&error))),
+        Transport::Udp | Transport::Unix => Ok(()),
+    }
+}
+
 /// Refuses CPUs on which this process may not run.
 fn check_cpus(cpus: &[u32]) -> Result<(), Refusal> {
     if cpus.is_empty() {
@@ -147,10 +161,9 @@ fn check_cpus(cpus: &[u32]) -> Result<(), Refusal> {
 }
 
 /// Refuses more flows than this process may open: the listener would miss them in silence.
-fn check_files(assignment: &Assignment) -> Result<(), Refusal> {
-    let flows = assignment.flows.len();
+fn check_files(traffic: &Traffic, flows: usize) -> Result<(), Refusal> {
     // A place has a socket of its own beside that of the connection under way.
-    let each = match assignment.traffic {
+    let each = match traffic {
         Traffic::Crr { .. } => 2,
         Traffic::Stream { .. } | Traffic::Rr { .. } | Traffic::Idle => 1,
     };

@@ -1,12 +1,12 @@
 //! Opening a flow, or adopting one that a listener accepted.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use linerate_model::manner::{SendBy, Transport};
-use linerate_model::workload::{Part, Traffic};
+use linerate_model::workload::{FlowOptions, Part, Traffic};
 
 use crate::flow;
 use crate::flow::datagram::{self, is_datagram};
@@ -67,6 +67,18 @@ pub fn listen(config: FlowConfig, local_ip: IpAddr) -> Result<Flow, ConnectError
         });
     }
     place::listen(config, local_ip)
+}
+
+/// Tells whether this host takes the options of a workload over TCP, by setting them on a socket
+/// that goes nowhere.
+///
+/// Asking beats looking at lists: a congestion control algorithm that is not there yet may be loaded
+/// by who asks for it.
+pub fn try_options(options: &FlowOptions) -> Result<(), ConnectError> {
+    let nowhere = (Ipv4Addr::LOCALHOST, 0).into();
+    let socket = socket::open(nowhere, libc::IPPROTO_TCP)
+        .map_err(|source| ConnectError::Inspect { source })?;
+    Ok(options::apply(socket.as_raw_fd(), options)?)
 }
 
 /// Makes a flow of an accepted socket whose hello has been read.

@@ -48,7 +48,7 @@ use crate::sys::socket;
 use crate::workload::stream;
 
 pub use address::Address;
-pub use connect::{adopt, connect, listen};
+pub use connect::{adopt, connect, listen, try_options};
 pub(crate) use content::Content;
 pub use error::ConnectError;
 pub(crate) use options::effective;

@@ -110,6 +110,9 @@ fn measure(args: &RunArgs) -> CmdResult {
     let workload = workload(args)?;
     let (client_cpus, server_cpus) = cpus(args.place.affinity.as_deref())?;
     peer::check(args, &workload)?;
+    if args.fleet.clients.is_empty() {
+        hosts::check_this_host(&workload, &client_cpus)?;
+    }
     let placing = match args.place.affinity {
         Some(_) => Placing::AsAsked,
         None => hosts::placing(),
@@ -264,6 +267,13 @@ fn failure_of(
     };
     if outcome == Outcome::Interrupted {
         return Err(failure.next("let it run longer, or measure for less time with -t"));
+    }
+    // A host that refuses its part has not measured anything, and will not the next time.
+    if why.contains(" refused: ") && !why.contains("the window began") {
+        return Err(Failure {
+            outcome: Outcome::Usage,
+            ..failure.next("ask for what that host can do, or change what it names there")
+        });
     }
     let lost = why.contains("the agent at") || why.contains("no agent answers");
     Err(failure.next(match lost {
