@@ -88,6 +88,9 @@ enum RawKind {
     Idle,
 }
 
+/// Payload of a datagram of no other size, as with the flags of `linerate run`.
+const DATAGRAM_BYTES_DEFAULT: Bytes = Bytes(1448);
+
 /// Kinds of traffic that make requests.
 const REQUESTS: &[RawKind] = &[RawKind::Rr, RawKind::Crr];
 
@@ -297,7 +300,11 @@ impl RawWorkload {
                     .direction
                     .as_ref()
                     .map_or(Direction::ToServer, |direction| *direction.get_ref()),
-                message_bytes: size(&self.message_bytes).unwrap_or(STREAM_MESSAGE_BYTES_DEFAULT),
+                message_bytes: size(&self.message_bytes).unwrap_or(match self.transport {
+                    // The sizes decide; this is what the flags have beside them.
+                    Some(Transport::Udp) if self.sizes.is_some() => DATAGRAM_BYTES_DEFAULT,
+                    _ => STREAM_MESSAGE_BYTES_DEFAULT,
+                }),
             },
             RawKind::Rr => Traffic::Rr {
                 request_bytes: size(&self.request_bytes).unwrap_or(payload),
