@@ -57,6 +57,9 @@ mod flame;
 /// Protocol counters that moved, by name.
 mod counters;
 
+/// Interrupts of network devices by CPU.
+mod interrupts;
+
 /// Published figures to draw beside ours.
 mod published;
 
@@ -100,7 +103,8 @@ pub fn analyze(recording: &Recording) -> Analysis {
         findings,
         flames: flame::flames(&dataset),
         hosts: front::hosts(&recording.document),
-        counters: counters::counters(recording, valid),
+        counters: counters::counters(recording, valid.clone()),
+        interrupts: interrupts::interrupts(recording, valid),
         left_out: front::left_out(&recording.document),
         damage: recording.damage.clone(),
     }

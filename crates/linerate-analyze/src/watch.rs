@@ -58,7 +58,7 @@ struct Course {
 /// All that was read of a host so far.
 #[derive(Debug, Clone, Default)]
 pub struct Watched {
-    courses: BTreeMap<(Subject, Metric), Course>,
+    courses: BTreeMap<Subject, BTreeMap<Metric, Course>>,
     readings: u64,
     begun_ns: Option<u64>,
     last_ns: u64,
@@ -85,7 +85,6 @@ impl Watched {
         self.last_ns = at_ns;
         let reading = self.readings;
         for sample in samples {
-            let key = (sample.subject.clone(), sample.metric);
             let fresh = Course {
                 first: sample.value,
                 last: sample.value,
@@ -93,13 +92,21 @@ impl Watched {
                 per_s: None,
                 reading,
             };
-            let course = self.courses.entry(key).or_insert(fresh);
-            if course.reading == reading {
-                continue;
+            // Looked up first: of a subject that is known no copy is made.
+            let metrics = match self.courses.get_mut(&sample.subject) {
+                Some(metrics) => metrics,
+                None => self.courses.entry(sample.subject.clone()).or_default(),
+            };
+            let course = metrics.entry(sample.metric).or_insert(fresh);
+            // Of two values the later counts: what begins to move is told with its value before.
+            if course.reading < reading || course.last_ns < sample.at_ns {
+                *course = course.then(sample, reading);
             }
-            *course = course.then(sample, reading);
         }
-        self.courses.retain(|_, course| course.reading == reading);
+        self.courses.retain(|_, metrics| {
+            metrics.retain(|_, course| course.reading == reading);
+            !metrics.is_empty()
+        });
     }
 
     /// Returns how long the host has been watched, in seconds.
@@ -115,7 +122,7 @@ impl Watched {
 
     /// Returns one metric of one subject, if the last reading had it.
     pub fn seen(&self, subject: &Subject, metric: Metric) -> Option<Seen> {
-        let course = self.courses.get(&(subject.clone(), metric))?;
+        let course = self.courses.get(subject)?.get(&metric)?;
         Some(course.seen(metric))
     }
 
@@ -135,18 +142,25 @@ impl Watched {
 
     /// Returns everything that the last reading had, by subject and metric.
     pub fn all(&self) -> impl Iterator<Item = (&Subject, Metric, Seen)> {
-        let courses = self.courses.iter();
-        courses.map(|((subject, metric), course)| (subject, *metric, course.seen(*metric)))
+        self.courses.iter().flat_map(|(subject, metrics)| {
+            let metrics = metrics.iter();
+            metrics.map(move |(metric, course)| (subject, *metric, course.seen(*metric)))
+        })
+    }
+
+    /// Returns the CPUs that an interrupt was seen on, each with the pair as a subject.
+    pub fn pairs_of(&self, irq: u32) -> impl Iterator<Item = (u32, &Subject)> {
+        let all = Subject::IrqCpu(irq, 0)..=Subject::IrqCpu(irq, u32::MAX);
+        let pairs = self.courses.range(all);
+        pairs.filter_map(|(subject, _)| match subject {
+            Subject::IrqCpu(_, cpu) => Some((*cpu, subject)),
+            _ => None,
+        })
     }
 
     /// Returns the subjects of the last reading, each once.
     pub fn subjects(&self) -> impl Iterator<Item = &Subject> {
-        let mut last = None;
-        self.courses.keys().filter_map(move |(subject, _)| {
-            let is_new = last != Some(subject);
-            last = Some(subject);
-            is_new.then_some(subject)
-        })
+        self.courses.keys()
     }
 }
 
@@ -281,6 +295,28 @@ mod tests {
         let subjects: Vec<String> = watched.subjects().map(ToString::to_string).collect();
         assert_eq!(subjects, ["link:b"]);
         assert_eq!(read(&mut watched, 3, 50).per_s, None, "a new one");
+    }
+
+    #[test]
+    fn of_two_values_in_one_reading_the_later_counts() {
+        let mut watched = Watched::default();
+        let count = |at_ns, value| sample("irq:38:cpu:1", Metric::IrqCpuCount, at_ns, value);
+        let second = 1_000_000_000;
+        // It began to move between the readings at one and two seconds.
+        watched.take(2 * second, &[count(second, 100), count(2 * second, 130)]);
+        let subject = Subject::IrqCpu(38, 1);
+        let seen = |watched: &Watched| watched.seen(&subject, Metric::IrqCpuCount).unwrap();
+        let first = Seen {
+            now: 130,
+            per_s: Some(30.0),
+            since_start: Some(30),
+        };
+        assert_eq!(seen(&watched), first);
+        watched.take(
+            3 * second,
+            &[count(3 * second, 140), count(3 * second, 999)],
+        );
+        assert_eq!(seen(&watched).per_s, Some(10.0), "the same instant");
     }
 
     #[test]

@@ -40,6 +40,10 @@ pub struct Analysis {
     /// Protocol counters that moved in the measured windows of valid trials, host by host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<HostCounters>,
+    /// Interrupts of network devices in the measured windows of valid trials, host by host; not those
+    /// of a lab's hosts, whose links have none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub interrupts: Vec<HostInterrupts>,
     /// What could not be measured, and why.
     pub left_out: Vec<LeftOut>,
     /// What was damaged in the bundle.
@@ -84,6 +88,45 @@ pub struct CounterLine {
     /// How far it moved; values at an instant can fall.
     pub moved: f64,
     /// The same for a second of the windows.
+    pub per_s: f64,
+}
+
+/// The interrupts of network devices that a host took in measured windows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HostInterrupts {
+    /// The host.
+    pub host: HostName,
+    /// Trials whose windows are summed.
+    pub trials: u32,
+    /// Length of those windows together.
+    pub seconds: f64,
+    /// The interrupts, those that came most often first.
+    pub interrupts: Vec<InterruptLine>,
+}
+
+/// One interrupt of a network device.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct InterruptLine {
+    /// Its number.
+    pub irq: u32,
+    /// The device.
+    pub device: Option<String>,
+    /// The queue that it serves: `rx:3`, `rxtx:0`.
+    pub queue: Option<String>,
+    /// The name that the driver gave it.
+    pub name: Option<String>,
+    /// How often it came.
+    pub per_s: f64,
+    /// The CPUs that took it, the one that took most first.
+    pub cpus: Vec<InterruptCpu>,
+}
+
+/// What one CPU took of an interrupt.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct InterruptCpu {
+    /// The CPU.
+    pub cpu: u32,
+    /// How often it took it.
     pub per_s: f64,
 }
 

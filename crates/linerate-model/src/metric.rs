@@ -213,6 +213,7 @@ catalogue! {
     // Interrupts, /proc/interrupts; of the whole machine.
     IrqCount "irq_count" Counter Count "Interrupts taken: of an interrupt of a network device on all CPUs, or of the host, all its numbered interrupts.";
     IrqNetworkCount "irq_network_count" Counter Count "Interrupts of network devices that a CPU took.";
+    IrqCpuCount "irq_cpu_count" Counter Count "Interrupts of a network device that one CPU took: each pair of interrupt and CPU that moved since it is watched, from the last reading before it did.";
     IrqCpu "irq_cpu" Gauge Count "The CPU that took most of an interrupt since the reading before.";
     // All TCP sockets of the host (network namespace), by sock_diag; sums over the sockets that exist and existed.
     TcpHostSockets "tcp_host_sockets" Gauge Count "TCP sockets that exist, listening ones and those in TIME_WAIT left out.";

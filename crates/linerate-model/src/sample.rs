@@ -60,7 +60,8 @@ impl fmt::Display for QdiscId {
 /// What a sample is about, on the host it was read on.
 ///
 /// As text: `host`, `cpu:0`, `node:0`, `irq:24`, `link:eth0`, `queue:eth0:rx:3`,
-/// `qdisc:eth0:8001:`, `flow:3:client`, `thread:worker-0`, `counter:Tcp.RetransSegs`.
+/// `qdisc:eth0:8001:`, `flow:3:client`, `thread:worker-0`, `counter:Tcp.RetransSegs`,
+/// `irq:24:cpu:3`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subject {
     /// The whole host (or network namespace, for protocol counters).
@@ -83,6 +84,8 @@ pub enum Subject {
     Qdisc(String, QdiscId),
     /// One protocol counter of the network namespace, by the kernel's own name.
     Counter(String),
+    /// One interrupt on one CPU, both by the kernel's numbers.
+    IrqCpu(u32, u32),
 }
 
 impl fmt::Display for Subject {
@@ -99,6 +102,7 @@ impl fmt::Display for Subject {
             Subject::Queue(link, kind, queue) => write!(f, "queue:{link}:{kind}:{queue}"),
             Subject::Qdisc(link, id) => write!(f, "qdisc:{link}:{id}"),
             Subject::Counter(name) => write!(f, "counter:{name}"),
+            Subject::IrqCpu(irq, cpu) => write!(f, "irq:{irq}:cpu:{cpu}"),
         }
     }
 }
@@ -120,7 +124,7 @@ impl FromStr for Subject {
             "link" => Ok(Subject::Link(rest.to_owned())),
             "thread" => Ok(Subject::Thread(rest.to_owned())),
             "node" => rest.parse().map(Subject::Node).map_err(|_| bad()),
-            "irq" => rest.parse().map(Subject::Irq).map_err(|_| bad()),
+            "irq" => irq(rest).ok_or_else(bad),
             "queue" => queue(rest).ok_or_else(bad),
             "qdisc" => qdisc(rest).ok_or_else(bad),
             "counter" if !rest.is_empty() => Ok(Subject::Counter(rest.to_owned())),
@@ -137,6 +141,14 @@ impl FromStr for Subject {
             }
             _ => Err(bad()),
         }
+    }
+}
+
+/// Reads `24` or `24:cpu:3`.
+fn irq(text: &str) -> Option<Subject> {
+    match text.split_once(":cpu:") {
+        Some((irq, cpu)) => Some(Subject::IrqCpu(irq.parse().ok()?, cpu.parse().ok()?)),
+        None => text.parse().ok().map(Subject::Irq),
     }
 }
 
@@ -187,7 +199,7 @@ impl schemars::JsonSchema for Subject {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "type": "string",
-            "description": "host, cpu:N, node:N, irq:N, link:NAME, queue:NAME:rx:N, queue:NAME:tx:N, qdisc:NAME:HANDLE, flow:N:client, flow:N:server, thread:NAME or counter:NAME"
+            "description": "host, cpu:N, node:N, irq:N, irq:N:cpu:N, link:NAME, queue:NAME:rx:N, queue:NAME:tx:N, qdisc:NAME:HANDLE, flow:N:client, flow:N:server, thread:NAME or counter:NAME"
         })
     }
 }
@@ -242,6 +254,7 @@ mod tests {
             "thread:w-0",
             "node:1",
             "irq:24",
+            "irq:24:cpu:3",
             "queue:eth0:rx:3",
             "queue:eth0:1:tx:0",
             "qdisc:eth0:8001:",
@@ -269,6 +282,8 @@ mod tests {
             "disk:1",
             "counter:",
             "irq:",
+            "irq:24:cpu:",
+            "irq:24:3",
             "queue:eth0:3",
             "queue:eth0:up:3",
             "qdisc:eth0",

@@ -5,6 +5,7 @@
 //! second; every reading is made, also one that an observer would leave out to save CPU time.
 #![expect(clippy::print_stdout, reason = "an example speaks to its reader")]
 
+use std::cell::Cell;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -26,17 +27,24 @@ fn main() {
         .collect();
     let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/roots/made-64-cpus");
     let threads = (0..8).map(|i| (format!("worker-{i}"), 1000 + i)).collect();
-    measure("this host", Path::new("/"), Vec::clone(&own));
+    let still = || {};
+    measure("this host", Path::new("/"), Vec::clone(&own), &still);
     let sockets = connections(CONNECTIONS);
-    measure("this host with 1000 TCP sockets", Path::new("/"), own);
+    let title = "this host with 1000 TCP sockets";
+    measure(title, Path::new("/"), own, &still);
     drop(sockets);
-    measure("made root of 64 CPUs", &made, threads);
+    measure("made root of 64 CPUs", &made, threads, &still);
     if let Ok(root) = made_interrupts() {
-        measure(
-            "made root of 64 queues and 64 CPUs",
-            root.path(),
-            Vec::new(),
-        );
+        // Four CPUs take each interrupt of the card after the first reading: 256 pairs.
+        let turn = Cell::new(0);
+        let taken = || {
+            turn.set(turn.get() + 1);
+            let is_taken = |irq, cpu| irq < 64 && cpu % 16 == 0;
+            let text = interrupts(|irq, cpu| u32::from(is_taken(irq, cpu)) * turn.get());
+            let _ = fs::write(root.path().join("proc/interrupts"), text);
+        };
+        let title = "made root of 64 queues and 64 CPUs";
+        measure(title, root.path(), Vec::new(), &taken);
     }
 }
 
@@ -46,24 +54,30 @@ fn made_interrupts() -> std::io::Result<tempfile::TempDir> {
     let of_card = root.path().join("sys/class/net/eth0/device/msi_irqs");
     fs::create_dir_all(&of_card)?;
     fs::create_dir_all(root.path().join("proc"))?;
-    let mut text: String = (0..64).map(|cpu| format!("CPU{cpu} ")).collect();
-    for irq in 0..264 {
-        let counts: String = (0..64)
-            .map(|cpu| format!(" {:10}", irq * 1000 + cpu))
-            .collect();
-        text += &format!("\n{irq}:{counts} PCI-MSIX-0000:3b:00.0 {irq}-edge eth0-TxRx-{irq}");
-        if irq < 64 {
-            fs::write(of_card.join(irq.to_string()), "msix")?;
-            let folder = root.path().join(format!("sys/kernel/irq/{irq}"));
-            fs::create_dir_all(&folder)?;
-            fs::write(folder.join("actions"), format!("eth0-TxRx-{irq}"))?;
-        }
+    for irq in 0..64 {
+        fs::write(of_card.join(irq.to_string()), "msix")?;
+        let folder = root.path().join(format!("sys/kernel/irq/{irq}"));
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join("actions"), format!("eth0-TxRx-{irq}"))?;
     }
-    fs::write(root.path().join("proc/interrupts"), text + "\n")?;
+    fs::write(root.path().join("proc/interrupts"), interrupts(|_, _| 0))?;
     Ok(root)
 }
 
-fn measure(title: &str, root: &Path, threads: Vec<(String, i32)>) {
+/// Returns the text of 264 interrupts on 64 CPUs, each count higher by what `more` says.
+fn interrupts(more: impl Fn(u32, u32) -> u32) -> String {
+    let mut text: String = (0..64).map(|cpu| format!("CPU{cpu} ")).collect();
+    for irq in 0..264 {
+        let counts: String = (0..64)
+            .map(|cpu| format!(" {:10}", irq * 1000 + cpu + more(irq, cpu)))
+            .collect();
+        text += &format!("\n{irq}:{counts} PCI-MSIX-0000:3b:00.0 {irq}-edge eth0-TxRx-{irq}");
+    }
+    text + "\n"
+}
+
+/// Measures on `root`; what `after_first` does comes between the first reading and the others.
+fn measure(title: &str, root: &Path, threads: Vec<(String, i32)>, after_first: &dyn Fn()) {
     let config = ObserveConfig {
         proc_root: root.join("proc"),
         sys_root: root.join("sys"),
@@ -73,7 +87,7 @@ fn measure(title: &str, root: &Path, threads: Vec<(String, i32)>) {
     };
     println!("{title}:");
     for mut observer in observers(&config) {
-        let (samples, cost) = cost_of(observer.as_mut());
+        let (samples, cost) = cost_of(observer.as_mut(), after_first);
         println!(
             "  {:8} {:5} values {:7.1} µs a sample  {:.3} % of one CPU",
             observer.availability().observer,
@@ -85,8 +99,10 @@ fn measure(title: &str, root: &Path, threads: Vec<(String, i32)>) {
 }
 
 /// Returns how many values one sample has, and the CPU time that it takes.
-fn cost_of(observer: &mut dyn Observer) -> (usize, Duration) {
+fn cost_of(observer: &mut dyn Observer, after_first: &dyn Fn()) -> (usize, Duration) {
     let mut out = Vec::new();
+    observer.sample_edge(&mut out);
+    after_first();
     observer.sample_edge(&mut out);
     let begin = thread_cpu_time();
     for _ in 0..SAMPLES {

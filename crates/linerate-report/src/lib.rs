@@ -9,7 +9,7 @@
 //! let analysis = Analysis {
 //!     format: ANALYSIS_FORMAT, title: "Study of server".into(), about: vec![], partial: None,
 //!     summary, findings: vec![], recommendations: vec![], chapters: vec![], flames: vec![], hosts: vec![],
-//!     counters: vec![], left_out: vec![], damage: vec![],
+//!     counters: vec![], interrupts: vec![], left_out: vec![], damage: vec![],
 //! };
 //! assert!(linerate_report::markdown(&analysis).starts_with("# Study of server\n"));
 //! ```

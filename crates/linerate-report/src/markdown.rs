@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use linerate_model::analysis::{
-    Analysis, Chapter, Figure, HostCounters, HostSummary, Table, TrialLine,
+    Analysis, Chapter, Figure, HostCounters, HostInterrupts, HostSummary, Table, TrialLine,
 };
 use linerate_model::finding::{Finding, Recommendation};
 
@@ -21,6 +21,7 @@ pub fn markdown(analysis: &Analysis) -> String {
         page.chapter(chapter);
     }
     page.hosts(&analysis.hosts);
+    page.interrupts(&analysis.interrupts);
     page.counters(&analysis.counters);
     page.left_out(analysis);
     page.damage(&analysis.damage);
@@ -238,6 +239,19 @@ impl Page {
         }
     }
 
+    fn interrupts(&mut self, hosts: &[HostInterrupts]) {
+        if hosts.is_empty() {
+            return;
+        }
+        self.heading(2, "Interrupts of network devices");
+        self.paragraph(wording::INTERRUPTS);
+        for host in hosts {
+            let span = wording::span(host.seconds, host.trials);
+            self.heading(3, &format!("{}, {span}", host.host));
+            self.table(&wording::interrupt_table(host));
+        }
+    }
+
     fn counters(&mut self, hosts: &[HostCounters]) {
         if hosts.is_empty() {
             return;
@@ -247,7 +261,11 @@ impl Page {
         for host in hosts {
             self.heading(
                 3,
-                &format!("{}, {}", host.host, wording::counter_span(host)),
+                &format!(
+                    "{}, {}",
+                    host.host,
+                    wording::span(host.seconds, host.trials)
+                ),
             );
             let (trouble, others) = wording::counter_tables(host);
             match trouble.rows.is_empty() {

@@ -82,6 +82,10 @@ fn name(metric: Metric) -> (String, Option<Unit>, f64) {
 
 /// Returns what a sample is about as labels.
 fn labels(subject: &Subject) -> Vec<(String, String)> {
+    if let Subject::IrqCpu(irq, cpu) = subject {
+        let label = |kind: &str, number: &u32| (kind.to_owned(), number.to_string());
+        return vec![label("irq", irq), label("cpu", cpu)];
+    }
     let text = subject.to_string();
     match text.split_once(':') {
         None => Vec::new(),

@@ -1,7 +1,8 @@
 //! Words that every output shares: names of kinds, notes, how to read the numbers.
 
 use linerate_model::analysis::{
-    Chapter, CounterLine, HostCounters, Origin, Table, TableCell, TrialLine,
+    Chapter, CounterLine, HostCounters, HostInterrupts, InterruptCpu, InterruptLine, Origin, Table,
+    TableCell, TrialLine,
 };
 use linerate_model::finding::{Estimate, FindingKind, Limiter};
 use linerate_model::id::TrialId;
@@ -95,11 +96,63 @@ fn counter_row(line: &CounterLine) -> Vec<TableCell> {
     ]
 }
 
-/// Returns over how much time the counters of `host` moved.
-pub fn counter_span(host: &HostCounters) -> String {
-    let noun = if host.trials == 1 { "trial" } else { "trials" };
-    let span = number::display(host.seconds * 1e9, Unit::Nanoseconds);
-    format!("{span} in {} {noun}", host.trials)
+/// Writes over how much time something was counted.
+pub fn span(seconds: f64, trials: u32) -> String {
+    let noun = if trials == 1 { "trial" } else { "trials" };
+    let span = number::display(seconds * 1e9, Unit::Nanoseconds);
+    format!("{span} in {trials} {noun}")
+}
+
+/// What the tables of interrupts are.
+pub const INTERRUPTS: &str = "Interrupts a second in the measured windows of valid trials, those of \
+    the whole machine, and the CPUs that took them.";
+
+/// Returns the interrupts of `host`, one a row.
+pub fn interrupt_table(host: &HostInterrupts) -> Table {
+    let text = |text: Option<&String>| TableCell::Text(text.map_or("–", String::as_str).to_owned());
+    let row = |line: &InterruptLine| {
+        vec![
+            TableCell::Text(line.irq.to_string()),
+            text(line.name.as_ref()),
+            text(line.device.as_ref()),
+            text(line.queue.as_ref()),
+            TableCell::Number(line.per_s, Unit::PerSecond),
+            TableCell::Text(cpus(&line.cpus)),
+        ]
+    };
+    Table {
+        title: "Interrupts by CPU".to_owned(),
+        columns: [
+            "Interrupt",
+            "Its name",
+            "Device",
+            "Queue",
+            "A second",
+            "Taken by",
+        ]
+        .map(str::to_owned)
+        .into(),
+        rows: host.interrupts.iter().map(row).collect(),
+    }
+}
+
+/// Most CPUs of an interrupt that are written out.
+const CPUS_MAX: usize = 8;
+
+/// Writes what each CPU took of an interrupt: `CPU 3: 1200/s, CPU 5: 24/s`.
+fn cpus(cpus: &[InterruptCpu]) -> String {
+    let one = |one: &InterruptCpu| {
+        let rate = number::display(one.per_s, Unit::PerSecond);
+        format!("CPU {}: {rate}", one.cpu)
+    };
+    let mut words: Vec<String> = cpus.iter().take(CPUS_MAX).map(one).collect();
+    if cpus.len() > CPUS_MAX {
+        words.push(format!("{} more CPUs", cpus.len() - CPUS_MAX));
+    }
+    match words.is_empty() {
+        true => "–".to_owned(),
+        false => words.join(", "),
+    }
 }
 
 /// Returns the short name of a finding's kind.

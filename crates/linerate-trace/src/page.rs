@@ -41,6 +41,7 @@ pub fn page(trace: &Trace, title: &str) -> Analysis {
         chapters: pictured(trace).map(chapter).collect(),
         hosts: Vec::new(),
         counters: Vec::new(),
+        interrupts: Vec::new(),
         left_out: Vec::new(),
         damage: Vec::new(),
         flames: Vec::new(),

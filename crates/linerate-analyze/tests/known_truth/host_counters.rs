@@ -1,6 +1,8 @@
 //! What a host's own counters prove.
 
 use linerate_analyze::analyze;
+use linerate_model::analysis::{HostInterrupts, InterruptCpu, InterruptLine};
+use linerate_model::host::{Fact, FactValue};
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Subject, TrialSample};
 
@@ -197,4 +199,81 @@ fn protocol_counters_are_summed_over_valid_trials_with_trouble_first() {
         again.map(|line| line.moved).collect::<Vec<_>>()
     };
     assert_eq!([moved(0), moved(1), moved(2)], [[5.0], [7.0], [1000.0]]);
+}
+
+#[test]
+fn interrupts_are_told_by_queue_and_cpu() {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("one", None, stream());
+    run.cell(&[], &[Truth::default()]);
+    let trial = run.recording.trials[0].trial;
+    let fact = |name: &str, text: &str| Fact {
+        name: format!("irq.38.{name}"),
+        value: FactValue::Text(text.to_owned()),
+    };
+    let server = &mut run.recording.document.hosts[0];
+    server.snapshot.facts = vec![
+        fact("action", "eth0-rx-0"),
+        fact("link", "eth0"),
+        fact("queue", "rx:0"),
+    ];
+    let mut put = |host: &str, subject, metric, readings: &[(i64, i64)]| {
+        let samples = readings.iter().map(|&(at_ns, value)| TrialSample {
+            trial,
+            host: host.into(),
+            subject: Subject::clone(&subject),
+            metric,
+            at_ns,
+            value,
+        });
+        run.recording.samples.extend(samples.collect::<Vec<_>>());
+    };
+    let (begin, middle, end) = (50_000, 500_000_000, 1_000_050_000);
+    for host in ["server", "client1"] {
+        let all = [(begin, 1000), (end, 1000 + 400)];
+        put(host, Subject::Irq(38), Metric::IrqCount, &all);
+    }
+    let count = Metric::IrqCpuCount;
+    put(
+        "server",
+        Subject::IrqCpu(38, 0),
+        count,
+        &[(begin, 900), (end, 1000)],
+    );
+    // A CPU that took none before the middle of the window is told from there on.
+    put(
+        "server",
+        Subject::IrqCpu(38, 5),
+        count,
+        &[(middle, 0), (end, 300)],
+    );
+    put(
+        "server",
+        Subject::IrqCpu(38, 6),
+        count,
+        &[(begin, 100), (end, 100)],
+    );
+    put(
+        "server",
+        Subject::Irq(39),
+        Metric::IrqCount,
+        &[(begin, 7), (end, 7)],
+    );
+    run.recording.document.hosts[1].lab = true;
+    let told = analyze(&run.recording).interrupts;
+    let cpu = |cpu, per_s| InterruptCpu { cpu, per_s };
+    let expected = HostInterrupts {
+        host: "server".into(),
+        trials: 1,
+        seconds: 1.0,
+        interrupts: vec![InterruptLine {
+            irq: 38,
+            device: Some("eth0".to_owned()),
+            queue: Some("rx:0".to_owned()),
+            name: Some("eth0-rx-0".to_owned()),
+            per_s: 400.0,
+            cpus: vec![cpu(5, 300.0), cpu(0, 100.0)],
+        }],
+    };
+    assert_eq!(told, [expected]);
 }

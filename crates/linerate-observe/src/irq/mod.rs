@@ -4,6 +4,11 @@
 //! added up for the host; an interrupt of a network device has its own count and the CPU that took
 //! most of it since the reading before, and each CPU the count of what it took for them. The
 //! interrupts of a device are those that it had when the observer was opened.
+//!
+//! Of the pairs of a device's interrupt and a CPU, which are 4096 on a host of 64 queues and CPUs,
+//! those are told that moved since the observer was opened: as a rule one or two an interrupt. When
+//! one moves for the first time its value at the reading before is told as well, so that no
+//! difference is lost.
 
 mod action;
 mod devices;
@@ -23,6 +28,9 @@ use crate::sys::file::KernelFile;
 const NOTE_LAB: &str = "shared by every host of the lab: interrupts are the machine's";
 const NOTE_NONE: &str = "no network device with interrupts of its own";
 
+/// Most pairs of interrupt and CPU that are told: four CPUs each of the queues of four cards.
+const PAIRS_MAX: usize = 1024;
+
 /// Reads the interrupts of the machine.
 pub(crate) struct IrqObserver {
     file: Option<KernelFile>,
@@ -37,11 +45,32 @@ pub(crate) struct IrqObserver {
 struct Watched {
     /// Ascending.
     irqs: Vec<u32>,
-    /// The last count of each interrupt on each column, one row an interrupt.
+    /// The last count of each interrupt on each column, one row an interrupt; [`UNKNOWN`] before the
+    /// first reading.
     last: Vec<u64>,
+    /// Which of these pairs are told, in the same order.
+    pairs: Vec<Pair>,
+    /// How many have moved.
+    moved: usize,
     columns: usize,
     /// What each CPU took for network devices, by column.
     by_column: Vec<u64>,
+    /// The instant of the last reading.
+    last_ns: u64,
+}
+
+/// The last count of a pair that was not read yet.
+const UNKNOWN: u64 = u64::MAX;
+
+/// A pair of interrupt and CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pair {
+    /// It has not moved.
+    Still,
+    /// It has, and is told.
+    Told,
+    /// It has, and there is no room for it.
+    Beyond,
 }
 
 impl IrqObserver {
@@ -74,7 +103,10 @@ impl IrqObserver {
 
 impl Observer for IrqObserver {
     fn availability(&self) -> Availability {
-        self.health.availability()
+        let beyond = self.watched.moved.saturating_sub(PAIRS_MAX);
+        self.health.availability_with((beyond > 0).then(|| {
+            format!("{beyond} pairs of interrupt and CPU beyond {PAIRS_MAX} are not told")
+        }))
     }
 
     fn sample(&mut self, out: &mut Vec<Sample>) {
@@ -92,7 +124,7 @@ fn push_samples(
     out: &mut Vec<Sample>,
 ) -> Result<(), String> {
     let (text, at_ns) = file.read()?;
-    let mut push = |metric, subject, value: u64| {
+    let mut push = |metric, subject, at_ns, value: u64| {
         let Ok(value) = i64::try_from(value) else {
             return;
         };
@@ -110,46 +142,75 @@ fn push_samples(
         let Ok(row) = watched.irqs.binary_search(&line.irq) else {
             return;
         };
+        watched.resize(cpus.len());
+        let busiest = watched.add(row, line.counts(), at_ns, |column, at_ns, count| {
+            let subject = Subject::IrqCpu(line.irq, cpus[column]);
+            push(Metric::IrqCpuCount, subject, at_ns, count);
+        });
         let subject = Subject::Irq(line.irq);
-        if let Some(busiest) = watched.add(row, line.counts(), cpus.len()) {
-            push(Metric::IrqCpu, subject.clone(), cpus[busiest].into());
+        if let Some(busiest) = busiest {
+            push(Metric::IrqCpu, subject.clone(), at_ns, cpus[busiest].into());
         }
-        push(Metric::IrqCount, subject, line.total);
+        push(Metric::IrqCount, subject, at_ns, line.total);
     });
     if understood == 0 {
         return Err(format!("{}: not understood", file.path().display()));
     }
-    push(Metric::IrqCount, Subject::Host, host);
+    watched.last_ns = at_ns;
+    push(Metric::IrqCount, Subject::Host, at_ns, host);
     if !watched.irqs.is_empty() {
         for (cpu, count) in cpus.iter().zip(&watched.by_column) {
-            push(Metric::IrqNetworkCount, Subject::Cpu(*cpu), *count);
+            push(Metric::IrqNetworkCount, Subject::Cpu(*cpu), at_ns, *count);
         }
     }
     Ok(())
 }
 
 impl Watched {
-    /// Adds the counts of one interrupt, and returns the column that took most of it since the
-    /// reading before; absent when nothing did, and in the first reading.
+    /// Begins anew where CPUs came or went: what was read before stood in other columns.
+    fn resize(&mut self, columns: usize) {
+        if self.columns != columns {
+            self.columns = columns;
+            self.last = vec![UNKNOWN; self.irqs.len() * columns];
+            self.pairs = vec![Pair::Still; self.irqs.len() * columns];
+            self.moved = 0;
+            self.by_column = vec![0; columns];
+        }
+    }
+
+    /// Adds the counts of one interrupt, read at `at_ns`, and returns the column that took most of it
+    /// since the reading before; absent when nothing did, and in the first reading.
+    ///
+    /// `tell` gets the column, instant and count of each pair that has moved, and in the reading in
+    /// which it first does also those of the reading before.
     fn add(
         &mut self,
         row: usize,
         counts: impl Iterator<Item = u64>,
-        columns: usize,
+        at_ns: u64,
+        mut tell: impl FnMut(usize, u64, u64),
     ) -> Option<usize> {
-        let first = self.columns != columns;
-        if first {
-            // CPUs came or went: what was read before stood in other columns.
-            self.columns = columns;
-            self.last = vec![u64::MAX; self.irqs.len() * columns];
-            self.by_column = vec![0; columns];
-        }
+        let own = row * self.columns..(row + 1) * self.columns;
+        let last = self.last[own.clone()].iter_mut();
+        let pairs = last.zip(&mut self.pairs[own]).zip(&mut self.by_column);
         let mut busiest = None;
-        let last = &mut self.last[row * columns..(row + 1) * columns];
-        for (column, (last, count)) in last.iter_mut().zip(counts).enumerate() {
-            self.by_column[column] = self.by_column[column].wrapping_add(count);
-            let grown = count.saturating_sub(*last);
-            *last = count;
+        for (column, (((last, pair), sum), count)) in pairs.zip(counts).enumerate() {
+            *sum = sum.wrapping_add(count);
+            let before = std::mem::replace(last, count);
+            if *pair == Pair::Still && before != count && before != UNKNOWN {
+                self.moved += 1;
+                *pair = match self.moved <= PAIRS_MAX {
+                    true => Pair::Told,
+                    false => Pair::Beyond,
+                };
+                if *pair == Pair::Told {
+                    tell(column, self.last_ns, before);
+                }
+            }
+            if *pair == Pair::Told {
+                tell(column, at_ns, count);
+            }
+            let grown = count.saturating_sub(before);
             if grown > busiest.map_or(0, |(_, most)| most) {
                 busiest = Some((column, grown));
             }
@@ -162,13 +223,20 @@ impl Watched {
 mod tests {
     use super::*;
 
+    fn watched(irqs: &[u32]) -> Watched {
+        Watched {
+            irqs: irqs.to_vec(),
+            ..Watched::default()
+        }
+    }
+
     #[test]
     fn the_busiest_cpu_is_the_one_that_took_most_since_the_last_reading() {
-        let mut watched = Watched {
-            irqs: vec![24, 30],
-            ..Watched::default()
+        let mut watched = watched(&[24, 30]);
+        let mut read = |row, counts: &[u64]| {
+            watched.resize(counts.len());
+            watched.add(row, counts.iter().copied(), 0, |_, _, _| {})
         };
-        let mut read = |row, counts: &[u64]| watched.add(row, counts.iter().copied(), counts.len());
         assert_eq!(read(0, &[1_000_000, 0, 5]), None, "the first reading");
         assert_eq!(read(1, &[0, 0, 0]), None);
         assert_eq!(read(0, &[1_000_001, 0, 8]), Some(2));
@@ -176,5 +244,40 @@ mod tests {
         assert_eq!(read(0, &[1_000_002, 1, 8]), Some(0));
         assert_eq!(read(0, &[1_000_002, 1]), None, "a CPU went away");
         assert_eq!(read(0, &[1_000_002, 9]), Some(1));
+    }
+
+    #[test]
+    fn a_pair_is_told_from_the_reading_before_it_moved() {
+        let mut watched = watched(&[24]);
+        let mut read = |at_ns, counts: &[u64]| {
+            let mut told = Vec::new();
+            watched.resize(counts.len());
+            watched.add(0, counts.iter().copied(), at_ns, |column, at_ns, count| {
+                told.push((column, at_ns, count));
+            });
+            watched.last_ns = at_ns;
+            told
+        };
+        assert_eq!(read(1, &[7, 0, 3]), []);
+        assert_eq!(read(2, &[7, 0, 3]), []);
+        assert_eq!(read(3, &[7, 4, 3]), [(1, 2, 0), (1, 3, 4)]);
+        assert_eq!(read(4, &[7, 4, 3]), [(1, 4, 4)], "told from then on");
+        assert_eq!(read(5, &[8, 5, 3]), [(0, 4, 7), (0, 5, 8), (1, 5, 5)]);
+        assert_eq!(read(6, &[9, 6]), [], "a CPU went away");
+    }
+
+    #[test]
+    fn pairs_are_bounded_and_sums_are_not() {
+        let columns = PAIRS_MAX + 3;
+        let mut watched = watched(&[24]);
+        watched.resize(columns);
+        for (count, expected) in [(1, 0), (2, 2 * PAIRS_MAX), (3, PAIRS_MAX)] {
+            let mut told = 0;
+            watched.by_column.fill(0);
+            watched.add(0, (0..columns).map(|_| count), count, |_, _, _| told += 1);
+            assert_eq!(told, expected);
+            assert!(watched.by_column.iter().all(|sum| *sum == count));
+        }
+        assert_eq!(watched.moved, PAIRS_MAX + 3);
     }
 }

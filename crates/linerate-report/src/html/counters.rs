@@ -23,7 +23,7 @@ fn host(host: &HostCounters) -> Markup {
     let (trouble, others) = wording::counter_tables(host);
     html! {
         div.host {
-            h3 { (host.host) span.soft { ", " (wording::counter_span(host)) } }
+            h3 { (host.host) span.soft { ", " (wording::span(host.seconds, host.trials)) } }
             @if trouble.rows.is_empty() {
                 p.soft { "None that tells of trouble moved." }
             } @else {

@@ -20,6 +20,8 @@ mod chapter;
 mod counters;
 /// Flame graphs.
 mod flame;
+/// Interrupts of network devices.
+mod interrupts;
 /// Head, headline numbers, findings, recommendations, contents.
 mod summary;
 /// The drawing before a curve's name in a legend.
@@ -84,6 +86,7 @@ fn sections(analysis: &Analysis, anchors: &Anchors) -> Markup {
         @for at in 0..analysis.chapters.len() { (chapter::chapter(analysis, at, anchors)) }
         (flame::flames(&analysis.flames))
         (appendix::hosts(&analysis.hosts))
+        (interrupts::interrupts(&analysis.interrupts))
         (counters::counters(&analysis.counters))
         (appendix::left_out(analysis))
         (appendix::damage(&analysis.damage))

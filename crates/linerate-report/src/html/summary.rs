@@ -199,6 +199,9 @@ pub fn contents(analysis: &Analysis, anchors: &Anchors) -> Markup {
                 }
                 @if !analysis.flames.is_empty() { li { a href="#flames" { "What the CPUs did" } } }
                 @if !analysis.hosts.is_empty() { li { a href="#hosts" { "Hosts" } } }
+                @if !analysis.interrupts.is_empty() {
+                    li { a href="#interrupts" { "Interrupts of network devices" } }
+                }
                 @if !analysis.counters.is_empty() {
                     li { a href="#counters" { "Protocol counters" } }
                 }

@@ -18,11 +18,10 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
     let line = |(irq, subject): &(u32, &Subject)| {
         let of = |name: &str| fact(facts, &format!("irq.{irq}.{name}"));
         let change = watched.change(subject, Metric::IrqCount, span);
-        let cpu = watched.value(subject, Metric::IrqCpu);
         vec![
             text(irq.to_string()),
             number(change, unit_of_counts(span)),
-            text(cpu.map_or_else(|| "–".to_owned(), |cpu| cpu.to_string())),
+            text(taken_by(watched, *irq, span)),
             of("link"),
             of("queue"),
             of("cpus"),
@@ -48,6 +47,34 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
         ),
         trend: 1,
         verdict: Some(verdict(watched, irqs.len(), span)),
+    }
+}
+
+/// CPUs named of an interrupt: the others share what is left.
+const CPUS_NAMED_MAX: usize = 3;
+
+/// Returns the CPUs that took `irq`, those that took most of it first, with their parts of it where
+/// there are several.
+fn taken_by(watched: &Watched, irq: u32, span: Span) -> String {
+    let counts = watched.pairs_of(irq).filter_map(|(cpu, subject)| {
+        let count = watched.change(subject, Metric::IrqCpuCount, span)?;
+        (count > 0.0).then_some((cpu, count))
+    });
+    let mut counts: Vec<(u32, f64)> = counts.collect();
+    counts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let sum: f64 = counts.iter().map(|(_, count)| count).sum();
+    match counts.as_slice() {
+        [] => "–".to_owned(),
+        [(cpu, _)] => cpu.to_string(),
+        several => {
+            let named = several.iter().take(CPUS_NAMED_MAX);
+            let named = named.map(|(cpu, count)| format!("{cpu} ({:.0} %)", 100.0 * count / sum));
+            let mut words = named.collect::<Vec<_>>().join(", ");
+            if several.len() > CPUS_NAMED_MAX {
+                words += &format!(", {} more", several.len() - CPUS_NAMED_MAX);
+            }
+            words
+        }
     }
 }
 
@@ -93,7 +120,10 @@ mod tests {
         for (at_ns, turn) in [(0, 0), (1_000_000_000, 1)] {
             let samples = [
                 sample("irq:38", Metric::IrqCount, at_ns, 100 * turn),
-                sample("irq:38", Metric::IrqCpu, at_ns, 1),
+                sample("irq:38:cpu:0", Metric::IrqCpuCount, at_ns, 25 * turn),
+                sample("irq:38:cpu:1", Metric::IrqCpuCount, at_ns, 75 * turn),
+                sample("irq:38:cpu:7", Metric::IrqCpuCount, at_ns, 5),
+                sample("irq:39:cpu:7", Metric::IrqCpuCount, at_ns, 9 * turn),
                 sample("cpu:0", Metric::IrqNetworkCount, at_ns, 25 * turn),
                 sample("cpu:1", Metric::IrqNetworkCount, at_ns, 75 * turn),
             ];
@@ -114,7 +144,12 @@ mod tests {
                 _ => None,
             })
             .collect();
-        assert_eq!(words, ["38", "1", "eth0", "rx:0", "–", "–", "–"]);
+        assert_eq!(
+            words,
+            ["38", "1 (75 %), 0 (25 %)", "eth0", "rx:0", "–", "–", "–"]
+        );
+        assert_eq!(taken_by(&watched, 39, Span::PerSecond), "7");
+        assert_eq!(taken_by(&watched, 40, Span::PerSecond), "–");
         let verdict = page.verdict.unwrap();
         assert_eq!(verdict, "2 of 2 CPUs take them; CPU 1 takes 75 %");
     }
