@@ -110,6 +110,8 @@ mod places;
 
 /// Attributes of netlink messages, as views of bytes.
 mod attributes;
+/// Families of generic netlink.
+mod generic;
 /// The rim to the kernel: clock, files, netlink, ethtool; all unsafe code.
 mod sys;
 /// Bytes of kernel text files into complete lines, words and numbers.

@@ -35,10 +35,7 @@ pub(crate) struct LinkObserver {
 impl LinkObserver {
     /// Opens a socket in the network namespace of the calling thread.
     pub(crate) fn open() -> Self {
-        let (socket, missing) = match NetlinkSocket::route() {
-            Ok(socket) => (Some(socket), None),
-            Err(error) => (None, Some(format!("netlink socket: {error}"))),
-        };
+        let (socket, missing) = NetlinkSocket::route_or_why();
         Self {
             socket,
             question: every_device(),

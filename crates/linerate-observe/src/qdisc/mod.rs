@@ -33,10 +33,7 @@ pub(crate) struct QdiscObserver {
 impl QdiscObserver {
     /// Opens a socket in the network namespace of the calling thread.
     pub(crate) fn open() -> Self {
-        let (socket, missing) = match NetlinkSocket::route() {
-            Ok(socket) => (Some(socket), None),
-            Err(error) => (None, Some(format!("netlink socket: {error}"))),
-        };
+        let (socket, missing) = NetlinkSocket::route_or_why();
         Self {
             socket,
             question: Question::list(RTM_GETQDISC, &every_qdisc()),

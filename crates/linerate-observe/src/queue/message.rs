@@ -7,14 +7,7 @@ use linerate_model::sample::QueueKind;
 
 use super::Counter;
 use crate::attributes::{attribute, each_attribute, u32_at, u64_at};
-
-/// The family of families (include/uapi/linux/genetlink.h).
-pub(crate) const GENL_ID_CTRL: u16 = 0x10;
-const CTRL_CMD_GETFAMILY: u8 = 3;
-const CTRL_ATTR_FAMILY_ID: u16 = 1;
-const CTRL_ATTR_FAMILY_NAME: u16 = 2;
-/// Length of struct genlmsghdr, in bytes.
-const HEADER_BYTES: usize = 4;
+use crate::generic::{attributes_of, header};
 
 const NETDEV_CMD_QUEUE_GET: u8 = 10;
 const NETDEV_CMD_NAPI_GET: u8 = 11;
@@ -55,25 +48,6 @@ pub(crate) struct QueueMessage {
     pub(crate) napi: Option<u32>,
 }
 
-/// Makes the question for the number of the family called `name`.
-pub(crate) fn family_question(name: &str) -> Vec<u8> {
-    let name = [name.as_bytes(), &[0]].concat();
-    let mut payload = header(CTRL_CMD_GETFAMILY);
-    payload.extend(attribute(CTRL_ATTR_FAMILY_NAME, &name));
-    payload
-}
-
-/// Reads the number of a family.
-pub(crate) fn family_number(payload: &[u8]) -> Option<u16> {
-    let mut number = None;
-    each_attribute(payload.get(HEADER_BYTES..)?, |kind, value| {
-        if kind == CTRL_ATTR_FAMILY_ID {
-            number = value.first_chunk().map(|bytes| u16::from_ne_bytes(*bytes));
-        }
-    });
-    number
-}
-
 /// Makes the question for the statistics of every queue.
 pub(super) fn statistics_question() -> Vec<u8> {
     let mut payload = header(NETDEV_CMD_QSTATS_GET);
@@ -92,15 +66,10 @@ pub(crate) fn napis_question() -> Vec<u8> {
     header(NETDEV_CMD_NAPI_GET)
 }
 
-fn header(command: u8) -> Vec<u8> {
-    // struct genlmsghdr: command, version, reserved (u16).
-    vec![command, 1, 0, 0]
-}
-
 /// Reads which queue statistics are of.
 pub(super) fn queue_of_statistics(payload: &[u8]) -> Option<QueueMessage> {
     let (mut device, mut kind, mut queue) = (None, None, None);
-    each_attribute(payload.get(HEADER_BYTES..)?, |attribute, value| {
+    each_attribute(attributes_of(payload)?, |attribute, value| {
         match attribute {
             NETDEV_A_QSTATS_IFINDEX => device = u32_at(value),
             NETDEV_A_QSTATS_QUEUE_TYPE => kind = queue_kind(value),
@@ -118,7 +87,7 @@ pub(super) fn queue_of_statistics(payload: &[u8]) -> Option<QueueMessage> {
 
 /// Hands every counter of the statistics of a queue to `push`.
 pub(super) fn each_counter(payload: &[u8], mut push: impl FnMut(Counter, u64)) {
-    let attributes = payload.get(HEADER_BYTES..).unwrap_or_default();
+    let attributes = attributes_of(payload).unwrap_or_default();
     each_attribute(attributes, |attribute, value| {
         let known = COUNTERS.iter().find(|(known, _)| *known == attribute);
         if let (Some((_, counter)), Some(value)) = (known, uint_at(value)) {
@@ -130,7 +99,7 @@ pub(super) fn each_counter(payload: &[u8], mut push: impl FnMut(Counter, u64)) {
 /// Reads one queue.
 pub(crate) fn read_queue(payload: &[u8]) -> Option<QueueMessage> {
     let (mut device, mut kind, mut queue, mut napi) = (None, None, None, None);
-    each_attribute(payload.get(HEADER_BYTES..)?, |attribute, value| {
+    each_attribute(attributes_of(payload)?, |attribute, value| {
         match attribute {
             NETDEV_A_QUEUE_IFINDEX => device = u32_at(value),
             NETDEV_A_QUEUE_TYPE => kind = queue_kind(value),
@@ -150,7 +119,7 @@ pub(crate) fn read_queue(payload: &[u8]) -> Option<QueueMessage> {
 /// Reads a NAPI's number and its interrupt; absent where it has none.
 pub(crate) fn read_napi(payload: &[u8]) -> Option<(u32, u32)> {
     let (mut napi, mut irq) = (None, None);
-    each_attribute(payload.get(HEADER_BYTES..)?, |attribute, value| {
+    each_attribute(attributes_of(payload)?, |attribute, value| {
         match attribute {
             NETDEV_A_NAPI_ID => napi = u32_at(value),
             NETDEV_A_NAPI_IRQ => irq = u32_at(value),
@@ -234,23 +203,12 @@ mod tests {
         assert_eq!(read_napi(&without), None);
     }
 
-    #[test]
-    fn a_family_has_a_number() {
-        let payload = answer(&[
-            (CTRL_ATTR_FAMILY_NAME, b"netdev\0"),
-            (CTRL_ATTR_FAMILY_ID, &[0x1d, 0]),
-        ]);
-        assert_eq!(family_number(&payload), Some(0x1d));
-        assert_eq!(family_question("netdev").len() % 4, 0);
-        assert_eq!(family_number(&[]), None);
-    }
-
     proptest! {
         #[test]
         fn no_bytes_panic(payload: Vec<u8>) {
             each_counter(&payload, |_, _| {});
             let _ = queue_of_statistics(&payload);
-            let _ = (read_queue(&payload), read_napi(&payload), family_number(&payload));
+            let _ = (read_queue(&payload), read_napi(&payload));
         }
     }
 }

@@ -22,6 +22,7 @@ use linerate_model::sample::{QueueKind, Sample, Subject};
 pub(crate) use places::{QueuePlace, queue_places};
 
 use self::drivers::Drivers;
+use crate::generic::open_family;
 use crate::link::DeviceNames;
 use crate::observer::{Health, Observer};
 use crate::sys::clock::timed;
@@ -138,7 +139,7 @@ impl Observer for QueueObserver {
 
 impl Netdev {
     fn open() -> io::Result<Self> {
-        let (socket, family) = open_family()?;
+        let (socket, family) = open_family("netdev")?;
         Ok(Self {
             question: Question::list(family, &message::statistics_question()),
             socket,
@@ -175,19 +176,6 @@ impl Netdev {
         }
         Ok(())
     }
-}
-
-/// Opens a socket and asks for the number of the family `netdev`.
-pub(crate) fn open_family() -> io::Result<(NetlinkSocket, u16)> {
-    let mut socket = NetlinkSocket::generic()?;
-    let payload = message::family_question("netdev");
-    let mut question = Question::single(message::GENL_ID_CTRL, &payload);
-    let mut family = None;
-    socket.ask(&mut question, |_, payload| {
-        family = message::family_number(payload)
-    })?;
-    let family = family.ok_or_else(|| io::Error::other("the family has no number"))?;
-    Ok((socket, family))
 }
 
 /// Appends the counters of one queue; the caller sets the instant. Returns whether the device's name

@@ -9,7 +9,8 @@ use std::path::Path;
 
 use linerate_model::sample::QueueKind;
 
-use super::{message, open_family};
+use super::message;
+use crate::generic::open_family;
 use crate::irq::{DeviceIrq, network_irqs};
 use crate::link::DeviceNames;
 use crate::sys::netlink::{NetlinkSocket, Question};
@@ -34,7 +35,7 @@ pub(crate) fn queue_places(proc_root: &Path, sys_root: &Path) -> BTreeMap<QueueN
 
 /// Asks the kernel; fails where it is too old.
 fn of_kernel() -> io::Result<BTreeMap<QueueName, QueuePlace>> {
-    let (mut socket, family) = open_family()?;
+    let (mut socket, family) = open_family("netdev")?;
     let mut names = DeviceNames::default();
     names.renew(&mut NetlinkSocket::route()?)?;
     let mut irqs = BTreeMap::new();

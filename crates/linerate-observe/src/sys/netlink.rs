@@ -81,6 +81,14 @@ impl NetlinkSocket {
         Self::open(NETLINK_ROUTE)
     }
 
+    /// The same, or why there is none, for observers that then say so.
+    pub(crate) fn route_or_why() -> (Option<Self>, Option<String>) {
+        match Self::route() {
+            Ok(socket) => (Some(socket), None),
+            Err(error) => (None, Some(format!("netlink socket: {error}"))),
+        }
+    }
+
     /// Opens a socket of generic netlink in the network namespace of the calling thread.
     pub(crate) fn generic() -> io::Result<Self> {
         Self::open(NETLINK_GENERIC)
