@@ -108,6 +108,9 @@ mod spacing;
 /// Where threads may run, and which CPUs are near a device.
 mod places;
 
+/// What the driver of a card says, by ethtool's netlink or its ioctl.
+mod card;
+
 /// Attributes of netlink messages, as views of bytes.
 mod attributes;
 /// Families of generic netlink.

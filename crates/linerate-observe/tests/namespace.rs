@@ -220,6 +220,10 @@ fn facts_are_those_of_the_namespace_and_a_veth_has_no_rate() {
         assert_eq!(facts.text(&name("kind")), Some("veth"));
         assert_eq!(facts.text(&name("driver")), Some("veth"));
         assert_eq!(facts.number(&name("mtu_bytes")), Some(1500.0));
+        for feature in ["tso", "gso", "gro"] {
+            let state = facts.text(&name(feature));
+            assert!(matches!(state, Some("on" | "off")), "{feature}: {state:?}");
+        }
         let address = facts.text(&name("address")).unwrap_or_default();
         assert_eq!(address.len(), "00:00:00:00:00:00".len());
         let no_rate = FactValue::Missing("veth has no rate of its own".to_owned());

@@ -8,9 +8,9 @@ use linerate_model::host::FactValue;
 use linerate_model::unit::Unit;
 
 use super::{Facts, Reading, nic, number, pcie};
+use crate::card::{Cards, Channels, Features, Mode};
 use crate::link::{DEVICES_MAX, DeviceMessage, every_device};
 use crate::observer::ObserveConfig;
-use crate::sys::ethtool::{Ethtool, Offload};
 use crate::sys::file::read_value;
 use crate::sys::netlink::NetlinkSocket;
 
@@ -36,14 +36,15 @@ pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
         Ok(devices) => devices,
         Err(error) => return facts.add("link", Err(format!("netlink link dump: {error}"))),
     };
-    let ethtool = Ethtool::open();
+    let mut cards = Cards::open();
     for device in &devices {
         add_device(facts, device);
-        add_driver(facts, device, &ethtool);
+        let (mode, channels) = (cards.mode(&device.name), cards.channels(&device.name));
+        add_driver(facts, device, &mut cards, &mode, &channels);
         add_pcie(facts, device, &config.sys_root);
         if device.is_card() {
             let prefix = format!("link.{}", device.name);
-            nic::read(facts, &prefix, &device.name, &ethtool);
+            nic::read(facts, &prefix, &device.name, &mut cards, &mode, &channels);
             let folder = sysfs_of(device, &config.sys_root).map(|folder| folder.join("device"));
             pcie::add_path(facts, &prefix, folder.as_deref());
         }
@@ -113,38 +114,35 @@ fn add_device(facts: &mut Facts, device: &Device) {
     add("kind", kind);
 }
 
-/// Adds what the driver says.
-fn add_driver(facts: &mut Facts, device: &Device, ethtool: &io::Result<Ethtool>) {
+/// Adds what the driver says of any device.
+fn add_driver(
+    facts: &mut Facts,
+    device: &Device,
+    cards: &mut Cards,
+    mode: &Result<Mode, String>,
+    channels: &Result<Channels, String>,
+) {
     let name = device.name.as_str();
-    let unavailable = |error: &io::Error| format!("ethtool: {error}");
-    let ethtool = ethtool.as_ref().map_err(unavailable);
     let mut add = |fact: &str, reading| facts.add(fact_name(device, fact), reading);
-
-    let driver = ethtool.clone().and_then(|ethtool| {
-        let driver = ethtool.driver(name).map_err(|error| unavailable(&error))?;
-        Ok(FactValue::Text(driver))
+    let driver = cards.ioctl().and_then(|ethtool| {
+        let driver = ethtool.driver(name);
+        driver.map_err(|error| format!("ethtool: {error}"))
     });
-    add("driver", driver);
-    for (fact, offload) in [
-        ("tso", Offload::Tso),
-        ("gso", Offload::Gso),
-        ("gro", Offload::Gro),
-    ] {
-        let state = ethtool.clone().and_then(|ethtool| {
-            let on = ethtool.offload(name, offload);
-            let on = on.map_err(|error| unavailable(&error))?;
-            Ok(FactValue::Text(if on { "on" } else { "off" }.to_owned()))
-        });
-        add(fact, state);
-    }
-    let speed = ethtool.clone().and_then(|ethtool| {
-        let speed = ethtool.speed_mbps(name);
-        speed.map_err(|error| unavailable(&error))
-    });
-    add("speed_bps", believed_speed(device, speed));
-
-    let queues = ethtool.ok().and_then(|ethtool| ethtool.queues(name).ok());
-    let (rx, tx) = queues.unzip();
+    add("driver", driver.map(FactValue::Text));
+    let features = cards.features(name);
+    let is_on = |of: fn(&Features) -> bool| {
+        let on = features.as_ref().map(of).map_err(Clone::clone)?;
+        Ok(FactValue::Text(if on { "on" } else { "off" }.to_owned()))
+    };
+    add("tso", is_on(|features| features.tso));
+    add("gso", is_on(|features| features.gso));
+    add("gro", is_on(|features| features.gro));
+    let speed = mode.as_ref().map(|mode| mode.speed_mbps);
+    add(
+        "speed_bps",
+        believed_speed(device, speed.map_err(Clone::clone)),
+    );
+    let (rx, tx) = channels.as_ref().ok().map(|all| (all.rx, all.tx)).unzip();
     add("rx_queues", queue_count(rx, device.rx_queues_max));
     add("tx_queues", queue_count(tx, device.tx_queues_max));
 }

@@ -8,6 +8,7 @@ use linerate_model::host::FactValue;
 use linerate_model::unit::Unit;
 
 use super::{Facts, Reading};
+use crate::card::{Cards, Channels, Features, Mode, Moderation, Pause, Rings};
 use crate::queue::is_of_a_queue;
 use crate::sys::ethtool::Ethtool;
 use crate::sys::ethtool_stats::Statistics;
@@ -20,62 +21,140 @@ const TROUBLE: [&str; 12] = [
 /// Most counters of trouble told of one device.
 const TROUBLES_MAX: usize = 64;
 
-/// Adds what the driver of `device` says, under names that begin with `prefix`.
-pub(super) fn read(facts: &mut Facts, prefix: &str, device: &str, ethtool: &io::Result<Ethtool>) {
-    let ethtool = match ethtool {
-        Ok(ethtool) => ethtool,
-        // The reason stands beside the driver's name already.
-        Err(_) => return,
+/// Adds what the driver of `device` says, under names that begin with `prefix`; `mode` and `channels`
+/// were asked for already.
+pub(super) fn read(
+    facts: &mut Facts,
+    prefix: &str,
+    device: &str,
+    cards: &mut Cards,
+    mode: &Result<Mode, String>,
+    channels: &Result<Channels, String>,
+) {
+    let mut add = |fact: &str, reading| facts.add(format!("{prefix}.{fact}"), reading);
+    for (fact, reading) in of_mode(mode) {
+        add(fact, reading);
+    }
+    let link = cards.link(device).and_then(|link| match link {
+        Some(true) => Ok(FactValue::Text("up".to_owned())),
+        Some(false) => Ok(FactValue::Text("down".to_owned())),
+        None => Err(SILENT.to_owned()),
+    });
+    add("link_state", link);
+    let features = cards.features(device);
+    let names = |of: fn(&Features) -> &Option<Vec<String>>| match &features {
+        Ok(features) => list(of(features)),
+        Err(why) => Err(why.clone()),
     };
+    add("features", names(|features| &features.on));
+    add("features_off", names(|features| &features.off));
+    let rings = cards.rings(device);
+    let of = |entries: fn(&Rings) -> Option<u32>| known(&rings, entries).and_then(count);
+    add("rx_ring", of(|rings| rings.rx));
+    add("rx_ring_max", of(|rings| rings.rx_max));
+    add("tx_ring", of(|rings| rings.tx));
+    add("tx_ring_max", of(|rings| rings.tx_max));
+    let of = |queues: fn(&Channels) -> Option<u32>| known(channels, queues).and_then(count);
+    add("rx_queues_max", of(|channels| Some(channels.rx_max)));
+    add("tx_queues_max", of(|channels| Some(channels.tx_max)));
+    for (fact, reading) in of_moderation(&cards.moderation(device)) {
+        add(fact, reading);
+    }
+    let pause = cards.pause(device);
+    let of = |is_on: fn(&Pause) -> Option<bool>| known(&pause, is_on).and_then(switch);
+    add("pause_autoneg", of(|pause| Some(pause.autoneg)));
+    add("pause_rx", of(|pause| Some(pause.rx)));
+    add("pause_tx", of(|pause| Some(pause.tx)));
+    add("asked_by", Ok(FactValue::Text(cards.way())));
+    // Where the ioctl cannot be asked, the reason stands beside the driver's name already.
+    if let Ok(ethtool) = cards.ioctl() {
+        by_ioctl(facts, prefix, device, ethtool);
+    }
+}
+
+/// What is said of a number that the driver does not have.
+const SILENT: &str = "the driver does not say";
+
+/// Returns what was answered, if that was in the answer.
+fn known<T, V>(answer: &Result<T, String>, of: impl Fn(&T) -> Option<V>) -> Result<V, String> {
+    let answer = answer.as_ref().map_err(Clone::clone)?;
+    of(answer).ok_or_else(|| SILENT.to_owned())
+}
+
+fn list(names: &Option<Vec<String>>) -> Reading {
+    match names {
+        None => Err("only netlink tells names".to_owned()),
+        Some(names) if names.is_empty() => Ok(FactValue::Text("none".to_owned())),
+        Some(names) => Ok(FactValue::Text(names.join(", "))),
+    }
+}
+
+/// Returns how the link runs, and the modes of its port.
+fn of_mode(mode: &Result<Mode, String>) -> [(&'static str, Reading); 6] {
+    let duplex = known(mode, |mode| mode.full_duplex);
+    let duplex = duplex.map(|full| if full { "full" } else { "half" }.to_owned());
+    let autoneg = known(mode, |mode| Some(mode.autoneg)).and_then(switch);
+    let modes = |of: fn(&Mode) -> &Option<Vec<String>>| match mode {
+        Err(why) => Err(why.clone()),
+        Ok(mode) => match of(mode) {
+            None => list(&None),
+            Some(names) => {
+                let media = names.iter().filter(|name| mbps_of(name).is_some());
+                match media.cloned().collect::<Vec<_>>() {
+                    names if names.is_empty() => Err(SILENT.to_owned()),
+                    names => list(&Some(names)),
+                }
+            }
+        },
+    };
+    let fastest = known(mode, |mode| {
+        let names = mode.supported.as_ref()?.iter();
+        names.filter_map(|name| mbps_of(name)).max()
+    });
+    let bps = |mbps: u32| FactValue::Number(f64::from(mbps) * 1e6, Unit::BitsPerSecond);
+    let fastest = fastest.map(bps);
+    [
+        ("duplex", duplex.map(FactValue::Text)),
+        ("autoneg", autoneg),
+        ("modes_supported", modes(|mode| &mode.supported)),
+        ("modes_advertised", modes(|mode| &mode.advertised)),
+        ("modes_peer", modes(|mode| &mode.peer)),
+        ("speed_max_bps", fastest),
+    ]
+}
+
+/// Returns the rate in the name of a mode, in Mbit/s: 25000 of `25000baseCR/Full`. Other names are
+/// those of ports, pause and error correction.
+fn mbps_of(name: &str) -> Option<u32> {
+    let (digits, _) = name.split_once("base")?;
+    digits.parse().ok()
+}
+
+fn of_moderation(moderation: &Result<Moderation, String>) -> [(&'static str, Reading); 6] {
+    let length = |usecs: fn(&Moderation) -> Option<u32>| {
+        let usecs = known(moderation, usecs)?;
+        Ok(FactValue::Number(f64::from(usecs) * 1e3, Unit::Nanoseconds))
+    };
+    let frames = |of: fn(&Moderation) -> Option<u32>| known(moderation, of).and_then(count);
+    let is_on = |of: fn(&Moderation) -> Option<bool>| known(moderation, of).and_then(switch);
+    [
+        ("rx_coalesce_ns", length(|it| it.rx_usecs)),
+        ("tx_coalesce_ns", length(|it| it.tx_usecs)),
+        ("rx_coalesce_frames", frames(|it| it.rx_frames)),
+        ("tx_coalesce_frames", frames(|it| it.tx_frames)),
+        ("rx_coalesce_adaptive", is_on(|it| it.adaptive_rx)),
+        ("tx_coalesce_adaptive", is_on(|it| it.adaptive_tx)),
+    ]
+}
+
+/// Adds what netlink does not tell on most kernels: versions, how packets find their queue, and the
+/// driver's own counters.
+fn by_ioctl(facts: &mut Facts, prefix: &str, device: &str, ethtool: &Ethtool) {
     let mut add = |fact: &str, reading| facts.add(format!("{prefix}.{fact}"), reading);
     let versions = said(ethtool.versions_and_bus(device));
     for (at, fact) in ["driver_version", "firmware", "bus"].iter().enumerate() {
         let text = versions.clone().map(|texts| texts[at].clone());
         add(fact, text.and_then(text_or_silence));
-    }
-    let mode = said(ethtool.duplex_and_autoneg(device));
-    let duplex = mode.clone().and_then(|(full, _)| match full {
-        Some(true) => Ok(FactValue::Text("full".to_owned())),
-        Some(false) => Ok(FactValue::Text("half".to_owned())),
-        None => Err("the driver does not know it".to_owned()),
-    });
-    add("duplex", duplex);
-    add("autoneg", mode.and_then(|(_, autoneg)| switch(autoneg)));
-    let rings = said(ethtool.rings(device));
-    add("rx_ring", rings.clone().and_then(|rings| count(rings.rx)));
-    add(
-        "rx_ring_max",
-        rings.clone().and_then(|rings| count(rings.rx_max)),
-    );
-    add("tx_ring", rings.clone().and_then(|rings| count(rings.tx)));
-    add("tx_ring_max", rings.and_then(|rings| count(rings.tx_max)));
-    let queues = said(ethtool.queues_max(device));
-    add(
-        "rx_queues_max",
-        queues.clone().and_then(|queues| count(queues.0)),
-    );
-    add("tx_queues_max", queues.and_then(|queues| count(queues.1)));
-    let moderation = said(ethtool.moderation(device));
-    let of = |length: fn(&crate::sys::ethtool_nic::Moderation) -> u32| {
-        moderation.as_ref().map_err(Clone::clone).map(length)
-    };
-    let length = |usecs: u32| FactValue::Number(f64::from(usecs) * 1e3, Unit::Nanoseconds);
-    add("rx_coalesce_ns", of(|it| it.rx_usecs).map(length));
-    add("tx_coalesce_ns", of(|it| it.tx_usecs).map(length));
-    add("rx_coalesce_frames", of(|it| it.rx_frames).and_then(count));
-    add("tx_coalesce_frames", of(|it| it.tx_frames).and_then(count));
-    let adaptive = moderation.as_ref().map_err(Clone::clone);
-    add(
-        "rx_coalesce_adaptive",
-        adaptive.clone().and_then(|it| switch(it.adaptive_rx)),
-    );
-    add(
-        "tx_coalesce_adaptive",
-        adaptive.and_then(|it| switch(it.adaptive_tx)),
-    );
-    let pause = said(ethtool.pause(device));
-    for (at, fact) in ["pause_autoneg", "pause_rx", "pause_tx"].iter().enumerate() {
-        add(fact, pause.clone().and_then(|pause| switch(pause[at])));
     }
     let fields = said(ethtool.hash_fields(device));
     for (at, fact) in ["rss_hash_tcp4", "rss_hash_udp4"].iter().enumerate() {
@@ -109,7 +188,7 @@ fn switch(on: bool) -> Reading {
 
 fn text_or_silence(text: String) -> Reading {
     match text.is_empty() || text == "N/A" {
-        true => Err("the driver does not say".to_owned()),
+        true => Err(SILENT.to_owned()),
         false => Ok(FactValue::Text(text)),
     }
 }
@@ -166,6 +245,57 @@ mod tests {
             "4 entries over 2 queues, 1 to 3 each"
         );
         assert_eq!(table_words(&[]), "empty");
+    }
+
+    #[test]
+    fn modes_are_those_with_a_rate_and_the_fastest_is_told() {
+        let names = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect());
+        let mode = Mode {
+            speed_mbps: Some(10_000),
+            full_duplex: Some(true),
+            autoneg: true,
+            supported: names(&[
+                "Autoneg",
+                "FIBRE",
+                "10000baseSR/Full",
+                "25000baseSR/Full",
+                "RS",
+            ]),
+            advertised: names(&["10000baseSR/Full"]),
+            peer: names(&["Pause"]),
+        };
+        let facts = |mode: &Result<Mode, String>| of_mode(mode).map(|(_, reading)| reading);
+        let text = |text: &str| Ok(FactValue::Text(text.to_owned()));
+        assert_eq!(
+            facts(&Ok(mode.clone())),
+            [
+                text("full"),
+                text("on"),
+                text("10000baseSR/Full, 25000baseSR/Full"),
+                text("10000baseSR/Full"),
+                Err(SILENT.to_owned()),
+                Ok(FactValue::Number(25e9, Unit::BitsPerSecond)),
+            ]
+        );
+        let by_ioctl = Mode {
+            supported: None,
+            advertised: None,
+            peer: None,
+            full_duplex: None,
+            ..mode
+        };
+        let told = facts(&Ok(by_ioctl));
+        assert_eq!(
+            (&told[0], &told[5]),
+            (&Err(SILENT.to_owned()), &Err(SILENT.to_owned()))
+        );
+        assert_eq!(told[2], Err("only netlink tells names".to_owned()));
+        let refused = facts(&Err("ethtool: no".to_owned()));
+        assert!(
+            refused
+                .iter()
+                .all(|it| *it == Err("ethtool: no".to_owned()))
+        );
     }
 
     #[test]

@@ -1,18 +1,20 @@
 //! Questions to a network driver by the SIOCETHTOOL ioctl (include/uapi/linux/ethtool.h).
 //!
-//! The ioctl and not ethtool netlink: it needs no family lookup, every kernel in use answers it,
-//! and none of these questions needs a privilege.
+//! Every kernel in use answers it, and none of these questions needs a privilege. Most of them are
+//! asked by netlink first, see `card`.
 
 use std::io;
 use std::os::fd::AsRawFd;
 
 use netlink_sys::{Socket, protocols::NETLINK_ROUTE};
 
+use crate::card::Mode;
+
 const ETHTOOL_GDRVINFO: u32 = 0x03;
+const ETHTOOL_GLINK: u32 = 0x0a;
 const ETHTOOL_GTSO: u32 = 0x1e;
 const ETHTOOL_GGSO: u32 = 0x23;
 const ETHTOOL_GGRO: u32 = 0x2b;
-const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 /// What the kernel answers for a speed it does not know (SPEED_UNKNOWN).
 const SPEED_UNKNOWN: u32 = u32::MAX;
@@ -50,17 +52,6 @@ struct Value {
 }
 
 #[repr(C)]
-#[derive(Default)]
-struct Channels {
-    command: u32,
-    maxima: [u32; 4],
-    rx: u32,
-    tx: u32,
-    other: u32,
-    combined: u32,
-}
-
-#[repr(C)]
 struct LinkSettings {
     command: u32,
     speed_mbps: u32,
@@ -84,14 +75,11 @@ pub(super) unsafe trait Answer {}
 unsafe impl Answer for DriverInfo {}
 // SAFETY: struct ethtool_value is two 32-bit words.
 unsafe impl Answer for Value {}
-// SAFETY: struct ethtool_channels is nine 32-bit words.
-unsafe impl Answer for Channels {}
 // SAFETY: struct ethtool_link_settings is 48 bytes, asserted below, and three masks of at most
 // LINK_MODE_WORDS_MAX words follow it.
 unsafe impl Answer for LinkSettings {}
 
 const _: () = assert!(size_of::<DriverInfo>() == 196);
-const _: () = assert!(size_of::<Channels>() == 36);
 const _: () = assert!(size_of::<LinkSettings>() == 48 + 12 * LINK_MODE_WORDS_MAX);
 
 impl Ethtool {
@@ -126,34 +114,33 @@ impl Ethtool {
         Ok(answer.value != 0)
     }
 
-    /// Returns the numbers of receive and transmit queues in use.
-    pub(crate) fn queues(&self, device: &str) -> io::Result<(u32, u32)> {
-        let mut answer = Channels {
-            command: ETHTOOL_GCHANNELS,
-            ..Channels::default()
+    /// Returns whether the device has a link.
+    pub(crate) fn link(&self, device: &str) -> io::Result<bool> {
+        let mut answer = Value {
+            command: ETHTOOL_GLINK,
+            value: 0,
         };
         self.ask(device, &mut answer)?;
-        let with_combined = |own: u32| own.saturating_add(answer.combined);
-        Ok((with_combined(answer.rx), with_combined(answer.tx)))
+        Ok(answer.value != 0)
     }
 
-    /// Returns the rate of the link in Mbit/s; absent when the driver does not know it.
-    pub(crate) fn speed_mbps(&self, device: &str) -> io::Result<Option<u32>> {
-        let speed = self.link_settings(device)?.speed_mbps;
-        Ok(Some(speed).filter(|&speed| speed != 0 && speed != SPEED_UNKNOWN))
-    }
-
-    /// Returns whether the link sends and receives at once, absent when the driver does not know
-    /// it, and whether its rate is negotiated.
-    pub(crate) fn duplex_and_autoneg(&self, device: &str) -> io::Result<(Option<bool>, bool)> {
+    /// Returns how the link runs; the names of modes are not known by this way.
+    pub(crate) fn mode(&self, device: &str) -> io::Result<Mode> {
         let settings = self.link_settings(device)?;
-        // DUPLEX_HALF, DUPLEX_FULL; DUPLEX_UNKNOWN is 0xff.
-        let full = match settings.modes[0] {
-            0 => Some(false),
-            1 => Some(true),
-            _ => None,
-        };
-        Ok((full, settings.modes[3] != 0))
+        let speed = Some(settings.speed_mbps);
+        Ok(Mode {
+            speed_mbps: speed.filter(|&speed| speed != 0 && speed != SPEED_UNKNOWN),
+            // DUPLEX_HALF, DUPLEX_FULL; DUPLEX_UNKNOWN is 0xff.
+            full_duplex: match settings.modes[0] {
+                0 => Some(false),
+                1 => Some(true),
+                _ => None,
+            },
+            autoneg: settings.modes[3] != 0,
+            supported: None,
+            advertised: None,
+            peer: None,
+        })
     }
 
     fn link_settings(&self, device: &str) -> io::Result<LinkSettings> {

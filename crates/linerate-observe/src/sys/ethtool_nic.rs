@@ -3,6 +3,7 @@
 use std::io;
 
 use super::ethtool::{Answer, Ethtool};
+use crate::card::{Channels, Moderation, Pause, Rings};
 
 const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GCOALESCE: u32 = 0x0e;
@@ -48,26 +49,6 @@ struct DriverInfo {
 unsafe impl Answer for DriverInfo {}
 const _: () = assert!(size_of::<DriverInfo>() == 196);
 
-/// Entries of the rings, as they are and as they could be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rings {
-    pub(crate) rx: u32,
-    pub(crate) rx_max: u32,
-    pub(crate) tx: u32,
-    pub(crate) tx_max: u32,
-}
-
-/// When a card interrupts: after so long or so many, or as it sees fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moderation {
-    pub(crate) rx_usecs: u32,
-    pub(crate) rx_frames: u32,
-    pub(crate) tx_usecs: u32,
-    pub(crate) tx_frames: u32,
-    pub(crate) adaptive_rx: bool,
-    pub(crate) adaptive_tx: bool,
-}
-
 impl Ethtool {
     /// Returns the versions of driver and firmware, and the address on the bus; empty where the
     /// driver says nothing.
@@ -89,10 +70,10 @@ impl Ethtool {
     pub(crate) fn rings(&self, device: &str) -> io::Result<Rings> {
         let words = self.words::<9>(device, ETHTOOL_GRINGPARAM)?;
         Ok(Rings {
-            rx_max: words[1],
-            tx_max: words[4],
-            rx: words[5],
-            tx: words[8],
+            rx_max: Some(words[1]),
+            tx_max: Some(words[4]),
+            rx: Some(words[5]),
+            tx: Some(words[8]),
         })
     }
 
@@ -100,26 +81,36 @@ impl Ethtool {
     pub(crate) fn moderation(&self, device: &str) -> io::Result<Moderation> {
         let words = self.words::<23>(device, ETHTOOL_GCOALESCE)?;
         Ok(Moderation {
-            rx_usecs: words[1],
-            rx_frames: words[2],
-            tx_usecs: words[5],
-            tx_frames: words[6],
-            adaptive_rx: words[10] != 0,
-            adaptive_tx: words[11] != 0,
+            rx_usecs: Some(words[1]),
+            rx_frames: Some(words[2]),
+            tx_usecs: Some(words[5]),
+            tx_frames: Some(words[6]),
+            adaptive_rx: Some(words[10] != 0),
+            adaptive_tx: Some(words[11] != 0),
         })
     }
 
     /// Returns whether pause frames are negotiated, honoured and sent.
-    pub(crate) fn pause(&self, device: &str) -> io::Result<[bool; 3]> {
+    pub(crate) fn pause(&self, device: &str) -> io::Result<Pause> {
         let words = self.words::<4>(device, ETHTOOL_GPAUSEPARAM)?;
-        Ok([words[1] != 0, words[2] != 0, words[3] != 0])
+        Ok(Pause {
+            autoneg: words[1] != 0,
+            rx: words[2] != 0,
+            tx: words[3] != 0,
+        })
     }
 
-    /// Returns the most receive and transmit queues that the card can have.
-    pub(crate) fn queues_max(&self, device: &str) -> io::Result<(u32, u32)> {
+    /// Returns the queues in use, and those that the card can have.
+    pub(crate) fn channels(&self, device: &str) -> io::Result<Channels> {
+        // Most of rx, tx, other and combined, then those in use.
         let words = self.words::<9>(device, ETHTOOL_GCHANNELS)?;
-        let combined = words[4];
-        Ok((words[1].max(combined), words[2].max(combined)))
+        let (combined_max, combined) = (words[4], words[8]);
+        Ok(Channels {
+            rx_max: words[1].max(combined_max),
+            tx_max: words[2].max(combined_max),
+            rx: words[5].saturating_add(combined),
+            tx: words[6].saturating_add(combined),
+        })
     }
 
     /// Returns the fields that choose the queue of a TCP and of a UDP packet over IPv4.

@@ -1,0 +1,252 @@
+//! What the driver of a card says of it: by ethtool's netlink, and by its ioctl where that is all
+//! there is.
+//!
+//! 1. Netlink (family `ethtool`, since Linux 5.6, with rings, channels, moderation, pause and
+//!    features since 5.8) is asked first: it has the names of link modes and features, and says
+//!    which numbers a driver does not have, where the ioctl says 0.
+//! 2. What it does not answer is asked by the ioctl, and [`Cards::way`] names it.
+//! 3. Driver, firmware, the table of queues and the driver's statistics have no answer by netlink
+//!    on most kernels in use; they come by the ioctl always.
+//!
+//! The crate `ethtool` asks the same questions; it is asynchronous throughout, and its runtime is
+//! more than all of this.
+
+mod message;
+
+use std::collections::BTreeSet;
+use std::io;
+
+use self::message::Command;
+use crate::generic::open_family;
+use crate::sys::ethtool::{Ethtool, Offload};
+use crate::sys::netlink::{NetlinkSocket, Question};
+
+/// How a link runs and could run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mode {
+    pub(crate) speed_mbps: Option<u32>,
+    pub(crate) full_duplex: Option<bool>,
+    pub(crate) autoneg: bool,
+    /// Names of the modes that card and port support, of those offered to the other end, and of
+    /// those that it offered; absent where nobody says.
+    pub(crate) supported: Option<Vec<String>>,
+    pub(crate) advertised: Option<Vec<String>>,
+    pub(crate) peer: Option<Vec<String>>,
+}
+
+/// What the device and the kernel do for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Features {
+    pub(crate) tso: bool,
+    pub(crate) gso: bool,
+    pub(crate) gro: bool,
+    /// Names of those that are on, and of those that are off and could be on.
+    pub(crate) on: Option<Vec<String>>,
+    pub(crate) off: Option<Vec<String>>,
+}
+
+/// Entries of the rings, as they are and as they could be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rings {
+    pub(crate) rx: Option<u32>,
+    pub(crate) rx_max: Option<u32>,
+    pub(crate) tx: Option<u32>,
+    pub(crate) tx_max: Option<u32>,
+}
+
+/// Queues in use, and those that there could be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Channels {
+    pub(crate) rx: u32,
+    pub(crate) rx_max: u32,
+    pub(crate) tx: u32,
+    pub(crate) tx_max: u32,
+}
+
+/// When a card interrupts: after so long or so many, or as it sees fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moderation {
+    pub(crate) rx_usecs: Option<u32>,
+    pub(crate) rx_frames: Option<u32>,
+    pub(crate) tx_usecs: Option<u32>,
+    pub(crate) tx_frames: Option<u32>,
+    pub(crate) adaptive_rx: Option<bool>,
+    pub(crate) adaptive_tx: Option<bool>,
+}
+
+/// Whether pause frames are negotiated, honoured and sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pause {
+    pub(crate) autoneg: bool,
+    pub(crate) rx: bool,
+    pub(crate) tx: bool,
+}
+
+/// Asks drivers of the network namespace in which it was opened.
+pub(crate) struct Cards {
+    netlink: io::Result<Netlink>,
+    ioctl: io::Result<Ethtool>,
+    /// What the ioctl answered and netlink did not, since this was last asked for.
+    by_ioctl: BTreeSet<&'static str>,
+}
+
+/// Ethtool's own family of generic netlink.
+struct Netlink {
+    socket: NetlinkSocket,
+    family: u16,
+}
+
+impl Netlink {
+    fn ask<T>(
+        &mut self,
+        command: Command,
+        device: &str,
+        read: fn(&[u8]) -> Option<T>,
+    ) -> io::Result<T> {
+        let mut question = Question::single(self.family, &message::question(command, device));
+        let mut answer = None;
+        self.socket
+            .ask(&mut question, |_, payload| answer = read(payload))?;
+        answer.ok_or_else(|| io::Error::other("an answer that makes no sense"))
+    }
+}
+
+impl Cards {
+    /// Opens both ways in the network namespace of the calling thread.
+    pub(crate) fn open() -> Self {
+        let netlink = open_family("ethtool");
+        Self {
+            netlink: netlink.map(|(socket, family)| Netlink { socket, family }),
+            ioctl: Ethtool::open(),
+            by_ioctl: BTreeSet::new(),
+        }
+    }
+
+    /// Opens the ioctl alone.
+    #[cfg(test)]
+    fn without_netlink() -> Self {
+        Self {
+            netlink: Err(io::Error::from_raw_os_error(libc::ENOENT)),
+            ..Self::open()
+        }
+    }
+
+    /// Returns the ioctl, for what netlink does not answer.
+    pub(crate) fn ioctl(&self) -> Result<&Ethtool, String> {
+        self.ioctl.as_ref().map_err(said)
+    }
+
+    /// Says by which way the questions since the last call were answered.
+    pub(crate) fn way(&mut self) -> String {
+        let by_ioctl = std::mem::take(&mut self.by_ioctl);
+        let by_ioctl: Vec<&str> = by_ioctl.into_iter().collect();
+        match (&self.netlink, by_ioctl.as_slice()) {
+            (Err(error), _) => format!("ioctl; netlink family ethtool: {error}"),
+            (Ok(_), []) => "netlink".to_owned(),
+            (Ok(_), some) => format!("netlink; by ioctl: {}", some.join(", ")),
+        }
+    }
+
+    /// Returns how the link runs and could run.
+    pub(crate) fn mode(&mut self, device: &str) -> Result<Mode, String> {
+        let ask = (Command::LinkModes, "link modes");
+        self.ask(device, ask, message::read_mode, Ethtool::mode)
+    }
+
+    /// Returns whether the device has a link.
+    pub(crate) fn link(&mut self, device: &str) -> Result<Option<bool>, String> {
+        let ask = (Command::LinkState, "link state");
+        self.ask(device, ask, message::read_state, |ethtool, device| {
+            ethtool.link(device).map(Some)
+        })
+    }
+
+    /// Returns what the device and the kernel do for it.
+    pub(crate) fn features(&mut self, device: &str) -> Result<Features, String> {
+        let ask = (Command::Features, "features");
+        self.ask(device, ask, message::read_features, |ethtool, device| {
+            Ok(Features {
+                tso: ethtool.offload(device, Offload::Tso)?,
+                gso: ethtool.offload(device, Offload::Gso)?,
+                gro: ethtool.offload(device, Offload::Gro)?,
+                on: None,
+                off: None,
+            })
+        })
+    }
+
+    /// Returns the entries of the rings.
+    pub(crate) fn rings(&mut self, device: &str) -> Result<Rings, String> {
+        let ask = (Command::Rings, "rings");
+        self.ask(device, ask, message::read_rings, Ethtool::rings)
+    }
+
+    /// Returns the queues.
+    pub(crate) fn channels(&mut self, device: &str) -> Result<Channels, String> {
+        let ask = (Command::Channels, "channels");
+        self.ask(device, ask, message::read_channels, Ethtool::channels)
+    }
+
+    /// Returns when the card interrupts.
+    pub(crate) fn moderation(&mut self, device: &str) -> Result<Moderation, String> {
+        let ask = (Command::Coalesce, "moderation");
+        self.ask(device, ask, message::read_moderation, Ethtool::moderation)
+    }
+
+    /// Returns how pause frames are used.
+    pub(crate) fn pause(&mut self, device: &str) -> Result<Pause, String> {
+        let ask = (Command::Pause, "pause");
+        self.ask(device, ask, message::read_pause, Ethtool::pause)
+    }
+
+    /// Asks by netlink, and by the ioctl where that has no answer.
+    fn ask<T>(
+        &mut self,
+        device: &str,
+        (command, what): (Command, &'static str),
+        read: fn(&[u8]) -> Option<T>,
+        by_ioctl: fn(&Ethtool, &str) -> io::Result<T>,
+    ) -> Result<T, String> {
+        if let Ok(netlink) = &mut self.netlink
+            && let Ok(answer) = netlink.ask(command, device, read)
+        {
+            return Ok(answer);
+        }
+        let answer = by_ioctl(self.ioctl.as_ref().map_err(said)?, device);
+        let answer = answer.map_err(|error| said(&error))?;
+        self.by_ioctl.insert(what);
+        Ok(answer)
+    }
+}
+
+fn said(error: &io::Error) -> String {
+    format!("ethtool: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_say_the_same_of_loopback() {
+        let (mut both, mut ioctl) = (Cards::open(), Cards::without_netlink());
+        let features = both.features("lo").expect("features");
+        let by_ioctl = ioctl.features("lo").expect("features");
+        assert_eq!(
+            (features.tso, features.gso, features.gro),
+            (by_ioctl.tso, by_ioctl.gso, by_ioctl.gro)
+        );
+        assert_eq!(both.link("lo"), ioctl.link("lo"));
+        assert_eq!(both.rings("lo"), ioctl.rings("lo"));
+        assert!(both.rings("lo").is_err(), "it has none");
+        assert!(both.mode("nosuchdevice0").is_err());
+        assert_eq!(
+            ioctl.way(),
+            "ioctl; netlink family ethtool: No such file or directory (os error 2)"
+        );
+        if both.netlink.is_ok() {
+            assert_eq!(both.way(), "netlink");
+            assert!(features.on.is_some_and(|on| !on.is_empty()));
+        }
+    }
+}
