@@ -258,11 +258,12 @@ catalogue! {
     ConntrackDrop "conntrack_drop" Counter Count "Packets dropped since the table was full or memory short.";
     ConntrackEarlyDrop "conntrack_early_drop" Counter Count "Connections thrown out to make room for new ones.";
     ConntrackInvalid "conntrack_invalid" Counter Count "Packets that belong to no connection and cannot begin one.";
-    // Frequency and temperature, /sys/devices/system/cpu and /sys/class/thermal.
+    // Frequency and temperature, /sys/devices/system/cpu, /sys/class/thermal and /sys/class/hwmon.
     ThermalFrequency "thermal_frequency_hz" Gauge Count "Clock frequency of the CPU, in hertz (scaling_cur_freq).";
     ThermalCoreThrottled "thermal_core_throttled" Counter Count "Times that the CPU was slowed since its core was hot.";
     ThermalPackageThrottled "thermal_package_throttled" Counter Count "Times that the CPU was slowed since its package was hot.";
     ThermalZone "thermal_zone_millicelsius" Gauge Count "Temperature of the CPUs' thermal zone, in thousandths of a degree Celsius.";
+    ThermalSensor "thermal_sensor_millicelsius" Gauge Count "Temperature of a CPU's or a network card's sensor (hardware monitoring), in thousandths of a degree Celsius.";
 }
 
 impl Metric {

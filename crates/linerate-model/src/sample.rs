@@ -61,7 +61,7 @@ impl fmt::Display for QdiscId {
 ///
 /// As text: `host`, `cpu:0`, `node:0`, `irq:24`, `link:eth0`, `queue:eth0:rx:3`,
 /// `qdisc:eth0:8001:`, `flow:3:client`, `thread:worker-0`, `counter:Tcp.RetransSegs`,
-/// `irq:24:cpu:3`.
+/// `irq:24:cpu:3`, `sensor:coretemp-2:Package id 0`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subject {
     /// The whole host (or network namespace, for protocol counters).
@@ -86,6 +86,8 @@ pub enum Subject {
     Counter(String),
     /// One interrupt on one CPU, both by the kernel's numbers.
     IrqCpu(u32, u32),
+    /// One sensor, by chip and label.
+    Sensor(String),
 }
 
 impl fmt::Display for Subject {
@@ -103,6 +105,7 @@ impl fmt::Display for Subject {
             Subject::Qdisc(link, id) => write!(f, "qdisc:{link}:{id}"),
             Subject::Counter(name) => write!(f, "counter:{name}"),
             Subject::IrqCpu(irq, cpu) => write!(f, "irq:{irq}:cpu:{cpu}"),
+            Subject::Sensor(name) => write!(f, "sensor:{name}"),
         }
     }
 }
@@ -128,6 +131,7 @@ impl FromStr for Subject {
             "queue" => queue(rest).ok_or_else(bad),
             "qdisc" => qdisc(rest).ok_or_else(bad),
             "counter" if !rest.is_empty() => Ok(Subject::Counter(rest.to_owned())),
+            "sensor" if !rest.is_empty() => Ok(Subject::Sensor(rest.to_owned())),
             "flow" => {
                 let (flow, end) = rest.split_once(':').ok_or_else(bad)?;
                 let end = match end {
@@ -199,7 +203,7 @@ impl schemars::JsonSchema for Subject {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "type": "string",
-            "description": "host, cpu:N, node:N, irq:N, irq:N:cpu:N, link:NAME, queue:NAME:rx:N, queue:NAME:tx:N, qdisc:NAME:HANDLE, flow:N:client, flow:N:server, thread:NAME or counter:NAME"
+            "description": "host, cpu:N, node:N, irq:N, irq:N:cpu:N, link:NAME, queue:NAME:rx:N, queue:NAME:tx:N, qdisc:NAME:HANDLE, flow:N:client, flow:N:server, thread:NAME, counter:NAME or sensor:NAME"
         })
     }
 }
@@ -263,6 +267,7 @@ mod tests {
             "qdisc:lo:ffff:ffff",
             "counter:Tcp.RetransSegs",
             "counter:Ip6InReceives",
+            "sensor:coretemp-2:Package id 0",
         ] {
             assert_eq!(text.parse::<Subject>().unwrap().to_string(), text);
         }
@@ -281,6 +286,7 @@ mod tests {
             "flow:1:middle",
             "disk:1",
             "counter:",
+            "sensor:",
             "irq:",
             "irq:24:cpu:",
             "irq:24:3",

@@ -77,6 +77,7 @@ const OBSERVERS: &[(&str, Open)] = &[
     ("numa", |config| Box::new(numa::open(config))),
     ("conntrack", |config| Box::new(conntrack::open(config))),
     ("thermal", |config| Box::new(thermal::open(config))),
+    ("hwmon", |config| Box::new(thermal::open_hwmon(config))),
     ("queue", |_| Box::new(QueueObserver::open())),
     ("counters", |config| {
         Box::new(CountersObserver::open(config))

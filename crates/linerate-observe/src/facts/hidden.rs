@@ -33,7 +33,11 @@ fn hides(config: &ObserveConfig) -> Reading {
     if !system.join("cpu/cpu0/cpufreq").exists() {
         hidden.push("clock frequency");
     }
-    if !config.sys_root.join("class/thermal/thermal_zone0").exists() {
+    let sensors = ["class/thermal/thermal_zone0", "class/hwmon/hwmon0"];
+    if !sensors
+        .iter()
+        .any(|path| config.sys_root.join(path).exists())
+    {
         hidden.push("temperature and throttling");
     }
     if numbered(&system.join("node"), "node").len() < 2 {

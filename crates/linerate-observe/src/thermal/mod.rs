@@ -1,6 +1,11 @@
 //! Clock frequency, temperature, and how often a CPU was slowed because it was hot.
 //!
-//! A hypervisor shows none of these to its guests as a rule.
+//! A hypervisor shows none of these to its guests as a rule. Temperatures come by thermal zones, and
+//! from the chips of hardware monitoring, which are an observer of their own: a chip that is slow to
+//! read delays nothing else.
+
+/// Temperatures by hardware monitoring.
+mod hwmon;
 
 use linerate_model::metric::Metric;
 use linerate_model::sample::Subject;
@@ -9,6 +14,8 @@ use crate::files::{FilesObserver, Parse, Source, numbered};
 use crate::observer::ObserveConfig;
 use crate::sys::file::read_value;
 use crate::text::{complete_lines, number};
+
+pub(crate) use hwmon::open as open_hwmon;
 
 /// Most CPUs and thermal zones read.
 const CPUS_MAX: usize = 1024;

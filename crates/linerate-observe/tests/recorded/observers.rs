@@ -85,6 +85,7 @@ fn a_recorded_host_of_two_cpus() {
             ("numa", None, Some("one node")),
             ("conntrack", None, None),
             ("thermal", Some("a hypervisor hides them"), None),
+            ("hwmon", Some("a hypervisor hides them"), None),
             ("counters", None, Some("snmp6: No such file")),
         ],
     );
@@ -107,6 +108,7 @@ fn a_made_host_of_64_cpus() {
             ("numa", None, None),
             ("conntrack", Some("no connection tracking"), None),
             ("thermal", None, None),
+            ("hwmon", None, None),
             ("counters", None, Some("snmp6: No such file")),
         ],
     );
@@ -127,6 +129,7 @@ fn a_made_host_with_an_offline_cpu_and_missing_files() {
             ("numa", Some("no node"), None),
             ("conntrack", Some("no connection tracking"), None),
             ("thermal", Some("a hypervisor hides them"), None),
+            ("hwmon", Some("a hypervisor hides them"), None),
             ("counters", None, Some("netstat: No such file")),
         ],
     );
@@ -155,6 +158,7 @@ fn odd_and_cut_files_give_what_is_certain() {
             ("numa", Some("no node"), None),
             ("conntrack", Some("no connection tracking"), None),
             ("thermal", Some("a hypervisor hides them"), None),
+            ("hwmon", Some("a hypervisor hides them"), None),
             ("counters", None, Some("snmp6: No such file")),
         ],
     );
@@ -175,6 +179,7 @@ fn a_thread_is_found_by_the_id_that_it_sees() {
             ("numa", Some("no node"), None),
             ("conntrack", Some("no connection tracking"), None),
             ("thermal", Some("a hypervisor hides them"), None),
+            ("hwmon", Some("a hypervisor hides them"), None),
             ("counters", Some("snmp: No such file"), None),
         ],
     );
@@ -199,6 +204,7 @@ fn an_empty_root_gives_reasons_and_no_samples() {
             ("numa", Some("no node"), None),
             ("conntrack", Some("no connection tracking"), None),
             ("thermal", Some("a hypervisor hides them"), None),
+            ("hwmon", Some("a hypervisor hides them"), None),
             ("counters", Some("No such file"), None),
         ],
     );
@@ -235,6 +241,7 @@ fn a_caller_without_a_token_sees_our_threads_only() {
             ("numa", token, None),
             ("conntrack", token, None),
             ("thermal", token, None),
+            ("hwmon", token, None),
             ("queue", token, None),
             ("counters", token, None),
         ],
