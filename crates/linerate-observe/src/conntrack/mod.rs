@@ -1,35 +1,98 @@
 //! Connection tracking: how full its table is, and which packets it dropped.
 //!
 //! The table's size and count are those of the network namespace; the statistics are lines of
-//! hexadecimal numbers, one a CPU, under a line of names.
+//! hexadecimal numbers, one a CPU, under a line of names. Kernels are built without that file
+//! (CONFIG_NF_CONNTRACK_PROCFS); then netlink is asked for the statistics.
 
+/// The statistics by netlink.
+mod statistics;
+
+use std::path::Path;
+
+use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
-use linerate_model::sample::Subject;
+use linerate_model::sample::{Sample, Subject};
 
+use self::statistics::Statistics;
 use crate::files::{FilesObserver, Parse, Source};
-use crate::observer::ObserveConfig;
+use crate::observer::{Health, ObserveConfig, Observer};
 use crate::text::{complete_lines, number, words};
 
-/// Opens the files of connection tracking.
-pub(crate) fn open(config: &ObserveConfig) -> FilesObserver {
+/// Reads connection tracking.
+pub(crate) struct ConntrackObserver {
+    files: FilesObserver,
+    /// Where there is no file of them.
+    statistics: Option<Statistics>,
+    health: Health,
+}
+
+/// Opens the files of connection tracking, or netlink for what has no file.
+pub(crate) fn open(config: &ObserveConfig) -> ConntrackObserver {
     let settings = config.proc_root.join("sys/net/netfilter");
     let net = |whose: &str| config.proc_root.join(whose).join("net/stat/nf_conntrack");
     let own = net("thread-self");
-    let statistics = if own.exists() { own } else { net("self") };
-    let files: [(_, Parse); 3] = [
-        (settings.join("nf_conntrack_count"), |text, push| {
-            one(text, Metric::ConntrackCount, push);
-        }),
-        (settings.join("nf_conntrack_max"), |text, push| {
-            one(text, Metric::ConntrackMax, push);
-        }),
-        (statistics, totals),
+    let file = if own.exists() { own } else { net("self") };
+    let open = |path: &Path, parse: Parse| Source::open(path, Subject::Host, parse).ok();
+    let count: Parse = |text, push| one(text, Metric::ConntrackCount, push);
+    let most: Parse = |text, push| one(text, Metric::ConntrackMax, push);
+    let totals = open(&file, totals);
+    let is_tracking = settings.join("nf_conntrack_max").exists();
+    // A recorded root is of another host than the one that netlink would ask.
+    let is_here = config.proc_root == Path::new("/proc");
+    let mut notes = Vec::new();
+    let statistics = match is_tracking && is_here && totals.is_none() {
+        true => Statistics::open()
+            .map_err(|error| notes.push(format!("no statistics: netlink: {error}")))
+            .ok(),
+        false => None,
+    };
+    let sources = [
+        open(&settings.join("nf_conntrack_count"), count),
+        open(&settings.join("nf_conntrack_max"), most),
+        totals,
     ];
-    let open =
-        |(path, parse): (std::path::PathBuf, Parse)| Source::open(&path, Subject::Host, parse).ok();
-    let sources = files.into_iter().filter_map(open).collect();
     let absent = || format!("{}: no connection tracking", settings.display());
-    FilesObserver::new("conntrack", sources, absent, Vec::new())
+    let sources = sources.into_iter().flatten().collect();
+    ConntrackObserver {
+        files: FilesObserver::new("conntrack", sources, absent, notes),
+        statistics,
+        health: Health::new("conntrack", None, Vec::new()),
+    }
+}
+
+impl ConntrackObserver {
+    fn ask(&mut self, out: &mut Vec<Sample>) {
+        let Some(statistics) = &mut self.statistics else {
+            return;
+        };
+        let before = out.len();
+        let failure = statistics.sample(out).err();
+        let failure = failure.map(|error| format!("statistics: netlink: {error}"));
+        self.health.record(out.len() - before, failure);
+    }
+}
+
+impl Observer for ConntrackObserver {
+    fn availability(&self) -> Availability {
+        let mut availability = self.files.availability();
+        let asked = self.health.availability();
+        let more = asked.missing.or(asked.note);
+        availability.note = match (availability.note, more) {
+            (Some(note), Some(more)) => Some(format!("{note}; {more}")),
+            (note, more) => note.or(more),
+        };
+        availability
+    }
+
+    fn sample(&mut self, out: &mut Vec<Sample>) {
+        self.files.sample(out);
+        self.ask(out);
+    }
+
+    fn sample_edge(&mut self, out: &mut Vec<Sample>) {
+        self.files.sample_edge(out);
+        self.ask(out);
+    }
 }
 
 fn one(text: &[u8], metric: Metric, push: &mut dyn FnMut(Metric, i64)) {
