@@ -86,7 +86,7 @@ pub(crate) struct Pause {
 pub(crate) struct Cards {
     netlink: io::Result<Netlink>,
     ioctl: io::Result<Ethtool>,
-    /// What the ioctl answered and netlink did not, since this was last asked for.
+    /// What the ioctl answered and netlink did not, of the present device.
     by_ioctl: BTreeSet<&'static str>,
 }
 
@@ -136,10 +136,14 @@ impl Cards {
         self.ioctl.as_ref().map_err(said)
     }
 
-    /// Says by which way the questions since the last call were answered.
-    pub(crate) fn way(&mut self) -> String {
-        let by_ioctl = std::mem::take(&mut self.by_ioctl);
-        let by_ioctl: Vec<&str> = by_ioctl.into_iter().collect();
+    /// Begins with another device.
+    pub(crate) fn begin(&mut self) {
+        self.by_ioctl.clear();
+    }
+
+    /// Says by which way the questions about the present device were answered.
+    pub(crate) fn way(&self) -> String {
+        let by_ioctl: Vec<&str> = self.by_ioctl.iter().copied().collect();
         match (&self.netlink, by_ioctl.as_slice()) {
             (Err(error), _) => format!("ioctl; netlink family ethtool: {error}"),
             (Ok(_), []) => "netlink".to_owned(),

@@ -39,6 +39,7 @@ pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
     let mut cards = Cards::open();
     for device in &devices {
         add_device(facts, device);
+        cards.begin();
         let (mode, channels) = (cards.mode(&device.name), cards.channels(&device.name));
         add_driver(facts, device, &mut cards, &mode, &channels);
         add_pcie(facts, device, &config.sys_root);

@@ -97,6 +97,8 @@ fn of_mode(mode: &Result<Mode, String>) -> [(&'static str, Reading); 6] {
     let modes = |of: fn(&Mode) -> &Option<Vec<String>>| match mode {
         Err(why) => Err(why.clone()),
         Ok(mode) => match of(mode) {
+            // By netlink there are always modes of ours; those of the other end it may not have told.
+            None if mode.supported.is_some() => Err(SILENT.to_owned()),
             None => list(&None),
             Some(names) => {
                 let media = names.iter().filter(|name| mbps_of(name).is_some());
@@ -277,6 +279,11 @@ mod tests {
                 Ok(FactValue::Number(25e9, Unit::BitsPerSecond)),
             ]
         );
+        let alone = Mode {
+            peer: None,
+            ..mode.clone()
+        };
+        assert_eq!(facts(&Ok(alone))[4], Err(SILENT.to_owned()));
         let by_ioctl = Mode {
             supported: None,
             advertised: None,
