@@ -57,7 +57,10 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     ("Tcp.EstabResets", "established connections that were reset"),
     ("Tcp.InErrs", "bad segments received"),
-    ("Tcp.InCsumErrors", "of them, those with a wrong checksum"),
+    (
+        "Tcp.InCsumErrors",
+        "segments received with a wrong checksum",
+    ),
     ("Tcp.OutRsts", "resets sent"),
     (
         "Udp.InErrors",
@@ -65,12 +68,12 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "Udp.RcvbufErrors",
-        "of them, those that found no room in the receive buffer",
+        "datagrams that found no room in the receive buffer of their socket",
     ),
-    ("Udp.InCsumErrors", "of them, those with a wrong checksum"),
+    ("Udp.InCsumErrors", "datagrams with a wrong checksum"),
     (
         "Udp.MemErrors",
-        "of them, those for which UDP had no memory (net.ipv4.udp_mem)",
+        "datagrams for which UDP had no memory (net.ipv4.udp_mem)",
     ),
     (
         "Udp.NoPorts",
@@ -86,12 +89,15 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "Udp6RcvbufErrors",
-        "of them, those that found no room in the receive buffer",
+        "datagrams over IPv6 that found no room in the receive buffer of their socket",
     ),
-    ("Udp6InCsumErrors", "of them, those with a wrong checksum"),
+    (
+        "Udp6InCsumErrors",
+        "datagrams over IPv6 with a wrong checksum",
+    ),
     (
         "Udp6MemErrors",
-        "of them, those for which UDP had no memory (net.ipv4.udp_mem)",
+        "datagrams over IPv6 for which UDP had no memory (net.ipv4.udp_mem)",
     ),
     (
         "Udp6NoPorts",
@@ -226,7 +232,7 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.DelayedACKLost",
-        "segments that came again after all of it had been received: the ACK was lost or late",
+        "segments that came again after they had been received whole: the ACK was lost or late",
     ),
     (
         "TcpExt.ListenOverflows",
@@ -246,15 +252,15 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TCPRenoRecoveryFail",
-        "of the recoveries without SACK, those that ended in a timeout",
+        "recoveries without SACK that ended in a timeout",
     ),
     (
         "TcpExt.TCPSackRecoveryFail",
-        "of the recoveries by SACK, those that ended in a timeout",
+        "recoveries by SACK that ended in a timeout",
     ),
     (
         "TcpExt.TCPSACKReneging",
-        "times that a receiver dropped what it had said to have (SACK)",
+        "times that a receiver dropped what SACK had said to be there",
     ),
     (
         "TcpExt.TCPSACKReorder",
@@ -274,15 +280,15 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TCPPartialUndo",
-        "times that it was taken back in part",
+        "times that a smaller congestion window was taken back in part",
     ),
     (
         "TcpExt.TCPDSACKUndo",
-        "times that it was taken back since all that was sent again had come twice",
+        "times that a smaller congestion window was taken back: all that was sent again had come twice",
     ),
     (
         "TcpExt.TCPLossUndo",
-        "times that it was taken back after a timeout",
+        "times that a smaller congestion window was taken back after a timeout",
     ),
     (
         "TcpExt.TCPLostRetransmit",
@@ -432,11 +438,11 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TCPWantZeroWindowAdv",
-        "times that it wanted to close it and might not yet",
+        "times that this host wanted to close its receive window and might not yet",
     ),
     (
         "TcpExt.TCPFromZeroWindowAdv",
-        "times that it opened it again",
+        "times that this host opened its receive window again",
     ),
     (
         "TcpExt.TCPWinProbe",
@@ -465,7 +471,7 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TcpDuplicateDataRehash",
-        "times that it chose another path since segments came twice",
+        "times that a connection chose another path since segments came twice",
     ),
 ];
 
@@ -573,7 +579,7 @@ const OTHERS: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TCPHystartTrainCwnd",
-        "sum of the congestion windows at that time",
+        "sum of the congestion windows when slow start ended for a long train of ACKs",
     ),
     (
         "TcpExt.TCPHystartDelayDetect",
@@ -581,16 +587,27 @@ const OTHERS: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TCPHystartDelayCwnd",
-        "sum of the congestion windows at that time",
+        "sum of the congestion windows when slow start ended since the round trip grew",
     ),
     (
         "TcpExt.TCPSackShifted",
         "segments marked as received by SACK, joined to their neighbour",
     ),
-    ("TcpExt.TCPSackMerged", "of them, those joined whole"),
+    (
+        "TcpExt.TCPSackMerged",
+        "segments marked as received by SACK, joined to their neighbour whole",
+    ),
     (
         "TcpExt.TCPSackShiftFallback",
         "segments marked as received by SACK, not joined",
+    ),
+    (
+        "TcpExt.TCPDSACKIgnoredOld",
+        "reports of segments that came twice, ignored: they were too old",
+    ),
+    (
+        "TcpExt.TCPDSACKIgnoredNoUndo",
+        "reports of segments that came twice, ignored: nothing could be undone",
     ),
     (
         "TcpExt.TCPKeepAlive",
@@ -609,6 +626,16 @@ const OTHERS: &[(&str, &str)] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_meaning_stands_alone() {
+        for (name, meaning) in TROUBLES.iter().chain(OTHERS) {
+            for word in ["of them", " it ", "at that time"] {
+                let about = format!(" {meaning} ");
+                assert!(!about.contains(word), "{name}: {meaning}");
+            }
+        }
+    }
 
     #[test]
     fn each_counter_is_listed_once() {
