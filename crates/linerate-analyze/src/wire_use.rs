@@ -31,7 +31,8 @@ pub(crate) struct Ceiling {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Path {
     server_bps: Option<f64>,
-    clients_bps: Vec<Option<f64>>,
+    /// Of each client, with the loss on purpose that it is there for.
+    clients_bps: Vec<(Option<u32>, Option<f64>)>,
     mtu_bytes: Option<u64>,
     tcp_option_bytes: Option<u64>,
     ipv6: bool,
@@ -45,7 +46,9 @@ impl Path {
         let mtus: Option<Vec<u64>> = hosts.iter().map(mtu_bytes).collect();
         Self {
             server_bps: part(HostPart::Server).next().and_then(rate),
-            clients_bps: part(HostPart::Client).map(rate).collect(),
+            clients_bps: part(HostPart::Client)
+                .map(|host| (host.link_loss_ppm, rate(host)))
+                .collect(),
             mtu_bytes: mtus.and_then(|mtus| mtus.into_iter().min()),
             tcp_option_bytes: tcp_option_bytes(hosts),
             ipv6: hosts.iter().any(|host| is_ipv6(&host.data_address)),
@@ -54,10 +57,28 @@ impl Path {
 
     /// Returns the signalling rate that `clients` clients share in one direction.
     pub(crate) fn rate_bps(&self, clients: u32) -> Option<f64> {
-        let in_use = self.clients_bps.iter().take(clients.max(1) as usize);
-        let clients_bps: Option<f64> = match self.clients_bps.is_empty() {
-            true => None,
-            false => in_use.copied().sum(),
+        self.shared_bps(clients, None)
+    }
+
+    /// Returns the signalling rate that the clients of `workload` share in one direction.
+    pub(crate) fn rate_of(&self, workload: &Workload) -> Option<f64> {
+        let asked = workload.link_loss_ppm;
+        let is_there = self.clients_bps.iter().any(|(loss, _)| *loss == asked);
+        // Where nothing is lost on purpose, the clients are those that there are.
+        self.shared_bps(workload.clients, asked.filter(|_| is_there))
+    }
+
+    fn shared_bps(&self, clients: u32, link_loss_ppm: Option<u32>) -> Option<f64> {
+        let mut in_use = self
+            .clients_bps
+            .iter()
+            .filter(|(loss, _)| *loss == link_loss_ppm)
+            .map(|(_, bps)| *bps)
+            .take(clients.max(1) as usize)
+            .peekable();
+        let clients_bps: Option<f64> = match in_use.peek() {
+            None => None,
+            Some(_) => in_use.sum(),
         };
         match (self.server_bps, clients_bps) {
             (Some(server), Some(clients)) => Some(server.min(clients)),
@@ -76,7 +97,7 @@ impl Path {
     pub(crate) fn wire(&self, workload: &Workload) -> Option<Wire> {
         let udp = is_udp(workload)?;
         Some(Wire {
-            rate: BitsPerSec(self.rate_bps(workload.clients)?),
+            rate: BitsPerSec(self.rate_of(workload)?),
             mtu_bytes: self.mtu_bytes?,
             tcp_option_bytes: self.tcp_option_bytes?,
             ipv6: self.ipv6,
@@ -119,7 +140,7 @@ impl Path {
     /// Returns what no payload in `direction` can exceed, assuming the best for what is unknown.
     pub(crate) fn ceiling_bps(&self, workload: &Workload, direction: Direction) -> Option<Ceiling> {
         let udp = is_udp(workload)?;
-        let rate = self.rate_bps(workload.clients)?;
+        let rate = self.rate_of(workload)?;
         let link = match direction {
             Direction::FromServer => "the link from the server",
             _ => "the link to the server",

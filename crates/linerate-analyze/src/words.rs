@@ -45,6 +45,8 @@ pub(crate) fn level(factor: Factor, level: &Level) -> String {
         Factor::InFlight => format!("{} in flight", plural("request")),
         Factor::RequestsPerS => format!("{level} requests/s each"),
         Factor::Rate => format!("{level} each"),
+        Factor::LinkLoss if *level == Level::Ppm(0) => "clean link".to_owned(),
+        Factor::LinkLoss => format!("{level} of frames lost"),
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::manner::{ReceiveBy, SendBy, Transport, WaitBy};
 use crate::probe::Probes;
-use crate::unit::{BitsPerSec, Bytes, Nanos};
+use crate::unit::{BitsPerSec, Bytes, Nanos, Unit};
 use crate::workload::{Direction, Traffic, Workload, WorkloadError};
 
 /// Something varied on purpose.
@@ -60,6 +60,8 @@ pub enum Factor {
     RequestsPerS,
     /// Payload that each sending end sends a second, by our pacer.
     Rate,
+    /// Frames that the clients' links lose on purpose; only a lab has such links.
+    LinkLoss,
 }
 
 /// One value of a factor.
@@ -76,6 +78,8 @@ pub enum Level {
     Word(String),
     /// A rate, whole bits per second.
     Rate(u64),
+    /// A share, in parts per million.
+    Ppm(u32),
 }
 
 /// One combination of levels, one per factor of its experiment.
@@ -222,6 +226,7 @@ impl Factor {
         Factor::InFlight,
         Factor::RequestsPerS,
         Factor::Rate,
+        Factor::LinkLoss,
     ];
 
     /// Returns the name that documents carry.
@@ -249,6 +254,7 @@ impl Factor {
             Factor::InFlight => "in_flight",
             Factor::RequestsPerS => "requests_per_s",
             Factor::Rate => "rate",
+            Factor::LinkLoss => "link_loss",
         }
     }
 
@@ -285,6 +291,7 @@ impl Factor {
             Factor::InFlight => "requests in flight",
             Factor::RequestsPerS => "requests per second of a flow",
             Factor::Rate => "rate of a flow",
+            Factor::LinkLoss => "frames lost on the link",
         }
     }
 
@@ -358,6 +365,10 @@ impl Factor {
             Factor::Rate => match level {
                 Level::Rate(rate) => workload.manner.rate_bps = Some(*rate),
                 _ => return Err(kind("a rate such as \"100Mbit\"")),
+            },
+            Factor::LinkLoss => match level {
+                Level::Ppm(ppm) => workload.link_loss_ppm = Some(*ppm),
+                _ => return Err(kind("a share such as 0.001")),
             },
             Factor::Direction
             | Factor::MessageBytes
@@ -449,6 +460,7 @@ impl fmt::Display for Level {
             Level::Size(size) => write!(f, "{size}"),
             Level::Word(word) => f.write_str(word),
             Level::Rate(bps) => write!(f, "{}", BitsPerSec(*bps as f64)),
+            Level::Ppm(ppm) => f.write_str(&Unit::Percent.display(f64::from(*ppm) / 1e4)),
         }
     }
 }
@@ -460,6 +472,7 @@ impl Level {
             Level::Count(count) => Some(*count as f64),
             Level::Size(size) => Some(size.0 as f64),
             Level::Rate(bps) => Some(*bps as f64),
+            Level::Ppm(ppm) => Some(f64::from(*ppm) / 1e6),
             Level::Switch(_) | Level::Word(_) => None,
         }
     }

@@ -70,6 +70,10 @@ pub struct HostRecord {
     pub lab: bool,
     /// Signalling rate of the link that data flows use, when known.
     pub link_rate: Option<BitsPerSec>,
+    /// Frames of a million that its link loses on purpose, where it is there for trials that ask
+    /// for that; they do not use other hosts, nor other trials this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_loss_ppm: Option<u32>,
     /// The device that data flows use, when known.
     pub link: Option<String>,
     /// Its facts at the start.

@@ -15,6 +15,8 @@ pub const FLOWS_MAX: u32 = 20_000;
 pub const MESSAGE_BYTES_MAX: Bytes = Bytes(64 << 20);
 /// The largest socket buffer that can be asked for (the kernel's own type is a signed int).
 pub const SOCKET_BUFFER_BYTES_MAX: Bytes = Bytes(1 << 30);
+/// The most frames of a million that a link may be asked to lose: what a lab's links can.
+pub const LINK_LOSS_PPM_MAX: u32 = 500_000;
 /// Payload of one send or receive call when nothing else is asked for.
 pub const STREAM_MESSAGE_BYTES_DEFAULT: Bytes = Bytes(128 << 10);
 
@@ -107,6 +109,10 @@ pub struct Workload {
     pub connections: u32,
     /// How many client hosts take part.
     pub clients: u32,
+    /// Frames of a million that their links lose on purpose, which only links of a lab do; absent
+    /// for links as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_loss_ppm: Option<u32>,
     /// Options of every socket.
     #[serde(default)]
     pub options: FlowOptions,
@@ -192,6 +198,7 @@ impl Workload {
             },
             connections: 1,
             clients: 1,
+            link_loss_ppm: None,
             options: FlowOptions::default(),
             manner: Manner::default(),
         }
@@ -249,6 +256,10 @@ impl Workload {
         }
         if let Some(mss) = self.options.mss_bytes {
             within("mss_bytes", mss.into(), 88, 32_767)?;
+        }
+        if let Some(ppm) = self.link_loss_ppm {
+            let most = LINK_LOSS_PPM_MAX.into();
+            within("link_loss in parts per million", ppm.into(), 0, most)?;
         }
         if let Some(rate) = self.options.pacing_bps {
             within("pacing_bps", rate, 8, 1 << 50)?;

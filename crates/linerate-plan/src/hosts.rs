@@ -3,18 +3,24 @@
 //! A level that cannot run is left out with its reason; an experiment whose fixed part cannot run
 //! is left out as a whole. Nothing is changed in silence.
 
+use std::collections::BTreeMap;
+
 use linerate_model::Bytes;
 use linerate_model::experiment::{DesignKind, Experiment, Factor, Level};
 use linerate_model::plan::LeftOut;
 use linerate_model::workload::Workload;
 
+use crate::draft::Draft;
 use crate::group::{Group, groups, set_groups};
 
 /// What a plan has to know of the hosts; what is not known is not checked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hosts {
-    /// Client hosts that there are.
+    /// Client hosts that there are, for each of [`link_losses_ppm`](Self::link_losses_ppm) and
+    /// beside them.
     pub clients: u32,
+    /// Losses on purpose that there are clients for, frames of a million; empty but in a lab.
+    pub link_losses_ppm: Vec<u32>,
     /// The smallest `net.core.rmem_max` among the hosts, when known.
     pub rmem_max: Option<u64>,
     /// The smallest `net.core.wmem_max` among the hosts, when known.
@@ -51,11 +57,19 @@ impl Hosts {
         })
     }
 
+    /// Returns why no link can lose `ppm` of a million frames. Links that nobody made lossy are what
+    /// is meant by none.
+    fn refuses_link_loss(&self, ppm: u32) -> Option<String> {
+        let is_there = ppm == 0 || self.link_losses_ppm.contains(&ppm);
+        (!is_there).then(|| "only the links of a lab (--lab) lose frames on purpose".to_owned())
+    }
+
     /// Returns why `level` of `factor` cannot run here.
     fn refuses(&self, factor: Factor, level: &Level) -> Option<String> {
         match (factor, level) {
             (Factor::SocketBuffer, Level::Size(size)) => self.refuses_buffer(*size),
             (Factor::Congestion, Level::Word(name)) => self.refuses_congestion(name),
+            (Factor::LinkLoss, Level::Ppm(ppm)) => self.refuses_link_loss(*ppm),
             _ => None,
         }
     }
@@ -67,12 +81,47 @@ impl Hosts {
             let why = self.refuses_buffer(size)?;
             Some(format!("its socket buffer is {size}, and {why}"))
         });
-        buffer.or_else(|| {
-            let name = options.congestion.as_deref()?;
+        let congestion = options.congestion.as_deref().and_then(|name| {
             let why = self.refuses_congestion(name)?;
             Some(format!("its congestion control is {name}, and {why}"))
-        })
+        });
+        let loss = workload.link_loss_ppm.and_then(|ppm| {
+            let why = self.refuses_link_loss(ppm)?;
+            Some(format!("its links lose {}, and {why}", Level::Ppm(ppm)))
+        });
+        buffer.or(congestion).or(loss)
     }
+}
+
+/// Returns the losses that `drafts` want of links, frames of a million, each with the number of
+/// clients that it is wanted for: what a lab has to be made with.
+pub fn link_losses(drafts: &[Draft]) -> BTreeMap<u32, u32> {
+    let mut losses = BTreeMap::new();
+    for Draft { experiment, .. } in drafts {
+        let levels = |factor| {
+            let mut factors = experiment.factors.iter();
+            let own = factors.find(|(own, _)| *own == factor);
+            own.map_or(&[][..], |(_, levels)| levels)
+        };
+        let wanted = levels(Factor::LinkLoss)
+            .iter()
+            .filter_map(|level| match level {
+                Level::Ppm(ppm) => Some(*ppm),
+                _ => None,
+            });
+        let clients = levels(Factor::Clients)
+            .iter()
+            .filter_map(|level| match level {
+                Level::Count(count) => u32::try_from(*count).ok(),
+                _ => None,
+            });
+        let clients = clients.max().unwrap_or(experiment.workload.clients);
+        for ppm in wanted.chain(experiment.workload.link_loss_ppm) {
+            let most = losses.entry(ppm).or_insert(clients);
+            *most = clients.max(*most);
+        }
+    }
+    losses
 }
 
 /// Returns the part of `experiment` that `hosts` can run; what they cannot goes to `left_out`.

@@ -14,7 +14,7 @@
 //! let plan = plan(&study(), &PlanRequest {
 //!     budget: Some(Nanos::from_s(180)),
 //!     seed: 1,
-//!     hosts: Hosts { clients: 5, rmem_max: None, wmem_max: None, congestion: Vec::new() },
+//!     hosts: Hosts { clients: 5, ..Hosts::default() },
 //!     overhead_per_trial: Nanos::from_ms(250),
 //!     overhead_once: Nanos::from_s(5),
 //! })?;
@@ -46,5 +46,5 @@ pub use chapters::study;
 pub use describe::describe;
 pub use draft::{BudgetHints, Draft};
 pub use file::{ReadError, read_experiment};
-pub use hosts::Hosts;
+pub use hosts::{Hosts, link_losses};
 pub use planner::{PlanError, PlanRequest, TRIALS_MAX, plan, single};

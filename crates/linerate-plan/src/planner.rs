@@ -158,9 +158,7 @@ pub fn single(
     };
     let hosts = Hosts {
         clients: experiment.workload.clients,
-        rmem_max: None,
-        wmem_max: None,
-        congestion: Vec::new(),
+        ..Hosts::default()
     };
     let budget = BudgetHints::fixed(&experiment);
     let request = PlanRequest {

@@ -12,6 +12,7 @@ fn request(budget: Option<Nanos>) -> PlanRequest {
         seed: 7,
         hosts: Hosts {
             clients: 5,
+            link_losses_ppm: vec![0, 1000, 10_000],
             rmem_max: Some(4 << 20),
             wmem_max: Some(4 << 20),
             congestion: vec!["cubic".to_owned(), "bbr".to_owned(), "reno".to_owned()],

@@ -7,7 +7,8 @@ use linerate_model::plan::Plan;
 use linerate_model::workload::{Direction, Workload};
 use linerate_model::{Bytes, Nanos};
 use linerate_plan::{
-    Draft, Hosts, PlanError, PlanRequest, describe, plan, read_experiment, single, study,
+    Draft, Hosts, PlanError, PlanRequest, describe, link_losses, plan, read_experiment, single,
+    study,
 };
 use proptest::prelude::*;
 
@@ -38,9 +39,7 @@ fn request(budget: Option<Nanos>) -> PlanRequest {
         seed: 42,
         hosts: Hosts {
             clients: 5,
-            rmem_max: None,
-            wmem_max: None,
-            congestion: Vec::new(),
+            ..Hosts::default()
         },
         overhead_per_trial: Nanos::from_ms(250),
         overhead_once: Nanos::from_s(2),
@@ -254,6 +253,7 @@ fn hosts() -> Hosts {
         rmem_max: Some(212_992),
         wmem_max: Some(1 << 30),
         congestion: vec!["reno".to_owned(), "cubic".to_owned()],
+        ..Hosts::default()
     }
 }
 
@@ -282,6 +282,52 @@ fn levels_that_cannot_run_are_left_out_with_the_reason() {
     assert_eq!(
         plan.experiments[0].factors[1].1,
         [Level::Size(Bytes(65_536))]
+    );
+}
+
+#[test]
+fn losses_on_purpose_need_links_that_are_there_for_them() {
+    let draft = draft(
+        "link_loss = [0, 0.001, 0.01]",
+        "kind = \"full\"\nreplicates = 1",
+        "",
+    );
+    let drafts = [draft];
+    let losses = link_losses(&drafts);
+    assert_eq!(losses, BTreeMap::from([(0, 1), (1000, 1), (10_000, 1)]));
+    let mut request = request(None);
+    let real = plan(&drafts, &request).expect("a plan");
+    assert_eq!(cells(&real), ["link_loss=0 %".to_owned()].into());
+    let [left] = real.left_out.as_slice() else {
+        panic!("{:?}", real.left_out);
+    };
+    assert_eq!(left.what, "example: link_loss 0.1 %, 1 %");
+    assert_eq!(
+        left.why,
+        "only the links of a lab (--lab) lose frames on purpose"
+    );
+    request.hosts.link_losses_ppm = losses.into_keys().collect();
+    let lab = plan(&drafts, &request).expect("a plan");
+    assert_eq!(lab.left_out, []);
+    let asked: BTreeSet<_> = lab
+        .trials
+        .iter()
+        .map(|trial| trial.workload.link_loss_ppm)
+        .collect();
+    assert_eq!(asked, BTreeSet::from([Some(0), Some(1000), Some(10_000)]));
+}
+
+#[test]
+fn a_lab_has_clients_enough_for_every_loss() {
+    let draft = draft(
+        "load = [{ connections = 4, clients = 2, link_loss = 0 }, \
+          { connections = 4, clients = 3, link_loss = 0.5 }]",
+        "kind = \"full\"\nreplicates = 1",
+        "",
+    );
+    assert_eq!(
+        link_losses(&[draft]),
+        BTreeMap::from([(0, 3), (500_000, 3)])
     );
 }
 

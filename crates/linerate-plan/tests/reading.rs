@@ -315,6 +315,35 @@ fn values_that_cannot_be_are_told_with_what_is_allowed() {
 }
 
 #[test]
+fn losses_are_shares_in_steps_of_a_millionth() {
+    let lossy = |loss: &str| {
+        let text = FILE
+            .replace("[factors]", &format!("[factors]\nlink_loss = [{loss}]"))
+            .replace("baseline = {", "baseline = { link_loss = 0,");
+        read_experiment(&text, "example.toml")
+    };
+    let draft = lossy("0, 0.001, 0.000001, 0.5").expect("a draft");
+    let levels = &draft.experiment.factors[0];
+    let ppm = [0, 1000, 1, 500_000].map(Level::Ppm).to_vec();
+    assert_eq!(*levels, (Factor::LinkLoss, ppm));
+    let words: Vec<String> = levels.1.iter().map(ToString::to_string).collect();
+    assert_eq!(words, ["0 %", "0.1 %", "0.0001 %", "50 %"]);
+    for bad in ["0, 0.6", "0, 1", "0, -0.1", "0, 0.0000001", "0, \"1 %\""] {
+        let error = lossy(bad).expect_err(bad).to_string();
+        assert!(error.contains("`factors.link_loss` is"), "{bad}: {error}");
+        assert!(error.contains("a share from 0 to 0.5"), "{bad}: {error}");
+    }
+    let fixed = |loss: &str| {
+        let text = FILE.replace("nagle = false", &format!("link_loss = {loss}"));
+        read_experiment(&text, "example.toml")
+    };
+    let draft = fixed("0.01").expect("a draft");
+    assert_eq!(draft.experiment.workload.link_loss_ppm, Some(10_000));
+    let error = fixed("0.7").expect_err("too much").to_string();
+    assert!(error.contains("`workload.link_loss` is 0.7"), "{error}");
+}
+
+#[test]
 fn cells_that_make_no_workload_are_told() {
     check(
         "clients = 5 }",

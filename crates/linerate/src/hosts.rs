@@ -147,6 +147,7 @@ pub fn specs(server: &str, args: &FleetArgs) -> CmdResult<Vec<HostSpec>> {
         bind: None,
         memory_copy: false,
         link_rate: None,
+        link_loss_ppm: None,
     }];
     for (at, client) in args.clients.iter().enumerate() {
         let (host, port) = split_port(client, args.port)?;
@@ -160,6 +161,7 @@ pub fn specs(server: &str, args: &FleetArgs) -> CmdResult<Vec<HostSpec>> {
             bind: None,
             memory_copy: false,
             link_rate: None,
+            link_loss_ppm: None,
         });
     }
     if args.clients.is_empty() {
@@ -184,6 +186,7 @@ pub fn this_host(
         bind,
         memory_copy: false,
         link_rate: None,
+        link_loss_ppm: None,
     }
 }
 
@@ -345,8 +348,13 @@ pub fn plan_hosts(fleet: &Fleet) -> Hosts {
                 .filter(|name| right.contains(name))
                 .collect()
         });
+    let losses = fleet
+        .members()
+        .iter()
+        .filter_map(|member| member.record.link_loss_ppm);
     Hosts {
         clients: fleet.clients(),
+        link_losses_ppm: losses.collect(),
         rmem_max: least("sysctl.net.core.rmem_max"),
         wmem_max: least("sysctl.net.core.wmem_max"),
         congestion: congestion.unwrap_or_default(),

@@ -50,6 +50,7 @@ pub fn specs(args: &RunArgs) -> CmdResult<(Vec<HostSpec>, Option<Iperf3Peer>)> {
         bind: None,
         memory_copy: false,
         link_rate: None,
+        link_loss_ppm: None,
     };
     Ok((vec![server, client], Some(peer)))
 }

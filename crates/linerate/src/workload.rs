@@ -63,6 +63,7 @@ pub fn workload(args: &RunArgs) -> CmdResult<Workload> {
         traffic,
         connections,
         clients: 1,
+        link_loss_ppm: None,
         options,
         manner,
     };

@@ -6,7 +6,10 @@
 
 mod common;
 
-use common::{Pair, alone, json, skip};
+use common::{NamedLab, Pair, Server, alone, file, folder, json, linerate, skip};
+use linerate_model::FlowId;
+use linerate_model::metric::Metric;
+use linerate_model::sample::{End, Subject};
 use serde_json::Value;
 
 /// Payload that a 1 Gbit/s link carries at MTU 1500 with timestamps.
@@ -145,4 +148,103 @@ fn a_round_trip_takes_its_time() {
         .expect("a requester");
     // Two links each way: never less than 8 ms, and a scheduler's delay more.
     within(requester["latency"]["p50_us"].as_f64(), 8000.0, 10_000.0);
+}
+
+/// Loss as a level: the lab has hosts for each.
+const LOSSES: &str = r#"
+format = 1
+name = "losses"
+title = "Losses"
+question = "Does each trial lose what its level says?"
+[workload]
+kind = "stream"
+congestion = "reno"
+[factors]
+link_loss = [0, 0.02]
+[design]
+kind = "full"
+replicates = 2
+[timing]
+settle = "0ms"
+warm_up = "100ms"
+measure = "1500ms"
+drain = "20ms"
+"#;
+
+#[test]
+fn a_loss_that_is_a_level_has_hosts_of_its_own() {
+    let _alone = alone();
+    if NamedLab::up(&[]).is_none() {
+        return;
+    }
+    let folder = folder();
+    let path = file(&folder, "losses.toml", LOSSES);
+    let out = folder.path().join("out").display().to_string();
+    let said = linerate(&["run", "--lab", "--experiment", &path, "-o", &out]).run();
+    // Not to be trusted where the machine was too busy; what was lost is known all the same.
+    assert!(matches!(said.code, 0 | 3), "{said:?}");
+    said.left_nothing();
+    let recording = linerate_store::read(std::path::Path::new(&out)).expect("a bundle");
+    let hosts = recording.document.hosts.iter();
+    let lossy: Vec<(&str, Option<u32>)> = hosts
+        .map(|host| (&*host.name.0, host.link_loss_ppm))
+        .filter(|(_, ppm)| ppm.is_some())
+        .collect();
+    assert_eq!(lossy, [("clean1", Some(0)), ("lossy1", Some(20_000))]);
+    for trial in &recording.document.plan.trials {
+        let (host, share) = match trial.workload.link_loss_ppm {
+            Some(0) => ("clean1", "0 %"),
+            other => {
+                assert_eq!(other, Some(20_000));
+                ("lossy1", "2 %")
+            }
+        };
+        let mut flows = recording.flows.iter();
+        let flow = flows
+            .find(|flow| flow.trial == trial.id && flow.end == End::Client)
+            .expect("the client's end");
+        assert_eq!(&*flow.host.0, host);
+        let mut settings = flow.settings.into_iter();
+        let setting = settings.find(|setting| setting.name == "link loss");
+        let setting = setting.expect("the loss is a setting");
+        assert_eq!(setting.requested.as_deref(), Some(share));
+        assert_eq!(setting.granted.as_deref(), Some(share));
+    }
+    // 600 to 4000 segments a trial: 2 % of them are lost, and a few more are sent again in vain.
+    let of = |loss: u32, metric: Metric| -> i64 {
+        let trials = recording.document.plan.trials.iter();
+        let trials: Vec<_> = trials
+            .filter(|trial| trial.workload.link_loss_ppm == Some(loss))
+            .map(|trial| trial.id)
+            .collect();
+        let samples = recording.samples.iter();
+        let mut last = std::collections::BTreeMap::new();
+        for sample in samples {
+            let is_wanted = trials.contains(&sample.trial)
+                && sample.metric == metric
+                && sample.subject == Subject::Flow(FlowId(0), End::Client);
+            if is_wanted {
+                last.insert(sample.trial, sample.value);
+            }
+        }
+        last.values().sum()
+    };
+    let sent = of(20_000, Metric::TcpDataSegsOut) as f64;
+    let share = of(20_000, Metric::TcpRetrans) as f64 / sent;
+    within(Some(share), 0.008, 0.06);
+}
+
+#[test]
+fn a_real_host_is_not_asked_to_lose() {
+    let server = Server::start(&[]);
+    let folder = folder();
+    let path = file(&folder, "losses.toml", LOSSES);
+    let out = folder.path().join("out").display().to_string();
+    let said = linerate(&["run", &server.host(), "--experiment", &path, "-o", &out]).run();
+    assert!(matches!(said.code, 0 | 3), "{said:?}");
+    let report = linerate(&["report", &out, "--format", "json"]).run().done();
+    let left_out = &json(&report.out)["left_out"];
+    assert_eq!(left_out[0]["what"], "losses: link_loss 2 %", "{left_out}");
+    let why = left_out[0]["why"].as_str().unwrap_or_default();
+    assert!(why.contains("only the links of a lab"), "{why}");
 }

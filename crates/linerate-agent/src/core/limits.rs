@@ -117,6 +117,7 @@ fn check_traffic(assignment: &Assignment) -> Result<(), Refusal> {
         traffic: assignment.traffic.clone(),
         connections,
         clients: 1,
+        link_loss_ppm: None,
         options: assignment.options.clone(),
         manner: assignment.manner.clone(),
     };

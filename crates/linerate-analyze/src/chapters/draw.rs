@@ -112,6 +112,7 @@ pub(super) fn factor_axis(cells: &[&CellOutcomes<'_>], factor: Factor) -> Axis {
         | Factor::InFlight => Unit::Count,
         Factor::RequestsPerS => Unit::PerSecond,
         Factor::Rate => Unit::BitsPerSecond,
+        Factor::LinkLoss => Unit::Ratio,
         Factor::Direction
         | Factor::Nagle
         | Factor::DelayedAck

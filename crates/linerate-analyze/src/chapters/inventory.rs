@@ -183,6 +183,7 @@ fn hosts(hosts: &[HostRecord]) -> Table {
         "Address",
         "Link",
         "Rate",
+        "Loses on purpose",
         "Memory copy",
         "Clock known to",
     ];
@@ -197,6 +198,10 @@ fn hosts(hosts: &[HostRecord]) -> Table {
             match host.link_rate {
                 Some(rate) => TableCell::Number(rate.0, Unit::BitsPerSecond),
                 None => TableCell::Absent("not known".to_owned()),
+            },
+            match host.link_loss_ppm {
+                Some(ppm) => TableCell::Number(f64::from(ppm) / 1e4, Unit::Percent),
+                None => TableCell::Absent("nothing is known of it".to_owned()),
             },
             match host.snapshot.number("memory.copy_bytes_per_s") {
                 Some(rate) => TableCell::Text(format!("{}/s", Unit::Bytes.display(rate))),

@@ -25,7 +25,7 @@ pub(super) fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<
     if share.value < FULL_SHARE_MIN {
         return None;
     }
-    let rate = dataset.path.rate_bps(cell.workload.clients)?;
+    let rate = dataset.path.rate_of(&cell.workload)?;
     let sure = match share.low {
         Some(low) if low >= FULL_SHARE_MIN => "; the whole interval lies above 98.5 %",
         Some(_) => "; the interval reaches below 98.5 %",

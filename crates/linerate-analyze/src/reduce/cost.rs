@@ -190,6 +190,7 @@ mod tests {
             lab: false,
             foreign: None,
             link_rate: None,
+            link_loss_ppm: None,
             link: None,
             snapshot: Snapshot { facts: vec![mhz] },
             observers: Vec::new(),

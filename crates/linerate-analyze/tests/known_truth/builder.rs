@@ -445,6 +445,7 @@ fn host(name: &str, part: HostPart, rate: Option<f64>) -> HostRecord {
         foreign: None,
         lab: false,
         link_rate: rate.map(BitsPerSec),
+        link_loss_ppm: None,
         link: Some("eth0".to_owned()),
         snapshot: Snapshot {
             facts: vec![
@@ -490,6 +491,7 @@ pub fn rr(bytes: u64) -> Workload {
         },
         connections: 1,
         clients: 1,
+        link_loss_ppm: None,
         options: FlowOptions::default(),
         manner: Manner::default(),
     }

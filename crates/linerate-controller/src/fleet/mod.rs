@@ -11,6 +11,7 @@ use linerate_agent::api::{
 use linerate_model::host::FactValue;
 use linerate_model::run::{ClockFit, HostPart, HostRecord};
 use linerate_model::unit::Unit;
+use linerate_model::workload::Workload;
 use linerate_model::{BitsPerSec, HostName};
 
 mod clock;
@@ -47,6 +48,9 @@ pub struct HostSpec {
     pub memory_copy: bool,
     /// Signalling rate of the data link, when it is known better than the host can tell.
     pub link_rate: Option<BitsPerSec>,
+    /// Frames of a million that the data link loses on purpose, for a client that is there for
+    /// trials that ask for that.
+    pub link_loss_ppm: Option<u32>,
 }
 
 /// A host that takes part.
@@ -128,6 +132,7 @@ impl Fleet {
                 foreign: (info.program != PROGRAM).then_some(info.program),
                 lab: info.lab,
                 link_rate: spec.link_rate,
+                link_loss_ppm: spec.link_loss_ppm,
                 link: inventory.link,
                 snapshot: inventory.snapshot,
                 observers: inventory.observers,
@@ -185,12 +190,25 @@ impl Fleet {
             .collect()
     }
 
-    /// Returns how many clients there are.
+    /// Returns how many clients there are for trials that ask for no loss.
     pub fn clients(&self) -> u32 {
-        self.members
-            .iter()
-            .filter(|member| member.record.part == HostPart::Client)
-            .count() as u32
+        self.clients_with(None).count() as u32
+    }
+
+    /// Returns the clients that `workload` is for: those whose links lose what it asks for. Links
+    /// that nobody made lossy will do where it asks for none.
+    pub(crate) fn clients_for(&self, workload: &Workload) -> Vec<&Member> {
+        let asked: Vec<&Member> = self.clients_with(workload.link_loss_ppm).collect();
+        match (asked.is_empty(), workload.link_loss_ppm) {
+            (true, Some(0)) => self.clients_with(None).collect(),
+            _ => asked,
+        }
+    }
+
+    fn clients_with(&self, link_loss_ppm: Option<u32>) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(move |member| {
+            member.record.part == HostPart::Client && member.record.link_loss_ppm == link_loss_ppm
+        })
     }
 }
 

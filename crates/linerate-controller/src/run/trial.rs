@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::mem::take;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use linerate_agent::api::{
     AgentError, Assignment, FlowOutcome, Placement, PollFrom, Prepared, RefusalCode, TrialState,
     TrialStatus,
 };
+use linerate_model::experiment::Level;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::probe::Probes;
@@ -16,8 +18,8 @@ use linerate_model::profile::{Stack, TrialProfile};
 use linerate_model::run::{ClockFit, FlowRecord, HostPart, TrialRecord, Validity};
 use linerate_model::sample::{Sample, Subject, TrialSample};
 use linerate_model::samples::Samples;
-use linerate_model::setting::SettingPool;
-use linerate_model::workload::Part;
+use linerate_model::setting::{SettingPool, Settings};
+use linerate_model::workload::{Part, Setting};
 use linerate_model::{BitsPerSec, HostName, Nanos};
 
 use super::assign::{Terms, assignments};
@@ -244,18 +246,13 @@ impl Driver<'_> {
 
     /// Returns the hosts that have flows in this trial, the server first.
     fn participants<'a>(&self, fleet: &'a Fleet, trial: &Trial) -> Vec<Participant<'a>> {
-        let of_part = |part| {
-            fleet
-                .members
-                .iter()
-                .filter(move |member| member.record.part == part)
-        };
-        let clients: Vec<&Member> = of_part(HostPart::Client).collect();
+        let clients = fleet.clients_for(&trial.workload);
         let binds: Vec<Option<String>> = clients
             .iter()
             .map(|member| member.spec.bind.map(|bind| bind.to_string()))
             .collect();
-        let Some(server) = of_part(HostPart::Server).next() else {
+        let is_server = |member: &&Member| member.record.part == HostPart::Server;
+        let Some(server) = fleet.members.iter().find(is_server) else {
             return Vec::new();
         };
         let (placed, placement) = self.placed(fleet, trial);
@@ -770,6 +767,19 @@ fn stall_sample(
     })
 }
 
+/// Adds the loss of the link to the settings of a flow that is there for it.
+fn with_link_loss(settings: Settings, ppm: Option<u32>) -> Settings {
+    let Some(ppm) = ppm else { return settings };
+    let share = Some(Level::Ppm(ppm).to_string());
+    settings.with(&Arc::new(Setting {
+        name: "link loss".to_owned(),
+        requested: share.clone(),
+        granted: share,
+        effective: None,
+        capped_by: None,
+    }))
+}
+
 fn flow_record(
     trial: &Trial,
     participant: &Participant<'_>,
@@ -789,7 +799,7 @@ fn flow_record(
         first_payload_ns: flow.first_payload_ns.map(|first| first as i64 - begin_ns),
         bytes_sent: flow.bytes_sent,
         bytes_received: flow.bytes_received,
-        settings: flow.settings,
+        settings: with_link_loss(flow.settings, participant.member.record.link_loss_ppm),
         latency: flow.latency,
         datagrams: flow.datagrams,
         ended_early: flow.ended_early,

@@ -9,7 +9,7 @@ use linerate_model::experiment::{
 use linerate_model::{BitsPerSec, Bytes};
 use toml::{Spanned, Value};
 
-use super::raw::Entries;
+use super::raw::{Entries, LINK_LOSS_ALLOWED, link_loss_ppm};
 use super::source::Source;
 use super::{ReadError, netpipe};
 use crate::group::Group;
@@ -246,6 +246,16 @@ fn level_of(
             .map(|rate: BitsPerSec| Level::Rate(rate.0 as u64))
             .map_err(|error| bad(&format!("a rate such as \"100Mbit\" ({error})"))),
         (Factor::Rate, _) => Err(bad("a rate such as \"100Mbit\"")),
+        (Factor::LinkLoss, value) => {
+            let share = match value {
+                Value::Float(share) => Some(*share),
+                // 0 is written without a point; no other whole number is allowed.
+                Value::Integer(share) => Some(*share as f64),
+                _ => None,
+            };
+            let ppm = share.and_then(link_loss_ppm);
+            ppm.map(Level::Ppm).ok_or_else(|| bad(LINK_LOSS_ALLOWED))
+        }
         (Factor::Direction, Value::String(word))
             if ["to-server", "from-server", "both"].contains(&word.as_str()) =>
         {

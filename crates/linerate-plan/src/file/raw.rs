@@ -8,7 +8,7 @@ use linerate_model::manner::{Manner, ReceiveBy, SendBy, Sizes, Transport, WaitBy
 use linerate_model::probe::Probes;
 use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::{
-    Direction, FlowOptions, STREAM_MESSAGE_BYTES_DEFAULT, Traffic, Workload,
+    Direction, FlowOptions, LINK_LOSS_PPM_MAX, STREAM_MESSAGE_BYTES_DEFAULT, Traffic, Workload,
 };
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
@@ -76,6 +76,7 @@ pub(super) struct RawWorkload {
     rate: Option<Spanned<BitsPerSec>>,
     burst: Option<Spanned<u32>>,
     sizes: Option<Spanned<Sizes>>,
+    link_loss: Option<Spanned<f64>>,
     receive_low_water: Option<Spanned<Bytes>>,
 }
 
@@ -90,6 +91,18 @@ enum RawKind {
 
 /// Payload of a datagram of no other size, as with the flags of `linerate run`.
 const DATAGRAM_BYTES_DEFAULT: Bytes = Bytes(1448);
+
+/// What a share of lost frames can be.
+pub(super) const LINK_LOSS_ALLOWED: &str = "a share from 0 to 0.5 in steps of 0.000001";
+
+/// Returns a share of lost frames in parts per million, if it is one.
+pub(super) fn link_loss_ppm(share: f64) -> Option<u32> {
+    let ppm = share * 1e6;
+    // A decimal number is a binary one only nearly.
+    let is_whole = (ppm - ppm.round()).abs() < 1e-6;
+    let is_allowed = (0.0..=f64::from(LINK_LOSS_PPM_MAX)).contains(&ppm);
+    (is_whole && is_allowed).then_some(ppm.round() as u32)
+}
 
 /// Kinds of traffic that make requests.
 const REQUESTS: &[RawKind] = &[RawKind::Rr, RawKind::Crr];
@@ -228,6 +241,7 @@ impl RawWorkload {
             traffic: self.traffic(),
             connections: self.connections.unwrap_or(1),
             clients: self.clients.unwrap_or(1),
+            link_loss_ppm: self.link_loss_ppm(source)?,
             options: FlowOptions {
                 socket_buffer: self.socket_buffer,
                 nagle: self.nagle,
@@ -265,6 +279,17 @@ impl RawWorkload {
         let value = format!("given beside `{other}`");
         let allowed = format!("left out, or `{other}`, which is for messages of one size");
         Err(source.value(&sizes.span(), "workload.sizes", value, allowed))
+    }
+
+    fn link_loss_ppm(&self, source: &Source<'_>) -> Result<Option<u32>, ReadError> {
+        let ppm = |share: &Spanned<f64>| {
+            let bad = || {
+                let key = "workload.link_loss".to_owned();
+                source.value(&share.span(), key, share.get_ref(), LINK_LOSS_ALLOWED)
+            };
+            link_loss_ppm(*share.get_ref()).ok_or_else(bad)
+        };
+        self.link_loss.as_ref().map(ppm).transpose()
     }
 
     fn manner(&self) -> Manner {

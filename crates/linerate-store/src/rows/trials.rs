@@ -81,6 +81,7 @@ fn cell_json(cell: &Cell) -> String {
             Level::Size(size) => Value::from(size.0),
             Level::Word(word) => Value::from(word.clone()),
             Level::Rate(bps) => Value::from(*bps),
+            Level::Ppm(_) => Value::from(level.as_number()),
         };
         (factor.name().to_owned(), value)
     });

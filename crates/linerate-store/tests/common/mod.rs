@@ -90,6 +90,7 @@ fn host() -> HostRecord {
         foreign: None,
         lab: true,
         link_rate: Some(BitsPerSec(1e9 / 3.0)),
+        link_loss_ppm: Some(1000),
         link: Some("eth0".to_owned()),
         snapshot: Snapshot {
             facts: vec![

@@ -16,7 +16,9 @@ const EXPERIMENT_BYTES_MAX: u64 = 1 << 20;
 /// Runs the command.
 pub fn plan(args: &PlanArgs) -> CmdResult {
     let draft = read(&args.experiment)?;
-    let plan = make_plan(&[draft], args.budget, args.seed, this_machine(args.clients))?;
+    let drafts = [draft];
+    let hosts = this_machine(args.clients, &drafts);
+    let plan = make_plan(&drafts, args.budget, args.seed, hosts)?;
     if args.json {
         term::line(&serde_json::to_string_pretty(&plan)?);
     } else {

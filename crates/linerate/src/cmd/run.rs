@@ -66,7 +66,8 @@ fn experiment(args: &RunArgs, file: &Path) -> CmdResult {
         return execute_experiment(args, &draft, specs, &asked);
     }
     let asked = format!("{asked} --lab{}", args.plan.lab_link.words());
-    lab_fleet::in_lab(&args.plan.lab_link, |specs| {
+    let drafts = std::slice::from_ref(&draft);
+    lab_fleet::in_lab(&args.plan.lab_link, drafts, |specs| {
         execute_experiment(args, &draft, specs, &asked)
     })
 }

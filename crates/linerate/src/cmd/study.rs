@@ -32,12 +32,19 @@ pub fn study(args: &StudyArgs) -> CmdResult {
 fn in_lab(args: &StudyArgs, drafts: &[Draft]) -> CmdResult {
     if args.dry_run {
         let (_, seed) = bundle::new_run(&Moment::now(), args.seed)?;
-        let plan = make_plan(drafts, Some(args.budget), seed, this_machine(CLIENTS))?;
+        let plan = make_plan(
+            drafts,
+            Some(args.budget),
+            seed,
+            this_machine(CLIENTS, drafts),
+        )?;
         term::line(linerate_plan::describe(&plan).trim_end());
         return Ok(Outcome::Ok);
     }
     let asked = format!("linerate study --lab{}", args.lab_link.words());
-    lab_fleet::in_lab(&args.lab_link, |specs| measure(args, drafts, specs, &asked))
+    lab_fleet::in_lab(&args.lab_link, drafts, |specs| {
+        measure(args, drafts, specs, &asked)
+    })
 }
 
 fn on_hosts(args: &StudyArgs, drafts: &[Draft]) -> CmdResult {
@@ -114,7 +121,7 @@ pub fn make_plan(
 }
 
 /// Returns what a plan needs to know of hosts that are namespaces of this machine.
-pub fn this_machine(clients: u32) -> Hosts {
+pub fn this_machine(clients: u32, drafts: &[Draft]) -> Hosts {
     let facts = linerate_observe::facts(&ObserveConfig {
         proc_root: "/proc".into(),
         sys_root: "/sys".into(),
@@ -126,6 +133,7 @@ pub fn this_machine(clients: u32) -> Hosts {
     let congestion = facts.text("sysctl.net.ipv4.tcp_available_congestion_control");
     Hosts {
         clients,
+        link_losses_ppm: linerate_plan::link_losses(drafts).into_keys().collect(),
         rmem_max: whole("sysctl.net.core.rmem_max"),
         wmem_max: whole("sysctl.net.core.wmem_max"),
         congestion: congestion

@@ -24,6 +24,7 @@ pub(super) fn parameters(
         traffic: assignment.traffic.clone(),
         connections: assignment.flows.len() as u32,
         clients: 1,
+        link_loss_ppm: None,
         options: assignment.options.clone(),
         manner: assignment.manner.clone(),
     };
