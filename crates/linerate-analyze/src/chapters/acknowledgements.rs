@@ -1,16 +1,21 @@
-//! Chapter 6: data packets and ACK packets over time.
+//! Chapter 6: data packets and ACK packets over time, and what losses change.
 
 use std::collections::BTreeMap;
 
 use linerate_model::analysis::{Axis, Chapter, Curve, Figure, Origin, Scale, Table, TableCell};
 use linerate_model::experiment::Factor;
+use linerate_model::finding::Estimate;
 use linerate_model::metric::Metric;
+use linerate_model::run::TrialRecord;
 use linerate_model::sample::End;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{FlowPlan, receiving_end};
 
-use super::{draw, series};
-use crate::dataset::{CellOutcomes, Dataset, varied};
+use super::draw;
+use super::series::{SAMPLE_NS, Sampled};
+use crate::compare::interval::student_t_interval;
+use crate::compare::ratio::ratio;
+use crate::dataset::{CellOutcomes, Dataset, groups, varied};
 use crate::reduce::{Outcome, Readings, name};
 use crate::words;
 
@@ -26,53 +31,115 @@ struct Moment {
     retransmitted: f64,
 }
 
-/// The course of the trial that stands for a cell.
+/// The course of a trial.
+#[derive(Debug, Clone, PartialEq)]
 struct Course {
-    name: String,
     window_ns: f64,
     moments: Vec<Moment>,
 }
 
-/// Replaces figures and answer and puts a table first.
-pub(super) fn fill(chapter: &mut Chapter, dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) {
-    let factors = varied(cells);
-    let courses: Vec<Course> = cells
-        .iter()
-        .filter_map(|cell| course(dataset, cell, &factors))
-        .collect();
-    if courses.is_empty() {
-        return;
-    }
-    chapter.figures = vec![packets(&courses), ratio(&courses)];
-    chapter.figures.extend(retransmissions(&courses));
-    chapter.tables.insert(0, table(cells, &factors, &courses));
-    chapter.answer = answer(cells, &factors, &courses).or(chapter.answer.take());
+/// A cell with the courses of its valid trials, by data packets per second.
+struct Watched<'d, 'a> {
+    cell: &'d CellOutcomes<'a>,
+    /// Its levels in words, without those that all cells of its group share.
+    name: String,
+    courses: Vec<Course>,
 }
 
-/// Returns the course of the cell's middle trial by data packets per second: a mean over trials
-/// would smear what happens at an instant of one of them.
-fn course(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, factors: &[Factor]) -> Option<Course> {
-    let rate = |outcome: &&Outcome| outcome.value(name::DATA_SEGMENTS);
-    let mut outcomes: Vec<&Outcome> = cell.valid.iter().filter(|it| rate(it).is_some()).collect();
-    outcomes.sort_by(|a, b| rate(a).unwrap_or(0.0).total_cmp(&rate(b).unwrap_or(0.0)));
-    let outcome = *outcomes.get(outcomes.len().checked_sub(1)? / 2)?;
+/// Cells that are drawn together: those between which the loss differs.
+struct Group<'d, 'a> {
+    /// What they share and other groups do not, in words.
+    words: String,
+    /// The fewest losses first.
+    cells: Vec<Watched<'d, 'a>>,
+}
+
+/// Replaces figures and answer and puts tables first.
+pub(super) fn fill(chapter: &mut Chapter, dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) {
+    let groups = watched(dataset, cells);
+    if groups.is_empty() {
+        return;
+    }
+    chapter.figures = groups.iter().flat_map(figures).collect();
+    let mut tables = vec![table(&groups)];
+    tables.extend(changes(&groups));
+    chapter.tables.splice(0..0, tables);
+    let sentences: Vec<String> = groups.iter().filter_map(answer).collect();
+    if !sentences.is_empty() {
+        chapter.answer = Some(sentences.join(" "));
+    }
+}
+
+/// Returns the cells of which something was read. Where no loss was varied they are one group.
+fn watched<'d, 'a>(dataset: &Dataset<'_>, cells: &[&'d CellOutcomes<'a>]) -> Vec<Group<'d, 'a>> {
+    let factors = varied(cells);
+    let watch = |cell: &'d CellOutcomes<'a>, factors: &[Factor]| {
+        let courses = courses(dataset, cell);
+        (!courses.is_empty()).then(|| Watched {
+            cell,
+            name: words::cell(&cell.cell, factors),
+            courses,
+        })
+    };
+    let all = match factors.contains(&Factor::LinkLoss) {
+        true => groups(cells, Factor::LinkLoss)
+            .into_iter()
+            .map(|group| Group {
+                words: group.words,
+                cells: group
+                    .cells
+                    .into_iter()
+                    .filter_map(|cell| watch(cell, &[Factor::LinkLoss]))
+                    .collect(),
+            })
+            .collect(),
+        false => vec![Group {
+            words: String::new(),
+            cells: cells
+                .iter()
+                .filter_map(|cell| watch(cell, &factors))
+                .collect(),
+        }],
+    };
+    let mut all: Vec<Group<'d, 'a>> = all;
+    all.retain(|group| !group.cells.is_empty());
+    all
+}
+
+/// Returns the courses of a cell's valid trials, by data packets per second.
+fn courses(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Course> {
+    let rate = cell.experiment.probes.sample_rate;
+    let interval_ns = rate.map_or(SAMPLE_NS, |rate| rate.interval().0.cast_signed());
+    let flows = cell.workload.flows();
+    let course = |record: &TrialRecord| {
+        let samples = &dataset.recording.samples;
+        let readings = Readings::new(samples, record.trial, record.window_ns);
+        let moments = moments(&Sampled {
+            readings: &readings,
+            flows: &flows,
+            interval_ns,
+        });
+        (!moments.is_empty()).then_some(Course {
+            window_ns: record.window_ns as f64,
+            moments,
+        })
+    };
+    let mut outcomes: Vec<_> = cell.valid.iter().collect();
+    let data = |outcome: &Outcome| outcome.value(name::DATA_SEGMENTS).unwrap_or(0.0);
+    outcomes.sort_by(|a, b| data(a).total_cmp(&data(b)));
     let records = &dataset.recording.trials;
-    let record = records.iter().find(|it| it.trial == outcome.trial)?;
-    let readings = Readings::new(&dataset.recording.samples, outcome.trial, record.window_ns);
-    let moments = moments(&readings, &cell.workload.flows());
-    let words = words::cell(&cell.cell, factors);
-    (!moments.is_empty()).then_some(Course {
-        name: words,
-        window_ns: record.window_ns as f64,
-        moments,
-    })
+    outcomes
+        .into_iter()
+        .filter_map(|outcome| records.iter().find(|it| it.trial == outcome.trial))
+        .filter_map(course)
+        .collect()
 }
 
 /// Reads data packets sent and ACK packets received, both at the sending end, where one reading of
 /// TCP_INFO has both.
-fn moments(readings: &Readings<'_>, flows: &[FlowPlan]) -> Vec<Moment> {
+fn moments(sampled: &Sampled<'_>) -> Vec<Moment> {
     let rates = |metric| -> BTreeMap<u64, f64> {
-        let points = series::rates(readings, flows, metric, |flow| {
+        let points = sampled.rates(metric, |flow: &FlowPlan| {
             match receiving_end(flow.client_part) {
                 End::Client => End::Server,
                 End::Server => End::Client,
@@ -102,86 +169,10 @@ fn moments(readings: &Readings<'_>, flows: &[FlowPlan]) -> Vec<Moment> {
         .collect()
 }
 
-fn curve(course: &Course, what: &str, value: impl Fn(&Moment) -> Option<f64>) -> Curve {
-    let name = match (course.name.is_empty(), what.is_empty()) {
-        (true, _) => draw::sentence(what),
-        (false, true) => course.name.clone(),
-        (false, false) => format!("{}, {what}", course.name),
-    };
-    let moments = course.moments.iter();
-    let points = moments.filter_map(|moment| Some((moment.at_ns, value(moment)?)));
-    draw::curve(name, Origin::Measured, points)
-}
-
-fn figure(id: &str, title: &str, caption: &str, y: (&str, Unit), curves: Vec<Curve>) -> Figure {
-    Figure {
-        id: format!("acknowledgements-{id}"),
-        title: title.to_owned(),
-        caption: caption.to_owned(),
-        x: Axis {
-            label: "time since the first packet".to_owned(),
-            unit: Unit::Nanoseconds,
-            scale: Scale::Linear,
-        },
-        y: Axis {
-            label: y.0.to_owned(),
-            unit: y.1,
-            scale: Scale::Linear,
-        },
-        curves,
+impl Moment {
+    fn is_lossy(&self) -> bool {
+        self.retransmitted > 0.0
     }
-}
-
-fn packets(courses: &[Course]) -> Figure {
-    let curves = courses.iter().flat_map(|course| {
-        [
-            curve(course, "data packets", |moment| Some(moment.data)),
-            curve(course, "ACK packets", |moment| Some(moment.acks)),
-        ]
-    });
-    figure(
-        "packets",
-        "Data packets and ACK packets over time",
-        "Packets on the wire at the sender, each point the mean since the one before. The trial \
-         shown is the middle one of its cell.",
-        ("packets per second", Unit::PerSecond),
-        curves.collect(),
-    )
-}
-
-fn ratio(courses: &[Course]) -> Figure {
-    let per_ack = |moment: &Moment| (moment.acks > 0.0).then(|| moment.data / moment.acks);
-    figure(
-        "ratio",
-        "Data packets per ACK over time",
-        "The receiver answers packets that come together with one ACK, and packets out of order \
-         one by one: after a loss the ratio falls.",
-        ("data packets per ACK", Unit::Count),
-        courses
-            .iter()
-            .map(|course| curve(course, "", per_ack))
-            .collect(),
-    )
-}
-
-/// Absent where nothing was sent again.
-fn retransmissions(courses: &[Course]) -> Option<Figure> {
-    let again = |moment: &Moment| moment.retransmitted > 0.0;
-    let any = courses
-        .iter()
-        .any(|course| course.moments.iter().any(again));
-    any.then(|| {
-        figure(
-            "retransmissions",
-            "Packets sent again over time",
-            "Retransmissions at the sender.",
-            ("packets sent again per second", Unit::PerSecond),
-            courses
-                .iter()
-                .map(|course| curve(course, "", |moment| Some(moment.retransmitted)))
-                .collect(),
-        )
-    })
 }
 
 impl Course {
@@ -203,7 +194,146 @@ impl Course {
     }
 }
 
-fn table(cells: &[&CellOutcomes<'_>], factors: &[Factor], courses: &[Course]) -> Table {
+impl Watched<'_, '_> {
+    /// Returns the trial in the middle, which stands for the cell in pictures: a mean over trials
+    /// would smear what happens at an instant of one of them.
+    fn middle(&self) -> &Course {
+        &self.courses[(self.courses.len() - 1) / 2]
+    }
+
+    /// Returns mean and interval of what `value` is in each trial.
+    fn estimate(&self, value: impl Fn(&Course) -> Option<f64>) -> Option<Estimate> {
+        let values: Vec<f64> = self.courses.iter().filter_map(value).collect();
+        student_t_interval(&values, Unit::Count)
+    }
+}
+
+fn figures(group: &Group<'_, '_>) -> Vec<Figure> {
+    let mut figures = vec![ratios(group), packets(group)];
+    figures.extend(retransmissions(group));
+    figures
+}
+
+fn curve(watched: &Watched<'_, '_>, what: &str, value: impl Fn(&Moment) -> Option<f64>) -> Curve {
+    let name = match (watched.name.is_empty(), what.is_empty()) {
+        (true, _) => draw::sentence(what),
+        (false, true) => watched.name.clone(),
+        (false, false) => format!("{}, {what}", watched.name),
+    };
+    let moments = watched.middle().moments.iter();
+    let points = moments.filter_map(|moment| Some((moment.at_ns, value(moment)?)));
+    draw::curve(name, Origin::Measured, points)
+}
+
+/// What a figure is about, whatever its group.
+struct Look {
+    id: &'static str,
+    title: &'static str,
+    caption: &'static str,
+    y: (&'static str, Unit, Scale),
+}
+
+impl Look {
+    fn of(self, group: &Group<'_, '_>, curves: Vec<Curve>) -> Figure {
+        let (id, title) = match group.words.as_str() {
+            "" => (self.id.to_owned(), self.title.to_owned()),
+            words => {
+                let plain = words.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+                (
+                    format!("{}-{plain}", self.id),
+                    format!("{}: {words}", self.title),
+                )
+            }
+        };
+        Figure {
+            id: format!("acknowledgements-{id}"),
+            title,
+            caption: self.caption.to_owned(),
+            x: Axis {
+                label: "time since the first packet".to_owned(),
+                unit: Unit::Nanoseconds,
+                scale: Scale::Linear,
+            },
+            y: Axis {
+                label: self.y.0.to_owned(),
+                unit: self.y.1,
+                scale: self.y.2,
+            },
+            curves,
+        }
+    }
+}
+
+fn ratios(group: &Group<'_, '_>) -> Figure {
+    let per_ack = |moment: &Moment| {
+        (moment.acks > 0.0 && moment.data > 0.0).then(|| moment.data / moment.acks)
+    };
+    let look = Look {
+        id: "ratio",
+        title: "Data packets per ACK over time",
+        caption: "The receiver answers packets that come together with one ACK, and packets out of \
+                  order one by one: after a loss the ratio falls. The trial shown is the middle one \
+                  of its cell.",
+        // A receiver that gets no CPU for a moment answers a hundred packets at once.
+        y: ("data packets per ACK", Unit::Count, Scale::Log),
+    };
+    let curves = group.cells.iter().map(|cell| curve(cell, "", per_ack));
+    look.of(group, curves.collect())
+}
+
+fn packets(group: &Group<'_, '_>) -> Figure {
+    let curves = group.cells.iter().flat_map(|cell| {
+        [
+            curve(cell, "data packets", |moment| Some(moment.data)),
+            curve(cell, "ACK packets", |moment| Some(moment.acks)),
+        ]
+    });
+    let look = Look {
+        id: "packets",
+        title: "Data packets and ACK packets over time",
+        caption: "Packets on the wire at the sender, each point the mean since the one before.",
+        y: ("packets per second", Unit::PerSecond, Scale::Linear),
+    };
+    look.of(group, curves.collect())
+}
+
+/// Absent where nothing was sent again.
+fn retransmissions(group: &Group<'_, '_>) -> Option<Figure> {
+    let any = |cell: &&Watched<'_, '_>| cell.middle().moments.iter().any(Moment::is_lossy);
+    let curves: Vec<Curve> = group
+        .cells
+        .iter()
+        .filter(any)
+        .map(|cell| curve(cell, "", |moment| Some(moment.retransmitted)))
+        .collect();
+    let look = Look {
+        id: "retransmissions",
+        title: "Packets sent again over time",
+        caption: "Retransmissions at the sender.",
+        y: (
+            "packets sent again per second",
+            Unit::PerSecond,
+            Scale::Linear,
+        ),
+    };
+    (!curves.is_empty()).then(|| look.of(group, curves))
+}
+
+/// Returns the words of a cell in a table over all groups.
+fn whole_name(group: &Group<'_, '_>, watched: &Watched<'_, '_>) -> String {
+    let parts = [group.words.as_str(), watched.name.as_str()];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join(", ")
+}
+
+fn cell_of(estimate: Option<Estimate>, absent: &str) -> TableCell {
+    match estimate {
+        Some(estimate) => TableCell::Estimate(estimate),
+        None => TableCell::Absent(absent.to_owned()),
+    }
+}
+
+fn table(groups: &[Group<'_, '_>]) -> Table {
     let columns = [
         "Options",
         "Data packets/s",
@@ -212,67 +342,148 @@ fn table(cells: &[&CellOutcomes<'_>], factors: &[Factor], courses: &[Course]) ->
         "… in the first tenth",
         "… in the last tenth",
         "… while packets were sent again",
+        "… at other times",
         "Sent again",
         "Throughput",
     ];
-    let row = |cell: &&CellOutcomes<'_>| {
-        let words = words::cell(&cell.cell, factors);
-        let course = courses.iter().find(|course| course.name == words);
-        let estimate = |response| match cell.estimate(response) {
-            Some(estimate) => TableCell::Estimate(estimate),
-            None => TableCell::Absent("not read".to_owned()),
-        };
-        let part = |value: Option<f64>, why: &str| match value {
-            Some(value) => TableCell::Number(value, Unit::Count),
-            None => TableCell::Absent(why.to_owned()),
-        };
-        let lossy = |course: &Course| course.per_ack(|moment| moment.retransmitted > 0.0);
-        let mut row = vec![
-            TableCell::Text(words),
-            estimate(name::DATA_SEGMENTS),
-            estimate(name::ACKS),
-            estimate(name::SEGMENTS_PER_ACK),
-        ];
-        row.extend([
-            part(course.and_then(Course::at_begin), "not read"),
-            part(course.and_then(Course::at_end), "not read"),
-            part(course.and_then(lossy), "nothing was sent again"),
-            estimate(name::RETRANSMITTED),
-            estimate(name::THROUGHPUT),
-        ]);
-        row
+    let row = |group: &Group<'_, '_>, watched: &Watched<'_, '_>| {
+        let of = |response| cell_of(watched.cell.estimate(response), "not read");
+        let lossy = watched.estimate(|course| course.per_ack(Moment::is_lossy));
+        let other = watched.estimate(|course| course.per_ack(|moment| !moment.is_lossy()));
+        vec![
+            TableCell::Text(whole_name(group, watched)),
+            of(name::DATA_SEGMENTS),
+            of(name::ACKS),
+            of(name::SEGMENTS_PER_ACK),
+            cell_of(watched.estimate(Course::at_begin), "not read"),
+            cell_of(watched.estimate(Course::at_end), "not read"),
+            cell_of(lossy, "nothing was sent again"),
+            cell_of(other, "something was always sent again"),
+            of(name::RETRANSMITTED),
+            of(name::THROUGHPUT),
+        ]
     };
+    let rows = groups
+        .iter()
+        .flat_map(|group| group.cells.iter().map(move |watched| row(group, watched)));
     Table {
         title: "Data packets and ACKs".to_owned(),
         columns: columns.map(str::to_owned).to_vec(),
-        rows: cells.iter().map(row).collect(),
+        rows: rows.collect(),
     }
 }
 
-fn answer(cells: &[&CellOutcomes<'_>], factors: &[Factor], courses: &[Course]) -> Option<String> {
-    let sentence = |course: &Course| {
-        let cell = cells
-            .iter()
-            .find(|cell| words::cell(&cell.cell, factors) == course.name)?;
-        let number = |value| words::number(Unit::Count, value);
-        let subject = match course.name.as_str() {
-            "" => "An ACK".to_owned(),
-            words => format!("With {words} an ACK"),
+/// Returns a cell's response over that of the cell with the fewest losses.
+fn change(clean: &Watched<'_, '_>, lossy: &Watched<'_, '_>, response: &str) -> Option<Estimate> {
+    ratio(
+        &clean.cell.estimate(response)?,
+        &lossy.cell.estimate(response)?,
+    )
+}
+
+/// Returns the clean cell and the lossy ones, where a loss was varied.
+fn clean_and_lossy<'g, 'd, 'a>(
+    group: &'g Group<'d, 'a>,
+) -> Option<(&'g Watched<'d, 'a>, &'g [Watched<'d, 'a>])> {
+    let (clean, lossy) = group.cells.split_first()?;
+    let level = |watched: &Watched<'_, '_>| watched.cell.level(Factor::LinkLoss).cloned();
+    let is_varied = lossy.iter().any(|watched| level(watched) != level(clean));
+    is_varied.then_some((clean, lossy))
+}
+
+/// What losses change, as multiples of what a clean link has.
+fn changes(groups: &[Group<'_, '_>]) -> Option<Table> {
+    let columns = [
+        "Losses",
+        "Data packets per ACK",
+        "Data packets/s",
+        "ACK packets/s",
+        "Throughput",
+    ];
+    let responses = [
+        name::SEGMENTS_PER_ACK,
+        name::DATA_SEGMENTS,
+        name::ACKS,
+        name::THROUGHPUT,
+    ];
+    let mut rows = Vec::new();
+    for group in groups {
+        let Some((clean, lossy)) = clean_and_lossy(group) else {
+            continue;
         };
-        let again = match cell.mean(name::RETRANSMITTED)? {
-            none if none < 0.5 => "nothing was sent again".to_owned(),
-            some => format!("{} packets were sent again", number(some.round())),
-        };
-        Some(format!(
-            "{subject} answers {} data packets, {} in the first tenth of the time and {} in the \
-             last; {again}.",
-            number(cell.mean(name::SEGMENTS_PER_ACK)?),
-            number(course.at_begin()?),
-            number(course.at_end()?),
-        ))
+        for cell in lossy {
+            let mut row = vec![TableCell::Text(whole_name(group, cell))];
+            let of = |response| cell_of(change(clean, cell, response), "not read");
+            row.extend(responses.map(of));
+            rows.push(row);
+        }
+    }
+    (!rows.is_empty()).then(|| Table {
+        title: "What losses change: multiples of what the clean link has".to_owned(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows,
+    })
+}
+
+/// Returns what the group's ACKs answer, and what its highest loss changes.
+fn answer(group: &Group<'_, '_>) -> Option<String> {
+    let Some((clean, lossy)) = clean_and_lossy(group) else {
+        let sentences: Vec<String> = group.cells.iter().filter_map(plain_answer).collect();
+        return (!sentences.is_empty()).then(|| sentences.join(" "));
     };
-    let sentences: Vec<String> = courses.iter().filter_map(sentence).collect();
-    (!sentences.is_empty()).then(|| sentences.join(" "))
+    let most = lossy.last()?;
+    let per_ack = |watched: &Watched<'_, '_>| watched.cell.estimate(name::SEGMENTS_PER_ACK);
+    let subject = match group.words.as_str() {
+        "" => "An".to_owned(),
+        words => format!("{}: an", draw::sentence(words)),
+    };
+    let lossy_per_ack = change(clean, most, name::SEGMENTS_PER_ACK)?;
+    Some(format!(
+        "{subject} ACK answers {} data packets on the clean link and {} with {}, {}; data packets per \
+         second are then {}.",
+        words::estimate(&per_ack(clean)?),
+        words::estimate(&per_ack(most)?),
+        most.name,
+        times(&lossy_per_ack),
+        times(&change(clean, most, name::DATA_SEGMENTS)?),
+    ))
+}
+
+/// Returns a multiple in words; one whose interval holds 1 is no change.
+fn times(multiple: &Estimate) -> String {
+    match multiple.low.zip(multiple.high) {
+        Some((low, high)) if low <= 1.0 && high >= 1.0 => {
+            "no difference that chance does not explain".to_owned()
+        }
+        _ => format!("{} times as many", words::estimate(multiple)),
+    }
+}
+
+fn plain_answer(watched: &Watched<'_, '_>) -> Option<String> {
+    let number = |value| words::number(Unit::Count, value);
+    let subject = match watched.name.as_str() {
+        "" => "An ACK".to_owned(),
+        words => format!("With {words} an ACK"),
+    };
+    let again = match watched.cell.mean(name::RETRANSMITTED)? {
+        none if none < 0.5 => "nothing was sent again".to_owned(),
+        some => {
+            let some = some.round();
+            let were = if some == 1.0 {
+                "packet was"
+            } else {
+                "packets were"
+            };
+            format!("{} {were} sent again", number(some))
+        }
+    };
+    Some(format!(
+        "{subject} answers {} data packets, {} in the first tenth of the time and {} in the last; \
+         {again}.",
+        words::estimate(&watched.cell.estimate(name::SEGMENTS_PER_ACK)?),
+        number(watched.estimate(Course::at_begin)?.value),
+        number(watched.estimate(Course::at_end)?.value),
+    ))
 }
 
 #[cfg(test)]
@@ -316,24 +527,41 @@ mod tests {
             client: 0,
             client_part: Part::Sender,
         };
-        let found = moments(&readings, &[flow]);
+        let found = moments(&Sampled {
+            readings: &readings,
+            flows: &[flow],
+            interval_ns: SAMPLE_NS,
+        });
         let expect = [(8000.0, 1000.0, 0.0), (2000.0, 1000.0, 50.0)];
         assert_eq!(found.len(), expect.len());
         for (moment, expect) in found.iter().zip(expect) {
             assert_eq!((moment.data, moment.acks, moment.retransmitted), expect);
         }
         let course = Course {
-            name: String::new(),
             window_ns: 2e8,
             moments: found,
         };
-        assert_eq!(
-            course.per_ack(|moment| moment.retransmitted == 0.0),
-            Some(8.0)
-        );
+        assert_eq!(course.per_ack(|moment| !moment.is_lossy()), Some(8.0));
+        assert_eq!(course.per_ack(Moment::is_lossy), Some(2.0));
         assert_eq!(course.at_end(), Some(2.0));
         assert_eq!(course.per_ack(|_| true), Some(5.0));
         assert_eq!(course.at_begin(), None);
-        assert!(retransmissions(&[course]).is_some());
+    }
+
+    #[test]
+    fn a_multiple_whose_interval_holds_one_is_no_change() {
+        let multiple = |low, high| Estimate {
+            value: 0.5 * (low + high),
+            low: Some(low),
+            high: Some(high),
+            confidence: 0.95,
+            n: 3,
+            unit: Unit::Ratio,
+        };
+        assert_eq!(
+            times(&multiple(0.25, 0.75)),
+            "0.5 (0.25 to 0.75) times as many"
+        );
+        assert!(times(&multiple(0.9, 1.2)).starts_with("no difference"));
     }
 }

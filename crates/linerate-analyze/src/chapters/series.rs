@@ -13,8 +13,8 @@ use super::draw;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, Readings};
 
-/// Time between two samples of a flow.
-const SAMPLE_NS: i64 = 100_000_000;
+/// Time between two samples of a flow, where nothing else was asked for.
+pub(super) const SAMPLE_NS: i64 = 100_000_000;
 /// Points of a curve; a screen shows no more, and a report stays small for a run of hours.
 const POINTS_MAX: i64 = 600;
 
@@ -63,7 +63,13 @@ fn curve(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, outcome: &Outcome) -> C
     };
     let invalid = if outcome.is_valid() { "" } else { " (invalid)" };
     let receiving = |flow: &FlowPlan| receiving_end(flow.client_part);
-    let points = rates(&readings, &cell.workload.flows(), metric, receiving);
+    let flows = cell.workload.flows();
+    let sampled = Sampled {
+        readings: &readings,
+        flows: &flows,
+        interval_ns: SAMPLE_NS,
+    };
+    let points = sampled.rates(metric, receiving);
     draw::curve(
         format!("trial {}{invalid}", outcome.trial),
         Origin::Measured,
@@ -73,40 +79,54 @@ fn curve(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, outcome: &Outcome) -> C
     )
 }
 
-/// Sums the rates of one end of the flows at each nominal instant of sampling at which all of them were read.
-pub(super) fn rates(
-    readings: &Readings<'_>,
-    flows: &[FlowPlan],
-    metric: Metric,
-    end: impl Fn(&FlowPlan) -> End,
-) -> Vec<(f64, f64)> {
-    let steps = readings.window_ns() / SAMPLE_NS;
-    let stride = (steps + POINTS_MAX - 1) / POINTS_MAX;
-    let stride = stride.max(1);
-    let mut sums: BTreeMap<i64, (f64, usize)> = BTreeMap::new();
-    for flow in flows {
-        let Some(series) = readings.flow(flow.flow, end(flow), metric) else {
-            return Vec::new();
-        };
-        let nominal = |at_ns: i64| at_ns.saturating_add(SAMPLE_NS / 2).div_euclid(SAMPLE_NS);
-        let by_instant: BTreeMap<i64, (i64, i64)> = series
-            .iter()
-            .map(|reading| (nominal(reading.0), *reading))
-            .filter(|(at, _)| *at >= 0 && *at <= steps && at % stride == 0)
-            .collect();
-        let readings: Vec<_> = by_instant.into_iter().collect();
-        for pair in readings.windows(2) {
-            let (before, (at, now)) = (pair[0].1, pair[1]);
-            let grown = now.1.checked_sub(before.1).filter(|grown| *grown >= 0);
-            if let Some(grown) = grown.filter(|_| now.0 > before.0) {
-                let sum = sums.entry(at).or_default();
-                sum.0 += grown as f64 * 1e9 / (now.0 - before.0) as f64;
-                sum.1 += 1;
+/// The readings of a trial's flows, and how far apart in time they are looked at.
+pub(super) struct Sampled<'a> {
+    pub readings: &'a Readings<'a>,
+    pub flows: &'a [FlowPlan],
+    pub interval_ns: i64,
+}
+
+impl Sampled<'_> {
+    /// Sums the rates of one end of the flows at each nominal instant of sampling at which all of
+    /// them were read.
+    pub(super) fn rates(&self, metric: Metric, end: impl Fn(&FlowPlan) -> End) -> Vec<(f64, f64)> {
+        let Self {
+            readings,
+            flows,
+            interval_ns,
+        } = *self;
+        let steps = readings.window_ns() / interval_ns;
+        let stride = (steps + POINTS_MAX - 1) / POINTS_MAX;
+        let stride = stride.max(1);
+        let mut sums: BTreeMap<i64, (f64, usize)> = BTreeMap::new();
+        for flow in flows {
+            let Some(series) = readings.flow(flow.flow, end(flow), metric) else {
+                return Vec::new();
+            };
+            let nominal = |at_ns: i64| {
+                at_ns
+                    .saturating_add(interval_ns / 2)
+                    .div_euclid(interval_ns)
+            };
+            let by_instant: BTreeMap<i64, (i64, i64)> = series
+                .iter()
+                .map(|reading| (nominal(reading.0), *reading))
+                .filter(|(at, _)| *at >= 0 && *at <= steps && at % stride == 0)
+                .collect();
+            let readings: Vec<_> = by_instant.into_iter().collect();
+            for pair in readings.windows(2) {
+                let (before, (at, now)) = (pair[0].1, pair[1]);
+                let grown = now.1.checked_sub(before.1).filter(|grown| *grown >= 0);
+                if let Some(grown) = grown.filter(|_| now.0 > before.0) {
+                    let sum = sums.entry(at).or_default();
+                    sum.0 += grown as f64 * 1e9 / (now.0 - before.0) as f64;
+                    sum.1 += 1;
+                }
             }
         }
+        sums.into_iter()
+            .filter(|(_, (_, read))| *read == flows.len())
+            .map(|(at, (rate, _))| ((at * interval_ns) as f64, rate))
+            .collect()
     }
-    sums.into_iter()
-        .filter(|(_, (_, read))| *read == flows.len())
-        .map(|(at, (rate, _))| ((at * SAMPLE_NS) as f64, rate))
-        .collect()
 }
