@@ -246,7 +246,7 @@ fn recommendations(trace: &Trace) -> Vec<Recommendation> {
             };
             Some(Recommendation {
                 finding: id_of(at),
-                action,
+                action: capitalised(&action),
                 predicted,
                 confirm: format!(
                     "linerate trace --flow {},{} {}",
@@ -257,6 +257,13 @@ fn recommendations(trace: &Trace) -> Vec<Recommendation> {
             })
         })
         .collect()
+}
+
+/// Returns `text` as the begin of a sentence; behind the arrow of a terminal it goes on.
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).collect()
 }
 
 fn chapter(connection: &ConnectionReport) -> Chapter {

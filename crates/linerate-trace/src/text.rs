@@ -131,11 +131,11 @@ fn heading(trace: &Trace, look: Look, out: &mut String) {
 fn findings(trace: &Trace, look: Look, out: &mut String) {
     let _ = writeln!(out, "\n{}", look.bold("Findings"));
     if trace.findings.is_empty() {
-        let _ = writeln!(
-            out,
-            "{}",
-            look.dim("  none: nothing in the capture held TCP back")
-        );
+        let none = match trace.totals.connections {
+            0 => "  none: there is no TCP connection to explain",
+            _ => "  none: nothing in the capture held TCP back",
+        };
+        let _ = writeln!(out, "{}", look.dim(none));
     }
     for (at, finding) in trace.findings.iter().take(FINDINGS_MAX).enumerate() {
         one_finding(at + 1, finding, trace, look, out);
@@ -368,8 +368,8 @@ fn cause_words(cause: &str, count: u32) -> &'static str {
         ("answer", _) => "waits for an answer",
         ("delayed_ack", 1) => "delayed ACK",
         ("delayed_ack", _) => "delayed ACKs",
-        ("nagle_delayed_ack", 1) => "wait of Nagle's for a delayed ACK",
-        ("nagle_delayed_ack", _) => "waits of Nagle's for a delayed ACK",
+        ("nagle_delayed_ack", 1) => "segment held for a delayed ACK by Nagle's algorithm",
+        ("nagle_delayed_ack", _) => "segments held for a delayed ACK by Nagle's algorithm",
         ("retransmission_timeout", 1) => "retransmission timer",
         ("retransmission_timeout", _) => "retransmission timers",
         ("window", _) => "× the window",

@@ -5,7 +5,8 @@ mod common;
 
 use common::{ACK, From, RST, SYN, Talk, pcapng, syn_options, trace};
 use linerate_trace::Trace;
-use linerate_trace::document::{ConnectionReport, CountsReport};
+use linerate_trace::connection::Counts;
+use linerate_trace::document::ConnectionReport;
 use linerate_trace::findings::FindingKind;
 
 use From::{Client, Server};
@@ -15,7 +16,7 @@ fn only(trace: &Trace) -> &ConnectionReport {
     &trace.connections[0]
 }
 
-fn counts(trace: &Trace, from: From) -> CountsReport {
+fn counts(trace: &Trace, from: From) -> Counts {
     let connection = only(trace);
     let end = match from {
         Client => &connection.from_client,

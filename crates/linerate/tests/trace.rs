@@ -70,6 +70,28 @@ fn a_cut_capture_is_a_result_with_a_warning() {
 }
 
 #[test]
+fn a_flow_that_is_not_there_is_said() {
+    let folder = folder();
+    let path = folder.path().join("cut.pcap");
+    std::fs::write(&path, capture()).expect("the temporary directory can be written");
+    let path = path.display().to_string();
+    let said = linerate(&["trace", "--flow", "10.0.0.9", &path])
+        .run()
+        .done();
+    let warning = "no connection is one that --flow wants: all 2 TCP segments";
+    assert!(said.out.contains(warning), "{said:?}");
+    assert!(
+        said.out.contains("no TCP connection to explain"),
+        "{said:?}"
+    );
+    assert!(!said.out.contains("held TCP back"), "{said:?}");
+    let said = linerate(&["trace", "--flow", "10.0.0.1", &path])
+        .run()
+        .done();
+    assert!(!said.out.contains("--flow"), "{said:?}");
+}
+
+#[test]
 fn what_cannot_be_read_is_an_error_with_a_next_step() {
     let folder = folder();
     let text = file(&folder, "notes.txt", "these are notes, not packets");
@@ -192,4 +214,123 @@ fn a_lossy_lab_is_counted_as_others_count() {
         .sum();
     let expected = below - unseen..=below + controls;
     assert!(expected.contains(&theirs), "{expected:?} {theirs}");
+    round_trips_agree(&document, &path);
+}
+
+/// Round trips of one direction, in milliseconds.
+#[derive(Debug, Clone, Copy)]
+struct Trips {
+    count: f64,
+    min_ms: f64,
+    mean_ms: f64,
+    max_ms: f64,
+}
+
+/// Returns those of both directions of each connection by `tcptrace -lr`, whose times have a
+/// resolution of 0.1 ms.
+fn trips_by_tcptrace(path: &str) -> Vec<[Trips; 2]> {
+    let output = Command::new("tcptrace").args(["-lrn", path]).output();
+    let text = String::from_utf8_lossy(&output.expect("tcptrace runs").stdout).into_owned();
+    let column = |name: &str| -> Vec<[f64; 2]> {
+        let lines = text.lines().map(str::trim_start);
+        let rows = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        rows.map(|row| {
+            let words = row.split_whitespace();
+            let numbers: Vec<f64> = words.filter_map(|word| word.parse().ok()).collect();
+            [numbers[0], numbers[1]]
+        })
+        .collect()
+    };
+    let names = ["RTT samples", "RTT min", "RTT avg", "RTT max"];
+    let [count, min_ms, mean_ms, max_ms] = names.map(column);
+    let trips = |at: usize, side: usize| Trips {
+        count: count[at][side],
+        min_ms: min_ms[at][side],
+        mean_ms: mean_ms[at][side],
+        max_ms: max_ms[at][side],
+    };
+    let connections = 0..count.len();
+    connections.map(|at| [trips(at, 0), trips(at, 1)]).collect()
+}
+
+/// Returns every round trip that tshark tells, by connection from 0 and the port of the end that
+/// acknowledged.
+fn trips_by_tshark(path: &str) -> Vec<((usize, u64), f64)> {
+    let fields = ["-T", "fields", "-e", "tcp.stream", "-e", "tcp.srcport"];
+    let output = Command::new("tshark")
+        .args(["-r", path, "-Y", "tcp.analysis.ack_rtt"])
+        .args(fields)
+        .args(["-e", "tcp.analysis.ack_rtt"])
+        .stderr(Stdio::null())
+        .output()
+        .expect("tshark runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let row = |line: &str| {
+        let mut words = line.split('\t');
+        let from = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let seconds: f64 = words.next()?.parse().ok()?;
+        Some((from, 1e3 * seconds))
+    };
+    text.lines().filter_map(row).collect()
+}
+
+/// Compares round trips with those of tcptrace, which has ours and one each of SYN and FIN, and
+/// with those of tshark, which has ours, those of SYN and FIN, and those during recovery.
+fn round_trips_agree(document: &serde_json::Value, path: &str) {
+    /// Half of the last digit that tcptrace prints, and as much for its arithmetic in microseconds.
+    const PRINTED_MS: f64 = 0.06;
+    /// The last digit that tshark prints of a capture in nanoseconds, and rounding.
+    const EXACT_MS: f64 = 0.002;
+    let of_tcptrace = trips_by_tcptrace(path);
+    let of_tshark = trips_by_tshark(path);
+    let mut compared = 0;
+    for connection in document["connections"].as_array().into_iter().flatten() {
+        let number = connection["number"].as_u64().expect("a number") as usize;
+        for (side, (end, other)) in [("from_client", "server"), ("from_server", "client")]
+            .into_iter()
+            .enumerate()
+        {
+            let trips = &connection[end]["round_trip"];
+            let Some(count) = trips["count"].as_f64() else {
+                continue;
+            };
+            let ms = |name: &str| trips[name].as_f64().expect("a time") / 1e6;
+            let ours = Trips {
+                count,
+                min_ms: ms("min_ns"),
+                mean_ms: ms("mean_ns"),
+                max_ms: ms("max_ns"),
+            };
+            let theirs = of_tcptrace[number - 1][side];
+            let what = format!("#{number} {end}: {ours:?}, tcptrace {theirs:?}");
+            let controls = theirs.count - ours.count;
+            assert!((0.0..=2.0).contains(&controls), "{what}");
+            assert!(theirs.min_ms <= ours.min_ms + PRINTED_MS, "{what}");
+            assert!(theirs.max_ms >= ours.max_ms - PRINTED_MS, "{what}");
+            // The sums differ by what SYN and FIN took, which is between their least and most.
+            let more_ms = theirs.count * theirs.mean_ms - ours.count * ours.mean_ms;
+            let printed_ms = PRINTED_MS * theirs.count;
+            let least = controls * theirs.min_ms - printed_ms;
+            let most = controls * theirs.max_ms + printed_ms;
+            assert!((least..=most).contains(&more_ms), "{what}: {more_ms}");
+            if controls == 0.0 {
+                assert!((theirs.min_ms - ours.min_ms).abs() <= PRINTED_MS, "{what}");
+                assert!((theirs.max_ms - ours.max_ms).abs() <= PRINTED_MS, "{what}");
+            }
+            let port = connection[other]["port"].as_u64().expect("a port");
+            let theirs: Vec<f64> = of_tshark
+                .iter()
+                .filter(|(from, _)| *from == (number - 1, port))
+                .map(|(_, ms)| *ms)
+                .collect();
+            let least = theirs.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = theirs.iter().copied().fold(0.0, f64::max);
+            let what = format!("#{number} {end}: {ours:?}, tshark {}", theirs.len());
+            assert!(theirs.len() as f64 >= ours.count, "{what}");
+            assert!(least <= ours.min_ms + EXACT_MS, "{what}: {least}");
+            assert!(most >= ours.max_ms - EXACT_MS, "{what}: {most}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 3, "only {compared} directions had round trips");
 }

@@ -112,7 +112,7 @@ impl Detail {
         own.counts.retransmissions += 1;
         own.counts.retransmitted_bytes += u64::from(segment.payload_bytes);
         if opened_ns.is_some() {
-            own.counts.fills_hole += 1;
+            own.counts.first_not_captured += 1;
             verdict.add(Verdict::FILLS_HOLE);
         }
         own.counts.fast += u32::from(reason.any(Verdict::FAST));

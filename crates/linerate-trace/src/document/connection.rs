@@ -91,7 +91,7 @@ pub struct EndReport {
     /// The most of them.
     pub data_per_ack_max: Option<u64>,
     /// Counts of what happened.
-    pub counts: Option<CountsReport>,
+    pub counts: Option<Counts>,
     /// From its data to the acknowledgement.
     pub round_trip: Option<DurationReport>,
     /// The same by timestamps.
@@ -170,57 +170,6 @@ pub struct ShareReport {
     pub path: f64,
     /// Waiting for what was sent again.
     pub recovering: f64,
-}
-
-/// Counts of one end that are not zero in every connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct CountsReport {
-    /// Segments with payload sent again.
-    pub retransmissions: u32,
-    /// Their payload.
-    pub retransmitted_bytes: u64,
-    /// Of these, asked for.
-    pub fast: u32,
-    /// Of these, by a timer.
-    pub timeout: u32,
-    /// Of these, as probes of the tail.
-    pub tail_probe: u32,
-    /// Of these, those that the receiver had.
-    pub spurious: u32,
-    /// Of these, those whose first sending was not captured.
-    pub first_not_captured: u32,
-    /// SYNs and FINs sent again.
-    pub control_retransmissions: u32,
-    /// Segments out of order.
-    pub out_of_order: u32,
-    /// Jumps over what was not captured.
-    pub holes: u32,
-    /// Keepalives.
-    pub keepalives: u32,
-    /// Probes of a closed window.
-    pub zero_window_probes: u32,
-    /// Segments that filled the receiver's window.
-    pub window_full: u32,
-    /// Segments longer than the path carries.
-    pub superframes: u32,
-    /// Segments of half a full one or less.
-    pub small: u32,
-    /// Segments that routers marked (ECN CE).
-    pub congestion_marked: u32,
-    /// Segments with the ECN echo.
-    pub congestion_echoes: u32,
-    /// As a receiver: duplicate acknowledgements.
-    pub duplicate_acks: u32,
-    /// As a receiver: segments that closed the window.
-    pub zero_windows: u32,
-    /// As a receiver: window updates.
-    pub window_updates: u32,
-    /// As a receiver: segments with selective acknowledgements.
-    pub sacks: u32,
-    /// As a receiver: segments that said that something came twice.
-    pub duplicate_sacks: u32,
-    /// As a receiver: acknowledgements that waited for their timer.
-    pub delayed_acks: u32,
 }
 
 /// Times without a packet, of one cause at one end.
@@ -390,7 +339,7 @@ impl EndReport {
             data_per_ack_max: per_ack
                 .filter(|spread| spread.count > 0)
                 .map(|spread| spread.max),
-            counts: own.map(|own| CountsReport::new(&own.counts)),
+            counts: own.map(|own| own.counts),
             round_trip: own.and_then(|own| DurationReport::new(&own.round_trip)),
             round_trip_by_timestamps: own
                 .and_then(|own| DurationReport::new(&own.round_trip_by_stamp)),
@@ -492,36 +441,6 @@ impl ShareReport {
             path: share(State::Path),
             recovering: share(State::Recovering),
         })
-    }
-}
-
-impl CountsReport {
-    fn new(counts: &Counts) -> Self {
-        Self {
-            retransmissions: counts.retransmissions,
-            retransmitted_bytes: counts.retransmitted_bytes,
-            fast: counts.fast,
-            timeout: counts.timeout,
-            tail_probe: counts.tail_probe,
-            spurious: counts.spurious,
-            first_not_captured: counts.fills_hole,
-            control_retransmissions: counts.control_retransmissions,
-            out_of_order: counts.out_of_order,
-            holes: counts.holes,
-            keepalives: counts.keepalives,
-            zero_window_probes: counts.zero_window_probes,
-            window_full: counts.window_full,
-            superframes: counts.superframes,
-            small: counts.small,
-            congestion_marked: counts.congestion_marked,
-            congestion_echoes: counts.congestion_echoes,
-            duplicate_acks: counts.duplicate_acks,
-            zero_windows: counts.zero_windows,
-            window_updates: counts.window_updates,
-            sacks: counts.sacks,
-            duplicate_sacks: counts.duplicate_sacks,
-            delayed_acks: counts.delayed_acks,
-        }
     }
 }
 

@@ -13,8 +13,8 @@ mod totals;
 
 pub(crate) use connection::end_name;
 pub use connection::{
-    BinsReport, ConnectionReport, CountsReport, DurationReport, EndReport, ExampleReport,
-    GapReport, HappeningReport, OfferReport, RepeatReport, ShareReport, SizeReport, TimelineReport,
+    BinsReport, ConnectionReport, DurationReport, EndReport, ExampleReport, GapReport,
+    HappeningReport, OfferReport, RepeatReport, ShareReport, SizeReport, TimelineReport,
 };
 pub use totals::Totals;
 
@@ -181,12 +181,21 @@ fn warnings(
             warnings.push(format!("{}: {damage}", file.name));
         }
         if file.backward > 0 {
+            let frames = match file.backward {
+                1 => "1 frame lies before the one before it in time; it is".to_owned(),
+                more => format!("{more} frames lie before the one before them in time; they are"),
+            };
             warnings.push(format!(
-                "{}: {} frames lie before the one before them in time; they are taken in the \
-                 order of the file (reordercap sorts them)",
-                file.name, file.backward
+                "{}: {frames} taken in the order of the file (reordercap sorts them)",
+                file.name
             ));
         }
+    }
+    if totals.connections == 0 && totals.filtered > 0 {
+        warnings.push(format!(
+            "no connection is one that --flow wants: all {} TCP segments are of others",
+            totals.filtered
+        ));
     }
     for pair in files.windows(2) {
         if let (Some(last), Some(first)) = (pair[0].last_ns, pair[1].first_ns)

@@ -39,8 +39,9 @@ pub fn word(finding: &mut Finding) {
                  {longest} at the longest"
             ),
             format!(
-                "The segment, or its acknowledgement, was lost and too few segments followed for \
-                 {toward} to notice and ask: the end of a message, or a whole window."
+                "The segment, or its acknowledgement, was lost or later than the timer, and too few \
+                 segments followed for {toward} to notice and ask: the end of a message, or a whole \
+                 window."
             ),
             "look for drops on the path (queues, rings, policers: `linerate watch`); on Linux check \
              that tcp_sack and tcp_early_retrans are on, and lower rto_min where the path is short"

@@ -1,22 +1,24 @@
-//! What is counted of one end of a connection, beyond packets and bytes.
+//! What is counted of one end of a connection, beyond packets and bytes; documents show it as it is.
+
+use serde::Serialize;
 
 /// Counts of one end's data, and of what it said as a receiver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Counts {
     /// Segments with payload that were sent again.
     pub retransmissions: u32,
     /// Their payload.
     pub retransmitted_bytes: u64,
-    /// Those that acknowledgements had asked for.
+    /// Of these, those that acknowledgements had asked for.
     pub fast: u32,
-    /// Those that a timer sent.
+    /// Of these, those that a timer sent.
     pub timeout: u32,
-    /// Those that probed for a lost tail.
+    /// Of these, those that probed for a lost tail.
     pub tail_probe: u32,
-    /// Those that the receiver had already.
+    /// Of these, those that the receiver had already.
     pub spurious: u32,
-    /// Those whose first sending was not captured.
-    pub fills_hole: u32,
+    /// Of these, those whose first sending was not captured.
+    pub first_not_captured: u32,
     /// Segments that came behind later ones.
     pub out_of_order: u32,
     /// Jumps over numbers that were not captured.
