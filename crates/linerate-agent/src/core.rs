@@ -141,6 +141,7 @@ impl Core {
             api: API_VERSION,
             host_name: self.config.host_name.clone(),
             lab: self.config.lab,
+            boot: linerate_observe::boot_id(Path::new("/proc")),
             observe_refused: match caller {
                 Caller::Trusted => None,
                 Caller::Stranger(why) => Some(why.clone()),

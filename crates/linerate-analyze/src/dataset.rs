@@ -6,7 +6,7 @@ use linerate_model::TrialId;
 use linerate_model::experiment::{Cell, Experiment, Factor, Level};
 use linerate_model::finding::{Estimate, Evidence};
 use linerate_model::histogram::Histogram;
-use linerate_model::run::{HostPart, HostRecord, Recording};
+use linerate_model::run::{HostPart, HostRecord, Recording, share_a_kernel};
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Traffic, Workload};
 
@@ -116,7 +116,8 @@ impl<'a> Dataset<'a> {
         hosts.iter().filter(|host| host.part == HostPart::Client)
     }
 
-    /// Returns whether the ends of a flow may share a CPU: in a lab, and over loopback.
+    /// Returns whether the ends of a flow may share a CPU: in a lab, over loopback, and between other
+    /// namespaces of one machine.
     pub(crate) fn is_one_machine(&self) -> bool {
         let address = self
             .recording
@@ -124,7 +125,7 @@ impl<'a> Dataset<'a> {
             .server()
             .map(|host| host.data_address.parse());
         let loopback = matches!(address, Some(Ok::<std::net::IpAddr, _>(ip)) if ip.is_loopback());
-        self.is_lab() || loopback
+        self.is_lab() || loopback || share_a_kernel(&self.recording.document.hosts)
     }
 
     /// Returns whether all hosts are namespaces of one machine.

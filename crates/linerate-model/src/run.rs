@@ -68,6 +68,9 @@ pub struct HostRecord {
     pub foreign: Option<String>,
     /// Whether it is a namespace of this machine: CPU counters are then shared by all hosts.
     pub lab: bool,
+    /// The number of its kernel's boot, when known: hosts with the same one are one machine.
+    #[serde(default)]
+    pub boot: Option<String>,
     /// Signalling rate of the link that data flows use, when known.
     pub link_rate: Option<BitsPerSec>,
     /// Frames of a million that its link loses on purpose, where it is there for trials that ask
@@ -84,6 +87,12 @@ pub struct HostRecord {
     pub clock: ClockFit,
     /// How the agent admitted the run, and whether others went on beside it.
     pub admission: Admission,
+}
+
+/// Returns whether all `hosts` run under one kernel, as namespaces of a machine do.
+pub fn share_a_kernel(hosts: &[HostRecord]) -> bool {
+    let first = hosts.first().and_then(|host| host.boot.as_ref());
+    first.is_some() && hosts.iter().all(|host| host.boot.as_ref() == first)
 }
 
 /// `run.json`: everything of a run but its samples.

@@ -1,4 +1,4 @@
-//! Where threads may run, and which CPUs are near a network device.
+//! Where threads may run, which CPUs are near a network device, and which kernel all that is of.
 
 use std::path::Path;
 
@@ -14,6 +14,14 @@ pub fn cpus_allowed(proc_root: &Path) -> Vec<u32> {
         .lines()
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     list.and_then(cpu_list).unwrap_or_default()
+}
+
+/// Returns the number that the running kernel gave itself when it was booted: namespaces and containers
+/// of one machine read the same, a virtual machine has its own. None when it cannot be read.
+pub fn boot_id(proc_root: &Path) -> Option<String> {
+    let id = read_text(&proc_root.join("sys/kernel/random/boot_id")).ok()?;
+    let id = id.trim();
+    (!id.is_empty()).then(|| id.to_owned())
 }
 
 /// Returns the CPUs of the NUMA node that `device` is attached to, ascending; none for a device

@@ -67,6 +67,34 @@ fn strangers_measure_but_do_not_observe() {
     assert!(said.err.contains("started without a token"), "{said:?}");
 }
 
+/// Hosts of one kernel share its CPUs, whoever asks, and both ends of a flow are brought together.
+#[test]
+fn both_ends_of_a_flow_share_a_cpu_where_their_hosts_share_a_kernel() {
+    let _alone = alone();
+    let Some(lab) = NamedLab::up(&["--rate", "100mbit"]) else {
+        return;
+    };
+    let remote = Remote::start(&lab, &[]);
+    let said = remote.run(&["-J", "-P", "2"]);
+    let flows = &json(&said.out)["trials"][0]["flows"];
+    let flows = flows.as_array().expect("a list of flows");
+    let settings = flows.iter().flat_map(|flow| flow["settings"].as_array());
+    let placed: Vec<&Value> = settings
+        .flatten()
+        .filter(|setting| setting["name"] == "placement")
+        .collect();
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let expected = match cpus {
+        1 => "there is one CPU for both ends",
+        _ => "both ends of a flow on one CPU",
+    };
+    assert!(!placed.is_empty(), "{said:?}");
+    for setting in placed {
+        let granted = setting["granted"].as_str().unwrap_or_default();
+        assert!(granted.contains(expected), "{setting}");
+    }
+}
+
 #[test]
 fn the_token_opens_the_eyes_and_a_wrong_one_nothing() {
     let _alone = alone();

@@ -47,6 +47,9 @@ pub struct AgentInfo {
     pub host_name: String,
     /// Whether the host is a namespace of a lab, sharing CPUs with other hosts.
     pub lab: bool,
+    /// The number of its kernel's boot: hosts that tell the same one are one machine.
+    #[serde(default)]
+    pub boot: Option<String>,
     /// Whether this caller may observe the host; if not, why.
     pub observe_refused: Option<String>,
     /// What the agent is busy with.

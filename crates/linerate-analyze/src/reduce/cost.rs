@@ -188,6 +188,7 @@ mod tests {
             version: "0".to_owned(),
             data_address: "10.0.0.1".to_owned(),
             lab: false,
+            boot: None,
             foreign: None,
             link_rate: None,
             link_loss_ppm: None,

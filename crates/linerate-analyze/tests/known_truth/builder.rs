@@ -444,6 +444,7 @@ fn host(name: &str, part: HostPart, rate: Option<f64>) -> HostRecord {
         version: "0.1.0".to_owned(),
         foreign: None,
         lab: false,
+        boot: None,
         link_rate: rate.map(BitsPerSec),
         link_loss_ppm: None,
         link: Some("eth0".to_owned()),

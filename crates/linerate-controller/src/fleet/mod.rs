@@ -131,6 +131,7 @@ impl Fleet {
                 version: info.version,
                 foreign: (info.program != PROGRAM).then_some(info.program),
                 lab: info.lab,
+                boot: info.boot,
                 link_rate: spec.link_rate,
                 link_loss_ppm: spec.link_loss_ppm,
                 link: inventory.link,

@@ -1,7 +1,8 @@
 //! Which CPUs each end runs on, where nobody asked for any.
 //!
 //! On hosts of their own each agent places its workers by itself, near its link. Where both ends
-//! share a machine, only the controller knows of both:
+//! share a machine, be it over loopback or between namespaces, which tell the same boot of the same
+//! kernel, only the controller knows of both:
 //!
 //! 1. one CPU, or nothing to send: there is nothing to choose;
 //! 2. workers that spin need their own: half of the CPUs for each end;
@@ -15,7 +16,7 @@
 //!    ten streams were three to four times as fast as left to the scheduler.
 
 use linerate_model::manner::WaitBy;
-use linerate_model::run::HostRecord;
+use linerate_model::run::{HostRecord, share_a_kernel};
 use linerate_model::workload::{Traffic, Workload};
 
 /// Who chooses the CPUs of a run.
@@ -43,7 +44,7 @@ pub(super) struct Placed {
     pub(super) why: &'static str,
 }
 
-/// Returns whether traffic between `hosts` never leaves one machine.
+/// Returns whether `hosts` share the CPUs of one machine.
 pub(super) fn is_one_machine(hosts: &[HostRecord]) -> bool {
     let loopback = |host: &HostRecord| {
         let address = host.data_address.parse::<std::net::IpAddr>();
@@ -53,8 +54,9 @@ pub(super) fn is_one_machine(hosts: &[HostRecord]) -> bool {
         return false;
     };
     let same = |host: &HostRecord| host.data_address == server.data_address;
+    let lab = || hosts.iter().all(|host| host.lab);
     !clients.is_empty()
-        && (hosts.iter().all(|host| host.lab) || loopback(server) || clients.iter().all(same))
+        && (lab() || loopback(server) || clients.iter().all(same) || share_a_kernel(hosts))
 }
 
 /// Returns the CPUs of both ends of `workload` on one machine whose `cpus` they may use;

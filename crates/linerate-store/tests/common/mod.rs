@@ -88,6 +88,7 @@ fn host() -> HostRecord {
         data_address: "10.0.0.1".to_owned(),
         version: "0.1.0".to_owned(),
         foreign: None,
+        boot: None,
         lab: true,
         link_rate: Some(BitsPerSec(1e9 / 3.0)),
         link_loss_ppm: Some(1000),

@@ -136,6 +136,7 @@ impl Agent for Iperf3Server {
             api: API_VERSION,
             host_name: self.0.options.address.ip().to_string(),
             lab: false,
+            boot: None,
             observe_refused: Some(UNOBSERVED.to_owned()),
             busy: None,
             limits: LimitsInfo::default(),
