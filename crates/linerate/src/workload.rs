@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 use linerate_model::manner::{
     DATAGRAM_BYTES_MAX, Manner, ReceiveBy, SendBy, Transport, WaitBy, datagram_batch,
-    receive_low_water,
+    receive_low_water, stream_batch,
 };
 use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::{
@@ -56,7 +56,11 @@ pub fn workload(args: &RunArgs) -> CmdResult<Workload> {
         false => args.traffic.parallel,
     };
     if args.calls.batch.is_none() {
-        manner.batch = datagram_batch(&traffic, connections, &options, &manner);
+        manner.batch = match (manner.transport, args.traffic.length) {
+            (Transport::Udp, _) => datagram_batch(&traffic, connections, &options, &manner),
+            (_, None) => stream_batch(&traffic, &options, &manner),
+            (_, Some(_)) => 1,
+        };
         manner.batch_is_chosen = manner.batch != 1;
     }
     let workload = Workload {

@@ -59,13 +59,16 @@ fn streams_tell_messages_calls_and_mechanisms() {
         assert!(said.contains(words), "{flags}: {name} is {said}");
         trial
     };
-    check("", "send", "send");
+    check("", "send", "send, 8 messages a call (chosen: ");
+    check("-l 128K", "send", "\"send\"");
+    check("-b 100M", "send", "\"send\"");
     check("", "TCP_CONGESTION", "\"");
     check("-Z=vmsplice", "send", "vmsplice");
     check("-Z=msg", "send", "MSG_ZEROCOPY");
     check("-Z=sendfile", "send", "sendfile");
     check("--rx discard", "receive", "MSG_TRUNC");
     check("-R", "placement", "one flow");
+    check("-P 2", "send", "8 messages a call");
     check("-A none", "placement", "left to the scheduler");
     check("-P 3 --size-mix uniform:64-1K", "receive", "recv");
     let batched = check("-l 100 --batch 16", "send", "1600 B a call");

@@ -25,9 +25,9 @@ use crate::sys::zerocopy::{self, Completions};
 /// ways 24 ms, and 2 ms for making pages and sockets.
 const TRY_NS: u64 = 3_000_000;
 const TRIES: usize = 2;
-/// Payload of one plain `send`: the usual message.
+/// Payload that a plain `send` repeats: the usual message.
 const SEND_BYTES: usize = 128 << 10;
-/// Payload of one call of the other ways.
+/// Payload of one call.
 const CALL_BYTES: usize = 1 << 20;
 /// How much faster than plain `send` another way must be to be chosen.
 const GAIN_MIN: f64 = 1.05;
@@ -174,7 +174,9 @@ impl Bench {
     fn send(&mut self, way: SendBy) -> io::Result<usize> {
         let payload = self.pages.as_slice();
         match way {
-            SendBy::Copy | SendBy::Auto => socket::send(self.near, &payload[..SEND_BYTES]),
+            SendBy::Copy | SendBy::Auto => {
+                socket::send_repeated(self.near, &payload[..SEND_BYTES], CALL_BYTES)
+            }
             SendBy::Vmsplice => self.pipe.send(self.near, payload, CALL_BYTES),
             SendBy::Sendfile => self.file.send(self.near, &mut self.file_at, CALL_BYTES),
             SendBy::MsgZerocopy => {

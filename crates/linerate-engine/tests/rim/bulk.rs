@@ -73,9 +73,11 @@ fn manner() -> impl Strategy<Value = Manner> {
     let batch = prop_oneof![Just(1), 1..40_u32];
     let low_water =
         prop_oneof![2 => Just(None), 1 => (1..200_000_u64).prop_map(|bytes| Some(Bytes(bytes)))];
-    (transport, send, receive, batch, sizes(), rate, low_water).prop_map(
-        |(transport, send, receive, batch, sizes, rate_bps, low_water)| Manner {
+    let calls = (batch, any::<bool>());
+    (transport, send, receive, calls, sizes(), rate, low_water).prop_map(
+        |(transport, send, receive, (batch, batch_is_chosen), sizes, rate_bps, low_water)| Manner {
             transport,
+            batch_is_chosen,
             receive_low_water: low_water.filter(|_| transport != Transport::Unix),
             // What a transport cannot do is refused, which is another test.
             send: match (transport, send) {

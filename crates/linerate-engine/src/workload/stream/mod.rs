@@ -36,7 +36,12 @@ pub(crate) fn payload_bytes(config: &FlowConfig, message_bytes: usize) -> usize 
     let largest = sizes.map_or(message_bytes, |sizes| {
         Draw::new(sizes, config.flow).largest()
     });
-    largest * config.manner.batch as usize
+    // Calls that we join ourselves carry the same message again and again, which stays in the cache.
+    let is_repeated = config.manner.batch_is_chosen && config.manner.transport != Transport::Udp;
+    match is_repeated {
+        true => largest,
+        false => largest * config.manner.batch as usize,
+    }
 }
 
 /// Bytes that a receiver needs to receive into.

@@ -19,6 +19,11 @@ use crate::workload::{Ending, Io, Play, Turn, Want, failed};
 const BULK_BYTES: usize = 64 << 10;
 /// The most that one call of those takes: what fits into a pipe.
 const CALL_BYTES_MAX: usize = 1 << 20;
+/// How long a call of several messages may take, where joining them is our choice: 1 MiB in this time
+/// is 420 Mbit/s. On slower paths a call carries a message, so that counters keep up with what is sent
+/// and a stop is not waited for. Two readings of the tick clock, which has steps of 10 ms at
+/// the most, tell less than this apart from more.
+const JOINED_NS_MAX: u64 = 20_000_000;
 
 /// Sends bulk payload, one call for a batch of messages.
 #[derive(Debug)]
@@ -35,6 +40,38 @@ pub(crate) struct Sender {
     completions: Completions,
     /// Where in the file the next call begins, if there is one.
     file_at: usize,
+    /// Messages that calls join by our own choice, while they do.
+    joined: Option<Joined>,
+}
+
+/// Calls of several messages that nobody asked for.
+#[derive(Debug)]
+struct Joined {
+    /// Bytes of a call that joins messages, and of one that does not.
+    whole_bytes: usize,
+    least_bytes: usize,
+    /// The tick clock when the whole before began.
+    began_ns: u64,
+    /// Calls that are left of a whole that is not joined.
+    calls_left: usize,
+}
+
+impl Joined {
+    /// Returns the bytes of a call that begins: those of a whole, unless the one before took too long.
+    ///
+    /// A single stall thus costs one whole in single messages. Cost 1 ns.
+    fn next_bytes(&mut self, tick_ns: u64) -> usize {
+        if self.calls_left > 0 {
+            self.calls_left -= 1;
+            return self.least_bytes;
+        }
+        let began_ns = std::mem::replace(&mut self.began_ns, tick_ns);
+        if tick_ns.saturating_sub(began_ns) <= JOINED_NS_MAX {
+            return self.whole_bytes;
+        }
+        self.calls_left = self.whole_bytes / self.least_bytes - 1;
+        self.least_bytes
+    }
 }
 
 /// A rate that this end keeps itself.
@@ -112,8 +149,14 @@ impl Sender {
         let left_bytes = config.manner.bytes_max.map_or(u64::MAX, |most| most.0);
         let call_bytes = match &mut mixed {
             Some(mixed) => mixed.call_bytes(),
-            None => call_bytes(by, message_bytes * batch as usize),
+            None => call_bytes(config.manner.send, message_bytes * batch as usize),
         };
+        let asked_for_calls = config.manner.send == SendBy::Copy && !config.manner.batch_is_chosen;
+        let least_bytes = match config.manner.batch_is_chosen {
+            true => message_bytes,
+            false => message_bytes * batch as usize,
+        };
+        let joins = !asked_for_calls && by == SendBy::Copy && mixed.is_none();
         Self {
             by,
             call_bytes: call_bytes.min(usize::try_from(left_bytes).unwrap_or(usize::MAX)),
@@ -129,6 +172,12 @@ impl Sender {
             }),
             completions: Completions::default(),
             file_at: 0,
+            joined: joins.then_some(Joined {
+                whole_bytes: call_bytes,
+                least_bytes,
+                began_ns: u64::MAX,
+                calls_left: 0,
+            }),
         }
     }
 
@@ -141,7 +190,10 @@ impl Sender {
         let fd = io.flow.fd();
         let left_bytes = self.call_bytes - self.taken_bytes;
         match &io.flow.content {
-            Content::Copied => socket::send(fd, &io.payload[self.taken_bytes..self.call_bytes]),
+            Content::Copied if self.call_bytes <= io.payload.len() => {
+                socket::send(fd, &io.payload[self.taken_bytes..self.call_bytes])
+            }
+            Content::Copied => socket::send_repeated(fd, io.payload, left_bytes),
             Content::File(file) => file.send(fd, &mut self.file_at, left_bytes),
             Content::Pages(pages) if self.by == SendBy::Vmsplice => match &mut io.pipe {
                 Some(pipe) => pipe.send(fd, pages.as_slice(), left_bytes),
@@ -196,9 +248,9 @@ impl Sender {
     }
 }
 
-/// Returns the bytes of one call, given those of its messages.
-fn call_bytes(by: SendBy, messages_bytes: usize) -> usize {
-    if by == SendBy::Copy || messages_bytes < BULK_BYTES {
+/// Returns the bytes of one call, given how it was asked for and the bytes of its messages.
+fn call_bytes(asked: SendBy, messages_bytes: usize) -> usize {
+    if asked == SendBy::Copy || messages_bytes < BULK_BYTES {
         return messages_bytes;
     }
     messages_bytes * (CALL_BYTES_MAX / messages_bytes).max(1)
@@ -211,8 +263,15 @@ impl Play for Sender {
     /// much after the stop; the exact clock would cost 30 ns a call and buy nothing, since nothing
     /// is counted after the window. MSG_ZEROCOPY asks for completions with each call: 200 ns.
     fn turn(&mut self, io: &mut Io<'_>) -> Turn {
-        if tick_ns() >= io.control.stop_ns() {
+        let tick_ns = tick_ns();
+        if tick_ns >= io.control.stop_ns() {
             return Turn::Ended(io.control.stopped());
+        }
+        if self.taken_bytes == 0
+            && let Some(joined) = &mut self.joined
+        {
+            let bytes = joined.next_bytes(tick_ns) as u64;
+            self.call_bytes = bytes.min(self.left_bytes) as usize;
         }
         if self.taken_bytes == 0
             && let Some(pace) = &mut self.pace
@@ -237,5 +296,35 @@ impl Play for Sender {
 
     fn stall_max_ns(&self, _now_ns: u64) -> Option<u64> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_long_is_followed_by_single_messages_for_once() {
+        let mut joined = Joined {
+            whole_bytes: 300,
+            least_bytes: 100,
+            began_ns: u64::MAX,
+            calls_left: 0,
+        };
+        let mut now_ns = 7_000_000_000;
+        let mut check = |after_ns, expected| {
+            now_ns += after_ns;
+            assert_eq!(joined.next_bytes(now_ns), expected, "at {now_ns}");
+        };
+        check(0, 300);
+        check(JOINED_NS_MAX, 300);
+        check(JOINED_NS_MAX + 1, 100);
+        check(1, 100);
+        check(1, 100);
+        check(1, 300);
+        check(JOINED_NS_MAX + 1, 100);
+        check(JOINED_NS_MAX, 100);
+        check(JOINED_NS_MAX, 100);
+        check(0, 100);
     }
 }
