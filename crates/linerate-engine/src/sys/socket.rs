@@ -137,7 +137,7 @@ fn address(fd: BorrowedFd<'_>, call: AddressCall) -> io::Result<SocketAddr> {
     from_kernel(&storage)
 }
 
-/// Lets calls wait, each at most `notice`, or not at all.
+/// Lets calls wait, each at most `notice`, or not at all; a notice of 0 is no limit (socket(7)).
 pub(crate) fn set_blocking(fd: BorrowedFd<'_>, notice: Option<Duration>) -> io::Result<()> {
     let raw = fd.as_raw_fd();
     // SAFETY: fcntl takes numbers here and no pointer.

@@ -2,7 +2,8 @@
 //! and nothing else has to be asked.
 //!
 //! A call waits at most [`NOTICE_NS`], by SO_RCVTIMEO and SO_SNDTIMEO; then the clock is looked
-//! at. The timer that this arms is only paid when a call really sleeps.
+//! at. The timer that this arms is only paid when a call really sleeps; where every call does, the
+//! warden (worker/warden.rs) ends the wait instead.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -13,9 +14,10 @@ use crate::sys::clock::now_ns;
 use crate::sys::socket;
 use crate::workload::{Ending, Io, Play, Player, Turn};
 
-/// Makes the socket block, up to the notice time.
-pub(super) fn prepare(socket: BorrowedFd<'_>) -> io::Result<()> {
-    socket::set_blocking(socket, Some(Duration::from_nanos(NOTICE_NS)))
+/// Makes the socket block, up to the notice time or until the warden ends the wait.
+pub(super) fn prepare(socket: BorrowedFd<'_>, is_watched: bool) -> io::Result<()> {
+    let notice_ns = if is_watched { 0 } else { NOTICE_NS };
+    socket::set_blocking(socket, Some(Duration::from_nanos(notice_ns)))
 }
 
 /// Plays the part to its end.
@@ -31,6 +33,13 @@ pub(super) fn play(player: &mut Player, io: &mut Io<'_>) -> Ending {
     }
 }
 
+/// Returns how a part ends whose limit has passed: the warden's end of the socket is none of the peer's.
+fn overdue(part: &mut impl Play, io: &Io<'_>, now_ns: u64) -> Option<Ending> {
+    (now_ns >= io.control.limit_ns())
+        .then(|| part.tick(io.control, now_ns))
+        .flatten()
+}
+
 /// Cost of the loop beside the turn: one compare.
 fn turn_to_the_end(part: &mut impl Play, io: &mut Io<'_>) -> Ending {
     loop {
@@ -41,7 +50,7 @@ fn turn_to_the_end(part: &mut impl Play, io: &mut Io<'_>) -> Ending {
                     return ending;
                 }
             }
-            Turn::Ended(ending) => return ending,
+            Turn::Ended(ending) => return overdue(part, io, now_ns()).unwrap_or(ending),
         }
     }
 }

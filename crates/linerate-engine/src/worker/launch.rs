@@ -20,6 +20,7 @@ use crate::sys::clock::now_ns;
 use crate::worker::Outcome;
 use crate::worker::deal::{Card, deal};
 use crate::worker::thread::{Assignment, Unready, live};
+use crate::worker::warden::{self, Warden};
 use crate::workload::Ending;
 
 /// Requesters of one trial that have a latency record each; more share one a worker.
@@ -126,6 +127,7 @@ pub struct Running {
     flows: Vec<Arc<Shared>>,
     windows: Vec<WindowsSeen>,
     control: Arc<Control>,
+    warden: Option<Warden>,
     workers: Vec<Worker>,
 }
 
@@ -166,13 +168,17 @@ pub fn launch(
     let cards: Vec<Card> = flows.iter().map(card).collect();
     let requesters = cards.iter().filter(|card| card.part == Part::Requester);
     let latency_per_flow = requesters.count() <= LATENCY_RECORDS_MAX;
+    let hands = deal(&cards, config.workers_max);
+    let control = Arc::new(Control::new(&schedule, flows.len()));
     let mut running = Running {
         windows: vec![WindowsSeen::default(); flows.len()],
-        control: Arc::new(Control::new(&schedule, flows.len())),
+        // Before the workers: none may wait without a limit that nobody watches.
+        warden: post(&control, &flows, &hands)?,
+        control,
         workers: Vec::new(),
         flows,
     };
-    for (at, hand) in deal(&cards, config.workers_max).into_iter().enumerate() {
+    for (at, hand) in hands.into_iter().enumerate() {
         let assignment = Assignment {
             flows: hand
                 .into_iter()
@@ -189,6 +195,30 @@ pub fn launch(
             .push(start(format!("worker-{at}"), assignment)?);
     }
     Ok(running)
+}
+
+/// Posts a warden, if a flow is alone on its worker that needs one.
+fn post(
+    control: &Arc<Control>,
+    flows: &[Arc<Shared>],
+    hands: &[Vec<usize>],
+) -> Result<Option<Warden>, LaunchError> {
+    let alone = hands.iter().filter_map(|hand| match hand.as_slice() {
+        [one] => Some(&flows[*one]),
+        _ => None,
+    });
+    let watched: Vec<Arc<Shared>> = alone
+        .filter(|flow| warden::watches(&flow.config))
+        .cloned()
+        .collect();
+    if watched.is_empty() {
+        return Ok(None);
+    }
+    let spawned = Warden::post(control, watched);
+    spawned.map(Some).map_err(|source| LaunchError::Spawn {
+        name: warden::NAME.to_owned(),
+        source,
+    })
 }
 
 fn start(name: String, assignment: Assignment) -> Result<Worker, LaunchError> {
@@ -257,11 +287,13 @@ impl Running {
     /// of their streams, for the grace time at the most.
     pub fn stop(&self) {
         self.control.stop(now_ns());
+        self.warden.iter().for_each(Warden::wake);
     }
 
     /// Ends all flows within about 200 ms, whatever the schedule says.
     pub fn abort(&self) {
         self.control.abort();
+        self.warden.iter().for_each(Warden::wake);
     }
 
     /// Waits until all flows have ended and returns their results, in the order launched.
@@ -275,6 +307,9 @@ impl Running {
                 let index = outcome.index;
                 outcomes[index] = Some(outcome);
             }
+        }
+        if let Some(warden) = self.warden.take() {
+            warden.dismiss();
         }
         let mut pool = SettingPool::default();
         let clock = clock::setting();
@@ -290,7 +325,7 @@ impl Running {
 impl Drop for Running {
     /// Ends what was not finished, without waiting for it.
     fn drop(&mut self) {
-        self.control.abort();
+        self.abort();
     }
 }
 

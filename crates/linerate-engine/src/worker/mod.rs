@@ -20,6 +20,8 @@ mod ring;
 mod spin;
 /// The life of one worker thread.
 mod thread;
+/// Ends waits that have no limit of their own.
+mod warden;
 /// How a worker waits.
 mod way;
 

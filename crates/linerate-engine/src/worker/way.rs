@@ -16,7 +16,7 @@ use linerate_model::workload::Setting;
 
 use crate::worker::crowd::Crowd;
 use crate::worker::ring::Circle;
-use crate::worker::{Bench, Seat, alone, spin};
+use crate::worker::{Bench, Seat, alone, spin, warden};
 use crate::workload::{Play, Player};
 
 /// How a worker waits.
@@ -49,7 +49,8 @@ impl Way {
         };
         let way = match asked {
             WaitBy::Auto if alone && takes_turns => {
-                alone::prepare(seats[0].flow.socket())?;
+                let flow = &seats[0].flow;
+                alone::prepare(flow.socket(), warden::watches(&flow.config))?;
                 Way::Block
             }
             WaitBy::Spin if alone => {

@@ -144,6 +144,25 @@ fn an_end_that_never_comes_is_waited_for_until_the_grace_is_over() {
     assert_eq!(result[0].stall_max_ns, Some(10_000_000));
 }
 
+/// Each alone on its worker, where a wait has no limit of its own.
+#[test]
+fn peers_that_never_speak_again_are_waited_for_until_the_grace_is_over() {
+    let rr = rig::rr(1, 1, 1);
+    let (requester, mut silent) = with_bare_peer(0, Part::Requester, &rr);
+    let (responder, _idle) = with_bare_peer(1, Part::Responder, &rr);
+    let running = rig::start(vec![requester, responder], rig::endless(), 2);
+    let mut request = [0];
+    silent.read_exact(&mut request).unwrap();
+    running.stop();
+    let results = running.finish();
+    let missing = ["the response", "the end of the requests"];
+    for (result, what) in results.iter().zip(missing) {
+        let expected = format!("{what} did not come within 2 s after the stop");
+        assert_eq!(result.ended_early.as_deref(), Some(expected.as_str()));
+    }
+    assert_eq!((results[0].bytes_sent, results[0].bytes_received), (1, 0));
+}
+
 #[test]
 fn launching_refuses_what_cannot_run() {
     let flow = || rig::pair(0, Part::Sender, &rig::stream(1), &FlowOptions::default()).0;
