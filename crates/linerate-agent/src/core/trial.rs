@@ -1,6 +1,7 @@
 //! One trial while it runs: launch, sample on the ticks, collect.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -25,6 +26,10 @@ const ABORT_LOOK: Duration = Duration::from_millis(50);
 /// The same where a volume ends the trial: the last reading comes this much late at the most, and
 /// that is part of the time that the volume is said to have taken.
 const VOLUME_LOOK: Duration = Duration::from_micros(500);
+/// Time between two readings of the host where this process has one CPU and nobody asked for a rate:
+/// all observers together take some 0.7 ms, which ten times a second at both ends of one byte each way
+/// on that CPU were 2 % of the transactions.
+const OBSERVED_NS_ON_ONE_CPU: u64 = 500_000_000;
 /// Time between two looks whether the flows have ended; 5 µs each.
 const END_LOOK_NS: u64 = 500_000;
 /// The same in multiples of what a look takes: 10 ms with thousands of flows, which need the CPUs to
@@ -85,7 +90,10 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     let plans = slot.assignment.flows.iter();
     let senders = plans.filter(|plan| plan.part == Part::Sender);
     let senders = senders.map(|plan| plan.flow);
+    let rests = probes.sample_rate.is_none() && has_one_cpu();
     let mut sampler = Sampler {
+        observed_every_ns: if rests { OBSERVED_NS_ON_ONE_CPU } else { 0 },
+        observed_at_ns: 0,
         slot,
         running,
         observers,
@@ -118,6 +126,9 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         record.stacks = stacks;
     }
     record.notes.extend(degraded(&before, &after));
+    if rests && at.measure_end_ns - at.measure_begin_ns > OBSERVED_NS_ON_ONE_CPU {
+        record.notes.push(NOTE_ONE_CPU.to_owned());
+    }
     record.flows.items = results.into_iter().map(outcome).collect();
     let (mut pool, placed) = (SettingPool::default(), Arc::new(placed.setting));
     for flow in &mut record.flows.items {
@@ -133,6 +144,14 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
 /// interval lines show is kept between the edges of the window. A full reading of 10 000 flows is
 /// 330 000 samples, 30 MB as JSON and 1 to 2 MB packed, at each end.
 const FLOWS_IN_FULL: usize = 256;
+
+/// What is said where the host is read less often than flows are.
+const NOTE_ONE_CPU: &str = "the host was read twice a second only, since everything here shares one \
+                            CPU; --sample-rate asks for more";
+
+fn has_one_cpu() -> bool {
+    linerate_observe::cpus_allowed(Path::new("/proc")).len() == 1
+}
 
 /// What a reading is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,6 +192,9 @@ struct Sampler<'a> {
     slot: &'a TrialSlot,
     running: Running,
     observers: Vec<Box<dyn Observer>>,
+    /// Least time between two readings of the observers, and the tick of the last.
+    observed_every_ns: u64,
+    observed_at_ns: u64,
     profiler: Option<Profiler>,
     /// The flows whose sending end is here.
     senders: HashSet<FlowId>,
@@ -200,10 +222,11 @@ impl Sampler<'_> {
             let is_begin = !self.window_begun && tick >= at.measure_begin_ns;
             self.window_begun |= is_begin;
             let is_edge = is_begin || tick >= at.measure_end_ns || woken != Woken::Instant;
-            self.sample(match is_edge {
+            let reading = match is_edge {
                 true => Reading::Edge,
                 false => Reading::Between,
-            });
+            };
+            self.sample(reading, tick);
             match woken {
                 Woken::Instant => {}
                 // Ended before its time, but perhaps to keep what was measured up to here.
@@ -300,7 +323,7 @@ impl Sampler<'_> {
         (whole, outstanding)
     }
 
-    fn sample(&mut self, reading: Reading) {
+    fn sample(&mut self, reading: Reading, tick_ns: u64) {
         let mut record = lock(&self.slot.record);
         if record.samples.bytes() as u64 > RECORD_BYTES_MAX {
             let note = "samples beyond 64 MiB were dropped; use a longer sample interval";
@@ -323,10 +346,14 @@ impl Sampler<'_> {
         });
         self.received_bytes = received as f64;
         let mut readings = Vec::new();
-        for observer in &mut self.observers {
-            match reading {
-                Reading::Edge => observer.sample_edge(&mut readings),
-                Reading::Between => observer.sample(&mut readings),
+        let due_ns = self.observed_at_ns + self.observed_every_ns;
+        if reading == Reading::Edge || tick_ns >= due_ns {
+            self.observed_at_ns = tick_ns;
+            for observer in &mut self.observers {
+                match reading {
+                    Reading::Edge => observer.sample_edge(&mut readings),
+                    Reading::Between => observer.sample(&mut readings),
+                }
             }
         }
         if let Some(profiler) = &mut self.profiler {
