@@ -343,7 +343,7 @@ fn more_flows_than_files_are_refused_before_any_is_opened() {
         .words(&["-c", limited, PROGRAM, "run", &server.host(), "-P", "400"])
         .run()
         .failed(
-            1,
+            2,
             &[
                 "400 flows need as many open files",
                 "may have 300 (RLIMIT_NOFILE)",

@@ -187,17 +187,17 @@ fn the_address_to_serve_on_is_not_ours() {
 fn what_the_kernel_refuses_is_named() {
     let server = Server::start(&[]);
     let check = |flags: &[&str], said: &[&str]| {
-        let mut said = said.to_vec();
-        said.extend(["nothing was measured", "next:"]);
+        let said = [said, &["next:"]].concat();
         linerate(&["run", &server.host(), "-t", "0.2"])
             .words(flags)
             .run()
-            .failed(1, &said);
+            .failed(2, &said);
         assert!(server.info()["busy"].is_null(), "the host is given back");
     };
     let sysctl = "net.ipv4.tcp_available_congestion_control";
-    check(&["-C", "nosuch"], &["`nosuch`", "client1", sysctl]);
-    check(&["-B", "192.0.2.1"], &["192.0.2.1", "client1"]);
-    check(&["-A", "4095"], &["CPU 4095", "client1"]);
-    check(&["-A", "0,4095"], &["CPU 4095", "server"]);
+    let nothing = "nothing was measured";
+    check(&["-C", "nosuch"], &["`nosuch`", "this host", sysctl]);
+    check(&["-B", "192.0.2.1"], &["192.0.2.1", "client1", nothing]);
+    check(&["-A", "4095"], &["CPU 4095", "this host"]);
+    check(&["-A", "0,4095"], &["CPU 4095", "server", nothing]);
 }

@@ -132,7 +132,7 @@ fn a_stranger_cannot_make_the_agent_connect_elsewhere() {
         &["run", server, "--client", &client, "-t", "0.5"],
     )
     .run()
-    .failed(1, &["host client1", "only with the agent's token", "next:"]);
+    .failed(2, &["host client1", "only with the agent's token", "next:"]);
     other.signal(Signal::SIGTERM);
     other.end();
 }
@@ -143,11 +143,11 @@ fn limits_are_named() {
     let remote = Remote::start(&lab, &["--limit-flows", "4", "--limit-time", "3s"]);
     let next = "next:";
     remote.run(&["-P", "5"]).failed(
-        1,
+        2,
         &["5 flows, but this agent allows 4 without a token", next],
     );
     remote.run(&["-t", "20"]).failed(
-        1,
+        2,
         &[
             "a trial of 20.24 s, but this agent allows 3 s without a token",
             next,

@@ -369,7 +369,7 @@ fn a_process_that_may_open_few_files_says_so() {
     limited()
         .words(&["run", &server.host(), "-P", "300", "-t", "1"])
         .run()
-        .failed(1, &said);
+        .failed(2, &said);
     let mut few = limited()
         .words(&["serve", "-B", "127.0.0.1", "-p", "0"])
         .start();
@@ -382,7 +382,7 @@ fn a_process_that_may_open_few_files_says_so() {
         .expect("an address");
     linerate(&["run", address, "-P", "300", "-t", "1"])
         .run()
-        .failed(1, &said);
+        .failed(2, &said);
     let said = linerate(&["run", address, "-P", "100", "-t", "0.5"]).run();
     assert!(said.out.contains("received"), "{said:?}");
     few.kill();
