@@ -225,6 +225,7 @@ impl Core {
             old.fail("prepared again");
         }
         self.make_room(lease)?;
+        self.give_back_text(0);
         if assignment.probes.profile {
             linerate_observe::load_symbols(Path::new("/proc"));
         }
@@ -277,6 +278,19 @@ impl Core {
             ports,
             socket_name,
         })
+    }
+
+    /// Gives back the code that brought us here, unless more than so many trials are under way: it
+    /// comes back page by page, which they would feel.
+    fn give_back_text(&self, trials: usize) {
+        let is_under_way = |slot: &Arc<TrialSlot>| {
+            let state = lock(&slot.gathered).session.state().clone();
+            !matches!(state, TrialState::Finished | TrialState::Failed { .. })
+        };
+        let slots: Vec<_> = lock(&self.trials).values().cloned().collect();
+        if slots.iter().filter(|slot| is_under_way(slot)).count() <= trials {
+            engine::give_back_text();
+        }
     }
 
     /// Sets the instants of a trial and launches its flows.

@@ -20,6 +20,8 @@ pub(crate) mod pages;
 pub(crate) mod socket;
 /// Payload from a pipe or a file.
 pub(crate) mod splice;
+/// The pages of programs and libraries that are mapped.
+pub(crate) mod text;
 /// What a thread can say and set about itself.
 pub(crate) mod thread;
 /// Stream sockets of the Unix domain.

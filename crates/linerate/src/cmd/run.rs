@@ -142,6 +142,8 @@ fn measure(args: &RunArgs) -> CmdResult {
         &args.fleet,
         plan.estimate,
     );
+    // Reading the command line is over.
+    linerate_agent::give_back_text();
     let fleet = hosts::gather(specs, &request, &stop).inspect_err(|failure| {
         if args.output.format == Some(RateFormat::Iperf3) {
             iperf3::print_failure(args.output.json_stream, &failure.to_string());
@@ -216,6 +218,7 @@ fn execute_single(
         },
     );
     drop(fleet);
+    linerate_agent::give_back_text();
     let mut document = result?;
     bundle::ended(&mut document);
     let recording = match (recorder.finish(&document)?, &args.output.out) {

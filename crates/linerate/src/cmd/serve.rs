@@ -70,6 +70,8 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
         let _ = stop.send(());
     });
     let _pid = args.pidfile.as_deref().map(PidFile::write).transpose()?;
+    // What it took to get here is not needed to serve.
+    linerate_agent::give_back_text();
     server.run(stopped)?;
     Ok(Outcome::Ok)
 }
