@@ -272,8 +272,10 @@ fn failure_of(
     if outcome == Outcome::Interrupted {
         return Err(failure.next("let it run longer, or measure for less time with -t"));
     }
-    // A host that refuses its part has not measured anything, and will not the next time.
-    if why.contains(" refused: ") && !why.contains("the window began") {
+    // An agent that refuses its part has not measured anything, and will not the next time.
+    let mut hosts = recording.document.hosts.iter();
+    let is_foreign = hosts.any(|host| host.foreign.is_some());
+    if why.contains(" refused: ") && !why.contains("the window began") && !is_foreign {
         return Err(Failure {
             outcome: Outcome::Usage,
             ..failure.next("ask for what that host can do, or change what it names there")
