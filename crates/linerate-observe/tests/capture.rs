@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use linerate_observe::capture::{
-    Anonymiser, Capture, CaptureConfig, CaptureError, LINKTYPE_ETHERNET,
+    Anonymiser, Capture, CaptureConfig, CaptureError, LINKTYPE_ETHERNET, Selection,
 };
 
 const DATAGRAMS: usize = 500;
@@ -16,6 +16,7 @@ fn config(device: &str, snap_bytes: u32) -> CaptureConfig {
         device: device.to_owned(),
         snap_bytes,
         ring_bytes: 4 << 20,
+        ports: Vec::new(),
     }
 }
 
@@ -83,17 +84,54 @@ fn each_frame_over_loopback_is_seen_once_and_cut_to_its_headers() {
 }
 
 #[test]
+fn frames_of_other_ports_cost_no_room() {
+    let receiver = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let other = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let sender = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let port = |socket: &UdpSocket| socket.local_addr().expect("it is bound");
+    let opened = Capture::open(&CaptureConfig {
+        ports: vec![port(&receiver).port()],
+        ..config("lo", 96)
+    });
+    let Ok(mut capture) = opened else { return };
+    for _ in 0..DATAGRAMS {
+        sender.send_to(b"other", port(&other)).expect("it is sent");
+        sender
+            .send_to(b"ours", port(&receiver))
+            .expect("it is sent");
+    }
+    let link_type = capture.link_type();
+    let ours = Selection::conversations([(port(&receiver), port(&sender))]);
+    let others = Selection::conversations([(port(&other), port(&sender))]);
+    let mut seen = 0;
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while seen < DATAGRAMS && Instant::now() < deadline {
+        let wait = Duration::from_millis(100);
+        capture
+            .read(wait, |frame| {
+                assert!(ours.has(link_type, frame) && !others.has(link_type, frame));
+                seen += 1;
+            })
+            .expect("a live device");
+    }
+    assert_eq!(seen, DATAGRAMS);
+    let counts = capture.counts().expect("counts");
+    assert_eq!((counts.frames, counts.drops), (DATAGRAMS as u64, 0));
+}
+
+#[test]
 fn what_the_ring_does_not_hold_is_counted() {
+    let receiver = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let sender = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let to = receiver.local_addr().expect("it is bound");
     let Some(mut capture) = Capture::open(&CaptureConfig {
         ring_bytes: 1,
+        ports: vec![to.port()],
         ..config("lo", 2000)
     })
     .ok() else {
         return;
     };
-    let receiver = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    let sender = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    let to = receiver.local_addr().expect("it is bound");
     // Twice what two blocks of 256 KiB hold; nobody reads.
     let sent = 1000;
     for _ in 0..sent {

@@ -12,15 +12,20 @@
 mod anonymous;
 mod block;
 mod pcapng;
+mod select;
 
 use std::io;
 use std::time::Duration;
 
 pub use anonymous::Anonymiser;
 pub use block::Frame;
-pub use pcapng::Writer;
+pub use pcapng::{BLOCK_BYTES_MORE, Writer};
+pub use select::Selection;
 
-use crate::sys::packet_ring::{BLOCK_BYTES, PacketRing, Wanted, device_index};
+pub(crate) use select::Instruction;
+
+use crate::sys::clock::thread_cpu_ns;
+use crate::sys::packet_ring::{BLOCK_BYTES, PacketRing, Wanted, device_index, hardware_type};
 
 /// LINKTYPE of tcpdump.org: Ethernet.
 pub const LINKTYPE_ETHERNET: u16 = 1;
@@ -42,6 +47,8 @@ pub struct CaptureConfig {
     pub snap_bytes: u32,
     /// Memory of the ring, rounded to blocks of 256 KiB, two at the least.
     pub ring_bytes: usize,
+    /// Ports of TCP or UDP that a frame must be from or to; every frame is kept where there are none.
+    pub ports: Vec<u16>,
 }
 
 /// Why a capture cannot be made.
@@ -103,16 +110,7 @@ impl Capture {
             device: device.clone(),
             source,
         };
-        let open = |received_only| {
-            let wanted = Wanted {
-                device: index,
-                snap_bytes: config.snap_bytes,
-                received_only,
-            };
-            PacketRing::open(wanted, blocks).map_err(failed)
-        };
-        let mut ring = open(false)?;
-        let kind = ring.hardware_type().map_err(failed)?;
+        let kind = hardware_type(index).map_err(failed)?;
         let link_type = match kind {
             ARPHRD_ETHER | ARPHRD_LOOPBACK => LINKTYPE_ETHERNET,
             ARPHRD_NONE => LINKTYPE_RAW,
@@ -121,10 +119,13 @@ impl Capture {
                 return Err(CaptureError::Kind { device, kind });
             }
         };
-        if kind == ARPHRD_LOOPBACK {
+        let wanted = Wanted {
+            device: index,
+            program: select::program(link_type, &config.ports, config.snap_bytes),
             // Over loopback each frame that is sent is received as well.
-            ring = open(true)?;
-        }
+            received_only: kind == ARPHRD_LOOPBACK,
+        };
+        let ring = PacketRing::open(&wanted, blocks).map_err(failed)?;
         Ok(Self {
             ring,
             link_type,
@@ -148,6 +149,11 @@ impl Capture {
             }
         })?;
         Ok(count)
+    }
+
+    /// Returns the CPU time that the calling thread took so far: what following a capture costs.
+    pub fn thread_cpu_ns() -> u64 {
+        thread_cpu_ns()
     }
 
     /// Returns the frames seen and lost since the beginning.

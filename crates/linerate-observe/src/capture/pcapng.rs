@@ -14,6 +14,8 @@ const OPTION_IF_TIME_RESOLUTION: u16 = 9;
 const OPTION_PACKET_FLAGS: u16 = 2;
 const OPTION_RECEIVED: u16 = 4;
 const OPTION_DROPPED: u16 = 5;
+/// Bytes that a block takes beyond those of its frame, at the most: of a frame 51, of the counts 52.
+pub const BLOCK_BYTES_MORE: usize = 64;
 /// Nanoseconds: 10⁻⁹.
 const RESOLUTION: u8 = 9;
 
@@ -46,6 +48,11 @@ impl<W: Write> Writer<W> {
         writer.option(0, &[]);
         writer.end(INTERFACE_DESCRIPTION)?;
         Ok(writer)
+    }
+
+    /// Returns what is written to.
+    pub fn get_ref(&self) -> &W {
+        &self.out
     }
 
     /// Writes a frame, with the VLAN tag that was taken off put back.

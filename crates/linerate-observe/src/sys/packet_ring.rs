@@ -7,6 +7,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::capture::Instruction;
+
 /// From `include/uapi/linux/if_packet.h`, which libc does not have in full.
 const PACKET_RX_RING: libc::c_int = 5;
 const PACKET_STATISTICS: libc::c_int = 6;
@@ -68,29 +70,25 @@ pub(crate) struct PacketRing {
 unsafe impl Send for PacketRing {}
 
 /// Which frames a ring takes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     /// The device, by its index in the calling thread's network namespace.
     pub(crate) device: i32,
-    /// Bytes of each frame that are kept.
-    pub(crate) snap_bytes: u32,
+    /// The program that says how many bytes of a frame are kept.
+    pub(crate) program: Vec<Instruction>,
     /// Whether frames that this host sends are left out: over loopback each is received too.
     pub(crate) received_only: bool,
 }
 
 impl PacketRing {
     /// Opens a ring of `blocks` blocks. Needs CAP_NET_RAW in the namespace's user namespace.
-    pub(crate) fn open(wanted: Wanted, blocks: usize) -> io::Result<Self> {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: takes numbers only. Protocol 0 receives nothing until bound below.
-        let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
-        // SAFETY: a new descriptor that nobody else owns.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    pub(crate) fn open(wanted: &Wanted, blocks: usize) -> io::Result<Self> {
+        let fd = socket()?;
         set(&fd, libc::SOL_PACKET, PACKET_VERSION, &TPACKET_V3)?;
         if wanted.received_only {
             set(&fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1_i32)?;
         }
-        truncate(&fd, wanted.snap_bytes)?;
+        filter(&fd, &wanted.program)?;
         let request = Request {
             block_bytes: BLOCK_BYTES as u32,
             blocks: blocks as u32,
@@ -116,25 +114,10 @@ impl PacketRing {
             blocks,
             next: 0,
         };
-        bind(&ring.fd, wanted.device)?;
+        bind(&ring.fd, wanted.device, libc::ETH_P_ALL as u16)?;
         // What came before the binding is from other devices; its counts are not ours.
         ring.counted()?;
         Ok(ring)
-    }
-
-    /// Returns the ARPHRD type of the device, which says what frames look like.
-    pub(crate) fn hardware_type(&self) -> io::Result<u16> {
-        let mut address = address(0);
-        let mut length = size_of_val(&address) as libc::socklen_t;
-        // SAFETY: both pointers are to locals, and `length` is that of the address.
-        let asked = unsafe {
-            libc::getsockname(
-                self.fd.as_raw_fd(),
-                (&raw mut address).cast(),
-                &raw mut length,
-            )
-        };
-        check(asked).map(|_| address.sll_hatype)
     }
 
     /// Waits for up to `most`, and lends `take` the next block that the kernel has finished; the
@@ -259,25 +242,51 @@ fn set<T>(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io:
     check(done).map(|_| ())
 }
 
-/// Lets the kernel keep `bytes` of each frame: a filter that accepts everything, so many bytes long.
-fn truncate(fd: &OwnedFd, bytes: u32) -> io::Result<()> {
-    let mut accept = libc::sock_filter {
-        code: (libc::BPF_RET | libc::BPF_K) as u16,
-        jt: 0,
-        jf: 0,
-        k: bytes,
-    };
+/// Hangs a program on a socket: it says how many bytes of each frame are kept, none if 0.
+fn filter(fd: &OwnedFd, program: &[Instruction]) -> io::Result<()> {
+    let mut instructions: Vec<libc::sock_filter> = program
+        .iter()
+        .map(|one| libc::sock_filter {
+            code: one.code,
+            jt: one.when_true,
+            jf: one.when_false,
+            k: one.k,
+        })
+        .collect();
+    let len = u16::try_from(instructions.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let program = libc::sock_fprog {
-        len: 1,
-        filter: &raw mut accept,
+        len,
+        filter: instructions.as_mut_ptr(),
     };
+    // The kernel copies the instructions during the call, which `instructions` outlives.
     set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
-fn address(device: i32) -> libc::sockaddr_ll {
+/// Returns a packet socket that receives nothing until it is bound.
+fn socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    // SAFETY: takes numbers only; protocol 0 receives nothing.
+    let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
+    // SAFETY: a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Returns the ARPHRD type of a device, which says what frames look like. Needs CAP_NET_RAW.
+pub(crate) fn hardware_type(device: i32) -> io::Result<u16> {
+    let fd = socket()?;
+    bind(&fd, device, 0)?;
+    let mut address = address(0, 0);
+    let mut length = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: both pointers are to locals, and `length` is that of the address.
+    let asked =
+        unsafe { libc::getsockname(fd.as_raw_fd(), (&raw mut address).cast(), &raw mut length) };
+    check(asked).map(|_| address.sll_hatype)
+}
+
+fn address(device: i32, protocol: u16) -> libc::sockaddr_ll {
     libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
-        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+        sll_protocol: protocol.to_be(),
         sll_ifindex: device,
         sll_hatype: 0,
         sll_pkttype: 0,
@@ -286,8 +295,8 @@ fn address(device: i32) -> libc::sockaddr_ll {
     }
 }
 
-fn bind(fd: &OwnedFd, device: i32) -> io::Result<()> {
-    let address = address(device);
+fn bind(fd: &OwnedFd, device: i32, protocol: u16) -> io::Result<()> {
+    let address = address(device, protocol);
     let length = size_of_val(&address) as libc::socklen_t;
     // SAFETY: the kernel reads `length` bytes at an address of that size.
     let bound = unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length) };

@@ -34,6 +34,7 @@ pub fn begin(args: &LiveArgs, device: &str) -> CmdResult<(PipeReader, LiveCaptur
         device: device.to_owned(),
         snap_bytes: args.snap.0.clamp(1, u64::from(u16::MAX) << 2) as u32,
         ring_bytes: args.ring.0 as usize,
+        ports: Vec::new(),
     };
     let capture = Capture::open(&config).map_err(|error| {
         Failure::failed(error).next("run it as root, and name a device of /sys/class/net")
