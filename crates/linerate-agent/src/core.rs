@@ -11,25 +11,30 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linerate_engine as engine;
+use linerate_model::capture::CaptureOutcome;
 use linerate_model::manner::Transport;
 use linerate_model::sample::End;
 use linerate_model::setting::SettingPool;
 use linerate_model::{TrialId, hex};
 
 use crate::api::{
-    API_VERSION, AdmitRequest, Admitted, AgentInfo, Assignment, Busy, FlowSettings, LimitsInfo,
-    PROGRAM, PollFrom, Prepared, Refusal, RefusalCode, StartRequest, TrialState, TrialStatus,
+    API_VERSION, AdmitRequest, Admitted, AgentInfo, Assignment, Busy, FlowPort, FlowSettings,
+    LimitsInfo, PROGRAM, PollFrom, Prepared, Refusal, RefusalCode, StartRequest, TrialState,
+    TrialStatus,
 };
 use crate::session::desk::{Answer, Desk, DeskError, Ending, expected_left};
 use crate::session::trial::{SessionError, TrialSession};
+use capture::RunningCapture;
 pub(crate) use flows::CONNECT_DEADLINE;
 use flows::{connect_all, expected, is_placed, listen_all, ports};
 pub use limits::check_here;
 use limits::flow_rate_max;
 pub(crate) use limits::open_files_max;
-use slot::{Gathered, TrialSlot};
+use slot::{Gathered, Record, TrialSlot};
 use watch::Watch;
 
+/// The frames of a trial, where they were asked for.
+mod capture;
 /// Flows of datagrams: which are expected, and how they are taken up.
 mod datagrams;
 /// Data connections: opened by the connecting end, taken up by the accepting one.
@@ -231,15 +236,18 @@ impl Core {
         }
         let rate_max = self.rate_limit(caller);
         assignment.flow_rate_max = flow_rate_max(&assignment, rate_max);
+        let listening = match assignment.end {
+            // Places accept connections of their own: nobody has to come first.
+            End::Server if is_placed(&assignment) => listen_all(&assignment)?,
+            End::Server | End::Client => Vec::new(),
+        };
+        let ports = ports(&listening);
+        // Before the first flow connects, whose handshake says what later segments mean.
+        let capture = begin_capture(caller, &assignment, &ports);
         let (flows, expected) = match assignment.end {
             End::Client => (connect_all(&assignment, cookie)?, HashMap::new()),
-            // Places accept connections of their own: nobody has to come first.
-            End::Server if is_placed(&assignment) => (listen_all(&assignment)?, HashMap::new()),
+            End::Server if is_placed(&assignment) => (listening, HashMap::new()),
             End::Server => (Vec::new(), expected(&assignment)),
-        };
-        let ports = match assignment.end {
-            End::Server => ports(&flows),
-            End::Client => Vec::new(),
         };
         let settings = flows
             .iter()
@@ -249,8 +257,14 @@ impl Core {
                 settings: flow.settings().clone(),
             })
             .collect();
+        let (capture, no_capture) = match capture {
+            Some(Ok(capture)) => (Some(capture), None),
+            Some(Err(why)) => (None, Some(CaptureOutcome::Missing(why))),
+            None => (None, None),
+        };
         let slot = TrialSlot {
             cookie,
+            capture: Mutex::new(capture),
             observe: *caller == Caller::Trusted,
             rate_max,
             gathered: Mutex::new(Gathered {
@@ -260,7 +274,10 @@ impl Core {
                 expected,
             }),
             changed: Condvar::new(),
-            record: Mutex::default(),
+            record: Mutex::new(Record {
+                capture: no_capture,
+                ..Record::default()
+            }),
             abort: AtomicBool::new(false),
             delivered: AtomicBool::new(false),
             assignment,
@@ -365,7 +382,24 @@ impl Core {
             more: more_samples || more_flows,
             stacks,
             notes: record.notes.clone(),
+            capture: record.capture.clone().filter(|_| is_last),
         })
+    }
+
+    /// Returns part `part`, from 0, of the file that a trial captured, nothing behind the last; the
+    /// parts before it have arrived and are forgotten.
+    pub fn capture_part(
+        &self,
+        lease: &str,
+        trial: TrialId,
+        part: usize,
+    ) -> Result<Vec<u8>, Refusal> {
+        let now = engine::now_ns();
+        lock(&self.desk).handle_seen(now, lease)?;
+        let slot = self.slot(lease, trial)?;
+        lock(&slot.gathered).session.handle_fetch(now);
+        let (mut parts, _) = lock(&slot.record).capture_parts.hand_over(part, 1);
+        Ok(parts.pop().unwrap_or_default())
     }
 
     /// Returns whether the senders of a trial have stopped and all they sent was acknowledged; a
@@ -436,6 +470,20 @@ impl Core {
             .cloned()
             .ok_or_else(|| refuse(RefusalCode::Gone, "no such trial; it may have been reaped"))
     }
+}
+
+/// Begins the capture of a trial if one is asked for; says why there is none. The caller must be one
+/// who may observe the host.
+fn begin_capture(
+    caller: &Caller,
+    assignment: &Assignment,
+    ports: &[FlowPort],
+) -> Option<Result<RunningCapture, String>> {
+    let options = assignment.probes.capture?;
+    Some(match caller {
+        Caller::Trusted => RunningCapture::begin(options, assignment, ports),
+        Caller::Stranger(why) => Err(why.clone()),
+    })
 }
 
 fn admitted(lease: String, admission: linerate_model::run::Admission, answer: Answer) -> Admitted {

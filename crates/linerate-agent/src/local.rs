@@ -93,6 +93,15 @@ impl Agent for LocalAgent {
         self.core.poll_trial(lease, trial, from).map_err(refused)
     }
 
+    fn capture_part(
+        &self,
+        lease: &str,
+        trial: TrialId,
+        part: usize,
+    ) -> Result<Vec<u8>, AgentError> {
+        self.core.capture_part(lease, trial, part).map_err(refused)
+    }
+
     fn stop(&self, lease: &str, trial: TrialId) -> Result<(), AgentError> {
         self.core.stop(lease, trial).map_err(refused)
     }

@@ -71,6 +71,7 @@ fn host(bind: &str, flows: u32, change: impl FnOnce(Server) -> Server) -> Host {
         cpus: Vec::new(),
         placement: Default::default(),
         probes: Default::default(),
+        capture_at: None,
         sample_interval: Nanos(100_000_000),
         length: Nanos::from_s(5),
         flow_rate_max: None,

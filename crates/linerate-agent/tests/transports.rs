@@ -74,6 +74,7 @@ fn assignment(end: End, transport: Transport, peer: Option<String>) -> Assignmen
         cpus: Vec::new(),
         placement: Default::default(),
         probes: Default::default(),
+        capture_at: None,
         sample_interval: Nanos::from_ms(20),
         length: Nanos::from_s(5),
         flow_rate_max: None,

@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::analysis::HostCounters;
+use linerate_model::capture::TrialCapture;
 use linerate_model::finding::Finding;
 use linerate_model::histogram::{Histogram, observations_needed};
 use linerate_model::plan::Trial;
@@ -100,6 +101,9 @@ pub struct SingleTrial<'a> {
     pub intervals: Intervals<'a>,
     /// Both ends of every flow.
     pub flows: Flows<'a>,
+    /// What each host captured, if that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub captures: Vec<TrialCapture>,
 }
 
 /// The intervals of a trial; a list of lists in the document, cut while it is written.
@@ -274,6 +278,12 @@ fn trial(recording: &Recording, outcome: Outcome, interval: Nanos) -> SingleTria
             records: &recording.flows,
             trial: outcome.trial,
         },
+        captures: recording
+            .captures
+            .iter()
+            .filter(|capture| capture.trial == outcome.trial)
+            .cloned()
+            .collect(),
     }
 }
 

@@ -12,6 +12,8 @@
 
 /// What is computed from a run, ready to be drawn.
 pub mod analysis;
+/// Captures of trials: what one may take, and what came of it.
+pub mod capture;
 /// What became of datagrams, and where those that are missing were lost.
 pub mod datagram;
 /// A question as a document: factors, levels, design.

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::capture::{CaptureOptions, switch_or_options};
 use crate::unit::Nanos;
 
 /// Samples a second, 1 to 1000; 10 unless asked for.
@@ -52,6 +53,12 @@ pub struct Probes {
     pub irq_time: bool,
     /// How often everything is sampled.
     pub sample_rate: Option<SampleRate>,
+    /// Captures the headers of the trial's own traffic: `true`, or limits.
+    #[serde(
+        deserialize_with = "switch_or_options",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub capture: Option<CaptureOptions>,
 }
 
 impl Probes {
@@ -60,12 +67,14 @@ impl Probes {
         *self == Self::default()
     }
 
-    /// Returns all of `self` and of `other`, whose sample rate is taken where it has one.
+    /// Returns all of `self` and of `other`, whose sample rate and limits of a capture are taken
+    /// where it has any.
     pub fn and(self, other: Self) -> Self {
         Self {
             profile: self.profile || other.profile,
             irq_time: self.irq_time || other.irq_time,
             sample_rate: other.sample_rate.or(self.sample_rate),
+            capture: other.capture.or(self.capture),
         }
     }
 }

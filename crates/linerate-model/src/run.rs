@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::capture::TrialCapture;
 use crate::datagram::Datagrams;
 use crate::histogram::Histogram;
 use crate::host::{Availability, Snapshot};
@@ -15,7 +16,7 @@ use crate::unit::{BitsPerSec, Nanos};
 use crate::workload::Part;
 
 /// The number of the bundle format that this version writes.
-pub const BUNDLE_FORMAT: u32 = 2;
+pub const BUNDLE_FORMAT: u32 = 3;
 
 /// What a host is for in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -219,6 +220,9 @@ pub struct Recording {
     pub samples: Samples,
     /// `stacks.parquet`, sorted by trial and host; empty where no profile was asked for.
     pub profiles: Vec<TrialProfile>,
+    /// `captures.parquet`, sorted by trial and host; empty where no capture was asked for. The frames
+    /// stay in their files.
+    pub captures: Vec<TrialCapture>,
     /// `events.ndjson`.
     pub events: Vec<Event>,
     /// What was damaged or missing in the bundle; empty when it is whole.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_model::TrialId;
+use linerate_model::{HostName, TrialId};
 
 /// The run document.
 pub(crate) const RUN: &str = "run.json";
@@ -10,6 +10,8 @@ pub(crate) const RUN: &str = "run.json";
 pub(crate) const EVENTS: &str = "events.ndjson";
 /// The rendered report.
 pub(crate) const REPORT: &str = "report.html";
+/// Holds one pcapng file for each capture.
+pub(crate) const CAPTURES: &str = "captures";
 /// Holds one file a trial and table until the run is finished.
 pub(crate) const PARTIAL: &str = "partial";
 
@@ -20,23 +22,25 @@ pub(crate) const PARTIAL: &str = "partial";
 pub(crate) enum TableName {
     Samples,
     Stacks,
+    Captures,
     Flows,
     Trials,
 }
 
 impl TableName {
     /// Every table.
-    pub(crate) const ALL: [TableName; 4] = [
+    pub(crate) const ALL: [TableName; 5] = [
         TableName::Samples,
         TableName::Stacks,
+        TableName::Captures,
         TableName::Flows,
         TableName::Trials,
     ];
 
     /// Returns whether a bundle without this table is whole: only runs that were asked for a profile
-    /// have stacks.
+    /// have stacks, and only those that were asked to capture have captures.
     pub(crate) fn is_optional(self) -> bool {
-        self == TableName::Stacks
+        matches!(self, TableName::Stacks | TableName::Captures)
     }
 
     /// Returns the word that both file names carry.
@@ -44,6 +48,7 @@ impl TableName {
         match self {
             TableName::Samples => "samples",
             TableName::Stacks => "stacks",
+            TableName::Captures => "captures",
             TableName::Flows => "flows",
             TableName::Trials => "trials",
         }
@@ -88,9 +93,53 @@ impl TableName {
     }
 }
 
+/// Returns the name of the file of one capture, below [`CAPTURES`]: `000001-server.pcapng`.
+pub(crate) fn capture_file(trial: TrialId, host: &HostName) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let host: String = host
+        .0
+        .chars()
+        .map(|c| if plain(c) { c } else { '_' })
+        .take(HOST_CHARS_MAX)
+        .collect();
+    format!("{:06}-{host}.pcapng", trial.0)
+}
+
+/// Characters of a host that its file's name holds: the name has room for a number behind them.
+const HOST_CHARS_MAX: usize = 100;
+
+/// Tells whether a path, relative to the bundle, is one that a capture may have: it leads nowhere
+/// else.
+pub(crate) fn is_capture_path(path: &str) -> bool {
+    let name = path
+        .strip_prefix(CAPTURES)
+        .and_then(|rest| rest.strip_prefix('/'));
+    let Some(name) = name else { return false };
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    name.ends_with(".pcapng") && !name.starts_with('.') && name.chars().all(plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_captures_stay_in_their_folder() {
+        let name = |host: &str| capture_file(TrialId(7), &HostName::from(host));
+        assert_eq!(name("server"), "000007-server.pcapng");
+        assert_eq!(name("../a b/ü"), "000007-.._a_b__.pcapng");
+        assert!(is_capture_path(&format!("captures/{}", name("../a b/ü"))));
+        assert!(name(&"x".repeat(1000)).len() < 200);
+        for bad in [
+            "../x.pcapng",
+            "a/b.pcapng",
+            "captures/x.html",
+            "captures/../x.pcapng",
+            "",
+        ] {
+            assert!(!is_capture_path(bad), "{bad}");
+        }
+    }
 
     #[test]
     fn names_lead_back_to_the_trial() {

@@ -35,5 +35,5 @@ mod table;
 mod writer;
 
 pub use durable::{FileError, Step};
-pub use reader::{ReadError, read};
+pub use reader::{ReadError, capture_path, read};
 pub use writer::{WriteError, Writer, write_report};

@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use linerate_model::TrialId;
+use linerate_model::capture::TrialCapture;
 use linerate_model::profile::TrialProfile;
 use linerate_model::run::{BUNDLE_FORMAT, FlowRecord, Recording, RunDocument};
 use linerate_model::samples::Samples;
@@ -19,7 +20,7 @@ use crate::durable::{FileError, Step, failed};
 use crate::events;
 use crate::layout::{EVENTS, PARTIAL, RUN, TableName};
 use crate::rows::trials::StoredTrial;
-use crate::rows::{Odd, flows, format_of, samples, stacks, trials};
+use crate::rows::{Odd, captures, flows, format_of, samples, stacks, trials};
 use crate::table::{Table, TableFile};
 
 /// Trials that a line of damage names before it says how many more there are.
@@ -85,6 +86,19 @@ pub fn read(dir: &Path) -> Result<Recording, ReadError> {
         stacks::read(table, &mut profiles, odd);
     });
     profiles.sort_by_key(|profile| profile.trial);
+    let mut captures: Vec<TrialCapture> = Vec::new();
+    read_table(dir, TableName::Captures, &mut damage, |table, odd| {
+        captures::read(table, &mut captures, odd);
+    });
+    captures.sort_by_key(|capture| capture.trial);
+    let lost = captures.iter().filter_map(|capture| {
+        let path = capture_path(dir, capture).filter(|path| !path.is_file())?;
+        Some(format!(
+            "{} is missing",
+            path.strip_prefix(dir).unwrap_or(&path).display()
+        ))
+    });
+    damage.extend(lost);
     sort(&mut stored, &mut flows);
     missing_rows(&stored, &flows, &samples, &mut damage);
     let events = read_events(dir, &mut damage);
@@ -94,9 +108,16 @@ pub fn read(dir: &Path) -> Result<Recording, ReadError> {
         flows,
         samples,
         profiles,
+        captures,
         events,
         damage,
     })
+}
+
+/// Returns where the bundle in `dir` has the file of a capture, if there is one.
+pub fn capture_path(dir: &Path, capture: &TrialCapture) -> Option<PathBuf> {
+    let file = capture.file.as_deref()?;
+    Some(dir.join(file))
 }
 
 fn read_document(dir: &Path) -> Result<RunDocument, ReadError> {

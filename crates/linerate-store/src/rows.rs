@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use crate::table::TableFormat;
 
+/// Captures.
+pub(crate) mod captures;
 /// Flows.
 pub(crate) mod flows;
 /// Samples.
@@ -26,6 +28,7 @@ pub(crate) fn format_of(table: TableName) -> &'static TableFormat {
     match table {
         TableName::Samples => &samples::FORMAT,
         TableName::Stacks => &stacks::FORMAT,
+        TableName::Captures => &captures::FORMAT,
         TableName::Flows => &flows::FORMAT,
         TableName::Trials => &trials::FORMAT,
     }

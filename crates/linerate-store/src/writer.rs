@@ -1,6 +1,6 @@
 //! The writer, and the format.
 //!
-//! # The bundle, format 2
+//! # The bundle, format 3
 //!
 //! A directory:
 //!
@@ -11,6 +11,8 @@
 //! | `flows.parquet` | one row for each end of a flow: addresses, settings, latency |
 //! | `samples.parquet` | one row a value, sorted by trial, host, subject, metric, time |
 //! | `stacks.parquet` | one row for each stack of a profile, with how often it was found; absent where no profile was asked for |
+//! | `captures.parquet` | one row for each host of a trial that was asked to capture: what came of it; absent where no capture was asked for |
+//! | `captures/000001-server.pcapng` | the frames of trial 1 that `server` captured (draft-ietf-opsawg-pcapng): one section with one interface and its counts at the end |
 //! | `events.ndjson` | one [`Event`] a line, in order of time |
 //! | `report.html` | the report, rendered from the rest; may be absent |
 //! | `partial/` | only until the run is finished: the tables, one file a trial and table |
@@ -36,7 +38,8 @@
 //!    `run.json` counts. A format with a higher number may add columns that can be null, and
 //!    files; anything else needs code in the reader for the older number.
 //!
-//! Format 2 added `stacks.parquet`; a bundle of format 1 is read as one without.
+//! Format 2 added `stacks.parquet`, format 3 `captures.parquet` and `captures/`; a bundle of an older
+//! format is read as one without.
 //!
 //! While a run goes on, each trial is stored as `partial/trial-000001.{samples,flows,trials}.parquet`
 //! in that order, each written beside, forced to the disk and renamed, so that a trial with a row in
@@ -47,6 +50,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use linerate_model::TrialId;
+use linerate_model::capture::TrialCapture;
 use linerate_model::plan::Trial;
 use linerate_model::profile::TrialProfile;
 use linerate_model::run::{BUNDLE_FORMAT, Event, FlowRecord, RunDocument, TrialRecord};
@@ -55,10 +59,10 @@ use parquet::errors::ParquetError;
 
 use crate::durable::{self, FileError, Step, failed};
 use crate::events::EventLog;
-use crate::layout::{EVENTS, PARTIAL, REPORT, RUN, TableName};
+use crate::layout::{CAPTURES, EVENTS, PARTIAL, REPORT, RUN, TableName, capture_file};
 use crate::rows::flows::TableError;
 use crate::rows::trials::StoredTrial;
-use crate::rows::{flows, format_of, samples, stacks, trials};
+use crate::rows::{captures, flows, format_of, samples, stacks, trials};
 use crate::table::{Table, TableFile};
 
 /// Rows after which a row group of a final table is closed: about 8 MB while it is in memory.
@@ -141,6 +145,47 @@ impl Writer {
         }
         self.write_part(TableName::Stacks, trial, || {
             stacks::table(profiles).map_err(TableError::from)
+        })
+    }
+
+    /// Stores what the hosts captured in one trial, with the files, before the trial itself; none are
+    /// no table.
+    pub fn captures(
+        &mut self,
+        trial: TrialId,
+        captures: Vec<(TrialCapture, Vec<u8>)>,
+    ) -> Result<(), WriteError> {
+        let mut rows: Vec<TrialCapture> = Vec::new();
+        for (mut capture, file) in captures {
+            if capture.trial != trial {
+                let other = capture.trial;
+                return Err(WriteError::OtherTrial { trial, other });
+            }
+            if !file.is_empty() {
+                let own = capture_file(trial, &capture.host);
+                // Names of hosts that differ in odd characters only.
+                let is_taken = |name: &str| {
+                    let names = rows.iter().filter_map(|row| row.file.as_deref());
+                    names
+                        .filter_map(|file| file.rsplit('/').next())
+                        .any(|own| own == name)
+                };
+                let name = match is_taken(&own) {
+                    true => own.replace(".pcapng", &format!(".{}.pcapng", rows.len())),
+                    false => own,
+                };
+                let folder = self.dir.join(CAPTURES);
+                fs::create_dir_all(&folder).map_err(failed(Step::MakeDirectory, &folder))?;
+                durable::replace_with(&folder, &name, &file)?;
+                capture.file = Some(format!("{CAPTURES}/{name}"));
+            }
+            rows.push(capture);
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.write_part(TableName::Captures, trial, || {
+            captures::table(&rows).map_err(TableError::from)
         })
     }
 

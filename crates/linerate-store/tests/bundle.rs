@@ -6,9 +6,10 @@ use std::fs;
 use std::path::Path;
 
 use linerate_model::TrialId;
+use linerate_model::capture::{CaptureOutcome, CaptureTaken, TrialCapture};
 use linerate_model::profile::{Stack, TrialProfile, Work};
 use linerate_model::run::{Event, Recording};
-use linerate_store::{ReadError, WriteError, Writer, read, write_report};
+use linerate_store::{ReadError, WriteError, Writer, capture_path, read, write_report};
 
 use common::{document, flows, samples, trial};
 
@@ -98,6 +99,84 @@ fn profiles_are_read_back_whole_and_in_parts() {
         let recording = read(&dir).expect("a bundle");
         assert_eq!(recording.profiles, [profiles(1), profiles(2)].concat());
         check(&recording, &[1, 2], &[]);
+    }
+}
+
+/// Returns what two hosts captured in trial `id`; names that differ in odd characters only.
+fn captures(id: u32) -> Vec<(TrialCapture, Vec<u8>)> {
+    let capture = |host: &str, outcome| TrialCapture {
+        trial: TrialId(id),
+        host: host.into(),
+        file: None,
+        outcome,
+    };
+    let taken = CaptureOutcome::Taken(CaptureTaken {
+        device: "eth0".to_owned(),
+        snap_bytes: 128,
+        anonymous: id == 2,
+        frames: 12,
+        bytes: 4,
+        dropped: 3,
+        others: 1,
+        ended: (id == 1).then(|| "its file was full (32 MiB)".to_owned()),
+        cpu_ns: 5_000_000,
+    });
+    vec![
+        (capture("a b", taken.clone()), b"one ".to_vec()),
+        (capture("a_b", taken), b"two ".to_vec()),
+        (
+            capture(
+                "server",
+                CaptureOutcome::Missing("no CAP_NET_RAW".to_owned()),
+            ),
+            Vec::new(),
+        ),
+    ]
+}
+
+#[test]
+fn captures_are_read_back_with_their_files_whole_and_in_parts() {
+    for finish in [true, false] {
+        let place = place();
+        let dir = place.path().join("bundle");
+        let document = document(2);
+        let mut writer = Writer::create(&dir, &document).expect("a new bundle");
+        for id in 1..=2 {
+            writer
+                .captures(TrialId(id), captures(id))
+                .expect("captures");
+            writer
+                .append(&trial(id), &flows(id), &samples(id, 10, 5))
+                .expect("a trial");
+        }
+        let refused = writer.captures(TrialId(1), captures(2));
+        assert!(matches!(refused, Err(WriteError::OtherTrial { .. })));
+        if finish {
+            writer.finish(&document).expect("the end");
+        }
+        let recording = read(&dir).expect("a bundle");
+        check(&recording, &[1, 2], &[]);
+        let written = [captures(1), captures(2)].concat();
+        assert_eq!(recording.captures.len(), written.len());
+        for (read, (written, bytes)) in recording.captures.iter().zip(&written) {
+            assert_eq!(
+                (read.trial, &read.host, &read.outcome),
+                (written.trial, &written.host, &written.outcome)
+            );
+            let file = capture_path(&dir, read).map(|path| fs::read(path).expect("a file"));
+            assert_eq!(file.unwrap_or_default(), *bytes, "{read:?}");
+        }
+        assert_eq!(
+            recording.captures[0].file.as_deref(),
+            Some("captures/000001-a_b.pcapng")
+        );
+        fs::remove_file(dir.join("captures/000001-a_b.pcapng")).expect("it is there");
+        let recording = read(&dir).expect("a bundle");
+        check(
+            &recording,
+            &[1, 2],
+            &["captures/000001-a_b.pcapng is missing"],
+        );
     }
 }
 

@@ -4,8 +4,9 @@
 //! changes. If a change to a document makes one of these tests fail, the change needs a default for
 //! what old bundles lack, or a new format number and code for the old one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use linerate_model::capture::CaptureOutcome;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::metric::Metric;
 use linerate_model::profile::Work;
@@ -13,11 +14,15 @@ use linerate_model::run::{Recording, Validity};
 use linerate_model::sample::{End, Subject};
 use linerate_model::workload::Part;
 use linerate_model::{BitsPerSec, Bytes, FlowId, TrialId};
-use linerate_store::read;
+use linerate_store::{capture_path, read};
+
+fn directory(format: u32) -> PathBuf {
+    let bundles = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bundles");
+    bundles.join(format!("format-{format}"))
+}
 
 fn bundle(format: u32) -> Recording {
-    let bundles = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bundles");
-    let recording = read(&bundles.join(format!("format-{format}"))).expect("a bundle");
+    let recording = read(&directory(format)).expect("a bundle");
     assert_eq!(recording.document.format, format);
     assert_eq!(recording.damage, Vec::<String>::new());
     recording
@@ -110,4 +115,31 @@ fn format_2_the_stacks() {
     assert_eq!(stacks.len(), 2);
     assert_eq!(stacks[0].frames, "worker;tcp_sendmsg;_copy_from_iter");
     assert_eq!((stacks[0].work, stacks[0].samples), (Work::Copy, 700));
+}
+
+#[test]
+fn format_3_the_captures() {
+    assert_eq!(bundle(2).captures, [], "format 2 had none");
+    let captures = bundle(3).captures;
+    assert_eq!(captures.len(), 2);
+    let [one, none] = &captures[..] else { return };
+    assert_eq!((one.trial, &*one.host.0), (TrialId(1), "client1"));
+    assert_eq!(one.file.as_deref(), Some("captures/000001-client1.pcapng"));
+    let path = capture_path(&directory(3), one).expect("a file");
+    assert_eq!(std::fs::metadata(path).expect("it is there").len(), 84);
+    let CaptureOutcome::Taken(taken) = &one.outcome else {
+        panic!("{one:?}");
+    };
+    assert_eq!((&*taken.device, taken.snap_bytes), ("eth0", 128));
+    assert_eq!(
+        (taken.frames, taken.bytes, taken.dropped, taken.others),
+        (0, 84, 7, 3)
+    );
+    assert_eq!(taken.ended.as_deref(), Some("its file was full (32 MiB)"));
+    assert_eq!((taken.anonymous, taken.cpu_ns), (true, 5_000_000));
+    let why = CaptureOutcome::Missing("cannot capture on eth0".to_owned());
+    assert_eq!(
+        (&*none.host.0, &none.outcome, &none.file),
+        ("server", &why, &None)
+    );
 }

@@ -125,11 +125,33 @@ impl HttpAgent {
         self.answer(doing, request.send(&body[..]))
     }
 
+    /// Asks for what is no JSON.
+    fn get_bytes(&self, doing: &'static str, path: &str) -> Result<Vec<u8>, AgentError> {
+        let mut request = self.http.get(self.url(path));
+        if let Some(bearer) = self.bearer() {
+            request = request.header("authorization", bearer);
+        }
+        self.body(doing, request.call())
+    }
+
     fn answer<T: DeserializeOwned>(
         &self,
         doing: &'static str,
         result: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
     ) -> Result<T, AgentError> {
+        let body = self.body(doing, result)?;
+        serde_json::from_slice(&body).map_err(|error| AgentError::NotAnAgent {
+            address: self.authority.clone(),
+            what: format!("its answer is not the JSON expected ({error})"),
+        })
+    }
+
+    /// Returns the body of an answer that is no refusal.
+    fn body(
+        &self,
+        doing: &'static str,
+        result: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+    ) -> Result<Vec<u8>, AgentError> {
         let mut response = result.map_err(|source| self.failure(doing, source))?;
         let status = response.status();
         let body = response
@@ -139,10 +161,7 @@ impl HttpAgent {
             .read_to_vec()
             .map_err(|source| self.failure(doing, source))?;
         if status.is_success() {
-            return serde_json::from_slice(&body).map_err(|error| AgentError::NotAnAgent {
-                address: self.authority.clone(),
-                what: format!("its answer is not the JSON expected ({error})"),
-            });
+            return Ok(body);
         }
         let refusal =
             serde_json::from_slice::<Refusal>(&body).map_err(|_| AgentError::NotAnAgent {
@@ -301,6 +320,16 @@ impl Agent for HttpAgent {
         )
     }
 
+    fn capture_part(
+        &self,
+        lease: &str,
+        trial: TrialId,
+        part: usize,
+    ) -> Result<Vec<u8>, AgentError> {
+        let path = format!("/v1/runs/{lease}/trials/{}/capture?part={part}", trial.0);
+        self.get_bytes("fetching a capture", &path)
+    }
+
     fn stop(&self, lease: &str, trial: TrialId) -> Result<(), AgentError> {
         let path = format!("/v1/runs/{lease}/trials/{}/stop", trial.0);
         self.post::<_, serde_json::Value>("stopping a trial", &path, &serde_json::json!({}))
@@ -354,7 +383,12 @@ mod tests {
     use super::*;
 
     /// Names that agents of this version of the API have not known from the beginning.
-    const LATER: &[&str] = &["batch_is_chosen", "receive_low_water", "probes"];
+    const LATER: &[&str] = &[
+        "batch_is_chosen",
+        "receive_low_water",
+        "probes",
+        "capture_at",
+    ];
 
     fn assignment(manner: Manner) -> Assignment {
         Assignment {
@@ -374,6 +408,7 @@ mod tests {
             cpus: Vec::new(),
             placement: Default::default(),
             probes: Default::default(),
+            capture_at: None,
             sample_interval: Nanos::from_ms(100),
             length: Nanos::from_s(1),
             flow_rate_max: None,

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::capture::CaptureOutcome;
 use linerate_model::datagram::Datagrams;
 use linerate_model::experiment::Timing;
 use linerate_model::histogram::Histogram;
@@ -227,6 +228,9 @@ pub struct Assignment {
     /// What is looked at beyond what every trial shows.
     #[serde(default, skip_serializing_if = "Probes::is_none")]
     pub probes: Probes,
+    /// Where this host sees the frames of its flows, if a capture is asked for and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capture_at: Option<CaptureAt>,
     /// Upper bound on the trial's length, for the agent's limits.
     pub length: Nanos,
     /// What each flow may send at the most; unlimited when absent.
@@ -242,6 +246,16 @@ pub struct Assignment {
     /// on the wire either.
     #[serde(skip)]
     pub timing: Option<Timing>,
+}
+
+/// Where a host sees the frames of a trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CaptureAt {
+    /// Name of the device that carries the flows.
+    pub device: String,
+    /// The server's port that the flows use, unless they have ports of their own.
+    pub port: u16,
 }
 
 /// Who chooses the CPUs of the workers.
@@ -358,6 +372,10 @@ pub struct TrialStatus {
     pub stacks: Vec<Stack>,
     /// What to know about the trial: observers that failed in the middle, limits that applied.
     pub notes: Vec<String>,
+    /// What came of the capture, if one was asked for; with the last flows. Its file is fetched by
+    /// itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capture: Option<CaptureOutcome>,
 }
 
 /// What became of one end of a flow.
@@ -543,6 +561,10 @@ pub trait Agent: Send + Sync {
     fn start(&self, lease: &str, trial: TrialId, at: &StartRequest) -> Result<(), AgentError>;
     /// Returns the state, and what there is to hand over from `from` on.
     fn poll(&self, lease: &str, trial: TrialId, from: PollFrom) -> Result<TrialStatus, AgentError>;
+    /// Returns part `part`, from 0, of the file that a finished trial captured; nothing behind the
+    /// last part. Those before it have arrived and may be forgotten.
+    fn capture_part(&self, lease: &str, trial: TrialId, part: usize)
+    -> Result<Vec<u8>, AgentError>;
     /// Ends the traffic of a running trial now and keeps what was measured; it then finishes.
     fn stop(&self, lease: &str, trial: TrialId) -> Result<(), AgentError>;
     /// Ends a trial before its time.

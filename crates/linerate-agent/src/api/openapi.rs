@@ -17,6 +17,8 @@ struct Operation {
     query: &'static [(&'static str, &'static str, &'static str)],
     request: Option<Value>,
     answer: Option<Value>,
+    /// Content type of the answer.
+    content: &'static str,
 }
 
 /// Returns the OpenAPI 3.1 document of the agent.
@@ -75,6 +77,7 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
         query: &[],
         request: None,
         answer: None,
+        content: "application/json",
     };
     vec![
         Operation {
@@ -193,6 +196,22 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
             "stop",
             "End the traffic of a running trial now and keep what was measured.",
         ),
+        Operation {
+            query: &[(
+                "part",
+                "integer",
+                "Number of the part wanted, from 0; those before it are forgotten.",
+            )],
+            answer: Some(json!({ "type": "string", "format": "binary" })),
+            content: "application/octet-stream",
+            ..operation(
+                "get",
+                "/v1/runs/{lease}/trials/{trial}/capture",
+                "capture",
+                "A part of the pcapng file that a finished trial captured, empty behind the last. \
+                 Needs the token.",
+            )
+        },
     ]
 }
 
@@ -217,7 +236,7 @@ fn describe(operation: Operation, refusal: &Value) -> Value {
         "operationId": operation.id,
         "summary": operation.summary,
         "responses": {
-            "200": { "description": "Done.", "content": { "application/json": { "schema": answer } } },
+            "200": { "description": "Done.", "content": { (operation.content): { "schema": answer } } },
             "default": {
                 "description": "Refused: 400 bad request, 401 token, 403 limit, 404 path, \
                     405 method, 409 busy, 410 lease or trial gone, 424 flows, 500 internal.",

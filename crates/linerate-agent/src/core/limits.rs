@@ -73,6 +73,9 @@ impl Core {
             ));
         }
         check_cpus(&assignment.cpus)?;
+        if let Some(Err(error)) = assignment.probes.capture.map(|options| options.check()) {
+            return bad(format!("the capture: {error}"));
+        }
         check_files(&assignment.traffic, flows)?;
         if assignment.length.0 > TRIAL_NS_MAX {
             return bad(format!(
@@ -291,6 +294,7 @@ mod tests {
             cpus: Vec::new(),
             placement: Default::default(),
             probes: Default::default(),
+            capture_at: None,
             sample_interval: Nanos::from_ms(20),
             length: Nanos::from_s(10),
             flow_rate_max: None,

@@ -160,6 +160,7 @@ mod tests {
             cpus: cpus.to_vec(),
             placement,
             probes: Default::default(),
+            capture_at: None,
             sample_interval: Nanos(1),
             length: Nanos(1),
             flow_rate_max: None,

@@ -6,12 +6,14 @@ use std::sync::{Condvar, Mutex};
 
 use linerate_engine as engine;
 use linerate_engine::Flow;
+use linerate_model::capture::CaptureOutcome;
 use linerate_model::profile::Stack;
 use linerate_model::sample_log::SampleLog;
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::Part;
 use linerate_model::{BitsPerSec, FlowId};
 
+use super::capture::RunningCapture;
 use super::lock;
 use crate::api::{Assignment, FlowOutcome};
 use crate::session::trial::TrialSession;
@@ -27,6 +29,8 @@ pub(super) struct TrialSlot {
     /// Signalled when a flow arrives or the trial fails.
     pub(super) changed: Condvar,
     pub(super) record: Mutex<Record>,
+    /// The capture under way, until the flows are launched.
+    pub(super) capture: Mutex<Option<RunningCapture>>,
     pub(super) abort: AtomicBool,
     /// Whether everything that the flows sent has been acknowledged; only seen to where the other
     /// end is no agent, which would not read on after its end.
@@ -50,6 +54,10 @@ pub(super) struct Record {
     pub(super) flows: Outbox<FlowOutcome>,
     pub(super) stacks: Vec<Stack>,
     pub(super) notes: Vec<String>,
+    /// What came of the capture that was asked for.
+    pub(super) capture: Option<CaptureOutcome>,
+    /// Its file, in parts.
+    pub(super) capture_parts: Outbox<Vec<u8>>,
 }
 
 /// Items that are handed over by and by, and forgotten once they have arrived.

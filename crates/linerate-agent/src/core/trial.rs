@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use linerate_engine as engine;
 use linerate_engine::{EngineConfig, Flow, FlowResult, Running, Schedule};
+use linerate_model::capture::CaptureOutcome;
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
@@ -16,6 +17,7 @@ use linerate_model::workload::Part;
 use linerate_model::{BitsPerSec, FlowId};
 use linerate_observe::{Observer, Profiler, Scope};
 
+use super::capture::RunningCapture;
 use super::host::{degraded, limits_of_profile, unseen};
 use super::slot::TrialSlot;
 use super::{Core, lock, placement, with_causes};
@@ -54,6 +56,10 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     let remote = flows
         .first()
         .and_then(|flow| Some(flow.remote().ip()?.ip()));
+    let capture = lock(&slot.capture).take();
+    if let Some(capture) = &capture {
+        capture.select(&slot.assignment, &flows);
+    }
     let placed = placement::place(&slot.assignment, local);
     let config = EngineConfig {
         workers_max: slot
@@ -120,6 +126,7 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         running.abort();
     }
     let results = running.finish();
+    let captured = capture.map(RunningCapture::end);
     let after: Vec<_> = observers
         .iter()
         .map(|observer| observer.availability())
@@ -134,6 +141,14 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     record.notes.extend(degraded(&before, &after));
     if rests && at.measure_end_ns - at.measure_begin_ns > OBSERVED_NS_ON_ONE_CPU {
         record.notes.push(NOTE_ONE_CPU.to_owned());
+    }
+    match captured {
+        None => {}
+        Some(Ok(ended)) => {
+            record.capture_parts.items = ended.parts;
+            record.capture = Some(CaptureOutcome::Taken(ended.taken));
+        }
+        Some(Err(why)) => record.capture = Some(CaptureOutcome::Missing(why)),
     }
     record.flows.items = results.into_iter().map(outcome).collect();
     let (mut pool, placed) = (SettingPool::default(), Arc::new(placed.setting));

@@ -115,6 +115,7 @@ pub(super) fn router(core: Arc<Core>) -> Router {
         .route("/v1/runs/{lease}/trials/{trial}", get(poll).delete(abort))
         .route("/v1/runs/{lease}/trials/{trial}/start", post(start))
         .route("/v1/runs/{lease}/trials/{trial}/stop", post(stop))
+        .route("/v1/runs/{lease}/trials/{trial}/capture", get(capture))
         .layer(DefaultBodyLimit::max(ASSIGNMENT_BYTES_MAX))
         .with_state(core)
 }
@@ -319,6 +320,28 @@ async fn poll(
         flow: query.flow,
     };
     core.poll_trial(&lease, TrialId(trial), from).map(Json)
+}
+
+#[derive(Deserialize)]
+struct CaptureQuery {
+    #[serde(default)]
+    part: usize,
+}
+
+/// Answers with bytes of a file: whoever may ask is one who may observe the host, as the trial was
+/// asked to capture by the same.
+async fn capture(
+    State(core): State<Arc<Core>>,
+    Path((lease, trial)): Path<(String, u32)>,
+    Query(query): Query<CaptureQuery>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    if let Caller::Stranger(why) = caller(&core, &request)? {
+        return Err(refusal(RefusalCode::Unauthorized, why));
+    }
+    let part = core.capture_part(&lease, TrialId(trial), query.part)?;
+    let kind = [(header::CONTENT_TYPE, "application/octet-stream")];
+    Ok((kind, part).into_response())
 }
 
 async fn abort(

@@ -118,6 +118,13 @@ impl TrialSession {
         }
     }
 
+    /// Notes that results are being fetched, which may take a while: they are kept as long.
+    pub fn handle_fetch(&mut self, now_ns: u64) {
+        if self.state == TrialState::Finished {
+            self.deadline_ns = now_ns + KEEP_NS;
+        }
+    }
+
     /// Notes that the trial cannot go on.
     pub fn handle_failure(&mut self, now_ns: u64, why: String) {
         if !matches!(self.state, TrialState::Finished | TrialState::Failed { .. }) {
@@ -190,6 +197,18 @@ mod tests {
         let mut running = TrialSession::new(0, 0);
         running.handle_start(0, &instants()).unwrap();
         check(running, 4 * S + OVERTIME_NS + 1, "did not end");
+    }
+
+    #[test]
+    fn results_that_are_being_fetched_are_kept() {
+        let mut trial = TrialSession::new(0, 0);
+        trial.handle_fetch(S);
+        assert_eq!(trial.state(), &TrialState::Ready);
+        trial.handle_start(0, &instants()).unwrap();
+        trial.handle_finished(4 * S);
+        trial.handle_fetch(20 * S);
+        assert!(!trial.poll_deadline(20 * S + KEEP_NS));
+        assert!(trial.poll_deadline(20 * S + KEEP_NS + 1));
     }
 
     #[test]

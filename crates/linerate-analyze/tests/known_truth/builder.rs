@@ -167,6 +167,7 @@ impl Run {
                 flows: Vec::new(),
                 samples: linerate_model::samples::Samples::default(),
                 profiles: Vec::new(),
+                captures: Vec::new(),
                 events: Vec::new(),
                 damage: Vec::new(),
             },

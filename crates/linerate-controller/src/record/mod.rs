@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use linerate_model::capture::TrialCapture;
 use linerate_model::profile::TrialProfile;
 use linerate_model::run::{Event, FlowRecord, Recording, RunDocument, TrialRecord};
 use linerate_model::sample::TrialSample;
@@ -19,6 +20,8 @@ pub struct Captured {
     pub samples: Samples,
     /// Where the CPUs of its hosts were found, if that was asked for.
     pub profiles: Vec<TrialProfile>,
+    /// What its hosts captured, and the files; empty if that was not asked for.
+    pub captures: Vec<(TrialCapture, Vec<u8>)>,
 }
 
 /// Takes a run down as it happens.
@@ -43,6 +46,7 @@ impl Recorder {
             flows: Vec::new(),
             samples: Samples::default(),
             profiles: Vec::new(),
+            captures: Vec::new(),
             events: Vec::new(),
             damage: Vec::new(),
         }))
@@ -54,12 +58,18 @@ impl Recorder {
             Self::Bundle(writer) => {
                 let samples: Vec<TrialSample> = captured.samples.iter().collect();
                 writer.profiles(captured.record.trial, &captured.profiles)?;
+                writer.captures(captured.record.trial, captured.captures)?;
                 writer.append(&captured.record, &captured.flows, &samples)
             }
             Self::Memory(recording) => {
                 recording.trials.push(captured.record);
                 recording.samples.append(captured.samples);
                 recording.profiles.extend(captured.profiles);
+                // What has no bundle keeps no files.
+                let captures = captured.captures.into_iter();
+                recording
+                    .captures
+                    .extend(captures.map(|(capture, _)| capture));
                 // Of the only trial of a run there may be tens of thousands: moved, not copied.
                 match recording.flows.is_empty() {
                     true => recording.flows = captured.flows,

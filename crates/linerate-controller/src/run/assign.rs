@@ -120,6 +120,7 @@ fn assignment(
             None => sample_interval(trial, terms.sample_interval),
         },
         probes: terms.probes,
+        capture_at: None,
         length: trial.timing.total(),
         flow_rate_max: None,
         greeting: None,

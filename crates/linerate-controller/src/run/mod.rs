@@ -154,6 +154,7 @@ pub fn execute(
     let began_ns = fleet.clock.now_ns();
     let mut pace = Pace::default();
     let mut losses = 0;
+    let mut captures_bytes = 0;
     let trials = &request.plan.trials;
     for (over, trial) in trials.iter().enumerate() {
         let left = pace.left(&trials[over..]);
@@ -168,6 +169,7 @@ pub fn execute(
             request,
             stop,
             began_ns,
+            captures_bytes,
         };
         let trial::Driven {
             captured,
@@ -185,6 +187,8 @@ pub fn execute(
             flows: &captured.flows,
             samples: &captured.samples,
         });
+        let files = captured.captures.iter().map(|(_, file)| file.len() as u64);
+        captures_bytes += files.sum::<u64>();
         let record = captured.record.clone();
         recorder.append(captured)?;
         if cut_short.is_some() {

@@ -7,8 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_agent::api::{
-    AgentError, Assignment, FlowOutcome, Placement, PollFrom, Prepared, RefusalCode, TrialState,
-    TrialStatus,
+    AgentError, Assignment, CaptureAt, FlowOutcome, Placement, PollFrom, Prepared, RefusalCode,
+    TrialState, TrialStatus,
+};
+use linerate_model::capture::{
+    CaptureOptions, CaptureOutcome, FILE_BYTES_MAX, FILE_BYTES_MIN, TrialCapture,
 };
 use linerate_model::experiment::Level;
 use linerate_model::metric::Metric;
@@ -20,7 +23,7 @@ use linerate_model::sample::{Sample, Subject, TrialSample};
 use linerate_model::samples::Samples;
 use linerate_model::setting::{SettingPool, Settings};
 use linerate_model::workload::{Part, Setting};
-use linerate_model::{BitsPerSec, HostName, Nanos};
+use linerate_model::{BitsPerSec, Bytes, HostName, Nanos};
 
 use super::assign::{Terms, assignments};
 use super::instants::{Instants, instants};
@@ -50,6 +53,14 @@ const ARRIVAL_NS: u64 = 10_000_000_000;
 /// two hosts are given 6 ms, then 48, then 384.
 const PATIENCE_STEP: u64 = 8;
 const PATIENCE_MAX: u64 = 64;
+
+/// Bytes that the captures of one run take together at the most: a bundle should be one that can be
+/// copied, and a report is rendered from all of them.
+const CAPTURES_BYTES_MAX: u64 = 1 << 30;
+/// Fewer are not worth a capture: handshakes and a few packets.
+const CAPTURE_BYTES_MIN: u64 = FILE_BYTES_MIN;
+/// Parts of one capture that are asked for at the most: agents hand over a mebibyte at once.
+const CAPTURE_PARTS_MAX: usize = 2 * (FILE_BYTES_MAX >> 20) as usize;
 
 /// How the traffic of a trial ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,6 +133,9 @@ struct Participant<'a> {
     pool: SettingPool,
     stacks: Vec<Stack>,
     notes: Vec<String>,
+    capture: Option<CaptureOutcome>,
+    /// The file of the capture.
+    capture_file: Vec<u8>,
     finished: bool,
     /// Why it gave up in the middle, if it is no agent.
     forsook: Option<String>,
@@ -147,6 +161,8 @@ pub(super) struct Driver<'a> {
     pub stop: &'a AtomicBool,
     /// Start of the run on the fleet's clock.
     pub began_ns: u64,
+    /// Bytes that the captures of the trials so far take.
+    pub captures_bytes: u64,
 }
 
 impl Driver<'_> {
@@ -244,6 +260,21 @@ impl Driver<'_> {
         own.map_or(Probes::default(), |experiment| experiment.probes)
     }
 
+    /// Returns what each of `hosts` may capture of what is asked for, if that is anything.
+    fn capture_options(
+        &self,
+        asked: Option<CaptureOptions>,
+        hosts: usize,
+    ) -> Option<CaptureOptions> {
+        let asked = asked?;
+        let left = CAPTURES_BYTES_MAX.saturating_sub(self.captures_bytes);
+        let bytes = asked.bytes.0.min(left / hosts.max(1) as u64);
+        (bytes >= CAPTURE_BYTES_MIN).then_some(CaptureOptions {
+            bytes: Bytes(bytes),
+            ..asked
+        })
+    }
+
     /// Returns the hosts that have flows in this trial, the server first.
     fn participants<'a>(&self, fleet: &'a Fleet, trial: &Trial) -> Vec<Participant<'a>> {
         let clients = fleet.clients_for(&trial.workload);
@@ -256,7 +287,9 @@ impl Driver<'_> {
             return Vec::new();
         };
         let (placed, placement) = self.placed(fleet, trial);
-        let probes = self.probes(trial);
+        let mut probes = self.probes(trial);
+        probes.capture = self.capture_options(probes.capture, 1 + clients.len());
+        let on_one_machine = is_one_machine(&fleet.records());
         let terms = Terms {
             server_data: &server.data_socket(),
             binds: &binds,
@@ -271,7 +304,12 @@ impl Driver<'_> {
         let (server_assignment, client_assignments) = assignments(trial, &terms);
         let participant = |member: &'a Member, assignment| Participant {
             member,
-            assignment,
+            assignment: Assignment {
+                capture_at: probes
+                    .capture
+                    .and_then(|_| capture_at(member, server, on_one_machine)),
+                ..assignment
+            },
             shared_with: member.shared_with,
             samples: Samples::default(),
             news: Samples::default(),
@@ -280,6 +318,8 @@ impl Driver<'_> {
             pool: SettingPool::default(),
             stacks: Vec::new(),
             notes: Vec::new(),
+            capture: None,
+            capture_file: Vec::new(),
             finished: false,
             forsook: None,
         };
@@ -327,7 +367,17 @@ impl Driver<'_> {
                 member.spec.agent.start(&member.lease, trial.id, &start)
             })
         })?;
-        self.follow(fleet, trial, participants, &instants, watch)
+        let end = self.follow(fleet, trial, participants, &instants, watch)?;
+        if participants
+            .iter()
+            .any(|participant| participant.capture.is_some())
+        {
+            each(participants, |participant| {
+                fetch_capture(participant, trial);
+                Ok(())
+            })?;
+        }
+        Ok(end)
     }
 
     /// Waits until the server has taken up every flow, so that the start is not past by then.
@@ -496,7 +546,9 @@ impl Driver<'_> {
             flows: Vec::new(),
             samples: Samples::default(),
             profiles: Vec::new(),
+            captures: Vec::new(),
         };
+        let asked = self.probes(trial).capture.is_some();
         let sending = participants
             .iter()
             .filter(|participant| sends(&participant.assignment));
@@ -551,7 +603,18 @@ impl Driver<'_> {
             if spoilt.is_none() && is_timed {
                 reasons.push(validity::uncovered(&host, window, &participant.samples));
             }
-            captured.samples.append(participant.samples);
+            captured.samples.append(take(&mut participant.samples));
+            if asked && spoilt.is_none() {
+                captured.captures.push((
+                    TrialCapture {
+                        trial: trial.id,
+                        host: host.clone(),
+                        file: None,
+                        outcome: capture_outcome(&mut participant),
+                    },
+                    take(&mut participant.capture_file),
+                ));
+            }
             let stacks = take(&mut participant.stacks);
             if !stacks.is_empty() {
                 captured.profiles.push(TrialProfile {
@@ -691,6 +754,68 @@ fn prepare(participant: &mut Participant<'_>) -> Result<Prepared, Spoilt> {
     }
 }
 
+/// Returns where `member` sees frames of flows to `server`, as far as that is known.
+fn capture_at(member: &Member, server: &Member, on_one_machine: bool) -> Option<CaptureAt> {
+    let device = match on_one_machine && !member.record.lab {
+        // Whatever the address: what a machine sends to itself passes there.
+        true => "lo".to_owned(),
+        false => member.record.link.clone()?,
+    };
+    let port = server.data_socket().rsplit_once(':')?.1.parse().ok()?;
+    Some(CaptureAt { device, port })
+}
+
+/// Takes over the file that a host captured; a file that does not arrive whole is said to be missing
+/// and spoils nothing.
+fn fetch_capture(participant: &mut Participant<'_>, trial: &Trial) {
+    let Some(CaptureOutcome::Taken(taken)) = &participant.capture else {
+        return;
+    };
+    let bytes = taken.bytes;
+    let member = participant.member;
+    let mut file = Vec::new();
+    let mut failure = None;
+    // One more than there are: the answer to the last says that all have arrived.
+    for part in 0..CAPTURE_PARTS_MAX {
+        match member
+            .spec
+            .agent
+            .capture_part(&member.lease, trial.id, part)
+        {
+            Ok(part) if part.is_empty() => break,
+            Ok(part) => file.extend(part),
+            Err(error) => {
+                failure = Some(format!("it could not be fetched: {error}"));
+                break;
+            }
+        }
+        if file.len() as u64 > bytes {
+            break;
+        }
+    }
+    if failure.is_none() && file.len() as u64 != bytes {
+        let got = file.len();
+        failure = Some(format!("{got} of its {bytes} bytes arrived"));
+    }
+    match failure {
+        Some(why) => participant.capture = Some(CaptureOutcome::Missing(why)),
+        None => participant.capture_file = file,
+    }
+}
+
+/// Returns what came of the capture that was asked for.
+fn capture_outcome(participant: &mut Participant<'_>) -> CaptureOutcome {
+    let missing = |why: &str| CaptureOutcome::Missing(why.to_owned());
+    match (participant.capture.take(), participant.is_foreign()) {
+        (Some(outcome), _) => outcome,
+        (None, true) => missing("only agents capture, and the server is none"),
+        (None, false) if participant.assignment.probes.capture.is_none() => missing(
+            "the captures of one run take 1 GiB together at the most, and those before took it",
+        ),
+        (None, false) => missing("its agent did not hand any over"),
+    }
+}
+
 /// Takes over the news of one host.
 fn look(participant: &mut Participant<'_>, trial: &Trial, at: &Instants) -> Result<(), Spoilt> {
     while !participant.finished && look_once(participant, trial, at)? {}
@@ -735,6 +860,7 @@ fn look_once(
                 .extend(status.flows.into_iter().map(share));
             if !status.more {
                 participant.stacks = status.stacks;
+                participant.capture = status.capture;
                 participant.notes.extend(status.notes);
                 participant.finished = true;
             }

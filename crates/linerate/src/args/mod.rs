@@ -121,6 +121,9 @@ pub struct StudyArgs {
     /// Sample both ends so many times a second, 1 to 1000 [default: 10]
     #[arg(long, value_name = "HZ", value_parser = run::sample_rate)]
     pub sample_rate: Option<SampleRate>,
+    /// What is captured.
+    #[command(flatten)]
+    pub capture: run::CaptureArgs,
     /// How to find and share the hosts.
     #[command(flatten)]
     pub fleet: FleetArgs,

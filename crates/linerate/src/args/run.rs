@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use linerate_model::capture::CaptureOptions;
 use linerate_model::probe::{Probes, SampleRate};
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 
@@ -267,6 +268,32 @@ pub struct ObserveArgs {
     /// Sample everything so many times a second, 1 to 1000 [default: 10]
     #[arg(long, value_name = "HZ", value_parser = sample_rate)]
     pub sample_rate: Option<SampleRate>,
+    /// What is captured.
+    #[command(flatten)]
+    pub capture: CaptureArgs,
+}
+
+/// What each host captures.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct CaptureArgs {
+    /// Keep the headers of the traffic's own packets, as each host sees them, in the bundle; limits
+    /// are snap=128,packets=1000000,bytes=32M,time=TIME
+    #[arg(long, value_name = "LIMITS", num_args = 0..=1, require_equals = true,
+          default_missing_value = "")]
+    pub capture: Option<CaptureOptions>,
+    /// Capture made addresses and no payload
+    #[arg(long, requires = "capture")]
+    pub anonymous: bool,
+}
+
+impl CaptureArgs {
+    /// Returns what is asked for, if anything is.
+    pub fn options(&self) -> Option<CaptureOptions> {
+        self.capture.map(|options| CaptureOptions {
+            anonymous: self.anonymous,
+            ..options
+        })
+    }
 }
 
 /// Reads the rate that `--sample-rate` asks for.
@@ -284,6 +311,7 @@ impl ObserveArgs {
             profile: self.profile,
             irq_time: self.irq_time,
             sample_rate: self.sample_rate,
+            capture: self.capture.options(),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::anyhow;
 use linerate_agent::foreign::iperf3_peer::Iperf3Peer;
 use linerate_controller::{Fleet, Placing, Progress, Recorder, RunRequest, execute};
+use linerate_model::capture::CaptureOutcome;
 use linerate_model::experiment::Timing;
 use linerate_model::finding::{FindingKind, Limiter};
 use linerate_model::plan::Plan;
@@ -129,6 +130,10 @@ fn measure(args: &RunArgs) -> CmdResult {
     if let Some(note) = rate_note(args, &workload) {
         term::note(&note);
     }
+    if args.observe.capture.capture.is_some() && args.output.out.is_none() {
+        let error = anyhow!("--capture keeps its files in a bundle");
+        return Err(Failure::usage(error).next("name a directory for it: --out DIR"));
+    }
     let moment = Moment::now();
     let (run, seed) = bundle::new_run(&moment, args.plan.seed)?;
     let plan =
@@ -245,8 +250,34 @@ fn execute_single(
     lines.end(&recording, &single, peer, failure.as_deref());
     if let Some(directory) = &args.output.out {
         term::note(&format!("report in {}", directory.display()));
+        if args.output.format != Some(RateFormat::Iperf3) {
+            captures(&recording, directory);
+        }
     }
     result
+}
+
+/// Says what each host captured, and where it is.
+fn captures(recording: &Recording, directory: &Path) {
+    for capture in &recording.captures {
+        let host = &capture.host;
+        term::note(&match &capture.outcome {
+            CaptureOutcome::Missing(why) => format!("nothing captured at {host}: {why}"),
+            CaptureOutcome::Taken(taken) => {
+                let mut text = format!("captured at {host}: {} frames", taken.frames);
+                if taken.dropped > 0 {
+                    text.push_str(&format!(", {} more lost by the ring", taken.dropped));
+                }
+                if let Some(why) = &taken.ended {
+                    text.push_str(&format!(", ended early as {why}"));
+                }
+                if let Some(path) = linerate_store::capture_path(directory, capture) {
+                    text.push_str(&format!(", in {}", path.display()));
+                }
+                text
+            }
+        });
+    }
 }
 
 /// Says on standard error why nothing was measured, where nothing was, or why not all of it.

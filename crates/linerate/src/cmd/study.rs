@@ -3,6 +3,7 @@
 use linerate_controller::HostSpec;
 use linerate_model::Nanos;
 use linerate_model::plan::Plan;
+use linerate_model::probe::Probes;
 use linerate_observe::ObserveConfig;
 use linerate_plan::{Draft, Hosts, PlanRequest};
 
@@ -64,8 +65,11 @@ fn measure(args: &StudyArgs, drafts: &[Draft], specs: Vec<HostSpec>, asked: &str
     let fleet = hosts::gather(specs, &request, &stop)?;
     let mut plan = make_plan(drafts, Some(args.budget), seed, hosts::plan_hosts(&fleet))?;
     for experiment in &mut plan.experiments {
-        let own = &mut experiment.probes.sample_rate;
-        *own = args.sample_rate.or(*own);
+        experiment.probes = experiment.probes.and(Probes {
+            sample_rate: args.sample_rate,
+            capture: args.capture.options(),
+            ..Probes::default()
+        });
     }
     if args.dry_run {
         term::line(linerate_plan::describe(&plan).trim_end());

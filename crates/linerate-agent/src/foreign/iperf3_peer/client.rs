@@ -118,6 +118,15 @@ impl Agent for Iperf3Client {
         Ok(status)
     }
 
+    fn capture_part(
+        &self,
+        lease: &str,
+        trial: TrialId,
+        part: usize,
+    ) -> Result<Vec<u8>, AgentError> {
+        self.local.capture_part(lease, trial, part)
+    }
+
     fn stop(&self, lease: &str, trial: TrialId) -> Result<(), AgentError> {
         self.local.stop(lease, trial)
     }

@@ -212,6 +212,7 @@ mod tests {
             placement: Default::default(),
             cpus: Vec::new(),
             probes: Default::default(),
+            capture_at: None,
             sample_interval: Nanos::from_ms(100),
             length: Nanos::from_s(10),
             flow_rate_max: None,

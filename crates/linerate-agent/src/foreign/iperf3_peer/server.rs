@@ -242,6 +242,7 @@ impl Agent for Iperf3Server {
             more: false,
             stacks: Vec::new(),
             notes: Vec::new(),
+            capture: None,
         };
         if status.state == TrialState::Finished
             && let (Some(results), Some(clients)) = (&story.results, &test.outcomes)
@@ -257,6 +258,16 @@ impl Agent for Iperf3Server {
             }
         }
         Ok(status)
+    }
+
+    /// Nothing: only agents capture.
+    fn capture_part(
+        &self,
+        _lease: &str,
+        _trial: TrialId,
+        _part: usize,
+    ) -> Result<Vec<u8>, AgentError> {
+        Ok(Vec::new())
     }
 
     fn stop(&self, _lease: &str, trial: TrialId) -> Result<(), AgentError> {

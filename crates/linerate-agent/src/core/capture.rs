@@ -1,0 +1,468 @@
+//! The capture of a trial on this host: bounded, and kept in memory until it is fetched.
+//!
+//! 1. It begins before the flows connect, so that it holds their handshakes. The kernel keeps
+//!    frames of the trial's ports only.
+//! 2. Until all flows exist, those frames wait. Then those of the trial's own conversations go into
+//!    the file, and the others are counted: the control connection may use the same port.
+//! 3. The first limit ends it, and with it what it costs. What was kept until then stays.
+//! 4. A thread of its own follows it and says what CPU time it took. A capture that nobody ends is
+//!    ended by being dropped.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+use linerate_engine::Flow;
+use linerate_model::Bytes;
+use linerate_model::capture::{CaptureOptions, CaptureTaken};
+use linerate_model::manner::Transport;
+use linerate_model::sample::End;
+use linerate_observe::capture::{
+    Anonymiser, BLOCK_BYTES_MORE, Capture, CaptureConfig, Frame, Selection, Writer,
+};
+
+use super::flows::{is_placed, ports};
+use super::with_causes;
+use crate::api::{Assignment, FlowPort};
+
+/// Memory of the ring between kernel and agent: 60 000 frames cut to 128 bytes, a tenth of a second
+/// of what one flow of small segments makes.
+const RING_BYTES: usize = 8 << 20;
+/// Memory of frames that wait until the flows exist; handshakes of 20 000 flows take 14 MB.
+const WAITING_BYTES_MAX: usize = 16 << 20;
+/// Longest wait for frames: that of the kernel for a block to be full (20 ms), and a look at the
+/// words of the trial.
+const LOOK: Duration = Duration::from_millis(25);
+/// How long after the end of the flows frames are taken up: what closes them is on its way.
+const LINGER_NS: u64 = 100_000_000;
+/// Bytes that are handed over at once.
+pub(super) const PART_BYTES: usize = 1 << 20;
+
+/// What a trial says to its capture.
+enum Word {
+    /// The flows exist: these are their frames.
+    Select(Selection),
+    /// The flows are over.
+    End,
+}
+
+/// A capture under way.
+pub(super) struct RunningCapture {
+    words: Sender<Word>,
+    thread: JoinHandle<io::Result<Ended>>,
+}
+
+/// What a capture left.
+pub(super) struct Ended {
+    pub(super) taken: CaptureTaken,
+    /// The file, in parts of [`PART_BYTES`] at the most.
+    pub(super) parts: Vec<Vec<u8>>,
+}
+
+impl std::fmt::Debug for RunningCapture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunningCapture").finish_non_exhaustive()
+    }
+}
+
+impl RunningCapture {
+    /// Begins the capture that `assignment` asks for; says why there is none.
+    ///
+    /// `ports` are those that this end opened for the flows.
+    pub(super) fn begin(
+        options: CaptureOptions,
+        assignment: &Assignment,
+        ports: &[FlowPort],
+    ) -> Result<Self, String> {
+        if assignment.manner.transport == Transport::Unix {
+            return Err("Unix sockets have no frames".to_owned());
+        }
+        let at = assignment.capture_at.as_ref();
+        let at = at.ok_or("the device of its data address is not known")?;
+        let mut ports = own_ports(assignment, ports);
+        if ports.is_empty() {
+            ports.insert(at.port);
+        }
+        let config = CaptureConfig {
+            device: at.device.clone(),
+            snap_bytes: options.snap.0 as u32,
+            ring_bytes: RING_BYTES,
+            ports: ports.into_iter().collect(),
+        };
+        let capture = Capture::open(&config).map_err(|error| with_causes(&error))?;
+        let follower = Follower::new(options, &config.device, capture.link_type());
+        let follower = follower.map_err(|error| error.to_string())?;
+        let (words, told) = channel();
+        let thread = std::thread::Builder::new().name("capture".to_owned());
+        let thread = thread.spawn(move || follower.follow(capture, &told));
+        Ok(Self {
+            words,
+            thread: thread.map_err(|error| format!("no thread: {error}"))?,
+        })
+    }
+
+    /// Says which flows it is about.
+    pub(super) fn select(&self, assignment: &Assignment, flows: &[Flow]) {
+        let selection = match (is_placed(assignment), assignment.end) {
+            // Connections come and go: the ports are all that is known of them.
+            (true, End::Server) => Selection::Ports(own_ports(assignment, &ports(flows))),
+            (true, End::Client) => Selection::Ports(own_ports(assignment, &[])),
+            (false, _) => Selection::conversations(
+                flows
+                    .iter()
+                    .filter_map(|flow| flow.local().ip().zip(flow.remote().ip())),
+            ),
+        };
+        // A thread that has ended says why when it is asked for what it has.
+        let _ = self.words.send(Word::Select(selection));
+    }
+
+    /// Ends it and returns what it has, or why that is nothing.
+    pub(super) fn end(self) -> Result<Ended, String> {
+        let _ = self.words.send(Word::End);
+        match self.thread.join() {
+            Ok(Ok(ended)) => Ok(ended),
+            Ok(Err(error)) => Err(format!("the capture ended early: {error}")),
+            Err(_) => Err("the capture's thread failed".to_owned()),
+        }
+    }
+}
+
+/// Returns the ports that belong to single flows: those opened here, or those to connect to.
+fn own_ports(assignment: &Assignment, opened: &[FlowPort]) -> HashSet<u16> {
+    let opened = opened.iter().map(|own| own.port);
+    let told = assignment.flows.iter().filter_map(|flow| flow.port);
+    opened.chain(told).collect()
+}
+
+/// The file as it grows.
+#[derive(Default)]
+struct Parts {
+    parts: Vec<Vec<u8>>,
+    bytes: u64,
+}
+
+impl Write for Parts {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let is_full = |part: &Vec<u8>| part.len() == PART_BYTES;
+        if self.parts.last().is_none_or(is_full) {
+            // Only what is used of it becomes resident.
+            self.parts.push(Vec::with_capacity(PART_BYTES));
+        }
+        let last = self.parts.last_mut().ok_or(io::ErrorKind::OutOfMemory)?;
+        let taken = bytes.len().min(PART_BYTES - last.len());
+        last.extend_from_slice(&bytes[..taken]);
+        self.bytes += taken as u64;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Frames that wait until the flows exist.
+#[derive(Default)]
+struct Waiting {
+    bytes: Vec<u8>,
+    /// Each without its bytes, and where those end.
+    frames: Vec<(Frame<'static>, usize)>,
+}
+
+impl Waiting {
+    /// Keeps a frame; returns whether there was room.
+    fn push(&mut self, frame: &Frame<'_>) -> bool {
+        let each = size_of::<(Frame<'static>, usize)>();
+        let used = self.bytes.len() + self.frames.len() * each;
+        if used + frame.bytes.len() + each > WAITING_BYTES_MAX {
+            return false;
+        }
+        self.bytes.extend_from_slice(frame.bytes);
+        let without = Frame {
+            at_unix_ns: frame.at_unix_ns,
+            length: frame.length,
+            bytes: &[],
+            vlan: frame.vlan,
+            is_outgoing: frame.is_outgoing,
+        };
+        self.frames.push((without, self.bytes.len()));
+        true
+    }
+}
+
+/// What follows a capture.
+struct Follower {
+    options: CaptureOptions,
+    device: String,
+    link_type: u16,
+    writer: Writer<Parts>,
+    anonymiser: Option<Anonymiser>,
+    selection: Option<Selection>,
+    waiting: Waiting,
+    frames: u64,
+    others: u64,
+    /// Frames that found no room while they would have waited.
+    lost: u64,
+    /// Frames after this are not taken up.
+    until_unix_ns: u64,
+    /// The limit that was reached.
+    ended: Option<String>,
+}
+
+impl Follower {
+    fn new(options: CaptureOptions, device: &str, link_type: u16) -> io::Result<Self> {
+        let snap_bytes = options.snap.0 as u32;
+        Ok(Self {
+            options,
+            device: device.to_owned(),
+            link_type,
+            writer: Writer::new(Parts::default(), link_type, device, snap_bytes)?,
+            anonymiser: options.anonymous.then(|| Anonymiser::new(link_type)),
+            selection: None,
+            waiting: Waiting::default(),
+            frames: 0,
+            others: 0,
+            lost: 0,
+            until_unix_ns: u64::MAX,
+            ended: None,
+        })
+    }
+
+    /// Takes up frames until the trial or a limit ends it; the body of the capture's thread.
+    fn follow(mut self, mut capture: Capture, words: &Receiver<Word>) -> io::Result<Ended> {
+        let mut is_ending = false;
+        while self.ended.is_none() {
+            let mut is_late = false;
+            let mut failure = None;
+            let seen = capture.read(LOOK, |frame| {
+                is_late |= frame.at_unix_ns > self.until_unix_ns;
+                if !is_late && self.ended.is_none() && failure.is_none() {
+                    failure = self.frame(frame).err();
+                }
+            })?;
+            failure.map_or(Ok(()), Err)?;
+            if is_late && !is_ending {
+                self.ended = self.options.time.map(|time| format!("{time} were over"));
+            }
+            // What passed before the end is still in the ring, and is read first.
+            if is_ending && (seen == 0 || is_late) {
+                break;
+            }
+            match words.try_recv() {
+                Ok(Word::Select(selection)) => self.select(selection)?,
+                Ok(Word::End) => {
+                    self.until_unix_ns = self.until_unix_ns.min(unix_ns() + LINGER_NS);
+                    is_ending = true;
+                }
+                Err(TryRecvError::Empty) => {}
+                // The trial failed: nobody will fetch it.
+                Err(TryRecvError::Disconnected) if !is_ending => {
+                    return Err(io::Error::other("the trial failed"));
+                }
+                Err(TryRecvError::Disconnected) => {}
+            }
+        }
+        let counts = capture.counts()?;
+        // From here on frames cost nothing any more.
+        drop(capture);
+        self.end(counts.drops)
+    }
+
+    fn select(&mut self, selection: Selection) -> io::Result<()> {
+        self.selection = Some(selection);
+        let waiting = std::mem::take(&mut self.waiting);
+        let mut begin = 0;
+        for (frame, end) in waiting.frames {
+            let frame = Frame {
+                bytes: &waiting.bytes[begin..end],
+                ..frame
+            };
+            self.frame(&frame)?;
+            begin = end;
+        }
+        if let Some(time) = self.options.time {
+            self.until_unix_ns = unix_ns().saturating_add(time.0);
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, frame: &Frame<'_>) -> io::Result<()> {
+        let Some(selection) = &self.selection else {
+            self.lost += u64::from(!self.waiting.push(frame));
+            return Ok(());
+        };
+        if !selection.has(self.link_type, frame) {
+            self.others += 1;
+            return Ok(());
+        }
+        if self.ended.is_some() {
+            return Ok(());
+        }
+        // One more block, and the counts at the end.
+        let needed = (frame.bytes.len() + 2 * BLOCK_BYTES_MORE) as u64;
+        if self.writer.get_ref().bytes + needed > self.options.bytes.0 {
+            let most = Bytes(self.options.bytes.0);
+            self.ended = Some(format!("its file was full ({most})"));
+            return Ok(());
+        }
+        if self.frames == self.options.packets {
+            self.ended = Some(format!("it had {} packets", self.options.packets));
+            return Ok(());
+        }
+        let hidden = match &mut self.anonymiser {
+            None => Some(*frame),
+            Some(anonymiser) => anonymiser.anonymise(frame),
+        };
+        if let Some(frame) = hidden {
+            self.writer.frame(&frame)?;
+            self.frames += 1;
+        }
+        Ok(())
+    }
+
+    fn end(self, drops: u64) -> io::Result<Ended> {
+        let dropped = drops + self.lost;
+        let seen = self.frames + self.others + dropped;
+        let parts = self.writer.finish(unix_ns(), seen, dropped)?;
+        Ok(Ended {
+            taken: CaptureTaken {
+                device: self.device,
+                snap_bytes: self.options.snap.0,
+                anonymous: self.options.anonymous,
+                frames: self.frames,
+                bytes: parts.bytes,
+                dropped,
+                others: self.others,
+                ended: self.ended,
+                cpu_ns: Capture::thread_cpu_ns(),
+            },
+            parts: parts.parts,
+        })
+    }
+}
+
+/// Returns the wall clock, which frames are stamped with.
+fn unix_ns() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |now| now.as_nanos() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::Nanos;
+    use linerate_observe::capture::LINKTYPE_RAW;
+
+    use super::*;
+
+    const OURS: u16 = 40_000;
+    const OTHERS: u16 = 40_001;
+
+    /// A TCP segment from this port of 192.0.2.1 to port 5201 of 192.0.2.2.
+    fn segment(port: u16) -> Vec<u8> {
+        let mut bytes = vec![0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0];
+        bytes.extend([192, 0, 2, 1, 192, 0, 2, 2]);
+        bytes.extend(port.to_be_bytes());
+        bytes.extend(5201_u16.to_be_bytes());
+        bytes.extend([0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x10, 1, 0, 0, 0, 0, 0]);
+        bytes
+    }
+
+    fn follower(options: CaptureOptions) -> Follower {
+        Follower::new(options, "eth0", LINKTYPE_RAW).unwrap()
+    }
+
+    fn pass(follower: &mut Follower, port: u16) {
+        let bytes = segment(port);
+        let frame = Frame {
+            at_unix_ns: 1_700_000_000_000_000_000,
+            length: 40,
+            bytes: &bytes,
+            vlan: None,
+            is_outgoing: true,
+        };
+        follower.frame(&frame).unwrap();
+    }
+
+    fn select(follower: &mut Follower) {
+        let end = |text: String| text.parse().unwrap();
+        let ours = (
+            end(format!("192.0.2.1:{OURS}")),
+            end("192.0.2.2:5201".into()),
+        );
+        follower.select(Selection::conversations([ours])).unwrap();
+    }
+
+    #[test]
+    fn what_came_before_the_flows_were_known_is_sorted_then() {
+        let mut all = follower(CaptureOptions::default());
+        for port in [OURS, OTHERS, OURS] {
+            pass(&mut all, port);
+        }
+        assert_eq!((all.frames, all.others), (0, 0), "nobody knows yet");
+        select(&mut all);
+        assert_eq!((all.frames, all.others), (2, 1));
+        pass(&mut all, OTHERS);
+        pass(&mut all, OURS);
+        let ended = all.end(7).unwrap();
+        let taken = &ended.taken;
+        assert_eq!((taken.frames, taken.others, taken.dropped), (3, 2, 7));
+        let bytes: usize = ended.parts.iter().map(Vec::len).sum();
+        assert_eq!(taken.bytes, bytes as u64);
+    }
+
+    #[test]
+    fn frames_wait_in_so_much_memory_and_no_more() {
+        let mut all = follower(CaptureOptions::default());
+        while all.lost == 0 {
+            pass(&mut all, OURS);
+        }
+        let frames = all.waiting.frames.len();
+        let each = 40 + size_of::<(Frame<'static>, usize)>();
+        assert_eq!(frames, WAITING_BYTES_MAX / each);
+        select(&mut all);
+        assert_eq!(all.frames, frames as u64);
+        assert_eq!(all.end(0).unwrap().taken.dropped, 1);
+    }
+
+    #[test]
+    fn the_file_stays_within_its_limits() {
+        let check = |options: CaptureOptions, why: &str| {
+            let mut all = follower(options);
+            select(&mut all);
+            for _ in 0..1000 {
+                pass(&mut all, OURS);
+            }
+            let ended = all.end(0).unwrap();
+            assert_eq!(ended.taken.ended.as_deref(), Some(why));
+            assert!(ended.taken.bytes <= options.bytes.0, "{:?}", ended.taken);
+            ended.taken
+        };
+        let small = CaptureOptions {
+            bytes: Bytes(20_000),
+            time: Some(Nanos::from_s(1)),
+            ..CaptureOptions::default()
+        };
+        let full = check(small, "its file was full (19.53 KiB)");
+        assert!(full.bytes > 19_500, "{full:?}");
+        let few = CaptureOptions {
+            packets: 10,
+            ..CaptureOptions::default()
+        };
+        assert_eq!(check(few, "it had 10 packets").frames, 10);
+    }
+
+    #[test]
+    fn parts_are_as_long_as_they_may_be() {
+        let mut parts = Parts::default();
+        let bytes: Vec<u8> = (0..=255).cycle().take(PART_BYTES * 2 + 5).collect();
+        for piece in bytes.chunks(4099) {
+            parts.write_all(piece).unwrap();
+        }
+        let lengths: Vec<usize> = parts.parts.iter().map(Vec::len).collect();
+        assert_eq!(lengths, [PART_BYTES, PART_BYTES, 5]);
+        assert_eq!(parts.bytes, bytes.len() as u64);
+        assert!(parts.parts.concat() == bytes);
+    }
+}
