@@ -28,6 +28,8 @@
 
 /// Captures as a sequence of frames.
 pub mod capture;
+/// The captures of a run as a chapter of its report.
+pub mod chapter;
 /// One connection, packet by packet.
 pub mod connection;
 /// What is handed over at the end.

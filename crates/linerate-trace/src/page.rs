@@ -202,7 +202,8 @@ fn estimate(value: f64, unit: Unit, n: u32) -> Estimate {
     }
 }
 
-fn evidence(proof: &findings::Proof, finding: &findings::Finding) -> Evidence {
+/// Returns which frames of which connection prove something.
+pub(crate) fn proof_words(proof: &findings::Proof) -> String {
     let frames: Vec<String> = proof
         .frames
         .iter()
@@ -211,7 +212,7 @@ fn evidence(proof: &findings::Proof, finding: &findings::Finding) -> Evidence {
             file => format!("{} of file {}", frame.number, file + 1),
         })
         .collect();
-    let what = match &frames[..] {
+    match &frames[..] {
         [] => format!("connection #{}", proof.connection),
         [one] => format!("connection #{}, frame {one}", proof.connection),
         more => format!(
@@ -219,7 +220,11 @@ fn evidence(proof: &findings::Proof, finding: &findings::Finding) -> Evidence {
             proof.connection,
             more.join(" → ")
         ),
-    };
+    }
+}
+
+fn evidence(proof: &findings::Proof, finding: &findings::Finding) -> Evidence {
+    let what = proof_words(proof);
     let estimate = match proof.length_ns {
         0 => estimate(finding.count as f64, Unit::Count, 1),
         ns => estimate(ns as f64, Unit::Nanoseconds, 1),
@@ -266,7 +271,8 @@ fn capitalised(text: &str) -> String {
     first.chain(letters).collect()
 }
 
-fn chapter(connection: &ConnectionReport) -> Chapter {
+/// Draws a connection.
+pub(crate) fn connection_figures(connection: &ConnectionReport) -> Vec<Figure> {
     let mut figures = Vec::new();
     for end in End::BOTH {
         if connection.end(end).data_packets > 1 {
@@ -277,6 +283,10 @@ fn chapter(connection: &ConnectionReport) -> Chapter {
         figures.extend(ratio_figure(connection, timeline));
         figures.push(rate_figure(connection, timeline));
     }
+    figures
+}
+
+fn chapter(connection: &ConnectionReport) -> Chapter {
     Chapter {
         number: None,
         id: format!("connection-{}", connection.number),
@@ -287,7 +297,7 @@ fn chapter(connection: &ConnectionReport) -> Chapter {
         question: String::new(),
         answer: Some(answer(connection)),
         method: String::new(),
-        figures,
+        figures: connection_figures(connection),
         tables: vec![gap_table(connection)],
         findings: Vec::new(),
         trials: Vec::new(),

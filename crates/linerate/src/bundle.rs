@@ -1,15 +1,25 @@
 //! The bundle of a run: its name, its report, and what a command ends with.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use linerate_model::RunId;
+use linerate_model::analysis::Analysis;
 use linerate_model::run::{Recording, Validity};
+use linerate_trace::capture::Reader;
+use linerate_trace::chapter::{self, Captured};
+use linerate_trace::{Limits, Trace, Tracker};
 
 use crate::exit::{CmdResult, Failure, Outcome};
 
 /// Share of invalid trials from which a run as a whole is not to be trusted.
 const INVALID_SHARE_MAX: f64 = 0.1;
+
+/// Captures that are read for a report.
+const EXPLAINED_MAX: usize = 64;
+/// Connections of each that are kept for it, those with the most payload.
+const CONNECTIONS: usize = 8;
 
 /// The moment a run begins, as text for people and files.
 pub struct Moment {
@@ -54,14 +64,53 @@ pub fn directory(asked: Option<&Path>, kind: &str, moment: &Moment) -> PathBuf {
 }
 
 /// Reads a bundle, analyses it and writes its `report.html`; returns both and the file.
-pub fn report(
-    directory: &Path,
-) -> CmdResult<(Recording, linerate_model::analysis::Analysis, PathBuf)> {
+pub fn report(directory: &Path) -> CmdResult<(Recording, Analysis, PathBuf)> {
     let recording = read(directory)?;
-    let analysis = linerate_analyze::analyze(&recording);
+    let analysis = analysis(&recording, directory);
     let html = linerate_report::html(&analysis);
     let file = linerate_store::write_report(directory, &html)?;
     Ok((recording, analysis, file))
+}
+
+/// Returns everything that the report of a bundle shows: what follows from its tables, and what its
+/// captures show.
+pub fn analysis(recording: &Recording, directory: &Path) -> Analysis {
+    let mut analysis = linerate_analyze::analyze(recording);
+    if !recording.captures.is_empty() {
+        let captured = captured(recording, directory);
+        analysis.chapters.push(chapter::chapter(&captured));
+    }
+    analysis
+}
+
+/// Explains the captures of a bundle, each by itself.
+fn captured<'r>(recording: &'r Recording, directory: &Path) -> Vec<Captured<'r>> {
+    let captures = recording.captures.iter().enumerate();
+    captures
+        .map(|(at, capture)| Captured {
+            capture,
+            trace: match linerate_store::capture_path(directory, capture) {
+                None => Err("no file".to_owned()),
+                Some(_) if at >= EXPLAINED_MAX => Err("not read for the report".to_owned()),
+                Some(path) => explained(&path).map_err(|error| format!("{error:#}")),
+            },
+        })
+        .collect()
+}
+
+/// Explains one capture: of the same bytes always the same.
+fn explained(path: &Path) -> anyhow::Result<Trace> {
+    // Without the path: the same bundle in another place gives the same report.
+    let file = File::open(path).context("its file cannot be opened")?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let limits = Limits {
+        reported: CONNECTIONS,
+        points: CONNECTIONS,
+        ..Limits::default()
+    };
+    let mut tracker = Tracker::new(limits);
+    tracker.read(&mut Reader::new(file)?, &name)?;
+    Ok(tracker.finish())
 }
 
 /// Reads a bundle.

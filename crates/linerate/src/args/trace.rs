@@ -9,7 +9,7 @@ use linerate_trace::Filter;
 /// `linerate trace`.
 #[derive(Debug, Args)]
 pub struct TraceArgs {
-    /// Captures: pcap or pcapng, in gzip or not; `-` for standard input
+    /// Captures: pcap or pcapng, in gzip or not; `-` for standard input; or a bundle that has some
     #[arg(required_unless_present = "interface", value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Only these connections: ADDRESS, NETWORK/BITS, :PORT, ADDRESS:PORT; joined by `,` all must

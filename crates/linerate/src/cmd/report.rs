@@ -19,7 +19,7 @@ pub fn report(args: &ReportArgs) -> CmdResult {
         term::line(&file.display().to_string());
         return Ok(Outcome::Ok);
     }
-    let analysis = linerate_analyze::analyze(&bundle::read(&args.bundle)?);
+    let analysis = bundle::analysis(&bundle::read(&args.bundle)?, &args.bundle);
     let text = match args.format {
         ReportFormat::Html => linerate_report::html(&analysis),
         ReportFormat::Markdown => linerate_report::markdown(&analysis),

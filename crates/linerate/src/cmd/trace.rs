@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Read};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use linerate_trace::capture::{CaptureError, Reader};
 use linerate_trace::rows::{CsvRows, ParquetRows, Row};
 use linerate_trace::{Handled, Limits, Tracker, page, text};
@@ -12,7 +12,7 @@ use linerate_trace::{Handled, Limits, Tracker, page, text};
 use crate::args::TraceArgs;
 use crate::cmd::live_capture;
 use crate::exit::{CmdResult, Failure, Outcome};
-use crate::term;
+use crate::{bundle, term};
 
 /// Connections of the JSON document and the page, where `--top` asks for less.
 const DOCUMENT_CONNECTIONS_MIN: usize = 1000;
@@ -21,6 +21,45 @@ const PICTURED_MAX: usize = 256;
 
 /// Runs the command.
 pub fn trace(args: &TraceArgs) -> CmdResult {
+    match &args.files[..] {
+        [directory] if directory.is_dir() => of_bundle(args, directory),
+        _ => one(args, &args.files),
+    }
+}
+
+/// Explains the captures of a bundle, each by itself: two hosts saw the same segments.
+fn of_bundle(args: &TraceArgs, directory: &Path) -> CmdResult {
+    let recording = bundle::read(directory)?;
+    let files = recording.captures.iter().filter_map(|capture| {
+        let path = linerate_store::capture_path(directory, capture)?;
+        Some((format!("trial {} at {}", capture.trial, capture.host), path))
+    });
+    let files: Vec<(String, PathBuf)> = files.collect();
+    let into_files = [&args.html, &args.csv, &args.parquet];
+    if files.is_empty() {
+        let error = anyhow!("there is no capture in {}", directory.display());
+        return Err(Failure::failed(error).next("measure again with --capture"));
+    }
+    if files.len() > 1 && into_files.iter().any(|file| file.is_some()) {
+        let count = files.len();
+        let error = anyhow!("there are {count} captures in {}", directory.display());
+        let first = files[0].1.display();
+        return Err(Failure::usage(error).next(format!("name one of them: {first}")));
+    }
+    for (at, (title, path)) in files.iter().enumerate() {
+        if !args.json {
+            if at > 0 {
+                term::line("");
+            }
+            term::line(title);
+        }
+        one(args, std::slice::from_ref(path))?;
+    }
+    Ok(Outcome::Ok)
+}
+
+/// Explains what `files` hold together, or what passes on this host.
+fn one(args: &TraceArgs, files: &[PathBuf]) -> CmdResult {
     let has_document = args.json || args.html.is_some();
     let least = if has_document {
         DOCUMENT_CONNECTIONS_MIN
@@ -40,14 +79,14 @@ pub fn trace(args: &TraceArgs) -> CmdResult {
         read(&mut tracker, &mut rows, Box::new(reader), device)?;
         capture.end()?;
     }
-    for path in &args.files {
+    for path in files {
         let name = path.display().to_string();
         read(&mut tracker, &mut rows, open(&name)?, &name)?;
     }
     rows.finish()?;
     let trace = tracker.finish();
     if let Some(path) = &args.html {
-        let files = args.files.iter().map(|path| name_of(path));
+        let files = files.iter().map(|path| name_of(path));
         let names: Vec<String> = args
             .live
             .interface
