@@ -1,5 +1,7 @@
 //! Steps on one device, each with its error.
 
+use std::os::fd::BorrowedFd;
+
 use super::{LabError, at_step};
 use crate::shape::{is_framed, shape};
 use crate::spec::LinkSpec;
@@ -13,6 +15,27 @@ pub(super) fn tune_end(name: &str, link: &LinkSpec) -> Result<(), LabError> {
         return Ok(());
     }
     set_feature(name, Feature::Tso, OnOff::Off).map_err(at_step(format!("turn off tso of {name}")))
+}
+
+/// Lets device `index`, a host's veth that is on, know the numbers of its receive queues.
+///
+/// veth numbers them when it is given an XDP program and keeps the numbers when that is taken away
+/// (`veth_enable_xdp_range` in drivers/net/veth.c); without, all are number 0. Since Linux 6.16 a
+/// receive queue that is full stops the sender's queue of its number, and when it has room again it
+/// wakes the one of the number it knows (`veth_poll`): a sender's queue other than 0 then stops for
+/// ever, and with it the filter that limits the link.
+pub(super) fn number_queues(
+    netlink: &mut Netlink,
+    index: u32,
+    program: BorrowedFd<'_>,
+) -> Result<(), LabError> {
+    let mut look = |program| {
+        netlink
+            .set_first_look(index, program)
+            .map_err(at_step(format!("number the queues of device {index}")))
+    };
+    look(Some(program))?;
+    look(None)
 }
 
 /// Limits what leaves device `name` to the rate of `link`.

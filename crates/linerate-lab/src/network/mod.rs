@@ -20,6 +20,14 @@
 //! 510 and 458 ticks of softirq with NAPI; 6.4, 6.0 and 6.2 segments and 449, 509 and 465 ticks
 //! without. It costs nothing, and receivers see merged segments as they do on hardware.
 //!
+//! # Queues
+//!
+//! A host's `eth0` has as many receive queues as were asked for and one transmit queue; the switch's
+//! end has as many transmit queues. A frame keeps the number of the transmit queue that it left its
+//! host by, and the switch would take that plus one for the receive queue it came by, so that with
+//! several at the host half of all flows went to queue 0 of four and none to queue 3. With one, the
+//! switch's end chooses by the hash of the flow, as a card does.
+//!
 //! Each host forgets earlier connections (`net.ipv4.tcp_no_metrics_save` = 1 in its namespace),
 //! so that a measurement does not inherit the window of the one before.
 
@@ -28,7 +36,7 @@ mod device;
 mod held;
 
 use std::fs;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::error::{LabError, at_step};
 use crate::keeper::Kept;
@@ -37,11 +45,12 @@ use crate::spec::{HostSpec, LinkSpec};
 use crate::sys::ethtool::{Feature, OnOff, set_feature};
 use crate::sys::namespace::{network_of, run_in_network};
 use crate::sys::netlink::{End, Netlink, Pair};
+use crate::sys::xdp::pass_program;
 
 pub(crate) use address::{control_address, controller_address, data_address, data_address_v6};
 
 use address::{PREFIX, PREFIX_V6};
-use device::{limit, open_frames, plug, tune_end, turn_on};
+use device::{limit, number_queues, open_frames, plug, tune_end, turn_on};
 use held::relay_of;
 
 /// The switch of the data network.
@@ -54,6 +63,9 @@ pub const DATA_DEVICE: &str = "eth0";
 pub const CONTROL_DEVICE: &str = "ctl0";
 /// MTU of the control network.
 const CONTROL_MTU_BYTES: u32 = 1500;
+/// The first version of the kernel in which a full receive queue of a veth stops the sender's.
+const QUEUES_STOP_SINCE: (u32, u32) = (6, 16);
+
 /// The cables of a lab that is up; dropping it removes them.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
@@ -67,6 +79,8 @@ struct Site<'a> {
     number: u8,
     spec: &'a HostSpec,
     namespace: OwnedFd,
+    /// What numbers the queues of its device, where it has several.
+    program: Option<BorrowedFd<'a>>,
 }
 
 impl Network {
@@ -75,6 +89,7 @@ impl Network {
         assert_eq!(hosts.len(), inits.len(), "one first process for each host");
         let mut network = Self::default();
         let mut netlink = Netlink::open().map_err(at_step("open rtnetlink".to_owned()))?;
+        let (hosts, program) = network.with_possible_queues(hosts);
         network.quiet_switch();
         network.add_switch(&mut netlink, DATA_SWITCH)?;
         let control = network.add_switch(&mut netlink, CONTROL_SWITCH)?;
@@ -88,6 +103,7 @@ impl Network {
                 number: (index + 1) as u8,
                 spec,
                 namespace,
+                program: program.as_ref().map(AsFd::as_fd),
             };
             network.join(&mut netlink, &site)?;
         }
@@ -120,6 +136,30 @@ impl Network {
             }
         }
         Ok(())
+    }
+
+    /// Returns the hosts with as many queues as this kernel keeps going, and what numbers them; see
+    /// [`number_queues`].
+    fn with_possible_queues(&mut self, hosts: &[HostSpec]) -> (Vec<HostSpec>, Option<OwnedFd>) {
+        let mut hosts = hosts.to_vec();
+        if hosts.iter().all(|host| host.link.queues == 1) {
+            return (hosts, None);
+        }
+        match pass_program() {
+            Ok(program) => (hosts, Some(program)),
+            // Kernels before that do not stop queues.
+            Err(_) if kernel() < QUEUES_STOP_SINCE => (hosts, None),
+            Err(error) => {
+                for host in &mut hosts {
+                    host.link.queues = 1;
+                }
+                self.degraded.push(format!(
+                    "one queue for every host: this kernel stops further queues of veth for good \
+                     unless an XDP program numbers them, and bpf(2) was refused ({error})"
+                ));
+                (hosts, None)
+            }
+        }
     }
 
     /// Keeps the switch's own devices from talking IPv6 on the data network.
@@ -217,11 +257,11 @@ impl Network {
         let near = End {
             name,
             network: None,
+            receive_queues: 1,
         };
         let pair = Pair {
-            ends: [near, far.end()],
+            ends: [near, far.end(link.queues)],
             mtu_bytes: link.mtu_bytes,
-            queues: link.queues,
         };
         netlink
             .add_pair(&pair)
@@ -246,18 +286,32 @@ enum Far<'a> {
 }
 
 impl<'a> Far<'a> {
-    fn end(self) -> End<'a> {
+    fn end(self, queues: u32) -> End<'a> {
         match self {
             Far::Host(site, name) => End {
                 name,
                 network: Some(site.namespace.as_fd()),
+                receive_queues: queues,
             },
             Far::Here(name) => End {
                 name,
                 network: None,
+                receive_queues: 1,
             },
         }
     }
+}
+
+/// Returns the version of the kernel; that of the first where it cannot be read.
+fn kernel() -> (u32, u32) {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    version(&release)
+}
+
+fn version(release: &str) -> (u32, u32) {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    let mut next = || numbers.next().and_then(|text| text.parse().ok());
+    (next().unwrap_or(0), next().unwrap_or(0))
 }
 
 /// Configures the devices of a host; runs inside its network namespace.
@@ -269,6 +323,9 @@ fn configure_host(site: &Site<'_>) -> Result<(), LabError> {
     merging.map_err(at_step(format!("turn on gro of {DATA_DEVICE}")))?;
     limit(&mut netlink, DATA_DEVICE, link)?;
     let data = turn_on(&mut netlink, DATA_DEVICE)?;
+    if let Some(program) = site.program.filter(|_| link.queues > 1) {
+        number_queues(&mut netlink, data, program)?;
+    }
     let control = turn_on(&mut netlink, CONTROL_DEVICE)?;
     let addresses = [
         (data, data_address(site.number), PREFIX),
@@ -282,4 +339,21 @@ fn configure_host(site: &Site<'_>) -> Result<(), LabError> {
     // A machine without IPv6 has a lab without IPv6.
     let _v6 = netlink.add_address(data, data_address_v6(site.number), PREFIX_V6);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_kernels_are_in_order() {
+        let check = |release: &str, expected: (u32, u32)| {
+            assert_eq!(version(release), expected, "{release}");
+        };
+        check("6.18.36\n", (6, 18));
+        check("6.1.0-13-amd64\n", (6, 1));
+        check("5.15", (5, 15));
+        check("", (0, 0));
+        assert!(version("6.9.1") < QUEUES_STOP_SINCE && version("6.16.0-rc1") >= QUEUES_STOP_SINCE);
+    }
 }

@@ -63,7 +63,7 @@ pub struct LinkSpec {
     pub loss: f64,
     /// The largest IP packet.
     pub mtu_bytes: u32,
-    /// The transmit and the receive queues of the host's device.
+    /// The receive queues of the host's device.
     pub queues: u32,
 }
 

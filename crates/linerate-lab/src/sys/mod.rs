@@ -16,6 +16,8 @@ pub mod packet;
 pub mod process;
 /// The token bucket filter's message.
 pub mod tbf;
+/// A program for the first look at a frame.
+pub mod xdp;
 
 use std::io;
 

@@ -11,6 +11,7 @@ use netlink_packet_core::{
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
 use netlink_packet_route::link::{
     InfoBridge, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+    LinkXdp,
 };
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
@@ -35,6 +36,9 @@ pub struct End<'a> {
     pub name: &'a str,
     /// The network namespace it is put into; `None` is that of the connection.
     pub network: Option<BorrowedFd<'a>>,
+    /// Its receive queues, and as many transmit queues at the other end: veth hands a frame to the
+    /// receive queue of the number of the transmit queue it came from.
+    pub receive_queues: u32,
 }
 
 /// A pair of devices to be made: what goes in at one end comes out at the other.
@@ -44,8 +48,6 @@ pub struct Pair<'a> {
     pub ends: [End<'a>; 2],
     /// The largest IP packet of both.
     pub mtu_bytes: u32,
-    /// Transmit and receive queues of both.
-    pub queues: u32,
 }
 
 impl Netlink {
@@ -63,8 +65,9 @@ impl Netlink {
     /// Makes a pair of devices.
     pub fn add_pair(&mut self, pair: &Pair<'_>) -> io::Result<()> {
         let [first, second] = &pair.ends;
-        let mut message = end_message(first, pair);
-        let peer = InfoData::Veth(InfoVeth::Peer(end_message(second, pair)));
+        let mut message = end_message(first, second, pair.mtu_bytes);
+        let peer = end_message(second, first, pair.mtu_bytes);
+        let peer = InfoData::Veth(InfoVeth::Peer(peer));
         message.attributes.push(LinkAttribute::LinkInfo(vec![
             LinkInfo::Kind(InfoKind::Veth),
             LinkInfo::Data(peer),
@@ -113,6 +116,20 @@ impl Netlink {
         let mut message = LinkMessage::default();
         message.header.index = index;
         message.attributes.push(LinkAttribute::Controller(bridge));
+        self.change(RouteNetlinkMessage::SetLink(message))
+    }
+
+    /// Gives device `index` an XDP program, or takes it away with `None`.
+    pub fn set_first_look(
+        &mut self,
+        index: u32,
+        program: Option<BorrowedFd<'_>>,
+    ) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        let fd = program.map_or(-1, |program| program.as_raw_fd());
+        let program = LinkAttribute::Xdp(vec![LinkXdp::Fd(fd)]);
+        message.attributes.push(program);
         self.change(RouteNetlinkMessage::SetLink(message))
     }
 
@@ -198,13 +215,13 @@ impl Netlink {
     }
 }
 
-fn end_message(end: &End<'_>, pair: &Pair<'_>) -> LinkMessage {
+fn end_message(end: &End<'_>, other: &End<'_>, mtu_bytes: u32) -> LinkMessage {
     let mut message = LinkMessage::default();
     message.attributes = vec![
         LinkAttribute::IfName(end.name.to_owned()),
-        LinkAttribute::Mtu(pair.mtu_bytes),
-        LinkAttribute::NumTxQueues(pair.queues),
-        LinkAttribute::NumRxQueues(pair.queues),
+        LinkAttribute::Mtu(mtu_bytes),
+        LinkAttribute::NumTxQueues(other.receive_queues),
+        LinkAttribute::NumRxQueues(end.receive_queues),
     ];
     if let Some(network) = end.network {
         let fd = network.as_raw_fd();
