@@ -19,6 +19,7 @@ const NETDEV_A_QUEUE_IFINDEX: u16 = 2;
 const NETDEV_A_QUEUE_TYPE: u16 = 3;
 const NETDEV_A_QUEUE_NAPI_ID: u16 = 4;
 // Attributes of a NAPI.
+const NETDEV_A_NAPI_IFINDEX: u16 = 1;
 const NETDEV_A_NAPI_ID: u16 = 2;
 const NETDEV_A_NAPI_IRQ: u16 = 3;
 // Attributes of statistics.
@@ -46,6 +47,14 @@ pub(crate) struct QueueMessage {
     pub(crate) kind: QueueKind,
     pub(crate) queue: u32,
     pub(crate) napi: Option<u32>,
+}
+
+/// A NAPI of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NapiMessage {
+    pub(crate) napi: u32,
+    pub(crate) device_index: Option<u32>,
+    pub(crate) irq: Option<u32>,
 }
 
 /// Makes the question for the statistics of every queue.
@@ -116,17 +125,22 @@ pub(crate) fn read_queue(payload: &[u8]) -> Option<QueueMessage> {
     })
 }
 
-/// Reads a NAPI's number and its interrupt; absent where it has none.
-pub(crate) fn read_napi(payload: &[u8]) -> Option<(u32, u32)> {
-    let (mut napi, mut irq) = (None, None);
+/// Reads one NAPI.
+pub(crate) fn read_napi(payload: &[u8]) -> Option<NapiMessage> {
+    let (mut device_index, mut napi, mut irq) = (None, None, None);
     each_attribute(attributes_of(payload)?, |attribute, value| {
         match attribute {
+            NETDEV_A_NAPI_IFINDEX => device_index = u32_at(value),
             NETDEV_A_NAPI_ID => napi = u32_at(value),
             NETDEV_A_NAPI_IRQ => irq = u32_at(value),
             _ => {}
         };
     });
-    Some((napi?, irq?))
+    Some(NapiMessage {
+        napi: napi?,
+        device_index,
+        irq,
+    })
 }
 
 fn queue_kind(value: &[u8]) -> Option<QueueKind> {
@@ -195,12 +209,19 @@ mod tests {
         assert_eq!((queue.kind, queue.queue), (QueueKind::Rx, 3));
         assert_eq!(queue.napi, Some(8194));
         let payload = answer(&[
+            (NETDEV_A_NAPI_IFINDEX, &word(2)),
             (NETDEV_A_NAPI_ID, &word(8194)),
             (NETDEV_A_NAPI_IRQ, &word(38)),
         ]);
-        assert_eq!(read_napi(&payload), Some((8194, 38)));
+        let found = NapiMessage {
+            napi: 8194,
+            device_index: Some(2),
+            irq: Some(38),
+        };
+        assert_eq!(read_napi(&payload), Some(found));
         let without = answer(&[(NETDEV_A_NAPI_ID, &word(8194))]);
-        assert_eq!(read_napi(&without), None);
+        assert_eq!(read_napi(&without).and_then(|napi| napi.irq), None);
+        assert_eq!(read_napi(&answer(&[])), None);
     }
 
     proptest! {

@@ -121,11 +121,17 @@ impl NetlinkSocket {
         }
         self.unfinished = true;
         self.sequence = self.sequence.wrapping_add(1);
-        NetlinkBuffer::new(&mut question.bytes).set_sequence_number(self.sequence);
+        let mut asked = NetlinkBuffer::new(&mut question.bytes);
+        asked.set_sequence_number(self.sequence);
+        let answer = match asked.flags() & NLM_F_DUMP == NLM_F_DUMP {
+            true => Answer::List,
+            false => Answer::One,
+        };
         self.socket.send(&question.bytes, 0)?;
         for _ in 0..DATAGRAMS_MAX {
             self.receive()?;
-            if handle_datagram(&self.buffer, self.sequence, &mut handle)? == Progress::Complete {
+            let progress = handle_datagram(&self.buffer, self.sequence, answer, &mut handle)?;
+            if progress == Progress::Complete {
                 self.unfinished = false;
                 return Ok(());
             }
@@ -156,6 +162,16 @@ impl NetlinkSocket {
     }
 }
 
+/// What ends an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// Its first message.
+    One,
+    /// NLMSG_DONE only: generic netlink's `netdev` family does not mark the parts of a list as parts
+    /// (NLM_F_MULTI).
+    List,
+}
+
 /// Whether an answer goes on in another datagram.
 #[derive(Debug, PartialEq, Eq)]
 enum Progress {
@@ -167,6 +183,7 @@ enum Progress {
 fn handle_datagram(
     datagram: &[u8],
     sequence: u32,
+    answer: Answer,
     handle: &mut impl FnMut(u16, &[u8]),
 ) -> io::Result<Progress> {
     let mut rest = datagram;
@@ -178,7 +195,7 @@ fn handle_datagram(
                 NLMSG_DONE | NLMSG_ERROR => return end(message.payload()),
                 kind => handle(kind, message.payload()),
             }
-            if message.flags() & NLM_F_MULTIPART == 0 {
+            if answer == Answer::One && message.flags() & NLM_F_MULTIPART == 0 {
                 return Ok(Progress::Complete);
             }
         }
@@ -217,8 +234,17 @@ mod tests {
     }
 
     fn check(datagram: &[u8], expect: &Result<Progress, i32>, expect_kinds: &[u16]) {
+        check_answer(Answer::One, datagram, expect, expect_kinds);
+    }
+
+    fn check_answer(
+        answer: Answer,
+        datagram: &[u8],
+        expect: &Result<Progress, i32>,
+        expect_kinds: &[u16],
+    ) {
         let mut kinds = Vec::new();
-        let progress = handle_datagram(datagram, 7, &mut |kind, _| kinds.push(kind));
+        let progress = handle_datagram(datagram, 7, answer, &mut |kind, _| kinds.push(kind));
         let progress = progress.map_err(|error| error.raw_os_error().unwrap_or(0));
         assert_eq!((&progress, kinds.as_slice()), (expect, expect_kinds));
     }
@@ -250,6 +276,18 @@ mod tests {
     }
 
     #[test]
+    fn a_list_without_marks_goes_on_until_done() {
+        let part = message(20, 0, 7, &[0; 8]);
+        let done = message(NLMSG_DONE, 0, 7, &[0; 4]);
+        let check = |datagram: &[u8], progress, kinds: &[u16]| {
+            check_answer(Answer::List, datagram, &Ok(progress), kinds);
+        };
+        let two = [part.clone(), part].concat();
+        check(&two, Progress::Continues, &[20, 20]);
+        check(&[two, done].concat(), Progress::Complete, &[20, 20]);
+    }
+
+    #[test]
     fn a_question_of_bytes_is_what_the_parser_reads() {
         let question = Question::list(38, &[1, 2, 3, 4, 5]);
         assert_eq!(question.bytes.len(), 21);
@@ -277,7 +315,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_datagram_panics(datagram in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = handle_datagram(&datagram, 0, &mut |_, _| {});
+            for answer in [Answer::One, Answer::List] {
+                let _ = handle_datagram(&datagram, 0, answer, &mut |_, _| {});
+            }
         }
     }
 }
