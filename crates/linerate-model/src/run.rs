@@ -158,6 +158,19 @@ pub struct TrialRecord {
     pub start_skew_uncertainty_ns: Option<u64>,
 }
 
+/// Where a host took in the packets of a flow, as its socket said at the end of the trial.
+///
+/// It is of the last packet that came; a device keeps a flow on one queue unless it is told otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Incoming {
+    /// The CPU that brought it up to the socket (SO_INCOMING_CPU); absent where none came.
+    pub cpu: Option<u32>,
+    /// The kernel's number of the NAPI that took it off the device (SO_INCOMING_NAPI_ID); absent
+    /// where none did, as over loopback.
+    pub napi: Option<u32>,
+}
+
 /// One end of one flow in one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlowRecord {
@@ -177,6 +190,8 @@ pub struct FlowRecord {
     pub remote: String,
     /// The CPU that its worker last ran on.
     pub cpu: Option<u32>,
+    /// Where this host took in its packets.
+    pub incoming: Incoming,
     /// When the first payload moved, relative to the begin of the window, controller's clock.
     pub first_payload_ns: Option<i64>,
     /// Payload that this end sent in all phases.

@@ -10,7 +10,7 @@ use linerate_model::capture::CaptureOutcome;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::metric::Metric;
 use linerate_model::profile::Work;
-use linerate_model::run::{Recording, Validity};
+use linerate_model::run::{Incoming, Recording, Validity};
 use linerate_model::sample::{End, Subject};
 use linerate_model::workload::Part;
 use linerate_model::{BitsPerSec, Bytes, FlowId, TrialId};
@@ -80,6 +80,7 @@ fn format_1_the_tables() {
         (FlowId(0), End::Client, Part::Sender)
     );
     assert_eq!((&*flow.host.0, flow.cpu), ("client1", Some(1)));
+    assert_eq!(flow.incoming, Incoming::default(), "not read then: absent");
     assert_eq!(
         (flow.local.as_str(), flow.remote.as_str()),
         ("10.0.0.2:40000", "10.0.0.1:5202")

@@ -5,7 +5,7 @@ mod common;
 use linerate_model::datagram::Datagrams;
 use linerate_model::histogram::Histogram;
 use linerate_model::metric::Metric;
-use linerate_model::run::{FlowRecord, TrialRecord, Validity};
+use linerate_model::run::{FlowRecord, Incoming, TrialRecord, Validity};
 use linerate_model::sample::{End, QdiscId, QueueKind, Subject, TrialSample};
 use linerate_model::workload::{Part, Setting};
 use linerate_model::{FlowId, HostName, TrialId};
@@ -65,6 +65,7 @@ prop_compose! {
         part in part(),
         addresses in (text(), text()),
         cpu in option::of(any::<u32>()),
+        incoming in (option::of(any::<u32>()), option::of(any::<u32>())),
         first_payload_ns in option::of(any::<i64>()),
         bytes in (any::<u64>(), any::<u64>()),
         settings in vec(setting(), 0..3),
@@ -81,6 +82,7 @@ prop_compose! {
             local: addresses.0,
             remote: addresses.1,
             cpu,
+            incoming: Incoming { cpu: incoming.0, napi: incoming.1 },
             first_payload_ns,
             bytes_sent: bytes.0,
             bytes_received: bytes.1,

@@ -13,7 +13,7 @@ use linerate_model::host::{Availability, Snapshot};
 use linerate_model::manner::Manner;
 use linerate_model::probe::Probes;
 use linerate_model::profile::Stack;
-use linerate_model::run::Admission;
+use linerate_model::run::{Admission, Incoming};
 use linerate_model::sample::{End, Sample};
 use linerate_model::setting::Settings;
 use linerate_model::socket::SocketRow;
@@ -393,6 +393,9 @@ pub struct FlowOutcome {
     pub remote: String,
     /// The CPU that its worker last ran on.
     pub cpu: Option<u32>,
+    /// Where this host took in its packets; agents before this was read tell nothing.
+    #[serde(default)]
+    pub incoming: Incoming,
     /// When the first payload moved, on this host's clock.
     pub first_payload_ns: Option<u64>,
     /// Payload sent in all phases.

@@ -434,6 +434,7 @@ fn outcome(result: FlowResult) -> FlowOutcome {
         local: result.local.to_string(),
         remote: result.remote.to_string(),
         cpu: result.cpu,
+        incoming: result.incoming,
         first_payload_ns: result.first_payload_ns,
         bytes_sent: result.bytes_sent,
         bytes_received: result.bytes_received,

@@ -922,6 +922,7 @@ fn flow_record(
         local: flow.local,
         remote: flow.remote,
         cpu: flow.cpu,
+        incoming: flow.incoming,
         first_payload_ns: flow.first_payload_ns.map(|first| first as i64 - begin_ns),
         bytes_sent: flow.bytes_sent,
         bytes_received: flow.bytes_received,

@@ -10,6 +10,8 @@ mod content;
 pub(crate) mod datagram;
 /// Why a flow could not be opened.
 mod error;
+/// Where packets come in.
+mod incoming;
 /// By which calls bulk payload moves.
 mod mechanism;
 /// Multipath TCP.
@@ -51,6 +53,7 @@ pub use address::Address;
 pub use connect::{adopt, connect, listen, try_options};
 pub(crate) use content::Content;
 pub use error::ConnectError;
+pub(crate) use incoming::incoming;
 pub(crate) use options::effective;
 pub use reception::{Arrival, DatagramListener};
 pub use unix::connect_unix;

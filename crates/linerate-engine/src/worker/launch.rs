@@ -8,6 +8,7 @@ use std::thread::{Builder, JoinHandle};
 use linerate_model::datagram::Datagrams;
 use linerate_model::histogram::Histogram;
 use linerate_model::id::FlowId;
+use linerate_model::run::Incoming;
 use linerate_model::sample::{End, Sample};
 use linerate_model::setting::{SettingPool, Settings};
 use linerate_model::workload::{Part, Setting};
@@ -95,6 +96,8 @@ pub struct FlowResult {
     pub remote: Address,
     /// The CPU that its worker ran on when the flow ended.
     pub cpu: Option<u32>,
+    /// Where this host took in its packets.
+    pub incoming: Incoming,
     /// When the first payload moved, on CLOCK_MONOTONIC.
     pub first_payload_ns: Option<u64>,
     /// Payload sent in all phases.
@@ -362,6 +365,7 @@ fn result(
         local: flow.local.clone(),
         remote: flow.remote.clone(),
         cpu: outcome.cpu,
+        incoming: flow::incoming(flow),
         first_payload_ns: counts.first_payload_ns,
         bytes_sent: counts.bytes_sent,
         bytes_received: counts.bytes_received,

@@ -149,3 +149,13 @@ fn how_instants_were_read_is_said() {
         assert_eq!(cost.starts_with("vDSO, "), why.is_empty(), "{effective}");
     }
 }
+
+#[test]
+fn a_flow_over_loopback_comes_in_on_a_cpu_and_by_no_napi() {
+    let [near, far] = run(&FlowOptions::default(), &rig::stream(1000), Part::Sender);
+    for flow in [near, far] {
+        let cpu = flow.incoming.cpu.expect("packets came");
+        assert!(cpu < 8192, "{cpu}");
+        assert_eq!(flow.incoming.napi, None);
+    }
+}

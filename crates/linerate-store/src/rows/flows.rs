@@ -1,7 +1,7 @@
 //! Flows as rows: one row for each end of a flow.
 
 use linerate_model::histogram::Histogram;
-use linerate_model::run::FlowRecord;
+use linerate_model::run::{FlowRecord, Incoming};
 use linerate_model::sample::End;
 use linerate_model::workload::Part;
 use linerate_model::{FlowId, HostName, TrialId};
@@ -30,6 +30,8 @@ pub(crate) static FORMAT: TableFormat = TableFormat {
         optional group latency_count (LIST) { repeated group list { required int64 element; } }
         optional binary ended_early (STRING);
         optional binary datagrams (STRING);
+        optional int64 incoming_cpu;
+        optional int64 incoming_napi;
     }",
     dictionary: &["host", "end", "part", "settings"],
     delta: &["trial", "flow"],
@@ -91,6 +93,8 @@ pub(crate) fn table(flows: &[FlowRecord]) -> Result<Table, TableError> {
         buckets(|bucket| bucket.1),
         Column::MaybeText(flows.iter().map(ended).collect()),
         Column::MaybeText(datagrams),
+        number(&|flow| flow.incoming.cpu.map(i64::from)),
+        number(&|flow| flow.incoming.napi.map(i64::from)),
     ];
     table.fill(columns)?;
     Ok(table)
@@ -136,12 +140,14 @@ fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
         (_, Column::MaybeList(counts)),
         (_, Column::MaybeText(ended)),
         (_, Column::MaybeText(datagrams)),
+        (_, Column::MaybeInt64(incoming_cpus)),
+        (_, Column::MaybeInt64(incoming_napis)),
     ] = table.columns.as_slice()
     else {
         return Err("a table of another shape");
     };
     let text = |bytes: &ByteArray| String::from_utf8_lossy(bytes.data()).into_owned();
-    let cpu = cpus[at].map(u32::try_from).transpose();
+    let number = |numbers: &[Option<i64>]| numbers[at].map(u32::try_from).transpose();
     Ok(FlowRecord {
         trial: TrialId(trials[at].cast_unsigned()),
         flow: FlowId(numbers[at].cast_unsigned()),
@@ -150,7 +156,11 @@ fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
         part: part_of(parts[at].data()).ok_or("an unknown part")?,
         local: text(&locals[at]),
         remote: text(&remotes[at]),
-        cpu: cpu.map_err(|_| "a CPU number out of range")?,
+        cpu: number(cpus).map_err(|_| "a CPU number out of range")?,
+        incoming: Incoming {
+            cpu: number(incoming_cpus).map_err(|_| "an incoming CPU out of range")?,
+            napi: number(incoming_napis).map_err(|_| "the number of a NAPI out of range")?,
+        },
         first_payload_ns: first_payloads[at],
         bytes_sent: sent[at].cast_unsigned(),
         bytes_received: received[at].cast_unsigned(),

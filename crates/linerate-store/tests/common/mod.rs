@@ -9,8 +9,8 @@ use linerate_model::host::{Availability, Fact, FactValue, Snapshot};
 use linerate_model::metric::Metric;
 use linerate_model::plan::{Plan, Trial};
 use linerate_model::run::{
-    Admission, BUNDLE_FORMAT, ClockFit, FlowRecord, HostPart, HostRecord, RunDocument, TrialRecord,
-    Validity,
+    Admission, BUNDLE_FORMAT, ClockFit, FlowRecord, HostPart, HostRecord, Incoming, RunDocument,
+    TrialRecord, Validity,
 };
 use linerate_model::sample::{End, Subject, TrialSample};
 use linerate_model::unit::Unit;
@@ -149,6 +149,10 @@ pub fn flows(id: u32) -> Vec<FlowRecord> {
         local: "10.0.0.2:40000".to_owned(),
         remote: "10.0.0.1:5202".to_owned(),
         cpu: (end == End::Client).then_some(1),
+        incoming: Incoming {
+            cpu: Some(3),
+            napi: (end == End::Server).then_some(8194),
+        },
         first_payload_ns: Some(-200_000_000),
         bytes_sent: 60_000_000,
         bytes_received: 0,

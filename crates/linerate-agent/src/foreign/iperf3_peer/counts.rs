@@ -7,6 +7,7 @@ use linerate_engine::now_ns;
 use linerate_model::FlowId;
 use linerate_model::datagram::Datagrams;
 use linerate_model::metric::Metric;
+use linerate_model::run::Incoming;
 use linerate_model::sample::{End, Sample, Subject};
 use linerate_model::workload::{Part, Setting};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -179,6 +180,7 @@ pub(super) fn server_ends(
             local: client.remote.clone(),
             remote: client.local.clone(),
             cpu: None,
+            incoming: Incoming::default(),
             first_payload_ns: None,
             bytes_sent: if part == Part::Sender { bytes } else { 0 },
             bytes_received: if part == Part::Receiver { bytes } else { 0 },
