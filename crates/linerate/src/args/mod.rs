@@ -283,6 +283,9 @@ pub struct LabLinkArgs {
     /// With --lab: delay of every link, one way; a path crosses two links
     #[arg(long, requires = "lab", value_name = "TIME")]
     pub lab_delay: Option<Nanos>,
+    /// With --lab: receive queues of every host, 1 to 16 [default: 4]
+    #[arg(long, requires = "lab", value_name = "N")]
+    pub lab_queues: Option<u32>,
 }
 
 impl LabLinkArgs {
@@ -290,7 +293,10 @@ impl LabLinkArgs {
     pub fn words(&self) -> String {
         let loss = self.lab_loss.map(|loss| format!(" --lab-loss {loss}"));
         let delay = self.lab_delay.map(|delay| format!(" --lab-delay {delay}"));
-        loss.unwrap_or_default() + &delay.unwrap_or_default()
+        let queues = self
+            .lab_queues
+            .map(|queues| format!(" --lab-queues {queues}"));
+        [loss, delay, queues].into_iter().flatten().collect()
     }
 }
 
@@ -317,7 +323,7 @@ pub struct LabUpArgs {
     /// MTU of every link
     #[arg(long, value_name = "BYTES", conflicts_with = "file")]
     pub mtu: Option<u32>,
-    /// Receive and transmit queues of every host
+    /// Receive queues of every host
     #[arg(long, value_name = "N", conflicts_with = "file")]
     pub queues: Option<u32>,
 }

@@ -32,6 +32,8 @@ const LOSS_LINK_DELAY: Nanos = Nanos::from_ms(2);
 /// Rate of these links. Both ends and the relay together fill two CPUs at 0.8 Gbit/s (measured on a
 /// virtual machine), and then it is they who decide how many packets come together.
 const LOSS_LINK_RATE: BitsPerSec = BitsPerSec(300e6);
+/// Queues of the hosts of the built-in lab: several, so that there is something to spread.
+const QUEUES: u32 = 4;
 
 /// Returns the CPUs of the server and those of the clients of a lab: half of this machine each.
 ///
@@ -62,6 +64,7 @@ pub fn in_lab(
     for host in &mut spec.hosts {
         host.link.loss = link.lab_loss.unwrap_or(host.link.loss);
         host.link.delay = link.lab_delay.unwrap_or(host.link.delay);
+        host.link.queues = link.lab_queues.unwrap_or(QUEUES);
     }
     let losses = losses_of(drafts, &mut spec, link.lab_delay.unwrap_or(LOSS_LINK_DELAY));
     spec.check("the lab").map_err(Failure::usage)?;
