@@ -60,6 +60,9 @@ mod counters;
 /// Interrupts of network devices by CPU.
 mod interrupts;
 
+/// Flow → receive queue → interrupt → CPUs → NUMA node.
+mod queue_map;
+
 /// Published figures to draw beside ours.
 mod published;
 

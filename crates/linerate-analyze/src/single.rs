@@ -25,6 +25,7 @@ use serde::{Serialize, Serializer};
 use crate::counters::counters;
 use crate::dataset::Dataset;
 use crate::live::Live;
+use crate::queue_map::queue_of;
 use crate::reduce::{Outcome, QdiscDrops, dropping_qdiscs};
 use crate::{diagnose, front};
 
@@ -117,7 +118,7 @@ pub struct Intervals<'a> {
 /// The ends of the flows of a trial; in the document a list of [`SingleFlow`].
 #[derive(Debug, Clone, Copy)]
 pub struct Flows<'a> {
-    records: &'a [FlowRecord],
+    recording: &'a Recording,
     trial: TrialId,
 }
 
@@ -125,13 +126,14 @@ impl<'a> Flows<'a> {
     /// Returns what was recorded of each end.
     pub fn records(self) -> impl Iterator<Item = &'a FlowRecord> {
         let of_trial = move |flow: &&FlowRecord| flow.trial == self.trial;
-        self.records.iter().filter(of_trial)
+        self.recording.flows.iter().filter(of_trial)
     }
 }
 
 impl Serialize for Flows<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.records().map(single_flow))
+        let flow = |flow| single_flow(self.recording, flow);
+        serializer.collect_seq(self.records().map(flow))
     }
 }
 
@@ -168,6 +170,8 @@ pub struct SingleFlow<'a> {
     pub remote: &'a str,
     /// The CPU that its worker last ran on.
     pub cpu: Option<u32>,
+    /// Where this host took in its packets.
+    pub incoming: SingleIncoming,
     /// Payload sent in all phases.
     pub bytes_sent: u64,
     /// Payload received in all phases.
@@ -178,6 +182,23 @@ pub struct SingleFlow<'a> {
     pub latency: Option<SingleLatency>,
     /// Why it ended early, if it did.
     pub ended_early: Option<&'a str>,
+}
+
+/// Where a host took in the packets of a flow; what nobody tells is `null`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct SingleIncoming {
+    /// The CPU that brought the last one up to the socket.
+    pub cpu: Option<u32>,
+    /// The kernel's number of the NAPI that took it off the device.
+    pub napi: Option<u32>,
+    /// The receive queue that this NAPI serves: its device and number.
+    pub queue: Option<String>,
+    /// The queue's interrupt.
+    pub irq: Option<u32>,
+    /// The CPUs that the interrupt goes to.
+    pub irq_cpus: Option<String>,
+    /// The NUMA node of the first of them.
+    pub node: Option<u32>,
 }
 
 /// A latency distribution; quantiles with too few observations are `null`.
@@ -275,7 +296,7 @@ fn trial(recording: &Recording, outcome: Outcome, interval: Nanos) -> SingleTria
             cut: wanted.map(|trial| (trial, interval)),
         },
         flows: Flows {
-            records: &recording.flows,
+            recording,
             trial: outcome.trial,
         },
         captures: recording
@@ -291,7 +312,22 @@ fn microseconds(ns: u64) -> f64 {
     ns as f64 / 1e3
 }
 
-fn single_flow(flow: &FlowRecord) -> SingleFlow<'_> {
+fn incoming(recording: &Recording, flow: &FlowRecord) -> SingleIncoming {
+    let hosts = &recording.document.hosts;
+    let host = hosts.iter().find(|host| host.name == flow.host);
+    let queue = host.and_then(|host| queue_of(&host.snapshot, flow.incoming));
+    let known = queue.as_ref();
+    SingleIncoming {
+        cpu: flow.incoming.cpu,
+        napi: flow.incoming.napi,
+        queue: known.map(|queue| queue.to_string()),
+        irq: known.and_then(|queue| queue.irq),
+        irq_cpus: known.and_then(|queue| queue.cpus.map(str::to_owned)),
+        node: known.and_then(|queue| queue.node),
+    }
+}
+
+fn single_flow<'r>(recording: &Recording, flow: &'r FlowRecord) -> SingleFlow<'r> {
     SingleFlow {
         flow: flow.flow.0,
         host: &flow.host.0,
@@ -300,6 +336,7 @@ fn single_flow(flow: &FlowRecord) -> SingleFlow<'_> {
         local: &flow.local,
         remote: &flow.remote,
         cpu: flow.cpu,
+        incoming: incoming(recording, flow),
         bytes_sent: flow.bytes_sent,
         bytes_received: flow.bytes_received,
         settings: &flow.settings,

@@ -26,6 +26,8 @@ pub(crate) const SMALL_MESSAGES: u32 = 9;
 pub(crate) const PACKET_RATE: u32 = 10;
 /// Chapter of datagrams.
 pub(crate) const UDP_PACKET_RATE: u32 = 11;
+/// Chapter of receive queues and CPUs.
+pub(crate) const QUEUES: u32 = 12;
 /// Chapter of the findings.
 pub(crate) const FINDINGS: u32 = 15;
 

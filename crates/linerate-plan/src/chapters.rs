@@ -33,6 +33,10 @@ const CHAPTERS: &[(&str, &str)] = &[
         "11-udp-packet-rate.toml",
         include_str!("../../../experiments/11-udp-packet-rate.toml"),
     ),
+    (
+        "12-queues.toml",
+        include_str!("../../../experiments/12-queues.toml"),
+    ),
 ];
 
 /// Returns the built-in chapters of the study, in order.

@@ -47,6 +47,8 @@ const RESPONSES_ANY: &[&str] = &[
     "data_segments_per_ack",
     "retransmitted_segments",
     "cpu_busy_cpus",
+    "rx_queue_imbalance",
+    "cpu_packets_imbalance",
 ];
 /// Responses of a stream; the first is the headline.
 const RESPONSES_STREAM: &[&str] = &[

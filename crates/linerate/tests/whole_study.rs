@@ -108,6 +108,7 @@ fn every_example_can_be_planned_and_one_runs_in_a_lab() {
         "acknowledgements",
         "small-messages",
         "split-request",
+        "queues",
     ] {
         let planned = linerate(&["plan", name]).run().done();
         assert!(planned.out.contains(name), "{name}: {}", planned.out);

@@ -10,6 +10,7 @@ use linerate_model::unit::Unit;
 use super::queue_table::queues;
 use crate::dataset::Dataset;
 use crate::front::fact_text;
+use crate::queue_map::queue_of;
 use crate::study;
 use crate::words;
 
@@ -39,7 +40,8 @@ pub(super) fn chapter(dataset: &Dataset<'_>) -> Chapter {
             tables.extend(facts(server, title, prefixes));
         }
         let link = server.link.as_deref();
-        tables.extend(link.and_then(|link| queues(&server.snapshot, link)));
+        let flows = flows_by_queue(dataset, server);
+        tables.extend(link.and_then(|link| queues(&server.snapshot, link, &flows)));
         tables.extend(differences(server, &document.hosts));
     }
     tables.push(hosts(&document.hosts));
@@ -58,6 +60,19 @@ pub(super) fn chapter(dataset: &Dataset<'_>) -> Chapter {
         findings: Vec::new(),
         trials: Vec::new(),
     }
+}
+
+/// Returns how many flow ends of all trials came by each receive queue of the data link.
+fn flows_by_queue(dataset: &Dataset<'_>, server: &HostRecord) -> BTreeMap<u32, usize> {
+    let mut flows = BTreeMap::new();
+    let ends = dataset.recording.flows.iter();
+    for end in ends.filter(|end| end.host == server.name) {
+        let queue = queue_of(&server.snapshot, end.incoming);
+        if let Some(queue) = queue.filter(|queue| Some(queue.device) == server.link.as_deref()) {
+            *flows.entry(queue.number).or_default() += 1;
+        }
+    }
+    flows
 }
 
 fn answer(dataset: &Dataset<'_>, server: &HostRecord) -> String {

@@ -21,6 +21,8 @@ mod latency;
 mod packet_rate;
 /// Which interrupt and CPUs serve each queue.
 mod queue_table;
+/// Chapter 12: packets by receive queue and CPU.
+mod queues;
 /// Throughput over time of a single cell.
 mod series;
 /// Chapter 9: streams of small messages.
@@ -74,6 +76,7 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, findings: &[Fin
         Some(study::SMALL_MESSAGES) => small_messages::fill(&mut chapter, dataset, &cells),
         Some(study::PACKET_RATE) if !is_rr => packet_rate::fill(&mut chapter, &cells),
         Some(study::UDP_PACKET_RATE) if !is_rr => udp_packet_rate::fill(&mut chapter, &cells),
+        Some(study::QUEUES) if !is_rr => queues::fill(&mut chapter, dataset, &cells, findings),
         _ => {}
     }
     chapter.tables.extend(cost::tables(&cells));

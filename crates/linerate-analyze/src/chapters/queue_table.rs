@@ -1,38 +1,73 @@
 //! Which interrupt, CPUs and NUMA node serve each queue of the data link.
 
+use std::collections::BTreeMap;
+
 use linerate_model::analysis::{Table, TableCell};
 use linerate_model::host::{FactValue, Snapshot};
 use linerate_model::unit::Unit;
 
+/// The columns of [`served`].
+pub(super) const SERVED: [&str; 4] = ["Interrupt", "Its name", "CPUs", "NUMA node"];
+
 /// Returns the table of the queues of `link`; absent where nobody tells of any.
-pub(super) fn queues(snapshot: &Snapshot, link: &str) -> Option<Table> {
+///
+/// `flows` are the flow ends that came by each receive queue, where their sockets told.
+pub(super) fn queues(
+    snapshot: &Snapshot,
+    link: &str,
+    flows: &BTreeMap<u32, usize>,
+) -> Option<Table> {
     let prefix = format!("queue.{link}.");
     let facts = snapshot.facts.iter();
     let names = facts.filter_map(|fact| fact.name.strip_prefix(&prefix)?.strip_suffix(".irq"));
     let mut names: Vec<(&str, u32)> = names.filter_map(side_and_number).collect();
     names.sort_unstable();
     let row = |(side, number): &(&str, u32)| {
-        let of = |fact: &str| format!("{prefix}{side}.{number}.{fact}");
-        let irq = snapshot.number(&of("irq")).map(|irq| irq as u32);
-        let action = irq.map(|irq| format!("irq.{irq}.action"));
-        vec![
-            TableCell::Text(format!("{side} {number}")),
-            cell(snapshot, &of("irq")),
-            match action.and_then(|action| snapshot.text(&action)) {
-                Some(action) => TableCell::Text(action.to_owned()),
-                None => TableCell::Absent("it has no interrupt of its own".to_owned()),
-            },
-            cell(snapshot, &of("cpus")),
-            cell(snapshot, &of("node")),
-        ]
+        let mut row = vec![TableCell::Text(format!("{side} {number}"))];
+        row.extend(served(snapshot, link, side, *number));
+        if !flows.is_empty() {
+            row.push(match *side {
+                "rx" => {
+                    let flows = flows.get(number).copied().unwrap_or(0);
+                    TableCell::Number(flows as f64, Unit::Count)
+                }
+                _ => TableCell::Text("–".to_owned()),
+            });
+        }
+        row
     };
     let rows: Vec<Vec<TableCell>> = names.iter().map(row).collect();
-    let columns = ["Queue", "Interrupt", "Its name", "CPUs", "NUMA node"];
+    let mut columns = vec!["Queue"];
+    columns.extend(SERVED);
+    if !flows.is_empty() {
+        columns.push("Flows of all trials");
+    }
     (!rows.is_empty()).then(|| Table {
         title: "Queues of the link".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
+        columns: columns.into_iter().map(str::to_owned).collect(),
         rows,
     })
+}
+
+/// Returns where a queue is served: its interrupt, that one's name, CPUs and NUMA node.
+pub(super) fn served(
+    snapshot: &Snapshot,
+    link: &str,
+    side: &str,
+    number: u32,
+) -> [TableCell; SERVED.len()] {
+    let of = |fact: &str| format!("queue.{link}.{side}.{number}.{fact}");
+    let irq = snapshot.number(&of("irq")).map(|irq| irq as u32);
+    let action = irq.map(|irq| format!("irq.{irq}.action"));
+    [
+        cell(snapshot, &of("irq")),
+        match action.and_then(|action| snapshot.text(&action)) {
+            Some(action) => TableCell::Text(action.to_owned()),
+            None => TableCell::Absent("it has no interrupt of its own".to_owned()),
+        },
+        cell(snapshot, &of("cpus")),
+        cell(snapshot, &of("node")),
+    ]
 }
 
 fn side_and_number(name: &str) -> Option<(&str, u32)> {
@@ -71,7 +106,8 @@ mod tests {
             number("queue.eth1.rx.0.irq", 50.0),
         ];
         let facts = facts.map(|(name, value)| Fact { name, value }).to_vec();
-        let table = queues(&Snapshot { facts }, "eth0").expect("queues");
+        let snapshot = Snapshot { facts };
+        let table = queues(&snapshot, "eth0", &BTreeMap::new()).expect("queues");
         let text = |text: &str| TableCell::Text(text.to_owned());
         let first: Vec<_> = table.rows.iter().map(|row| row[0].clone()).collect();
         assert_eq!(first, [text("rx 2"), text("rx 10"), text("tx 0")]);
@@ -80,6 +116,11 @@ mod tests {
             [text("38"), text("eth0-rx-2"), text("3"), text("1")]
         );
         assert!(matches!(&table.rows[2][1], TableCell::Absent(why) if why == "nobody tells"));
-        assert!(queues(&Snapshot::default(), "eth0").is_none());
+        assert!(queues(&Snapshot::default(), "eth0", &BTreeMap::new()).is_none());
+        let flows = BTreeMap::from([(10, 7)]);
+        let table = queues(&snapshot, "eth0", &flows).expect("queues");
+        let last: Vec<_> = table.rows.iter().map(|row| row[5].clone()).collect();
+        let number = |flows| TableCell::Number(flows, Unit::Count);
+        assert_eq!(last, [number(0.0), number(7.0), text("–")]);
     }
 }

@@ -29,6 +29,8 @@ mod pacing;
 mod placement;
 /// The smallest buffer that reaches the best throughput.
 mod plateau;
+/// Whether connections lie on receive queues less evenly than chance lays them.
+mod queue_balance;
 /// Backlogs, one CPU that takes all packets, the PCIe link under the card.
 mod receive_path;
 /// The receiver's window.
@@ -67,6 +69,7 @@ pub(crate) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
         placement::findings,
         zero_copy::findings,
         datagram_loss::findings,
+        queue_balance::findings,
         receive_path::findings,
         host_counters::findings,
         caution::findings,

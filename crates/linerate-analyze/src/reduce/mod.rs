@@ -21,6 +21,8 @@ mod machine;
 mod plausible;
 /// What the CPUs did.
 mod profile;
+/// Receive queues and CPUs of the receiving host.
+mod queues;
 /// Names, units and titles of responses.
 mod response;
 /// First and last reading of each counter in the measured window.
@@ -42,6 +44,7 @@ use crate::live::acknowledged;
 pub use datagrams::QdiscDrops;
 pub(crate) use datagrams::{PLACES as LOSS_PLACES, dropping_qdiscs};
 pub(crate) use profile::share_name;
+pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake};
 pub use response::{describe, name};
 pub(crate) use window::Readings;
 
@@ -156,6 +159,7 @@ fn reduce(
     let plausibility = plausible::check(&trial.workload, &mut responses, hosts);
     machine::reduce(hosts, readings, &mut responses);
     profile::reduce(hosts, readings, &mut responses);
+    queues::reduce(trial, flows, hosts, readings, &mut responses);
     flags.extend(plausibility.flags);
     let counted = foreign.filter(|_| responses.value(name::THROUGHPUT).is_some());
     flags.extend(counted.and_then(|program| foreign_flag(program, trial)));

@@ -129,6 +129,29 @@ responses! {
     SERVER_SCHEDULER "server_profile_scheduler_share" Ratio "server CPU time in the scheduler";
     SERVER_MEMORY "server_profile_memory_share" Ratio "server CPU time in memory management";
     SERVER_OTHER "server_profile_other_share" Ratio "server CPU time in other places in the kernel";
+    RX_QUEUES "rx_queues" Count "receive queues of the receiving host's device";
+    RX_PACKETS "rx_queue_packets_per_s" PerSecond "packets per second over all receive queues";
+    RX_QUEUE_MOST "rx_queue_most_packets_per_s" PerSecond
+        "packets per second of the fullest receive queue";
+    RX_QUEUE_IMBALANCE "rx_queue_imbalance" Count
+        "packets of the fullest receive queue over the mean of all";
+    RX_QUEUE_FLOWS_IMBALANCE "rx_queue_flows_imbalance" Count
+        "flows of the receive queue with most over the mean of all";
+    RX_QUEUE_CHANCE "rx_queue_imbalance_by_chance" Count
+        "imbalance of receive queues that chance gives, median";
+    RX_QUEUE_CHANCE_MOST "rx_queue_imbalance_by_chance_most" Count
+        "imbalance of receive queues that chance does not exceed in 95 of 100 cases";
+    CPU_PACKETS_MOST "cpu_most_packets_per_s" PerSecond
+        "packets per second taken off its queues by the CPU with most";
+    CPU_PACKETS_IMBALANCE "cpu_packets_imbalance" Count "packets of the CPU with most over the mean of all";
+    CPU_INTERRUPTS_MOST "cpu_most_network_interrupts_per_s" PerSecond
+        "interrupts of network devices per second of the CPU with most";
+    CPU_INTERRUPTS_IMBALANCE "cpu_network_interrupts_imbalance" Count
+        "interrupts of network devices of the CPU with most over the mean of all";
+    CPU_INTERRUPT_SHARE_MOST "cpu_most_interrupt_share" Ratio
+        "time in interrupts of the CPU with most";
+    CPU_CHANCE_MOST "cpu_imbalance_by_chance_most" Count
+        "imbalance of CPUs that chance does not exceed in 95 of 100 cases";
     DELAYED_ACKS "delayed_acks_per_s" PerSecond "ACKs sent by the delayed-ACK timer per second";
 }
 

@@ -9,8 +9,8 @@ use linerate_model::manner::Manner;
 use linerate_model::metric::Metric;
 use linerate_model::plan::{Plan, Trial};
 use linerate_model::run::{
-    Admission, BUNDLE_FORMAT, ClockFit, FlowRecord, HostPart, HostRecord, Recording, RunDocument,
-    TrialRecord, Validity,
+    Admission, BUNDLE_FORMAT, ClockFit, FlowRecord, HostPart, HostRecord, Incoming, Recording,
+    RunDocument, TrialRecord, Validity,
 };
 use linerate_model::sample::{End, Subject, TrialSample};
 use linerate_model::unit::{BitsPerSec, Bytes, Nanos, Unit};
@@ -415,6 +415,7 @@ fn flow_record(
         local: "10.0.0.1:1".to_owned(),
         remote: "10.0.0.2:2".to_owned(),
         cpu: Some(0),
+        incoming: Incoming::default(),
         first_payload_ns: Some(-1),
         bytes_sent: 1,
         bytes_received: 1,

@@ -3,6 +3,7 @@
 mod builder;
 mod findings;
 mod host_counters;
+mod queues;
 mod receive_path;
 mod reduction;
 mod robustness;

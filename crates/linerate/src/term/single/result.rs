@@ -250,6 +250,27 @@ fn cpu(workload: &Workload, trial: &SingleTrial<'_>) {
     if let Some(words) = cpus_used(trial.flows) {
         labelled("ran on", &words);
     }
+    if let Some(words) = queues(trial) {
+        labelled("queues", &words);
+    }
+}
+
+/// How packets lay on the receive queues, where that is less even than chance would have it.
+fn queues(trial: &SingleTrial<'_>) -> Option<String> {
+    let uneven = of(trial, "rx_queue_imbalance")?;
+    let chance = of(trial, "rx_queue_imbalance_by_chance_most")?;
+    let queues = of(trial, "rx_queues")?;
+    let flows = of(trial, "rx_queue_flows_imbalance").map_or(String::new(), |flows| {
+        format!(", {} times its share of the flows", significant(flows))
+    });
+    (uneven > chance).then(|| {
+        format!(
+            "the fullest of {queues} receive queues took {} times its share of the packets{flows}; \
+             chance gives up to {}",
+            significant(uneven),
+            significant(chance)
+        )
+    })
 }
 
 /// The CPUs that each host's ends were last seen on: "client1 CPU 0, server CPU 1".

@@ -1,0 +1,143 @@
+//! Whether connections lie on receive queues less evenly than chance lays them.
+//!
+//! In the chapter on queues, each trial with several connections is one draw. Chance exceeds its own
+//! bound in 5 of 100 of them at the most, so that of n trials the number that exceed it is binomial;
+//! more than that explains (at [`SIGNIFICANCE`]) is an imbalance that another hash could mend. Where
+//! sockets told their queues, connections are judged, else packets, which differ by how fast each
+//! connection was, too.
+
+use linerate_model::experiment::{Experiment, Factor};
+use linerate_model::finding::{Evidence, EvidenceList, Finding, FindingKind};
+use statrs::distribution::{Binomial, DiscreteCDF};
+
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::reduce::name;
+use crate::study;
+use crate::words;
+
+/// Share of draws in which chance may exceed its bound.
+const EXCEEDED_SHARE: f64 = 0.05;
+/// Probability below which so many trials above the bound are not chance.
+const SIGNIFICANCE: f64 = 0.05;
+/// Trials from which on anything is said: fewer could not be significant.
+const TRIALS_MIN: usize = 3;
+
+pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
+    let experiments = dataset.experiments_of(study::QUEUES);
+    experiments
+        .filter_map(|experiment| finding(dataset, experiment))
+        .collect()
+}
+
+fn finding(dataset: &Dataset<'_>, experiment: &Experiment) -> Option<Finding> {
+    let cells = dataset.cells_of(&experiment.name);
+    let several = |cell: &&&CellOutcomes<'_>| cell.workload.connections > 1;
+    let mut cells: Vec<&CellOutcomes<'_>> = cells.iter().filter(several).copied().collect();
+    cells.sort_by_key(|cell| std::cmp::Reverse(cell.level(Factor::Connections).cloned()));
+    let mapped = cells
+        .iter()
+        .any(|cell| cell.mean(name::RX_QUEUE_FLOWS_IMBALANCE).is_some());
+    let (judged, what) = match mapped {
+        true => (name::RX_QUEUE_FLOWS_IMBALANCE, "connections"),
+        false => (name::RX_QUEUE_IMBALANCE, "packets"),
+    };
+    let exceeds = cells
+        .iter()
+        .flat_map(|cell| &cell.valid)
+        .filter_map(|outcome| {
+            let bound = outcome.value(name::RX_QUEUE_CHANCE_MOST)?;
+            // Both are counts over the same mean; only their last digits may differ by rounding.
+            Some(outcome.value(judged)? > bound * (1.0 + 1e-9))
+        });
+    let exceeds: Vec<bool> = exceeds.collect();
+    if exceeds.len() < TRIALS_MIN {
+        return None;
+    }
+    let above = exceeds.iter().filter(|exceeds| **exceeds).count();
+    let evidence = |cell: &&CellOutcomes<'_>| {
+        let level = words::whole_cell(&cell.cell);
+        cell.evidence(
+            format!("{what} of the fullest receive queue over the mean, {level}"),
+            judged,
+        )
+    };
+    let chance = |cell: &&CellOutcomes<'_>| {
+        let level = words::whole_cell(&cell.cell);
+        cell.evidence(
+            format!("what chance does not exceed in 95 of 100 cases, {level}"),
+            name::RX_QUEUE_CHANCE_MOST,
+        )
+    };
+    let mut all: Vec<Evidence> = cells
+        .iter()
+        .flat_map(|cell| [evidence(cell), chance(cell)])
+        .flatten()
+        .collect();
+    let first = (!all.is_empty()).then(|| all.remove(0))?;
+    let worse = is_worse(above, exceeds.len());
+    let trials = words::count(exceeds.len(), "trial");
+    let (kind, claim, explanation) = match worse {
+        true => (
+            FindingKind::Effect,
+            format!(
+                "The {what} lie on the receive queues less evenly than chance lays them: beyond its \
+                 bound in {above} of {trials}."
+            ),
+            format!(
+                "The bound is what the fullest queue exceeds in {} of cases if a hash deals equal \
+                 connections at random. Something steers them: too few fields in the hash, a table \
+                 or weights that prefer queues, or rules (`ethtool -n`, `ethtool -x`).",
+                words::percent(EXCEEDED_SHARE)
+            ),
+        ),
+        false => (
+            FindingKind::Absence,
+            format!(
+                "The {what} lie on the receive queues no less evenly than chance lays them: beyond \
+                 its bound in {above} of {trials}."
+            ),
+            "A queue with more than its share is what a hash gives so few connections; other hash \
+             fields would not mend that, more connections or steering by rule would."
+                .to_owned(),
+        ),
+    };
+    Some(Finding {
+        id: format!("{}/queue-balance", experiment.name),
+        chapter: experiment.chapter,
+        kind,
+        claim,
+        explanation,
+        effect: first.estimate,
+        evidence: EvidenceList::new(first, all),
+    })
+}
+
+/// Returns whether so many of `trials` above the bound are more than chance explains.
+fn is_worse(above: usize, trials: usize) -> bool {
+    let Ok(chance) = Binomial::new(EXCEEDED_SHARE, trials as u64) else {
+        return false;
+    };
+    // P(X ≥ above) = 1 − P(X ≤ above − 1).
+    above > 0 && chance.sf(above as u64 - 1) < SIGNIFICANCE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_worse_than_chance_follows_from_the_binomial_distribution() {
+        // P(X ≥ 1) of 1 trial is 0.05, which is not below it; of 20, 0.64, P(X ≥ 3) is 0.075 and
+        // P(X ≥ 4) is 0.016 (tables of B(20, 0.05)).
+        for (above, trials, expected) in [
+            (0, 20, false),
+            (1, 20, false),
+            (3, 20, false),
+            (4, 20, true),
+            (2, 3, true),
+            (1, 3, false),
+        ] {
+            assert_eq!(is_worse(above, trials), expected, "{above} of {trials}");
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! How packets and flows lie on the receive queues and the CPUs of the host that receives.
+//!
+//! Measured is the device that the data flows use, on the one host at which all flows deliver their
+//! payload; of requests and responses, the server. Beside each imbalance stands what chance alone
+//! gives for so many flows: a device deals flows to queues by a hash.
+
+use std::collections::BTreeMap;
+
+use linerate_model::HostName;
+use linerate_model::metric::Metric;
+use linerate_model::plan::Trial;
+use linerate_model::run::{FlowRecord, HostPart, HostRecord};
+use linerate_model::sample::{End, QueueKind, Subject};
+use linerate_model::workload::{Traffic, receiving_end};
+
+use super::Responses;
+use super::response::name;
+use super::window::Readings;
+use crate::compare::balance::{chance, imbalance};
+use crate::queue_map::queue_of;
+
+/// The seed of the draws that chance is computed with, where it is not computed exactly.
+const SEED: u64 = 1;
+
+/// What the receiving host took in during one trial.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Intake {
+    /// The receiving host.
+    pub(crate) host: HostName,
+    /// Its receive queues by number.
+    pub(crate) queues: BTreeMap<u32, QueueIntake>,
+    /// Its CPUs by number.
+    pub(crate) cpus: BTreeMap<u32, CpuIntake>,
+    /// Flows that end there; of those of short connections, none.
+    pub(crate) flows: u32,
+    /// Of them, those whose queue is known.
+    pub(crate) flows_mapped: u32,
+}
+
+/// What one receive queue took.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct QueueIntake {
+    /// Packets a second.
+    pub(crate) packets_per_s: f64,
+    /// Flows that came by it.
+    pub(crate) flows: u32,
+}
+
+/// What one CPU did for packets; a host of a lab shows what all hosts of the machine did.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct CpuIntake {
+    /// Packets a second that it took off its queues.
+    pub(crate) packets_per_s: Option<f64>,
+    /// Interrupts of network devices a second.
+    pub(crate) interrupts_per_s: Option<f64>,
+    /// Share of the window in hard and soft interrupts.
+    pub(crate) interrupt_share: Option<f64>,
+    /// Flows whose last packet it brought up to the socket.
+    pub(crate) flows: u32,
+}
+
+/// Returns what the receiving host took in; absent where flows end at several hosts.
+pub(crate) fn intake(
+    trial: &Trial,
+    records: &[&FlowRecord],
+    hosts: &[HostRecord],
+    readings: &Readings<'_>,
+) -> Option<Intake> {
+    let ends = receiving(trial, records);
+    let host = one_host(trial, &ends, hosts)?;
+    let mut intake = Intake {
+        host: host.name.clone(),
+        queues: BTreeMap::new(),
+        cpus: BTreeMap::new(),
+        flows: 0,
+        flows_mapped: 0,
+    };
+    let change = |subject: &Subject, metric| {
+        let series = readings.on(&host.name, subject, metric)?;
+        Some(readings.change(&series)?.rate())
+    };
+    for (subject, _) in readings.subjects().filter(|(_, on)| **on == host.name) {
+        match subject {
+            Subject::Queue(device, QueueKind::Rx, number) if Some(device) == host.link.as_ref() => {
+                if let Some(packets_per_s) = change(subject, Metric::QueueRxPackets) {
+                    let queue = QueueIntake {
+                        packets_per_s,
+                        flows: 0,
+                    };
+                    intake.queues.insert(*number, queue);
+                }
+            }
+            Subject::Cpu(number) => {
+                let soft = change(subject, Metric::CpuSoftIrq);
+                let hard = change(subject, Metric::CpuIrq).unwrap_or(0.0);
+                let cpu = CpuIntake {
+                    packets_per_s: change(subject, Metric::SoftnetProcessed),
+                    interrupts_per_s: change(subject, Metric::IrqNetworkCount),
+                    interrupt_share: soft.map(|soft| ((soft + hard) / 1e9).min(1.0)),
+                    flows: 0,
+                };
+                intake.cpus.insert(*number, cpu);
+            }
+            _ => {}
+        }
+    }
+    map_flows(&ends, host, &mut intake);
+    Some(intake)
+}
+
+/// Returns the ends that take in the payload; of requests those of the server.
+fn receiving<'r>(trial: &Trial, records: &[&'r FlowRecord]) -> Vec<&'r FlowRecord> {
+    let is_stream = matches!(trial.workload.traffic, Traffic::Stream { .. });
+    let ends: BTreeMap<_, _> = trial
+        .workload
+        .flows()
+        .into_iter()
+        .map(|plan| match is_stream {
+            true => (plan.flow, receiving_end(plan.client_part)),
+            false => (plan.flow, End::Server),
+        })
+        .collect();
+    let is_it = |record: &&&FlowRecord| ends.get(&record.flow) == Some(&record.end);
+    records.iter().filter(is_it).copied().collect()
+}
+
+fn one_host<'h>(
+    trial: &Trial,
+    ends: &[&FlowRecord],
+    hosts: &'h [HostRecord],
+) -> Option<&'h HostRecord> {
+    let first = match ends.first() {
+        Some(first) => &first.host,
+        // Without a record of its flows a stream to the server still ends there.
+        None => {
+            let mut plans = trial.workload.flows().into_iter();
+            let to_server = plans.all(|plan| receiving_end(plan.client_part) == End::Server);
+            let server = hosts.iter().find(|host| host.part == HostPart::Server);
+            return server.filter(|_| to_server);
+        }
+    };
+    let same = ends.iter().all(|end| end.host == *first);
+    hosts.iter().find(|host| same && host.name == *first)
+}
+
+/// Counts the flows of each queue and CPU, as far as their sockets say.
+fn map_flows(ends: &[&FlowRecord], host: &HostRecord, intake: &mut Intake) {
+    intake.flows = u32::try_from(ends.len()).unwrap_or(u32::MAX);
+    for end in ends {
+        let cpu = end.incoming.cpu.and_then(|cpu| intake.cpus.get_mut(&cpu));
+        if let Some(cpu) = cpu {
+            cpu.flows += 1;
+        }
+        let queue = queue_of(&host.snapshot, end.incoming);
+        let queue = queue.filter(|queue| Some(queue.device) == host.link.as_deref());
+        let queue = queue.and_then(|queue| intake.queues.get_mut(&queue.number));
+        if let Some(queue) = queue {
+            queue.flows += 1;
+            intake.flows_mapped += 1;
+        }
+    }
+}
+
+pub(super) fn reduce(
+    trial: &Trial,
+    records: &[&FlowRecord],
+    hosts: &[HostRecord],
+    readings: &Readings<'_>,
+    responses: &mut Responses,
+) {
+    // A connection of each transaction falls into a queue of its own.
+    if matches!(trial.workload.traffic, Traffic::Crr { .. } | Traffic::Idle) {
+        return;
+    }
+    let Some(intake) = intake(trial, records, hosts, readings) else {
+        return;
+    };
+    of_queues(&intake, responses);
+    of_cpus(&intake, responses);
+}
+
+fn of_queues(intake: &Intake, responses: &mut Responses) {
+    let packets: Vec<f64> = intake
+        .queues
+        .values()
+        .map(|queue| queue.packets_per_s)
+        .collect();
+    if packets.is_empty() {
+        return;
+    }
+    let most = packets.iter().copied().max_by(f64::total_cmp);
+    responses.put(name::RX_QUEUES, Some(packets.len() as f64));
+    responses.put(name::RX_PACKETS, Some(packets.iter().sum()));
+    responses.put(name::RX_QUEUE_MOST, most);
+    // One queue has nothing to share.
+    if packets.len() < 2 {
+        return;
+    }
+    let uneven = |loads: &[f64]| Some(imbalance(loads)?.most_over_mean);
+    responses.put(name::RX_QUEUE_IMBALANCE, uneven(&packets));
+    if intake.flows_mapped == intake.flows {
+        let flows: Vec<f64> = intake
+            .queues
+            .values()
+            .map(|queue| f64::from(queue.flows))
+            .collect();
+        responses.put(name::RX_QUEUE_FLOWS_IMBALANCE, uneven(&flows));
+    }
+    let by_chance = chance(intake.flows, packets.len() as u32, SEED);
+    responses.put(
+        name::RX_QUEUE_CHANCE,
+        by_chance.map(|by_chance| by_chance.median),
+    );
+    responses.put(
+        name::RX_QUEUE_CHANCE_MOST,
+        by_chance.map(|by_chance| by_chance.most),
+    );
+}
+
+/// Chance deals flows to CPUs as it deals them to queues, and no more CPUs than queues can have any.
+fn of_cpus(intake: &Intake, responses: &mut Responses) {
+    let cpus = intake.cpus.len();
+    let loads = |of: fn(&CpuIntake) -> Option<f64>| -> Option<Vec<f64>> {
+        let loads: Option<Vec<f64>> = intake.cpus.values().map(of).collect();
+        loads.filter(|loads| !loads.is_empty())
+    };
+    let most = |loads: &Option<Vec<f64>>| loads.as_ref()?.iter().copied().max_by(f64::total_cmp);
+    let uneven = |loads: &Option<Vec<f64>>| {
+        let loads = loads.as_ref().filter(|loads| loads.len() > 1)?;
+        Some(imbalance(loads)?.most_over_mean)
+    };
+    let packets = loads(|cpu| cpu.packets_per_s);
+    let interrupts = loads(|cpu| cpu.interrupts_per_s);
+    let shares = loads(|cpu| cpu.interrupt_share);
+    responses.put(name::CPU_PACKETS_MOST, most(&packets));
+    responses.put(name::CPU_PACKETS_IMBALANCE, uneven(&packets));
+    responses.put(name::CPU_INTERRUPTS_MOST, most(&interrupts));
+    responses.put(name::CPU_INTERRUPTS_IMBALANCE, uneven(&interrupts));
+    responses.put(name::CPU_INTERRUPT_SHARE_MOST, most(&shares));
+    let queues = intake.queues.len();
+    if cpus > 1 && queues > 1 {
+        let serving = cpus.min(queues);
+        let by_chance = chance(intake.flows, serving as u32, SEED);
+        let over_all = cpus as f64 / serving as f64;
+        responses.put(
+            name::CPU_CHANCE_MOST,
+            by_chance.map(|by_chance| by_chance.most * over_all),
+        );
+    }
+}
