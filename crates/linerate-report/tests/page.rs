@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use linerate_model::TrialId;
 use linerate_model::analysis::Analysis;
+use linerate_model::finding::EvidenceList;
 use linerate_report::html;
 
 /// Made-up analyses.
@@ -185,4 +187,22 @@ fn a_run_without_a_trial_is_a_small_page() {
     );
     assert!(page.contains("Interrupted before the first trial ended."));
     assert!(page.contains("there is no headline number"));
+}
+
+#[test]
+fn only_evidence_of_trials_has_a_column_for_them() {
+    let page_of_evidence = |trials: &[TrialId]| {
+        let mut study = fixture::study();
+        study.findings.truncate(1);
+        let mut pieces = study.findings[0].evidence.as_slice().to_vec();
+        for piece in &mut pieces {
+            piece.trials = trials.to_vec();
+        }
+        let first = pieces.remove(0);
+        study.findings[0].evidence = EvidenceList::new(first, pieces);
+        own_part(&html(&study))
+    };
+    let column = "<th scope=\"col\">Trials</th>";
+    assert!(page_of_evidence(&[TrialId(1)]).contains(column));
+    assert!(!page_of_evidence(&[]).contains(column));
 }

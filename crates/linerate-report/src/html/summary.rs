@@ -114,19 +114,21 @@ fn card(finding: &Finding, at: usize, anchors: &Anchors) -> Markup {
 }
 
 fn evidence(evidence: &[Evidence], open: bool, anchors: &Anchors) -> Markup {
+    // What a capture shows comes from no trial.
+    let of_trials = evidence.iter().any(|piece| !piece.trials.is_empty());
     let body = html! {
         table {
             thead { tr {
                 th scope="col" { "Measured" }
                 th.number scope="col" { "Value" }
-                th scope="col" { "Trials" }
+                @if of_trials { th scope="col" { "Trials" } }
             } }
             tbody {
                 @for piece in evidence {
                     tr {
                         th scope="row" { (piece.what) }
                         td.number { (table::estimate(&piece.estimate)) }
-                        td { (trial_links(&piece.trials, anchors)) }
+                        @if of_trials { td { (trial_links(&piece.trials, anchors)) } }
                     }
                 }
             }
