@@ -18,7 +18,7 @@ use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::probe::Probes;
 use linerate_model::profile::{Stack, TrialProfile};
-use linerate_model::run::{ClockFit, FlowRecord, HostPart, TrialRecord, Validity};
+use linerate_model::run::{ClockFit, FlowRecord, HostPart, HostRecord, TrialRecord, Validity};
 use linerate_model::sample::{Sample, Subject, TrialSample};
 use linerate_model::samples::Samples;
 use linerate_model::setting::{SettingPool, Settings};
@@ -289,7 +289,7 @@ impl Driver<'_> {
         let (placed, placement) = self.placed(fleet, trial);
         let mut probes = self.probes(trial);
         probes.capture = self.capture_options(probes.capture, 1 + clients.len());
-        let on_one_machine = is_one_machine(&fleet.records());
+        let over_loopback = is_over_loopback(&fleet.records());
         let terms = Terms {
             server_data: &server.data_socket(),
             binds: &binds,
@@ -307,7 +307,7 @@ impl Driver<'_> {
             assignment: Assignment {
                 capture_at: probes
                     .capture
-                    .and_then(|_| capture_at(member, server, on_one_machine)),
+                    .and_then(|_| capture_at(member, server, over_loopback)),
                 ..assignment
             },
             shared_with: member.shared_with,
@@ -754,9 +754,22 @@ fn prepare(participant: &mut Participant<'_>) -> Result<Prepared, Spoilt> {
     }
 }
 
+/// Returns whether traffic between `hosts`, the server first, stays on the loopback device: it goes to
+/// an address of the host that sends it. Namespaces of one kernel have devices of their own.
+fn is_over_loopback(hosts: &[HostRecord]) -> bool {
+    let Some((server, clients)) = hosts.split_first() else {
+        return false;
+    };
+    let address = server.data_address.parse::<std::net::IpAddr>();
+    address.is_ok_and(|address| address.to_canonical().is_loopback())
+        || clients
+            .iter()
+            .all(|client| client.data_address == server.data_address)
+}
+
 /// Returns where `member` sees frames of flows to `server`, as far as that is known.
-fn capture_at(member: &Member, server: &Member, on_one_machine: bool) -> Option<CaptureAt> {
-    let device = match on_one_machine && !member.record.lab {
+fn capture_at(member: &Member, server: &Member, over_loopback: bool) -> Option<CaptureAt> {
+    let device = match over_loopback {
         // Whatever the address: what a machine sends to itself passes there.
         true => "lo".to_owned(),
         false => member.record.link.clone()?,
