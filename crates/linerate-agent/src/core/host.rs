@@ -33,9 +33,13 @@ impl Core {
             });
             snapshot.facts.sort_by(|a, b| a.name.cmp(&b.name));
         }
+        // Facts and observers are most of the code that runs before a trial, once each.
+        self.give_back_text(0);
+        let observers = linerate_observe::availabilities(&config);
+        self.give_back_text(0);
         Inventory {
             snapshot,
-            observers: linerate_observe::availabilities(&config),
+            observers,
             link: address.and_then(linerate_observe::link_of_address),
         }
     }
