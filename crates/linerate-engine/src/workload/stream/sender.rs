@@ -19,14 +19,16 @@ use crate::workload::{Ending, Io, Play, Turn, Want, failed};
 const BULK_BYTES: usize = 64 << 10;
 /// The most that one call of those takes: what fits into a pipe.
 const CALL_BYTES_MAX: usize = 1 << 20;
-/// Payload over which a path is found fast enough for calls of several messages, where joining them is
-/// our choice, and how long it may take: 3.4 Gbit/s. A flow that is slower saves nothing that matters,
-/// since its CPU has time; and a call that blocks for long lets counters lag behind and fills the
-/// send buffer, so that TCP opens its window further: on a link of 1 Gbit/s it kept 10 MiB under way
-/// instead of 2, and a loss among them moved the receiver's count by 1 % of 3 s. Two readings of the
-/// tick clock, which has steps of 10 ms at the most, tell half of this apart from twice as much.
-const STRETCH_BYTES: usize = 8 << 20;
-const STRETCH_NS_MAX: u64 = 20_000_000;
+/// How fast a flow must be for calls of several messages, where joining them is our choice: 4 Gbit/s.
+/// A slower one saves nothing that matters, since its CPU has time; and calls that block for long let
+/// counters lag behind and fill the send buffer, so that TCP opens its window further: on a link of
+/// 1 Gbit/s it kept 10 MiB under way instead of 2, and a loss among them moved the receiver's count by
+/// 1 to 3 % of 3 s.
+const JOINED_BYTES_PER_MS: u64 = 500_000;
+/// How long a flow is looked at before: a sender that waits for room in a large send buffer is woken
+/// when a third of it is free, and then writes that third, 10 MiB, at the speed of memory. In steps of
+/// the tick clock, 10 ms at the most.
+const PERIOD_NS: u64 = 100_000_000;
 
 /// Sends bulk payload, one call for a batch of messages.
 #[derive(Debug)]
@@ -53,11 +55,11 @@ struct Joined {
     /// Bytes of a call that joins messages, and of one that does not.
     whole_bytes: usize,
     least_bytes: usize,
-    /// The tick clock when this stretch began; nothing before the first.
+    /// The tick clock when this period began; nothing before the first.
     began_ns: Option<u64>,
-    /// What is left of this stretch.
-    left_bytes: usize,
-    /// Whether the stretch before was fast enough.
+    /// Bytes of the calls of this period.
+    bytes: u64,
+    /// Whether the period before was fast enough.
     joins: bool,
 }
 
@@ -68,25 +70,26 @@ impl Joined {
             whole_bytes,
             least_bytes,
             began_ns: None,
-            left_bytes: 0,
+            bytes: 0,
             joins: false,
         }
     }
 
-    /// Returns the bytes of a call that begins: several messages if the stretch before was fast
-    /// enough, else one. A single stall thus costs one stretch in single messages. Cost 1 ns.
+    /// Returns the bytes of a call that begins: several messages if the period before was fast
+    /// enough, else one. Cost 1 ns.
     fn next_bytes(&mut self, tick_ns: u64) -> usize {
-        if self.left_bytes == 0 {
-            let began_ns = self.began_ns.replace(tick_ns);
-            self.joins =
-                began_ns.is_some_and(|began_ns| tick_ns <= began_ns.saturating_add(STRETCH_NS_MAX));
-            self.left_bytes = STRETCH_BYTES;
+        let began_ns = *self.began_ns.get_or_insert(tick_ns);
+        let elapsed_ns = tick_ns.saturating_sub(began_ns);
+        if elapsed_ns >= PERIOD_NS {
+            self.joins = self.bytes / (elapsed_ns / 1_000_000) >= JOINED_BYTES_PER_MS;
+            self.began_ns = Some(tick_ns);
+            self.bytes = 0;
         }
         let bytes = match self.joins {
             true => self.whole_bytes,
             false => self.least_bytes,
         };
-        self.left_bytes = self.left_bytes.saturating_sub(bytes);
+        self.bytes += bytes as u64;
         bytes
     }
 }
@@ -316,24 +319,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_join_messages_where_the_stretch_before_was_fast() {
+    fn calls_join_messages_where_the_period_before_was_fast() {
         const LEAST: usize = 128 << 10;
         const WHOLE: usize = 1 << 20;
+        let enough = JOINED_BYTES_PER_MS * PERIOD_NS / 1_000_000;
         let mut joined = Joined::new(WHOLE, LEAST);
         let mut now_ns = 7_000_000_000;
-        let mut check = |stretch_ns, bytes| {
-            let calls = STRETCH_BYTES / bytes;
-            for call in 0..calls {
+        // A period of so many bytes in calls of this size, at whatever pace within it, and its length.
+        let mut check = |payload: u64, bytes: usize, length_ns: u64| {
+            for call in 0..payload.div_ceil(bytes as u64) {
                 assert_eq!(joined.next_bytes(now_ns), bytes, "call {call} at {now_ns}");
             }
-            now_ns += stretch_ns;
+            now_ns += length_ns;
         };
-        // The first stretch joins nothing, since nobody knows the path.
-        check(STRETCH_NS_MAX, LEAST);
-        check(STRETCH_NS_MAX, WHOLE);
-        check(STRETCH_NS_MAX + 1, WHOLE);
-        check(STRETCH_NS_MAX + 1, LEAST);
-        check(1, LEAST);
-        check(1, WHOLE);
+        // The first period joins nothing, since nobody knows the path.
+        check(enough, LEAST, PERIOD_NS);
+        check(enough, WHOLE, PERIOD_NS);
+        check(enough, WHOLE, 2 * PERIOD_NS);
+        check(enough - LEAST as u64, LEAST, PERIOD_NS);
+        check(enough, LEAST, PERIOD_NS);
+        check(1, WHOLE, 100 * PERIOD_NS);
+        check(1, LEAST, 1);
     }
 }
