@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use linerate_model::TrialId;
+use linerate_model::manner::Transport;
+use linerate_model::workload::Part;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use ureq::config::Config;
@@ -347,10 +349,14 @@ impl Agent for HttpAgent {
 /// Returns an assignment as every agent of this version of the API takes it, the first one included.
 ///
 /// Agents refuse fields that they do not know, since what they passed over would not be measured. A
-/// field that came later is therefore left out unless it asks for something, and one that only
-/// explains is never sent: the end in the controller's own process has the words.
+/// field that came later is therefore left out unless it asks for something. Who chose the size of a
+/// batch asks for something of an end that sends a stream, which then joins messages on fast paths
+/// only; elsewhere it only explains, and the end in the controller's own process has the words.
 fn on_the_wire(assignment: &Assignment) -> Cow<'_, Assignment> {
-    if !assignment.manner.batch_is_chosen {
+    let manner = &assignment.manner;
+    let mut parts = assignment.flows.iter().map(|flow| flow.part);
+    let asks = manner.transport != Transport::Udp && parts.any(|part| part == Part::Sender);
+    if !manner.batch_is_chosen || asks {
         return Cow::Borrowed(assignment);
     }
     let mut plain = assignment.clone();
@@ -378,9 +384,10 @@ mod tests {
     use linerate_model::manner::Manner;
     use linerate_model::sample::End;
     use linerate_model::workload::{Direction, FlowOptions, Traffic};
-    use linerate_model::{Bytes, Nanos};
+    use linerate_model::{Bytes, FlowId, Nanos};
 
     use super::*;
+    use crate::api::FlowAssignment;
 
     /// Names that agents of this version of the API have not known from the beginning.
     const LATER: &[&str] = &[
@@ -428,7 +435,7 @@ mod tests {
             batch_is_chosen: true,
             ..Manner::default()
         };
-        for manner in [Manner::default(), chosen] {
+        for manner in [Manner::default(), chosen.clone()] {
             let batch = format!("\"batch\":{}", manner.batch);
             let text = sent(manner);
             assert!(text.contains(&batch), "{text}");
@@ -436,6 +443,21 @@ mod tests {
                 assert!(!text.contains(name), "{name} in {text}");
             }
         }
+        let asks = |part, transport| {
+            let mut assignment = assignment(Manner {
+                transport,
+                ..chosen.clone()
+            });
+            assignment.flows.push(FlowAssignment {
+                flow: FlowId(0),
+                part,
+                port: None,
+            });
+            on_the_wire(&assignment).manner.batch_is_chosen
+        };
+        assert!(asks(Part::Sender, Transport::Tcp));
+        assert!(!asks(Part::Receiver, Transport::Tcp));
+        assert!(!asks(Part::Sender, Transport::Udp));
         let asked = sent(Manner {
             receive_low_water: Some(Bytes(4096)),
             ..Manner::default()
