@@ -300,12 +300,8 @@ impl Core {
     /// Gives back the code that brought us here, unless more than so many trials are under way: it
     /// comes back page by page, which they would feel.
     fn give_back_text(&self, trials: usize) {
-        let is_under_way = |slot: &Arc<TrialSlot>| {
-            let state = lock(&slot.gathered).session.state().clone();
-            !matches!(state, TrialState::Finished | TrialState::Failed { .. })
-        };
         let slots: Vec<_> = lock(&self.trials).values().cloned().collect();
-        if slots.iter().filter(|slot| is_under_way(slot)).count() <= trials {
+        if slots.iter().filter(|slot| !slot.is_over()).count() <= trials {
             engine::give_back_text();
         }
     }

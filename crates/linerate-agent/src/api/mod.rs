@@ -343,6 +343,13 @@ pub enum TrialState {
     },
 }
 
+impl TrialState {
+    /// Returns whether nothing more comes of the trial.
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Finished | Self::Failed { .. })
+    }
+}
+
 /// What is wanted of a trial's record; what lies before has arrived and may be forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PollFrom {

@@ -7,9 +7,8 @@ use linerate_model::manner::Transport;
 use linerate_model::sample::End;
 use linerate_model::workload::{FLOWS_MAX, Traffic, Workload};
 
-use super::slot::TrialSlot;
 use super::{Caller, Core, lock, refuse, with_causes};
-use crate::api::{Assignment, Refusal, RefusalCode, TrialState};
+use crate::api::{Assignment, Refusal, RefusalCode};
 
 /// Shortest time between samples that may be asked for.
 const SAMPLE_INTERVAL_NS_MIN: u64 = 1_000_000;
@@ -28,12 +27,8 @@ impl Core {
     /// Forgets the trials of a run that are over, since their controller has gone on, and refuses
     /// more than an honest one has.
     pub(super) fn make_room(&self, lease: &str) -> Result<(), Refusal> {
-        let over = |slot: &TrialSlot| {
-            let state = lock(&slot.gathered).session.state().clone();
-            matches!(state, TrialState::Finished | TrialState::Failed { .. })
-        };
         let mut trials = lock(&self.trials);
-        trials.retain(|key, slot| key.0 != lease || !over(slot));
+        trials.retain(|key, slot| key.0 != lease || !slot.is_over());
         let under_way = trials.keys().filter(|key| key.0 == lease).count();
         if under_way >= TRIALS_UNDER_WAY_MAX {
             let error = format!("the run has {under_way} trials under way already");
@@ -243,7 +238,7 @@ mod tests {
     use linerate_model::{Bytes, FlowId, Nanos, TrialId};
 
     use super::*;
-    use crate::api::{AdmitRequest, FlowAssignment, PollFrom, StartRequest};
+    use crate::api::{AdmitRequest, FlowAssignment, PollFrom, StartRequest, TrialState};
     use crate::core::{AgentConfig, Limits};
     use crate::serve::hello::Hello;
 

@@ -37,6 +37,13 @@ pub(super) struct TrialSlot {
     pub(super) delivered: AtomicBool,
 }
 
+impl TrialSlot {
+    /// Returns whether nothing more comes of the trial.
+    pub(super) fn is_over(&self) -> bool {
+        lock(&self.gathered).session.state().is_over()
+    }
+}
+
 /// How far a trial has come, with its flows until they are launched.
 pub(super) struct Gathered {
     pub(super) session: TrialSession,

@@ -127,7 +127,7 @@ impl TrialSession {
 
     /// Notes that the trial cannot go on.
     pub fn handle_failure(&mut self, now_ns: u64, why: String) {
-        if !matches!(self.state, TrialState::Finished | TrialState::Failed { .. }) {
+        if !self.state.is_over() {
             self.state = TrialState::Failed { why };
             self.deadline_ns = now_ns + KEEP_NS;
         }
