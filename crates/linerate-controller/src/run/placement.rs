@@ -44,19 +44,23 @@ pub(super) struct Placed {
     pub(super) why: &'static str,
 }
 
-/// Returns whether `hosts` share the CPUs of one machine.
+/// Returns whether `hosts`, the server first, share the CPUs of one machine.
 pub(super) fn is_one_machine(hosts: &[HostRecord]) -> bool {
-    let loopback = |host: &HostRecord| {
-        let address = host.data_address.parse::<std::net::IpAddr>();
-        address.is_ok_and(|address| address.to_canonical().is_loopback())
-    };
+    let lab = || hosts.iter().all(|host| host.lab);
+    hosts.len() > 1 && (lab() || is_over_loopback(hosts) || share_a_kernel(hosts))
+}
+
+/// Returns whether traffic between `hosts`, the server first, stays on the loopback device: it goes to
+/// an address of the host that sends it. Namespaces of one kernel have devices of their own.
+pub(super) fn is_over_loopback(hosts: &[HostRecord]) -> bool {
     let Some((server, clients)) = hosts.split_first() else {
         return false;
     };
-    let same = |host: &HostRecord| host.data_address == server.data_address;
-    let lab = || hosts.iter().all(|host| host.lab);
-    !clients.is_empty()
-        && (lab() || loopback(server) || clients.iter().all(same) || share_a_kernel(hosts))
+    let address = server.data_address.parse::<std::net::IpAddr>();
+    address.is_ok_and(|address| address.to_canonical().is_loopback())
+        || clients
+            .iter()
+            .all(|client| client.data_address == server.data_address)
 }
 
 /// Returns the CPUs of both ends of `workload` on one machine whose `cpus` they may use;

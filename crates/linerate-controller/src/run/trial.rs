@@ -18,7 +18,7 @@ use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::probe::Probes;
 use linerate_model::profile::{Stack, TrialProfile};
-use linerate_model::run::{ClockFit, FlowRecord, HostPart, HostRecord, TrialRecord, Validity};
+use linerate_model::run::{ClockFit, FlowRecord, HostPart, TrialRecord, Validity};
 use linerate_model::sample::{Sample, Subject, TrialSample};
 use linerate_model::samples::Samples;
 use linerate_model::setting::{SettingPool, Settings};
@@ -27,7 +27,7 @@ use linerate_model::{BitsPerSec, Bytes, HostName, Nanos};
 
 use super::assign::{Terms, assignments};
 use super::instants::{Instants, instants};
-use super::placement::{Placed, Placing, is_one_machine, on_one_machine};
+use super::placement::{Placed, Placing, is_one_machine, is_over_loopback, on_one_machine};
 use super::{Progress, RunRequest, place, validity};
 use crate::fleet::{Fleet, Member};
 use crate::record::Captured;
@@ -289,7 +289,7 @@ impl Driver<'_> {
         let (placed, placement) = self.placed(fleet, trial);
         let mut probes = self.probes(trial);
         probes.capture = self.capture_options(probes.capture, 1 + clients.len());
-        let over_loopback = is_over_loopback(&fleet.records());
+        let over_loopback = probes.capture.is_some() && is_over_loopback(&fleet.records());
         let terms = Terms {
             server_data: &server.data_socket(),
             binds: &binds,
@@ -752,19 +752,6 @@ fn prepare(participant: &mut Participant<'_>) -> Result<Prepared, Spoilt> {
         None => Ok(prepared),
         Some(why) => Err(Spoilt::because(why)),
     }
-}
-
-/// Returns whether traffic between `hosts`, the server first, stays on the loopback device: it goes to
-/// an address of the host that sends it. Namespaces of one kernel have devices of their own.
-fn is_over_loopback(hosts: &[HostRecord]) -> bool {
-    let Some((server, clients)) = hosts.split_first() else {
-        return false;
-    };
-    let address = server.data_address.parse::<std::net::IpAddr>();
-    address.is_ok_and(|address| address.to_canonical().is_loopback())
-        || clients
-            .iter()
-            .all(|client| client.data_address == server.data_address)
 }
 
 /// Returns where `member` sees frames of flows to `server`, as far as that is known.
