@@ -56,6 +56,15 @@ fn measured(said: &Said) -> Value {
     json(&said.out)
 }
 
+/// Measures over loopback with a capture and `flags`; returns the bundle, which is in `folder`, and
+/// the result document.
+fn captured(server: &Server, folder: &tempfile::TempDir, flags: &[&str]) -> (PathBuf, Value) {
+    let (path, out) = bundle(folder);
+    let host = server.host();
+    let call = linerate(&["run", &host, "-J", "--capture", "-o", &out]);
+    (path, measured(&call.words(flags).run()))
+}
+
 /// Returns the last value of a flow's metric at an end.
 fn last(bundle: &Path, end: End, metric: Metric) -> u64 {
     let recording = linerate_store::read(bundle).expect("a bundle");
@@ -188,22 +197,8 @@ fn connections_that_come_and_go_are_captured_by_their_ports() {
     }
     let server = Server::start(&[]);
     let folder = folder();
-    let (path, out) = bundle(&folder);
-    let host = server.host();
-    let words = [
-        "run",
-        &host,
-        "--crr",
-        "-P",
-        "2",
-        "-t",
-        "0.3",
-        "-J",
-        "--capture",
-        "-o",
-        &out,
-    ];
-    let document = measured(&linerate(&words).run());
+    let flags = ["--crr", "-P", "2", "-t", "0.3"];
+    let (path, document) = captured(&server, &folder, &flags);
     let client = trace(&path, &document, "client1");
     assert!(
         client["totals"]["connections"].as_u64() > Some(2),
@@ -224,21 +219,8 @@ fn a_capture_without_names_names_nobody() {
     }
     let server = Server::start(&[]);
     let folder = folder();
-    let (path, out) = bundle(&folder);
-    let host = server.host();
-    let words = [
-        "run",
-        &host,
-        "--rr",
-        "-t",
-        "0.2",
-        "-J",
-        "--capture",
-        "--anonymous",
-        "-o",
-        &out,
-    ];
-    let document = measured(&linerate(&words).run());
+    let flags = ["--rr", "-t", "0.2", "--anonymous"];
+    let (path, document) = captured(&server, &folder, &flags);
     for host in ["client1", "server"] {
         assert_eq!(taken(&document, host)["anonymous"], true);
         let trace = trace(&path, &document, host);
