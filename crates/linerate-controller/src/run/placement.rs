@@ -6,16 +6,19 @@
 //!
 //! 1. one CPU, or nothing to send: there is nothing to choose;
 //! 2. workers that spin need their own: half of the CPUs for each end;
-//! 3. one flow: the scheduler. With its ends pinned apart each waits for the other CPU to be woken,
+//! 3. one stream that nobody receives by copying: both ends on one CPU. The sender's call does what is
+//!    left to do, and what it made is dropped where it is in the cache: 104 Gbit/s together and 76 left
+//!    alone, for half of the CPU time (vmsplice over loopback, medians of 4 interleaved runs);
+//! 4. any other flow alone: the scheduler. With its ends pinned apart each waits for the other CPU to be woken,
 //!    and for whatever else runs there; on a busy virtual machine with two CPUs that left a fifth
 //!    of a stream's throughput and a twentieth of the transactions (docs/decisions/0012). Pinned
 //!    together they are no faster than left alone;
-//! 4. so few workers asked for that each can have a CPU of its own: half of the CPUs for each end;
-//! 5. several flows: worker k of both ends on CPU k. Both ends deal their flows alike, so that a
+//! 5. so few workers asked for that each can have a CPU of its own: half of the CPUs for each end;
+//! 6. several flows: worker k of both ends on CPU k. Both ends deal their flows alike, so that a
 //!    flow lives on one CPU and its payload in that CPU's cache, and no end waits for another CPU:
 //!    ten streams were three to four times as fast as left to the scheduler.
 
-use linerate_model::manner::WaitBy;
+use linerate_model::manner::{ReceiveBy, Transport, WaitBy};
 use linerate_model::run::{HostRecord, share_a_kernel};
 use linerate_model::workload::{Traffic, Workload};
 
@@ -89,6 +92,13 @@ pub(super) fn on_one_machine(
             why: "ends that spin have CPUs of their own",
         };
     }
+    if workload.connections == 1 && is_discarded(workload) {
+        return Placed {
+            server: cpus[..1].to_vec(),
+            clients: cpus[..1].to_vec(),
+            why: "both ends of a flow that is not copied when received (-A 0,1 keeps them apart)",
+        };
+    }
     if workload.connections == 1 {
         return free("one flow (-A 0,1 keeps its ends apart, as on two hosts; -A 0,0 together)");
     }
@@ -104,6 +114,12 @@ pub(super) fn on_one_machine(
         clients: cpus.to_vec(),
         why: "both ends of a flow on one CPU (-A none leaves it to the scheduler)",
     }
+}
+
+fn is_discarded(workload: &Workload) -> bool {
+    matches!(workload.traffic, Traffic::Stream { .. })
+        && workload.manner.transport != Transport::Udp
+        && workload.manner.receive == ReceiveBy::Discard
 }
 
 #[cfg(test)]
@@ -133,6 +149,11 @@ mod tests {
         assert_eq!((few.clients, few.server), (vec![0], vec![1]));
         let enough = on_one_machine(&many, Some(2), &[0, 1]);
         assert_eq!((enough.clients, enough.server), (vec![0, 1], vec![0, 1]));
+        let mut discarded = one.clone();
+        discarded.manner.receive = ReceiveBy::Discard;
+        check(&discarded, &[0, 1], &[0], &[0]);
+        discarded.connections = 2;
+        check(&discarded, &[0, 1], &[0, 1], &[0, 1]);
         let mut spinning = one;
         spinning.manner.wait = WaitBy::Spin;
         check(&spinning, &[0, 1], &[0], &[1]);
