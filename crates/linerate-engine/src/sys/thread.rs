@@ -15,6 +15,11 @@ pub(crate) fn cpu() -> Option<u32> {
     u32::try_from(cpu).ok()
 }
 
+/// Lets whoever else waits for the CPU of the calling thread have it first.
+pub(crate) fn give_way() {
+    std::thread::yield_now();
+}
+
 /// Lets the calling thread run on `cpu` only.
 pub(crate) fn pin(cpu: usize) -> io::Result<()> {
     // One bit a CPU; the kernel takes a mask of any length, so none of its CPUs is out of reach.

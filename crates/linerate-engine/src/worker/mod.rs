@@ -36,7 +36,7 @@ use crate::schedule::Control;
 use crate::sys::buffer::PageBuffer;
 use crate::sys::splice::Pipe;
 use crate::sys::zerocopy::Completions;
-use crate::workload::{Ending, Io, Player};
+use crate::workload::{Ending, GiveWay, Io, Player};
 
 pub use launch::{EngineConfig, FlowResult, LaunchError, Running, launch};
 
@@ -71,6 +71,7 @@ struct Bench {
     payload: PageBuffer,
     room: PageBuffer,
     pipe: Option<Pipe>,
+    give_way: GiveWay,
     latencies: Vec<Latency>,
 }
 
@@ -83,6 +84,7 @@ impl Bench {
             payload: self.payload.as_slice(),
             room: self.room.as_mut_slice(),
             pipe: self.pipe.as_mut(),
+            give_way: &mut self.give_way,
             latencies: &mut self.latencies,
         }
     }

@@ -43,7 +43,7 @@ pub(super) fn play(part: &mut impl Play, io: &mut Io<'_>) -> (Ending, bool) {
                     yielded |= yields;
                 }
                 if yields {
-                    std::thread::yield_now();
+                    thread::give_way();
                 }
             }
             Turn::Ended(ending) => return (ending, yielded),

@@ -18,7 +18,7 @@ use crate::sys::splice::Pipe;
 use crate::sys::{socket, thread};
 use crate::worker::way::Way;
 use crate::worker::{Bench, Outcome, Seat, calls, datagrams};
-use crate::workload::{self, Ending, Play, Player};
+use crate::workload::{self, Ending, GiveWay, Play, Player};
 
 /// What a worker is given.
 pub(super) struct Assignment {
@@ -161,6 +161,7 @@ fn bench(assignment: &Assignment) -> io::Result<Bench> {
         payload: PageBuffer::new(longest(&workload::payload_bytes)),
         room: PageBuffer::new(longest(&room_bytes)),
         pipe: splices.then(Pipe::new).transpose()?,
+        give_way: GiveWay::default(),
         latencies: (0..records)
             .map(|_| Latency::new(assignment.window))
             .collect(),

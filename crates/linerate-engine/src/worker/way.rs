@@ -108,6 +108,11 @@ impl Way {
             Way::Epoll(crowd) => crowd.play(seats, bench),
             Way::Uring(circle) => circle.play(seats, bench),
         }
+        if bench.give_way.has_given()
+            && let Some(effective) = &mut said.effective
+        {
+            effective.push_str(", senders yielding between calls");
+        }
     }
 
     fn word(&self, asked: WaitBy) -> &'static str {

@@ -31,6 +31,7 @@ use crate::sys::zerocopy::Completions;
 
 use idle::Keeper;
 use rr::{Requester, Responder};
+pub(crate) use stream::GiveWay;
 use stream::{Receiver, Sender};
 
 /// What a socket must become before a part can go on.
@@ -80,6 +81,8 @@ pub(crate) struct Io<'a> {
     pub(crate) room: &'a mut [u8],
     /// What takes pages to a socket, where a sender needs it.
     pub(crate) pipe: Option<&'a mut Pipe>,
+    /// When the worker lets others have its CPU.
+    pub(crate) give_way: &'a mut GiveWay,
     /// The worker's latency records; a requester knows its own by index.
     pub(crate) latencies: &'a mut [Latency],
 }

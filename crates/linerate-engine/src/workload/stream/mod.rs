@@ -1,5 +1,7 @@
 //! Payload in one direction, as fast as the path takes it or at a rate.
 
+/// A sender lets others have its CPU between calls.
+mod give_way;
 /// Whole messages, counted from bytes.
 mod messages;
 /// Takes payload to the end of the stream.
@@ -13,6 +15,7 @@ use linerate_model::workload::Traffic;
 use crate::flow::FlowConfig;
 use crate::workload::sizes::Draw;
 
+pub(crate) use give_way::GiveWay;
 pub(crate) use receiver::Receiver;
 pub(crate) use sender::Sender;
 

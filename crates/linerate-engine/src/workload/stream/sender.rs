@@ -233,9 +233,10 @@ impl Sender {
         }
     }
 
-    fn sent(&mut self, io: &Io<'_>, sent: usize) -> Turn {
+    fn sent(&mut self, io: &mut Io<'_>, sent: usize) -> Turn {
         io.flow.counters.first_payload(now_ns);
         io.flow.counters.sent(sent);
+        io.give_way.sent(sent);
         self.taken_bytes += sent;
         self.left_bytes -= sent as u64;
         if let Some(pace) = &mut self.pace {
