@@ -1,9 +1,6 @@
 //! Many flows on a thread: non-blocking calls, and epoll where nothing can move.
-//!
-//! Spinning is the same without the wait: the set is asked and answers at once.
 
 use std::io;
-use std::time::Duration;
 
 use crate::schedule::{Control, NOTICE_NS};
 use crate::sys::clock;
@@ -23,12 +20,11 @@ pub(super) struct Crowd {
     /// What each seat's socket is watched for.
     wants: Vec<Want>,
     alarms: Alarms,
-    spins: bool,
 }
 
 impl Crowd {
-    /// Makes the sockets non-blocking and watches them; `spins` asks never to sleep.
-    pub(super) fn prepare(seats: &[Seat], spins: bool) -> io::Result<Self> {
+    /// Makes the sockets non-blocking and watches them.
+    pub(super) fn prepare(seats: &[Seat]) -> io::Result<Self> {
         let epoll = Epoll::new()?;
         let mut wants = Vec::with_capacity(seats.len());
         for (at, seat) in seats.iter().enumerate() {
@@ -41,7 +37,6 @@ impl Crowd {
             epoll,
             wants,
             alarms: Alarms::new(seats.len()),
-            spins,
         })
     }
 
@@ -57,10 +52,7 @@ impl Crowd {
         let mut now_ns = clock::now_ns();
         let mut sweep_ns = next_sweep(&bench.control, now_ns);
         while left > 0 {
-            let rest = match self.spins {
-                true => Duration::ZERO,
-                false => self.alarms.rest(now_ns, sweep_ns),
-            };
+            let rest = self.alarms.rest(now_ns, sweep_ns);
             // The set is ours and so are its events: the one error left, a signal, reads as none.
             let ready = self.epoll.wait(rest).unwrap_or(0);
             for nth in 0..ready {

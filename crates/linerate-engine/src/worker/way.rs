@@ -6,8 +6,8 @@
 //!    and lets us; all others wait by epoll.
 //! 3. A flow with several requests under way, or with instants to keep, cannot block in one call
 //!    and counts as several.
-//! 4. Spinning is asked for, never chosen. One flow whose packets come from the CPU that it spins on
-//!    yields that CPU between its calls, and says so.
+//! 4. Spinning is asked for, never chosen. Where packets come from the CPU that is spun on, the worker
+//!    yields that CPU while it waits, and says so.
 
 use std::io;
 
@@ -23,9 +23,9 @@ use crate::workload::{Play, Player};
 pub(super) enum Way {
     /// In the call that moves payload.
     Block,
-    /// Not at all, for one flow.
+    /// Not at all.
     Spin,
-    /// By epoll; or not at all, for several.
+    /// By epoll.
     Epoll(Crowd),
     /// By io_uring.
     Uring(Box<Circle>),
@@ -53,29 +53,30 @@ impl Way {
                 alone::prepare(flow.socket(), warden::watches(&flow.config))?;
                 Way::Block
             }
-            WaitBy::Spin if alone => {
-                spin::prepare(seats[0].flow.socket())?;
+            WaitBy::Spin => {
+                for seat in seats.iter() {
+                    spin::prepare(seat.flow.socket())?;
+                }
                 Way::Spin
             }
-            WaitBy::Spin => Way::Epoll(Crowd::prepare(seats, true)?),
-            WaitBy::Epoll => Way::Epoll(Crowd::prepare(seats, false)?),
+            WaitBy::Epoll => Way::Epoll(Crowd::prepare(seats)?),
             WaitBy::Uring if !talks => {
                 let why = "io_uring serves requests and responses only";
                 said.capped_by = Some(why.to_owned());
-                Way::Epoll(Crowd::prepare(seats, false)?)
+                Way::Epoll(Crowd::prepare(seats)?)
             }
-            WaitBy::Auto if !talks => Way::Epoll(Crowd::prepare(seats, false)?),
+            WaitBy::Auto if !talks => Way::Epoll(Crowd::prepare(seats)?),
             WaitBy::Auto | WaitBy::Uring => match Circle::prepare(seats, bench.room.bytes()) {
                 Ok(circle) => Way::Uring(Box::new(circle)),
                 Err(error) => {
                     let why = without_io_uring(&error);
                     said.capped_by = (asked == WaitBy::Uring).then(|| why.clone());
                     said.effective = Some(format!("epoll, since {why}"));
-                    Way::Epoll(Crowd::prepare(seats, false)?)
+                    Way::Epoll(Crowd::prepare(seats)?)
                 }
             },
         };
-        said.granted = Some(way.word(asked).to_owned());
+        said.granted = Some(way.word().to_owned());
         said.effective = said.effective.or_else(|| said.granted.clone());
         Ok((way, said))
     }
@@ -91,18 +92,22 @@ impl Way {
                 }
             }
             Way::Spin => {
-                for seat in seats {
-                    let mut io = bench.io(&seat.flow);
-                    // Told apart once here, so that each has a loop without a branch for it.
-                    let (ending, yielded) = match &mut seat.player {
-                        Player::Requester(part) => spin::play(part, &mut io),
-                        Player::Responder(part) => spin::play(part, &mut io),
-                        other => spin::play(other, &mut io),
-                    };
-                    seat.end(ending);
-                    if yielded {
-                        said.effective = Some("spin, yielding to the peer on its CPU".to_owned());
+                let yielded = match seats {
+                    [seat] => {
+                        let mut io = bench.io(&seat.flow);
+                        // Told apart once here, so that each has a loop without a branch for it.
+                        let (ending, yielded) = match &mut seat.player {
+                            Player::Requester(part) => spin::play(part, &mut io),
+                            Player::Responder(part) => spin::play(part, &mut io),
+                            other => spin::play(other, &mut io),
+                        };
+                        seat.end(ending);
+                        yielded
                     }
+                    seats => spin::play_rounds(seats, bench),
+                };
+                if yielded {
+                    said.effective = Some("spin, yielding to the peer on its CPU".to_owned());
                 }
             }
             Way::Epoll(crowd) => crowd.play(seats, bench),
@@ -115,11 +120,10 @@ impl Way {
         }
     }
 
-    fn word(&self, asked: WaitBy) -> &'static str {
+    fn word(&self) -> &'static str {
         match self {
             Way::Block => "blocking",
             Way::Spin => word(WaitBy::Spin),
-            Way::Epoll(_) if asked == WaitBy::Spin => word(WaitBy::Spin),
             Way::Epoll(_) => word(WaitBy::Epoll),
             Way::Uring(_) => word(WaitBy::Uring),
         }
