@@ -1,4 +1,4 @@
-//! iperf3: bulk TCP, UDP.
+//! iperf3: bulk TCP, UDP. Debian's, and beside it the current one as `iperf3-current`.
 
 use std::process::Command;
 
@@ -6,6 +6,9 @@ use anyhow::Context;
 
 use super::{Kind, Plan, Said, Site, Tool, first_line, from_outside};
 use crate::workload::{Unit, Workload};
+
+/// The current iperf3, which `bench/install` puts beside the distribution's.
+const CURRENT: &str = "iperf3-current";
 
 /// Returns iperf3 as a tool.
 pub fn tool() -> Tool {
@@ -17,21 +20,27 @@ pub fn tool() -> Tool {
     }
 }
 
+/// Returns the current iperf3 as a tool, for what it does otherwise than 3.12: a thread for each
+/// flow since 3.16, a receiver that discards, GSO and GRO.
+pub fn current() -> Tool {
+    Tool {
+        name: CURRENT,
+        kind: Kind::Peer,
+        version: |_| first_line(CURRENT, "--version"),
+        plans: plans_of_current,
+    }
+}
+
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
-    let (port, seconds) = (site.port.to_string(), site.seconds.to_string());
-    let plain = |words: &[&str]| {
-        let server = ["iperf3", "--server", "--port", &port];
-        let client = [
-            "iperf3", "--client", site.host, "--json", "--port", &port, "--time", &seconds,
-        ];
-        vec![Plan::new(site, &server, &client, read).with(words)]
-    };
+    let plain = |words: &[&str]| vec![plan(site, "iperf3", "iperf3", words)];
     match workload {
         Workload::Tcp1 | Workload::Startup | Workload::Memory1 => plain(&[]),
         Workload::Tcp1ZerocopySend => plain(&["-Z"]),
-        Workload::Tcp1Fast if discards() => plain(&["-Z", "--skip-rx-copy"]),
+        Workload::Tcp1Fast if knows("iperf3", "--skip-rx-copy") => plain(&["-Z", "--skip-rx-copy"]),
         Workload::Tcp10 => plain(&["-P", "10"]),
-        Workload::Tcp10Fast if discards() => plain(&["-P", "10", "-Z", "--skip-rx-copy"]),
+        Workload::Tcp10Fast if knows("iperf3", "--skip-rx-copy") => {
+            plain(&["-P", "10", "-Z", "--skip-rx-copy"])
+        }
         Workload::Udp64 | Workload::Udp64Gso => plain(&["-u", "-b", "0", "-l", "64"]),
         Workload::Tcp100Nodelay => plain(&["-l", "100", "-N"]),
         Workload::Tcp100Batched => plain(&["-l", "100"]),
@@ -39,10 +48,39 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     }
 }
 
-/// Whether this iperf3 can receive without copying; 3.12 cannot.
-fn discards() -> bool {
-    let output = Command::new("iperf3").arg("--help").output();
-    output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("--skip-rx-copy"))
+fn plans_of_current(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
+    let plain = |words: &[&str]| vec![plan(site, CURRENT, CURRENT, words)];
+    let gsro = ["-u", "-b", "0", "-l", "64", "--gsro"];
+    match workload {
+        Workload::Tcp1 => plain(&[]),
+        Workload::Tcp1ZerocopySend => plain(&["-Z"]),
+        Workload::Tcp1Fast => plain(&["-Z", "--skip-rx-copy"]),
+        Workload::Tcp10 => plain(&["-P", "10"]),
+        Workload::Tcp10Fast => plain(&["-P", "10", "-Z", "--skip-rx-copy"]),
+        Workload::Udp64 => plain(&["-u", "-b", "0", "-l", "64"]),
+        // `--gsro` is for both ends or none; a server that does not know it is a plain receiver.
+        Workload::Udp64Gso if knows("iperf3", "--server") && !knows("iperf3", "--gsro") => {
+            vec![plan(site, "iperf3", CURRENT, &gsro).called("to iperf3")]
+        }
+        Workload::Udp64GsoGro if knows(CURRENT, "--gsro") => plain(&gsro),
+        Workload::Tcp100Nodelay => plain(&["-l", "100", "-N"]),
+        _ => Vec::new(),
+    }
+}
+
+fn plan(site: &Site<'_>, server: &str, client: &str, words: &[&str]) -> Plan {
+    let (port, seconds) = (site.port.to_string(), site.seconds.to_string());
+    let server = [server, "--server", "--port", &port];
+    let client = [
+        client, "--client", site.host, "--json", "--port", &port, "--time", &seconds,
+    ];
+    Plan::new(site, &server, &client, read).with(words)
+}
+
+/// Whether an iperf3 is there and has an option: each release adds some.
+fn knows(program: &str, option: &str) -> bool {
+    let output = Command::new(program).arg("--help").output();
+    output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(option))
 }
 
 fn read(said: &Said) -> anyhow::Result<f64> {
@@ -79,6 +117,31 @@ mod tests {
             value(Workload::Tcp100Nodelay),
             22_530_384_700.046_257 / 800.0
         );
+    }
+
+    #[test]
+    fn each_program_talks_to_its_own_kind() {
+        let programs = crate::tool::Programs {
+            linerate: "linerate".into(),
+            bench: "bench".into(),
+        };
+        let site = Site {
+            programs: &programs,
+            host: "127.0.0.1",
+            port: 5201,
+            seconds: 1,
+            cpus: None,
+        };
+        for tool in [tool(), current()] {
+            for plan in (tool.plans)(&site, Workload::Tcp10) {
+                let server = plan.server.expect("a server");
+                assert_eq!([&server[0], &plan.client[0]], [tool.name; 2]);
+                assert!(plan.client.ends_with(&["-P".to_owned(), "10".to_owned()]));
+            }
+            assert_eq!((tool.plans)(&site, Workload::Tcp10).len(), 1);
+        }
+        // What 3.12 does the same way is not measured twice.
+        assert!((current().plans)(&site, Workload::Startup).is_empty());
     }
 
     #[test]

@@ -57,6 +57,12 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
                 .called("two pairs, plain"),
         ],
         Workload::Udp64Gso => vec![plain(&["-u", "-b", "0", "-l", "64", "--gso", "64"])],
+        // 128 a send, as iperf3.
+        Workload::Udp64GsoGro => {
+            vec![plain(&[
+                "-u", "-b", "0", "-l", "64", "--gso", "128", "--gro",
+            ])]
+        }
         Workload::Tcp100Nodelay => vec![
             plain(&["-l", "100", "-N"]),
             plain(&["-l", "100", "-N", "--rcvlowat", "0"]).called("woken for each"),

@@ -112,6 +112,7 @@ pub fn all() -> Vec<Tool> {
     vec![
         linerate::tool(),
         iperf3::tool(),
+        iperf3::current(),
         iperf::tool(),
         xfr::tool(),
         sockperf::tool(),
