@@ -265,7 +265,9 @@ impl Workload {
             ],
             Self::Rr64 => vec![
                 target("linerate", Probe, 1.1),
+                target("linerate spinning", Probe, 1.1),
                 target("linerate sharded", Probe, 1.75),
+                target("linerate sharded, spinning", Probe, 1.75),
             ],
             Self::Crr64 => vec![
                 target("linerate", Probe, 0.95),

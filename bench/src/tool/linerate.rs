@@ -41,6 +41,10 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
         Workload::Rr64 => vec![
             plain(&["--rr", "--workers", "1"]),
             sharded(&["--rr", "--workers", "2"]),
+            plain(&["--rr", "--workers", "1", "--busy-poll"]).called("spinning"),
+            // Pairs of workers on a CPU each, where a spinning worker has one to itself by default.
+            plain(&["--rr", "--workers", "2", "--busy-poll", "-A", "0:1,0:1"])
+                .called("sharded, spinning"),
         ],
         Workload::Crr64 => vec![
             plain(&["--crr", "--workers", "1"]),

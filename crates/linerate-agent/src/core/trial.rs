@@ -9,7 +9,7 @@ use std::time::Duration;
 use linerate_engine as engine;
 use linerate_engine::{EngineConfig, Flow, FlowResult, Running, Schedule};
 use linerate_model::capture::CaptureOutcome;
-use linerate_model::manner::Transport;
+use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 use linerate_model::setting::SettingPool;
@@ -21,17 +21,17 @@ use super::capture::RunningCapture;
 use super::host::{degraded, limits_of_profile, unseen};
 use super::slot::TrialSlot;
 use super::{Core, lock, placement, with_causes};
-use crate::api::{FlowOutcome, StartRequest};
+use crate::api::{Assignment, FlowOutcome, StartRequest};
 
 /// Longest sleep between two looks at the abort flag.
 const ABORT_LOOK: Duration = Duration::from_millis(50);
 /// The same where a volume ends the trial: the last reading comes this much late at the most, and
 /// that is part of the time that the volume is said to have taken.
 const VOLUME_LOOK: Duration = Duration::from_micros(500);
-/// Time between two readings of the host where this process has one CPU and nobody asked for a rate:
+/// Time between two readings of the host where workers have no CPU to spare and nobody asked for a rate:
 /// all observers together take some 0.7 ms, which ten times a second at both ends of one byte each way
-/// on that CPU were 2 % of the transactions.
-const OBSERVED_NS_ON_ONE_CPU: u64 = 500_000_000;
+/// on one CPU were 2 % of the transactions.
+const RARELY_OBSERVED_NS: u64 = 500_000_000;
 /// Time between two looks whether the flows have ended; 5 µs each.
 const END_LOOK_NS: u64 = 500_000;
 /// The same in multiples of what a look takes: 10 ms with thousands of flows, which need the CPUs to
@@ -78,7 +78,12 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         Ok(running) => running,
         Err(error) => return slot.fail(&with_causes(&error)),
     };
-    let config = core.observe_config(slot.observe, running.threads());
+    let threads = running.threads();
+    let busy = match slot.assignment.probes.sample_rate {
+        None => why_no_cpu_is_free(&slot.assignment, threads.len()),
+        Some(_) => None,
+    };
+    let config = core.observe_config(slot.observe, threads);
     let probes = slot.assignment.probes;
     let mut observers = linerate_observe::observers(&config);
     observers.extend(linerate_observe::probes(&config, probes));
@@ -98,9 +103,8 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     let plans = slot.assignment.flows.iter();
     let senders = plans.filter(|plan| plan.part == Part::Sender);
     let senders = senders.map(|plan| plan.flow);
-    let rests = probes.sample_rate.is_none() && has_one_cpu();
     let mut sampler = Sampler {
-        observed_every_ns: if rests { OBSERVED_NS_ON_ONE_CPU } else { 0 },
+        observed_every_ns: busy.map_or(0, |_| RARELY_OBSERVED_NS),
         observed_at_ns: 0,
         slot,
         running,
@@ -139,8 +143,12 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         record.stacks = stacks;
     }
     record.notes.extend(degraded(&before, &after));
-    if rests && at.measure_end_ns - at.measure_begin_ns > OBSERVED_NS_ON_ONE_CPU {
-        record.notes.push(NOTE_ONE_CPU.to_owned());
+    if let Some(why) = busy
+        && at.measure_end_ns - at.measure_begin_ns > RARELY_OBSERVED_NS
+    {
+        record.notes.push(format!(
+            "the host was read twice a second only, since {why}; --sample-rate asks for more"
+        ));
     }
     match captured {
         None => {}
@@ -166,12 +174,15 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
 /// 330 000 samples, 30 MB as JSON and 1 to 2 MB packed, at each end.
 const FLOWS_IN_FULL: usize = 256;
 
-/// What is said where the host is read less often than flows are.
-const NOTE_ONE_CPU: &str = "the host was read twice a second only, since everything here shares one \
-                            CPU; --sample-rate asks for more";
-
-fn has_one_cpu() -> bool {
-    linerate_observe::cpus_allowed(Path::new("/proc")).len() == 1
+/// Returns why reading the host takes its time from so many workers, if it does.
+fn why_no_cpu_is_free(assignment: &Assignment, workers: usize) -> Option<&'static str> {
+    let cpus = linerate_observe::cpus_allowed(Path::new("/proc")).len();
+    let spins = assignment.manner.wait == WaitBy::Spin;
+    if cpus == 1 {
+        return Some("everything here shares one CPU");
+    }
+    // The other end may spin here too, on as many.
+    (spins && 2 * workers >= cpus).then_some("spinning workers leave no CPU idle")
 }
 
 /// What a reading is for.
