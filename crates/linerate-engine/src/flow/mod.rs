@@ -171,9 +171,10 @@ impl Flow {
         self.shared.greeting = greeting;
     }
 
-    /// Makes this end say nothing but payload: the other end speaks another protocol, and would
-    /// take the mark after the last datagram for one more. [`connect`] with a greeting that is not
-    /// ours does this by itself.
+    /// Makes this end say nothing but payload: the other end speaks another protocol. It would take
+    /// the mark after the last datagram for one more, and the end of a stream that has sent all it
+    /// may for one that broke. [`connect`] with a greeting of datagrams that is not ours does this by
+    /// itself.
     pub fn keep_to_payload(&mut self) {
         self.shared.stranger = true;
     }

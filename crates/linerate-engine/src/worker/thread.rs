@@ -67,12 +67,16 @@ impl Seat {
     /// Ends the flow now and tells its peer.
     pub(super) fn end(&mut self, ending: Ending) {
         let how = match (self.flow.config.part, &ending) {
+            // It hears of the end by its own protocol, and would take this for a connection that broke.
+            (Part::Sender, Ending::Complete) if self.flow.stranger => None,
             // The peer of a sender reads on to this mark; what is under way is still delivered.
-            (Part::Sender | Part::Requester, Ending::Complete) => Shutdown::Write,
-            _ => Shutdown::Both,
+            (Part::Sender | Part::Requester, Ending::Complete) => Some(Shutdown::Write),
+            _ => Some(Shutdown::Both),
         };
-        // An error means that the connection is gone, which is what the peer would have been told.
-        let _ = socket::shutdown(self.flow.socket(), how);
+        if let Some(how) = how {
+            // An error means that the connection is gone, which is what the peer would have been told.
+            let _ = socket::shutdown(self.flow.socket(), how);
+        }
         self.outcome = Some(Outcome {
             index: self.index,
             ending,

@@ -2,11 +2,15 @@
 //!
 //! What has no meaning here is ignored, as iperf3's own servers ignore it: the flow label, the
 //! pacing timer (the engine paces by deadlines), repeating payload (ours always repeats), and the
-//! ways of sending that a receiver is told of.
+//! ways of sending that a receiver is told of. Multipath TCP needs nothing: the listener takes it.
+//! What goes on in fragments may do so, whatever `dont_fragment` says: of datagrams that fit the path
+//! the kernel forbids it anyway.
 
 use linerate_compat::iperf3::{Code, Parameters, Protocol};
 use linerate_engine::FlowConfig;
-use linerate_model::manner::{Manner, ReceiveBy, SendBy, Transport};
+use linerate_model::manner::{
+    DATAGRAM_BYTES_MAX, Manner, ReceiveBy, SEGMENTS_MAX, SendBy, Transport,
+};
 use linerate_model::sample::End;
 use linerate_model::unit::Bytes;
 use linerate_model::workload::{Direction, FlowOptions, Part, Traffic};
@@ -83,10 +87,52 @@ pub(super) fn flow(parameters: &Parameters, index: usize, rate: Option<BitsPerSe
             },
             rate_bps: rate,
             burst: rate.and(parameters.burst_blocks).unwrap_or(1).max(1),
+            bytes_max: sends.then(|| bytes_max(parameters)).flatten(),
+            segments: if udp && sends {
+                segments(parameters)
+            } else {
+                1
+            },
+            gro: udp && !sends && parameters.gso.is_some_and(|gso| gso.gro > 0),
             short_numbers: udp && !parameters.counters_64bit,
             ..Manner::default()
         },
     }
+}
+
+/// Returns the payload after which a stream on which the server sends ends: its share of the bytes or
+/// blocks of its direction, in whole blocks, since a client waits for the rest of one.
+///
+/// 1. A client ends the test when it has them. Since 3.16 it looks for that only once an interval,
+///    and counts on the server to stop by itself; older ones look all the time.
+/// 2. Of datagrams some may be lost, which a client would wait for.
+/// 3. What is omitted is not part of them, and the client alone knows when it has omitted enough.
+fn bytes_max(parameters: &Parameters) -> Option<Bytes> {
+    let looks_seldom = minor_version(parameters).is_some_and(|minor| minor >= 16);
+    if !looks_seldom || parameters.protocol == Protocol::Udp || parameters.omit_s > 0 {
+        return None;
+    }
+    let block_bytes = u64::from(parameters.block_bytes).max(1);
+    let in_blocks = |bytes: u64| bytes.div_ceil(block_bytes);
+    let blocks = parameters.bytes.map(in_blocks).or(parameters.blocks)?;
+    let share = blocks.div_ceil(parameters.parallel.max(1).into());
+    Some(Bytes(share.saturating_mul(block_bytes)))
+}
+
+/// Returns the 22 of a client of iperf3 3.22.
+fn minor_version(parameters: &Parameters) -> Option<u32> {
+    let rest = parameters.client_version.as_deref()?.strip_prefix("3.")?;
+    let end = rest.find(|letter: char| !letter.is_ascii_digit());
+    rest[..end.unwrap_or(rest.len())].parse().ok()
+}
+
+/// Returns the datagrams that the kernel cuts one buffer into (`--gsro`), as many as the client's own
+/// buffer has.
+fn segments(parameters: &Parameters) -> u32 {
+    let asked = parameters.gso.filter(|gso| gso.gso > 0);
+    let buffer_bytes = asked.map_or(0, |gso| gso.gso_bf_size.min(DATAGRAM_BYTES_MAX));
+    let segments = buffer_bytes / u64::from(parameters.block_bytes.max(1));
+    segments.clamp(1, SEGMENTS_MAX.into()) as u32
 }
 
 /// Returns the rate of one stream: what is asked for, or its share of the limit if that is less.
@@ -116,7 +162,7 @@ fn options(parameters: &Parameters) -> FlowOptions {
 
 #[cfg(test)]
 mod tests {
-    use linerate_compat::iperf3;
+    use linerate_compat::iperf3::{self, Gso};
     use linerate_model::Nanos;
 
     use super::*;
@@ -183,6 +229,71 @@ mod tests {
         assert_eq!((first.manner.burst, second.manner.burst), (1, 7));
         assert_eq!(second.manner.send, SendBy::Sendfile);
         assert_eq!(second.options.nagle, Some(false));
+    }
+
+    #[test]
+    fn senders_stop_after_their_share() {
+        let check = |expected: Option<u64>, change: fn(&mut Parameters)| {
+            let asked = parameters(|own| {
+                own.direction = iperf3::Direction::Both;
+                own.parallel = 3;
+                own.block_bytes = 100;
+                own.client_version = Some("3.22+".to_owned());
+                change(own);
+            });
+            let of = |index| flow(&asked, index, None).manner.bytes_max;
+            assert_eq!(of(2), None, "the client stops by itself");
+            assert_eq!(of(3), expected.map(Bytes));
+        };
+        check(None, |_| ());
+        check(Some(400), |own| own.bytes = Some(1000));
+        check(Some(500), |own| own.bytes = Some(1201));
+        check(Some(400), |own| own.blocks = Some(10));
+        check(Some(u64::MAX), |own| own.blocks = Some(u64::MAX));
+        check(None, |own| {
+            own.bytes = Some(1000);
+            own.omit_s = 1;
+        });
+        check(None, |own| {
+            own.bytes = Some(1000);
+            own.protocol = Protocol::Udp;
+        });
+        check(None, |own| {
+            own.bytes = Some(1000);
+            own.client_version = Some("3.12".to_owned());
+        });
+    }
+
+    #[test]
+    fn datagrams_are_cut_and_put_together_as_asked() {
+        let check = |block_bytes: u32, buffer_bytes: u64, expected: u32| {
+            let asked = parameters(|own| {
+                own.protocol = Protocol::Udp;
+                own.direction = iperf3::Direction::Both;
+                own.block_bytes = block_bytes;
+                own.gso = Some(Gso {
+                    gso: 1,
+                    gso_dg_size: block_bytes.into(),
+                    gso_bf_size: buffer_bytes,
+                    gro: 1,
+                    gro_bf_size: 65_507,
+                });
+            });
+            let (receiver, sender) = (flow(&asked, 0, None), flow(&asked, 1, None));
+            assert_eq!((receiver.manner.segments, receiver.manner.gro), (1, true));
+            assert_eq!(
+                (sender.manner.segments, sender.manner.gro),
+                (expected, false)
+            );
+        };
+        // As 3.22 asks.
+        check(64, 8192, 128);
+        check(1460, 64_240, 44);
+        check(32_768, 32_768, 1);
+        // As nobody should.
+        check(16, u64::MAX, 128);
+        check(65_507, u64::MAX, 1);
+        check(1460, 0, 1);
     }
 
     #[test]
