@@ -74,6 +74,9 @@ pub enum ClientEnding {
     ServerTerminated,
     /// The server closed the connection before everything was said.
     ServerLeft,
+    /// The server closed the connection when it had heard the parameters: 3.22 does not tell whom it
+    /// does not let in.
+    Unanswered,
     /// The client was interrupted.
     ClientTerminated,
     /// The server did something that makes no sense, or did not answer in time.
@@ -239,6 +242,7 @@ impl ClientMachine {
                 },
                 None => ClientEnding::ServerLeft,
             },
+            Stage::Asking => ClientEnding::Unanswered,
             _ => ClientEnding::ServerLeft,
         };
         self.end(ending, &mut actions);
@@ -456,10 +460,11 @@ mod tests {
             half.handle_bytes(0, &[0xFE, 0, 0, 0, 142]);
             let error = ClientEnding::ServerError { code, errno: 0 };
             assert_eq!(ended(&half.handle_closed()), Some(error));
-            assert_eq!(
-                ended(&after(before).handle_closed()),
-                Some(ClientEnding::ServerLeft)
-            );
+            let left = match before {
+                [9] => ClientEnding::Unanswered,
+                _ => ClientEnding::ServerLeft,
+            };
+            assert_eq!(ended(&after(before).handle_closed()), Some(left));
         }
     }
 

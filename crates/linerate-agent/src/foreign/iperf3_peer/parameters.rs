@@ -1,9 +1,9 @@
 //! From an assignment to what iperf3's server is told.
 
-use linerate_compat::iperf3::{Direction, Parameters, Protocol, auth};
+use linerate_compat::iperf3::{Direction, Gso, Parameters, Protocol, auth};
 use linerate_model::Nanos;
 use linerate_model::experiment::Timing;
-use linerate_model::manner::{ReceiveBy, SendBy, Transport};
+use linerate_model::manner::{DATAGRAM_BYTES_MAX, Manner, ReceiveBy, SendBy, Transport};
 use linerate_model::workload::{self as model, Part, Traffic, Workload};
 
 use super::Credentials;
@@ -99,6 +99,13 @@ pub fn parameters_of(
     if options.delayed_ack.is_some() || options.cork.is_some() || options.busy_poll_us.is_some() {
         notes.push("TCP_QUICKACK, TCP_CORK and SO_BUSY_POLL were set at this end only".to_owned());
     }
+    let server_cuts = manner.segments > 1 && comes_back;
+    let server_joins = manner.gro && direction != Direction::ToClient;
+    if server_cuts || server_joins {
+        notes.push(
+            "GSO and GRO were asked of its server, which knows them from iperf3 3.21 on".to_owned(),
+        );
+    }
     let parameters = Parameters {
         direction,
         omit_s,
@@ -118,10 +125,23 @@ pub fn parameters_of(
         counters_64bit: protocol == Protocol::Udp && !manner.short_numbers,
         zerocopy: (manner.send != SendBy::Copy).then_some(1),
         skip_rx_copy: manner.receive == ReceiveBy::Discard,
+        gso: gso(manner, small(message_bytes.0)),
         client_version: Some(concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned()),
         ..Parameters::of(protocol)
     };
     Ok((parameters, notes))
+}
+
+/// Returns how the server is asked to send and receive datagrams; nothing for calls of one each.
+fn gso(manner: &Manner, datagram_bytes: u32) -> Option<Gso> {
+    let cuts = manner.segments > 1;
+    (cuts || manner.gro).then(|| Gso {
+        gso: cuts.into(),
+        gso_dg_size: datagram_bytes.into(),
+        gso_bf_size: u64::from(datagram_bytes) * u64::from(manner.segments),
+        gro: manner.gro.into(),
+        gro_bf_size: DATAGRAM_BYTES_MAX,
+    })
 }
 
 /// Returns seconds to omit and to measure, and what to know of them.

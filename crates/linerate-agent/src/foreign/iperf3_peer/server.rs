@@ -97,6 +97,10 @@ fn words(ending: &ClientEnding) -> String {
         }
         ClientEnding::ServerTerminated => "was terminated".to_owned(),
         ClientEnding::ServerLeft => "closed the control connection".to_owned(),
+        ClientEnding::Unanswered => "closed the control connection when it had heard what is \
+             wanted, without a word: current iperf3 servers do so where authentication failed, or \
+             where they want a user and none is given"
+            .to_owned(),
         ClientEnding::ClientTerminated => "was told to end the test".to_owned(),
         ClientEnding::Failed { reason } => format!("failed: {reason}"),
     }
@@ -110,6 +114,7 @@ fn code(ending: &ClientEnding) -> RefusalCode {
         {
             RefusalCode::Unauthorized
         }
+        ClientEnding::Unanswered => RefusalCode::Unauthorized,
         ClientEnding::ServerError { .. } => RefusalCode::BadRequest,
         _ => RefusalCode::Flows,
     }
