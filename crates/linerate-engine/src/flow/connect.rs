@@ -100,7 +100,7 @@ pub fn adopt(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> 
 
 fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
     let inspect = |source| ConnectError::Inspect { source };
-    let (send, chosen) = mechanism::choose(&config, socket.as_fd());
+    let (send, chosen) = mechanism::choose(&config);
     if send == SendBy::MsgZerocopy {
         options::enable_zerocopy(socket.as_raw_fd())?;
     }

