@@ -10,6 +10,10 @@ use std::ptr;
 const PIPE_BYTES: libc::c_int = 1 << 20;
 /// The least that is worth a pipe: what every pipe has.
 const PIPE_BYTES_MIN: libc::c_int = 64 << 10;
+/// Payload that is sent again and again, so that a receiver which copies finds it in its CPU's cache.
+const REPEATED_BYTES: usize = 128 << 10;
+/// Pieces of one filling: the rest of a repetition, and whole ones.
+const PIECES_MAX: usize = PIPE_BYTES as usize / REPEATED_BYTES + 1;
 
 /// A pipe that holds references to pages of constant payload.
 ///
@@ -48,8 +52,8 @@ impl Pipe {
         })
     }
 
-    /// Moves up to `bytes` to the socket; fills the pipe with pages of `payload` first if it is
-    /// empty. Returns how much the socket took.
+    /// Moves up to `bytes` to the socket; fills the pipe with the first pages of `payload` first if
+    /// it is empty. Returns how much the socket took.
     ///
     /// `payload` must be constant for as long as the kernel may read it: see
     /// [`crate::sys::pages::Pages`].
@@ -83,21 +87,28 @@ impl Pipe {
     }
 
     fn fill(&mut self, payload: &[u8]) -> io::Result<()> {
-        if self.at >= payload.len() {
-            self.at = 0;
+        let repeated = &payload[..payload.len().min(REPEATED_BYTES)];
+        let mut pieces = [libc::iovec {
+            iov_base: ptr::null_mut(),
+            iov_len: 0,
+        }; PIECES_MAX];
+        let (mut count, mut bytes, mut rest) = (0, 0, &repeated[self.at..]);
+        while count < PIECES_MAX && bytes < self.capacity_bytes {
+            rest = &rest[..rest.len().min(self.capacity_bytes - bytes)];
+            pieces[count] = libc::iovec {
+                iov_base: rest.as_ptr().cast_mut().cast(),
+                iov_len: rest.len(),
+            };
+            bytes += rest.len();
+            count += 1;
+            rest = repeated;
         }
-        let rest = &payload[self.at..];
-        let rest = &rest[..rest.len().min(self.capacity_bytes)];
-        let piece = libc::iovec {
-            iov_base: rest.as_ptr().cast_mut().cast(),
-            iov_len: rest.len(),
-        };
-        // SAFETY: the kernel reads one iovec, and takes references to the pages of `rest`, which it
-        // never writes to.
-        let taken = unsafe { libc::vmsplice(self.write.as_raw_fd(), &piece, 1, 0) };
+        // SAFETY: the kernel reads `count` iovecs, and takes references to the pages of `repeated`,
+        // which it never writes to.
+        let taken = unsafe { libc::vmsplice(self.write.as_raw_fd(), pieces.as_ptr(), count, 0) };
         let taken = usize::try_from(taken).map_err(|_| io::Error::last_os_error())?;
         self.held_bytes += taken;
-        self.at += taken;
+        self.at = (self.at + taken) % repeated.len();
         Ok(())
     }
 }
@@ -206,7 +217,7 @@ mod tests {
     #[test]
     fn what_left_the_pipe_for_a_socket_arrives_and_nothing_else() {
         let pages = Pages::new(1).unwrap();
-        let payload = &pages.as_slice()[..1_000_000];
+        let payload = &pages.as_slice()[..100_000];
         let mut pipe = Pipe::new().unwrap();
         assert!(pipe.capacity_bytes >= PIPE_BYTES_MIN as usize);
         let (sent, arrived) = fill_twice(|socket| pipe.send(socket, payload, 70_001));
