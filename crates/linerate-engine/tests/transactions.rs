@@ -312,23 +312,26 @@ fn who_spins_on_the_cpu_of_its_peer_yields_and_says_so() {
         wait: WaitBy::Spin,
         ..Manner::default()
     };
-    let (near, far) = rig::pair_by(0, Part::Requester, &rig::rr(1, 1, 1), &manner);
-    let schedule = rig::schedule(100);
-    let config = EngineConfig {
-        workers_max: 1,
-        cpus: vec![0],
-    };
-    let far = launch(vec![far], schedule, &config).unwrap();
-    let near = launch(vec![near], schedule, &config).unwrap();
-    let (near, far) = (near.finish().remove(0), far.finish().remove(0));
-    assert!(near.transactions > 0);
-    assert_eq!(near.transactions, far.transactions);
-    assert_eq!((&near.ended_early, &far.ended_early), (&None, &None));
-    for result in [&near, &far] {
-        let wait = setting(result, "wait");
-        assert_eq!(wait.granted.as_deref(), Some("spin"));
-        let effective = wait.effective.as_deref();
-        assert_eq!(effective, Some("spin, yielding to the peer on its CPU"));
+    for flows in [1, 3] {
+        let pair = |flow| rig::pair_by(flow, Part::Requester, &rig::rr(1, 1, 1), &manner);
+        let (near, far): (Vec<_>, Vec<_>) = (0..flows).map(pair).unzip();
+        let schedule = rig::schedule(100);
+        let config = EngineConfig {
+            workers_max: 1,
+            cpus: vec![0],
+        };
+        let far = launch(far, schedule, &config).unwrap();
+        let near = launch(near, schedule, &config).unwrap();
+        let (near, far) = (near.finish(), far.finish());
+        assert_agree(&near, &far);
+        assert!(near.iter().all(|near| near.transactions > 0));
+        for result in near.iter().chain(&far) {
+            assert_eq!(result.ended_early, None);
+            let wait = setting(result, "wait");
+            assert_eq!(wait.granted.as_deref(), Some("spin"));
+            let effective = wait.effective.as_deref();
+            assert_eq!(effective, Some("spin, yielding to the peer on its CPU"));
+        }
     }
 }
 

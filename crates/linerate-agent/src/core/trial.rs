@@ -21,7 +21,7 @@ use super::capture::RunningCapture;
 use super::host::{degraded, limits_of_profile, unseen};
 use super::slot::TrialSlot;
 use super::{Core, lock, placement, with_causes};
-use crate::api::{Assignment, FlowOutcome, StartRequest};
+use crate::api::{FlowOutcome, StartRequest};
 
 /// Longest sleep between two looks at the abort flag.
 const ABORT_LOOK: Duration = Duration::from_millis(50);
@@ -79,8 +79,14 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         Err(error) => return slot.fail(&with_causes(&error)),
     };
     let threads = running.threads();
+    // Both ends would see the same CPUs, and pay twice for it.
+    let shares_cpus = core.config.lab || local == remote;
     let busy = match slot.assignment.probes.sample_rate {
-        None => why_no_cpu_is_free(&slot.assignment, threads.len()),
+        None => why_no_cpu_is_free(
+            linerate_observe::cpus_allowed(Path::new("/proc")).len(),
+            slot.assignment.manner.wait,
+            threads.len() * if shares_cpus { 2 } else { 1 },
+        ),
         Some(_) => None,
     };
     let config = core.observe_config(slot.observe, threads);
@@ -91,8 +97,7 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         .iter()
         .map(|observer| observer.availability())
         .collect();
-    // Both ends would see the same CPUs, and pay twice for it.
-    let scope = match core.config.lab || local == remote {
+    let scope = match shares_cpus {
         true => Scope::OwnThreads,
         false => Scope::Host,
     };
@@ -174,15 +179,12 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
 /// 330 000 samples, 30 MB as JSON and 1 to 2 MB packed, at each end.
 const FLOWS_IN_FULL: usize = 256;
 
-/// Returns why reading the host takes its time from so many workers, if it does.
-fn why_no_cpu_is_free(assignment: &Assignment, workers: usize) -> Option<&'static str> {
-    let cpus = linerate_observe::cpus_allowed(Path::new("/proc")).len();
-    let spins = assignment.manner.wait == WaitBy::Spin;
+/// Returns why reading the host would take its time from `workers`, if all `cpus` are theirs.
+fn why_no_cpu_is_free(cpus: usize, wait: WaitBy, workers: usize) -> Option<&'static str> {
     if cpus == 1 {
         return Some("everything here shares one CPU");
     }
-    // The other end may spin here too, on as many.
-    (spins && 2 * workers >= cpus).then_some("spinning workers leave no CPU idle")
+    (wait == WaitBy::Spin && workers >= cpus).then_some("spinning workers leave no CPU idle")
 }
 
 /// What a reading is for.
@@ -454,5 +456,24 @@ fn outcome(result: FlowResult) -> FlowOutcome {
         latency: result.latency,
         datagrams: result.datagrams,
         ended_early: result.ended_early,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_is_read_rarely_only_where_no_cpu_is_free() {
+        let check = |cpus, wait, workers, expected| {
+            assert_eq!(why_no_cpu_is_free(cpus, wait, workers), expected);
+        };
+        check(1, WaitBy::Auto, 1, Some("everything here shares one CPU"));
+        check(2, WaitBy::Auto, 2, None);
+        let spinning = Some("spinning workers leave no CPU idle");
+        check(2, WaitBy::Spin, 2, spinning);
+        check(2, WaitBy::Spin, 4, spinning);
+        check(2, WaitBy::Spin, 1, None);
+        check(8, WaitBy::Spin, 2, None);
     }
 }

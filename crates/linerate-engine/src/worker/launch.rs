@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread::{Builder, JoinHandle};
 
@@ -18,6 +19,7 @@ use crate::measure::clock;
 use crate::measure::sampler::{self, SAMPLES_PER_FLOW, WindowsSeen};
 use crate::schedule::{Control, Schedule};
 use crate::sys::clock::now_ns;
+use crate::sys::thread;
 use crate::worker::Outcome;
 use crate::worker::deal::{Card, deal};
 use crate::worker::thread::{Assignment, Unready, live};
@@ -139,6 +141,14 @@ struct Worker {
     name: String,
     thread_id: i32,
     thread: JoinHandle<Vec<Outcome>>,
+    spent: Arc<Spent>,
+}
+
+/// CPU time that a worker has used, once it has ended.
+#[derive(Debug, Default)]
+struct Spent {
+    user_ns: AtomicU64,
+    system_ns: AtomicU64,
 }
 
 /// Starts the workers; they sleep until the start and then run by `schedule`.
@@ -226,9 +236,15 @@ fn post(
 
 fn start(name: String, assignment: Assignment) -> Result<Worker, LaunchError> {
     let (ready, word) = sync_channel(1);
-    let spawned = Builder::new()
-        .name(name.clone())
-        .spawn(move || live(&assignment, &ready));
+    let spent = Arc::new(Spent::default());
+    let spends = Arc::clone(&spent);
+    let spawned = Builder::new().name(name.clone()).spawn(move || {
+        let outcomes = live(&assignment, &ready);
+        let (user_ns, system_ns) = thread::cpu_times_ns();
+        spends.user_ns.store(user_ns, Ordering::Relaxed);
+        spends.system_ns.store(system_ns, Ordering::Relaxed);
+        outcomes
+    });
     let thread = match spawned {
         Ok(thread) => thread,
         Err(source) => return Err(LaunchError::Spawn { name, source }),
@@ -238,6 +254,7 @@ fn start(name: String, assignment: Assignment) -> Result<Worker, LaunchError> {
             name,
             thread_id,
             thread,
+            spent,
         }),
         Ok(Err(Unready::Pin(cpu, source))) => Err(LaunchError::Pin { name, cpu, source }),
         Ok(Err(Unready::Prepare(source))) => Err(LaunchError::Prepare { name, source }),
@@ -277,6 +294,16 @@ impl Running {
             .iter()
             .map(|worker| (worker.name.clone(), worker.thread_id))
             .collect()
+    }
+
+    /// Returns the CPU time of the workers that have ended, in user and in system mode, in nanoseconds:
+    /// nobody else can tell it then.
+    pub fn spent_by_ended_ns(&self) -> (u64, u64) {
+        let sum = |of: fn(&Spent) -> &AtomicU64| {
+            let spent = self.workers.iter().map(|worker| &worker.spent);
+            spent.map(|spent| of(spent).load(Ordering::Relaxed)).sum()
+        };
+        (sum(|spent| &spent.user_ns), sum(|spent| &spent.system_ns))
     }
 
     /// Returns whether all flows have ended.

@@ -16,7 +16,7 @@ mod deal;
 mod launch;
 /// Many flows that speak and listen on a thread: io_uring.
 mod ring;
-/// One flow on a thread that never sleeps.
+/// Flows on a thread that never sleeps.
 mod spin;
 /// The life of one worker thread.
 mod thread;

@@ -15,16 +15,18 @@ use crate::sys::thread;
 use crate::worker::{Bench, Seat};
 use crate::workload::{Ending, Io, Play, Turn};
 
-/// Calls in vain, or rounds, between two looks at the clock and at the peer's CPU: 650 ns a call, so that
-/// an abort or the stop is noticed within 50 µs and the next tick of the coarse clock.
-const TRIES: u32 = 64;
+/// Calls in vain of one flow, or flows that had a turn, between two looks at the clock and at the peer's
+/// CPU: 650 ns a call in vain, 10 µs a transaction, so that an abort or the stop is noticed within 1 ms
+/// and the next tick of the coarse clock.
+const TRIES: usize = 64;
 /// The rest between two calls in vain of one flow. A receive call locks the socket, and what arrives
 /// meanwhile has to wait for the end of the call: without a rest two ends with CPUs of their own
 /// made 108 and 117 k transactions/s in two interleaved comparisons of a bare loop, with rests of
 /// 0.4 µs 114 and 121, of 1.6 µs 94.
 const REST_NS: u64 = 400;
-/// Pauses of which the time is taken.
-const PAUSES: u32 = 128;
+/// Pauses of which the time is taken, and how often that is done.
+const PAUSES: u64 = 128;
+const ROUNDS: u32 = 4;
 /// Turns that one of several flows may have before the next: a response and its next request, or a
 /// request and its response, and a call that finds no more.
 const TURNS_MAX: usize = 3;
@@ -41,22 +43,21 @@ pub(super) fn prepare(socket: BorrowedFd<'_>) -> io::Result<()> {
 /// nobody else wants the CPU; with both ends on one it takes the place of a sleep and a wake-up, and
 /// request and response of one byte take 4 to 5 % less than with blocking calls. It comes before the
 /// receive call, which would be in vain.
-pub(super) fn play(part: &mut impl Play, io: &mut Io<'_>) -> (Ending, bool) {
+pub(super) fn play(part: &mut impl Play, io: &mut Io<'_>, rest: Rest) -> (Ending, bool) {
     let mut peer = Peer::default();
-    let pauses = pauses();
     loop {
         match part.turn(io) {
             Turn::Moved(_) => {}
             Turn::Rested(_) => peer.give_way(),
             Turn::Blocked(_) => {
-                if peer.is_time_to_look(io.flow.fd())
+                if peer.is_time_to_look(1, io.flow.fd())
                     && let Some(ending) = part.tick(io.control, tick_ns())
                 {
                     return (ending, peer.was_here);
                 }
                 match peer.is_here {
                     true => peer.give_way(),
-                    false => (0..pauses).for_each(|_| hint::spin_loop()),
+                    false => rest.take(),
                 }
             }
             Turn::Ended(ending) => return (ending, peer.was_here),
@@ -90,7 +91,7 @@ pub(super) fn play_rounds(seats: &mut [Seat], bench: &mut Bench) -> bool {
         }
         let waiting = seats.iter().find(|seat| seat.outcome.is_none());
         let fd = waiting.map(|seat| seat.flow.fd());
-        if fd.is_some_and(|fd| peer.is_time_to_look(fd)) {
+        if fd.is_some_and(|fd| peer.is_time_to_look(left, fd)) {
             left -= tick(seats, &bench.control);
         }
         peer.give_way();
@@ -113,18 +114,19 @@ fn tick(seats: &mut [Seat], control: &Control) -> usize {
 /// What is known of the CPU that packets come from.
 #[derive(Debug, Default)]
 struct Peer {
-    tries: u32,
+    tries: usize,
     is_here: bool,
     was_here: bool,
 }
 
 impl Peer {
-    /// Notes a call in vain or a round; returns whether it is time to look at the clock, and has then looked
-    /// where the packets of the socket come from.
-    fn is_time_to_look(&mut self, fd: RawFd) -> bool {
-        self.tries = self.tries.wrapping_add(1);
-        let is_time = self.tries.is_multiple_of(TRIES);
+    /// Notes so many tries; returns whether it is time to look at the clock, and has then looked where
+    /// the packets of the socket come from.
+    fn is_time_to_look(&mut self, tries: usize, fd: RawFd) -> bool {
+        self.tries += tries;
+        let is_time = self.tries >= TRIES;
         if is_time {
+            self.tries = 0;
             self.is_here = comes_from_here(fd);
             self.was_here |= self.is_here;
         }
@@ -148,12 +150,62 @@ fn comes_from_here(fd: RawFd) -> bool {
     incoming.is_some() && incoming == thread::cpu()
 }
 
-/// Returns how many pauses make a rest: one takes 10 to 140 cycles, by the processor. Takes 10 µs.
-fn pauses() -> u32 {
-    let began_ns = now_ns();
-    (0..PAUSES).for_each(|_| hint::spin_loop());
-    let took_ns = (now_ns() - began_ns).max(1);
-    let pauses = REST_NS * u64::from(PAUSES) / took_ns;
-    // Whatever interrupted the measurement, there are some; and not more than a cycle each.
-    pauses.clamp(1, 4 * REST_NS) as u32
+/// A rest between two calls in vain, in pauses of the processor.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rest {
+    pauses: u64,
+}
+
+impl Rest {
+    /// Finds out how many pauses make a rest: one takes 10 to 140 cycles, by the processor. Takes 20 µs.
+    pub(super) fn measure() -> Self {
+        let took_ns = |_| {
+            let began_ns = now_ns();
+            (0..PAUSES).for_each(|_| hint::spin_loop());
+            now_ns() - began_ns
+        };
+        // The least counts, since whatever interrupts only adds.
+        let took_ns = (0..ROUNDS).map(took_ns).min().unwrap_or(0).max(1);
+        let pauses = REST_NS * PAUSES / took_ns;
+        // Not more than one a nanosecond, whatever the clock said.
+        Self {
+            pauses: pauses.clamp(1, REST_NS),
+        }
+    }
+
+    fn take(self) {
+        (0..self.pauses).for_each(|_| hint::spin_loop());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rest_is_about_as_long_as_it_should_be() {
+        let rest = Rest::measure();
+        assert!((1..=REST_NS).contains(&rest.pauses), "{rest:?}");
+        let took_ns = |_| {
+            let began_ns = now_ns();
+            rest.take();
+            now_ns() - began_ns
+        };
+        let least_ns = (0..100).map(took_ns).min().expect("a hundred");
+        assert!(least_ns < 20 * REST_NS, "{least_ns}");
+    }
+
+    #[test]
+    fn the_clock_is_looked_at_after_so_many_tries_whoever_made_them() {
+        let mut peer = Peer::default();
+        // No socket has this number: what cannot be told counts as elsewhere.
+        let looks = |peer: &mut Peer, tries, of| {
+            let looked = (0..of).filter(|_| peer.is_time_to_look(tries, -1));
+            looked.count()
+        };
+        assert_eq!(looks(&mut peer, 1, TRIES - 1), 0);
+        assert_eq!(looks(&mut peer, 1, 1), 1);
+        assert_eq!(looks(&mut peer, 1000, 3), 3);
+        assert!(!peer.is_here && !peer.was_here);
+    }
 }

@@ -16,6 +16,7 @@ use linerate_model::workload::Setting;
 
 use crate::worker::crowd::Crowd;
 use crate::worker::ring::Circle;
+use crate::worker::spin::Rest;
 use crate::worker::{Bench, Seat, alone, spin, warden};
 use crate::workload::{Play, Player};
 
@@ -24,7 +25,7 @@ pub(super) enum Way {
     /// In the call that moves payload.
     Block,
     /// Not at all.
-    Spin,
+    Spin(Rest),
     /// By epoll.
     Epoll(Crowd),
     /// By io_uring.
@@ -57,7 +58,7 @@ impl Way {
                 for seat in seats.iter() {
                     spin::prepare(seat.flow.socket())?;
                 }
-                Way::Spin
+                Way::Spin(Rest::measure())
             }
             WaitBy::Epoll => Way::Epoll(Crowd::prepare(seats)?),
             WaitBy::Uring if !talks => {
@@ -91,15 +92,15 @@ impl Way {
                     seat.end(ending);
                 }
             }
-            Way::Spin => {
+            Way::Spin(rest) => {
                 let yielded = match seats {
                     [seat] => {
                         let mut io = bench.io(&seat.flow);
                         // Told apart once here, so that each has a loop without a branch for it.
                         let (ending, yielded) = match &mut seat.player {
-                            Player::Requester(part) => spin::play(part, &mut io),
-                            Player::Responder(part) => spin::play(part, &mut io),
-                            other => spin::play(other, &mut io),
+                            Player::Requester(part) => spin::play(part, &mut io, rest),
+                            Player::Responder(part) => spin::play(part, &mut io, rest),
+                            other => spin::play(other, &mut io, rest),
                         };
                         seat.end(ending);
                         yielded
@@ -113,17 +114,17 @@ impl Way {
             Way::Epoll(crowd) => crowd.play(seats, bench),
             Way::Uring(circle) => circle.play(seats, bench),
         }
-        if bench.give_way.has_given()
+        if bench.give_way.is_shared()
             && let Some(effective) = &mut said.effective
         {
-            effective.push_str(", senders yielding between calls");
+            effective.push_str(", senders yielding to receivers on their CPU");
         }
     }
 
     fn word(&self) -> &'static str {
         match self {
             Way::Block => "blocking",
-            Way::Spin => word(WaitBy::Spin),
+            Way::Spin(_) => word(WaitBy::Spin),
             Way::Epoll(_) => word(WaitBy::Epoll),
             Way::Uring(_) => word(WaitBy::Uring),
         }

@@ -285,7 +285,10 @@ pub(crate) fn room_bytes(config: &FlowConfig, flows: usize) -> usize {
         {
             return stream::room_bytes(config, SHARED_RECEIVE_BYTES);
         }
-        (Traffic::Stream { .. }, Part::Receiver) if config.manner.send != SendBy::Copy => {
+        // A sender that may choose and takes to copying finds a larger room than it needs.
+        (Traffic::Stream { .. }, Part::Receiver)
+            if matches!(config.manner.send, SendBy::Auto | SendBy::Vmsplice) =>
+        {
             return stream::room_bytes(config, LARGE_RECEIVE_BYTES);
         }
         (Traffic::Stream { .. }, Part::Receiver) => stream::room_bytes(config, RECEIVE_BYTES),

@@ -219,7 +219,11 @@ impl Traffic {
 
     /// Returns the CPU that this test's workers took since its start, in percent of one.
     fn cpu(&mut self) -> CpuPercent {
-        let now = cpu(&mut self.threads);
+        let mut now = cpu(&mut self.threads);
+        // A volume may be through, and its workers gone, before anybody looks.
+        let (user_ns, system_ns) = self.running.spent_by_ended_ns();
+        now.user_ns += user_ns as i64;
+        now.system_ns += system_ns as i64;
         let elapsed_ns = now_ns().saturating_sub(self.start_ns).max(1) as f64;
         let percent = |from: i64, to: i64| 100.0 * (to - from).max(0) as f64 / elapsed_ns;
         let user = percent(self.cpu_at_start_ns.user_ns, now.user_ns);

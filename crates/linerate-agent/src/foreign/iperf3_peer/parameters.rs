@@ -247,6 +247,24 @@ mod tests {
     }
 
     #[test]
+    fn a_server_hears_how_datagrams_are_cut_and_joined() {
+        let check = |segments: u32, joins: bool, expected: Option<[u64; 3]>| {
+            let manner = Manner {
+                segments,
+                gro: joins,
+                ..Manner::default()
+            };
+            let asked = gso(&manner, 1000);
+            let numbers = asked.map(|asked| [asked.gso, asked.gso_bf_size, asked.gro]);
+            assert_eq!(numbers, expected, "{segments} {joins}");
+        };
+        check(1, false, None);
+        check(44, false, Some([1, 44_000, 0]));
+        check(1, true, Some([0, 1000, 1]));
+        check(44, true, Some([1, 44_000, 1]));
+    }
+
+    #[test]
     fn flows_are_opened_in_the_order_of_iperf3() {
         use Part::{Receiver, Sender};
         let both = assignment(

@@ -98,8 +98,8 @@ fn words(ending: &ClientEnding) -> String {
         ClientEnding::ServerTerminated => "was terminated".to_owned(),
         ClientEnding::ServerLeft => "closed the control connection".to_owned(),
         ClientEnding::Unanswered => "closed the control connection when it had heard what is \
-             wanted, without a word: current iperf3 servers do so where authentication failed, or \
-             where they want a user and none is given"
+             wanted, without a word: it ended, or it is a current one that did not let us in \
+             (authentication failed, or it wants a user and none is given)"
             .to_owned(),
         ClientEnding::ClientTerminated => "was told to end the test".to_owned(),
         ClientEnding::Failed { reason } => format!("failed: {reason}"),
