@@ -241,6 +241,7 @@ impl Driver<'_> {
             server: self.request.server_cpus.clone(),
             clients: self.request.client_cpus.clone(),
             why: "",
+            workers_max: self.request.workers_max,
         };
         match &self.request.placing {
             Placing::AsAsked => (none, Placement::AsAsked),
@@ -299,7 +300,7 @@ impl Driver<'_> {
             client_cpus: &placed.clients,
             placement,
             probes,
-            workers_max: self.request.workers_max,
+            workers_max: placed.workers_max,
         };
         let (server_assignment, client_assignments) = assignments(trial, &terms);
         let participant = |member: &'a Member, assignment| Participant {
