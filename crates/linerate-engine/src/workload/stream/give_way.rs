@@ -3,8 +3,8 @@
 //! Where a receiver shares the CPU of its sender, as over loopback with whole flows on a CPU, payload
 //! should be received while it is in the cache. A sender that goes on until its peer's buffer is full
 //! has pushed out of the cache what it sent first: ten copying flows made 63 Gbit/s in a bare loop
-//! without yielding, 102 with (medians of 7 interleaved runs; after 512 KiB as after 1 MiB, 84 after
-//! 256 KiB).
+//! without yielding, 102 with (medians of 7 interleaved runs, calls of 1 MiB; of 512 KiB the same, of
+//! 256 KiB 84).
 //!
 //! Where nobody waits for the CPU, yielding is a system call of 0.2 µs for each 40 µs of copying. Where
 //! another program computes, it would have the CPU for its whole slice each time; so a sender that
