@@ -34,35 +34,39 @@ pub fn current() -> Tool {
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     let plain = |words: &[&str]| vec![plan(site, "iperf3", "iperf3", words)];
     match workload {
-        Workload::Tcp1 | Workload::Startup | Workload::Memory1 => plain(&[]),
-        Workload::Tcp1ZerocopySend => plain(&["-Z"]),
-        Workload::Tcp1Fast if knows("iperf3", "--skip-rx-copy") => plain(&["-Z", "--skip-rx-copy"]),
-        Workload::Tcp10 => plain(&["-P", "10"]),
-        Workload::Tcp10Fast if knows("iperf3", "--skip-rx-copy") => {
-            plain(&["-P", "10", "-Z", "--skip-rx-copy"])
-        }
-        Workload::Udp64 | Workload::Udp64Gso => plain(&["-u", "-b", "0", "-l", "64"]),
-        Workload::Tcp100Nodelay => plain(&["-l", "100", "-N"]),
+        Workload::Startup | Workload::Memory1 => plain(&[]),
+        Workload::Udp64Gso => plain(&["-u", "-b", "0", "-l", "64"]),
         Workload::Tcp100Batched => plain(&["-l", "100"]),
-        _ => Vec::new(),
+        _ => plans_of_both(site, "iperf3", workload),
     }
 }
 
 fn plans_of_current(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
-    let plain = |words: &[&str]| vec![plan(site, CURRENT, CURRENT, words)];
     let gsro = ["-u", "-b", "0", "-l", "64", "--gsro"];
     match workload {
-        Workload::Tcp1 => plain(&[]),
-        Workload::Tcp1ZerocopySend => plain(&["-Z"]),
-        Workload::Tcp1Fast => plain(&["-Z", "--skip-rx-copy"]),
-        Workload::Tcp10 => plain(&["-P", "10"]),
-        Workload::Tcp10Fast => plain(&["-P", "10", "-Z", "--skip-rx-copy"]),
-        Workload::Udp64 => plain(&["-u", "-b", "0", "-l", "64"]),
         // `--gsro` is for both ends or none; a server that does not know it is a plain receiver.
         Workload::Udp64Gso if knows("iperf3", "--server") && !knows("iperf3", "--gsro") => {
             vec![plan(site, "iperf3", CURRENT, &gsro).called("to iperf3")]
         }
-        Workload::Udp64GsoGro if knows(CURRENT, "--gsro") => plain(&gsro),
+        Workload::Udp64GsoGro if knows(CURRENT, "--gsro") => {
+            vec![plan(site, CURRENT, CURRENT, &gsro)]
+        }
+        _ => plans_of_both(site, CURRENT, workload),
+    }
+}
+
+/// Returns what both releases are measured with.
+fn plans_of_both(site: &Site<'_>, program: &str, workload: Workload) -> Vec<Plan> {
+    let plain = |words: &[&str]| vec![plan(site, program, program, words)];
+    match workload {
+        Workload::Tcp1 => plain(&[]),
+        Workload::Tcp1ZerocopySend => plain(&["-Z"]),
+        Workload::Tcp1Fast if knows(program, "--skip-rx-copy") => plain(&["-Z", "--skip-rx-copy"]),
+        Workload::Tcp10 => plain(&["-P", "10"]),
+        Workload::Tcp10Fast if knows(program, "--skip-rx-copy") => {
+            plain(&["-P", "10", "-Z", "--skip-rx-copy"])
+        }
+        Workload::Udp64 => plain(&["-u", "-b", "0", "-l", "64"]),
         Workload::Tcp100Nodelay => plain(&["-l", "100", "-N"]),
         _ => Vec::new(),
     }

@@ -69,7 +69,9 @@ impl Crowd {
                 left -= self.serve(at, &mut seats[at], bench, TURNS_MAX);
             }
             if now_ns >= sweep_ns {
-                left -= self.sweep(seats, &bench.control, now_ns);
+                left -= sweep(seats, &bench.control, now_ns, |seat, ending| {
+                    self.end(seat, ending);
+                });
                 sweep_ns = next_sweep(&bench.control, now_ns);
             }
         }
@@ -106,18 +108,6 @@ impl Crowd {
         0
     }
 
-    /// Shows the clock to flows that may be waiting in vain; returns how many have ended by it.
-    fn sweep(&mut self, seats: &mut [Seat], control: &Control, now_ns: u64) -> usize {
-        let mut ended = 0;
-        for seat in seats.iter_mut().filter(|seat| seat.outcome.is_none()) {
-            if let Some(ending) = seat.player.tick(control, now_ns) {
-                self.end(seat, ending);
-                ended += 1;
-            }
-        }
-        ended
-    }
-
     fn watch(&mut self, at: usize, seat: &Seat, want: Want) {
         if self.wants[at] != want && self.epoll.change(seat.flow.fd(), at, want).is_ok() {
             self.wants[at] = want;
@@ -129,6 +119,24 @@ impl Crowd {
         let _ = self.epoll.remove(seat.flow.fd());
         seat.end(ending);
     }
+}
+
+/// Shows the clock to flows that may be waiting in vain, and lets `end` end those that are over;
+/// returns how many those are.
+pub(super) fn sweep(
+    seats: &mut [Seat],
+    control: &Control,
+    now_ns: u64,
+    mut end: impl FnMut(&mut Seat, Ending),
+) -> usize {
+    let mut ended = 0;
+    for seat in seats.iter_mut().filter(|seat| seat.outcome.is_none()) {
+        if let Some(ending) = seat.player.tick(control, now_ns) {
+            end(seat, ending);
+            ended += 1;
+        }
+    }
+    ended
 }
 
 /// Returns when the waiting flows are shown the clock next: at the stop, or after the notice time.

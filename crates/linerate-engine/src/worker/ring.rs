@@ -6,12 +6,11 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use crate::schedule::Control;
 use crate::sys::clock;
 use crate::sys::socket;
 use crate::sys::uring::{Event, Ring};
 use crate::worker::alarms::Alarms;
-use crate::worker::crowd::next_sweep;
+use crate::worker::crowd::{next_sweep, sweep};
 use crate::worker::{Bench, Seat};
 use crate::workload::{Ending, Play, Turn, Want};
 
@@ -66,7 +65,7 @@ impl Circle {
                 left -= self.serve(at, &mut seats[at], bench, Turn::Moved(Want::Writable));
             }
             if now_ns >= sweep_ns {
-                left -= sweep(seats, &bench.control, now_ns);
+                left -= sweep(seats, &bench.control, now_ns, Seat::end);
                 sweep_ns = next_sweep(&bench.control, now_ns);
             }
         }
@@ -154,18 +153,6 @@ impl Circle {
         }
         0
     }
-}
-
-/// Shows the clock to flows that may be waiting in vain; returns how many have ended by it.
-fn sweep(seats: &mut [Seat], control: &Control, now_ns: u64) -> usize {
-    let mut ended = 0;
-    for seat in seats.iter_mut().filter(|seat| seat.outcome.is_none()) {
-        if let Some(ending) = seat.player.tick(control, now_ns) {
-            seat.end(ending);
-            ended += 1;
-        }
-    }
-    ended
 }
 
 /// Ends every flow that goes on, since the ring does not.

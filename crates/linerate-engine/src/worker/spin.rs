@@ -8,10 +8,10 @@ use std::hint;
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 
-use crate::schedule::Control;
 use crate::sys::clock::{now_ns, tick_ns};
 use crate::sys::socket::{self, SO_INCOMING_CPU};
 use crate::sys::thread;
+use crate::worker::crowd::sweep;
 use crate::worker::{Bench, Seat};
 use crate::workload::{Ending, Io, Play, Turn};
 
@@ -92,23 +92,11 @@ pub(super) fn play_rounds(seats: &mut [Seat], bench: &mut Bench) -> bool {
         let waiting = seats.iter().find(|seat| seat.outcome.is_none());
         let fd = waiting.map(|seat| seat.flow.fd());
         if fd.is_some_and(|fd| peer.is_time_to_look(left, fd)) {
-            left -= tick(seats, &bench.control);
+            left -= sweep(seats, &bench.control, tick_ns(), Seat::end);
         }
         peer.give_way();
     }
     peer.was_here
-}
-
-/// Shows the clock to all flows; returns how many have ended by it.
-fn tick(seats: &mut [Seat], control: &Control) -> usize {
-    let (now_ns, mut ended) = (tick_ns(), 0);
-    for seat in seats.iter_mut().filter(|seat| seat.outcome.is_none()) {
-        if let Some(ending) = seat.player.tick(control, now_ns) {
-            seat.end(ending);
-            ended += 1;
-        }
-    }
-    ended
 }
 
 /// What is known of the CPU that packets come from.
