@@ -4,94 +4,26 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::io::Read;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use common::{Call, alone, file, folder, free_port, json, linerate, skip};
+use common::iperf3::{Iperf3, measured};
+use common::{Call, alone, file, folder, json, linerate, skip};
 use linerate_compat::iperf3::json::Document;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
-/// Longest that a server may take to listen, and to end after its test.
-const DEADLINE: Duration = Duration::from_secs(20);
-
-/// `iperf3 -s` on a port of its own.
-struct Iperf3 {
-    child: Child,
-    port: u16,
-}
-
-impl Iperf3 {
-    /// Starts it with more words; `None` where there is no iperf3.
-    fn start(words: &[&str]) -> Option<Self> {
-        let port = free_port();
-        let mut command = Command::new("iperf3");
-        command.args(["-s", "-B", "127.0.0.1", "-p", &port.to_string()]);
-        command.args(words).stdin(Stdio::null());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let Ok(child) = command.spawn() else {
-            skip("there is no iperf3; install it with `apt-get install iperf3`");
-            return None;
-        };
-        let server = Self { child, port };
-        let deadline = Instant::now() + DEADLINE;
-        while !is_listening(port) {
-            assert!(Instant::now() < deadline, "iperf3 does not listen");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Some(server)
+/// Starts a server with more words; `None` where there is no iperf3.
+fn start(words: &[&str]) -> Option<Iperf3> {
+    let server = Iperf3::start("iperf3", words);
+    if server.is_none() {
+        skip("there is no iperf3; install it with `apt-get install iperf3`");
     }
-
-    fn host(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id() as i32), signal).expect("it is our child");
-    }
-
-    /// Waits for the end of a server for one test; returns what it printed.
-    fn end(mut self) -> String {
-        let deadline = Instant::now() + DEADLINE;
-        while self.child.try_wait().expect("it is our child").is_none() {
-            assert!(Instant::now() < deadline, "the server goes on");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let mut text = String::new();
-        let mut out = self.child.stdout.take().expect("it is piped");
-        out.read_to_string(&mut text).expect("it prints text");
-        text
-    }
-}
-
-impl Drop for Iperf3 {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Returns whether a TCP socket listens on a port; connecting would begin a test.
-fn is_listening(port: u16) -> bool {
-    let port = format!(":{port:04X}");
-    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
-        let text = std::fs::read_to_string(table).unwrap_or_default();
-        let mut lines = text.lines().map(|line| line.split_whitespace());
-        lines.any(|mut words| {
-            words.nth(1).is_some_and(|local| local.ends_with(&port)) && words.nth(1) == Some("0A")
-        })
-    })
+    server
 }
 
 fn run(host: &str, words: &[&str]) -> Call {
     linerate(&[&["run", "--peer", "iperf3", host][..], words].concat())
-}
-
-/// Returns whether a call measured; that readings came late is the machine's doing, not the program's.
-fn measured(said: &common::Said) -> bool {
-    [0, 3].contains(&said.code) || said.err.contains("late, more than a tenth of it")
 }
 
 /// Returns the bytes that each stream of a server's document sent or received, in their order.
@@ -133,7 +65,7 @@ fn both_ends_count_the_same_bytes_whatever_is_asked() {
         &["-b", "40M", "-R"],
         &["-Z"],
     ] {
-        let Some(server) = Iperf3::start(&["-1", "-J"]) else {
+        let Some(server) = start(&["-1", "-J"]) else {
             return;
         };
         let words = [words, &["-t", "0.5", "-i", "0", "-J"]].concat();
@@ -169,7 +101,7 @@ fn datagrams_are_counted_by_their_receiver() {
         (&["-R"], 1),
         (&["--bidir", "-l", "200"], 2),
     ] {
-        let Some(server) = Iperf3::start(&["-1", "-J"]) else {
+        let Some(server) = start(&["-1", "-J"]) else {
             return;
         };
         let words = [words, &["-u", "-b", "4M", "-t", "0.5", "-i", "0", "-J"]].concat();
@@ -209,7 +141,7 @@ fn a_volume_ends_the_test_in_either_direction() {
         (&["-k", "80", "-P", "2"], 10 * MIB),
         (&["-n", "5M", "--bidir"], 5 * MIB),
     ] {
-        let Some(server) = Iperf3::start(&["-1", "-J"]) else {
+        let Some(server) = start(&["-1", "-J"]) else {
             return;
         };
         let words = [words, &["-i", "0", "-J"]].concat();
@@ -230,7 +162,7 @@ fn a_volume_ends_the_test_in_either_direction() {
 #[test]
 fn what_is_omitted_is_omitted_at_both_ends() {
     let _alone = alone();
-    let Some(server) = Iperf3::start(&["-1", "-J"]) else {
+    let Some(server) = start(&["-1", "-J"]) else {
         return;
     };
     let words = ["-O", "1", "-t", "1", "-b", "80M", "-i", "0", "-J"];
@@ -246,7 +178,7 @@ fn what_is_omitted_is_omitted_at_both_ends() {
 #[test]
 fn several_tests_follow_one_another_on_one_server() {
     let _alone = alone();
-    let Some(server) = Iperf3::start(&[]) else {
+    let Some(server) = start(&[]) else {
         return;
     };
     let words = ["-t", "0.2", "-i", "0", "--runs", "3", "-J"];
@@ -265,10 +197,10 @@ fn several_tests_follow_one_another_on_one_server() {
 #[test]
 fn a_busy_server_is_named_as_busy_and_waited_for() {
     let _alone = alone();
-    let Some(server) = Iperf3::start(&[]) else {
+    let Some(server) = start(&[]) else {
         return;
     };
-    let port = server.port.to_string();
+    let port = server.port().to_string();
     let first = ["-c", "127.0.0.1", "-p", &port, "-t", "2", "-b", "1M"];
     let mut other = Command::new("iperf3")
         .args(first)
@@ -296,7 +228,7 @@ fn a_server_that_dies_or_is_stopped_leaves_what_was_measured() {
         (Signal::SIGKILL, "closed the control connection"),
         (Signal::SIGINT, "was terminated"),
     ] {
-        let Some(server) = Iperf3::start(&[]) else {
+        let Some(server) = start(&[]) else {
             return;
         };
         let mut going = run(&server.host(), &["-t", "30", "-i", "0.2", "-b", "50M"]).start();
@@ -313,7 +245,7 @@ fn a_server_that_dies_or_is_stopped_leaves_what_was_measured() {
 #[test]
 fn an_interrupt_is_told_to_the_server() {
     let _alone = alone();
-    let Some(server) = Iperf3::start(&["-1", "-J"]) else {
+    let Some(server) = start(&["-1", "-J"]) else {
         return;
     };
     let mut going = run(&server.host(), &["-t", "30", "-i", "0.2", "-b", "50M"]).start();
@@ -372,7 +304,7 @@ fn only_who_knows_the_password_is_let_in() {
         "--authorized-users-path",
         &users,
     ];
-    let Some(server) = Iperf3::start(&words) else {
+    let Some(server) = start(&words) else {
         return;
     };
     // Releases up to 3.16 know the old padding only.
@@ -411,7 +343,7 @@ fn only_who_knows_the_password_is_let_in() {
 #[test]
 fn the_servers_own_output_comes_along() {
     let _alone = alone();
-    let Some(server) = Iperf3::start(&["-1"]) else {
+    let Some(server) = start(&["-1"]) else {
         return;
     };
     let words = ["-t", "0.3", "-i", "0", "--get-server-output"];
@@ -453,7 +385,7 @@ fn documents_have_every_key_of_the_real_clients() {
         &["-u", "-b", "5M", "-l", "1400"],
         &["-u", "-b", "5M", "-l", "1400", "-R"],
     ] {
-        let Some(server) = Iperf3::start(&["-1"]) else {
+        let Some(server) = start(&["-1"]) else {
             return;
         };
         let common = [words, &["-t", "1"]].concat();
@@ -461,10 +393,10 @@ fn documents_have_every_key_of_the_real_clients() {
         let said = run(&server.host(), &ours).run();
         assert!(measured(&said), "{said:?}");
         server.end();
-        let Some(server) = Iperf3::start(&["-1"]) else {
+        let Some(server) = start(&["-1"]) else {
             return;
         };
-        let port = server.port.to_string();
+        let port = server.port().to_string();
         let real = Command::new("iperf3")
             .args(["-c", "127.0.0.1", "-p", &port, "-J"])
             .args(&common)
@@ -506,7 +438,7 @@ fn documents_have_every_key_of_the_real_clients() {
 #[test]
 fn lines_of_events_end_with_the_totals_and_failures_say_error() {
     let _alone = alone();
-    let Some(server) = Iperf3::start(&["-1"]) else {
+    let Some(server) = start(&["-1"]) else {
         return;
     };
     let words = [

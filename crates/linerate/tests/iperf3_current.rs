@@ -8,17 +8,15 @@
 
 mod common;
 
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use common::call::Call;
-use common::{Said, Server, alone, file, folder, free_port, json, linerate, skip};
+use common::iperf3::{Iperf3, came_back, measured, number};
+use common::{Said, Server, alone, file, folder, json, linerate, skip};
 use serde_json::Value;
 
 /// What `bench/install-iperf3-current` installs.
 const IPERF3: &str = "iperf3-current";
-/// Longest that a server may take to listen.
-const DEADLINE: Duration = Duration::from_secs(20);
 /// A rate at which a table of tests has room on two CPUs.
 const RATE: [&str; 2] = ["-b", "20M"];
 /// A rate of datagrams at which a socket's usual buffer holds more than half a second.
@@ -70,12 +68,6 @@ fn check_all(rows: &[&[&str]], common: &[&str], check: impl Fn(&[&str], &Value))
     server.wait_busy(false);
 }
 
-fn number(document: &Value, path: &str) -> f64 {
-    let value = document.pointer(path);
-    let number = value.and_then(Value::as_f64);
-    number.unwrap_or_else(|| panic!("no {path} in {document}"))
-}
-
 /// Returns the most by which a client's count may be behind what it has sent: the thread of each
 /// stream may be inside a write when the counts are read.
 fn under_way(document: &Value) -> f64 {
@@ -95,17 +87,6 @@ fn all_arrived(document: &Value, words: &[&str]) -> f64 {
         "{words:?}: {sent} {received}"
     );
     received
-}
-
-/// Asserts that the client received what we sent, but for what was under way when it ended; returns
-/// how much we sent.
-#[track_caller]
-fn came_back(document: &Value, suffix: &str, words: &[&str]) -> f64 {
-    let sent = number(document, &format!("/end/sum_sent{suffix}/bytes"));
-    let received = number(document, &format!("/end/sum_received{suffix}/bytes"));
-    assert!(received > 0.0, "{words:?}: nothing came");
-    assert!(sent >= received, "{words:?}: {sent} {received}");
-    sent
 }
 
 /// What is asked of TCP in either direction.
@@ -157,7 +138,7 @@ fn tcp_from_the_server_and_both_ways_with_every_option() {
     }
     let common = [&RATE[..], &["-t", "1", "-R", "--rcv-timeout", "5000"]].concat();
     check_all(&TCP, &common, |words, document| {
-        let sent = came_back(document, "", words);
+        let (sent, _) = came_back(document, "", words);
         let streams = number(document, "/start/test_start/num_streams");
         // 20 Mbit/s are 2.5 MB/s.
         let rate = sent / streams / 2.5e6;
@@ -233,7 +214,7 @@ fn volumes_end_where_they_are_asked_to() {
             false => "",
         };
         if words.contains(&"-R") || words.contains(&"--bidir") {
-            let sent = came_back(document, suffix, words);
+            let (sent, _) = came_back(document, suffix, words);
             assert!(range.contains(&sent), "{words:?}: {sent}");
         }
         // The workers that sent had ended long before anybody asked.
@@ -293,7 +274,7 @@ fn datagrams_with_every_option() {
     let common = [&GENTLE[..], &["-t", "1"]].concat();
     check_all(&rows, &common, |words, document| {
         match words.contains(&"-R") {
-            true => came_back(document, "", words),
+            true => came_back(document, "", words).0,
             false => all_arrived(document, words),
         };
         assert_eq!(number(document, "/end/sum/lost_packets"), 0.0, "{words:?}");
@@ -378,52 +359,14 @@ fn passwords_are_asked_for() {
     }
 }
 
-/// The current iperf3 as a server on a port of its own.
-struct Iperf3 {
-    child: Child,
-    port: u16,
+/// Starts the current iperf3 as a server with more words.
+fn start(words: &[&str]) -> Iperf3 {
+    Iperf3::start(IPERF3, words).expect("it is there")
 }
 
-impl Iperf3 {
-    fn start(words: &[&str]) -> Self {
-        let port = free_port();
-        let child = Command::new(IPERF3)
-            .args(["-s", "-B", "127.0.0.1", "-p", &port.to_string()])
-            .args(words)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        let server = Self {
-            child: child.expect("it is there"),
-            port,
-        };
-        let deadline = Instant::now() + DEADLINE;
-        let listens = format!(":{port:04X} 00000000:0000 0A");
-        let table = || std::fs::read_to_string("/proc/net/tcp").expect("a table of sockets");
-        while !table().contains(&listens) {
-            assert!(Instant::now() < deadline, "it does not listen");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        server
-    }
-
-    fn run(&self, words: &[&str]) -> Call {
-        let host = format!("127.0.0.1:{}", self.port);
-        linerate(&["run", "--peer", "iperf3", &host, "-i", "0", "-J"]).words(words)
-    }
-}
-
-impl Drop for Iperf3 {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Returns whether a call measured; that readings came late is the machine's doing.
-fn measured(said: &Said) -> bool {
-    [0, 3].contains(&said.code) || said.err.contains("late, more than a tenth of it")
+fn run(server: &Iperf3, words: &[&str]) -> Call {
+    let host = server.host();
+    linerate(&["run", "--peer", "iperf3", &host, "-i", "0", "-J"]).words(words)
 }
 
 #[test]
@@ -462,10 +405,10 @@ fn a_server_of_its_own_does_what_it_is_asked() {
         let goings: Vec<_> = some
             .iter()
             .map(|row| {
-                let server = Iperf3::start(&[]);
+                let server = start(&[]);
                 let volume = row.contains(&"-n") || row.contains(&"-k");
                 let time: &[&str] = if volume { &[] } else { &["-t", "0.5"] };
-                let going = server.run(row).words(time).start();
+                let going = run(&server, row).words(time).start();
                 (row, server, going)
             })
             .collect();
@@ -507,10 +450,9 @@ fn its_server_lets_in_who_knows_the_password() {
     let _alone = alone();
     let keys = Keys::new();
     for padding in [&[][..], &["--use-pkcs1-padding"]] {
-        let server = Iperf3::start(&keys.of_server(padding));
+        let server = start(&keys.of_server(padding));
         let enter = |password: &str| {
-            server
-                .run(&["-n", "1M"])
+            run(&server, &["-n", "1M"])
                 .words(&keys.of_client(padding))
                 .with("IPERF3_PASSWORD", password)
                 .run()

@@ -9,6 +9,8 @@
 pub mod call;
 /// Requests to an agent, byte by byte.
 pub mod http;
+/// Servers of iperf3, and its documents.
+pub mod iperf3;
 /// Named labs.
 pub mod lab;
 /// `linerate serve`.
