@@ -14,7 +14,9 @@ mod fleet;
 mod record;
 /// The trials, one after another.
 mod run;
+/// The same for several hosts at the same time.
+mod together;
 
-pub use fleet::{Fleet, FleetError, HostSpec, Member};
+pub use fleet::{Fleet, FleetError, HostSpec, Inventories, Member};
 pub use record::Recorder;
 pub use run::{Placing, Progress, RunError, RunRequest, execute};

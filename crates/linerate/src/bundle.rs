@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use linerate_model::RunId;
 use linerate_model::analysis::Analysis;
-use linerate_model::run::{Recording, Validity};
+use linerate_model::run::Recording;
 use linerate_trace::capture::Reader;
 use linerate_trace::chapter::{self, Captured};
 use linerate_trace::{Limits, Trace, Tracker};
@@ -123,18 +123,14 @@ pub fn read(directory: &Path) -> CmdResult<Recording> {
         })
 }
 
-/// Returns what a finished run deserves as exit code.
+/// Returns what a finished run with so many invalid outcomes deserves as exit code.
 ///
 /// 1. Interrupted: 130. 2. Nothing valid, or ended by a lost host: 1. 3. More than a tenth of the
 ///    trials invalid: 3. 4. Else 0.
-pub fn outcome(recording: &Recording, interrupted: bool) -> Outcome {
+pub fn outcome(recording: &Recording, invalid: usize, interrupted: bool) -> Outcome {
     if interrupted {
         return Outcome::Interrupted;
     }
-    let invalid = linerate_analyze::reduce::outcomes(recording)
-        .iter()
-        .filter(|outcome| matches!(outcome.validity, Validity::Invalid(_)))
-        .count();
     let of = recording.trials.len();
     if of == 0 || invalid == of || recording.document.cut_short.is_some() {
         return Outcome::Failed;

@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 use linerate_agent::api::client::HttpAgent;
 use linerate_agent::api::{AdmitRequest, Agent, AgentError, RefusalCode};
 use linerate_agent::{AgentConfig, Core, Limits, LocalAgent};
-use linerate_controller::{Fleet, FleetError, HostSpec, Placing};
+use linerate_controller::{Fleet, FleetError, HostSpec, Inventories, Placing};
 use linerate_model::run::{Admission, HostPart};
 use linerate_model::workload::Workload;
 use linerate_model::{Nanos, RunId};
@@ -244,7 +244,12 @@ pub fn host_name() -> String {
 }
 
 /// Gathers the hosts, telling the user when one of them is busy.
-pub fn gather(specs: Vec<HostSpec>, request: &AdmitRequest, stop: &AtomicBool) -> CmdResult<Fleet> {
+pub fn gather(
+    specs: Vec<HostSpec>,
+    request: &AdmitRequest,
+    inventories: Inventories,
+    stop: &AtomicBool,
+) -> CmdResult<Fleet> {
     let mut told = None;
     let mut waiting = |host: &linerate_model::HostName, place: u32| {
         if told != Some(place) {
@@ -254,7 +259,7 @@ pub fn gather(specs: Vec<HostSpec>, request: &AdmitRequest, stop: &AtomicBool) -
             told = Some(place);
         }
     };
-    Fleet::gather(specs, request, stop, &mut waiting).map_err(|error| match &error {
+    Fleet::gather(specs, request, inventories, stop, &mut waiting).map_err(|error| match &error {
         FleetError::Interrupted(_) => Failure {
             outcome: Outcome::Interrupted,
             error: error.into(),

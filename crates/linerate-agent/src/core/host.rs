@@ -34,9 +34,9 @@ impl Core {
             snapshot.facts.sort_by(|a, b| a.name.cmp(&b.name));
         }
         // Facts and observers are most of the code that runs before a trial, once each.
-        self.give_back_text(0);
+        self.give_back_text(1);
         let observers = linerate_observe::availabilities(&config);
-        self.give_back_text(0);
+        self.give_back_text(1);
         Inventory {
             snapshot,
             observers,

@@ -1,5 +1,7 @@
 //! First and last reading of each counter in the measured window.
 
+use std::cell::RefCell;
+
 use linerate_model::metric::Metric;
 use linerate_model::sample::{End, Subject};
 use linerate_model::samples::{Reading, Samples};
@@ -23,13 +25,22 @@ impl Change {
 
 /// The samples of one trial, for look-up.
 ///
-/// Each look-up reads all that its subject has, some ten bytes a nanosecond; an index of the series
+/// The readings of a subject are unpacked when it is asked for and kept until another is: who reduces
+/// asks for one metric of a subject after the other, a host has hundreds, and an index of all series
 /// of 10 000 flows would take more memory than the samples.
 pub(crate) struct Readings<'a> {
     samples: &'a Samples,
     trial: TrialId,
     hosts: Vec<&'a HostName>,
     window_ns: i64,
+    unpacked: RefCell<Option<Unpacked>>,
+}
+
+/// The readings of one subject, by metric and instant.
+struct Unpacked {
+    host: HostName,
+    subject: Subject,
+    readings: Vec<(Metric, Reading)>,
 }
 
 impl<'a> Readings<'a> {
@@ -42,6 +53,7 @@ impl<'a> Readings<'a> {
             trial,
             hosts,
             window_ns: i64::try_from(window_ns).unwrap_or(i64::MAX),
+            unpacked: RefCell::new(None),
         }
     }
 
@@ -70,7 +82,21 @@ impl<'a> Readings<'a> {
         subject: &Subject,
         metric: Metric,
     ) -> Option<Vec<Reading>> {
-        let series = self.samples.series(self.trial, host, subject, metric);
+        let mut unpacked = self.unpacked.borrow_mut();
+        let is_of = |kept: &Unpacked| kept.subject == *subject && kept.host == *host;
+        if !unpacked.as_ref().is_some_and(is_of) {
+            *unpacked = Some(Unpacked {
+                readings: self.samples.readings(self.trial, host, subject)?,
+                host: host.clone(),
+                subject: subject.clone(),
+            });
+        }
+        let all = &unpacked.as_ref()?.readings;
+        let begin = all.partition_point(|(other, _)| *other < metric);
+        let of_metric = all[begin..]
+            .iter()
+            .take_while(|(other, _)| *other == metric);
+        let series: Vec<Reading> = of_metric.map(|(_, reading)| *reading).collect();
         (!series.is_empty()).then_some(series)
     }
 

@@ -221,6 +221,8 @@ pub fn execute(
             break;
         }
     }
+    // What hosts have may have been asked while the first trial began.
+    document.hosts = fleet.records();
     Ok(document)
 }
 

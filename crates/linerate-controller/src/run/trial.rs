@@ -31,14 +31,17 @@ use super::placement::{Placed, Placing, is_one_machine, is_over_loopback, on_one
 use super::{Progress, RunRequest, place, validity};
 use crate::fleet::{Fleet, Member};
 use crate::record::Captured;
+use crate::together::together;
 
-/// Time between looks at flows that should be there in a moment, and at hosts whose senders have
-/// stopped just now.
+/// Time between looks at flows that should be there in a moment.
 const LOOK_SOON: Duration = Duration::from_millis(1);
-/// How long after the stop looks are frequent: on a near host all is drained by then.
-const SOON_NS: u64 = 50_000_000;
-/// Time between looks at hosts that take longer.
-const LOOK_AT_END: Duration = Duration::from_millis(5);
+/// How long before the stop hosts are looked at for the last time: most of what there is has been taken
+/// over then, and does not keep them from reading the end of the window and from draining.
+const LAST_LOOK_NS: u64 = 20_000_000;
+/// How long after the stop a near host may have drained one flow and handed in its results.
+const DRAINED_NS: u64 = 1_000_000;
+/// Time between looks from then on: a quarter of what it has taken since the stop, within these.
+const LOOK_AT_END_NS: std::ops::RangeInclusive<u64> = 300_000..=5_000_000;
 /// Longest time between looks at a trial that a volume ends: nobody knows when that will be.
 const VOLUME_LOOK: Nanos = Nanos::from_ms(50);
 /// Longest sleep between two looks at the stop flag.
@@ -180,23 +183,34 @@ impl Driver<'_> {
         let mut spoilt = refreshed
             .err()
             .map(|(host, error)| Spoilt::of_agent(&host, &error));
-        let fleet = &*fleet;
-        let mut participants = self.participants(fleet, trial);
-        let mut at = self.instants(fleet, trial, &participants, 1);
-        let mut end = End::Planned;
+        let members = &*fleet;
+        let mut participants = self.participants(members, trial);
+        let mut at = self.instants(members, trial, &participants, 1);
         let mut patience = 1;
         while spoilt.is_none() {
-            match self.run(fleet, trial, &mut participants, &mut at, patience, watch) {
-                Ok(how) => {
-                    end = how;
-                    break;
-                }
+            match self.begin(members, trial, &mut participants, &mut at, patience) {
+                Ok(()) => break,
                 Err(why) if why.late && patience < PATIENCE_MAX => {
                     // Nothing was measured yet: once more from the beginning, with more notice.
                     abort(trial, &participants);
-                    participants = self.participants(fleet, trial);
+                    participants = self.participants(members, trial);
                     patience *= PATIENCE_STEP;
                 }
+                Err(why) => spoilt = Some(why),
+            }
+        }
+        let mut inventories = Vec::new();
+        if spoilt.is_none() {
+            // All threads there are have been made, and workers wait for the start.
+            match members.survey() {
+                Ok(all) => inventories = all,
+                Err((host, error)) => spoilt = Some(Spoilt::of_agent(&host, &error)),
+            }
+        }
+        let mut end = End::Planned;
+        if spoilt.is_none() {
+            match self.follow(members, trial, &mut participants, &at, watch) {
+                Ok(how) => end = how,
                 Err(why) => spoilt = Some(why),
             }
         }
@@ -207,6 +221,7 @@ impl Driver<'_> {
         let captured = self.capture(trial, &at, participants, end, spoilt.as_ref());
         // The first flag says how it was cut.
         let cut_short = captured.record.flags.first().filter(|_| is_forsaken);
+        fleet.take_over(inventories);
         Driven {
             cut_short: cut_short.cloned(),
             captured,
@@ -331,15 +346,15 @@ impl Driver<'_> {
         all
     }
 
-    fn run(
+    /// Makes the flows, agrees on the instants and starts.
+    fn begin(
         &self,
         fleet: &Fleet,
         trial: &Trial,
         participants: &mut [Participant<'_>],
         at: &mut Instants,
         patience: u64,
-        watch: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<End, Spoilt> {
+    ) -> Result<(), Spoilt> {
         let Some((server, clients)) = participants.split_first_mut() else {
             return Err(Spoilt::because("the run has no server"));
         };
@@ -357,28 +372,17 @@ impl Driver<'_> {
             }
             client.assignment.flow_rate_max = share(rate_limit, server.assignment.flows.len());
         }
-        each(clients, |client| prepare(client).map(|_| ()))?;
+        each(clients.iter_mut(), |client| prepare(client).map(|_| ()))?;
         self.await_flows(fleet, trial, server)?;
         *at = self.instants(fleet, trial, participants, patience);
         let instants = *at;
-        each(participants, |participant| {
+        each(participants.iter_mut(), |participant| {
             let start = instants.on_host(participant.clock());
             ask(participant, |participant| {
                 let member = participant.member;
                 member.spec.agent.start(&member.lease, trial.id, &start)
             })
-        })?;
-        let end = self.follow(fleet, trial, participants, &instants, watch)?;
-        if participants
-            .iter()
-            .any(|participant| participant.capture.is_some())
-        {
-            each(participants, |participant| {
-                fetch_capture(participant, trial);
-                Ok(())
-            })?;
-        }
-        Ok(end)
+        })
     }
 
     /// Waits until the server has taken up every flow, so that the start is not past by then.
@@ -412,7 +416,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Takes over samples until every host has handed in its results.
+    /// Takes over samples until every host has handed in its results, and then what it captured.
     fn follow(
         &self,
         fleet: &Fleet,
@@ -423,12 +427,12 @@ impl Driver<'_> {
     ) -> Result<End, Spoilt> {
         let mut end = End::Planned;
         let mut stop_ns = at.stop_ns;
-        let mut look_ns = at.start_ns;
         let by_volume = trial.workload.manner.bytes_max.is_some();
         let look_interval = match by_volume {
             true => self.request.look_interval.min(VOLUME_LOOK),
             false => self.request.look_interval,
         };
+        let mut look_ns = next_look(at.start_ns, look_interval, stop_ns);
         loop {
             if end == End::Planned && self.is_interrupted_before(fleet, look_ns) {
                 stop_ns = self.interrupt(fleet, trial, participants, at, "interrupted")?;
@@ -438,13 +442,8 @@ impl Driver<'_> {
             // Taking over the readings of thousands of flows takes seconds on a busy machine, which
             // is no delay of the hosts.
             let looked_ns = fleet.clock.now_ns();
-            // Host by host where only one has not finished: a thread costs as much as a look.
-            match participants.iter().filter(|p| !p.finished).count() {
-                0 | 1 => participants
-                    .iter_mut()
-                    .try_for_each(|p| look(p, trial, at))?,
-                _ => each(participants, |participant| look(participant, trial, at))?,
-            }
+            let unfinished = participants.iter_mut().filter(|p| !p.finished);
+            each(unfinished, |participant| look(participant, trial, at))?;
             let now = fleet.clock.now_ns();
             // All hosts at once: what one host says alone would look like a gap in the others.
             let news = participants.iter_mut().map(|p| take(&mut p.news));
@@ -463,6 +462,11 @@ impl Driver<'_> {
                 end = End::Forsaken(why);
             }
             if participants.iter().all(|participant| participant.finished) {
+                let captured = participants.iter_mut().filter(|p| p.capture.is_some());
+                each(captured, |participant| {
+                    fetch_capture(participant, trial);
+                    Ok(())
+                })?;
                 let all_sent = end == End::Planned && by_volume && now < at.stop_ns;
                 return Ok(if all_sent { End::AllSent } else { end });
             }
@@ -471,11 +475,7 @@ impl Driver<'_> {
                     "the hosts did not hand in their results in time",
                 ));
             }
-            look_ns = match now < stop_ns {
-                true => (now + look_interval.0).min(stop_ns),
-                false if now < stop_ns + SOON_NS => now + LOOK_SOON.as_nanos() as u64,
-                false => now + LOOK_AT_END.as_nanos() as u64,
-            };
+            look_ns = next_look(now, look_interval, stop_ns);
         }
     }
 
@@ -507,7 +507,7 @@ impl Driver<'_> {
         if self.request.plan.trials.len() > 1 || now <= at.begin_ns {
             return Err(Spoilt::because(why));
         }
-        each(participants, |participant| {
+        each(participants.iter_mut(), |participant| {
             if participant.finished {
                 return Ok(());
             }
@@ -644,6 +644,20 @@ fn abort(trial: &Trial, participants: &[Participant<'_>]) {
     }
 }
 
+/// Returns when hosts that were looked at at `now_ns` are looked at again.
+fn next_look(now_ns: u64, interval: Nanos, stop_ns: u64) -> u64 {
+    let last_ns = stop_ns.saturating_sub(LAST_LOOK_NS);
+    let drained_ns = stop_ns + DRAINED_NS;
+    if now_ns < last_ns {
+        return (now_ns + interval.0).min(last_ns);
+    }
+    if now_ns < drained_ns {
+        return drained_ns;
+    }
+    let rest_ns = (now_ns - stop_ns) / 4;
+    now_ns + rest_ns.clamp(*LOOK_AT_END_NS.start(), *LOOK_AT_END_NS.end())
+}
+
 /// Returns the part of the window that every host has read to its end.
 fn common_window(participants: &[Participant<'_>]) -> Nanos {
     let last = |participant: &Participant<'_>| {
@@ -699,28 +713,11 @@ fn cookie() -> String {
 }
 
 /// Runs `work` for every participant at the same time; returns the first failure in their order.
-fn each(
-    participants: &mut [Participant<'_>],
+fn each<'a, 'p: 'a>(
+    participants: impl IntoIterator<Item = &'a mut Participant<'p>>,
     work: impl Fn(&mut Participant<'_>) -> Result<(), Spoilt> + Sync,
 ) -> Result<(), Spoilt> {
-    if let [only] = participants {
-        return work(only);
-    }
-    let work = &work;
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = participants
-            .iter_mut()
-            .map(|participant| scope.spawn(move || work(participant)))
-            .collect();
-        let mut result = Ok(());
-        for thread in threads {
-            let one = thread
-                .join()
-                .unwrap_or_else(|_| Err(Spoilt::because("a thread panicked")));
-            result = result.and(one);
-        }
-        result
-    })
+    together(participants, work).into_iter().collect()
 }
 
 fn ask<T>(
@@ -931,5 +928,29 @@ fn flow_record(
         latency: flow.latency,
         datagrams: flow.datagrams,
         ended_early: flow.ended_early,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_leave_the_end_of_the_window_alone_and_become_rarer_after_it() {
+        const MS: u64 = 1_000_000;
+        let check = |now_ms: u64, expected_us: u64| {
+            let next_ns = next_look(now_ms * MS, Nanos::from_ms(250), 1_000 * MS);
+            assert_eq!(next_ns, expected_us * 1_000, "after {now_ms} ms");
+        };
+        check(0, 250_000);
+        check(700, 950_000);
+        check(900, 980_000);
+        check(980, 1_001_000);
+        check(1_000, 1_001_000);
+        check(1_001, 1_001_300);
+        check(1_004, 1_005_000);
+        check(1_100, 1_105_000);
+        let at_once = next_look(3, Nanos::from_s(1), 10 * MS);
+        assert_eq!(at_once, 11 * MS, "a trial shorter than that has one look");
     }
 }

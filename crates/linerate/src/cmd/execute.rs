@@ -99,5 +99,11 @@ pub fn run(execution: Execution, mut fleet: Fleet) -> CmdResult {
     term::line("");
     term::line(&format!("bundle  {}", directory.display()));
     term::line(&format!("report  {}", file.display()));
-    Ok(bundle::outcome(&recording, stop.load(Ordering::Relaxed)))
+    let outcomes = linerate_analyze::reduce::outcomes(&recording);
+    let invalid = outcomes.iter().filter(|outcome| !outcome.is_valid());
+    Ok(bundle::outcome(
+        &recording,
+        invalid.count(),
+        stop.load(Ordering::Relaxed),
+    ))
 }

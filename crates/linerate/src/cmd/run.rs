@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use linerate_agent::foreign::iperf3_peer::Iperf3Peer;
-use linerate_controller::{Fleet, Placing, Progress, Recorder, RunRequest, execute};
+use linerate_controller::{Fleet, Inventories, Placing, Progress, Recorder, RunRequest, execute};
 use linerate_model::capture::CaptureOutcome;
 use linerate_model::experiment::Timing;
 use linerate_model::finding::{FindingKind, Limiter};
@@ -84,7 +84,7 @@ fn execute_experiment(
     let (run, seed) = bundle::new_run(&moment, args.plan.seed)?;
     let expected = args.plan.budget.unwrap_or(Nanos::from_s(600));
     let request = hosts::admit_request(&run, asked, &args.fleet, expected);
-    let fleet = hosts::gather(specs, &request, &stop)?;
+    let fleet = hosts::gather(specs, &request, Inventories::First, &stop)?;
     let drafts = std::slice::from_ref(draft);
     let mut plan = study::make_plan(drafts, args.plan.budget, seed, hosts::plan_hosts(&fleet))?;
     for experiment in &mut plan.experiments {
@@ -149,11 +149,12 @@ fn measure(args: &RunArgs) -> CmdResult {
     );
     // Reading the command line is over.
     linerate_agent::give_back_text();
-    let fleet = hosts::gather(specs, &request, &stop).inspect_err(|failure| {
-        if args.output.format == Some(RateFormat::Iperf3) {
-            iperf3::print_failure(args.output.json_stream, &failure.to_string());
-        }
-    })?;
+    let fleet =
+        hosts::gather(specs, &request, inventories(args), &stop).inspect_err(|failure| {
+            if args.output.format == Some(RateFormat::Iperf3) {
+                iperf3::print_failure(args.output.json_stream, &failure.to_string());
+            }
+        })?;
     check_buffers(args.socket.window, &fleet)?;
     let request = RunRequest {
         run,
@@ -179,6 +180,16 @@ fn measure(args: &RunArgs) -> CmdResult {
         started_utc: moment.rfc3339,
     };
     execute_single(args, &request, fleet, interval, &stop, foreign.as_ref())
+}
+
+/// Returns when hosts are asked what they have: buffers are held against it, captures need the link's
+/// name, and what is on the disk of a run that is killed should tell whose it was.
+fn inventories(args: &RunArgs) -> Inventories {
+    let is_needed = args.socket.window.is_some() || args.observe.capture.capture.is_some();
+    match is_needed || args.output.out.is_some() {
+        true => Inventories::First,
+        false => Inventories::Underway,
+    }
 }
 
 /// Deals the flows to the clients there are.
@@ -325,7 +336,8 @@ fn deserved(
     single: &linerate_analyze::single::Single<'_>,
     interrupted: bool,
 ) -> Outcome {
-    let outcome = bundle::outcome(recording, interrupted);
+    let invalid = single.trials.iter().filter(|trial| !trial.valid).count();
+    let outcome = bundle::outcome(recording, invalid, interrupted);
     let refused = recording.trials.iter().any(|trial| trial.is_valid())
         && single.trials.iter().all(|trial| !trial.valid);
     let generator = single

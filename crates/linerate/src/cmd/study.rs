@@ -1,6 +1,6 @@
 //! `linerate study`: characterise a server, on real hosts or in the built-in lab.
 
-use linerate_controller::HostSpec;
+use linerate_controller::{HostSpec, Inventories};
 use linerate_model::Nanos;
 use linerate_model::plan::Plan;
 use linerate_model::probe::Probes;
@@ -62,7 +62,7 @@ fn measure(args: &StudyArgs, drafts: &[Draft], specs: Vec<HostSpec>, asked: &str
     let moment = Moment::now();
     let (run, seed) = bundle::new_run(&moment, args.seed)?;
     let request = hosts::admit_request(&run, asked, &args.fleet, args.budget);
-    let fleet = hosts::gather(specs, &request, &stop)?;
+    let fleet = hosts::gather(specs, &request, Inventories::First, &stop)?;
     let mut plan = make_plan(drafts, Some(args.budget), seed, hosts::plan_hosts(&fleet))?;
     for experiment in &mut plan.experiments {
         experiment.probes = experiment.probes.and(Probes {

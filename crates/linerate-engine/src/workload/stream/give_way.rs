@@ -27,6 +27,8 @@ const KEEP_TIMES: u64 = 32;
 #[derive(Debug, Default)]
 pub(crate) struct GiveWay {
     sent_bytes: usize,
+    /// The clock when it was last asked whether to yield.
+    latest_ns: u64,
     /// Until when it does not.
     keeps_until_ns: u64,
     /// How often it did, and how often somebody had the CPU then.
@@ -48,16 +50,23 @@ impl GiveWay {
 
     fn give(&mut self, now_ns: impl Fn() -> u64, give_way: impl FnOnce()) {
         let began_ns = now_ns();
+        self.latest_ns = began_ns;
         if began_ns < self.keeps_until_ns {
             return;
         }
         give_way();
-        let away_ns = now_ns().saturating_sub(began_ns);
+        self.latest_ns = now_ns();
+        let away_ns = self.latest_ns.saturating_sub(began_ns);
         self.yields = self.yields.saturating_add(1);
         self.given += u32::from(away_ns >= GIVEN_NS);
         if away_ns > AWAY_MAX_NS {
             self.keeps_until_ns = began_ns + away_ns * (KEEP_TIMES + 1);
         }
+    }
+
+    /// Returns the clock as of the last 512 KiB, 0 before: later than the last tick where much is sent.
+    pub(super) fn latest_ns(&self) -> u64 {
+        self.latest_ns
     }
 
     /// Returns whether most of its yields gave the CPU to somebody: receivers share it.
@@ -95,6 +104,7 @@ mod tests {
         assert_eq!(give(1_132_200_000, 0), 3, "after 33 times 4 ms");
         assert_eq!(give(1_132_300_000, 0), 4);
         assert!(!way.is_shared(), "two of four gave it to somebody");
+        assert_eq!(way.latest_ns(), 1_132_300_000);
         way.give(|| now_ns.get(), || now_ns.set(now_ns.get() + 100_000));
         assert!(way.is_shared());
     }
