@@ -147,12 +147,14 @@ pub fn place(
     host: &str,
     side: &Side,
     cpu: Option<usize>,
+    began: &Path,
     command: &[String],
 ) -> anyhow::Result<Command> {
     let own = std::env::current_exe()?;
     let mut words = vec!["launch".to_owned()];
     words.extend(side.launch_arguments());
-    let on_cpu = |words: &mut Vec<String>| {
+    let last = |words: &mut Vec<String>| {
+        words.extend(["--began".to_owned(), began.display().to_string()]);
         if let Some(cpu) = cpu {
             words.extend(["--cpu".to_owned(), cpu.to_string()]);
         }
@@ -163,7 +165,7 @@ pub fn place(
         words.extend(lab.exec(host));
         words.extend([own.display().to_string(), "launch".to_owned()]);
     }
-    on_cpu(&mut words);
+    last(&mut words);
     words.extend(command.iter().cloned());
     let mut whole = Command::new(own);
     whole.args(words);

@@ -10,6 +10,7 @@ use anyhow::Context;
 use serde::Serialize;
 
 use crate::environment::{self, Environment, Lab};
+use crate::launch;
 use crate::machine::Others;
 use crate::side::Side;
 use crate::tool::{Plan, Said};
@@ -99,8 +100,10 @@ fn both_ends(
         "server"
     };
     let start = |side: &mut Side, host: &str, cpu: Option<usize>, words: &[String], name: &str| {
-        let command = environment::place(place.lab, host, side, cpu, words)?;
-        let child = spawn(command, &place.scratch.join(name))?;
+        let out = place.scratch.join(name);
+        let began = out.with_extension("began");
+        let command = environment::place(place.lab, host, side, cpu, &began, words)?;
+        let child = spawn(command, &out)?;
         side.root = Some(i32::try_from(child.id())?);
         Ok::<Child, anyhow::Error>(child)
     };
@@ -146,22 +149,26 @@ fn both_ends(
             .context("cannot wait for the server")
             .map_err(Failure::Other)?;
     }
-    let (readings, status, wall) = outcome?;
+    let (readings, status, ended_ns) = outcome?;
     let text = |name: &str| fs::read_to_string(place.scratch.join(name)).unwrap_or_default();
-    let said = Said {
-        workload,
-        seconds: f64::from(plan.seconds),
-        wall_s: wall.as_secs_f64(),
-        resident_bytes: readings.resident_bytes,
-        client: text("client"),
-        server: text("server"),
-    };
     let accepted = status
         .code()
         .is_some_and(|code| plan.accepts.contains(&code));
     if !status.success() && !accepted {
-        return Err(failure(status, &(text("client.err") + &said.client)));
+        return Err(failure(status, &(text("client.err") + &text("client"))));
     }
+    let began_ns: u64 = text("client.began")
+        .parse()
+        .context("the launcher did not say when it began")
+        .map_err(Failure::Other)?;
+    let said = Said {
+        workload,
+        seconds: f64::from(plan.seconds),
+        wall_s: ended_ns.saturating_sub(began_ns) as f64 / 1e9,
+        resident_bytes: readings.resident_bytes,
+        client: text("client"),
+        server: text("server"),
+    };
     let value = (plan.read)(&said).map_err(|error| {
         let last = text("client.err");
         Failure::Other(error.context(format!("no result; it said: {}", last.trim())))
@@ -176,19 +183,19 @@ fn both_ends(
     })
 }
 
-/// Follows a client until it ends, and reads CPU times and memory meanwhile.
+/// Follows a client until it ends, and reads CPU times and memory meanwhile; returns when it ended, too.
 fn follow(
     mut child: Child,
     begun: Instant,
     seconds: u32,
     server: &Side,
     client: &Side,
-) -> anyhow::Result<(Readings, ExitStatus, Duration)> {
+) -> anyhow::Result<(Readings, ExitStatus, u64)> {
     let (tell, hear) = mpsc::channel();
     let waiter = std::thread::spawn(move || {
         let status = child.wait();
         // The hearer is gone only if the deadline has passed, and then nobody wants to know.
-        let _ = tell.send((status, Instant::now()));
+        let _ = tell.send((status, launch::monotonic_ns()));
     });
     let last = Duration::from_secs(u64::from(seconds)) + CLIENT_DEADLINE;
     let mut readings = Readings::default();
@@ -197,7 +204,7 @@ fn follow(
             Ok((status, at)) => {
                 // It only waited and told.
                 let _ = waiter.join();
-                return Ok((readings, status?, at - begun));
+                return Ok((readings, status?, at?));
             }
             Err(RecvTimeoutError::Disconnected) => anyhow::bail!("lost sight of the client"),
             Err(RecvTimeoutError::Timeout) => {}
