@@ -98,7 +98,7 @@ impl Live {
         self
     }
 
-    /// Takes up new samples, those of each series in order of time.
+    /// Takes up new samples, those of each series in order of time; only those of flows matter.
     pub fn add(&mut self, samples: impl IntoIterator<Item = TrialSample>) {
         for sample in samples {
             let Subject::Flow(flow, end) = sample.subject else {

@@ -142,7 +142,7 @@ impl Serialize for Intervals<'_> {
         let mut live = self.cut.map(|(trial, interval)| {
             let server = self.recording.document.server();
             let foreign = server.is_some_and(|server| server.foreign.is_some());
-            let samples = self.recording.samples.iter();
+            let samples = self.recording.samples.of_flows();
             let mut live = Live::new(trial, interval).with_server(trial, foreign);
             live.add(samples.filter(|sample| sample.trial == trial.id));
             live

@@ -125,21 +125,13 @@ impl Samples {
 
     /// Returns the samples sorted by trial, host, subject, metric and instant.
     pub fn iter(&self) -> impl Iterator<Item = TrialSample> {
-        self.subjects
-            .iter()
-            .flat_map(|((trial, host, subject), packed)| {
-                packed
-                    .sorted()
-                    .into_iter()
-                    .map(|(metric, (at_ns, value))| TrialSample {
-                        trial: *trial,
-                        host: host.clone(),
-                        subject: subject.clone(),
-                        metric,
-                        at_ns,
-                        value,
-                    })
-            })
+        self.subjects.iter().flat_map(unpacked)
+    }
+
+    /// Returns those of flows in the same order: a few of the hundreds of metrics of a host.
+    pub fn of_flows(&self) -> impl Iterator<Item = TrialSample> {
+        let is_flow = |(key, _): &(&Key, &Packed)| matches!(key.2, Subject::Flow(..));
+        self.subjects.iter().filter(is_flow).flat_map(unpacked)
     }
 
     /// Returns the instants of all samples of `host`, in no particular order.
@@ -180,6 +172,21 @@ impl Samples {
         let packed = self.subjects.get(&(trial, host.clone(), subject.clone()))?;
         Some(packed.sorted())
     }
+}
+
+fn unpacked<'a>(
+    (key, packed): (&'a Key, &'a Packed),
+) -> impl Iterator<Item = TrialSample> + use<'a> {
+    let (trial, host, subject) = key;
+    let sample = |(metric, (at_ns, value))| TrialSample {
+        trial: *trial,
+        host: host.clone(),
+        subject: subject.clone(),
+        metric,
+        at_ns,
+        value,
+    };
+    packed.sorted().into_iter().map(sample)
 }
 
 impl Extend<TrialSample> for Samples {
@@ -250,6 +257,9 @@ mod tests {
             expected.sort_by_key(place);
             prop_assert_eq!(samples.len(), expected.len());
             prop_assert_eq!(samples.iter().collect::<Vec<_>>(), expected.clone());
+            let of_flows = |sample: &TrialSample| matches!(sample.subject, Subject::Flow(..));
+            let flows: Vec<_> = expected.iter().filter(|it| of_flows(it)).cloned().collect();
+            prop_assert_eq!(samples.of_flows().collect::<Vec<_>>(), flows);
             for wanted in &expected {
                 let readings = samples.readings(wanted.trial, &wanted.host, &wanted.subject);
                 let readings = readings.unwrap_or_default();

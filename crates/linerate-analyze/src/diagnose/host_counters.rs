@@ -111,12 +111,12 @@ const RULES: &[Rule] = &[
 type Counts<'a> = BTreeMap<&'a HostName, (f64, Vec<TrialId>)>;
 
 pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
-    let rules = RULES.iter().filter_map(|rule| finding(dataset, rule));
+    let rules = RULES.iter().zip(grown(dataset));
+    let rules = rules.filter_map(|(rule, counts)| finding(dataset, rule, counts));
     rules.chain(nearly_full(dataset)).collect()
 }
 
-fn finding(dataset: &Dataset<'_>, rule: &Rule) -> Option<Finding> {
-    let mut counts = grown(dataset, rule.metric);
+fn finding(dataset: &Dataset<'_>, rule: &Rule, mut counts: Counts<'_>) -> Option<Finding> {
     if rule.whole_machine && dataset.is_one_machine() {
         counts = counts.into_iter().take(1).collect();
     }
@@ -152,9 +152,10 @@ fn finding(dataset: &Dataset<'_>, rule: &Rule) -> Option<Finding> {
     })
 }
 
-/// Sums how much a counter grew on each host; hosts on which it stood still are left out.
-fn grown<'a>(dataset: &Dataset<'a>, metric: Metric) -> Counts<'a> {
-    let mut counts = Counts::new();
+/// Sums how much the counter of each rule grew on each host; hosts on which it stood still are left
+/// out.
+fn grown<'a>(dataset: &Dataset<'a>) -> Vec<Counts<'a>> {
+    let mut counts = vec![Counts::new(); RULES.len()];
     for record in &dataset.recording.trials {
         let samples = &dataset.recording.samples;
         let readings = Readings::new(samples, record.trial, record.window_ns);
@@ -162,15 +163,17 @@ fn grown<'a>(dataset: &Dataset<'a>, metric: Metric) -> Counts<'a> {
             if !matches!(subject, Subject::Host | Subject::Cpu(_)) {
                 continue;
             }
-            let series = readings.on(host, subject, metric);
-            let change = series.and_then(|series| readings.change(&series));
-            let Some(change) = change.filter(|change| change.amount > 0.0) else {
-                continue;
-            };
-            let count = counts.entry(host).or_default();
-            count.0 += change.amount;
-            if count.1.last() != Some(&record.trial) {
-                count.1.push(record.trial);
+            for (rule, counts) in RULES.iter().zip(&mut counts) {
+                let series = readings.on(host, subject, rule.metric);
+                let change = series.and_then(|series| readings.change(&series));
+                let Some(change) = change.filter(|change| change.amount > 0.0) else {
+                    continue;
+                };
+                let count = counts.entry(host).or_default();
+                count.0 += change.amount;
+                if count.1.last() != Some(&record.trial) {
+                    count.1.push(record.trial);
+                }
             }
         }
     }

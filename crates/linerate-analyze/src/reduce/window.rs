@@ -25,16 +25,21 @@ impl Change {
 
 /// The samples of one trial, for look-up.
 ///
-/// The readings of a subject are unpacked when it is asked for and kept until another is: who reduces
-/// asks for one metric of a subject after the other, a host has hundreds, and an index of all series
-/// of 10 000 flows would take more memory than the samples.
+/// The readings of a subject are unpacked when it is asked for, and the last of them are kept: who
+/// reduces asks for one metric after the other, and a host has hundreds. All series of 10 000 flows
+/// would take more memory than the samples.
 pub(crate) struct Readings<'a> {
     samples: &'a Samples,
     trial: TrialId,
     hosts: Vec<&'a HostName>,
     window_ns: i64,
-    unpacked: RefCell<Option<Unpacked>>,
+    /// Those used last, the newest at the end.
+    unpacked: RefCell<Vec<Unpacked>>,
 }
+
+/// Readings that are kept unpacked beside those of the newest subject, of 24 bytes: a host and its
+/// CPUs in a measurement of a second have some 4000.
+const KEPT_READINGS: usize = 16_384;
 
 /// The readings of one subject, by metric and instant.
 struct Unpacked {
@@ -53,7 +58,7 @@ impl<'a> Readings<'a> {
             trial,
             hosts,
             window_ns: i64::try_from(window_ns).unwrap_or(i64::MAX),
-            unpacked: RefCell::new(None),
+            unpacked: RefCell::default(),
         }
     }
 
@@ -84,14 +89,25 @@ impl<'a> Readings<'a> {
     ) -> Option<Vec<Reading>> {
         let mut unpacked = self.unpacked.borrow_mut();
         let is_of = |kept: &Unpacked| kept.subject == *subject && kept.host == *host;
-        if !unpacked.as_ref().is_some_and(is_of) {
-            *unpacked = Some(Unpacked {
-                readings: self.samples.readings(self.trial, host, subject)?,
-                host: host.clone(),
-                subject: subject.clone(),
-            });
-        }
-        let all = &unpacked.as_ref()?.readings;
+        let at = unpacked.iter().rposition(is_of);
+        let all = match at {
+            Some(at) => &unpacked[at].readings,
+            None => {
+                let readings = self.samples.readings(self.trial, host, subject)?;
+                let mut kept: usize = unpacked.iter().map(|one| one.readings.len()).sum();
+                unpacked.retain(|oldest| {
+                    let is_kept = kept <= KEPT_READINGS;
+                    kept -= oldest.readings.len();
+                    is_kept
+                });
+                unpacked.push(Unpacked {
+                    readings,
+                    host: host.clone(),
+                    subject: subject.clone(),
+                });
+                &unpacked.last()?.readings
+            }
+        };
         let begin = all.partition_point(|(other, _)| *other < metric);
         let of_metric = all[begin..]
             .iter()
@@ -128,15 +144,23 @@ impl<'a> Readings<'a> {
         series[begin..end].iter().map(|reading| reading.1 as f64)
     }
 
-    /// Returns the largest part of the window that any subject's readings span.
+    /// Returns the largest part of the window that any subject's readings span, or that the first spans
+    /// which spans all.
     pub(crate) fn covered_share(&self) -> Option<f64> {
         let spans = self.subjects().filter_map(|(subject, host)| {
             let metric = self.samples.first_metric(self.trial, host, subject)?;
             let (begin, end) = self.edges(&self.on(host, subject, metric)?)?;
             Some(end.0 - begin.0)
         });
-        let longest = spans.max()?;
-        (self.window_ns > 0).then(|| longest as f64 / self.window_ns as f64)
+        // One that spans all of it is the longest there need be.
+        let mut longest = None;
+        for span in spans {
+            longest = longest.max(Some(span));
+            if span >= self.window_ns {
+                break;
+            }
+        }
+        (self.window_ns > 0).then_some(longest? as f64 / self.window_ns as f64)
     }
 
     fn edges(&self, series: &[Reading]) -> Option<(Reading, Reading)> {

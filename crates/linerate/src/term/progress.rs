@@ -65,7 +65,7 @@ impl<'a> PlanProgress<'a> {
             } => self.begins(trial, *over, *of, *left),
             Progress::Look { samples, .. } => {
                 if let Some(live) = &mut self.live {
-                    live.add(samples.iter().flat_map(Samples::iter));
+                    live.add(samples.iter().flat_map(Samples::of_flows));
                     let last = live.poll().pop().and_then(|mut lines| lines.pop());
                     if let Some(last) = last {
                         self.reading = match last.transactions_per_second {

@@ -130,7 +130,7 @@ impl SingleLines {
             return lines.look(samples);
         }
         let Some(live) = &mut self.live else { return };
-        live.add(samples.iter().flat_map(Samples::iter));
+        live.add(samples.iter().flat_map(Samples::of_flows));
         while let Some(lines) = live.poll_next() {
             match self.output {
                 Output::Json => {}
