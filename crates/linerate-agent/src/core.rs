@@ -230,7 +230,6 @@ impl Core {
             old.fail("prepared again");
         }
         self.make_room(lease)?;
-        self.give_back_text(0);
         if assignment.probes.profile {
             linerate_observe::load_symbols(Path::new("/proc"));
         }

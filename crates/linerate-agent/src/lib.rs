@@ -22,5 +22,5 @@ pub mod session;
 mod local;
 
 pub use crate::core::{AgentConfig, Core, Limits, check_here};
-pub use linerate_engine::{frugal_heap, give_back_text};
+pub use linerate_engine::{frugal_heap, give_back_text, read_text_ahead};
 pub use local::LocalAgent;

@@ -72,5 +72,5 @@ pub use measure::memory::memory_copy_bytes_per_s;
 pub use schedule::{GRACE_NS, Schedule, grace_ns};
 pub use sys::clock::now_ns;
 pub use sys::heap::frugal_heap;
-pub use sys::text::give_back_text;
+pub use sys::text::{give_back_text, read_text_ahead};
 pub use worker::{EngineConfig, FlowResult, LaunchError, Running, launch};

@@ -40,6 +40,9 @@ const DRAIN_MAX: Nanos = Nanos::from_ms(50);
 /// …and no more than this part of a short window. A reading that is even later averages in as much
 /// silence at the most.
 const DRAIN_PART: u64 = 500;
+/// How long before the stop code may be read that comes after it: when hosts are looked at for the last
+/// time before.
+const AHEAD_NS: i64 = 50_000_000;
 /// Longest measurement that can be asked for.
 const TIME_S_MAX: f64 = 86_000.0;
 /// Traffic that is not counted at the start when nothing else is asked for.
@@ -228,7 +231,18 @@ fn execute_single(
         stop,
         &mut |event| match event {
             Progress::Begins { trial, over, .. } => lines.begins(trial, over),
-            Progress::Look { samples, .. } => lines.look(samples),
+            Progress::Look {
+                trial,
+                at_ns,
+                samples,
+            } => {
+                lines.look(samples);
+                let stop_ns = (trial.timing.measure.0 + trial.timing.drain.0) as i64;
+                if (stop_ns - AHEAD_NS..stop_ns).contains(&at_ns) {
+                    // What makes the result of it all.
+                    linerate_agent::read_text_ahead();
+                }
+            }
             Progress::Note(text) => term::note(text),
             Progress::Over { .. } => {}
         },

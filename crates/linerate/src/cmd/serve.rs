@@ -72,6 +72,7 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
     let _pid = args.pidfile.as_deref().map(PidFile::write).transpose()?;
     // What it took to get here is not needed to serve.
     linerate_agent::give_back_text();
+    linerate_agent::read_text_ahead();
     server.run(stopped)?;
     Ok(Outcome::Ok)
 }
