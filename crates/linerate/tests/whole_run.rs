@@ -74,6 +74,11 @@ fn a_stream_to_the_server_and_back() {
         );
         let window = number(&trial["window_s"]);
         assert!((window - 1.0).abs() < 1e-9, "{window}");
+        // From a fact of the host, which is asked for when the trial has begun.
+        let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let gbit_per_ghz = responses["gbit_per_ghz_nominal"].as_f64();
+        let tells_mhz = cpus.contains("cpu MHz");
+        assert_eq!(gbit_per_ghz.is_some(), tells_mhz, "{flags}: {responses}");
         if flags == "--bidir" {
             let ways = ["throughput_to_server_bps", "throughput_from_server_bps"];
             let sum: f64 = ways.iter().map(|way| number(&responses[way])).sum();

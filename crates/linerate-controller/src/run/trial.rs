@@ -33,14 +33,15 @@ use crate::fleet::{Fleet, Member};
 use crate::record::Captured;
 use crate::together::together;
 
-/// Time between looks at flows that should be there in a moment.
-const LOOK_SOON: Duration = Duration::from_millis(1);
+/// Time between looks at flows that should be there in a moment: a quarter of what it has taken so far,
+/// within these.
+const LOOK_SOON_NS: std::ops::RangeInclusive<u64> = 200_000..=5_000_000;
 /// How long before the stop hosts are looked at for the last time: most of what there is has been taken
 /// over then, and does not keep them from reading the end of the window and from draining.
 const LAST_LOOK_NS: u64 = 20_000_000;
 /// How long after the stop a near host may have drained one flow and handed in its results.
 const DRAINED_NS: u64 = 1_000_000;
-/// Time between looks from then on: a quarter of what it has taken since the stop, within these.
+/// Time between looks from then on: an eighth of what it has taken since the stop, within these.
 const LOOK_AT_END_NS: std::ops::RangeInclusive<u64> = 300_000..=5_000_000;
 /// Longest time between looks at a trial that a volume ends: nobody knows when that will be.
 const VOLUME_LOOK: Nanos = Nanos::from_ms(50);
@@ -392,7 +393,7 @@ impl Driver<'_> {
         trial: &Trial,
         server: &mut Participant<'_>,
     ) -> Result<(), Spoilt> {
-        let deadline_ns = fleet.clock.now_ns() + ARRIVAL_NS;
+        let began_ns = fleet.clock.now_ns();
         loop {
             let status: TrialStatus = ask(server, |server| {
                 let member = server.member;
@@ -401,8 +402,9 @@ impl Driver<'_> {
                     .agent
                     .poll(&member.lease, trial.id, PollFrom::default())
             })?;
+            let waited_ns = fleet.clock.now_ns() - began_ns;
             match status.state {
-                TrialState::Gathering { missing } if fleet.clock.now_ns() > deadline_ns => {
+                TrialState::Gathering { missing } if waited_ns > ARRIVAL_NS => {
                     let host = server.host();
                     let why = format!("host {host}: {missing} flows have not arrived");
                     return Err(Spoilt::because(why));
@@ -410,7 +412,10 @@ impl Driver<'_> {
                 TrialState::Gathering { .. } if self.stop.load(Ordering::Relaxed) => {
                     return Err(Spoilt::because("interrupted"));
                 }
-                TrialState::Gathering { .. } => std::thread::sleep(LOOK_SOON),
+                TrialState::Gathering { .. } => {
+                    let rest_ns = within(waited_ns / 4, &LOOK_SOON_NS);
+                    std::thread::sleep(Duration::from_nanos(rest_ns));
+                }
                 _ => return Ok(()),
             }
         }
@@ -654,8 +659,11 @@ fn next_look(now_ns: u64, interval: Nanos, stop_ns: u64) -> u64 {
     if now_ns < drained_ns {
         return drained_ns;
     }
-    let rest_ns = (now_ns - stop_ns) / 4;
-    now_ns + rest_ns.clamp(*LOOK_AT_END_NS.start(), *LOOK_AT_END_NS.end())
+    now_ns + within((now_ns - stop_ns) / 8, &LOOK_AT_END_NS)
+}
+
+fn within(number: u64, bounds: &std::ops::RangeInclusive<u64>) -> u64 {
+    number.clamp(*bounds.start(), *bounds.end())
 }
 
 /// Returns the part of the window that every host has read to its end.
@@ -948,7 +956,7 @@ mod tests {
         check(980, 1_001_000);
         check(1_000, 1_001_000);
         check(1_001, 1_001_300);
-        check(1_004, 1_005_000);
+        check(1_004, 1_004_500);
         check(1_100, 1_105_000);
         let at_once = next_look(3, Nanos::from_s(1), 10 * MS);
         assert_eq!(at_once, 11 * MS, "a trial shorter than that has one look");
