@@ -36,6 +36,8 @@ use crate::together::together;
 /// Time between looks at flows that should be there in a moment: a quarter of what it has taken so far,
 /// within these.
 const LOOK_SOON_NS: std::ops::RangeInclusive<u64> = 200_000..=5_000_000;
+/// How long after an interval's end its reading has been made, on all but the busiest hosts.
+const READ_NS: u64 = 20_000_000;
 /// How long before the stop hosts are looked at for the last time: most of what there is has been taken
 /// over then, and does not keep them from reading the end of the window and from draining.
 const LAST_LOOK_NS: u64 = 20_000_000;
@@ -437,7 +439,7 @@ impl Driver<'_> {
             true => self.request.look_interval.min(VOLUME_LOOK),
             false => self.request.look_interval,
         };
-        let mut look_ns = next_look(at.start_ns, look_interval, stop_ns);
+        let mut look_ns = next_look(at.start_ns, at.begin_ns, look_interval, stop_ns);
         loop {
             if end == End::Planned && self.is_interrupted_before(fleet, look_ns) {
                 stop_ns = self.interrupt(fleet, trial, participants, at, "interrupted")?;
@@ -480,7 +482,7 @@ impl Driver<'_> {
                     "the hosts did not hand in their results in time",
                 ));
             }
-            look_ns = next_look(now, look_interval, stop_ns);
+            look_ns = next_look(now, at.begin_ns, look_interval, stop_ns);
         }
     }
 
@@ -649,12 +651,17 @@ fn abort(trial: &Trial, participants: &[Participant<'_>]) {
     }
 }
 
-/// Returns when hosts that were looked at at `now_ns` are looked at again.
-fn next_look(now_ns: u64, interval: Nanos, stop_ns: u64) -> u64 {
+/// Returns when hosts that were looked at at `now_ns` are looked at again: when they have read the end
+/// of an interval of the window, so that its line is shown as it ends.
+fn next_look(now_ns: u64, begin_ns: u64, interval: Nanos, stop_ns: u64) -> u64 {
     let last_ns = stop_ns.saturating_sub(LAST_LOOK_NS);
     let drained_ns = stop_ns + DRAINED_NS;
     if now_ns < last_ns {
-        return (now_ns + interval.0).min(last_ns);
+        let (read_ns, interval_ns) = (begin_ns + READ_NS, interval.0.max(1));
+        // In the warm-up, too, which may be longer than an interval.
+        let since_ns = now_ns as i64 - read_ns as i64;
+        let left_ns = interval_ns - since_ns.rem_euclid(interval_ns as i64) as u64;
+        return (now_ns + left_ns).min(last_ns);
     }
     if now_ns < drained_ns {
         return drained_ns;
@@ -946,19 +953,25 @@ mod tests {
     #[test]
     fn looks_leave_the_end_of_the_window_alone_and_become_rarer_after_it() {
         const MS: u64 = 1_000_000;
+        // A window from 200 ms on with a stop after 1202 ms.
+        let (begin_ns, stop_ns) = (200 * MS, 1_202 * MS);
         let check = |now_ms: u64, expected_us: u64| {
-            let next_ns = next_look(now_ms * MS, Nanos::from_ms(250), 1_000 * MS);
+            let next_ns = next_look(now_ms * MS, begin_ns, Nanos::from_ms(250), stop_ns);
             assert_eq!(next_ns, expected_us * 1_000, "after {now_ms} ms");
         };
-        check(0, 250_000);
-        check(700, 950_000);
-        check(900, 980_000);
-        check(980, 1_001_000);
-        check(1_000, 1_001_000);
-        check(1_001, 1_001_300);
-        check(1_004, 1_004_500);
-        check(1_100, 1_105_000);
-        let at_once = next_look(3, Nanos::from_s(1), 10 * MS);
+        check(0, 220_000);
+        check(219, 220_000);
+        check(220, 470_000);
+        check(471, 720_000);
+        check(980, 1_182_000);
+        check(1_182, 1_203_000);
+        check(1_202, 1_203_000);
+        check(1_203, 1_203_300);
+        check(1_206, 1_206_500);
+        check(1_300, 1_305_000);
+        let late_ns = next_look(100 * MS, 5_000 * MS, Nanos::from_s(1), 9_000 * MS);
+        assert_eq!(late_ns, 1_020 * MS, "a long warm-up");
+        let at_once = next_look(3, 0, Nanos::from_s(1), 10 * MS);
         assert_eq!(at_once, 11 * MS, "a trial shorter than that has one look");
     }
 }
