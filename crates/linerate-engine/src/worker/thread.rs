@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use linerate_model::manner::SendBy;
+use linerate_model::sample::End;
 use linerate_model::workload::{Part, Setting};
 
 use crate::flow::{FlowConfig, Shared};
@@ -66,9 +67,12 @@ pub(super) fn live(
 impl Seat {
     /// Ends the flow now and tells its peer.
     pub(super) fn end(&mut self, ending: Ending) {
+        // The other end has said that it is over, and reads what is under way: iperf3's client waits for
+        // the rest of a block until it sees the end of the stream.
+        let is_stopped = self.flow.config.end == End::Server && !self.player.has_sent_all();
         let how = match (self.flow.config.part, &ending) {
             // It hears of the end by its own protocol, and would take this for a connection that broke.
-            (Part::Sender, Ending::Complete) if self.flow.stranger => None,
+            (Part::Sender, Ending::Complete) if self.flow.stranger && !is_stopped => None,
             // The peer of a sender reads on to this mark; what is under way is still delivered.
             (Part::Sender | Part::Requester, Ending::Complete) => Some(Shutdown::Write),
             _ => Some(Shutdown::Both),

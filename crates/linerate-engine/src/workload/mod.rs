@@ -179,6 +179,11 @@ impl Player {
         }
     }
 
+    /// Returns whether a sender has sent the volume that was asked of it.
+    pub(crate) fn has_sent_all(&self) -> bool {
+        matches!(self, Player::Sender(part) if part.has_sent_all())
+    }
+
     /// Returns the part as one whose receive calls somebody else may make.
     pub(crate) fn talk(&mut self) -> Option<&mut dyn Talk> {
         match self {

@@ -201,6 +201,11 @@ impl Sender {
         (self.by == SendBy::MsgZerocopy).then_some(self.completions)
     }
 
+    /// Returns whether the volume that was asked for has been sent.
+    pub(crate) fn has_sent_all(&self) -> bool {
+        self.left_bytes == 0
+    }
+
     fn send(&mut self, io: &mut Io<'_>) -> io::Result<usize> {
         let fd = io.flow.fd();
         let left_bytes = self.call_bytes - self.taken_bytes;
