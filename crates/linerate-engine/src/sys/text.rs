@@ -13,8 +13,8 @@ const PAGE_BYTES: usize = 4096;
 /// mm/memory.c) and lets them lie: at the end of a short measurement most of what is resident is code
 /// that ran once, such as reading the command line, and its neighbours. Who calls this between the
 /// phases of a run holds no more than the largest phase needs. The pages stay in the page cache, and
-/// each 64 KiB that are needed again cost a fault of about a microsecond: never to be called while
-/// something is measured.
+/// each 64 KiB that are needed again cost a fault of about a microsecond: not to be called while
+/// something is measured, but for its first milliseconds.
 pub fn give_back_text() {
     advise(libc::MADV_DONTNEED);
 }
