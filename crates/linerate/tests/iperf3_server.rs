@@ -5,6 +5,7 @@ mod common;
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::call::Call;
@@ -635,6 +636,58 @@ fn garbage_is_answered_or_closed_and_harms_nobody() {
     }
     drop(silent);
     server.wait_busy(false);
+}
+
+/// What iperf3's control connection says before each document: its length.
+fn framed(document: &str) -> Vec<u8> {
+    let length = u32::try_from(document.len()).expect("it is short");
+    [&length.to_be_bytes(), document.as_bytes()].concat()
+}
+
+#[test]
+fn what_comes_late_is_counted() {
+    const COOKIE: &[u8] = b"bbbbbbbbccccccccddddddddeeeeeeeeffff\0";
+    const BLOCK: [u8; 1000] = [0; 1000];
+    // A second retransmission of a path without a measured round trip takes longer than 400 ms.
+    const LATE: Duration = Duration::from_millis(500);
+    let server = Server::start(&[]);
+    let open = || {
+        let mut stream = TcpStream::connect(server.address).expect("the server listens");
+        let wait = Some(Duration::from_secs(10));
+        stream.set_read_timeout(wait).expect("a timeout can be set");
+        stream.write_all(COOKIE).expect("the server takes bytes");
+        stream
+    };
+    let mut control = open();
+    let hears = |control: &mut TcpStream, states: &[u8]| {
+        let mut heard = vec![0; states.len()];
+        control.read_exact(&mut heard).expect("the server speaks");
+        assert_eq!(heard, states);
+    };
+    let says = |control: &mut TcpStream, bytes: &[u8]| {
+        control.write_all(bytes).expect("the server takes bytes");
+    };
+    hears(&mut control, &[9]);
+    let parameters = r#"{"tcp":true,"omit":0,"num":2000,"parallel":1,"len":1000}"#;
+    says(&mut control, &framed(parameters));
+    hears(&mut control, &[10]);
+    let mut stream = open();
+    hears(&mut control, &[1, 2]);
+    says(&mut stream, &BLOCK);
+    says(&mut control, &[4]);
+    hears(&mut control, &[13]);
+    let results = r#"{"cpu_util_total":0,"cpu_util_user":0,"cpu_util_system":0,
+        "sender_has_retransmits":1,"streams":[{"id":1,"bytes":2000,"retransmits":1,"jitter":0,
+        "errors":0,"packets":0,"start_time":0,"end_time":1}]}"#;
+    says(&mut control, &framed(results));
+    sleep(LATE);
+    says(&mut stream, &BLOCK);
+    let mut length = [0; 4];
+    control.read_exact(&mut length).expect("the server answers");
+    let mut theirs = vec![0; u32::from_be_bytes(length) as usize];
+    control.read_exact(&mut theirs).expect("the server answers");
+    let theirs = json(&String::from_utf8_lossy(&theirs));
+    assert_eq!(theirs["streams"][0]["bytes"], 2000, "{theirs}");
 }
 
 #[test]

@@ -131,6 +131,11 @@ impl Count {
         })
     }
 
+    /// Returns whether the streams are of datagrams.
+    pub(super) fn is_udp(&self) -> bool {
+        self.udp
+    }
+
     /// Returns the streams.
     pub(super) fn opened(&self) -> &[Opened] {
         &self.streams

@@ -21,12 +21,14 @@ const INTERVAL_NS: u64 = S;
 const RATE_LOOK_NS: u64 = S / 4;
 /// The time between two looks at what still arrives after the client has said that it ended.
 const DRAIN_LOOK: Duration = Duration::from_millis(5);
-/// How long nothing new may come before what came is taken to be all: when it is known that more
-/// was sent, and when it is not.
+/// How long no new datagram may come before those that are missing are taken to be lost.
 const DRAIN_QUIET_NS: u64 = S / 10;
+/// How long nothing new may come where it is not known how much was sent.
 const DRAIN_QUIET_UNKNOWN_NS: u64 = S / 50;
-/// The longest time that is waited for it: what a path of 500 ms holds comes in that.
-const DRAIN_NS_MAX: u64 = S;
+/// The longest time that is waited for it: what a path of 500 ms holds comes in that, and what TCP
+/// sends a second and a third time. The streams themselves end [`linerate_engine::GRACE_NS`] after
+/// the stop.
+const DRAIN_NS_MAX: u64 = 3 * S / 2;
 /// How far above its limit a test may be before it is ended, and what may arrive before that is
 /// looked at, for each stream; as for native trials.
 const RATE_TOLERANCE: f64 = 1.1;
@@ -171,18 +173,21 @@ impl Traffic {
     ///
     /// What it sent last may be on its way still when its word arrives on another connection.
     /// iperf3's server drops it; ours waits, so that both ends agree to the byte where nothing was
-    /// lost. With an omitted time both ends count from instants of their own, and what the client
-    /// says is no measure. The account ends with the last reading that found something new.
+    /// lost. TCP loses nothing, but may be silent for some retransmission timeouts; silence tells of
+    /// datagrams only. With an omitted time both ends count from instants of their own, and what the
+    /// client says is no measure. The account ends with the last reading that found something new.
     pub(super) async fn settle(mut self, theirs: &Results) -> Counted {
         let theirs = (!self.omits).then_some(theirs);
         let quiet_ns = match theirs {
-            Some(_) => DRAIN_QUIET_NS,
+            Some(_) if self.count.is_udp() => DRAIN_QUIET_NS,
+            Some(_) => DRAIN_NS_MAX,
             None => DRAIN_QUIET_UNKNOWN_NS,
         };
         let end_ns = now_ns() + DRAIN_NS_MAX;
         let mut quiet_until_ns = now_ns() + quiet_ns;
         while !theirs.is_some_and(|theirs| self.count.has_all(&self.last, theirs)) {
             tokio::time::sleep(DRAIN_LOOK).await;
+            let is_over = self.running.done();
             let read = self.read();
             let news = read
                 .iter()
@@ -193,7 +198,7 @@ impl Traffic {
                 self.last = read;
                 quiet_until_ns = now + quiet_ns;
             }
-            if now >= quiet_until_ns.min(end_ns) {
+            if is_over || now >= quiet_until_ns.min(end_ns) {
                 break;
             }
         }
