@@ -305,6 +305,13 @@ impl Core {
         }
     }
 
+    /// Returns how many trials of the run with this lease are under way.
+    fn trials_of(&self, lease: &str) -> usize {
+        let trials = lock(&self.trials);
+        let own = trials.iter().filter(|((run, _), _)| run == lease);
+        own.filter(|(_, slot)| !slot.is_over()).count()
+    }
+
     /// Sets the instants of a trial and launches its flows.
     pub fn start(
         self: &Arc<Self>,

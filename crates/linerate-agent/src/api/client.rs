@@ -269,12 +269,10 @@ impl Agent for HttpAgent {
     }
 
     fn inventory(&self, request: &InventoryRequest) -> Result<Inventory, AgentError> {
-        // Addresses need no escaping in a query.
-        let address = request
-            .address
-            .iter()
-            .map(|address| format!("address={address}&"));
-        let query: String = address.collect();
+        // Addresses and leases need no escaping in a query.
+        let address = request.address.iter().map(|of| format!("address={of}&"));
+        let lease = request.lease.iter().map(|of| format!("lease={of}&"));
+        let query: String = address.chain(lease).collect();
         let memory_copy = request.memory_copy;
         self.get(
             "taking its inventory",

@@ -128,6 +128,9 @@ pub struct InventoryRequest {
     /// Whether to measure the memory's copy rate, which keeps a CPU busy for 150 ms.
     #[serde(default)]
     pub memory_copy: bool,
+    /// Lease of the run that asks, if it has one: while its own trial is the only one, the agent may
+    /// do what that trial feels.
+    pub lease: Option<String>,
 }
 
 /// What an agent knows of its host.

@@ -110,6 +110,11 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
                     "boolean",
                     "Measure the memory's copy rate for 150 ms.",
                 ),
+                (
+                    "lease",
+                    "string",
+                    "Lease of the run that asks, if it has one.",
+                ),
             ],
             answer: schema!(Inventory),
             ..operation(

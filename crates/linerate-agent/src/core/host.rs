@@ -34,9 +34,10 @@ impl Core {
             snapshot.facts.sort_by(|a, b| a.name.cmp(&b.name));
         }
         // Facts and observers are most of the code that runs before a trial, once each.
-        self.give_back_text(1);
+        let own_trials = wanted.lease.as_deref().map_or(0, |run| self.trials_of(run));
+        self.give_back_text(own_trials);
         let observers = linerate_observe::availabilities(&config);
-        self.give_back_text(1);
+        self.give_back_text(own_trials);
         Inventory {
             snapshot,
             observers,

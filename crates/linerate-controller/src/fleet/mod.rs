@@ -196,8 +196,9 @@ impl Fleet {
                 return Ok(None);
             }
             let name = || member.record.name.clone();
-            let inventory = inventory(&member.spec).map_err(|error| (name(), error))?;
-            Ok(Some(inventory))
+            inventory(&member.spec, Some(member.lease.clone()))
+                .map(Some)
+                .map_err(|error| (name(), error))
         });
         asked.into_iter().collect()
     }
@@ -301,7 +302,7 @@ fn survey_all(specs: &[HostSpec], inventories: Inventories) -> Vec<Result<Survey
         Ok(Survey {
             info: spec.agent.info()?,
             inventory: match inventories {
-                Inventories::First => Some(inventory(spec)?),
+                Inventories::First => Some(inventory(spec, None)?),
                 Inventories::Underway => None,
             },
         })
@@ -312,10 +313,11 @@ fn survey_all(specs: &[HostSpec], inventories: Inventories) -> Vec<Result<Survey
     }
 }
 
-fn inventory(spec: &HostSpec) -> Result<Inventory, AgentError> {
+fn inventory(spec: &HostSpec, lease: Option<String>) -> Result<Inventory, AgentError> {
     spec.agent.inventory(&InventoryRequest {
         address: spec.data_address.map(|address| address.to_string()),
         memory_copy: spec.memory_copy,
+        lease,
     })
 }
 
