@@ -519,9 +519,13 @@ proptest! {
     }
 
     #[test]
-    fn more_time_never_measures_less(seconds in 75.0..20_000.0f64, more in 0.0..200.0f64) {
-        let less = plan(&study(), &request(Some(shorter(seconds)))).expect("a plan");
-        let more = plan(&study(), &request(Some(shorter(seconds + more)))).expect("a plan");
+    fn more_time_never_measures_less(spare in 0.0..20_000.0f64, more in 0.0..200.0f64) {
+        let Err(PlanError::Budget { least, .. }) = plan(&study(), &request(Some(Nanos(1)))) else {
+            return Err(TestCaseError::fail("a nanosecond is enough"));
+        };
+        let budget = |seconds| Nanos(least.0 + shorter(seconds).0);
+        let less = plan(&study(), &request(Some(budget(spare)))).expect("a plan");
+        let more = plan(&study(), &request(Some(budget(spare + more)))).expect("a plan");
         prop_assert!(more.trials.len() >= less.trials.len());
         prop_assert!(total(&more) >= total(&less));
         for (less, more) in less.experiments.iter().zip(&more.experiments) {
