@@ -3,15 +3,22 @@
 //! Rule: the busiest worker of any host ran at least 95 % of the measured window
 //! ([`WORKER_SATURATED_SHARE`]), or ran or waited for a CPU that long. Such a number says what the
 //! generator and its host can do, not what the network can.
+//!
+//! Where the sending ends of a stream run a congestion control that paces (bbr), the claim says so: its
+//! timers and short bursts are CPU time of the same hosts. Ten copying flows over loopback made 41 Gbit/s
+//! (37–49) under bbr and 103 (94–106) under reno, at 402 and 160 ns of CPU a KiB, with saturated workers
+//! both times (three interleaved runs of 1 s).
 
 use linerate_model::finding::{EvidenceList, Limiter};
+use linerate_model::workload::Traffic;
 
 use super::limiter::Verdict;
+use super::pacing::pacing_algorithm;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{WORKER_SATURATED_SHARE, name};
 use crate::words;
 
-pub(super) fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+pub(super) fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let main = cell.main()?;
     let run = cell.estimate(name::WORKER_BUSY_SHARE_MAX)?;
     let wanted = cell.estimate(name::WORKER_WANTED_SHARE_MAX);
@@ -33,10 +40,15 @@ pub(super) fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option
         cell.evidence("busy CPUs", name::CPU_BUSY),
     ];
     let response = &cell.experiment.response;
+    let is_stream = matches!(cell.workload.traffic, Traffic::Stream { .. });
+    let pacing = pacing_algorithm(dataset, cell).filter(|_| is_stream);
+    let pacing = pacing.map_or(String::new(), |algorithm| {
+        format!(" {algorithm} paces, which takes CPU time, too: compare with -C reno.")
+    });
     Some(Verdict {
         limiter: Limiter::Generator,
         claim: format!(
-            "Our own load generator limits the number: at {} its busiest worker {how} {} of the time.",
+            "Our own load generator limits the number: at {} its busiest worker {how} {} of the time.{pacing}",
             words::estimate(&main),
             words::percent(share.value),
         ),

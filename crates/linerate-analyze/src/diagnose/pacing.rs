@@ -134,10 +134,7 @@ fn what_was_asked(cell: &CellOutcomes<'_>) -> Option<Asked> {
 
 /// The limit is what TCP's congestion control paces itself at.
 pub(super) fn own(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
-    let algorithm = algorithm_of(dataset, cell)?;
-    if !PACING_ALGORITHMS.contains(&algorithm) {
-        return None;
-    }
+    let algorithm = pacing_algorithm(dataset, cell)?;
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let pacing = cell.estimate(name::PACING)?;
     let share = relation(cell)?;
@@ -210,6 +207,14 @@ fn relation(cell: &CellOutcomes<'_>) -> Option<Estimate> {
         let pacing = outcome.value(name::PACING).filter(|rate| *rate > 0.0)?;
         Some(outcome.value(name::THROUGHPUT)? / pacing)
     })
+}
+
+/// The congestion control in force at the sending ends, if it is one that paces.
+pub(super) fn pacing_algorithm<'a>(
+    dataset: &Dataset<'a>,
+    cell: &CellOutcomes<'_>,
+) -> Option<&'a str> {
+    algorithm_of(dataset, cell).filter(|algorithm| PACING_ALGORITHMS.contains(algorithm))
 }
 
 /// The congestion control in force at the sending ends; absent when they differ.

@@ -185,6 +185,30 @@ fn an_algorithm_that_paces_itself_is_named() {
 }
 
 #[test]
+fn a_saturated_worker_under_an_algorithm_that_paces_is_told_of_it() {
+    let claim = |congestion| {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, stream());
+        let slow = Truth {
+            worker_share: 0.99,
+            congestion: Some(congestion),
+            ..Truth::stream(400e6)
+        };
+        run.cell(&[], &[slow.clone(), slow.clone(), slow]);
+        let analysis = analyze(&run.recording);
+        let found = analysis.findings.into_iter();
+        let mut of_worker = found.filter(|f| f.kind == FindingKind::Limiter(Limiter::Generator));
+        of_worker.next().expect("the worker limits").claim
+    };
+    let paced = claim("bbr");
+    assert!(
+        paced.contains("bbr paces") && paced.contains("-C reno"),
+        "{paced}"
+    );
+    assert!(!claim("cubic").contains("paces"));
+}
+
+#[test]
 fn the_advice_against_pacing_is_another_algorithm() {
     let mut run = Run::new(1, Some(1e9));
     run.experiment("one", None, stream());
