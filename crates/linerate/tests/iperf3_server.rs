@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use common::call::Call;
 use common::iperf3::{came_back, number};
 use common::{Said, Server, alone, file, folder, json, linerate, skip, wait_for_workers};
+use linerate_compat::iperf3::frame::encode;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -640,17 +641,11 @@ fn garbage_is_answered_or_closed_and_harms_nobody() {
     server.wait_busy(false);
 }
 
-/// What iperf3's control connection says before each document: its length.
-fn framed(document: &str) -> Vec<u8> {
-    let length = u32::try_from(document.len()).expect("it is short");
-    [&length.to_be_bytes(), document.as_bytes()].concat()
-}
-
 #[test]
 fn what_comes_late_is_counted() {
     const COOKIE: &[u8] = b"bbbbbbbbccccccccddddddddeeeeeeeeffff\0";
     const BLOCK: [u8; 1000] = [0; 1000];
-    // A second retransmission of a path without a measured round trip takes longer than 400 ms.
+    // As a segment that is lost once and sent again after its timeout, and late.
     const LATE: Duration = Duration::from_millis(500);
     let server = Server::start(&[]);
     let open = || {
@@ -671,7 +666,7 @@ fn what_comes_late_is_counted() {
     };
     hears(&mut control, &[9]);
     let parameters = r#"{"tcp":true,"omit":0,"num":2000,"parallel":1,"len":1000}"#;
-    says(&mut control, &framed(parameters));
+    says(&mut control, &encode(parameters.as_bytes()));
     hears(&mut control, &[10]);
     let mut stream = open();
     hears(&mut control, &[1, 2]);
@@ -681,7 +676,7 @@ fn what_comes_late_is_counted() {
     let results = r#"{"cpu_util_total":0,"cpu_util_user":0,"cpu_util_system":0,
         "sender_has_retransmits":1,"streams":[{"id":1,"bytes":2000,"retransmits":1,"jitter":0,
         "errors":0,"packets":0,"start_time":0,"end_time":1}]}"#;
-    says(&mut control, &framed(results));
+    says(&mut control, &encode(results.as_bytes()));
     sleep(LATE);
     says(&mut stream, &BLOCK);
     let mut length = [0; 4];
