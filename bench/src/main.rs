@@ -10,6 +10,7 @@
 //! * [`tool`]: the programs; to add one, a file there and a line in [`tool::all`].
 //! * [`probe`]: bare loops, about what the kernel allows.
 //! * [`environment`], [`launch`], [`side`], [`run`]: one run, its two ends and what they used.
+//! * [`truth`]: how often the analysis is right.
 //! * [`rounds`], [`target`], [`table`], [`document`]: many runs, and what they give.
 #![expect(
     clippy::print_stdout,
@@ -30,6 +31,7 @@ mod sys;
 mod table;
 mod target;
 mod tool;
+mod truth;
 mod workload;
 
 use std::fs;
@@ -90,6 +92,8 @@ struct Args {
 enum Part {
     /// One end of a bare loop
     Probe(probe::ProbeArgs),
+    /// Hold the analysis against studies of known truth
+    Truth(truth::TruthArgs),
     /// Become a program, in a cgroup and on a CPU (internal)
     #[command(hide = true)]
     Launch(launch::LaunchArgs),
@@ -100,6 +104,7 @@ fn main() -> ExitCode {
     let result = match &args.part {
         Some(Part::Probe(args)) => probe::probe(args),
         Some(Part::Launch(args)) => launch::launch(args),
+        Some(Part::Truth(args)) => truth::truth(args),
         None if args.list => {
             list();
             Ok(())

@@ -60,6 +60,8 @@ const ARRIVAL_WAIT: Duration = Duration::from_secs(10);
 const SAMPLES_PER_ANSWER: usize = 16_384;
 /// Flow outcomes of one answer: 1.5 MB as JSON.
 const FLOWS_PER_ANSWER: usize = 1024;
+/// Flows whose round trip is read when they are prepared: a trial's paths differ little.
+const TRIPS_READ: usize = 16;
 /// Longest label of a run.
 const LABEL_CHARS_MAX: usize = 200;
 
@@ -248,6 +250,11 @@ impl Core {
             End::Server if is_placed(&assignment) => (listening, HashMap::new()),
             End::Server => (Vec::new(), expected(&assignment)),
         };
+        let trips = flows
+            .iter()
+            .take(TRIPS_READ)
+            .filter_map(engine::Flow::round_trip);
+        let round_trip_ns = trips.map(|trip| trip.0).max();
         let settings = flows
             .iter()
             .zip(&assignment.flows)
@@ -293,6 +300,7 @@ impl Core {
             rate_limit: rate_max,
             ports,
             socket_name,
+            round_trip_ns,
         })
     }
 

@@ -1,18 +1,24 @@
 //! Outcomes with their levels, as every later step reads them.
 
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use linerate_model::TrialId;
 use linerate_model::experiment::{Cell, Experiment, Factor, Level};
 use linerate_model::finding::{Estimate, Evidence};
 use linerate_model::histogram::Histogram;
-use linerate_model::run::{HostPart, HostRecord, Recording, share_a_kernel};
+use linerate_model::manner::Transport;
+use linerate_model::run::{FlowRecord, HostPart, HostRecord, Recording, share_a_kernel};
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Traffic, Workload};
 
-use crate::compare::interval::{quantile_interval, student_t_interval};
+use crate::compare::interval::{
+    CONFIDENCE, deviation, mean, quantile_interval, student_t, student_t_interval,
+};
 use crate::compare::noise::Noise;
-use crate::reduce::{Outcome, describe, name, outcomes};
+use crate::reduce::{HALVES_SHARE_MAX, Outcome, describe, name, outcomes};
+use crate::verdicts::{self, Verdicts};
 use crate::wire_use::Path;
 use crate::words;
 
@@ -26,6 +32,8 @@ pub(crate) struct Dataset<'a> {
     pub(crate) cells: Vec<CellOutcomes<'a>>,
     /// The links.
     pub(crate) path: Path,
+    /// What the comparisons of the whole report decide, once asked for.
+    verdicts: OnceCell<Verdicts>,
 }
 
 /// The outcomes of one cell.
@@ -40,8 +48,71 @@ pub(crate) struct CellOutcomes<'a> {
     pub(crate) valid: Vec<Outcome>,
     /// Outcomes that may not.
     pub(crate) invalid: Vec<Outcome>,
-    /// Latency of the transactions of all valid outcomes together.
-    latency: Histogram,
+    /// Latency of the transactions of each valid outcome.
+    latencies: Vec<Histogram>,
+    /// What is known of the noise from all cells of the experiment.
+    siblings: Rc<Siblings>,
+    /// What its responses cannot exceed.
+    bounds: Bounds,
+}
+
+/// What no response of a cell exceeds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bounds {
+    /// Payload that the links carry.
+    limit_bps: Option<f64>,
+    /// CPUs of the host that CPU time is counted on.
+    cpus: Option<f64>,
+}
+
+/// Values of all cells of an experiment, and the noise that they show.
+#[derive(Default)]
+struct Siblings {
+    /// By response, the values of each cell.
+    values: BTreeMap<String, Vec<Vec<f64>>>,
+    /// The noise of a response with its form for a number of replicates, once asked for.
+    known: RefCell<BTreeMap<String, Option<Rc<Noise>>>>,
+    forms: RefCell<BTreeMap<(String, usize), (f64, f64)>>,
+}
+
+impl Siblings {
+    fn of(cells: &[(&Cell, Vec<Outcome>)]) -> Self {
+        let mut values: BTreeMap<String, Vec<Vec<f64>>> = BTreeMap::new();
+        for (_, valid) in cells {
+            let names: BTreeSet<&String> =
+                valid.iter().flat_map(|it| it.responses.keys()).collect();
+            for name in names {
+                let of_cell = valid.iter().filter_map(|outcome| outcome.value(name));
+                values
+                    .entry(name.clone())
+                    .or_default()
+                    .push(of_cell.collect());
+            }
+        }
+        Self {
+            values,
+            ..Self::default()
+        }
+    }
+
+    fn noise(&self, response: &str) -> Option<Rc<Noise>> {
+        let mut known = self.known.borrow_mut();
+        let pooled = || {
+            let cells = self.values.get(response)?;
+            Noise::pooled(cells.iter().map(Vec::as_slice)).map(Rc::new)
+        };
+        known
+            .entry(response.to_owned())
+            .or_insert_with(pooled)
+            .clone()
+    }
+
+    fn form(&self, response: &str, noise: &Noise, n: usize) -> (f64, f64) {
+        let mut forms = self.forms.borrow_mut();
+        *forms
+            .entry((response.to_owned(), n))
+            .or_insert_with(|| noise.form(n))
+    }
 }
 
 impl<'a> Dataset<'a> {
@@ -49,6 +120,11 @@ impl<'a> Dataset<'a> {
     pub(crate) fn new(recording: &'a Recording) -> Self {
         let outcomes = outcomes(recording);
         let plan = &recording.document.plan;
+        let path = Path::new(&recording.document.hosts);
+        let mut flows: BTreeMap<TrialId, Vec<&FlowRecord>> = BTreeMap::new();
+        for flow in &recording.flows {
+            flows.entry(flow.trial).or_default().push(flow);
+        }
         let mut cells = Vec::new();
         for experiment in &plan.experiments {
             let mut of_experiment: BTreeMap<&Cell, Vec<&Outcome>> = BTreeMap::new();
@@ -61,17 +137,32 @@ impl<'a> Dataset<'a> {
                     .or_default()
                     .push(outcome);
             }
+            let mut sorted: Vec<(&Cell, Vec<Outcome>, Vec<Outcome>)> = Vec::new();
             for (cell, outcomes) in of_experiment {
-                let first = outcomes[0].trial;
-                let trial = plan.trials.iter().find(|trial| trial.id == first);
+                let (valid, invalid) = outcomes.into_iter().cloned().partition(Outcome::is_valid);
+                sorted.push((cell, valid, invalid));
+            }
+            let valid: Vec<(&Cell, Vec<Outcome>)> = sorted
+                .iter()
+                .map(|(cell, valid, _)| (*cell, valid.clone()))
+                .collect();
+            let siblings = Rc::new(Siblings::of(&valid));
+            for (cell, valid, invalid) in sorted {
+                let first = valid
+                    .first()
+                    .or(invalid.first())
+                    .map(|outcome| outcome.trial);
+                let trial = plan.trials.iter().find(|trial| Some(trial.id) == first);
                 let Some(workload) = trial.map(|trial| trial.workload.clone()) else {
                     continue;
                 };
-                let (valid, invalid): (Vec<Outcome>, Vec<Outcome>) =
-                    outcomes.into_iter().cloned().partition(Outcome::is_valid);
-                let latency = pooled_latency(recording, &valid);
                 cells.push(CellOutcomes {
-                    latency,
+                    latencies: latencies(&flows, &valid),
+                    siblings: Rc::clone(&siblings),
+                    bounds: Bounds {
+                        limit_bps: path.limit_bps(&workload, None, None),
+                        cpus: cpus(recording),
+                    },
                     experiment,
                     cell: cell.clone(),
                     workload,
@@ -84,7 +175,8 @@ impl<'a> Dataset<'a> {
             recording,
             outcomes,
             cells,
-            path: Path::new(&recording.document.hosts),
+            path,
+            verdicts: OnceCell::new(),
         }
     }
 
@@ -104,10 +196,32 @@ impl<'a> Dataset<'a> {
             .filter(move |experiment| experiment.chapter == Some(chapter))
     }
 
-    /// Returns the noise floor of a response over `cells`.
-    pub(crate) fn noise(cells: &[&CellOutcomes<'a>], response: &str) -> Option<Noise> {
-        let values: Vec<Vec<f64>> = cells.iter().map(|cell| cell.values(response)).collect();
-        Noise::pooled(values.iter().map(Vec::as_slice))
+    /// Returns whether `cell` shows the host as it is: none of its levels is a burden that the
+    /// experiment itself puts on it.
+    ///
+    /// Small buffers, segments cut short, losses on purpose and floods of datagrams show what would be;
+    /// chapters tell of them, no finding does.
+    pub(crate) fn is_as_it_is(&self, cell: &CellOutcomes<'_>) -> bool {
+        let varies = |factor: Factor| {
+            let factors = &cell.experiment.factors;
+            factors
+                .iter()
+                .any(|(known, levels)| *known == factor && levels.len() > 1)
+        };
+        let is_burden = |factor| varies(factor) && cell.number(factor).is_some();
+        let is_flood = self.recording.document.study
+            && cell.workload.manner.transport == Transport::Udp
+            && cell.workload.manner.rate_bps.is_none();
+        !is_burden(Factor::SocketBuffer)
+            && !is_burden(Factor::MssBytes)
+            && !is_burden(Factor::Rate)
+            && cell.workload.link_loss_ppm.unwrap_or(0) == 0
+            && !is_flood
+    }
+
+    /// Returns what the comparisons of the whole report decide.
+    pub(crate) fn verdicts(&self) -> &Verdicts {
+        self.verdicts.get_or_init(|| verdicts::decide(self))
     }
 
     /// Returns the clients of the run.
@@ -141,22 +255,41 @@ const QUANTILES: &[(&str, f64)] = &[
     (name::RTT_P999, 0.999),
 ];
 
-fn pooled_latency(recording: &Recording, valid: &[Outcome]) -> Histogram {
-    let trials: BTreeSet<TrialId> = valid.iter().map(|outcome| outcome.trial).collect();
-    let mut pooled = Histogram::default();
-    for flow in recording
-        .flows
-        .iter()
-        .filter(|flow| trials.contains(&flow.trial))
-    {
-        if let Some(latency) = &flow.latency {
+/// Returns the latencies of each of `valid` that has any.
+fn latencies(flows: &BTreeMap<TrialId, Vec<&FlowRecord>>, valid: &[Outcome]) -> Vec<Histogram> {
+    let of_trial = |outcome: &Outcome| {
+        let mut pooled = Histogram::default();
+        let flows = flows.get(&outcome.trial).into_iter().flatten();
+        for latency in flows.filter_map(|flow| flow.latency.as_ref()) {
             pooled.merge(latency);
         }
-    }
-    pooled
+        (pooled.count() > 0).then_some(pooled)
+    };
+    valid.iter().filter_map(of_trial).collect()
 }
 
-impl CellOutcomes<'_> {
+/// Returns the CPUs of the server, which are everybody's in a lab.
+fn cpus(recording: &Recording) -> Option<f64> {
+    recording.document.server()?.snapshot.number("cpu.online")
+}
+
+impl<'a> CellOutcomes<'a> {
+    /// Returns the cell with its invalid outcomes in place of valid ones, if it has no others: to be
+    /// diagnosed, never averaged.
+    pub(crate) fn of_invalid(&self) -> Option<CellOutcomes<'a>> {
+        let has_none = self.valid.is_empty() && !self.invalid.is_empty();
+        has_none.then(|| CellOutcomes {
+            experiment: self.experiment,
+            cell: self.cell.clone(),
+            workload: self.workload.clone(),
+            valid: self.invalid.clone(),
+            invalid: Vec::new(),
+            latencies: Vec::new(),
+            siblings: Rc::default(),
+            bounds: Bounds::default(),
+        })
+    }
+
     /// Returns mean and interval of what `derive` computes of each valid outcome.
     pub(crate) fn derived(
         &self,
@@ -178,16 +311,76 @@ impl CellOutcomes<'_> {
 
     /// Returns mean and interval of a response over the valid outcomes.
     ///
-    /// A quantile that some trials have too few transactions for is taken of the transactions of
-    /// all trials together, with an order-statistics interval.
+    /// The interval knows of the noise of all cells of the experiment, and ends where what is measured
+    /// cannot be. A quantile that some trials have too few transactions for is taken of the
+    /// transactions of all trials together.
     pub(crate) fn estimate(&self, response: &str) -> Option<Estimate> {
+        let values = self.values(response);
         let share = QUANTILES.iter().find(|(name, _)| *name == response);
         if let Some((_, share)) = share
-            && self.values(response).len() < self.valid.len()
+            && values.len() < self.valid.len()
         {
-            return quantile_interval(&self.latency, *share);
+            let trials: Vec<&Histogram> = self.latencies.iter().collect();
+            return quantile_interval(&trials, *share);
         }
-        student_t_interval(&self.values(response), describe(response).unit)
+        let plain = student_t_interval(&values, describe(response).unit)?;
+        let noise = self.siblings.noise(response);
+        let known = noise.filter(|_| values.len() > 2 && values.iter().all(|value| *value > 0.0));
+        let estimate = known.map_or(plain, |noise| {
+            let form = self.siblings.form(response, &noise, values.len());
+            noise.widen(&values, form, plain)
+        });
+        Some(self.bounded(response, estimate))
+    }
+
+    /// Returns the noise of a response over all cells of the experiment.
+    pub(crate) fn noise(&self, response: &str) -> Option<Rc<Noise>> {
+        self.siblings.noise(response)
+    }
+
+    /// Cuts an interval at what the response cannot exceed.
+    fn bounded(&self, response: &str, estimate: Estimate) -> Estimate {
+        let most = match estimate.unit {
+            Unit::Ratio if response.ends_with("_share") => Some(1.0),
+            Unit::Cpus if response != name::CPU_PER_GBIT => self.bounds.cpus,
+            Unit::BitsPerSecond if response == name::THROUGHPUT => self.bounds.limit_bps,
+            _ => None,
+        };
+        let high = estimate.high.map(|high| {
+            // A value above the bound was let pass by the rule that refuses it; it stays inside.
+            most.map_or(high, |most| high.min(most).max(estimate.value))
+        });
+        Estimate { high, ..estimate }
+    }
+
+    /// Returns the ratio of this cell's response to that of `other`, from trials of the same block:
+    /// the interval is Student's of the logarithms, and what a block has in common is not in it.
+    pub(crate) fn over(&self, other: &CellOutcomes<'_>, response: &str) -> Option<Estimate> {
+        let pair = |outcome: &Outcome| {
+            let mut same = other.valid.iter();
+            let against = same.find(|other| other.replicate == outcome.replicate)?;
+            let log = (outcome.value(response)? / against.value(response)?).ln();
+            log.is_finite().then_some(log)
+        };
+        let logs: Vec<f64> = self.valid.iter().filter_map(pair).collect();
+        let (low, high) = match logs.len() {
+            0 => return None,
+            1 | 2 => (None, None),
+            n => {
+                let t = student_t(n as f64 - 1.0)?;
+                let half = t * deviation(&logs) / (n as f64).sqrt();
+                let ends = (mean(&logs) - half, mean(&logs) + half);
+                (Some(ends.0.exp()), Some(ends.1.exp()))
+            }
+        };
+        Some(Estimate {
+            value: mean(&logs).exp(),
+            low,
+            high,
+            confidence: CONFIDENCE,
+            n: logs.len() as u32,
+            unit: Unit::Ratio,
+        })
     }
 
     /// Returns the mean of a response over the valid outcomes.
@@ -195,9 +388,33 @@ impl CellOutcomes<'_> {
         self.estimate(response).map(|estimate| estimate.value)
     }
 
+    /// Returns the sum of a response over the valid outcomes; absent when one has none.
+    pub(crate) fn sum(&self, response: &str) -> Option<f64> {
+        let values = self.valid.iter().map(|outcome| outcome.value(response));
+        (!self.valid.is_empty()).then(|| values.sum::<Option<f64>>())?
+    }
+
     /// Returns mean and interval of the response that the experiment is about.
     pub(crate) fn main(&self) -> Option<Estimate> {
         self.estimate(&self.experiment.response)
+    }
+
+    /// Returns that the rate of the cell was still rising or falling at the end of its windows, where
+    /// all of several trials agree in it.
+    pub(crate) fn trend(&self) -> Option<&'static str> {
+        let halves = self.values(name::HALVES);
+        let all = |is_so: fn(f64) -> bool| {
+            halves.len() == self.valid.len()
+                && halves.len() >= 2
+                && halves.iter().all(|half| is_so(*half))
+        };
+        if all(|half| half > 1.0 + HALVES_SHARE_MAX) {
+            Some("still rising")
+        } else if all(|half| half < 1.0 - HALVES_SHARE_MAX) {
+            Some("still falling")
+        } else {
+            None
+        }
     }
 
     /// Returns the trials that may be averaged.

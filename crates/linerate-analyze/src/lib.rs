@@ -36,6 +36,12 @@ mod dataset;
 /// Numbers of the study that several findings share.
 mod study;
 
+/// What the comparisons of a report decide, all together.
+mod verdicts;
+
+/// How far the numbers of a report may be relied on.
+mod trust;
+
 /// The summary table: one line a headline number.
 mod summary;
 
@@ -72,20 +78,48 @@ pub mod live;
 /// The result document of one measurement.
 pub mod single;
 
+/// Trials that should be done once more.
+mod disturbed;
+
+/// Whether repeated measurements determine a result.
+pub mod precision;
+
 /// What a watcher of a host sees.
 pub mod watch;
 
 /// The first page: heading, what was asked, the hosts, what is missing.
 mod front;
 
+/// Recordings of a known truth, which conclusions are held against.
+pub mod truth;
+
 use linerate_model::analysis::{ANALYSIS_FORMAT, Analysis};
 use linerate_model::run::Recording;
 
 pub use compare::balance::{Chance, Imbalance, chance, imbalance};
 pub use compare::interval::{median_interval, quantile_ranks, student_t_interval};
+pub use disturbed::{Disturbed, disturbed};
 pub use flame::collapsed;
 
 use dataset::Dataset;
+use linerate_model::finding::{Comparison, Verdict};
+
+/// Returns the comparisons of `recording`, each with its verdict.
+pub fn verdicts(recording: &Recording) -> Vec<Comparison> {
+    verdicts::comparisons(&Dataset::new(recording))
+}
+
+/// Returns the names of the experiments that more replicates may still decide.
+///
+/// An experiment without comparisons is never open: its cells have intervals, which any number of
+/// replicates narrows.
+pub fn open_experiments(recording: &Recording) -> Vec<String> {
+    let open = verdicts(recording).into_iter();
+    let open = open.filter(|comparison| comparison.verdict == Verdict::NotDecided);
+    let mut names: Vec<String> = open.map(|comparison| comparison.experiment).collect();
+    names.dedup();
+    names
+}
 
 /// Returns everything that a report shows of `recording`.
 ///
@@ -93,7 +127,7 @@ use dataset::Dataset;
 /// which this fails.
 pub fn analyze(recording: &Recording) -> Analysis {
     let dataset = Dataset::new(recording);
-    let findings = diagnose::findings(&dataset);
+    let told = diagnose::told(&dataset);
     let valid = recording.trials.iter().filter(|trial| trial.is_valid());
     Analysis {
         format: ANALYSIS_FORMAT,
@@ -101,9 +135,12 @@ pub fn analyze(recording: &Recording) -> Analysis {
         about: front::about(&dataset),
         partial: front::partial(&dataset),
         summary: summary::summary(&dataset),
-        recommendations: recommend::recommendations(&dataset, &findings),
-        chapters: chapters::chapters(&dataset, &findings),
-        findings,
+        trust: Some(trust::trust(&dataset, &told.cautions)),
+        verdicts: verdicts::comparisons(&dataset),
+        recommendations: recommend::recommendations(&dataset, &told.findings),
+        chapters: chapters::chapters(&dataset, &told),
+        findings: told.findings,
+        cautions: told.cautions,
         flames: flame::flames(&dataset),
         hosts: front::hosts(&recording.document),
         counters: counters::counters(recording, valid.clone()),

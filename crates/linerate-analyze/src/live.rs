@@ -1,8 +1,9 @@
 //! Interval lines of a running trial, from its samples as they arrive.
 //!
-//! The same counters as the final numbers: payload that the receiving ends returned to the
-//! application. A flow's rate in an interval is the difference of its readings at or after the two
-//! edges over the true time between them, so a late reading is no error.
+//! The same counters as the final numbers: payload that TCP took in, in order, at the receiving
+//! ends, or that receive calls returned where that is not known. A flow's rate in an interval is the
+//! difference of its readings at or after the two edges over the true time between them, so a late
+//! reading is no error.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::sample::{End, Subject, TrialSample};
-use linerate_model::workload::{Part, Workload, receiving_end};
+use linerate_model::workload::{Part, Traffic, Workload, receiving_end};
 use linerate_model::{FlowId, Nanos};
 use serde::Serialize;
 
@@ -53,6 +54,8 @@ pub struct Live {
     interval_ns: i64,
     window_ns: i64,
     transactions: bool,
+    /// Whether the receiving end's kernel may count what arrives.
+    by_tcp: bool,
     /// What stands for the payload of flows whose receiving end is at a server that is no agent:
     /// a counter of the sending end.
     instead: Option<Metric>,
@@ -72,6 +75,11 @@ impl Live {
             interval_ns: (interval.0 as i64).max(1),
             window_ns: trial.timing.measure.0 as i64,
             transactions: trial.workload.traffic.is_transactional(),
+            by_tcp: matches!(trial.workload.traffic, Traffic::Stream { .. })
+                && matches!(
+                    trial.workload.manner.transport,
+                    Transport::Tcp | Transport::Mptcp
+                ),
             instead: None,
             flows: trial
                 .workload
@@ -130,6 +138,7 @@ impl Live {
         let receives = end == receiving_end(part);
         match metric {
             Metric::AppBytesReceived => receives,
+            Metric::TcpBytesReceived => receives && self.by_tcp,
             Metric::AppTransactions => receives && self.transactions,
             Metric::TcpRetrans => receives == self.transactions,
             // A sum has none.
@@ -173,8 +182,16 @@ impl Live {
         match self.instead {
             _ if self.transactions => ((flow, end), Metric::AppTransactions),
             Some(metric) if end == End::Server => ((flow, End::Client), metric),
+            _ if self.is_read((flow, end), Metric::TcpBytesReceived) => {
+                ((flow, end), Metric::TcpBytesReceived)
+            }
             _ => ((flow, end), Metric::AppBytesReceived),
         }
+    }
+
+    /// Returns whether a counter has come: those of one reading come together.
+    fn is_read(&self, place: Place, metric: Metric) -> bool {
+        self.readings.contains_key(&(place, metric))
     }
 
     fn covered(&self, at: i64) -> bool {
@@ -365,15 +382,36 @@ mod tests {
         }
         let kept: usize = live.readings.values().map(Vec::len).sum();
         assert_eq!(
-            kept, 500,
-            "five counters of each flow, the first of 41 readings"
+            kept, 600,
+            "six counters of each flow, the first of 41 readings"
         );
         for flow in 0..flows {
-            live.add([reading(flow, 500, 7), reading(flow, 510, 9)]);
+            live.add([500, 510].map(|at_ms| TrialSample {
+                metric: Metric::TcpBytesReceived,
+                ..reading(flow, at_ms, at_ms)
+            }));
         }
         assert_eq!(live.poll().len(), 1);
         let kept: usize = live.readings.values().map(Vec::len).sum();
         assert_eq!(kept, 100, "one edge of the next interval");
+    }
+
+    #[test]
+    fn what_tcp_took_in_counts_and_not_what_was_read_of_it() {
+        let mut live = Live::new(&trial(1), Nanos::from_ms(500));
+        for (at_ms, read, arrived) in [(0, 0, 900), (500, 1900, 1900), (1000, 1900, 2900)] {
+            live.add(
+                [Metric::AppBytesReceived, Metric::TcpBytesReceived].map(|metric| {
+                    let is_app = metric == Metric::AppBytesReceived;
+                    TrialSample {
+                        metric,
+                        ..reading(0, at_ms, if is_app { read } else { arrived })
+                    }
+                }),
+            );
+        }
+        let bytes: Vec<u64> = live.poll().iter().map(|lines| lines[0].bytes).collect();
+        assert_eq!(bytes, [1000, 1000]);
     }
 
     #[test]

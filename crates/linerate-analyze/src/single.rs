@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::analysis::HostCounters;
 use linerate_model::capture::TrialCapture;
-use linerate_model::finding::Finding;
+use linerate_model::finding::{Finding, Trust};
 use linerate_model::histogram::{Histogram, observations_needed};
 use linerate_model::plan::Trial;
 use linerate_model::run::{FlowRecord, HostPart, Recording, Validity};
@@ -26,8 +26,8 @@ use crate::counters::counters;
 use crate::dataset::Dataset;
 use crate::live::Live;
 use crate::queue_map::queue_of;
-use crate::reduce::{Outcome, QdiscDrops, dropping_qdiscs};
-use crate::{diagnose, front};
+use crate::reduce::{Outcome, QdiscDrops, WORKER_SATURATED_SHARE, dropping_qdiscs, name};
+use crate::{diagnose, front, trust};
 
 /// The number of this document's shape.
 pub const SINGLE_SCHEMA_VERSION: u32 = 1;
@@ -53,6 +53,10 @@ pub struct Single<'a> {
     pub trials: Vec<SingleTrial<'a>>,
     /// What was found.
     pub findings: Vec<Finding>,
+    /// Reasons to trust a number less.
+    pub cautions: Vec<Finding>,
+    /// How far the numbers may be relied on.
+    pub trust: Trust,
     /// Why the numbers are partial, if they are.
     pub partial: Option<String>,
 }
@@ -105,6 +109,22 @@ pub struct SingleTrial<'a> {
     /// What each host captured, if that was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub captures: Vec<TrialCapture>,
+}
+
+/// Share of the datagrams that may be lost before they are read without spoiling the rate.
+const UNREAD_SHARE_MAX: f64 = 0.01;
+
+impl SingleTrial<'_> {
+    /// Returns the share of the datagrams that was lost in the receive buffer while a worker had no
+    /// time left, where it is so much that our own program decides the rate, not the path.
+    pub fn lost_unread(&self) -> Option<f64> {
+        let value = |name: &str| self.responses.get(name).copied();
+        let share = value(name::LOST_RECEIVE_BUFFER)? / value(name::DATAGRAMS_SENT)?;
+        let ran = value(name::WORKER_BUSY_SHARE_MAX);
+        let wanted = value(name::WORKER_WANTED_SHARE_MAX).or(ran)?;
+        let is_spoilt = share > UNREAD_SHARE_MAX && wanted >= WORKER_SATURATED_SHARE;
+        (self.valid && is_spoilt).then_some(share)
+    }
 }
 
 /// The intervals of a trial; a list of lists in the document, cut while it is written.
@@ -228,6 +248,7 @@ pub fn single(recording: &Recording, interval: Nanos) -> Single<'_> {
         |trial| trial.workload.clone(),
     );
     let dataset = Dataset::new(recording);
+    let told = diagnose::told(&dataset);
     Single {
         schema: "linerate.run",
         schema_version: SINGLE_SCHEMA_VERSION,
@@ -236,7 +257,9 @@ pub fn single(recording: &Recording, interval: Nanos) -> Single<'_> {
         started_utc: document.started_utc.clone(),
         hosts: hosts(recording),
         workload,
-        findings: diagnose::findings(&dataset),
+        trust: trust::trust(&dataset, &told.cautions),
+        findings: told.findings,
+        cautions: told.cautions,
         partial: front::partial(&dataset),
         trials: dataset
             .outcomes

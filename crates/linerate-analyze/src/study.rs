@@ -1,12 +1,15 @@
 //! Numbers of the study that several findings, chapters and headlines share.
 
+use std::rc::Rc;
+
 use linerate_model::TrialId;
-use linerate_model::experiment::{Factor, Level};
+use linerate_model::experiment::{Experiment, Factor, Level};
 use linerate_model::finding::Estimate;
 use linerate_model::unit::{BitsPerSec, Nanos, Unit};
 use linerate_model::wire::bandwidth_delay_bytes;
 use linerate_model::workload::Traffic;
 
+use crate::compare::noise::Noise;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 
@@ -44,8 +47,6 @@ pub(crate) struct Window {
     pub(crate) rtt: Estimate,
     /// Bytes that must be in flight to fill the link over it.
     pub(crate) bytes: Estimate,
-    /// The trials behind it.
-    pub(crate) trials: Vec<TrialId>,
 }
 
 /// Returns the valid request/response cells of the latency chapter by payload, delayed ACK on
@@ -95,6 +96,21 @@ fn unloaded(dataset: &Dataset<'_>) -> Option<(Estimate, Vec<TrialId>)> {
     Some((point(value, Unit::Nanoseconds), vec![trial]))
 }
 
+/// Returns the noise of the response of each experiment that was repeated, the noisiest first.
+pub(crate) fn noises<'a>(dataset: &Dataset<'a>) -> Vec<(&'a Experiment, Rc<Noise>)> {
+    let experiments = &dataset.recording.document.plan.experiments;
+    let mut noises: Vec<(&Experiment, Rc<Noise>)> = experiments
+        .iter()
+        .filter_map(|experiment| {
+            let cells = dataset.cells_of(&experiment.name);
+            let noise = cells.first()?.noise(&experiment.response)?;
+            Some((experiment, noise))
+        })
+        .collect();
+    noises.sort_by(|a, b| b.1.share.total_cmp(&a.1.share));
+    noises
+}
+
 /// Returns a number without interval.
 pub(crate) fn point(value: f64, unit: Unit) -> Estimate {
     Estimate {
@@ -114,16 +130,19 @@ pub(crate) fn windows(dataset: &Dataset<'_>) -> Vec<Window> {
     };
     round_trips(dataset)
         .into_iter()
-        .map(|(basis, rtt, trials)| Window {
+        .map(|(basis, rtt, _)| Window {
             basis,
             rtt,
             bytes: bytes_in_flight(rate, &rtt),
-            trials,
         })
         .collect()
 }
 
-/// Returns the measured round trips: of the largest payload, of the smallest, TCP's shortest.
+/// Returns the measured round trips: TCP's under load, its shortest, then the applications' of the
+/// largest payload and of the smallest.
+///
+/// A window must hold what is under way while the link is full. An application's round trip has the
+/// wake-ups of both programs in it and no queue, so that it says little of that.
 pub(crate) fn round_trips(dataset: &Dataset<'_>) -> Vec<(String, Estimate, Vec<TrialId>)> {
     let cells = latency_cells(dataset);
     let median = |cell: &&CellOutcomes<'_>| {
@@ -135,11 +154,36 @@ pub(crate) fn round_trips(dataset: &Dataset<'_>) -> Vec<(String, Estimate, Vec<T
     let smallest = cells.first().filter(|_| cells.len() > 1).and_then(median);
     let shortest = unloaded(dataset)
         .map(|(rtt, trials)| ("shortest round trip that TCP saw".to_owned(), rtt, trials));
-    largest
+    loaded(dataset)
         .into_iter()
-        .chain(smallest)
         .chain(shortest)
+        .chain(largest)
+        .chain(smallest)
         .collect()
+}
+
+/// Part of the link's limit at which it counts as full here: what a window that is just large
+/// enough may lack.
+const FULL_SHARE: f64 = 0.95;
+
+/// Returns TCP's smoothed round trip in the stream of one connection that fills the link with the
+/// shortest one: whatever is longer is a queue, which no window needs.
+fn loaded(dataset: &Dataset<'_>) -> Option<(String, Estimate, Vec<TrialId>)> {
+    let full = |cell: &&CellOutcomes<'_>| {
+        let limit = dataset.path.limit_bps(&cell.workload, None, None);
+        let throughput = cell.mean(name::THROUGHPUT);
+        throughput
+            .zip(limit)
+            .is_some_and(|(bps, limit)| bps >= FULL_SHARE * limit)
+    };
+    let streams = dataset.cells.iter().filter(|cell| {
+        cell.workload.connections == 1 && matches!(cell.workload.traffic, Traffic::Stream { .. })
+    });
+    let known = streams
+        .filter(full)
+        .filter_map(|cell| Some((cell.estimate(name::TCP_RTT)?, cell.trials())));
+    let (rtt, trials) = known.min_by(|a, b| a.0.value.total_cmp(&b.0.value))?;
+    Some(("round trip that TCP saw under load".to_owned(), rtt, trials))
 }
 
 fn bytes_in_flight(rate: BitsPerSec, rtt: &Estimate) -> Estimate {

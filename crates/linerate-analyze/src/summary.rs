@@ -4,16 +4,19 @@
 //! as they were measured. Of anything else: the response of each cell, and of a single cell what
 //! else was read.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_model::TrialId;
 use linerate_model::analysis::{Table, TableCell};
 use linerate_model::experiment::{Experiment, Factor, Level};
 use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::run::Validity;
 use linerate_model::unit::Unit;
-use linerate_model::workload::Traffic;
+use linerate_model::workload::{Part, Traffic};
 
 use crate::compare::interval::CONFIDENCE;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::{limiter_of, limiter_title, plateaus};
+use crate::diagnose::{limiter_of, limiter_title, plateau_cell};
 use crate::reduce::{describe, name};
 use crate::study;
 use crate::words;
@@ -59,6 +62,7 @@ fn study_rows(dataset: &Dataset<'_>) -> Vec<Row> {
         rows.extend(small_messages(dataset, experiment));
     }
     rows.extend(cost(dataset));
+    rows.extend(congestion(dataset));
     rows.extend(noise(dataset));
     rows
 }
@@ -114,25 +118,23 @@ fn window(dataset: &Dataset<'_>) -> Option<Row> {
     ))
 }
 
-/// For each combination the throughput on the plateau and the buffer at which it begins.
+/// For each combination the throughput of the host as it is, and the smallest buffer that does as
+/// well.
 fn socket_buffer(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<Row> {
-    let plateaus = plateaus(dataset, experiment, Factor::SocketBuffer);
+    let plateaus = dataset.verdicts().plateaus_of(&experiment.name);
     plateaus
-        .iter()
         .filter_map(|found| {
-            let best = found.best();
-            let main = best.main()?;
-            let begin = found.begin().level(Factor::SocketBuffer)?;
-            let size = words::bare_level(Factor::SocketBuffer, begin);
-            let mut note = match found.is_open() && found.plateau.begin > 0 {
-                true => format!("still grows at buffers of {size}"),
-                false => format!("from buffers of {size} on"),
+            let control = plateau_cell(dataset, found, None)?;
+            let main = control.main()?;
+            let mut note = match found.plateau.begin {
+                Some(at) => {
+                    let size = words::bare_level(Factor::SocketBuffer, &found.levels[at]);
+                    let margin = words::percent(found.plateau.delta);
+                    format!("fixed buffers of {size} lose less than {margin}")
+                }
+                None => "no fixed buffer is shown to do as well".to_owned(),
             };
-            if found.is_blurred() {
-                let hidden = words::percent(found.plateau.resolution);
-                note += &format!(" (noise hides differences below {hidden})");
-            }
-            if let Some(limit) = dataset.path.limit_bps(&best.workload, None, None) {
+            if let Some(limit) = dataset.path.limit_bps(&control.workload, None, None) {
                 note += &format!("; {} of the wire limit", words::percent(main.value / limit));
             }
             let with = match found.words.is_empty() {
@@ -232,16 +234,13 @@ fn cost(dataset: &Dataset<'_>) -> Option<Row> {
 
 /// The noisiest experiment's.
 fn noise(dataset: &Dataset<'_>) -> Option<Row> {
-    let experiments = &dataset.recording.document.plan.experiments;
-    let known = experiments.iter().filter_map(|experiment| {
-        let cells = dataset.cells_of(&experiment.name);
-        Some((experiment, Dataset::noise(&cells, &experiment.response)?))
-    });
-    let (experiment, noise) = known.max_by(|a, b| a.1.share.total_cmp(&b.1.share))?;
+    let noises = study::noises(dataset);
+    let (experiment, noise) = noises.first()?;
+    let (low, high) = noise.interval()?;
     let estimate = Estimate {
         value: 100.0 * noise.share,
-        low: None,
-        high: None,
+        low: Some(100.0 * low),
+        high: Some(100.0 * high),
         confidence: CONFIDENCE,
         n: noise.freedom as u32 + 1,
         unit: Unit::Percent,
@@ -251,6 +250,46 @@ fn noise(dataset: &Dataset<'_>) -> Option<Row> {
         experiment.title
     );
     Some(estimate_row("Noise floor", estimate, note))
+}
+
+/// The congestion controls in force at the sending ends; those of the trials that were averaged.
+fn congestion(dataset: &Dataset<'_>) -> Option<Row> {
+    let valid = dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
+    let valid: BTreeSet<TrialId> = valid.map(|outcome| outcome.trial).collect();
+    let mut trials: BTreeMap<&str, BTreeSet<TrialId>> = BTreeMap::new();
+    let mut asked = true;
+    for flow in &dataset.recording.flows {
+        let sends = matches!(flow.part, Part::Sender | Part::Requester);
+        if !sends || !valid.contains(&flow.trial) {
+            continue;
+        }
+        let mut settings = flow.settings.iter();
+        let Some(setting) = settings.find(|setting| setting.name == "TCP_CONGESTION") else {
+            continue;
+        };
+        let in_force = setting.effective.as_deref().or(setting.granted.as_deref());
+        if let Some(in_force) = in_force {
+            asked &= setting.requested.is_some();
+            trials.entry(in_force).or_default().insert(flow.trial);
+        }
+    }
+    let words: Vec<String> = match trials.len() {
+        0 => return None,
+        1 => trials.keys().map(|name| (*name).to_owned()).collect(),
+        _ => trials
+            .iter()
+            .map(|(name, trials)| format!("{name} ({})", words::count(trials.len(), "trial")))
+            .collect(),
+    };
+    let note = match asked {
+        true => "asked for",
+        false => "the hosts' own choice where none was asked for",
+    };
+    Some(row(
+        "Congestion control",
+        TableCell::Text(words::list(&words)),
+        note,
+    ))
 }
 
 fn plain_rows(dataset: &Dataset<'_>) -> Vec<Row> {
@@ -267,6 +306,7 @@ fn plain_rows(dataset: &Dataset<'_>) -> Vec<Row> {
     if let [cell] = dataset.cells.as_slice() {
         rows.extend(details(dataset, cell));
     }
+    rows.extend(congestion(dataset));
     rows
 }
 

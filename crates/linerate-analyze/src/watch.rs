@@ -10,6 +10,7 @@ use linerate_model::metric::{Kind, Metric};
 use linerate_model::sample::{Sample, Subject};
 use serde::Serialize;
 
+use programs::Programs;
 use sockets::Sockets;
 
 /// The CPUs of a host.
@@ -18,6 +19,8 @@ pub mod cpus;
 pub mod links;
 /// All of it as tables.
 pub mod pages;
+/// Its programs.
+pub mod programs;
 /// Its TCP connections.
 pub mod sockets;
 
@@ -63,6 +66,7 @@ pub struct Watched {
     begun_ns: Option<u64>,
     last_ns: u64,
     sockets: Sockets,
+    programs: Programs,
 }
 
 impl Watched {
@@ -74,6 +78,16 @@ impl Watched {
     /// Returns the TCP connections, to take up a reading of them.
     pub fn sockets_mut(&mut self) -> &mut Sockets {
         &mut self.sockets
+    }
+
+    /// Returns the programs.
+    pub fn programs(&self) -> &Programs {
+        &self.programs
+    }
+
+    /// Returns the programs, to take up a reading of them.
+    pub fn programs_mut(&mut self) -> &mut Programs {
+        &mut self.programs
     }
 
     /// Takes up one reading of all observers, made at `at_ns` of the host's clock.

@@ -23,6 +23,7 @@ pub(crate) fn level(factor: Factor, level: &Level) -> String {
             Level::Word(word) if word == "both" => "both ways".to_owned(),
             other => other.to_string(),
         },
+        Factor::SocketBuffer if level.as_number().is_none() => "auto-tuned buffers".to_owned(),
         Factor::SocketBuffer => format!("{} buffers", bytes(level)),
         Factor::MessageBytes => format!("{} messages", bytes(level)),
         Factor::RequestBytes => format!("{} requests", bytes(level)),
@@ -103,55 +104,28 @@ pub(crate) fn whole_cell(levels: &Cell) -> String {
     }
 }
 
-/// Returns value and interval: "941 Mbit/s (940 to 942)"; an interval too narrow to show at the
-/// digits shown is left out.
+/// Returns `text` with a capital letter first.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => String::new(),
+    }
+}
+
+/// Returns value and interval: "941.2 ± 0.8 Mbit/s".
 pub(crate) fn estimate(estimate: &Estimate) -> String {
-    let display = |value| number(estimate.unit, value);
-    let value = display(estimate.value);
-    let Some((low, high)) = estimate.low.zip(estimate.high) else {
-        return value;
-    };
-    let (low, high) = (display(low), display(high));
-    if low == value && high == value {
-        return value;
-    }
-    let units = [&value, &low, &high].map(|text| unit_of(text));
-    match units.iter().all(|unit| *unit == units[0]) {
-        true => format!(
-            "{value} ({} to {})",
-            without(&low, units[0]),
-            without(&high, units[0])
-        ),
-        false => format!("{value} ({low} to {high})"),
-    }
+    linerate_model::number::estimate(estimate).line()
 }
-
-/// The unit behind a number in words, with the space before it.
-fn unit_of(text: &str) -> &str {
-    let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '\u{202f}');
-    text.trim_start_matches(is_number)
-}
-
-fn without<'t>(text: &'t str, unit: &str) -> &'t str {
-    text.strip_suffix(unit).unwrap_or(text)
-}
-
-/// Sizes below this that are no whole KiB are written in bytes: a window of 18 750 B.
-const BYTES_WRITTEN_MAX: f64 = 1_048_576.0;
 
 /// Returns `value` in words.
 pub(crate) fn number(unit: Unit, value: f64) -> String {
-    match unit {
-        Unit::Bytes if (0.0..BYTES_WRITTEN_MAX).contains(&value) && value % 1024.0 != 0.0 => {
-            format!("{} B", Unit::Count.display(value))
-        }
-        unit => unit.display(value),
-    }
+    unit.display(value)
 }
 
 /// Returns a share as a percentage.
 pub(crate) fn percent(share: f64) -> String {
-    Unit::Percent.display(100.0 * share)
+    linerate_model::number::percent(share)
 }
 
 /// Returns "1 trial" or "3 trials".
@@ -189,51 +163,6 @@ pub(crate) fn list(words: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn estimates_say_their_unit_once() {
-        let check = |value, low, high, unit, expected: &str| {
-            let interval = Estimate {
-                value,
-                low: Some(low),
-                high: Some(high),
-                confidence: 0.95,
-                n: 3,
-                unit,
-            };
-            assert_eq!(estimate(&interval), expected);
-        };
-        check(
-            941e6,
-            940e6,
-            942e6,
-            Unit::BitsPerSecond,
-            "941 Mbit/s (940 to 942)",
-        );
-        check(
-            999e6,
-            990e6,
-            1008e6,
-            Unit::BitsPerSecond,
-            "999 Mbit/s (990 Mbit/s to 1.008 Gbit/s)",
-        );
-        check(44e6, 44e6, 44e6, Unit::Nanoseconds, "44 ms");
-        check(
-            9891.0,
-            9867.0,
-            9914.0,
-            Unit::PerSecond,
-            "9891/s (9867 to 9914)",
-        );
-        check(2.0, 1.5, 2.5, Unit::Ratio, "2 (1.5 to 2.5)");
-        check(
-            18_750.0,
-            18_000.0,
-            19_500.0,
-            Unit::Bytes,
-            "18\u{202f}750 B (18\u{202f}000 to 19\u{202f}500)",
-        );
-    }
 
     #[test]
     fn cells_read_as_sentences() {

@@ -19,4 +19,7 @@ mod together;
 
 pub use fleet::{Fleet, FleetError, HostSpec, Inventories, Member};
 pub use record::Recorder;
-pub use run::{Placing, Progress, RunError, RunRequest, execute};
+pub use run::{
+    Audience, Disturbed, Judgement, Placing, Progress, Repeats, RunError, RunRequest, WarmUp,
+    execute,
+};

@@ -4,14 +4,14 @@
 
 use serde::Serialize;
 
-use crate::finding::{Estimate, Finding, Recommendation};
+use crate::finding::{Comparison, Estimate, Finding, Recommendation, Trust};
 use crate::id::{HostName, TrialId};
 use crate::plan::LeftOut;
 use crate::profile::Work;
 use crate::unit::Unit;
 
 /// The number of the analysis document's shape.
-pub const ANALYSIS_FORMAT: u32 = 1;
+pub const ANALYSIS_FORMAT: u32 = 2;
 
 /// Everything that a report shows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -26,8 +26,14 @@ pub struct Analysis {
     pub partial: Option<String>,
     /// The summary table: one line a headline number.
     pub summary: Table,
-    /// The findings, most important first.
+    /// How far the numbers may be relied on; absent where none was measured.
+    pub trust: Option<Trust>,
+    /// The findings, most important first, five at the most.
     pub findings: Vec<Finding>,
+    /// Reasons to trust a number less, each of the chapter that it weakens.
+    pub cautions: Vec<Finding>,
+    /// Every comparison with its verdict.
+    pub verdicts: Vec<Comparison>,
     /// What to do.
     pub recommendations: Vec<Recommendation>,
     /// The chapters, in order.

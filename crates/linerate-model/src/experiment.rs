@@ -170,6 +170,9 @@ pub enum LevelError {
     Workload(#[from] WorkloadError),
 }
 
+/// The level of a factor at which nothing is set: the host does as it always does.
+pub const AUTO: &str = "auto";
+
 /// Words of documents for what carries payload; they are those of the serialised names.
 pub const TRANSPORTS: &[(&str, Transport)] = &[
     ("tcp", Transport::Tcp),
@@ -322,7 +325,12 @@ impl Factor {
         match self {
             Factor::Connections => workload.connections = count()?,
             Factor::Clients => workload.clients = count()?,
-            Factor::SocketBuffer => workload.options.socket_buffer = Some(size()?),
+            Factor::SocketBuffer => {
+                workload.options.socket_buffer = match level {
+                    Level::Word(word) if word == AUTO => None,
+                    _ => Some(size()?),
+                }
+            }
             Factor::Nagle => workload.options.nagle = Some(switch()?),
             Factor::DelayedAck => workload.options.delayed_ack = Some(switch()?),
             Factor::Congestion => workload.options.congestion = Some(word()?),

@@ -22,26 +22,55 @@ pub struct Estimate {
     pub unit: Unit,
 }
 
+/// Confidence of the range of two values: it holds the median of what they are drawn from with
+/// 1 − 2 · (1/2)².
+pub const RANGE_CONFIDENCE: f64 = 0.5;
+
+impl Estimate {
+    /// Tells whether its ends are two values and no interval.
+    pub fn is_range(&self) -> bool {
+        self.n == 2 && self.confidence <= RANGE_CONFIDENCE
+    }
+}
+
 /// What holds a number down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limiter {
     /// The link carries what its rate and framing allow.
     LinkRate,
+    /// A full path whose rate nobody knew: data waits in a queue before it.
+    PathRate,
     /// The receiver's window.
     ReceiverWindow,
     /// The sender's buffer.
     SendBuffer,
-    /// The congestion window, after loss or by the algorithm's choice.
+    /// The congestion window, after loss without a queue or by the algorithm's choice.
     CongestionWindow,
-    /// Our own worker had no time left.
-    Generator,
-    /// The round trip: one transaction at a time.
-    RoundTrip,
+    /// The program at the receiver leaves data unread.
+    SlowReader,
+    /// Segments are dropped by the own host: queueing discipline, device or backlog.
+    HostDrops,
     /// A rate that was asked for, or that TCP's congestion control paces itself at.
     Pacing,
+    /// Our own worker had no time left.
+    Generator,
+    /// All CPUs of a host, or the one that the traffic needs, are full.
+    Cpu,
+    /// Other programs take the CPUs that the traffic needs.
+    OtherPrograms,
+    /// A quota of a control group or a hypervisor holds the CPUs back.
+    CpuQuota,
+    /// The round trip: one transaction at a time.
+    RoundTrip,
     /// Nagle's algorithm waiting for a delayed acknowledgement.
     NagleDelayedAck,
+    /// Retransmission timeouts make the slow ones of the transactions.
+    Timeouts,
+    /// The program itself: a server that thinks, a writer that pauses.
+    Application,
+    /// Nothing is acknowledged: a path that swallows segments, or a peer that is gone.
+    NothingArrives,
 }
 
 /// The kind of a finding.
@@ -86,6 +115,12 @@ impl EvidenceList {
         Self(list)
     }
 
+    /// Returns the list with `more` at its end.
+    pub fn with(mut self, more: impl IntoIterator<Item = Evidence>) -> Self {
+        self.0.extend(more);
+        self
+    }
+
     /// Returns the evidence, at least one piece.
     pub fn as_slice(&self) -> &[Evidence] {
         &self.0
@@ -111,6 +146,82 @@ pub struct Finding {
     pub evidence: EvidenceList,
 }
 
+/// What a comparison decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The effect is there, with the error that the whole report allows.
+    Differs,
+    /// The effect is shown to be smaller than what matters.
+    Same,
+    /// Neither is shown.
+    NotDecided,
+}
+
+/// A comparison with its verdict.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Stable identifier inside a report: `latency/effect/delayed_ack`.
+    pub id: String,
+    /// The experiment.
+    pub experiment: String,
+    /// What is compared, in words: "transactions per second, delayed ACK on over off".
+    pub what: String,
+    /// What it decides.
+    pub verdict: Verdict,
+    /// The ratio; its interval has the confidence that the verdict needs.
+    pub effect: Estimate,
+    /// The relative difference below which two are the same.
+    pub margin: f64,
+    /// Further replicates after which it would be decided, where it is not.
+    pub more: Option<u32>,
+    /// Where the effect is not the same everywhere: the levels in words, each with verdict and ratio.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<(String, Verdict, Estimate)>,
+}
+
+/// How far the numbers of a report may be relied on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrustLevel {
+    /// Nothing stands against them.
+    Good,
+    /// They hold with the limits that are named.
+    Limited,
+    /// They do not describe the hosts.
+    DoNotUse,
+}
+
+impl TrustLevel {
+    /// Returns the level in words.
+    pub fn title(self) -> &'static str {
+        match self {
+            TrustLevel::Good => "good",
+            TrustLevel::Limited => "limited",
+            TrustLevel::DoNotUse => "do not use",
+        }
+    }
+}
+
+/// How far the numbers may be relied on, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Trust {
+    /// How far.
+    pub level: TrustLevel,
+    /// Why no further, the gravest first; empty where it is good.
+    pub reasons: Vec<String>,
+}
+
+impl Trust {
+    /// Returns it in one line: "limited because …".
+    pub fn line(&self) -> String {
+        match self.reasons.is_empty() {
+            true => self.level.title().to_owned(),
+            false => format!("{} because {}", self.level.title(), self.reasons.join("; ")),
+        }
+    }
+}
+
 /// What to do about a finding.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Recommendation {
@@ -118,8 +229,12 @@ pub struct Recommendation {
     pub finding: String,
     /// What to do, one imperative sentence.
     pub action: String,
-    /// What that should change, in words with numbers.
+    /// What that gains, as it was measured against the host as it is.
     pub predicted: String,
+    /// What it costs, or may do elsewhere; empty where that is not known.
+    pub cost: String,
+    /// How to take it back; empty where nothing is changed.
+    pub undo: String,
     /// The command or experiment that would confirm it.
     pub confirm: String,
 }

@@ -4,6 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::unit::Unit;
 
+/// How the alias of a device begins whose link a lab keeps to a rate; the rate follows, in bits per
+/// second. The driver of a virtual device names a rate that nothing keeps, and who enters a lab by hand
+/// has no other way to learn the true one.
+pub const LAB_LINK_ALIAS: &str = "linerate lab link, bit/s: ";
+
 /// Whether an observer can run here, and if not, why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -14,6 +19,18 @@ pub struct Availability {
     pub missing: Option<String>,
     /// What limits it although it runs, for instance that a counter is shared by several hosts.
     pub note: Option<String>,
+}
+
+/// A program that runs on a host, and the CPU time that it has had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Program {
+    /// Its number, as the agent sees it.
+    pub pid: u32,
+    /// Its name (`comm`), 15 bytes at the most.
+    pub name: String,
+    /// User and system time of all its threads so far, in nanoseconds; counted in ticks.
+    pub cpu_ns: u64,
 }
 
 /// The value of a fact.

@@ -32,6 +32,10 @@ pub mod id;
 pub mod manner;
 /// The catalogue of everything that is sampled.
 pub mod metric;
+/// How numbers are written for people: digits, intervals, units.
+pub mod number;
+/// What one trial found.
+pub mod outcome;
 /// Numbers in as few bytes as they need.
 mod packed;
 /// The immutable ordered list of trials.

@@ -95,6 +95,9 @@ catalogue! {
     TcpRetrans "tcp_retrans_segments" Counter Count "tcpi_total_retrans: segments sent again.";
     TcpDelivered "tcp_delivered_segments" Counter Count "tcpi_delivered: segments the peer acknowledged.";
     TcpReordSeen "tcp_reord_seen" Counter Count "tcpi_reord_seen: reordering events.";
+    TcpDsackDups "tcp_dsack_dups" Counter Count "tcpi_dsack_dups: segments that the peer says came twice (D-SACK), so that what was sent again had not been lost.";
+    TcpTimeouts "tcp_rto_count" Counter Count "tcpi_total_rto: retransmission timeouts.";
+    TcpAppLimited "tcp_app_limited" Gauge Count "tcpi_delivery_rate_app_limited: 1 if the delivery rate was measured while the sender had nothing more to send, or no room in its buffer.";
     TcpBusy "tcp_busy_ns" Counter Nanoseconds "tcpi_busy_time: time with data outstanding.";
     TcpRwndLimited "tcp_rwnd_limited_ns" Counter Nanoseconds "tcpi_rwnd_limited: time held by the peer's window.";
     TcpSndbufLimited "tcp_sndbuf_limited_ns" Counter Nanoseconds "tcpi_sndbuf_limited: time held by the send buffer.";
@@ -245,6 +248,11 @@ catalogue! {
     PressureMemoryFull "pressure_memory_full_ns" Counter Nanoseconds "Time in which all tasks that had work waited for memory.";
     PressureCpuSome "pressure_cpu_some_ns" Counter Nanoseconds "Time in which some task that could run waited for a CPU.";
     PressureIoSome "pressure_io_some_ns" Counter Nanoseconds "Time in which some task waited for a disk.";
+    // The control group of our process that limits CPU time: cpu.stat.
+    CgroupPeriods "cgroup_cpu_periods" Counter Count "Periods of the quota in which a thread of the group wanted a CPU (nr_periods).";
+    CgroupThrottled "cgroup_cpu_throttled_periods" Counter Count "Of them, those in which the quota was used up (nr_throttled).";
+    CgroupThrottledTime "cgroup_cpu_throttled_ns" Counter Nanoseconds "Time that the group was throttled, summed over CPUs (throttled_usec, throttled_time).";
+    CgroupQuota "cgroup_cpu_quota_ns" Gauge Nanoseconds "CPU time that the group may use in a second (cpu.max, cpu.cfs_quota_us); absent without a quota.";
     // NUMA nodes, /sys/devices/system/node.
     NumaHit "numa_hit_pages" Counter Count "Pages taken from the node that was wanted.";
     NumaMiss "numa_miss_pages" Counter Count "Pages taken from this node though another was wanted.";

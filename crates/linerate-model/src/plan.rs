@@ -37,6 +37,17 @@ pub struct LeftOut {
     pub why: String,
 }
 
+/// A trial that was done once more, since the first one may not be averaged or was disturbed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repeat {
+    /// The trial that repeats: it has the cell and the block of the other.
+    pub trial: TrialId,
+    /// The trial that it stands for.
+    pub of: TrialId,
+    /// Why, as a clause: what made the other invalid, or what disturbed it.
+    pub why: String,
+}
+
 /// Everything that will be measured, in order; complete before anything runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -52,6 +63,14 @@ pub struct Plan {
     pub budget: Option<Nanos>,
     /// What was left out, and why.
     pub left_out: Vec<LeftOut>,
+    /// Further blocks of the experiments, in the order in which they are taken up where a verdict is
+    /// still open and time is left. What is done moves to [`trials`](Self::trials); what stays here
+    /// was not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub optional: Vec<Trial>,
+    /// Which trials repeat others; found while they run, and among [`trials`](Self::trials).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repeats: Vec<Repeat>,
 }
 
 impl Plan {

@@ -158,7 +158,8 @@ impl FromStr for Nanos {
     }
 }
 
-/// Writes `value` with about four significant digits and no trailing zeros.
+/// Writes a quantity that someone set, with about four significant digits and no trailing zeros;
+/// what was measured is written by [`crate::number`].
 pub fn significant(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -257,41 +258,9 @@ impl Unit {
         }
     }
 
-    /// Writes `value` for a person: scaled prefix, about four digits, unit.
+    /// Writes `value` for a person: scaled prefix, three digits unless it is exact, unit.
     pub fn display(self, value: f64) -> String {
-        match self {
-            Unit::BitsPerSecond => BitsPerSec(value).to_string(),
-            Unit::Bytes if value >= 0.0 && value.fract() == 0.0 => Bytes(value as u64).to_string(),
-            Unit::Bytes if (0.0..10_240.0).contains(&value) => format!("{} B", significant(value)),
-            Unit::Bytes if value >= 0.0 => Bytes(value.round() as u64).to_string(),
-            Unit::Nanoseconds if value >= 0.0 => Nanos(value.round() as u64).to_string(),
-            Unit::Percent => format!("{} %", significant(value)),
-            Unit::PerSecond => format!("{}/s", grouped(value)),
-            Unit::Count => grouped(value),
-            Unit::Cpus => format!("{} CPUs", significant(value)),
-            Unit::Bytes | Unit::Nanoseconds => format!("{} {}", significant(value), self.symbol()),
-            Unit::Ratio | Unit::None => significant(value),
-        }
-    }
-}
-
-/// Writes whole numbers from 10 000 on with thin groups of three, smaller ones as `significant`.
-fn grouped(value: f64) -> String {
-    if value.abs() < 10_000.0 {
-        return significant(value);
-    }
-    let digits = format!("{:.0}", value.abs());
-    let mut text = String::new();
-    for (at, c) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
-            text.push('\u{202f}');
-        }
-        text.push(c);
-    }
-    if value < 0.0 {
-        format!("-{text}")
-    } else {
-        text
+        crate::number::display(value, self)
     }
 }
 
@@ -402,6 +371,5 @@ mod tests {
         assert_eq!(significant(f64::INFINITY), "inf");
         assert_eq!(Nanos(43_210).to_string(), "43.21 µs");
         assert_eq!(Nanos::from_s(180).to_string(), "3 min");
-        assert_eq!(Unit::Count.display(1_234_567.0), "1\u{202f}234\u{202f}567");
     }
 }

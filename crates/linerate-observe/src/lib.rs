@@ -42,6 +42,7 @@
 //! | irq | 70 µs | 280 µs (64 queues, 264 lines, 256 pairs that move) | CPUs × interrupts; in the kernel as well |
 //! | queue | 5 µs; 15 µs with 64 queues of veth (384 values) | | queues; for some drivers what they ask their hardware |
 //! | memory, numa, conntrack | 14, 7 and 5 µs | | nodes |
+//! | cgroup | one small file, as conntrack | | |
 //! | thermal | | 3 µs (2 CPUs) | CPUs, three files each |
 //! | hwmon | | 2 µs (4 sensors) | sensors; in the kernel as long as the chip takes |
 //! | counters, at a window's edges only | 160 to 200 µs | 90 µs | in the kernel: CPUs |
@@ -62,6 +63,8 @@ mod observer;
 
 /// Frames of a device as they pass, headers only; off unless asked for.
 pub mod capture;
+/// How often the control group's CPU quota was used up.
+mod cgroup;
 /// How full connection tracking is, and what it dropped.
 mod conntrack;
 /// Time per CPU and mode, from `/proc/stat`.
@@ -129,4 +132,5 @@ pub use observer::{ObserveConfig, Observer, availabilities, observers, probes};
 pub use places::{boot_id, cpus_allowed, cpus_near};
 pub use profile::{Profiler, Scope, load_symbols};
 pub use tcp::{FilterError, Process, Processes, ROWS_MAX, SocketFilter, TcpSockets};
+pub use threads::programs;
 pub use udp::UdpSockets;

@@ -19,7 +19,7 @@ use crate::sys::clock::user_hz;
 use crate::tcp::TcpObserver;
 use crate::threads::ThreadsObserver;
 use crate::udp::UdpObserver;
-use crate::{conntrack, memory, numa, thermal};
+use crate::{cgroup, conntrack, memory, numa, thermal};
 
 /// Reads one kernel interface.
 pub trait Observer: Send {
@@ -74,6 +74,7 @@ const OBSERVERS: &[(&str, Open)] = &[
     ("perf", |config| Box::new(PerfObserver::open(config))),
     ("irq", |config| Box::new(IrqObserver::open(config))),
     ("memory", |config| Box::new(memory::open(config))),
+    ("cgroup", |config| Box::new(cgroup::open(config))),
     ("numa", |config| Box::new(numa::open(config))),
     ("conntrack", |config| Box::new(conntrack::open(config))),
     ("thermal", |config| Box::new(thermal::open(config))),

@@ -11,6 +11,9 @@
 //! 5. more replicates;
 //! 6. what time remains makes the windows longer.
 //!
+//! Where further blocks are allowed, a fifth of the budget is kept for what shows while trials run:
+//! those that have to be repeated, and verdicts that are still open.
+//!
 //! Since the order does not depend on the budget, more time never measures less: when a step more
 //! fits, the plan with that step at its shortest already takes all the time of the plan before.
 
@@ -23,6 +26,9 @@ use crate::group::{Group, cell_count, groups};
 /// Replicates below which an interval of a mean says next to nothing: with two, Student's t for
 /// 95 % is 12.7, with three 4.3.
 const REPLICATES_WANTED: u32 = 3;
+/// One part in so many of a budget is not planned: a study of 231 trials had to repeat five, and the
+/// rest is one block more of the experiments that need it.
+const KEPT_PART: u128 = 5;
 /// Windows are lengthened by whole multiples of this, so that plans read well.
 const MEASURE_STEP: Nanos = Nanos::from_ms(10);
 
@@ -93,9 +99,14 @@ pub(crate) fn trial_count(design: DesignKind, extent: &Extent) -> u128 {
 pub(crate) fn fit(
     drafts: &[(Experiment, BudgetHints)],
     budget: Nanos,
+    further_blocks: u32,
     overhead: Overhead,
 ) -> Result<Vec<Extent>, u128> {
     let budget = u128::from(budget.0);
+    let planned = match further_blocks {
+        0 => budget,
+        _ => budget - budget / KEPT_PART,
+    };
     let mut extents: Vec<Extent> = drafts.iter().map(|(e, hints)| least(e, hints)).collect();
     let cost_of = |extents: &[Extent]| cost(drafts.iter().map(|d| &d.0).zip(extents), overhead);
     let needed = cost_of(&extents);
@@ -105,17 +116,17 @@ pub(crate) fn fit(
     for (at, growth) in steps(drafts, &extents) {
         let before = extents[at].clone();
         grow(&mut extents[at], growth);
-        if cost_of(&extents) > budget {
+        if cost_of(&extents) > planned {
             extents[at] = before;
             break;
         }
     }
-    lengthen(drafts, &mut extents, |extents| cost_of(extents) <= budget);
+    lengthen(drafts, &mut extents, |extents| cost_of(extents) <= planned);
     Ok(extents)
 }
 
 /// Returns the least of `experiment` that answers its question.
-fn least(experiment: &Experiment, hints: &BudgetHints) -> Extent {
+pub(crate) fn least(experiment: &Experiment, hints: &BudgetHints) -> Extent {
     let levels = groups(experiment)
         .iter()
         .map(|group| least_levels(group, experiment, hints))

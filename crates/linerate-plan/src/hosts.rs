@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use linerate_model::Bytes;
 use linerate_model::experiment::{DesignKind, Experiment, Factor, Level};
+use linerate_model::manner::Transport;
 use linerate_model::plan::LeftOut;
-use linerate_model::workload::Workload;
+use linerate_model::workload::{Traffic, Workload};
 
 use crate::draft::Draft;
 use crate::group::{Group, groups, set_groups};
@@ -27,9 +28,28 @@ pub struct Hosts {
     pub wmem_max: Option<u64>,
     /// Congestion control algorithms that all hosts have; empty when not known.
     pub congestion: Vec<String>,
+    /// The one that streams and requests over TCP use where nothing else is asked for; the hosts'
+    /// own when absent.
+    pub congestion_unless_asked: Option<String>,
 }
 
 impl Hosts {
+    /// Sets the congestion control of `workload`, if one is to be set and nothing else is asked for.
+    ///
+    /// Connections that last for one exchange keep the hosts' own: they end before it matters, and
+    /// a call more for each would be part of what is measured.
+    pub(crate) fn settle_congestion(&self, workload: &mut Workload) {
+        let lasts = matches!(
+            workload.traffic,
+            Traffic::Stream { .. } | Traffic::Rr { .. }
+        );
+        let is_tcp = workload.manner.transport == Transport::Tcp;
+        let congestion = &mut workload.options.congestion;
+        if lasts && is_tcp && congestion.is_none() {
+            congestion.clone_from(&self.congestion_unless_asked);
+        }
+    }
+
     /// Returns why sockets cannot have buffers of `size`.
     fn refuses_buffer(&self, size: Bytes) -> Option<String> {
         let limits = [

@@ -15,6 +15,7 @@
 //!     budget: Some(Nanos::from_s(180)),
 //!     seed: 1,
 //!     hosts: Hosts { clients: 5, ..Hosts::default() },
+//!     further_blocks: 0,
 //!     overhead_per_trial: Nanos::from_ms(250),
 //!     overhead_once: Nanos::from_s(5),
 //! })?;
@@ -47,4 +48,4 @@ pub use describe::describe;
 pub use draft::{BudgetHints, Draft};
 pub use file::{ReadError, read_experiment};
 pub use hosts::{Hosts, link_losses};
-pub use planner::{PlanError, PlanRequest, TRIALS_MAX, plan, single};
+pub use planner::{PlanError, PlanRequest, TRIALS_MAX, fitting, plan, single};

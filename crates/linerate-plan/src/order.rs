@@ -1,8 +1,9 @@
-//! The order of trials: shuffled blocks, from a seed.
+//! The order of trials: shuffled blocks, from a seed, in rounds.
 //!
 //! Each replicate of an experiment is a block that holds every cell once, in an order of its own.
-//! A slow drift of the hosts then falls on all cells alike instead of on those measured last, and
-//! a run that is cut short has measured all cells about equally often.
+//! A round is one block of every experiment. A slow drift of the hosts then falls on all cells alike
+//! instead of on those measured last, a run that is cut short has measured all cells about equally
+//! often, and after each round it is known which experiments need another.
 
 use linerate_model::TrialId;
 use linerate_model::experiment::{Cell, Experiment, LevelError};
@@ -10,31 +11,51 @@ use linerate_model::plan::Trial;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
-/// Appends the trials of `experiment` to `trials`.
-pub(crate) fn append_trials(
+use crate::hosts::Hosts;
+
+/// Returns the first `count` blocks of `experiment`; their trials have no place in the plan yet.
+pub(crate) fn blocks(
     experiment: &Experiment,
     cells: &[Cell],
     seed: u64,
-    trials: &mut Vec<Trial>,
-) -> Result<(), LevelError> {
+    hosts: &Hosts,
+    count: u32,
+) -> Result<Vec<Vec<Trial>>, LevelError> {
     // A stream of its own: what else is in the plan does not change an experiment's order.
     let mut random = Pcg64::seed_from_u64(seed ^ fingerprint(&experiment.name));
-    for replicate in 1..=experiment.replicates {
-        let mut block: Vec<&Cell> = cells.iter().collect();
-        shuffle(&mut block, &mut random);
-        for cell in block {
-            trials.push(Trial {
-                id: TrialId(trials.len() as u32 + 1),
-                experiment: experiment.name.clone(),
-                cell: cell.clone(),
-                replicate,
-                seed: random.next_u64(),
-                workload: experiment.workload_of(cell)?,
-                timing: experiment.timing,
+    (1..=count)
+        .map(|replicate| {
+            let mut block: Vec<&Cell> = cells.iter().collect();
+            shuffle(&mut block, &mut random);
+            let trials = block.into_iter().map(|cell| {
+                let mut workload = experiment.workload_of(cell)?;
+                hosts.settle_congestion(&mut workload);
+                Ok(Trial {
+                    id: TrialId(0),
+                    experiment: experiment.name.clone(),
+                    cell: cell.clone(),
+                    replicate,
+                    seed: random.next_u64(),
+                    workload,
+                    timing: experiment.timing,
+                })
             });
-        }
-    }
-    Ok(())
+            trials.collect()
+        })
+        .collect()
+}
+
+/// Returns the trials of `experiments`, each with its blocks, round after round; their places begin
+/// with `first`.
+pub(crate) fn rounds(experiments: &[Vec<Vec<Trial>>], first: u32) -> Vec<Trial> {
+    let rounds = experiments.iter().map(Vec::len).max().unwrap_or(0);
+    let blocks =
+        (0..rounds).flat_map(|round| experiments.iter().filter_map(move |of| of.get(round)));
+    let placed = |(trial, id): (&Trial, u32)| Trial {
+        id: TrialId(id),
+        ..trial.clone()
+    };
+    blocks.flatten().zip(first..).map(placed).collect()
 }
 
 /// Shuffles by Fisher and Yates.

@@ -1,17 +1,19 @@
 //! Putting it together: drafts, hosts and budget to a plan.
 
+use std::ops::RangeInclusive;
+
 use linerate_model::Nanos;
-use linerate_model::experiment::{Cell, DesignKind, Experiment, LevelError, Timing};
-use linerate_model::plan::{LeftOut, Plan};
+use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, LevelError, Timing};
+use linerate_model::plan::{LeftOut, Plan, Trial};
 use linerate_model::probe::Probes;
 use linerate_model::workload::{Workload, WorkloadError};
 
-use crate::budget::{Extent, Overhead, cost, fit, trial_count, whole};
+use crate::budget::{Extent, Overhead, cost, fit, least, trial_count, whole};
 use crate::draft::{BudgetHints, Draft};
 use crate::file::headline;
 use crate::group::{cells, groups, set_groups};
 use crate::hosts::{Hosts, runnable};
-use crate::order::append_trials;
+use crate::order::{blocks, rounds};
 
 /// The most trials of a plan; at a second each that is more than a day.
 pub const TRIALS_MAX: u32 = 100_000;
@@ -25,6 +27,9 @@ pub struct PlanRequest {
     pub seed: u64,
     /// What the hosts can do.
     pub hosts: Hosts,
+    /// Blocks of each experiment beyond those that are planned, for where a verdict is still open
+    /// when time is left.
+    pub further_blocks: u32,
     /// Time that a trial takes beside its phases.
     pub overhead_per_trial: Nanos,
     /// Time that a run takes beside its trials.
@@ -101,19 +106,19 @@ pub fn plan(drafts: &[Draft], request: &PlanRequest) -> Result<Plan, PlanError> 
     if here.is_empty() {
         return Err(PlanError::Nothing { left_out });
     }
-    let overhead = Overhead {
-        per_trial: request.overhead_per_trial,
-        once: request.overhead_once,
-    };
+    let overhead = overhead(request);
     let extents = match request.budget {
         None => here
             .iter()
             .map(|(experiment, _)| whole(experiment))
             .collect(),
-        Some(budget) => fit(&here, budget, overhead).map_err(|least| PlanError::Budget {
-            budget,
-            least: nanos(least),
-        })?,
+        Some(budget) => {
+            let extents = fit(&here, budget, request.further_blocks, overhead);
+            extents.map_err(|least| PlanError::Budget {
+                budget,
+                least: nanos(least),
+            })?
+        }
     };
     let experiments = here.iter().map(|(experiment, _)| experiment);
     let estimate = nanos(cost(experiments.clone().zip(&extents), overhead));
@@ -125,18 +130,64 @@ pub fn plan(drafts: &[Draft], request: &PlanRequest) -> Result<Plan, PlanError> 
         estimate,
         budget: request.budget,
         left_out,
+        optional: Vec::new(),
+        repeats: Vec::new(),
     };
+    let (mut due, mut further) = (Vec::new(), Vec::new());
     for (experiment, extent) in experiments.zip(&extents) {
-        append_experiment(&mut plan, experiment, extent)?;
+        let mut own = append_experiment(&mut plan, experiment, extent, request)?;
+        further.push(own.split_off(extent.replicates as usize));
+        due.push(own);
     }
+    plan.trials = rounds(&due, 1);
+    let room = TRIALS_MAX as usize - plan.trials.len();
+    plan.optional = rounds(&further, plan.trials.len() as u32 + 1);
+    plan.optional.truncate(room);
     Ok(plan)
 }
 
-/// Returns the plan of one workload measured `replicates` times.
+/// Returns the plan of as many of `drafts` as the budget of `request` has time for, each with as many
+/// `blocks` at least: whoever has little time wants some answers, not none. The experiment that takes
+/// the longest goes first, and what is not measured is said.
+pub fn fitting(drafts: &[Draft], blocks: u32, request: &PlanRequest) -> Result<Plan, PlanError> {
+    let mut kept = drafts.to_vec();
+    for Draft { budget, .. } in &mut kept {
+        let (fewest, most) = &mut budget.replicates;
+        *most = blocks.max(*most);
+        *fewest = blocks.max(*fewest);
+    }
+    let mut left_out = Vec::new();
+    loop {
+        let error = match plan(&kept, request) {
+            Ok(mut plan) => {
+                plan.left_out.extend(left_out);
+                return Ok(plan);
+            }
+            Err(error @ PlanError::Budget { .. }) if kept.len() > 1 => error,
+            Err(error) => return Err(error),
+        };
+        let cost_of = |draft: &Draft| {
+            let own = (&draft.experiment, &least(&draft.experiment, &draft.budget));
+            cost(std::iter::once(own), overhead(request))
+        };
+        let Some(longest) = (0..kept.len()).max_by_key(|&at| cost_of(&kept[at])) else {
+            return Err(error);
+        };
+        let Draft { experiment, .. } = kept.remove(longest);
+        left_out.push(LeftOut {
+            chapter: experiment.chapter,
+            what: experiment.name,
+            why: format!("{blocks} blocks of it take longer than there is time"),
+        });
+    }
+}
+
+/// Returns the plan of one workload measured as many times as `replicates` begins with, and further
+/// times up to its end.
 pub fn single(
     workload: Workload,
     timing: Timing,
-    replicates: u32,
+    replicates: RangeInclusive<u32>,
     seed: u64,
 ) -> Result<Plan, PlanError> {
     workload.check()?;
@@ -152,7 +203,7 @@ pub fn single(
         linked: Vec::new(),
         design: DesignKind::Full,
         baseline: Cell::new(),
-        replicates,
+        replicates: *replicates.start(),
         timing,
         probes: Probes::default(),
     };
@@ -165,10 +216,18 @@ pub fn single(
         budget: None,
         seed,
         hosts,
+        further_blocks: replicates.end().saturating_sub(*replicates.start()),
         overhead_per_trial: Nanos(0),
         overhead_once: Nanos(0),
     };
     plan(&[Draft { experiment, budget }], &request)
+}
+
+fn overhead(request: &PlanRequest) -> Overhead {
+    Overhead {
+        per_trial: request.overhead_per_trial,
+        once: request.overhead_once,
+    }
 }
 
 fn check_request(drafts: &[Draft], request: &PlanRequest) -> Result<(), PlanError> {
@@ -195,12 +254,13 @@ fn check_trials<'a>(
     Ok(())
 }
 
-/// Adds `experiment`, reduced to `extent`, and its trials to `plan`.
+/// Adds `experiment`, reduced to `extent`, to `plan`; returns its blocks, further ones included.
 fn append_experiment(
     plan: &mut Plan,
     experiment: &Experiment,
     extent: &Extent,
-) -> Result<(), PlanError> {
+    request: &PlanRequest,
+) -> Result<Vec<Vec<Trial>>, PlanError> {
     let mut experiment = experiment.clone();
     let mut groups = groups(&experiment);
     for (group, is_in) in groups.iter_mut().zip(&extent.levels) {
@@ -219,14 +279,18 @@ fn append_experiment(
     experiment.replicates = extent.replicates;
     experiment.timing.measure = extent.measure;
     let cells = cells(experiment.design, &groups, &experiment.baseline);
-    append_trials(&experiment, &cells, plan.seed, &mut plan.trials).map_err(|cause| {
-        PlanError::Level {
-            experiment: experiment.name.clone(),
-            cause,
-        }
+    let count = extent.replicates.saturating_add(request.further_blocks);
+    let blocks = blocks(&experiment, &cells, plan.seed, &request.hosts, count);
+    let blocks = blocks.map_err(|cause| PlanError::Level {
+        experiment: experiment.name.clone(),
+        cause,
     })?;
+    let varies = |factor| experiment.factors.iter().any(|entry| entry.0 == factor);
+    if !varies(Factor::Transport) && !varies(Factor::Congestion) {
+        request.hosts.settle_congestion(&mut experiment.workload);
+    }
     plan.experiments.push(experiment);
-    Ok(())
+    Ok(blocks)
 }
 
 fn nanos(value: u128) -> Nanos {

@@ -16,7 +16,9 @@ fn request(budget: Option<Nanos>) -> PlanRequest {
             rmem_max: Some(4 << 20),
             wmem_max: Some(4 << 20),
             congestion: vec!["cubic".to_owned(), "bbr".to_owned(), "reno".to_owned()],
+            congestion_unless_asked: None,
         },
+        further_blocks: 0,
         overhead_per_trial: Nanos::from_ms(250),
         overhead_once: Nanos::from_s(5),
     }

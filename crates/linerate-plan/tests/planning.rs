@@ -7,8 +7,8 @@ use linerate_model::plan::Plan;
 use linerate_model::workload::{Direction, Workload};
 use linerate_model::{Bytes, Nanos};
 use linerate_plan::{
-    Draft, Hosts, PlanError, PlanRequest, describe, link_losses, plan, read_experiment, single,
-    study,
+    Draft, Hosts, PlanError, PlanRequest, describe, fitting, link_losses, plan, read_experiment,
+    single, study,
 };
 use proptest::prelude::*;
 
@@ -41,6 +41,7 @@ fn request(budget: Option<Nanos>) -> PlanRequest {
             clients: 5,
             ..Hosts::default()
         },
+        further_blocks: 0,
         overhead_per_trial: Nanos::from_ms(250),
         overhead_once: Nanos::from_s(2),
     }
@@ -430,11 +431,12 @@ fn a_single_measurement_is_a_plan_of_one_cell() {
         drain: Nanos::from_ms(100),
     };
     let workload = Workload::stream(Direction::FromServer);
-    let plan = single(workload.clone(), timing, 3, 1).expect("a plan");
-    assert_eq!(plan.trials.len(), 3);
+    let plan = single(workload.clone(), timing, 3..=5, 1).expect("a plan");
+    assert_eq!((plan.trials.len(), plan.optional.len()), (3, 2));
+    let all = plan.trials.iter().chain(&plan.optional);
+    assert!(all.clone().map(|trial| trial.id.0).eq(1..=5));
     assert!(
-        plan.trials
-            .iter()
+        all.clone()
             .all(|trial| trial.workload == workload && trial.cell.is_empty())
     );
     assert_eq!(plan.estimate, Nanos::from_ms(33_300));
@@ -444,7 +446,7 @@ fn a_single_measurement_is_a_plan_of_one_cell() {
         ..workload
     };
     assert!(matches!(
-        single(impossible, timing, 3, 1),
+        single(impossible, timing, 3..=3, 1),
         Err(PlanError::Workload(_))
     ));
 }
@@ -554,4 +556,59 @@ fn the_factors_of_a_plan_are_those_measured() {
         plan.experiments[1].linked,
         vec![vec![Factor::Connections, Factor::Clients]]
     );
+}
+
+#[test]
+fn a_congestion_control_is_set_where_none_is_asked_for() {
+    let check = |factors: &str, expected: &[&str], fixed: Option<&str>| {
+        let mut request = request(None);
+        request.hosts = Hosts {
+            congestion_unless_asked: Some("cubic".to_owned()),
+            ..hosts()
+        };
+        let plan = plan(
+            &[draft(factors, "kind = \"full\"\nreplicates = 1", "")],
+            &request,
+        )
+        .expect("a plan");
+        let used: BTreeSet<&str> = plan
+            .trials
+            .iter()
+            .map(|trial| trial.workload.options.congestion.as_deref().unwrap_or("-"))
+            .collect();
+        assert_eq!(used, expected.iter().copied().collect(), "{factors}");
+        let own = &plan.experiments[0].workload.options.congestion;
+        assert_eq!(own.as_deref(), fixed, "{factors}");
+        let told = describe(&plan).contains("congestion control cubic");
+        assert_eq!(told, fixed.is_some(), "{factors}");
+    };
+    check("connections = [1, 2]", &["cubic"], Some("cubic"));
+    check(
+        r#"congestion = ["reno", "cubic"]"#,
+        &["cubic", "reno"],
+        None,
+    );
+    check(r#"transport = ["tcp", "unix"]"#, &["-", "cubic"], None);
+    let plan = plan(&study(), &request(None)).expect("a plan");
+    let own = |name: &str| plan.experiment(name).expect("it is a chapter");
+    assert_eq!(own("socket-buffer").workload.options.congestion, None);
+}
+
+#[test]
+fn a_quick_look_has_as_many_chapters_as_fit_and_says_which_do_not() {
+    let mut request = request(Some(Nanos::from_s(30)));
+    request.overhead_per_trial = Nanos::from_ms(100);
+    assert!(matches!(
+        plan(&study(), &request),
+        Err(PlanError::Budget { .. })
+    ));
+    let quick = fitting(&study(), 3, &request).expect("something fits");
+    assert!(quick.estimate <= Nanos::from_s(30));
+    assert!(!quick.experiments.is_empty());
+    assert!(quick.experiments.iter().all(|own| own.replicates >= 3));
+    for draft in study() {
+        let name = &draft.experiment.name;
+        let is_told = quick.left_out.iter().any(|left| left.what == *name);
+        assert!(is_told != quick.experiment(name).is_some(), "{name}");
+    }
 }

@@ -8,7 +8,8 @@
 //! let summary = Table { title: "Summary".into(), columns: vec![], rows: vec![] };
 //! let analysis = Analysis {
 //!     format: ANALYSIS_FORMAT, title: "Study of server".into(), about: vec![], partial: None,
-//!     summary, findings: vec![], recommendations: vec![], chapters: vec![], flames: vec![], hosts: vec![],
+//!     summary, trust: None, findings: vec![],
+//!     cautions: vec![], verdicts: vec![], recommendations: vec![], chapters: vec![], flames: vec![], hosts: vec![],
 //!     counters: vec![], interrupts: vec![], left_out: vec![], damage: vec![],
 //! };
 //! assert!(linerate_report::markdown(&analysis).starts_with("# Study of server\n"));

@@ -16,6 +16,7 @@ pub fn markdown(analysis: &Analysis) -> String {
     page.heading(2, "Summary");
     page.table(&analysis.summary);
     page.findings(&analysis.findings);
+    page.cautions(&analysis.cautions);
     page.recommendations(&analysis.recommendations);
     for chapter in &analysis.chapters {
         page.chapter(chapter);
@@ -52,6 +53,9 @@ impl Page {
         if let Some(why) = &analysis.partial {
             self.paragraph(&format!("> **This report is partial.** {}", escape(why)));
         }
+        if let Some(trust) = &analysis.trust {
+            self.paragraph(&format!("**Trust:** {}", escape(&trust.line())));
+        }
         for (label, text) in &analysis.about {
             self.line(&format!("- **{}:** {}", escape(label), escape(text)));
         }
@@ -74,6 +78,18 @@ impl Page {
             ));
             self.evidence(finding);
         }
+    }
+
+    fn cautions(&mut self, cautions: &[Finding]) {
+        if cautions.is_empty() {
+            return;
+        }
+        self.heading(2, "Cautions");
+        for caution in cautions {
+            let text = format!("{} {}", caution.claim, caution.explanation);
+            self.line(&format!("- {}", escape(&text)));
+        }
+        self.line("");
     }
 
     fn evidence(&mut self, finding: &Finding) {
@@ -102,9 +118,16 @@ impl Page {
                 escape(&recommendation.action)
             ));
             self.line(&format!(
-                "   - Predicted: {}",
+                "   - Measured gain: {}",
                 escape(&recommendation.predicted)
             ));
+            let more = [
+                ("Cost", &recommendation.cost),
+                ("Undo", &recommendation.undo),
+            ];
+            for (label, text) in more.iter().filter(|(_, text)| !text.is_empty()) {
+                self.line(&format!("   - {label}: {}", escape(text)));
+            }
             self.line(&format!("   - Confirm: {}", code(&recommendation.confirm)));
         }
         self.line("");

@@ -4,7 +4,7 @@ use linerate_model::analysis::{
     Chapter, CounterLine, HostCounters, HostInterrupts, InterruptCpu, InterruptLine, Origin, Table,
     TableCell, TrialLine,
 };
-use linerate_model::finding::{Estimate, FindingKind, Limiter};
+use linerate_model::finding::{Estimate, FindingKind, Limiter, Trust};
 use linerate_model::id::TrialId;
 use linerate_model::unit::Unit;
 
@@ -67,6 +67,14 @@ pub const COUNTERS: &str = "Every counter of the kernel's protocols that moved i
     windows of valid trials, by the kernel's own name, the difference between the readings at the \
     windows' two ends. They count all traffic of the host or its network namespace, other programs' \
     included; two ends on one machine show the same.";
+
+/// Returns the reasons behind a judgement, as a sentence.
+pub fn trust_reasons(trust: &Trust) -> String {
+    match trust.reasons.is_empty() {
+        true => "Nothing stands against these numbers.".to_owned(),
+        false => format!("{}.", trust.reasons.join("; ")),
+    }
+}
 
 /// Returns the counters of `host` that tell of trouble, and the others.
 pub fn counter_tables(host: &HostCounters) -> (Table, Table) {
@@ -160,13 +168,22 @@ pub fn kind(kind: FindingKind) -> &'static str {
     match kind {
         FindingKind::Limiter(limiter) => match limiter {
             Limiter::LinkRate => "Limited by the link",
+            Limiter::PathRate => "Limited by the path",
             Limiter::ReceiverWindow => "Limited by the receiver's window",
             Limiter::SendBuffer => "Limited by the send buffer",
             Limiter::CongestionWindow => "Limited by the congestion window",
-            Limiter::Generator => "Limited by the generator",
-            Limiter::RoundTrip => "Limited by the round trip",
+            Limiter::SlowReader => "Limited by the reader",
+            Limiter::HostDrops => "Limited by drops in a host",
             Limiter::Pacing => "Limited by pacing",
+            Limiter::Generator => "Limited by the generator",
+            Limiter::Cpu => "Limited by the CPUs",
+            Limiter::OtherPrograms => "Limited by other programs",
+            Limiter::CpuQuota => "Limited by a CPU quota",
+            Limiter::RoundTrip => "Limited by the round trip",
             Limiter::NagleDelayedAck => "Limited by Nagle and delayed ACK",
+            Limiter::Timeouts => "Limited by timeouts",
+            Limiter::Application => "Limited by the application",
+            Limiter::NothingArrives => "Nothing arrives",
         },
         FindingKind::Plateau => "Plateau",
         FindingKind::Derived => "Derived value",
@@ -211,15 +228,14 @@ pub fn heading(label: &str) -> String {
     }
 }
 
-/// Writes the interval of an estimate and how many trials it rests on.
+/// Writes what the interval of an estimate is, behind its numbers, and how many values it rests on.
 pub fn interval_note(estimate: &Estimate) -> String {
-    match number::interval(estimate) {
-        Some(interval) => format!(
-            "{} interval {interval}, n\u{a0}=\u{a0}{}",
-            number::percent(estimate.confidence),
-            estimate.n
-        ),
-        None => format!("no interval, n\u{a0}=\u{a0}{}", estimate.n),
+    let n = format!("n\u{a0}=\u{a0}{}", estimate.n);
+    match number::estimate(estimate).spread {
+        Some(_) if !estimate.is_range() => {
+            format!("{} interval, {n}", number::percent(estimate.confidence))
+        }
+        _ => format!("no interval, {n}"),
     }
 }
 

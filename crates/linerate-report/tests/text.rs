@@ -99,7 +99,7 @@ fn json_is_the_analysis_with_its_format() {
     let study = fixture::study();
     let value: serde_json::Value =
         serde_json::from_str(&json(&study)).expect("the report writes JSON");
-    assert_eq!(value["format"], 1);
+    assert_eq!(value["format"], 2);
     assert_eq!(value["title"], "Study of server");
     assert_eq!(value["findings"][1]["effect"]["value"], 940.9e6);
     assert_eq!(

@@ -10,6 +10,8 @@ pub(crate) const RUN: &str = "run.json";
 pub(crate) const EVENTS: &str = "events.ndjson";
 /// The rendered report.
 pub(crate) const REPORT: &str = "report.html";
+/// What was reduced from the rest.
+pub(crate) const RESULTS: &str = "results.parquet";
 /// Holds one pcapng file for each capture.
 pub(crate) const CAPTURES: &str = "captures";
 /// Holds one file a trial and table until the run is finished.

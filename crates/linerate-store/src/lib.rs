@@ -2,8 +2,9 @@
 //!
 //! The [`Writer`] takes a run as it happens and leaves something readable on the disk after each
 //! step, so that a crash, a full disk or a pulled plug costs at most the trial in progress.
-//! [`read`] returns whatever is there and says what was lost. Nothing derived is stored, and
-//! nothing is computed here: the numbers that a report shows come from the analyze room.
+//! [`read`] returns whatever is there and says what was lost. Nothing is computed here: the numbers that a report shows come from the analyze
+//! room. [`write_report`] and [`write_results`] put beside the rest what was made from it, for people
+//! and for programs; neither is read back.
 //!
 //! The format is described once, at the [`Writer`]'s source.
 //!
@@ -27,6 +28,8 @@ mod events;
 mod layout;
 /// The reader: everything that is there, and what is not.
 mod reader;
+/// What was reduced from a run, for programs that compute further.
+mod results;
 /// Samples, flows and trials as rows, and back.
 mod rows;
 /// Tables in memory and as Parquet files.
@@ -36,4 +39,5 @@ mod writer;
 
 pub use durable::{FileError, Step};
 pub use reader::{ReadError, capture_path, read};
+pub use results::{results_csv, write_results};
 pub use writer::{WriteError, Writer, write_report};

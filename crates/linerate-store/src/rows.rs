@@ -24,7 +24,7 @@ use crate::layout::TableName;
 pub(crate) type Odd = BTreeMap<String, u64>;
 
 /// Returns the format of `table`.
-pub(crate) fn format_of(table: TableName) -> &'static TableFormat {
+pub(crate) fn format_of(table: TableName) -> &'static TableFormat<'static> {
     match table {
         TableName::Samples => &samples::FORMAT,
         TableName::Stacks => &stacks::FORMAT,

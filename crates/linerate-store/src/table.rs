@@ -1,8 +1,8 @@
 //! Tables in memory and as Parquet files.
 //!
 //! A [`TableFormat`] is the schema in Parquet's own text; the columns in memory follow from it.
-//! Only the shapes that the bundle needs exist: 32 and 64 bit integers, texts, and lists of
-//! integers, each present or absent.
+//! Only the shapes that the bundle needs exist: 32 and 64 bit integers, texts, lists of integers,
+//! and, in what is written only, numbers with a fraction and switches.
 
 /// Reading them back.
 mod file;
@@ -11,7 +11,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, Encoding, Repetition, Type as Physical, ZstdLevel};
-use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{WriterProperties, WriterVersion};
@@ -27,13 +27,13 @@ const ZSTD_LEVEL: i32 = 3;
 
 /// What is fixed about a table: its schema and how its columns are packed.
 #[derive(Debug)]
-pub(crate) struct TableFormat {
+pub(crate) struct TableFormat<'a> {
     /// The schema, in the text form of the Parquet documentation.
-    pub(crate) schema: &'static str,
+    pub(crate) schema: &'a str,
     /// Columns stored as a dictionary and positions in it.
-    pub(crate) dictionary: &'static [&'static str],
+    pub(crate) dictionary: &'a [&'a str],
     /// Columns stored as differences.
-    pub(crate) delta: &'static [&'static str],
+    pub(crate) delta: &'a [&'a str],
 }
 
 /// The values of one column.
@@ -45,6 +45,8 @@ pub(crate) enum Column {
     Text(Vec<ByteArray>),
     MaybeText(Vec<Option<ByteArray>>),
     MaybeList(Vec<Option<Vec<i64>>>),
+    MaybeDouble(Vec<Option<f64>>),
+    MaybeBool(Vec<Option<bool>>),
 }
 
 /// Columns of equal length with their names.
@@ -53,7 +55,7 @@ pub(crate) struct Table {
     pub(crate) columns: Vec<(String, Column)>,
 }
 
-impl TableFormat {
+impl TableFormat<'_> {
     fn fields(&self) -> Result<TypePtr, ParquetError> {
         parse_message_type(self.schema).map(Arc::new)
     }
@@ -111,6 +113,8 @@ fn empty_column(field: &Type) -> Result<Column, ParquetError> {
         (Physical::INT64, true) => Ok(Column::MaybeInt64(Vec::new())),
         (Physical::BYTE_ARRAY, false) => Ok(Column::Text(Vec::new())),
         (Physical::BYTE_ARRAY, true) => Ok(Column::MaybeText(Vec::new())),
+        (Physical::DOUBLE, true) => Ok(Column::MaybeDouble(Vec::new())),
+        (Physical::BOOLEAN, true) => Ok(Column::MaybeBool(Vec::new())),
         (kind, _) => Err(ParquetError::NYI(format!("columns of {kind}"))),
     }
 }
@@ -125,6 +129,8 @@ impl Column {
             Column::Text(values) => values.len(),
             Column::MaybeText(values) => values.len(),
             Column::MaybeList(values) => values.len(),
+            Column::MaybeDouble(values) => values.len(),
+            Column::MaybeBool(values) => values.len(),
         }
     }
 
@@ -137,6 +143,8 @@ impl Column {
             (Column::Text(rows), Column::Text(more)) => rows.extend(more),
             (Column::MaybeText(rows), Column::MaybeText(more)) => rows.extend(more),
             (Column::MaybeList(rows), Column::MaybeList(more)) => rows.extend(more),
+            (Column::MaybeDouble(rows), Column::MaybeDouble(more)) => rows.extend(more),
+            (Column::MaybeBool(rows), Column::MaybeBool(more)) => rows.extend(more),
             _ => return Err(ParquetError::General("columns of different kinds".into())),
         }
         Ok(())
@@ -195,6 +203,16 @@ impl Table {
                 Column::MaybeText(values) => {
                     let (present, levels) = split_absent(values);
                     out.typed::<ByteArrayType>()
+                        .write_batch(&present, Some(&levels), None)
+                }
+                Column::MaybeDouble(values) => {
+                    let (present, levels) = split_absent(values);
+                    out.typed::<DoubleType>()
+                        .write_batch(&present, Some(&levels), None)
+                }
+                Column::MaybeBool(values) => {
+                    let (present, levels) = split_absent(values);
+                    out.typed::<BoolType>()
                         .write_batch(&present, Some(&levels), None)
                 }
                 Column::MaybeList(values) => {

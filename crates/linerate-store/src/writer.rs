@@ -15,6 +15,7 @@
 //! | `captures/000001-server.pcapng` | the frames of trial 1 that `server` captured (draft-ietf-opsawg-pcapng): one section with one interface and its counts at the end |
 //! | `events.ndjson` | one [`Event`] a line, in order of time |
 //! | `report.html` | the report, rendered from the rest; may be absent |
+//! | `results.parquet` | one row a trial and response, reduced from the rest (see `results.rs`); may be absent |
 //! | `partial/` | only until the run is finished: the tables, one file a trial and table |
 //!
 //! Rules that hold for every table:
@@ -250,7 +251,13 @@ impl Writer {
 
     /// Replaces the run document.
     pub fn update(&mut self, document: &RunDocument) -> Result<(), WriteError> {
+        self.planned.clone_from(&document.plan.trials);
         write_document(&self.dir, document)
+    }
+
+    /// Returns the directory of the bundle.
+    pub fn directory(&self) -> &Path {
+        &self.dir
     }
 
     /// Merges the trials into the final tables and stores the final run document.

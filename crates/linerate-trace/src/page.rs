@@ -36,6 +36,10 @@ pub fn page(trace: &Trace, title: &str) -> Analysis {
         about: about(trace),
         partial: None,
         summary: summary(trace),
+        // A capture shows what was on the wire; no number was measured that could be doubted.
+        trust: None,
+        cautions: Vec::new(),
+        verdicts: Vec::new(),
         findings: findings_of(trace),
         recommendations: recommendations(trace),
         chapters: pictured(trace).map(chapter).collect(),
@@ -253,6 +257,8 @@ fn recommendations(trace: &Trace) -> Vec<Recommendation> {
                 finding: id_of(at),
                 action: capitalised(&action),
                 predicted,
+                cost: String::new(),
+                undo: String::new(),
                 confirm: format!(
                     "linerate trace --flow {},{} {}",
                     finding.who,

@@ -63,12 +63,14 @@ pub fn directory(asked: Option<&Path>, kind: &str, moment: &Moment) -> PathBuf {
     }
 }
 
-/// Reads a bundle, analyses it and writes its `report.html`; returns both and the file.
+/// Reads a bundle, analyses it and writes its `report.html` and `results.parquet`; returns both and
+/// the report's file.
 pub fn report(directory: &Path) -> CmdResult<(Recording, Analysis, PathBuf)> {
     let recording = read(directory)?;
     let analysis = analysis(&recording, directory);
     let html = linerate_report::html(&analysis);
     let file = linerate_store::write_report(directory, &html)?;
+    linerate_store::write_results(directory, &linerate_analyze::reduce::outcomes(&recording))?;
     Ok((recording, analysis, file))
 }
 

@@ -363,6 +363,7 @@ pub fn plan_hosts(fleet: &Fleet) -> Hosts {
         rmem_max: least("sysctl.net.core.rmem_max"),
         wmem_max: least("sysctl.net.core.wmem_max"),
         congestion: congestion.unwrap_or_default(),
+        congestion_unless_asked: None,
     }
 }
 

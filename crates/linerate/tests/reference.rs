@@ -85,6 +85,10 @@ fn family(metric: Metric) -> (&'static str, &'static str) {
             "Memory and pressure, from `/proc/meminfo`, `/proc/net/sockstat` and `/proc/pressure`",
             "`host`: the whole machine, also in a network namespace.",
         ),
+        "cgroup" => (
+            "The control group that limits CPU time, from `cpu.stat`",
+            "`host`: the group of the agent's process or one around it, that with the tightest quota.",
+        ),
         "numa" => (
             "NUMA nodes, from `/sys/devices/system/node`",
             "`node:N`. A page is that of the machine, 4 KiB as a rule.",

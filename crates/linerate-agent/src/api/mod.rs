@@ -9,7 +9,7 @@ use linerate_model::capture::CaptureOutcome;
 use linerate_model::datagram::Datagrams;
 use linerate_model::experiment::Timing;
 use linerate_model::histogram::Histogram;
-use linerate_model::host::{Availability, Snapshot};
+use linerate_model::host::{Availability, Program, Snapshot};
 use linerate_model::manner::Manner;
 use linerate_model::probe::Probes;
 use linerate_model::profile::Stack;
@@ -158,6 +158,9 @@ pub struct Observation {
     /// The host's TCP sockets, if they were asked for.
     #[serde(default)]
     pub sockets: Option<SocketsSeen>,
+    /// The programs that had CPU time so far, those with most first, if sockets were asked for.
+    #[serde(default)]
+    pub programs: Vec<Program>,
 }
 
 /// What to look at beyond the observers.
@@ -290,6 +293,9 @@ pub struct Prepared {
     /// Name in the abstract namespace of Unix sockets that the accepting end listens on.
     #[serde(default)]
     pub socket_name: Option<String>,
+    /// The longest round trip that the handshakes of the first flows measured, nanoseconds.
+    #[serde(default)]
+    pub round_trip_ns: Option<u64>,
 }
 
 /// Where one flow is to connect to.

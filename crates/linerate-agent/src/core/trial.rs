@@ -206,6 +206,7 @@ fn is_kept(sample: &Sample) -> bool {
         Metric::AppBytesSent,
         Metric::AppBytesReceived,
         Metric::AppTransactions,
+        Metric::TcpBytesReceived,
         Metric::TcpRetrans,
     ];
     (flow.0 as usize) < FLOWS_IN_FULL || shown.contains(&sample.metric)

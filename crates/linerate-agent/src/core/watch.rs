@@ -92,6 +92,7 @@ impl Watch {
             samples,
             observers: observers.iter().map(|it| it.availability()).collect(),
             sockets: None,
+            programs: Vec::new(),
         };
         self.last.insert(observation).clone()
     }
@@ -122,7 +123,7 @@ impl Watch {
 
 impl Core {
     /// Returns what every observer of this host reads, at most 10 ms old, and the sockets asked
-    /// for as they are now.
+    /// for as they are now, with the programs that run.
     pub fn observe(
         &self,
         caller: &Caller,
@@ -139,6 +140,7 @@ impl Core {
             let sockets = watch.sockets(&filter);
             let sockets = sockets.map_err(|error| refuse(RefusalCode::Internal, error))?;
             observation.sockets = Some(sockets);
+            observation.programs = linerate_observe::programs(Path::new("/proc"));
         }
         Ok(observation)
     }

@@ -14,7 +14,6 @@ use linerate_model::workload::{FlowPlan, receiving_end};
 use super::draw;
 use super::series::{SAMPLE_NS, Sampled};
 use crate::compare::interval::student_t_interval;
-use crate::compare::ratio::ratio;
 use crate::dataset::{CellOutcomes, Dataset, groups, varied};
 use crate::reduce::{Outcome, Readings, name};
 use crate::words;
@@ -375,10 +374,7 @@ fn table(groups: &[Group<'_, '_>]) -> Table {
 
 /// Returns a cell's response over that of the cell with the fewest losses.
 fn change(clean: &Watched<'_, '_>, lossy: &Watched<'_, '_>, response: &str) -> Option<Estimate> {
-    ratio(
-        &clean.cell.estimate(response)?,
-        &lossy.cell.estimate(response)?,
-    )
+    lossy.cell.over(clean.cell, response)
 }
 
 /// Returns the clean cell and the lossy ones, where a loss was varied.
@@ -453,7 +449,7 @@ fn answer(group: &Group<'_, '_>) -> Option<String> {
 fn times(multiple: &Estimate) -> String {
     match multiple.low.zip(multiple.high) {
         Some((low, high)) if low <= 1.0 && high >= 1.0 => {
-            "no difference that chance does not explain".to_owned()
+            "not shown to be more or fewer".to_owned()
         }
         _ => format!("{} times as many", words::estimate(multiple)),
     }
@@ -558,10 +554,7 @@ mod tests {
             n: 3,
             unit: Unit::Ratio,
         };
-        assert_eq!(
-            times(&multiple(0.25, 0.75)),
-            "0.5 (0.25 to 0.75) times as many"
-        );
-        assert!(times(&multiple(0.9, 1.2)).starts_with("no difference"));
+        assert_eq!(times(&multiple(0.25, 0.75)), "0.50 ± 0.25 times as many");
+        assert!(times(&multiple(0.9, 1.2)).starts_with("not shown"));
     }
 }

@@ -1,16 +1,19 @@
 //! Curves and tables that several chapters draw.
 
 use linerate_model::analysis::{
-    Axis, Curve, Figure, Origin, Point, Position, Scale, Table, TableCell, TrialLine,
+    Axis, Chapter, Curve, Figure, Origin, Point, Position, Scale, Table, TableCell, TrialLine,
 };
 use linerate_model::experiment::{Experiment, Factor, Level};
-use linerate_model::finding::{Estimate, Finding};
+use linerate_model::finding::{Estimate, Finding, Verdict};
 use linerate_model::run::Validity;
 use linerate_model::unit::Unit;
 
 use crate::dataset::{CellOutcomes, Dataset, groups, varied};
+use crate::diagnose::effect_claim;
 use crate::reduce::{describe, name};
+use crate::verdicts::FactorEffect;
 use crate::words;
+pub(super) use crate::words::sentence;
 
 /// An axis spans by factor rather than evenly from this quotient of its ends on.
 const LOG_QUOTIENT_MIN: f64 = 16.0;
@@ -176,13 +179,26 @@ pub(super) fn figure(
     })
 }
 
-/// Returns `text` with a capital letter first.
-pub(super) fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => first.to_uppercase().chain(letters).collect(),
-        None => String::new(),
-    }
+/// Adds what the comparisons of `experiment` decide: a sentence of the answer and a table.
+pub(super) fn add_verdicts(chapter: &mut Chapter, dataset: &Dataset<'_>, experiment: &Experiment) {
+    let effects: Vec<_> = dataset.verdicts().effects_of(&experiment.name).collect();
+    let sentence = |effect: &&FactorEffect| match effect.verdict {
+        Verdict::Differs => effect_claim(effect),
+        Verdict::Same => format!(
+            "{} against {}: no difference beyond {}.",
+            sentence(&words::level(effect.factor, &effect.levels.0)),
+            words::bare_level(effect.factor, &effect.levels.1),
+            words::percent(effect.margin),
+        ),
+        Verdict::NotDecided => format!(
+            "{} against {}: not decided.",
+            sentence(&words::level(effect.factor, &effect.levels.0)),
+            words::bare_level(effect.factor, &effect.levels.1),
+        ),
+    };
+    let sentences = effects.iter().map(sentence);
+    let answer: Vec<String> = chapter.answer.take().into_iter().chain(sentences).collect();
+    chapter.answer = (!answer.is_empty()).then(|| answer.join(" "));
 }
 
 /// Returns a table with a row for each cell: its varied levels, then responses.
@@ -244,9 +260,13 @@ fn row_factors(cells: &[&CellOutcomes<'_>]) -> Vec<Factor> {
 
 fn valid_of(cell: &CellOutcomes<'_>) -> String {
     let valid = cell.valid.len();
-    match cell.invalid.len() {
+    let valid = match cell.invalid.len() {
         0 => valid.to_string(),
         invalid => format!("{valid} of {}", valid + invalid),
+    };
+    match cell.trend() {
+        Some(trend) => format!("{valid}, {trend}"),
+        None => valid,
     }
 }
 

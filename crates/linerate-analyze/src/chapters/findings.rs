@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::analysis::{Chapter, Table, TableCell};
-use linerate_model::finding::{Estimate, Finding, FindingKind, Limiter};
+use linerate_model::finding::{Comparison, Estimate, Finding, Limiter, Verdict};
 use linerate_model::unit::Unit;
 
 use super::draw;
@@ -11,6 +11,7 @@ use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{limiter_of, limiter_title};
 use crate::reduce::name;
 use crate::study;
+use crate::verdicts::comparisons;
 use crate::words;
 
 /// Returns the chapter.
@@ -23,7 +24,11 @@ pub(super) fn chapter(dataset: &Dataset<'_>, findings: &[Finding]) -> Chapter {
         method += " All hosts share this machine's CPUs, so that the cost is that of senders, \
                    receivers and switch together.";
     }
-    let tables = [Some(limiters(dataset)), cost(dataset)];
+    let tables = [
+        Some(verdicts(dataset)),
+        Some(limiters(dataset)),
+        cost(dataset),
+    ];
     Chapter {
         number: Some(study::FINDINGS),
         id: "findings".to_owned(),
@@ -43,16 +48,36 @@ pub(super) fn chapter(dataset: &Dataset<'_>, findings: &[Finding]) -> Chapter {
 }
 
 fn answer(findings: &[Finding]) -> Option<String> {
-    let first = findings
-        .iter()
-        .find(|finding| finding.kind != FindingKind::Caution)?;
-    let cautions = findings
-        .iter()
-        .filter(|finding| finding.kind == FindingKind::Caution)
-        .count();
-    let number = words::count(findings.len() - cautions, "finding");
-    let cautions = words::count(cautions, "caution");
-    Some(format!("{number} and {cautions}. First: {}", first.claim))
+    let first = findings.first()?;
+    let number = words::count(findings.len(), "finding");
+    Some(format!("{number}. First: {}", first.claim))
+}
+
+/// One row for each comparison of the report.
+fn verdicts(dataset: &Dataset<'_>) -> Table {
+    let row = |comparison: Comparison| {
+        let verdict = match (comparison.verdict, comparison.more) {
+            (Verdict::Differs, _) => "differs".to_owned(),
+            (Verdict::Same, _) => format!("same within {}", words::percent(comparison.margin)),
+            (Verdict::NotDecided, Some(more)) => {
+                let more = words::count(more as usize, "more replicate");
+                format!("not decided (needs about {more})")
+            }
+            (Verdict::NotDecided, None) => "not decided".to_owned(),
+        };
+        vec![
+            TableCell::Text(comparison.experiment),
+            TableCell::Text(draw::sentence(&comparison.what)),
+            TableCell::Text(verdict),
+            TableCell::Estimate(comparison.effect),
+        ]
+    };
+    let columns = ["Experiment", "Compared", "Verdict", "Ratio"];
+    Table {
+        title: "Every comparison with its verdict".to_owned(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: comparisons(dataset).into_iter().map(row).collect(),
+    }
 }
 
 /// One row for each limiter of each experiment, with the range of the response it holds down.

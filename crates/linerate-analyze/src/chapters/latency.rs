@@ -1,11 +1,11 @@
 //! Chapter 1: request and response.
 
 use linerate_model::analysis::{Axis, Chapter, Figure, Origin};
-use linerate_model::experiment::{Factor, Level};
+use linerate_model::experiment::{Experiment, Factor, Level};
 use linerate_model::unit::Unit;
 
 use super::draw;
-use crate::dataset::CellOutcomes;
+use crate::dataset::{CellOutcomes, Dataset};
 use crate::published::TCP_RR;
 use crate::reduce::name;
 use crate::study::payload_bytes;
@@ -15,7 +15,12 @@ use crate::words;
 const PUBLISHED: &str = "Sun Fire 6800, 2003";
 
 /// Replaces figures and answer.
-pub(super) fn fill(chapter: &mut Chapter, cells: &[&CellOutcomes<'_>]) {
+pub(super) fn fill(
+    chapter: &mut Chapter,
+    dataset: &Dataset<'_>,
+    experiment: &Experiment,
+    cells: &[&CellOutcomes<'_>],
+) {
     let x = Factor::PayloadBytes;
     if crate::dataset::varied(cells).contains(&x) {
         let rate = rate(cells, x);
@@ -23,6 +28,7 @@ pub(super) fn fill(chapter: &mut Chapter, cells: &[&CellOutcomes<'_>]) {
         chapter.figures = rate.into_iter().chain(round_trip).collect();
     }
     chapter.answer = answer(cells).or(chapter.answer.take());
+    draw::add_verdicts(chapter, dataset, experiment);
 }
 
 fn rate(cells: &[&CellOutcomes<'_>], x: Factor) -> Option<Figure> {

@@ -41,31 +41,32 @@ use linerate_model::experiment::Experiment;
 use linerate_model::finding::Finding;
 
 use crate::dataset::Dataset;
+use crate::diagnose::Told;
 use crate::study;
 
 /// Returns the chapters, in order.
-pub(crate) fn chapters(dataset: &Dataset<'_>, findings: &[Finding]) -> Vec<Chapter> {
+pub(crate) fn chapters(dataset: &Dataset<'_>, told: &Told) -> Vec<Chapter> {
     let experiments = &dataset.recording.document.plan.experiments;
     let mut chapters: Vec<Chapter> = experiments
         .iter()
-        .map(|experiment| of_experiment(dataset, experiment, findings))
+        .map(|experiment| of_experiment(dataset, experiment, told))
         .collect();
     if dataset.recording.document.study {
         chapters.push(inventory::chapter(dataset));
-        chapters.push(window::chapter(dataset, findings));
-        chapters.push(findings::chapter(dataset, findings));
+        chapters.push(window::chapter(dataset));
+        chapters.push(findings::chapter(dataset, &told.findings));
     }
     // The sort is stable: two experiments of one chapter stay in the plan's order.
     chapters.sort_by_key(|chapter| chapter.number.unwrap_or(u32::MAX));
     chapters
 }
 
-fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, findings: &[Finding]) -> Chapter {
-    let mut chapter = general::chapter(dataset, experiment, findings);
+fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told) -> Chapter {
+    let mut chapter = general::chapter(dataset, experiment, &told.findings);
     let cells = dataset.cells_of(&experiment.name);
     let is_rr = cells.iter().any(|cell| cell.is_rr());
     match experiment.chapter {
-        Some(study::LATENCY) if is_rr => latency::fill(&mut chapter, &cells),
+        Some(study::LATENCY) if is_rr => latency::fill(&mut chapter, dataset, experiment, &cells),
         Some(study::SOCKET_BUFFER) if !is_rr => {
             socket_buffer::fill(&mut chapter, dataset, experiment, &cells);
         }
@@ -73,10 +74,16 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, findings: &[Fin
             acknowledgements::fill(&mut chapter, dataset, &cells);
         }
         Some(study::SMALL_MESSAGES) if is_rr => split_request::fill(&mut chapter, &cells),
-        Some(study::SMALL_MESSAGES) => small_messages::fill(&mut chapter, dataset, &cells),
+        Some(study::SMALL_MESSAGES) => {
+            small_messages::fill(&mut chapter, dataset, experiment, &cells);
+        }
         Some(study::PACKET_RATE) if !is_rr => packet_rate::fill(&mut chapter, &cells),
         Some(study::UDP_PACKET_RATE) if !is_rr => udp_packet_rate::fill(&mut chapter, &cells),
-        Some(study::QUEUES) if !is_rr => queues::fill(&mut chapter, dataset, &cells, findings),
+        Some(study::QUEUES) if !is_rr => {
+            let all = told.findings.iter().chain(&told.cautions);
+            let all: Vec<Finding> = all.cloned().collect();
+            queues::fill(&mut chapter, dataset, &cells, &all);
+        }
         _ => {}
     }
     chapter.tables.extend(cost::tables(&cells));

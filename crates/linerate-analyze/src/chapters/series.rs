@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::analysis::{Axis, Curve, Figure, Origin, Scale};
 use linerate_model::experiment::Experiment;
+use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::sample::End;
 use linerate_model::unit::Unit;
@@ -57,9 +58,11 @@ fn curve(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, outcome: &Outcome) -> C
     let record = records.iter().find(|record| record.trial == outcome.trial);
     let window_ns = record.map_or(0, |record| record.window_ns);
     let readings = Readings::new(&dataset.recording.samples, outcome.trial, window_ns);
-    let (metric, scale) = match cell.is_rr() {
-        true => (Metric::AppTransactions, 1.0),
-        false => (Metric::AppBytesReceived, 8.0),
+    let (metrics, scale): (&[Metric], f64) = match cell.is_rr() {
+        true => (&[Metric::AppTransactions], 1.0),
+        // As the throughput: what TCP took in, where it says so.
+        false if is_tcp(cell) => (&[Metric::TcpBytesReceived, Metric::AppBytesReceived], 8.0),
+        false => (&[Metric::AppBytesReceived], 8.0),
     };
     let invalid = if outcome.is_valid() { "" } else { " (invalid)" };
     let receiving = |flow: &FlowPlan| receiving_end(flow.client_part);
@@ -69,13 +72,24 @@ fn curve(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, outcome: &Outcome) -> C
         flows: &flows,
         interval_ns: SAMPLE_NS,
     };
-    let points = sampled.rates(metric, receiving);
+    let points = metrics
+        .iter()
+        .map(|metric| sampled.rates(*metric, receiving))
+        .find(|points| !points.is_empty())
+        .unwrap_or_default();
     draw::curve(
         format!("trial {}{invalid}", outcome.trial),
         Origin::Measured,
         points
             .into_iter()
             .map(|(at_ns, rate)| (at_ns, scale * rate)),
+    )
+}
+
+fn is_tcp(cell: &CellOutcomes<'_>) -> bool {
+    matches!(
+        cell.workload.manner.transport,
+        Transport::Tcp | Transport::Mptcp
     )
 }
 

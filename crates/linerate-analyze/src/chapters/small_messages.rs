@@ -1,7 +1,7 @@
 //! Chapter 9: streams of small messages.
 
 use linerate_model::analysis::{Chapter, Figure, Origin, Scale, Table, TableCell};
-use linerate_model::experiment::Factor;
+use linerate_model::experiment::{Experiment, Factor};
 use linerate_model::unit::Unit;
 
 use super::draw;
@@ -15,7 +15,12 @@ use crate::words;
 const PUBLISHED: &str = "Sun Fire 6800, 2003";
 
 /// Replaces figures and adds a table and the answer.
-pub(super) fn fill(chapter: &mut Chapter, dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) {
+pub(super) fn fill(
+    chapter: &mut Chapter,
+    dataset: &Dataset<'_>,
+    experiment: &Experiment,
+    cells: &[&CellOutcomes<'_>],
+) {
     if !varied(cells).contains(&Factor::MessageBytes) {
         return;
     }
@@ -28,6 +33,7 @@ pub(super) fn fill(chapter: &mut Chapter, dataset: &Dataset<'_>, cells: &[&CellO
     chapter.figures = figures.into_iter().flatten().collect();
     chapter.tables.insert(0, segments(dataset, cells));
     chapter.answer = answer(dataset, cells).or(chapter.answer.take());
+    draw::add_verdicts(chapter, dataset, experiment);
 }
 
 fn throughput(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
@@ -216,8 +222,8 @@ fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> 
         Some(Pattern::Alternating) => " With Nagle on, small and full segments alternate.",
         Some(Pattern::Full) => " With Nagle on, segments are full; they do not alternate.",
         Some(Pattern::OneEach) => " With Nagle on, each message still has a segment of its own.",
-        Some(Pattern::Between) => " With Nagle on, segments neither alternate nor are they full.",
-        None => "",
+        // In between, the mean does not tell how segments were made.
+        Some(Pattern::Between) | None => "",
     };
     Some(text)
 }

@@ -13,10 +13,11 @@ use linerate_model::wire::window_limit;
 
 use super::draw;
 use crate::dataset::{CellOutcomes, Dataset, Group, groups, varied};
-use crate::diagnose::{LevelPlateau, plateaus, window_bytes};
+use crate::diagnose::window_bytes;
 use crate::published::TRU64_STREAM;
 use crate::reduce::name;
 use crate::study;
+use crate::verdicts::BufferPlateau;
 use crate::words;
 
 /// Replaces figures, table and answer.
@@ -29,15 +30,22 @@ pub(super) fn fill(
     if !varied(cells).contains(&Factor::SocketBuffer) {
         return;
     }
-    let throughput = throughput(dataset, cells);
-    let cpu = cpu(dataset, cells);
+    let (fixed, host): (Vec<_>, Vec<_>) = cells
+        .iter()
+        .copied()
+        .partition(|cell| cell.number(Factor::SocketBuffer).is_some());
+    let mut throughput = throughput(dataset, &fixed);
+    if let Some(figure) = &mut throughput {
+        figure.curves.extend(own_tuning(&fixed, &host));
+    }
+    let cpu = cpu(dataset, &fixed);
     chapter.figures = throughput
         .into_iter()
         .chain(cpu)
-        .chain(waiting(cells))
+        .chain(waiting(&fixed))
         .collect();
-    let plateaus = plateaus(dataset, experiment, Factor::SocketBuffer);
-    chapter.answer = answer(&plateaus).or(chapter.answer.take());
+    let found: Vec<_> = dataset.verdicts().plateaus_of(&experiment.name).collect();
+    chapter.answer = answer(&found).or(chapter.answer.take());
 }
 
 fn throughput(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
@@ -62,6 +70,38 @@ fn throughput(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figu
     Some(figure)
 }
 
+/// Level lines of what the host reaches with buffers that the kernel tunes.
+fn own_tuning(fixed: &[&CellOutcomes<'_>], host: &[&CellOutcomes<'_>]) -> Vec<Curve> {
+    let ends = ends(fixed);
+    let line = |cell: &&CellOutcomes<'_>| {
+        let mut others = cell.cell.clone();
+        others.remove(&Factor::SocketBuffer);
+        let name = format!("auto-tuned, {}", words::whole_cell(&others));
+        let main = cell.main()?;
+        let mut curve = draw::curve(
+            name,
+            Origin::Measured,
+            ends.iter().map(|x| (*x, main.value)),
+        );
+        for point in &mut curve.points {
+            (point.low, point.high) = (main.low, main.high);
+        }
+        Some(curve)
+    };
+    host.iter().filter_map(line).collect()
+}
+
+/// Returns the smallest and the largest buffer.
+fn ends(cells: &[&CellOutcomes<'_>]) -> Vec<f64> {
+    let levels: Vec<f64> = cells
+        .iter()
+        .filter_map(|cell| cell.number(Factor::SocketBuffer))
+        .collect();
+    let least = levels.iter().copied().min_by(f64::total_cmp);
+    let most = levels.iter().copied().max_by(f64::total_cmp);
+    least.into_iter().chain(most).collect()
+}
+
 /// One level line for each payload limit that occurs.
 fn wire_limits(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Vec<Curve> {
     let mut limits: Vec<f64> = cells
@@ -70,13 +110,7 @@ fn wire_limits(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Vec<Curve>
         .collect();
     limits.sort_by(f64::total_cmp);
     limits.dedup();
-    let levels: Vec<f64> = cells
-        .iter()
-        .filter_map(|cell| cell.number(Factor::SocketBuffer))
-        .collect();
-    let least = levels.iter().copied().min_by(f64::total_cmp);
-    let most = levels.iter().copied().max_by(f64::total_cmp);
-    let ends: Vec<f64> = least.into_iter().chain(most).collect();
+    let ends = ends(cells);
     limits
         .into_iter()
         .map(|limit| {
@@ -166,28 +200,54 @@ fn waiting(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     })
 }
 
-fn answer(plateaus: &[LevelPlateau<'_, '_>]) -> Option<String> {
-    let sentences: Vec<String> = plateaus.iter().filter_map(sentence).collect();
+fn answer(found: &[&BufferPlateau]) -> Option<String> {
+    let sentences: Vec<String> = found.iter().map(|found| sentence(found)).collect();
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
-fn sentence(found: &LevelPlateau<'_, '_>) -> Option<String> {
-    let size = words::bare_level(
-        Factor::SocketBuffer,
-        found.begin().level(Factor::SocketBuffer)?,
-    );
-    let reached = words::estimate(&found.begin().main()?);
-    let with = if found.words.is_empty() {
-        String::new()
-    } else {
-        format!(" with {}", found.words)
+/// The smallest level that does as well, and what the next smaller one loses.
+fn sentence(found: &BufferPlateau) -> String {
+    let size = |at: usize| words::bare_level(Factor::SocketBuffer, &found.levels[at]);
+    let with = match found.words.is_empty() {
+        true => String::new(),
+        false => format!(" with {}", found.words),
     };
-    Some(match found.is_open() && found.plateau.begin > 0 {
-        true => format!("Throughput{with} still grows at {size}: {reached}."),
-        false if found.is_blurred() => format!(
-            "{size} reach the plateau{with}, as far as differences above {} show: {reached}.",
-            words::percent(found.plateau.resolution)
+    let control = match found.is_against_host() {
+        true => "the kernel's own tuning".to_owned(),
+        false => format!(
+            "{} (the host's own tuning was not measured)",
+            size(found.levels.len() - 1)
         ),
-        false => format!("{size} reach the plateau{with}: {reached}."),
-    })
+    };
+    let margin = words::percent(found.plateau.delta);
+    let more = match found.plateau.more {
+        Some(more) => format!(
+            " ({} would decide)",
+            words::count(more as usize, "more replicate")
+        ),
+        None => String::new(),
+    };
+    let loses = |at: usize| {
+        let ratio = words::estimate(&found.ratio(at));
+        match found.loses(at) {
+            true => format!(" {} reach {ratio} of it.", size(at)),
+            false => format!(
+                " Whether {} lose more is not decided: {ratio} of it{more}.",
+                size(at)
+            ),
+        }
+    };
+    match found.plateau.begin {
+        Some(0) => format!(
+            "Fixed buffers make no difference{with}: all lose less than {margin} against {control}."
+        ),
+        Some(at) => format!(
+            "Buffers from {} on lose less than {margin}{with} against {control}.{}",
+            size(at),
+            loses(at - 1),
+        ),
+        None => {
+            format!("No fixed buffer is shown to come within {margin} of {control}{with}{more}.")
+        }
+    }
 }

@@ -1,13 +1,11 @@
 //! Chapter 2: the window that link and round trip ask for. Derived, without trials of its own.
 
 use linerate_model::analysis::{Axis, Chapter, Figure, Origin, Scale, Table, TableCell};
-use linerate_model::finding::Finding;
 use linerate_model::unit::{BitsPerSec, Bytes, Nanos, Unit};
 use linerate_model::wire::{bandwidth_delay_bytes, window_limit};
 
 use super::draw;
 use crate::dataset::Dataset;
-use crate::diagnose::WINDOW_ID;
 use crate::study::{self, PUBLISHED_LINK, PUBLISHED_RTT, Window};
 use crate::words;
 
@@ -15,9 +13,8 @@ use crate::words;
 const WINDOW_POWERS: std::ops::RangeInclusive<u32> = 10..=20;
 
 /// Returns the chapter.
-pub(super) fn chapter(dataset: &Dataset<'_>, findings: &[Finding]) -> Chapter {
+pub(super) fn chapter(dataset: &Dataset<'_>) -> Chapter {
     let windows = study::windows(dataset);
-    let has_finding = findings.iter().any(|finding| finding.id == WINDOW_ID);
     Chapter {
         number: Some(study::WINDOW),
         id: "window".to_owned(),
@@ -27,18 +24,15 @@ pub(super) fn chapter(dataset: &Dataset<'_>, findings: &[Finding]) -> Chapter {
         method: method(dataset),
         figures: figure(dataset, &windows).into_iter().collect(),
         tables: vec![table(dataset, &windows)],
-        findings: has_finding
-            .then(|| WINDOW_ID.to_owned())
-            .into_iter()
-            .collect(),
+        findings: Vec::new(),
         trials: Vec::new(),
     }
 }
 
 fn method(dataset: &Dataset<'_>) -> String {
     let mut text =
-        "Derived from the latency chapter and the signalling rate of the link: bytes in \
-                    flight = rate × round trip / 8. The interval is that of the round trip."
+        "Derived from the round trips that were measured and the signalling rate of the link: \
+                    bytes in flight = rate × round trip / 8. The interval is that of the round trip."
             .to_owned();
     if dataset.path.rate_bps(1).is_none() {
         text += " The rate of the link is not known, so that no window follows.";

@@ -4,6 +4,8 @@
 //! some queue gets more than its share although nothing is wrong. Only what exceeds that is an
 //! imbalance that a setting could mend.
 
+use super::draw::Draw;
+
 /// Flows up to which the distribution of the fullest queue is computed exactly; beyond, drawn.
 ///
 /// The exact way costs flows² × log₂ queues for each step of the median: 2 ms at 256 flows.
@@ -127,15 +129,13 @@ fn convolve(one: &[f64], other: &[f64]) -> Vec<f64> {
 
 /// Returns the median and the 95th percentile of the fullest queue in draws from `seed`.
 fn drawn_quantiles(flows: u32, queues: u32, seed: u64) -> (u32, u32) {
-    let mut state = seed;
+    let mut draw = Draw::new(seed);
     let mut counts = vec![0_u32; queues as usize];
     let mut fullest: Vec<u32> = (0..DRAWS)
         .map(|_| {
             counts.fill(0);
             for _ in 0..flows {
-                // The upper half times the queues: Lemire 2019, without his last correction, whose
-                // effect is below queues / 2^32.
-                let queue = ((next(&mut state) >> 32) * u64::from(queues)) >> 32;
+                let queue = draw.below(queues);
                 counts[queue as usize] += 1;
             }
             counts.iter().copied().max().unwrap_or(0)
@@ -144,15 +144,6 @@ fn drawn_quantiles(flows: u32, queues: u32, seed: u64) -> (u32, u32) {
     fullest.sort_unstable();
     let at = |share: f64| fullest[(share * f64::from(DRAWS)) as usize];
     (at(0.5), at(0.95))
-}
-
-/// splitmix64 (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators").
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *state;
-    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
 }
 
 #[cfg(test)]

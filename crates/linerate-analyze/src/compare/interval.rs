@@ -4,7 +4,7 @@
 //! binomial ranks, which assume nothing about the distribution (Le Boudec, "Performance Evaluation
 //! of Computer and Communication Systems", 2010, section 2.2).
 
-use linerate_model::finding::Estimate;
+use linerate_model::finding::{Estimate, RANGE_CONFIDENCE};
 use linerate_model::histogram::{Histogram, observations_needed};
 use linerate_model::unit::Unit;
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
@@ -18,30 +18,59 @@ pub fn student_t(freedom: f64) -> Option<f64> {
     Some(distribution.inverse_cdf(0.5 + CONFIDENCE / 2.0))
 }
 
-/// Returns mean, lower and upper end of the 95 % Student interval; the ends are absent for fewer
-/// than two values.
+/// Returns the mean with its 95 % interval.
 ///
-/// All responses are amounts, so a lower end below zero is cut to zero.
+/// * Amounts are above zero and vary in proportion: x̄ / (1 ± t · CV / √n), with CV = s / x̄.
+/// * Where a value is zero it is x̄ ± t · s / √n, cut at zero.
+/// * Two values have their range instead, with the confidence that it has ([`RANGE_CONFIDENCE`]); one
+///   has nothing.
 pub fn student_t_interval(values: &[f64], unit: Unit) -> Option<Estimate> {
     if values.is_empty() {
         return None;
     }
     let mean = mean(values);
-    let half = half_width(values);
+    let (low, high) = match values {
+        [_] => (None, None),
+        [one, other] => (Some(one.min(*other)), Some(one.max(*other))),
+        _ => {
+            let half = student_t(values.len() as f64 - 1.0)? * deviation(values)
+                / (values.len() as f64).sqrt();
+            match values.iter().all(|value| *value > 0.0) {
+                true => {
+                    let (low, high) = proportional(mean, half / mean, half / mean);
+                    (Some(low), Some(high))
+                }
+                false => (
+                    Some((mean - half).max(0.0_f64.min(mean))),
+                    Some(mean + half),
+                ),
+            }
+        }
+    };
     Some(Estimate {
         value: mean,
-        low: half.map(|half| (mean - half).max(0.0_f64.min(mean))),
-        high: half.map(|half| mean + half),
-        confidence: CONFIDENCE,
+        low,
+        high,
+        confidence: match values.len() {
+            2 => RANGE_CONFIDENCE,
+            _ => CONFIDENCE,
+        },
         n: u32::try_from(values.len()).unwrap_or(u32::MAX),
         unit,
     })
 }
 
-fn half_width(values: &[f64]) -> Option<f64> {
-    let n = values.len() as f64;
-    let t = (values.len() >= 2).then(|| student_t(n - 1.0))??;
-    Some(t * deviation(values) / n.sqrt())
+/// Returns the ends of the interval of a mean that may lie `above` its truth and `below` it by these
+/// shares of the truth: x̄ / (1 + above) to x̄ / (1 − below). Where it may lie below by nearly all of
+/// it there is no upper end to tell, and the share is taken as one of logarithms.
+pub(crate) fn proportional(mean: f64, above: f64, below: f64) -> (f64, f64) {
+    /// Share from which on 1 / (1 − x) runs away.
+    const SHARE_MAX: f64 = 0.5;
+    let high = match below <= SHARE_MAX {
+        true => mean / (1.0 - below),
+        false => mean / (1.0 - SHARE_MAX) * (below - SHARE_MAX).exp(),
+    };
+    (mean / (1.0 + above), high)
 }
 
 /// Returns the arithmetic mean; `values` must not be empty.
@@ -102,46 +131,73 @@ pub fn median_interval(values: &[f64], unit: Unit) -> Option<Estimate> {
     })
 }
 
-/// Returns quantile `q` of a latency histogram with its order-statistics interval; absent with
-/// fewer observations than a quantile needs.
+/// Returns quantile `q` of the latencies of several trials together, with an order-statistics
+/// interval; absent with fewer observations than a quantile needs.
 ///
-/// The interval takes observations as independent. Transactions of one trial are not quite, so it
-/// is the narrowest that can be claimed.
-pub(crate) fn quantile_interval(histogram: &Histogram, q: f64) -> Option<Estimate> {
-    let count = histogram.count();
+/// Transactions of one trial have its state in common, so they are not independent. How much, the
+/// index of dispersion tells: with kᵢ of nᵢ transactions of trial i at or below the quantile of all,
+/// which are a share p of all, D = Σ (kᵢ − nᵢ p)² / (nᵢ p (1 − p)) / (m − 1), 1 for independent ones. The interval is
+/// that of N / D observations, with Student's t of m − 1 degrees of freedom for the few trials.
+pub(crate) fn quantile_interval(trials: &[&Histogram], q: f64) -> Option<Estimate> {
+    let mut pooled = Histogram::default();
+    for histogram in trials {
+        pooled.merge(histogram);
+    }
+    let count = pooled.count();
     if count < observations_needed(q) {
         return None;
     }
-    let ranks = quantile_ranks(count, q);
+    let value = pooled.quantile(q)?.0;
+    let of = effective(trials, value, count);
+    let ranks = quantile_ranks(of, q);
     let at_rank = |rank: u64| {
-        histogram
-            .quantile(rank as f64 / count as f64)
-            .map(|ns| ns.0 as f64)
+        let share = rank as f64 / of as f64;
+        pooled.quantile(share).map(|ns| ns.0 as f64)
     };
     Some(Estimate {
-        value: histogram.quantile(q)?.0 as f64,
+        value: value as f64,
         low: ranks.and_then(|(low, _)| at_rank(low)),
         high: ranks.and_then(|(_, high)| at_rank(high)),
         confidence: CONFIDENCE,
-        n: u32::try_from(count).unwrap_or(u32::MAX),
+        n: u32::try_from(trials.len()).unwrap_or(u32::MAX),
         unit: Unit::Nanoseconds,
     })
 }
 
-/// Returns the replicates that would bring the half width to a share `width` of the mean:
-/// n ≈ (t · CV / e)², with the t of the values at hand.
-pub(crate) fn replicates_needed(values: &[f64], width: f64) -> Option<u32> {
-    if values.len() < 2 || mean(values) <= 0.0 {
-        return None;
+/// Returns how many independent observations those of `trials` are worth at `value`.
+///
+/// The share of all at or below `value` stands for q, since a bucket may hold more than one value.
+fn effective(trials: &[&Histogram], value: u64, count: u64) -> u64 {
+    let below = |histogram: &Histogram| -> u64 {
+        let buckets = histogram.buckets.iter();
+        let low = buckets.filter(|(bucket, _)| *bucket <= value);
+        low.map(|(_, count)| count).sum()
+    };
+    let all: u64 = trials.iter().map(|histogram| below(histogram)).sum();
+    let share = all as f64 / count as f64;
+    let freedom = trials.len() as f64 - 1.0;
+    let square = |histogram: &&Histogram| {
+        let n = histogram.count() as f64;
+        (below(histogram) as f64 - n * share).powi(2) / (n * share * (1.0 - share))
+    };
+    let dispersion = trials.iter().map(square).sum::<f64>() / freedom;
+    let t = student_t(freedom).unwrap_or(1.0) / 1.96;
+    match dispersion.is_finite() && dispersion > 1.0 {
+        true => ((count as f64 / (dispersion * t * t)) as u64).max(1),
+        false => count,
     }
-    let t = student_t(values.len() as f64 - 1.0)?;
-    let variation = deviation(values) / mean(values);
-    Some(
-        (t * variation / width)
-            .powi(2)
-            .ceil()
-            .min(f64::from(u32::MAX)) as u32,
-    )
+}
+
+/// Returns the replicates that bring the half width to a share `width` of the mean where one trial
+/// has the relative deviation `share`: the least n with t(n − 1) · s / √n ≤ width.
+pub(crate) fn replicates_needed(share: f64, width: f64) -> u32 {
+    /// Replicates beyond which nobody goes.
+    const MAX: u32 = 1000;
+    let reaches = |n: &u32| {
+        let t = student_t(f64::from(*n) - 1.0).unwrap_or(f64::INFINITY);
+        t * share / f64::from(*n).sqrt() <= width
+    };
+    (2..MAX).find(reaches).unwrap_or(MAX)
 }
 
 #[cfg(test)]
@@ -167,22 +223,23 @@ mod tests {
 
     #[test]
     fn interval_of_a_textbook_sample() {
-        // Mean 5, s = √(10/4); t(4) = 2.7764 → half width 1.9632.
+        // Mean 5, s = √(10/4); t(4) = 2.7764 → half width 1.9632, 0.39264 of the mean.
         let estimate = student_t_interval(&[3.0, 4.0, 5.0, 6.0, 7.0], Unit::Count).unwrap();
         assert_eq!(estimate.value, 5.0);
-        assert!(
-            (estimate.low.unwrap() - 3.0368).abs() < 1e-3,
-            "{estimate:?}"
-        );
-        assert!(
-            (estimate.high.unwrap() - 6.9632).abs() < 1e-3,
-            "{estimate:?}"
-        );
+        let ends = (estimate.low.unwrap(), estimate.high.unwrap());
+        assert!((ends.0 - 5.0 / 1.39264).abs() < 1e-3, "{ends:?}");
+        assert!((ends.1 - 5.0 / (1.0 - 0.39264)).abs() < 1e-3, "{ends:?}");
         let one = student_t_interval(&[3.0], Unit::Count).unwrap();
         assert_eq!((one.low, one.high, one.n), (None, None, 1));
         assert_eq!(student_t_interval(&[], Unit::Count), None);
-        let wide = student_t_interval(&[1.0, 9.0], Unit::Count).unwrap();
-        assert_eq!(wide.low, Some(0.0));
+        // Two values have their range.
+        let two = student_t_interval(&[9.0, 1.0], Unit::Count).unwrap();
+        assert_eq!((two.low, two.high), (Some(1.0), Some(9.0)));
+        assert_eq!(two.confidence, RANGE_CONFIDENCE);
+        // A count may be zero: 1 ± 4.303 · 1.732 / 1.732, cut.
+        let counts = student_t_interval(&[0.0, 0.0, 3.0], Unit::Count).unwrap();
+        assert_eq!(counts.low, Some(0.0));
+        assert!((counts.high.unwrap() - 5.3027).abs() < 1e-3, "{counts:?}");
     }
 
     #[test]
@@ -223,7 +280,7 @@ mod tests {
             buckets: (1..=count).map(|ns| (ns, 1)).collect(),
         };
         let of = |count| {
-            quantile_interval(&histogram(count), 0.5)
+            quantile_interval(&[&histogram(count)], 0.5)
                 .map(|found| (found.value, found.low, found.high))
         };
         assert_eq!(of(19), None);
@@ -232,9 +289,23 @@ mod tests {
     }
 
     #[test]
+    fn trials_that_differ_are_worth_fewer_observations() {
+        let about = |ns| Histogram {
+            buckets: vec![(ns, 1000)],
+        };
+        let same = [about(100), about(100), about(100)];
+        let apart = [about(90), about(100), about(110)];
+        let of = |trials: &[Histogram; 3]| {
+            let trials: Vec<&Histogram> = trials.iter().collect();
+            effective(&trials, 100, 3000)
+        };
+        assert_eq!(of(&same), 3000);
+        assert!(of(&apart) < 10, "{}", of(&apart));
+    }
+
+    #[test]
     fn needed_replicates_follow_the_formula() {
-        // CV 10 %, t(2) = 4.303, width 5 % → (8.606)² = 74.06.
-        let values = [90.0, 100.0, 110.0];
-        assert_eq!(replicates_needed(&values, 0.05), Some(75));
+        // t(16) · 0.1 / √17 = 2.1199 · 0.02425 = 0.0514; t(17) · 0.1 / √18 = 0.04973.
+        assert_eq!(replicates_needed(0.1, 0.05), 18);
     }
 }

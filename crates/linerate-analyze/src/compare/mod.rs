@@ -2,11 +2,15 @@
 
 /// How evenly flows spread over queues, and how evenly chance would.
 pub(crate) mod balance;
+/// Random numbers from a seed.
+pub(crate) mod draw;
+/// What a factor changes, from pairs of trials.
+pub(crate) mod effect;
 /// Confidence intervals of means, medians and quantiles.
 pub(crate) mod interval;
 /// How much identical cells differ.
 pub(crate) mod noise;
 /// The smallest level that is as good as the best one.
 pub(crate) mod plateau;
-/// The ratio of two means.
-pub(crate) mod ratio;
+/// Whether a counter rose as often as something happened.
+pub(crate) mod poisson;

@@ -1,67 +1,154 @@
-//! How much identical cells differ: the noise floor.
+//! How identical trials differ, and what that leaves unknown of a mean.
 //!
-//! Pooled relative standard deviation over all cells that were measured at least twice:
-//! s = √( Σ (nᵢ − 1)·(sᵢ / x̄ᵢ)² / Σ (nᵢ − 1) ), the within-cell mean square of an analysis of
-//! variance on relative values (Jain, "The Art of Computer Systems Performance Analysis", 1991,
-//! chapter 20). A difference between cells below it is not a difference.
+//! A budget of minutes buys three replicates of a cell. Three values say little of their own spread,
+//! and nothing of a state that one trial in five falls into: in half of all cells none does, and
+//! their own intervals would be points. Cells of one experiment share the machine and the noise, so
+//! that its form and size are taken of all of them:
+//!
+//! 1. Size: the relative deviation of a cell is moderated, s̃² = (d₀ s₀² + d s²) / (d₀ + d), with the
+//!    pooled s₀ and d₀ = [`PRIOR_FREEDOM`], and Student's t has d₀ + d degrees of freedom (Smyth,
+//!    "Linear models and empirical Bayes methods", 2004, with a small fixed d₀ since cells differ).
+//!    A cell that is far quieter than the quietest other is of another kind and speaks for itself.
+//! 2. Form: relative deviations of all cells about their means, stretched by √(n/(n − 1)), are drawn
+//!    with replacement, n at a time; how far the quantiles of their means lie out on either side,
+//!    over what a normal distribution would give, scales the two half widths.
+//!
+//! A trial is μ (1 + ε), so that the interval is x̄ / (1 + a) to x̄ / (1 − b): an amount has no value
+//! below zero.
 
 use linerate_model::finding::Estimate;
+use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-use super::interval::{deviation, mean, student_t};
+use super::draw::Draw;
+use super::interval::{CONFIDENCE, deviation, mean, proportional, student_t};
 
-/// The noise floor of a response.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Degrees of freedom that the other cells' spread counts as.
+const PRIOR_FREEDOM: f64 = 2.0;
+/// Cells from which on one may be told to be of another kind.
+const KIN_MIN: usize = 5;
+/// A cell with less than this share of the least deviation of all others speaks for itself.
+const QUIETER_SHARE: f64 = 0.25;
+/// Degrees of freedom from which on the noise has a form.
+const FORM_FREEDOM_MIN: f64 = 10.0;
+/// Draws for the form.
+const DRAWS: usize = 600;
+/// The two-sided quantile of the normal distribution at [`CONFIDENCE`].
+const NORMAL: f64 = 1.959_964;
+
+/// The noise of a response in an experiment.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Noise {
     /// Relative standard deviation of one trial.
     pub(crate) share: f64,
     /// Degrees of freedom that it rests on.
     pub(crate) freedom: f64,
+    /// Relative deviations of trials from their cells' means, stretched.
+    residuals: Vec<f64>,
+    /// Relative standard deviations of the cells, ascending.
+    deviations: Vec<f64>,
 }
 
 impl Noise {
     /// Pools the replicates of `cells`; absent when no cell was repeated.
     pub(crate) fn pooled<'a>(cells: impl IntoIterator<Item = &'a [f64]>) -> Option<Self> {
         let (mut squares, mut freedom) = (0.0, 0.0);
+        let (mut residuals, mut deviations) = (Vec::new(), Vec::new());
         for values in cells {
-            if values.len() < 2 || mean(values) <= 0.0 {
+            if values.len() < 2 || values.iter().any(|value| *value <= 0.0) {
                 continue;
             }
-            let degrees = values.len() as f64 - 1.0;
-            squares += degrees * (deviation(values) / mean(values)).powi(2);
-            freedom += degrees;
+            let (n, centre) = (values.len() as f64, mean(values));
+            let relative = deviation(values) / centre;
+            squares += (n - 1.0) * relative.powi(2);
+            freedom += n - 1.0;
+            deviations.push(relative);
+            let stretch = (n / (n - 1.0)).sqrt();
+            residuals.extend(values.iter().map(|value| (value / centre - 1.0) * stretch));
         }
+        deviations.sort_by(f64::total_cmp);
         (freedom > 0.0).then(|| Self {
             share: (squares / freedom).sqrt(),
             freedom,
+            residuals,
+            deviations,
         })
     }
 
-    /// Returns the relative difference of two cells' means that chance explains:
-    /// t(0.975, ν) · s · √(1/n₁ + 1/n₂).
-    pub(crate) fn difference_share(self, n1: u32, n2: u32) -> f64 {
+    /// Returns the interval of the noise floor itself, by χ²: √(ν s² / χ²(1 − α/2)) and so on.
+    pub(crate) fn interval(&self) -> Option<(f64, f64)> {
+        let chi = ChiSquared::new(self.freedom).ok()?;
+        let tail = (1.0 - CONFIDENCE) / 2.0;
+        let end = |share| self.share * (self.freedom / chi.inverse_cdf(share)).sqrt();
+        Some((end(1.0 - tail), end(tail)))
+    }
+
+    /// Returns the relative difference of two cells' means that chance explains (the least
+    /// significant difference): t(0.975, ν) · s · √(1/n₁ + 1/n₂).
+    pub(crate) fn difference_share(&self, n1: u32, n2: u32) -> f64 {
         let t = student_t(self.freedom).unwrap_or(f64::INFINITY);
         let inverse = |n: u32| 1.0 / f64::from(n.max(1));
         t * self.share * (inverse(n1) + inverse(n2)).sqrt()
     }
-}
 
-/// Share of difference that needs no explanation where no cell was repeated, so that the noise is
-/// not known; cells of two short trials on one machine seldom agree better.
-const DIFFERENCE_SHARE_UNKNOWN: f64 = 0.1;
-/// Share of difference that is not worth a word, however sure it is.
-const DIFFERENCE_SHARE_MIN: f64 = 0.02;
+    /// Returns how far below and above the mean of `n` trials the truth may lie, as shares of
+    /// s / √n at one unit of Student's t over the normal quantile; (1.96, 1.96) without a form.
+    ///
+    /// The same for every cell of `n` replicates, so callers keep it.
+    pub(crate) fn form(&self, n: usize) -> (f64, f64) {
+        if self.freedom < FORM_FREEDOM_MIN || self.share <= 0.0 {
+            return (NORMAL, NORMAL);
+        }
+        let mut draw = Draw::new(n as u64);
+        let count = self.residuals.len() as u32;
+        let mut one = || {
+            let chosen = (0..n).map(|_| self.residuals[draw.below(count) as usize]);
+            chosen.sum::<f64>() / n as f64
+        };
+        let mut means: Vec<f64> = (0..DRAWS).map(|_| one()).collect();
+        means.sort_by(f64::total_cmp);
+        let tail = ((1.0 - CONFIDENCE) / 2.0 * DRAWS as f64) as usize;
+        let unit = self.share / (n as f64).sqrt();
+        // A mean that came out too high has its truth below it, and the other way round.
+        let below = means[DRAWS - 1 - tail].max(0.0) / unit;
+        let above = (-means[tail]).max(0.0) / unit;
+        (below, above)
+    }
 
-/// Returns whether `new` differs from `old` by more than chance explains.
-pub(crate) fn differs(old: &Estimate, new: &Estimate, noise: Option<Noise>) -> bool {
-    let chance = noise.map_or(DIFFERENCE_SHARE_UNKNOWN, |noise| {
-        noise.difference_share(old.n, new.n)
-    });
-    let larger = old.value.max(new.value);
-    larger > 0.0 && (new.value - old.value).abs() / larger > chance.max(DIFFERENCE_SHARE_MIN)
+    /// Puts the interval to the mean of `values`, a cell of this experiment with its `form`.
+    pub(crate) fn widen(&self, values: &[f64], form: (f64, f64), estimate: Estimate) -> Estimate {
+        let n = values.len() as f64;
+        let own = deviation(values) / estimate.value;
+        let (scale, freedom) = self.moderated(own, n - 1.0);
+        let t = student_t(freedom).unwrap_or(f64::INFINITY) / NORMAL;
+        let half = |side: f64| t * scale * side / n.sqrt();
+        let (low, high) = proportional(estimate.value, half(form.0), half(form.1));
+        Estimate {
+            low: Some(low),
+            high: Some(high),
+            ..estimate
+        }
+    }
+
+    fn moderated(&self, own: f64, freedom: f64) -> (f64, f64) {
+        let others = self.freedom - freedom;
+        // The quietest of several that are quiet is none of another kind.
+        let apart = self.deviations.len() > KIN_MIN
+            && own <= self.deviations[0] * (1.0 + 1e-9)
+            && own < QUIETER_SHARE * self.deviations[1];
+        if others < 1.0 || apart {
+            return (own, freedom);
+        }
+        let prior = PRIOR_FREEDOM.min(others);
+        let square = (prior * self.share.powi(2) + freedom * own.powi(2)) / (prior + freedom);
+        (square.sqrt(), prior + freedom)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::unit::Unit;
+
+    use super::super::interval::student_t_interval;
     use super::*;
 
     #[test]
@@ -76,13 +163,48 @@ mod tests {
     }
 
     #[test]
-    fn chance_explains_less_with_more_replicates() {
-        let noise = Noise {
-            share: 0.02,
-            freedom: 4.0,
-        };
-        // t(4) = 2.776; √(1/3 + 1/3) = 0.8165.
-        assert!((noise.difference_share(3, 3) - 2.7764 * 0.02 * 0.8165).abs() < 1e-5);
+    fn the_least_significant_difference_shrinks_with_replicates() {
+        let noise = Noise::pooled([&[98.0, 102.0][..]; 4]).unwrap();
+        // s = √8 / 100, t(4) = 2.776; √(1/3 + 1/3) = 0.8165.
+        let expected = 2.7764 * 8.0_f64.sqrt() / 100.0 * 0.8165;
+        assert!((noise.difference_share(3, 3) - expected).abs() < 1e-5);
         assert!(noise.difference_share(10, 10) < noise.difference_share(2, 2));
+    }
+
+    #[test]
+    fn the_floor_has_an_interval() {
+        // χ²(0.975, 10) = 20.483, χ²(0.025, 10) = 3.247 (tables).
+        let noise = Noise::pooled([&[98.0, 102.0][..]; 10]).unwrap();
+        let (low, high) = noise.interval().unwrap();
+        assert!((low / noise.share - (10.0_f64 / 20.483).sqrt()).abs() < 1e-4);
+        assert!((high / noise.share - (10.0_f64 / 3.247).sqrt()).abs() < 1e-4);
+    }
+
+    #[test]
+    fn three_lucky_trials_know_of_the_slow_ones() {
+        // One trial in five is 30 % slower; this cell met none.
+        let slow = [100.0, 70.0, 100.1];
+        let mixed = [99.9, 100.0, 100.1];
+        let cells = [slow, mixed, mixed, slow, mixed, slow];
+        let noise = Noise::pooled(cells.iter().map(|cell| &cell[..])).unwrap();
+        let form = noise.form(3);
+        let own = student_t_interval(&mixed, Unit::Count).unwrap();
+        let found = noise.widen(&mixed, form, own);
+        assert!(found.low.unwrap() < 94.0, "{found:?}");
+        // The slow state lies on one side.
+        assert!(form.0 < form.1, "{form:?}");
+    }
+
+    #[test]
+    fn a_cell_of_another_kind_speaks_for_itself() {
+        let loud: Vec<[f64; 3]> = (1..=6)
+            .map(|at| [80.0, 100.0, 120.0 + f64::from(at)])
+            .collect();
+        let quiet = [44.00, 44.04, 44.05];
+        let cells = loud.iter().map(|cell| &cell[..]).chain([&quiet[..]]);
+        let noise = Noise::pooled(cells).unwrap();
+        let own = student_t_interval(&quiet, Unit::Count).unwrap();
+        let found = noise.widen(&quiet, noise.form(3), own);
+        assert!(found.high.unwrap() < 44.3, "{found:?}");
     }
 }

@@ -1,124 +1,271 @@
-//! The smallest level that is as good as the best one.
+//! The smallest level that is as good as the control.
 //!
-//! Among levels i with means x̄ᵢ of nᵢ replicates let b be the best. Level i reaches the best iff
+//! The control is the host as it is: no buffer set, so that the kernel tunes it. Where that was not
+//! measured it is the largest level, which is said. In logarithms y of level l and block b is
+//! μₗ + βᵦ + ε; s is the deviation of what level and block leave over, with ν degrees of freedom; dₗ
+//! is the mean of y(l, b) − y(control, b) over the m blocks that have both.
 //!
-//!   (x̄_b − x̄ᵢ) / x̄_b ≤ max( t(0.975, ν) · s · √(1/nᵢ + 1/n_b), 1 % )
-//!
-//! with the pooled relative deviation s of ν degrees of freedom (`noise`). This is a comparison
-//! with the best (Hsu, "Constrained simultaneous confidence intervals for multiple comparisons
-//! with the best", Annals of Statistics 12, 1984) with a plain t quantile, and an indifference zone
-//! of 1 % below which a difference is not worth a setting. Pooling matters: two replicates alone
-//! have intervals so wide (t = 12.7) that any level would reach any other. Without a single
-//! repeated cell s is unknown and only the indifference zone remains.
-//!
-//! The plateau begins at the smallest level that reaches the best. Larger levels that fall back
-//! are reported, since a buffer can also be too large.
+//! 1. Level l *suffices* where dₗ − t(0.95, ν) · s · √(2/m) > ln(1 − δ): its loss is below δ, shown and
+//!    not merely not refuted (Schuirmann, "A comparison of the two one-sided tests procedure", 1987).
+//!    Absence of evidence makes no plateau: more noise makes larger ones, or none.
+//! 2. From the largest level down, the first that does not suffice ends the search. Each step is
+//!    tested only after all before it held, so that all of them together err with 5 % (fixed-sequence
+//!    test: Maurer, Hothorn and Lehmacher 1995). A largest level that is shown to lose more than δ is
+//!    passed over and told.
+//! 3. That a level *loses*, or gains, is a claim of its own, with the error that the report's family
+//!    leaves it (Bonferroni over the levels).
 
-use super::noise::Noise;
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Share of the best below which a difference is not worth a setting.
-pub(crate) const INDIFFERENCE_SHARE: f64 = 0.01;
+/// Error of the statement that a level suffices.
+const SUFFICES_ALPHA: f64 = 0.05;
+/// Rounds of taking off level and block means; with all trials there one is exact.
+const ROUNDS: u32 = 8;
 
-/// One level with its mean.
+/// The trials of one level: block and logarithm of the response.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Steps {
+    /// Block and logarithm.
+    pub(crate) values: Vec<(u32, f64)>,
+}
+
+/// A level against the control.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Step {
-    /// The level as a number.
-    pub(crate) level: f64,
-    /// Mean response.
-    pub(crate) mean: f64,
-    /// Replicates.
-    pub(crate) n: u32,
+    /// Mean logarithm of the level over the control; below zero it loses.
+    pub(crate) log: f64,
+    /// Blocks that have both.
+    pub(crate) blocks: usize,
+    /// Standard error of `log`.
+    error: f64,
+    freedom: f64,
 }
 
-/// Where a response stops growing.
+impl Step {
+    /// Returns the interval that misses the truth with probability `alpha`.
+    pub(crate) fn interval(&self, alpha: f64) -> (f64, f64) {
+        let half = student(self.freedom, 1.0 - alpha / 2.0) * self.error;
+        (self.log - half, self.log + half)
+    }
+
+    /// Returns the two-sided p-value of "no difference".
+    fn p(&self) -> f64 {
+        if self.error <= 0.0 {
+            return if self.log == 0.0 { 1.0 } else { 0.0 };
+        }
+        let t = StudentsT::new(0.0, 1.0, self.freedom.max(1.0));
+        t.map_or(1.0, |t| 2.0 * t.cdf(-(self.log / self.error).abs()))
+    }
+
+    fn suffices(&self, delta: f64) -> bool {
+        let half = student(self.freedom, 1.0 - SUFFICES_ALPHA) * self.error;
+        self.log - half > (1.0 - delta).ln()
+    }
+}
+
+/// Levels against a control.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Plateau {
-    /// Index of the smallest level that reaches the best.
-    pub(crate) begin: usize,
-    /// Index of the best level.
-    pub(crate) best: usize,
-    /// Indices of larger levels that fall back below the best.
-    pub(crate) fallen: Vec<usize>,
-    /// Share of the best by which the level at which it begins could have fallen short unseen.
-    pub(crate) resolution: f64,
+    /// The smallest level from which on all suffice, but for those passed over; absent where none is
+    /// shown to.
+    pub(crate) begin: Option<usize>,
+    /// The levels in order.
+    pub(crate) steps: Vec<Step>,
+    /// Levels at the upper end that are shown to lose more than δ.
+    pub(crate) fallen: usize,
+    /// The least p-value of a level's difference, corrected for their number.
+    pub(crate) p: f64,
+    /// Blocks that would decide the level below the plateau, beyond those there are.
+    pub(crate) more: Option<u32>,
+    /// The loss that matters.
+    pub(crate) delta: f64,
 }
 
-/// Returns the plateau of `steps`, ordered by level; absent for fewer than two levels.
-pub(crate) fn plateau(steps: &[Step], noise: Option<Noise>) -> Option<Plateau> {
-    debug_assert!(
-        steps.is_sorted_by(|a, b| a.level <= b.level),
-        "levels ascend"
-    );
-    if steps.len() < 2 {
-        return None;
+impl Plateau {
+    /// Returns the error of each level when they may err with `alpha` together.
+    fn each(&self, alpha: f64) -> f64 {
+        alpha / self.steps.len() as f64
     }
-    let by_mean = |a: &usize, b: &usize| steps[*a].mean.total_cmp(&steps[*b].mean);
-    let best = (0..steps.len()).max_by(by_mean)?;
-    if steps[best].mean <= 0.0 {
-        return None;
+
+    /// Returns a level's interval when all together may err with `alpha`.
+    pub(crate) fn interval(&self, at: usize, alpha: f64) -> (f64, f64) {
+        self.steps[at].interval(self.each(alpha))
     }
-    let tolerance = |at: &usize| {
-        let chance = noise.map_or(0.0, |noise| {
-            noise.difference_share(steps[*at].n, steps[best].n)
-        });
-        chance.max(INDIFFERENCE_SHARE)
+
+    /// Returns whether a level is shown to lose, all together erring with `alpha`.
+    pub(crate) fn loses(&self, at: usize, alpha: f64) -> bool {
+        self.interval(at, alpha).1 < 0.0
+    }
+
+    /// Returns the level that is shown to gain more than δ, if one is; of several the smallest that
+    /// gains as much as the best does for certain.
+    pub(crate) fn gains(&self, alpha: f64) -> Option<usize> {
+        let certain = |at: &usize| self.interval(*at, alpha).0;
+        let beyond = |at: &usize| certain(at) > (1.0 + self.delta).ln();
+        let levels = (0..self.steps.len()).filter(beyond);
+        let best = levels.max_by(|a, b| certain(a).total_cmp(&certain(b)))?;
+        (0..=best).find(|at| beyond(at) && self.steps[*at].log >= certain(&best))
+    }
+}
+
+/// Returns what `levels`, in ascending order, are against `control`; absent where no two trials of a
+/// block can be compared or nothing was repeated.
+pub(crate) fn plateau(levels: &[Steps], control: &Steps, delta: f64) -> Option<Plateau> {
+    let (deviation, freedom) = residual(levels, control)?;
+    let step = |level: &Steps| {
+        let of_block = |block| control.values.iter().find(|(known, _)| *known == block);
+        let pairs = level.values.iter();
+        let logs: Vec<f64> = pairs
+            .filter_map(|(block, log)| Some(log - of_block(*block)?.1))
+            .collect();
+        let blocks = logs.len();
+        (blocks > 0).then(|| Step {
+            log: logs.iter().sum::<f64>() / blocks as f64,
+            blocks,
+            error: deviation * (2.0 / blocks as f64).sqrt(),
+            freedom,
+        })
     };
-    let reaches =
-        |at: &usize| (steps[best].mean - steps[*at].mean) / steps[best].mean <= tolerance(at);
-    let begin = (0..steps.len()).find(reaches)?;
-    let fallen = (begin + 1..steps.len()).filter(|at| !reaches(at)).collect();
+    let steps: Vec<Step> = levels.iter().map(step).collect::<Option<_>>()?;
+    let each = SUFFICES_ALPHA / steps.len() as f64;
+    let falls = |step: &&Step| step.interval(each).1 < (1.0 - delta).ln();
+    let fallen = match steps.iter().any(|step| step.suffices(delta)) {
+        true => steps.iter().rev().take_while(falls).count(),
+        false => 0,
+    };
+    let upper = steps[..steps.len() - fallen].iter().rev();
+    let sufficient = upper.take_while(|step| step.suffices(delta)).count();
+    let begin = steps.len() - fallen - sufficient;
+    let open = begin.checked_sub(1).map(|at| &steps[at]);
+    let least = steps.iter().map(Step::p).fold(1.0, f64::min);
     Some(Plateau {
-        begin,
-        best,
+        begin: (sufficient > 0).then_some(begin),
         fallen,
-        resolution: tolerance(&begin),
+        p: (least * steps.len() as f64).min(1.0),
+        more: open.and_then(|step| more(step, delta)),
+        delta,
+        steps,
     })
+}
+
+/// Returns the further blocks after which a level whose estimate stays is decided, if it is not: its
+/// interval then ends before δ, or before zero.
+fn more(step: &Step, delta: f64) -> Option<u32> {
+    let bound = (1.0 - delta).ln();
+    if step.interval(SUFFICES_ALPHA).1 < 0.0 {
+        return None;
+    }
+    let distance = (step.log - bound).abs().max(delta / 4.0);
+    let half = student(step.freedom, 1.0 - SUFFICES_ALPHA) * step.error;
+    let needed = step.blocks as f64 * (half / distance).powi(2);
+    Some(((needed - step.blocks as f64).ceil() as u32).max(1))
+}
+
+fn student(freedom: f64, share: f64) -> f64 {
+    let t = StudentsT::new(0.0, 1.0, freedom.max(1.0));
+    t.map_or(f64::INFINITY, |t| t.inverse_cdf(share))
+}
+
+/// Returns the deviation that levels and blocks leave over, and its degrees of freedom.
+fn residual(levels: &[Steps], control: &Steps) -> Option<(f64, f64)> {
+    let rows: Vec<&Steps> = levels.iter().chain([control]).collect();
+    let mut cells: Vec<(usize, u32, f64)> = Vec::new();
+    for (row, steps) in rows.iter().enumerate() {
+        // A control that is one of the levels counts once.
+        let known = rows[..row].iter().any(|other| other.values == steps.values);
+        if !known {
+            cells.extend(steps.values.iter().map(|(block, log)| (row, *block, *log)));
+        }
+    }
+    let mut blocks: Vec<u32> = cells.iter().map(|(_, block, _)| *block).collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    let mut used: Vec<usize> = cells.iter().map(|(row, ..)| *row).collect();
+    used.sort_unstable();
+    used.dedup();
+    let freedom = (cells.len() + 1).checked_sub(used.len() + blocks.len())?;
+    if freedom == 0 {
+        return None;
+    }
+    for _ in 0..ROUNDS {
+        take_off(&mut cells, |(row, ..)| *row);
+        take_off(&mut cells, |(_, block, _)| *block as usize);
+    }
+    let squares: f64 = cells.iter().map(|(.., log)| log * log).sum();
+    Some(((squares / freedom as f64).sqrt(), freedom as f64))
+}
+
+/// Takes the mean of those with one key off each of them.
+fn take_off(cells: &mut [(usize, u32, f64)], key: impl Fn(&(usize, u32, f64)) -> usize) {
+    let mut sums = std::collections::BTreeMap::<usize, (f64, f64)>::new();
+    for cell in cells.iter() {
+        let sum = sums.entry(key(cell)).or_default();
+        sum.0 += cell.2;
+        sum.1 += 1.0;
+    }
+    for cell in cells.iter_mut() {
+        let (sum, count) = sums[&key(cell)];
+        cell.2 -= sum / count;
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn steps(means: &[f64]) -> Vec<Step> {
-        let step = |(at, mean): (usize, &f64)| Step {
-            level: at as f64,
-            mean: *mean,
-            n: 3,
+    /// Levels with means relative to a control of 1, three blocks whose trials differ by `noise`
+    /// about the mean in turn.
+    fn found(means: &[f64], noise: f64) -> Plateau {
+        let steps = |at: usize, mean: f64| Steps {
+            values: (0..3)
+                .map(|block| {
+                    let wobble = noise * f64::from((block as i32 + at as i32) % 3 - 1);
+                    (block, (mean * (1.0 + wobble)).ln())
+                })
+                .collect(),
         };
-        means.iter().enumerate().map(step).collect()
+        let levels: Vec<Steps> = (0..)
+            .zip(means)
+            .map(|(at, mean)| steps(at, *mean))
+            .collect();
+        plateau(&levels, &steps(1, 1.0), 0.05).expect("three blocks")
     }
 
     #[test]
-    fn plateau_begins_where_the_best_is_reached() {
-        let quiet = Some(Noise {
-            share: 0.001,
-            freedom: 10.0,
-        });
-        let loud = Some(Noise {
-            share: 0.1,
-            freedom: 10.0,
-        });
-        let check = |means: &[f64], noise, expected: Option<(usize, &[usize])>| {
-            let found = plateau(&steps(means), noise);
-            let found = found
-                .as_ref()
-                .map(|found| (found.begin, found.fallen.as_slice()));
-            assert_eq!(found, expected, "{means:?} {noise:?}");
+    fn plateau_begins_where_a_loss_is_excluded() {
+        let check = |means: &[f64], noise, begin: Option<usize>, fallen| {
+            let found = found(means, noise);
+            assert_eq!(
+                (found.begin, found.fallen),
+                (begin, fallen),
+                "{means:?}: {found:?}"
+            );
         };
-        check(&[100.0, 500.0, 935.0, 940.0, 941.0], quiet, Some((2, &[])));
-        // A rise to the end has its plateau at the last level.
-        check(&[100.0, 200.0, 400.0], quiet, Some((2, &[])));
-        // No effect at all.
-        check(&[940.0, 941.0, 940.0], quiet, Some((0, &[])));
+        check(&[0.2, 0.6, 0.99, 1.0, 1.0], 0.002, Some(2), 0);
+        check(&[1.0, 1.0, 1.0], 0.002, Some(0), 0);
+        // A loss of 4 % is none that matters; one of 6 % is.
+        check(&[0.94, 0.96, 1.0], 0.002, Some(1), 0);
+        // Nothing reaches the control.
+        check(&[0.2, 0.4, 0.8], 0.002, None, 0);
         // Too large is worse again.
-        check(&[100.0, 940.0, 941.0, 700.0], quiet, Some((1, &[3])));
-        // Chance explains 10 % · 2.228 · √(2/3) = 18 %.
-        check(&[100.0, 800.0, 941.0], loud, Some((1, &[])));
-        check(&[100.0, 700.0, 941.0], loud, Some((2, &[])));
-        // Without repeated cells only the indifference zone counts.
-        check(&[100.0, 935.0, 941.0], None, Some((1, &[])));
-        check(&[100.0, 925.0, 941.0], None, Some((2, &[])));
-        check(&[941.0], quiet, None);
-        check(&[0.0, 0.0], quiet, None);
+        check(&[0.2, 1.0, 1.0, 0.7], 0.002, Some(1), 1);
+        // Noise makes no plateau, it takes it away.
+        check(&[1.0, 1.0, 1.0], 0.2, None, 0);
+    }
+
+    #[test]
+    fn what_is_open_says_how_much_more_it_needs() {
+        let quiet = found(&[0.2, 1.0, 1.0], 0.002);
+        assert_eq!(quiet.more, None);
+        assert!(quiet.loses(0, 0.05) && !quiet.loses(1, 0.05));
+        let loud = found(&[1.0, 1.0, 1.0], 0.1);
+        assert!(loud.more.is_some_and(|more| more > 3), "{loud:?}");
+    }
+
+    #[test]
+    fn a_level_better_than_the_control_is_found() {
+        let found = found(&[0.9, 1.2, 1.3, 1.3], 0.002);
+        assert_eq!(found.gains(0.05), Some(2));
+        assert!(found.p < 1e-6);
     }
 }

@@ -1,6 +1,7 @@
 //! Reasons to trust a number less.
 //!
-//! 1. Noise: the pooled relative deviation of an experiment's response is above 5 %.
+//! 1. Noise: the pooled relative deviation of an experiment's response is above 5 %; one caution for
+//!    all experiments.
 //! 2. Invalid trials: any.
 //! 3. Shared CPUs: all hosts are namespaces of one machine, so that CPU numbers are of all of them
 //!    and load on one slows the others.
@@ -13,7 +14,6 @@
 use std::collections::BTreeMap;
 
 use linerate_model::TrialId;
-use linerate_model::experiment::Experiment;
 use linerate_model::finding::{Estimate, Evidence, EvidenceList, Finding, FindingKind};
 use linerate_model::run::{Admission, TrialRecord, Validity};
 use linerate_model::unit::Unit;
@@ -35,14 +35,9 @@ const WIDTH_SHARE_WANTED: f64 = 0.05;
 const REASONS_LISTED_MAX: usize = 3;
 
 pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
-    let experiments = &dataset.recording.document.plan.experiments;
     let mut findings: Vec<Finding> = invalid(dataset).into_iter().collect();
     findings.extend(capped(dataset));
-    findings.extend(
-        experiments
-            .iter()
-            .filter_map(|experiment| noise(dataset, experiment)),
-    );
+    findings.extend(noise(dataset));
     findings.extend(skew(dataset));
     findings.extend(replicates(dataset));
     findings.extend(shared_cpus(dataset));
@@ -80,39 +75,51 @@ pub(super) fn counted(number: usize, of: usize) -> Estimate {
     }
 }
 
-fn noise(dataset: &Dataset<'_>, experiment: &Experiment) -> Option<Finding> {
-    let cells = dataset.cells_of(&experiment.name);
-    let noise = Dataset::noise(&cells, &experiment.response)?;
-    if noise.share <= NOISE_SHARE_MAX {
-        return None;
-    }
-    let repeated = cells.iter().filter(|cell| cell.valid.len() >= 2);
+/// The experiments whose identical trials differ much, in one: the noisiest is the one shown.
+fn noise(dataset: &Dataset<'_>) -> Option<Finding> {
+    let mut noisy = crate::study::noises(dataset);
+    noisy.retain(|(_, noise)| noise.share > NOISE_SHARE_MAX);
+    let (experiment, worst) = noisy.first()?;
+    let (low, high) = worst.interval()?;
     let estimate = Estimate {
-        value: noise.share,
-        low: None,
-        high: None,
+        value: worst.share,
+        low: Some(low),
+        high: Some(high),
         confidence: CONFIDENCE,
-        n: noise.freedom as u32 + 1,
+        n: worst.freedom as u32 + 1,
         unit: Unit::Ratio,
     };
-    let needed = cells
+    let cells = dataset.cells_of(&experiment.name);
+    let repeated = cells.iter().filter(|cell| cell.valid.len() >= 2);
+    let replicates = repeated.clone().map(|cell| cell.valid.len()).min()? as u32;
+    let others: Vec<String> = noisy[1..]
         .iter()
-        .filter_map(|cell| {
-            replicates_needed(&cell.values(&experiment.response), WIDTH_SHARE_WANTED)
+        .map(|(experiment, noise)| {
+            format!("{} in {}", words::percent(noise.share), experiment.title)
         })
-        .max()?;
+        .collect();
+    let others = match others.is_empty() {
+        true => String::new(),
+        false => format!(" It is {}.", words::list(&others)),
+    };
     Some(caution(
         format!("{}/caution/noise", experiment.name),
         experiment.chapter,
         format!(
-            "Identical trials of \u{201c}{}\u{201d} differ by {} (relative standard deviation).",
+            "Identical trials differ by {} (relative standard deviation, {} to {}) in {}.",
+            words::percent(worst.share),
+            words::percent(low),
+            words::percent(high),
             experiment.title,
-            words::percent(noise.share)
         ),
         format!(
-            "Differences between cells below that are not told apart. About {} of the noisiest cell \
-             would bring its interval to ± {}.",
-            words::count(needed as usize, "replicate"),
+            "Two of its cells have to differ by {} to be told apart, and {} of a cell bring its \
+             interval to ± {}.{others}",
+            words::percent(worst.difference_share(replicates, replicates)),
+            words::count(
+                replicates_needed(worst.share, WIDTH_SHARE_WANTED) as usize,
+                "replicate"
+            ),
             words::percent(WIDTH_SHARE_WANTED),
         ),
         Evidence {

@@ -24,6 +24,7 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
             let loss = |cell: &CellOutcomes<'_>| cell.mean(name::LOSS_SHARE).unwrap_or(0.0);
             let worst = cells
                 .into_iter()
+                .filter(|cell| dataset.is_as_it_is(cell))
                 .max_by(|a, b| loss(a).total_cmp(&loss(b)))?;
             finding(dataset, worst)
         })

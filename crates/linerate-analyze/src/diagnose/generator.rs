@@ -1,8 +1,9 @@
 //! Our own worker had no time left.
 //!
 //! Rule: the busiest worker of any host ran at least 95 % of the measured window
-//! ([`WORKER_SATURATED_SHARE`]), or ran or waited for a CPU that long. Such a number says what the
-//! generator and its host can do, not what the network can.
+//! ([`WORKER_SATURATED_SHARE`]), or ran or waited for a CPU that long, and none of the rules on CPUs that
+//! it did not get holds: there were free ones. Such a number says what the generator can do, not what the
+//! network can. A worker that spins runs always; what it needs nobody knows.
 //!
 //! Where the sending ends of a stream run a congestion control that paces (bbr), the claim says so: its
 //! timers and short bursts are CPU time of the same hosts. Ten copying flows over loopback made 41 Gbit/s
@@ -10,6 +11,7 @@
 //! both times (three interleaved runs of 1 s).
 
 use linerate_model::finding::{EvidenceList, Limiter};
+use linerate_model::manner::WaitBy;
 use linerate_model::workload::Traffic;
 
 use super::limiter::Verdict;
@@ -19,14 +21,26 @@ use crate::reduce::{WORKER_SATURATED_SHARE, name};
 use crate::words;
 
 pub(super) fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    if cell.workload.manner.wait == WaitBy::Spin {
+        return None;
+    }
     let main = cell.main()?;
     let run = cell.estimate(name::WORKER_BUSY_SHARE_MAX)?;
     let wanted = cell.estimate(name::WORKER_WANTED_SHARE_MAX);
     let (share, how) = if run.value >= WORKER_SATURATED_SHARE {
-        (run, "ran")
+        (
+            run,
+            format!("ran {} of the time", words::percent(run.value)),
+        )
     } else {
         let wanted = wanted.filter(|wanted| wanted.value >= WORKER_SATURATED_SHARE)?;
-        (wanted, "ran or waited for a CPU")
+        let waited = cell.mean(name::WORKER_WAITED)?;
+        let how = format!(
+            "ran {} of the time and waited for a CPU {} of it",
+            words::percent(wanted.value - waited),
+            words::percent(waited)
+        );
+        (wanted, how)
     };
     let more = [
         cell.evidence(
@@ -48,9 +62,8 @@ pub(super) fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<
     Some(Verdict {
         limiter: Limiter::Generator,
         claim: format!(
-            "Our own load generator limits the number: at {} its busiest worker {how} {} of the time.{pacing}",
+            "Our own load generator limits the number: at {} its busiest worker {how}.{pacing}",
             words::estimate(&main),
-            words::percent(share.value),
         ),
         explanation: "The number is a lower bound of what the path can do. More flows spread over \
                       more workers, larger messages or a faster CPU would raise it."

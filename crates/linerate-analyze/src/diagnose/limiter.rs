@@ -1,26 +1,22 @@
 //! Limiters in order of precedence, and one finding for each of an experiment.
 //!
-//! Several rules may hold for one cell: a full link also fills the receiver's window, because its
-//! queue makes the round trip longer until the window no longer suffices. The first rule of
-//! [`RULES`] that holds is the limiter, for it is the one whose removal would help:
+//! Several rules may hold for one cell; the first of [`RULES`] that holds is the limiter, for it is the
+//! one whose removal would help:
 //!
-//! 1. a full link, because nothing behind it can raise the number;
-//! 2. a rate that was asked for, because then there is nothing to find;
-//! 3. Nagle × delayed ACK, because its stalls look like a long round trip;
-//! 4. our own worker, because a slow receiver fills windows and a slow sender empties them;
-//! 5. the receiver's window and the send buffer, each by the kernel's own account and by
-//!    arithmetic;
-//! 6. TCP's own pacing, before the congestion window: an algorithm that paces keeps a window that
-//!    is no limit, whatever is lost;
-//! 7. the congestion window;
-//! 8. the round trip, which limits whatever waits for one transaction at a time.
+//! 1. nothing arrives: then there is no number to explain;
+//! 2. a full link of known rate, because nothing behind it can raise the number;
+//! 3. a rate that was asked for, because then there is nothing to find;
+//! 4. retransmission timeouts and Nagle × delayed ACK, because their stalls look like a long round trip;
+//! 5. CPUs that our workers did not get, then a worker that is saturated beside free ones, because a
+//!    slow receiver fills windows and a slow sender empties them;
+//! 6. what holds a stream, by evidence that tells its causes apart ([`stream`]);
+//! 7. the round trip, which limits whatever waits for one transaction at a time, by its largest part.
 
-use linerate_model::experiment::Experiment;
 use linerate_model::finding::{Estimate, EvidenceList, Finding, FindingKind, Limiter};
 
 use super::{
-    congestion_window, generator, link_rate, nagle_delayed_ack, pacing, receiver_window,
-    round_trip, send_buffer,
+    cpu, generator, link_rate, nagle_delayed_ack, nothing_arrives, pacing, round_trip, stream,
+    timeouts,
 };
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::words;
@@ -45,33 +41,77 @@ type Rule = fn(&Dataset<'_>, &CellOutcomes<'_>) -> Option<Verdict>;
 
 /// The rules in order of precedence.
 const RULES: &[Rule] = &[
+    nothing_arrives::verdict,
     link_rate::verdict,
     pacing::asked,
+    timeouts::verdict,
     nagle_delayed_ack::verdict,
+    cpu::quota,
+    cpu::others,
+    cpu::full,
+    cpu::beside_idle,
     generator::verdict,
-    receiver_window::verdict,
-    send_buffer::verdict,
-    pacing::own,
-    congestion_window::verdict,
+    stream::verdict,
     round_trip::verdict,
 ];
 
-/// Returns what limits `cell`, if a rule holds.
+/// Returns what limits `cell`, if a rule holds; of a cell without a valid trial, what kept it from one.
 pub(crate) fn limiter_of(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
-    RULES.iter().find_map(|rule| rule(dataset, cell))
+    let Some(failed) = cell.of_invalid() else {
+        return RULES.iter().find_map(|rule| rule(dataset, cell));
+    };
+    let verdicts = RULES.iter().filter_map(|rule| rule(dataset, &failed));
+    let mut verdict = verdicts
+        .into_iter()
+        .find(|verdict| explains_failure(verdict.limiter))?;
+    verdict.explanation += " No trial of it is valid, so that this is why, and no number to go by.";
+    Some(verdict)
+}
+
+/// Whether a limiter can be why a trial is invalid. Others only say what its number, which does not
+/// count, would have been limited by.
+fn explains_failure(limiter: Limiter) -> bool {
+    match limiter {
+        Limiter::HostDrops
+        | Limiter::SlowReader
+        | Limiter::Cpu
+        | Limiter::OtherPrograms
+        | Limiter::CpuQuota
+        | Limiter::Timeouts
+        | Limiter::Application
+        | Limiter::NothingArrives => true,
+        Limiter::LinkRate
+        | Limiter::PathRate
+        | Limiter::ReceiverWindow
+        | Limiter::SendBuffer
+        | Limiter::CongestionWindow
+        | Limiter::Pacing
+        | Limiter::Generator
+        | Limiter::RoundTrip
+        | Limiter::NagleDelayedAck => false,
+    }
 }
 
 /// Returns a limiter's name for identifiers.
 fn limiter_id(limiter: Limiter) -> &'static str {
     match limiter {
         Limiter::LinkRate => "link-rate",
+        Limiter::PathRate => "path-rate",
         Limiter::ReceiverWindow => "receiver-window",
         Limiter::SendBuffer => "send-buffer",
         Limiter::CongestionWindow => "congestion-window",
-        Limiter::Generator => "generator",
-        Limiter::RoundTrip => "round-trip",
+        Limiter::SlowReader => "slow-reader",
+        Limiter::HostDrops => "host-drops",
         Limiter::Pacing => "pacing",
+        Limiter::Generator => "generator",
+        Limiter::Cpu => "cpu",
+        Limiter::OtherPrograms => "other-programs",
+        Limiter::CpuQuota => "cpu-quota",
+        Limiter::RoundTrip => "round-trip",
         Limiter::NagleDelayedAck => "nagle-delayed-ack",
+        Limiter::Timeouts => "timeouts",
+        Limiter::Application => "application",
+        Limiter::NothingArrives => "nothing-arrives",
     }
 }
 
@@ -79,27 +119,30 @@ fn limiter_id(limiter: Limiter) -> &'static str {
 pub(crate) fn limiter_title(limiter: Limiter) -> &'static str {
     match limiter {
         Limiter::LinkRate => "the link's rate",
+        Limiter::PathRate => "the path's rate",
         Limiter::ReceiverWindow => "the receiver's window",
         Limiter::SendBuffer => "the send buffer",
         Limiter::CongestionWindow => "the congestion window",
-        Limiter::Generator => "our own worker",
-        Limiter::RoundTrip => "the round trip",
+        Limiter::SlowReader => "the program that reads",
+        Limiter::HostDrops => "drops inside a host",
         Limiter::Pacing => "pacing",
+        Limiter::Generator => "our own worker",
+        Limiter::Cpu => "the CPUs",
+        Limiter::OtherPrograms => "other programs on the CPUs",
+        Limiter::CpuQuota => "a CPU quota",
+        Limiter::RoundTrip => "the round trip",
         Limiter::NagleDelayedAck => "Nagle waiting for a delayed ACK",
+        Limiter::Timeouts => "retransmission timeouts",
+        Limiter::Application => "the application",
+        Limiter::NothingArrives => "a path that carries nothing",
     }
 }
 
-/// Returns one finding for each limiter of each experiment.
+/// Returns one finding for each limiter of the host as it is: a cause and the group of cells that it
+/// holds down, over all experiments.
 pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
-    let experiments = &dataset.recording.document.plan.experiments;
-    experiments
-        .iter()
-        .flat_map(|experiment| of_experiment(dataset, experiment))
-        .collect()
-}
-
-fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<Finding> {
-    let cells = dataset.cells_of(&experiment.name);
+    let cells = dataset.cells.iter();
+    let cells: Vec<&CellOutcomes<'_>> = cells.filter(|cell| dataset.is_as_it_is(cell)).collect();
     let mut by_limiter: Vec<(Limiter, Vec<(Verdict, &CellOutcomes<'_>)>)> = Vec::new();
     for cell in &cells {
         let Some(verdict) = limiter_of(dataset, cell) else {
@@ -115,28 +158,33 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<Finding>
     }
     by_limiter
         .into_iter()
-        .filter_map(|(limiter, verdicts)| finding(experiment, limiter, verdicts, cells.len()))
+        .filter_map(|(limiter, verdicts)| finding(limiter, verdicts, cells.len()))
         .collect()
 }
 
 fn finding(
-    experiment: &Experiment,
     limiter: Limiter,
     verdicts: Vec<(Verdict, &CellOutcomes<'_>)>,
     cells: usize,
 ) -> Option<Finding> {
     let same = verdicts.len();
+    let mut titles: Vec<String> = Vec::new();
+    for (_, cell) in &verdicts {
+        if !titles.contains(&cell.experiment.title) {
+            titles.push(cell.experiment.title.clone());
+        }
+    }
     let (shown, shown_cell) = verdicts
         .into_iter()
         .max_by(|a, b| a.0.weight.total_cmp(&b.0.weight))?;
+    let experiment = shown_cell.experiment;
     let mut explanation = shown.explanation;
     if cells > 1 {
         let levels = words::whole_cell(&shown_cell.cell);
-        let share = match same == cells {
-            true => format!("all {cells} cells"),
-            false => format!("{same} of the {cells} cells"),
-        };
-        explanation += &format!(" It limits {share}; the one shown is: {levels}.");
+        explanation += &format!(
+            " It limits {same} of {cells} cells ({}); the one shown is: {levels}.",
+            words::list(&titles)
+        );
     }
     Some(Finding {
         id: format!("{}/limiter/{}", experiment.name, limiter_id(limiter)),

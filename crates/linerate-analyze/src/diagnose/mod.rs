@@ -3,31 +3,39 @@
 //! A rule reads cells of valid outcomes and either stays silent or makes a finding with its
 //! evidence. Thresholds are constants at the top of each file, with their reason.
 
+/// The program that writes pauses.
+mod application;
 /// Reasons to trust a number less.
 mod caution;
-/// The congestion window, after loss or by the algorithm's choice.
+/// The congestion window, after loss without a queue or by the algorithm's choice.
 mod congestion_window;
+/// CPUs that our workers did not get.
+mod cpu;
 /// Where datagrams were lost.
 mod datagram_loss;
-/// Delayed acknowledgements of small transactions.
-mod delayed_ack;
+/// What a switch or a word changes.
+mod effect;
 /// Our own worker had no time left.
 mod generator;
 /// What a host's own counters prove: drops, refusals, throttling.
 mod host_counters;
+/// Segments dropped inside a host.
+mod host_drops;
 /// Limiters in order of precedence, and one finding for each of an experiment.
 mod limiter;
 /// The link carries what its rate and framing allow.
 mod link_rate;
 /// Nagle's algorithm waiting for a delayed acknowledgement.
 mod nagle_delayed_ack;
-/// Nagle's algorithm on streams of small messages.
-mod nagle_stream;
+/// Nothing that was sent arrives.
+mod nothing_arrives;
 /// A rate that was asked for, or that TCP gives itself.
 mod pacing;
+/// A full path whose rate nobody knew.
+mod path_rate;
 /// Where the two ends of a flow ran, where they could share a CPU.
 mod placement;
-/// The smallest buffer that reaches the best throughput.
+/// Buffers that do better than the host's own.
 mod plateau;
 /// Whether connections lie on receive queues less evenly than chance lays them.
 mod queue_balance;
@@ -35,14 +43,18 @@ mod queue_balance;
 mod receive_path;
 /// The receiver's window.
 mod receiver_window;
-/// One transaction at a time.
+/// Where the time of an exchange goes.
 mod round_trip;
 /// Segment sizes that alternate, or do not.
 mod segments;
 /// The sender's buffer.
 mod send_buffer;
-/// The window that the link and the round trip ask for.
-mod window;
+/// The program at the receiver leaves data unread.
+mod slow_reader;
+/// What holds a stream, as shares of the time.
+mod stream;
+/// Transactions that wait for a retransmission timeout.
+mod timeouts;
 /// Zero-copy sends that the kernel copied all the same.
 mod zero_copy;
 
@@ -50,50 +62,80 @@ use linerate_model::finding::{Finding, FindingKind, Limiter};
 
 use crate::dataset::Dataset;
 
+pub(crate) use effect::claim as effect_claim;
 pub(crate) use limiter::{limiter_of, limiter_title};
-pub(crate) use plateau::{LevelPlateau, plateaus};
+pub(crate) use plateau::cell as plateau_cell;
 pub(crate) use receiver_window::window_bytes;
 pub(crate) use segments::{Pattern, mss_bytes, pattern_bytes, pattern_of};
-pub(crate) use window::ID as WINDOW_ID;
 
-/// Returns the findings, most important first.
-pub(crate) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
-    const RULES: &[fn(&Dataset<'_>) -> Vec<Finding>] = &[
-        limiter::findings,
-        plateau::findings,
-        window::findings,
-        nagle_delayed_ack::absences,
-        nagle_stream::findings,
-        segments::findings,
-        delayed_ack::findings,
-        placement::findings,
-        zero_copy::findings,
-        datagram_loss::findings,
-        queue_balance::findings,
-        receive_path::findings,
-        host_counters::findings,
-        caution::findings,
-    ];
-    let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(dataset)).collect();
-    // The sort is stable: within one importance findings stay in the order of the rules.
-    findings.sort_by_key(|finding| importance(finding.kind));
-    findings
+/// Findings that a report has at the most: more are read by nobody.
+const FINDINGS_MAX: usize = 5;
+
+/// What the rules say, sorted by what it is good for.
+pub(crate) struct Told {
+    /// About the host as it is, those first that gain most for certain.
+    pub(crate) findings: Vec<Finding>,
+    /// Reasons to trust a number less, in the order of the rules.
+    pub(crate) cautions: Vec<Finding>,
 }
 
-/// What a reader can act on comes first, what explains comes next, cautions come last.
+/// Asks every rule once.
+pub(crate) fn told(dataset: &Dataset<'_>) -> Told {
+    const RULES: &[fn(&Dataset<'_>) -> Vec<Finding>] = &[
+        caution::findings,
+        limiter::findings,
+        plateau::findings,
+        effect::findings,
+        datagram_loss::findings,
+        queue_balance::findings,
+        placement::findings,
+        zero_copy::findings,
+        receive_path::findings,
+        host_counters::findings,
+    ];
+    let all = RULES.iter().flat_map(|rule| rule(dataset));
+    let (cautions, mut findings): (Vec<_>, Vec<_>) = all.partition(is_caution);
+    // The sort is stable: within one importance findings stay in the order of the rules.
+    findings.sort_by(|a, b| {
+        let key = |finding: &Finding| (importance(finding.kind), -gain(finding));
+        key(a)
+            .partial_cmp(&key(b))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    findings.truncate(FINDINGS_MAX);
+    Told { findings, cautions }
+}
+
+/// A limit of our own generator says nothing of the host: the number is a lower bound.
+fn is_caution(finding: &Finding) -> bool {
+    matches!(
+        finding.kind,
+        FindingKind::Caution | FindingKind::Limiter(Limiter::Generator)
+    )
+}
+
+/// How far an effect is from none, by its interval's end next to it.
+fn gain(finding: &Finding) -> f64 {
+    let effect = &finding.effect;
+    let certain = match (effect.low, effect.high) {
+        (Some(low), _) if low > 1.0 => low.ln(),
+        (_, Some(high)) if high < 1.0 && high > 0.0 => -high.ln(),
+        _ => 0.0,
+    };
+    match finding.kind {
+        FindingKind::Effect | FindingKind::Plateau => certain,
+        _ => 0.0,
+    }
+}
+
+/// What can be mended comes first, what describes comes last.
 fn importance(kind: FindingKind) -> u32 {
     match kind {
-        FindingKind::Limiter(Limiter::NagleDelayedAck) => 0,
-        FindingKind::Plateau => 1,
-        FindingKind::Limiter(Limiter::ReceiverWindow) => 2,
-        FindingKind::Limiter(Limiter::SendBuffer) => 3,
-        FindingKind::Limiter(Limiter::CongestionWindow | Limiter::Pacing) => 4,
-        FindingKind::Limiter(Limiter::LinkRate) => 5,
-        FindingKind::Effect => 6,
-        FindingKind::Derived => 7,
-        FindingKind::Limiter(Limiter::Generator) => 8,
-        FindingKind::Absence => 9,
-        FindingKind::Limiter(Limiter::RoundTrip) => 10,
-        FindingKind::Caution => 11,
+        FindingKind::Limiter(Limiter::LinkRate | Limiter::PathRate) => 2,
+        FindingKind::Limiter(Limiter::RoundTrip | Limiter::Cpu) => 4,
+        FindingKind::Plateau => 0,
+        FindingKind::Limiter(_) => 1,
+        FindingKind::Effect => 3,
+        FindingKind::Derived | FindingKind::Absence | FindingKind::Caution => 5,
     }
 }

@@ -5,30 +5,30 @@
 //! acknowledgement, since it has no reply to send yet: 40 ms at the least on Linux (TCP_DELACK_MIN
 //! in include/net/tcp.h). Nothing moves until the delayed-ACK timer fires.
 //!
-//! Rule for a request/response cell with both on (or left at their defaults, which are on): the
-//! median round trip is at least 30 ms above that of the cell that differs in Nagle or in delayed
-//! ACK only. Without such a cell, as in a single run, it must be at least 30 ms above TCP's
-//! shortest round trip, and the explanation says that it was not proven by toggling. When the
-//! median does not stall, or was not read because there were too few transactions, the mean and then
-//! the 99th percentile are looked at, and the claim says so.
+//! Rule for requests that go down in several writes, with both on (or left at their defaults, which
+//! are on); a request in one write cannot wait for its own acknowledgement:
 //!
-//! A request in one write should not stall: there the whole interval must lie 30 ms above.
+//! 1. the median round trip is at least 30 ms above that of the cell that differs in Nagle or in
+//!    delayed ACK only; without such a cell, as in a single run, above TCP's shortest round trip, and
+//!    no more than the timer's longest. When the median does not stall, or was not read because there
+//!    were too few transactions, the mean and then the 99th percentile are looked at, and the claim
+//!    says so;
+//! 2. the delayed-ACK timer fired about as often as transactions stalled: five times at least, and the
+//!    95 % interval of the ratio meets 0.5 to 1.5. Where both were toggled in the same experiment,
+//!    other traffic may count in it too; but a counter that rests means another cause, always.
 //!
 //! Absence: requests are split, both are on, the counterpart was measured, and there is no stall.
 
 use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::{Estimate, EvidenceList, Finding, FindingKind, Limiter};
+use linerate_model::finding::{Estimate, EvidenceList, Limiter};
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
 use super::limiter::Verdict;
+use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::name;
+use crate::reduce::{DELAYED_ACK_NS_MAX, STALL_EXCESS_NS, name};
 use crate::words;
-
-/// Extra waiting from which on the delayed-ACK timer is the cause: its 40 ms less one tick of
-/// 10 ms of a kernel with HZ=100.
-pub(crate) const STALL_NS_MIN: f64 = 30e6;
 
 /// Quantiles that may show the stall, the more frequent first.
 const QUANTILES: &[(&str, &str)] = &[
@@ -39,19 +39,35 @@ const QUANTILES: &[(&str, &str)] = &[
 ];
 
 pub(super) fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
-    if !is_suspect(cell) {
+    if !may_stall(cell) {
         return None;
     }
     let cures = cures(dataset, cell);
+    if !is_counted(cell, cures.is_empty()) {
+        return None;
+    }
     QUANTILES
         .iter()
         .find_map(|(quantile, title)| stall(cell, &cures, quantile, title))
 }
 
-/// Both algorithms are on, and traffic is of the kind that can stall.
-fn is_suspect(cell: &CellOutcomes<'_>) -> bool {
+/// Both algorithms are on, and requests go down in several writes.
+pub(super) fn may_stall(cell: &CellOutcomes<'_>) -> bool {
     let options = &cell.workload.options;
-    cell.is_rr() && options.nagle != Some(false) && options.delayed_ack != Some(false)
+    is_split(cell) && options.nagle != Some(false) && options.delayed_ack != Some(false)
+}
+
+/// The delayed-ACK timer fired as often as transactions stalled, or nothing speaks against it where
+/// the toggle is there.
+fn is_counted(cell: &CellOutcomes<'_>, alone: bool) -> bool {
+    let counted = cell
+        .sum(name::DELAYED_ACKS_SENT)
+        .zip(cell.sum(name::STALLED));
+    match counted {
+        Some((fired, stalled)) if alone => poisson::explains(fired, stalled),
+        Some((fired, stalled)) => !poisson::rests(fired, stalled),
+        None => !alone,
+    }
 }
 
 /// Returns the cells that differ from `cell` in Nagle or in delayed ACK only, that being off.
@@ -75,13 +91,6 @@ fn cures<'d, 'a>(
         .collect()
 }
 
-fn writes(cell: &CellOutcomes<'_>) -> u32 {
-    match cell.workload.traffic {
-        Traffic::Rr { request_writes, .. } => request_writes,
-        Traffic::Stream { .. } | Traffic::Crr { .. } | Traffic::Idle => 0,
-    }
-}
-
 fn stall(
     cell: &CellOutcomes<'_>,
     cures: &[(Factor, &CellOutcomes<'_>)],
@@ -100,13 +109,9 @@ fn stall(
         None => cell.mean(name::TCP_MIN_RTT)?,
     };
     let stalled_ns = waiting.value - base;
-    // A request in one write should not stall at all; a few slow transactions on a busy machine
-    // must not pass for it, so its whole interval has to lie beyond the threshold.
-    let certain_ns = match writes(cell) {
-        0 | 1 => waiting.low.unwrap_or(0.0) - base,
-        _ => stalled_ns,
-    };
-    if certain_ns < STALL_NS_MIN {
+    // Beyond the timer's longest, and the path once more, something else waits too.
+    let longest_ns = DELAYED_ACK_NS_MAX + 2.0 * base;
+    if !(STALL_EXCESS_NS..=longest_ns).contains(&stalled_ns) {
         return None;
     }
     let display = |estimate: &Estimate| words::estimate(estimate);
@@ -123,8 +128,8 @@ fn stall(
     };
     let proof = match toggles.is_empty() {
         true => {
-            " It was not proven by switching one of them off; the length of the stall is the \
-                  sign."
+            " It was not proven by switching one of them off; that the timer fired as often as \
+                  transactions stalled is the sign."
         }
         false => "",
     };
@@ -179,53 +184,6 @@ fn difference(estimate: &Estimate, base: f64) -> Estimate {
     }
 }
 
-/// Returns a finding for each experiment whose split requests could stall and do not.
-pub(super) fn absences(dataset: &Dataset<'_>) -> Vec<Finding> {
-    let experiments = &dataset.recording.document.plan.experiments;
-    experiments
-        .iter()
-        .filter_map(|experiment| {
-            let cells = dataset.cells_of(&experiment.name);
-            let split: Vec<_> = cells
-                .into_iter()
-                .filter(|cell| is_split(cell) && is_suspect(cell))
-                .collect();
-            if split.iter().any(|cell| verdict(dataset, cell).is_some()) {
-                return None;
-            }
-            split.into_iter().find_map(|cell| absence(dataset, cell))
-        })
-        .collect()
-}
-
 fn is_split(cell: &CellOutcomes<'_>) -> bool {
     matches!(cell.workload.traffic, Traffic::Rr { request_writes, .. } if request_writes > 1)
-}
-
-fn absence(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Finding> {
-    let (factor, cure) = *cures(dataset, cell).first()?;
-    let waiting = cell.estimate(name::RTT_P50)?;
-    let cured = cure.estimate(name::RTT_P50)?;
-    let title = format!("median round trip with {} off", factor.title());
-    Some(Finding {
-        id: format!("{}/absence/stall", cell.experiment.name),
-        chapter: cell.experiment.chapter,
-        kind: FindingKind::Absence,
-        claim: format!(
-            "Nagle's algorithm and delayed ACKs do not stall {} here: the median round trip is {} \
-             with both on and {} with {} off.",
-            requests(cell),
-            words::estimate(&waiting),
-            words::estimate(&cured),
-            factor.title(),
-        ),
-        explanation: "The classic stall of about 40 ms needs an acknowledgement that is delayed; \
-                      here the receiver acknowledges at once or the writes leave together."
-            .to_owned(),
-        effect: difference(&waiting, cured.value),
-        evidence: EvidenceList::new(
-            cell.evidence("median round trip with both on", name::RTT_P50)?,
-            cure.evidence(title, name::RTT_P50).into_iter().collect(),
-        ),
-    })
 }

@@ -3,27 +3,26 @@
 //! 1. *Asked for.* The rate of payload is at least 95 % of flows × `--bitrate`, or 90 % of flows ×
 //!    `--fq-rate` (SO_MAX_PACING_RATE counts headers where the fq queueing discipline paces, and 10 % is more
 //!    than they are at any MTU); or transactions are at least 98 % of those that `--rate` begins.
-//! 2. *TCP's own.* The sending ends run an algorithm that paces (bbr), the receiver's window and
-//!    the send buffer held less than half of the time, data was outstanding for at least half of
-//!    it, and the throughput is within 25 % of the mean pacing rate (tcpi_pacing_rate). bbr takes
-//!    its rate from the delivery that it measures and probes with 1.25 and 0.75 of it, so that
-//!    the two agree wherever nothing else holds the sender; hence the rule comes after those of
-//!    link, worker and buffers. What it cannot tell is a link on the way whose rate nobody knows.
+//! 2. *TCP's own.* The sending ends run an algorithm that paces (bbr), no queue makes the round trip long
+//!    (with one it tracks a bottleneck, see [`super::stream`]), the receiver's window and the send buffer
+//!    held less than half of the time, data was outstanding for at least half of it, and the throughput
+//!    is within 25 % of the mean pacing rate (tcpi_pacing_rate). bbr takes its rate from the delivery that
+//!    it measures, so that the two agree wherever nothing else holds the sender; a steady rate that is what
+//!    Ethernet carries is therefore not called its own.
 //!    On loopback the estimate is the best of short bursts and the mean stays further below it
 //!    (36 of 80 Gbit/s was seen): down to 30 % counts where workers neither ran nor waited for a
 //!    CPU for three quarters of the time and the congestion window allows twice as much, so that
 //!    the timers are all that is left.
 
-use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
+use linerate_model::finding::{Evidence, EvidenceList, Limiter};
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Part, Traffic};
 
-use super::congestion_window::{is_roomy, predicted_bps};
 use super::limiter::Verdict;
 use super::link_rate::share_of;
-use super::receiver_window::WAITING_SHARE_MIN;
+use super::path_rate::ethernet_bps;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::name;
+use crate::reduce::{Outcome, name};
 use crate::study::point;
 use crate::words;
 
@@ -41,6 +40,12 @@ const PACING_DIFFERENCE_MAX: f64 = 0.25;
 const BURST_SHARE_MIN: f64 = 0.3;
 /// Share of the time below which the busiest worker wanted no CPU, and could have done more.
 const WORKER_WANTED_SHARE_REST: f64 = 0.75;
+/// Share of the time from which on waiting for a window or a buffer is more than anything else.
+const WAITING_SHARE_MIN: f64 = 0.5;
+/// Quotient of what the congestion window allows and the rate from which on it is roomy.
+const ROOMY_QUOTIENT_MIN: f64 = 2.0;
+/// Deviation of the rate from reading to reading up to which a line makes it.
+const VARIATION_LINE_MAX: f64 = 0.03;
 /// Share of the time with data outstanding, so that the sender had something to pace.
 const BUSY_SHARE_MIN: f64 = 0.5;
 /// Algorithms that pace (sk_pacing_status in tcp_bbr.c); the others do only where fq makes them.
@@ -132,22 +137,25 @@ fn what_was_asked(cell: &CellOutcomes<'_>) -> Option<Asked> {
     }
 }
 
+/// Whether the throughput of a trial is what TCP's congestion control paces itself at.
+pub(super) fn fits(outcome: &Outcome) -> bool {
+    let share = |response| outcome.value(response).unwrap_or(0.0);
+    let held = share(name::RWND_LIMITED).max(share(name::SNDBUF_LIMITED)) >= WAITING_SHARE_MIN;
+    let Some(relation) = relation(outcome) else {
+        return false;
+    };
+    let near = (relation - 1.0).abs() <= PACING_DIFFERENCE_MAX;
+    let in_bursts = (BURST_SHARE_MIN..1.0).contains(&relation) && is_last(outcome);
+    let busy = share(name::BUSY) >= BUSY_SHARE_MIN;
+    busy && !held && (near || in_bursts) && !is_a_line(outcome)
+}
+
 /// The limit is what TCP's congestion control paces itself at.
-pub(super) fn own(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+pub(super) fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let algorithm = pacing_algorithm(dataset, cell)?;
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let pacing = cell.estimate(name::PACING)?;
-    let share = relation(cell)?;
-    let held = |response| cell.mean(response).unwrap_or(0.0) >= WAITING_SHARE_MIN;
-    let idle = cell
-        .mean(name::BUSY)
-        .is_none_or(|busy| busy < BUSY_SHARE_MIN);
-    let near = (share.value - 1.0).abs() <= PACING_DIFFERENCE_MAX;
-    let in_bursts = (BURST_SHARE_MIN..1.0).contains(&share.value) && is_last(cell, &throughput);
-    let apart = !(near || in_bursts);
-    if held(name::RWND_LIMITED) || held(name::SNDBUF_LIMITED) || idle || apart {
-        return None;
-    }
+    let share = cell.derived(Unit::Ratio, relation)?;
     let worker = cell
         .mean(name::WORKER_BUSY_SHARE_MAX)
         .map_or(String::new(), |busy| {
@@ -158,6 +166,8 @@ pub(super) fn own(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verd
         });
     let more = [
         cell.evidence("pacing rate of all flows", name::PACING),
+        cell.evidence("smoothed round trip", name::TCP_RTT),
+        cell.evidence("shortest round trip", name::TCP_MIN_RTT),
         cell.evidence("share of the time with data outstanding", name::BUSY),
         cell.evidence(
             "share of the time held by the receiver's window",
@@ -183,7 +193,8 @@ pub(super) fn own(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verd
             "{algorithm} spaces segments by its own estimate of the path's bandwidth. Where the \
              sending device has no fq queueing discipline, TCP does that with a timer for each \
              flow, in small bursts, and on a fast path the estimate settles far below what path \
-             and hosts can carry. Where the path is that slow, another algorithm gets no more."
+             and hosts can carry. No queue on the way made the round trip long. Where the path is that \
+             slow all the same, another algorithm gets no more."
         ),
         effect: share,
         evidence: EvidenceList::new(
@@ -195,18 +206,33 @@ pub(super) fn own(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verd
 }
 
 /// Neither a CPU nor the congestion window can be what the sender waits for.
-fn is_last(cell: &CellOutcomes<'_>, throughput: &Estimate) -> bool {
-    let wanted = cell.mean(name::WORKER_WANTED_SHARE_MAX);
+fn is_last(outcome: &Outcome) -> bool {
+    let wanted = outcome.value(name::WORKER_WANTED_SHARE_MAX);
     let at_rest = wanted.is_some_and(|wanted| wanted < WORKER_WANTED_SHARE_REST);
-    at_rest && is_roomy(throughput, predicted_bps(cell))
+    at_rest && is_roomy(outcome) == Some(true)
 }
 
-/// Throughput as a share of the pacing rate, trial by trial.
-fn relation(cell: &CellOutcomes<'_>) -> Option<Estimate> {
-    cell.derived(Unit::Ratio, |outcome| {
-        let pacing = outcome.value(name::PACING).filter(|rate| *rate > 0.0)?;
-        Some(outcome.value(name::THROUGHPUT)? / pacing)
-    })
+/// The congestion window holds far more than what is in flight.
+fn is_roomy(outcome: &Outcome) -> Option<bool> {
+    let window = outcome.value(name::CWND)? * outcome.value(name::SEND_MSS)?;
+    Some(window > ROOMY_QUOTIENT_MIN * outcome.value(name::IN_FLIGHT)?)
+}
+
+/// The rate is steady, and what Ethernet carries.
+fn is_a_line(outcome: &Outcome) -> bool {
+    let is_steady = outcome
+        .value(name::RATE_VARIATION)
+        .is_some_and(|share| share <= VARIATION_LINE_MAX);
+    let rate = outcome
+        .value(name::THROUGHPUT)
+        .zip(outcome.value(name::PAYLOAD_PER_SEGMENT));
+    is_steady && rate.is_some_and(|(rate, segment)| ethernet_bps(rate, segment).is_some())
+}
+
+/// Throughput as a share of the pacing rate.
+fn relation(outcome: &Outcome) -> Option<f64> {
+    let pacing = outcome.value(name::PACING).filter(|rate| *rate > 0.0)?;
+    Some(outcome.value(name::THROUGHPUT)? / pacing)
 }
 
 /// The congestion control in force at the sending ends, if it is one that paces.

@@ -74,39 +74,24 @@ fn finding(dataset: &Dataset<'_>, experiment: &Experiment) -> Option<Finding> {
         .flatten()
         .collect();
     let first = (!all.is_empty()).then(|| all.remove(0))?;
-    let worse = is_worse(above, exceeds.len());
+    if !is_worse(above, exceeds.len()) {
+        return None;
+    }
     let trials = words::count(exceeds.len(), "trial");
-    let (kind, claim, explanation) = match worse {
-        true => (
-            FindingKind::Effect,
-            format!(
-                "The {what} lie on the receive queues less evenly than chance lays them: beyond its \
-                 bound in {above} of {trials}."
-            ),
-            format!(
-                "The bound is what the fullest queue exceeds in {} of cases if a hash deals equal \
-                 connections at random. Something steers them: too few fields in the hash, a table \
-                 or weights that prefer queues, or rules (`ethtool -n`, `ethtool -x`).",
-                words::percent(EXCEEDED_SHARE)
-            ),
-        ),
-        false => (
-            FindingKind::Absence,
-            format!(
-                "The {what} lie on the receive queues no less evenly than chance lays them: beyond \
-                 its bound in {above} of {trials}."
-            ),
-            "A queue with more than its share is what a hash gives so few connections; other hash \
-             fields would not mend that, more connections or steering by rule would."
-                .to_owned(),
-        ),
-    };
     Some(Finding {
         id: format!("{}/queue-balance", experiment.name),
         chapter: experiment.chapter,
-        kind,
-        claim,
-        explanation,
+        kind: FindingKind::Effect,
+        claim: format!(
+            "The {what} lie on the receive queues less evenly than chance lays them: beyond its \
+             bound in {above} of {trials}."
+        ),
+        explanation: format!(
+            "The bound is what the fullest queue exceeds in {} of cases if a hash deals equal \
+             connections at random. Something steers them: too few fields in the hash, a table \
+             or weights that prefer queues, or rules (`ethtool -n`, `ethtool -x`).",
+            words::percent(EXCEEDED_SHARE)
+        ),
         effect: first.estimate,
         evidence: EvidenceList::new(first, all),
     })

@@ -1,117 +1,123 @@
-//! The receiver's window.
+//! The receiver's window: what is told of it, and why it is as small as it is.
 //!
-//! Rule: 1. the sender's own clock (tcpi_rwnd_limited) says that the peer's window held it for at
-//! least half of the time, or for at least a tenth of it while at least 80 % of the window was in
-//! flight on average; and 2. throughput is within 15 % of
-//!
-//!   connections × window / round trip      (bit/s, window in bits, round trip in seconds)
-//!
-//! with the window that the receiver advertised (tcpi_snd_wnd; the socket buffer asked for when
-//! that was not read) and the smoothed round trip, trial by trial. The second half of 1 is there
-//! because the clock runs only while data waits in the send buffer: with buffers of the same size
-//! at both ends the sender refills just in time, the window is full and the clock runs for a third
-//! of the time only. 2 is asked for since a full link or a slow reader also make the window run
-//! out.
+//! That it limits is found in [`super::stream`]. What helps differs: a window without scaling stays below
+//! 64 KiB whatever the buffer is; a buffer that was set ends auto-tuning; auto-tuning ends at the host's
+//! limit.
 
 use linerate_model::finding::{Evidence, EvidenceList, Limiter};
-use linerate_model::unit::{Bytes, Nanos, Unit};
-use linerate_model::wire::window_limit;
+use linerate_model::unit::Unit;
 
 use super::limiter::Verdict;
+use super::link_rate::share_of;
+use super::stream::{UNSCALED_WINDOW_MAX, auto_buffer, shortest_ns};
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, name};
+use crate::reduce::name;
 use crate::study::point;
 use crate::words;
 
-/// Share of the time from which on waiting counts as what limits: more than anything else can.
-pub(super) const WAITING_SHARE_MIN: f64 = 0.5;
-/// The same where the window is seen to be full: more than a start or a lone loss explains.
-const WAITING_SHARE_MIN_FILLED: f64 = 0.1;
-/// Share of the window in flight from which on it is full: whole segments leave up to a segment of
-/// a small window unused, and each ACK opens it for a moment.
-const FILLED_SHARE_MIN: f64 = 0.8;
-/// Largest relative difference of measured and predicted throughput. The smoothed round trip and
-/// the window are sampled every 100 ms, and delayed ACKs leave a window idle for a moment.
-const PREDICTION_SHARE_MAX: f64 = 0.15;
+/// Share of the host's limit from which on a window that grew by itself has reached it: half of the
+/// buffer is window before Linux 6.6 with tcp_adv_win_scale 1, and less with small segments.
+const AT_LIMIT_SHARE_MIN: f64 = 0.4;
 
-pub(super) fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
-    let waiting = cell.estimate(name::RWND_LIMITED)?;
-    if !is_held(waiting.value, cell.mean(name::WINDOW_FILLED)) {
-        return None;
-    }
+pub(super) fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
-    let rtt = cell
-        .estimate(name::TCP_RTT)
-        .filter(|rtt| rtt.value >= 1.0)?;
+    let shortest = shortest_ns(dataset, cell)?;
     let window = window_bytes(cell)?;
-    // Trial by trial, since the windows of trials may differ.
-    let allowed = |outcome: &Outcome| allowed_bps(cell, outcome);
-    let predicted = cell.derived(Unit::BitsPerSecond, allowed)?.value;
-    let share = cell.derived(Unit::Ratio, |outcome| {
-        Some(outcome.value(name::THROUGHPUT)? / allowed(outcome)?)
-    })?;
-    if (share.value - 1.0).abs() > PREDICTION_SHARE_MAX {
-        return None;
-    }
+    let flows = cell.workload.flows().len() as f64;
+    let allowed = flows * window * 8e9 / shortest;
     let times = match cell.workload.connections {
         1 => String::new(),
         flows => format!("{flows} × "),
     };
+    let waiting = cell.mean(name::RWND_LIMITED).unwrap_or(0.0);
     let computed = Evidence {
-        what: "throughput that window and round trip allow (computed)".to_owned(),
-        estimate: point(predicted, Unit::BitsPerSecond),
+        what: "throughput that window and shortest round trip allow (computed)".to_owned(),
+        estimate: point(allowed, Unit::BitsPerSecond),
         trials: cell.trials(),
     };
     let more = [
         Some(computed),
         cell.evidence("window that the receiver advertises", name::SEND_WINDOW),
+        cell.evidence("shortest round trip", name::TCP_MIN_RTT),
         cell.evidence("smoothed round trip", name::TCP_RTT),
         cell.evidence("share of the window in flight", name::WINDOW_FILLED),
         cell.evidence(
             "share of the time held by the receiver's window",
             name::RWND_LIMITED,
         ),
+        cell.evidence(
+            "share of the receive buffer that is unread",
+            name::UNREAD_SHARE,
+        ),
     ];
     Some(Verdict {
         limiter: Limiter::ReceiverWindow,
         claim: format!(
-            "The receiver's window limits throughput to {}: {times}{} per round trip of {} predict {}, \
-             and the sender waited for the window {} of the time.",
+            "The receiver's window limits throughput to {}: {times}{} in each round trip of {}, and the \
+             sender waited for the window {} of the time.",
             words::estimate(&throughput),
             words::number(Unit::Bytes, window),
-            words::number(Unit::Nanoseconds, rtt.value),
-            Unit::BitsPerSecond.display(predicted),
-            words::percent(waiting.value),
+            words::number(Unit::Nanoseconds, cell.mean(name::TCP_RTT)?),
+            words::percent(waiting),
         ),
-        explanation:
-            "No more than one window can be on its way at a time. A larger receive buffer \
-                      (SO_RCVBUF or tcp_rmem) raises throughput in proportion until something else \
-                      limits it."
-                .to_owned(),
-        effect: share,
+        explanation: format!(
+            "No more than one window can be on its way at a time, and no queue on the way made the round \
+             trip long. {}",
+            why(dataset, cell, window)
+        ),
+        effect: share_of(&throughput, allowed),
         evidence: EvidenceList::new(
             cell.evidence("throughput", name::THROUGHPUT)?,
             more.into_iter().flatten().collect(),
         ),
-        weight: waiting.value,
+        weight: waiting,
     })
 }
 
-/// connections × window / round trip of one trial.
-fn allowed_bps(cell: &CellOutcomes<'_>, outcome: &Outcome) -> Option<f64> {
-    let asked = cell.workload.options.socket_buffer;
-    let window = outcome
-        .value(name::SEND_WINDOW)
-        .or(asked.map(|buffer| buffer.0 as f64))?;
-    let rtt = outcome.value(name::TCP_RTT).filter(|rtt| *rtt >= 1.0)?;
-    let one = window_limit(Bytes(window.round() as u64), Nanos(rtt.round() as u64));
-    let allowed = f64::from(cell.workload.connections) * one.0;
-    (allowed > 0.0).then_some(allowed)
+/// Why the window is as small as it is, and what helps.
+fn why(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, window: f64) -> String {
+    if window <= UNSCALED_WINDOW_MAX && !scales(dataset, cell) {
+        return "The handshake agreed on no window scaling, so that no window exceeds 65 535 B: a larger \
+                receive buffer cannot help. Turn on net.ipv4.tcp_window_scaling at both ends; where it is \
+                on, something on the way removes the option."
+            .to_owned();
+    }
+    if let Some(buffer) = cell.workload.options.socket_buffer {
+        return format!(
+            "SO_RCVBUF was set to {buffer}, which ends auto-tuning. Without it, or with a larger one, \
+             throughput grows until something else limits it."
+        );
+    }
+    let limit = auto_buffer(dataset, "tcp_rmem");
+    if let Some(limit) = limit.filter(|limit| window >= AT_LIMIT_SHARE_MIN * limit) {
+        return format!(
+            "Auto-tuning has reached the third value of net.ipv4.tcp_rmem, {}; a larger one lets the \
+             window grow until something else limits throughput.",
+            words::number(Unit::Bytes, limit)
+        );
+    }
+    "The window is below what auto-tuning may reach: it is still growing, or the program at the receiver \
+     set SO_RCVBUF."
+        .to_owned()
 }
 
-fn is_held(waiting: f64, filled: Option<f64>) -> bool {
-    let filled = filled.is_some_and(|filled| filled >= FILLED_SHARE_MIN);
-    waiting >= WAITING_SHARE_MIN || (filled && waiting >= WAITING_SHARE_MIN_FILLED)
+/// Whether windows are scaled: by what the handshakes agreed on, else by the hosts' settings.
+fn scales(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    let trials = cell.trials();
+    let flows = dataset.recording.flows.iter();
+    let mut agreed = flows
+        .filter(|flow| trials.contains(&flow.trial))
+        .flat_map(|flow| &flow.settings)
+        .filter(|setting| setting.name == "tcpi_options")
+        .filter_map(|setting| setting.effective.as_deref());
+    if let Some(options) = agreed.next() {
+        return options.contains("window scaling");
+    }
+    let off = |number: Option<f64>| number == Some(0.0);
+    let hosts = &dataset.recording.document.hosts;
+    !hosts
+        .iter()
+        .any(|host| off(host.snapshot.number("sysctl.net.ipv4.tcp_window_scaling")))
 }
 
 /// Returns the window that the receiver offers each flow.

@@ -1,66 +1,277 @@
-//! One transaction at a time.
+//! Where the time of an exchange goes.
 //!
-//! Rule: by Little's law, transactions per second × mean round trip is the mean number of
-//! transactions under way. When that is within 10 % of the number of connections, each connection
-//! always waits for its own round trip and nothing else holds the rate. Not for traffic that has
-//! several requests under way, pauses, goes by the clock, or makes connections.
+//! A connection that waits for each response makes one transaction a round trip, whatever the round
+//! trip consists of: rate × round trip = connections holds always and explains nothing. What does is
+//! the split of the mean round trip, each part taken from what the others leave:
+//!
+//! 1. the *path*: TCP's shortest round trip at either end;
+//! 2. *slow* transactions, as long as a retransmission timeout: what they add to the mean;
+//! 3. *waiting for a CPU*: workers that could run and did not (schedstat);
+//! 4. a *queue on the way*: what TCP's smoothed round trip, at the end where it is shorter, has above
+//!    path and waiting. It is one from 0.5 ms on that are a quarter of the path; below, it is the
+//!    scheduler's luck;
+//! 5. the *workers' own work*, kernel time in their calls included;
+//! 6. the *rest*, which nothing of that explains.
+//!
+//! The largest part of most trials is named. A rest of at least 1 ms and half of the whole, beside a
+//! round trip of TCP that has nothing of it, is the answering application (or a host that stands still):
+//! [`Limiter::Application`].
+//!
+//! What cannot be told apart is said so: with the requester's end alone, TCP's round trip also holds
+//! what the responder takes to answer, up to the 200 ms for which an acknowledgement may be delayed;
+//! longer than that is the path, where no delayed ACK was counted. Split requests whose delayed ACKs were
+//! not counted may wait for one.
+//!
+//! Not for traffic that has several requests under way, pauses, goes by the clock, or makes connections.
 
-use linerate_model::finding::{EvidenceList, Limiter};
+use linerate_model::finding::{Evidence, EvidenceList, Limiter};
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
+use super::cpu;
 use super::limiter::Verdict;
+use super::nagle_delayed_ack::may_stall;
+use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::name;
+use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, name};
 use crate::words;
 
-/// Largest relative difference of transactions under way and connections.
+/// Largest relative difference of transactions under way and connections: where it is more, something
+/// else than the round trip passes between two requests.
 const LITTLE_SHARE_MAX: f64 = 0.1;
+/// Least queue, and the part of the path that it is at least.
+const QUEUE_NS_MIN: f64 = 0.5e6;
+const QUEUE_SHARE_MIN: f64 = 0.25;
+/// Least rest that is told as an application's doing, and the part of the round trip that it is then:
+/// wake-ups of idle CPUs and interrupts are in it too, and stay well below.
+const APPLICATION_NS_MIN: f64 = 1e6;
+const APPLICATION_SHARE_MIN: f64 = 0.5;
+
+/// Least part of the round trip that is worth a word.
+const PART_SHARE_MIN: f64 = 0.005;
+
+/// A part of the mean round trip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Path,
+    Slow,
+    CpuWait,
+    Queue,
+    Workers,
+    Rest,
+}
+
+/// The parts in order, in nanoseconds; they add up to the mean.
+type Split = [(Part, f64); 6];
+
+fn split(outcome: &Outcome) -> Option<Split> {
+    let known = |response| outcome.value(response).unwrap_or(0.0).max(0.0);
+    let mut left = outcome.value(name::RTT_MEAN).filter(|mean| *mean > 0.0)?;
+    let mut take = |part, ns: f64| {
+        let taken = ns.min(left);
+        left -= taken;
+        (part, taken)
+    };
+    let slow = take(Part::Slow, known(name::RTT_SLOW));
+    let path = take(Part::Path, known(name::PATH_RTT));
+    let waited = take(Part::CpuWait, known(name::RTT_CPU_WAIT));
+    let above = known(name::PATH_RTT_LOADED) - path.1 - waited.1;
+    let is_queue = above >= QUEUE_NS_MIN && above >= QUEUE_SHARE_MIN * path.1;
+    let queue = take(Part::Queue, if is_queue { above } else { 0.0 });
+    let workers = take(Part::Workers, known(name::RTT_WORKERS));
+    Some([path, slow, waited, queue, workers, (Part::Rest, left)])
+}
+
+fn largest(split: &Split) -> Part {
+    let most = split.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    most.map_or(Part::Rest, |(part, _)| *part)
+}
+
+/// The part that is largest in more than half of the trials.
+fn largest_of_most(splits: &[Split]) -> Option<Part> {
+    let parts: Vec<Part> = splits.iter().map(largest).collect();
+    let of = |part: &Part| parts.iter().filter(|other| *other == part).count();
+    parts
+        .iter()
+        .find(|part| 2 * of(part) > parts.len())
+        .copied()
+}
 
 pub(super) fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let manner = &cell.workload.manner;
     let at_once = manner.in_flight > 1 || manner.think.is_some() || manner.requests_per_s.is_some();
-    if at_once || !matches!(cell.workload.traffic, Traffic::Rr { .. }) {
+    if at_once || !matches!(cell.workload.traffic, Traffic::Rr { .. }) || !always_waits(cell) {
         return None;
     }
     let rate = cell.estimate(name::TRANSACTIONS)?;
-    let rtt = cell
-        .estimate(name::RTT_MEAN)
-        .filter(|rtt| rtt.value > 0.0)?;
-    let flows = f64::from(cell.workload.connections);
-    // Trial by trial, since trials may differ among themselves by more than 10 %.
-    let allowed = cell.derived(Unit::PerSecond, |outcome| {
-        Some(flows * 1e9 / outcome.value(name::RTT_MEAN).filter(|rtt| *rtt > 0.0)?)
-    })?;
-    let share = cell.derived(Unit::Ratio, |outcome| {
-        let under_way = outcome.value(name::TRANSACTIONS)? * outcome.value(name::RTT_MEAN)? / 1e9;
-        Some(under_way / flows)
-    })?;
-    if (share.value - 1.0).abs() > LITTLE_SHARE_MAX {
+    let mean = cell.estimate(name::RTT_MEAN)?;
+    let splits: Vec<Split> = cell.valid.iter().filter_map(split).collect();
+    let largest = largest_of_most(&splits);
+    if largest == Some(Part::Slow) {
+        // Timeouts that counters prove have a rule of their own; these are slow for another reason.
         return None;
     }
-    let more = [
-        cell.evidence("mean round trip", name::RTT_MEAN),
-        cell.evidence("median round trip", name::RTT_P50),
-    ];
-    Some(Verdict {
-        limiter: Limiter::RoundTrip,
-        claim: format!(
-            "The round trip limits the rate to {}: {} with one transaction at a time and a mean round \
-             trip of {} allow {}.",
-            words::estimate(&rate),
-            words::count(cell.workload.connections as usize, "connection"),
-            Unit::Nanoseconds.display(rtt.value),
-            Unit::PerSecond.display(allowed.value),
+    let parts: Vec<(Part, f64)> = (0..6)
+        .map(|at| {
+            let sum: f64 = splits.iter().map(|split| split[at].1).sum();
+            (splits[0][at].0, sum / splits.len() as f64)
+        })
+        .collect();
+    let of = |part: Part| {
+        parts
+            .iter()
+            .find(|(other, _)| *other == part)
+            .map_or(0.0, |one| one.1)
+    };
+    let (limiter, cause) = match largest {
+        Some(Part::CpuWait) => cpu::of_waiting(cell),
+        Some(Part::Rest) if is_application(cell, of(Part::Rest), mean.value) => {
+            (Limiter::Application, "The application that answers")
+        }
+        Some(Part::Queue) if is_one_sided(cell) => (
+            Limiter::RoundTrip,
+            "A queue on the way or the application that answers, which TCP's round trip at one end \
+             does not tell apart,",
         ),
-        explanation: "A connection that waits for each response sends one request per round trip. \
-                      Only a shorter round trip or more connections raise the rate."
-            .to_owned(),
+        Some(Part::Rest) if may_stall(cell) && cell.sum(name::DELAYED_ACKS_SENT).is_none() => (
+            Limiter::RoundTrip,
+            "The application that answers or a delayed ACK, which nobody counted,",
+        ),
+        Some(Part::Path) => (Limiter::RoundTrip, "The path"),
+        Some(Part::Queue) => (Limiter::RoundTrip, "A queue on the way"),
+        Some(Part::Workers) => (Limiter::RoundTrip, "The work of both ends"),
+        Some(Part::Rest | Part::Slow) | None => (Limiter::RoundTrip, "The round trip"),
+    };
+    let listed: Vec<String> = parts
+        .iter()
+        .filter(|(_, ns)| *ns >= PART_SHARE_MIN * mean.value)
+        .map(|(part, ns)| format!("{} {}", Unit::Nanoseconds.display(*ns), words_of(*part)))
+        .collect();
+    let share = cell.derived(Unit::Ratio, |outcome| {
+        let split = split(outcome)?;
+        let whole: f64 = split.iter().map(|(_, ns)| ns).sum();
+        let part = largest.unwrap_or(Part::Rest);
+        let taken = split.iter().find(|(other, _)| *other == part)?.1;
+        Some(taken / whole)
+    })?;
+    Some(Verdict {
+        limiter,
+        claim: format!(
+            "{cause} limits the rate to {}: a mean round trip of {} is {}.",
+            words::estimate(&rate),
+            Unit::Nanoseconds.display(mean.value),
+            words::list(&listed),
+        ),
+        explanation: explanation(limiter, largest).to_owned(),
         effect: share,
         evidence: EvidenceList::new(
-            cell.evidence("transactions per second", name::TRANSACTIONS)?,
-            more.into_iter().flatten().collect(),
+            cell.evidence("mean round trip", name::RTT_MEAN)?,
+            evidence(cell),
         ),
         weight: rate.value,
     })
+}
+
+/// Whether each connection always waits for a response: the recording agrees with itself, and nothing
+/// passes between a response and the next request.
+fn always_waits(cell: &CellOutcomes<'_>) -> bool {
+    let flows = f64::from(cell.workload.connections);
+    let share = cell.derived(Unit::Ratio, |outcome| {
+        let under_way = outcome.value(name::TRANSACTIONS)? * outcome.value(name::RTT_MEAN)? / 1e9;
+        Some(under_way / flows)
+    });
+    share.is_some_and(|share| (share.value - 1.0).abs() <= LITTLE_SHARE_MAX)
+}
+
+/// TCP's round trip was read at the requester's end alone, and may hold the responder's time.
+fn is_one_sided(cell: &CellOutcomes<'_>) -> bool {
+    if cell.mean(name::TCP_RTT_SERVER).is_some() {
+        return false;
+    }
+    let above = cell
+        .mean(name::PATH_RTT_LOADED)
+        .zip(cell.mean(name::PATH_RTT));
+    let is_longer = above.is_some_and(|(loaded, path)| loaded - path > DELAYED_ACK_NS_MAX);
+    let delayed = cell.sum(name::DELAYED_ACKS_SENT);
+    let timed = cell.sum(name::TRANSACTIONS_TIMED);
+    let rests = delayed
+        .zip(timed)
+        .is_some_and(|(delayed, timed)| poisson::rests(delayed, timed));
+    !(is_longer && rests)
+}
+
+/// TCP's round trip has nothing of the rest, and no delayed ACK that nobody counted can have it.
+fn is_application(cell: &CellOutcomes<'_>, rest_ns: f64, mean_ns: f64) -> bool {
+    let is_long = rest_ns >= APPLICATION_NS_MIN && rest_ns >= APPLICATION_SHARE_MIN * mean_ns;
+    let is_counted = !may_stall(cell) || cell.sum(name::DELAYED_ACKS_SENT).is_some();
+    is_long && is_counted && cell.mean(name::PATH_RTT_LOADED).is_some()
+}
+
+fn words_of(part: Part) -> &'static str {
+    match part {
+        Part::Path => "of path (TCP's shortest)",
+        Part::Slow => "of slow transactions",
+        Part::CpuWait => "of waiting for a CPU",
+        Part::Queue => "of a queue",
+        Part::Workers => "of work at both ends",
+        Part::Rest => "that none of this explains",
+    }
+}
+
+fn explanation(limiter: Limiter, largest: Option<Part>) -> &'static str {
+    match (limiter, largest) {
+        (Limiter::Application, _) => {
+            "TCP's own round trip has nothing of it: requests reach the other host in time, and the \
+             response is written late. Look at what the server does between them, and whether its \
+             host stands still."
+        }
+        (_, Some(Part::CpuWait)) => {
+            "Threads that move the messages could run and had no CPU. Free CPUs, or a CPU of their own, \
+             shorten the round trip."
+        }
+        (_, Some(Part::Path)) => {
+            "Requests under way at the same time, over one connection or several, make more of such \
+             a path; only a shorter path makes one of them faster."
+        }
+        (_, Some(Part::Queue)) => {
+            "The same path was faster at another moment: packets wait behind other traffic. Less load \
+             there, or a shorter queue, brings the round trip back to its shortest."
+        }
+        _ => {
+            "Parts are taken one after the other from what the ones before leave; with several flows a \
+             worker, waiting and work are upper bounds."
+        }
+    }
+}
+
+fn evidence(cell: &CellOutcomes<'_>) -> Vec<Evidence> {
+    let parts = [
+        ("transactions per second", name::TRANSACTIONS),
+        ("median round trip", name::RTT_P50),
+        ("TCP's shortest round trip, of both ends", name::PATH_RTT),
+        (
+            "TCP's smoothed round trip, of the end where it is shorter",
+            name::PATH_RTT_LOADED,
+        ),
+        (
+            "part of the round trip waiting for a CPU",
+            name::RTT_CPU_WAIT,
+        ),
+        (
+            "part of the round trip in which workers ran",
+            name::RTT_WORKERS,
+        ),
+        (
+            "ACKs sent by the delayed-ACK timer",
+            name::DELAYED_ACKS_SENT,
+        ),
+        (
+            "retransmission timeouts and loss probes",
+            name::TIMERS_FIRED,
+        ),
+    ];
+    let parts = parts.into_iter();
+    parts
+        .filter_map(|(what, response)| cell.evidence(what, response))
+        .collect()
 }

@@ -18,14 +18,8 @@
 //! told apart only for m ≤ MSS / 4, where they do not come near each other. A mean does not prove
 //! the order of segments, so data segments per ACK stand beside it as evidence.
 
-use linerate_model::experiment::Experiment;
-use linerate_model::finding::{Estimate, Evidence, EvidenceList, Finding, FindingKind};
-use linerate_model::unit::Unit;
-
-use super::link_rate::share_of;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
-use crate::words;
 
 /// Largest relative difference of a mean payload to a pattern's. The last segment before a pause
 /// and retransmissions shift the mean by about this much in a window of a second.
@@ -97,114 +91,6 @@ pub(crate) fn mss_bytes(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Optio
     let read = cell.mean(name::SEND_MSS).map(|bytes| bytes.round() as u64);
     let computed = || Some(dataset.path.wire(&cell.workload)?.payload_bytes_max());
     read.or_else(computed).filter(|bytes| *bytes > 0)
-}
-
-pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
-    let experiments = &dataset.recording.document.plan.experiments;
-    experiments
-        .iter()
-        .filter_map(|experiment| finding(dataset, experiment))
-        .collect()
-}
-
-fn finding(dataset: &Dataset<'_>, experiment: &Experiment) -> Option<Finding> {
-    let cells = dataset.cells_of(&experiment.name);
-    let both_on = |cell: &&&CellOutcomes<'_>| {
-        let options = &cell.workload.options;
-        options.nagle == Some(true) && options.delayed_ack == Some(true)
-    };
-    let known: Vec<(&CellOutcomes<'_>, Pattern)> = cells
-        .iter()
-        .filter(both_on)
-        .filter_map(|cell| Some((*cell, pattern_of(dataset, cell)?)))
-        .collect();
-    let alternating = known
-        .iter()
-        .filter(|(_, pattern)| *pattern == Pattern::Alternating)
-        .count();
-    // The smallest message shows the pattern best: the most messages fit a segment.
-    let (shown, _) = known.iter().min_by_key(|(cell, _)| cell.message_bytes())?;
-    let message = shown.message_bytes()?;
-    let mss = mss_bytes(dataset, shown)?;
-    let (low, high) = alternation_bytes(message, mss)?;
-    let payload = shown.estimate(name::PAYLOAD_PER_SEGMENT)?;
-    let kind = match alternating == known.len() {
-        true => FindingKind::Effect,
-        false => FindingKind::Absence,
-    };
-    let sizes = format!("{alternating} of {} sizes", known.len());
-    let claim = claim(kind, message, &payload, (low, high), &sizes);
-    let suffix = if kind == FindingKind::Effect {
-        "effect"
-    } else {
-        "absence"
-    };
-    let evidence: Vec<Evidence> = known
-        .iter()
-        .filter_map(|(cell, pattern)| {
-            let bytes = words::number(Unit::Bytes, cell.message_bytes()? as f64);
-            let what = format!(
-                "payload per segment of {bytes} messages ({})",
-                pattern.title()
-            );
-            cell.evidence(what, name::PAYLOAD_PER_SEGMENT)
-        })
-        .collect();
-    let acks = shown.evidence("data segments per ACK", name::SEGMENTS_PER_ACK);
-    let evidence: Vec<Evidence> = evidence.into_iter().chain(acks).collect();
-    let (first, more) = evidence.split_first()?;
-    Some(Finding {
-        id: format!("{}/{suffix}/alternation", experiment.name),
-        chapter: experiment.chapter,
-        kind,
-        claim,
-        explanation: explanation(kind, shown),
-        effect: share_of(&payload, (low + high) / 2.0),
-        evidence: EvidenceList::new(first.clone(), more.to_vec()),
-    })
-}
-
-fn claim(
-    kind: FindingKind,
-    message: u64,
-    payload: &Estimate,
-    (low, high): (f64, f64),
-    sizes: &str,
-) -> String {
-    let verb = match kind {
-        FindingKind::Effect => "alternate",
-        _ => "do not alternate",
-    };
-    format!(
-        "Segments {verb} with Nagle and delayed ACK on: messages of {} travel with a mean of {} a \
-         segment, where alternation gives {} to {} ({sizes} fit it).",
-        words::number(Unit::Bytes, message as f64),
-        words::estimate(payload),
-        words::number(Unit::Bytes, low.round()),
-        words::number(Unit::Bytes, high.round()),
-    )
-}
-
-fn explanation(kind: FindingKind, shown: &CellOutcomes<'_>) -> String {
-    let acks = shown
-        .mean(name::SEGMENTS_PER_ACK)
-        .map_or(String::new(), |per_ack| {
-            format!(
-                " The receiver acknowledges every {} data segments.",
-                Unit::Count.display(per_ack)
-            )
-        });
-    match kind {
-        FindingKind::Effect => format!(
-            "A small segment goes out alone and the messages written meanwhile wait for its \
-             acknowledgement, then leave as a full one. Half of all packets are small ones.{acks}"
-        ),
-        _ => format!(
-            "A small segment in turn with a full one is what Nagle's algorithm makes of small \
-             messages when each pair of segments is acknowledged once. Here segments are filled \
-             otherwise.{acks}"
-        ),
-    }
 }
 
 #[cfg(test)]

@@ -1,88 +1,116 @@
-//! Findings → what to do. One file per family of findings; a finding that asks for nothing has no
-//! recommendation.
+//! What to do, where it was measured to help.
+//!
+//! A recommendation is a promise, so each needs:
+//!
+//! 1. the host as it is among the levels measured: buffers that the kernel tunes, the congestion
+//!    control that the host uses;
+//! 2. a level that is shown to gain more than matters against it, with the error of the whole report;
+//! 3. what it costs, how it is undone, and the command that measures both again.
+//!
+//! What a finding suggests without such a measurement stands in the finding's explanation. "Leave it
+//! as it is" is no recommendation.
 
-/// From plateaus and windows: socket buffers.
-mod buffers;
-/// From the link, loss, our own workers.
-mod path;
-/// From Nagle and delayed ACK.
-mod small_writes;
-
-use linerate_model::finding::{Finding, Recommendation};
-use linerate_model::manner::Transport;
+use linerate_model::experiment::{Experiment, Factor, Level};
+use linerate_model::finding::{Finding, FindingKind, Recommendation, Verdict};
 use linerate_model::unit::Bytes;
-use linerate_model::workload::{Direction, Traffic, Workload};
 
 use crate::dataset::Dataset;
+use crate::verdicts::{BufferPlateau, FactorEffect};
+use crate::words;
 
 /// Returns what to do about `findings`, in their order.
 pub(crate) fn recommendations(dataset: &Dataset<'_>, findings: &[Finding]) -> Vec<Recommendation> {
-    type Rule = fn(&Dataset<'_>, &Finding) -> Option<Recommendation>;
-    const RULES: &[Rule] = &[small_writes::recommend, buffers::recommend, path::recommend];
-    let mut made: Vec<Recommendation> = Vec::new();
-    for finding in findings {
-        let recommendation = RULES.iter().find_map(|rule| rule(dataset, finding));
-        // The same advice for several experiments is given once, for the first.
-        let is_new = |new: &Recommendation| made.iter().all(|known| known.action != new.action);
-        made.extend(recommendation.filter(is_new));
-    }
-    made
+    let recommend = |finding: &Finding| match finding.kind {
+        FindingKind::Plateau => buffers(dataset, finding),
+        FindingKind::Effect => congestion(dataset, finding),
+        _ => None,
+    };
+    findings.iter().filter_map(recommend).collect()
 }
 
-/// Returns the command that measures `workload` once more, with `options` added.
-fn command(workload: &Workload, options: &str) -> String {
-    let mut words = vec!["linerate run HOST".to_owned()];
-    match &workload.traffic {
-        Traffic::Stream { direction, .. } => match direction {
-            Direction::ToServer => {}
-            Direction::FromServer => words.push("-R".to_owned()),
-            Direction::Both => words.push("--bidir".to_owned()),
-        },
-        Traffic::Rr {
-            request_bytes,
-            response_bytes,
-            request_writes,
-        } => {
-            words.push(format!("--rr -r {},{}", request_bytes.0, response_bytes.0));
-            if *request_writes > 1 {
-                words.push(format!("--request-writes {request_writes}"));
-            }
-        }
-        Traffic::Crr {
-            request_bytes,
-            response_bytes,
-        } => words.push(format!("--crr -r {},{}", request_bytes.0, response_bytes.0)),
-        Traffic::Idle => words.push("--idle".to_owned()),
-    }
-    match workload.manner.transport {
-        Transport::Tcp => {}
-        Transport::Mptcp => words.push("-m".to_owned()),
-        Transport::Unix => words.push("--unix".to_owned()),
-        Transport::Udp => words.push("-u".to_owned()),
-    }
-    if let Some(rate) = workload.manner.rate_bps {
-        words.push(match workload.manner.burst {
-            0 | 1 => format!("-b {rate}"),
-            burst => format!("-b {rate}/{burst}"),
-        });
-    }
-    if let Some(rate) = workload.manner.requests_per_s {
-        words.push(format!("--rate {rate}"));
-    }
-    if workload.connections > 1 {
-        words.push(format!("-P {}", workload.connections));
-    }
-    if !options.is_empty() {
-        words.push(options.to_owned());
-    }
-    words.join(" ")
+/// Returns the command that measures both again.
+fn confirm(experiment: &Experiment) -> String {
+    // The chapters of the study come with the program and are known by name; others are files.
+    let file = match experiment.chapter {
+        Some(_) => experiment.name.clone(),
+        None => format!("{}.toml", experiment.name),
+    };
+    format!("linerate run HOST --experiment {file}")
 }
 
-/// Returns a size as the `-w` flag takes it: whole KiB as `64K`.
-fn size_flag(bytes: Bytes) -> String {
-    match bytes.0 {
-        bytes if bytes > 0 && bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),
-        bytes if bytes > 0 && bytes % 1024 == 0 => format!("{}K", bytes >> 10),
-        bytes => bytes.to_string(),
-    }
+fn buffers(dataset: &Dataset<'_>, finding: &Finding) -> Option<Recommendation> {
+    let mut plateaus = dataset.verdicts().plateaus.iter();
+    let (found, level) = plateaus.find_map(|plateau: &BufferPlateau| {
+        let own = finding.id.starts_with(&format!("{}/", plateau.experiment));
+        Some((plateau, plateau.gains().filter(|_| own)?))
+    })?;
+    let experiment = dataset
+        .recording
+        .document
+        .plan
+        .experiment(&found.experiment)?;
+    let bytes = Bytes(found.levels[level].as_number()? as u64);
+    let with = match found.words.is_empty() {
+        true => String::new(),
+        false => format!(" for traffic with {}", found.words),
+    };
+    Some(Recommendation {
+        finding: finding.id.clone(),
+        action: format!(
+            "Raise the maxima of net.ipv4.tcp_rmem and net.ipv4.tcp_wmem to {bytes} at the least on \
+             both hosts, or set SO_RCVBUF and SO_SNDBUF to {bytes}{with}."
+        ),
+        predicted: format!(
+            "{} times the throughput of the kernel's own tuning, as measured.",
+            words::estimate(&found.ratio(level))
+        ),
+        cost: "Memory of up to that size for each connection; a fixed SO_RCVBUF ends the kernel's \
+               tuning, which paths with longer round trips need."
+            .to_owned(),
+        undo:
+            "sysctl -w with the values that `sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem` printed \
+               before; without the socket options the kernel tunes again."
+                .to_owned(),
+        confirm: confirm(experiment),
+    })
+}
+
+/// Only where the control that was better was held against the one that the host uses.
+fn congestion(dataset: &Dataset<'_>, finding: &Finding) -> Option<Recommendation> {
+    let host = dataset.recording.document.server()?;
+    let own = host
+        .snapshot
+        .text("sysctl.net.ipv4.tcp_congestion_control")?;
+    let is_shown = |effect: &&FactorEffect| {
+        let margin = 1.0 + effect.margin;
+        effect.factor == Factor::Congestion
+            && finding.id.starts_with(&format!("{}/", effect.experiment))
+            && effect.verdict == Verdict::Differs
+            && effect.levels.1 == Level::Word(own.to_owned())
+            && effect.by_group.is_empty()
+            && effect.ratio().low.is_some_and(|low| low > margin)
+    };
+    let found = dataset.verdicts().effects.iter().find(is_shown)?;
+    let experiment = dataset
+        .recording
+        .document
+        .plan
+        .experiment(&found.experiment)?;
+    let better = &found.levels.0;
+    Some(Recommendation {
+        finding: finding.id.clone(),
+        action: format!(
+            "Use {better} for this path (-C {better}, or net.ipv4.tcp_congestion_control)."
+        ),
+        predicted: format!(
+            "{} times what {own} reaches, as measured.",
+            words::estimate(&found.ratio())
+        ),
+        cost:
+            "The sysctl is for all connections of the host that begin after it, on every path; a \
+               route's `congctl` or the socket's TCP_CONGESTION is for one."
+                .to_owned(),
+        undo: format!("sysctl -w net.ipv4.tcp_congestion_control={own}"),
+        confirm: confirm(experiment),
+    })
 }

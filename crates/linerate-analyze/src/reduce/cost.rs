@@ -1,9 +1,12 @@
 //! What the traffic costs: CPU time and cycles, per byte, packet and transaction.
 //!
-//! 1. The cost of a host is counted once, whatever the number of flows: it is what its CPUs did, the
-//!    work of interrupts included, which no thread is charged for rightly.
-//! 2. Where other runs use the host at the same time, each gets the part of it that its packets are
-//!    of all packets that the host's protocols counted, so that the parts add up to the whole.
+//! 1. The cost of a host is counted once, whatever the number of flows: it is what our own threads
+//!    did, and the work of interrupts, which no thread is charged for rightly. Other programs'
+//!    time is not in it. (What interrupts take without traffic is: nobody reads the CPUs of a host
+//!    before its flows begin, so that no baseline is known.) Where no thread was read it is all
+//!    that the CPUs did.
+//! 2. Where other runs use the host at the same time, each gets the part of the interrupts that its
+//!    packets are of all packets that the host's protocols counted.
 //! 3. Where hosts share a machine their cost cannot be told apart: it is then that of both ends.
 //! 4. Cycles are those that the CPU counted, where it has counters, and otherwise CPU time × the
 //!    frequency of the inventory; the names of the responses say which.
@@ -16,6 +19,7 @@ use linerate_model::run::HostRecord;
 use linerate_model::sample::Subject;
 
 use super::Responses;
+use super::machine::Spent;
 use super::response::name;
 use super::window::Readings;
 
@@ -36,6 +40,7 @@ const OF_HOST: &[Metric] = &[
 pub(super) fn reduce(
     host: &HostRecord,
     sharing: &[&HostName],
+    spent: Spent,
     readings: &Readings<'_>,
     responses: &mut Responses,
 ) {
@@ -53,7 +58,10 @@ pub(super) fn reduce(
         let of = of.filter(|of| *of > 0.0)?;
         Some(amount? / of)
     };
-    let busy = responses.value(name::CPU_BUSY).map(|busy| busy * share);
+    let all = responses.value(name::CPU_BUSY);
+    let own = spent.threads.map(|own| own + share * spent.interrupts);
+    let busy = own.or_else(|| all.map(|all| all * share));
+    responses.put(name::CPU_COST, busy);
     let busy_ns = busy.map(|busy| busy * 1e9);
     let transactions = responses.value(name::TRANSACTIONS);
     let kib = bytes.map(|bytes| bytes / 1024.0);
@@ -70,7 +78,10 @@ pub(super) fn reduce(
                 matches!(subject, Subject::Thread(_))
             })
         };
-        of_cpus.map(|rate| rate * share).or_else(of_threads)
+        // As the CPUs' time is divided, so are the cycles that they counted.
+        let ours = busy.zip(all.filter(|all| *all > 0.0));
+        let ours = ours.map_or(share, |(busy, all)| (busy / all).min(1.0));
+        of_cpus.map(|rate| rate * ours).or_else(of_threads)
     };
     let cycles = counted(Metric::PerfCycles);
     let hz = host.snapshot.number("cpu.mhz").map(|mhz| mhz * 1e6);
@@ -206,6 +217,10 @@ mod tests {
     /// Reduces a second in which the host's two CPUs were busy and counters grew as told; the
     /// throughput is a megabyte a second.
     fn reduced(counters: &[(Subject, Metric, i64)]) -> Responses {
+        reduced_of(Spent::default(), counters)
+    }
+
+    fn reduced_of(spent: Spent, counters: &[(Subject, Metric, i64)]) -> Responses {
         let mut samples = Samples::default();
         for (subject, metric, growth) in counters {
             for (at_ns, value) in [(0, 7), (SECOND_NS, 7 + growth)] {
@@ -224,7 +239,7 @@ mod tests {
         responses.put(name::THROUGHPUT, Some(8.0 * 1_024_000.0));
         responses.put(name::CPU_BUSY, Some(2.0));
         let host = host();
-        reduce(&host, &[&host.name], &readings, &mut responses);
+        reduce(&host, &[&host.name], spent, &readings, &mut responses);
         responses
     }
 
@@ -269,6 +284,29 @@ mod tests {
             Some(8.0 * 1_024_000.0 / 4e9),
         );
         check(&responses, name::CYCLES_PER_BYTE, None);
+    }
+
+    #[test]
+    fn other_programs_are_not_in_the_cost() {
+        let spent = Spent {
+            threads: Some(0.25),
+            interrupts: 0.5,
+        };
+        let counters = [
+            (flow(0), Metric::TcpSegsIn, 500),
+            (Subject::Host, Metric::SnmpTcpInSegs, 1000),
+            (Subject::Cpu(1), Metric::PerfCycles, 3_000_000_000),
+        ];
+        // Two CPUs were busy: a quarter with our threads, half with interrupts, and half of the
+        // packets were ours.
+        let responses = reduced_of(spent, &counters);
+        check(&responses, name::CPU_COST, Some(0.5));
+        check(&responses, name::CPU_PER_KIB, Some(0.5e9 / 1000.0));
+        check(
+            &responses,
+            name::CYCLES_PER_PACKET,
+            Some(3e9 * 0.25 / 500.0),
+        );
     }
 
     #[test]

@@ -24,7 +24,7 @@ use super::window::{Readings, mean};
 
 /// Upper half of the handle of the discipline of ingress, and of clsact (TC_H_INGRESS of
 /// include/uapi/linux/pkt_sched.h).
-const INGRESS_MAJOR: u32 = 0xffff;
+pub(super) const INGRESS_MAJOR: u32 = 0xffff;
 /// The kernel counts drops of disciplines in 32 bits.
 const DROPS_WRAP: i64 = 1 << 32;
 
@@ -233,7 +233,7 @@ pub(crate) fn dropping_qdiscs(recording: &Recording, trial: TrialId) -> Vec<Qdis
 
 /// Returns what the queueing disciplines of `hosts` dropped on the way out, in all phases; absent if
 /// none was read.
-fn qdisc_drops(readings: &Readings<'_>, hosts: &[&HostName]) -> Option<u64> {
+pub(super) fn qdisc_drops(readings: &Readings<'_>, hosts: &[&HostName]) -> Option<u64> {
     let devices = roots(readings, hosts);
     let all = devices.values().map(|(drops, _)| *drops as u64);
     (!devices.is_empty()).then(|| all.sum())
@@ -275,7 +275,7 @@ fn roots<'a>(
 
 /// Returns the growth of a counter over the window, all subjects of `hosts` together; absent if
 /// none was read.
-fn total(readings: &Readings<'_>, hosts: &[&HostName], metric: Metric) -> Option<u64> {
+pub(super) fn total(readings: &Readings<'_>, hosts: &[&HostName], metric: Metric) -> Option<u64> {
     let subjects = readings
         .subjects()
         .filter(|(subject, host)| !matches!(subject, Subject::Flow(..)) && hosts.contains(host));

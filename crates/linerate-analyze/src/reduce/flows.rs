@@ -1,6 +1,6 @@
 //! Payload, transactions and segments of the flows.
 //!
-//! The receiver's count is the headline. Segments are counted by TCP_INFO, which counts what goes
+//! What arrived is in [`super::arrived`]. Segments are counted by TCP_INFO, which counts what goes
 //! over the wire even where segmentation or aggregation is done by the device:
 //!
 //! - pure ACKs of a stream = segs_in − data_segs_in at the sending end, or the same of segs_out at
@@ -14,65 +14,69 @@ use linerate_model::FlowId;
 use linerate_model::histogram::{Histogram, observations_needed};
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
-use linerate_model::run::FlowRecord;
+use linerate_model::run::{FlowRecord, HostPart, HostRecord};
 use linerate_model::sample::End;
-use linerate_model::workload::{Part, Traffic, receiving_end};
+use linerate_model::samples::Reading;
+use linerate_model::workload::{FlowPlan, Part, Traffic, receiving_end};
 
 use crate::live::acknowledged;
 
 use super::Responses;
+use super::arrived::{self, Judged};
 use super::response::name;
 use super::window::{Change, Readings, mean};
 
 /// One flow with the ends that send and receive its payload; requests count as the payload.
 #[derive(Debug, Clone, Copy)]
-struct Lane {
-    flow: FlowId,
-    sender: End,
-    receiver: End,
+pub(super) struct Lane {
+    pub(super) flow: FlowId,
+    pub(super) client: u32,
+    pub(super) sender: End,
+    pub(super) receiver: End,
 }
 
 /// The lanes of a trial with its readings.
-struct Lanes<'r, 'a> {
-    lanes: Vec<Lane>,
-    readings: &'r Readings<'a>,
+pub(super) struct Lanes<'r, 'a> {
+    pub(super) lanes: Vec<Lane>,
+    pub(super) readings: &'r Readings<'a>,
     /// The sender's counter that stands for what a server that is no agent received, if there is
     /// one.
     instead: Option<Metric>,
 }
 
+/// Returns what there is to say of a stream's level, if it is one.
 pub(super) fn reduce(
     trial: &Trial,
     records: &[&FlowRecord],
+    hosts: &[HostRecord],
     readings: &Readings<'_>,
-    foreign: bool,
     responses: &mut Responses,
-) {
+) -> Judged {
     let plans = trial.workload.flows();
-    let lane = |flow, client_part| match client_part {
-        Part::Sender | Part::Requester => Lane {
-            flow,
-            sender: End::Client,
-            receiver: End::Server,
-        },
-        Part::Receiver | Part::Responder => Lane {
-            flow,
-            sender: End::Server,
-            receiver: End::Client,
-        },
+    let server = hosts.iter().find(|host| host.part == HostPart::Server);
+    let foreign = server.is_some_and(|server| server.foreign.is_some());
+    let lane = |plan: &FlowPlan| {
+        let (sender, receiver) = match plan.client_part {
+            Part::Sender | Part::Requester => (End::Client, End::Server),
+            Part::Receiver | Part::Responder => (End::Server, End::Client),
+        };
+        Lane {
+            flow: plan.flow,
+            client: plan.client,
+            sender,
+            receiver,
+        }
     };
     let lanes = Lanes {
-        lanes: plans
-            .iter()
-            .map(|plan| lane(plan.flow, plan.client_part))
-            .collect(),
+        lanes: plans.iter().map(lane).collect(),
         readings,
         instead: foreign
             .then(|| acknowledged(&trial.workload))
             .filter(|metric| *metric == Metric::TcpBytesAcked),
     };
-    match &trial.workload.traffic {
+    let arrivals = match &trial.workload.traffic {
         Traffic::Stream { message_bytes, .. } => {
+            let arrivals = arrived::reduce(trial, &lanes, responses);
             stream(&lanes, responses);
             let payload = responses.value(name::PAYLOAD_PER_SEGMENT);
             let message = message_bytes.0.max(1) as f64;
@@ -80,15 +84,23 @@ pub(super) fn reduce(
                 name::MESSAGES_PER_SEGMENT,
                 payload.map(|payload| payload / message),
             );
+            arrivals
         }
-        Traffic::Rr { .. } => transactions(&lanes, records, responses),
+        Traffic::Rr { .. } => {
+            transactions(&lanes, records, responses);
+            None
+        }
         Traffic::Crr { .. } => {
             transactions(&lanes, records, responses);
             // A connection carries one exchange, or none and is then counted all the same.
             responses.put(name::CONNECTIONS, responses.value(name::TRANSACTIONS));
+            None
         }
-        Traffic::Idle => responses.put(name::CONNECTIONS_HELD, held(records)),
-    }
+        Traffic::Idle => {
+            responses.put(name::CONNECTIONS_HELD, held(records));
+            None
+        }
+    };
     intended(trial, responses);
     path(&lanes, responses);
     let waits = plans.iter().filter_map(|plan| {
@@ -97,6 +109,9 @@ pub(super) fn reduce(
         readings.gauge(&series).max_by(f64::total_cmp)
     });
     responses.put(name::STALL_MAX, waits.max_by(f64::total_cmp));
+    arrivals.map_or_else(Judged::default, |arrivals| {
+        arrived::judge(trial, &lanes, &arrivals, hosts, responses)
+    })
 }
 
 /// Connections whose ends both lasted to the end; absent when no end was recorded.
@@ -123,48 +138,11 @@ fn intended(trial: &Trial, responses: &mut Responses) {
 }
 
 fn stream(lanes: &Lanes<'_, '_>, responses: &mut Responses) {
-    let bits = |rate: f64| 8.0 * rate;
-    let rates = lanes.rates(Metric::AppBytesReceived);
-    let any = |_: &Lane| true;
-    let to_server = |lane: &Lane| lane.receiver == End::Server;
-    let from_server = |lane: &Lane| lane.receiver == End::Client;
-    let mut received = |name, metric, keep: &dyn Fn(&Lane) -> bool| {
-        responses.put(name, lanes.received(metric, keep).map(bits));
-    };
-    received(name::THROUGHPUT, Metric::AppBytesReceived, &any);
-    received(
-        name::THROUGHPUT_TO_SERVER,
-        Metric::AppBytesReceived,
-        &to_server,
-    );
-    received(
-        name::THROUGHPUT_FROM_SERVER,
-        Metric::AppBytesReceived,
-        &from_server,
-    );
-    received(
-        name::ARRIVED_TO_SERVER,
-        Metric::TcpBytesReceived,
-        &to_server,
-    );
-    received(
-        name::ARRIVED_FROM_SERVER,
-        Metric::TcpBytesReceived,
-        &from_server,
-    );
-    if lanes.lanes.len() > 1 {
-        responses.put(
-            name::FLOW_MIN,
-            rates.iter().copied().min_by(f64::total_cmp).map(bits),
-        );
-        responses.put(
-            name::FLOW_MAX,
-            rates.iter().copied().max_by(f64::total_cmp).map(bits),
-        );
-    }
     responses.put(
         name::THROUGHPUT_SENT,
-        lanes.sum(sender, Metric::AppBytesSent).map(bits),
+        lanes
+            .sum(sender, Metric::AppBytesSent)
+            .map(|rate| 8.0 * rate),
     );
     let calls = lanes.sum(sender, Metric::AppCalls);
     // Whole messages at the receiver; what sent before they were counted was one a call.
@@ -277,32 +255,17 @@ fn receiver(lane: &Lane) -> End {
 
 impl Lanes<'_, '_> {
     fn change(&self, lane: &Lane, end: End, metric: Metric) -> Option<Change> {
-        let (end, metric) = match (self.instead, end, metric) {
-            (Some(instead), End::Server, Metric::AppBytesReceived) => (End::Client, instead),
+        self.readings.change(&self.series(lane, end, metric)?)
+    }
+
+    /// Returns the readings of a counter; of a server that is no agent, of what stands for it.
+    pub(super) fn series(&self, lane: &Lane, end: End, metric: Metric) -> Option<Vec<Reading>> {
+        let received = matches!(metric, Metric::AppBytesReceived | Metric::TcpBytesReceived);
+        let (end, metric) = match (self.instead, end) {
+            (Some(instead), End::Server) if received => (End::Client, instead),
             _ => (end, metric),
         };
-        let series = self.readings.flow(lane.flow, end, metric)?;
-        self.readings.change(&series)
-    }
-
-    /// Rates of a metric at the receiving ends of the flows that were read.
-    fn rates(&self, metric: Metric) -> Vec<f64> {
-        let change = |lane| self.change(lane, receiver(lane), metric);
-        self.lanes
-            .iter()
-            .filter_map(change)
-            .map(Change::rate)
-            .collect()
-    }
-
-    /// Payload per second received by the flows that `keep` takes; absent when one was not read.
-    fn received(&self, metric: Metric, keep: &dyn Fn(&Lane) -> bool) -> Option<f64> {
-        let kept: Vec<&Lane> = self.lanes.iter().filter(|lane| keep(lane)).collect();
-        let rate = |lane: &&Lane| {
-            let change = self.change(lane, lane.receiver, metric)?;
-            Some(change.rate())
-        };
-        (!kept.is_empty()).then(|| kept.iter().map(rate).sum::<Option<f64>>())?
+        self.readings.flow(lane.flow, end, metric)
     }
 
     /// Sum of a counter's rate over all flows; absent when one was not read.

@@ -3,6 +3,16 @@
 //! CPU time is the server's. In a lab all hosts are one machine, so it is then the machine's, and
 //! any host that read it will do. Busy is everything but idle and iowait; guest time is already
 //! counted as user time (Documentation/filesystems/proc.rst).
+//!
+//! Whose the time was:
+//!
+//! 1. A thread's own times have the soft interrupts that ran in its context, and the host's line
+//!    `system` has not. So our kernel time is taken to be what our threads say, but no more than the
+//!    host has of it, and all interrupts are taken to be the traffic's.
+//! 2. The rest of user and system time is other programs': never more than they had, and less by
+//!    the interrupts that ran in our threads. Both parts add up to what was busy.
+//! 3. What no mode accounts for (1 − Σ modes / CPUs × time) was taken by the machine below, or its
+//!    ticks were lost; the work of the host was disturbed by it either way.
 
 use linerate_model::HostName;
 use std::collections::BTreeSet;
@@ -10,30 +20,84 @@ use std::collections::BTreeSet;
 use linerate_model::metric::Metric;
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::Subject;
+use linerate_model::unit::Unit;
 
 use super::response::name;
 use super::window::{Change, Readings};
-use super::{Responses, cost};
+use super::{OTHERS_CPUS_MAX, Responses, cost};
 
 const USER: &[Metric] = &[Metric::CpuUser, Metric::CpuNice];
 const SYSTEM: &[Metric] = &[Metric::CpuSystem];
 const IRQ: &[Metric] = &[Metric::CpuIrq];
 const SOFTIRQ: &[Metric] = &[Metric::CpuSoftIrq];
 const STEAL: &[Metric] = &[Metric::CpuSteal];
+/// All of a CPU's time; that of guests is in user time.
+const MODES: &[Metric] = &[
+    Metric::CpuUser,
+    Metric::CpuNice,
+    Metric::CpuSystem,
+    Metric::CpuIdle,
+    Metric::CpuIoWait,
+    Metric::CpuIrq,
+    Metric::CpuSoftIrq,
+    Metric::CpuSteal,
+];
 
 /// Threads of the generator that move payload carry this prefix.
-const WORKER_PREFIX: &str = "worker";
+pub(super) const WORKER_PREFIX: &str = "worker";
 
-pub(super) fn reduce(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Responses) {
+/// CPU time that this run took, as far as that is known.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Spent {
+    /// CPUs' worth of our own threads, without the interrupts that ran in them.
+    pub(super) threads: Option<f64>,
+    /// CPUs' worth of all interrupts.
+    pub(super) interrupts: f64,
+}
+
+/// Share of the machine's CPU time from which on what is not ours is told.
+const DISTURBED_SHARE_MAX: f64 = 0.03;
+
+/// Reduces the CPUs' part; returns what to know of disturbances.
+pub(super) fn reduce(
+    hosts: &[HostRecord],
+    readings: &Readings<'_>,
+    responses: &mut Responses,
+) -> Vec<String> {
+    let mut spent = Spent::default();
     if let Some(host) = cpu_host(hosts, readings) {
         cpu(host, readings, responses);
-        let user = responses.value(name::CPU_USER);
-        let ours = our_user_time(&sharing(hosts, host), readings);
-        responses.put(
-            name::CPU_OTHERS,
-            user.zip(ours).map(|(user, ours)| (user - ours).max(0.0)),
-        );
+        let sharing = sharing(hosts, host);
+        let ours = |metric| our_time(&sharing, readings, metric);
+        let of_host = |name: &str| responses.value(name);
+        let user = of_host(name::CPU_USER).zip(ours(Metric::ThreadUser));
+        let system = of_host(name::CPU_SYSTEM).zip(ours(Metric::ThreadSystem));
+        let others = |(all, ours): (f64, f64)| (all - ours).max(0.0);
+        let least = |(all, ours): (f64, f64)| all.min(ours);
+        let interrupts = [name::CPU_IRQ, name::CPU_SOFTIRQ].map(of_host);
+        spent = Spent {
+            threads: user
+                .zip(system)
+                .map(|(user, system)| least(user) + least(system)),
+            interrupts: interrupts.into_iter().flatten().sum(),
+        };
+        responses.put(name::CPU_OTHERS, user.map(others));
+        let all = user.zip(system);
+        let all = all.map(|(user, system)| others(user) + others(system));
+        responses.put(name::CPU_OTHERS_ALL, all);
     }
+    let kernels = kernels(hosts, readings);
+    let most = |of: &dyn Fn(&HostName) -> Option<f64>| {
+        let values = kernels.iter().filter_map(|host| of(host));
+        values.max_by(f64::total_cmp)
+    };
+    let missing = most(&|host| missing_share(host, readings));
+    responses.put(name::CPU_MISSING, missing);
+    let pressure = most(&|host| {
+        let series = readings.on(host, &Subject::Host, Metric::PressureCpuSome)?;
+        Some(readings.change(&series)?.rate() / 1e9)
+    });
+    responses.put(name::CPU_PRESSURE, pressure);
     workers(readings, responses);
     for (part, name) in [
         (HostPart::Client, name::CLIENT_WORKERS),
@@ -45,13 +109,82 @@ pub(super) fn reduce(hosts: &[HostRecord], readings: &Readings<'_>, responses: &
     if let Some(record) = hosts.iter().find(|record| Some(&record.name) == host) {
         let sharing = sharing(hosts, &record.name);
         interrupts(&record.name, readings, responses);
-        cost::reduce(record, &sharing, readings, responses);
+        cost::reduce(record, &sharing, spent, readings, responses);
     }
     responses.put(name::DELAYED_ACKS, delayed_acks(readings));
-    let busy = responses.value(name::CPU_BUSY);
+    let cost = responses.value(name::CPU_COST);
     let gbit = responses.value(name::THROUGHPUT).map(|bps| bps / 1e9);
-    let cost = busy.zip(gbit).filter(|(_, gbit)| *gbit > 0.0);
-    responses.put(name::CPU_PER_GBIT, cost.map(|(busy, gbit)| busy / gbit));
+    let cost = cost.zip(gbit).filter(|(_, gbit)| *gbit > 0.0);
+    responses.put(name::CPU_PER_GBIT, cost.map(|(cost, gbit)| cost / gbit));
+    let cpus = host.map_or(0, |host| cpus_of(host, readings).len());
+    disturbances(cpus as f64, hosts.iter().any(|host| host.lab), responses)
+}
+
+/// Returns what took more of the machine than a measurement should share.
+fn disturbances(cpus: f64, is_lab: bool, responses: &Responses) -> Vec<String> {
+    let mut flags = Vec::new();
+    let most = DISTURBED_SHARE_MAX * cpus;
+    let others = responses.value(name::CPU_OTHERS_ALL);
+    if let Some(others) = others.filter(|others| *others > most.max(OTHERS_CPUS_MAX)) {
+        let own = match is_lab {
+            true => ", the lab's own relays among them,",
+            false => "",
+        };
+        flags.push(format!(
+            "other programs{own} used {} meanwhile",
+            Unit::Cpus.display(others)
+        ));
+    }
+    let percent = |share: f64| Unit::Percent.display(100.0 * share);
+    let stolen = responses.value(name::CPU_STEAL);
+    if let Some(stolen) = stolen.filter(|stolen| cpus > 0.0 && *stolen > most) {
+        flags.push(format!(
+            "the hypervisor gave {} of the CPUs' time to others",
+            percent(stolen / cpus)
+        ));
+    }
+    let missing = responses.value(name::CPU_MISSING);
+    if let Some(missing) = missing.filter(|missing| *missing > DISTURBED_SHARE_MAX) {
+        flags.push(format!(
+            "{} of the CPUs' time is in no mode of /proc/stat: the machine below took it, or ticks \
+             were lost",
+            percent(missing)
+        ));
+    }
+    flags
+}
+
+/// Returns one host of each kernel whose CPUs were read: hosts of a lab share theirs.
+fn kernels<'h>(hosts: &'h [HostRecord], readings: &Readings<'_>) -> Vec<&'h HostName> {
+    match hosts.iter().any(|host| host.lab) {
+        true => cpu_host(hosts, readings).into_iter().collect(),
+        false => hosts.iter().map(|host| &host.name).collect(),
+    }
+}
+
+fn cpus_of<'a>(host: &HostName, readings: &Readings<'a>) -> Vec<&'a Subject> {
+    let subjects = readings.subjects();
+    let of_host = subjects.filter(|(_, on)| *on == host);
+    let subjects = of_host.map(|(subject, _)| subject);
+    subjects
+        .filter(|subject| matches!(subject, Subject::Cpu(_)))
+        .filter(|subject| readings.on(host, subject, Metric::CpuIdle).is_some())
+        .collect()
+}
+
+/// Returns 1 − Σ modes / (CPUs × time); what ticks count too much is none.
+fn missing_share(host: &HostName, readings: &Readings<'_>) -> Option<f64> {
+    let of_cpu = |subject: &&Subject| {
+        let rates = MODES.iter().filter_map(|metric| {
+            let series = readings.on(host, subject, *metric)?;
+            // Idle time may go backwards (Documentation/filesystems/proc.rst).
+            Some(readings.difference(&series)?.rate() / 1e9)
+        });
+        rates.sum::<f64>()
+    };
+    let cpus = cpus_of(host, readings);
+    let counted: f64 = cpus.iter().map(of_cpu).sum();
+    (!cpus.is_empty()).then(|| (1.0 - counted / cpus.len() as f64).max(0.0))
 }
 
 fn cpu_host<'h>(hosts: &'h [HostRecord], readings: &Readings<'_>) -> Option<&'h HostName> {
@@ -84,7 +217,11 @@ fn cpu(host: &HostName, readings: &Readings<'_>, responses: &mut Responses) {
 }
 
 /// CPUs' worth of time in `metrics`: the host's own line if it was read, else the sum of its CPUs.
-fn cpu_time(host: &HostName, readings: &Readings<'_>, metrics: &[Metric]) -> Option<f64> {
+pub(super) fn cpu_time(
+    host: &HostName,
+    readings: &Readings<'_>,
+    metrics: &[Metric],
+) -> Option<f64> {
     let rate = |subject: &Subject, metric| {
         let series = readings.on(host, subject, metric)?;
         Some(readings.change(&series)?.rate() / 1e9)
@@ -107,30 +244,30 @@ fn cpu_time(host: &HostName, readings: &Readings<'_>, metrics: &[Metric]) -> Opt
     (!cpus.is_empty()).then(|| cpus.iter().sum())
 }
 
-/// Returns the hosts whose programs run on the CPUs of `host`: all of a lab, both ends of loopback.
-fn sharing<'h>(hosts: &'h [HostRecord], host: &'h HostName) -> Vec<&'h HostName> {
+/// Returns the hosts whose programs run on the CPUs of `host`: all of a lab, both ends of loopback, and
+/// other namespaces under the same kernel.
+pub(super) fn sharing<'h>(hosts: &'h [HostRecord], host: &'h HostName) -> Vec<&'h HostName> {
     let record = hosts.iter().find(|record| record.name == *host);
     let address = record.map_or("", |record| &record.data_address);
     let loopback = address
         .parse()
         .is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
+    let boot = record.and_then(|record| record.boot.as_ref());
     let same = |other: &&HostRecord| {
-        other.name == *host || other.lab || loopback || other.data_address == address
+        let kernel = boot.is_some() && other.boot.as_ref() == boot;
+        other.name == *host || other.lab || loopback || kernel || other.data_address == address
     };
     hosts.iter().filter(same).map(|other| &other.name).collect()
 }
 
-/// CPUs' worth of user time of our own threads on `hosts`.
-///
-/// User time is attributed to the thread that used it; kernel time is not, since soft interrupts
-/// run in whichever thread they interrupt. So what others do is seen in user mode only.
-fn our_user_time(hosts: &[&HostName], readings: &Readings<'_>) -> Option<f64> {
+/// CPUs' worth of a time of our own threads on `hosts`.
+fn our_time(hosts: &[&HostName], readings: &Readings<'_>, metric: Metric) -> Option<f64> {
     let threads = readings
         .subjects()
         .filter(|(subject, on)| matches!(subject, Subject::Thread(_)) && hosts.contains(on));
     let rates: Vec<f64> = threads
         .filter_map(|(subject, on)| {
-            let series = readings.on(on, subject, Metric::ThreadUser)?;
+            let series = readings.on(on, subject, metric)?;
             Some(readings.change(&series)?.rate() / 1e9)
         })
         .collect();

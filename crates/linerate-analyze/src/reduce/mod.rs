@@ -5,14 +5,20 @@
 //!    is the difference over the time between these two readings, per host and subject.
 //! 2. Rates of flows are summed; a sum in which one flow was not read is absent, not smaller.
 //! 3. A throughput that the links cannot carry is refused: the outcome is invalid and says why.
-//!    (Payload that arrived before the window and was read in it is put right instead.)
+//!    So is the level of a stream whose flows did not all take part.
 //!
 //! Responses are found by name; every name carries its unit at its end (`name`).
 
+/// What arrived of a stream, flow by flow, and whether its level was in force.
+mod arrived;
 /// CPU time and cycles per byte, packet and transaction.
 mod cost;
 /// Datagrams, and where those that are missing were lost.
 mod datagrams;
+/// What tells the limiters of streams apart.
+mod evidence;
+/// Where the time of an exchange goes.
+mod exchange;
 /// Payload, transactions and segments of the flows.
 mod flows;
 /// CPUs and threads of the hosts.
@@ -25,13 +31,14 @@ mod profile;
 mod queues;
 /// Names, units and titles of responses.
 mod response;
+/// Whether workers got the CPUs that they wanted.
+mod starved;
 /// First and last reading of each counter in the measured window.
 mod window;
 
 use std::collections::BTreeMap;
 
 use linerate_model::TrialId;
-use linerate_model::experiment::Cell;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord, Recording, TrialRecord, Validity};
@@ -41,16 +48,19 @@ use linerate_model::workload::{Direction, Traffic};
 
 use crate::live::acknowledged;
 
+pub(crate) use arrived::HALVES_SHARE_MAX;
 pub use datagrams::QdiscDrops;
 pub(crate) use datagrams::{PLACES as LOSS_PLACES, dropping_qdiscs};
+pub(crate) use exchange::{DELAYED_ACK_NS_MAX, STALL_EXCESS_NS};
+pub use linerate_model::outcome::{Outcome, Response};
 pub(crate) use profile::share_name;
 pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake};
 pub use response::{describe, name};
 pub(crate) use window::Readings;
 
-/// User time of other programs from which on a trial is flagged, in CPUs. The agents' own control
-/// threads and a controller on the same machine stay below a tenth; /proc/stat counts in ticks of
-/// 10 ms, which is 0.025 CPUs in a window of 0.4 s.
+/// Time of other programs below which a trial is not flagged for it, in CPUs. The agents' own
+/// control threads and a controller on the same machine stay below a tenth; /proc/stat counts in
+/// ticks of 10 ms, which is 0.025 CPUs in a window of 0.4 s.
 pub const OTHERS_CPUS_MAX: f64 = 0.15;
 
 /// Share of its time from which on a worker counts as saturated.
@@ -61,46 +71,6 @@ pub const WORKER_SATURATED_SHARE: f64 = 0.95;
 
 /// Share of the measured window that readings must span before a note is made of it.
 const WINDOW_COVERED_SHARE_MIN: f64 = 0.9;
-
-/// One response of a trial.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Response {
-    /// The value.
-    pub value: f64,
-    /// Its unit.
-    pub unit: Unit,
-}
-
-/// The responses of one trial with its levels.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
-    /// The trial.
-    pub trial: TrialId,
-    /// Its experiment.
-    pub experiment: String,
-    /// Its levels.
-    pub cell: Cell,
-    /// Which repetition of the cell.
-    pub replicate: u32,
-    /// Whether it may be averaged; refused numbers are invalid too.
-    pub validity: Validity,
-    /// What to know about it although it is valid.
-    pub flags: Vec<String>,
-    /// The responses by name; one that was not read is not there.
-    pub responses: BTreeMap<String, Response>,
-}
-
-impl Outcome {
-    /// Returns whether the outcome may be averaged.
-    pub fn is_valid(&self) -> bool {
-        self.validity == Validity::Valid
-    }
-
-    /// Returns the value of the response called `name`.
-    pub fn value(&self, name: &str) -> Option<f64> {
-        self.responses.get(name).map(|response| response.value)
-    }
-}
 
 /// Returns the outcome of every recorded trial, in the order of execution.
 pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
@@ -123,9 +93,27 @@ pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
         .map(|(trial, record)| {
             let flows = flows.get(&record.trial).unwrap_or(&none);
             let readings = Readings::new(&recording.samples, record.trial, record.window_ns);
-            reduce(trial, record, flows, &readings, &document.hosts)
+            let outcome = reduce(trial, record, flows, &readings, &document.hosts);
+            match superseded(recording, record) {
+                Some(why) => Outcome {
+                    validity: Validity::Invalid(why),
+                    ..outcome
+                },
+                None => outcome,
+            }
         })
         .collect()
+}
+
+/// Returns why a valid trial is not averaged all the same: something disturbed it, and a valid one
+/// stands for it.
+fn superseded(recording: &Recording, record: &TrialRecord) -> Option<String> {
+    let mut repeats = recording.document.plan.repeats.iter();
+    let repeat = repeats.find(|repeat| repeat.of == record.trial)?;
+    let mut records = recording.trials.iter();
+    let instead = records.find(|other| other.trial == repeat.trial)?;
+    (record.is_valid() && instead.is_valid())
+        .then(|| format!("{}; trial {} stands for it", repeat.why, repeat.trial.0))
 }
 
 /// Returns the outcome of one live trial, by the same reduction as [`outcomes`].
@@ -154,19 +142,22 @@ fn reduce(
     let mut flags = record.flags.clone();
     let server = hosts.iter().find(|host| host.part == HostPart::Server);
     let foreign = server.and_then(|server| server.foreign.as_deref());
-    flows::reduce(trial, flows, readings, foreign.is_some(), &mut responses);
+    let level = flows::reduce(trial, flows, hosts, readings, &mut responses);
+    evidence::reduce(trial, flows, readings, &mut responses);
     datagrams::reduce(trial, flows, readings, &mut responses);
-    let plausibility = plausible::check(&trial.workload, &mut responses, hosts);
-    machine::reduce(hosts, readings, &mut responses);
+    let refusal = plausible::refusal(&trial.workload, &responses, hosts);
+    let disturbances = machine::reduce(hosts, readings, &mut responses);
+    starved::reduce(hosts, readings, &mut responses);
+    exchange::reduce(trial, flows, hosts, readings, &mut responses);
     profile::reduce(hosts, readings, &mut responses);
     queues::reduce(trial, flows, hosts, readings, &mut responses);
-    flags.extend(plausibility.flags);
+    flags.extend(level.flags);
     let counted = foreign.filter(|_| responses.value(name::THROUGHPUT).is_some());
     flags.extend(counted.and_then(|program| foreign_flag(program, trial)));
     flags.extend(coverage_flag(readings));
     flags.extend(saturation_flag(&responses));
-    flags.extend(others_flag(&responses));
-    let validity = match (&record.validity, plausibility.refusal) {
+    flags.extend(disturbances);
+    let validity = match (&record.validity, refusal.or(level.invalid)) {
         (Validity::Valid, Some(reason)) => Validity::Invalid(reason),
         (validity, _) => validity.clone(),
     };
@@ -204,16 +195,6 @@ fn coverage_flag(readings: &Readings<'_>) -> Option<String> {
     })
 }
 
-fn others_flag(responses: &Responses) -> Option<String> {
-    let others = responses.value(name::CPU_OTHERS)?;
-    (others > OTHERS_CPUS_MAX).then(|| {
-        format!(
-            "other programs used {} in user mode meanwhile",
-            Unit::Cpus.display(others)
-        )
-    })
-}
-
 fn saturation_flag(responses: &Responses) -> Option<String> {
     let run = responses.value(name::WORKER_BUSY_SHARE_MAX)?;
     let wanted = responses
@@ -226,9 +207,11 @@ fn saturation_flag(responses: &Responses) -> Option<String> {
             percent(run)
         ))
     } else if wanted >= WORKER_SATURATED_SHARE {
+        let waited = responses.value(name::WORKER_WAITED).unwrap_or(wanted - run);
         Some(format!(
-            "generator short of CPU: a worker ran or waited for a CPU {} of the time",
-            percent(wanted)
+            "generator short of CPU: a worker ran {} of the time and waited for a CPU {} of it",
+            percent(wanted - waited),
+            percent(waited)
         ))
     } else {
         None

@@ -17,14 +17,15 @@ responses! {
     THROUGHPUT "throughput_bps" BitsPerSecond "throughput";
     THROUGHPUT_TO_SERVER "throughput_to_server_bps" BitsPerSecond "throughput to the server";
     THROUGHPUT_FROM_SERVER "throughput_from_server_bps" BitsPerSecond "throughput from the server";
-    ARRIVED_TO_SERVER "arrived_to_server_bps" BitsPerSecond "payload that TCP received at the server";
-    ARRIVED_FROM_SERVER "arrived_from_server_bps" BitsPerSecond
-        "payload that TCP received at the clients";
+    APP_RECEIVED "app_received_bps" BitsPerSecond "payload that receive calls returned";
     THROUGHPUT_SENT "throughput_sent_bps" BitsPerSecond "payload accepted from the sender";
     THROUGHPUT_INTENDED "throughput_intended_bps" BitsPerSecond "throughput that was asked for";
     PACING "pacing_bps" BitsPerSecond "rate that TCP paces itself at, all flows together";
     FLOW_MIN "flow_throughput_min_bps" BitsPerSecond "throughput of the slowest flow";
     FLOW_MAX "flow_throughput_max_bps" BitsPerSecond "throughput of the fastest flow";
+    FLOWS_IDLE "flows_idle" Count "flows that moved nothing";
+    FAIRNESS "fairness_jain" Ratio "fairness of the flows (Jain), 1 = equal shares";
+    HALVES "second_half_over_first" Ratio "second half of the window over the first";
     TRANSACTIONS "transactions_per_s" PerSecond "transactions per second";
     TRANSACTIONS_TIMED "transactions_timed" Count "transactions timed";
     TRANSACTIONS_INTENDED "transactions_intended_per_s" PerSecond
@@ -83,8 +84,12 @@ responses! {
     CPU_SOFTIRQ "cpu_softirq_cpus" Cpus "CPUs busy in soft interrupts";
     CPU_IRQ "cpu_irq_cpus" Cpus "CPUs busy in hard interrupts";
     CPU_STEAL "cpu_steal_cpus" Cpus "CPUs taken by the hypervisor";
+    CPU_MISSING "cpu_missing_share" Ratio "share of the CPUs' time that no mode accounts for";
+    CPU_PRESSURE "cpu_pressure_share" Ratio "time in which a task waited for a CPU";
     CPU_OTHERS "cpu_others_usr_cpus" Cpus "CPUs that other programs used in user mode";
-    CPU_PER_GBIT "cpu_per_gbit_cpus" Cpus "busy CPUs per Gbit/s";
+    CPU_OTHERS_ALL "cpu_others_cpus" Cpus "CPUs that other programs used";
+    CPU_COST "cpu_cost_cpus" Cpus "CPUs that this run's threads and interrupts took";
+    CPU_PER_GBIT "cpu_per_gbit_cpus" Cpus "CPUs per Gbit/s";
     WORKER_BUSY_SHARE_MAX "worker_busy_share_max" Ratio "time that the busiest worker ran";
     WORKER_WANTED_SHARE_MAX "worker_wanted_share_max" Ratio
         "time that the busiest worker ran or waited for a CPU";
@@ -152,7 +157,50 @@ responses! {
         "time in interrupts of the CPU with most";
     CPU_CHANCE_MOST "cpu_imbalance_by_chance_most" Count
         "imbalance of CPUs that chance does not exceed in 95 of 100 cases";
+    DELIVERY_RATE "delivery_rate_bps" BitsPerSecond
+        "delivery rate that TCP saw, median, all flows together";
+    APP_LIMITED "app_limited_share" Ratio
+        "share of readings of the delivery rate that the sender's application limited";
+    IN_FLIGHT "in_flight_bytes" Bytes "payload in flight, mean of the flows";
+    UNSENT "unsent_bytes" Bytes "payload that waits unsent at the sender, mean of the flows";
+    UNREAD "unread_bytes" Bytes "payload that waits unread at the receiver, mean of the flows";
+    UNREAD_SHARE "unread_share" Ratio "share of the receive buffer that is unread payload";
+    QUEUED "queued_share" Ratio "time with a queue on the way";
+    RATE_VARIATION "rate_variation" Ratio
+        "deviation of the rate from reading to reading, of its mean";
+    SPURIOUS "spurious_segments" Count "segments sent again although they had arrived (D-SACK)";
+    REORDERINGS "reorderings" Count "times that segments overtook each other";
+    TIMEOUTS "retransmission_timeouts" Count "retransmission timeouts of the flows";
+    DROPPED_QDISC "dropped_sender_qdisc" Count
+        "packets dropped by the sending hosts' queueing disciplines";
+    DROPPED_DEVICE "dropped_device" Count "packets dropped by the hosts' devices";
+    DROPPED_BACKLOG "dropped_backlog" Count "packets dropped from the receiving hosts' backlog";
+    QDISC_BACKLOG "sender_qdisc_backlog_bytes" Bytes
+        "bytes that wait in the sending hosts' queueing disciplines";
     DELAYED_ACKS "delayed_acks_per_s" PerSecond "ACKs sent by the delayed-ACK timer per second";
+    PATH_RTT "path_rtt_ns" Nanoseconds "shortest round trip of TCP at either end";
+    PATH_RTT_LOADED "path_rtt_loaded_ns" Nanoseconds
+        "TCP's smoothed round trip at the end where it is shorter";
+    TCP_RTT_SERVER "tcp_rtt_server_ns" Nanoseconds "TCP's smoothed round trip as the server saw it";
+    RTT_CPU_WAIT "rtt_cpu_wait_ns" Nanoseconds
+        "part of the mean round trip in which a worker waited for a CPU";
+    RTT_WORKERS "rtt_workers_ns" Nanoseconds "part of the mean round trip in which a worker ran";
+    RTT_SLOW "rtt_slow_ns" Nanoseconds
+        "part of the mean round trip that slow transactions add, as long as a retransmission timeout";
+    SLOW "transactions_slow" Count "transactions slower than the rest by a retransmission timeout";
+    STALLED "transactions_stalled" Count "transactions slower than the path by a delayed ACK";
+    DELAYED_ACKS_SENT "delayed_acks" Count "ACKs sent by the delayed-ACK timer";
+    TIMERS_FIRED "tcp_timers_fired" Count "retransmission timeouts and loss probes";
+    RETRANSMITTED_BOTH "retransmitted_both_segments" Count "segments sent again by both ends";
+    WORKER_WAITED "worker_waited_share" Ratio
+        "time that the worker which wanted a CPU most waited for one";
+    CPU_BUSY_SHARE "cpu_busy_share" Ratio "share of all CPUs' time that was busy on its host";
+    OTHERS_THERE "cpu_others_there_cpus" Cpus "CPUs that other programs used on its host";
+    THROTTLED_PERIODS "cgroup_throttled_periods_share" Ratio
+        "share of its periods in which the control group was throttled";
+    THROTTLED "cgroup_throttled_share" Ratio "time that the control group was throttled";
+    QUOTA "cgroup_quota_cpus" Cpus "CPUs that the control group may use";
+    LISTEN_DROPS "listen_drops" Count "connections dropped by a full listener";
 }
 
 /// A response's words and unit.

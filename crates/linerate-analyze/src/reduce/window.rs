@@ -163,6 +163,28 @@ impl<'a> Readings<'a> {
         (self.window_ns > 0).then_some(longest? as f64 / self.window_ns as f64)
     }
 
+    /// Returns the growth of a counter in each half of the window, as far as it was read near the
+    /// middle: the halves meet at the reading that lies closest to it.
+    pub(crate) fn halves(&self, series: &[Reading]) -> Option<[Change; 2]> {
+        let (begin, end) = self.edges(series)?;
+        // Damaged recordings have instants of any size.
+        let length_ns = end.0.checked_sub(begin.0)?;
+        let middle_ns = begin.0 + length_ns / 2;
+        let inner = series.iter().filter(|one| begin.0 < one.0 && one.0 < end.0);
+        let middle = *inner.min_by_key(|one| one.0.abs_diff(middle_ns))?;
+        if middle.0.abs_diff(middle_ns) > length_ns.unsigned_abs() / 4 {
+            return None;
+        }
+        let change = |from: Reading, to: Reading| {
+            let amount = to.1.checked_sub(from.1).filter(|amount| *amount >= 0)?;
+            Some(Change {
+                amount: amount as f64,
+                seconds: (to.0 - from.0) as f64 / 1e9,
+            })
+        };
+        Some([change(begin, middle)?, change(middle, end)?])
+    }
+
     fn edges(&self, series: &[Reading]) -> Option<(Reading, Reading)> {
         let begin = *series.iter().find(|reading| reading.0 >= 0)?;
         let end = series

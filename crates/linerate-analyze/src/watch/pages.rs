@@ -12,6 +12,7 @@ mod links;
 mod queues;
 mod softnet;
 mod tcp;
+mod trouble;
 
 /// One page of a watched host.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +36,7 @@ pub fn pages(watched: &Watched, facts: &Snapshot, span: Span) -> Vec<Page> {
         softnet::page(watched, span),
         tcp::page(watched, span),
         links::page(watched, span),
+        trouble::page(watched, span),
     ]
 }
 

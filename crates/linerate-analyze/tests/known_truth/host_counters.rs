@@ -7,6 +7,7 @@ use linerate_model::metric::Metric;
 use linerate_model::sample::{Subject, TrialSample};
 
 use crate::builder::{Run, Truth, stream};
+use crate::told;
 
 /// Returns what is said of a run whose hosts read `values` of `metric` at begin and end.
 fn said_of_counter(metric: Metric, values: [i64; 2], lab: bool) -> Vec<(String, String)> {
@@ -41,7 +42,7 @@ fn said_of_counter(metric: Metric, values: [i64; 2], lab: bool) -> Vec<(String, 
                 value,
             }));
     }
-    let findings = analyze(&run.recording).findings;
+    let findings = told(&run.recording);
     let ids = findings.into_iter().map(|found| (found.id, found.claim));
     ids.collect()
 }
@@ -99,7 +100,7 @@ fn a_table_of_connections_that_is_nearly_full_is_a_caution() {
                 value,
             }]);
         }
-        let findings = analyze(&run.recording).findings;
+        let findings = told(&run.recording);
         let full = findings
             .into_iter()
             .find(|it| it.id == "caution/conntrack-full");

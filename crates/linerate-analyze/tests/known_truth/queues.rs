@@ -115,14 +115,7 @@ fn connections_that_are_dealt_in_turn_lie_evenly() {
     check(&recording, "cpu_packets_imbalance", Some(1.0));
     check(&recording, "cpu_most_packets_per_s", Some(8000.0));
     let (chapter, finding) = chapter_and_finding(&recording);
-    let finding = finding.expect("nine trials, six with several connections");
-    assert_eq!(finding.kind, FindingKind::Absence);
-    assert!(
-        finding.claim.contains("in 0 of 6 trials"),
-        "{}",
-        finding.claim
-    );
-    assert_eq!(chapter.findings, ["queues/queue-balance"]);
+    assert_eq!(finding, None, "no less even than chance lays them");
     let ids: Vec<_> = chapter
         .figures
         .iter()
@@ -134,7 +127,6 @@ fn connections_that_are_dealt_in_turn_lie_evenly() {
     );
     let answer = chapter.answer.expect("an answer");
     assert!(answer.contains("took 1.00 times its share"), "{answer}");
-    assert!(answer.contains("no less evenly than chance"), "{answer}");
 }
 
 #[test]
@@ -175,11 +167,11 @@ fn connections_that_all_lie_on_one_queue_are_worse_than_chance() {
 
 #[test]
 fn where_sockets_do_not_tell_packets_are_judged() {
-    let mut recording = recording(QUEUES, |flow| flow.flow.0 % 2);
+    let mut recording = recording(QUEUES, |_| 0);
     for flow in &mut recording.flows {
         flow.incoming = Incoming::default();
     }
-    check(&recording, "rx_queue_imbalance", Some(2.0));
+    check(&recording, "rx_queue_imbalance", Some(4.0));
     check(&recording, "rx_queue_flows_imbalance", None);
     let (_, finding) = chapter_and_finding(&recording);
     let finding = finding.expect("judged");

@@ -1,6 +1,5 @@
 //! Backlogs, one CPU of packets, PCIe links: found where they are, and only there.
 
-use linerate_analyze::analyze;
 use linerate_model::TrialId;
 use linerate_model::finding::Finding;
 use linerate_model::host::{Fact, FactValue};
@@ -10,6 +9,7 @@ use linerate_model::sample::{QueueKind, Subject, TrialSample};
 use linerate_model::unit::Unit;
 
 use crate::builder::{Run, Truth, WINDOW_NS, stream};
+use crate::told;
 
 /// What the server's counters grow by in the window.
 type Growth = (Subject, Metric, i64);
@@ -36,7 +36,7 @@ fn recording(growth: &[Growth]) -> Recording {
 }
 
 fn found(recording: &Recording, id: &str) -> Option<Finding> {
-    let findings = analyze(recording).findings;
+    let findings = told(recording);
     let found = findings
         .into_iter()
         .filter(|finding| finding.id.contains(id));

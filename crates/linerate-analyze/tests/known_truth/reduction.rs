@@ -3,11 +3,12 @@
 use linerate_analyze::reduce::{self, Outcome, outcome_of};
 use linerate_model::TrialId;
 use linerate_model::experiment::{Factor, Level};
+use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::run::Validity;
 use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::unit::{Bytes, Unit};
-use linerate_model::workload::{Traffic, Workload};
+use linerate_model::workload::{Direction, Traffic, Workload};
 
 use crate::builder::{Run, Truth, rr, stream};
 
@@ -190,7 +191,7 @@ fn numbers_above_the_wire_are_refused() {
     assert_eq!(refused(Some(1e9), 945e6), None);
     let reason = refused(Some(1e9), 950e6).unwrap();
     assert!(
-        reason.contains("950 Mbit/s") && reason.contains("941.5 Mbit/s"),
+        reason.contains("950 Mbit/s") && reason.contains("941 Mbit/s"),
         "{reason}"
     );
     assert_eq!(refused(None, 50e9), None);
@@ -243,25 +244,212 @@ fn a_saturated_worker_is_flagged() {
 }
 
 #[test]
-fn payload_that_waited_in_the_buffer_is_put_right() {
-    let mut run = Run::new(1, Some(1e9));
-    run.experiment("one", None, stream());
-    run.cell(&[], &[Truth::stream(940e6)]);
-    // The reader was a megabyte behind at the begin of the window, and not at its end.
-    let samples = run.recording.samples.iter().map(|mut sample| {
-        if sample.metric == Metric::AppBytesReceived && sample.at_ns < 500_000_000 {
-            sample.value -= 1 << 20;
+fn throughput_is_what_tcp_took_in_whatever_was_read_of_it() {
+    let read = |beyond_bytes: f64| {
+        let truth = Truth {
+            read_beyond_bytes: beyond_bytes,
+            ..Truth::stream(940e6)
+        };
+        let outcome = one(stream(), truth);
+        // Above or below, near the link's limit or far from it: the count is the same.
+        assert!(outcome.is_valid(), "{:?}", outcome.validity);
+        check(&outcome, "throughput_bps", 940e6, Unit::BitsPerSecond);
+        check(
+            &outcome,
+            "app_received_bps",
+            940e6 + 8.0 * beyond_bytes,
+            Unit::BitsPerSecond,
+        );
+        outcome.flags
+    };
+    assert_eq!(read(0.0), [""; 0]);
+    assert_eq!(read(1.1e6), [""; 0], "below a hundredth of 117.5 MB");
+    const BEYOND: f64 = 5.0 * 1_048_576.0;
+    let told = |flags: Vec<String>, start: &str, end: &str| {
+        let told = flags
+            .first()
+            .is_some_and(|flag| flag.starts_with(start) && flag.ends_with(end));
+        assert!(told && flags.len() == 1, "{flags:?}");
+    };
+    let more = "receive calls returned 5 MiB more than arrived in the window (4.46";
+    told(
+        read(BEYOND),
+        more,
+        "it had waited in receive buffers since before",
+    );
+    let less = "receive calls returned 5 MiB less than arrived in the window (4.46";
+    told(read(-BEYOND), less, "it lies in receive buffers");
+}
+
+#[test]
+fn what_only_the_application_counts_is_its_count() {
+    let counted = |transport| {
+        let mut workload = stream();
+        workload.manner.transport = transport;
+        if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
+            *message_bytes = Bytes(1448);
         }
-        sample
-    });
-    run.recording.samples = samples.collect();
-    let outcome = reduce::outcomes(&run.recording).remove(0);
-    assert!(outcome.is_valid(), "{:?}", outcome.validity);
-    check(&outcome, "throughput_bps", 940e6, Unit::BitsPerSecond);
+        let mut run = Run::new(1, None);
+        run.experiment("one", None, workload);
+        let truth = Truth {
+            read_beyond_bytes: 5e6,
+            ..Truth::stream(400e6)
+        };
+        run.cell(&[], &[truth]);
+        reduce::outcomes(&run.recording).remove(0)
+    };
+    for transport in [Transport::Udp, Transport::Unix] {
+        let outcome = counted(transport);
+        check(&outcome, "throughput_bps", 440e6, Unit::BitsPerSecond);
+        assert_eq!(outcome.flags, [""; 0]);
+    }
+    let outcome = counted(Transport::Mptcp);
+    check(&outcome, "throughput_bps", 400e6, Unit::BitsPerSecond);
+}
+
+#[test]
+fn a_level_is_in_force_where_each_flow_carries_something() {
+    let judged = |shares: &[f64], change: &dyn Fn(&mut Workload, &mut Truth)| {
+        let mut workload = stream();
+        workload.connections = shares.len() as u32;
+        let mut truth = Truth {
+            shares: shares.to_vec(),
+            ..Truth::stream(800e6)
+        };
+        change(&mut workload, &mut truth);
+        let outcome = one(workload, truth);
+        let invalid = match outcome.validity.clone() {
+            Validity::Valid => None,
+            Validity::Invalid(reason) => Some(reason),
+        };
+        (outcome, invalid)
+    };
+    let as_it_is = |_: &mut Workload, _: &mut Truth| {};
+
+    let (outcome, invalid) = judged(&[1.0; 8], &as_it_is);
+    assert_eq!((invalid, outcome.flags.len()), (None, 0));
+    check(&outcome, "fairness_jain", 1.0, Unit::Ratio);
+    check(&outcome, "flows_idle", 0.0, Unit::Count);
+
+    // (3 + 1)² / (2 × (9 + 1)) = 0.8.
+    let (outcome, invalid) = judged(&[2.9, 1.0], &as_it_is);
+    assert_eq!(invalid, None);
+    check(
+        &outcome,
+        "fairness_jain",
+        3.9 * 3.9 / (2.0 * 9.41),
+        Unit::Ratio,
+    );
+    let (_, invalid) = judged(&[3.2, 1.0], &as_it_is);
+    let invalid = invalid.expect("one has more than three times the other's");
     assert!(
-        outcome.flags[0].contains("waited in the receive buffer"),
+        invalid.starts_with("2 flows shared unfairly (Jain's index 0.78"),
+        "{invalid}"
+    );
+
+    let mut shares = [1.0; 64];
+    shares[..34].fill(0.0);
+    let (outcome, invalid) = judged(&shares, &as_it_is);
+    assert_eq!(invalid.as_deref(), Some("34 of 64 flows moved nothing"));
+    check(&outcome, "flows_idle", 34.0, Unit::Count);
+    check(&outcome, "fairness_jain", 30.0 / 64.0, Unit::Ratio);
+
+    // TCP that lost segments shares by its losses: a result.
+    let lossy = |_: &mut Workload, truth: &mut Truth| truth.lost_share = 0.01;
+    let (outcome, invalid) = judged(&[9.0, 1.0], &lossy);
+    assert_eq!(invalid, None);
+    assert!(
+        outcome.flags[0].contains("shared unfairly") && outcome.flags[0].contains("sent again"),
         "{:?}",
         outcome.flags
+    );
+    // Five segments for each flow are no share, and neither is one flow's luck.
+    let little = |_: &mut Workload, truth: &mut Truth| truth.throughput_bps = 8.0 * 64.0 * 7240.0;
+    let (outcome, invalid) = judged(&shares, &little);
+    assert_eq!(invalid, None);
+    assert!(
+        outcome.flags[0]
+            .starts_with("34 of 64 flows moved nothing: at this rate the window holds 5 "),
+        "{:?}",
+        outcome.flags
+    );
+    // A volume is over when it is over.
+    let bounded = |workload: &mut Workload, _: &mut Truth| {
+        workload.manner.bytes_max = Some(Bytes(1 << 20));
+    };
+    assert_eq!(judged(&shares, &bounded).1, None);
+    // Each direction is for itself.
+    let both = |workload: &mut Workload, _: &mut Truth| {
+        let Traffic::Stream { direction, .. } = &mut workload.traffic else {
+            unreachable!("it is a stream");
+        };
+        *direction = Direction::Both;
+    };
+    let (outcome, invalid) = judged(&[9.0, 1.0, 9.0, 1.0], &both);
+    assert_eq!(invalid, None);
+    check(&outcome, "fairness_jain", 1.0, Unit::Ratio);
+    // Nothing at all is no level either.
+    let dead = |_: &mut Workload, truth: &mut Truth| truth.throughput_bps = 0.0;
+    assert_eq!(
+        judged(&[1.0], &dead).1.as_deref(),
+        Some("the flow moved nothing")
+    );
+}
+
+#[test]
+fn what_disturbs_is_data() {
+    let truth = Truth {
+        cpus: 1.0,
+        others_cpus: 0.25,
+        others_kernel_cpus: 0.125,
+        missing_share: 0.07,
+        pressure_share: Some(0.4),
+        ..Truth::stream(800e6)
+    };
+    let outcome = one(stream(), truth);
+    check(&outcome, "cpu_others_usr_cpus", 0.25, Unit::Cpus);
+    check(&outcome, "cpu_others_cpus", 0.375, Unit::Cpus);
+    check(&outcome, "cpu_missing_share", 0.07, Unit::Ratio);
+    check(&outcome, "cpu_pressure_share", 0.4, Unit::Ratio);
+    // What others did is no cost of the traffic.
+    check(&outcome, "cpu_busy_cpus", 1.0, Unit::Cpus);
+    check(&outcome, "cpu_cost_cpus", 0.625, Unit::Cpus);
+    check(&outcome, "cpu_per_gbit_cpus", 0.625 / 0.8, Unit::Cpus);
+    let told = |word: &str| outcome.flags.iter().any(|flag| flag.contains(word));
+    assert!(
+        outcome.flags.len() == 2 && told("other programs used") && told("7 % of the CPUs' time"),
+        "{:?}",
+        outcome.flags
+    );
+    let quiet = Truth {
+        others_cpus: 0.1,
+        missing_share: 0.02,
+        ..Truth::stream(800e6)
+    };
+    assert_eq!(one(stream(), quiet).flags, [""; 0]);
+}
+
+#[test]
+fn halves_that_differ_are_told() {
+    let halves = |halves: f64| {
+        let truth = Truth {
+            halves,
+            ..Truth::stream(800e6)
+        };
+        let outcome = one(stream(), truth);
+        check(&outcome, "throughput_bps", 800e6, Unit::BitsPerSecond);
+        check(&outcome, "second_half_over_first", halves, Unit::Ratio);
+        outcome.flags
+    };
+    assert_eq!(halves(1.0), [""; 0]);
+    assert_eq!(halves(0.96), [""; 0]);
+    assert_eq!(
+        halves(1.11),
+        ["not steady: the second half of the window carried 11 % more than the first"]
+    );
+    assert_eq!(
+        halves(0.5),
+        ["not steady: the second half of the window carried 50 % less than the first"]
     );
 }
 

@@ -52,52 +52,27 @@ fn study_finds_what_it_was_made_of() {
         .collect();
     for expected in [
         FindingKind::Limiter(Limiter::NagleDelayedAck),
-        FindingKind::Limiter(Limiter::ReceiverWindow),
-        FindingKind::Limiter(Limiter::LinkRate),
         FindingKind::Limiter(Limiter::RoundTrip),
-        FindingKind::Plateau,
-        FindingKind::Derived,
+        FindingKind::Effect,
     ] {
         assert!(
             kinds.contains(&expected),
             "{expected:?} is missing from {kinds:?}"
         );
     }
-    let plateaus = analysis
-        .findings
-        .iter()
-        .filter(|finding| finding.kind == FindingKind::Plateau);
-    let claims: Vec<&str> = plateaus.map(|finding| finding.claim.as_str()).collect();
-    assert_eq!(claims.len(), 2);
-    assert!(
-        claims[0].contains("With 1 connection, buffers of 64 KiB"),
-        "{}",
-        claims[0]
-    );
-    assert!(
-        claims[1].contains("With 10 connections from 5 clients"),
-        "{}",
-        claims[1]
-    );
+    assert!(analysis.findings.len() <= 5, "{kinds:?}");
+    // The small buffer that limits is the experiment's doing; the chapter says where it ends.
+    assert!(!kinds.contains(&FindingKind::Limiter(Limiter::ReceiverWindow)));
+    let answer = chapter(&analysis, "socket-buffer").answer.as_deref();
+    let answer = answer.expect("the chapter answers");
+    assert!(answer.contains("Buffers from 64 KiB on"), "{answer}");
+    assert_eq!(analysis.recommendations, []);
 }
 
 #[test]
 fn window_is_rate_times_round_trip() {
     let analysis = analyze(&study().recording);
-    let window = analysis
-        .findings
-        .iter()
-        .find(|finding| finding.id == "window/needed")
-        .unwrap();
-    // 1 Gbit/s × 100.1 µs / 8 = 12 512.5 B, rounded up for each replicate's mean.
-    assert!(
-        (window.effect.value - 12_513.0).abs() <= 1.0,
-        "{:?}",
-        window.effect
-    );
-    assert!(window.effect.low.unwrap() < 12_513.0 && window.effect.high.unwrap() > 12_513.0);
     let chapter = chapter(&analysis, "window");
-    assert_eq!(chapter.findings, ["window/needed"]);
     assert!(
         chapter.answer.as_ref().unwrap().contains("18\u{202f}750 B"),
         "{:?}",
@@ -118,7 +93,8 @@ fn published_and_computed_curves_stand_beside_measured_ones() {
     check("socket-buffer", Origin::Measured, 2);
     check("socket-buffer", Origin::Published, 1);
     // The wire limit of 941 Mbit/s for both; 16 KiB over 100 µs are above it.
-    check("socket-buffer", Origin::Computed, 1);
+    // Under load TCP's round trip is longer, so that 16 KiB windows stay below it.
+    check("socket-buffer", Origin::Computed, 2);
     check("small-messages", Origin::Measured, 4);
     check("small-messages", Origin::Published, 2);
 }

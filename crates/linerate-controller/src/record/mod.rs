@@ -1,5 +1,6 @@
 //! Where a run is written: a bundle on disk, or memory.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use linerate_model::capture::TrialCapture;
@@ -7,7 +8,7 @@ use linerate_model::profile::TrialProfile;
 use linerate_model::run::{Event, FlowRecord, Recording, RunDocument, TrialRecord};
 use linerate_model::sample::TrialSample;
 use linerate_model::samples::Samples;
-use linerate_store::{WriteError, Writer};
+use linerate_store::{ReadError, WriteError, Writer};
 
 /// What one trial left behind.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,6 +88,28 @@ impl Recorder {
             Self::Memory(recording) => {
                 recording.events.push(event.clone());
                 Ok(())
+            }
+        }
+    }
+
+    /// Takes down that the plan has changed.
+    pub fn update(&mut self, document: &RunDocument) -> Result<(), WriteError> {
+        match self {
+            Self::Bundle(writer) => writer.update(document),
+            Self::Memory(recording) => {
+                recording.document = document.clone();
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns what has been taken down so far.
+    pub fn so_far(&mut self, document: &RunDocument) -> Result<Cow<'_, Recording>, ReadError> {
+        match self {
+            Self::Bundle(writer) => linerate_store::read(writer.directory()).map(Cow::Owned),
+            Self::Memory(recording) => {
+                recording.document = document.clone();
+                Ok(Cow::Borrowed(&**recording))
             }
         }
     }

@@ -5,22 +5,30 @@ use std::time::{Duration, Instant};
 
 use linerate_model::experiment::Timing;
 use linerate_model::plan::{LeftOut, Plan, Trial};
-use linerate_model::run::{BUNDLE_FORMAT, Event, FlowRecord, RunDocument, TrialRecord, Validity};
+use linerate_model::run::{
+    BUNDLE_FORMAT, Event, FlowRecord, Recording, RunDocument, TrialRecord, Validity,
+};
 use linerate_model::sample::{Sample, TrialSample};
 use linerate_model::samples::Samples;
-use linerate_model::{HostName, Nanos, RunId};
-use linerate_store::WriteError;
+use linerate_model::{HostName, Nanos, RunId, TrialId};
+use linerate_store::{ReadError, WriteError};
 
 use crate::fleet::Fleet;
 use crate::record::Recorder;
 
+mod agenda;
 mod assign;
 mod instants;
 mod placement;
 mod trial;
 mod validity;
+mod warm_up;
 
+pub use agenda::Repeats;
 pub use placement::Placing;
+pub use warm_up::WarmUp;
+
+use agenda::{Agenda, Fate, fit};
 
 /// Trials in a row that a lost host may spoil before the run ends with what it has.
 const LOSSES_MAX: u32 = 3;
@@ -54,6 +62,43 @@ pub struct RunRequest {
     pub workers_max: Option<u32>,
     /// Start of the run, UTC, RFC 3339.
     pub started_utc: String,
+    /// What the time before a window follows from.
+    pub warm_up: WarmUp,
+    /// Time that all trials may take together; absent where only the plan limits them.
+    pub time: Option<Nanos>,
+    /// How many trials that may not be averaged are repeated.
+    pub repeats: Repeats,
+    /// The first block after which it is asked what is open.
+    pub first_look: u32,
+}
+
+/// What is made of the trials so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Judgement {
+    /// The experiments that another block may still decide; the others are measured no further.
+    pub open: Vec<String>,
+    /// Trials that should be done once more though they are valid.
+    pub disturbed: Vec<Disturbed>,
+}
+
+/// A valid trial that should be done once more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disturbed {
+    /// The trial.
+    pub trial: TrialId,
+    /// What disturbed it, as a clause.
+    pub why: String,
+    /// Whether more traffic before the window would help.
+    pub rises: bool,
+}
+
+/// Who is asked and told while a run goes on.
+pub struct Audience<'a> {
+    /// Is told what happens.
+    pub watch: &'a mut dyn FnMut(Progress<'_>),
+    /// Is asked what is open after each round from the first look on; without it, every trial of the
+    /// plan is done and no further one.
+    pub judge: Option<&'a mut dyn FnMut(&Recording) -> Judgement>,
 }
 
 /// What a run tells while it goes on.
@@ -99,6 +144,9 @@ pub enum RunError {
     /// The bundle could not be written.
     #[error("the run could not be taken down")]
     Write(#[from] WriteError),
+    /// What was measured so far could not be read.
+    #[error("the run so far could not be read")]
+    Read(#[from] ReadError),
 }
 
 impl RunRequest {
@@ -141,28 +189,43 @@ fn left_out_of(fleet: &Fleet) -> Vec<LeftOut> {
 ///
 /// A trial that a host spoils is invalid and the run goes on once the host answers again. When it
 /// does not come back within [`RETURN_WAIT`], after [`LOSSES_MAX`] losses in a row, or when `stop`
-/// is raised, the run ends with what it has and says so in the document it returns. The caller
-/// closes the recorder with that document.
+/// is raised, the run ends with what it has and says so in the document it returns. What was repeated,
+/// taken up and left out on the way is in the plan of that document. The caller closes the recorder
+/// with it.
 pub fn execute(
     request: &RunRequest,
     fleet: &mut Fleet,
     recorder: &mut Recorder,
     stop: &AtomicBool,
-    watch: &mut dyn FnMut(Progress<'_>),
+    audience: Audience<'_>,
 ) -> Result<RunDocument, RunError> {
+    let Audience { watch, mut judge } = audience;
     let mut document = request.document(fleet);
+    let mut agenda = Agenda::new(&request.plan, request.repeats);
     let began_ns = fleet.clock.now_ns();
     let mut pace = Pace::default();
     let mut losses = 0;
     let mut captures_bytes = 0;
-    let trials = &request.plan.trials;
-    for (over, trial) in trials.iter().enumerate() {
-        let left = pace.left(&trials[over..]);
+    let mut over = 0;
+    loop {
+        let left = request.time.map(|time| {
+            let took_ns = fleet.clock.now_ns() - began_ns;
+            Nanos(time.0.saturating_sub(took_ns))
+        });
+        let planned = document.plan.trials.len();
+        let fits = |trials: &[Trial]| fit(trials, pace.beyond(), left);
+        let Some(trial) = agenda.poll(&mut document.plan, fits) else {
+            break;
+        };
+        if document.plan.trials.len() != planned {
+            recorder.update(&document)?;
+        }
+        let (trial, trials) = (&trial, document.plan.trials.len());
         watch(Progress::Begins {
             trial,
             over,
-            of: trials.len(),
-            left,
+            of: trials + agenda.waiting(),
+            left: pace.left(std::iter::once(trial).chain(agenda.due())),
         });
         let trial_began_ns = fleet.clock.now_ns();
         let driver = trial::Driver {
@@ -174,9 +237,11 @@ pub fn execute(
         let trial::Driven {
             captured,
             lost,
+            lasting,
             cut_short,
         } = driver.drive(fleet, trial, watch);
         pace.note(&trial.timing, fleet.clock.now_ns() - trial_began_ns);
+        over += 1;
         if let Validity::Invalid(why) = &captured.record.validity {
             let text = format!("invalid: {why}");
             recorder.event(&event(fleet, began_ns, trial, lost.as_ref(), text))?;
@@ -191,34 +256,49 @@ pub fn execute(
         captures_bytes += files.sum::<u64>();
         let record = captured.record.clone();
         recorder.append(captured)?;
+        let fate = match &record.validity {
+            Validity::Valid => Fate::Valid,
+            Validity::Invalid(_) if lasting => Fate::Lasting,
+            Validity::Invalid(why) => Fate::Passing(why),
+        };
+        agenda.handle_over(&document.plan, trial, fate);
         if cut_short.is_some() {
             document.cut_short = cut_short;
             break;
         }
         losses = if lost.is_some() { losses + 1 } else { 0 };
         if stop.load(Ordering::Relaxed) {
-            document.cut_short = interruption(trials, over, &record);
+            document.cut_short = interruption(trial, over, trials, &record);
             break;
         }
-        let Some(host) = lost.filter(|_| over + 1 < trials.len()) else {
-            continue;
-        };
-        let after = format!("after {} of {} trials", over + 1, trials.len());
-        if losses >= LOSSES_MAX {
-            document.cut_short = Some(format!(
-                "lost host {host} for {LOSSES_MAX} trials in a row, {after}"
-            ));
-            break;
+        if let Some(host) = lost.filter(|_| over < trials) {
+            let after = format!("after {over} of {trials} trials");
+            if losses >= LOSSES_MAX {
+                document.cut_short = Some(format!(
+                    "lost host {host} for {LOSSES_MAX} trials in a row, {after}"
+                ));
+                break;
+            }
+            if !await_return(fleet, &host, stop, watch) {
+                document.cut_short = Some(match stop.load(Ordering::Relaxed) {
+                    true => format!("interrupted while host {host} was lost, {after}"),
+                    false => format!(
+                        "lost host {host}, which did not come back within {} s, {after}",
+                        RETURN_WAIT.as_secs()
+                    ),
+                });
+                break;
+            }
         }
-        if !await_return(fleet, &host, stop, watch) {
-            document.cut_short = Some(match stop.load(Ordering::Relaxed) {
-                true => format!("interrupted while host {host} was lost, {after}"),
-                false => format!(
-                    "lost host {host}, which did not come back within {} s, {after}",
-                    RETURN_WAIT.as_secs()
-                ),
-            });
-            break;
+        if let Some(judge) = &mut judge
+            && trial.replicate >= request.first_look
+            && agenda.ends_round(&document.plan, trial)
+        {
+            document.hosts = fleet.records();
+            let Judgement { open, disturbed } = judge(&*recorder.so_far(&document)?);
+            agenda.handle_disturbed(&document.plan, disturbed);
+            agenda.handle_open(&mut document.plan, open);
+            recorder.update(&document)?;
         }
     }
     // What hosts have may have been asked while the first trial began.
@@ -226,20 +306,18 @@ pub fn execute(
     Ok(document)
 }
 
-/// Returns what an interruption at trial number `over` cut short, if it did.
-fn interruption(trials: &[Trial], over: usize, record: &TrialRecord) -> Option<String> {
-    let trial = &trials[over];
+/// Returns what an interruption of `trial`, by which `over` of so many were over, cut short, if it did.
+fn interruption(trial: &Trial, over: usize, trials: usize, record: &TrialRecord) -> Option<String> {
     let whole = record.validity == Validity::Valid && record.window_ns == trial.timing.measure.0;
     match trials {
-        [_] if whole => None,
-        [_] if record.validity == Validity::Valid => Some(format!(
+        1 if whole => None,
+        1 if record.validity == Validity::Valid => Some(format!(
             "interrupted {} after the begin of the window",
             Nanos(record.window_ns)
         )),
         _ => {
-            let over = over + usize::from(whole);
-            (over < trials.len())
-                .then(|| format!("interrupted after {over} of {} trials", trials.len()))
+            let over = over - usize::from(!whole);
+            (over < trials).then(|| format!("interrupted after {over} of {trials} trials"))
         }
     }
 }
@@ -303,17 +381,17 @@ impl Pace {
         self.beyond_ns += took_ns.saturating_sub(timing.total().0);
     }
 
-    fn left(&self, trials: &[Trial]) -> Nanos {
-        let beyond = match self.trials {
+    /// Returns what a trial takes beyond its phases.
+    fn beyond(&self) -> Nanos {
+        Nanos(match self.trials {
             0 => BEYOND_NS_FIRST,
             some => self.beyond_ns / u64::from(some),
-        };
-        Nanos(
-            trials
-                .iter()
-                .map(|trial| trial.timing.total().0 + beyond)
-                .sum(),
-        )
+        })
+    }
+
+    fn left<'a>(&self, trials: impl Iterator<Item = &'a Trial>) -> Nanos {
+        let beyond = self.beyond();
+        Nanos(trials.map(|trial| trial.timing.total().0 + beyond.0).sum())
     }
 }
 

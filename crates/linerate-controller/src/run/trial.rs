@@ -13,7 +13,7 @@ use linerate_agent::api::{
 use linerate_model::capture::{
     CaptureOptions, CaptureOutcome, FILE_BYTES_MAX, FILE_BYTES_MIN, TrialCapture,
 };
-use linerate_model::experiment::Level;
+use linerate_model::experiment::{Level, Timing};
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::probe::Probes;
@@ -88,6 +88,8 @@ pub(super) struct Driven {
     pub captured: Captured,
     /// The host that may be gone.
     pub lost: Option<HostName>,
+    /// Whether it would fail again for the same reason.
+    pub lasting: bool,
     /// Why the run ends with what this trial measured.
     pub cut_short: Option<String>,
 }
@@ -99,6 +101,8 @@ struct Spoilt {
     lost: Option<HostName>,
     /// Whether a host got its instants too late.
     late: bool,
+    /// Whether it would fail again for the same reason.
+    lasting: bool,
 }
 
 impl Spoilt {
@@ -107,6 +111,7 @@ impl Spoilt {
             why: why.into(),
             lost: None,
             late: false,
+            lasting: false,
         }
     }
 
@@ -117,10 +122,12 @@ impl Spoilt {
             why.push_str(&format!(": {inner}"));
             cause = inner.source();
         }
+        let late = error.refusal() == Some(RefusalCode::Late);
         Self {
             why,
             lost: error.is_loss().then(|| host.clone()),
-            late: error.refusal() == Some(RefusalCode::Late),
+            late,
+            lasting: error.refusal().is_some() && !late,
         }
     }
 }
@@ -145,6 +152,8 @@ struct Participant<'a> {
     finished: bool,
     /// Why it gave up in the middle, if it is no agent.
     forsook: Option<String>,
+    /// The round trip that its handshakes measured.
+    round_trip: Option<Nanos>,
 }
 
 impl Participant<'_> {
@@ -225,7 +234,13 @@ impl Driver<'_> {
         // The first flag says how it was cut.
         let cut_short = captured.record.flags.first().filter(|_| is_forsaken);
         fleet.take_over(inventories);
+        let mut settings = captured
+            .flows
+            .iter()
+            .map(|flow| (&flow.host, &flow.settings));
+        let is_capped = settings.any(|(host, settings)| validity::capped(host, settings).is_some());
         Driven {
+            lasting: is_capped || spoilt.as_ref().is_some_and(|spoilt| spoilt.lasting),
             cut_short: cut_short.cloned(),
             captured,
             lost: spoilt.and_then(|spoilt| spoilt.lost),
@@ -244,13 +259,13 @@ impl Driver<'_> {
             .map(|participant| *participant.clock())
             .collect();
         let flows = trial.workload.connections;
-        instants(
-            fleet.clock.now_ns(),
-            &trial.timing,
-            &clocks,
-            flows,
-            patience,
-        )
+        let round_trips = participants.iter().filter_map(|one| one.round_trip);
+        let asked = trial.timing.warm_up;
+        let timing = Timing {
+            warm_up: self.request.warm_up.length(asked, round_trips.max()),
+            ..trial.timing
+        };
+        instants(fleet.clock.now_ns(), &timing, &clocks, flows, patience)
     }
 
     /// Returns the CPUs of both ends, and who chose them.
@@ -341,6 +356,7 @@ impl Driver<'_> {
             capture_file: Vec::new(),
             finished: false,
             forsook: None,
+            round_trip: None,
         };
         let mut all = vec![participant(server, server_assignment)];
         for (client, assignment) in client_assignments {
@@ -752,6 +768,7 @@ fn prepare(participant: &mut Participant<'_>) -> Result<Prepared, Spoilt> {
             .agent
             .prepare(&member.lease, &participant.assignment)
     })?;
+    participant.round_trip = prepared.round_trip_ns.map(Nanos);
     if let Some(rate) = prepared.rate_limit {
         participant
             .notes
@@ -763,7 +780,10 @@ fn prepare(participant: &mut Participant<'_>) -> Result<Prepared, Spoilt> {
         .find_map(|flow| validity::capped(participant.host(), &flow.settings));
     match capped {
         None => Ok(prepared),
-        Some(why) => Err(Spoilt::because(why)),
+        Some(why) => Err(Spoilt {
+            lasting: true,
+            ..Spoilt::because(why)
+        }),
     }
 }
 

@@ -37,16 +37,18 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use linerate_model::BitsPerSec;
 use linerate_model::id::FlowId;
 use linerate_model::manner::{Manner, SendBy};
+use linerate_model::metric::Metric;
 use linerate_model::sample::End;
 use linerate_model::setting::{SettingPool, Settings};
 use linerate_model::workload::{FlowOptions, Part, Traffic};
+use linerate_model::{BitsPerSec, Nanos};
 
 use crate::measure::counters::{Counters, Counts};
 use crate::measure::datagrams::DatagramCounters;
-use crate::sys::socket;
+use crate::measure::tcp_info;
+use crate::sys::socket::{self, TCP_INFO_BYTES_MAX};
 use crate::workload::stream;
 
 pub use address::Address;
@@ -143,6 +145,14 @@ impl Flow {
     /// Lets the flow keep its settings in `pool`, together with the other flows of its trial.
     pub fn share_settings(&mut self, pool: &mut SettingPool) {
         self.shared.settings = pool.share(&self.shared.settings);
+    }
+
+    /// Returns TCP's smoothed round trip, at first the handshake's; absent where nothing measured one.
+    pub fn round_trip(&self) -> Option<Nanos> {
+        let mut room = [0; TCP_INFO_BYTES_MAX];
+        let written = socket::tcp_info(self.shared.fd(), &mut room).ok()?;
+        let trip = tcp_info::field_of(&room[..written], Metric::TcpRtt)?;
+        u64::try_from(trip).ok().filter(|trip| *trip > 0).map(Nanos)
     }
 
     /// Returns where this end is.

@@ -265,5 +265,6 @@ pub(crate) fn effective(
     let text = |bytes: Option<i64>| bytes.map(|bytes| bytes.to_string());
     all.push(settings::seen("tcpi_snd_wnd", text(windows.send_bytes)));
     all.push(settings::seen("tcpi_rcv_wnd", text(windows.receive_bytes)));
+    all.push(settings::seen("tcpi_options", tcp_info::options(kernel)));
     all
 }

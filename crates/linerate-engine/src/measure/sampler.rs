@@ -1,5 +1,6 @@
 //! Samples of one flow: what the application counted and what TCP_INFO says.
 
+use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 use linerate_model::workload::Traffic;
@@ -7,7 +8,7 @@ use linerate_model::workload::Traffic;
 use crate::flow::{Shared, datagram};
 use crate::measure::{datagrams, tcp_info};
 use crate::sys::clock::now_ns;
-use crate::sys::socket::{self, TCP_INFO_BYTES_MAX};
+use crate::sys::socket::{self, MptcpReceived, TCP_INFO_BYTES_MAX};
 
 /// The most samples that one flow gives: five counters of ours and the fields of TCP_INFO; one of
 /// datagrams has none of the latter and eight of its own.
@@ -67,8 +68,35 @@ pub(crate) fn sample(flow: &Shared, seen: &mut WindowsSeen, out: &mut Vec<Sample
     if let Some(counts) = datagram::counts(flow) {
         datagrams::for_each(&counts, &mut push);
     }
+    let arrived = arrived(flow, &room[..written]);
     tcp_info::for_each(&room[..written], |metric, value| {
         seen.note(metric, value);
-        push(metric, value);
+        match metric {
+            Metric::TcpBytesReceived => {}
+            _ => push(metric, value),
+        }
     });
+    if let Some(bytes) = arrived {
+        push(Metric::TcpBytesReceived, bytes);
+    }
+}
+
+/// Returns the payload that the kernel took in, in order, for a socket whose TCP_INFO is `info`.
+///
+/// 1. The kernel counts the end of a stream as a byte; it is none of the payload.
+/// 2. TCP_INFO of a socket that speaks MPTCP is that of its first subflow: MPTCP has a count of its
+///    own, over all of them.
+fn arrived(flow: &Shared, info: &[u8]) -> Option<i64> {
+    let of_tcp = || {
+        let bytes = tcp_info::field_of(info, Metric::TcpBytesReceived)?;
+        Some(bytes - i64::from(tcp_info::has_end(info)))
+    };
+    if flow.config.manner.transport != Transport::Mptcp || info.is_empty() {
+        return of_tcp();
+    }
+    match socket::mptcp_bytes_received(flow.fd()) {
+        MptcpReceived::Bytes(bytes) => i64::try_from(bytes).ok(),
+        MptcpReceived::Unknown => None,
+        MptcpReceived::PlainTcp => of_tcp(),
+    }
 }

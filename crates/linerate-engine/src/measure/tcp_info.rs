@@ -8,10 +8,13 @@ use linerate_model::metric::Metric;
 /// Width of a field.
 #[derive(Debug, Clone, Copy)]
 enum Width {
+    /// One bit of a byte.
+    Bit(u8),
+    U16,
     U32,
     U64,
 }
-use Width::{U32, U64};
+use Width::{Bit, U16, U32, U64};
 
 /// One field: what it is, where it lies, and what its unit is in ours.
 pub(crate) struct Field {
@@ -36,9 +39,10 @@ const fn field(metric: Metric, offset: usize, width: Width, factor: u64) -> Fiel
 }
 
 /// Every field that has a metric, by offset. The last ones came with Linux 4.9 (delivery_rate),
-/// 4.10 (busy_time and the two limits), 4.18 (delivered), 4.19 (bytes_sent, reord_seen), 5.4
-/// (snd_wnd) and 6.2 (rcv_wnd).
+/// 4.10 (busy_time and the two limits), 4.18 (delivered), 4.19 (bytes_sent, dsack_dups, reord_seen),
+/// 5.4 (snd_wnd), 6.2 (rcv_wnd) and 6.7 (total_rto).
 pub(crate) const FIELDS: &[Field] = &[
+    field(Metric::TcpAppLimited, 7, Bit(0), 1),
     field(Metric::TcpSndMss, 16, U32, 1),
     field(Metric::TcpRcvMss, 20, U32, 1),
     field(Metric::TcpUnacked, 24, U32, 1),
@@ -64,10 +68,32 @@ pub(crate) const FIELDS: &[Field] = &[
     field(Metric::TcpDelivered, 192, U32, 1),
     field(Metric::TcpBytesSent, 200, U64, 1),
     field(Metric::TcpBytesRetrans, 208, U64, 1),
+    field(Metric::TcpDsackDups, 216, U32, 1),
     field(Metric::TcpReordSeen, 220, U32, 1),
     field(Metric::TcpSndWnd, 228, U32, 1),
     field(Metric::TcpRcvWnd, 232, U32, 1),
+    field(Metric::TcpTimeouts, 240, U16, 1),
 ];
+
+/// Where the bits of what both ends agreed on lie, and what they say (TCPI_OPT_* of the same header).
+const OPTIONS_OFFSET: usize = 5;
+const OPTIONS: &[(u8, &str)] = &[
+    (1, "timestamps"),
+    (2, "SACK"),
+    (4, "window scaling"),
+    (8, "ECN"),
+];
+
+/// Returns what the handshake agreed on, in words; absent when the kernel did not say.
+pub(crate) fn options(kernel: &[u8]) -> Option<String> {
+    let bits = kernel.get(OPTIONS_OFFSET)?;
+    let agreed = OPTIONS.iter().filter(|(bit, _)| bits & bit != 0);
+    let words: Vec<&str> = agreed.map(|(_, words)| *words).collect();
+    Some(match words.is_empty() {
+        true => "none".to_owned(),
+        false => words.join(", "),
+    })
+}
 
 /// Calls `each` with every field that the kernel wrote and that has a value now.
 pub(crate) fn for_each(kernel: &[u8], mut each: impl FnMut(Metric, i64)) {
@@ -86,9 +112,23 @@ pub(crate) fn field_of(kernel: &[u8], metric: Metric) -> Option<i64> {
         .and_then(|field| value(kernel, field))
 }
 
+/// Returns whether the other end has ended the stream, which tcpi_bytes_received has as one byte:
+/// tcpi_state is one of those after its FIN (include/net/tcp_states.h).
+pub(crate) fn has_end(kernel: &[u8]) -> bool {
+    const CLOSE_WAIT: u8 = 8;
+    const LAST_ACK: u8 = 9;
+    const CLOSING: u8 = 11;
+    matches!(kernel.first(), Some(&(CLOSE_WAIT | LAST_ACK | CLOSING)))
+}
+
 fn value(kernel: &[u8], field: &Field) -> Option<i64> {
     let at = field.offset;
     let (raw, unset) = match field.width {
+        Bit(bit) => (u64::from((kernel.get(at)? >> bit) & 1), u64::MAX),
+        U16 => {
+            let bytes = kernel.get(at..at + 2)?.try_into().ok()?;
+            (u64::from(u16::from_ne_bytes(bytes)), u64::MAX)
+        }
         U32 => {
             let bytes = kernel.get(at..at + 4)?.try_into().ok()?;
             (u64::from(u32::from_ne_bytes(bytes)), u64::from(u32::MAX))
@@ -127,6 +167,10 @@ mod tests {
         check(Metric::TcpMinRtt, 148_000);
         check(Metric::TcpSndWnd, 228);
         check(Metric::TcpRcvWnd, 232);
+        check(Metric::TcpDsackDups, 216);
+        if cfg!(target_endian = "little") {
+            check(Metric::TcpTimeouts, 240);
+        }
         // Two words, the low one first on this little-endian layout.
         if cfg!(target_endian = "little") {
             check(Metric::TcpBytesAcked, (124 << 32) | 120);
@@ -151,6 +195,21 @@ mod tests {
         for_each(&made(136), |metric, _| seen.push(metric));
         assert_eq!(seen.last(), Some(&Metric::TcpBytesReceived));
         for_each(&[], |metric, _| panic!("{} from nothing", metric.name()));
+        assert_eq!(options(&[]), None);
+    }
+
+    #[test]
+    fn bits_are_told_in_words() {
+        let mut kernel = made(280);
+        (kernel[5], kernel[7]) = (0b0111, 0b1110);
+        assert_eq!(
+            options(&kernel).as_deref(),
+            Some("timestamps, SACK, window scaling")
+        );
+        assert_eq!(field_of(&kernel, Metric::TcpAppLimited), Some(0));
+        (kernel[5], kernel[7]) = (0, 1);
+        assert_eq!(options(&kernel).as_deref(), Some("none"));
+        assert_eq!(field_of(&kernel, Metric::TcpAppLimited), Some(1));
     }
 
     #[test]

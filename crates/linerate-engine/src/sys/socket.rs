@@ -443,6 +443,45 @@ pub(crate) fn mptcp_state(fd: RawFd) -> MptcpState {
     }
 }
 
+/// What a socket that was asked to speak MPTCP says of the payload that it took in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MptcpReceived {
+    /// mptcpi_bytes_received, since Linux 6.5: in order, over all subflows.
+    Bytes(u64),
+    /// It speaks MPTCP, but the kernel does not say.
+    Unknown,
+    /// It speaks TCP.
+    PlainTcp,
+}
+
+/// Returns the payload that MPTCP took in, in order.
+pub(crate) fn mptcp_bytes_received(fd: RawFd) -> MptcpReceived {
+    // struct mptcp_info has its flags at byte 8 and mptcpi_bytes_received at byte 64.
+    let mut info = [0_u8; 72];
+    let mut bytes = info.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `bytes` bytes to `info`, which is that long.
+    let status = unsafe {
+        libc::getsockopt(
+            fd,
+            SOL_MPTCP,
+            MPTCP_INFO,
+            info.as_mut_ptr().cast(),
+            &mut bytes,
+        )
+    };
+    let number =
+        |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
+    // Sockets of TCP have no such option (ENOPROTOOPT), nor has MPTCP that fell back (EOPNOTSUPP).
+    if status != 0 || number(8) & MPTCP_INFO_FLAG_FALLBACK != 0 {
+        return MptcpReceived::PlainTcp;
+    }
+    if (bytes as usize) < info.len() {
+        return MptcpReceived::Unknown;
+    }
+    let received = std::array::from_fn(|at| info[64 + at]);
+    MptcpReceived::Bytes(u64::from_ne_bytes(received))
+}
+
 /// Lets a listener hold no more than one connection that was not accepted yet.
 #[cfg(test)]
 pub(crate) fn shorten_backlog(listener: BorrowedFd<'_>) {

@@ -2,6 +2,8 @@
 
 use std::os::fd::BorrowedFd;
 
+use linerate_model::host::LAB_LINK_ALIAS;
+
 use super::{LabError, at_step};
 use crate::shape::{is_framed, shape};
 use crate::spec::LinkSpec;
@@ -47,6 +49,20 @@ pub(super) fn limit(netlink: &mut Netlink, name: &str, link: &LinkSpec) -> Resul
     netlink
         .add_filter(index, &shape(rate, link.mtu_bytes))
         .map_err(at_step(format!("limit {name} to {rate}")))
+}
+
+/// Writes the rate of `link` on device `index`, for programs that enter the host by hand.
+pub(super) fn tell_rate(
+    netlink: &mut Netlink,
+    index: u32,
+    link: &LinkSpec,
+) -> Result<(), LabError> {
+    let Some(rate) = link.rate else {
+        return Ok(());
+    };
+    netlink
+        .set_alias(index, &format!("{LAB_LINK_ALIAS}{:.0}", rate.0))
+        .map_err(at_step(format!("write the rate on device {index}")))
 }
 
 /// Makes device `port` a port of `switch`.

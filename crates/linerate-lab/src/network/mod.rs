@@ -50,7 +50,7 @@ use crate::sys::xdp::pass_program;
 pub(crate) use address::{control_address, controller_address, data_address, data_address_v6};
 
 use address::{PREFIX, PREFIX_V6};
-use device::{limit, number_queues, open_frames, plug, tune_end, turn_on};
+use device::{limit, number_queues, open_frames, plug, tell_rate, tune_end, turn_on};
 use held::relay_of;
 
 /// The switch of the data network.
@@ -323,6 +323,7 @@ fn configure_host(site: &Site<'_>) -> Result<(), LabError> {
     merging.map_err(at_step(format!("turn on gro of {DATA_DEVICE}")))?;
     limit(&mut netlink, DATA_DEVICE, link)?;
     let data = turn_on(&mut netlink, DATA_DEVICE)?;
+    tell_rate(&mut netlink, data, link)?;
     if let Some(program) = site.program.filter(|_| link.queues > 1) {
         number_queues(&mut netlink, data, program)?;
     }

@@ -111,6 +111,16 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(message))
     }
 
+    /// Gives device `index` an alias, which everyone who sees it can read.
+    pub fn set_alias(&mut self, index: u32, alias: &str) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message
+            .attributes
+            .push(LinkAttribute::IfAlias(alias.to_owned()));
+        self.change(RouteNetlinkMessage::SetLink(message))
+    }
+
     /// Makes device `index` a port of switch `bridge`.
     pub fn set_port(&mut self, index: u32, bridge: u32) -> io::Result<()> {
         let mut message = LinkMessage::default();

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use linerate_model::host::FactValue;
+use linerate_model::host::{FactValue, LAB_LINK_ALIAS};
 use linerate_model::unit::Unit;
 
 use super::{Facts, Reading, nic, number, pcie};
@@ -27,6 +27,8 @@ struct Device {
     address: Option<String>,
     qdisc: Option<String>,
     kind: Option<String>,
+    /// The rate that a lab keeps it to, in bits per second.
+    lab_bps: Option<u64>,
     rx_queues_max: Option<u32>,
     tx_queues_max: Option<u32>,
 }
@@ -82,10 +84,17 @@ impl From<&DeviceMessage<'_>> for Device {
             address: message.address.map(mac_text),
             qdisc: message.qdisc.map(text),
             kind: message.kind.map(text),
+            lab_bps: message.alias.map(text).as_deref().and_then(lab_rate),
             rx_queues_max: message.rx_queues_max,
             tx_queues_max: message.tx_queues_max,
         }
     }
+}
+
+/// Reads the rate that a lab wrote on a device.
+fn lab_rate(alias: &str) -> Option<u64> {
+    let rate = alias.strip_prefix(LAB_LINK_ALIAS)?.parse::<u64>().ok()?;
+    (rate > 0).then_some(rate)
 }
 
 fn mac_text(address: &[u8]) -> String {
@@ -148,8 +157,11 @@ fn add_driver(
     add("tx_queues", queue_count(tx, device.tx_queues_max));
 }
 
-/// Takes the driver's speed, unless the device has no rate of its own.
+/// Takes the driver's speed, unless the device has no rate of its own; but a lab knows what it keeps.
 fn believed_speed(device: &Device, mbps: Result<Option<u32>, String>) -> Reading {
+    if let Some(bps) = device.lab_bps {
+        return Ok(FactValue::Number(bps as f64, Unit::BitsPerSecond));
+    }
     match device.kind.as_deref() {
         _ if device.loopback => return Err("loopback has no rate of its own".to_owned()),
         Some(kind) if KINDS_WITHOUT_RATE.contains(&kind) => {
@@ -229,6 +241,7 @@ mod tests {
             address: Some(mac_text(&[2, 0, 0, 0, 0, 0x1f])),
             qdisc: Some("mq".to_owned()),
             kind: kind.map(str::to_owned),
+            lab_bps: None,
             rx_queues_max: Some(8),
             tx_queues_max: Some(8),
         }
@@ -245,6 +258,21 @@ mod tests {
             speed(Some("veth"), Ok(Some(10_000))),
             Err("veth has no rate of its own".to_owned())
         );
+        let of_lab = Device {
+            lab_bps: lab_rate("linerate lab link, bit/s: 1000000000"),
+            ..device(Some("veth"))
+        };
+        assert_eq!(
+            believed_speed(&of_lab, Ok(Some(10_000))),
+            Ok(FactValue::Number(1e9, Unit::BitsPerSecond))
+        );
+        for alias in [
+            "uplink",
+            "linerate lab link, bit/s: fast",
+            "linerate lab link, bit/s: 0",
+        ] {
+            assert_eq!(lab_rate(alias), None);
+        }
         assert!(speed(None, Ok(None)).is_err());
         assert!(speed(None, Err("ethtool: no".to_owned())).is_err());
     }

@@ -17,6 +17,7 @@ const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 const IFLA_QDISC: u16 = 6;
 const IFLA_LINKINFO: u16 = 18;
+const IFLA_IFALIAS: u16 = 20;
 const IFLA_STATS64: u16 = 23;
 const IFLA_NUM_TX_QUEUES: u16 = 31;
 const IFLA_NUM_RX_QUEUES: u16 = 32;
@@ -32,6 +33,8 @@ pub(crate) struct DeviceMessage<'a> {
     pub(crate) mtu_bytes: Option<u32>,
     pub(crate) address: Option<&'a [u8]>,
     pub(crate) qdisc: Option<&'a [u8]>,
+    /// What somebody wrote on it.
+    pub(crate) alias: Option<&'a [u8]>,
     /// What kind of virtual device it is; absent for hardware and loopback.
     pub(crate) kind: Option<&'a [u8]>,
     /// Queues allocated, which may be more than are in use.
@@ -58,6 +61,7 @@ impl<'a> DeviceMessage<'a> {
                 IFLA_MTU => device.mtu_bytes = u32_at(value),
                 IFLA_ADDRESS => device.address = Some(value),
                 IFLA_QDISC => device.qdisc = Some(until_zero(value)),
+                IFLA_IFALIAS => device.alias = Some(until_zero(value)),
                 IFLA_LINKINFO => device.kind = info_kind(value),
                 IFLA_STATS64 => device.stats = Stats64::parse(value).ok(),
                 IFLA_NUM_TX_QUEUES => device.tx_queues_max = u32_at(value),
@@ -126,6 +130,7 @@ mod tests {
                 attribute(IFLA_MTU, &9000u32.to_ne_bytes()),
                 attribute(IFLA_ADDRESS, &[2, 0, 0, 0, 0, 1]),
                 attribute(IFLA_QDISC, b"mq\0"),
+                attribute(IFLA_IFALIAS, b"to the rack\0"),
                 attribute(IFLA_LINKINFO, &attribute(IFLA_INFO_KIND, b"veth\0")),
                 attribute(IFLA_NUM_TX_QUEUES, &4u32.to_ne_bytes()),
                 attribute(IFLA_NUM_RX_QUEUES, &8u32.to_ne_bytes()),
@@ -139,6 +144,7 @@ mod tests {
         assert_eq!(device.mtu_bytes, Some(9000));
         assert_eq!(device.address, Some([2, 0, 0, 0, 0, 1].as_slice()));
         assert_eq!(device.qdisc, Some(b"mq".as_slice()));
+        assert_eq!(device.alias, Some(b"to the rack".as_slice()));
         assert_eq!(device.kind, Some(b"veth".as_slice()));
         assert_eq!(
             (device.tx_queues_max, device.rx_queues_max),

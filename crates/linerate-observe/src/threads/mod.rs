@@ -9,8 +9,11 @@
 
 mod find;
 mod parse;
+mod programs;
 
 use std::path::{Path, PathBuf};
+
+pub use programs::programs;
 
 use linerate_model::host::Availability;
 use linerate_model::metric::Metric;

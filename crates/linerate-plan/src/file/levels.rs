@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use linerate_model::experiment::{
-    Cell, DesignKind, Factor, Level, RECEIVES, SENDS, TRANSPORTS, WAITS,
+    AUTO, Cell, DesignKind, Factor, Level, RECEIVES, SENDS, TRANSPORTS, WAITS,
 };
 use linerate_model::{BitsPerSec, Bytes};
 use toml::{Spanned, Value};
@@ -239,6 +239,10 @@ fn level_of(
                 }
                 _ => Err(bad(&format!("one of {}", words.join(", ")))),
             }
+        }
+        // No buffer set: the control that fixed ones are held against.
+        (Factor::SocketBuffer, Value::String(text)) if text == AUTO => {
+            Ok(Level::Word(AUTO.to_owned()))
         }
         (Factor::Rate, Value::Integer(n)) => whole(*n).map(Level::Rate),
         (Factor::Rate, Value::String(text)) => text

@@ -36,6 +36,11 @@ pub fn masthead(analysis: &Analysis) -> Markup {
                     " Every number that they show is in the tables."
                 }
             }
+            @if let Some(trust) = &analysis.trust {
+                p.banner role="note" {
+                    strong { "Trust: " (trust.level.title()) "." } " " (wording::trust_reasons(trust))
+                }
+            }
             dl.about {
                 @for (label, text) in &analysis.about {
                     div { dt { (label) } dd { (text) } }
@@ -83,6 +88,32 @@ pub fn findings(analysis: &Analysis, anchors: &Anchors) -> Markup {
                     (card(finding, at, anchors))
                 }
             }
+            (cautions(&analysis.cautions, anchors))
+        }
+    }
+}
+
+/// Sets the reasons to trust a number less, a line each, closed.
+fn cautions(cautions: &[Finding], anchors: &Anchors) -> Markup {
+    let body = html! {
+        table {
+            thead { tr { th scope="col" { "Caution" } th scope="col" { "What it means" } } }
+            tbody {
+                @for caution in cautions {
+                    tr {
+                        th scope="row" { (caution.claim) }
+                        td { (caution.explanation) " " (trial_links(caution.evidence.as_slice().first().map_or(&[], |piece| &piece.trials), anchors)) }
+                    }
+                }
+            }
+        }
+    };
+    html! {
+        @if !cautions.is_empty() {
+            details #cautions {
+                summary { "Cautions (" (cautions.len()) ")" }
+                (table::scrolling("Cautions", &body))
+            }
         }
     }
 }
@@ -103,6 +134,7 @@ fn card(finding: &Finding, at: usize, anchors: &Anchors) -> Markup {
                 p.effect {
                     span.value {
                         (effect.value)
+                        @if let Some(spread) = &effect.spread { " " span.spread { (spread) } }
                         @if !effect.unit.is_empty() { " " span.unit { (effect.unit) } }
                     }
                     span.note { (wording::interval_note(&finding.effect)) }
@@ -175,7 +207,9 @@ fn recommendation(item: &Recommendation, anchors: &Anchors) -> Markup {
         li.card {
             h3 { (item.action) }
             dl {
-                dt { "Predicted" } dd { (item.predicted) }
+                dt { "Measured gain" } dd { (item.predicted) }
+                @if !item.cost.is_empty() { dt { "Cost" } dd { (item.cost) } }
+                @if !item.undo.is_empty() { dt { "Undo" } dd { (item.undo) } }
                 dt { "Confirm with" } dd { pre { code { (item.confirm) } } }
                 @if let Some((id, place)) = anchors.finding(&item.finding) {
                     dt { "Follows from" }

@@ -1,7 +1,7 @@
 //! The summary for a terminal: headline numbers, findings, recommendations.
 
 use linerate_model::analysis::{Analysis, Table, TableCell};
-use linerate_model::finding::{Finding, FindingKind};
+use linerate_model::finding::{Finding, FindingKind, Trust, TrustLevel};
 
 /// Text fitted to a width.
 mod fit;
@@ -14,6 +14,9 @@ const WIDTH_MIN: usize = 40;
 
 /// Widest width, in characters: longer lines are hard to read.
 const WIDTH_MAX: usize = 120;
+
+/// Columns of a page that are never left out.
+const COLUMNS_MIN: usize = 3;
 
 /// Most findings written out; the report has them all.
 const FINDINGS_MAX: usize = 6;
@@ -36,6 +39,9 @@ pub fn terminal(analysis: &Analysis, width: usize, color: bool) -> String {
     };
     page.head(analysis);
     page.table("Summary", &analysis.summary);
+    if let Some(trust) = &analysis.trust {
+        page.trust(trust);
+    }
     page.findings(&analysis.findings);
     page.recommendations(analysis);
     page.left_out(analysis);
@@ -51,9 +57,16 @@ pub fn terminal_page(table: &Table, verdict: Option<&str>, width: usize, color: 
         width: width.max(WIDTH_MIN),
         color,
     };
+    let (table, beyond) = fitting(table, page.width);
     match table.rows.is_empty() {
         true => page.line(Look::Heading, &clean(&table.title)),
-        false => page.table_of(&clean(&table.title), table, wording::short_cell),
+        false => page.table_of(&clean(&table.title), &table, wording::short_cell),
+    }
+    if !beyond.is_empty() {
+        page.text.truncate(page.text.trim_end().len());
+        page.blank();
+        page.quiet(2, &format!("no room for: {}", beyond.join(", ")));
+        page.blank();
     }
     if let Some(verdict) = verdict {
         page.text.truncate(page.text.trim_end().len());
@@ -62,6 +75,38 @@ pub fn terminal_page(table: &Table, verdict: Option<&str>, width: usize, color: 
         page.blank();
     }
     page.text
+}
+
+/// Returns as many of the first columns as fit into `width` with the first of them whole, or half the
+/// width of it, and the heads of the others.
+fn fitting(table: &Table, width: usize) -> (Table, Vec<String>) {
+    let mut table = table.clone();
+    let mut beyond = Vec::new();
+    while table.columns.len() > COLUMNS_MIN && !fits(&table, width) {
+        beyond.extend(table.columns.pop().map(|head| clean(&head)));
+        for row in &mut table.rows {
+            row.truncate(table.columns.len());
+        }
+    }
+    beyond.reverse();
+    (table, beyond)
+}
+
+fn fits(table: &Table, width: usize) -> bool {
+    let cell = |one: &TableCell| clean(&wording::short_cell(one));
+    let rows: Vec<Vec<String>> = table
+        .rows
+        .iter()
+        .map(|row| row.iter().map(cell).collect())
+        .collect();
+    let heads: Vec<String> = table.columns.iter().map(|head| clean(head)).collect();
+    let widths = column_widths(&heads, &rows, width);
+    let first = rows.iter().filter_map(|row| row.first());
+    let first = first.map(|text| length(text)).max().unwrap_or(0);
+    let is_whole = widths
+        .first()
+        .is_none_or(|width_of| *width_of >= first.min(width / 2));
+    is_whole && widths.iter().sum::<usize>() + GAP * (widths.len().max(1) - 1) <= width
 }
 
 /// How a piece of text stands out.
@@ -123,6 +168,15 @@ impl Page {
         self.blank();
     }
 
+    fn trust(&mut self, trust: &Trust) {
+        let look = match trust.level {
+            TrustLevel::Good => Look::Plain,
+            TrustLevel::Limited | TrustLevel::DoNotUse => Look::Warning,
+        };
+        self.hanging("Trust: ", look, 7, &clean(&trust.line()));
+        self.blank();
+    }
+
     fn findings(&mut self, findings: &[Finding]) {
         if findings.is_empty() {
             return;
@@ -153,11 +207,18 @@ impl Page {
             let number = format!("{:>2}  ", at + 1);
             self.hanging(&number, Look::Key, 4, &clean(&recommendation.action));
             self.hanging(
-                "    predicted  ",
+                "    measured   ",
                 Look::Quiet,
                 15,
                 &clean(&recommendation.predicted),
             );
+            let more = [
+                ("    cost       ", &recommendation.cost),
+                ("    undo       ", &recommendation.undo),
+            ];
+            for (label, text) in more.iter().filter(|(_, text)| !text.is_empty()) {
+                self.hanging(label, Look::Quiet, 15, &clean(text));
+            }
             // Not wrapped: a command must survive copying.
             let confirm = clean(&recommendation.confirm);
             self.styled(Look::Quiet, "    confirm    ");
@@ -281,5 +342,48 @@ impl Page {
 
     fn blank(&mut self) {
         self.text.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_without_room_are_named_and_addresses_stay_whole() {
+        let connection = "192.168.100.100:54321 → 192.168.100.101:5201";
+        let heads = [
+            "connection",
+            "sends",
+            "receives",
+            "RTT",
+            "resent",
+            "process",
+            "congestion",
+        ];
+        let mut row = vec![TableCell::Text(connection.to_owned())];
+        row.extend(
+            heads[1..]
+                .iter()
+                .map(|_| TableCell::Text("941 Mbit/s".to_owned())),
+        );
+        let table = Table {
+            title: "TCP connections".to_owned(),
+            columns: heads.map(str::to_owned).to_vec(),
+            rows: vec![row],
+        };
+        let text = terminal_page(&table, Some("1 connection"), 80, false);
+        assert!(text.lines().all(|line| length(line) <= 80), "{text}");
+        let address = &connection[..40.min(connection.len())];
+        assert!(text.contains(address.trim_end()), "{text}");
+        assert!(
+            text.contains("no room for:") && text.contains("congestion"),
+            "{text}"
+        );
+        let wide = terminal_page(&table, None, 200, false);
+        assert!(
+            wide.contains(connection) && !wide.contains("no room"),
+            "{wide}"
+        );
     }
 }

@@ -11,7 +11,7 @@ use crate::table::{Column, Table, TableFormat};
 
 /// Schema and packing of `captures.parquet`. Where there is no capture, `missing` says why and the
 /// rest is null.
-pub(crate) static FORMAT: TableFormat = TableFormat {
+pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
     schema: "message captures {
         required int32 trial;
         required binary host (STRING);

@@ -12,7 +12,7 @@ use super::{Odd, leave_out};
 use crate::table::{Column, Table, TableFormat};
 
 /// Schema and packing of `flows.parquet`.
-pub(crate) static FORMAT: TableFormat = TableFormat {
+pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
     schema: "message flows {
         required int32 trial;
         required int32 flow;

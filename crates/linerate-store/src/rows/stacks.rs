@@ -9,7 +9,7 @@ use crate::table::{Column, Table, TableFormat};
 
 /// Schema and packing of `stacks.parquet`. The frames of a stack are one text, `worker;a;b`, which
 /// is what programs that draw flame graphs read; zstd finds what stacks share.
-pub(crate) static FORMAT: TableFormat = TableFormat {
+pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
     schema: "message stacks {
         required int32 trial;
         required binary host (STRING);

@@ -12,7 +12,7 @@ use super::{Odd, leave_out};
 use crate::table::{Column, Table, TableFormat};
 
 /// Schema and packing of `trials.parquet`.
-pub(crate) static FORMAT: TableFormat = TableFormat {
+pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
     schema: "message trials {
         required int32 trial;
         optional binary experiment (STRING);
@@ -73,7 +73,7 @@ pub(crate) fn table(stored: &StoredTrial, planned: Option<&Trial>) -> Result<Tab
 }
 
 /// Returns `cell` as a JSON object of plain values: `{"socket_buffer":65536,"nagle":true}`.
-fn cell_json(cell: &Cell) -> String {
+pub(crate) fn cell_json(cell: &Cell) -> String {
     let entries = cell.iter().map(|(factor, level)| {
         let value = match level {
             Level::Switch(on) => Value::from(*on),

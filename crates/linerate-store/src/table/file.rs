@@ -23,7 +23,7 @@ pub(crate) struct TableFile {
 
 impl TableFile {
     /// Opens `file`, which should hold a table of `format`.
-    pub(crate) fn open(file: File, format: &TableFormat) -> Result<Self, ParquetError> {
+    pub(crate) fn open(file: File, format: &TableFormat<'_>) -> Result<Self, ParquetError> {
         let reader = guarded(|| SerializedFileReader::new(file))?;
         let negative = reader.metadata().row_groups().iter().any(|group| {
             let offsets = |column: &ColumnChunkMetaData| {

@@ -74,6 +74,8 @@ pub fn document(trials: u32) -> RunDocument {
             estimate: Nanos::from_s(80),
             budget: Some(Nanos::from_s(180)),
             left_out: Vec::new(),
+            optional: Vec::new(),
+            repeats: Vec::new(),
         },
         hosts: vec![host()],
         left_out: Vec::new(),

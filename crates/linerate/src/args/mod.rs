@@ -109,6 +109,9 @@ pub struct StudyArgs {
     /// Time that the whole study may take: 3m, 30m, 4h
     #[arg(long, default_value = "3m", value_name = "TIME")]
     pub budget: Nanos,
+    /// A look of 30 s: the chapters that it has time for
+    #[arg(long, conflicts_with = "budget")]
+    pub quick: bool,
     /// Print the plan and its time, measure nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -217,6 +220,8 @@ pub enum ReportFormat {
     Markdown,
     /// Every number, for programs.
     Json,
+    /// The rows of results.parquet: one a trial and response.
+    Csv,
 }
 
 /// `linerate report`.
@@ -286,6 +291,9 @@ pub struct LabLinkArgs {
     /// With --lab: receive queues of every host, 1 to 16 [default: 4]
     #[arg(long, requires = "lab", value_name = "N")]
     pub lab_queues: Option<u32>,
+    /// With --lab: congestion control of streams and requests that ask for none [default: cubic]
+    #[arg(long, requires = "lab", value_name = "NAME")]
+    pub lab_congestion: Option<String>,
 }
 
 impl LabLinkArgs {
@@ -296,7 +304,12 @@ impl LabLinkArgs {
         let queues = self
             .lab_queues
             .map(|queues| format!(" --lab-queues {queues}"));
-        [loss, delay, queues].into_iter().flatten().collect()
+        let congestion = self.lab_congestion.as_ref();
+        let congestion = congestion.map(|name| format!(" --lab-congestion {name}"));
+        [loss, delay, queues, congestion]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 }
 

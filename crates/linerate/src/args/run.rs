@@ -1,8 +1,10 @@
 //! The flags of `linerate run`, grouped as its help shows them.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use linerate_analyze::precision::Precision;
 use linerate_model::capture::CaptureOptions;
 use linerate_model::probe::{Probes, SampleRate};
 use linerate_model::{BitsPerSec, Bytes, Nanos};
@@ -326,9 +328,70 @@ pub struct TimeArgs {
     /// Seconds of traffic that are not counted at the start [default: 0.2; 0 with -n and -k]
     #[arg(short = 'O', long, value_name = "SECONDS")]
     pub omit: Option<f64>,
-    /// Measure so many times, for an interval on the result
+    /// Measure so many times, for an interval on the result; with --precision or -I at least
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub runs: u32,
+    /// Repeat until the 95 % interval of the result is within so much of it: 2%
+    #[arg(long, value_name = "PERCENT", value_parser = half_share, conflicts_with = "confidence")]
+    pub precision: Option<f64>,
+    /// The same as netperf has it: level, and whole width in percent of the result [width: 5]
+    #[arg(short = 'I', long, value_name = "LEVEL[,WIDTH]", value_parser = confidence)]
+    pub confidence: Option<Precision>,
+    /// Most repetitions with --precision or -I
+    #[arg(long, default_value_t = 30, value_name = "N")]
+    pub runs_max: u32,
+}
+
+/// Fewest measurements where an interval is asked for.
+const RUNS_FOR_INTERVAL: u32 = 3;
+
+impl TimeArgs {
+    /// Returns what is asked of the interval of the result.
+    pub fn wanted(&self) -> Option<Precision> {
+        let precision = self.precision.map(|half_share| Precision {
+            confidence: 0.95,
+            half_share,
+        });
+        precision.or(self.confidence)
+    }
+
+    /// Returns how often is measured: at least, and at the most.
+    pub fn repetitions(&self) -> RangeInclusive<u32> {
+        match self.wanted() {
+            None => self.runs..=self.runs,
+            Some(_) => {
+                let least = self.runs.max(RUNS_FOR_INTERVAL);
+                least..=self.runs_max.max(least)
+            }
+        }
+    }
+}
+
+/// Reads `2%` or `2` as a share.
+fn half_share(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim();
+    let percent: f64 = number
+        .parse()
+        .map_err(|_| format!("`{text}` is no number"))?;
+    match percent > 0.0 && percent <= 50.0 {
+        true => Ok(percent / 100.0),
+        false => Err(format!("{percent} % is not above 0 and at most 50")),
+    }
+}
+
+/// Reads `95,5` as netperf's `-I`: the width is that of the whole interval.
+fn confidence(text: &str) -> Result<Precision, String> {
+    let (level, width) = text.split_once(',').unwrap_or((text, "5"));
+    let confidence = match level.trim() {
+        "95" => 0.95,
+        "99" => 0.99,
+        other => return Err(format!("the level is {other}, but must be 95 or 99")),
+    };
+    let half_share = half_share(width)? / 2.0;
+    Ok(Precision {
+        confidence,
+        half_share,
+    })
 }
 
 /// Prefix and unit of printed rates: lower case bits, upper case bytes.

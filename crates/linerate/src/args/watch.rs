@@ -57,6 +57,8 @@ pub enum PageChoice {
     Tcp,
     /// Links
     Links,
+    /// What is dropped, refused or throttled
+    Trouble,
 }
 
 impl PageChoice {
@@ -69,6 +71,7 @@ impl PageChoice {
             Self::Softnet => "Softnet",
             Self::Tcp => "TCP",
             Self::Links => "Links",
+            Self::Trouble => "Trouble",
         }
     }
 }

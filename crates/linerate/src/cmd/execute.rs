@@ -4,8 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linerate_controller::{Fleet, Placing, Recorder, RunRequest, execute};
+use linerate_controller::{
+    Audience, Disturbed, Fleet, Judgement, Placing, Recorder, Repeats, RunRequest, WarmUp, execute,
+};
 use linerate_model::plan::Plan;
+use linerate_model::run::Recording;
 use linerate_model::{Nanos, RunId};
 
 use crate::bundle::{self, Moment};
@@ -16,6 +19,12 @@ use crate::{hosts, term};
 const SAMPLE_INTERVAL: Nanos = Nanos::from_ms(100);
 /// Time between looks at a running trial; each costs every host a request.
 const LOOK_INTERVAL: Nanos = Nanos::from_ms(250);
+
+/// The part of a budget that is not the trials': hosts, analysis, report.
+const AFTER_TRIALS: Nanos = super::study::OVERHEAD_ONCE;
+/// The first block after which it is asked which verdicts are open: with two there is no spread to
+/// speak of.
+const FIRST_LOOK: u32 = 3;
 
 /// What to execute.
 pub struct Execution {
@@ -58,6 +67,7 @@ pub fn run(execution: Execution, mut fleet: Fleet) -> CmdResult {
         placement,
         stop,
     } = execution;
+    let budget = plan.budget;
     let request = RunRequest {
         run,
         asked,
@@ -73,6 +83,13 @@ pub fn run(execution: Execution, mut fleet: Fleet) -> CmdResult {
         client_cpus: placement.clients,
         workers_max: None,
         started_utc: moment.rfc3339,
+        warm_up: WarmUp::RoundTrips,
+        time: budget.map(|budget| Nanos(budget.0.saturating_sub(AFTER_TRIALS.0))),
+        repeats: match budget {
+            Some(_) => Repeats::WhileThereIsTime,
+            None => Repeats::Few,
+        },
+        first_look: FIRST_LOOK,
     };
     let keep = |error: anyhow::Error| {
         let directory = directory.display();
@@ -83,9 +100,11 @@ pub fn run(execution: Execution, mut fleet: Fleet) -> CmdResult {
     let mut recorder = Recorder::bundle(&directory, &request.document(&fleet))
         .map_err(|error| Failure::failed(error).next("name another directory with --out"))?;
     let mut progress = term::progress::PlanProgress::new(&request.plan);
-    let result = execute(&request, &mut fleet, &mut recorder, &stop, &mut |event| {
-        progress.tell(&event);
-    });
+    let audience = Audience {
+        watch: &mut |event| progress.tell(&event),
+        judge: Some(&mut judge),
+    };
+    let result = execute(&request, &mut fleet, &mut recorder, &stop, audience);
     progress.clear();
     drop(fleet);
     let mut document = result.map_err(|error| keep(error.into()))?;
@@ -100,10 +119,30 @@ pub fn run(execution: Execution, mut fleet: Fleet) -> CmdResult {
     term::line(&format!("bundle  {}", directory.display()));
     term::line(&format!("report  {}", file.display()));
     let outcomes = linerate_analyze::reduce::outcomes(&recording);
-    let invalid = outcomes.iter().filter(|outcome| !outcome.is_valid());
+    // What a repeat stands for is not missing.
+    let repeats = &recording.document.plan.repeats;
+    let is_repeated = |trial| repeats.iter().any(|repeat| repeat.of == trial);
+    let invalid = outcomes
+        .iter()
+        .filter(|outcome| !outcome.is_valid() && !is_repeated(outcome.trial));
     Ok(bundle::outcome(
         &recording,
         invalid.count(),
         stop.load(Ordering::Relaxed),
     ))
+}
+
+/// Returns which experiments another block may still decide, and which trials were disturbed.
+fn judge(recording: &Recording) -> Judgement {
+    let disturbed = linerate_analyze::disturbed(recording).into_iter();
+    Judgement {
+        open: linerate_analyze::open_experiments(recording),
+        disturbed: disturbed
+            .map(|found| Disturbed {
+                trial: found.trial,
+                why: found.why,
+                rises: found.rises,
+            })
+            .collect(),
+    }
 }

@@ -12,7 +12,7 @@ use linerate_controller::HostSpec;
 use linerate_lab::{Entered, Lab, LabSpec, LinkSpec};
 use linerate_model::run::HostPart;
 use linerate_model::{BitsPerSec, HostName, Nanos};
-use linerate_plan::Draft;
+use linerate_plan::{Draft, Hosts};
 
 use super::execute::Placement;
 use crate::args::LabLinkArgs;
@@ -34,6 +34,27 @@ const LOSS_LINK_DELAY: Nanos = Nanos::from_ms(2);
 const LOSS_LINK_RATE: BitsPerSec = BitsPerSec(300e6);
 /// Queues of the hosts of the built-in lab: several, so that there is something to spread.
 const QUEUES: u32 = 4;
+
+/// Congestion control of a lab where nothing else is asked for, the first that the kernel has: what
+/// is told of a lab should not hang on the default of the machine that it is made on.
+const CONGESTION: [&str; 2] = ["cubic", "reno"];
+
+/// Returns `hosts`, which are those of a lab, with the congestion control that it uses.
+pub fn settled(link: &LabLinkArgs, hosts: Hosts) -> CmdResult<Hosts> {
+    let has = |name: &&str| hosts.congestion.iter().any(|known| known == name);
+    let preferred = CONGESTION.into_iter().find(has).map(str::to_owned);
+    if let Some(asked) = &link.lab_congestion
+        && !has(&asked.as_str())
+    {
+        let known = hosts.congestion.join(" ");
+        let error = anyhow!("--lab-congestion is {asked}, but this kernel has {known}");
+        return Err(Failure::usage(error));
+    }
+    Ok(Hosts {
+        congestion_unless_asked: link.lab_congestion.clone().or(preferred),
+        ..hosts
+    })
+}
 
 /// Returns the CPUs of the server and those of the clients of a lab: half of this machine each.
 ///

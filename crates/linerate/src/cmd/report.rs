@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
+use linerate_analyze::reduce;
 
 use crate::args::{ReportArgs, ReportFormat};
 use crate::exit::{CmdResult, Failure, Outcome};
@@ -19,11 +20,13 @@ pub fn report(args: &ReportArgs) -> CmdResult {
         term::line(&file.display().to_string());
         return Ok(Outcome::Ok);
     }
-    let analysis = bundle::analysis(&bundle::read(&args.bundle)?, &args.bundle);
+    let recording = bundle::read(&args.bundle)?;
+    let analysis = || bundle::analysis(&recording, &args.bundle);
     let text = match args.format {
-        ReportFormat::Html => linerate_report::html(&analysis),
-        ReportFormat::Markdown => linerate_report::markdown(&analysis),
-        ReportFormat::Json => linerate_report::json(&analysis),
+        ReportFormat::Html => linerate_report::html(&analysis()),
+        ReportFormat::Markdown => linerate_report::markdown(&analysis()),
+        ReportFormat::Json => linerate_report::json(&analysis()),
+        ReportFormat::Csv => linerate_store::results_csv(&reduce::outcomes(&recording)),
     };
     write(&text, args.out.as_deref())?;
     Ok(Outcome::Ok)

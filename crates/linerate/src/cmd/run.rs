@@ -6,12 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use linerate_agent::foreign::iperf3_peer::Iperf3Peer;
-use linerate_controller::{Fleet, Inventories, Placing, Progress, Recorder, RunRequest, execute};
+use linerate_analyze::precision::Precision;
+use linerate_controller::{
+    Audience, Fleet, Inventories, Judgement, Placing, Progress, Recorder, Repeats, RunRequest,
+    WarmUp, execute,
+};
 use linerate_model::capture::CaptureOutcome;
 use linerate_model::experiment::Timing;
 use linerate_model::finding::{FindingKind, Limiter};
 use linerate_model::plan::Plan;
 use linerate_model::run::Recording;
+use linerate_model::unit::significant;
 use linerate_model::{Bytes, Nanos};
 
 use super::execute::{Execution, Placement};
@@ -89,7 +94,11 @@ fn execute_experiment(
     let request = hosts::admit_request(&run, asked, &args.fleet, expected);
     let fleet = hosts::gather(specs, &request, Inventories::First, &stop)?;
     let drafts = std::slice::from_ref(draft);
-    let mut plan = study::make_plan(drafts, args.plan.budget, seed, hosts::plan_hosts(&fleet))?;
+    let hosts = match args.plan.lab {
+        true => lab_fleet::settled(&args.plan.lab_link, hosts::plan_hosts(&fleet))?,
+        false => hosts::plan_hosts(&fleet),
+    };
+    let mut plan = study::make_plan(drafts, args.plan.budget, seed, hosts)?;
     for experiment in &mut plan.experiments {
         experiment.probes = experiment.probes.and(args.observe.probes());
     }
@@ -123,12 +132,17 @@ fn measure(args: &RunArgs) -> CmdResult {
         None => hosts::placing(),
     };
     if args.output.format == Some(RateFormat::Iperf3) {
-        iperf3::check(&workload, args.time.runs)?;
+        iperf3::check(&workload, *args.time.repetitions().end())?;
     }
     let timing = peer::timing(args, timing(args)?);
-    if !(1..=RUNS_MAX).contains(&args.time.runs) {
-        let error = anyhow!("--runs is {}, but must be 1 to {RUNS_MAX}", args.time.runs);
-        return Err(Failure::usage(error));
+    for (flag, runs) in [
+        ("--runs", args.time.runs),
+        ("--runs-max", args.time.runs_max),
+    ] {
+        if !(1..=RUNS_MAX).contains(&runs) {
+            let error = anyhow!("{flag} is {runs}, but must be 1 to {RUNS_MAX}");
+            return Err(Failure::usage(error));
+        }
     }
     if let Some(note) = rate_note(args, &workload) {
         term::note(&note);
@@ -139,8 +153,8 @@ fn measure(args: &RunArgs) -> CmdResult {
     }
     let moment = Moment::now();
     let (run, seed) = bundle::new_run(&moment, args.plan.seed)?;
-    let plan =
-        linerate_plan::single(workload, timing, args.time.runs, seed).map_err(Failure::usage)?;
+    let plan = linerate_plan::single(workload, timing, args.time.repetitions(), seed)
+        .map_err(Failure::usage)?;
     let host = args.host.as_deref().unwrap_or_default();
     let (specs, foreign) = peer::specs(args)?;
     let stop = interrupt::flag()?;
@@ -181,6 +195,13 @@ fn measure(args: &RunArgs) -> CmdResult {
         placing,
         workers_max: args.place.workers,
         started_utc: moment.rfc3339,
+        warm_up: match args.time.omit {
+            Some(_) => WarmUp::AsAsked,
+            None => WarmUp::RoundTrips,
+        },
+        time: None,
+        repeats: Repeats::None,
+        first_look: *args.time.repetitions().start(),
     };
     execute_single(args, &request, fleet, interval, &stop, foreign.as_ref())
 }
@@ -197,7 +218,7 @@ fn inventories(args: &RunArgs) -> Inventories {
 
 /// Deals the flows to the clients there are.
 fn for_clients(mut plan: Plan, clients: u32, args: &RunArgs) -> CmdResult<Plan> {
-    for trial in &mut plan.trials {
+    for trial in plan.trials.iter_mut().chain(&mut plan.optional) {
         trial.workload.clients = clients.min(args.traffic.parallel);
         trial.workload.check().map_err(not_possible)?;
     }
@@ -224,12 +245,23 @@ fn execute_single(
         Some(directory) => Recorder::bundle(directory, &document)
             .map_err(|error| Failure::failed(error).next("name another directory with --out"))?,
     };
-    let result = execute(
-        request,
-        &mut fleet,
-        &mut recorder,
-        stop,
-        &mut |event| match event {
+    let wanted = args.time.wanted();
+    let mut judge = |recording: &Recording| {
+        let results = linerate_analyze::precision::results(recording);
+        let is_open = wanted.is_some_and(|wanted| !wanted.is_met(&results));
+        let experiments = recording.document.plan.experiments.iter();
+        let open = experiments.filter(|_| is_open);
+        Judgement {
+            open: open.map(|experiment| experiment.name.clone()).collect(),
+            disturbed: Vec::new(),
+        }
+    };
+    let audience = Audience {
+        judge: match wanted.is_some() {
+            true => Some(&mut judge),
+            false => None,
+        },
+        watch: &mut |event| match event {
             Progress::Begins { trial, over, .. } => lines.begins(trial, over),
             Progress::Look {
                 trial,
@@ -246,7 +278,8 @@ fn execute_single(
             Progress::Note(text) => term::note(text),
             Progress::Over { .. } => {}
         },
-    );
+    };
+    let result = execute(request, &mut fleet, &mut recorder, stop, audience);
     drop(fleet);
     linerate_agent::give_back_text();
     let mut document = result?;
@@ -279,7 +312,42 @@ fn execute_single(
             captures(&recording, directory);
         }
     }
-    result
+    match (result, args.time.wanted()) {
+        (Ok(outcome @ (Outcome::Ok | Outcome::Untrustworthy)), Some(wanted)) => {
+            determined(&recording, wanted, args.output.format)?;
+            Ok(outcome)
+        }
+        (result, _) => result,
+    }
+}
+
+/// Says whether the result is as narrow as was asked for; a failure if it is not.
+fn determined(
+    recording: &Recording,
+    wanted: Precision,
+    format: Option<RateFormat>,
+) -> CmdResult<()> {
+    let results = linerate_analyze::precision::results(recording);
+    let percent = |share: f64| format!("±{} %", significant(100.0 * share));
+    let reached = wanted.reached(&results);
+    let words = format!(
+        "{} at {} % confidence after {} valid runs",
+        reached.map_or_else(|| "no interval".to_owned(), percent),
+        significant(100.0 * wanted.confidence),
+        results.len(),
+    );
+    let asked = percent(wanted.half_share);
+    if wanted.is_met(&results) {
+        if format != Some(RateFormat::Iperf3) {
+            term::note(&format!("determined to {asked}: {words}"));
+        }
+        return Ok(());
+    }
+    Err(Failure {
+        outcome: Outcome::Untrustworthy,
+        ..Failure::failed(anyhow!("not determined to {asked}: {words}"))
+            .next("measure longer (-t), repeat more (--runs-max), or find out what disturbs it")
+    })
 }
 
 /// Says what each host captured, and where it is.
@@ -354,15 +422,28 @@ fn deserved(
     let outcome = bundle::outcome(recording, invalid, interrupted);
     let refused = recording.trials.iter().any(|trial| trial.is_valid())
         && single.trials.iter().all(|trial| !trial.valid);
-    let generator = single
-        .findings
+    let mut told = single.findings.iter().chain(&single.cautions);
+    let generator = told.any(|finding| match finding.kind {
+        FindingKind::Limiter(limiter) => is_of_cpus(limiter),
+        _ => false,
+    });
+    let unread = single
+        .trials
         .iter()
-        .any(|finding| finding.kind == FindingKind::Limiter(Limiter::Generator));
+        .any(|trial| trial.lost_unread().is_some());
     match outcome {
         Outcome::Failed if refused => Outcome::Untrustworthy,
-        Outcome::Ok if generator => Outcome::Untrustworthy,
+        Outcome::Ok if generator || unread => Outcome::Untrustworthy,
         other => other,
     }
+}
+
+/// Whether a limiter says that our own workers had no time left, whoever had it.
+fn is_of_cpus(limiter: Limiter) -> bool {
+    matches!(
+        limiter,
+        Limiter::Generator | Limiter::Cpu | Limiter::OtherPrograms | Limiter::CpuQuota
+    )
 }
 
 fn interval(args: &RunArgs) -> CmdResult<Nanos> {
@@ -425,7 +506,10 @@ fn timing(args: &RunArgs) -> CmdResult<Timing> {
     let warm_up = seconds("--omit", omit, 0.0)?;
     Ok(Timing {
         // Before the first there is nothing that would have to settle.
-        settle: if args.time.runs > 1 { SETTLE } else { Nanos(0) },
+        settle: match args.time.repetitions().end() {
+            1 => Nanos(0),
+            _ => SETTLE,
+        },
         warm_up,
         measure,
         drain: Nanos(measure.0 / DRAIN_PART).min(DRAIN_MAX),

@@ -44,14 +44,6 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
         lab: args.lab_host,
     }));
     let server = with_iperf3_auth(bind(args, &core)?, &args.iperf3)?;
-    if !args.lab_host {
-        term::note(&format!("serving on {}", server.address()?));
-        if !with_token {
-            term::note(
-                "no token: other hosts may measure but not observe this one (see --token-file)",
-            );
-        }
-    }
     let mut signals = signal_hook::iterator::Signals::new([
         signal_hook::consts::SIGINT,
         signal_hook::consts::SIGTERM,
@@ -70,6 +62,15 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
         let _ = stop.send(());
     });
     let _pid = args.pidfile.as_deref().map(PidFile::write).transpose()?;
+    // Said last: who waits for it may read the file, send a signal and come with a run at once.
+    if !args.lab_host {
+        term::note(&format!("serving on {}", server.address()?));
+        if !with_token {
+            term::note(
+                "no token: other hosts may measure but not observe this one (see --token-file)",
+            );
+        }
+    }
     // What it took to get here is not needed to serve.
     linerate_agent::give_back_text();
     linerate_agent::read_text_ahead();

@@ -20,6 +20,14 @@ pub const OVERHEAD_PER_TRIAL: Nanos = Nanos::from_ms(100);
 /// What a run takes beyond its trials: hosts, inventory, analysis, report.
 pub const OVERHEAD_ONCE: Nanos = Nanos::from_s(4);
 
+/// The time of a quick look.
+const QUICK: Nanos = Nanos::from_s(30);
+/// The fewest blocks of its chapters: with two there is no spread to speak of.
+const QUICK_BLOCKS: u32 = 3;
+/// Blocks of an experiment beyond those planned, where its verdicts are open and time is left. With
+/// 9 instead of 3 the smallest effect that is found is little more than half as large.
+const FURTHER_BLOCKS: u32 = 6;
+
 /// Runs the command.
 pub fn study(args: &StudyArgs) -> CmdResult {
     let drafts = linerate_plan::study();
@@ -33,12 +41,8 @@ pub fn study(args: &StudyArgs) -> CmdResult {
 fn in_lab(args: &StudyArgs, drafts: &[Draft]) -> CmdResult {
     if args.dry_run {
         let (_, seed) = bundle::new_run(&Moment::now(), args.seed)?;
-        let plan = make_plan(
-            drafts,
-            Some(args.budget),
-            seed,
-            this_machine(CLIENTS, drafts),
-        )?;
+        let hosts = lab_fleet::settled(&args.lab_link, this_machine(CLIENTS, drafts))?;
+        let plan = study_plan(args, drafts, seed, hosts)?;
         term::line(linerate_plan::describe(&plan).trim_end());
         return Ok(Outcome::Ok);
     }
@@ -61,9 +65,13 @@ fn measure(args: &StudyArgs, drafts: &[Draft], specs: Vec<HostSpec>, asked: &str
     let stop = interrupt::flag()?;
     let moment = Moment::now();
     let (run, seed) = bundle::new_run(&moment, args.seed)?;
-    let request = hosts::admit_request(&run, asked, &args.fleet, args.budget);
+    let request = hosts::admit_request(&run, asked, &args.fleet, budget(args));
     let fleet = hosts::gather(specs, &request, Inventories::First, &stop)?;
-    let mut plan = make_plan(drafts, Some(args.budget), seed, hosts::plan_hosts(&fleet))?;
+    let hosts = match args.lab {
+        true => lab_fleet::settled(&args.lab_link, hosts::plan_hosts(&fleet))?,
+        false => hosts::plan_hosts(&fleet),
+    };
+    let mut plan = study_plan(args, drafts, seed, hosts)?;
     for experiment in &mut plan.experiments {
         experiment.probes = experiment.probes.and(Probes {
             sample_rate: args.sample_rate,
@@ -78,8 +86,11 @@ fn measure(args: &StudyArgs, drafts: &[Draft], specs: Vec<HostSpec>, asked: &str
     let execution = Execution {
         run,
         asked: format!(
-            "{asked} --budget {} --seed {seed}",
-            budget_words(args.budget)
+            "{asked} {} --seed {seed}",
+            match args.quick {
+                true => "--quick".to_owned(),
+                false => format!("--budget {}", budget_words(args.budget)),
+            }
         ),
         study: true,
         plan,
@@ -95,6 +106,19 @@ fn measure(args: &StudyArgs, drafts: &[Draft], specs: Vec<HostSpec>, asked: &str
     execute::run(execution, fleet)
 }
 
+/// Returns the time that the study may take.
+fn budget(args: &StudyArgs) -> Nanos {
+    if args.quick { QUICK } else { args.budget }
+}
+
+fn study_plan(args: &StudyArgs, drafts: &[Draft], seed: u64, hosts: Hosts) -> CmdResult<Plan> {
+    if !args.quick {
+        return make_plan(drafts, Some(args.budget), seed, hosts);
+    }
+    let request = request(Some(QUICK), seed, hosts);
+    linerate_plan::fitting(drafts, QUICK_BLOCKS, &request).map_err(Failure::usage)
+}
+
 /// Makes a plan, or says why it cannot be made.
 pub fn make_plan(
     drafts: &[Draft],
@@ -102,13 +126,7 @@ pub fn make_plan(
     seed: u64,
     hosts: Hosts,
 ) -> CmdResult<Plan> {
-    let request = PlanRequest {
-        budget,
-        seed,
-        hosts,
-        overhead_per_trial: OVERHEAD_PER_TRIAL,
-        overhead_once: OVERHEAD_ONCE,
-    };
+    let request = request(budget, seed, hosts);
     linerate_plan::plan(drafts, &request).map_err(|error| {
         let next = match &error {
             linerate_plan::PlanError::Budget { least, .. } => {
@@ -122,6 +140,20 @@ pub fn make_plan(
             ..Failure::usage(error)
         }
     })
+}
+
+fn request(budget: Option<Nanos>, seed: u64, hosts: Hosts) -> PlanRequest {
+    PlanRequest {
+        budget,
+        seed,
+        hosts,
+        further_blocks: match budget {
+            Some(_) => FURTHER_BLOCKS,
+            None => 0,
+        },
+        overhead_per_trial: OVERHEAD_PER_TRIAL,
+        overhead_once: OVERHEAD_ONCE,
+    }
 }
 
 /// Returns what a plan needs to know of hosts that are namespaces of this machine.
@@ -143,6 +175,7 @@ pub fn this_machine(clients: u32, drafts: &[Draft]) -> Hosts {
         congestion: congestion
             .map(|names| names.split_whitespace().map(str::to_owned).collect())
             .unwrap_or_default(),
+        congestion_unless_asked: None,
     }
 }
 

@@ -83,6 +83,9 @@ impl Watching {
 /// Takes up one reading.
 pub fn take(watched: &mut Watched, reading: Observation) {
     watched.take(reading.at_ns, &reading.samples);
+    watched
+        .programs_mut()
+        .take(reading.at_ns, &reading.programs);
     if let Some(seen) = reading.sockets {
         let sockets = watched.sockets_mut();
         sockets.take(seen.at_ns, &seen.rows, seen.beyond, seen.owners);

@@ -65,6 +65,17 @@ impl Series {
         grown.fold(None, |sum, one| Some(sum.unwrap_or(0.0) + one))
     }
 
+    /// Returns the counter of an end's payload: of a receiving end what TCP took in, as everywhere;
+    /// beside a server that is no agent what receive calls returned, as that server counts.
+    fn payload(&self, flow: FlowId, end: End, sends: bool, foreign: bool) -> Metric {
+        let by_tcp = !foreign && self.of(flow, end, Metric::TcpBytesReceived).is_some();
+        match (sends, by_tcp) {
+            (true, _) => Metric::AppBytesSent,
+            (false, true) => Metric::TcpBytesReceived,
+            (false, false) => Metric::AppBytesReceived,
+        }
+    }
+
     fn of(&self, flow: FlowId, end: End, metric: Metric) -> Option<&[Reading]> {
         self.flows.get(&(flow, end, metric)).map(Vec::as_slice)
     }
@@ -138,7 +149,7 @@ pub(super) fn streams(
                 local,
                 remote,
                 sender,
-                intervals: intervals(trial, series, plan, interval),
+                intervals: intervals(trial, series, plan, interval, foreign),
                 sent: total(sending),
                 received: total(receiving),
             }
@@ -177,10 +188,7 @@ fn total(
 ) -> Option<Total> {
     let record = record?;
     let sends = record.part == Part::Sender;
-    let metric = match sends {
-        true => Metric::AppBytesSent,
-        false => Metric::AppBytesReceived,
-    };
+    let metric = series.payload(flow, end, sends, foreign);
     let window = (0, series.window_ns as i64);
     let in_window = series.grown(flow, end, metric, window);
     let retransmits = series.grown(flow, end, Metric::TcpRetrans, window);
@@ -219,13 +227,16 @@ fn total(
 }
 
 /// Returns the intervals of the client's end that are complete.
-fn intervals(trial: &Trial, series: &Series, plan: &FlowPlan, interval: Nanos) -> Vec<Interval> {
+fn intervals(
+    trial: &Trial,
+    series: &Series,
+    plan: &FlowPlan,
+    interval: Nanos,
+    foreign: bool,
+) -> Vec<Interval> {
     let (flow, end) = (plan.flow, End::Client);
     let sends = plan.client_part == Part::Sender;
-    let metric = match sends {
-        true => Metric::AppBytesSent,
-        false => Metric::AppBytesReceived,
-    };
+    let metric = series.payload(flow, end, sends, foreign);
     let Some(last) = series.of(flow, end, metric).and_then(<[Reading]>::last) else {
         return Vec::new();
     };

@@ -6,12 +6,12 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use linerate_analyze::live::Live;
 use linerate_controller::Progress;
+use linerate_model::Nanos;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::plan::{Plan, Trial};
 use linerate_model::run::Validity;
 use linerate_model::samples::Samples;
 use linerate_model::unit::Unit;
-use linerate_model::{BitsPerSec, Nanos};
 
 use super::note;
 
@@ -72,7 +72,7 @@ impl<'a> PlanProgress<'a> {
                             Some(rate) => Unit::PerSecond
                                 .display(rate)
                                 .replace("/s", " transactions/s"),
-                            None => BitsPerSec(last.bits_per_second).to_string(),
+                            None => Unit::BitsPerSecond.display(last.bits_per_second),
                         };
                     }
                 }
@@ -109,6 +109,7 @@ impl<'a> PlanProgress<'a> {
         let left = Nanos(left.0.div_ceil(1_000_000_000) * 1_000_000_000);
         if let Some(bar) = &self.bar {
             let cell = cell_words(self.plan, trial);
+            bar.set_length(of as u64);
             bar.set_prefix(format!("{chapter}   trial {} of {of}   {cell}", over + 1));
             let reading = if self.reading.is_empty() {
                 "…"

@@ -1,14 +1,16 @@
 //! Lines of a single measurement: intervals as they come, the final block, or JSON.
 
+use std::ops::RangeInclusive;
+
 use linerate_agent::foreign::iperf3_peer::{Iperf3Peer, ServerOutput};
 use linerate_analyze::live::{Interval, Live};
 use linerate_analyze::single::Single;
+use linerate_model::Nanos;
 use linerate_model::plan::Trial;
 use linerate_model::run::{Recording, RunDocument};
 use linerate_model::samples::Samples;
-use linerate_model::unit::{Unit, significant};
+use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
-use linerate_model::{BitsPerSec, Bytes, Nanos};
 
 /// What the traffic cost, and what the CPUs did.
 mod cost;
@@ -39,7 +41,7 @@ pub struct SingleLines {
     format: Option<RateFormat>,
     interval: Nanos,
     live: Option<Live>,
-    runs: u32,
+    runs: RangeInclusive<u32>,
     /// Whether nothing is read at the server.
     foreign: bool,
     /// Who prints in place of this, if iperf3's documents are wanted.
@@ -59,7 +61,7 @@ impl SingleLines {
             format: args.output.format,
             interval,
             live: None,
-            runs: args.time.runs,
+            runs: args.time.repetitions(),
             foreign: false,
             iperf3: (args.output.format == Some(RateFormat::Iperf3))
                 .then(|| Iperf3Lines::new(args.output.json_stream, interval)),
@@ -111,8 +113,13 @@ impl SingleLines {
         if self.output != Output::Text || self.live.is_none() {
             return;
         }
-        if self.runs > 1 {
-            line(&format!("\nrun {} of {}", over + 1, self.runs));
+        let (least, most) = (self.runs.start(), self.runs.end());
+        if *most > 1 {
+            let of = match least == most {
+                true => least.to_string(),
+                false => format!("at most {most}"),
+            };
+            line(&format!("\nrun {} of {of}", over + 1));
         }
         let what = match trial.workload.traffic {
             Traffic::Rr { .. } => "  transactions            rate",
@@ -190,7 +197,7 @@ fn print_interval(lines: &[Interval], format: Option<RateFormat>) {
                 Unit::PerSecond.display(rate),
             ),
             _ => (
-                Bytes(interval.bytes).to_string(),
+                Unit::Bytes.display(interval.bytes as f64),
                 rate_words(interval.bits_per_second, format),
             ),
         };
@@ -203,12 +210,12 @@ fn print_interval(lines: &[Interval], format: Option<RateFormat>) {
             or_dash(
                 interval
                     .snd_cwnd_bytes
-                    .map(|bytes| Bytes(bytes).to_string())
+                    .map(|bytes| Unit::Bytes.display(bytes as f64))
             ),
             or_dash(
                 interval
                     .rtt_us
-                    .map(|rtt| Nanos((rtt * 1e3) as u64).to_string())
+                    .map(|rtt| Unit::Nanoseconds.display(rtt * 1e3))
             ),
         ));
     }
@@ -218,7 +225,7 @@ fn print_interval(lines: &[Interval], format: Option<RateFormat>) {
 fn rate_words(bits_per_second: f64, format: Option<RateFormat>) -> String {
     let bytes = bits_per_second / 8.0;
     let (value, unit) = match format {
-        None | Some(RateFormat::Iperf3) => return BitsPerSec(bits_per_second).to_string(),
+        None | Some(RateFormat::Iperf3) => return Unit::BitsPerSecond.display(bits_per_second),
         Some(RateFormat::Kbit) => (bits_per_second / 1e3, "kbit/s"),
         Some(RateFormat::Mbit) => (bits_per_second / 1e6, "Mbit/s"),
         Some(RateFormat::Gbit) => (bits_per_second / 1e9, "Gbit/s"),
@@ -228,5 +235,5 @@ fn rate_words(bits_per_second: f64, format: Option<RateFormat>) -> String {
         Some(RateFormat::GiByte) => (bytes / 1024f64.powi(3), "GiB/s"),
         Some(RateFormat::TiByte) => (bytes / 1024f64.powi(4), "TiB/s"),
     };
-    format!("{} {unit}", significant(value))
+    format!("{} {unit}", Unit::Ratio.display(value))
 }

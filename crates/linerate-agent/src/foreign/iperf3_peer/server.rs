@@ -212,6 +212,7 @@ impl Agent for Iperf3Server {
             rate_limit: None,
             ports: Vec::new(),
             socket_name: None,
+            round_trip_ns: None,
         })
     }
 

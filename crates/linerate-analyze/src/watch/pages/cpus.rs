@@ -6,6 +6,11 @@ use linerate_model::unit::Unit;
 use super::super::cpus::{self, Modes};
 use super::super::{Span, Watched};
 use super::{Page, table, tenths, text};
+use crate::words;
+
+/// Programs that are named, and the least that one of them uses.
+const PROGRAMS_TOLD_MAX: usize = 3;
+const PROGRAM_CPUS_MIN: f64 = 0.05;
 
 pub(super) fn page(watched: &Watched, span: Span) -> Page {
     let rows = cpus::cpus(watched, span);
@@ -43,6 +48,7 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
             ),
         }
     });
+    let verdict = verdict.map(|verdict| verdict + &users(watched, span));
     Page {
         name: "CPUs",
         table: table(
@@ -54,5 +60,19 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
         ),
         trend: 1,
         verdict,
+    }
+}
+
+/// Who uses the CPUs, as far as programs were read.
+fn users(watched: &Watched, span: Span) -> String {
+    let busiest = watched.programs().busiest(span);
+    let told = busiest.iter().take(PROGRAMS_TOLD_MAX);
+    let told: Vec<String> = told
+        .filter(|program| program.cpus >= PROGRAM_CPUS_MIN)
+        .map(|program| format!("{} ({:.2} CPUs)", program.name, program.cpus))
+        .collect();
+    match told.is_empty() {
+        true => String::new(),
+        false => format!("; most is used by {}", words::list(&told)),
     }
 }

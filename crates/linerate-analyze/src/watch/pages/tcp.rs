@@ -18,11 +18,11 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
             volume(flow.received_bytes, span),
             number(flow.rtt_us.map(|us| 1000.0 * us), Unit::Nanoseconds),
             number(flow.retransmissions, unit_of_counts(span)),
-            number(flow.data_per_ack.map(super::tenths), Unit::Ratio),
             text(held_by(flow).unwrap_or("–")),
+            text(flow.owner.as_deref().unwrap_or("–")),
+            number(flow.data_per_ack.map(super::tenths), Unit::Ratio),
             number(flow.cwnd_bytes, Unit::Bytes),
             text(flow.congestion.as_str()),
-            text(flow.owner.as_deref().unwrap_or("–")),
         ]
     };
     let rows = flows.iter().map(line).collect();
@@ -36,11 +36,11 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
                 "receives",
                 "RTT",
                 "resent",
-                "data/ACK",
                 "held by",
+                "process",
+                "data/ACK",
                 "cwnd",
                 "congestion",
-                "process",
             ],
             rows,
         ),

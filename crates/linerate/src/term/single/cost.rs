@@ -2,7 +2,7 @@
 
 use linerate_analyze::single::SingleTrial;
 use linerate_model::profile::Work;
-use linerate_model::unit::{Unit, significant};
+use linerate_model::unit::Unit;
 
 use super::result::of;
 use crate::term::labelled;
@@ -16,7 +16,7 @@ pub(super) fn print(trial: &SingleTrial<'_>) {
         ("server_workers_cpus", "server"),
     ]
     .into_iter()
-    .filter_map(|(name, label)| Some(format!("{label} {}", significant(of(trial, name)?))))
+    .filter_map(|(name, label)| Some(format!("{label} {}", Unit::Ratio.display(of(trial, name)?))))
     .collect();
     if !workers.is_empty() {
         labelled("workers' CPUs", &workers.join(", "));

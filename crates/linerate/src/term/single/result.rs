@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_analyze::single::{Flows, Single, SingleTrial};
+use linerate_model::Bytes;
 use linerate_model::manner::Transport;
+use linerate_model::number;
 use linerate_model::sample::End;
-use linerate_model::unit::{Unit, significant};
+use linerate_model::unit::Unit;
 use linerate_model::workload::{Part, Setting, Traffic, Workload};
-use linerate_model::{Bytes, Nanos};
 
 use super::{cost, datagrams, rate_words};
 use crate::args::RateFormat;
@@ -40,8 +41,11 @@ pub(super) fn print(single: &Single<'_>, format: Option<RateFormat>) {
     }
     // Whoever asks for one measurement knows that it is one.
     let known = |id: &str| single.trials.len() == 1 && id == "run/caution/replicates";
-    for finding in single.findings.iter().filter(|finding| !known(&finding.id)) {
+    for finding in &single.findings {
         labelled("found", &finding.claim);
+    }
+    for caution in single.cautions.iter().filter(|caution| !known(&caution.id)) {
+        labelled("caution", &caution.claim);
     }
     if let Some(partial) = &single.partial {
         labelled("partial", partial);
@@ -88,7 +92,13 @@ fn stream(workload: &Workload, trial: &SingleTrial<'_>, format: Option<RateForma
             rate_words(asked, format)
         )
     });
-    labelled("received", &(rate_words(rate, format) + &asked));
+    let unread = trial.lost_unread().map_or(String::new(), |share| {
+        format!(
+            "; {} lost unread while a worker of ours had no time left",
+            Unit::Percent.display(100.0 * share)
+        )
+    });
+    labelled("received", &(rate_words(rate, format) + &asked + &unread));
     let ways = [
         ("  to server", "throughput_to_server_bps"),
         ("  from server", "throughput_from_server_bps"),
@@ -178,16 +188,16 @@ fn window(trial: &SingleTrial<'_>) {
             // Hosts with one clock know it exactly.
             let uncertainty = trial.start_skew_uncertainty_us.filter(|us| *us > 0.0);
             let uncertainty = uncertainty.map_or(String::new(), |us| {
-                format!(" (± {})", Nanos((us * 1e3) as u64))
+                format!(" (± {})", Unit::Nanoseconds.display(us * 1e3))
             });
             format!(
                 ", flows began within {}{uncertainty}",
-                Nanos((skew * 1e3) as u64)
+                Unit::Nanoseconds.display(skew * 1e3)
             )
         });
     let words = format!(
         "{} s, the same on every host{skew}",
-        significant(trial.window_s)
+        Unit::Ratio.display(trial.window_s)
     );
     labelled("window", &words);
 }
@@ -202,7 +212,10 @@ fn tcp(trial: &SingleTrial<'_>) {
         words.push(format!("{} a data segment", Unit::Bytes.display(bytes)));
     }
     if let Some(count) = of(trial, "data_segments_per_ack") {
-        words.push(format!("{} data segments an ACK", significant(count)));
+        words.push(format!(
+            "{} data segments an ACK",
+            Unit::Ratio.display(count)
+        ));
     }
     if !words.is_empty() {
         labelled("TCP", &words.join(", "));
@@ -226,9 +239,11 @@ fn cpu(workload: &Workload, trial: &SingleTrial<'_>) {
             ("cpu_steal_cpus", "stolen"),
         ]
         .into_iter()
-        .filter_map(|(name, label)| Some(format!("{label} {}", significant(of(trial, name)?))))
+        .filter_map(|(name, label)| {
+            Some(format!("{label} {}", Unit::Ratio.display(of(trial, name)?)))
+        })
         .collect();
-        let words = format!("{} ({})", significant(busy), parts.join(", "));
+        let words = format!("{} ({})", Unit::Ratio.display(busy), parts.join(", "));
         labelled("CPUs busy", &words);
     }
     let measured: Vec<String> = [
@@ -238,7 +253,7 @@ fn cpu(workload: &Workload, trial: &SingleTrial<'_>) {
         ("cpu_hardirq_measured_cpus", "of devices"),
     ]
     .into_iter()
-    .filter_map(|(name, label)| Some(format!("{label} {}", significant(of(trial, name)?))))
+    .filter_map(|(name, label)| Some(format!("{label} {}", Unit::Ratio.display(of(trial, name)?))))
     .collect();
     if !measured.is_empty() {
         labelled("interrupts", &format!("{}, measured", measured.join(", ")));
@@ -261,14 +276,17 @@ fn queues(trial: &SingleTrial<'_>) -> Option<String> {
     let chance = of(trial, "rx_queue_imbalance_by_chance_most")?;
     let queues = of(trial, "rx_queues")?;
     let flows = of(trial, "rx_queue_flows_imbalance").map_or(String::new(), |flows| {
-        format!(", {} times its share of the flows", significant(flows))
+        format!(
+            ", {} times its share of the flows",
+            Unit::Ratio.display(flows)
+        )
     });
     (uneven > chance).then(|| {
         format!(
             "the fullest of {queues} receive queues took {} times its share of the packets{flows}; \
              chance gives up to {}",
-            significant(uneven),
-            significant(chance)
+            Unit::Ratio.display(uneven),
+            Unit::Ratio.display(chance)
         )
     })
 }
@@ -456,14 +474,12 @@ fn across(single: &Single<'_>) -> Option<String> {
     let valid = single.trials.iter().filter(|trial| trial.valid);
     let values: Vec<f64> = valid.filter_map(|trial| of(trial, name)).collect();
     let estimate = linerate_analyze::student_t_interval(&values, unit)?;
-    let (low, high) = (estimate.low?, estimate.high?);
-    Some(format!(
-        "{} (95 % interval {} to {}, n = {})",
-        unit.display(estimate.value),
-        unit.display(low),
-        unit.display(high),
-        values.len()
-    ))
+    let mean = number::estimate(&estimate).line();
+    estimate.low?;
+    Some(match estimate.is_range() {
+        true => mean,
+        false => format!("{mean} (95 % interval, n = {})", values.len()),
+    })
 }
 
 #[cfg(test)]

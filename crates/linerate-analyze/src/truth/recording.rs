@@ -12,10 +12,10 @@ use linerate_model::run::{
     Admission, BUNDLE_FORMAT, ClockFit, FlowRecord, HostPart, HostRecord, Incoming, Recording,
     RunDocument, TrialRecord, Validity,
 };
-use linerate_model::sample::{End, Subject, TrialSample};
+use linerate_model::sample::{End, QdiscId, Subject, TrialSample};
 use linerate_model::unit::{BitsPerSec, Bytes, Nanos, Unit};
 use linerate_model::workload::{Direction, FlowOptions, Part, Setting, Traffic, Workload};
-use linerate_model::{HostName, RunId, TrialId};
+use linerate_model::{FlowId, HostName, RunId, TrialId};
 
 /// The measured window of every trial.
 pub const WINDOW_NS: u64 = 1_000_000_000;
@@ -25,8 +25,14 @@ pub const MSS: f64 = 1448.0;
 /// What really happened in a trial; absent values are not sampled.
 #[derive(Debug, Clone)]
 pub struct Truth {
-    /// Payload of all flows together.
+    /// Payload of all flows together that TCP took in.
     pub throughput_bps: f64,
+    /// Parts of it that flows have, the first flow first; equal ones if empty.
+    pub shares: Vec<f64>,
+    /// What receive calls returned in the window beyond what arrived in it; negative where they lag.
+    pub read_beyond_bytes: f64,
+    /// Rate of the window's second half over that of its first.
+    pub halves: f64,
     /// Payload of a data segment.
     pub payload_bytes: f64,
     /// Data segments for each pure ACK.
@@ -35,6 +41,12 @@ pub struct Truth {
     pub rtt_ns: i64,
     /// Window that the receiver advertises.
     pub window_bytes: i64,
+    /// Payload of each flow that the reader has left in the kernel.
+    pub unread_bytes: i64,
+    /// Payload of each flow that waits unsent.
+    pub unsent_bytes: Option<i64>,
+    /// Delivery rate that TCP sees while it sends, of each flow.
+    pub delivery_bps: Option<f64>,
     /// Segments in flight.
     pub unacked: i64,
     /// Share of the time held by that window.
@@ -47,12 +59,26 @@ pub struct Truth {
     pub cwnd: i64,
     /// Share of segments sent again.
     pub lost_share: f64,
+    /// Of those, the share that had arrived, as D-SACK tells.
+    pub spurious_share: f64,
+    /// Segments a second that never arrive, half of them sent again.
+    pub in_vain: f64,
+    /// Packets a second that the client's queueing discipline drops.
+    pub qdisc_drops: f64,
+    /// What the handshake agreed on.
+    pub agreed: Option<&'static str>,
     /// Longest stall.
     pub stall_ns: i64,
     /// Busy CPUs, half in user mode, half in the kernel.
     pub cpus: f64,
     /// CPUs that other programs used in user mode, of the half of `cpus` that is user time.
     pub others_cpus: f64,
+    /// CPUs that they used in the kernel, of the other half.
+    pub others_kernel_cpus: f64,
+    /// Share of the CPUs' time that no mode accounts for.
+    pub missing_share: f64,
+    /// Share of the time in which some task waited for a CPU; absent where it was not read.
+    pub pressure_share: Option<f64>,
     /// Share of the time that the worker ran.
     pub worker_share: f64,
     /// Share of the time that it waited for a CPU.
@@ -71,25 +97,48 @@ pub struct Truth {
     pub congestion: Option<&'static str>,
     /// How the senders sent, in the words of the setting.
     pub send: Option<&'static str>,
+    /// Shortest round trip of TCP, where it is not the smoothed one.
+    pub min_rtt_ns: Option<i64>,
+    /// Smoothed round trip at the server's end, where it is not the client's.
+    pub server_rtt_ns: Option<i64>,
+    /// ACKs that the server's delayed-ACK timer sent in a second.
+    pub delayed_acks: Option<f64>,
+    /// Times that the client's retransmission timer fired in a second.
+    pub timeouts: Option<f64>,
+    /// Share of its periods in which the server's control group was throttled, each for half of it.
+    pub throttled: Option<f64>,
 }
 
 impl Default for Truth {
     fn default() -> Self {
         Self {
             throughput_bps: 500e6,
+            shares: Vec::new(),
+            read_beyond_bytes: 0.0,
+            halves: 1.0,
             payload_bytes: MSS,
             segments_per_ack: 2.0,
             rtt_ns: 100_000,
             window_bytes: 1 << 20,
+            unread_bytes: 0,
+            unsent_bytes: None,
+            delivery_bps: None,
             unacked: 10,
             rwnd_share: 0.0,
             sndbuf_share: 0.0,
             busy_share: 0.5,
             cwnd: 100,
             lost_share: 0.0,
+            spurious_share: 0.0,
+            in_vain: 0.0,
+            qdisc_drops: 0.0,
+            agreed: None,
             stall_ns: 500_000,
             cpus: 0.5,
             others_cpus: 0.0,
+            others_kernel_cpus: 0.0,
+            missing_share: 0.0,
+            pressure_share: None,
             worker_share: 0.3,
             worker_wait_share: 0.01,
             latency: Vec::new(),
@@ -99,6 +148,11 @@ impl Default for Truth {
             pacing_bps: None,
             congestion: None,
             send: None,
+            min_rtt_ns: None,
+            server_rtt_ns: None,
+            delayed_acks: None,
+            timeouts: None,
+            throttled: None,
         }
     }
 }
@@ -108,6 +162,15 @@ impl Truth {
     pub fn stream(bps: f64) -> Self {
         Self {
             throughput_bps: bps,
+            ..Self::default()
+        }
+    }
+
+    /// Transactions at a rate, all alike.
+    pub fn transactions_per_s(rate: f64) -> Self {
+        let count = (rate * WINDOW_NS as f64 / 1e9).round().max(1.0);
+        Self {
+            latency: vec![((WINDOW_NS as f64 / count) as u64, count as u64)],
             ..Self::default()
         }
     }
@@ -127,7 +190,10 @@ impl Truth {
 
 /// A run under construction.
 pub struct Run {
+    /// What was recorded so far.
     pub recording: Recording,
+    /// When every counter is read, in tenths of a second from the begin of the window.
+    pub tenths: Vec<i64>,
     seed: u64,
 }
 
@@ -156,6 +222,8 @@ impl Run {
                 estimate: Nanos::from_s(180),
                 budget: None,
                 left_out: Vec::new(),
+                optional: Vec::new(),
+                repeats: Vec::new(),
             },
             hosts,
             left_out: Vec::new(),
@@ -171,6 +239,7 @@ impl Run {
                 events: Vec::new(),
                 damage: Vec::new(),
             },
+            tenths: (-2..=11).collect(),
             seed: 1,
         }
     }
@@ -265,13 +334,14 @@ impl Run {
                 let mut rate = |metric, value: f64| {
                     rates.insert((host.clone(), subject.clone(), metric), value);
                 };
-                counters(part, workload, truth, &mut rate);
+                counters(flow.flow, part, workload, truth, &mut rate);
                 let mut gauge = |metric, value: i64| {
                     gauges.insert((host.clone(), subject.clone(), metric), value);
                 };
+                let smoothed_ns = truth.server_rtt_ns.filter(|_| end == End::Server);
                 for (metric, value) in [
-                    (Metric::TcpRtt, truth.rtt_ns),
-                    (Metric::TcpMinRtt, truth.rtt_ns),
+                    (Metric::TcpRtt, smoothed_ns.unwrap_or(truth.rtt_ns)),
+                    (Metric::TcpMinRtt, truth.min_rtt_ns.unwrap_or(truth.rtt_ns)),
                     (Metric::TcpCwnd, truth.cwnd),
                     (Metric::TcpUnacked, truth.unacked),
                     (Metric::TcpSndWnd, truth.window_bytes),
@@ -286,15 +356,35 @@ impl Run {
                 if part == Part::Receiver {
                     gauge(Metric::AppStallMax, truth.stall_ns);
                 }
+                if let (Part::Sender, Some(bytes)) = (part, truth.unsent_bytes) {
+                    gauge(Metric::TcpNotSent, bytes);
+                }
+                if let (Part::Sender, Some(bps)) = (part, truth.delivery_bps) {
+                    gauge(Metric::TcpDeliveryRate, bps as i64);
+                }
                 self.recording
                     .flows
                     .push(flow_record(id, flow.flow, host, end, part, truth));
             }
         }
-        let cpu = |metric| ("server".into(), Subject::Cpu(0), metric);
-        rates.insert(cpu(Metric::CpuUser), truth.cpus * 0.5e9);
-        rates.insert(cpu(Metric::CpuSystem), truth.cpus * 0.5e9);
-        rates.insert(cpu(Metric::CpuIdle), (2.0 - truth.cpus) * 1e9);
+        for (metric, rate) in timers(truth) {
+            for (host, rate) in [("server", rate.0), ("client1", rate.1)] {
+                rates.insert((host.into(), Subject::Host, metric), rate);
+            }
+        }
+        for host in ["server", "client1"] {
+            for number in 0..2 {
+                let cpu = |metric| (host.into(), Subject::Cpu(number), metric);
+                rates.insert(cpu(Metric::CpuUser), truth.cpus * 0.25e9);
+                rates.insert(cpu(Metric::CpuSystem), truth.cpus * 0.25e9);
+                let idle = 1.0 - truth.missing_share - 0.5 * truth.cpus;
+                rates.insert(cpu(Metric::CpuIdle), idle * 1e9);
+            }
+        }
+        if let Some(share) = truth.pressure_share {
+            let of_host = ("server".into(), Subject::Host, Metric::PressureCpuSome);
+            rates.insert(of_host, share * 1e9);
+        }
         let worker = |metric| {
             (
                 "client1".into(),
@@ -304,23 +394,50 @@ impl Run {
         };
         rates.insert(worker(Metric::ThreadRun), truth.worker_share * 1e9);
         rates.insert(worker(Metric::ThreadWait), truth.worker_wait_share * 1e9);
+        if truth.qdisc_drops > 0.0 {
+            let qdisc = Subject::Qdisc("eth0".to_owned(), QdiscId(0x8001_0000));
+            rates.insert(
+                ("client1".into(), qdisc, Metric::QdiscDrops),
+                truth.qdisc_drops,
+            );
+        }
         let own = worker(Metric::ThreadUser);
         rates.insert(own, (truth.cpus * 0.5 - truth.others_cpus).max(0.0) * 1e9);
-        self.samples(id, &rates, &gauges);
+        let own = worker(Metric::ThreadSystem);
+        let system = truth.cpus * 0.5 - truth.others_kernel_cpus;
+        rates.insert(own, system.max(0.0) * 1e9);
+        self.samples(id, truth, &rates, &gauges);
     }
 
-    /// Samples every 100 ms from 200 ms before the window to 100 ms after it, each 50 µs late.
+    /// Samples at every one of `tenths`: every 100 ms from 200 ms before the window to 100 ms after it
+    /// unless told otherwise, each 50 µs late; what arrives does so at `halves` times the rate from the
+    /// middle of the window on.
     fn samples(
         &mut self,
         trial: TrialId,
+        truth: &Truth,
         rates: &BTreeMap<(HostName, Subject, Metric), f64>,
         gauges: &BTreeMap<(HostName, Subject, Metric), i64>,
     ) {
         const START: f64 = 1e6;
-        for tenth in -2..=11_i64 {
+        for tenth in &self.tenths {
             let at_ns = tenth * 100_000_000 + 50_000;
-            let counted = |rate: &f64| (START + rate * (at_ns as f64 / 1e9 + 1.0)) as i64;
-            let counters = rates.iter().map(|(key, rate)| (key, counted(rate)));
+            let (second, middle) = (at_ns as f64 / 1e9, 0.5 + 50e-6);
+            let elapsed = |metric| match metric {
+                Metric::AppBytesReceived | Metric::TcpBytesReceived => {
+                    let first = 2.0 / (1.0 + truth.halves);
+                    first * (second.min(middle) + truth.halves * (second - middle).max(0.0))
+                }
+                _ => second,
+            };
+            let ahead = |metric| match metric {
+                Metric::TcpBytesReceived => truth.unread_bytes,
+                _ => 0,
+            };
+            let counted = |metric, rate: &f64| {
+                (START + rate * (elapsed(metric) + 1.0)).round() as i64 + ahead(metric)
+            };
+            let counters = rates.iter().map(|(key, rate)| (key, counted(key.2, rate)));
             let all = counters.chain(gauges.iter().map(|(key, value)| (key, *value)));
             self.recording
                 .samples
@@ -336,9 +453,42 @@ impl Run {
     }
 }
 
-fn counters(part: Part, workload: &Workload, truth: &Truth, rate: &mut dyn FnMut(Metric, f64)) {
+/// Counters of the server and of the first client, as far as they are sampled.
+fn timers(truth: &Truth) -> Vec<(Metric, (f64, f64))> {
+    let delayed = truth
+        .delayed_acks
+        .map(|rate| vec![(Metric::NetstatDelayedAcks, (rate, 0.0))]);
+    let fired = truth.timeouts.map(|rate| {
+        vec![
+            (Metric::NetstatTcpTimeouts, (0.0, rate)),
+            (Metric::NetstatTcpLossProbes, (0.0, 0.0)),
+        ]
+    });
+    // Ten periods of 100 ms in a second.
+    let throttled = truth.throttled.map(|share| {
+        vec![
+            (Metric::CgroupPeriods, (10.0, 10.0)),
+            (Metric::CgroupThrottled, (10.0 * share, 0.0)),
+            (Metric::CgroupThrottledTime, (0.5e9 * share, 0.0)),
+        ]
+    });
+    let all = [delayed, fired, throttled].into_iter().flatten();
+    all.flatten().collect()
+}
+
+fn counters(
+    flow: FlowId,
+    part: Part,
+    workload: &Workload,
+    truth: &Truth,
+    rate: &mut dyn FnMut(Metric, f64),
+) {
     let flows = f64::from(workload.connections);
-    let bytes = truth.throughput_bps / 8.0 / flows;
+    let share = match truth.shares.get(flow.0 as usize) {
+        Some(share) => share / truth.shares.iter().sum::<f64>(),
+        None => 1.0 / flows,
+    };
+    let bytes = truth.throughput_bps / 8.0 * share;
     let segments = bytes / truth.payload_bytes;
     let count: u64 = truth.latency.iter().map(|(_, count)| count).sum();
     let transactions = count as f64 / flows;
@@ -349,17 +499,20 @@ fn counters(part: Part, workload: &Workload, truth: &Truth, rate: &mut dyn FnMut
                 rate(Metric::AppCalls, bytes / message_bytes.0 as f64);
             }
             rate(Metric::TcpBytesSent, bytes);
-            rate(Metric::TcpDataSegsOut, segments);
-            rate(Metric::TcpSegsOut, segments);
+            rate(Metric::TcpDataSegsOut, segments + truth.in_vain);
+            rate(Metric::TcpSegsOut, segments + truth.in_vain);
             rate(Metric::TcpSegsIn, segments / truth.segments_per_ack);
             rate(Metric::TcpDataSegsIn, 0.0);
-            rate(Metric::TcpRetrans, segments * truth.lost_share);
+            let again = segments * truth.lost_share + truth.in_vain / 2.0;
+            rate(Metric::TcpRetrans, again);
+            rate(Metric::TcpDsackDups, again * truth.spurious_share);
             rate(Metric::TcpRwndLimited, truth.rwnd_share * 1e9);
             rate(Metric::TcpSndbufLimited, truth.sndbuf_share * 1e9);
             rate(Metric::TcpBusy, truth.busy_share * 1e9);
         }
         Part::Receiver => {
-            rate(Metric::AppBytesReceived, bytes);
+            let beyond = truth.read_beyond_bytes / flows / (WINDOW_NS as f64 / 1e9);
+            rate(Metric::AppBytesReceived, bytes + beyond);
             rate(Metric::TcpBytesReceived, bytes);
             rate(Metric::TcpDataSegsIn, segments);
         }
@@ -400,6 +553,11 @@ fn flow_record(
     };
     let mut settings = vec![setting("SO_RCVBUF", "131072")];
     settings.extend(truth.congestion.map(|name| setting("TCP_CONGESTION", name)));
+    settings.extend(truth.agreed.map(|options| Setting {
+        effective: Some(options.to_owned()),
+        granted: None,
+        ..setting("tcpi_options", "")
+    }));
     if let (Part::Sender, Some(how)) = (part, truth.send) {
         settings.push(Setting {
             effective: Some(how.to_owned()),

@@ -1,0 +1,218 @@
+//! How often the analysis is right: studies of a known truth, counted.
+//!
+//! Nothing is measured here. Recordings are made up, the program's own analysis reads them, and what
+//! it says is held against what is true. docs/accuracy.md has the table.
+
+use std::fmt::Write as _;
+use std::thread;
+
+use anyhow::bail;
+use clap::Args;
+use linerate_analyze::truth::noise::Noise;
+use linerate_analyze::truth::score::{Score, score};
+use linerate_analyze::truth::study::{Chapters, Shape};
+
+/// Hold the analysis against studies of known truth
+#[derive(Debug, Args)]
+pub struct TruthArgs {
+    /// Studies in all
+    #[arg(long, default_value_t = 2000)]
+    studies: u32,
+    /// The seed that studies are made from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Share of studies with a false claim that is promised; chance may add two standard deviations.
+const FALSE_CLAIMS_MAX: f64 = 0.05;
+/// Share of intervals that must hold the truth in each noise.
+const COVERAGE_MIN: f64 = 0.93;
+/// Share of effects of twice the margin that may be called the same.
+const WRONG_SAME_MAX: f64 = 0.05;
+/// Share of curves with a buffer that is said to suffice and loses more than the margin.
+const TOO_SMALL_MAX: f64 = 0.05;
+/// Share of flat curves on which larger buffers are said to lose.
+const FALLS_BACK_MAX: f64 = 0.02;
+/// Share of effects of 20 % at a noise of 20 % that 48 trials must find.
+const POWER_MIN: f64 = 0.75;
+
+/// One noise, every shape.
+struct Row {
+    noise: Noise,
+    flat: Score,
+    all: Score,
+    ten: Score,
+    twenty: Score,
+    alone: Score,
+    turning: Score,
+    curves: Score,
+    tuned: Score,
+}
+
+/// Prints the table; fails where a bound is not kept.
+pub fn truth(args: &TruthArgs) -> anyhow::Result<()> {
+    let each = (args.studies / (Noise::ALL.len() as u32 * 20)).max(1);
+    let noises: Vec<Noise> = Noise::ALL.to_vec();
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let rows: Vec<Row> = thread::scope(|scope| {
+        let part = |part: usize| {
+            let own = noises.iter().skip(part).step_by(threads).copied();
+            own.map(|noise| row(noise, each, args.seed))
+                .collect::<Vec<_>>()
+        };
+        let parts: Vec<_> = (0..threads)
+            .map(|at| scope.spawn(move || part(at)))
+            .collect();
+        let rows = parts
+            .into_iter()
+            .flat_map(|part| part.join().unwrap_or_default());
+        let mut rows: Vec<Row> = rows.collect();
+        rows.sort_by_key(|row| noises.iter().position(|noise| *noise == row.noise));
+        rows
+    });
+    print!("{}", table(&rows));
+    let broken = broken(&rows);
+    if !broken.is_empty() {
+        bail!("bounds that are not kept:\n  {}", broken.join("\n  "));
+    }
+    Ok(())
+}
+
+fn row(noise: Noise, each: u32, seed: u64) -> Row {
+    let of = |shape, chapters, studies| score(shape, noise, chapters, studies, seed);
+    let three = |shape, studies| of(shape, Chapters::Three, studies);
+    let curves = [
+        Shape::Saturating(24.0),
+        Shape::Fading,
+        Shape::Knee(64.0),
+        Shape::Knee(256.0),
+    ];
+    let mut all_curves = Score::default();
+    for shape in curves {
+        all_curves.add(&three(shape, each));
+    }
+    let mut row = Row {
+        noise,
+        flat: three(Shape::Flat, 6 * each),
+        ten: three(Shape::Effect(0.1025), 2 * each),
+        twenty: three(Shape::Effect(0.2), 2 * each),
+        alone: of(Shape::Effect(0.2), Chapters::Latency, 4 * each),
+        turning: three(Shape::Turning(0.4), each),
+        tuned: three(Shape::TunedBadly(0.2), each),
+        curves: all_curves,
+        all: Score::default(),
+    };
+    for part in [
+        row.flat,
+        row.ten,
+        row.twenty,
+        row.alone,
+        row.turning,
+        row.curves,
+        row.tuned,
+    ] {
+        row.all.add(&part);
+    }
+    row
+}
+
+fn share(part: u32, of: u32) -> f64 {
+    f64::from(part) / f64::from(of.max(1))
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut text = String::from(
+        "| noise of a trial | studies | 95 % intervals that hold the truth | flat: studies with a false claim \
+         | all: studies with a false claim | effect of 20 % found, 48 trials alone | … in a whole study \
+         | effect of 10 % called the same | buffer too small recommended | flat curve: no effect / not \
+         decided / falls back | advice without a gain |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+    );
+    let percent = |part: u32, of: u32| format!("{:.1} %", 100.0 * share(part, of));
+    for row in rows {
+        let flat = &row.flat;
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} / {} / {} | {} |",
+            row.noise.title(),
+            row.all.studies,
+            percent(row.all.covered, row.all.cells),
+            percent(flat.with_false_claim, flat.studies),
+            percent(row.all.with_false_claim, row.all.studies),
+            percent(row.alone.found, row.alone.effects),
+            percent(row.twenty.found, row.twenty.effects),
+            percent(row.ten.wrong_same, row.ten.effects),
+            percent(row.curves.too_small, row.curves.curves),
+            percent(flat.no_effect, flat.curves),
+            percent(flat.undecided, flat.curves),
+            percent(flat.falls_back, flat.curves),
+            flat.recommendations + row.curves.recommendations,
+        );
+    }
+    text
+}
+
+/// Returns the bounds that a row does not keep, chance allowed for.
+fn broken(rows: &[Row]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for row in rows {
+        let mut most = |what: &str, part: u32, of: u32, bound: f64| {
+            // Two standard deviations of a share of `of` draws.
+            let chance = 2.0 * (bound * (1.0 - bound) / f64::from(of.max(1))).sqrt();
+            if of > 0 && share(part, of) > bound + chance {
+                let found = 100.0 * share(part, of);
+                let noise = row.noise.title();
+                broken.push(format!(
+                    "{noise}: {what}: {found:.1} % of {of}, at the most {:.0} %",
+                    100.0 * bound
+                ));
+            }
+        };
+        let all = &row.all;
+        most(
+            "flat studies with a false claim",
+            row.flat.with_false_claim,
+            row.flat.studies,
+            FALSE_CLAIMS_MAX,
+        );
+        most(
+            "studies with a false claim",
+            all.with_false_claim,
+            all.studies,
+            FALSE_CLAIMS_MAX,
+        );
+        most(
+            "intervals that miss the truth",
+            all.cells - all.covered,
+            all.cells,
+            1.0 - COVERAGE_MIN,
+        );
+        most(
+            "effects of 10 % called the same",
+            row.ten.wrong_same,
+            row.ten.effects,
+            WRONG_SAME_MAX,
+        );
+        most(
+            "buffers too small",
+            row.curves.too_small,
+            row.curves.curves,
+            TOO_SMALL_MAX,
+        );
+        most(
+            "flat curves that fall back",
+            row.flat.falls_back,
+            row.flat.curves,
+            FALLS_BACK_MAX,
+        );
+        if row.noise == Noise::Normal(0.2) {
+            let missed = row.alone.effects - row.alone.found;
+            most(
+                "effects of 20 % missed",
+                missed,
+                row.alone.effects,
+                1.0 - POWER_MIN,
+            );
+        }
+    }
+    broken
+}

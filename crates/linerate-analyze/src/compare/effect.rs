@@ -1,0 +1,307 @@
+//! What turning one thing from a level to another changes, from pairs of trials.
+//!
+//! A pair are two trials of one block that differ in the factor only; d is the difference of their
+//! logarithms. The plan shuffles each block, so that under "no effect" the sign of each d is as
+//! likely plus as minus, whatever the noise is: normal, skewed, of two modes, or drifting (Fisher,
+//! "The Design of Experiments", 1935, section 21). No distribution is assumed.
+//!
+//! The typical-value theorem (Hartigan, "Using subsample values as typical values", Journal of the
+//! American Statistical Association 64, 1969) turns that into an interval: of N differences that are
+//! symmetric about θ, the means of all subsets but the empty one divide the line into 2^N parts,
+//! each of which holds θ with the same probability. Quantiles of those means are the ends of the
+//! interval at any confidence, and twice the share of them beyond 0 is the p-value: one draw of
+//! subsets gives both, so that they cannot contradict each other.
+//!
+//! Interaction: the differences belong to levels of the other factors. If the effect is the same at
+//! all of them, differences of one block may change places; the p-value is the share of such
+//! permutations whose squares between levels are as large as those observed.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use super::draw::Draw;
+use super::interval::{deviation, mean};
+
+/// Subsets that are all looked at up to this many differences.
+const ENUMERATED_MAX: usize = 11;
+/// Subsets drawn for more of them: the 95 % interval's ends then rest on a hundred each.
+const SUBSETS: usize = 4095;
+/// Permutations drawn for the interaction.
+const PERMUTATIONS: u32 = 1999;
+/// Pairs below which nothing can be decided: the least p-value of five is 2/32.
+pub(crate) const PAIRS_MIN: usize = 5;
+/// Share of the error that the mean effect may spend, the rest is the interaction's.
+const MAIN_SHARE: f64 = 0.8;
+
+/// One pair of trials that differ in one factor.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Difference {
+    /// Which combination of the other levels, a number of the caller's.
+    pub(crate) group: usize,
+    /// Which block.
+    pub(crate) block: u32,
+    /// Logarithm of the one over the other.
+    pub(crate) log: f64,
+}
+
+/// The mean effect of a factor, and whether it differs between the levels of the others.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Effect {
+    /// Mean of the logarithms.
+    pub(crate) log: f64,
+    /// Number of pairs.
+    pub(crate) pairs: usize,
+    /// p-value of the mean effect.
+    pub(crate) p_main: f64,
+    /// p-value of the interaction; 1 where there is but one group.
+    pub(crate) p_interaction: f64,
+    /// Means of subsets, ascending.
+    typical: Vec<f64>,
+    /// By group: mean, pairs.
+    groups: Vec<(usize, f64, usize)>,
+    /// Standard deviation of differences about their group's mean, and its degrees of freedom.
+    residual: (f64, f64),
+}
+
+impl Effect {
+    /// Returns the effect that `differences` show; absent for fewer than [`PAIRS_MIN`].
+    pub(crate) fn of(differences: &[Difference], seed: u64) -> Option<Self> {
+        if differences.len() < PAIRS_MIN {
+            return None;
+        }
+        let mut draw = Draw::new(seed);
+        let logs: Vec<f64> = differences.iter().map(|it| it.log).collect();
+        let typical = typical_values(&logs, &mut draw);
+        let below = typical.iter().filter(|mean| **mean <= 0.0).count();
+        let above = typical.iter().filter(|mean| **mean >= 0.0).count();
+        // The empty subset belongs to either side.
+        let p_main = 2.0 * (below.min(above) + 1) as f64 / (typical.len() + 1) as f64;
+        let groups = by_group(differences);
+        Some(Self {
+            log: mean(&logs),
+            pairs: logs.len(),
+            p_main: p_main.min(1.0),
+            p_interaction: interaction(differences, &mut draw),
+            typical,
+            residual: residual(differences, &groups),
+            groups,
+        })
+    }
+
+    /// Returns the p-value of "no effect at any level": the mean and the interaction share the error.
+    pub(crate) fn p(&self) -> f64 {
+        let main = self.p_main / MAIN_SHARE;
+        main.min(self.p_interaction / (1.0 - MAIN_SHARE)).min(1.0)
+    }
+
+    /// Returns whether, with an error of `alpha` for both, the mean is not zero.
+    pub(crate) fn is_main(&self, alpha: f64) -> bool {
+        self.p_main <= MAIN_SHARE * alpha
+    }
+
+    /// Returns whether, with an error of `alpha` for both, the effect differs between groups.
+    pub(crate) fn is_interaction(&self, alpha: f64) -> bool {
+        self.p_interaction <= (1.0 - MAIN_SHARE) * alpha
+    }
+
+    /// Returns the interval of the mean logarithm that misses it with probability `alpha`.
+    pub(crate) fn interval(&self, alpha: f64) -> (f64, f64) {
+        let last = self.typical.len() - 1;
+        let rank = (alpha / 2.0 * (self.typical.len() + 1) as f64).floor() as usize;
+        let low = rank.saturating_sub(1).min(last);
+        (self.typical[low], self.typical[last - low])
+    }
+
+    /// Returns group, mean logarithm and interval of each group, which all together miss one with
+    /// probability `alpha` at the most (Bonferroni).
+    ///
+    /// A group has as many pairs as blocks, too few for subsets: Student's t with the deviation of
+    /// all groups, or the group's own where that is larger.
+    pub(crate) fn levels(&self, alpha: f64) -> Vec<(usize, f64, f64, f64)> {
+        let (deviation, freedom) = self.residual;
+        let t = StudentsT::new(0.0, 1.0, freedom.max(1.0));
+        let tail = alpha / 2.0 / self.groups.len() as f64;
+        let t = t.map_or(f64::INFINITY, |t| t.inverse_cdf(1.0 - tail));
+        let level = |&(group, log, pairs): &(usize, f64, usize)| {
+            let half = t * deviation / (pairs as f64).sqrt();
+            (group, log, log - half, log + half)
+        };
+        self.groups.iter().map(level).collect()
+    }
+}
+
+/// Returns the means of subsets of `logs`, ascending: of all of them, or of those drawn.
+fn typical_values(logs: &[f64], draw: &mut Draw) -> Vec<f64> {
+    let mut means: Vec<f64> = if logs.len() <= ENUMERATED_MAX {
+        let chosen = 1_u64..1 << logs.len();
+        chosen.map(|chosen| mean_of(logs, &[chosen])).collect()
+    } else {
+        let words = logs.len().div_ceil(64);
+        let mut chosen = vec![0; words];
+        let mut one = || {
+            loop {
+                chosen.fill_with(|| draw.bits());
+                let mean = mean_of(logs, &chosen);
+                if mean.is_finite() {
+                    return mean;
+                }
+            }
+        };
+        (0..SUBSETS).map(|_| one()).collect()
+    };
+    means.sort_by(f64::total_cmp);
+    means
+}
+
+/// Returns the mean of those of `logs` whose bit is set; not a number for none.
+fn mean_of(logs: &[f64], chosen: &[u64]) -> f64 {
+    let (mut sum, mut count) = (0.0, 0_u32);
+    for (logs, bits) in logs.chunks(64).zip(chosen) {
+        for (at, log) in logs.iter().enumerate() {
+            if bits >> at & 1 == 1 {
+                sum += log;
+                count += 1;
+            }
+        }
+    }
+    sum / f64::from(count)
+}
+
+fn by_group(differences: &[Difference]) -> Vec<(usize, f64, usize)> {
+    let mut groups: Vec<usize> = differences.iter().map(|it| it.group).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    let mean_of = |group: usize| {
+        let own = differences.iter().filter(|it| it.group == group);
+        let logs: Vec<f64> = own.map(|it| it.log).collect();
+        (group, mean(&logs), logs.len())
+    };
+    groups.into_iter().map(mean_of).collect()
+}
+
+fn residual(differences: &[Difference], groups: &[(usize, f64, usize)]) -> (f64, f64) {
+    let freedom = differences.len().saturating_sub(groups.len()) as f64;
+    let square = |it: &Difference| {
+        let group = groups.iter().find(|(group, ..)| *group == it.group);
+        group.map_or(0.0, |(_, mean, _)| (it.log - mean).powi(2))
+    };
+    let squares: f64 = differences.iter().map(square).sum();
+    match freedom >= 1.0 {
+        true => ((squares / freedom).sqrt(), freedom),
+        false => {
+            let logs: Vec<f64> = differences.iter().map(|it| it.log).collect();
+            (deviation(&logs), differences.len() as f64 - 1.0)
+        }
+    }
+}
+
+fn interaction(differences: &[Difference], draw: &mut Draw) -> f64 {
+    let mut differences = differences.to_vec();
+    differences.sort_by_key(|it| it.block);
+    let groups = differences.iter().map(|it| it.group).max().unwrap_or(0) + 1;
+    let mut logs: Vec<f64> = differences.iter().map(|it| it.log).collect();
+    let owners: Vec<usize> = differences.iter().map(|it| it.group).collect();
+    let mut counts = vec![0.0_f64; groups];
+    for owner in &owners {
+        counts[*owner] += 1.0;
+    }
+    if counts.iter().filter(|count| **count > 0.0).count() < 2 {
+        return 1.0;
+    }
+    let mut blocks = Vec::new();
+    let mut begin = 0;
+    for at in 1..=differences.len() {
+        if at == differences.len() || differences[at].block != differences[begin].block {
+            blocks.push(begin..at);
+            begin = at;
+        }
+    }
+    let mut sums = vec![0.0_f64; groups];
+    let mut between = |logs: &[f64]| {
+        sums.fill(0.0);
+        for (log, owner) in logs.iter().zip(&owners) {
+            sums[*owner] += log;
+        }
+        let squares = sums.iter().zip(&counts);
+        let squares = squares.filter(|(_, count)| **count > 0.0);
+        squares.map(|(sum, count)| sum * sum / count).sum::<f64>()
+    };
+    // The total is the same for every permutation, so that it need not be taken off.
+    let observed = between(&logs);
+    let mut as_large = 1;
+    for _ in 0..PERMUTATIONS {
+        for block in &blocks {
+            draw.shuffle(&mut logs[block.clone()]);
+        }
+        // A permutation that changes nothing sums in another order.
+        as_large += u32::from(between(&logs) >= observed * (1.0 - 1e-12));
+    }
+    f64::from(as_large) / f64::from(PERMUTATIONS + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn differences(groups: usize, blocks: u32, log: impl Fn(usize, u32) -> f64) -> Vec<Difference> {
+        let pairs = (0..groups).flat_map(|group| (0..blocks).map(move |block| (group, block)));
+        let difference = |(group, block)| Difference {
+            group,
+            block,
+            log: log(group, block),
+        };
+        pairs.map(difference).collect()
+    }
+
+    #[test]
+    fn all_subsets_of_few_differences_are_looked_at() {
+        // Fisher's fifteen pairs of maize would be drawn; of five that are all positive one of 32
+        // sign patterns is as far out on either side.
+        let found = Effect::of(
+            &differences(1, 5, |_, block| 0.1 + 0.01 * f64::from(block)),
+            1,
+        );
+        let found = found.expect("five pairs");
+        assert_eq!(found.p_main, 2.0 / 32.0);
+        assert_eq!(found.p_interaction, 1.0);
+        let (low, high) = found.interval(2.0 / 32.0);
+        assert!(
+            (low - 0.10).abs() < 1e-12 && (high - 0.14).abs() < 1e-12,
+            "{low} {high}"
+        );
+        assert_eq!(Effect::of(&differences(1, 4, |_, _| 0.1), 1), None);
+    }
+
+    #[test]
+    fn p_value_and_interval_agree() {
+        let mut draw = Draw::new(7);
+        for _ in 0..200 {
+            let noise: Vec<f64> = (0..24).map(|_| 0.2 * draw.normal() + 0.07).collect();
+            let found = differences(8, 3, |group, block| noise[group * 3 + block as usize]);
+            let found = Effect::of(&found, draw.bits()).expect("enough pairs");
+            let (low, high) = found.interval(0.05);
+            let excluded = low > 0.0 || high < 0.0;
+            assert!(excluded == (found.p_main <= 0.05) || (found.p_main - 0.05).abs() < 2e-3);
+        }
+    }
+
+    #[test]
+    fn an_effect_that_turns_about_is_an_interaction() {
+        let turning = |group: usize, block: u32| {
+            let wobble = f64::from(block) * 0.01;
+            if group < 4 {
+                0.5 + wobble
+            } else {
+                -0.5 - wobble
+            }
+        };
+        let found = Effect::of(&differences(8, 3, turning), 1).expect("enough pairs");
+        assert!(
+            found.p_main > 0.5 && found.is_interaction(0.05),
+            "{found:?}"
+        );
+        assert!(found.p() < 0.01);
+        let levels = found.levels(0.05);
+        assert!(levels.iter().take(4).all(|(_, _, low, _)| *low > 0.0));
+        assert!(levels.iter().skip(4).all(|(_, _, _, high)| *high < 0.0));
+    }
+}

@@ -1,0 +1,50 @@
+//! The program that writes pauses.
+//!
+//! Nothing is outstanding and nothing waits to be sent for much of the time, and what is sent is
+//! delivered far faster than the mean rate: path and buffers stand ready.
+
+use linerate_model::finding::{EvidenceList, Limiter};
+use linerate_model::unit::Unit;
+
+use super::limiter::Verdict;
+use super::link_rate::share_of;
+use crate::dataset::CellOutcomes;
+use crate::reduce::name;
+use crate::words;
+
+pub(super) fn tell(cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let throughput = cell.estimate(name::THROUGHPUT)?;
+    let delivered = cell.mean(name::DELIVERY_RATE)?;
+    let idle = cell.derived(Unit::Ratio, |outcome| {
+        Some((1.0 - outcome.value(name::BUSY)?).clamp(0.0, 1.0))
+    })?;
+    let more = [
+        cell.evidence("share of the time with data outstanding", name::BUSY),
+        cell.evidence("delivery rate while there was data", name::DELIVERY_RATE),
+        cell.evidence("payload that waits unsent", name::UNSENT),
+        cell.evidence(
+            "share of the time that the busiest worker ran",
+            name::WORKER_BUSY_SHARE_MAX,
+        ),
+    ];
+    Some(Verdict {
+        limiter: Limiter::Application,
+        claim: format!(
+            "The program that writes limits throughput to {}: {} of the time it had nothing to send, and \
+             what it sent was delivered at {}.",
+            words::estimate(&throughput),
+            words::percent(idle.value),
+            words::number(Unit::BitsPerSecond, delivered),
+        ),
+        explanation:
+            "Path and buffers stand ready for more than is written. Look at what the writer waits \
+                      for: its own source, a disk, a timer, a lock."
+                .to_owned(),
+        effect: share_of(&throughput, delivered),
+        evidence: EvidenceList::new(
+            cell.evidence("throughput", name::THROUGHPUT)?,
+            more.into_iter().flatten().collect(),
+        ),
+        weight: idle.value,
+    })
+}

@@ -1,0 +1,217 @@
+//! CPUs that our workers did not get: a quota, other programs, or all of them full.
+//!
+//! What a worker *ran* and what it *waited* for a CPU are two things: a worker that waits is not slow, it
+//! has no CPU. Three causes, told apart by what the CPUs did meanwhile:
+//!
+//! 1. *Quota.* The control group was throttled in at least a tenth of its periods, for at least 5 % of
+//!    the window (cpu.stat). Without that counter: a worker waited beside CPUs that were idle, and no
+//!    other program had them; then a quota and CPUs that it may not use are not told apart.
+//! 2. *Other programs.* A worker that ran or waited for most of the time waited for at least a quarter of
+//!    it, and other programs had at least a fifth of a CPU there, and half of what it waited.
+//! 3. *All full.* All CPUs of a worker's host were busy, and a worker ran or waited for most of the time.
+//!
+//! Workers that spin are busy by design, and say nothing of what they need.
+
+use linerate_model::finding::{Estimate, EvidenceList, Limiter};
+use linerate_model::manner::WaitBy;
+
+use super::limiter::Verdict;
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::reduce::name;
+use crate::words;
+
+/// Share of the periods, and of the window, from which on a quota is what holds.
+const THROTTLED_PERIODS_MIN: f64 = 0.1;
+const THROTTLED_SHARE_MIN: f64 = 0.05;
+/// Share of the time that a worker ran or waited for a CPU from which on it would do more with one.
+const WANTED_SHARE_MIN: f64 = 0.85;
+/// Share of the time that it waited from which on that costs a visible part of the rate.
+const WAIT_SHARE_MIN: f64 = 0.25;
+/// CPUs of other programs from which on they can be what a worker waited for.
+const OTHERS_CPUS_MIN: f64 = 0.2;
+/// Share of all CPUs' time from which on none is free; ticks count to some percent.
+const FULL_SHARE_MIN: f64 = 0.95;
+
+pub(super) fn quota(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let periods = cell.estimate(name::THROTTLED_PERIODS)?;
+    let time = cell.estimate(name::THROTTLED)?;
+    if periods.value < THROTTLED_PERIODS_MIN || time.value < THROTTLED_SHARE_MIN {
+        return None;
+    }
+    let allowed = cell.estimate(name::QUOTA);
+    let allowed = allowed.map_or(String::new(), |cpus| {
+        format!(" of {}", words::estimate(&cpus))
+    });
+    made(
+        cell,
+        Limiter::CpuQuota,
+        periods,
+        format!(
+            "A CPU quota{allowed} limits the number: at {} the control group was throttled in {} of its \
+             periods.",
+            words::estimate(&cell.main()?),
+            words::percent(periods.value),
+        ),
+        "Its threads stand still for the rest of each period, whatever CPUs are idle. A larger quota \
+         (cpu.max, cpu.cfs_quota_us; a container's CPU limit) or less work raises the number.",
+    )
+}
+
+pub(super) fn others(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let (wanted, waited) = wants(cell)?;
+    let others = others_cpus(cell)?;
+    let is_starved = wanted >= WANTED_SHARE_MIN && waited.value >= WAIT_SHARE_MIN;
+    if !is_starved || others.value < others_min(waited.value) {
+        return None;
+    }
+    made(
+        cell,
+        Limiter::OtherPrograms,
+        waited,
+        format!(
+            "Other programs have the CPUs: at {} a worker ran {} of the time and waited for a CPU {} of \
+             it, while they used {}.",
+            words::estimate(&cell.main()?),
+            words::percent(wanted - waited.value),
+            words::percent(waited.value),
+            words::estimate(&others),
+        ),
+        "The number is a lower bound of what these hosts can do. Stop the other programs, or give both \
+         CPUs of their own.",
+    )
+}
+
+pub(super) fn full(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let (wanted, waited) = wants(cell)?;
+    let busy = cell.estimate(name::CPU_BUSY_SHARE)?;
+    if wanted < WANTED_SHARE_MIN || busy.value < FULL_SHARE_MIN {
+        return None;
+    }
+    made(
+        cell,
+        Limiter::Cpu,
+        busy,
+        format!(
+            "All CPUs are full: at {} they were busy {} of the time, and a worker ran {} of it and waited \
+             for a CPU {} of it.",
+            words::estimate(&cell.main()?),
+            words::percent(busy.value),
+            words::percent(wanted - waited.value),
+            words::percent(waited.value),
+        ),
+        "The host has no CPU time left for more. Less work for each byte or message (larger calls, \
+         offloads, fewer wake-ups) or more CPUs raise the number.",
+    )
+}
+
+/// A worker waits beside idle CPUs, and nobody counts throttling.
+pub(super) fn beside_idle(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let (wanted, waited) = wants(cell)?;
+    let busy = cell.estimate(name::CPU_BUSY_SHARE)?;
+    let is_counted = cell.mean(name::THROTTLED_PERIODS).is_some();
+    let is_starved = wanted >= WANTED_SHARE_MIN && waited.value >= WAIT_SHARE_MIN;
+    if !is_starved || busy.value >= FULL_SHARE_MIN || is_counted {
+        return None;
+    }
+    made(
+        cell,
+        Limiter::CpuQuota,
+        waited,
+        format!(
+            "A CPU quota, or CPUs that it may not use, limit the number: at {} a worker waited for a CPU \
+             {} of the time and ran {} of it, while CPUs were idle.",
+            words::estimate(&cell.main()?),
+            words::percent(waited.value),
+            words::percent(wanted - waited.value),
+        ),
+        "The control group's counter of throttling (cpu.stat) was not read, which would tell the two \
+         apart.",
+    )
+}
+
+/// Returns who is behind the waiting that makes most of a round trip, and how a claim begins.
+pub(super) fn of_waiting(cell: &CellOutcomes<'_>) -> (Limiter, &'static str) {
+    let throttled = cell.mean(name::THROTTLED_PERIODS).unwrap_or(0.0);
+    let others = others_cpus(cell).map_or(0.0, |others| others.value);
+    let waited = cell.mean(name::WORKER_WAITED).unwrap_or(0.0);
+    let busy = cell.mean(name::CPU_BUSY_SHARE).unwrap_or(0.0);
+    if throttled >= THROTTLED_PERIODS_MIN {
+        (Limiter::CpuQuota, "Waiting for a CPU under a quota")
+    } else if others >= others_min(waited) {
+        (
+            Limiter::OtherPrograms,
+            "Waiting for a CPU that other programs have",
+        )
+    } else if busy >= FULL_SHARE_MIN {
+        (Limiter::Cpu, "Waiting for a CPU, since all are full,")
+    } else {
+        (Limiter::RoundTrip, "Waiting for a CPU")
+    }
+}
+
+/// What the worker that wanted a CPU most ran or waited, and what of that it waited.
+fn wants(cell: &CellOutcomes<'_>) -> Option<(f64, Estimate)> {
+    if cell.workload.manner.wait == WaitBy::Spin {
+        return None;
+    }
+    let wanted = cell.mean(name::WORKER_WANTED_SHARE_MAX)?;
+    Some((wanted, cell.estimate(name::WORKER_WAITED)?))
+}
+
+/// What other programs use at the least where a worker waits for them: while it waits, something runs.
+fn others_min(waited_share: f64) -> f64 {
+    OTHERS_CPUS_MIN.max(0.5 * waited_share)
+}
+
+fn others_cpus(cell: &CellOutcomes<'_>) -> Option<Estimate> {
+    cell.estimate(name::OTHERS_THERE)
+}
+
+fn made(
+    cell: &CellOutcomes<'_>,
+    limiter: Limiter,
+    effect: Estimate,
+    claim: String,
+    explanation: &str,
+) -> Option<Verdict> {
+    let response = &cell.experiment.response;
+    let more = [
+        (
+            "share of the time that the busiest worker ran",
+            name::WORKER_BUSY_SHARE_MAX,
+        ),
+        (
+            "share of the time that the worker which wanted a CPU most waited for one",
+            name::WORKER_WAITED,
+        ),
+        (
+            "share of all CPUs' time that was busy on its host",
+            name::CPU_BUSY_SHARE,
+        ),
+        (
+            "CPUs that other programs used on its host",
+            name::OTHERS_THERE,
+        ),
+        (
+            "share of its periods in which the control group was throttled",
+            name::THROTTLED_PERIODS,
+        ),
+        (
+            "time that it was throttled, as a share of the window",
+            name::THROTTLED,
+        ),
+    ];
+    let more = more.into_iter();
+    Some(Verdict {
+        limiter,
+        claim,
+        explanation: explanation.to_owned(),
+        weight: effect.value,
+        effect,
+        evidence: EvidenceList::new(
+            cell.evidence(crate::reduce::describe(response).title, response)?,
+            more.filter_map(|(what, response)| cell.evidence(what, response))
+                .collect(),
+        ),
+    })
+}

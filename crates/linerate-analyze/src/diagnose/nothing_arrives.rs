@@ -1,0 +1,102 @@
+//! Nothing that was sent arrives.
+//!
+//! Rule: in most trials of the cell, those that may not be averaged included, no transaction ended and no
+//! more than a full segment a second arrived, while segments were sent again. The handshake passed, and the first bytes of each flow: so small packets get
+//! through, or did. What remains is a path that swallows full-size ones, or a peer that has gone.
+
+use linerate_model::TrialId;
+use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
+use linerate_model::unit::Unit;
+
+use super::limiter::Verdict;
+use crate::compare::interval::student_t_interval;
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::reduce::{Outcome, describe, name};
+use crate::words;
+
+/// Segments sent again from which on a sender has waited twice in vain.
+const AGAIN_MIN: f64 = 2.0;
+/// Payload that any path carries: IPv6 asks for packets of 1280 B (RFC 8200), less IPv6 and TCP with
+/// timestamps.
+const SAFE_PAYLOAD_BYTES: f64 = 1208.0;
+
+pub(super) fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let all: Vec<&Outcome> = cell.valid.iter().chain(&cell.invalid).collect();
+    let in_vain: Vec<&Outcome> = all
+        .iter()
+        .copied()
+        .filter(|one| is_in_vain(cell, one))
+        .collect();
+    if in_vain.is_empty() || 2 * in_vain.len() <= all.len() {
+        return None;
+    }
+    let trials: Vec<TrialId> = in_vain.iter().map(|outcome| outcome.trial).collect();
+    let estimate = |response: &str| -> Option<Estimate> {
+        let values: Vec<f64> = in_vain
+            .iter()
+            .filter_map(|one| one.value(response))
+            .collect();
+        student_t_interval(&values, describe(response).unit)
+    };
+    let evidence = |what: &str, response: &str| {
+        Some(Evidence {
+            what: what.to_owned(),
+            estimate: estimate(response)?,
+            trials: trials.clone(),
+        })
+    };
+    let again = estimate(name::RETRANSMITTED)?;
+    let segment = estimate(name::SEND_MSS);
+    let sizes = segment.filter(|bytes| bytes.value > SAFE_PAYLOAD_BYTES);
+    let explanation = match sizes {
+        Some(bytes) => format!(
+            "The handshake passed, and so did the first few bytes; segments of {} did not. Where the path \
+             carries only smaller packets and nothing says so, full segments vanish: try \
+             `ping -M do -s SIZE` and `--mss {SAFE_PAYLOAD_BYTES}`, and compare the MTUs along the way. If \
+             that moves nothing either, the peer or the way to it is gone.",
+            words::number(Unit::Bytes, bytes.value)
+        ),
+        None => "The handshake passed, so that small packets got through then. The peer or the way to it \
+                 has gone since, or something drops the traffic of this connection."
+            .to_owned(),
+    };
+    let more = [
+        evidence("segments sent again", name::RETRANSMITTED),
+        evidence("payload of a full-size segment", name::SEND_MSS),
+        evidence("retransmission timeouts", name::TIMEOUTS),
+        evidence("share of segments sent again", name::RETRANSMITTED_SHARE),
+    ];
+    let first = evidence(describe(main_response(cell)).title, main_response(cell));
+    let mut all_evidence = first.into_iter().chain(more.into_iter().flatten());
+    Some(Verdict {
+        limiter: Limiter::NothingArrives,
+        claim: format!(
+            "Nothing that was sent arrived: {} segments a trial were sent again, and none was acknowledged, in \
+             {} of {}.",
+            words::number(Unit::Count, again.value),
+            in_vain.len(),
+            words::count(all.len(), "trial"),
+        ),
+        explanation,
+        effect: again,
+        evidence: EvidenceList::new(all_evidence.next()?, all_evidence.collect()),
+        weight: again.value,
+    })
+}
+
+fn main_response(cell: &CellOutcomes<'_>) -> &'static str {
+    match cell.is_rr() {
+        true => name::TRANSACTIONS,
+        false => name::THROUGHPUT,
+    }
+}
+
+fn is_in_vain(cell: &CellOutcomes<'_>, outcome: &Outcome) -> bool {
+    let moved = outcome.value(main_response(cell)).unwrap_or(0.0);
+    let again = outcome.value(name::RETRANSMITTED).unwrap_or(0.0);
+    let least = match cell.is_rr() {
+        true => 0.0,
+        false => 8.0 * outcome.value(name::SEND_MSS).unwrap_or(0.0),
+    };
+    moved <= least && again >= AGAIN_MIN
+}

@@ -1,0 +1,173 @@
+//! A full path whose rate nobody knew.
+//!
+//! It is known by the queue before it: the round trip under load lies above the shortest one, while
+//! neither end is behind. What waits is rate × extra round trip (Little's law, here of the queue alone).
+//! Where the payload is what Ethernet of a common rate carries at this segment size, that is said; shapers
+//! count frames without checksum, preamble and gap, so that a little more passes them.
+
+use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
+use linerate_model::unit::Unit;
+use linerate_model::wire::{ETHERNET_HEADER_BYTES, ETHERNET_UNSEEN_BYTES};
+use linerate_model::workload::{Direction, Traffic};
+
+use super::limiter::Verdict;
+use super::stream::shortest_ns;
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::reduce::{Outcome, name};
+use crate::study::point;
+use crate::words;
+
+/// Rates of Ethernet (IEEE 802.3), bit/s.
+const ETHERNET_BPS: &[f64] = &[
+    10e6, 100e6, 1e9, 2.5e9, 5e9, 10e9, 25e9, 40e9, 50e9, 100e9, 200e9, 400e9,
+];
+/// Headers of IPv4 and TCP with timestamps.
+const HEADER_BYTES: f64 = 52.0;
+/// How far from the arithmetic a rate may lie: ACKs and what was sent again take some.
+const BELOW_MAX: f64 = 0.985;
+const ABOVE_MAX: f64 = 1.005;
+/// Share of what waits from which on it waits at one place.
+const MOST: f64 = 0.5;
+
+pub(super) fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let throughput = cell.estimate(name::THROUGHPUT)?;
+    let shortest = shortest_ns(dataset, cell)?;
+    let waiting = |outcome: &Outcome| Some((outcome.value(name::TCP_RTT)? - shortest).max(0.0));
+    let delay = cell.derived(Unit::Nanoseconds, waiting)?;
+    let bytes = cell.derived(Unit::Bytes, |outcome| {
+        Some(outcome.value(name::THROUGHPUT)? * waiting(outcome)? / 8e9)
+    })?;
+    let of_queue = |what: &str, estimate: Estimate| Evidence {
+        what: what.to_owned(),
+        estimate,
+        trials: cell.trials(),
+    };
+    let more = [
+        Some(of_queue("extra waiting under load (computed)", delay)),
+        Some(of_queue(
+            "bytes that wait before the path (computed)",
+            bytes,
+        )),
+        Some(of_queue(
+            "shortest round trip of the path",
+            point(shortest, Unit::Nanoseconds),
+        )),
+        cell.evidence("smoothed round trip", name::TCP_RTT),
+        cell.evidence("share of the time with a queue", name::QUEUED),
+        cell.evidence(
+            "deviation of the rate from reading to reading",
+            name::RATE_VARIATION,
+        ),
+        cell.evidence(
+            "share of the receive buffer that is unread",
+            name::UNREAD_SHARE,
+        ),
+        cell.evidence("segments sent again", name::RETRANSMITTED),
+    ];
+    Some(Verdict {
+        limiter: Limiter::PathRate,
+        claim: format!(
+            "The path is full: it carries {}{}, and {} ({}) wait before it.",
+            words::estimate(&throughput),
+            carried(cell, throughput.value),
+            words::number(Unit::Bytes, bytes.value),
+            words::number(Unit::Nanoseconds, delay.value),
+        ),
+        explanation: explanation(cell, bytes.value),
+        effect: throughput,
+        evidence: EvidenceList::new(
+            cell.evidence("throughput", name::THROUGHPUT)?,
+            more.into_iter().flatten().collect(),
+        ),
+        weight: throughput.value,
+    })
+}
+
+/// What the payload is in terms of a line.
+fn carried(cell: &CellOutcomes<'_>, payload_bps: f64) -> String {
+    let both = matches!(
+        cell.workload.traffic,
+        Traffic::Stream {
+            direction: Direction::Both,
+            ..
+        }
+    );
+    if both {
+        return " in both directions together".to_owned();
+    }
+    let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
+    let Some(segment) = segment.filter(|bytes| *bytes >= 1.0) else {
+        return " of payload".to_owned();
+    };
+    match ethernet_bps(payload_bps, segment) {
+        Some(rate) => format!(
+            " of payload, what {} Ethernet carries",
+            Unit::BitsPerSecond.display(rate)
+        ),
+        None => format!(
+            " of payload, {} with the frames around it",
+            Unit::BitsPerSecond.display(payload_bps * (segment + line_bytes()) / segment)
+        ),
+    }
+}
+
+/// What a segment's payload is wrapped in on the line.
+fn line_bytes() -> f64 {
+    HEADER_BYTES + (ETHERNET_HEADER_BYTES + ETHERNET_UNSEEN_BYTES) as f64
+}
+
+/// Returns the rate of Ethernet that carries `payload_bps` in segments of `segment` bytes.
+pub(super) fn ethernet_bps(payload_bps: f64, segment: f64) -> Option<f64> {
+    let framed = HEADER_BYTES + ETHERNET_HEADER_BYTES as f64;
+    let least = BELOW_MAX * segment / (segment + line_bytes());
+    let most = ABOVE_MAX * segment / (segment + framed);
+    let is_it = |rate: &&f64| (least * **rate..=most * **rate).contains(&payload_bps);
+    ETHERNET_BPS.iter().find(is_it).copied()
+}
+
+fn explanation(cell: &CellOutcomes<'_>, bytes: f64) -> String {
+    let own = cell.mean(name::QDISC_BACKLOG).unwrap_or(0.0);
+    let place = match own >= MOST * bytes {
+        true => "Most of it waits in the sending host's own queueing discipline (`tc -s qdisc`)",
+        false => "The sending host's own queues are short, so that it waits on the way",
+    };
+    let again =
+        cell.mean(name::RETRANSMITTED).unwrap_or(0.0) - cell.mean(name::SPURIOUS).unwrap_or(0.0);
+    let lost = match again >= 1.0 {
+        true => format!(
+            ", and overflows: {} segments a trial were lost",
+            words::number(Unit::Count, again)
+        ),
+        false => String::new(),
+    };
+    format!(
+        "{place}{lost}. Nobody told the rate of this path; that data waits before it while both ends keep \
+         up shows that it is full. Larger buffers only make the queue longer; whoever shares the path \
+         waits in it too."
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ethernet_bps;
+
+    #[test]
+    fn rates_of_ethernet_are_recognised_by_their_payload() {
+        let check = |mbit: f64, segment: f64, expected: Option<f64>| {
+            assert_eq!(
+                ethernet_bps(mbit * 1e6, segment),
+                expected,
+                "{mbit} in {segment}"
+            );
+        };
+        // 1448 of 1538 B on the line, and of 1514 B as a shaper counts.
+        check(94.1, 1448.0, Some(100e6));
+        check(95.6, 1448.0, Some(100e6));
+        check(941.0, 1448.0, Some(1e9));
+        check(9.4, 1448.0, Some(10e6));
+        check(9_890.0, 8948.0, Some(10e9));
+        check(98.0, 1448.0, None);
+        check(90.0, 1448.0, None);
+        check(300.0, 1448.0, None);
+    }
+}

@@ -1,0 +1,50 @@
+//! The program at the receiver leaves data unread.
+//!
+//! The sender waits for a window that is small because the buffer behind it is full. A larger buffer
+//! fills as well. In TCP_INFO of the sender a slow reader looks like a shaped path; only the bytes that
+//! it left tell.
+
+use linerate_model::finding::{EvidenceList, Limiter};
+use linerate_model::unit::Unit;
+
+use super::limiter::Verdict;
+use crate::dataset::CellOutcomes;
+use crate::reduce::name;
+use crate::words;
+
+pub(super) fn tell(cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let throughput = cell.estimate(name::THROUGHPUT)?;
+    let share = cell.estimate(name::UNREAD_SHARE)?;
+    let more = [
+        cell.evidence("unread payload of each flow", name::UNREAD),
+        cell.evidence(
+            "share of the receive buffer that is unread",
+            name::UNREAD_SHARE,
+        ),
+        cell.evidence("share of the time held by the window", name::RWND_LIMITED),
+        cell.evidence(
+            "share of the time that the busiest worker ran",
+            name::WORKER_BUSY_SHARE_MAX,
+        ),
+    ];
+    Some(Verdict {
+        limiter: Limiter::SlowReader,
+        claim: format!(
+            "The program that reads limits throughput to {}: {} of each flow wait unread, {} of the room \
+             at the receiver.",
+            words::estimate(&throughput),
+            words::number(Unit::Bytes, cell.mean(name::UNREAD)?),
+            words::percent(share.value),
+        ),
+        explanation:
+            "TCP has delivered this payload, and the program has not taken it. A larger receive \
+                      buffer would fill as well; a faster reader is what helps."
+                .to_owned(),
+        effect: share,
+        evidence: EvidenceList::new(
+            cell.evidence("throughput", name::THROUGHPUT)?,
+            more.into_iter().flatten().collect(),
+        ),
+        weight: share.value,
+    })
+}

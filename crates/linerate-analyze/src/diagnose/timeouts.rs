@@ -1,0 +1,95 @@
+//! Transactions that wait for a retransmission timeout.
+//!
+//! A segment that is lost with nothing behind it is noticed by a timer only: a loss probe or the
+//! retransmission timeout, 200 ms at the least where one segment is out. The median does not show it,
+//! the mean and the tail do.
+//!
+//! Rule for request/response and connect rate: transactions that took as much longer than the fastest
+//! tenth make up at least a quarter of the mean round trip, there are at least five, and the timers
+//! (TCPTimeouts and TCPLossProbes of the hosts with flows) fired about as often: the 95 % interval of
+//! their ratio meets 0.5 to 1.5. Where these were not read, the flows' own retransmissions stand for
+//! them. A counter that rests means another cause.
+
+use linerate_model::finding::{EvidenceList, Limiter};
+use linerate_model::unit::Unit;
+use linerate_model::workload::Traffic;
+
+use super::limiter::Verdict;
+use crate::compare::poisson;
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::reduce::name;
+use crate::words;
+
+/// Part of the mean round trip from which on timeouts are what holds the rate.
+const SHARE_MIN: f64 = 0.25;
+
+pub(super) fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    if !cell.is_rr() {
+        return None;
+    }
+    let share = cell.derived(Unit::Ratio, |outcome| {
+        let mean = outcome.value(name::RTT_MEAN).filter(|mean| *mean > 0.0)?;
+        Some(outcome.value(name::RTT_SLOW)? / mean)
+    })?;
+    if share.value < SHARE_MIN {
+        return None;
+    }
+    let slow = cell.sum(name::SLOW)?;
+    let (fired, what) = match (
+        cell.sum(name::TIMERS_FIRED),
+        cell.sum(name::RETRANSMITTED_BOTH),
+    ) {
+        (Some(fired), _) => (fired, "TCP's retransmission timers fired"),
+        (None, Some(again)) => (again, "segments were sent again"),
+        (None, None) => return None,
+    };
+    if !poisson::explains(fired, slow) {
+        return None;
+    }
+    let timed = cell.sum(name::TRANSACTIONS_TIMED)?;
+    let mean = cell.estimate(name::RTT_MEAN)?;
+    let handshakes = matches!(cell.workload.traffic, Traffic::Crr { .. });
+    let dropped = cell.sum(name::LISTEN_DROPS).unwrap_or(0.0);
+    let why = match handshakes && poisson::explains(dropped, slow) {
+        true => {
+            " The listener dropped about as many: its queue was full, so that clients had to ask \
+                 again."
+        }
+        false => "",
+    };
+    let more = [
+        cell.evidence(
+            "retransmission timeouts and loss probes",
+            name::TIMERS_FIRED,
+        ),
+        cell.evidence("segments sent again by both ends", name::RETRANSMITTED_BOTH),
+        cell.evidence("transactions as much slower than the others", name::SLOW),
+        cell.evidence("median round trip", name::RTT_P50),
+        cell.evidence("99th percentile of the round trip", name::RTT_P99),
+        cell.evidence("connections dropped by a full listener", name::LISTEN_DROPS)
+            .filter(|_| handshakes),
+    ];
+    let count = |value| Unit::Count.display(value);
+    Some(Verdict {
+        limiter: Limiter::Timeouts,
+        claim: format!(
+            "Retransmission timeouts hold up {} of {} transactions: they took 150 ms or more longer \
+             than the fastest, and {what} {} times. They make {} of the mean round trip of {}.",
+            count(slow),
+            count(timed),
+            count(fired),
+            words::percent(share.value),
+            words::estimate(&mean),
+        ),
+        explanation: format!(
+            "A lost segment with nothing sent behind it is noticed by a timer only, of 200 ms at the \
+             least. Find where segments are lost.{why}"
+        ),
+        effect: share,
+        evidence: EvidenceList::new(
+            cell.evidence("mean round trip", name::RTT_MEAN)?,
+            more.into_iter().flatten().collect(),
+        ),
+        weight: share.value,
+    })
+}

@@ -1,0 +1,84 @@
+//! Whether repeated measurements determine a result as well as was asked for.
+//!
+//! The half width of the mean's interval is t(1 − α/2, n − 1) · s / √n (Student 1908), as netperf
+//! computes it for `-I`. A run that ends as soon as it is narrow enough is a little too sure of
+//! itself, since it also ends where the first few agree by chance; three runs at the least keep that
+//! small.
+
+use linerate_model::run::Recording;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::compare::interval::{deviation, mean};
+use crate::reduce::outcomes;
+
+/// What is asked of the interval of a result.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Precision {
+    /// Its confidence: 0.95.
+    pub confidence: f64,
+    /// Its half width over the mean, at the most: 0.02.
+    pub half_share: f64,
+}
+
+impl Precision {
+    /// Returns the half width over the mean of `values`, at this confidence; absent for fewer than
+    /// two, or around zero.
+    pub fn reached(&self, values: &[f64]) -> Option<f64> {
+        let n = values.len() as f64;
+        if values.len() < 2 || mean(values) <= 0.0 {
+            return None;
+        }
+        let student = StudentsT::new(0.0, 1.0, n - 1.0).ok()?;
+        let t = student.inverse_cdf(0.5 + self.confidence / 2.0);
+        Some(t * deviation(values) / n.sqrt() / mean(values))
+    }
+
+    /// Returns whether `values` are as narrow as is asked for.
+    pub fn is_met(&self, values: &[f64]) -> bool {
+        self.reached(values)
+            .is_some_and(|share| share <= self.half_share)
+    }
+}
+
+/// Returns the results of a recording of one cell: those of its valid trials, in order.
+pub fn results(recording: &Recording) -> Vec<f64> {
+    let experiment = recording.document.plan.experiments.first();
+    let Some(response) = experiment.map(|experiment| experiment.response.as_str()) else {
+        return Vec::new();
+    };
+    outcomes(recording)
+        .iter()
+        .filter(|outcome| outcome.is_valid())
+        .filter_map(|outcome| outcome.value(response))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_those_of_students_table() {
+        // Mean 10, s = 1: t(0.975, 2) = 4.303, t(0.995, 2) = 9.925, over √3.
+        let values = [9.0, 10.0, 11.0];
+        let check = |confidence: f64, expected: f64| {
+            let half_share = 0.02;
+            let precision = Precision {
+                confidence,
+                half_share,
+            };
+            let share = precision.reached(&values).expect("there are three");
+            assert!((share - expected).abs() < 1e-4, "{share}");
+            assert!(!precision.is_met(&values));
+        };
+        check(0.95, 4.303 / 3f64.sqrt() / 10.0);
+        check(0.99, 9.925 / 3f64.sqrt() / 10.0);
+        let wide = Precision {
+            confidence: 0.95,
+            half_share: 0.25,
+        };
+        assert!(wide.is_met(&values));
+        assert!(!wide.is_met(&values[..1]));
+        assert_eq!(wide.reached(&[0.0, 0.0]), None);
+    }
+}

@@ -1,0 +1,349 @@
+//! What arrived of a stream, flow by flow, and whether its level was in force.
+//!
+//! 1. Throughput is what TCP took in, in order, at the receiving ends. What receive calls returned
+//!    is no measure of the wire in a short window: payload that arrived before it is read inside,
+//!    and what arrives at its end is read after it. The application's count stands beside it, and
+//!    is the throughput where TCP's cannot be had: datagrams, Unix sockets, old kernels.
+//! 2. A level of so many flows was in force only where each of them carried something. What TCP
+//!    itself makes unequal within one window (losses, round trips, links of different rates) is a
+//!    result and flagged; what nothing on the way explains is the generator's or the host's doing,
+//!    and such a trial is invalid.
+//! 3. A rate is that of a state only where both halves of the window show it.
+
+use std::collections::BTreeMap;
+
+use linerate_model::manner::Transport;
+use linerate_model::metric::Metric;
+use linerate_model::plan::Trial;
+use linerate_model::run::{HostPart, HostRecord};
+use linerate_model::sample::End;
+use linerate_model::unit::{Unit, significant};
+use linerate_model::workload::Traffic;
+
+use super::Responses;
+use super::flows::{Lane, Lanes};
+use super::response::name;
+use super::window::Change;
+
+/// Share of a window's payload that may lie in receive buffers before it is told.
+const BUFFERED_SHARE_MAX: f64 = 0.01;
+/// Fairness below which flows do not share (Jain, Chiu, Hawe 1984): of two flows one has then more
+/// than three times the other's rate.
+const FAIRNESS_MIN: f64 = 0.8;
+/// Pieces that a window must hold for each flow before shares mean something: the segments of an
+/// initial window (RFC 6928), so that one burst more or less is no share.
+const PIECES_MIN: f64 = 10.0;
+/// Share of segments sent again from which on TCP's reaction to losses makes shares unequal.
+const LOSS_SHARE_MIN: f64 = 0.001;
+/// Times that the longest of the flows' shortest round trips may be the shortest: TCP shares by
+/// the round trip.
+const ROUND_TRIPS_RATIO_MAX: f64 = 2.0;
+/// Difference of the halves from which on a rate is not that of a steady state.
+pub(crate) const HALVES_SHARE_MAX: f64 = 0.05;
+
+/// What is to be said of a stream's level.
+#[derive(Debug, Default)]
+pub(super) struct Judged {
+    /// Why it was not in force.
+    pub(super) invalid: Option<String>,
+    /// What to know about it although it was.
+    pub(super) flags: Vec<String>,
+}
+
+/// What arrived of one flow.
+struct Arrival {
+    lane: Lane,
+    change: Change,
+    halves: Option<[Change; 2]>,
+}
+
+/// What arrived of all flows.
+pub(super) struct Arrivals {
+    flows: Vec<Arrival>,
+    /// Payload that receive calls returned beyond what arrived; negative where they lag.
+    read_beyond_bytes: Option<f64>,
+}
+
+/// Reduces throughput, shares and halves; absent when a flow was not read.
+pub(super) fn reduce(
+    trial: &Trial,
+    lanes: &Lanes<'_, '_>,
+    responses: &mut Responses,
+) -> Option<Arrivals> {
+    let by_tcp = match trial.workload.manner.transport {
+        Transport::Tcp | Transport::Mptcp => arrivals(lanes, Metric::TcpBytesReceived),
+        Transport::Udp | Transport::Unix => None,
+    };
+    let by_app = arrivals(lanes, Metric::AppBytesReceived);
+    let bps = |flows: &[Arrival]| 8.0 * flows.iter().map(|flow| flow.change.rate()).sum::<f64>();
+    responses.put(name::APP_RECEIVED, by_app.as_deref().map(bps));
+    let read_beyond_bytes = by_app.as_deref().zip(by_tcp.as_deref());
+    let read_beyond_bytes = read_beyond_bytes.map(|(app, tcp)| amount(app) - amount(tcp));
+    let flows = by_tcp.or(by_app)?;
+    responses.put(name::THROUGHPUT, Some(bps(&flows)));
+    for (name, end) in [
+        (name::THROUGHPUT_TO_SERVER, End::Server),
+        (name::THROUGHPUT_FROM_SERVER, End::Client),
+    ] {
+        let rates = flows.iter().filter(|flow| flow.lane.receiver == end);
+        let sum = rates.map(|flow| 8.0 * flow.change.rate());
+        responses.put(name, sum.reduce(|left, right| left + right));
+    }
+    let rates = || flows.iter().map(|flow| 8.0 * flow.change.rate());
+    if flows.len() > 1 {
+        responses.put(name::FLOW_MIN, rates().min_by(f64::total_cmp));
+        responses.put(name::FLOW_MAX, rates().max_by(f64::total_cmp));
+        let ways = [End::Server, End::Client].map(|end| {
+            let one_way = flows.iter().filter(|flow| flow.lane.receiver == end);
+            jain(one_way.map(|flow| flow.change.amount))
+        });
+        let least = ways.into_iter().flatten().min_by(f64::total_cmp);
+        responses.put(name::FAIRNESS, least);
+    }
+    let idle = flows.iter().filter(|flow| is_idle(&flow.change)).count();
+    responses.put(name::FLOWS_IDLE, Some(idle as f64));
+    responses.put(name::HALVES, halves(&flows));
+    Some(Arrivals {
+        flows,
+        read_beyond_bytes,
+    })
+}
+
+fn arrivals(lanes: &Lanes<'_, '_>, metric: Metric) -> Option<Vec<Arrival>> {
+    let arrival = |lane: &Lane| {
+        let series = lanes.series(lane, lane.receiver, metric)?;
+        Some(Arrival {
+            lane: *lane,
+            change: lanes.readings.change(&series)?,
+            halves: lanes.readings.halves(&series),
+        })
+    };
+    let all: Option<Vec<Arrival>> = lanes.lanes.iter().map(arrival).collect();
+    all.filter(|all| !all.is_empty())
+}
+
+fn amount(flows: &[Arrival]) -> f64 {
+    flows.iter().map(|flow| flow.change.amount).sum()
+}
+
+/// The end of a stream counts as one byte where a kernel's count was taken as it is.
+fn is_idle(change: &Change) -> bool {
+    change.amount <= 1.0
+}
+
+/// Returns (Σx)² / (n Σx²): 1 for equal shares, 1/n where one has all; absent where none has any.
+fn jain(shares: impl Iterator<Item = f64>) -> Option<f64> {
+    let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for share in shares {
+        count += 1.0;
+        sum += share;
+        squares += share * share;
+    }
+    (squares > 0.0).then(|| sum * sum / (count * squares))
+}
+
+fn halves(flows: &[Arrival]) -> Option<f64> {
+    let half = |at: usize| -> Option<f64> {
+        let rates = flows.iter().map(|flow| Some(flow.halves?[at].rate()));
+        rates.sum()
+    };
+    let (first, second) = half(0).zip(half(1))?;
+    (first > 0.0).then(|| second / first)
+}
+
+/// Judges the level of the stream; the other responses of its flows are known by now.
+pub(super) fn judge(
+    trial: &Trial,
+    lanes: &Lanes<'_, '_>,
+    arrivals: &Arrivals,
+    hosts: &[HostRecord],
+    responses: &Responses,
+) -> Judged {
+    let mut judged = Judged::default();
+    // A volume is over when it is over: flows end apart, or before the window has begun.
+    if trial.workload.manner.bytes_max.is_none() {
+        match shared(trial, lanes, arrivals, hosts, responses) {
+            Some(Unshared { why, because: None }) => judged.invalid = Some(why),
+            Some(Unshared {
+                why,
+                because: Some(because),
+            }) => judged.flags.push(format!("{why}: {because}")),
+            None => {}
+        }
+        let halves = responses.value(name::HALVES);
+        judged.flags.extend(halves.and_then(unsteady));
+    }
+    judged.flags.extend(buffered(arrivals));
+    judged
+}
+
+/// That flows did not share, and what on the way explains it.
+struct Unshared {
+    why: String,
+    because: Option<String>,
+}
+
+fn shared(
+    trial: &Trial,
+    lanes: &Lanes<'_, '_>,
+    arrivals: &Arrivals,
+    hosts: &[HostRecord],
+    responses: &Responses,
+) -> Option<Unshared> {
+    let is_udp = trial.workload.manner.transport == Transport::Udp;
+    // Which datagrams get through is the result; whether each flow sent any is the level.
+    let sent = |lane: &Lane| {
+        let series = lanes.series(lane, lane.sender, Metric::AppBytesSent)?;
+        lanes.readings.change(&series)
+    };
+    let flows: Vec<(Lane, Change)> = match is_udp {
+        true => lanes
+            .lanes
+            .iter()
+            .map(|lane| Some((*lane, sent(lane)?)))
+            .collect::<Option<_>>()?,
+        false => arrivals
+            .flows
+            .iter()
+            .map(|flow| (flow.lane, flow.change))
+            .collect(),
+    };
+    let idle = flows.iter().filter(|(_, change)| is_idle(change)).count();
+    if idle > 0 {
+        return Some(Unshared {
+            why: match (idle, flows.len()) {
+                (1, 1) => "the flow moved nothing".to_owned(),
+                (_, all) => format!("{idle} of {all} flows moved nothing"),
+            },
+            because: pieces(trial, &flows, responses)
+                .filter(|pieces| *pieces < PIECES_MIN)
+                .map(|pieces| {
+                    format!(
+                        "at this rate the window holds {} messages or segments for each",
+                        significant(pieces)
+                    )
+                }),
+        });
+    }
+    if is_udp || pieces(trial, &flows, responses).is_none_or(|pieces| pieces < PIECES_MIN) {
+        return None;
+    }
+    let fairness = least_fair(&flows, hosts)?;
+    (fairness < FAIRNESS_MIN).then(|| Unshared {
+        why: format!(
+            "{} flows shared unfairly (Jain's index {}, below {})",
+            flows.len(),
+            significant(fairness),
+            significant(FAIRNESS_MIN),
+        ),
+        because: reason(lanes, responses),
+    })
+}
+
+/// Returns how many messages or segments of full size the window holds for each flow; absent where
+/// nothing moved although no rate was asked for.
+fn pieces(trial: &Trial, flows: &[(Lane, Change)], responses: &Responses) -> Option<f64> {
+    let manner = &trial.workload.manner;
+    let segment = responses.value(name::SEND_MSS).unwrap_or(1.0);
+    let message = match &trial.workload.traffic {
+        Traffic::Stream { message_bytes, .. } => message_bytes.0 as f64,
+        _ => 1.0,
+    };
+    let together = f64::from(manner.batch) * f64::from(manner.burst);
+    let piece = match (manner.rate_bps, manner.transport) {
+        (Some(_), _) => segment.max(message * together),
+        (None, Transport::Udp) => message,
+        (None, _) => segment,
+    };
+    let moved: f64 = flows.iter().map(|(_, change)| change.amount).sum();
+    let asked = manner.rate_bps.or(trial.workload.options.pacing_bps);
+    let seconds = flows.iter().map(|(_, change)| change.seconds);
+    let seconds = seconds.max_by(f64::total_cmp).unwrap_or_default();
+    let each = match moved > 0.0 {
+        true => moved / flows.len().max(1) as f64,
+        false => asked? as f64 / 8.0 * seconds,
+    };
+    Some(each / piece.max(1.0))
+}
+
+/// Returns the least fairness among flows that meet the same links, each direction for itself.
+fn least_fair(flows: &[(Lane, Change)], hosts: &[HostRecord]) -> Option<f64> {
+    let clients = || hosts.iter().filter(|host| host.part == HostPart::Client);
+    let rate = |host: &HostRecord| host.link_rate.map(|rate| rate.0);
+    let first = clients().next().and_then(rate);
+    let is_even = first.is_some() && clients().all(|host| rate(host) == first);
+    let mut groups: BTreeMap<(End, u32), Vec<f64>> = BTreeMap::new();
+    for (lane, change) in flows {
+        let client = if is_even { 0 } else { lane.client };
+        let group = groups.entry((lane.receiver, client));
+        group.or_default().push(change.amount);
+    }
+    let fairness = groups
+        .into_values()
+        .filter_map(|group| jain(group.into_iter()));
+    fairness.min_by(f64::total_cmp)
+}
+
+/// Returns what on the way makes TCP share unequally, if anything does.
+fn reason(lanes: &Lanes<'_, '_>, responses: &Responses) -> Option<String> {
+    let lost = responses.value(name::RETRANSMITTED_SHARE);
+    if let Some(lost) = lost.filter(|lost| *lost >= LOSS_SHARE_MIN) {
+        return Some(format!(
+            "{} of the segments were sent again, and each flow slows down for its own losses",
+            Unit::Percent.display(100.0 * lost)
+        ));
+    }
+    let shortest = |lane: &Lane| {
+        let series = lanes.series(lane, lane.sender, Metric::TcpMinRtt)?;
+        let values = lanes.readings.gauge(&series).filter(|ns| *ns > 0.0);
+        values.min_by(f64::total_cmp)
+    };
+    let trips: Vec<f64> = lanes.lanes.iter().filter_map(shortest).collect();
+    let least = trips.iter().copied().min_by(f64::total_cmp)?;
+    let most = trips.iter().copied().max_by(f64::total_cmp)?;
+    // Below a tenth of a millisecond a minimum is a matter of wake-ups.
+    const NEAR_NS: f64 = 1e5;
+    (most > ROUND_TRIPS_RATIO_MAX * least.max(NEAR_NS)).then(|| {
+        format!(
+            "their round trips differ, from {} to {}",
+            Unit::Nanoseconds.display(least),
+            Unit::Nanoseconds.display(most)
+        )
+    })
+}
+
+fn unsteady(halves: f64) -> Option<String> {
+    let (difference, word) = match halves >= 1.0 {
+        true => (halves - 1.0, "more"),
+        false => (1.0 - halves, "less"),
+    };
+    (difference > HALVES_SHARE_MAX).then(|| {
+        format!(
+            "not steady: the second half of the window carried {} {word} than the first",
+            Unit::Percent.display(100.0 * difference)
+        )
+    })
+}
+
+fn buffered(arrivals: &Arrivals) -> Option<String> {
+    let beyond = arrivals.read_beyond_bytes?;
+    let moved = amount(&arrivals.flows);
+    if beyond.abs() <= BUFFERED_SHARE_MAX * moved {
+        return None;
+    }
+    let bytes = Unit::Bytes.display(beyond.abs());
+    let share = match moved > 0.0 {
+        true => format!(" ({})", Unit::Percent.display(100.0 * beyond.abs() / moved)),
+        false => String::new(),
+    };
+    Some(match beyond > 0.0 {
+        true => format!(
+            "receive calls returned {bytes} more than arrived in the window{share}: it had waited \
+             in receive buffers since before"
+        ),
+        false => format!(
+            "receive calls returned {bytes} less than arrived in the window{share}: it lies in \
+             receive buffers"
+        ),
+    })
+}

@@ -1,0 +1,251 @@
+//! What tells the limiters of streams over TCP apart.
+//!
+//! A state is not a cause: what TCP_INFO calls "limited by the window" is as true behind a full queue
+//! as it is with a small buffer. The responses made here are those that differ between causes:
+//!
+//! - *unread* = what TCP received in order − what receive calls returned, at the receiving end; both
+//!   counters are read beside each other. The first bytes of a connection, which name it, are too few
+//!   to matter. Its share is unread / (unread + window that is still offered);
+//! - *queued* = share of the readings at which the smoothed round trip lay above the shortest one of
+//!   the trial by at least a fifth and 0.2 ms. Below that the scheduler's time is as long;
+//! - *delivery rate* = median of tcpi_delivery_rate over the readings that the application did not
+//!   limit, or over all where it limited all. It sees pauses that are longer than a round trip;
+//! - *variation* = standard deviation over mean of the rates between two readings at the receivers;
+//! - *drops* of the own hosts' queueing disciplines, devices and backlogs, everybody's.
+
+use std::collections::BTreeSet;
+
+use linerate_model::HostName;
+use linerate_model::manner::Transport;
+use linerate_model::metric::Metric;
+use linerate_model::plan::Trial;
+use linerate_model::run::FlowRecord;
+use linerate_model::sample::{End, Subject};
+use linerate_model::samples::Reading;
+use linerate_model::workload::{FlowPlan, Part, Traffic};
+
+use super::Responses;
+use super::datagrams::{INGRESS_MAJOR, qdisc_drops, total};
+use super::response::name;
+use super::window::{Readings, mean};
+
+/// How far the smoothed round trip must lie above the shortest one for a queue: a share of it, and
+/// what a busy scheduler adds.
+const QUEUE_RTT_SHARE_MIN: f64 = 0.2;
+const QUEUE_NS_MIN: f64 = 200_000.0;
+
+/// The ends of one flow, by what they do with payload.
+struct Ends<'r, 'a> {
+    plan: FlowPlan,
+    sender: End,
+    receiver: End,
+    readings: &'r Readings<'a>,
+}
+
+pub(super) fn reduce(
+    trial: &Trial,
+    records: &[&FlowRecord],
+    readings: &Readings<'_>,
+    responses: &mut Responses,
+) {
+    let is_stream = matches!(trial.workload.traffic, Traffic::Stream { .. });
+    if !is_stream || trial.workload.manner.transport != Transport::Tcp {
+        return;
+    }
+    let ends: Vec<Ends<'_, '_>> = trial
+        .workload
+        .flows()
+        .into_iter()
+        .map(|plan| Ends::new(plan, readings))
+        .collect();
+    let sum = |metric| {
+        let amounts = ends.iter().map(|ends| ends.grown(ends.sender, metric));
+        amounts.sum::<Option<f64>>().filter(|_| !ends.is_empty())
+    };
+    responses.put(name::SPURIOUS, sum(Metric::TcpDsackDups));
+    responses.put(name::REORDERINGS, sum(Metric::TcpReordSeen));
+    responses.put(name::TIMEOUTS, sum(Metric::TcpTimeouts));
+    let each = |of: &dyn Fn(&Ends<'_, '_>) -> Option<f64>| mean(ends.iter().filter_map(of));
+    responses.put(name::IN_FLIGHT, each(&|ends| ends.in_flight()));
+    responses.put(
+        name::UNSENT,
+        each(&|ends| ends.mean(ends.sender, Metric::TcpNotSent)),
+    );
+    let delivered: Option<f64> = ends.iter().map(|ends| ends.delivery_rate()).sum();
+    responses.put(name::DELIVERY_RATE, delivered);
+    responses.put(
+        name::APP_LIMITED,
+        each(&|ends| ends.mean(ends.sender, Metric::TcpAppLimited)),
+    );
+    let unread: Vec<(f64, f64)> = ends
+        .iter()
+        .filter_map(|ends| ends.unread_and_room())
+        .collect();
+    let waiting: f64 = unread.iter().map(|(unread, _)| unread).sum();
+    let room: f64 = unread.iter().map(|(_, room)| room).sum();
+    responses.put(name::UNREAD, mean(unread.iter().map(|(unread, _)| *unread)));
+    let share = (room > 0.0).then(|| waiting / room);
+    responses.put(name::UNREAD_SHARE, share);
+    responses.put(name::QUEUED, queued(&ends));
+    responses.put(name::RATE_VARIATION, variation(&ends));
+    drops(records, readings, responses);
+}
+
+impl<'r, 'a> Ends<'r, 'a> {
+    fn new(plan: FlowPlan, readings: &'r Readings<'a>) -> Self {
+        let (sender, receiver) = match plan.client_part {
+            Part::Sender | Part::Requester => (End::Client, End::Server),
+            Part::Receiver | Part::Responder => (End::Server, End::Client),
+        };
+        Self {
+            plan,
+            sender,
+            receiver,
+            readings,
+        }
+    }
+
+    fn series(&self, end: End, metric: Metric) -> Option<Vec<Reading>> {
+        self.readings.flow(self.plan.flow, end, metric)
+    }
+
+    fn grown(&self, end: End, metric: Metric) -> Option<f64> {
+        let series = self.series(end, metric)?;
+        Some(self.readings.change(&series)?.amount)
+    }
+
+    fn gauge(&self, end: End, metric: Metric) -> Option<Vec<f64>> {
+        let series = self.series(end, metric)?;
+        Some(self.readings.gauge(&series).collect())
+    }
+
+    fn mean(&self, end: End, metric: Metric) -> Option<f64> {
+        mean(self.gauge(end, metric)?.into_iter())
+    }
+
+    fn in_flight(&self) -> Option<f64> {
+        let segments = self.mean(self.sender, Metric::TcpUnacked)?;
+        Some(segments * self.mean(self.sender, Metric::TcpSndMss)?)
+    }
+
+    /// Median of the delivery rate, in bit/s, of readings that the application did not limit if
+    /// there are any.
+    fn delivery_rate(&self) -> Option<f64> {
+        let rates = self.gauge(self.sender, Metric::TcpDeliveryRate)?;
+        let limited = self.gauge(self.sender, Metric::TcpAppLimited);
+        let limited = limited.filter(|limited| limited.len() == rates.len());
+        let free = limited.map_or(Vec::new(), |limited| {
+            let pairs = rates.iter().zip(limited);
+            let free = pairs.filter(|(_, limited)| *limited == 0.0);
+            free.map(|(rate, _)| *rate).collect()
+        });
+        median(if free.is_empty() { rates } else { free })
+    }
+
+    /// Mean of what waits unread, and of that together with the window that is still offered.
+    fn unread_and_room(&self) -> Option<(f64, f64)> {
+        let arrived = self.gauge(self.receiver, Metric::TcpBytesReceived)?;
+        let taken = self.gauge(self.receiver, Metric::AppBytesReceived)?;
+        if arrived.len() != taken.len() {
+            return None;
+        }
+        let waiting = arrived.iter().zip(&taken);
+        let unread = mean(waiting.map(|(arrived, taken)| (arrived - taken).max(0.0)))?;
+        // What the receiver offers, or what the sender saw of it where the kernel does not tell.
+        let offered = self
+            .mean(self.receiver, Metric::TcpRcvWnd)
+            .or_else(|| self.mean(self.sender, Metric::TcpSndWnd))?;
+        Some((unread, unread + offered))
+    }
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    let upper = *values.get(middle)?;
+    Some(match values.len() % 2 {
+        0 => (values[middle - 1] + upper) / 2.0,
+        _ => upper,
+    })
+}
+
+/// Share of the readings of all senders with a queue on the way.
+fn queued(ends: &[Ends<'_, '_>]) -> Option<f64> {
+    let shortest = ends
+        .iter()
+        .filter_map(|ends| ends.gauge(ends.sender, Metric::TcpMinRtt))
+        .flatten()
+        .filter(|rtt| *rtt > 0.0)
+        .min_by(f64::total_cmp)?;
+    let above = (QUEUE_RTT_SHARE_MIN * shortest).max(QUEUE_NS_MIN);
+    let smoothed = ends
+        .iter()
+        .filter_map(|ends| ends.gauge(ends.sender, Metric::TcpRtt))
+        .flatten();
+    mean(smoothed.map(|rtt| f64::from(u8::from(rtt - shortest >= above))))
+}
+
+/// Relative deviation of the rate between two readings, mean of the flows that came the same way.
+///
+/// Flows of one receiving host are read together, so that their bytes are added before.
+fn variation(ends: &[Ends<'_, '_>]) -> Option<f64> {
+    let mut bytes: Vec<f64> = Vec::new();
+    let mut at_ns: Vec<i64> = Vec::new();
+    for ends in ends {
+        let series = ends.series(ends.receiver, Metric::TcpBytesReceived)?;
+        let last = series.partition_point(|reading| reading.0 < ends.readings.window_ns()) + 1;
+        let inside: Vec<&Reading> = series[..last.min(series.len())]
+            .iter()
+            .filter(|reading| reading.0 >= 0)
+            .collect();
+        if bytes.is_empty() {
+            bytes = vec![0.0; inside.len()];
+            at_ns = inside.iter().map(|reading| reading.0).collect();
+        }
+        if inside.len() != bytes.len() {
+            return None;
+        }
+        for (sum, reading) in bytes.iter_mut().zip(inside) {
+            *sum += reading.1 as f64;
+        }
+    }
+    let rates: Vec<f64> = bytes
+        .windows(2)
+        .zip(at_ns.windows(2))
+        .filter(|(_, at)| at[1] > at[0])
+        .map(|(bytes, at)| (bytes[1] - bytes[0]) / (at[1] - at[0]) as f64)
+        .collect();
+    let middle = mean(rates.iter().copied()).filter(|rate| *rate > 0.0 && rates.len() > 2)?;
+    let squares = rates.iter().map(|rate| (rate - middle).powi(2));
+    Some((squares.sum::<f64>() / (rates.len() - 1) as f64).sqrt() / middle)
+}
+
+/// What the hosts at the ends dropped themselves, and what waits in the senders' queues.
+fn drops(records: &[&FlowRecord], readings: &Readings<'_>, responses: &mut Responses) {
+    let hosts = |part: Part| -> Vec<&HostName> {
+        let of_part = records.iter().filter(|record| record.part == part);
+        let hosts: BTreeSet<&HostName> = of_part.map(|record| &record.host).collect();
+        hosts.into_iter().collect()
+    };
+    let (senders, receivers) = (hosts(Part::Sender), hosts(Part::Receiver));
+    let count = |drops: Option<u64>| drops.map(|drops| drops as f64);
+    responses.put(name::DROPPED_QDISC, count(qdisc_drops(readings, &senders)));
+    let out = count(total(readings, &senders, Metric::LinkTxDropped));
+    let taken_in = count(total(readings, &receivers, Metric::LinkRxDropped));
+    let device = out.zip(taken_in).map(|(out, taken_in)| out + taken_in);
+    responses.put(name::DROPPED_DEVICE, device);
+    let backlog = total(readings, &receivers, Metric::SoftnetDropped);
+    responses.put(name::DROPPED_BACKLOG, count(backlog));
+    let waiting = readings.subjects().filter_map(|(subject, host)| {
+        let Subject::Qdisc(_, id) = subject else {
+            return None;
+        };
+        if !senders.contains(&host) || id.0 >> 16 == INGRESS_MAJOR {
+            return None;
+        }
+        let series = readings.on(host, subject, Metric::QdiscBacklogBytes)?;
+        mean(readings.gauge(&series))
+    });
+    // A discipline's backlog holds its children's, so that the root has the most.
+    responses.put(name::QDISC_BACKLOG, waiting.max_by(f64::total_cmp));
+}

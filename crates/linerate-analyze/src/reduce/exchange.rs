@@ -1,0 +1,209 @@
+//! Where the time of an exchange goes, as far as the counters of both ends tell.
+//!
+//! 1. *Path*: the shortest round trip that TCP saw at either end. It holds both hosts' least work.
+//! 2. *Loaded path*: TCP's smoothed round trip, of the end at which it is shorter. The requester's
+//!    holds what the responder takes to answer, since the acknowledgement rides on the response; the
+//!    responder's holds what the requester takes to ask again, which is next to nothing where the next
+//!    request follows a response. What both have is on the way between them.
+//! 3. *Waiting for a CPU* and *running*: shares of the time of the workers of both parts (schedstat) ×
+//!    the mean round trip. With one flow a worker that is exact; with several it is the most that it
+//!    can be.
+//! 4. *Slow* transactions: those that took [`TIMEOUT_EXCESS_NS`] longer than the fastest tenth, and
+//!    what they add to the mean. *Stalled* ones took [`STALL_EXCESS_NS`] longer than the path. They are
+//!    counted, to be held against the counters of the timers that could have made them.
+//!
+//! Counters of hosts are of the network namespace: other traffic counts in them.
+
+use std::collections::BTreeSet;
+
+use linerate_model::HostName;
+use linerate_model::histogram::Histogram;
+use linerate_model::manner::WaitBy;
+use linerate_model::metric::Metric;
+use linerate_model::plan::Trial;
+use linerate_model::run::{FlowRecord, HostPart, HostRecord};
+use linerate_model::sample::{End, Subject};
+
+use super::Responses;
+use super::machine::WORKER_PREFIX;
+use super::response::name;
+use super::window::{Readings, mean};
+
+/// Longer than the fastest tenth by this, a transaction may have waited for a retransmission timeout:
+/// 200 ms at the least (TCP_RTO_MIN in include/net/tcp.h), which a loss probe shares where one packet
+/// is out, less the share of it that the fastest tenth may lie above the path.
+pub(crate) const TIMEOUT_EXCESS_NS: f64 = 150e6;
+/// Longer than the path by this, a transaction may have waited for the delayed-ACK timer: its 40 ms
+/// (TCP_DELACK_MIN) less one tick of 10 ms of a kernel with HZ=100.
+pub(crate) const STALL_EXCESS_NS: f64 = 30e6;
+/// The longest that a receiver delays an acknowledgement (TCP_DELACK_MAX, HZ / 5), and a tick.
+pub(crate) const DELAYED_ACK_NS_MAX: f64 = 210e6;
+
+pub(super) fn reduce(
+    trial: &Trial,
+    records: &[&FlowRecord],
+    hosts: &[HostRecord],
+    readings: &Readings<'_>,
+    responses: &mut Responses,
+) {
+    if !trial.workload.traffic.is_transactional() {
+        return;
+    }
+    path(trial, readings, responses);
+    timers(hosts, readings, responses);
+    let mut latency = Histogram::default();
+    for record in records {
+        if let Some(of_flow) = &record.latency {
+            latency.merge(of_flow);
+        }
+    }
+    let (Some(mean_ns), Some(low)) = (latency.mean_ns(), latency.quantile(0.1)) else {
+        return;
+    };
+    slow(&latency, low.0 as f64, responses);
+    if let Some(path_ns) = responses.value(name::PATH_RTT) {
+        let longest = DELAYED_ACK_NS_MAX + 2.0 * path_ns;
+        let stalled = |ns: f64| (STALL_EXCESS_NS..=longest).contains(&(ns - path_ns));
+        responses.put(name::STALLED, Some(counted(&latency, stalled)));
+    }
+    for (name, metric) in [
+        (name::RTT_CPU_WAIT, Metric::ThreadWait),
+        (name::RTT_WORKERS, Metric::ThreadRun),
+    ] {
+        // A worker that spins runs always, whatever the exchange takes of it.
+        if trial.workload.manner.wait == WaitBy::Spin && metric == Metric::ThreadRun {
+            continue;
+        }
+        let parts = [HostPart::Client, HostPart::Server];
+        let shares = parts.map(|part| workers_share(part, hosts, readings, metric));
+        let known = shares.iter().any(Option::is_some);
+        let share = shares.into_iter().flatten().sum::<f64>().min(1.0);
+        responses.put(name, known.then_some(share * mean_ns));
+    }
+}
+
+fn path(trial: &Trial, readings: &Readings<'_>, responses: &mut Responses) {
+    let flows = trial.workload.flows();
+    let of = |end: End, metric| -> Vec<Vec<f64>> {
+        let series = flows
+            .iter()
+            .filter_map(|plan| readings.flow(plan.flow, end, metric));
+        let values = series.map(|series| readings.gauge(&series).filter(|ns| *ns > 0.0).collect());
+        values
+            .filter(|values: &Vec<f64>| !values.is_empty())
+            .collect()
+    };
+    let ends = [End::Client, End::Server];
+    let shortest = ends.map(|end| of(end, Metric::TcpMinRtt)).into_iter();
+    let shortest = shortest.flatten().flatten().min_by(f64::total_cmp);
+    responses.put(name::PATH_RTT, shortest);
+    let [client, server] = ends.map(|end| {
+        let smoothed = of(end, Metric::TcpRtt).into_iter();
+        mean(smoothed.filter_map(|values| mean(values.into_iter())))
+    });
+    let loaded = client.into_iter().chain(server).min_by(f64::total_cmp);
+    responses.put(name::PATH_RTT_LOADED, loaded);
+    responses.put(name::TCP_RTT_SERVER, server);
+}
+
+/// What the timers of the hosts with flows did in the window; one that was not read leaves the sum
+/// unknown, since it may be the one.
+fn timers(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Responses) {
+    let with_flows = hosts_with_flows(hosts, readings);
+    let sum = |metrics: &[Metric]| -> Option<f64> {
+        let amount = |host: &HostName, metric| {
+            let series = readings.on(host, &Subject::Host, metric)?;
+            Some(readings.change(&series)?.amount)
+        };
+        let each = with_flows.iter();
+        let each = each.flat_map(|host| metrics.iter().map(|metric| amount(host, *metric)));
+        (!with_flows.is_empty()).then(|| each.sum::<Option<f64>>())?
+    };
+    responses.put(name::DELAYED_ACKS_SENT, sum(&[Metric::NetstatDelayedAcks]));
+    responses.put(
+        name::TIMERS_FIRED,
+        sum(&[Metric::NetstatTcpTimeouts, Metric::NetstatTcpLossProbes]),
+    );
+    responses.put(
+        name::LISTEN_DROPS,
+        sum(&[Metric::NetstatListenDrops, Metric::NetstatReqQFullDrop]),
+    );
+    let flows = readings.subjects();
+    let flows = flows.filter(|(subject, _)| matches!(subject, Subject::Flow(..)));
+    let again: Vec<f64> = flows
+        .filter_map(|(subject, host)| {
+            let series = readings.on(host, subject, Metric::TcpRetrans)?;
+            Some(readings.change(&series)?.amount)
+        })
+        .collect();
+    let again = (!again.is_empty()).then(|| again.iter().sum());
+    responses.put(name::RETRANSMITTED_BOTH, again);
+}
+
+/// The hosts that have an end of a flow; of those with one address, as both ends over loopback, one,
+/// since they read the same counters.
+pub(super) fn hosts_with_flows<'a>(
+    hosts: &[HostRecord],
+    readings: &Readings<'a>,
+) -> Vec<&'a HostName> {
+    let ends = readings.subjects();
+    let ends = ends.filter(|(subject, _)| matches!(subject, Subject::Flow(..)));
+    let names: BTreeSet<&HostName> = ends.map(|(_, host)| host).collect();
+    let address = |name: &HostName| {
+        let record = hosts.iter().find(|host| host.name == *name);
+        record.map(|host| host.data_address.as_str())
+    };
+    let mut seen = BTreeSet::new();
+    let is_first = |name: &&HostName| match address(name) {
+        Some(address) => seen.insert(address),
+        None => true,
+    };
+    names.into_iter().filter(is_first).collect()
+}
+
+fn counted(latency: &Histogram, keep: impl Fn(f64) -> bool) -> f64 {
+    let kept = latency.buckets.iter().filter(|(ns, _)| keep(*ns as f64));
+    kept.map(|(_, count)| *count as f64).sum()
+}
+
+/// Transactions that a retransmission timeout may have held up, and what they add to the mean.
+fn slow(latency: &Histogram, low_ns: f64, responses: &mut Responses) {
+    let is_slow = |ns: f64| ns - low_ns >= TIMEOUT_EXCESS_NS;
+    let (mut count, mut fast, mut fast_ns, mut slow_ns) = (0.0, 0.0, 0.0, 0.0);
+    for (ns, number) in latency
+        .buckets
+        .iter()
+        .map(|(ns, n)| (*ns as f64, *n as f64))
+    {
+        match is_slow(ns) {
+            true => (count, slow_ns) = (count + number, slow_ns + ns * number),
+            false => (fast, fast_ns) = (fast + number, fast_ns + ns * number),
+        }
+    }
+    responses.put(name::SLOW, Some(count));
+    // The fastest tenth is never slow, so that there is a mean of the others.
+    let excess_ns = slow_ns - count * fast_ns / fast;
+    responses.put(name::RTT_SLOW, Some(excess_ns / (count + fast)));
+}
+
+/// Mean over the workers of the hosts of `part` of the share of time that a clock of theirs ran.
+fn workers_share(
+    part: HostPart,
+    hosts: &[HostRecord],
+    readings: &Readings<'_>,
+    metric: Metric,
+) -> Option<f64> {
+    let of_part = |on: &HostName| {
+        hosts
+            .iter()
+            .any(|host| host.part == part && host.name == *on)
+    };
+    let workers = readings.subjects().filter(|(subject, on)| {
+        matches!(subject, Subject::Thread(name) if name.starts_with(WORKER_PREFIX)) && of_part(on)
+    });
+    mean(workers.filter_map(|(subject, on)| {
+        let series = readings.on(on, subject, metric)?;
+        // The kernel adds a wait when it ends, so that one from before the window may count in it.
+        Some((readings.change(&series)?.rate() / 1e9).min(1.0))
+    }))
+}

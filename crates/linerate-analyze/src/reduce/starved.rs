@@ -1,0 +1,125 @@
+//! Whether workers got the CPUs that they wanted, and what the CPUs did meanwhile.
+//!
+//! All of it is of one host: that of the worker that ran or waited for a CPU most. Throttling is of the
+//! control group of any host with flows, the most throttled.
+
+use linerate_model::HostName;
+use linerate_model::metric::Metric;
+use linerate_model::run::HostRecord;
+use linerate_model::sample::Subject;
+
+use super::Responses;
+use super::exchange::hosts_with_flows;
+use super::machine::{WORKER_PREFIX, cpu_time, sharing};
+use super::response::name;
+use super::window::{Readings, mean};
+
+/// Time in which a CPU did something.
+const BUSY: &[Metric] = &[
+    Metric::CpuUser,
+    Metric::CpuNice,
+    Metric::CpuSystem,
+    Metric::CpuIrq,
+    Metric::CpuSoftIrq,
+    Metric::CpuSteal,
+];
+/// Time in which it did not.
+const FREE: &[Metric] = &[Metric::CpuIdle, Metric::CpuIoWait];
+/// Time that is booked on the thread that used it; soft interrupts are not, they run in whichever
+/// thread they interrupt.
+const PROGRAMS: &[Metric] = &[Metric::CpuUser, Metric::CpuNice, Metric::CpuSystem];
+/// What our own threads ran: to the nanosecond, or else in ticks.
+const OURS: [&[Metric]; 2] = [
+    &[Metric::ThreadRun],
+    &[Metric::ThreadUser, Metric::ThreadSystem],
+];
+
+pub(super) fn reduce(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Responses) {
+    throttling(hosts, readings, responses);
+    let Some((host, waited)) = neediest(readings) else {
+        return;
+    };
+    responses.put(name::WORKER_WAITED, Some(waited));
+    let busy = cpu_time(host, readings, BUSY);
+    let all = busy.zip(cpu_time(host, readings, FREE));
+    let all = all.map(|(busy, free)| busy + free);
+    let share = busy.zip(all).filter(|(_, all)| *all > 0.0);
+    responses.put(name::CPU_BUSY_SHARE, share.map(|(busy, all)| busy / all));
+    let beside = sharing(hosts, host);
+    // Another program that serves us is no stranger, and nothing is read of its threads.
+    let is_foreign = |host: &HostRecord| host.foreign.is_some() && beside.contains(&&host.name);
+    if !hosts.iter().any(is_foreign) {
+        let programs = cpu_time(host, readings, PROGRAMS);
+        let others = programs.zip(our_time(&beside, readings));
+        let others = others.map(|(programs, ours)| (programs - ours).max(0.0));
+        responses.put(name::OTHERS_THERE, others);
+    }
+}
+
+/// The host of the worker that ran or waited for a CPU most, and the share of the time that it waited.
+fn neediest<'a>(readings: &Readings<'a>) -> Option<(&'a HostName, f64)> {
+    let workers = readings.subjects().filter(
+        |(subject, _)| matches!(subject, Subject::Thread(name) if name.starts_with(WORKER_PREFIX)),
+    );
+    let needs = workers.filter_map(|(subject, host)| {
+        let share = |metric| {
+            let series = readings.on(host, subject, metric)?;
+            Some(readings.change(&series)?.rate() / 1e9)
+        };
+        // The kernel adds a wait when it ends, so that one from before the window may count in it.
+        let run = share(Metric::ThreadRun)?.min(1.0);
+        let wait = share(Metric::ThreadWait)?.min(1.0 - run);
+        Some((host, wait, run + wait))
+    });
+    let most = needs.max_by(|a, b| a.2.total_cmp(&b.2))?;
+    Some((most.0, most.1))
+}
+
+/// CPUs' worth of time of our own threads on `hosts`.
+fn our_time(hosts: &[&HostName], readings: &Readings<'_>) -> Option<f64> {
+    let threads = readings
+        .subjects()
+        .filter(|(subject, on)| matches!(subject, Subject::Thread(_)) && hosts.contains(on));
+    let of = |(subject, on): (&Subject, &HostName)| -> Option<f64> {
+        let rate = |metric: &Metric| {
+            let series = readings.on(on, subject, *metric)?;
+            Some(readings.change(&series)?.rate() / 1e9)
+        };
+        OURS.iter()
+            .find_map(|metrics| metrics.iter().map(rate).sum())
+    };
+    let rates: Vec<f64> = threads.filter_map(of).collect();
+    (!rates.is_empty()).then(|| rates.iter().sum())
+}
+
+/// Of the hosts with flows, how often and how long the control group of our process was throttled.
+fn throttling(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Responses) {
+    let greatest = |of: &dyn Fn(&HostName) -> Option<f64>| {
+        let hosts = hosts_with_flows(hosts, readings).into_iter();
+        hosts.filter_map(of).max_by(f64::total_cmp)
+    };
+    let series = |host: &HostName, metric| readings.on(host, &Subject::Host, metric);
+    let change = |host: &HostName, metric| readings.change(&series(host, metric)?);
+    let periods = |host: &HostName| {
+        let all = change(host, Metric::CgroupPeriods)?.amount;
+        let throttled = change(host, Metric::CgroupThrottled)?.amount;
+        Some(if all > 0.0 {
+            (throttled / all).min(1.0)
+        } else {
+            0.0
+        })
+    };
+    responses.put(name::THROTTLED_PERIODS, greatest(&periods));
+    // The kernel adds up the time of every CPU that the group has threads on.
+    let time =
+        |host: &HostName| Some((change(host, Metric::CgroupThrottledTime)?.rate() / 1e9).min(1.0));
+    responses.put(name::THROTTLED, greatest(&time));
+    let quota = |host: &HostName| {
+        let series = series(host, Metric::CgroupQuota)?;
+        Some(mean(readings.gauge(&series))? / 1e9)
+    };
+    let tightest = hosts_with_flows(hosts, readings)
+        .into_iter()
+        .filter_map(quota);
+    responses.put(name::QUOTA, tightest.min_by(f64::total_cmp));
+}

@@ -1,0 +1,16 @@
+//! Recordings of a known truth, and what the analysis makes of them.
+//!
+//! Whatever concludes is held against recordings that were made up: each counter is a closed form of
+//! what is true, and noise is drawn from a seed. The tests of this room and `bench truth` use them.
+
+/// Makes recordings: every counter follows from a [`recording::Truth`].
+pub mod recording;
+
+/// How trials that are the same differ.
+pub mod noise;
+
+/// Counts of what the analysis gets right and wrong.
+pub mod score;
+
+/// Studies of a known truth.
+pub mod study;

@@ -1,0 +1,139 @@
+//! How trials that are the same differ: the kinds of noise that conclusions must stand.
+//!
+//! A trial's response is the true one times a factor with mean 1, drawn in the order of execution.
+
+use crate::compare::draw::Draw;
+
+/// Draws that the mean of a kind without a closed form is taken of.
+const MEAN_DRAWS: u32 = 40_000;
+/// Relative deviations of the trials of a study of a lab on a machine that was shared, about the means
+/// of their cells, stretched by √(n/(n − 1)): latency, small messages, split requests and packet rate.
+const RESIDUALS: &[f64] = &[
+    -0.091, -0.003, 0.094, -0.132, 0.148, -0.017, 0.076, 0.012, -0.088, 0.187, -0.201, 0.014,
+    -0.034, -0.049, 0.083, 0.151, -0.122, -0.029, 0.006, -0.064, 0.058, -0.243, 0.118, 0.125,
+    0.039, -0.112, 0.073, -0.008, -0.077, 0.085, 0.221, -0.158, -0.063, 0.104, -0.021, -0.083,
+    -0.172, 0.263, -0.091, 0.032, 0.027, -0.059, -0.141, 0.091, 0.05, 0.002, 0.066, -0.068,
+];
+
+/// A kind of noise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Noise {
+    /// Normal with this relative deviation.
+    Normal(f64),
+    /// One trial in five is slower by this share.
+    Bimodal(f64),
+    /// Slowdowns of a Pareto tail (Lomax with exponent 2.5) of this scale.
+    HeavyTail(f64),
+    /// Normal with this deviation, cut a third of it above the mean, as a full link cuts.
+    Capped(f64),
+    /// A first-order autoregression with coefficient 0.9 and this deviation.
+    Drift(f64),
+    /// Another program takes up to this share of the CPUs for a while; half of all trials see it.
+    LostCpu(f64),
+    /// Drawn from what trials of a real study left over.
+    Real,
+}
+
+impl Noise {
+    /// The kinds that the bench tries.
+    pub const ALL: &'static [Noise] = &[
+        Noise::Normal(0.01),
+        Noise::Normal(0.03),
+        Noise::Normal(0.10),
+        Noise::Normal(0.20),
+        Noise::Bimodal(0.30),
+        Noise::Bimodal(0.10),
+        Noise::HeavyTail(0.03),
+        Noise::Capped(0.03),
+        Noise::Drift(0.05),
+        Noise::LostCpu(0.20),
+        Noise::Real,
+    ];
+
+    /// Returns the kind in words.
+    pub fn title(self) -> String {
+        let percent = |share: f64| format!("{} %", (1000.0 * share).round() / 10.0);
+        match self {
+            Noise::Normal(share) => format!("normal {}", percent(share)),
+            Noise::Bimodal(share) => format!("1 in 5 is {} slower", percent(share)),
+            Noise::HeavyTail(share) => format!("heavy tail {}", percent(share)),
+            Noise::Capped(share) => format!("capped, {}", percent(share)),
+            Noise::Drift(share) => format!("drift {}", percent(share)),
+            Noise::LostCpu(share) => format!("lost CPU up to {}", percent(share)),
+            Noise::Real => "residuals of a real study".to_owned(),
+        }
+    }
+
+    /// Returns the factors of `trials` trials in the order of execution.
+    pub fn factors(self, trials: usize, seed: u64) -> Vec<f64> {
+        let mut draw = Draw::new(seed);
+        let mut state = State {
+            drift: draw.normal(),
+            lost: 0.0,
+        };
+        let mean = self.mean();
+        let one = |_| self.factor(&mut state, &mut draw).max(0.02) / mean;
+        (0..trials).map(one).collect()
+    }
+
+    fn mean(self) -> f64 {
+        match self {
+            Noise::Normal(_) | Noise::Drift(_) | Noise::Real => 1.0,
+            _ => {
+                let mut draw = Draw::new(1);
+                let mut state = State::default();
+                let draws = (0..MEAN_DRAWS).map(|_| self.factor(&mut state, &mut draw).max(0.02));
+                draws.sum::<f64>() / f64::from(MEAN_DRAWS)
+            }
+        }
+    }
+
+    fn factor(self, state: &mut State, draw: &mut Draw) -> f64 {
+        match self {
+            Noise::Normal(share) => 1.0 + share * draw.normal(),
+            Noise::Bimodal(share) => {
+                let slow = if draw.unit() < 0.2 { share } else { 0.0 };
+                (1.0 - slow) * (1.0 + 0.01 * draw.normal())
+            }
+            Noise::HeavyTail(share) => {
+                let tail = (1.0 - draw.unit()).powf(-1.0 / 2.5) - 1.0;
+                1.0 / (1.0 + share * tail / 0.667)
+            }
+            Noise::Capped(share) => (1.0 + share * draw.normal()).min(1.0 + share / 3.0),
+            Noise::Drift(share) => {
+                state.drift = 0.9 * state.drift + (1.0 - 0.81_f64).sqrt() * draw.normal();
+                1.0 + share * state.drift
+            }
+            Noise::LostCpu(share) => {
+                // A visit lasts five trials on average, and comes as often as it goes.
+                if draw.unit() < 0.2 {
+                    let present = draw.unit() < 0.5;
+                    state.lost = if present { share * draw.unit() } else { 0.0 };
+                }
+                (1.0 - state.lost) * (1.0 + 0.01 * draw.normal())
+            }
+            Noise::Real => 1.0 + RESIDUALS[draw.below(RESIDUALS.len() as u32) as usize],
+        }
+    }
+}
+
+/// What trials hand on to the next.
+#[derive(Debug, Default)]
+struct State {
+    drift: f64,
+    lost: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_noise_has_mean_one() {
+        for noise in Noise::ALL {
+            let factors = noise.factors(200_000, 3);
+            let mean = factors.iter().sum::<f64>() / factors.len() as f64;
+            assert!((mean - 1.0).abs() < 0.005, "{}: {mean}", noise.title());
+        }
+    }
+}

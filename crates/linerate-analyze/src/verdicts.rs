@@ -1,0 +1,635 @@
+//! What the comparisons of a report decide, all together.
+//!
+//! A study compares dozens of things. Each with an error of 5 % of its own would make a false claim
+//! in most studies, so that the claims of a report share one error of 5 % (Holm 1979, with weights:
+//! Benjamini and Hochberg 1997). The family is fixed by the plan, not by the data:
+//!
+//! 1. *Effects*: of each experiment, each factor with words or switches for levels (Nagle, delayed
+//!    ACK, a congestion control, a direction), each level against the first, on the experiment's
+//!    response. The first factor of an experiment is its question and has weight 1, others
+//!    [`SECOND_WEIGHT`]. Where an experiment splits requests, the stall is its question, which has a
+//!    rule of its own (`diagnose::nagle_delayed_ack`).
+//! 2. *Plateaus*: of each group of cells that differ in the socket buffer only, whether any level
+//!    differs from the control, with weight [`PLATEAU_WEIGHT`]: its noise is small, its effects are
+//!    large.
+//!
+//! Claims on single levels are made only below an effect whose interaction is shown, with the same
+//! error (a gate). Each verdict is *differs*, *same* within a margin, or *not decided*, with the
+//! replicates that would decide it.
+
+use std::collections::BTreeSet;
+
+use linerate_model::TrialId;
+use linerate_model::experiment::{Cell, Experiment, Factor, Level};
+use linerate_model::finding::{Comparison, Estimate, Verdict};
+use linerate_model::unit::Unit;
+
+use crate::compare::effect::{Difference, Effect};
+use crate::compare::plateau::{Plateau, Steps, plateau};
+use crate::dataset::{CellOutcomes, Dataset, groups, varied};
+use crate::reduce::describe;
+use crate::words;
+
+/// Error of all claims of a report together.
+pub(crate) const ALPHA: f64 = 0.05;
+/// Weight of the factors of an experiment after its first.
+const SECOND_WEIGHT: f64 = 0.25;
+/// Weight of a plateau.
+const PLATEAU_WEIGHT: f64 = 0.1;
+/// Two-sided error of an interval that must lie within the margins for "same" (two one-sided tests
+/// of 5 %).
+const SAME_ALPHA: f64 = 0.1;
+/// Error from which on an interaction forbids to say "same" of a mean.
+const MIXED_ALPHA: f64 = 0.05;
+
+/// Relative differences below which two numbers are the same to a user.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Margins {
+    /// Of throughput and other rates.
+    pub rate: f64,
+    /// Of CPU time.
+    pub cpu: f64,
+    /// Of latency, or [`Margins::latency_ns`] where that is more.
+    pub latency: f64,
+    /// Of latency, in nanoseconds.
+    pub latency_ns: f64,
+}
+
+impl Default for Margins {
+    fn default() -> Self {
+        Self {
+            rate: 0.05,
+            cpu: 0.10,
+            latency: 0.10,
+            latency_ns: 5000.0,
+        }
+    }
+}
+
+impl Margins {
+    /// Returns the margin of a response whose values are about `value`.
+    fn of(self, response: &str, value: f64) -> f64 {
+        match describe(response).unit {
+            Unit::Nanoseconds => self.latency.max(self.latency_ns / value.max(1.0)),
+            Unit::Cpus => self.cpu,
+            _ => self.rate,
+        }
+    }
+}
+
+/// What a factor changes in an experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FactorEffect {
+    /// The experiment's name.
+    pub(crate) experiment: String,
+    /// The factor.
+    pub(crate) factor: Factor,
+    /// The level that the ratio is of, and the one that it is over.
+    pub(crate) levels: (Level, Level),
+    /// What is compared.
+    pub(crate) response: String,
+    /// The statistics.
+    pub(crate) effect: Effect,
+    /// What it decides.
+    pub(crate) verdict: Verdict,
+    /// The error that it was left with.
+    pub(crate) alpha: f64,
+    /// The relative difference that matters.
+    pub(crate) margin: f64,
+    /// The groups of the other levels by number, in words.
+    pub(crate) groups: Vec<String>,
+    /// Where the effect is not the same in all groups: group, verdict, ratio.
+    pub(crate) by_group: Vec<(usize, Verdict, Estimate)>,
+    /// The trials behind it.
+    pub(crate) trials: Vec<TrialId>,
+    weight: f64,
+}
+
+impl FactorEffect {
+    /// Returns the ratio with the interval that goes with the verdict.
+    pub(crate) fn ratio(&self) -> Estimate {
+        let alpha = match self.verdict {
+            Verdict::Differs => self.alpha.min(ALPHA),
+            Verdict::Same | Verdict::NotDecided => ALPHA,
+        };
+        let (low, high) = self.effect.interval(alpha);
+        ratio(self.effect.log, (low, high), alpha, self.effect.pairs)
+    }
+
+    /// Returns what is compared, in words.
+    pub(crate) fn what(&self) -> String {
+        format!(
+            "{}, {} over {}",
+            describe(&self.response).title,
+            words::level(self.factor, &self.levels.0),
+            words::bare_level(self.factor, &self.levels.1),
+        )
+    }
+
+    /// Returns the further replicates that would decide it.
+    fn more(&self, replicates: u32) -> Option<u32> {
+        if self.verdict != Verdict::NotDecided {
+            return None;
+        }
+        let (low, high) = self.effect.interval(SAME_ALPHA);
+        let half = (high - low) / 2.0;
+        // Decided when the interval leaves either zero or a margin outside.
+        let margin = (1.0 + self.margin).ln();
+        let wanted = (self.effect.log.abs() - margin).abs().max(margin / 2.0);
+        let needed = f64::from(replicates) * (half / wanted).powi(2);
+        Some(((needed - f64::from(replicates)).ceil() as u32).max(1))
+    }
+}
+
+/// Socket buffers against the control.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct BufferPlateau {
+    /// The experiment's name.
+    pub(crate) experiment: String,
+    /// The other levels, as the group's cells have them.
+    pub(crate) others: Cell,
+    /// The same in words; empty where nothing else varies.
+    pub(crate) words: String,
+    /// The levels, ascending.
+    pub(crate) levels: Vec<Level>,
+    /// What they are held against; the largest level where the host was not measured as it is.
+    pub(crate) control: Level,
+    /// The statistics.
+    pub(crate) plateau: Plateau,
+    /// The error that its claims were left with.
+    pub(crate) alpha: f64,
+    /// Whether any level is shown to differ.
+    pub(crate) differs: bool,
+    weight: f64,
+}
+
+impl BufferPlateau {
+    /// Returns whether the control is the host as it is.
+    pub(crate) fn is_against_host(&self) -> bool {
+        self.control.as_number().is_none()
+    }
+
+    /// Returns the ratio of a level to the control; its interval holds for all levels together.
+    pub(crate) fn ratio(&self, at: usize) -> Estimate {
+        let (low, high) = self.plateau.interval(at, self.alpha);
+        let step = &self.plateau.steps[at];
+        ratio(step.log, (low, high), self.alpha, step.blocks)
+    }
+
+    /// Returns whether a level is shown to lose.
+    pub(crate) fn loses(&self, at: usize) -> bool {
+        self.differs && self.plateau.loses(at, self.alpha)
+    }
+
+    /// Returns the level that is shown to gain more than matters against the host as it is.
+    pub(crate) fn gains(&self) -> Option<usize> {
+        self.plateau
+            .gains(self.alpha)
+            .filter(|_| self.differs && self.is_against_host())
+    }
+
+    /// Returns what it decides: whether the smallest level does as well as the control.
+    pub(crate) fn verdict(&self) -> Verdict {
+        match self.plateau.begin {
+            Some(0) if self.plateau.fallen == 0 => Verdict::Same,
+            _ if (0..self.levels.len()).any(|at| self.loses(at)) => Verdict::Differs,
+            _ => Verdict::NotDecided,
+        }
+    }
+}
+
+/// All verdicts of a report.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Verdicts {
+    /// Factors with words or switches.
+    pub(crate) effects: Vec<FactorEffect>,
+    /// Socket buffers.
+    pub(crate) plateaus: Vec<BufferPlateau>,
+}
+
+impl Verdicts {
+    /// Returns the effects of an experiment.
+    pub(crate) fn effects_of(&self, experiment: &str) -> impl Iterator<Item = &FactorEffect> {
+        let own = move |effect: &&FactorEffect| effect.experiment == experiment;
+        self.effects.iter().filter(own)
+    }
+
+    /// Returns the plateaus of an experiment.
+    pub(crate) fn plateaus_of(&self, experiment: &str) -> impl Iterator<Item = &BufferPlateau> {
+        let own = move |plateau: &&BufferPlateau| plateau.experiment == experiment;
+        self.plateaus.iter().filter(own)
+    }
+}
+
+/// Returns what the comparisons of `dataset` decide.
+pub(crate) fn decide(dataset: &Dataset<'_>) -> Verdicts {
+    let experiments = &dataset.recording.document.plan.experiments;
+    let mut verdicts = Verdicts {
+        effects: experiments
+            .iter()
+            .flat_map(|experiment| effects(dataset, experiment))
+            .collect(),
+        plateaus: experiments
+            .iter()
+            .flat_map(|experiment| plateaus(dataset, experiment))
+            .collect(),
+    };
+    let claims = verdicts
+        .effects
+        .iter()
+        .map(|effect| (effect.effect.p(), effect.weight))
+        .chain(verdicts.plateaus.iter().map(|it| (it.plateau.p, it.weight)));
+    let shares = holm(&claims.collect::<Vec<_>>());
+    let (of_effects, of_plateaus) = shares.split_at(verdicts.effects.len());
+    for (effect, (alpha, rejected)) in verdicts.effects.iter_mut().zip(of_effects) {
+        judge(effect, *alpha, *rejected);
+    }
+    for (plateau, (alpha, rejected)) in verdicts.plateaus.iter_mut().zip(of_plateaus) {
+        (plateau.alpha, plateau.differs) = (*alpha, *rejected);
+    }
+    verdicts
+}
+
+/// Returns the verdicts as data, in the order of the plan.
+pub(crate) fn comparisons(dataset: &Dataset<'_>) -> Vec<Comparison> {
+    let verdicts = dataset.verdicts();
+    let experiments = &dataset.recording.document.plan.experiments;
+    let of_experiment = |experiment: &Experiment| {
+        let name = experiment.name.clone();
+        let replicates = replicates(dataset, &name);
+        let effects = verdicts
+            .effects_of(&experiment.name)
+            .map(move |effect| Comparison {
+                id: format!("{}/effect/{}", effect.experiment, effect.id()),
+                experiment: effect.experiment.clone(),
+                what: effect.what(),
+                verdict: effect.verdict,
+                effect: effect.ratio(),
+                margin: effect.margin,
+                more: effect.more(replicates),
+                levels: effect
+                    .by_group
+                    .iter()
+                    .map(|(group, verdict, ratio)| {
+                        (effect.groups[*group].clone(), *verdict, *ratio)
+                    })
+                    .collect(),
+            });
+        let plateaus = verdicts.plateaus_of(&experiment.name).enumerate();
+        let plateaus = plateaus.map(|(at, plateau)| Comparison {
+            id: format!("{}/plateau/{}", plateau.experiment, at + 1),
+            experiment: plateau.experiment.clone(),
+            what: plateau.what(&experiment.response),
+            verdict: plateau.verdict(),
+            effect: plateau.ratio(0),
+            margin: plateau.plateau.delta,
+            more: plateau.plateau.more,
+            levels: plateau.by_level(),
+        });
+        effects.chain(plateaus).collect::<Vec<_>>()
+    };
+    experiments.iter().flat_map(of_experiment).collect()
+}
+
+impl FactorEffect {
+    fn id(&self) -> String {
+        match self.levels.0 {
+            Level::Switch(_) => self.factor.name().to_owned(),
+            ref level => format!("{}={level}", self.factor.name()),
+        }
+    }
+}
+
+impl BufferPlateau {
+    fn what(&self, response: &str) -> String {
+        let with = match self.words.is_empty() {
+            true => String::new(),
+            false => format!(" with {}", self.words),
+        };
+        let control = match self.is_against_host() {
+            true => "buffers that the kernel tunes".to_owned(),
+            false => words::level(Factor::SocketBuffer, &self.control),
+        };
+        let title = describe(response).title;
+        format!("{title} of fixed buffers over that of {control}{with}")
+    }
+
+    fn by_level(&self) -> Vec<(String, Verdict, Estimate)> {
+        let suffices = |at: usize| {
+            let end = self.levels.len() - self.plateau.fallen;
+            self.plateau
+                .begin
+                .is_some_and(|begin| at >= begin && at < end)
+        };
+        let verdict = |at| match () {
+            () if suffices(at) => Verdict::Same,
+            () if self.loses(at) => Verdict::Differs,
+            () => Verdict::NotDecided,
+        };
+        let levels = self.levels.iter().enumerate();
+        let line = |(at, level): (usize, &Level)| {
+            let level = words::bare_level(Factor::SocketBuffer, level);
+            (level, verdict(at), self.ratio(at))
+        };
+        levels.map(line).collect()
+    }
+}
+
+/// Returns the most valid replicates that a cell of an experiment has.
+fn replicates(dataset: &Dataset<'_>, experiment: &str) -> u32 {
+    let cells = dataset.cells_of(experiment);
+    let most = cells.iter().map(|cell| cell.valid.len()).max();
+    most.unwrap_or(0) as u32
+}
+
+/// Returns, for each claim of p-value and weight, the error that it may have and whether it stands.
+///
+/// Claims are taken by p / w. The one taken may err with α w / W, W being the weight of those not
+/// taken yet; the first that does not stand ends it, and those after it are left with what their
+/// weight gives them then.
+fn holm(claims: &[(f64, f64)]) -> Vec<(f64, bool)> {
+    let mut order: Vec<usize> = (0..claims.len()).collect();
+    order.sort_by(|a, b| {
+        let key = |at: &usize| claims[*at].0 / claims[*at].1;
+        key(a).total_cmp(&key(b))
+    });
+    let mut shares = vec![(0.0, false); claims.len()];
+    let mut weight: f64 = claims.iter().map(|(_, weight)| weight).sum();
+    let mut stands = true;
+    for at in order {
+        let (p, own) = claims[at];
+        let alpha = (ALPHA * own / weight).min(ALPHA);
+        stands &= p <= alpha;
+        shares[at] = (alpha, stands);
+        if stands {
+            weight -= own;
+        }
+    }
+    shares
+}
+
+fn judge(found: &mut FactorEffect, alpha: f64, rejected: bool) {
+    found.alpha = alpha;
+    let margin = (1.0 + found.margin).ln();
+    let (low, high) = found.effect.interval(SAME_ALPHA);
+    let mixed = found.effect.p_interaction <= MIXED_ALPHA;
+    let interaction = rejected && found.effect.is_interaction(alpha);
+    if interaction {
+        found.by_group = by_group(found, alpha);
+    }
+    let shown = found
+        .by_group
+        .iter()
+        .any(|(_, verdict, _)| *verdict == Verdict::Differs);
+    found.verdict = match () {
+        () if low > -margin && high < margin && !mixed => Verdict::Same,
+        () if rejected && (found.effect.is_main(alpha) || shown) => Verdict::Differs,
+        () => Verdict::NotDecided,
+    };
+}
+
+fn by_group(found: &FactorEffect, alpha: f64) -> Vec<(usize, Verdict, Estimate)> {
+    let margin = (1.0 + found.margin).ln();
+    let each = alpha / found.groups.len().max(1) as f64;
+    let levels = found.effect.levels(alpha).into_iter();
+    let line = |(group, log, low, high): (usize, f64, f64, f64)| {
+        let verdict = match () {
+            () if low > -margin && high < margin => Verdict::Same,
+            () if low > 0.0 || high < 0.0 => Verdict::Differs,
+            () => Verdict::NotDecided,
+        };
+        (
+            group,
+            verdict,
+            ratio(log, (low, high), each, found.effect.pairs),
+        )
+    };
+    levels.map(line).collect()
+}
+
+fn ratio(log: f64, (low, high): (f64, f64), alpha: f64, n: usize) -> Estimate {
+    Estimate {
+        value: log.exp(),
+        low: Some(low.exp()),
+        high: Some(high.exp()),
+        confidence: 1.0 - alpha,
+        n: n as u32,
+        unit: Unit::Ratio,
+    }
+}
+
+/// Returns the effects of the factors of an experiment that the family has.
+fn effects(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<FactorEffect> {
+    let cells = dataset.cells_of(&experiment.name);
+    let varied = varied(&cells);
+    if varied.contains(&Factor::RequestWrites) {
+        return Vec::new();
+    }
+    let named = |factor: &&Factor| {
+        let levels = cells.iter().filter_map(|cell| cell.level(**factor));
+        **factor != Factor::SocketBuffer
+            && levels.clone().count() > 0
+            && levels
+                .into_iter()
+                .all(|level| matches!(level, Level::Switch(_) | Level::Word(_)))
+    };
+    let order: Vec<Factor> = experiment
+        .factors
+        .iter()
+        .map(|(factor, _)| *factor)
+        .collect();
+    let mut named: Vec<Factor> = varied.iter().filter(named).copied().collect();
+    named.sort_by_key(|factor| order.iter().position(|known| known == factor));
+    let mut found = Vec::new();
+    for (at, factor) in named.iter().enumerate() {
+        let weight = if at == 0 { 1.0 } else { SECOND_WEIGHT };
+        found.extend(of_factor(experiment, &cells, &varied, *factor, weight));
+    }
+    found
+}
+
+fn of_factor(
+    experiment: &Experiment,
+    cells: &[&CellOutcomes<'_>],
+    varied: &[Factor],
+    factor: Factor,
+    weight: f64,
+) -> Vec<FactorEffect> {
+    let declared = experiment
+        .factors
+        .iter()
+        .find(|(known, _)| *known == factor);
+    let present: BTreeSet<&Level> = cells.iter().filter_map(|cell| cell.level(factor)).collect();
+    let levels = declared.map_or(Vec::new(), |(_, levels)| levels.clone());
+    let mut levels: Vec<Level> = levels
+        .into_iter()
+        .filter(|it| present.contains(it))
+        .collect();
+    if levels.is_empty() {
+        levels = present.into_iter().cloned().collect();
+    }
+    let pairs: Vec<(Level, Level)> = match levels.as_slice() {
+        // A switch is told as on over off, whichever was written first.
+        [Level::Switch(_), Level::Switch(_)] => vec![(Level::Switch(true), Level::Switch(false))],
+        [first, more @ ..] => more.iter().map(|it| (it.clone(), first.clone())).collect(),
+        [] => Vec::new(),
+    };
+    let share = 1.0 / pairs.len().max(1) as f64;
+    pairs
+        .into_iter()
+        .filter_map(|levels| compare(experiment, cells, varied, factor, levels, weight * share))
+        .collect()
+}
+
+fn compare(
+    experiment: &Experiment,
+    cells: &[&CellOutcomes<'_>],
+    varied: &[Factor],
+    factor: Factor,
+    levels: (Level, Level),
+    weight: f64,
+) -> Option<FactorEffect> {
+    let by = shown_by(cells, varied, factor);
+    let mut groups: Vec<(Option<Level>, String)> = Vec::new();
+    let mut differences = Vec::new();
+    let mut trials = Vec::new();
+    let mut values = Vec::new();
+    for cell in cells
+        .iter()
+        .filter(|cell| cell.level(factor) == Some(&levels.0))
+    {
+        let mut wanted = cell.cell.clone();
+        wanted.insert(factor, levels.1.clone());
+        let Some(other) = cells.iter().find(|other| other.cell == wanted) else {
+            continue;
+        };
+        let level = by.and_then(|by| cell.level(by).cloned());
+        let group = groups.iter().position(|(known, _)| *known == level);
+        let group = group.unwrap_or_else(|| {
+            let word = by
+                .zip(level.as_ref())
+                .map(|(by, level)| words::level(by, level));
+            groups.push((level.clone(), word.unwrap_or_default()));
+            groups.len() - 1
+        });
+        for outcome in &cell.valid {
+            let same = |other: &&crate::reduce::Outcome| other.replicate == outcome.replicate;
+            let Some(against) = other.valid.iter().find(same) else {
+                continue;
+            };
+            let response = &experiment.response;
+            let pair = outcome.value(response).zip(against.value(response));
+            let Some((one, two)) = pair.filter(|(one, two)| *one > 0.0 && *two > 0.0) else {
+                continue;
+            };
+            differences.push(Difference {
+                group,
+                block: outcome.replicate,
+                log: (one / two).ln(),
+            });
+            values.push(two);
+            trials.extend([outcome.trial, against.trial]);
+        }
+    }
+    let seed = differences.len() as u64;
+    let effect = Effect::of(&differences, seed)?;
+    let typical = values.iter().sum::<f64>() / values.len() as f64;
+    trials.sort_unstable();
+    Some(FactorEffect {
+        experiment: experiment.name.clone(),
+        factor,
+        levels,
+        margin: Margins::default().of(&experiment.response, typical),
+        response: experiment.response.clone(),
+        effect,
+        verdict: Verdict::NotDecided,
+        alpha: 0.0,
+        groups: groups.into_iter().map(|(_, words)| words).collect(),
+        by_group: Vec::new(),
+        trials,
+        weight,
+    })
+}
+
+/// Returns the factor by whose levels an effect is told apart: the first with numbers, else the first
+/// of all others that vary.
+fn shown_by(cells: &[&CellOutcomes<'_>], varied: &[Factor], factor: Factor) -> Option<Factor> {
+    let others = || varied.iter().copied().filter(|other| *other != factor);
+    let numeric = |other: &Factor| {
+        let levels = cells.iter().filter_map(|cell| cell.level(*other));
+        levels.into_iter().all(|level| level.as_number().is_some())
+    };
+    others().find(numeric).or(others().next())
+}
+
+/// Returns the plateaus of an experiment: one for each group of cells that differ in the socket buffer
+/// only.
+fn plateaus(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<BufferPlateau> {
+    let cells = dataset.cells_of(&experiment.name);
+    if !varied(&cells).contains(&Factor::SocketBuffer) {
+        return Vec::new();
+    }
+    let groups = groups(&cells, Factor::SocketBuffer);
+    groups
+        .into_iter()
+        .filter_map(|group| {
+            let steps = |cell: &CellOutcomes<'_>| Steps {
+                values: cell
+                    .valid
+                    .iter()
+                    .filter_map(|outcome| {
+                        let value = outcome.value(&experiment.response)?;
+                        (value > 0.0).then(|| (outcome.replicate, value.ln()))
+                    })
+                    .collect(),
+            };
+            let has = |cell: &&&CellOutcomes<'_>| !steps(cell).values.is_empty();
+            let known: Vec<&CellOutcomes<'_>> = group.cells.iter().filter(has).copied().collect();
+            let is_fixed = |cell: &&CellOutcomes<'_>| cell.number(Factor::SocketBuffer).is_some();
+            let (fixed, host): (Vec<_>, Vec<_>) = known.into_iter().partition(is_fixed);
+            let control = host.first().or(fixed.last())?;
+            let response = control.main()?;
+            let levels: Vec<Steps> = fixed.iter().map(|cell| steps(cell)).collect();
+            if levels.len() + host.len() < 2 {
+                return None;
+            }
+            let margin = Margins::default().of(&experiment.response, response.value);
+            let mut others = control.cell.clone();
+            others.remove(&Factor::SocketBuffer);
+            Some(BufferPlateau {
+                experiment: experiment.name.clone(),
+                others,
+                words: group.words,
+                levels: fixed
+                    .iter()
+                    .filter_map(|cell| cell.level(Factor::SocketBuffer).cloned())
+                    .collect(),
+                control: control.level(Factor::SocketBuffer)?.clone(),
+                plateau: plateau(&levels, &steps(control), margin)?,
+                alpha: 0.0,
+                differs: false,
+                weight: PLATEAU_WEIGHT,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_share_one_error() {
+        // Holm 1979, equal weights: 0.01 ≤ 0.05/4, 0.015 ≤ 0.05/3, 0.03 > 0.05/2 ends it.
+        let claims = [0.03, 0.01, 0.04, 0.015].map(|p| (p, 1.0));
+        let stands: Vec<bool> = holm(&claims)
+            .into_iter()
+            .map(|(_, stands)| stands)
+            .collect();
+        assert_eq!(stands, [false, true, false, true]);
+        // With all the weight but a little, a claim has nearly all of the error.
+        let (alpha, stands) = holm(&[(0.04, 1.0), (0.9, 0.05)])[0];
+        assert!(stands && (alpha - 0.05 / 1.05).abs() < 1e-12);
+        assert_eq!(holm(&[]), []);
+    }
+}

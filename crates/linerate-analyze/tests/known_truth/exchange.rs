@@ -1,0 +1,312 @@
+//! Request/response: what holds it, told by what only that cause leaves behind.
+
+use linerate_model::finding::{Finding, FindingKind, Limiter};
+use linerate_model::workload::{Traffic, Workload};
+
+use crate::builder::{Run, Truth, WINDOW_NS, rr, stream};
+use crate::told;
+
+/// The limiters of three trials of `workload` with their claims.
+fn limiters(workload: Workload, truth: &Truth) -> Vec<(Limiter, String)> {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("one", None, workload);
+    run.cell(&[], &[truth.clone(), truth.clone(), truth.clone()]);
+    let findings = told(&run.recording).into_iter();
+    let limiter = |finding: Finding| match finding.kind {
+        FindingKind::Limiter(limiter) => Some((limiter, finding.claim)),
+        _ => None,
+    };
+    findings.filter_map(limiter).collect()
+}
+
+#[track_caller]
+fn check(workload: Workload, truth: Truth, expected: Limiter, words: &str) {
+    let found = limiters(workload, &truth);
+    let [(limiter, claim)] = found.as_slice() else {
+        panic!("one limiter is there, not {found:?}");
+    };
+    assert_eq!(*limiter, expected, "{claim}");
+    assert!(claim.contains(words), "{claim}");
+}
+
+fn split() -> Workload {
+    let mut workload = rr(200);
+    if let Traffic::Rr { request_writes, .. } = &mut workload.traffic {
+        *request_writes = 2;
+    }
+    workload
+}
+
+/// Transactions of `fast_ns`, of which `share` wait 200 ms longer, back to back on one connection; the
+/// timer fires for each of the slow.
+fn timeouts(fast_ns: u64, share: f64) -> Truth {
+    let slow_ns = fast_ns + 200_000_000;
+    let mean_ns = fast_ns as f64 + share * 200e6;
+    let count = WINDOW_NS as f64 / mean_ns;
+    let slow = (share * count).round() as u64;
+    let fast = count.round() as u64 - slow;
+    Truth {
+        latency: vec![(fast_ns, fast), (slow_ns, slow)],
+        timeouts: Some(slow as f64),
+        delayed_acks: Some(0.0),
+        ..Truth::transactions(fast_ns)
+    }
+}
+
+#[test]
+fn a_queue_on_the_way_is_no_stall_of_nagle() {
+    let queued = Truth {
+        min_rtt_ns: Some(1_000_000),
+        delayed_acks: Some(0.0),
+        ..Truth::transactions(300_000_000)
+    };
+    for workload in [rr(200), split()] {
+        check(
+            workload,
+            queued.clone(),
+            Limiter::RoundTrip,
+            "A queue on the way limits",
+        );
+    }
+    // An end that was not read leaves a longer answer possible, up to the longest delayed ACK.
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("one", None, rr(200));
+    let short = Truth {
+        min_rtt_ns: Some(1_000_000),
+        ..Truth::transactions(100_000_000)
+    };
+    run.cell(&[], &[short]);
+    let samples = std::mem::take(&mut run.recording.samples);
+    let kept = samples.iter().filter(|sample| {
+        let server = linerate_model::sample::End::Server;
+        !matches!(sample.subject, linerate_model::sample::Subject::Flow(_, end) if end == server)
+    });
+    run.recording.samples = kept.collect();
+    let findings = told(&run.recording);
+    let claim = findings
+        .iter()
+        .find(|one| one.id == "one/limiter/round-trip");
+    let claim = &claim.expect("the round trip is split").claim;
+    assert!(claim.contains("does not tell apart"), "{claim}");
+}
+
+#[test]
+fn retransmission_timeouts_are_told_by_the_timers() {
+    for share in [0.05, 0.2] {
+        let slow = timeouts(1_000_000, share);
+        for workload in [rr(200), split()] {
+            check(
+                workload,
+                slow.clone(),
+                Limiter::Timeouts,
+                "Retransmission timeouts hold up",
+            );
+        }
+        // The timers rested: something else is slow, and it has no name.
+        let rested = Truth {
+            timeouts: Some(0.0),
+            ..slow
+        };
+        assert_eq!(limiters(rr(200), &rested), []);
+    }
+}
+
+#[test]
+fn a_server_that_thinks_is_an_application() {
+    for delayed_acks in [Some(0.0), None] {
+        let thinks = Truth {
+            rtt_ns: 60_000,
+            delayed_acks,
+            ..Truth::transactions(50_000_000)
+        };
+        check(
+            rr(200),
+            thinks,
+            Limiter::Application,
+            "The application that answers limits",
+        );
+    }
+    // The client's round trip holds the answer's time, since the acknowledgement rides on it; the
+    // server's does not.
+    let rides = Truth {
+        rtt_ns: 20_000_000,
+        min_rtt_ns: Some(60_000),
+        server_rtt_ns: Some(70_000),
+        delayed_acks: Some(0.0),
+        ..Truth::transactions(20_000_000)
+    };
+    check(rr(200), rides, Limiter::Application, "The application");
+    // A split request may wait for a delayed ACK; without its counter nobody knows.
+    let unknown = Truth {
+        rtt_ns: 60_000,
+        ..Truth::transactions(50_000_000)
+    };
+    check(split(), unknown, Limiter::RoundTrip, "or a delayed ACK");
+}
+
+#[test]
+fn nagle_needs_two_writes_and_the_timer() {
+    let stalled = Truth {
+        rtt_ns: 60_000,
+        delayed_acks: Some(22.0),
+        ..Truth::transactions(44_000_000)
+    };
+    check(split(), stalled.clone(), Limiter::NagleDelayedAck, "44 ms");
+    check(rr(200), stalled.clone(), Limiter::Application, "");
+    let resting = Truth {
+        delayed_acks: Some(0.0),
+        ..stalled.clone()
+    };
+    check(split(), resting, Limiter::Application, "");
+    // Twice as many as stalls come of other traffic, or of something else.
+    let others = Truth {
+        delayed_acks: Some(60.0),
+        ..stalled.clone()
+    };
+    check(split(), others, Limiter::Application, "");
+    let mut off = split();
+    off.options.nagle = Some(false);
+    check(off, stalled, Limiter::Application, "");
+}
+
+#[test]
+fn a_healthy_exchange_is_split() {
+    // A path of 20 ms, both ends at rest.
+    let far = Truth {
+        min_rtt_ns: Some(19_900_000),
+        delayed_acks: Some(0.0),
+        timeouts: Some(0.0),
+        worker_share: 0.01,
+        worker_wait_share: 0.0,
+        throttled: Some(0.0),
+        ..Truth::transactions(20_000_000)
+    };
+    check(rr(200), far, Limiter::RoundTrip, "The path limits");
+    // Two hosts on one switch: the work of both ends is most of it.
+    let near = Truth {
+        rtt_ns: 15_000,
+        min_rtt_ns: Some(11_000),
+        worker_share: 0.6,
+        delayed_acks: Some(0.0),
+        ..Truth::transactions(50_000)
+    };
+    check(
+        rr(200),
+        near.clone(),
+        Limiter::RoundTrip,
+        "The work of both ends limits",
+    );
+    // Rate × round trip = connections is no claim.
+    let (_, claim) = &limiters(rr(200), &near)[0];
+    assert!(
+        claim.contains("11 µs of path") && !claim.contains("allow"),
+        "{claim}"
+    );
+}
+
+#[test]
+fn cpus_that_a_worker_did_not_get_are_told_apart() {
+    let waits = Truth {
+        worker_share: 0.35,
+        worker_wait_share: 0.6,
+        ..Truth::default()
+    };
+    let others = Truth {
+        cpus: 2.0,
+        others_cpus: 0.9,
+        ..waits.clone()
+    };
+    for workload in [stream(), rr(200)] {
+        let others = match workload.traffic.is_transactional() {
+            true => Truth {
+                latency: Truth::transactions(50_000).latency,
+                ..others.clone()
+            },
+            false => others.clone(),
+        };
+        check(
+            workload,
+            others,
+            Limiter::OtherPrograms,
+            "ther programs have",
+        );
+    }
+    let full = Truth {
+        cpus: 1.99,
+        worker_share: 0.9,
+        worker_wait_share: 0.09,
+        ..Truth::default()
+    };
+    check(stream(), full, Limiter::Cpu, "All CPUs are full");
+    // CPUs are idle, and nobody says why the worker waited.
+    check(
+        stream(),
+        waits.clone(),
+        Limiter::CpuQuota,
+        "A CPU quota, or CPUs that it may not use",
+    );
+    let throttled = Truth {
+        throttled: Some(0.8),
+        ..waits.clone()
+    };
+    check(
+        stream(),
+        throttled,
+        Limiter::CpuQuota,
+        "throttled in 80 % of its periods",
+    );
+    // The group was never throttled: the workers wait for one another.
+    let pinned = Truth {
+        throttled: Some(0.0),
+        worker_share: 0.4,
+        ..waits
+    };
+    check(
+        stream(),
+        pinned,
+        Limiter::Generator,
+        "ran 40 % of the time and waited for a CPU 60 %",
+    );
+    // A saturated worker beside free CPUs is the generator.
+    let saturated = Truth {
+        worker_share: 0.98,
+        cpus: 1.2,
+        ..Truth::default()
+    };
+    check(
+        stream(),
+        saturated,
+        Limiter::Generator,
+        "ran 98 % of the time",
+    );
+}
+
+#[test]
+fn a_run_whose_only_trial_is_invalid_is_diagnosed() {
+    let starved = Truth {
+        worker_share: 0.2,
+        worker_wait_share: 0.78,
+        cpus: 2.0,
+        others_cpus: 0.8,
+        invalid: Some("host client1 read the end of the window 80 ms late".to_owned()),
+        ..Truth::default()
+    };
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("one", None, stream());
+    run.cell(&[], &[starved.clone()]);
+    let claims = |run: &Run| -> Vec<String> {
+        let findings = told(&run.recording).into_iter();
+        let findings = findings.filter(|one| matches!(one.kind, FindingKind::Limiter(_)));
+        findings.map(|one| one.id).collect()
+    };
+    assert_eq!(claims(&run), ["one/limiter/other-programs"]);
+    // A number that does not count has no limiter.
+    let full = Truth {
+        invalid: Some("settings were capped".to_owned()),
+        ..Truth::stream(941e6)
+    };
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("one", None, stream());
+    run.cell(&[], &[full]);
+    assert_eq!(claims(&run), [""; 0]);
+}

@@ -1,0 +1,396 @@
+//! What holds a stream, over paths whose rate nobody told: neighbours that TCP_INFO shows alike, told
+//! apart by what differs between them, and each beside a healthy counterpart.
+
+use linerate_analyze::analyze;
+use linerate_model::finding::{Finding, FindingKind, Limiter};
+use linerate_model::host::{Fact, FactValue};
+use linerate_model::unit::{Bytes, Unit};
+use linerate_model::workload::Workload;
+
+use crate::builder::{MSS, Run, Truth, stream};
+
+const MS: i64 = 1_000_000;
+
+/// Three trials over a path of unknown rate.
+fn run(workload: Workload, truth: &Truth) -> Run {
+    let mut run = Run::new(1, None);
+    run.experiment("one", None, workload);
+    run.cell(&[], &[truth.clone(), truth.clone(), truth.clone()]);
+    run
+}
+
+fn limiter_of(run: &Run) -> Option<(Limiter, Finding)> {
+    let mut findings = analyze(&run.recording).findings.into_iter();
+    findings.find_map(|finding| match finding.kind {
+        FindingKind::Limiter(limiter) => Some((limiter, finding)),
+        _ => None,
+    })
+}
+
+/// Asserts which limiter is named, and that claim and explanation say `words`.
+#[track_caller]
+fn named(workload: Workload, truth: &Truth, expected: Limiter, words: &[&str]) -> Finding {
+    let found = limiter_of(&run(workload, truth));
+    let (limiter, finding) = found.unwrap_or_else(|| panic!("nothing is named: {truth:?}"));
+    assert_eq!(limiter, expected, "{}: {truth:?}", finding.claim);
+    let text = format!("{} {}", finding.claim, finding.explanation);
+    for word in words {
+        assert!(text.contains(word), "no {word:?} in {text}");
+    }
+    finding
+}
+
+#[track_caller]
+fn silent(workload: Workload, truth: &Truth) {
+    let found = limiter_of(&run(workload, truth));
+    assert!(found.is_none(), "{truth:?}: {}", found.unwrap().1.claim);
+}
+
+/// Always sending over a path of 20 ms, `bps` of which is in flight for `rtt_ns`.
+fn sending(bps: f64, rtt_ns: i64) -> Truth {
+    let in_flight = bps * rtt_ns as f64 / 8e9 / MSS;
+    Truth {
+        rtt_ns,
+        min_rtt_ns: Some(20 * MS),
+        unacked: in_flight.round() as i64,
+        cwnd: in_flight.round() as i64 + 1,
+        window_bytes: 3 << 20,
+        unsent_bytes: Some(1 << 20),
+        delivery_bps: Some(bps),
+        busy_share: 1.0,
+        congestion: Some("cubic"),
+        ..Truth::stream(bps)
+    }
+}
+
+#[test]
+fn a_deep_queue_without_loss_is_a_full_path() {
+    // A: a shaper of 100 Mbit/s, told by nobody.
+    let truth = sending(95e6, 100 * MS);
+    let words = ["100 Mbit/s Ethernet", "80 ms"];
+    let finding = named(stream(), &truth, Limiter::PathRate, &words);
+    let text = format!("{} {}", finding.claim, finding.explanation);
+    assert!(
+        !text.contains("SO_RCVBUF") && !text.contains("dropped"),
+        "{text}"
+    );
+    // A rate that is no Ethernet's is told as it is.
+    let odd = sending(37e6, 100 * MS);
+    named(
+        stream(),
+        &odd,
+        Limiter::PathRate,
+        &["39.3 Mbit/s with the frames"],
+    );
+    // The same without a queue: nothing is known to hold it.
+    let healthy = Truth {
+        rtt_ns: 20 * MS,
+        busy_share: 0.5,
+        ..truth
+    };
+    silent(stream(), &healthy);
+}
+
+#[test]
+fn a_window_that_is_full_behind_a_queue_is_not_the_limit() {
+    // B: the queue holds the whole window of 3 MiB.
+    let rtt_ns = (f64::from(3 << 20) * 8e9 / 95e6) as i64;
+    let truth = Truth {
+        rwnd_share: 1.0,
+        ..sending(95e6, rtt_ns)
+    };
+    named(
+        stream(),
+        &truth,
+        Limiter::PathRate,
+        &["100 Mbit/s Ethernet"],
+    );
+    // The same window at the shortest round trip is one.
+    let window = Truth {
+        rwnd_share: 1.0,
+        ..sending(f64::from(3 << 20) * 8.0 / 0.0204, 20 * MS + MS / 2)
+    };
+    named(
+        stream(),
+        &window,
+        Limiter::ReceiverWindow,
+        &["no queue on the way"],
+    );
+}
+
+#[test]
+fn loss_with_a_queue_and_without_are_told_apart() {
+    // C: a shallow queue that overflows.
+    let queue = Truth {
+        lost_share: 0.003,
+        ..sending(95e6, 28 * MS)
+    };
+    named(
+        stream(),
+        &queue,
+        Limiter::PathRate,
+        &["overflows", "segments a trial were lost"],
+    );
+    // D: 0.3 % are lost at the shortest round trip: 12.9 Mbit/s by Mathis.
+    let random = Truth {
+        lost_share: 0.003,
+        ..sending(12.9e6, 20 * MS)
+    };
+    let words = ["loss keeps small", "no queue of this flow"];
+    named(stream(), &random, Limiter::CongestionWindow, &words);
+    // What was sent again had arrived: segments overtook each other, and nothing was lost.
+    let overtaken = Truth {
+        spurious_share: 1.0,
+        cwnd: 200,
+        ..random.clone()
+    };
+    silent(stream(), &overtaken);
+    // Loss that is far too rare to explain the rate.
+    let rare = Truth {
+        lost_share: 0.003,
+        cwnd: 400,
+        ..sending(1e6, 20 * MS)
+    };
+    silent(stream(), &rare);
+}
+
+#[test]
+fn why_a_window_is_small_is_told() {
+    // E: 64 KiB less one byte in 20 ms, since scaling is off.
+    let truth = Truth {
+        window_bytes: 65_535,
+        rwnd_share: 0.97,
+        ..sending(26.2e6, 20 * MS)
+    };
+    let advice = |run: &Run| {
+        let (limiter, finding) = limiter_of(run).expect("the window limits");
+        assert_eq!(limiter, Limiter::ReceiverWindow, "{}", finding.claim);
+        finding.explanation
+    };
+    let mut by_fact = run(stream(), &truth);
+    for host in &mut by_fact.recording.document.hosts {
+        host.snapshot.facts.push(Fact {
+            name: "sysctl.net.ipv4.tcp_window_scaling".to_owned(),
+            value: FactValue::Number(0.0, Unit::Count),
+        });
+        host.snapshot.facts.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+    let text = advice(&by_fact);
+    assert!(
+        text.contains("tcp_window_scaling") && text.contains("cannot help"),
+        "{text}"
+    );
+    let by_handshake = Truth {
+        agreed: Some("timestamps, SACK"),
+        ..truth.clone()
+    };
+    let text = advice(&run(stream(), &by_handshake));
+    assert!(text.contains("cannot help"), "{text}");
+    // With scaling, and a buffer that was set, the buffer is why.
+    let mut buffer = stream();
+    buffer.options.socket_buffer = Some(Bytes(65_535));
+    let set = Truth {
+        agreed: Some("timestamps, SACK, window scaling"),
+        ..truth
+    };
+    let text = advice(&run(buffer, &set));
+    assert!(text.contains("SO_RCVBUF was set"), "{text}");
+}
+
+#[test]
+fn a_reader_that_is_behind_is_named() {
+    // F: 47 of 64 KiB wait unread; the round trip holds the reader's time.
+    let truth = Truth {
+        rwnd_share: 1.0,
+        window_bytes: 17_000,
+        unread_bytes: 47_000,
+        ..sending(12.9e6, 40 * MS)
+    };
+    named(
+        stream(),
+        &truth,
+        Limiter::SlowReader,
+        &["wait unread", "faster reader"],
+    );
+    // A prompt reader over the same round trips: the path.
+    let prompt = Truth {
+        unread_bytes: 0,
+        window_bytes: 64_000,
+        ..truth
+    };
+    named(stream(), &prompt, Limiter::PathRate, &[]);
+}
+
+#[test]
+fn a_path_that_carries_nothing_is_named_from_trials_that_may_not_be_averaged() {
+    // G: eight segments of 1448 B, half of them sent again.
+    let truth = Truth {
+        in_vain: 8.0,
+        invalid: Some("a flow moved nothing".to_owned()),
+        ..sending(0.0, 20 * MS)
+    };
+    let words = ["4 segments a trial", "3 of 3 trials", "1448 B", "MTU"];
+    named(stream(), &truth, Limiter::NothingArrives, &words);
+    let valid = Truth {
+        invalid: None,
+        ..truth.clone()
+    };
+    named(stream(), &valid, Limiter::NothingArrives, &[]);
+    // Nothing was asked to move, and nothing was sent again.
+    let quiet = Truth {
+        in_vain: 0.0,
+        ..truth
+    };
+    silent(stream(), &quiet);
+}
+
+#[test]
+fn an_algorithm_that_paces_tracks_a_bottleneck_or_holds_itself() {
+    // bbr keeps the round trip behind a shaper at 1.3 of the shortest; a cap keeps it at 1.01.
+    let behind = Truth {
+        congestion: Some("bbr"),
+        pacing_bps: Some(19.3e6),
+        cwnd: 80,
+        ..sending(19.3e6, 26 * MS)
+    };
+    named(stream(), &behind, Limiter::PathRate, &[]);
+    let itself = Truth {
+        cwnd: 80,
+        ..Truth {
+            congestion: Some("bbr"),
+            pacing_bps: Some(19.3e6),
+            ..sending(19.3e6, 20 * MS + MS / 5)
+        }
+    };
+    named(stream(), &itself, Limiter::Pacing, &["bbr"]);
+}
+
+#[test]
+fn a_send_buffer_that_the_clock_missed_is_named() {
+    // 32 KiB were asked for, twice that is in flight, and nothing waits: the clock ran a fifth of the time.
+    let mut workload = stream();
+    workload.options.socket_buffer = Some(Bytes(32_768));
+    let truth = Truth {
+        sndbuf_share: 0.19,
+        unsent_bytes: Some(0),
+        cwnd: 200,
+        ..sending(24.8e6, 20 * MS + MS / 5)
+    };
+    named(
+        workload.clone(),
+        &truth,
+        Limiter::SendBuffer,
+        &["32 KiB", "waited to be sent"],
+    );
+    // Behind a queue the same flight is the path's.
+    let queued = Truth {
+        rtt_ns: 30 * MS,
+        ..truth.clone()
+    };
+    named(workload, &queued, Limiter::PathRate, &[]);
+    // Nobody set a buffer: nothing to hold it against.
+    silent(stream(), &truth);
+}
+
+#[test]
+fn a_writer_that_pauses_is_named() {
+    let truth = Truth {
+        busy_share: 0.4,
+        unsent_bytes: Some(0),
+        delivery_bps: Some(24e6),
+        cwnd: 100,
+        ..sending(8.7e6, 20 * MS)
+    };
+    named(
+        stream(),
+        &truth,
+        Limiter::Application,
+        &["60 %", "nothing to send"],
+    );
+    // As much idle time without a burst between: not told apart.
+    let even = Truth {
+        delivery_bps: Some(9e6),
+        ..truth
+    };
+    silent(stream(), &even);
+}
+
+#[test]
+fn drops_of_the_own_host_count_for_tcp_too() {
+    let truth = Truth {
+        qdisc_drops: 104.0,
+        cwnd: 100,
+        ..sending(60e6, 20 * MS)
+    };
+    named(
+        stream(),
+        &truth,
+        Limiter::HostDrops,
+        &["packets a trial", "queueing discipline"],
+    );
+    // Behind a full path its queue is where that path drops.
+    let full = Truth {
+        qdisc_drops: 104.0,
+        ..sending(95e6, 60 * MS)
+    };
+    named(stream(), &full, Limiter::PathRate, &[]);
+}
+
+#[test]
+fn several_limiters_share_the_time() {
+    // Both buffers were set, and each holds for a part of it.
+    let mut workload = stream();
+    workload.options.socket_buffer = Some(Bytes(65_536));
+    let truth = Truth {
+        window_bytes: 65_536,
+        rwnd_share: 0.6,
+        sndbuf_share: 0.3,
+        ..sending(26.2e6, 20 * MS)
+    };
+    let words = ["It held 70 % of the time, the send buffer 30 %"];
+    let finding = named(workload, &truth, Limiter::ReceiverWindow, &words);
+    let of_causes = finding.evidence.as_slice().iter();
+    let shares: f64 = of_causes
+        .filter(|piece| piece.what.starts_with("share of the time whose cause is"))
+        .map(|piece| piece.estimate.value)
+        .sum();
+    assert!((shares - 1.0).abs() < 0.01, "{shares}");
+    // Trials that do not agree make no verdict.
+    let mut mixed = Run::new(1, None);
+    mixed.experiment("one", None, stream());
+    let path = sending(95e6, 100 * MS);
+    let idle = Truth {
+        busy_share: 0.3,
+        ..sending(95e6, 20 * MS)
+    };
+    mixed.cell(&[], &[path.clone(), idle.clone(), idle, path]);
+    assert!(limiter_of(&mixed).is_none());
+}
+
+#[test]
+fn a_fast_path_is_not_judged_by_ratios_of_round_trips() {
+    // As on a free pair of veth with bbr: 17 times the shortest round trip is the scheduler's.
+    let free = Truth {
+        congestion: Some("bbr"),
+        pacing_bps: Some(25e9),
+        min_rtt_ns: Some(10_000),
+        delivery_bps: Some(17.6e9),
+        lost_share: 0.01,
+        spurious_share: 1.0,
+        cwnd: 900,
+        worker_share: 0.9,
+        ..sending(11e9, 170_000)
+    };
+    silent(stream(), &free);
+    // A shaper on such a path has a queue of its own.
+    let shaped = Truth {
+        min_rtt_ns: Some(11_000),
+        ..sending(95.6e6, 3_800_000)
+    };
+    named(
+        stream(),
+        &shaped,
+        Limiter::PathRate,
+        &["100 Mbit/s Ethernet"],
+    );
+}

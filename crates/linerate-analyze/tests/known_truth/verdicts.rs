@@ -1,0 +1,162 @@
+//! What comparisons decide, and what follows from it.
+
+use linerate_analyze::analyze;
+use linerate_analyze::truth::noise::Noise;
+use linerate_analyze::truth::score::score;
+use linerate_analyze::truth::study::{Chapters, Shape, study};
+use linerate_model::analysis::Analysis;
+use linerate_model::finding::{Comparison, FindingKind, TrustLevel, Verdict};
+
+fn of(shape: Shape, noise: Noise) -> Analysis {
+    analyze(&study(shape, noise, Chapters::Three, 7).recording)
+}
+
+fn comparison<'a>(analysis: &'a Analysis, id: &str) -> &'a Comparison {
+    let mut all = analysis.verdicts.iter();
+    all.find(|comparison| comparison.id == id)
+        .expect("it is compared")
+}
+
+#[test]
+fn where_nothing_differs_all_is_the_same() {
+    let analysis = of(Shape::Flat, Noise::Normal(0.005));
+    for comparison in &analysis.verdicts {
+        assert_eq!(comparison.verdict, Verdict::Same, "{comparison:?}");
+    }
+    let is_claim = |kind| matches!(kind, FindingKind::Effect | FindingKind::Plateau);
+    assert!(
+        analysis
+            .findings
+            .iter()
+            .all(|finding| !is_claim(finding.kind))
+    );
+    assert_eq!(analysis.recommendations, []);
+}
+
+#[test]
+fn where_noise_hides_all_nothing_is_decided() {
+    let analysis = of(Shape::Flat, Noise::Normal(0.3));
+    for comparison in &analysis.verdicts {
+        assert_eq!(comparison.verdict, Verdict::NotDecided, "{comparison:?}");
+        assert!(comparison.more.is_some(), "{comparison:?}");
+    }
+    let trust = analysis.trust.expect("a study is judged");
+    assert_ne!(trust.level, TrustLevel::Good, "{trust:?}");
+}
+
+#[test]
+fn an_effect_on_all_sizes_is_one_ratio() {
+    let analysis = of(Shape::Effect(0.2), Noise::Normal(0.03));
+    for id in ["latency/effect/delayed_ack", "small-messages/effect/nagle"] {
+        let found = comparison(&analysis, id);
+        assert_eq!(found.verdict, Verdict::Differs, "{found:?}");
+        let (low, high) = (found.effect.low.unwrap(), found.effect.high.unwrap());
+        assert!((found.effect.value - 1.2).abs() < 0.04, "{found:?}");
+        assert!(low > 1.1 && high - low < 0.1, "{found:?}");
+        assert!(
+            analysis.findings.iter().any(|finding| finding.id == id),
+            "{id}"
+        );
+    }
+}
+
+#[test]
+fn an_effect_that_turns_about_is_told_for_each_size() {
+    let analysis = of(Shape::Turning(0.4), Noise::Normal(0.03));
+    let found = comparison(&analysis, "small-messages/effect/nagle");
+    assert_eq!(found.verdict, Verdict::Differs, "{found:?}");
+    let ratios: Vec<bool> = found
+        .levels
+        .iter()
+        .map(|(.., ratio)| ratio.value > 1.0)
+        .collect();
+    assert_eq!(ratios, [true, true, false, false], "{found:?}");
+    let mut findings = analysis.findings.iter();
+    let finding = findings.find(|finding| finding.id == "small-messages/effect/nagle");
+    let finding = finding.expect("it is a finding");
+    assert!(
+        finding.claim.contains("60 B") && finding.claim.contains("1460 B"),
+        "{}",
+        finding.claim
+    );
+    assert!(
+        finding.explanation.contains("turns about"),
+        "{}",
+        finding.explanation
+    );
+}
+
+#[test]
+fn a_plateau_begins_where_a_loss_is_excluded() {
+    let analysis = of(Shape::Knee(64.0), Noise::Normal(0.01));
+    let found = comparison(&analysis, "socket-buffer/plateau/1");
+    let said = |level: &str| {
+        let mut levels = found.levels.iter();
+        levels
+            .find(|(words, ..)| words == level)
+            .expect("a level")
+            .1
+    };
+    for level in ["16 KiB", "24 KiB", "32 KiB", "48 KiB"] {
+        assert_eq!(said(level), Verdict::Differs, "{level}");
+    }
+    for level in ["64 KiB", "128 KiB", "1 MiB"] {
+        assert_eq!(said(level), Verdict::Same, "{level}");
+    }
+    // That small buffers lose is no fault of the host.
+    assert!(
+        analysis
+            .findings
+            .iter()
+            .all(|finding| finding.kind != FindingKind::Plateau)
+    );
+    assert_eq!(analysis.recommendations, []);
+    let mut chapters = analysis.chapters.iter();
+    let chapter = chapters
+        .find(|chapter| chapter.id == "socket-buffer")
+        .expect("the chapter");
+    let answer = chapter.answer.as_deref().unwrap_or_default();
+    assert!(
+        answer.contains("Buffers from 64 KiB on lose less than 5 %"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_host_that_tunes_badly_is_advised_with_the_measured_gain() {
+    let analysis = of(Shape::TunedBadly(0.2), Noise::Normal(0.01));
+    assert!(
+        analysis
+            .findings
+            .iter()
+            .any(|finding| finding.kind == FindingKind::Plateau)
+    );
+    let advice = analysis.recommendations.first().expect("a recommendation");
+    assert!(advice.action.contains("tcp_rmem"), "{advice:?}");
+    assert!(advice.predicted.starts_with("1.2"), "{advice:?}");
+    assert!(
+        !advice.cost.is_empty() && !advice.undo.is_empty(),
+        "{advice:?}"
+    );
+    assert_eq!(
+        advice.confirm,
+        "linerate run HOST --experiment socket-buffer"
+    );
+}
+
+#[test]
+fn truths_are_scored() {
+    // `bench truth` does this at length; here that wires are joined and that scores discriminate.
+    let flat = score(Shape::Flat, Noise::Normal(0.03), Chapters::Three, 3, 1);
+    assert_eq!((flat.studies, flat.effects, flat.curves), (3, 0, 6));
+    assert_eq!((flat.with_false_claim, flat.recommendations), (0, 0));
+    assert!(flat.covered * 100 > flat.cells * 80, "{flat:?}");
+    let twenty = score(
+        Shape::Effect(0.2),
+        Noise::Normal(0.03),
+        Chapters::Three,
+        3,
+        1,
+    );
+    assert_eq!((twenty.effects, twenty.found), (6, 6));
+}

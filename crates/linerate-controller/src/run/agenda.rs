@@ -1,0 +1,423 @@
+//! What is measured next: the trials of the plan, then those that have to be repeated, then further
+//! blocks of the experiments whose verdicts are open.
+//!
+//! 1. Trials that are due are done in the plan's order. Blocks of an experiment whose verdicts are
+//!    decided are due no longer.
+//! 2. A trial that may not be averaged, or that something disturbed, is repeated at the end with its
+//!    cell in its block, so that no block lacks a cell. Invalid ones come first.
+//! 3. What would only fail again is not repeated: a level that the kernel caps, a part that a host
+//!    refuses, a repeat that fails for the very reason of the first.
+//! 4. Then each experiment that is open has one block more, if the whole block fits into the time.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use linerate_model::plan::{LeftOut, Plan, Repeat, Trial};
+use linerate_model::{Nanos, TrialId};
+
+use super::Disturbed;
+
+/// How often a trial is repeated at the most.
+const REPEATS_MAX: usize = 2;
+/// Where no time is given, repeats take one trial in so many, and those of disturbed trials always: a
+/// host that never rests would have everything done twice…
+const REPEATS_PART: usize = 10;
+/// …or this many of a small plan.
+const REPEATS_FEW: usize = 3;
+/// How much longer traffic goes on before the window of a trial that repeats one whose rate still rose,
+/// and the longest that it does.
+const RISING_FACTOR: u64 = 4;
+const WARM_UP_MAX: Nanos = Nanos::from_s(3);
+
+/// What became of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate<'a> {
+    /// It may be averaged.
+    Valid,
+    /// It may not, for this reason, which may be gone the next time.
+    Passing(&'a str),
+    /// It may not, and will not the next time.
+    Lasting,
+}
+
+/// A trial that is to be done once more.
+#[derive(Debug, Clone, PartialEq)]
+struct Spoilt {
+    trial: Trial,
+    why: String,
+}
+
+/// What is to be done, and what came of the rest.
+#[derive(Debug)]
+pub(super) struct Agenda {
+    due: VecDeque<Trial>,
+    invalid: VecDeque<Spoilt>,
+    disturbed: VecDeque<Spoilt>,
+    /// The experiments that another block may still decide: all before the first look, and none
+    /// again that was once decided.
+    open: Option<BTreeSet<String>>,
+    /// Repeats that may still be made.
+    repeats_left: usize,
+    /// Repeats of disturbed trials that may still be asked for.
+    disturbed_left: usize,
+    next_id: u32,
+}
+
+impl Agenda {
+    /// Returns the agenda of `plan`.
+    pub fn new(plan: &Plan, repeats: Repeats) -> Self {
+        let planned = plan.trials.len();
+        let last = plan.trials.iter().chain(&plan.optional);
+        Self {
+            due: plan.trials.iter().cloned().collect(),
+            invalid: VecDeque::new(),
+            disturbed: VecDeque::new(),
+            open: None,
+            repeats_left: match repeats {
+                Repeats::None => 0,
+                Repeats::Few => (planned / REPEATS_PART).max(REPEATS_FEW),
+                Repeats::WhileThereIsTime => planned,
+            },
+            disturbed_left: match repeats {
+                Repeats::None => 0,
+                _ => (planned / REPEATS_PART).max(REPEATS_FEW),
+            },
+            next_id: last.map(|trial| trial.id.0).max().unwrap_or(0) + 1,
+        }
+    }
+
+    /// Returns the trials that are due.
+    pub fn due(&self) -> impl Iterator<Item = &Trial> {
+        self.due.iter()
+    }
+
+    /// Returns how many trials wait for being repeated.
+    pub fn waiting(&self) -> usize {
+        self.invalid.len() + self.disturbed.len()
+    }
+
+    /// Returns whether `trial` was the last of its round; those that repeat belong to none.
+    pub fn ends_round(&self, plan: &Plan, trial: &Trial) -> bool {
+        let repeats = plan.repeats.iter().any(|repeat| repeat.trial == trial.id);
+        let next = self.due.front();
+        !repeats && next.is_none_or(|next| next.replicate > trial.replicate)
+    }
+
+    /// Takes up what became of `trial`.
+    pub fn handle_over(&mut self, plan: &Plan, trial: &Trial, fate: Fate<'_>) {
+        let Fate::Passing(why) = fate else { return };
+        let before: Vec<&Repeat> = repeats_of(plan, trial.id);
+        let same = before.last().is_some_and(|last| last.why == why);
+        if same || before.len() >= REPEATS_MAX {
+            return;
+        }
+        self.invalid.push_back(Spoilt {
+            trial: trial.clone(),
+            why: why.to_owned(),
+        });
+    }
+
+    /// Takes up which trials were disturbed: each is repeated once, and one whose rate still rose with
+    /// more traffic before its window.
+    pub fn handle_disturbed(&mut self, plan: &Plan, trials: Vec<Disturbed>) {
+        for Disturbed { trial, why, rises } in trials {
+            let is_known = plan
+                .repeats
+                .iter()
+                .any(|of| of.of == trial || of.trial == trial)
+                || self.disturbed.iter().any(|waits| waits.trial.id == trial);
+            let own = plan.trials.iter().find(|own| own.id == trial);
+            let Some(own) = own.filter(|_| !is_known && self.disturbed_left > 0) else {
+                continue;
+            };
+            let mut trial = own.clone();
+            if rises {
+                let warm_up = &mut trial.timing.warm_up;
+                *warm_up = Nanos((warm_up.0 * RISING_FACTOR).min(WARM_UP_MAX.0)).max(*warm_up);
+            }
+            self.disturbed_left -= 1;
+            self.disturbed.push_back(Spoilt { trial, why });
+        }
+    }
+
+    /// Takes up which experiments are open: what is due of others is not done, which `plan` then says.
+    pub fn handle_open(&mut self, plan: &mut Plan, open: Vec<String>) {
+        let was_open = |name: &String| self.open.as_ref().is_none_or(|open| open.contains(name));
+        let open: BTreeSet<String> = open.into_iter().filter(was_open).collect();
+        let is_open = |trial: &Trial| open.contains(&trial.experiment);
+        let (due, decided): (VecDeque<_>, VecDeque<_>) = self.due.drain(..).partition(is_open);
+        self.due = due;
+        for experiment in &plan.experiments {
+            let of_experiment = |trial: &&Trial| trial.experiment == experiment.name;
+            let Some(first) = decided.iter().find(of_experiment) else {
+                continue;
+            };
+            let blocks = first.replicate - 1;
+            plan.left_out.push(LeftOut {
+                chapter: experiment.chapter,
+                what: format!("{}: further blocks", experiment.name),
+                why: format!("its verdicts were decided after {blocks} blocks"),
+            });
+        }
+        plan.trials.retain(|trial| !decided.contains(trial));
+        plan.optional.extend(decided);
+        plan.optional.sort_by_key(|trial| trial.id);
+        self.open = Some(open);
+    }
+
+    /// Returns the next trial, moved to the trials of `plan`, if there is one that `fits`.
+    pub fn poll(&mut self, plan: &mut Plan, fits: impl Fn(&[Trial]) -> bool) -> Option<Trial> {
+        if let Some(next) = self.due.pop_front() {
+            return Some(next);
+        }
+        if let Some(repeat) = self.next_repeat(plan, &fits) {
+            return Some(repeat);
+        }
+        self.take_up_blocks(plan, fits);
+        self.due.pop_front()
+    }
+
+    fn next_repeat(&mut self, plan: &mut Plan, fits: impl Fn(&[Trial]) -> bool) -> Option<Trial> {
+        while self.repeats_left > 0 {
+            let invalid = self.invalid.pop_front();
+            let spoilt = invalid.or_else(|| self.disturbed.pop_front())?;
+            if !fits(std::slice::from_ref(&spoilt.trial)) {
+                continue;
+            }
+            let trial = Trial {
+                id: TrialId(self.next_id),
+                ..spoilt.trial
+            };
+            self.repeats_left -= 1;
+            self.next_id += 1;
+            plan.repeats.push(Repeat {
+                trial: trial.id,
+                of: spoilt.trial.id,
+                why: spoilt.why,
+            });
+            plan.trials.push(trial.clone());
+            return Some(trial);
+        }
+        None
+    }
+
+    /// Makes one block more of each open experiment due, as far as they fit together.
+    fn take_up_blocks(&mut self, plan: &mut Plan, fits: impl Fn(&[Trial]) -> bool) {
+        let is_open = |name: &String| self.open.as_ref().is_none_or(|open| open.contains(name));
+        let mut taken: Vec<Trial> = Vec::new();
+        for name in plan.experiments.iter().map(|experiment| &experiment.name) {
+            let mut own = plan
+                .optional
+                .iter()
+                .filter(|trial| trial.experiment == *name);
+            let Some(first) = own.clone().next().filter(|_| is_open(name)) else {
+                continue;
+            };
+            let before = taken.len();
+            taken.extend(
+                own.by_ref()
+                    .filter(|trial| trial.replicate == first.replicate)
+                    .cloned(),
+            );
+            if !fits(&taken) {
+                taken.truncate(before);
+            }
+        }
+        plan.optional.retain(|trial| !taken.contains(trial));
+        plan.trials.extend(taken.iter().cloned());
+        self.due.extend(taken);
+    }
+}
+
+/// What limits how many trials are repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeats {
+    /// None are.
+    None,
+    /// Some, since nobody said how long it may take.
+    Few,
+    /// Time is.
+    WhileThereIsTime,
+}
+
+/// Returns the repeats that led to the trial `id`, the first one first.
+fn repeats_of(plan: &Plan, id: TrialId) -> Vec<&Repeat> {
+    let mut chain = Vec::new();
+    let mut at = id;
+    while let Some(repeat) = plan.repeats.iter().find(|repeat| repeat.trial == at) {
+        chain.insert(0, repeat);
+        at = repeat.of;
+    }
+    chain
+}
+
+/// Returns whether trials that take `each` beside their phases fit into `left`; anything does where
+/// nobody said how long it may take.
+pub(super) fn fit(trials: &[Trial], each: Nanos, left: Option<Nanos>) -> bool {
+    let take = |trial: &Trial| trial.timing.total().0 + each.0;
+    left.is_none_or(|left| trials.iter().map(take).sum::<u64>() <= left.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::experiment::{Cell, DesignKind, Experiment, Timing};
+    use linerate_model::probe::Probes;
+    use linerate_model::workload::{Direction, Workload};
+
+    use super::*;
+
+    const TIMING: Timing = Timing {
+        settle: Nanos(0),
+        warm_up: Nanos::from_ms(100),
+        measure: Nanos::from_ms(900),
+        drain: Nanos(0),
+    };
+
+    fn experiment(name: &str) -> Experiment {
+        Experiment {
+            name: name.to_owned(),
+            chapter: None,
+            title: name.to_owned(),
+            question: String::new(),
+            method: String::new(),
+            response: "throughput_bps".to_owned(),
+            workload: Workload::stream(Direction::ToServer),
+            factors: Vec::new(),
+            linked: Vec::new(),
+            design: DesignKind::Full,
+            baseline: Cell::new(),
+            replicates: 3,
+            timing: TIMING,
+            probes: Probes::default(),
+        }
+    }
+
+    /// A plan of the experiments `a` and `b`, with one trial a block: three are due, two optional.
+    fn plan() -> Plan {
+        let trial = |(id, (replicate, name)): (u32, (u32, &str))| Trial {
+            id: TrialId(id),
+            experiment: name.to_owned(),
+            cell: Cell::new(),
+            replicate,
+            seed: 0,
+            workload: Workload::stream(Direction::ToServer),
+            timing: TIMING,
+        };
+        let rounds = (1..=5).flat_map(|replicate| [(replicate, "a"), (replicate, "b")]);
+        let mut trials: Vec<Trial> = (1..).zip(rounds).map(trial).collect();
+        let optional = trials.split_off(6);
+        Plan {
+            experiments: vec![experiment("a"), experiment("b")],
+            trials,
+            seed: 1,
+            estimate: Nanos(0),
+            budget: None,
+            left_out: Vec::new(),
+            optional,
+            repeats: Vec::new(),
+        }
+    }
+
+    /// Does everything that fits, with what becomes of each trial; returns their numbers.
+    fn all<'a>(agenda: &mut Agenda, plan: &mut Plan, fate: impl Fn(u32) -> Fate<'a>) -> Vec<u32> {
+        let mut done = Vec::new();
+        while let Some(trial) = agenda.poll(plan, |_| true) {
+            done.push(trial.id.0);
+            agenda.handle_over(plan, &trial, fate(trial.id.0));
+        }
+        done
+    }
+
+    #[test]
+    fn a_trial_that_may_not_be_averaged_is_repeated_in_its_block() {
+        let mut plan = plan();
+        let mut agenda = Agenda::new(&plan, Repeats::WhileThereIsTime);
+        let done = all(&mut agenda, &mut plan, |id| match id {
+            2 => Fate::Passing("late"),
+            5 => Fate::Lasting,
+            _ => Fate::Valid,
+        });
+        assert_eq!(done, [1, 2, 3, 4, 5, 6, 11, 7, 8, 9, 10]);
+        let repeat = &plan.trials[6];
+        assert_eq!((repeat.experiment.as_str(), repeat.replicate), ("b", 1));
+        let why = "late".to_owned();
+        let (trial, of) = (TrialId(11), TrialId(2));
+        assert_eq!(plan.repeats, [Repeat { trial, of, why }]);
+        assert!(
+            plan.optional.is_empty(),
+            "all are open until someone says otherwise"
+        );
+    }
+
+    #[test]
+    fn what_fails_again_is_not_repeated_for_ever() {
+        let check = |fate: fn(u32) -> Fate<'static>, repeats, expected: &[u32]| {
+            let mut plan = Plan {
+                optional: Vec::new(),
+                ..plan()
+            };
+            let mut agenda = Agenda::new(&plan, repeats);
+            let done = all(&mut agenda, &mut plan, fate);
+            assert_eq!(&done[6..], expected);
+        };
+        let once: fn(u32) -> Fate<'static> = |id| match id {
+            1 | 7.. => Fate::Passing("the same"),
+            _ => Fate::Valid,
+        };
+        check(once, Repeats::WhileThereIsTime, &[7]);
+        let ever: fn(u32) -> Fate<'static> = |id| match id {
+            1 => Fate::Passing("one"),
+            7 => Fate::Passing("two"),
+            8 => Fate::Passing("three"),
+            _ => Fate::Valid,
+        };
+        check(ever, Repeats::WhileThereIsTime, &[7, 8]);
+        check(|_| Fate::Passing("all"), Repeats::Few, &[7, 8, 9]);
+        check(|_| Fate::Passing("all"), Repeats::None, &[]);
+    }
+
+    #[test]
+    fn decided_experiments_stop_and_open_ones_go_on() {
+        let mut plan = plan();
+        let mut agenda = Agenda::new(&plan, Repeats::WhileThereIsTime);
+        let mut done = Vec::new();
+        while let Some(trial) = agenda.poll(&mut plan, |trials| trials.len() < 2) {
+            done.push(trial.id.0);
+            if trial.replicate == 2 && agenda.ends_round(&plan, &trial) {
+                agenda.handle_open(&mut plan, vec!["a".to_owned()]);
+                for rises in [true, false] {
+                    let disturbed = Disturbed {
+                        trial: TrialId(1),
+                        why: "it rose".to_owned(),
+                        rises,
+                    };
+                    agenda.handle_disturbed(&plan, vec![disturbed]);
+                }
+            }
+        }
+        // The third block of `b` is not done, those of `a` are, and one that was disturbed again.
+        assert_eq!(done, [1, 2, 3, 4, 5, 11, 7, 9]);
+        let left: Vec<u32> = plan.optional.iter().map(|trial| trial.id.0).collect();
+        assert_eq!(left, [6, 8, 10]);
+        assert_eq!(plan.left_out[0].what, "b: further blocks");
+        assert_eq!(
+            plan.left_out[0].why,
+            "its verdicts were decided after 2 blocks"
+        );
+        let in_plan: Vec<u32> = plan.trials.iter().map(|trial| trial.id.0).collect();
+        assert_eq!(in_plan, done);
+        assert_eq!(plan.trials[5].timing.warm_up, Nanos::from_ms(400));
+    }
+
+    #[test]
+    fn a_block_is_done_whole_or_not_at_all() {
+        let plan = plan();
+        let trials = &plan.trials[..3];
+        let check = |left, expected| {
+            let each = Nanos::from_ms(100);
+            assert_eq!(fit(trials, each, left), expected);
+        };
+        check(None, true);
+        check(Some(Nanos::from_ms(3300)), true);
+        check(Some(Nanos::from_ms(3299)), false);
+    }
+}

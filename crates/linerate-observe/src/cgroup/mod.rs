@@ -1,0 +1,249 @@
+//! Throttling: the control group that limits this process's CPU time, from its `cpu.stat`.
+//!
+//! A quota stands still all threads of a group for the rest of a period once they have used it up,
+//! whatever CPUs are idle. Groups nest, and the tightest quota on the way to the root holds: that group
+//! is watched, or the process's own where there is none. Version 1 mounts the controller by itself
+//! (`cpu` or `cpu,cpuacct`), version 2 has one tree; a container sees its own group as the root.
+
+use std::path::{Path, PathBuf};
+
+use linerate_model::host::Availability;
+use linerate_model::metric::Metric;
+use linerate_model::sample::{Sample, Subject};
+
+use crate::files::{FilesObserver, Source};
+use crate::observer::{ObserveConfig, Observer};
+use crate::text::{complete_lines, number, words};
+
+/// Groups inside groups that are looked at: systemd and container engines make about ten.
+const DEPTH_MAX: usize = 32;
+
+/// Reads how often and how long the group was throttled.
+pub(crate) struct CgroupObserver {
+    files: FilesObserver,
+    /// CPU time a second, as it was on opening.
+    quota_ns: Option<i64>,
+}
+
+/// Opens the group of this process with the tightest quota.
+pub(crate) fn open(config: &ObserveConfig) -> CgroupObserver {
+    let own = std::fs::read(config.proc_root.join("self/cgroup"));
+    let folders = own.map_or_else(|_| Vec::new(), |text| folders(&text, &config.sys_root));
+    let quota = |folder: &PathBuf| quota_ns(folder).unwrap_or(i64::MAX);
+    // The first of several is the innermost.
+    let tightest = folders.iter().min_by_key(|folder| quota(folder));
+    let source = tightest
+        .map(|folder| Source::open(&folder.join("cpu.stat"), Subject::Host, throttling))
+        .and_then(Result::ok);
+    let absent = || "no control group with the cpu controller is in sight".to_owned();
+    CgroupObserver {
+        files: FilesObserver::new("cgroup", source.into_iter().collect(), absent, Vec::new()),
+        quota_ns: tightest.and_then(|folder| quota_ns(folder)),
+    }
+}
+
+impl CgroupObserver {
+    fn push_quota(&self, before: usize, out: &mut Vec<Sample>) {
+        let read_at = out.get(before).map(|sample| sample.at_ns);
+        if let Some((at_ns, value)) = read_at.zip(self.quota_ns) {
+            out.push(Sample {
+                metric: Metric::CgroupQuota,
+                subject: Subject::Host,
+                at_ns,
+                value,
+            });
+        }
+    }
+}
+
+impl Observer for CgroupObserver {
+    fn availability(&self) -> Availability {
+        self.files.availability()
+    }
+
+    fn sample(&mut self, out: &mut Vec<Sample>) {
+        let before = out.len();
+        self.files.sample(out);
+        self.push_quota(before, out);
+    }
+
+    fn sample_edge(&mut self, out: &mut Vec<Sample>) {
+        let before = out.len();
+        self.files.sample_edge(out);
+        self.push_quota(before, out);
+    }
+}
+
+/// The folders of the groups that `text`, a `/proc/PID/cgroup`, names, each before those around it;
+/// only those that count throttling, which version 2's root does not.
+fn folders(text: &[u8], sys_root: &Path) -> Vec<PathBuf> {
+    let root = sys_root.join("fs/cgroup");
+    let text = String::from_utf8_lossy(text);
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut fields = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) =
+            (fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        let mounts = match controllers {
+            "" => ["", "unified"],
+            list if list.split(',').any(|name| name == "cpu") => ["cpu,cpuacct", "cpu"],
+            _ => continue,
+        };
+        for mount in mounts.map(|name| root.join(name)) {
+            // Nothing of a path leads out of the mount.
+            let inside = Path::new(path).components().filter_map(|part| match part {
+                std::path::Component::Normal(name) => Some(name),
+                _ => None,
+            });
+            let group = inside
+                .take(DEPTH_MAX)
+                .fold(mount.clone(), |at, name| at.join(name));
+            let around = group
+                .ancestors()
+                .take_while(|folder| folder.starts_with(&mount));
+            found.extend(
+                around
+                    .filter(|folder| counts(folder))
+                    .map(Path::to_path_buf),
+            );
+        }
+    }
+    found
+}
+
+fn counts(folder: &Path) -> bool {
+    let mut has = false;
+    if let Ok(text) = std::fs::read(folder.join("cpu.stat")) {
+        throttling(&text, &mut |_, _| has = true);
+    }
+    has
+}
+
+/// CPU time a second that a group may use; absent without a quota.
+fn quota_ns(folder: &Path) -> Option<i64> {
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+    let (quota, period) = match read("cpu.max") {
+        Some(text) => {
+            let (quota, period) = text.trim().split_once(' ')?;
+            (quota.parse::<i64>().ok()?, period.parse::<i64>().ok()?)
+        }
+        None => {
+            let number = |name| read(name)?.trim().parse::<i64>().ok();
+            (number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?)
+        }
+    };
+    // Version 1 writes −1 for none.
+    let is_quota = quota > 0 && period > 0;
+    is_quota.then(|| (1_000_000_000_i128 * i128::from(quota) / i128::from(period)) as i64)
+}
+
+/// Reads lines such as `nr_throttled 3`; version 2 counts microseconds, version 1 nanoseconds.
+fn throttling(text: &[u8], push: &mut dyn FnMut(Metric, i64)) {
+    for line in complete_lines(text) {
+        let mut line = words(line);
+        let name = line.next().unwrap_or_default();
+        let value = line.next().and_then(number);
+        let Some(value) = value.and_then(|value| i64::try_from(value).ok()) else {
+            continue;
+        };
+        match name {
+            b"nr_periods" => push(Metric::CgroupPeriods, value),
+            b"nr_throttled" => push(Metric::CgroupThrottled, value),
+            b"throttled_usec" => push(Metric::CgroupThrottledTime, value.saturating_mul(1000)),
+            b"throttled_time" => push(Metric::CgroupThrottledTime, value),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Makes a root with these files below `fs/cgroup`, and returns the group that is watched, and its
+    /// quota.
+    fn check(own: &str, files: &[(&str, &str)], expect: Option<(&str, Option<i64>)>) {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let base = root.path().join("fs/cgroup");
+        for (path, text) in files {
+            let path = base.join(path);
+            fs::create_dir_all(path.parent().expect("a file in a folder")).expect("folders");
+            fs::write(path, text).expect("a file");
+        }
+        let folders = folders(own.as_bytes(), root.path());
+        let tightest = folders
+            .iter()
+            .min_by_key(|one| quota_ns(one).unwrap_or(i64::MAX));
+        let found = tightest.map(|one| {
+            let inside = one.strip_prefix(&base).expect("below the mount");
+            (inside.to_str().expect("a name"), quota_ns(one))
+        });
+        assert_eq!(found, expect, "{own}");
+    }
+
+    #[test]
+    fn the_tightest_quota_on_the_way_to_the_root_is_watched() {
+        let stat = "usage_usec 5\nnr_periods 10\nnr_throttled 3\nthrottled_usec 250000\n";
+        let bare = "usage_usec 5\n";
+        check(
+            "0::/a/b\n",
+            &[
+                ("cpu.stat", bare),
+                ("a/cpu.stat", stat),
+                ("a/cpu.max", "50000 100000\n"),
+                ("a/b/cpu.stat", stat),
+                ("a/b/cpu.max", "max 100000\n"),
+            ],
+            Some(("a", Some(500_000_000))),
+        );
+        // A container's own root, with the limit on it.
+        check(
+            "0::/\n",
+            &[("cpu.stat", stat), ("cpu.max", "150000 100000\n")],
+            Some(("", Some(1_500_000_000))),
+        );
+        // Version 1, and a path from outside of the container.
+        let one = "nr_periods 10\nnr_throttled 3\nthrottled_time 250000000\n";
+        check(
+            "4:memory:/x\n2:cpu,cpuacct:/docker/0123\n",
+            &[
+                ("cpu,cpuacct/cpu.stat", one),
+                ("cpu,cpuacct/cpu.cfs_quota_us", "20000\n"),
+                ("cpu,cpuacct/cpu.cfs_period_us", "100000\n"),
+            ],
+            Some(("cpu,cpuacct", Some(200_000_000))),
+        );
+        check(
+            "1:cpu:/\n0::/\n",
+            &[
+                ("cpu/cpu.stat", one),
+                ("cpu/cpu.cfs_quota_us", "-1\n"),
+                ("cpu/cpu.cfs_period_us", "100000\n"),
+                ("unified/cpu.stat", bare),
+            ],
+            Some(("cpu", None)),
+        );
+        check("0::/../../etc\n", &[], None);
+        check("nonsense\n::\n", &[("cpu.stat", stat)], None);
+    }
+
+    #[test]
+    fn both_versions_count_the_same() {
+        let expect = [
+            ("cgroup_cpu_periods", 10),
+            ("cgroup_cpu_throttled_periods", 3),
+            ("cgroup_cpu_throttled_ns", 250_000_000),
+        ];
+        let two =
+            "usage_usec 5\nnr_periods 10\nnr_throttled 3\nthrottled_usec 250000\nnr_bursts 0\n";
+        assert_eq!(crate::files::found(throttling, two), expect);
+        let one = "nr_periods 10\nnr_throttled 3\nthrottled_time 250000000\n";
+        assert_eq!(crate::files::found(throttling, one), expect);
+        assert_eq!(crate::files::found(throttling, "nr_periods x\nnr"), []);
+    }
+}

@@ -1,0 +1,290 @@
+//! `results.parquet`: what was reduced from a run, for programs that compute further.
+//!
+//! It is derived, as `report.html` is: written when a report is rendered, from outcomes that the
+//! caller computed, and never read by this room. One row a trial and response:
+//!
+//! | column | type | content |
+//! |---|---|---|
+//! | `trial` | int32 | number in the plan |
+//! | `experiment`, `cell` | text | as in `trials.parquet` |
+//! | `replicate` | int64 | which repetition of the cell |
+//! | a factor's name | int64, double, boolean or text | its level; one column for each factor that some trial of the run has a level of |
+//! | `response` | text | name of the response |
+//! | `value` | double | in the base unit |
+//! | `unit` | text | as in the report's JSON: `bits_per_second`, `nanoseconds` … |
+//! | `valid` | boolean | whether it may be averaged |
+//! | `invalid_reason` | text | null for a valid trial |
+//! | `flags` | text | a JSON list of texts: what was corrected or is to be known |
+//!
+//! 1. Factors are columns rather than keys of a document, since that is what `GROUP BY` and
+//!    `groupby` take. Those that no trial has are left out: a study has a dozen of the two dozen that
+//!    there are, and a single measurement none. Files of several runs are read together by name
+//!    (`union_by_name` of DuckDB).
+//! 2. A factor with levels in numbers has a column of numbers. A level in words beside them, such as
+//!    `auto`, is null there and stands in `cell`.
+//! 3. A trial without any response has one row, whose response is null, so that no trial is missing.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use linerate_model::experiment::{Factor, Level};
+use linerate_model::outcome::{Outcome, Response};
+use linerate_model::run::{BUNDLE_FORMAT, Validity};
+use linerate_model::unit::Unit;
+use parquet::data_type::ByteArray;
+use parquet::errors::ParquetError;
+use serde_json::Value;
+
+use crate::durable;
+use crate::layout::RESULTS;
+use crate::rows::trials::cell_json;
+use crate::table::{Column, Table, TableFormat};
+use crate::writer::WriteError;
+
+/// Columns that repeat: stored as a dictionary.
+const DICTIONARY: &[&str] = &[
+    "experiment",
+    "cell",
+    "response",
+    "unit",
+    "invalid_reason",
+    "flags",
+];
+
+/// Writes `outcomes` as the results of the bundle in `dir` and returns the file's path.
+pub fn write_results(dir: &Path, outcomes: &[Outcome]) -> Result<PathBuf, WriteError> {
+    let path = dir.join(RESULTS);
+    let bytes = encode(&table(outcomes)).map_err(|cause| WriteError::Encode {
+        path: path.clone(),
+        cause: cause.into(),
+    })?;
+    durable::replace_with(dir, RESULTS, &bytes)?;
+    Ok(path)
+}
+
+/// Returns the rows of `results.parquet` as text: commas between values, a line of names first.
+pub fn results_csv(outcomes: &[Outcome]) -> String {
+    let table = table(outcomes);
+    let names: Vec<&str> = table.columns.iter().map(|(name, _)| &**name).collect();
+    let mut text = names.join(",") + "\r\n";
+    for row in 0..table.rows() {
+        for (at, (_, column)) in table.columns.iter().enumerate() {
+            if at > 0 {
+                text.push(',');
+            }
+            push_csv(&mut text, column, row);
+        }
+        text.push_str("\r\n");
+    }
+    text
+}
+
+fn push_csv(text: &mut String, column: &Column, row: usize) {
+    let mut push = |value: Option<&dyn std::fmt::Display>| {
+        if let Some(value) = value {
+            // Writing into a text cannot fail.
+            let _ = write!(text, "{value}");
+        }
+    };
+    fn shown<T: std::fmt::Display>(value: &Option<T>) -> Option<&dyn std::fmt::Display> {
+        value.as_ref().map(|value| value as &dyn std::fmt::Display)
+    }
+    match column {
+        Column::Int32(values) => push(Some(&values[row])),
+        Column::Int64(values) => push(Some(&values[row])),
+        Column::MaybeInt64(values) => push(shown(&values[row])),
+        Column::MaybeDouble(values) => push(shown(&values[row])),
+        Column::MaybeBool(values) => push(shown(&values[row])),
+        Column::Text(values) => push(Some(&quoted(&values[row]))),
+        Column::MaybeText(values) => push(shown(&values[row].as_ref().map(quoted))),
+        // No column of results is a list.
+        Column::MaybeList(_) => {}
+    }
+}
+
+/// Returns a text as a field, as RFC 4180 quotes it.
+fn quoted(text: &ByteArray) -> String {
+    let text = String::from_utf8_lossy(text.data());
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.into_owned(),
+    }
+}
+
+/// One row: a trial and one of its responses.
+type Row<'o> = (&'o Outcome, Option<(&'o str, Response)>);
+
+fn table(outcomes: &[Outcome]) -> Table {
+    let rows: Vec<Row<'_>> = outcomes.iter().flat_map(rows_of).collect();
+    let text = |of: &dyn Fn(&Row<'_>) -> Option<String>| {
+        let bytes = |row| Some(ByteArray::from(of(row)?.into_bytes()));
+        Column::MaybeText(rows.iter().map(bytes).collect())
+    };
+    let mut columns = vec![
+        (
+            "trial",
+            Column::Int32(rows.iter().map(|row| row.0.trial.0.cast_signed()).collect()),
+        ),
+        ("experiment", text(&|row| Some(row.0.experiment.clone()))),
+        ("cell", text(&|row| Some(cell_json(&row.0.cell)))),
+        (
+            "replicate",
+            Column::MaybeInt64(
+                rows.iter()
+                    .map(|row| Some(row.0.replicate.into()))
+                    .collect(),
+            ),
+        ),
+    ];
+    for factor in Factor::ALL {
+        let levels: Vec<Option<&Level>> = rows.iter().map(|row| row.0.cell.get(factor)).collect();
+        columns.extend(level_column(&levels).map(|column| (factor.name(), column)));
+    }
+    columns.extend([
+        ("response", text(&|row| Some(row.1?.0.to_owned()))),
+        (
+            "value",
+            Column::MaybeDouble(rows.iter().map(|row| Some(row.1?.1.value)).collect()),
+        ),
+        ("unit", text(&|row| unit(row.1?.1.unit))),
+        (
+            "valid",
+            Column::MaybeBool(rows.iter().map(|row| Some(row.0.is_valid())).collect()),
+        ),
+        (
+            "invalid_reason",
+            text(&|row| match &row.0.validity {
+                Validity::Valid => None,
+                Validity::Invalid(reason) => Some(reason.clone()),
+            }),
+        ),
+        (
+            "flags",
+            text(&|row| Some(Value::from(row.0.flags.clone()).to_string())),
+        ),
+    ]);
+    let named = |(name, column): (&str, Column)| (name.to_owned(), column);
+    Table {
+        columns: columns.into_iter().map(named).collect(),
+    }
+}
+
+fn rows_of(outcome: &Outcome) -> impl Iterator<Item = Row<'_>> {
+    let responses = outcome.responses.iter();
+    let none = outcome.responses.is_empty().then_some((outcome, None));
+    responses
+        .map(move |(name, response)| (outcome, Some((&**name, *response))))
+        .chain(none)
+}
+
+/// Returns the column of a factor, unless no row has a level of it.
+fn level_column(levels: &[Option<&Level>]) -> Option<Column> {
+    let present = || levels.iter().flatten();
+    present().next()?;
+    let is_share = |level: &&&Level| matches!(level, Level::Ppm(_));
+    let is_number = |level: &&&Level| level.as_number().is_some();
+    let is_switch = |level: &&Level| matches!(level, Level::Switch(_));
+    let number = |level: &Option<&Level>| level.and_then(Level::as_number);
+    let column = if present().any(|level| is_share(&level)) {
+        Column::MaybeDouble(levels.iter().map(number).collect())
+    } else if present().any(|level| is_number(&level)) {
+        let whole = |level: &Option<&Level>| number(level).map(|number| number as i64);
+        Column::MaybeInt64(levels.iter().map(whole).collect())
+    } else if present().all(is_switch) {
+        let on = |level: &Option<&Level>| Some(**(level.as_ref()?) == Level::Switch(true));
+        Column::MaybeBool(levels.iter().map(on).collect())
+    } else {
+        let word = |level: &Option<&Level>| Some(level.as_ref()?.to_string().into_bytes().into());
+        Column::MaybeText(levels.iter().map(word).collect())
+    };
+    Some(column)
+}
+
+/// Returns the name of a unit, as documents carry it.
+fn unit(unit: Unit) -> Option<String> {
+    match serde_json::to_value(unit) {
+        Ok(Value::String(name)) => Some(name),
+        _ => None,
+    }
+}
+
+/// Returns `table` as a Parquet file.
+fn encode(table: &Table) -> Result<Vec<u8>, ParquetError> {
+    let fields: Vec<String> = table
+        .columns
+        .iter()
+        .map(|(name, column)| format!("{} {name}{};", kind(column).0, kind(column).1))
+        .collect();
+    let format = TableFormat {
+        schema: &format!("message results {{ {} }}", fields.join(" ")),
+        dictionary: DICTIONARY,
+        delta: &["trial"],
+    };
+    let mut writer = format.writer(Vec::new(), BUNDLE_FORMAT)?;
+    table.write_group(&mut writer)?;
+    writer.into_inner()
+}
+
+/// Returns what stands before and behind the name of a column in the schema.
+fn kind(column: &Column) -> (&'static str, &'static str) {
+    match column {
+        Column::Int32(_) => ("required int32", ""),
+        Column::Int64(_) => ("required int64", ""),
+        Column::Text(_) => ("required binary", " (STRING)"),
+        Column::MaybeInt64(_) | Column::MaybeList(_) => ("optional int64", ""),
+        Column::MaybeText(_) => ("optional binary", " (STRING)"),
+        Column::MaybeDouble(_) => ("optional double", ""),
+        Column::MaybeBool(_) => ("optional boolean", ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use linerate_model::experiment::Cell;
+    use linerate_model::{Bytes, TrialId};
+
+    use super::*;
+
+    fn outcome(trial: u32, cell: Cell, responses: &[(&str, f64, Unit)]) -> Outcome {
+        let responses: BTreeMap<String, Response> = responses
+            .iter()
+            .map(|&(name, value, unit)| (name.to_owned(), Response { value, unit }))
+            .collect();
+        Outcome {
+            trial: TrialId(trial),
+            experiment: "buffers, small".to_owned(),
+            cell,
+            replicate: 1,
+            validity: match trial {
+                2 => Validity::Invalid("a host was lost".to_owned()),
+                _ => Validity::Valid,
+            },
+            flags: vec!["corrected \"a\"".to_owned()],
+            responses,
+        }
+    }
+
+    #[test]
+    fn a_row_a_trial_and_response_with_factors_as_columns() {
+        let sized = Cell::from([
+            (Factor::SocketBuffer, Level::Size(Bytes(65_536))),
+            (Factor::Nagle, Level::Switch(true)),
+        ]);
+        let auto = Cell::from([
+            (Factor::SocketBuffer, Level::Word("auto".to_owned())),
+            (Factor::LinkLoss, Level::Ppm(500)),
+        ]);
+        let rates = [
+            ("rtt_p50_ns", 43.5, Unit::Nanoseconds),
+            ("throughput_bps", 941e6, Unit::BitsPerSecond),
+        ];
+        let outcomes = [outcome(1, sized, &rates), outcome(2, auto, &[])];
+        let expected = "trial,experiment,cell,replicate,socket_buffer,nagle,link_loss,response,value,unit,valid,invalid_reason,flags\r\n\
+            1,\"buffers, small\",\"{\"\"nagle\"\":true,\"\"socket_buffer\"\":65536}\",1,65536,true,,rtt_p50_ns,43.5,nanoseconds,true,,\"[\"\"corrected \\\"\"a\\\"\"\"\"]\"\r\n\
+            1,\"buffers, small\",\"{\"\"nagle\"\":true,\"\"socket_buffer\"\":65536}\",1,65536,true,,throughput_bps,941000000,bits_per_second,true,,\"[\"\"corrected \\\"\"a\\\"\"\"\"]\"\r\n\
+            2,\"buffers, small\",\"{\"\"link_loss\"\":0.0005,\"\"socket_buffer\"\":\"\"auto\"\"}\",1,,,0.0005,,,,false,a host was lost,\"[\"\"corrected \\\"\"a\\\"\"\"\"]\"\r\n";
+        assert_eq!(results_csv(&outcomes), expected);
+    }
+}
