@@ -2,8 +2,8 @@
 //!
 //! Cautions hang on the numbers that they weaken; this folds them into one judgement:
 //!
-//! * *do not use*: no valid trial; more than [`INVALID_SHARE_MAX`] of the trials are invalid; identical
-//!   trials of the typical experiment differ by more than [`NOISE_SHARE_UNUSABLE`], so that two cells
+//! * *do not use*: no valid trial; more than [`INVALID_SHARE_MAX`] of the trials are invalid and were
+//!   not measured again; identical trials of the typical experiment differ by more than [`NOISE_SHARE_UNUSABLE`], so that two cells
 //!   have to differ twofold to be told apart;
 //! * *limited*: any other caution;
 //! * *good*: none.
@@ -11,11 +11,12 @@
 use linerate_model::finding::{Finding, FindingKind, Limiter, Trust, TrustLevel};
 
 use crate::dataset::Dataset;
+use crate::reduce;
 use crate::study;
 use crate::words;
 
 /// Share of invalid trials above which what is left is no sample of the rest.
-const INVALID_SHARE_MAX: f64 = 0.34;
+const INVALID_SHARE_MAX: f64 = 0.1;
 /// Noise above which differences that matter cannot be seen: with three replicates the least
 /// significant difference is 1.6 times it or more.
 const NOISE_SHARE_UNUSABLE: f64 = 0.4;
@@ -47,9 +48,9 @@ pub(crate) fn trust(dataset: &Dataset<'_>, cautions: &[Finding]) -> Trust {
 
 fn unusable(dataset: &Dataset<'_>) -> Vec<String> {
     let all = dataset.outcomes.len();
-    let invalid = dataset.outcomes.iter().filter(|it| !it.is_valid()).count();
+    let invalid = reduce::lacking(dataset.recording, &dataset.outcomes).count();
     let mut reasons = Vec::new();
-    if all > 0 && invalid == all {
+    if dataset.outcomes.iter().all(|outcome| !outcome.is_valid()) {
         reasons.push("no trial is valid".to_owned());
     } else if invalid as f64 > INVALID_SHARE_MAX * all as f64 {
         reasons.push(format!("{invalid} of {all} trials are invalid"));

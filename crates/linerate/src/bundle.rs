@@ -6,15 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use linerate_model::RunId;
 use linerate_model::analysis::Analysis;
+use linerate_model::finding::TrustLevel;
 use linerate_model::run::Recording;
 use linerate_trace::capture::Reader;
 use linerate_trace::chapter::{self, Captured};
 use linerate_trace::{Limits, Trace, Tracker};
 
 use crate::exit::{CmdResult, Failure, Outcome};
-
-/// Share of invalid trials from which a run as a whole is not to be trusted.
-const INVALID_SHARE_MAX: f64 = 0.1;
 
 /// Captures that are read for a report.
 const EXPLAINED_MAX: usize = 64;
@@ -125,22 +123,17 @@ pub fn read(directory: &Path) -> CmdResult<Recording> {
         })
 }
 
-/// Returns what a finished run with so many invalid outcomes deserves as exit code.
+/// Returns what a finished run that may be trusted so far deserves as exit code.
 ///
-/// 1. Interrupted: 130. 2. Nothing valid, or ended by a lost host: 1. 3. More than a tenth of the
-///    trials invalid: 3. 4. Else 0.
-pub fn outcome(recording: &Recording, invalid: usize, interrupted: bool) -> Outcome {
-    if interrupted {
-        return Outcome::Interrupted;
+/// 1. Interrupted: 130. 2. Nothing valid, or ended by a lost host: 1. 3. Not to be used: 3. 4. Else 0.
+pub fn outcome(recording: &Recording, trust: TrustLevel, interrupted: bool) -> Outcome {
+    let is_measured = recording.trials.iter().any(|trial| trial.is_valid());
+    match trust {
+        _ if interrupted => Outcome::Interrupted,
+        _ if !is_measured || recording.document.cut_short.is_some() => Outcome::Failed,
+        TrustLevel::DoNotUse => Outcome::Untrustworthy,
+        TrustLevel::Good | TrustLevel::Limited => Outcome::Ok,
     }
-    let of = recording.trials.len();
-    if of == 0 || invalid == of || recording.document.cut_short.is_some() {
-        return Outcome::Failed;
-    }
-    if invalid as f64 > of as f64 * INVALID_SHARE_MAX {
-        return Outcome::Untrustworthy;
-    }
-    Outcome::Ok
 }
 
 /// Closes `what` of the document: the time at which it ended.

@@ -58,8 +58,8 @@ fn a_server_that_comes_back_costs_the_trial_in_which_it_died() {
     run.wait_for("host server is lost; waiting up to 10 s");
     let server = Server::on(server.address.port(), &[]);
     let said = run.end();
-    // One of eight is more than a tenth: measured, but not to be trusted.
-    assert_eq!(said.code, 3, "{said:?}");
+    // The trial is measured once more, so that nothing is missing but what a busy machine spoils.
+    assert!(matches!(said.code, 0 | 3), "{said:?}");
     said.left_nothing();
     assert!(
         said.err.contains("is invalid: host server: lost the agent"),
@@ -67,6 +67,8 @@ fn a_server_that_comes_back_costs_the_trial_in_which_it_died() {
     );
     let (document, _) = bundle(&out);
     assert!(document["cut_short"].is_null(), "{}", document["cut_short"]);
+    let repeats = document["plan"]["repeats"].to_string();
+    assert!(repeats.contains("lost the agent"), "{repeats}");
     server.wait_busy(false);
 }
 

@@ -20,7 +20,7 @@ use linerate_model::unit::Unit;
 
 use crate::compare::interval::{CONFIDENCE, replicates_needed, student_t_interval};
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{OTHERS_CPUS_MAX, name};
+use crate::reduce::{self, OTHERS_CPUS_MAX, name};
 use crate::words;
 
 /// Relative deviation between identical cells from which on small effects drown in noise.
@@ -132,7 +132,8 @@ fn noise(dataset: &Dataset<'_>) -> Option<Finding> {
 
 fn invalid(dataset: &Dataset<'_>) -> Option<Finding> {
     let mut reasons: BTreeMap<&str, Vec<TrialId>> = BTreeMap::new();
-    for outcome in &dataset.outcomes {
+    // What was measured once more is there.
+    for outcome in reduce::lacking(dataset.recording, &dataset.outcomes) {
         if let Validity::Invalid(reason) = &outcome.validity {
             reasons.entry(reason).or_default().push(outcome.trial);
         }

@@ -39,7 +39,7 @@ pub(super) fn tell(cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let ((response, place, advice), drops) =
         counted.max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
     let more = [
-        cell.evidence("packets dropped there, a trial", *response),
+        cell.evidence("packets dropped there, a trial", response),
         cell.evidence("segments sent again", name::RETRANSMITTED),
         cell.evidence("smoothed round trip", name::TCP_RTT),
         cell.evidence("shortest round trip", name::TCP_MIN_RTT),

@@ -40,7 +40,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::TrialId;
 use linerate_model::metric::Metric;
-use linerate_model::plan::Trial;
+use linerate_model::plan::{Repeat, Trial};
 use linerate_model::run::{FlowRecord, HostPart, HostRecord, Recording, TrialRecord, Validity};
 use linerate_model::samples::Samples;
 use linerate_model::unit::Unit;
@@ -114,6 +114,20 @@ fn superseded(recording: &Recording, record: &TrialRecord) -> Option<String> {
     let instead = records.find(|other| other.trial == repeat.trial)?;
     (record.is_valid() && instead.is_valid())
         .then(|| format!("{}; trial {} stands for it", repeat.why, repeat.trial.0))
+}
+
+/// Returns those that may not be averaged and that no repeat was measured for.
+pub fn lacking<'o>(
+    recording: &'o Recording,
+    outcomes: &'o [Outcome],
+) -> impl Iterator<Item = &'o Outcome> {
+    let is_measured = |trial| outcomes.iter().any(|outcome| outcome.trial == trial);
+    let repeats = &recording.document.plan.repeats;
+    outcomes.iter().filter(move |outcome| {
+        let mut repeats = repeats.iter();
+        let stands_for = |repeat: &Repeat| repeat.of == outcome.trial && is_measured(repeat.trial);
+        !outcome.is_valid() && !repeats.any(stands_for)
+    })
 }
 
 /// Returns the outcome of one live trial, by the same reduction as [`outcomes`].

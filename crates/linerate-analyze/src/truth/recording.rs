@@ -385,15 +385,14 @@ impl Run {
             let of_host = ("server".into(), Subject::Host, Metric::PressureCpuSome);
             rates.insert(of_host, share * 1e9);
         }
-        let worker = |metric| {
-            (
-                "client1".into(),
-                Subject::Thread("worker-0".to_owned()),
-                metric,
-            )
+        let worker = |host: &str, metric| {
+            let thread = Subject::Thread("worker-0".to_owned());
+            (host.into(), thread, metric)
         };
-        rates.insert(worker(Metric::ThreadRun), truth.worker_share * 1e9);
-        rates.insert(worker(Metric::ThreadWait), truth.worker_wait_share * 1e9);
+        let run = worker("client1", Metric::ThreadRun);
+        rates.insert(run, truth.worker_share * 1e9);
+        let wait = worker("client1", Metric::ThreadWait);
+        rates.insert(wait, truth.worker_wait_share * 1e9);
         if truth.qdisc_drops > 0.0 {
             let qdisc = Subject::Qdisc("eth0".to_owned(), QdiscId(0x8001_0000));
             rates.insert(
@@ -401,9 +400,10 @@ impl Run {
                 truth.qdisc_drops,
             );
         }
-        let own = worker(Metric::ThreadUser);
+        // CPU time is the server's, and so is what of it is our own.
+        let own = worker("server", Metric::ThreadUser);
         rates.insert(own, (truth.cpus * 0.5 - truth.others_cpus).max(0.0) * 1e9);
-        let own = worker(Metric::ThreadSystem);
+        let own = worker("server", Metric::ThreadSystem);
         let system = truth.cpus * 0.5 - truth.others_kernel_cpus;
         rates.insert(own, system.max(0.0) * 1e9);
         self.samples(id, truth, &rates, &gauges);

@@ -293,7 +293,7 @@ fn a_run_whose_only_trial_is_invalid_is_diagnosed() {
     };
     let mut run = Run::new(1, Some(1e9));
     run.experiment("one", None, stream());
-    run.cell(&[], &[starved.clone()]);
+    run.cell(&[], std::slice::from_ref(&starved));
     let claims = |run: &Run| -> Vec<String> {
         let findings = told(&run.recording).into_iter();
         let findings = findings.filter(|one| matches!(one.kind, FindingKind::Limiter(_)));

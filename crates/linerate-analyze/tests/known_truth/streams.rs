@@ -43,7 +43,8 @@ fn named(workload: Workload, truth: &Truth, expected: Limiter, words: &[&str]) -
 #[track_caller]
 fn silent(workload: Workload, truth: &Truth) {
     let found = limiter_of(&run(workload, truth));
-    assert!(found.is_none(), "{truth:?}: {}", found.unwrap().1.claim);
+    let claim = found.map(|(_, finding)| finding.claim);
+    assert_eq!(claim, None, "{truth:?}");
 }
 
 /// Always sending over a path of 20 ms, `bps` of which is in flight for `rtt_ns`.

@@ -82,8 +82,8 @@ fn folders(text: &[u8], sys_root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for line in text.lines() {
         let mut fields = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) =
-            (fields.next(), fields.next(), fields.next())
+        let number = fields.next().and_then(|word| word.parse::<u32>().ok());
+        let (Some(_), Some(controllers), Some(path)) = (number, fields.next(), fields.next())
         else {
             continue;
         };

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use linerate_controller::{
     Audience, Disturbed, Fleet, Judgement, Placing, Recorder, Repeats, RunRequest, WarmUp, execute,
 };
+use linerate_model::finding::TrustLevel;
 use linerate_model::plan::Plan;
 use linerate_model::run::Recording;
 use linerate_model::{Nanos, RunId};
@@ -118,18 +119,9 @@ pub fn run(execution: Execution, mut fleet: Fleet) -> CmdResult {
     term::line("");
     term::line(&format!("bundle  {}", directory.display()));
     term::line(&format!("report  {}", file.display()));
-    let outcomes = linerate_analyze::reduce::outcomes(&recording);
-    // What a repeat stands for is not missing.
-    let repeats = &recording.document.plan.repeats;
-    let is_repeated = |trial| repeats.iter().any(|repeat| repeat.of == trial);
-    let invalid = outcomes
-        .iter()
-        .filter(|outcome| !outcome.is_valid() && !is_repeated(outcome.trial));
-    Ok(bundle::outcome(
-        &recording,
-        invalid.count(),
-        stop.load(Ordering::Relaxed),
-    ))
+    let trust = analysis.trust.map_or(TrustLevel::Good, |trust| trust.level);
+    let interrupted = stop.load(Ordering::Relaxed);
+    Ok(bundle::outcome(&recording, trust, interrupted))
 }
 
 /// Returns which experiments another block may still decide, and which trials were disturbed.

@@ -418,10 +418,7 @@ fn deserved(
     single: &linerate_analyze::single::Single<'_>,
     interrupted: bool,
 ) -> Outcome {
-    let invalid = single.trials.iter().filter(|trial| !trial.valid).count();
-    let outcome = bundle::outcome(recording, invalid, interrupted);
-    let refused = recording.trials.iter().any(|trial| trial.is_valid())
-        && single.trials.iter().all(|trial| !trial.valid);
+    let outcome = bundle::outcome(recording, single.trust.level, interrupted);
     let mut told = single.findings.iter().chain(&single.cautions);
     let generator = told.any(|finding| match finding.kind {
         FindingKind::Limiter(limiter) => is_of_cpus(limiter),
@@ -432,7 +429,6 @@ fn deserved(
         .iter()
         .any(|trial| trial.lost_unread().is_some());
     match outcome {
-        Outcome::Failed if refused => Outcome::Untrustworthy,
         Outcome::Ok if generator || unread => Outcome::Untrustworthy,
         other => other,
     }
