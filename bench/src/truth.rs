@@ -34,7 +34,7 @@ const TOO_SMALL_MAX: f64 = 0.05;
 /// Share of flat curves on which larger buffers are said to lose.
 const FALLS_BACK_MAX: f64 = 0.02;
 /// Share of effects of 20 % at a noise of 20 % that 48 trials must find.
-const POWER_MIN: f64 = 0.75;
+const POWER_MIN: f64 = 0.80;
 
 /// One noise, every shape.
 struct Row {

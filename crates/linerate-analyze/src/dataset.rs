@@ -17,6 +17,7 @@ use crate::compare::interval::{
     CONFIDENCE, deviation, mean, quantile_interval, student_t, student_t_interval,
 };
 use crate::compare::noise::Noise;
+use crate::diagnose::Verdict;
 use crate::reduce::{HALVES_SHARE_MAX, Outcome, describe, name, outcomes};
 use crate::verdicts::{self, Verdicts};
 use crate::wire_use::Path;
@@ -54,6 +55,10 @@ pub(crate) struct CellOutcomes<'a> {
     siblings: Rc<Siblings>,
     /// What its responses cannot exceed.
     bounds: Bounds,
+    /// Estimates of responses, once asked for: several chapters and rules ask for the same.
+    estimates: RefCell<BTreeMap<String, Option<Estimate>>>,
+    /// What limits it, once asked for.
+    pub(crate) limiter: OnceCell<Option<Verdict>>,
 }
 
 /// What no response of a cell exceeds.
@@ -68,8 +73,8 @@ struct Bounds {
 /// Values of all cells of an experiment, and the noise that they show.
 #[derive(Default)]
 struct Siblings {
-    /// By response, the values of each cell.
-    values: BTreeMap<String, Vec<Vec<f64>>>,
+    /// By response, the values of each cell with their places in the order of execution.
+    values: BTreeMap<String, Vec<Vec<(u32, f64)>>>,
     /// The noise of a response with its form for a number of replicates, once asked for.
     known: RefCell<BTreeMap<String, Option<Rc<Noise>>>>,
     forms: RefCell<BTreeMap<(String, usize), (f64, f64)>>,
@@ -77,12 +82,13 @@ struct Siblings {
 
 impl Siblings {
     fn of(cells: &[(&Cell, Vec<Outcome>)]) -> Self {
-        let mut values: BTreeMap<String, Vec<Vec<f64>>> = BTreeMap::new();
+        let mut values: BTreeMap<String, Vec<Vec<(u32, f64)>>> = BTreeMap::new();
         for (_, valid) in cells {
             let names: BTreeSet<&String> =
                 valid.iter().flat_map(|it| it.responses.keys()).collect();
             for name in names {
-                let of_cell = valid.iter().filter_map(|outcome| outcome.value(name));
+                let value = |outcome: &Outcome| Some((outcome.trial.0, outcome.value(name)?));
+                let of_cell = valid.iter().filter_map(value);
                 values
                     .entry(name.clone())
                     .or_default()
@@ -168,6 +174,8 @@ impl<'a> Dataset<'a> {
                     workload,
                     valid,
                     invalid,
+                    estimates: RefCell::default(),
+                    limiter: OnceCell::new(),
                 });
             }
         }
@@ -287,6 +295,8 @@ impl<'a> CellOutcomes<'a> {
             latencies: Vec::new(),
             siblings: Rc::default(),
             bounds: Bounds::default(),
+            estimates: RefCell::default(),
+            limiter: OnceCell::new(),
         })
     }
 
@@ -315,6 +325,16 @@ impl<'a> CellOutcomes<'a> {
     /// cannot be. A quantile that some trials have too few transactions for is taken of the
     /// transactions of all trials together.
     pub(crate) fn estimate(&self, response: &str) -> Option<Estimate> {
+        if let Some(known) = self.estimates.borrow().get(response) {
+            return *known;
+        }
+        let estimate = self.estimated(response);
+        let mut estimates = self.estimates.borrow_mut();
+        estimates.insert(response.to_owned(), estimate);
+        estimate
+    }
+
+    fn estimated(&self, response: &str) -> Option<Estimate> {
         let values = self.values(response);
         let share = QUANTILES.iter().find(|(name, _)| *name == response);
         if let Some((_, share)) = share

@@ -512,6 +512,7 @@ fn compare(
             groups.push((level.clone(), word.unwrap_or_default()));
             groups.len() - 1
         });
+        let mut pairs = Vec::new();
         for outcome in &cell.valid {
             let same = |other: &&crate::reduce::Outcome| other.replicate == outcome.replicate;
             let Some(against) = other.valid.iter().find(same) else {
@@ -522,14 +523,11 @@ fn compare(
             let Some((one, two)) = pair.filter(|(one, two)| *one > 0.0 && *two > 0.0) else {
                 continue;
             };
-            differences.push(Difference {
-                group,
-                block: outcome.replicate,
-                log: (one / two).ln(),
-            });
+            pairs.push((outcome.replicate, one, two));
             values.push(two);
             trials.extend([outcome.trial, against.trial]);
         }
+        differences.extend(Difference::of_cells(group, &pairs));
     }
     let seed = differences.len() as u64;
     let effect = Effect::of(&differences, seed)?;

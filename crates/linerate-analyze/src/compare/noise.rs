@@ -5,13 +5,21 @@
 //! their own intervals would be points. Cells of one experiment share the machine and the noise, so
 //! that its form and size are taken of all of them:
 //!
-//! 1. Size: the relative deviation of a cell is moderated, s̃² = (d₀ s₀² + d s²) / (d₀ + d), with the
+//! 1. Are they alike? Bartlett's statistic (1937) of the cells' deviations, against what it is when all
+//!    residuals are drawn from one bag: the same whatever form the noise has, of two modes or with a
+//!    tail. Below [`ALIKE_P_MIN`] cells have noises of their own.
+//! 2. Size: the relative deviation of a cell is moderated, s̃² = (d₀ s₀² + d s²) / (d₀ + d), with the
 //!    pooled s₀ and d₀ = [`PRIOR_FREEDOM`], and Student's t has d₀ + d degrees of freedom (Smyth,
 //!    "Linear models and empirical Bayes methods", 2004, with a small fixed d₀ since cells differ).
-//!    A cell that is far quieter than the quietest other is of another kind and speaks for itself.
-//! 2. Form: relative deviations of all cells about their means, stretched by √(n/(n − 1)), are drawn
+//!    Where they are alike it is at least s₀, with all degrees of freedom. A cell that is far quieter
+//!    than the quietest other is of another kind and speaks for itself.
+//! 3. Memory: where trials resemble those before them (drift, a visitor that stays), residuals say
+//!    less than their number: of ν degrees of freedom ν (1 − ρ) / (1 + ρ) are left, with the
+//!    correlation ρ of successive residuals (Bartlett, "On the theoretical specification and sampling
+//!    properties of autocorrelated time-series", 1946).
+//! 4. Form: relative deviations of all cells about their means, stretched by √(n/(n − 1)), are drawn
 //!    with replacement, n at a time; how far the quantiles of their means lie out on either side,
-//!    over what a normal distribution would give, scales the two half widths.
+//!    over what a normal distribution would give, widens the two half widths.
 //!
 //! A trial is μ (1 + ε), so that the interval is x̄ / (1 + a) to x̄ / (1 − b): an amount has no value
 //! below zero.
@@ -24,6 +32,18 @@ use super::interval::{CONFIDENCE, deviation, mean, proportional, student_t};
 
 /// Degrees of freedom that the other cells' spread counts as.
 const PRIOR_FREEDOM: f64 = 2.0;
+/// Probability of cells that differ so, were they alike, below which they are not.
+const ALIKE_P_MIN: f64 = 0.1;
+/// Draws for that.
+const ALIKE_DRAWS: u32 = 199;
+/// Share of the pooled variance below which a variance is none: clocks and counters have steps.
+const VARIANCE_SHARE_MIN: f64 = 1e-4;
+/// Correlation of successive residuals that chance makes, in units of 1/√N.
+const MEMORY_BY_CHANCE: f64 = 1.5;
+/// The most that is taken for it: beyond, few blocks tell nothing of how much.
+const MEMORY_MAX: f64 = 0.9;
+/// The least degrees of freedom that it leaves.
+const FREEDOM_MIN: f64 = 2.0;
 /// Cells from which on one may be told to be of another kind.
 const KIN_MIN: usize = 5;
 /// A cell with less than this share of the least deviation of all others speaks for itself.
@@ -46,31 +66,57 @@ pub(crate) struct Noise {
     residuals: Vec<f64>,
     /// Relative standard deviations of the cells, ascending.
     deviations: Vec<f64>,
+    /// Degrees of freedom that are left when successive trials resemble each other.
+    effective: f64,
+    /// Student's quantile for them.
+    t: f64,
+    /// Whether the cells differ no more than chance makes cells of one noise differ.
+    alike: bool,
 }
 
 impl Noise {
-    /// Pools the replicates of `cells`; absent when no cell was repeated.
-    pub(crate) fn pooled<'a>(cells: impl IntoIterator<Item = &'a [f64]>) -> Option<Self> {
+    /// Pools the replicates of `cells`, each with its place in the order of execution; absent when no
+    /// cell was repeated.
+    pub(crate) fn pooled<'a>(cells: impl IntoIterator<Item = &'a [(u32, f64)]>) -> Option<Self> {
         let (mut squares, mut freedom) = (0.0, 0.0);
         let (mut residuals, mut deviations) = (Vec::new(), Vec::new());
-        for values in cells {
+        let mut counts = Vec::new();
+        for trials in cells {
+            let values: Vec<f64> = trials.iter().map(|(_, value)| *value).collect();
             if values.len() < 2 || values.iter().any(|value| *value <= 0.0) {
                 continue;
             }
-            let (n, centre) = (values.len() as f64, mean(values));
-            let relative = deviation(values) / centre;
+            let (n, centre) = (values.len() as f64, mean(&values));
+            let relative = deviation(&values) / centre;
             squares += (n - 1.0) * relative.powi(2);
             freedom += n - 1.0;
             deviations.push(relative);
+            counts.push(values.len());
             let stretch = (n / (n - 1.0)).sqrt();
-            residuals.extend(values.iter().map(|value| (value / centre - 1.0) * stretch));
+            let residual = |(at, value): &(u32, f64)| (*at, (value / centre - 1.0) * stretch);
+            residuals.extend(trials.iter().map(residual));
         }
+        residuals.sort_by_key(|(at, _)| *at);
+        let residuals: Vec<f64> = residuals
+            .into_iter()
+            .map(|(_, residual)| residual)
+            .collect();
+        let cells = counts.len().max(1) as f64;
+        let kept = 1.0 - cells / residuals.len().max(1) as f64;
+        let memory = memory(&residuals, kept);
+        // Whoever stays for several trials does not choose their cells: the order is shuffled.
+        let alike = memory > 0.0 || are_alike(&residuals, &counts, &deviations);
         deviations.sort_by(f64::total_cmp);
+        let effective = freedom * (1.0 - memory) / (1.0 + memory);
+        let effective = effective.max(FREEDOM_MIN.min(freedom));
         (freedom > 0.0).then(|| Self {
             share: (squares / freedom).sqrt(),
             freedom,
             residuals,
             deviations,
+            effective,
+            t: student_t(effective).unwrap_or(f64::INFINITY),
+            alike,
         })
     }
 
@@ -109,9 +155,9 @@ impl Noise {
         let tail = ((1.0 - CONFIDENCE) / 2.0 * DRAWS as f64) as usize;
         let unit = self.share / (n as f64).sqrt();
         // A mean that came out too high has its truth below it, and the other way round.
-        let below = means[DRAWS - 1 - tail].max(0.0) / unit;
-        let above = (-means[tail]).max(0.0) / unit;
-        (below, above)
+        let below = means[DRAWS - 1 - tail] / unit;
+        let above = -means[tail] / unit;
+        (below.max(NORMAL), above.max(NORMAL))
     }
 
     /// Puts the interval to the mean of `values`, a cell of this experiment with its `form`.
@@ -119,7 +165,10 @@ impl Noise {
         let n = values.len() as f64;
         let own = deviation(values) / estimate.value;
         let (scale, freedom) = self.moderated(own, n - 1.0);
-        let t = student_t(freedom).unwrap_or(f64::INFINITY) / NORMAL;
+        let t = match freedom == self.effective {
+            true => self.t,
+            false => student_t(freedom).unwrap_or(f64::INFINITY),
+        } / NORMAL;
         let half = |side: f64| t * scale * side / n.sqrt();
         let (low, high) = proportional(estimate.value, half(form.0), half(form.1));
         Estimate {
@@ -140,8 +189,63 @@ impl Noise {
         }
         let prior = PRIOR_FREEDOM.min(others);
         let square = (prior * self.share.powi(2) + freedom * own.powi(2)) / (prior + freedom);
-        (square.sqrt(), prior + freedom)
+        match self.alike {
+            true => (square.sqrt().max(self.share), self.effective),
+            false => (square.sqrt(), prior + freedom),
+        }
     }
+}
+
+/// Returns the correlation of successive trials; zero where chance gives as much.
+///
+/// Residuals are about the means of their own cells, which keep the share 1 − 1/n of a variance and
+/// its square of what successive trials of different cells have in common: r = ρ (1 − 1/n).
+fn memory(residuals: &[f64], kept: f64) -> f64 {
+    let squares: f64 = residuals.iter().map(|one| one.powi(2)).sum();
+    let products: f64 = residuals.windows(2).map(|two| two[0] * two[1]).sum();
+    let correlation = products / squares;
+    let chance = MEMORY_BY_CHANCE / (residuals.len() as f64).sqrt();
+    match correlation > chance {
+        true => (correlation / kept).min(MEMORY_MAX),
+        false => 0.0,
+    }
+}
+
+/// Returns whether cells of `counts` trials with these `deviations` differ no more than cells whose
+/// trials are drawn from one bag of all `residuals`.
+fn are_alike(residuals: &[f64], counts: &[usize], deviations: &[f64]) -> bool {
+    let variances = deviations.iter().map(|share| share.powi(2));
+    let observed = bartlett(counts, variances);
+    let mut draw = Draw::new(residuals.len() as u64);
+    let mut trials = Vec::new();
+    let mut as_much = 1;
+    for _ in 0..ALIKE_DRAWS {
+        let variances: Vec<f64> = counts
+            .iter()
+            .map(|n| {
+                trials.clear();
+                let drawn = (0..*n).map(|_| draw.below(residuals.len() as u32) as usize);
+                trials.extend(drawn.map(|at| residuals[at]));
+                deviation(&trials).powi(2)
+            })
+            .collect();
+        as_much += u32::from(bartlett(counts, variances) >= observed);
+    }
+    f64::from(as_much) >= ALIKE_P_MIN * f64::from(ALIKE_DRAWS + 1)
+}
+
+/// Returns Σ νᵢ ln(s² / sᵢ²) with the pooled s²: the more, the less alike the variances are.
+fn bartlett(counts: &[usize], variances: impl IntoIterator<Item = f64> + Clone) -> f64 {
+    let freedoms = || counts.iter().map(|n| *n as f64 - 1.0);
+    let all: f64 = freedoms().sum();
+    let squares = freedoms().zip(variances.clone());
+    let pooled = squares.map(|(freedom, s2)| freedom * s2).sum::<f64>() / all;
+    if pooled <= 0.0 {
+        return 0.0;
+    }
+    let ratio = |s2: f64| (s2 / pooled).max(VARIANCE_SHARE_MIN);
+    let parts = freedoms().zip(variances);
+    parts.map(|(freedom, s2)| -freedom * ratio(s2).ln()).sum()
 }
 
 #[cfg(test)]
@@ -151,20 +255,34 @@ mod tests {
     use super::super::interval::student_t_interval;
     use super::*;
 
+    /// Pools cells that were measured one after the other.
+    fn pooled<'a>(cells: impl IntoIterator<Item = &'a [f64]>) -> Option<Noise> {
+        let mut at = 0;
+        let mut next = |value: &f64| {
+            at += 1;
+            (at, *value)
+        };
+        let cells = cells
+            .into_iter()
+            .map(|cell| cell.iter().map(&mut next).collect::<Vec<_>>());
+        let cells: Vec<_> = cells.collect();
+        Noise::pooled(cells.iter().map(Vec::as_slice))
+    }
+
     #[test]
     fn pooling_weighs_by_degrees_of_freedom() {
         // 100 ± 10 (n = 3) and 1000 ± 20 (n = 2, s = 20): (2·0.01 + 1·0.0004) / 3 = 0.0068.
         let s = 20.0 / 2.0_f64.sqrt();
         let cells: [&[f64]; 3] = [&[90.0, 100.0, 110.0], &[1000.0 - s, 1000.0 + s], &[5.0]];
-        let noise = Noise::pooled(cells).unwrap();
+        let noise = pooled(cells).unwrap();
         assert!((noise.share - 0.0068_f64.sqrt()).abs() < 1e-12, "{noise:?}");
         assert_eq!(noise.freedom, 3.0);
-        assert_eq!(Noise::pooled([&[1.0][..]]), None);
+        assert_eq!(pooled([&[1.0][..]]), None);
     }
 
     #[test]
     fn the_least_significant_difference_shrinks_with_replicates() {
-        let noise = Noise::pooled([&[98.0, 102.0][..]; 4]).unwrap();
+        let noise = pooled([&[98.0, 102.0][..]; 4]).unwrap();
         // s = √8 / 100, t(4) = 2.776; √(1/3 + 1/3) = 0.8165.
         let expected = 2.7764 * 8.0_f64.sqrt() / 100.0 * 0.8165;
         assert!((noise.difference_share(3, 3) - expected).abs() < 1e-5);
@@ -174,7 +292,7 @@ mod tests {
     #[test]
     fn the_floor_has_an_interval() {
         // χ²(0.975, 10) = 20.483, χ²(0.025, 10) = 3.247 (tables).
-        let noise = Noise::pooled([&[98.0, 102.0][..]; 10]).unwrap();
+        let noise = pooled([&[98.0, 102.0][..]; 10]).unwrap();
         let (low, high) = noise.interval().unwrap();
         assert!((low / noise.share - (10.0_f64 / 20.483).sqrt()).abs() < 1e-4);
         assert!((high / noise.share - (10.0_f64 / 3.247).sqrt()).abs() < 1e-4);
@@ -186,13 +304,27 @@ mod tests {
         let slow = [100.0, 70.0, 100.1];
         let mixed = [99.9, 100.0, 100.1];
         let cells = [slow, mixed, mixed, slow, mixed, slow];
-        let noise = Noise::pooled(cells.iter().map(|cell| &cell[..])).unwrap();
+        let noise = pooled(cells.iter().map(|cell| &cell[..])).unwrap();
         let form = noise.form(3);
         let own = student_t_interval(&mixed, Unit::Count).unwrap();
         let found = noise.widen(&mixed, form, own);
         assert!(found.low.unwrap() < 94.0, "{found:?}");
         // The slow state lies on one side.
-        assert!(form.0 < form.1, "{form:?}");
+        assert!(form.0 <= form.1, "{form:?}");
+    }
+
+    #[test]
+    fn cells_with_noises_of_their_own_are_told_from_those_of_one_noise() {
+        let of = |shares: &[f64]| {
+            let mut draw = Draw::new(7);
+            let trials = |share: f64| [(); 3].map(|()| 100.0 * (1.0 + share * draw.normal()));
+            let cells: Vec<[f64; 3]> = shares.iter().copied().map(trials).collect();
+            pooled(cells.iter().map(|cell| &cell[..])).unwrap()
+        };
+        assert!(of(&[0.05; 20]).alike);
+        let mixed = [0.005, 0.1].repeat(10);
+        assert!(!of(&mixed).alike);
+        assert!(pooled([&[100.0, 100.0][..]; 3]).unwrap().alike);
     }
 
     #[test]
@@ -202,7 +334,7 @@ mod tests {
             .collect();
         let quiet = [44.00, 44.04, 44.05];
         let cells = loud.iter().map(|cell| &cell[..]).chain([&quiet[..]]);
-        let noise = Noise::pooled(cells).unwrap();
+        let noise = pooled(cells).unwrap();
         let own = student_t_interval(&quiet, Unit::Count).unwrap();
         let found = noise.widen(&quiet, noise.form(3), own);
         assert!(found.high.unwrap() < 44.3, "{found:?}");

@@ -56,7 +56,15 @@ const RULES: &[Rule] = &[
 ];
 
 /// Returns what limits `cell`, if a rule holds; of a cell without a valid trial, what kept it from one.
-pub(crate) fn limiter_of(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+pub(crate) fn limiter_of<'c>(
+    dataset: &Dataset<'_>,
+    cell: &'c CellOutcomes<'_>,
+) -> Option<&'c Verdict> {
+    let verdict = cell.limiter.get_or_init(|| find(dataset, cell));
+    verdict.as_ref()
+}
+
+fn find(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let Some(failed) = cell.of_invalid() else {
         return RULES.iter().find_map(|rule| rule(dataset, cell));
     };
@@ -143,7 +151,7 @@ pub(crate) fn limiter_title(limiter: Limiter) -> &'static str {
 pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
     let cells = dataset.cells.iter();
     let cells: Vec<&CellOutcomes<'_>> = cells.filter(|cell| dataset.is_as_it_is(cell)).collect();
-    let mut by_limiter: Vec<(Limiter, Vec<(Verdict, &CellOutcomes<'_>)>)> = Vec::new();
+    let mut by_limiter: Vec<(Limiter, Vec<(&Verdict, &CellOutcomes<'_>)>)> = Vec::new();
     for cell in &cells {
         let Some(verdict) = limiter_of(dataset, cell) else {
             continue;
@@ -164,7 +172,7 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
 
 fn finding(
     limiter: Limiter,
-    verdicts: Vec<(Verdict, &CellOutcomes<'_>)>,
+    verdicts: Vec<(&Verdict, &CellOutcomes<'_>)>,
     cells: usize,
 ) -> Option<Finding> {
     let same = verdicts.len();
@@ -178,7 +186,7 @@ fn finding(
         .into_iter()
         .max_by(|a, b| a.0.weight.total_cmp(&b.0.weight))?;
     let experiment = shown_cell.experiment;
-    let mut explanation = shown.explanation;
+    let mut explanation = shown.explanation.clone();
     if cells > 1 {
         let levels = words::whole_cell(&shown_cell.cell);
         explanation += &format!(
@@ -190,9 +198,9 @@ fn finding(
         id: format!("{}/limiter/{}", experiment.name, limiter_id(limiter)),
         chapter: experiment.chapter,
         kind: FindingKind::Limiter(limiter),
-        claim: shown.claim,
+        claim: shown.claim.clone(),
         explanation,
         effect: shown.effect,
-        evidence: shown.evidence,
+        evidence: shown.evidence.clone(),
     })
 }

@@ -63,7 +63,7 @@ use linerate_model::finding::{Finding, FindingKind, Limiter};
 use crate::dataset::Dataset;
 
 pub(crate) use effect::claim as effect_claim;
-pub(crate) use limiter::{limiter_of, limiter_title};
+pub(crate) use limiter::{Verdict, limiter_of, limiter_title};
 pub(crate) use plateau::cell as plateau_cell;
 pub(crate) use receiver_window::window_bytes;
 pub(crate) use segments::{Pattern, mss_bytes, pattern_bytes, pattern_of};

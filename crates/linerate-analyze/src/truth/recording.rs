@@ -270,6 +270,13 @@ impl Run {
 
     /// Adds a trial of the last experiment for each of `truths`, as its replicates.
     pub fn cell(&mut self, levels: &[(Factor, Level)], truths: &[Truth]) {
+        for (at, truth) in truths.iter().enumerate() {
+            self.trial(levels, at as u32 + 1, truth);
+        }
+    }
+
+    /// Adds a trial of the last experiment.
+    pub fn trial(&mut self, levels: &[(Factor, Level)], replicate: u32, truth: &Truth) {
         let cell: Cell = levels.iter().cloned().collect();
         let experiment = self
             .recording
@@ -293,19 +300,17 @@ impl Run {
         let workload = experiment
             .workload_of(&cell)
             .expect("levels fit the workload");
-        for (at, truth) in truths.iter().enumerate() {
-            let id = TrialId(self.recording.document.plan.trials.len() as u32 + 1);
-            self.recording.document.plan.trials.push(Trial {
-                id,
-                experiment: experiment.name.clone(),
-                cell: cell.clone(),
-                replicate: at as u32 + 1,
-                seed: self.seed,
-                workload: workload.clone(),
-                timing: timing(),
-            });
-            self.record(id, &workload, truth);
-        }
+        let id = TrialId(self.recording.document.plan.trials.len() as u32 + 1);
+        self.recording.document.plan.trials.push(Trial {
+            id,
+            experiment: experiment.name.clone(),
+            cell,
+            replicate,
+            seed: self.seed,
+            workload: workload.clone(),
+            timing: timing(),
+        });
+        self.record(id, &workload, truth);
     }
 
     fn record(&mut self, id: TrialId, workload: &Workload, truth: &Truth) {
