@@ -8,6 +8,7 @@ use std::thread;
 
 use anyhow::bail;
 use clap::Args;
+use linerate_analyze::truth::limiters::{Cause, Named, named};
 use linerate_analyze::truth::noise::Noise;
 use linerate_analyze::truth::score::{Score, score};
 use linerate_analyze::truth::study::{Chapters, Shape};
@@ -35,6 +36,9 @@ const TOO_SMALL_MAX: f64 = 0.05;
 const FALLS_BACK_MAX: f64 = 0.02;
 /// Share of effects of 20 % at a noise of 20 % that 48 trials must find.
 const POWER_MIN: f64 = 0.80;
+
+/// Share of recordings of a cause in which it must be named; in none may it be taken for another.
+const NAMED_MIN: f64 = 0.6;
 
 /// One noise, every shape.
 struct Row {
@@ -71,11 +75,58 @@ pub fn truth(args: &TruthArgs) -> anyhow::Result<()> {
         rows
     });
     print!("{}", table(&rows));
-    let broken = broken(&rows);
+    let each = (args.studies / 20).max(1);
+    let causes = Cause::ALL.iter();
+    let causes: Vec<_> = causes
+        .map(|cause| (*cause, named(*cause, each, args.seed)))
+        .collect();
+    print!("\n{}", causes_table(&causes));
+    let mut broken = broken(&rows);
+    broken.extend(mistaken(&causes));
     if !broken.is_empty() {
         bail!("bounds that are not kept:\n  {}", broken.join("\n  "));
     }
     Ok(())
+}
+
+/// Returns what was named of each cause.
+fn causes_table(causes: &[(Cause, Named)]) -> String {
+    let mut text = String::from(
+        "| what holds it | recordings | named right | not named | named wrong |\n\
+         |---|---:|---:|---:|---:|\n",
+    );
+    for (cause, named) in causes {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} |",
+            cause.title(),
+            named.recordings,
+            named.right,
+            named.unknown,
+            named.wrong.len()
+        );
+    }
+    text
+}
+
+/// Returns causes that were taken for others, or are hardly ever named.
+fn mistaken(causes: &[(Cause, Named)]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (cause, named) in causes {
+        if let Some(one) = named.wrong.first() {
+            let count = named.wrong.len();
+            let title = cause.title();
+            broken.push(format!("{title}: named wrong in {count}, such as {one}"));
+        }
+        if share(named.right, named.recordings) < NAMED_MIN {
+            let Named {
+                right, recordings, ..
+            } = named;
+            let title = cause.title();
+            broken.push(format!("{title}: named in {right} of {recordings} only"));
+        }
+    }
+    broken
 }
 
 fn row(noise: Noise, each: u32, seed: u64) -> Row {

@@ -317,7 +317,13 @@ impl Trial<'_> {
     }
 
     fn loss_fits(&self) -> bool {
-        if self.setup.paces || !self.is_near() || self.losses() < LOSSES_MIN {
+        // What is near by being short may be a shallow queue that overflows.
+        let quotient = self.value(name::TCP_RTT).zip(self.setup.shortest_ns);
+        let is_ratio_near = quotient.is_none_or(|(rtt, shortest)| {
+            shortest < RATIO_NS_MIN || rtt <= NEAR_QUOTIENT_MAX * shortest
+        });
+        let is_near = self.is_near() && is_ratio_near;
+        if self.setup.paces || !is_near || self.losses() < LOSSES_MIN {
             return false;
         }
         let Some((cwnd, mss)) = self.value(name::CWND).zip(self.value(name::SEND_MSS)) else {

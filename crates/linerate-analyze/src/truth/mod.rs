@@ -9,6 +9,9 @@ pub mod recording;
 /// How trials that are the same differ.
 pub mod noise;
 
+/// Causes, and neighbours that look alike.
+pub mod limiters;
+
 /// Counts of what the analysis gets right and wrong.
 pub mod score;
 

@@ -166,6 +166,40 @@ impl Truth {
         }
     }
 
+    /// A stream that always has something to send: `bps` in flight for `rtt_ns` over a path whose
+    /// shortest round trip is `min_rtt_ns`, with a window that is never full.
+    pub fn sending(bps: f64, rtt_ns: i64, min_rtt_ns: i64) -> Self {
+        let in_flight = bps * rtt_ns as f64 / 8e9 / MSS;
+        Self {
+            rtt_ns,
+            min_rtt_ns: Some(min_rtt_ns),
+            unacked: in_flight.round() as i64,
+            cwnd: in_flight.round() as i64 + 1,
+            window_bytes: 3 << 20,
+            unsent_bytes: Some(1 << 20),
+            delivery_bps: Some(bps),
+            busy_share: 1.0,
+            congestion: Some("cubic"),
+            ..Self::stream(bps)
+        }
+    }
+
+    /// Transactions of `fast_ns`, of which `share` wait 200 ms longer, back to back on one connection;
+    /// the retransmission timer fires for each of the slow.
+    pub fn timeouts(fast_ns: u64, share: f64) -> Self {
+        let slow_ns = fast_ns + 200_000_000;
+        let mean_ns = fast_ns as f64 + share * 200e6;
+        let count = WINDOW_NS as f64 / mean_ns;
+        let slow = (share * count).round() as u64;
+        let fast = count.round() as u64 - slow;
+        Self {
+            latency: vec![(fast_ns, fast), (slow_ns, slow)],
+            timeouts: Some(slow as f64),
+            delayed_acks: Some(0.0),
+            ..Self::transactions(fast_ns)
+        }
+    }
+
     /// Transactions at a rate, all alike.
     pub fn transactions_per_s(rate: f64) -> Self {
         let count = (rate * WINDOW_NS as f64 / 1e9).round().max(1.0);

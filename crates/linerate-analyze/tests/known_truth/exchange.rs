@@ -3,7 +3,7 @@
 use linerate_model::finding::{Finding, FindingKind, Limiter};
 use linerate_model::workload::{Traffic, Workload};
 
-use crate::builder::{Run, Truth, WINDOW_NS, rr, stream};
+use crate::builder::{Run, Truth, rr, stream};
 use crate::told;
 
 /// The limiters of three trials of `workload` with their claims.
@@ -35,22 +35,6 @@ fn split() -> Workload {
         *request_writes = 2;
     }
     workload
-}
-
-/// Transactions of `fast_ns`, of which `share` wait 200 ms longer, back to back on one connection; the
-/// timer fires for each of the slow.
-fn timeouts(fast_ns: u64, share: f64) -> Truth {
-    let slow_ns = fast_ns + 200_000_000;
-    let mean_ns = fast_ns as f64 + share * 200e6;
-    let count = WINDOW_NS as f64 / mean_ns;
-    let slow = (share * count).round() as u64;
-    let fast = count.round() as u64 - slow;
-    Truth {
-        latency: vec![(fast_ns, fast), (slow_ns, slow)],
-        timeouts: Some(slow as f64),
-        delayed_acks: Some(0.0),
-        ..Truth::transactions(fast_ns)
-    }
 }
 
 #[test]
@@ -93,7 +77,7 @@ fn a_queue_on_the_way_is_no_stall_of_nagle() {
 #[test]
 fn retransmission_timeouts_are_told_by_the_timers() {
     for share in [0.05, 0.2] {
-        let slow = timeouts(1_000_000, share);
+        let slow = Truth::timeouts(1_000_000, share);
         for workload in [rr(200), split()] {
             check(
                 workload,

@@ -49,19 +49,7 @@ fn silent(workload: Workload, truth: &Truth) {
 
 /// Always sending over a path of 20 ms, `bps` of which is in flight for `rtt_ns`.
 fn sending(bps: f64, rtt_ns: i64) -> Truth {
-    let in_flight = bps * rtt_ns as f64 / 8e9 / MSS;
-    Truth {
-        rtt_ns,
-        min_rtt_ns: Some(20 * MS),
-        unacked: in_flight.round() as i64,
-        cwnd: in_flight.round() as i64 + 1,
-        window_bytes: 3 << 20,
-        unsent_bytes: Some(1 << 20),
-        delivery_bps: Some(bps),
-        busy_share: 1.0,
-        congestion: Some("cubic"),
-        ..Truth::stream(bps)
-    }
+    Truth::sending(bps, rtt_ns, 20 * MS)
 }
 
 #[test]

@@ -1,0 +1,329 @@
+//! Causes with known truth: recordings of which one thing holds the number, and neighbours that look
+//! alike in all but what tells them apart. Rates, round trips and shares are drawn, so that a rule
+//! that knows one recording by heart is found out.
+
+use linerate_model::finding::{FindingKind, Limiter};
+use linerate_model::unit::Bytes;
+use linerate_model::workload::{Traffic, Workload};
+
+use super::recording::{MSS, Run, Truth, WINDOW_NS, rr, stream};
+use crate::analyze;
+use crate::compare::draw::Draw;
+
+/// What holds a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// A stream whose application leaves the path idle half of the time.
+    HealthyStream,
+    /// A full path of unknown rate behind a deep queue.
+    DeepQueue,
+    /// The same, and the queue holds the whole window of the receiver.
+    QueuedWindow,
+    /// A full path behind a shallow queue that drops.
+    ShallowQueue,
+    /// Losses on a path that is not full.
+    RandomLoss,
+    /// A window of 64 KiB, since scaling was not agreed on.
+    NoScaling,
+    /// A receive buffer that was set.
+    SmallBuffer,
+    /// A program that reads slowly.
+    SlowReader,
+    /// A path that swallows full-size segments.
+    BlackHole,
+    /// The window most of the time, the send buffer in the rest.
+    TwoLimiters,
+    /// Requests and responses over an idle path.
+    HealthyExchange,
+    /// Requests behind somebody's queue.
+    QueuedExchange,
+    /// Requests some of which wait for a retransmission timeout.
+    Timeouts,
+    /// A server that computes.
+    Thinking,
+    /// Requests in two writes that wait for a delayed ACK.
+    Nagle,
+}
+
+impl Cause {
+    /// All of them.
+    pub const ALL: &'static [Cause] = &[
+        Cause::HealthyStream,
+        Cause::DeepQueue,
+        Cause::QueuedWindow,
+        Cause::ShallowQueue,
+        Cause::RandomLoss,
+        Cause::NoScaling,
+        Cause::SmallBuffer,
+        Cause::SlowReader,
+        Cause::BlackHole,
+        Cause::TwoLimiters,
+        Cause::HealthyExchange,
+        Cause::QueuedExchange,
+        Cause::Timeouts,
+        Cause::Thinking,
+        Cause::Nagle,
+    ];
+
+    /// Returns it in words.
+    pub fn title(self) -> &'static str {
+        match self {
+            Cause::HealthyStream => "stream, nothing in its way",
+            Cause::DeepQueue => "full path, deep queue, no loss",
+            Cause::QueuedWindow => "full path, the queue holds the whole window",
+            Cause::ShallowQueue => "full path, shallow queue that drops",
+            Cause::RandomLoss => "loss without a queue",
+            Cause::NoScaling => "window of 64 KiB, no scaling",
+            Cause::SmallBuffer => "receive buffer that was set",
+            Cause::SlowReader => "reader that is slow",
+            Cause::BlackHole => "full-size segments vanish",
+            Cause::TwoLimiters => "window and send buffer take turns",
+            Cause::HealthyExchange => "requests, nothing in their way",
+            Cause::QueuedExchange => "requests behind a queue",
+            Cause::Timeouts => "requests that wait for a timeout",
+            Cause::Thinking => "server that computes",
+            Cause::Nagle => "Nagle and delayed ACK",
+        }
+    }
+
+    /// Returns the limiter that is right; absent where there is none to name.
+    pub fn limiter(self) -> Option<Limiter> {
+        Some(match self {
+            Cause::HealthyStream => return None,
+            Cause::DeepQueue | Cause::QueuedWindow | Cause::ShallowQueue => Limiter::PathRate,
+            Cause::RandomLoss => Limiter::CongestionWindow,
+            Cause::NoScaling | Cause::SmallBuffer | Cause::TwoLimiters => Limiter::ReceiverWindow,
+            Cause::SlowReader => Limiter::SlowReader,
+            Cause::BlackHole => Limiter::NothingArrives,
+            Cause::HealthyExchange | Cause::QueuedExchange => Limiter::RoundTrip,
+            Cause::Timeouts => Limiter::Timeouts,
+            Cause::Thinking => Limiter::Application,
+            Cause::Nagle => Limiter::NagleDelayedAck,
+        })
+    }
+
+    fn make(self, draw: &mut Draw) -> (Workload, Truth) {
+        let min_rtt_ns = (between(draw, 0.2, 60.0) * 1e6) as i64;
+        let bps = between(draw, 10e6, 2e9);
+        // Enough in flight for a flow to keep going.
+        let bps = bps.max(20.0 * MSS * 8e9 / min_rtt_ns as f64);
+        let at_rest = (min_rtt_ns as f64 * between(draw, 1.001, 1.03)) as i64;
+        let times = |factor: f64| (min_rtt_ns as f64 * factor) as i64;
+        let sending = |bps: f64, rtt_ns: i64| Truth {
+            // A window that is never in the way.
+            window_bytes: (3.0 * bps * rtt_ns as f64 / 8e9) as i64 + (1 << 20),
+            ..Truth::sending(bps, rtt_ns, min_rtt_ns)
+        };
+        let held = |bytes: f64| {
+            let bps = bytes * 8e9 / at_rest as f64;
+            Truth {
+                window_bytes: bytes as i64,
+                rwnd_share: 0.98,
+                ..Truth::sending(bps, at_rest, min_rtt_ns)
+            }
+        };
+        match self {
+            Cause::HealthyStream => {
+                let truth = Truth {
+                    busy_share: between(draw, 0.2, 0.6),
+                    unsent_bytes: Some(0),
+                    ..sending(bps, at_rest)
+                };
+                (stream(), truth)
+            }
+            Cause::DeepQueue => {
+                let factor = between(draw, 2.0, 12.0);
+                (stream(), sending(bps, times(factor)))
+            }
+            Cause::QueuedWindow => {
+                let rtt_ns = times(between(draw, 2.0, 12.0));
+                let truth = Truth {
+                    window_bytes: (bps * rtt_ns as f64 / 8e9) as i64,
+                    rwnd_share: 0.98,
+                    ..sending(bps, rtt_ns)
+                };
+                (stream(), truth)
+            }
+            Cause::ShallowQueue => {
+                let rtt_ns = times(between(draw, 1.3, 1.8));
+                let truth = Truth {
+                    lost_share: between(draw, 0.0005, 0.01),
+                    ..sending(bps, rtt_ns)
+                };
+                (stream(), truth)
+            }
+            Cause::RandomLoss => {
+                let lost_share = between(draw, 0.001, 0.01);
+                // Mathis 1997: MSS / RTT · 1.22 / √p.
+                let bps = MSS * 8e9 / at_rest as f64 * 1.22 / lost_share.sqrt();
+                let truth = Truth {
+                    lost_share,
+                    ..sending(bps, at_rest)
+                };
+                (stream(), truth)
+            }
+            Cause::NoScaling => {
+                let truth = Truth {
+                    agreed: Some("timestamps, SACK"),
+                    ..held(65_535.0)
+                };
+                (stream(), truth)
+            }
+            Cause::SmallBuffer => {
+                let bytes = between(draw, 32e3, 1e6).round();
+                let mut workload = stream();
+                workload.options.socket_buffer = Some(Bytes(bytes as u64));
+                (workload, held(bytes))
+            }
+            Cause::SlowReader => {
+                let bytes = between(draw, 64e3, 1e6);
+                let unread = bytes * between(draw, 0.6, 0.9);
+                let truth = Truth {
+                    window_bytes: (bytes - unread) as i64,
+                    unread_bytes: unread as i64,
+                    rwnd_share: 0.98,
+                    ..sending(
+                        bps.min((bytes - unread) * 8e9 / times(2.0) as f64),
+                        times(2.0),
+                    )
+                };
+                (stream(), truth)
+            }
+            Cause::BlackHole => {
+                let truth = Truth {
+                    in_vain: between(draw, 4.0, 20.0).round(),
+                    invalid: Some("a flow moved nothing".to_owned()),
+                    ..sending(0.0, at_rest)
+                };
+                (stream(), truth)
+            }
+            Cause::TwoLimiters => {
+                let window = between(draw, 0.55, 0.7);
+                let truth = Truth {
+                    rwnd_share: window,
+                    sndbuf_share: 0.95 - window,
+                    ..held(between(draw, 32e3, 1e6))
+                };
+                (stream(), truth)
+            }
+            Cause::HealthyExchange => {
+                let trip_ns = between(draw, 30e3, 20e6) as u64;
+                let truth = Truth {
+                    min_rtt_ns: Some((trip_ns as f64 * 0.9) as i64),
+                    delayed_acks: Some(0.0),
+                    timeouts: Some(0.0),
+                    ..Truth::transactions(trip_ns)
+                };
+                (rr(200), truth)
+            }
+            Cause::QueuedExchange => {
+                let trip_ns = between(draw, 40e6, 300e6) as u64;
+                let truth = Truth {
+                    min_rtt_ns: Some((trip_ns as f64 / between(draw, 5.0, 200.0)) as i64),
+                    delayed_acks: Some(0.0),
+                    timeouts: Some(0.0),
+                    ..Truth::transactions(trip_ns)
+                };
+                (rr(200), truth)
+            }
+            Cause::Timeouts => {
+                let fast_ns = between(draw, 100e3, 3e6) as u64;
+                (rr(200), Truth::timeouts(fast_ns, between(draw, 0.03, 0.3)))
+            }
+            Cause::Thinking => {
+                let trip_ns = between(draw, 5e6, 100e6) as u64;
+                let truth = Truth {
+                    rtt_ns: between(draw, 30e3, 300e3) as i64,
+                    delayed_acks: Some(0.0),
+                    timeouts: Some(0.0),
+                    ..Truth::transactions(trip_ns)
+                };
+                (rr(200), truth)
+            }
+            Cause::Nagle => {
+                let mut workload = rr(200);
+                if let Traffic::Rr { request_writes, .. } = &mut workload.traffic {
+                    *request_writes = 2;
+                }
+                let trip_ns = between(draw, 40e6, 48e6) as u64;
+                let truth = Truth {
+                    rtt_ns: between(draw, 30e3, 1e6) as i64,
+                    delayed_acks: Some((WINDOW_NS / trip_ns) as f64),
+                    timeouts: Some(0.0),
+                    ..Truth::transactions(trip_ns)
+                };
+                (workload, truth)
+            }
+        }
+    }
+}
+
+/// Draws between two amounts, evenly in their logarithms.
+fn between(draw: &mut Draw, low: f64, high: f64) -> f64 {
+    low * (high / low).powf(draw.unit())
+}
+
+/// How often a cause was named.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Named {
+    /// Recordings.
+    pub recordings: u32,
+    /// Named, and nothing else.
+    pub right: u32,
+    /// Nothing was named.
+    pub unknown: u32,
+    /// What was named instead or besides, in words.
+    pub wrong: Vec<String>,
+}
+
+/// Returns how `recordings` recordings of three trials with this `cause` are judged; the same seed gives
+/// the same.
+pub fn named(cause: Cause, recordings: u32, seed: u64) -> Named {
+    let mut draw = Draw::new(seed ^ (cause as u64) << 32);
+    let mut all = Named::default();
+    for _ in 0..recordings {
+        let (workload, truth) = cause.make(&mut draw);
+        let trials = [(); 3].map(|()| Truth {
+            throughput_bps: truth.throughput_bps * (1.0 + 0.01 * draw.normal()),
+            ..truth.clone()
+        });
+        let is_exchange = workload.traffic.is_transactional();
+        // The path's rate is told by nobody.
+        let mut run = Run::new(1, is_exchange.then_some(1e9));
+        run.experiment("one", None, workload);
+        run.cell(&[], &trials);
+        let found: Vec<Limiter> = analyze(&run.recording)
+            .findings
+            .iter()
+            .filter_map(|finding| match finding.kind {
+                FindingKind::Limiter(limiter) => Some(limiter),
+                _ => None,
+            })
+            .collect();
+        all.recordings += 1;
+        match (cause.limiter(), found.as_slice()) {
+            (Some(right), [one]) if *one == right => all.right += 1,
+            (None, []) => all.right += 1,
+            (Some(_), []) => all.unknown += 1,
+            _ => all.wrong.push(format!("{found:?} for {truth:?}")),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cause_is_taken_for_another() {
+        let mut defects = Vec::new();
+        for cause in Cause::ALL {
+            let named = named(*cause, 40, 7);
+            if !named.wrong.is_empty() || named.right < 26 {
+                defects.push(format!("{cause:?}: {named:#?}"));
+            }
+        }
+        assert!(defects.is_empty(), "{}", defects.join("\n"));
+    }
+}
