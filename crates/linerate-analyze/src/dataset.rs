@@ -122,6 +122,11 @@ impl Siblings {
 }
 
 impl<'a> Dataset<'a> {
+    /// Returns the CPUs of the host that CPU time is counted on.
+    pub(crate) fn cpus(&self) -> Option<f64> {
+        cpus(self.recording)
+    }
+
     /// Reduces `recording` and sorts the outcomes into cells.
     pub(crate) fn new(recording: &'a Recording) -> Self {
         let outcomes = outcomes(recording);

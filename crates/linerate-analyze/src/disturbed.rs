@@ -6,17 +6,11 @@ use linerate_model::run::Recording;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
-use crate::reduce::{Outcome, outcomes};
+use crate::reduce::{DISTURBED_SHARE_MAX, Outcome, name, outcomes};
 
-/// The share of the CPUs' time that is in no mode of theirs: whoever took it is not on this machine.
-const MISSING: &str = "cpu_missing_share";
-/// The share of the CPUs' time above which it may have moved the result.
-const DISTURBED_SHARE: f64 = 0.03;
 /// The second half of a window over its first, above which its begin was too early: ten times what
 /// halves of a steady window differ by.
 const RISING: f64 = 1.1;
-/// The response that is this ratio.
-const HALVES: &str = "second_half_over_first";
 
 /// A trial that should be done once more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +34,7 @@ pub fn disturbed(recording: &Recording) -> Vec<Disturbed> {
     let all = outcomes(recording);
     let valid = all.iter().filter(|outcome| outcome.is_valid());
     let found = valid.filter_map(|outcome| {
-        let halves = outcome.value(HALVES).filter(|_| is_stream(outcome));
+        let halves = outcome.value(name::HALVES).filter(|_| is_stream(outcome));
         let rising = halves.filter(|ratio| *ratio > RISING).map(|ratio| {
             let percent = Unit::Percent.display(100.0 * (ratio - 1.0));
             format!("its rate still rose: by {percent} from half to half")
@@ -54,8 +48,8 @@ pub fn disturbed(recording: &Recording) -> Vec<Disturbed> {
 }
 
 fn disturbance(outcome: &Outcome) -> Option<String> {
-    let share = outcome.value(MISSING);
-    let share = share.filter(|share| *share > DISTURBED_SHARE)?;
+    let share = outcome.value(name::CPU_MISSING);
+    let share = share.filter(|share| *share > DISTURBED_SHARE_MAX)?;
     let percent = Unit::Percent.display(100.0 * share);
     Some(format!(
         "{percent} of the CPUs' time is in none of their modes"

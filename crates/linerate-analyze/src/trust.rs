@@ -17,6 +17,8 @@ use crate::words;
 
 /// Share of invalid trials above which what is left is no sample of the rest.
 const INVALID_SHARE_MAX: f64 = 0.1;
+/// Cautions that are told in the line; the list has all of them.
+const REASONS_MAX: usize = 4;
 /// Noise above which differences that matter cannot be seen: with three replicates the least
 /// significant difference is 1.6 times it or more.
 const NOISE_SHARE_UNUSABLE: f64 = 0.4;
@@ -36,6 +38,11 @@ pub(crate) fn trust(dataset: &Dataset<'_>, cautions: &[Finding]) -> Trust {
         if !reasons.contains(&reason) {
             reasons.push(reason);
         }
+    }
+    if reasons.len() > REASONS_MAX + 1 {
+        let more = reasons.len() - REASONS_MAX;
+        reasons.truncate(REASONS_MAX);
+        reasons.push(format!("{more} more cautions"));
     }
     Trust {
         level: match reasons.is_empty() {
@@ -78,8 +85,11 @@ fn reason(caution: &Finding) -> String {
             let claim = caution.claim.trim_end_matches('.');
             let mut letters = claim.chars();
             match letters.next() {
-                Some(first) => first.to_lowercase().chain(letters).collect(),
-                None => String::new(),
+                // An abbreviation keeps its capitals.
+                Some(first) if !letters.clone().next().is_some_and(char::is_uppercase) => {
+                    first.to_lowercase().chain(letters).collect()
+                }
+                _ => claim.to_owned(),
             }
         }
     }

@@ -53,13 +53,11 @@ impl Difference {
         let n = pairs.len().max(1) as f64;
         let sum = |of: fn(&(u32, f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>() / n;
         let (one, other) = (sum(|pair| pair.1), sum(|pair| pair.2));
-        let half = (one - other) / (one + other);
         // ln(A/B) / (A − B) is 2 / (A + B) where they are the same.
-        let stretch = match half.abs() < 1e-9 {
-            true => 1.0,
-            false => half.atanh() / half,
+        let unit = match (one - other).abs() < 1e-9 * (one + other) {
+            true => 2.0 / (one + other),
+            false => (one / other).ln() / (one - other),
         };
-        let unit = 2.0 * stretch / (one + other);
         let of_pair = |&(block, a, b): &(u32, f64, f64)| Self {
             group,
             block,

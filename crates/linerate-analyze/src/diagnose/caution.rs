@@ -9,9 +9,10 @@
 //! 5. Replicates: a cell has fewer than three valid ones, so that its interval is wide or absent.
 //! 6. Capped settings: the kernel granted less than was asked for.
 //! 7. Shared hosts: an agent let other runs go on beside this one.
-//! 8. Other programs: they used more user time than a controller needs, in any valid trial.
+//! 8. Disturbances: the hypervisor, other programs or nobody known took more than 3 % of the CPUs' time,
+//!    in any valid trial.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::TrialId;
 use linerate_model::finding::{Estimate, Evidence, EvidenceList, Finding, FindingKind};
@@ -20,7 +21,7 @@ use linerate_model::unit::Unit;
 
 use crate::compare::interval::{CONFIDENCE, replicates_needed, student_t_interval};
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{self, OTHERS_CPUS_MAX, name};
+use crate::reduce::{self, DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Outcome, name};
 use crate::words;
 
 /// Relative deviation between identical cells from which on small effects drown in noise.
@@ -42,7 +43,7 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
     findings.extend(replicates(dataset));
     findings.extend(shared_cpus(dataset));
     findings.extend(shared_hosts(dataset));
-    findings.extend(others(dataset));
+    findings.extend(disturbances(dataset));
     findings
 }
 
@@ -324,32 +325,67 @@ fn shared_hosts(dataset: &Dataset<'_>) -> Option<Finding> {
     ))
 }
 
-fn others(dataset: &Dataset<'_>) -> Option<Finding> {
-    let busy: Vec<(TrialId, f64)> = dataset
-        .outcomes
-        .iter()
-        .filter(|outcome| outcome.is_valid())
-        .filter_map(|outcome| Some((outcome.trial, outcome.value(name::CPU_OTHERS)?)))
-        .filter(|(_, others)| *others > OTHERS_CPUS_MAX)
-        .collect();
-    let values: Vec<f64> = busy.iter().map(|(_, others)| *others).collect();
-    let estimate = student_t_interval(&values, Unit::Cpus)?;
+/// What took CPU time beside the measurement: one caution for all of it.
+fn disturbances(dataset: &Dataset<'_>) -> Option<Finding> {
+    let cpus = dataset.cpus()?;
+    let share = |name: &'static str, whole: f64| {
+        move |outcome: &Outcome| Some(outcome.value(name)? / whole)
+    };
+    let at_least = |name: &str| match name {
+        name::CPU_OTHERS_ALL => DISTURBED_SHARE_MAX.max(OTHERS_CPUS_MAX / cpus),
+        _ => DISTURBED_SHARE_MAX,
+    };
+    let programs = match dataset.is_lab() {
+        true => "other programs, the lab's own relays among them,",
+        false => "other programs",
+    };
+    let kinds = [
+        (name::CPU_STEAL, cpus, "the hypervisor"),
+        (name::CPU_OTHERS_ALL, cpus, programs),
+        (
+            name::CPU_MISSING,
+            1.0,
+            "somebody whom no mode of the CPUs shows",
+        ),
+    ];
+    let valid = || dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
+    let mut trials = BTreeSet::new();
+    let (mut told, mut worst): (Vec<String>, Option<Estimate>) = (Vec::new(), None);
+    for (name, whole, who) in kinds {
+        let of = share(name, whole);
+        let most = at_least(name);
+        let found = valid().filter_map(|outcome| Some((outcome.trial, of(outcome)?)));
+        let found: Vec<(TrialId, f64)> = found.filter(|(_, share)| *share > most).collect();
+        let values: Vec<f64> = found.iter().map(|(_, share)| *share).collect();
+        let Some(estimate) = student_t_interval(&values, Unit::Ratio) else {
+            continue;
+        };
+        told.push(format!(
+            "{who} {} in {} of them",
+            words::percent(estimate.value),
+            values.len()
+        ));
+        trials.extend(found.into_iter().map(|(trial, _)| trial));
+        if worst.is_none_or(|worst| worst.value < estimate.value) {
+            worst = Some(estimate);
+        }
+    }
     Some(caution(
-        "caution/other-programs",
+        "run/caution/disturbed",
         None,
         format!(
-            "Other programs used {} in user mode in {} of {} trials.",
-            words::estimate(&estimate),
-            values.len(),
-            dataset.outcomes.len(),
+            "Others took CPU time in {} of {}: {}.",
+            trials.len(),
+            words::count(dataset.outcomes.len(), "trial"),
+            words::list(&told),
         ),
-        "They take CPU time from the traffic and make identical trials differ. End them, or \
-         measure on a machine of its own; kernel time that they cause is not in this number.",
+        "It is missing to the traffic and makes identical trials differ. End other programs, or \
+         measure on a machine of its own; cost per byte and per transaction is without it.",
         Evidence {
-            what: "CPUs that other programs used in user mode, where above the threshold"
+            what: "share of the CPUs' time that others took, in the trials in which they took most"
                 .to_owned(),
-            estimate,
-            trials: busy.into_iter().map(|(trial, _)| trial).collect(),
+            estimate: worst?,
+            trials: trials.into_iter().collect(),
         },
     ))
 }

@@ -95,6 +95,7 @@ pub(crate) fn told(dataset: &Dataset<'_>) -> Told {
     ];
     let all = RULES.iter().flat_map(|rule| rule(dataset));
     let (cautions, mut findings): (Vec<_>, Vec<_>) = all.partition(is_caution);
+    let cautions = once_a_kind(cautions);
     // The sort is stable: within one importance findings stay in the order of the rules.
     findings.sort_by(|a, b| {
         let key = |finding: &Finding| (importance(finding.kind), -gain(finding));
@@ -104,6 +105,23 @@ pub(crate) fn told(dataset: &Dataset<'_>) -> Told {
     });
     findings.truncate(FINDINGS_MAX);
     Told { findings, cautions }
+}
+
+/// Keeps of cautions of one kind about one host the one with the greatest effect: experiments often
+/// meet the same.
+fn once_a_kind(cautions: Vec<Finding>) -> Vec<Finding> {
+    let mut kept: Vec<Finding> = Vec::new();
+    for caution in cautions {
+        let kind = |id: &str| id.split_once("/caution/").map(|(_, kind)| kind.to_owned());
+        let own = kind(&caution.id);
+        let mut known = kept.iter_mut();
+        match known.find(|known| own.is_some() && kind(&known.id) == own) {
+            Some(known) if known.effect.value >= caution.effect.value => {}
+            Some(known) => *known = caution,
+            None => kept.push(caution),
+        }
+    }
+    kept
 }
 
 /// A limit of our own generator says nothing of the host: the number is a lower bound.

@@ -11,6 +11,7 @@ use linerate_model::wire::{ETHERNET_HEADER_BYTES, ETHERNET_UNSEEN_BYTES};
 use linerate_model::workload::{Direction, Traffic};
 
 use super::limiter::Verdict;
+use super::link_rate::FULL_SHARE_MIN;
 use super::stream::shortest_ns;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, name};
@@ -26,6 +27,8 @@ const HEADER_BYTES: f64 = 52.0;
 /// How far from the arithmetic a rate may lie: ACKs and what was sent again take some.
 const BELOW_MAX: f64 = 0.985;
 const ABOVE_MAX: f64 = 1.005;
+/// Share of what a known link carries from which on a full path is that link.
+const LINK_SHARE_MIN: f64 = 0.9;
 /// Share of what waits from which on it waits at one place.
 const MOST: f64 = 0.5;
 
@@ -64,16 +67,33 @@ pub(super) fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ver
         ),
         cell.evidence("segments sent again", name::RETRANSMITTED),
     ];
-    Some(Verdict {
-        limiter: Limiter::PathRate,
-        claim: format!(
-            "The path is full: it carries {}{}, and {} ({}) wait before it.",
-            words::estimate(&throughput),
-            carried(cell, throughput.value),
-            words::number(Unit::Bytes, bytes.value),
-            words::number(Unit::Nanoseconds, delay.value),
+    let wait = format!(
+        "{} ({}) wait before it",
+        words::number(Unit::Bytes, bytes.value),
+        words::number(Unit::Nanoseconds, delay.value),
+    );
+    let (limiter, claim) = match known_link(dataset, cell, &throughput) {
+        Some(rate) => (
+            Limiter::LinkRate,
+            format!(
+                "The link is full: it carries {} of payload at {}, and {wait}.",
+                words::estimate(&throughput),
+                Unit::BitsPerSecond.display(rate),
+            ),
         ),
-        explanation: explanation(cell, bytes.value),
+        None => (
+            Limiter::PathRate,
+            format!(
+                "The path is full: it carries {}{}, and {wait}.",
+                words::estimate(&throughput),
+                carried(cell, throughput.value),
+            ),
+        ),
+    };
+    Some(Verdict {
+        limiter,
+        claim,
+        explanation: explanation(cell, bytes.value, limiter),
         effect: throughput,
         evidence: EvidenceList::new(
             cell.evidence("throughput", name::THROUGHPUT)?,
@@ -81,6 +101,26 @@ pub(super) fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ver
         ),
         weight: throughput.value,
     })
+}
+
+/// Returns the rate of the link where it is known and may be what is full: the interval reaches what it
+/// carries, and the mean is near.
+fn known_link(
+    dataset: &Dataset<'_>,
+    cell: &CellOutcomes<'_>,
+    throughput: &Estimate,
+) -> Option<f64> {
+    let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
+    let per_ack = cell.mean(name::SEGMENTS_PER_ACK);
+    let limit = dataset.path.limit_bps(&cell.workload, payload, per_ack)?;
+    let reaches = throughput
+        .high
+        .is_none_or(|high| high >= FULL_SHARE_MIN * limit);
+    let is_near = throughput.value >= LINK_SHARE_MIN * limit;
+    dataset
+        .path
+        .rate_of(&cell.workload)
+        .filter(|_| reaches && is_near)
 }
 
 /// What the payload is in terms of a line.
@@ -125,7 +165,7 @@ pub(super) fn ethernet_bps(payload_bps: f64, segment: f64) -> Option<f64> {
     ETHERNET_BPS.iter().find(is_it).copied()
 }
 
-fn explanation(cell: &CellOutcomes<'_>, bytes: f64) -> String {
+fn explanation(cell: &CellOutcomes<'_>, bytes: f64, limiter: Limiter) -> String {
     let own = cell.mean(name::QDISC_BACKLOG).unwrap_or(0.0);
     let place = match own >= MOST * bytes {
         true => "Most of it waits in the sending host's own queueing discipline (`tc -s qdisc`)",
@@ -140,10 +180,13 @@ fn explanation(cell: &CellOutcomes<'_>, bytes: f64) -> String {
         ),
         false => String::new(),
     };
+    let known = match limiter {
+        Limiter::LinkRate => "T",
+        _ => "Nobody told the rate of this path; t",
+    };
     format!(
-        "{place}{lost}. Nobody told the rate of this path; that data waits before it while both ends keep \
-         up shows that it is full. Larger buffers only make the queue longer; whoever shares the path \
-         waits in it too."
+        "{place}{lost}. {known}hat data waits before it while both ends keep up shows that it is full. \
+         Larger buffers only make the queue longer; whoever shares the path waits in it too."
     )
 }
 

@@ -24,7 +24,7 @@ use linerate_model::unit::Unit;
 
 use super::response::name;
 use super::window::{Change, Readings};
-use super::{OTHERS_CPUS_MAX, Responses, cost};
+use super::{DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Responses, cost};
 
 const USER: &[Metric] = &[Metric::CpuUser, Metric::CpuNice];
 const SYSTEM: &[Metric] = &[Metric::CpuSystem];
@@ -54,9 +54,6 @@ pub(super) struct Spent {
     /// CPUs' worth of all interrupts.
     pub(super) interrupts: f64,
 }
-
-/// Share of the machine's CPU time from which on what is not ours is told.
-const DISTURBED_SHARE_MAX: f64 = 0.03;
 
 /// Reduces the CPUs' part; returns what to know of disturbances.
 pub(super) fn reduce(

@@ -62,6 +62,8 @@ pub(crate) use window::Readings;
 /// control threads and a controller on the same machine stay below a tenth; /proc/stat counts in
 /// ticks of 10 ms, which is 0.025 CPUs in a window of 0.4 s.
 pub const OTHERS_CPUS_MAX: f64 = 0.15;
+/// Share of the CPUs' time that others take from which on it may have moved the result.
+pub const DISTURBED_SHARE_MAX: f64 = 0.03;
 
 /// Share of its time from which on a worker counts as saturated.
 ///

@@ -7,7 +7,7 @@ use linerate_model::host::{Fact, FactValue};
 use linerate_model::unit::{Bytes, Unit};
 use linerate_model::workload::Workload;
 
-use crate::builder::{MSS, Run, Truth, stream};
+use crate::builder::{Run, Truth, stream};
 
 const MS: i64 = 1_000_000;
 
