@@ -147,39 +147,43 @@ pub fn plan(drafts: &[Draft], request: &PlanRequest) -> Result<Plan, PlanError> 
 }
 
 /// Returns the plan of as many of `drafts` as the budget of `request` has time for, each with as many
-/// `blocks` at least: whoever has little time wants some answers, not none. The experiment that takes
-/// the longest goes first, and what is not measured is said.
+/// `blocks` at least: whoever has little time wants some answers, not none. The first has the first
+/// claim, of the others those that take least time; what is not measured is said.
 pub fn fitting(drafts: &[Draft], blocks: u32, request: &PlanRequest) -> Result<Plan, PlanError> {
-    let mut kept = drafts.to_vec();
-    for Draft { budget, .. } in &mut kept {
+    let mut drafts = drafts.to_vec();
+    for Draft { budget, .. } in &mut drafts {
         let (fewest, most) = &mut budget.replicates;
         *most = blocks.max(*most);
         *fewest = blocks.max(*fewest);
     }
-    let mut left_out = Vec::new();
-    loop {
-        let error = match plan(&kept, request) {
-            Ok(mut plan) => {
-                plan.left_out.extend(left_out);
-                return Ok(plan);
-            }
-            Err(error @ PlanError::Budget { .. }) if kept.len() > 1 => error,
+    let cost_of = |draft: &Draft| {
+        let own = (&draft.experiment, &least(&draft.experiment, &draft.budget));
+        cost(std::iter::once(own), overhead(request))
+    };
+    let mut order: Vec<usize> = (0..drafts.len()).collect();
+    order.sort_by_key(|&at| (at > 0, cost_of(&drafts[at])));
+    let mut kept: Vec<usize> = Vec::new();
+    let mut found = plan(&[], request);
+    for at in order {
+        let mut wanted = kept.clone();
+        wanted.push(at);
+        wanted.sort_unstable();
+        let some: Vec<Draft> = wanted.iter().map(|&at| drafts[at].clone()).collect();
+        match plan(&some, request) {
+            Ok(plan) => (found, kept) = (Ok(plan), wanted),
+            Err(PlanError::Budget { .. }) if !kept.is_empty() => {}
+            Err(error @ PlanError::Budget { .. }) => found = Err(error),
             Err(error) => return Err(error),
-        };
-        let cost_of = |draft: &Draft| {
-            let own = (&draft.experiment, &least(&draft.experiment, &draft.budget));
-            cost(std::iter::once(own), overhead(request))
-        };
-        let Some(longest) = (0..kept.len()).max_by_key(|&at| cost_of(&kept[at])) else {
-            return Err(error);
-        };
-        let Draft { experiment, .. } = kept.remove(longest);
-        left_out.push(LeftOut {
-            chapter: experiment.chapter,
-            what: experiment.name,
-            why: format!("{blocks} blocks of it take longer than there is time"),
-        });
+        }
     }
+    let mut plan = found?;
+    let left = (0..drafts.len()).filter(|at| !kept.contains(at));
+    plan.left_out.extend(left.map(|at| LeftOut {
+        chapter: drafts[at].experiment.chapter,
+        what: drafts[at].experiment.name.clone(),
+        why: format!("{blocks} blocks of it take longer than there is time"),
+    }));
+    Ok(plan)
 }
 
 /// Returns the plan of one workload measured as many times as `replicates` begins with, and further
