@@ -81,6 +81,9 @@ pub mod single;
 /// Trials that should be done once more.
 mod disturbed;
 
+/// The same study several times.
+mod agreement;
+
 /// Whether repeated measurements determine a result.
 pub mod precision;
 
@@ -96,29 +99,20 @@ pub mod truth;
 use linerate_model::analysis::{ANALYSIS_FORMAT, Analysis};
 use linerate_model::run::Recording;
 
+pub use agreement::agreement;
 pub use compare::balance::{Chance, Imbalance, chance, imbalance};
 pub use compare::interval::{median_interval, quantile_ranks, student_t_interval};
 pub use disturbed::{Disturbed, disturbed};
 pub use flame::collapsed;
 
 use dataset::Dataset;
-use linerate_model::finding::{Comparison, Verdict};
-
-/// Returns the comparisons of `recording`, each with its verdict.
-pub fn verdicts(recording: &Recording) -> Vec<Comparison> {
-    verdicts::comparisons(&Dataset::new(recording))
-}
 
 /// Returns the names of the experiments that more replicates may still decide.
 ///
 /// An experiment without comparisons is never open: its cells have intervals, which any number of
-/// replicates narrows.
+/// replicates narrows. A look before the end asks for less error than the last.
 pub fn open_experiments(recording: &Recording) -> Vec<String> {
-    let open = verdicts(recording).into_iter();
-    let open = open.filter(|comparison| comparison.verdict == Verdict::NotDecided);
-    let mut names: Vec<String> = open.map(|comparison| comparison.experiment).collect();
-    names.dedup();
-    names
+    verdicts::open(&Dataset::new(recording))
 }
 
 /// Returns everything that a report shows of `recording`.

@@ -24,10 +24,11 @@ use linerate_model::experiment::{Cell, Experiment, Factor, Level};
 use linerate_model::finding::{Comparison, Estimate, Verdict};
 use linerate_model::unit::Unit;
 
+use crate::compare::covariate::Slope;
 use crate::compare::effect::{Difference, Effect};
 use crate::compare::plateau::{Plateau, Steps, plateau};
 use crate::dataset::{CellOutcomes, Dataset, groups, varied};
-use crate::reduce::describe;
+use crate::reduce::{Outcome, describe, name};
 use crate::words;
 
 /// Error of all claims of a report together.
@@ -39,6 +40,8 @@ const PLATEAU_WEIGHT: f64 = 0.1;
 /// Two-sided error of an interval that must lie within the margins for "same" (two one-sided tests
 /// of 5 %).
 const SAME_ALPHA: f64 = 0.1;
+/// Share of the error that a look before the end may spend.
+const INTERIM_SHARE: f64 = 0.1;
 /// Error from which on an interaction forbids to say "same" of a mean.
 const MIXED_ALPHA: f64 = 0.05;
 
@@ -114,6 +117,14 @@ impl FactorEffect {
         };
         let (low, high) = self.effect.interval(alpha);
         ratio(self.effect.log, (low, high), alpha, self.effect.pairs)
+    }
+
+    /// Returns whether the interval that misses the effect with probability `alpha` lies within the
+    /// margins.
+    fn is_within(&self, alpha: f64) -> bool {
+        let margin = (1.0 + self.margin).ln();
+        let (low, high) = self.effect.interval(alpha);
+        low > -margin && high < margin
     }
 
     /// Returns what is compared, in words.
@@ -250,6 +261,35 @@ pub(crate) fn decide(dataset: &Dataset<'_>) -> Verdicts {
     verdicts
 }
 
+/// Returns the names of the experiments that more replicates may still decide.
+///
+/// Whoever looks after every block and stops at the first verdict errs more often than in 5 % of all
+/// reports. A look before the end therefore asks for [`INTERIM_SHARE`] of the error, and leaves the
+/// last one, which has all of it, nearly untouched (Haybittle 1971, Peto and others 1976).
+pub(crate) fn open(dataset: &Dataset<'_>) -> Vec<String> {
+    let verdicts = dataset.verdicts();
+    let is_open = |effect: &FactorEffect| match effect.verdict {
+        Verdict::NotDecided => true,
+        Verdict::Differs => effect.effect.p() > INTERIM_SHARE * effect.alpha,
+        Verdict::Same => !effect.is_within(INTERIM_SHARE * SAME_ALPHA),
+    };
+    let is_curve_open = |curve: &BufferPlateau| match curve.verdict() {
+        Verdict::NotDecided => true,
+        Verdict::Differs => curve.plateau.p > INTERIM_SHARE * curve.alpha,
+        Verdict::Same => false,
+    };
+    let effects = verdicts.effects.iter().filter(|effect| is_open(effect));
+    let curves = verdicts
+        .plateaus
+        .iter()
+        .filter(|curve| is_curve_open(curve));
+    let effects = effects.map(|effect| &effect.experiment);
+    let open: BTreeSet<&String> = effects
+        .chain(curves.map(|curve| &curve.experiment))
+        .collect();
+    open.into_iter().cloned().collect()
+}
+
 /// Returns the verdicts as data, in the order of the plan.
 pub(crate) fn comparisons(dataset: &Dataset<'_>) -> Vec<Comparison> {
     let verdicts = dataset.verdicts();
@@ -370,8 +410,6 @@ fn holm(claims: &[(f64, f64)]) -> Vec<(f64, bool)> {
 
 fn judge(found: &mut FactorEffect, alpha: f64, rejected: bool) {
     found.alpha = alpha;
-    let margin = (1.0 + found.margin).ln();
-    let (low, high) = found.effect.interval(SAME_ALPHA);
     let mixed = found.effect.p_interaction <= MIXED_ALPHA;
     let interaction = rejected && found.effect.is_interaction(alpha);
     if interaction {
@@ -382,7 +420,7 @@ fn judge(found: &mut FactorEffect, alpha: f64, rejected: bool) {
         .iter()
         .any(|(_, verdict, _)| *verdict == Verdict::Differs);
     found.verdict = match () {
-        () if low > -margin && high < margin && !mixed => Verdict::Same,
+        () if found.is_within(SAME_ALPHA) && !mixed => Verdict::Same,
         () if rejected && (found.effect.is_main(alpha) || shown) => Verdict::Differs,
         () => Verdict::NotDecided,
     };
@@ -420,8 +458,8 @@ fn ratio(log: f64, (low, high): (f64, f64), alpha: f64, n: usize) -> Estimate {
 
 /// Returns the effects of the factors of an experiment that the family has.
 fn effects(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<FactorEffect> {
-    let cells = dataset.cells_of(&experiment.name);
-    let varied = varied(&cells);
+    let compared = Compared::of(dataset, experiment);
+    let (cells, varied) = (&compared.cells, &compared.varied);
     if varied.contains(&Factor::RequestWrites) {
         return Vec::new();
     }
@@ -443,18 +481,15 @@ fn effects(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<FactorEffect> 
     let mut found = Vec::new();
     for (at, factor) in named.iter().enumerate() {
         let weight = if at == 0 { 1.0 } else { SECOND_WEIGHT };
-        found.extend(of_factor(experiment, &cells, &varied, *factor, weight));
+        found.extend(of_factor(&compared, *factor, weight));
     }
     found
 }
 
-fn of_factor(
-    experiment: &Experiment,
-    cells: &[&CellOutcomes<'_>],
-    varied: &[Factor],
-    factor: Factor,
-    weight: f64,
-) -> Vec<FactorEffect> {
+fn of_factor(compared: &Compared<'_, '_>, factor: Factor, weight: f64) -> Vec<FactorEffect> {
+    let Compared {
+        experiment, cells, ..
+    } = compared;
     let declared = experiment
         .factors
         .iter()
@@ -477,18 +512,22 @@ fn of_factor(
     let share = 1.0 / pairs.len().max(1) as f64;
     pairs
         .into_iter()
-        .filter_map(|levels| compare(experiment, cells, varied, factor, levels, weight * share))
+        .filter_map(|levels| compare(compared, factor, levels, weight * share))
         .collect()
 }
 
 fn compare(
-    experiment: &Experiment,
-    cells: &[&CellOutcomes<'_>],
-    varied: &[Factor],
+    compared: &Compared<'_, '_>,
     factor: Factor,
     levels: (Level, Level),
     weight: f64,
 ) -> Option<FactorEffect> {
+    let Compared {
+        experiment,
+        cells,
+        varied,
+        ..
+    } = compared;
     let by = shown_by(cells, varied, factor);
     let mut groups: Vec<(Option<Level>, String)> = Vec::new();
     let mut differences = Vec::new();
@@ -514,12 +553,11 @@ fn compare(
         });
         let mut pairs = Vec::new();
         for outcome in &cell.valid {
-            let same = |other: &&crate::reduce::Outcome| other.replicate == outcome.replicate;
+            let same = |other: &&Outcome| other.replicate == outcome.replicate;
             let Some(against) = other.valid.iter().find(same) else {
                 continue;
             };
-            let response = &experiment.response;
-            let pair = outcome.value(response).zip(against.value(response));
+            let pair = compared.value(outcome).zip(compared.value(against));
             let Some((one, two)) = pair.filter(|(one, two)| *one > 0.0 && *two > 0.0) else {
                 continue;
             };
@@ -560,14 +598,58 @@ fn shown_by(cells: &[&CellOutcomes<'_>], varied: &[Factor], factor: Factor) -> O
     others().find(numeric).or(others().next())
 }
 
+/// The response of an experiment as its trials compare: without what the CPU time that others took from
+/// them did to it, where that is beyond doubt.
+struct Compared<'e, 'a> {
+    experiment: &'e Experiment,
+    cells: Vec<&'e CellOutcomes<'a>>,
+    varied: Vec<Factor>,
+    cpus: Option<f64>,
+    slope: Option<Slope>,
+}
+
+impl<'e, 'a> Compared<'e, 'a> {
+    fn of(dataset: &'e Dataset<'a>, experiment: &'e Experiment) -> Self {
+        let cells = dataset.cells_of(&experiment.name);
+        let mut compared = Self {
+            experiment,
+            varied: varied(&cells),
+            cells,
+            cpus: dataset.cpus(),
+            slope: None,
+        };
+        let pair = |outcome: &Outcome| {
+            let value = outcome.value(&experiment.response);
+            let value = value.filter(|value| *value > 0.0)?;
+            Some((compared.lost(outcome)?, value.ln()))
+        };
+        let of_cell = |cell: &&CellOutcomes<'_>| cell.valid.iter().filter_map(pair).collect();
+        let pairs: Vec<Vec<(f64, f64)>> = compared.cells.iter().map(of_cell).collect();
+        compared.slope = Slope::of(&pairs);
+        compared
+    }
+
+    /// Share of the CPUs' time that the hypervisor or nobody known took.
+    fn lost(&self, outcome: &Outcome) -> Option<f64> {
+        let stolen = outcome.value(name::CPU_STEAL).unwrap_or(0.0) / self.cpus?;
+        Some(outcome.value(name::CPU_MISSING)? + stolen)
+    }
+
+    fn value(&self, outcome: &Outcome) -> Option<f64> {
+        let value = outcome.value(&self.experiment.response)?;
+        let adjusted = self.slope.zip(self.lost(outcome));
+        Some(adjusted.map_or(value, |(slope, lost)| slope.adjusted(lost, value)))
+    }
+}
+
 /// Returns the plateaus of an experiment: one for each group of cells that differ in the socket buffer
 /// only.
 fn plateaus(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<BufferPlateau> {
-    let cells = dataset.cells_of(&experiment.name);
-    if !varied(&cells).contains(&Factor::SocketBuffer) {
+    let compared = Compared::of(dataset, experiment);
+    if !compared.varied.contains(&Factor::SocketBuffer) {
         return Vec::new();
     }
-    let groups = groups(&cells, Factor::SocketBuffer);
+    let groups = groups(&compared.cells, Factor::SocketBuffer);
     groups
         .into_iter()
         .filter_map(|group| {
@@ -576,7 +658,7 @@ fn plateaus(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<BufferPlateau
                     .valid
                     .iter()
                     .filter_map(|outcome| {
-                        let value = outcome.value(&experiment.response)?;
+                        let value = compared.value(outcome)?;
                         (value > 0.0).then(|| (outcome.replicate, value.ln()))
                     })
                     .collect(),

@@ -2,6 +2,8 @@
 
 /// How evenly flows spread over queues, and how evenly chance would.
 pub(crate) mod balance;
+/// What a disturbance did to a response.
+pub(crate) mod covariate;
 /// Random numbers from a seed.
 pub(crate) mod draw;
 /// What a factor changes, from pairs of trials.

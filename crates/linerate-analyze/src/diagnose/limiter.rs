@@ -68,10 +68,9 @@ fn find(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let Some(failed) = cell.of_invalid() else {
         return RULES.iter().find_map(|rule| rule(dataset, cell));
     };
-    let verdicts = RULES.iter().filter_map(|rule| rule(dataset, &failed));
-    let mut verdict = verdicts
-        .into_iter()
-        .find(|verdict| explains_failure(verdict.limiter))?;
+    // Of the first rule that holds, as elsewhere: what is full is not short of CPUs as well.
+    let verdict = RULES.iter().find_map(|rule| rule(dataset, &failed));
+    let mut verdict = verdict.filter(|verdict| explains_failure(verdict.limiter))?;
     verdict.explanation += " No trial of it is valid, so that this is why, and no number to go by.";
     Some(verdict)
 }

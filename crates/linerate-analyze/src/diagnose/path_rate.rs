@@ -72,9 +72,11 @@ pub(super) fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ver
         words::number(Unit::Bytes, bytes.value),
         words::number(Unit::Nanoseconds, delay.value),
     );
-    let (limiter, claim) = match known_link(dataset, cell, &throughput) {
-        Some(rate) => (
+    let (limiter, weight, claim) = match known_link(dataset, cell, &throughput) {
+        // As [`super::link_rate`] weighs it.
+        Some((rate, share)) => (
             Limiter::LinkRate,
+            share,
             format!(
                 "The link is full: it carries {} of payload at {}, and {wait}.",
                 words::estimate(&throughput),
@@ -83,6 +85,7 @@ pub(super) fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ver
         ),
         None => (
             Limiter::PathRate,
+            throughput.value,
             format!(
                 "The path is full: it carries {}{}, and {wait}.",
                 words::estimate(&throughput),
@@ -99,28 +102,26 @@ pub(super) fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ver
             cell.evidence("throughput", name::THROUGHPUT)?,
             more.into_iter().flatten().collect(),
         ),
-        weight: throughput.value,
+        weight,
     })
 }
 
-/// Returns the rate of the link where it is known and may be what is full: the interval reaches what it
-/// carries, and the mean is near.
+/// Returns the rate of the link, and the share of what it carries, where it is known and may be what is
+/// full: the interval reaches what it carries, and the mean is near.
 fn known_link(
     dataset: &Dataset<'_>,
     cell: &CellOutcomes<'_>,
     throughput: &Estimate,
-) -> Option<f64> {
+) -> Option<(f64, f64)> {
     let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
     let per_ack = cell.mean(name::SEGMENTS_PER_ACK);
     let limit = dataset.path.limit_bps(&cell.workload, payload, per_ack)?;
     let reaches = throughput
         .high
         .is_none_or(|high| high >= FULL_SHARE_MIN * limit);
-    let is_near = throughput.value >= LINK_SHARE_MIN * limit;
-    dataset
-        .path
-        .rate_of(&cell.workload)
-        .filter(|_| reaches && is_near)
+    let share = throughput.value / limit;
+    let rate = dataset.path.rate_of(&cell.workload)?;
+    (reaches && share >= LINK_SHARE_MIN).then_some((rate, share))
 }
 
 /// What the payload is in terms of a line.

@@ -28,7 +28,8 @@ pub enum Noise {
     Capped(f64),
     /// A first-order autoregression with coefficient 0.9 and this deviation.
     Drift(f64),
-    /// Another program takes up to this share of the CPUs for a while; half of all trials see it.
+    /// The machine below takes up to this share of the CPUs for a while; half of all trials see it, and
+    /// the CPUs' modes lack it.
     LostCpu(f64),
     /// Drawn from what trials of a real study left over.
     Real,
@@ -64,15 +65,19 @@ impl Noise {
         }
     }
 
-    /// Returns the factors of `trials` trials in the order of execution.
-    pub fn factors(self, trials: usize, seed: u64) -> Vec<f64> {
+    /// Returns the factors of `trials` trials in the order of execution, each with the share of the CPUs'
+    /// time that is seen to be missing.
+    pub fn factors(self, trials: usize, seed: u64) -> Vec<(f64, f64)> {
         let mut draw = Draw::new(seed);
         let mut state = State {
             drift: draw.normal(),
             lost: 0.0,
         };
         let mean = self.mean();
-        let one = |_| self.factor(&mut state, &mut draw).max(0.02) / mean;
+        let one = |_| {
+            let factor = self.factor(&mut state, &mut draw).max(0.02) / mean;
+            (factor, state.lost)
+        };
         (0..trials).map(one).collect()
     }
 
@@ -132,7 +137,7 @@ mod tests {
     fn every_noise_has_mean_one() {
         for noise in Noise::ALL {
             let factors = noise.factors(200_000, 3);
-            let mean = factors.iter().sum::<f64>() / factors.len() as f64;
+            let mean = factors.iter().map(|(factor, _)| factor).sum::<f64>() / factors.len() as f64;
             assert!((mean - 1.0).abs() < 0.005, "{}: {mean}", noise.title());
         }
     }

@@ -125,8 +125,8 @@ pub fn study(shape: Shape, noise: Noise, chapters: Chapters, seed: u64) -> Study
         for (block, factors) in factors.chunks(cells.len()).enumerate() {
             let mut order: Vec<&Planned> = cells.iter().collect();
             draw.shuffle(&mut order);
-            for (cell, factor) in order.into_iter().zip(factors) {
-                run.trial(&cell.levels, block as u32 + 1, &cell.truth(*factor));
+            for (cell, (factor, lost)) in order.into_iter().zip(factors) {
+                run.trial(&cell.levels, block as u32 + 1, &cell.truth(*factor, *lost));
             }
         }
         let mean = |cell: Planned| (cell.levels.into_iter().collect(), cell.mean);
@@ -152,13 +152,17 @@ struct Planned {
 }
 
 impl Planned {
-    fn truth(&self, factor: f64) -> Truth {
-        match self.is_rr {
+    fn truth(&self, factor: f64, missing_share: f64) -> Truth {
+        let truth = match self.is_rr {
             true => Truth {
                 rtt_ns: 40_000,
                 ..Truth::transactions_per_s(self.mean * factor)
             },
             false => Truth::stream(self.mean * factor),
+        };
+        Truth {
+            missing_share,
+            ..truth
         }
     }
 }

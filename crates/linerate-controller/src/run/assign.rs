@@ -2,10 +2,13 @@
 
 use linerate_agent::api::{Assignment, FlowAssignment, Placement};
 use linerate_model::Nanos;
+use linerate_model::experiment::Timing;
 use linerate_model::plan::Trial;
 use linerate_model::probe::Probes;
 use linerate_model::sample::End;
 use linerate_model::workload::FlowPlan;
+
+use super::warm_up::WarmUp;
 
 /// Memory that the samples of one end may take. An agent keeps 64 MiB; here they take three times
 /// as much, for every host.
@@ -43,6 +46,8 @@ pub(super) struct Terms<'a> {
     pub probes: Probes,
     /// Most worker threads of each host.
     pub workers_max: Option<u32>,
+    /// What the time before the window follows from.
+    pub warm_up: WarmUp,
 }
 
 /// Returns the server's assignment and that of each client that takes part, by its index.
@@ -121,7 +126,12 @@ fn assignment(
         },
         probes: terms.probes,
         capture_at: None,
-        length: trial.timing.total(),
+        // The path may ask for a longer warm-up, which nobody knows before the handshakes.
+        length: Timing {
+            warm_up: terms.warm_up.longest(trial.timing.warm_up),
+            ..trial.timing
+        }
+        .total(),
         flow_rate_max: None,
         greeting: None,
         timing: Some(trial.timing),
@@ -131,7 +141,7 @@ fn assignment(
 #[cfg(test)]
 mod tests {
     use linerate_model::TrialId;
-    use linerate_model::experiment::{Cell, Timing};
+    use linerate_model::experiment::Cell;
     use linerate_model::workload::{Direction, Part, Workload};
 
     use super::*;
@@ -169,6 +179,7 @@ mod tests {
                 ..Probes::default()
             },
             workers_max: None,
+            warm_up: WarmUp::RoundTrips,
         };
         let (server, clients) = assignments(&trial(5000, 1), &terms);
         assert_eq!(server.sample_interval, Nanos::from_ms(2));
@@ -189,9 +200,12 @@ mod tests {
             placement: Placement::AsAsked,
             probes: Probes::default(),
             workers_max: None,
+            warm_up: WarmUp::RoundTrips,
         };
         let (server, clients) = assignments(&trial, &terms);
         assert_eq!(server.flows.len(), 10);
+        // A second for each phase, and up to five of warm-up on a long path.
+        assert_eq!(server.length, Nanos::from_s(8));
         assert!(server.flows.iter().all(|flow| flow.part == Part::Receiver));
         assert_eq!(
             clients.len(),

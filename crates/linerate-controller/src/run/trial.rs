@@ -334,6 +334,7 @@ impl Driver<'_> {
             placement,
             probes,
             workers_max: placed.workers_max,
+            warm_up: self.request.warm_up,
         };
         let (server_assignment, client_assignments) = assignments(trial, &terms);
         let participant = |member: &'a Member, assignment| Participant {

@@ -28,8 +28,13 @@ impl WarmUp {
     /// handshake measured. Who asks for none counts from the first byte on.
     pub(super) fn length(self, asked: Nanos, round_trip: Option<Nanos>) -> Nanos {
         let needed = round_trip.map_or(0, |one| one.0.saturating_mul(ROUND_TRIPS));
+        asked.max(Nanos(needed)).min(self.longest(asked))
+    }
+
+    /// Returns the most that [`length`](Self::length) may return.
+    pub(super) fn longest(self, asked: Nanos) -> Nanos {
         match self {
-            WarmUp::RoundTrips if asked.0 > 0 => asked.max(Nanos(needed.min(MOST.0))),
+            WarmUp::RoundTrips if asked.0 > 0 => asked.max(MOST),
             WarmUp::RoundTrips | WarmUp::AsAsked => asked,
         }
     }

@@ -62,7 +62,7 @@ pub enum Command {
 }
 
 /// How agents are found and shared.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Hosts")]
 pub struct FleetArgs {
     /// Port of the agents
@@ -92,7 +92,7 @@ pub struct FleetArgs {
 }
 
 /// `linerate study`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct StudyArgs {
     /// The server to study; it runs `linerate serve`
     #[arg(
@@ -112,6 +112,10 @@ pub struct StudyArgs {
     /// A look of 30 s: the chapters that it has time for
     #[arg(long, conflicts_with = "budget")]
     pub quick: bool,
+    /// Make the same study so many times, each with the whole budget, and say how often their verdicts
+    /// agree [without a number: 5]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "5", conflicts_with = "dry_run", value_parser = clap::value_parser!(u32).range(2..=100))]
+    pub aa: Option<u32>,
     /// Print the plan and its time, measure nothing
     #[arg(long)]
     pub dry_run: bool,

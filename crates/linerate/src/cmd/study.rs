@@ -1,7 +1,9 @@
 //! `linerate study`: characterise a server, on real hosts or in the built-in lab.
 
+use anyhow::Context;
 use linerate_controller::{HostSpec, Inventories};
 use linerate_model::Nanos;
+use linerate_model::finding::TrustLevel;
 use linerate_model::plan::Plan;
 use linerate_model::probe::Probes;
 use linerate_observe::ObserveConfig;
@@ -30,6 +32,46 @@ const FURTHER_BLOCKS: u32 = 6;
 
 /// Runs the command.
 pub fn study(args: &StudyArgs) -> CmdResult {
+    match args.aa {
+        Some(times) => same_again(args, times),
+        None => once(args),
+    }
+}
+
+/// Makes the same study `times` times, and says how far they agree.
+fn same_again(args: &StudyArgs, times: u32) -> CmdResult {
+    let directory = bundle::directory(args.out.as_deref(), "aa", &Moment::now());
+    std::fs::create_dir_all(&directory)
+        .with_context(|| format!("cannot make {}", directory.display()))
+        .map_err(|error| Failure::failed(error).next("name another directory with --out"))?;
+    let mut analyses = Vec::new();
+    let mut ended = Outcome::Ok;
+    for number in 1..=times {
+        let own = directory.join(number.to_string());
+        let one = StudyArgs {
+            aa: None,
+            out: Some(own.clone()),
+            seed: args.seed.map(|seed| seed + u64::from(number)),
+            ..args.clone()
+        };
+        ended = once(&one)?;
+        if ended == Outcome::Interrupted {
+            break;
+        }
+        analyses.push(linerate_analyze::analyze(&bundle::read(&own)?));
+        term::line("");
+    }
+    let agreement = linerate_analyze::agreement(&analyses);
+    term::line(linerate_report::terminal(&agreement, term::width(), term::color()).trim_end());
+    let trust = agreement.trust.map(|trust| trust.level);
+    Ok(match trust {
+        _ if ended == Outcome::Interrupted => ended,
+        Some(TrustLevel::DoNotUse) => Outcome::Untrustworthy,
+        _ => Outcome::Ok,
+    })
+}
+
+fn once(args: &StudyArgs) -> CmdResult {
     let drafts = linerate_plan::study();
     if args.lab {
         in_lab(args, &drafts)

@@ -1,0 +1,196 @@
+//! The same study several times (A/A): how often what it says is the same.
+//!
+//! Nothing differs between them but chance and what disturbs the hosts, so that whatever one decides and
+//! another decides otherwise is an error of one of them. What is not decided contradicts nothing.
+
+use std::collections::BTreeMap;
+
+use linerate_model::analysis::{ANALYSIS_FORMAT, Analysis, Table, TableCell};
+use linerate_model::finding::{Comparison, Trust, TrustLevel, Verdict};
+use linerate_model::unit::Unit;
+
+use crate::words;
+
+/// Share of pairs of verdicts that must agree.
+const AGREEMENT_MIN: f64 = 0.95;
+
+/// Counts of one comparison over all studies.
+#[derive(Debug, Default)]
+struct Counts {
+    what: String,
+    differs: usize,
+    same: usize,
+    open: usize,
+    least: Option<f64>,
+    most: Option<f64>,
+    pairs: usize,
+    contradictions: usize,
+}
+
+/// Returns what studies of the same hosts with the same plan agree on.
+pub fn agreement(studies: &[Analysis]) -> Analysis {
+    let mut by_id: BTreeMap<&str, Vec<&Comparison>> = BTreeMap::new();
+    for comparison in studies.iter().flat_map(|study| &study.verdicts) {
+        by_id.entry(&comparison.id).or_default().push(comparison);
+    }
+    let counts: Vec<Counts> = by_id.values().map(|found| count(found)).collect();
+    let pairs: usize = counts.iter().map(|one| one.pairs).sum();
+    let against: usize = counts.iter().map(|one| one.contradictions).sum();
+    let agreed = 1.0 - against as f64 / pairs.max(1) as f64;
+    let each = |of: fn(&Analysis) -> usize| {
+        let counts: Vec<String> = studies.iter().map(|study| of(study).to_string()).collect();
+        words::list(&counts)
+    };
+    let row = |what: &str, value: String, note: String| {
+        vec![
+            TableCell::Text(what.to_owned()),
+            TableCell::Text(value),
+            TableCell::Text(note),
+        ]
+    };
+    let mut rows = vec![
+        row(
+            "Verdicts that agree",
+            words::percent(agreed),
+            format!("{against} of {pairs} pairs contradict each other"),
+        ),
+        row(
+            "Findings",
+            each(|study| study.findings.len()),
+            String::new(),
+        ),
+        row(
+            "Recommendations",
+            each(|study| study.recommendations.len()),
+            String::new(),
+        ),
+    ];
+    rows.extend(counts.iter().map(|one| {
+        let decided = format!(
+            "differs in {}, same in {}, not decided in {}",
+            one.differs, one.same, one.open
+        );
+        let range = one.least.zip(one.most).map(|(least, most)| {
+            let of = |ratio| Unit::Ratio.display(ratio);
+            format!("ratios of {} to {}", of(least), of(most))
+        });
+        row(&one.what, decided, range.unwrap_or_default())
+    }));
+    Analysis {
+        format: ANALYSIS_FORMAT,
+        title: format!("{} times the same study", studies.len()),
+        about: Vec::new(),
+        partial: None,
+        summary: Table {
+            title: "Agreement".to_owned(),
+            columns: ["What", "Value", "Note"].map(str::to_owned).to_vec(),
+            rows,
+        },
+        trust: Some(trust(agreed, pairs)),
+        findings: Vec::new(),
+        cautions: Vec::new(),
+        verdicts: Vec::new(),
+        recommendations: Vec::new(),
+        chapters: Vec::new(),
+        flames: Vec::new(),
+        hosts: studies
+            .last()
+            .map_or_else(Vec::new, |one| one.hosts.clone()),
+        counters: Vec::new(),
+        interrupts: Vec::new(),
+        left_out: Vec::new(),
+        damage: Vec::new(),
+    }
+}
+
+fn trust(agreed: f64, pairs: usize) -> Trust {
+    let (level, reason) = match () {
+        () if pairs == 0 => (TrustLevel::Limited, "no verdict was decided twice"),
+        () if agreed < AGREEMENT_MIN => (
+            TrustLevel::DoNotUse,
+            "studies of these hosts contradict each other in more than 5 % of their verdicts",
+        ),
+        () => {
+            return Trust {
+                level: TrustLevel::Good,
+                reasons: Vec::new(),
+            };
+        }
+    };
+    Trust {
+        level,
+        reasons: vec![reason.to_owned()],
+    }
+}
+
+fn count(found: &[&Comparison]) -> Counts {
+    let mut counts = Counts {
+        what: found
+            .first()
+            .map(|one| one.what.clone())
+            .unwrap_or_default(),
+        ..Counts::default()
+    };
+    for (at, one) in found.iter().enumerate() {
+        match one.verdict {
+            Verdict::Differs => counts.differs += 1,
+            Verdict::Same => counts.same += 1,
+            Verdict::NotDecided => counts.open += 1,
+        }
+        let value = one.effect.value;
+        counts.least = Some(counts.least.map_or(value, |least| least.min(value)));
+        counts.most = Some(counts.most.map_or(value, |most| most.max(value)));
+        for other in &found[at + 1..] {
+            if let Some(contradicts) = contradict(one, other) {
+                counts.pairs += 1;
+                counts.contradictions += usize::from(contradicts);
+            }
+        }
+    }
+    counts
+}
+
+/// Returns whether two verdicts contradict each other; absent where one is open.
+///
+/// 1. Both differ, in opposite directions. 2. One differs by more than the margin, for certain, and the
+///    other is the same within it.
+fn contradict(one: &Comparison, other: &Comparison) -> Option<bool> {
+    let up = |it: &Comparison| it.effect.value > 1.0;
+    let beyond = |it: &Comparison| {
+        let most = 1.0 + it.margin;
+        it.effect.low.is_some_and(|low| low > most)
+            || it.effect.high.is_some_and(|high| high < 1.0 / most)
+    };
+    match (one.verdict, other.verdict) {
+        (Verdict::NotDecided, _) | (_, Verdict::NotDecided) => None,
+        (Verdict::Differs, Verdict::Differs) => Some(up(one) != up(other)),
+        (Verdict::Differs, Verdict::Same) => Some(beyond(one)),
+        (Verdict::Same, Verdict::Differs) => Some(beyond(other)),
+        (Verdict::Same, Verdict::Same) => Some(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::truth::noise::Noise;
+    use crate::truth::study::{Chapters, Shape, study};
+
+    fn of(shapes: &[Shape]) -> Analysis {
+        let made = shapes.iter().zip(1..).map(|(shape, seed)| {
+            let study = study(*shape, Noise::Normal(0.01), Chapters::Three, seed);
+            crate::analyze(&study.recording)
+        });
+        agreement(&made.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_same_study_agrees_and_another_does_not() {
+        let level = |analysis: &Analysis| analysis.trust.as_ref().map(|trust| trust.level);
+        let same = of(&[Shape::Effect(0.2), Shape::Effect(0.2), Shape::Effect(0.2)]);
+        assert_eq!(level(&same), Some(TrustLevel::Good), "{same:?}");
+        let apart = of(&[Shape::Effect(0.2), Shape::Flat]);
+        assert_eq!(level(&apart), Some(TrustLevel::DoNotUse), "{apart:?}");
+        assert_eq!(level(&agreement(&[])), Some(TrustLevel::Limited));
+    }
+}
