@@ -13,6 +13,12 @@ fn refused(words: &str, said: &[&str]) {
 }
 
 #[test]
+fn how_often_a_study_is_made_again_has_limits() {
+    refused("study 127.0.0.1:1 --aa=1", &["--aa", "2..=100"]);
+    refused("study 127.0.0.1:1 --aa=3 --dry-run", &["--dry-run"]);
+}
+
+#[test]
 fn values_outside_their_limits_name_the_flag_and_the_range() {
     // Nothing listens on port 1: the refusal comes before anyone is asked.
     let check = |flags: &str, said: &[&str]| refused(&format!("run 127.0.0.1:1 {flags}"), said);

@@ -33,6 +33,7 @@ const FRESH: Duration = Duration::from_millis(100);
 const QUEUE_LOOK: Duration = Duration::from_millis(500);
 
 /// A host that is to take part.
+#[derive(Clone)]
 pub struct HostSpec {
     /// Its name in the run.
     pub name: HostName,

@@ -32,14 +32,19 @@ const FURTHER_BLOCKS: u32 = 6;
 
 /// Runs the command.
 pub fn study(args: &StudyArgs) -> CmdResult {
-    match args.aa {
-        Some(times) => same_again(args, times),
-        None => once(args),
+    let drafts = linerate_plan::study();
+    if args.lab {
+        in_lab(args, &drafts)
+    } else {
+        on_hosts(args, &drafts)
     }
 }
 
-/// Makes the same study `times` times, and says how far they agree.
-fn same_again(args: &StudyArgs, times: u32) -> CmdResult {
+/// Measures once or, where that is asked for, the same several times.
+fn measure(args: &StudyArgs, drafts: &[Draft], specs: Vec<HostSpec>, asked: &str) -> CmdResult {
+    let Some(times) = args.aa else {
+        return once(args, drafts, specs, asked);
+    };
     let directory = bundle::directory(args.out.as_deref(), "aa", &Moment::now());
     std::fs::create_dir_all(&directory)
         .with_context(|| format!("cannot make {}", directory.display()))
@@ -54,7 +59,7 @@ fn same_again(args: &StudyArgs, times: u32) -> CmdResult {
             seed: args.seed.map(|seed| seed + u64::from(number)),
             ..args.clone()
         };
-        ended = once(&one)?;
+        ended = once(&one, drafts, specs.clone(), asked)?;
         if ended == Outcome::Interrupted {
             break;
         }
@@ -69,15 +74,6 @@ fn same_again(args: &StudyArgs, times: u32) -> CmdResult {
         Some(TrustLevel::DoNotUse) => Outcome::Untrustworthy,
         _ => Outcome::Ok,
     })
-}
-
-fn once(args: &StudyArgs) -> CmdResult {
-    let drafts = linerate_plan::study();
-    if args.lab {
-        in_lab(args, &drafts)
-    } else {
-        on_hosts(args, &drafts)
-    }
 }
 
 fn in_lab(args: &StudyArgs, drafts: &[Draft]) -> CmdResult {
@@ -103,7 +99,7 @@ fn on_hosts(args: &StudyArgs, drafts: &[Draft]) -> CmdResult {
     measure(args, drafts, specs, &format!("linerate study {host}"))
 }
 
-fn measure(args: &StudyArgs, drafts: &[Draft], specs: Vec<HostSpec>, asked: &str) -> CmdResult {
+fn once(args: &StudyArgs, drafts: &[Draft], specs: Vec<HostSpec>, asked: &str) -> CmdResult {
     let stop = interrupt::flag()?;
     let moment = Moment::now();
     let (run, seed) = bundle::new_run(&moment, args.seed)?;
