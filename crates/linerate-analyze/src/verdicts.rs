@@ -22,6 +22,7 @@ use std::collections::BTreeSet;
 use linerate_model::TrialId;
 use linerate_model::experiment::{Cell, Experiment, Factor, Level};
 use linerate_model::finding::{Comparison, Estimate, Verdict};
+use linerate_model::margin::LATENCY_NS_MIN;
 use linerate_model::unit::Unit;
 
 use crate::compare::covariate::Slope;
@@ -45,38 +46,13 @@ const INTERIM_SHARE: f64 = 0.1;
 /// Error from which on an interaction forbids to say "same" of a mean.
 const MIXED_ALPHA: f64 = 0.05;
 
-/// Relative differences below which two numbers are the same to a user.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Margins {
-    /// Of throughput and other rates.
-    pub rate: f64,
-    /// Of CPU time.
-    pub cpu: f64,
-    /// Of latency, or [`Margins::latency_ns`] where that is more.
-    pub latency: f64,
-    /// Of latency, in nanoseconds.
-    pub latency_ns: f64,
-}
-
-impl Default for Margins {
-    fn default() -> Self {
-        Self {
-            rate: 0.05,
-            cpu: 0.10,
-            latency: 0.10,
-            latency_ns: 5000.0,
-        }
-    }
-}
-
-impl Margins {
-    /// Returns the margin of a response whose values are about `value`.
-    fn of(self, response: &str, value: f64) -> f64 {
-        match describe(response).unit {
-            Unit::Nanoseconds => self.latency.max(self.latency_ns / value.max(1.0)),
-            Unit::Cpus => self.cpu,
-            _ => self.rate,
-        }
+/// Returns the relative difference that matters of a response whose values are about `value`.
+fn margin(dataset: &Dataset<'_>, response: &str, value: f64) -> f64 {
+    let margins = dataset.recording.document.plan.margins;
+    match describe(response).unit {
+        Unit::Nanoseconds => margins.latency.max(LATENCY_NS_MIN / value.max(1.0)),
+        Unit::Cpus => margins.cpu,
+        _ => margins.rate,
     }
 }
 
@@ -575,7 +551,7 @@ fn compare(
         experiment: experiment.name.clone(),
         factor,
         levels,
-        margin: Margins::default().of(&experiment.response, typical),
+        margin: margin(compared.dataset, &experiment.response, typical),
         response: experiment.response.clone(),
         effect,
         verdict: Verdict::NotDecided,
@@ -601,10 +577,10 @@ fn shown_by(cells: &[&CellOutcomes<'_>], varied: &[Factor], factor: Factor) -> O
 /// The response of an experiment as its trials compare: without what the CPU time that others took from
 /// them did to it, where that is beyond doubt.
 struct Compared<'e, 'a> {
+    dataset: &'e Dataset<'a>,
     experiment: &'e Experiment,
     cells: Vec<&'e CellOutcomes<'a>>,
     varied: Vec<Factor>,
-    cpus: Option<f64>,
     slope: Option<Slope>,
 }
 
@@ -612,10 +588,10 @@ impl<'e, 'a> Compared<'e, 'a> {
     fn of(dataset: &'e Dataset<'a>, experiment: &'e Experiment) -> Self {
         let cells = dataset.cells_of(&experiment.name);
         let mut compared = Self {
+            dataset,
             experiment,
             varied: varied(&cells),
             cells,
-            cpus: dataset.cpus(),
             slope: None,
         };
         let pair = |outcome: &Outcome| {
@@ -631,7 +607,7 @@ impl<'e, 'a> Compared<'e, 'a> {
 
     /// Share of the CPUs' time that the hypervisor or nobody known took.
     fn lost(&self, outcome: &Outcome) -> Option<f64> {
-        let stolen = outcome.value(name::CPU_STEAL).unwrap_or(0.0) / self.cpus?;
+        let stolen = outcome.value(name::CPU_STEAL).unwrap_or(0.0) / self.dataset.cpus()?;
         Some(outcome.value(name::CPU_MISSING)? + stolen)
     }
 
@@ -673,7 +649,7 @@ fn plateaus(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<BufferPlateau
             if levels.len() + host.len() < 2 {
                 return None;
             }
-            let margin = Margins::default().of(&experiment.response, response.value);
+            let margin = margin(dataset, &experiment.response, response.value);
             let mut others = control.cell.clone();
             others.remove(&Factor::SocketBuffer);
             Some(BufferPlateau {

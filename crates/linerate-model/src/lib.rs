@@ -30,6 +30,8 @@ pub mod host;
 pub mod id;
 /// How traffic is made: transport, system calls, rate, sizes.
 pub mod manner;
+/// How much has to differ to matter.
+pub mod margin;
 /// The catalogue of everything that is sampled.
 pub mod metric;
 /// How numbers are written for people: digits, intervals, units.

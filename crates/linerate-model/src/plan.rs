@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Cell, Experiment, Timing};
 use crate::id::TrialId;
+use crate::margin::Margins;
 use crate::unit::Nanos;
 use crate::workload::Workload;
 
@@ -71,6 +72,9 @@ pub struct Plan {
     /// Which trials repeat others; found while they run, and among [`trials`](Self::trials).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repeats: Vec<Repeat>,
+    /// What is the same to whoever asked.
+    #[serde(default, skip_serializing_if = "Margins::is_default")]
+    pub margins: Margins,
 }
 
 impl Plan {

@@ -132,6 +132,7 @@ pub fn plan(drafts: &[Draft], request: &PlanRequest) -> Result<Plan, PlanError> 
         left_out,
         optional: Vec::new(),
         repeats: Vec::new(),
+        margins: Default::default(),
     };
     let (mut due, mut further) = (Vec::new(), Vec::new());
     for (experiment, extent) in experiments.zip(&extents) {

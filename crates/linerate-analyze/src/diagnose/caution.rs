@@ -37,13 +37,13 @@ const REASONS_LISTED_MAX: usize = 3;
 
 pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = invalid(dataset).into_iter().collect();
+    findings.extend(disturbances(dataset));
     findings.extend(capped(dataset));
     findings.extend(noise(dataset));
     findings.extend(skew(dataset));
     findings.extend(replicates(dataset));
     findings.extend(shared_cpus(dataset));
     findings.extend(shared_hosts(dataset));
-    findings.extend(disturbances(dataset));
     findings
 }
 

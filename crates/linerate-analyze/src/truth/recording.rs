@@ -258,6 +258,7 @@ impl Run {
                 left_out: Vec::new(),
                 optional: Vec::new(),
                 repeats: Vec::new(),
+                margins: Default::default(),
             },
             hosts,
             left_out: Vec::new(),

@@ -314,6 +314,7 @@ mod tests {
             left_out: Vec::new(),
             optional,
             repeats: Vec::new(),
+            margins: Default::default(),
         }
     }
 

@@ -76,6 +76,7 @@ pub fn document(trials: u32) -> RunDocument {
             left_out: Vec::new(),
             optional: Vec::new(),
             repeats: Vec::new(),
+            margins: Default::default(),
         },
         hosts: vec![host()],
         left_out: Vec::new(),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_agent::api::PORT_DEFAULT;
+use linerate_model::margin::Margins;
 use linerate_model::probe::SampleRate;
 use linerate_model::{BitsPerSec, Nanos};
 
@@ -131,9 +132,51 @@ pub struct StudyArgs {
     /// What is captured.
     #[command(flatten)]
     pub capture: run::CaptureArgs,
+    /// What is the same.
+    #[command(flatten)]
+    pub margins: MarginArgs,
     /// How to find and share the hosts.
     #[command(flatten)]
     pub fleet: FleetArgs,
+}
+
+/// What has to differ by how much to matter.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Verdicts")]
+pub struct MarginArgs {
+    /// Rates that differ by less are the same [default: 5%]
+    #[arg(long, value_name = "PERCENT", value_parser = run::half_share)]
+    pub same_rate: Option<f64>,
+    /// CPU times that differ by less are the same [default: 10%]
+    #[arg(long, value_name = "PERCENT", value_parser = run::half_share)]
+    pub same_cpu: Option<f64>,
+    /// Latencies that differ by less, or by less than 5 µs, are the same [default: 10%]
+    #[arg(long, value_name = "PERCENT", value_parser = run::half_share)]
+    pub same_latency: Option<f64>,
+}
+
+impl MarginArgs {
+    /// Returns what was asked for, and the defaults of the rest.
+    pub fn margins(&self) -> Margins {
+        let default = Margins::default();
+        Margins {
+            rate: self.same_rate.unwrap_or(default.rate),
+            cpu: self.same_cpu.unwrap_or(default.cpu),
+            latency: self.same_latency.unwrap_or(default.latency),
+        }
+    }
+
+    /// Says what was asked for, as it would be typed.
+    pub fn words(&self) -> String {
+        let word = |flag: &str, share: Option<f64>| {
+            share.map_or(String::new(), |share| {
+                format!(" --same-{flag} {}%", 100.0 * share)
+            })
+        };
+        word("rate", self.same_rate)
+            + &word("cpu", self.same_cpu)
+            + &word("latency", self.same_latency)
+    }
 }
 
 /// `linerate serve`.

@@ -368,7 +368,7 @@ impl TimeArgs {
 }
 
 /// Reads `2%` or `2` as a share.
-fn half_share(text: &str) -> Result<f64, String> {
+pub(super) fn half_share(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();
     let percent: f64 = number
         .parse()

@@ -117,6 +117,7 @@ fn once(args: &StudyArgs, drafts: &[Draft], specs: Vec<HostSpec>, asked: &str) -
             ..Probes::default()
         });
     }
+    plan.margins = args.margins.margins();
     if args.dry_run {
         term::line(linerate_plan::describe(&plan).trim_end());
         return Ok(Outcome::Ok);
@@ -124,11 +125,12 @@ fn once(args: &StudyArgs, drafts: &[Draft], specs: Vec<HostSpec>, asked: &str) -
     let execution = Execution {
         run,
         asked: format!(
-            "{asked} {} --seed {seed}",
+            "{asked} {}{} --seed {seed}",
             match args.quick {
                 true => "--quick".to_owned(),
                 false => format!("--budget {}", budget_words(args.budget)),
-            }
+            },
+            args.margins.words(),
         ),
         study: true,
         plan,
