@@ -224,6 +224,8 @@ impl Core {
     ) -> Result<Prepared, Refusal> {
         self.require_admitted(lease)?;
         self.check_assignment(caller, &assignment)?;
+        let warm_up_more = self.warm_up_more(caller, &assignment);
+        assignment.warm_up_more = warm_up_more;
         let cookie = hex::decode(&assignment.cookie)
             .ok_or_else(|| refuse(RefusalCode::BadRequest, "the cookie is not 32 hex digits"))?;
         let key = (lease.to_owned(), assignment.trial);
@@ -301,6 +303,7 @@ impl Core {
             ports,
             socket_name,
             round_trip_ns,
+            warm_up_more,
         })
     }
 
@@ -329,10 +332,9 @@ impl Core {
     ) -> Result<(), Refusal> {
         self.require_admitted(lease)?;
         let slot = self.slot(lease, trial)?;
-        let (length_ns, most) = (
-            at.stop_ns.saturating_sub(at.start_ns),
-            slot.assignment.length,
-        );
+        let length_ns = at.stop_ns.saturating_sub(at.start_ns);
+        let assigned = &slot.assignment;
+        let most = linerate_model::Nanos(assigned.length.0 + assigned.warm_up_more.0);
         if length_ns > most.0 {
             let length = linerate_model::Nanos(length_ns);
             let error = format!("the instants span {length}, but the assignment said {most}");

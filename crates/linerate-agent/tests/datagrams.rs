@@ -74,6 +74,7 @@ fn host(bind: &str, flows: u32, change: impl FnOnce(Server) -> Server) -> Host {
         capture_at: None,
         sample_interval: Nanos(100_000_000),
         length: Nanos::from_s(5),
+        warm_up_more: Nanos(0),
         flow_rate_max: None,
         greeting: None,
         timing: None,

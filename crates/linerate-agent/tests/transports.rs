@@ -77,6 +77,7 @@ fn assignment(end: End, transport: Transport, peer: Option<String>) -> Assignmen
         capture_at: None,
         sample_interval: Nanos::from_ms(20),
         length: Nanos::from_s(5),
+        warm_up_more: Nanos(0),
         flow_rate_max: None,
         greeting: None,
         timing: None,

@@ -416,6 +416,7 @@ mod tests {
             capture_at: None,
             sample_interval: Nanos::from_ms(100),
             length: Nanos::from_s(1),
+            warm_up_more: Nanos(0),
             flow_rate_max: None,
             greeting: None,
             timing: None,

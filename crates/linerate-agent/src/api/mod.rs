@@ -239,6 +239,9 @@ pub struct Assignment {
     pub capture_at: Option<CaptureAt>,
     /// Upper bound on the trial's length, for the agent's limits.
     pub length: Nanos,
+    /// What a long path may add to it, which nobody knows before the handshakes.
+    #[serde(default)]
+    pub warm_up_more: Nanos,
     /// What each flow may send at the most; unlimited when absent.
     #[serde(default)]
     pub flow_rate_max: Option<BitsPerSec>,
@@ -296,6 +299,9 @@ pub struct Prepared {
     /// The longest round trip that the handshakes of the first flows measured, nanoseconds.
     #[serde(default)]
     pub round_trip_ns: Option<u64>,
+    /// What of [`Assignment::warm_up_more`] the agent's limits leave.
+    #[serde(default)]
+    pub warm_up_more: Nanos,
 }
 
 /// Where one flow is to connect to.

@@ -2,10 +2,10 @@
 
 use linerate_engine as engine;
 use linerate_engine::Flow;
-use linerate_model::BitsPerSec;
 use linerate_model::manner::Transport;
 use linerate_model::sample::End;
 use linerate_model::workload::{FLOWS_MAX, Traffic, Workload};
+use linerate_model::{BitsPerSec, Nanos};
 
 use super::{Caller, Core, lock, refuse, with_causes};
 use crate::api::{Assignment, Refusal, RefusalCode};
@@ -102,6 +102,18 @@ impl Core {
             ));
         }
         Ok(())
+    }
+
+    /// Returns what of the warm-up that a long path may add the limits leave.
+    pub(super) fn warm_up_more(&self, caller: &Caller, assignment: &Assignment) -> Nanos {
+        let own = self
+            .config
+            .limits
+            .trial
+            .filter(|_| *caller != Caller::Trusted);
+        let most = own.map_or(TRIAL_NS_MAX, |most| most.0.min(TRIAL_NS_MAX));
+        let spare = most.saturating_sub(assignment.length.0);
+        Nanos(assignment.warm_up_more.0.min(spare))
     }
 }
 
@@ -235,7 +247,7 @@ mod tests {
     use linerate_model::manner::Manner;
     use linerate_model::run::Admission;
     use linerate_model::workload::{Direction, FlowOptions, Part};
-    use linerate_model::{Bytes, FlowId, Nanos, TrialId};
+    use linerate_model::{Bytes, FlowId, TrialId};
 
     use super::*;
     use crate::api::{AdmitRequest, FlowAssignment, PollFrom, StartRequest, TrialState};
@@ -292,6 +304,7 @@ mod tests {
             capture_at: None,
             sample_interval: Nanos::from_ms(20),
             length: Nanos::from_s(10),
+            warm_up_more: Nanos(0),
             flow_rate_max: None,
             greeting: None,
             timing: None,

@@ -163,6 +163,7 @@ mod tests {
             capture_at: None,
             sample_interval: Nanos(1),
             length: Nanos(1),
+            warm_up_more: Nanos(0),
             flow_rate_max: None,
             greeting: None,
             timing: None,

@@ -2,7 +2,6 @@
 
 use linerate_agent::api::{Assignment, FlowAssignment, Placement};
 use linerate_model::Nanos;
-use linerate_model::experiment::Timing;
 use linerate_model::plan::Trial;
 use linerate_model::probe::Probes;
 use linerate_model::sample::End;
@@ -126,12 +125,8 @@ fn assignment(
         },
         probes: terms.probes,
         capture_at: None,
-        // The path may ask for a longer warm-up, which nobody knows before the handshakes.
-        length: Timing {
-            warm_up: terms.warm_up.longest(trial.timing.warm_up),
-            ..trial.timing
-        }
-        .total(),
+        length: trial.timing.total(),
+        warm_up_more: terms.warm_up.more(trial.timing.warm_up),
         flow_rate_max: None,
         greeting: None,
         timing: Some(trial.timing),
@@ -141,7 +136,7 @@ fn assignment(
 #[cfg(test)]
 mod tests {
     use linerate_model::TrialId;
-    use linerate_model::experiment::Cell;
+    use linerate_model::experiment::{Cell, Timing};
     use linerate_model::workload::{Direction, Part, Workload};
 
     use super::*;
@@ -205,7 +200,8 @@ mod tests {
         let (server, clients) = assignments(&trial, &terms);
         assert_eq!(server.flows.len(), 10);
         // A second for each phase, and up to five of warm-up on a long path.
-        assert_eq!(server.length, Nanos::from_s(8));
+        let length = (server.length, server.warm_up_more);
+        assert_eq!(length, (Nanos::from_s(4), Nanos::from_s(4)));
         assert!(server.flows.iter().all(|flow| flow.part == Part::Receiver));
         assert_eq!(
             clients.len(),

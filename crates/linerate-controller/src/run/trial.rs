@@ -154,6 +154,8 @@ struct Participant<'a> {
     forsook: Option<String>,
     /// The round trip that its handshakes measured.
     round_trip: Option<Nanos>,
+    /// What its agent lets a long path add to the warm-up.
+    warm_up_more: Nanos,
 }
 
 impl Participant<'_> {
@@ -261,8 +263,12 @@ impl Driver<'_> {
         let flows = trial.workload.connections;
         let round_trips = participants.iter().filter_map(|one| one.round_trip);
         let asked = trial.timing.warm_up;
+        let warm_up = self.request.warm_up.length(asked, round_trips.max());
+        // Every agent has limits of its own.
+        let granted = participants.iter().map(|one| one.warm_up_more.0).min();
+        let most = Nanos(asked.0 + granted.unwrap_or(0));
         let timing = Timing {
-            warm_up: self.request.warm_up.length(asked, round_trips.max()),
+            warm_up: warm_up.min(most),
             ..trial.timing
         };
         instants(fleet.clock.now_ns(), &timing, &clocks, flows, patience)
@@ -358,6 +364,7 @@ impl Driver<'_> {
             finished: false,
             forsook: None,
             round_trip: None,
+            warm_up_more: Nanos(0),
         };
         let mut all = vec![participant(server, server_assignment)];
         for (client, assignment) in client_assignments {
@@ -770,6 +777,7 @@ fn prepare(participant: &mut Participant<'_>) -> Result<Prepared, Spoilt> {
             .prepare(&member.lease, &participant.assignment)
     })?;
     participant.round_trip = prepared.round_trip_ns.map(Nanos);
+    participant.warm_up_more = prepared.warm_up_more;
     if let Some(rate) = prepared.rate_limit {
         participant
             .notes

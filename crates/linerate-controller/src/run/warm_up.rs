@@ -28,14 +28,15 @@ impl WarmUp {
     /// handshake measured. Who asks for none counts from the first byte on.
     pub(super) fn length(self, asked: Nanos, round_trip: Option<Nanos>) -> Nanos {
         let needed = round_trip.map_or(0, |one| one.0.saturating_mul(ROUND_TRIPS));
-        asked.max(Nanos(needed)).min(self.longest(asked))
+        let most = asked.0 + self.more(asked).0;
+        asked.max(Nanos(needed.min(most)))
     }
 
-    /// Returns the most that [`length`](Self::length) may return.
-    pub(super) fn longest(self, asked: Nanos) -> Nanos {
+    /// Returns the most that a path may add to `asked`.
+    pub(super) fn more(self, asked: Nanos) -> Nanos {
         match self {
-            WarmUp::RoundTrips if asked.0 > 0 => asked.max(MOST),
-            WarmUp::RoundTrips | WarmUp::AsAsked => asked,
+            WarmUp::RoundTrips if asked.0 > 0 => Nanos(MOST.0.saturating_sub(asked.0)),
+            WarmUp::RoundTrips | WarmUp::AsAsked => Nanos(0),
         }
     }
 }

@@ -235,6 +235,7 @@ mod tests {
             capture_at: None,
             sample_interval: Nanos::from_ms(100),
             length: Nanos::from_s(10),
+            warm_up_more: Nanos(0),
             flow_rate_max: None,
             greeting: None,
             timing: Some(Timing {

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use linerate_compat::iperf3::{ClientEnding, Parameters, Protocol};
 use linerate_engine::now_ns;
-use linerate_model::TrialId;
 use linerate_model::host::Snapshot;
 use linerate_model::run::Admission;
 use linerate_model::workload::Part;
+use linerate_model::{Nanos, TrialId};
 
 use super::control::{CallError, Called, Connection};
 use super::counts::{self, Counts};
@@ -213,6 +213,7 @@ impl Agent for Iperf3Server {
             ports: Vec::new(),
             socket_name: None,
             round_trip_ns: None,
+            warm_up_more: Nanos(0),
         })
     }
 
