@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::analysis::{ANALYSIS_FORMAT, Analysis, Table, TableCell};
-use linerate_model::finding::{Comparison, Trust, TrustLevel, Verdict};
+use linerate_model::finding::{Comparison, Estimate, Trust, TrustLevel, Verdict};
 use linerate_model::unit::Unit;
 
 use crate::words;
@@ -152,21 +152,41 @@ fn count(found: &[&Comparison]) -> Counts {
 
 /// Returns whether two verdicts contradict each other; absent where one is open.
 ///
-/// 1. Both differ, in opposite directions. 2. One differs by more than the margin, for certain, and the
-///    other is the same within it.
+/// 1. Both differ, for certain in opposite directions. 2. One differs by more than the margin, for
+///    certain, and the other is the same within it. An effect that turns about with the levels of another
+///    factor has no direction of its own, and so does a curve: their levels are compared by name.
 fn contradict(one: &Comparison, other: &Comparison) -> Option<bool> {
-    let up = |it: &Comparison| it.effect.value > 1.0;
-    let beyond = |it: &Comparison| {
-        let most = 1.0 + it.margin;
-        it.effect.low.is_some_and(|low| low > most)
-            || it.effect.high.is_some_and(|high| high < 1.0 / most)
-    };
-    match (one.verdict, other.verdict) {
-        (Verdict::NotDecided, _) | (_, Verdict::NotDecided) => None,
-        (Verdict::Differs, Verdict::Differs) => Some(up(one) != up(other)),
-        (Verdict::Differs, Verdict::Same) => Some(beyond(one)),
-        (Verdict::Same, Verdict::Differs) => Some(beyond(other)),
-        (Verdict::Same, Verdict::Same) => Some(false),
+    if one.verdict == Verdict::NotDecided || other.verdict == Verdict::NotDecided {
+        return None;
+    }
+    let whole = opposed(
+        (one.verdict, &one.effect),
+        (other.verdict, &other.effect),
+        one.margin,
+    );
+    let levels = one.levels.iter().filter_map(|(words, verdict, ratio)| {
+        let mut others = other.levels.iter();
+        let (_, known, of) = others.find(|(known, ..)| known == words)?;
+        Some(opposed((*verdict, ratio), (*known, of), one.margin))
+    });
+    Some(match one.levels.is_empty() || other.levels.is_empty() {
+        true => whole,
+        false => levels.into_iter().any(|opposed| opposed),
+    })
+}
+
+/// Returns whether two verdicts on one ratio cannot both be right.
+fn opposed(one: (Verdict, &Estimate), other: (Verdict, &Estimate), margin: f64) -> bool {
+    let above = |it: &Estimate, bound: f64| it.low.is_some_and(|low| low > bound);
+    let below = |it: &Estimate, bound: f64| it.high.is_some_and(|high| high < 1.0 / bound);
+    let beyond = |it: &Estimate| above(it, 1.0 + margin) || below(it, 1.0 + margin);
+    match (one.0, other.0) {
+        (Verdict::Differs, Verdict::Differs) => {
+            (above(one.1, 1.0) && below(other.1, 1.0)) || (below(one.1, 1.0) && above(other.1, 1.0))
+        }
+        (Verdict::Differs, Verdict::Same) => beyond(one.1),
+        (Verdict::Same, Verdict::Differs) => beyond(other.1),
+        _ => false,
     }
 }
 
@@ -189,6 +209,11 @@ mod tests {
         let level = |analysis: &Analysis| analysis.trust.as_ref().map(|trust| trust.level);
         let same = of(&[Shape::Effect(0.2), Shape::Effect(0.2), Shape::Effect(0.2)]);
         assert_eq!(level(&same), Some(TrustLevel::Good), "{same:?}");
+        // What has no direction as a whole has none to contradict.
+        for shape in [Shape::Turning(0.4), Shape::Fading, Shape::Knee(64.0)] {
+            let same = of(&[shape, shape, shape, shape]);
+            assert_eq!(level(&same), Some(TrustLevel::Good), "{same:?}");
+        }
         let apart = of(&[Shape::Effect(0.2), Shape::Flat]);
         assert_eq!(level(&apart), Some(TrustLevel::DoNotUse), "{apart:?}");
         assert_eq!(level(&agreement(&[])), Some(TrustLevel::Limited));

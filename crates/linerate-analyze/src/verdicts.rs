@@ -241,7 +241,8 @@ pub(crate) fn decide(dataset: &Dataset<'_>) -> Verdicts {
 ///
 /// Whoever looks after every block and stops at the first verdict errs more often than in 5 % of all
 /// reports. A look before the end therefore asks for [`INTERIM_SHARE`] of the error, and leaves the
-/// last one, which has all of it, nearly untouched (Haybittle 1971, Peto and others 1976).
+/// last one, which has all of it, nearly untouched (Haybittle 1971, Peto and others 1976). An effect that
+/// shows as an interaction alone may have too few permutations for so little error: it stays open.
 pub(crate) fn open(dataset: &Dataset<'_>) -> Vec<String> {
     let verdicts = dataset.verdicts();
     let is_open = |effect: &FactorEffect| match effect.verdict {
@@ -252,7 +253,7 @@ pub(crate) fn open(dataset: &Dataset<'_>) -> Vec<String> {
     let is_curve_open = |curve: &BufferPlateau| match curve.verdict() {
         Verdict::NotDecided => true,
         Verdict::Differs => curve.plateau.p > INTERIM_SHARE * curve.alpha,
-        Verdict::Same => false,
+        Verdict::Same => !curve.plateau.all_suffice(INTERIM_SHARE),
     };
     let effects = verdicts.effects.iter().filter(|effect| is_open(effect));
     let curves = verdicts
@@ -601,7 +602,13 @@ impl<'e, 'a> Compared<'e, 'a> {
         };
         let of_cell = |cell: &&CellOutcomes<'_>| cell.valid.iter().filter_map(pair).collect();
         let pairs: Vec<Vec<(f64, f64)>> = compared.cells.iter().map(of_cell).collect();
-        compared.slope = Slope::of(&pairs);
+        compared.slope = Slope::of(&pairs).filter(|slope| {
+            let is_time = matches!(
+                describe(&experiment.response).unit,
+                Unit::Nanoseconds | Unit::Cpus
+            );
+            slope.rises() == is_time
+        });
         compared
     }
 

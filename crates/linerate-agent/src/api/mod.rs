@@ -31,7 +31,7 @@ pub mod openapi;
 /// What an agent calls itself.
 pub const PROGRAM: &str = "linerate";
 /// Version of the API; an agent answers requests of its own version only.
-pub const API_VERSION: u32 = 1;
+pub const API_VERSION: u32 = 2;
 /// The port of `linerate serve`, shared with iperf3 by habit.
 pub const PORT_DEFAULT: u16 = 5201;
 

@@ -57,8 +57,8 @@ impl Step {
         t.map_or(1.0, |t| 2.0 * t.cdf(-(self.log / self.error).abs()))
     }
 
-    fn suffices(&self, delta: f64) -> bool {
-        let half = student(self.freedom, 1.0 - SUFFICES_ALPHA) * self.error;
+    fn suffices(&self, delta: f64, alpha: f64) -> bool {
+        let half = student(self.freedom, 1.0 - alpha) * self.error;
         self.log - half > (1.0 - delta).ln()
     }
 }
@@ -97,6 +97,14 @@ impl Plateau {
         self.interval(at, alpha).1 < 0.0
     }
 
+    /// Returns whether all levels suffice with this share of the usual error.
+    pub(crate) fn all_suffice(&self, share: f64) -> bool {
+        let alpha = share * SUFFICES_ALPHA;
+        self.steps
+            .iter()
+            .all(|step| step.suffices(self.delta, alpha))
+    }
+
     /// Returns the level that is shown to gain more than δ, if one is; of several the smallest that
     /// gains as much as the best does for certain.
     pub(crate) fn gains(&self, alpha: f64) -> Option<usize> {
@@ -129,12 +137,17 @@ pub(crate) fn plateau(levels: &[Steps], control: &Steps, delta: f64) -> Option<P
     let steps: Vec<Step> = levels.iter().map(step).collect::<Option<_>>()?;
     let each = SUFFICES_ALPHA / steps.len() as f64;
     let falls = |step: &&Step| step.interval(each).1 < (1.0 - delta).ln();
-    let fallen = match steps.iter().any(|step| step.suffices(delta)) {
+    let fallen = match steps
+        .iter()
+        .any(|step| step.suffices(delta, SUFFICES_ALPHA))
+    {
         true => steps.iter().rev().take_while(falls).count(),
         false => 0,
     };
     let upper = steps[..steps.len() - fallen].iter().rev();
-    let sufficient = upper.take_while(|step| step.suffices(delta)).count();
+    let sufficient = upper
+        .take_while(|step| step.suffices(delta, SUFFICES_ALPHA))
+        .count();
     let begin = steps.len() - fallen - sufficient;
     let open = begin.checked_sub(1).map(|at| &steps[at]);
     let least = steps.iter().map(Step::p).fold(1.0, f64::min);

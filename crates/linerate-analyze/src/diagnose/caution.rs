@@ -9,8 +9,8 @@
 //! 5. Replicates: a cell has fewer than three valid ones, so that its interval is wide or absent.
 //! 6. Capped settings: the kernel granted less than was asked for.
 //! 7. Shared hosts: an agent let other runs go on beside this one.
-//! 8. Disturbances: the hypervisor, other programs or nobody known took more than 3 % of the CPUs' time,
-//!    in any valid trial.
+//! 8. Disturbances: the hypervisor or nobody known took more than 3 % of the CPUs' time, or other
+//!    programs that and more than a controller needs, in any valid trial.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -327,7 +327,8 @@ fn shared_hosts(dataset: &Dataset<'_>) -> Option<Finding> {
 
 /// What took CPU time beside the measurement: one caution for all of it.
 fn disturbances(dataset: &Dataset<'_>) -> Option<Finding> {
-    let cpus = dataset.cpus()?;
+    // Without their number only shares are known.
+    let cpus = dataset.cpus().unwrap_or(f64::INFINITY);
     let share = |name: &'static str, whole: f64| {
         move |outcome: &Outcome| Some(outcome.value(name)? / whole)
     };

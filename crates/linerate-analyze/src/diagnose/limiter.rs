@@ -150,8 +150,11 @@ pub(crate) fn limiter_title(limiter: Limiter) -> &'static str {
 pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
     let cells = dataset.cells.iter();
     let cells: Vec<&CellOutcomes<'_>> = cells.filter(|cell| dataset.is_as_it_is(cell)).collect();
+    // Where others were repeated, one trial that is left of a cell is no evidence.
+    let are_repeated = cells.iter().any(|cell| cell.valid.len() > 2);
+    let is_known = |cell: &&CellOutcomes<'_>| !are_repeated || cell.valid.len() != 1;
     let mut by_limiter: Vec<(Limiter, Vec<(&Verdict, &CellOutcomes<'_>)>)> = Vec::new();
-    for cell in &cells {
+    for cell in cells.iter().copied().filter(is_known) {
         let Some(verdict) = limiter_of(dataset, cell) else {
             continue;
         };

@@ -78,8 +78,9 @@ pub(super) fn assignments(
 /// Returns the time between samples: a multiple of the usual one by which the samples of all flows
 /// fit into what agents keep. A rate that somebody asked for is kept instead; an agent whose room is
 /// full drops what comes after and says so.
-fn sample_interval(trial: &Trial, wanted: Nanos) -> Nanos {
-    let length_ns = trial.timing.total().min(SAMPLED_LENGTH).0;
+fn sample_interval(trial: &Trial, warm_up_more: Nanos, wanted: Nanos) -> Nanos {
+    let longest_ns = trial.timing.total().0 + warm_up_more.0;
+    let length_ns = longest_ns.min(SAMPLED_LENGTH.0);
     let flows = u64::from(trial.workload.connections);
     let reading_bytes = flows.min(FLOWS_IN_FULL) * READING_BYTES
         + flows.saturating_sub(FLOWS_IN_FULL) * READING_BYTES_MORE;
@@ -121,7 +122,10 @@ fn assignment(
         placement: terms.placement.clone(),
         sample_interval: match terms.probes.sample_rate {
             Some(rate) => rate.interval(),
-            None => sample_interval(trial, terms.sample_interval),
+            None => {
+                let more = terms.warm_up.more(trial.timing.warm_up);
+                sample_interval(trial, more, terms.sample_interval)
+            }
         },
         probes: terms.probes,
         capture_at: None,
@@ -146,7 +150,7 @@ mod tests {
         let check = |connections, measure_s, interval_ms| {
             let mut trial = trial(connections, 1);
             trial.timing.measure = Nanos::from_s(measure_s);
-            let got = sample_interval(&trial, Nanos::from_ms(100));
+            let got = sample_interval(&trial, Nanos(0), Nanos::from_ms(100));
             assert_eq!(
                 got,
                 Nanos::from_ms(interval_ms),

@@ -170,7 +170,7 @@ impl MarginArgs {
     pub fn words(&self) -> String {
         let word = |flag: &str, share: Option<f64>| {
             share.map_or(String::new(), |share| {
-                format!(" --same-{flag} {}%", 100.0 * share)
+                format!(" --same-{flag} {}%", (1e10 * share).round() / 1e8)
             })
         };
         word("rate", self.same_rate)

@@ -50,17 +50,22 @@ fn measure(args: &StudyArgs, drafts: &[Draft], specs: Vec<HostSpec>, asked: &str
         .with_context(|| format!("cannot make {}", directory.display()))
         .map_err(|error| Failure::failed(error).next("name another directory with --out"))?;
     let mut analyses = Vec::new();
-    let mut ended = Outcome::Ok;
+    let mut worst = Outcome::Ok;
+    let mut failure = None;
     for number in 1..=times {
         let own = directory.join(number.to_string());
         let one = StudyArgs {
             aa: None,
             out: Some(own.clone()),
-            seed: args.seed.map(|seed| seed + u64::from(number)),
+            seed: args.seed.map(|seed| seed.wrapping_add(u64::from(number))),
             ..args.clone()
         };
-        ended = once(&one, drafts, specs.clone(), asked)?;
-        if ended == Outcome::Interrupted {
+        // What the studies before it say is not lost with one that fails.
+        match once(&one, drafts, specs.clone(), asked) {
+            Ok(ended) => worst = worse(worst, ended),
+            Err(error) => failure = Some(error),
+        }
+        if failure.is_some() || worst == Outcome::Interrupted {
             break;
         }
         analyses.push(linerate_analyze::analyze(&bundle::read(&own)?));
@@ -68,12 +73,30 @@ fn measure(args: &StudyArgs, drafts: &[Draft], specs: Vec<HostSpec>, asked: &str
     }
     let agreement = linerate_analyze::agreement(&analyses);
     term::line(linerate_report::terminal(&agreement, term::width(), term::color()).trim_end());
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
     let trust = agreement.trust.map(|trust| trust.level);
     Ok(match trust {
-        _ if ended == Outcome::Interrupted => ended,
-        Some(TrustLevel::DoNotUse) => Outcome::Untrustworthy,
-        _ => Outcome::Ok,
+        Some(TrustLevel::DoNotUse) => worse(worst, Outcome::Untrustworthy),
+        _ => worst,
     })
+}
+
+/// Returns the outcome that says more against a number.
+fn worse(one: Outcome, other: Outcome) -> Outcome {
+    let grave = |outcome| match outcome {
+        Outcome::Ok => 0,
+        Outcome::Untrustworthy => 1,
+        Outcome::Usage => 2,
+        Outcome::Failed | Outcome::Program(_) => 3,
+        Outcome::Interrupted => 4,
+    };
+    if grave(other) > grave(one) {
+        other
+    } else {
+        one
+    }
 }
 
 fn in_lab(args: &StudyArgs, drafts: &[Draft]) -> CmdResult {
