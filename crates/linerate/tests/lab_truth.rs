@@ -27,9 +27,7 @@ fn measure(pair: &Pair, flags: &str, enough: impl Fn(&Value) -> bool) -> Option<
         let rate = response(&document, "throughput_bps");
         assert!(rate.is_none_or(|rate| rate < LINE_RATE_BPS), "{rate:?}");
         let is_valid = trial["valid"] == true;
-        let flags = trial["flags"].to_string();
-        let busy = ["generator", "hypervisor", "in no mode", "not steady"];
-        let is_busy = busy.iter().any(|word| flags.contains(word));
+        let is_busy = trial["flags"].to_string().contains("generator");
         if is_valid && (!is_busy || enough(&document)) {
             return Some(document);
         }
@@ -64,11 +62,13 @@ fn a_gigabit_carries_what_a_gigabit_carries() {
         let Some(document) = measure(&pair, flags, is_full) else {
             return;
         };
+        // Less than that must be told: somebody took the CPUs.
         let trial = &document["trials"][0];
+        let flags = trial["flags"].to_string();
+        let mut disturbed = ["hypervisor", "in no mode", "not steady"].into_iter();
         assert!(
-            is_full(&document),
-            "{} {}",
-            trial["flags"],
+            is_full(&document) || disturbed.any(|word| flags.contains(word)),
+            "{flags} {}",
             trial["responses"]
         );
         within(

@@ -7,7 +7,7 @@
 //! 1. *reader*: the sender waits for the window, and more than half of the receiver's buffer is
 //!    payload that the program there has not read;
 //! 2. *receiver's window*: it is full, the round trip is near its shortest, and window ÷ **shortest**
-//!    round trip is within 15 % of the rate. Behind a full queue the window is full as well, but
+//!    round trip is within a quarter of the rate. Behind a full queue the window is full as well, but
 //!    allows more than the rate once the queue is taken away. On paths below half a millisecond the
 //!    shortest round trip is luck of the scheduler: there it takes a small buffer that was set, and the
 //!    kernel's clock;
@@ -62,8 +62,9 @@ const WANTED_REST_MAX: f64 = 0.9;
 const MOST: f64 = 0.5;
 /// Delivery rate over mean rate from which on an end pauses: 1.4 to 1.7 where CPUs limit.
 const PAUSE_QUOTIENT_MIN: f64 = 1.3;
-/// Largest relative difference of a ceiling and the rate, upwards.
-const CEILING_MAX: f64 = 1.15;
+/// Largest relative difference of a ceiling and the rate, upwards: the round trip may lie above its
+/// shortest by as much as is near, and whole segments leave some of a window unused.
+const CEILING_MAX: f64 = 1.05 * NEAR_QUOTIENT_MAX;
 /// Share of the window in flight from which on it is full: whole segments leave up to a segment of
 /// a small window unused, and each ACK opens it for a moment.
 const FILLED_SHARE_MIN: f64 = 0.8;
