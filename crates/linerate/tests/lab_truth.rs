@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::{NamedLab, Pair, Server, alone, file, folder, json, linerate, skip};
+use common::{NamedLab, Pair, Server, alone, file, folder, json, linerate, too_busy};
 use linerate_model::metric::Metric;
 use linerate_model::sample::{End, Subject};
 use linerate_model::{FlowId, TrialId};
@@ -32,7 +32,7 @@ fn measure(pair: &Pair, flags: &str, enough: impl Fn(&Value) -> bool) -> Option<
             return Some(document);
         }
     }
-    skip("the machine is too busy to drive the link");
+    too_busy("the machine is too busy to drive the link");
     None
 }
 
