@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use linerate_model::host::LAB_LINK_ALIAS;
 
 use super::{LabError, at_step};
-use crate::shape::{is_framed, shape};
+use crate::shape::{Shape, is_framed, shape, superframe_segments};
 use crate::spec::LinkSpec;
 use crate::sys::ethtool::{Feature, OnOff, set_feature};
 use crate::sys::netlink::Netlink;
@@ -40,14 +40,44 @@ pub(super) fn number_queues(
     look(None)
 }
 
-/// Limits what leaves device `name` to the rate of `link`.
-pub(super) fn limit(netlink: &mut Netlink, name: &str, link: &LinkSpec) -> Result<(), LabError> {
+/// Limits what leaves the switch's port `name` to the rate of `link`.
+pub(super) fn limit_port(
+    netlink: &mut Netlink,
+    name: &str,
+    link: &LinkSpec,
+) -> Result<(), LabError> {
+    limit(netlink, name, link, |shape| shape)
+}
+
+/// Limits what leaves device `name` of a host to the rate of `link`.
+pub(super) fn limit_host(
+    netlink: &mut Netlink,
+    name: &str,
+    link: &LinkSpec,
+) -> Result<(), LabError> {
+    limit(netlink, name, link, Shape::of_host)?;
+    let Some(rate) = link.rate else {
+        return Ok(());
+    };
+    let index = index_of(netlink, name)?;
+    let segments = superframe_segments(rate, link.mtu_bytes);
+    netlink
+        .set_superframe_segments(index, segments)
+        .map_err(at_step(format!("limit superframes of {name}")))
+}
+
+fn limit(
+    netlink: &mut Netlink,
+    name: &str,
+    link: &LinkSpec,
+    of_end: fn(Shape) -> Shape,
+) -> Result<(), LabError> {
     let Some(rate) = link.rate else {
         return Ok(());
     };
     let index = index_of(netlink, name)?;
     netlink
-        .add_filter(index, &shape(rate, link.mtu_bytes))
+        .add_filter(index, &of_end(shape(rate, link.mtu_bytes)))
         .map_err(at_step(format!("limit {name} to {rate}")))
 }
 

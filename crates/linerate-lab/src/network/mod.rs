@@ -50,7 +50,9 @@ use crate::sys::xdp::pass_program;
 pub(crate) use address::{control_address, controller_address, data_address, data_address_v6};
 
 use address::{PREFIX, PREFIX_V6};
-use device::{limit, number_queues, open_frames, plug, tell_rate, tune_end, turn_on};
+use device::{
+    limit_host, limit_port, number_queues, open_frames, plug, tell_rate, tune_end, turn_on,
+};
 use held::relay_of;
 
 /// The switch of the data network.
@@ -243,7 +245,7 @@ impl Network {
             self.add_cable(netlink, &port, Far::Host(site, DATA_DEVICE), link)?;
         }
         tune_end(&port, link)?;
-        limit(netlink, &port, link)?;
+        limit_port(netlink, &port, link)?;
         plug(netlink, &port, DATA_SWITCH)
     }
 
@@ -321,7 +323,7 @@ fn configure_host(site: &Site<'_>) -> Result<(), LabError> {
     turn_on(&mut netlink, "lo")?;
     let merging = set_feature(DATA_DEVICE, Feature::Gro, OnOff::On);
     merging.map_err(at_step(format!("turn on gro of {DATA_DEVICE}")))?;
-    limit(&mut netlink, DATA_DEVICE, link)?;
+    limit_host(&mut netlink, DATA_DEVICE, link)?;
     let data = turn_on(&mut netlink, DATA_DEVICE)?;
     tell_rate(&mut netlink, data, link)?;
     if let Some(program) = site.program.filter(|_| link.queues > 1) {

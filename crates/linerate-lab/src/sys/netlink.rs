@@ -121,6 +121,14 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(message))
     }
 
+    /// Lets superframes that leave device `index` have `segments` at the most.
+    pub fn set_superframe_segments(&mut self, index: u32, segments: u32) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.attributes.push(LinkAttribute::GsoMaxSegs(segments));
+        self.change(RouteNetlinkMessage::SetLink(message))
+    }
+
     /// Makes device `index` a port of switch `bridge`.
     pub fn set_port(&mut self, index: u32, bridge: u32) -> io::Result<()> {
         let mut message = LinkMessage::default();
