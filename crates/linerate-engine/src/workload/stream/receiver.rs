@@ -7,7 +7,7 @@ use linerate_model::manner::ReceiveBy;
 use crate::flow::FlowConfig;
 use crate::measure::Window;
 use crate::measure::gap::Gap;
-use crate::schedule::Control;
+use crate::schedule::{Control, GRACE_NS};
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, TCP_QUICKACK};
 use crate::workload::sizes::Draw;
@@ -23,6 +23,8 @@ const DISCARD_BYTES: usize = 1 << 20;
 pub(crate) struct Receiver {
     by: ReceiveBy,
     gap: Gap,
+    /// When payload came last.
+    arrived_ns: u64,
     acks_at_once: bool,
     /// Boundaries of messages, if they differ in size.
     messages: Option<Messages>,
@@ -37,6 +39,7 @@ impl Receiver {
         Self {
             by: config.manner.receive,
             gap: Gap::new(window),
+            arrived_ns: 0,
             acks_at_once,
             messages: sizes.map(|sizes| Messages::new(Draw::new(sizes, config.flow))),
             bytes_max: config.manner.bytes_max.map(|bytes| bytes.0),
@@ -77,6 +80,7 @@ impl Play for Receiver {
             io.flow.counters.messages(messages.moved(received));
         }
         self.gap.arrived(now_ns);
+        self.arrived_ns = now_ns;
         if self.acks_at_once {
             // An error here is one of the connection, and the next receive reports it.
             let _ = socket::set(io.flow.fd(), TCP_QUICKACK, 1);
@@ -90,8 +94,14 @@ impl Play for Receiver {
         Turn::Moved(Want::Readable)
     }
 
+    /// A stream whose payload still comes at the limit is whole: what lay in the buffers of many flows
+    /// takes a slow line longer than anybody waits.
     fn tick(&mut self, control: &Control, now_ns: u64) -> Option<Ending> {
-        (now_ns >= control.limit_ns()).then(|| control.overdue("the end of the stream"))
+        let still_comes = now_ns.saturating_sub(self.arrived_ns) < GRACE_NS;
+        (now_ns >= control.limit_ns()).then(|| match still_comes {
+            true => control.stopped(),
+            false => control.overdue("the end of the stream"),
+        })
     }
 
     fn stall_max_ns(&self, now_ns: u64) -> Option<u64> {
