@@ -75,7 +75,21 @@ fn both_ends_of_a_flow_share_a_cpu_where_their_hosts_share_a_kernel() {
         return;
     };
     let remote = Remote::start(&lab, &[]);
-    let said = remote.run(&["-J", "-P", "2"]);
+    placed(
+        &remote,
+        &["--rr", "-P", "2"],
+        "both ends of a flow on one CPU",
+    );
+    placed(
+        &remote,
+        &["-P", "2"],
+        "whose frames this machine forwards too",
+    );
+}
+
+/// A run with `traffic` says that its workers were placed as `expected`.
+fn placed(remote: &Remote<'_>, traffic: &[&str], expected: &str) {
+    let said = remote.run(&[&["-J"], traffic].concat());
     let flows = &json(&said.out)["trials"][0]["flows"];
     let flows = flows.as_array().expect("a list of flows");
     let settings = flows.iter().flat_map(|flow| flow["settings"].as_array());
@@ -86,7 +100,7 @@ fn both_ends_of_a_flow_share_a_cpu_where_their_hosts_share_a_kernel() {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let expected = match cpus {
         1 => "there is one CPU for both ends",
-        _ => "both ends of a flow on one CPU",
+        _ => expected,
     };
     assert!(!placed.is_empty(), "{said:?}");
     for setting in placed {
