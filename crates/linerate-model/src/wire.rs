@@ -17,6 +17,8 @@ pub const TCP_TIMESTAMP_OPTION_BYTES: u64 = 12;
 /// TCP header without options.
 pub const TCP_HEADER_BYTES: u64 = 20;
 
+/// Segments that a connection may send before the first acknowledgement (RFC 6928, and Linux).
+pub const INITIAL_WINDOW_SEGMENTS: u64 = 10;
 /// UDP header.
 pub const UDP_HEADER_BYTES: u64 = 8;
 

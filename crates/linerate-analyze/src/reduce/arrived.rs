@@ -18,6 +18,7 @@ use linerate_model::plan::Trial;
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::End;
 use linerate_model::unit::{Unit, significant};
+use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
 use linerate_model::workload::Traffic;
 
 use super::Responses;
@@ -31,8 +32,8 @@ const BUFFERED_SHARE_MAX: f64 = 0.01;
 /// than three times the other's rate.
 const FAIRNESS_MIN: f64 = 0.8;
 /// Pieces that a window must hold for each flow before shares mean something: the segments of an
-/// initial window (RFC 6928), so that one burst more or less is no share.
-const PIECES_MIN: f64 = 10.0;
+/// initial window, so that one burst more or less is no share.
+const PIECES_MIN: f64 = INITIAL_WINDOW_SEGMENTS as f64;
 /// Share of segments sent again from which on TCP's reaction to losses makes shares unequal.
 const LOSS_SHARE_MIN: f64 = 0.001;
 /// Times that the longest of the flows' shortest round trips may be the shortest: TCP shares by

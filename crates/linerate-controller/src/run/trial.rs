@@ -28,6 +28,7 @@ use linerate_model::{BitsPerSec, Bytes, HostName, Nanos};
 use super::assign::{Terms, assignments};
 use super::instants::{Instants, instants};
 use super::placement::{Placed, Placing, is_one_machine, is_over_loopback, on_one_machine};
+use super::warm_up::first_windows;
 use super::{Progress, RunRequest, place, validity};
 use crate::fleet::{Fleet, Member};
 use crate::record::Captured;
@@ -263,7 +264,9 @@ impl Driver<'_> {
         let flows = trial.workload.connections;
         let round_trips = participants.iter().filter_map(|one| one.round_trip);
         let asked = trial.timing.warm_up;
-        let warm_up = self.request.warm_up.length(asked, round_trips.max());
+        let records = participants.iter().map(|one| &one.member.record);
+        let turn = first_windows(&trial.workload, records);
+        let warm_up = self.request.warm_up.length(asked, round_trips.max(), turn);
         // Every agent has limits of its own.
         let granted = participants.iter().map(|one| one.warm_up_more.0).min();
         let most = Nanos(asked.0 + granted.unwrap_or(0));
@@ -285,7 +288,9 @@ impl Driver<'_> {
         match &self.request.placing {
             Placing::AsAsked => (none, Placement::AsAsked),
             Placing::Auto { cpus } if is_one_machine(&fleet.records()) => {
-                let placed = on_one_machine(&trial.workload, self.request.workers_max, cpus);
+                let (workers_max, records) = (self.request.workers_max, fleet.records());
+                let over_loopback = is_over_loopback(&records);
+                let placed = on_one_machine(&trial.workload, workers_max, cpus, over_loopback);
                 let why = placed.why.to_owned();
                 (placed, Placement::Chosen { why })
             }
