@@ -70,6 +70,11 @@ impl Counters {
         }
     }
 
+    /// Returns the payload of both directions, for the thread that counts it: two plain loads.
+    pub(crate) fn moved_bytes(&self) -> u64 {
+        self.bytes_sent.load(Relaxed) + self.bytes_received.load(Relaxed)
+    }
+
     /// Returns the counters as they are now.
     pub(crate) fn read(&self) -> Counts {
         let first_payload_ns = self.first_payload_ns.load(Relaxed);
