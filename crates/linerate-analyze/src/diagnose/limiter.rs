@@ -166,6 +166,14 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
             None => by_limiter.push((verdict.limiter, vec![(verdict, cell)])),
         }
     }
+    // What has nothing to mend is told where there is nothing else; chapters have it for every cell.
+    let is_plain = |verdicts: &[(&Verdict, &CellOutcomes<'_>)]| {
+        let mut cells = verdicts.iter().map(|(_, cell)| cell);
+        verdicts[0].0.limiter == Limiter::RoundTrip && cells.all(|cell| round_trip::is_plain(cell))
+    };
+    if by_limiter.iter().any(|(_, verdicts)| !is_plain(verdicts)) {
+        by_limiter.retain(|(_, verdicts)| !is_plain(verdicts));
+    }
     by_limiter
         .into_iter()
         .filter_map(|(limiter, verdicts)| finding(limiter, verdicts, cells.len()))

@@ -172,6 +172,12 @@ pub(super) fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option
     })
 }
 
+/// Whether the path or the work of both ends is most of the round trip: every host has these.
+pub(super) fn is_plain(cell: &CellOutcomes<'_>) -> bool {
+    let splits: Vec<Split> = cell.valid.iter().filter_map(split).collect();
+    matches!(largest_of_most(&splits), Some(Part::Path | Part::Workers))
+}
+
 /// Whether each connection always waits for a response: the recording agrees with itself, and nothing
 /// passes between a response and the next request.
 fn always_waits(cell: &CellOutcomes<'_>) -> bool {
