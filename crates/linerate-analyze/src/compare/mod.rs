@@ -10,6 +10,8 @@ pub(crate) mod draw;
 pub(crate) mod effect;
 /// Confidence intervals of means, medians and quantiles.
 pub(crate) mod interval;
+/// Whether identical trials are of two kinds.
+pub(crate) mod modes;
 /// How much identical cells differ.
 pub(crate) mod noise;
 /// The smallest level that is as good as the best one.

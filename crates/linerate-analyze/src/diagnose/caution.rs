@@ -9,7 +9,8 @@
 //! 5. Replicates: a cell has fewer than three valid ones, so that its interval is wide or absent.
 //! 6. Capped settings: the kernel granted less than was asked for.
 //! 7. Shared hosts: an agent let other runs go on beside this one.
-//! 8. Disturbances: the hypervisor or nobody known took more than 3 % of the CPUs' time, or other
+//! 8. Modes: identical trials are of two kinds, so that their mean is of neither.
+//! 9. Disturbances: the hypervisor or nobody known took more than 3 % of the CPUs' time, or other
 //!    programs that and more than a controller needs, in any valid trial.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +21,7 @@ use linerate_model::run::{Admission, TrialRecord, Validity};
 use linerate_model::unit::Unit;
 
 use crate::compare::interval::{CONFIDENCE, replicates_needed, student_t_interval};
+use crate::compare::modes::{Mode, modes};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{self, DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Outcome, name};
 use crate::words;
@@ -40,6 +42,7 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
     findings.extend(disturbances(dataset));
     findings.extend(capped(dataset));
     findings.extend(noise(dataset));
+    findings.extend(two_kinds(dataset));
     findings.extend(skew(dataset));
     findings.extend(replicates(dataset));
     findings.extend(shared_cpus(dataset));
@@ -128,6 +131,42 @@ fn noise(dataset: &Dataset<'_>) -> Option<Finding> {
             estimate,
             trials: repeated.flat_map(|cell| cell.trials()).collect(),
         },
+    ))
+}
+
+/// The cell whose trials fall into the two groups that are furthest apart.
+fn two_kinds(dataset: &Dataset<'_>) -> Option<Finding> {
+    let found = dataset.cells.iter().filter_map(|cell| {
+        let [low, high] = modes(&cell.values(&cell.experiment.response))?;
+        Some((cell, low, high))
+    });
+    let found: Vec<(&CellOutcomes<'_>, Mode, Mode)> = found.collect();
+    let apart = |low: &Mode, high: &Mode| high.value / low.value;
+    let furthest = |a: &&(_, Mode, Mode), b: &&(_, Mode, Mode)| {
+        apart(&a.1, &a.2).total_cmp(&apart(&b.1, &b.2))
+    };
+    let (cell, low, high) = found.iter().max_by(furthest)?;
+    let experiment = cell.experiment;
+    let evidence = cell.evidence("mean of all, which none shows", &experiment.response)?;
+    let words = |mode: &Mode| words::number(evidence.estimate.unit, mode.value);
+    Some(caution(
+        format!("{}/caution/modes", experiment.name),
+        experiment.chapter,
+        format!(
+            "Identical trials are of two kinds: {} near {} and {} near {} ({}).",
+            low.trials,
+            words(low),
+            high.trials,
+            words(high),
+            words::whole_cell(&cell.cell),
+        ),
+        format!(
+            "Their mean is of neither, and an interval of it says where more such trials would bring it, \
+             not what the next one shows. {} of {} have such trials.",
+            found.len(),
+            words::count(dataset.cells.len(), "cell"),
+        ),
+        evidence,
     ))
 }
 
