@@ -64,6 +64,9 @@ pub struct RunArgs {
     /// A plan instead of one measurement.
     #[command(flatten)]
     pub plan: PlanOfRunArgs,
+    /// What is the same, in an experiment.
+    #[command(flatten)]
+    pub margins: super::MarginArgs,
 }
 
 /// What is sent.

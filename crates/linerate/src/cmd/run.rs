@@ -63,7 +63,11 @@ const RUNS_MAX: u32 = 1000;
 pub fn run(args: &RunArgs) -> CmdResult {
     match &args.plan.experiment {
         Some(file) => experiment(args, file),
-        None => measure(args),
+        None if args.margins.words().is_empty() => measure(args),
+        None => {
+            let error = anyhow!("{} has nothing to compare", args.margins.words().trim());
+            Err(Failure::usage(error).next("add --experiment FILE, or leave it out"))
+        }
     }
 }
 
@@ -99,12 +103,13 @@ fn execute_experiment(
         false => hosts::plan_hosts(&fleet),
     };
     let mut plan = study::make_plan(drafts, args.plan.budget, seed, hosts)?;
+    plan.margins = args.margins.margins();
     for experiment in &mut plan.experiments {
         experiment.probes = experiment.probes.and(args.observe.probes());
     }
     let execution = Execution {
         run,
-        asked: format!("{asked} --seed {seed}"),
+        asked: format!("{asked}{} --seed {seed}", args.margins.words()),
         study: false,
         plan,
         directory: bundle::directory(args.output.out.as_deref(), "run", &moment),
