@@ -244,6 +244,9 @@ mod tests {
 
     use linerate_model::experiment::Cell;
     use linerate_model::{Bytes, TrialId};
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+    use serde_json::json;
 
     use super::*;
 
@@ -266,8 +269,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_row_a_trial_and_response_with_factors_as_columns() {
+    /// One trial with two responses, one without any.
+    fn two() -> [Outcome; 2] {
         let sized = Cell::from([
             (Factor::SocketBuffer, Level::Size(Bytes(65_536))),
             (Factor::Nagle, Level::Switch(true)),
@@ -280,11 +283,78 @@ mod tests {
             ("rtt_p50_ns", 43.5, Unit::Nanoseconds),
             ("throughput_bps", 941e6, Unit::BitsPerSecond),
         ];
-        let outcomes = [outcome(1, sized, &rates), outcome(2, auto, &[])];
+        [outcome(1, sized, &rates), outcome(2, auto, &[])]
+    }
+
+    #[test]
+    fn a_row_a_trial_and_response_with_factors_as_columns() {
         let expected = "trial,experiment,cell,replicate,socket_buffer,nagle,link_loss,response,value,unit,valid,invalid_reason,flags\r\n\
             1,\"buffers, small\",\"{\"\"nagle\"\":true,\"\"socket_buffer\"\":65536}\",1,65536,true,,rtt_p50_ns,43.5,nanoseconds,true,,\"[\"\"corrected \\\"\"a\\\"\"\"\"]\"\r\n\
             1,\"buffers, small\",\"{\"\"nagle\"\":true,\"\"socket_buffer\"\":65536}\",1,65536,true,,throughput_bps,941000000,bits_per_second,true,,\"[\"\"corrected \\\"\"a\\\"\"\"\"]\"\r\n\
             2,\"buffers, small\",\"{\"\"link_loss\"\":0.0005,\"\"socket_buffer\"\":\"\"auto\"\"}\",1,,,0.0005,,,,false,a host was lost,\"[\"\"corrected \\\"\"a\\\"\"\"\"]\"\r\n";
-        assert_eq!(results_csv(&outcomes), expected);
+        assert_eq!(results_csv(&two()), expected);
+    }
+
+    /// What others read of the file is what the outcomes say, value by value and column by column.
+    #[test]
+    fn the_file_reads_back_as_the_outcomes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let outcomes = two();
+        let path = write_results(folder.path(), &outcomes).expect("written");
+        let file = std::fs::File::open(path).expect("opened");
+        let reader = SerializedFileReader::new(file).expect("a Parquet file");
+        let value = |field: &Field| match field {
+            Field::Null => Value::Null,
+            Field::Bool(is_on) => json!(is_on),
+            Field::Int(number) => json!(number),
+            Field::Long(number) => json!(number),
+            Field::Double(number) => json!(number),
+            Field::Str(text) => json!(text),
+            other => panic!("a column of another kind: {other:?}"),
+        };
+        let rows = reader.get_row_iter(None).expect("rows").map(|row| {
+            let row = row.expect("a row");
+            let cells = row.get_column_iter();
+            Value::Object(
+                cells
+                    .map(|(name, field)| (name.clone(), value(field)))
+                    .collect(),
+            )
+        });
+        let rows: Vec<Value> = rows.collect();
+        let of = |outcome: &Outcome, response: Option<(&String, &Response)>| {
+            let level = |factor: Factor| match outcome.cell.get(&factor) {
+                Some(Level::Size(bytes)) => json!(bytes.0),
+                Some(Level::Switch(on)) => json!(on),
+                Some(Level::Ppm(ppm)) => json!(f64::from(*ppm) / 1e6),
+                _ => Value::Null,
+            };
+            json!({
+                "trial": outcome.trial.0,
+                "experiment": outcome.experiment,
+                "cell": cell_json(&outcome.cell),
+                "replicate": outcome.replicate,
+                "socket_buffer": level(Factor::SocketBuffer),
+                "nagle": level(Factor::Nagle),
+                "link_loss": level(Factor::LinkLoss),
+                "response": response.map(|(name, _)| name),
+                "value": response.map(|(_, response)| response.value),
+                "unit": response.and_then(|(_, response)| unit(response.unit)),
+                "valid": outcome.is_valid(),
+                "invalid_reason": match &outcome.validity {
+                    Validity::Invalid(reason) => json!(reason),
+                    Validity::Valid => Value::Null,
+                },
+                "flags": serde_json::to_string(&outcome.flags).expect("a list"),
+            })
+        };
+        let mut expected: Vec<Value> = Vec::new();
+        for outcome in &outcomes {
+            expected.extend(outcome.responses.iter().map(|one| of(outcome, Some(one))));
+            if outcome.responses.is_empty() {
+                expected.push(of(outcome, None));
+            }
+        }
+        assert_eq!(rows, expected);
     }
 }

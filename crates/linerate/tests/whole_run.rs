@@ -48,6 +48,36 @@ fn number(value: &Value) -> f64 {
         .unwrap_or_else(|| panic!("no number: {value}"))
 }
 
+/// The numbers that others compute with are those that were printed, and none is missing.
+#[test]
+fn the_rows_of_a_bundle_are_the_numbers_of_its_run() {
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let folder = folder();
+    let bundle = folder.path().join("run").display().to_string();
+    let document = measured(&server, &format!("--rr -O 0.1 --out {bundle}"));
+    let printed = document["trials"][0]["responses"].as_object();
+    let printed = printed.expect("responses");
+    let said = linerate(&["report", &bundle, "--format", "csv"]).run();
+    assert_eq!(said.code, 0, "{said:?}");
+    let mut lines = said.out.lines();
+    let columns: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    let at = |name| columns.iter().position(|column| *column == name);
+    let (response, value) = (
+        at("response").expect("a name"),
+        at("value").expect("a value"),
+    );
+    // A run has no levels, so that no cell before these has a comma.
+    let rows = lines.map(|line| line.split(',').collect::<Vec<_>>());
+    let rows: Vec<(&str, f64)> = rows
+        .map(|row| (row[response], row[value].parse().expect("a number")))
+        .collect();
+    assert_eq!(rows.len(), printed.len(), "{}", said.out);
+    for (name, value) in rows {
+        assert_eq!(printed[name].as_f64(), Some(value), "{name}");
+    }
+}
+
 #[test]
 fn a_stream_to_the_server_and_back() {
     let _alone = alone();
