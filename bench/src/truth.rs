@@ -255,6 +255,12 @@ fn broken(rows: &[Row]) -> Vec<String> {
             row.flat.curves,
             FALLS_BACK_MAX,
         );
+        most(
+            "studies whose sentences disagree",
+            all.disagree,
+            all.studies,
+            0.0,
+        );
         if row.noise == Noise::Normal(0.2) {
             let missed = row.alone.effects - row.alone.found;
             most(

@@ -12,6 +12,9 @@ pub mod noise;
 /// Causes, and neighbours that look alike.
 pub mod limiters;
 
+/// Whether the sentences of a report agree with each other.
+pub mod lint;
+
 /// Counts of what the analysis gets right and wrong.
 pub mod score;
 

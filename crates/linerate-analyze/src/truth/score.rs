@@ -3,6 +3,7 @@
 use linerate_model::analysis::{Analysis, TableCell};
 use linerate_model::finding::{Comparison, FindingKind, Verdict};
 
+use super::lint::disagreements;
 use super::noise::Noise;
 use super::study::{Chapters, Shape, Study, study};
 use crate::analyze;
@@ -40,6 +41,8 @@ pub struct Score {
     pub falls_back: u32,
     /// Recommendations.
     pub recommendations: u32,
+    /// Studies whose sentences disagree or say a thing twice.
+    pub disagree: u32,
 }
 
 impl Score {
@@ -58,6 +61,7 @@ impl Score {
         self.no_effect += other.no_effect;
         self.falls_back += other.falls_back;
         self.recommendations += other.recommendations;
+        self.disagree += other.disagree;
     }
 }
 
@@ -79,6 +83,7 @@ fn judge(shape: Shape, study: &Study, analysis: &Analysis) -> Score {
     let mut score = Score {
         studies: 1,
         recommendations: analysis.recommendations.len() as u32,
+        disagree: u32::from(!disagreements(analysis).is_empty()),
         ..Score::default()
     };
     coverage(study, analysis, &mut score);

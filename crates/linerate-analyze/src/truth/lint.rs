@@ -1,0 +1,66 @@
+//! Whether the sentences of a report agree with each other.
+//!
+//! Truth and agreement are two things: what is told twice, or one way on the first page and another in a
+//! chapter, is wrong for the reader even where one of the two holds.
+
+use linerate_model::analysis::{Analysis, TableCell};
+use linerate_model::finding::{Finding, FindingKind, TrustLevel, Verdict};
+
+use crate::diagnose::limiter_title;
+use crate::words;
+
+/// Findings that a report has at the most.
+const FINDINGS_MAX: usize = 5;
+
+/// Returns what sentences of `analysis` disagree about, or say twice.
+pub fn disagreements(analysis: &Analysis) -> Vec<String> {
+    let mut found = Vec::new();
+    let told: Vec<&Finding> = analysis.findings.iter().chain(&analysis.cautions).collect();
+    for (at, one) in told.iter().enumerate() {
+        if told[..at].iter().any(|other| other.claim == one.claim) {
+            found.push(format!("told twice: {}", one.claim));
+        }
+    }
+    if analysis.findings.len() > FINDINGS_MAX {
+        found.push(format!("{} findings", analysis.findings.len()));
+    }
+    let doubted = analysis
+        .findings
+        .iter()
+        .filter(|finding| match finding.kind {
+            FindingKind::Limiter(limiter) => {
+                !is_in_chapter(analysis, finding, limiter_title(limiter))
+            }
+            FindingKind::Effect => !is_decided(analysis, finding),
+            _ => false,
+        });
+    found.extend(doubted.map(|finding| format!("only on the first page: {}", finding.claim)));
+    let is_good = |trust: &linerate_model::finding::Trust| trust.level == TrustLevel::Good;
+    if analysis.trust.as_ref().is_some_and(is_good) && !analysis.cautions.is_empty() {
+        found.push("good, with cautions".to_owned());
+    }
+    found
+}
+
+/// Whether the table of limiters has the one of `finding` in its chapter.
+fn is_in_chapter(analysis: &Analysis, finding: &Finding, limiter: &str) -> bool {
+    let tables = analysis.chapters.iter().flat_map(|chapter| &chapter.tables);
+    let mut tables = tables.filter(|table| table.title == "Limiter per chapter");
+    let chapter = finding.chapter.map_or("–".to_owned(), |n| n.to_string());
+    let cells = [chapter, words::sentence(limiter)].map(TableCell::Text);
+    tables.any(|table| {
+        let mut rows = table.rows.iter();
+        rows.any(|row| cells.iter().all(|cell| row.contains(cell)))
+    })
+}
+
+/// Whether a comparison decided what `finding` claims, of all levels or of one.
+fn is_decided(analysis: &Analysis, finding: &Finding) -> bool {
+    let mut verdicts = analysis.verdicts.iter();
+    verdicts.any(|comparison| {
+        let mut levels = comparison.levels.iter();
+        comparison.id == finding.id
+            && (comparison.verdict == Verdict::Differs
+                || levels.any(|(_, verdict, _)| *verdict == Verdict::Differs))
+    })
+}
