@@ -212,8 +212,8 @@ impl<'a> Dataset<'a> {
     /// Returns whether `cell` shows the host as it is: none of its levels is a burden that the
     /// experiment itself puts on it.
     ///
-    /// Small buffers, segments cut short, losses on purpose and floods of datagrams show what would be;
-    /// chapters tell of them, no finding does.
+    /// Small buffers, segments cut short, losses on purpose and floods of datagrams or of small segments,
+    /// which are there to fill the CPUs, show what would be; chapters tell of them, no finding does.
     pub(crate) fn is_as_it_is(&self, cell: &CellOutcomes<'_>) -> bool {
         let varies = |factor: Factor| {
             let factors = &cell.experiment.factors;
@@ -222,8 +222,10 @@ impl<'a> Dataset<'a> {
                 .any(|(known, levels)| *known == factor && levels.len() > 1)
         };
         let is_burden = |factor| varies(factor) && cell.number(factor).is_some();
+        let asks_for_packets = cell.workload.manner.transport == Transport::Udp
+            || cell.experiment.response == name::DATA_SEGMENTS;
         let is_flood = self.recording.document.study
-            && cell.workload.manner.transport == Transport::Udp
+            && asks_for_packets
             && cell.workload.manner.rate_bps.is_none();
         !is_burden(Factor::SocketBuffer)
             && !is_burden(Factor::MssBytes)

@@ -37,6 +37,9 @@ pub(crate) struct Verdict {
     pub(crate) weight: f64,
 }
 
+/// Trials that a finding rests on at least, where trials were repeated as often.
+const TRIALS_MIN: usize = 3;
+
 type Rule = fn(&Dataset<'_>, &CellOutcomes<'_>) -> Option<Verdict>;
 
 /// The rules in order of precedence.
@@ -150,8 +153,8 @@ pub(crate) fn limiter_title(limiter: Limiter) -> &'static str {
 pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
     let cells = dataset.cells.iter();
     let cells: Vec<&CellOutcomes<'_>> = cells.filter(|cell| dataset.is_as_it_is(cell)).collect();
-    // Where others were repeated, one trial that is left of a cell is no evidence.
-    let are_repeated = cells.iter().any(|cell| cell.valid.len() > 2);
+    // Where others were repeated, one trial that is left of a cell is no evidence, nor are two in all.
+    let are_repeated = cells.iter().any(|cell| cell.valid.len() >= TRIALS_MIN);
     let is_known = |cell: &&CellOutcomes<'_>| !are_repeated || cell.valid.len() != 1;
     let mut by_limiter: Vec<(Limiter, Vec<(&Verdict, &CellOutcomes<'_>)>)> = Vec::new();
     for cell in cells.iter().copied().filter(is_known) {
@@ -166,10 +169,16 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
             None => by_limiter.push((verdict.limiter, vec![(verdict, cell)])),
         }
     }
+    by_limiter.retain(|(_, verdicts)| {
+        let trials: usize = verdicts.iter().map(|(_, cell)| cell.valid.len()).sum();
+        // A cell without a valid trial is told by why it has none.
+        !are_repeated || trials == 0 || trials >= TRIALS_MIN
+    });
     // What has nothing to mend is told where there is nothing else; chapters have it for every cell.
     let is_plain = |verdicts: &[(&Verdict, &CellOutcomes<'_>)]| {
-        let mut cells = verdicts.iter().map(|(_, cell)| cell);
-        verdicts[0].0.limiter == Limiter::RoundTrip && cells.all(|cell| round_trip::is_plain(cell))
+        let cells = verdicts.iter().map(|(_, cell)| cell);
+        let plain = cells.filter(|cell| round_trip::is_plain(cell)).count();
+        verdicts[0].0.limiter == Limiter::RoundTrip && 2 * plain > verdicts.len()
     };
     if by_limiter.iter().any(|(_, verdicts)| !is_plain(verdicts)) {
         by_limiter.retain(|(_, verdicts)| !is_plain(verdicts));

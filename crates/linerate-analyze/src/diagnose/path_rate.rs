@@ -28,7 +28,7 @@ const HEADER_BYTES: f64 = 52.0;
 const BELOW_MAX: f64 = 0.985;
 const ABOVE_MAX: f64 = 1.005;
 /// Share of what a known link carries from which on a full path is that link.
-const LINK_SHARE_MIN: f64 = 0.9;
+const LINK_SHARE_MIN: f64 = 0.85;
 /// Share of what waits from which on it waits at one place.
 const MOST: f64 = 0.5;
 

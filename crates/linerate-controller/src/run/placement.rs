@@ -182,7 +182,11 @@ mod tests {
         let enough = on_one_machine(&many, Some(2), &[0, 1], true);
         assert_eq!((enough.clients, enough.server), (vec![0, 1], vec![0, 1]));
         let between = |workload: &Workload| on_one_machine(workload, None, &[0, 1], false).server;
-        assert_eq!(between(&many), [], "the frames of all take one CPU's time");
+        assert_eq!(
+            between(&many),
+            [0; 0],
+            "the frames of all take one CPU's time"
+        );
         let mut discarded = one.clone();
         discarded.manner.receive = ReceiveBy::Discard;
         check(&discarded, &[0, 1], &[0], &[0]);
