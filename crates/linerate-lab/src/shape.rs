@@ -20,15 +20,17 @@
 //! superframes. With the port's 20 ms a host of 64 flows lost the first windows of half of them to its
 //! own queue and these flows rested for a retransmission timeout.
 //!
-//! What a flow has in the queue is its share of the line, so superframes end at [`SUPERFRAME_NS`] of the
-//! line: windows of ten segments, of which every flow begins with one, and those that have grown then
-//! take the same turns. Jain's index of 64 flows at 1 Gbit/s was 0.81 with the port's queue, 0.84 with
-//! this one and 1.00 with short superframes; of 256 flows 0.41, 0.87 and 1.00.
+//! What a flow has in the queue is its share of the line. The kernel allows more of it to those with the
+//! larger window over round trip; here every flow has two superframes at the most, on lines of case 1
+//! (`tcp_limit_output_bytes`), and these end at [`SUPERFRAME_NS`] of the line, so that a first window of
+//! ten segments and those that have grown take the same turns. Jain's index over 1 Gbit/s, 64 flows: 0.81
+//! with the port's queue, 0.84 with this one, 1.00 with both limits; 10 flows: 0.44 to 0.88 without the
+//! limit of a flow, 1.00 with it, and one flow keeps its 941 Mbit/s.
 
-use linerate_model::BitsPerSec;
 use linerate_model::wire::{
     ETHERNET_FRAME_MIN_BYTES, ETHERNET_HEADER_BYTES, ETHERNET_UNSEEN_BYTES,
 };
+use linerate_model::{BitsPerSec, Bytes};
 
 /// Highest rate at which every frame is counted by itself.
 ///
@@ -51,6 +53,8 @@ const SUPERFRAME_QUEUE_NS: u64 = 5_000_000;
 const HOST_QUEUE_BYTES: u32 = 64 << 20;
 /// The time that a superframe of one flow keeps the line from others: a full frame at 100 Mbit/s.
 const SUPERFRAME_NS: u64 = 123_040;
+/// What the kernel counts for a superframe beside its payload (`truesize`), rounded up.
+const SUPERFRAME_COST_BYTES: u64 = 1024;
 /// Most segments of a superframe (`GSO_MAX_SEGS` of Linux).
 const SUPERFRAME_SEGMENTS_MAX: u64 = 65_535;
 /// Smallest queue, so that a slow link still takes a burst of two superframes.
@@ -85,10 +89,15 @@ pub struct Cut {
 }
 
 impl Shape {
-    /// Returns this filter as a host's own end has it, which drops nothing of what TCP sends.
-    pub fn of_host(self) -> Self {
+    /// Returns this filter as a host's own end has it: `queue` waits there at the most, or as much as TCP
+    /// ever sends.
+    pub fn of_host(self, queue: Option<Bytes>) -> Self {
+        let queue_bytes = match queue {
+            Some(bytes) => bytes.0.try_into().unwrap_or(u32::MAX),
+            None => HOST_QUEUE_BYTES.max(self.queue_bytes),
+        };
         Self {
-            queue_bytes: HOST_QUEUE_BYTES.max(self.queue_bytes),
+            queue_bytes,
             ..self
         }
     }
@@ -100,6 +109,13 @@ pub fn superframe_segments(rate: BitsPerSec, mtu_bytes: u32) -> u32 {
     let frame_bytes = u64::from(mtu_bytes) + ETHERNET_HEADER_BYTES + ETHERNET_UNSEEN_BYTES;
     let segments = bytes_in((rate.0 / 8.0) as u64, SUPERFRAME_NS) / frame_bytes;
     segments.clamp(1, SUPERFRAME_SEGMENTS_MAX) as u32
+}
+
+/// Returns the bytes that one flow may have before the device of a host: two superframes, each with what
+/// the kernel counts beside its payload.
+pub fn flow_queue_bytes(rate: BitsPerSec, mtu_bytes: u32) -> u64 {
+    let segments = superframe_segments(rate, mtu_bytes);
+    2 * (u64::from(segments) * u64::from(mtu_bytes) + SUPERFRAME_COST_BYTES)
 }
 
 /// Returns the filter that makes a link of `rate` and `mtu_bytes` behave as a wire.
@@ -181,11 +197,13 @@ mod tests {
     #[test]
     fn a_host_drops_nothing_of_its_own_and_flows_take_short_turns() {
         let wire = shape(BitsPerSec(1e9), 1500);
-        assert_eq!(wire.of_host().queue_bytes, 64 << 20);
+        assert_eq!(wire.of_host(None).queue_bytes, 64 << 20);
+        let short = Some(Bytes(100_000));
+        assert_eq!(wire.of_host(short).queue_bytes, 100_000);
         assert_eq!(
             Shape {
                 queue_bytes: wire.queue_bytes,
-                ..wire.of_host()
+                ..wire.of_host(None)
             },
             wire
         );
@@ -199,6 +217,8 @@ mod tests {
         check(2.5e9, 1500, 25);
         check(1e9, 9000, 1);
         check(10e9, 1500, 100);
+        assert_eq!(flow_queue_bytes(BitsPerSec(1e9), 1500), 32_048);
+        assert_eq!(flow_queue_bytes(BitsPerSec(100e6), 1500), 5048);
     }
 
     #[test]

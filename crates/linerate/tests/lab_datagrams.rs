@@ -96,11 +96,13 @@ impl Lost {
     }
 }
 
+/// A slow line, and hosts whose own queues hold less than a socket's buffer: 0.2 s of it.
+const SHORT_QUEUE: &[&str] = &["--rate", "5mbit", "--host-queue", "128K"];
+
 #[test]
 fn a_queue_that_is_full_is_the_senders() {
     let _alone = alone();
-    // The lab puts a token bucket with a queue of 19 ms before each host's device.
-    let Some(pair) = Pair::up(&["--rate", "5mbit"]) else {
+    let Some(pair) = Pair::up(SHORT_QUEUE) else {
         return;
     };
     let lost = measure(&pair, "-b 50M");
@@ -115,7 +117,7 @@ fn a_queue_that_is_full_is_the_senders() {
 #[test]
 fn what_a_queue_took_and_dropped_is_its_own() {
     let _alone = alone();
-    let Some(pair) = Pair::up(&["--rate", "5mbit"]) else {
+    let Some(pair) = Pair::up(SHORT_QUEUE) else {
         return;
     };
     let lost = measure(&pair, "-b 50M --gso 40");

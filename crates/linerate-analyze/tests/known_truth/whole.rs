@@ -96,8 +96,9 @@ fn sentences_that_disagree_are_found() {
     };
     assert_eq!(of(many), 1);
     let good: fn(&mut Analysis) = |analysis| {
-        analysis.cautions.push(analysis.findings[0].clone());
-        analysis.cautions[0].claim = "a caution".to_owned();
+        let mut caution = analysis.findings[0].clone();
+        caution.claim = "a caution".to_owned();
+        analysis.cautions.push(caution);
         let trust = analysis.trust.as_mut().expect("a judgement");
         trust.level = linerate_model::finding::TrustLevel::Good;
     };

@@ -55,7 +55,7 @@ pub(super) fn limit_host(
     name: &str,
     link: &LinkSpec,
 ) -> Result<(), LabError> {
-    limit(netlink, name, link, Shape::of_host)?;
+    limit(netlink, name, link, |shape| shape.of_host(link.host_queue))?;
     let Some(rate) = link.rate else {
         return Ok(());
     };
@@ -70,7 +70,7 @@ fn limit(
     netlink: &mut Netlink,
     name: &str,
     link: &LinkSpec,
-    of_end: fn(Shape) -> Shape,
+    of_end: impl FnOnce(Shape) -> Shape,
 ) -> Result<(), LabError> {
     let Some(rate) = link.rate else {
         return Ok(());

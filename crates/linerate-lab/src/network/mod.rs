@@ -41,6 +41,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::error::{LabError, at_step};
 use crate::keeper::Kept;
 use crate::relay::Relay;
+use crate::shape::{flow_queue_bytes, is_framed};
 use crate::spec::{HostSpec, LinkSpec};
 use crate::sys::ethtool::{Feature, OnOff, set_feature};
 use crate::sys::namespace::{network_of, run_in_network};
@@ -191,14 +192,21 @@ impl Network {
             .map_err(at_step(format!("enter host `{name}`")))?
     }
 
-    /// Sets what a lab host's network stack does differently: it forgets earlier connections,
-    /// and uses IPv6 addresses at once.
+    /// Sets what a lab host's network stack does differently: it forgets earlier connections, uses IPv6
+    /// addresses at once, and lets no flow have more of its device's queue than another.
     fn settle_host(&self, site: &Site<'_>) -> Result<Vec<String>, LabError> {
-        let settings = [
+        let link = &site.spec.link;
+        let turn = link.rate.filter(|_| is_framed(link.rate));
+        let turn = turn.map(|rate| flow_queue_bytes(rate, link.mtu_bytes).to_string());
+        let mut settings = vec![
             ("/proc/sys/net/ipv4/tcp_no_metrics_save", "1"),
             ("/proc/sys/net/ipv6/conf/default/accept_dad", "0"),
             ("/proc/sys/net/ipv6/conf/default/router_solicitations", "0"),
         ];
+        settings.extend(
+            turn.iter()
+                .map(|bytes| ("/proc/sys/net/ipv4/tcp_limit_output_bytes", bytes.as_str())),
+        );
         let name = &site.spec.name;
         run_in_network(site.namespace.as_fd(), || {
             let mut network = Network::default();

@@ -1,6 +1,6 @@
 //! A lab as a person writes it: links with gaps, to be filled from `[link]`.
 
-use linerate_model::{BitsPerSec, Nanos};
+use linerate_model::{BitsPerSec, Bytes, Nanos};
 use serde::Deserialize;
 
 use super::{HostSpec, LabSpec, LinkSpec};
@@ -32,6 +32,7 @@ struct LinkFile {
     loss: Option<f64>,
     mtu_bytes: Option<u32>,
     queues: Option<u32>,
+    host_queue: Option<Bytes>,
 }
 
 impl LabFile {
@@ -61,6 +62,7 @@ impl LinkFile {
             loss: self.loss.unwrap_or(below.loss),
             mtu_bytes: self.mtu_bytes.unwrap_or(below.mtu_bytes),
             queues: self.queues.unwrap_or(below.queues),
+            host_queue: self.host_queue.or(below.host_queue),
         }
     }
 }

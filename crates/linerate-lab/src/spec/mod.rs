@@ -7,7 +7,7 @@ mod file;
 
 use std::collections::BTreeSet;
 
-use linerate_model::{BitsPerSec, Nanos};
+use linerate_model::{BitsPerSec, Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// Most hosts in a lab; addresses and the switch are laid out for a /24, and 64 hosts are plenty.
@@ -24,6 +24,10 @@ pub const DELAY_MAX: Nanos = Nanos::from_s(2);
 pub const LOSS_MAX: f64 = 0.5;
 /// Smallest MTU: what every IPv4 host must take (RFC 791).
 pub const MTU_BYTES_MIN: u32 = 576;
+/// The least that may wait before the device of a host: two full frames and what is cut of them.
+pub const HOST_QUEUE_MIN: Bytes = Bytes(4 << 10);
+/// The most.
+pub const HOST_QUEUE_MAX: Bytes = Bytes(1 << 30);
 /// Largest MTU: the usual size of jumbo frames.
 pub const MTU_BYTES_MAX: u32 = 9000;
 /// Most transmit and receive queues of one device.
@@ -65,6 +69,9 @@ pub struct LinkSpec {
     pub mtu_bytes: u32,
     /// The receive queues of the host's device.
     pub queues: u32,
+    /// Bytes that may wait before the host's own device; `None` is more than TCP puts there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_queue: Option<Bytes>,
 }
 
 /// Why a text is no lab.
@@ -102,6 +109,7 @@ impl Default for LinkSpec {
             loss: 0.0,
             mtu_bytes: 1500,
             queues: 1,
+            host_queue: None,
         }
     }
 }
@@ -235,6 +243,17 @@ impl LinkSpec {
                 self.queues.to_string(),
                 format!("1 to {QUEUES_MAX}"),
             );
+        }
+        if let Some(bytes) = self.host_queue {
+            let allowed = HOST_QUEUE_MIN..=HOST_QUEUE_MAX;
+            if !allowed.contains(&bytes) {
+                let allowed = format!("{HOST_QUEUE_MIN} to {HOST_QUEUE_MAX}");
+                return fault("host_queue", bytes.to_string(), allowed);
+            }
+            if self.rate.is_none() {
+                let why = "left out without a rate: nothing waits there".to_owned();
+                return fault("host_queue", bytes.to_string(), why);
+            }
         }
         let held = self
             .rate

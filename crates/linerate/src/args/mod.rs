@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_agent::api::PORT_DEFAULT;
 use linerate_model::margin::Margins;
 use linerate_model::probe::SampleRate;
-use linerate_model::{BitsPerSec, Nanos};
+use linerate_model::{BitsPerSec, Bytes, Nanos};
 
 /// Servers of other programs.
 mod peer;
@@ -386,6 +386,9 @@ pub struct LabUpArgs {
     /// Receive queues of every host
     #[arg(long, value_name = "N", conflicts_with = "file")]
     pub queues: Option<u32>,
+    /// Bytes that may wait before the device of every host [default: 64 MiB]
+    #[arg(long, value_name = "BYTES", conflicts_with = "file")]
+    pub host_queue: Option<Bytes>,
 }
 
 /// Turns the habits of iperf3 into subcommands: `-s` into `serve`, `-c HOST` into `run HOST`.

@@ -87,6 +87,7 @@ fn spec(args: &LabUpArgs) -> CmdResult<LabSpec> {
         link.loss = args.loss.unwrap_or(link.loss);
         link.mtu_bytes = args.mtu.unwrap_or(link.mtu_bytes);
         link.queues = args.queues.unwrap_or(link.queues);
+        link.host_queue = args.host_queue.or(link.host_queue);
     }
     spec.check("the command line").map_err(Failure::usage)?;
     Ok(spec)
