@@ -47,6 +47,9 @@ pub(crate) const HALVES_SHARE_MAX: f64 = 0.05;
 pub(super) struct Judged {
     /// Why it was not in force.
     pub(super) invalid: Option<String>,
+    /// That flows shared unfairly, which spoils the level as well unless workers without CPU time explain
+    /// it: each shares its own among its flows.
+    pub(super) unfair: Option<String>,
     /// What to know about it although it was.
     pub(super) flags: Vec<String>,
 }
@@ -164,11 +167,13 @@ pub(super) fn judge(
     // A volume is over when it is over: flows end apart, or before the window has begun.
     if trial.workload.manner.bytes_max.is_none() {
         match shared(trial, lanes, arrivals, hosts, responses) {
-            Some(Unshared { why, because: None }) => judged.invalid = Some(why),
             Some(Unshared {
                 why,
                 because: Some(because),
+                ..
             }) => judged.flags.push(format!("{why}: {because}")),
+            Some(Unshared { why, idle: 0, .. }) => judged.unfair = Some(why),
+            Some(Unshared { why, .. }) => judged.invalid = Some(why),
             None => {}
         }
         let halves = responses.value(name::HALVES);
@@ -181,6 +186,8 @@ pub(super) fn judge(
 /// That flows did not share, and what on the way explains it.
 struct Unshared {
     why: String,
+    /// Flows that moved nothing.
+    idle: usize,
     because: Option<String>,
 }
 
@@ -212,6 +219,7 @@ fn shared(
     let idle = flows.iter().filter(|(_, change)| is_idle(change)).count();
     if idle > 0 {
         return Some(Unshared {
+            idle,
             why: match (idle, flows.len()) {
                 (1, 1) => "the flow moved nothing".to_owned(),
                 (_, all) => format!("{idle} of {all} flows moved nothing"),
@@ -231,6 +239,7 @@ fn shared(
     }
     let fairness = least_fair(&flows, hosts)?;
     (fairness < FAIRNESS_MIN).then(|| Unshared {
+        idle: 0,
         why: format!(
             "{} flows shared unfairly (Jain's index {}, below {})",
             flows.len(),

@@ -171,9 +171,19 @@ fn reduce(
     let counted = foreign.filter(|_| responses.value(name::THROUGHPUT).is_some());
     flags.extend(counted.and_then(|program| foreign_flag(program, trial)));
     flags.extend(coverage_flag(readings));
-    flags.extend(saturation_flag(&responses));
+    let saturated = saturation_flag(&responses);
+    let unfair = level.unfair.filter(|why| {
+        let is_explained = saturated.is_some();
+        if is_explained {
+            flags.push(format!(
+                "{why}: each worker shares its CPU time among its flows"
+            ));
+        }
+        !is_explained
+    });
+    flags.extend(saturated);
     flags.extend(disturbances);
-    let validity = match (&record.validity, refusal.or(level.invalid)) {
+    let validity = match (&record.validity, refusal.or(level.invalid).or(unfair)) {
         (Validity::Valid, Some(reason)) => Validity::Invalid(reason),
         (validity, _) => validity.clone(),
     };

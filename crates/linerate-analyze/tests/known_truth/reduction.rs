@@ -363,6 +363,19 @@ fn a_level_is_in_force_where_each_flow_carries_something() {
         "{:?}",
         outcome.flags
     );
+    // Nor does a worker without time left give flows what those of another have; one that moved nothing
+    // was not measured all the same.
+    let full = |_: &mut Workload, truth: &mut Truth| truth.worker_share = 0.99;
+    let (outcome, invalid) = judged(&[9.0, 1.0], &full);
+    assert_eq!(invalid, None);
+    let flag = "shared unfairly (Jain's index 0.6098, below 0.8): each worker shares its CPU time";
+    assert!(
+        outcome.flags.iter().any(|one| one.contains(flag)),
+        "{:?}",
+        outcome.flags
+    );
+    let (_, invalid) = judged(&shares, &full);
+    assert_eq!(invalid.as_deref(), Some("34 of 64 flows moved nothing"));
     // Five segments for each flow are no share, and neither is one flow's luck.
     let little = |_: &mut Workload, truth: &mut Truth| truth.throughput_bps = 8.0 * 64.0 * 7240.0;
     let (outcome, invalid) = judged(&shares, &little);
