@@ -208,6 +208,7 @@ proptest! {
         let largest = largest.max(request_bytes).max(response_bytes);
         let most = (1_000_000 / largest).max(1) as u32;
         manner.in_flight = manner.in_flight.min(most);
+        manner.batch = manner.batch.min(manner.in_flight);
         if writes > 1 {
             manner.sizes = None;
             manner.batch = 1;

@@ -40,6 +40,8 @@ pub mod number;
 pub mod outcome;
 /// Numbers in as few bytes as they need.
 mod packed;
+/// What goes with what in a workload.
+pub mod parameter;
 /// The immutable ordered list of trials.
 pub mod plan;
 /// Looks at a host that cost too much to be taken in every trial.

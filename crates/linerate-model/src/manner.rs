@@ -318,6 +318,18 @@ pub fn stream_batch(traffic: &Traffic, options: &FlowOptions, manner: &Manner) -
     }
 }
 
+impl Transport {
+    /// Returns its name in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Transport::Tcp => "tcp",
+            Transport::Mptcp => "mptcp",
+            Transport::Unix => "unix",
+            Transport::Udp => "udp",
+        }
+    }
+}
+
 impl Manner {
     /// Checks every parameter against its limits.
     pub fn check(&self) -> Result<(), WorkloadError> {

@@ -6,6 +6,7 @@ use crate::id::FlowId;
 use crate::manner::{
     DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, Manner, NAMES_OF_A_BYTE, Sizes, Transport,
 };
+use crate::parameter;
 use crate::sample::End;
 use crate::unit::Bytes;
 
@@ -17,6 +18,9 @@ pub const MESSAGE_BYTES_MAX: Bytes = Bytes(64 << 20);
 pub const SOCKET_BUFFER_BYTES_MAX: Bytes = Bytes(1 << 30);
 /// The most frames of a million that a link may be asked to lose: what a lab's links can.
 pub const LINK_LOSS_PPM_MAX: u32 = 500_000;
+/// The longest time that a receive call may poll the device's queue: ten times what the kernel's own
+/// documentation proposes at the most.
+pub const BUSY_POLL_US_MAX: u32 = 1000;
 /// Payload of one send or receive call when nothing else is asked for.
 pub const STREAM_MESSAGE_BYTES_DEFAULT: Bytes = Bytes(128 << 10);
 
@@ -166,14 +170,30 @@ pub struct Setting {
 
 /// A workload that cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what} is {value}, but must be {allowed}")]
-pub struct WorkloadError {
-    /// The parameter.
-    pub what: &'static str,
-    /// Its value.
-    pub value: String,
-    /// The allowed range.
-    pub allowed: String,
+pub enum WorkloadError {
+    /// A parameter is out of its range.
+    #[error("{what} is {value}, but must be {allowed}")]
+    Range {
+        /// The parameter.
+        what: &'static str,
+        /// Its value.
+        value: String,
+        /// The allowed range.
+        allowed: String,
+    },
+    /// A parameter means nothing to this traffic, or to what carries it.
+    #[error("{key} is for {belongs}, and does nothing with {with}")]
+    Misplaced {
+        /// The parameter, as files name it.
+        key: &'static str,
+        /// The kinds or transports that it is for.
+        belongs: String,
+        /// The one that was asked for.
+        with: &'static str,
+    },
+    /// Two parameters exclude each other.
+    #[error("{0}")]
+    Contradiction(&'static str),
 }
 
 impl Part {
@@ -204,109 +224,23 @@ impl Workload {
         }
     }
 
-    /// Checks every parameter against its limits.
+    /// Checks every parameter against its limits and against each other: what passes can run.
     pub fn check(&self) -> Result<(), WorkloadError> {
         within("connections", self.connections.into(), 1, FLOWS_MAX.into())?;
         within("clients", self.clients.into(), 1, self.connections.into())?;
-        match &self.traffic {
-            Traffic::Stream {
-                message_bytes,
-                direction,
-            } => {
-                within("message_bytes", message_bytes.0, 1, MESSAGE_BYTES_MAX.0)?;
-                if *direction == Direction::Both {
-                    within(
-                        "connections with direction `both`",
-                        self.connections.into(),
-                        2,
-                        FLOWS_MAX.into(),
-                    )?;
-                }
-            }
-            Traffic::Rr {
-                request_bytes,
-                response_bytes,
-                request_writes,
-            } => {
-                within("request_bytes", request_bytes.0, 1, MESSAGE_BYTES_MAX.0)?;
-                within("response_bytes", response_bytes.0, 1, MESSAGE_BYTES_MAX.0)?;
-                within(
-                    "request_writes",
-                    (*request_writes).into(),
-                    1,
-                    request_bytes.0.min(16),
-                )?;
-            }
-            Traffic::Crr {
-                request_bytes,
-                response_bytes,
-            } => {
-                let most = MESSAGE_BYTES_MAX.0;
-                let least = u64::from(response_bytes.0 > 0);
-                within("request_bytes", request_bytes.0, least, most)?;
-                let least = u64::from(request_bytes.0 > 0);
-                within("response_bytes", response_bytes.0, least, most)?;
-            }
-            Traffic::Idle => {}
-        }
-        self.manner.check()?;
-        self.check_datagrams()?;
-        if let Some(buffer) = self.options.socket_buffer {
-            within("socket_buffer", buffer.0, 1024, SOCKET_BUFFER_BYTES_MAX.0)?;
-        }
-        if let Some(mss) = self.options.mss_bytes {
-            within("mss_bytes", mss.into(), 88, 32_767)?;
-        }
         if let Some(ppm) = self.link_loss_ppm {
             let most = LINK_LOSS_PPM_MAX.into();
             within("link_loss in parts per million", ppm.into(), 0, most)?;
         }
-        if let Some(rate) = self.options.pacing_bps {
-            within("pacing_bps", rate, 8, 1 << 50)?;
+        if let Traffic::Stream {
+            direction: Direction::Both,
+            ..
+        } = self.traffic
+        {
+            let what = "connections with direction `both`";
+            within(what, self.connections.into(), 2, FLOWS_MAX.into())?;
         }
-        Ok(())
-    }
-
-    /// Checks what only datagrams ask for.
-    fn check_datagrams(&self) -> Result<(), WorkloadError> {
-        if self.manner.transport != Transport::Udp {
-            return Ok(());
-        }
-        let check_sizes = |least| match &self.manner.sizes {
-            Some(sizes) => sizes.check_datagrams(least),
-            None => Ok(()),
-        };
-        match self.traffic {
-            Traffic::Stream { message_bytes, .. } => {
-                let least = DATAGRAM_BYTES_MIN;
-                let most = DATAGRAM_BYTES_MAX;
-                within("message_bytes over UDP", message_bytes.0, least, most)?;
-                check_sizes(least)
-            }
-            Traffic::Rr {
-                request_bytes,
-                response_bytes,
-                request_writes,
-            } => {
-                let most = DATAGRAM_BYTES_MAX;
-                within("request_bytes over UDP", request_bytes.0, 1, most)?;
-                within("response_bytes over UDP", response_bytes.0, 1, most)?;
-                within("request_writes over UDP", request_writes.into(), 1, 1)?;
-                let fixed = request_bytes.min(response_bytes);
-                let sizes = self.manner.sizes.as_ref();
-                if sizes.map_or(fixed, Sizes::smallest).0 < 2 {
-                    let what = "in_flight over UDP with requests or responses of 1 B";
-                    let in_flight = self.manner.in_flight.into();
-                    within(what, in_flight, 1, NAMES_OF_A_BYTE.into())?;
-                }
-                check_sizes(1)
-            }
-            Traffic::Crr { .. } | Traffic::Idle => Err(WorkloadError {
-                what: "the transport",
-                value: "UDP".to_owned(),
-                allowed: "TCP: UDP has no connections to make or keep".to_owned(),
-            }),
-        }
+        check_flow(&self.traffic, &self.options, &self.manner)
     }
 
     /// Returns the flows, dealt to the clients in turn.
@@ -347,6 +281,97 @@ impl Workload {
     }
 }
 
+/// Checks what one end of a flow is asked for, whoever asks: limits of every parameter, what means
+/// nothing to the traffic, and what excludes each other.
+pub fn check_flow(
+    traffic: &Traffic,
+    options: &FlowOptions,
+    manner: &Manner,
+) -> Result<(), WorkloadError> {
+    match traffic {
+        Traffic::Stream { message_bytes, .. } => {
+            within("message_bytes", message_bytes.0, 1, MESSAGE_BYTES_MAX.0)?;
+        }
+        Traffic::Rr {
+            request_bytes,
+            response_bytes,
+            request_writes,
+        } => {
+            within("request_bytes", request_bytes.0, 1, MESSAGE_BYTES_MAX.0)?;
+            within("response_bytes", response_bytes.0, 1, MESSAGE_BYTES_MAX.0)?;
+            let most = request_bytes.0.min(16);
+            within("request_writes", (*request_writes).into(), 1, most)?;
+        }
+        Traffic::Crr {
+            request_bytes,
+            response_bytes,
+        } => {
+            let most = MESSAGE_BYTES_MAX.0;
+            let least = u64::from(response_bytes.0 > 0);
+            within("request_bytes", request_bytes.0, least, most)?;
+            let least = u64::from(request_bytes.0 > 0);
+            within("response_bytes", response_bytes.0, least, most)?;
+        }
+        Traffic::Idle => {}
+    }
+    manner.check()?;
+    if manner.transport == Transport::Udp {
+        check_datagrams(traffic, manner)?;
+    }
+    if let Some(buffer) = options.socket_buffer {
+        within("socket_buffer", buffer.0, 1024, SOCKET_BUFFER_BYTES_MAX.0)?;
+    }
+    if let Some(mss) = options.mss_bytes {
+        within("mss_bytes", mss.into(), 88, 32_767)?;
+    }
+    if let Some(rate) = options.pacing_bps {
+        within("pacing_bps", rate, 8, 1 << 50)?;
+    }
+    if let Some(us) = options.busy_poll_us {
+        within("busy_poll_us", us.into(), 1, BUSY_POLL_US_MAX.into())?;
+    }
+    parameter::check(traffic, options, manner)
+}
+
+/// Checks the sizes of datagrams.
+fn check_datagrams(traffic: &Traffic, manner: &Manner) -> Result<(), WorkloadError> {
+    let check_sizes = |least| match &manner.sizes {
+        Some(sizes) => sizes.check_datagrams(least),
+        None => Ok(()),
+    };
+    match *traffic {
+        Traffic::Stream { message_bytes, .. } => {
+            let least = DATAGRAM_BYTES_MIN;
+            let most = DATAGRAM_BYTES_MAX;
+            within("message_bytes over UDP", message_bytes.0, least, most)?;
+            check_sizes(least)
+        }
+        Traffic::Rr {
+            request_bytes,
+            response_bytes,
+            request_writes,
+        } => {
+            let most = DATAGRAM_BYTES_MAX;
+            within("request_bytes over UDP", request_bytes.0, 1, most)?;
+            within("response_bytes over UDP", response_bytes.0, 1, most)?;
+            within("request_writes over UDP", request_writes.into(), 1, 1)?;
+            let fixed = request_bytes.min(response_bytes);
+            let sizes = manner.sizes.as_ref();
+            if sizes.map_or(fixed, Sizes::smallest).0 < 2 {
+                let what = "in_flight over UDP with requests or responses of 1 B";
+                let in_flight = manner.in_flight.into();
+                within(what, in_flight, 1, NAMES_OF_A_BYTE.into())?;
+            }
+            check_sizes(1)
+        }
+        Traffic::Crr { .. } | Traffic::Idle => Err(WorkloadError::Range {
+            what: "the transport",
+            value: "UDP".to_owned(),
+            allowed: "TCP: UDP has no connections to make or keep".to_owned(),
+        }),
+    }
+}
+
 /// Checks that `value` lies between `low` and `high`, both allowed.
 pub(crate) fn within(
     what: &'static str,
@@ -357,7 +382,7 @@ pub(crate) fn within(
     if (low..=high).contains(&value) {
         return Ok(());
     }
-    Err(WorkloadError {
+    Err(WorkloadError::Range {
         what,
         value: value.to_string(),
         allowed: format!("{low} to {high}"),
@@ -394,7 +419,8 @@ mod tests {
     #[test]
     fn impossible_parameters_are_named() {
         let check = |workload: Workload, what: &str| {
-            assert_eq!(workload.check().unwrap_err().what, what);
+            let told = workload.check().unwrap_err().to_string();
+            assert!(told.starts_with(what), "{told}");
         };
         let base = Workload::stream(Direction::ToServer);
         check(

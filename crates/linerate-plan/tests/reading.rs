@@ -414,7 +414,7 @@ fn of(workload: &str, factors: &str) -> String {
 #[test]
 fn the_manner_of_traffic_is_read_and_varied() {
     let text = of(
-        "kind = \"stream\"\ntransport = \"unix\"\nreceive = \"discard\"\nrate = \"1Gbit\"",
+        "kind = \"stream\"\ntransport = \"mptcp\"\nreceive = \"discard\"\nrate = \"1Gbit\"",
         "send = [\"copy\", \"vmsplice\"]\nbatch = [1, 16]",
     );
     let draft = read_experiment(&text, "x.toml").expect("it can be");
@@ -463,7 +463,17 @@ fn manners_that_cannot_be_name_what_can() {
     check(
         "kind = \"rr\"\nbatch = 4",
         connections,
-        &["workload.batch", "`stream`"],
+        &["requests that are under way", "in_flight"],
+    );
+    check(
+        "kind = \"crr\"\nbatch = 4",
+        connections,
+        &["workload.batch", "`stream`", "`rr`"],
+    );
+    check(
+        "kind = \"stream\"\ntransport = \"udp\"\nwait = \"uring\"\nsend = \"vmsplice\"",
+        "message_bytes = [64]",
+        &["send is for tcp, mptcp, unix", "does nothing with udp"],
     );
     check(
         "kind = \"crr\"\nin_flight = 4",

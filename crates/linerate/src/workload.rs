@@ -5,6 +5,7 @@ use linerate_model::manner::{
     DATAGRAM_BYTES_MAX, Manner, ReceiveBy, SendBy, Transport, WaitBy, datagram_batch,
     receive_low_water, stream_batch,
 };
+use linerate_model::parameter::Kind;
 use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::{
     Direction, FlowOptions, STREAM_MESSAGE_BYTES_DEFAULT, Traffic, Workload, WorkloadError,
@@ -32,15 +33,6 @@ pub const UDP_RATE_DEFAULT_BPS: u64 = 1_000_000;
 /// Requests that a flow may have under way when they begin by the clock: enough for a round trip
 /// of 6 ms at 10 000 requests a second. What is due beyond waits, and that counts as latency.
 const IN_FLIGHT_OPEN: u32 = 64;
-
-/// The kind of traffic that flags ask for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Stream,
-    Rr,
-    Crr,
-    Idle,
-}
 
 /// Returns the workload that the flags describe, for one client.
 pub fn workload(args: &RunArgs) -> CmdResult<Workload> {
@@ -71,8 +63,9 @@ pub fn workload(args: &RunArgs) -> CmdResult<Workload> {
         options,
         manner,
     };
-    workload.check().map_err(not_possible)?;
+    // In the words of the flag, before those of the catalogue.
     check_segments(&workload)?;
+    workload.check().map_err(not_possible)?;
     Ok(workload)
 }
 
@@ -276,7 +269,7 @@ fn options(args: &RunArgs) -> CmdResult<FlowOptions> {
         mss_bytes: socket.set_mss,
         cork: socket.cork.then_some(true),
         pacing_bps: args.rate.fq_rate.map(|rate| rate.0 as u64),
-        busy_poll_us: None,
+        busy_poll_us: args.socket.busy_poll_us,
         tos: tos::parse(socket.tos.as_deref(), socket.dscp.as_deref())?,
     })
 }
@@ -291,7 +284,7 @@ fn check_segments(workload: &Workload) -> CmdResult<()> {
     if segments == 1 || segments * message_bytes.0 <= DATAGRAM_BYTES_MAX {
         return Ok(());
     }
-    let fitting = DATAGRAM_BYTES_MAX / message_bytes.0;
+    let fitting = (DATAGRAM_BYTES_MAX / message_bytes.0.max(1)).max(1);
     let error = anyhow!(
         "--gso {segments} of {} B is {} B, but one send carries at most {DATAGRAM_BYTES_MAX} B",
         message_bytes.0,
@@ -304,7 +297,15 @@ fn check_segments(workload: &Workload) -> CmdResult<()> {
 
 /// Returns what a workload that cannot be made means to whoever typed it.
 pub fn not_possible(error: WorkloadError) -> Failure {
-    let flag = match error.what {
+    let WorkloadError::Range {
+        what,
+        value,
+        allowed,
+    } = &error
+    else {
+        return Failure::usage(error);
+    };
+    let flag = match *what {
         "message_bytes" => "--length (-l)",
         "message_bytes over UDP" => "--length (-l) with --udp (-u)",
         "request_bytes" | "response_bytes" => "a size of --sizes (-r)",
@@ -316,6 +317,7 @@ pub fn not_possible(error: WorkloadError) -> Failure {
         "socket_buffer" => "--window (-w)",
         "mss_bytes" => "--set-mss (-M)",
         "pacing_bps" => "--fq-rate",
+        "busy_poll_us" => "--busy-poll-us",
         "rate_bps" => "--bitrate (-b)",
         "requests_per_s" => "--rate",
         "think" => "--think, in ns,",
@@ -337,7 +339,6 @@ pub fn not_possible(error: WorkloadError) -> Failure {
         what if what.starts_with("connections") => "the number of flows, --parallel (-P),",
         _ => return Failure::usage(error),
     };
-    let (value, allowed) = (&error.value, &error.allowed);
     Failure::usage(anyhow!("{flag} is {value}, but must be {allowed}"))
 }
 

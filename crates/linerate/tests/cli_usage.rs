@@ -135,7 +135,12 @@ fn flags_that_would_do_nothing_are_refused_with_a_way_out() {
         "-r 1,1",
         &["--sizes (-r) is for --rr and --crr", "with --rr or --crr"],
     );
-    check("--rr --batch 4", &["--batch is for streams", "--in-flight"]);
+    check(
+        "--crr --batch 4",
+        &["--batch is for streams and --rr", "--in-flight"],
+    );
+    check("--idle --busy-poll", &["--busy-poll is for streams"]);
+    check("--unix --busy-poll-us 50", &["--busy-poll-us is for TCP"]);
     check("--connect --size-mix list:1", &["--size-mix", "--connect"]);
 }
 
@@ -152,6 +157,10 @@ fn flags_that_contradict_each_other_are_refused() {
     check(
         "--rr --rate 10 --think 1ms",
         &["--rate", "--think", "leave out one"],
+    );
+    check(
+        "--rr --batch 4",
+        &["requests that are under way", "in_flight"],
     );
     check("-l 1K --size-mix list:1", &["--size-mix", "--length (-l)"]);
     check("-n 1G -t 3", &["--bytes", "--time"]);
@@ -336,6 +345,27 @@ fn experiment_files_name_file_key_and_what_is_allowed() {
         &["colour", "expected"],
     );
     check("empty.toml", "", &[]);
+    // What no trial could do is refused before there is one, as a flag would be.
+    let of_workload = |keys: &str| {
+        let start = good.find("[workload]").expect("a workload");
+        let end = start + good[start..].find("\n[").expect("another table");
+        format!("{}[workload]\n{keys}{}", &good[..start], &good[end..])
+    };
+    check(
+        "uring.toml",
+        &of_workload("kind = \"stream\"\nwait = \"uring\"\n"),
+        &["wait = uring is for rr, crr, and does nothing with stream"],
+    );
+    check(
+        "zerocopy.toml",
+        &of_workload("kind = \"stream\"\ntransport = \"mptcp\"\nsend = \"msg_zerocopy\"\n"),
+        &["MSG_ZEROCOPY works with TCP only"],
+    );
+    check(
+        "gro.toml",
+        &of_workload("kind = \"rr\"\ngro = true\n"),
+        &["workload.gro", "it belongs to kind `stream`"],
+    );
     check("noise.toml", "\u{1}\u{2}[[[", &["line 1"]);
     linerate(&["plan", "/nosuch.toml"])
         .run()

@@ -4,7 +4,7 @@ use linerate_engine as engine;
 use linerate_engine::Flow;
 use linerate_model::manner::Transport;
 use linerate_model::sample::End;
-use linerate_model::workload::{FLOWS_MAX, Traffic, Workload};
+use linerate_model::workload::{FLOWS_MAX, Traffic, Workload, check_flow};
 use linerate_model::{BitsPerSec, Nanos};
 
 use super::{Caller, Core, lock, refuse, with_causes};
@@ -118,21 +118,8 @@ impl Core {
 }
 
 fn check_traffic(assignment: &Assignment) -> Result<(), Refusal> {
-    // The two directions of `both` may be split over hosts; their number is the plan's business.
-    let connections = match assignment.traffic {
-        Traffic::Stream { .. } => (assignment.flows.len() as u32).max(2),
-        Traffic::Rr { .. } | Traffic::Crr { .. } | Traffic::Idle => assignment.flows.len() as u32,
-    };
-    let workload = Workload {
-        traffic: assignment.traffic.clone(),
-        connections,
-        clients: 1,
-        link_loss_ppm: None,
-        options: assignment.options.clone(),
-        manner: assignment.manner.clone(),
-    };
-    workload
-        .check()
+    // How many flows there are of each direction is the plan's business.
+    check_flow(&assignment.traffic, &assignment.options, &assignment.manner)
         .map_err(|error| refuse(RefusalCode::BadRequest, error))
 }
 

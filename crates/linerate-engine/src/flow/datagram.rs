@@ -6,11 +6,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use linerate_model::datagram::Datagrams;
-use linerate_model::manner::{
-    DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, Manner, NAMES_OF_A_BYTE, ReceiveBy, SendBy, Transport,
-    WaitBy,
-};
-use linerate_model::workload::{FlowOptions, Part, Setting, Traffic};
+use linerate_model::manner::{ReceiveBy, Transport};
+use linerate_model::workload::{Part, Setting, Traffic};
 
 use crate::flow::opening::{self, ECHO_BYTES, HELLO_BYTES, Word};
 use crate::flow::options;
@@ -29,106 +26,6 @@ const FOREIGN_ANSWER_BYTES: usize = 4;
 /// Returns whether the flow is one of datagrams.
 pub(crate) fn is_datagram(config: &FlowConfig) -> bool {
     config.manner.transport == Transport::Udp
-}
-
-/// Returns what is wrong with a flow of datagrams, if anything.
-pub(super) fn wrong(config: &FlowConfig) -> Option<&'static str> {
-    let manner = &config.manner;
-    let sizes = |bytes: u64| !(1..=DATAGRAM_BYTES_MAX).contains(&bytes);
-    if manner.sizes.is_some() && manner.segments > 1 {
-        return Some("segments are of one size: no sizes that differ with them");
-    }
-    match (&config.traffic, config.part) {
-        (Traffic::Stream { message_bytes, .. }, Part::Sender | Part::Receiver) => {
-            if manner.requests_per_s.is_some() || manner.think.is_some() || manner.in_flight > 1 {
-                return Some("requests_per_s, think and in_flight are for requests");
-            }
-            if !(DATAGRAM_BYTES_MIN..=DATAGRAM_BYTES_MAX).contains(&message_bytes.0) {
-                return Some("a datagram of a stream has 16 to 65507 bytes");
-            }
-            if message_bytes.0 * u64::from(manner.segments) > DATAGRAM_BYTES_MAX {
-                return Some(
-                    "segments times message_bytes is above 65507 bytes, one buffer's most",
-                );
-            }
-        }
-        (
-            Traffic::Rr {
-                request_bytes,
-                response_bytes,
-                request_writes,
-            },
-            Part::Requester | Part::Responder,
-        ) => {
-            if sizes(request_bytes.0) || sizes(response_bytes.0) {
-                return Some("a request or response of UDP has 1 to 65507 bytes");
-            }
-            if *request_writes != 1 {
-                return Some("a request of UDP is one datagram: request_writes must be 1");
-            }
-            if manner.batch > 1 || manner.segments > 1 || manner.gro {
-                return Some("requests over UDP have a call each: no batch, segments, gro");
-            }
-            if manner.requests_per_s.is_some() && manner.think.is_some() {
-                return Some("a rate of requests leaves no room for a think time");
-            }
-            if manner.in_flight > NAMES_OF_A_BYTE && least_exchange_bytes(config) < 2 {
-                return Some(
-                    "more than 128 requests in flight over UDP need 2 bytes or more in each \
-                     request and response, to be told apart",
-                );
-            }
-            if manner.bytes_max.is_some() || manner.rate_bps.is_some() {
-                return Some("bytes_max and rate_bps are for streams");
-            }
-        }
-        _ => return Some("its part belongs to another kind of traffic"),
-    }
-    wrong_manner(manner).or_else(|| wrong_options(&config.options))
-}
-
-/// Returns the least request or response.
-fn least_exchange_bytes(config: &FlowConfig) -> u64 {
-    match (&config.manner.sizes, &config.traffic) {
-        (Some(sizes), _) => sizes.smallest().0,
-        (
-            None,
-            Traffic::Rr {
-                request_bytes,
-                response_bytes,
-                ..
-            },
-        ) => request_bytes.0.min(response_bytes.0),
-        _ => 1,
-    }
-}
-
-fn wrong_manner(manner: &Manner) -> Option<&'static str> {
-    if manner.send != SendBy::Copy {
-        return Some("datagrams are sent by copy; segments and batch make it cheaper");
-    }
-    if manner.receive == ReceiveBy::Discard && manner.gro {
-        return Some("discarding takes each datagram's first bytes only, gro needs them all");
-    }
-    if manner.wait == WaitBy::Uring {
-        return Some("io_uring is not used for UDP");
-    }
-    if manner.burst > 1 && manner.rate_bps.is_none() {
-        return Some("a burst is part of a rate, and there is none");
-    }
-    if manner.receive_low_water.is_some() {
-        return Some("receive_low_water is for TCP: each datagram is received by itself");
-    }
-    None
-}
-
-fn wrong_options(options: &FlowOptions) -> Option<&'static str> {
-    let of_tcp = options.nagle.is_some()
-        || options.delayed_ack.is_some()
-        || options.congestion.is_some()
-        || options.mss_bytes.is_some()
-        || options.cork.is_some();
-    of_tcp.then_some("nagle, delayed_ack, congestion, mss_bytes and cork are options of TCP")
 }
 
 /// Opens a flow of datagrams to `peer`.

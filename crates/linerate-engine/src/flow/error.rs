@@ -17,7 +17,7 @@ pub enum ConnectError {
         /// The flow.
         flow: FlowId,
         /// What does not fit.
-        reason: &'static str,
+        reason: String,
     },
     /// This process has as many open files as it may have.
     #[error(

@@ -1,7 +1,7 @@
 //! By which calls bulk payload moves: what cannot be, what was chosen, and how that is told.
 
-use linerate_model::manner::{Manner, ReceiveBy, SendBy, Transport};
-use linerate_model::workload::{MESSAGE_BYTES_MAX, Part, Setting, Traffic};
+use linerate_model::manner::{ReceiveBy, SendBy, Transport};
+use linerate_model::workload::{Part, Setting, Traffic};
 
 use crate::flow::{FlowConfig, probe, settings};
 use crate::measure::counters::Counts;
@@ -10,62 +10,6 @@ use crate::sys::zerocopy::Completions;
 /// Why calls carry several messages that nobody asked for: see
 /// [`linerate_model::manner::stream_batch`].
 const CHOSEN_BATCH: &str = "chosen: as fast as it goes, without a size";
-
-/// Returns what keeps a stream over TCP, MPTCP or a Unix socket from running as configured.
-pub(super) fn check_stream(config: &FlowConfig, message_bytes: u64) -> Option<&'static str> {
-    let manner = &config.manner;
-    let largest = manner
-        .sizes
-        .as_ref()
-        .map_or(message_bytes, |sizes| sizes.largest().0);
-    let rules = [
-        (message_bytes == 0, "message_bytes is 0"),
-        (
-            largest.saturating_mul(manner.batch.into()) > MESSAGE_BYTES_MAX.0,
-            "the messages of one call (`batch` times the largest) are more than 64 MiB",
-        ),
-        (
-            manner.requests_per_s.is_some() || manner.think.is_some() || manner.in_flight != 1,
-            "a stream has no requests: `requests_per_s`, `think` and `in_flight` are for them",
-        ),
-        (
-            manner.segments != 1 || manner.gro || manner.short_numbers,
-            "`segments`, `gro` and `short_numbers` are for datagrams",
-        ),
-        (
-            manner.burst > 1 && manner.rate_bps.is_none(),
-            "a burst is part of a rate, and there is none",
-        ),
-        (
-            manner.transport == Transport::Unix && manner.receive_low_water.is_some(),
-            "`receive_low_water` is of TCP and MPTCP: a Unix socket wakes for every send",
-        ),
-        (
-            manner.transport == Transport::Unix && manner.receive == ReceiveBy::Discard,
-            "Unix sockets cannot discard what they receive: receive by copying",
-        ),
-        (
-            manner.transport != Transport::Tcp && manner.send == SendBy::MsgZerocopy,
-            "MSG_ZEROCOPY works with TCP only: send by vmsplice, or by copying",
-        ),
-    ];
-    rules.into_iter().find(|rule| rule.0).map(|rule| rule.1)
-}
-
-/// Returns what keeps traffic that is no stream from moving as configured.
-pub(super) fn check_other(manner: &Manner) -> Option<&'static str> {
-    if manner.send != SendBy::Copy || manner.receive != ReceiveBy::Copy {
-        return Some("only a stream can be sent or received other than by copying");
-    }
-    if manner.bytes_max.is_some() {
-        return Some("only a stream ends after so many bytes");
-    }
-    if manner.receive_low_water.is_some() {
-        return Some("only the receiver of a stream can sleep until `receive_low_water` has come");
-    }
-    let paced = manner.rate_bps.is_some();
-    paced.then_some("only a stream has a rate in bits; `requests_per_s` is that of requests")
-}
 
 /// Returns how this end sends, which is never [`SendBy::Auto`], and the settings that tell it.
 ///

@@ -4,8 +4,6 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_model::workload::{FlowOptions, Traffic};
-
 use crate::flow::connect::{adopt, check, send_all};
 use crate::flow::{ConnectError, Flow, FlowConfig};
 use crate::sys::clock::{now_ns, sleep_until};
@@ -45,32 +43,4 @@ pub fn connect_unix(
     }
     send_all(socket.as_fd(), hello, end_ns).map_err(failed)?;
     adopt(config, socket)
-}
-
-/// Returns what a flow over a Unix socket cannot have.
-pub(super) fn wrong(config: &FlowConfig) -> Option<&'static str> {
-    let FlowOptions {
-        socket_buffer: _,
-        nagle,
-        delayed_ack,
-        congestion,
-        mss_bytes,
-        cork,
-        pacing_bps,
-        busy_poll_us,
-        tos,
-    } = &config.options;
-    let of_a_network = nagle.is_some()
-        || delayed_ack.is_some()
-        || congestion.is_some()
-        || mss_bytes.is_some()
-        || cork.is_some()
-        || pacing_bps.is_some()
-        || busy_poll_us.is_some()
-        || tos.is_some();
-    if of_a_network {
-        return Some("of all socket options a Unix socket has only the size of its buffers");
-    }
-    let makes_connections = matches!(config.traffic, Traffic::Crr { .. });
-    makes_connections.then_some("new connections one after another are made over TCP only")
 }

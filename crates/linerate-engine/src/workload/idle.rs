@@ -1,22 +1,9 @@
 //! A connection that carries nothing: it is there, until the stop.
 
-use linerate_model::manner::Manner;
-
 use crate::schedule::Control;
 use crate::sys::clock::now_ns;
 use crate::sys::socket;
 use crate::workload::{Ending, Io, Play, Turn, Want, failed};
-
-/// Returns why a manner cannot be kept by connections that carry nothing, if so.
-pub(crate) fn refusal(manner: &Manner) -> Option<&'static str> {
-    // How they are watched and what they are made of is all that there is to choose.
-    let plain = Manner {
-        transport: manner.transport,
-        wait: manner.wait,
-        ..Manner::default()
-    };
-    (*manner != plain).then_some("connections that carry nothing have no sizes, rates or calls")
-}
 
 /// Keeps a connection.
 #[derive(Debug)]

@@ -704,7 +704,7 @@ fn what_datagrams_cannot_do_is_refused() {
             wait: WaitBy::Uring,
             ..udp()
         },
-        "io_uring",
+        "wait = uring is for rr, crr",
     );
     check(
         Manner {
@@ -733,13 +733,13 @@ fn what_datagrams_cannot_do_is_refused() {
         },
         "of one size",
     );
-    check(Manner { burst: 2, ..udp() }, "a burst is part of a rate");
+    check(Manner { burst: 2, ..udp() }, "burst is 2, but must be 1");
     check(
         Manner {
             in_flight: 2,
             ..udp()
         },
-        "for requests",
+        "in_flight is for rr",
     );
     let error = refused(Part::Sender, &rig::stream(15), udp());
     assert!(error.contains("16 to 65507"), "{error}");
@@ -748,7 +748,7 @@ fn what_datagrams_cannot_do_is_refused() {
         ..udp()
     };
     let error = refused(Part::Requester, &rig::rr(1, 9, 1), manner);
-    assert!(error.contains("need 2 bytes"), "{error}");
+    assert!(error.contains("must be 1 to 128"), "{error}");
     let manner = Manner { batch: 2, ..udp() };
     let error = refused(Part::Requester, &rig::rr(9, 9, 1), manner);
     assert!(error.contains("a call each"), "{error}");

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 
 use linerate_model::experiment::DesignKind;
 use linerate_model::manner::{Manner, ReceiveBy, SendBy, Sizes, Transport, WaitBy};
+use linerate_model::parameter::{Kind, parameter_of};
 use linerate_model::probe::Probes;
 use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::{
@@ -78,9 +79,16 @@ pub(super) struct RawWorkload {
     sizes: Option<Spanned<Sizes>>,
     link_loss: Option<Spanned<f64>>,
     receive_low_water: Option<Spanned<Bytes>>,
+    gro: Option<Spanned<bool>>,
+    bytes_max: Option<Spanned<Bytes>>,
+    cork: Option<bool>,
+    pacing: Option<BitsPerSec>,
+    busy_poll_us: Option<u32>,
+    tos: Option<u8>,
 }
 
-#[derive(serde::Deserialize, Clone, Copy, PartialEq, Eq)]
+/// [`Kind`] as files have it.
+#[derive(serde::Deserialize, Clone, Copy)]
 #[serde(rename_all = "lowercase")]
 enum RawKind {
     Stream,
@@ -103,9 +111,6 @@ pub(super) fn link_loss_ppm(share: f64) -> Option<u32> {
     let is_allowed = (0.0..=f64::from(LINK_LOSS_PPM_MAX)).contains(&ppm);
     (is_whole && is_allowed).then_some(ppm.round() as u32)
 }
-
-/// Kinds of traffic that make requests.
-const REQUESTS: &[RawKind] = &[RawKind::Rr, RawKind::Crr];
 
 /// `[design]`
 #[derive(serde::Deserialize)]
@@ -203,38 +208,37 @@ impl RawWorkload {
         fn of<T>(key: &Option<Spanned<T>>) -> Option<std::ops::Range<usize>> {
             key.as_ref().map(Spanned::span)
         }
-        const STREAM: &[RawKind] = &[RawKind::Stream];
-        const RR: &[RawKind] = &[RawKind::Rr];
-        const SIZED: &[RawKind] = &[RawKind::Stream, RawKind::Rr];
         let spans = [
-            ("direction", of(&self.direction), STREAM),
-            ("message_bytes", of(&self.message_bytes), STREAM),
-            ("send", of(&self.send), STREAM),
-            ("receive", of(&self.receive), STREAM),
-            ("batch", of(&self.batch), STREAM),
-            ("segments", of(&self.segments), STREAM),
-            ("rate", of(&self.rate), STREAM),
-            ("burst", of(&self.burst), STREAM),
-            ("sizes", of(&self.sizes), SIZED),
-            ("receive_low_water", of(&self.receive_low_water), STREAM),
-            ("payload_bytes", of(&self.payload_bytes), REQUESTS),
-            ("request_bytes", of(&self.request_bytes), REQUESTS),
-            ("response_bytes", of(&self.response_bytes), REQUESTS),
-            ("request_writes", of(&self.request_writes), RR),
-            ("in_flight", of(&self.in_flight), RR),
-            ("requests_per_s", of(&self.requests_per_s), REQUESTS),
-            ("think", of(&self.think), REQUESTS),
+            ("direction", of(&self.direction)),
+            ("message_bytes", of(&self.message_bytes)),
+            ("send", of(&self.send)),
+            ("receive", of(&self.receive)),
+            ("batch", of(&self.batch)),
+            ("segments", of(&self.segments)),
+            ("rate", of(&self.rate)),
+            ("burst", of(&self.burst)),
+            ("sizes", of(&self.sizes)),
+            ("receive_low_water", of(&self.receive_low_water)),
+            ("payload_bytes", of(&self.payload_bytes)),
+            ("request_bytes", of(&self.request_bytes)),
+            ("response_bytes", of(&self.response_bytes)),
+            ("request_writes", of(&self.request_writes)),
+            ("in_flight", of(&self.in_flight)),
+            ("requests_per_s", of(&self.requests_per_s)),
+            ("think", of(&self.think)),
+            ("gro", of(&self.gro)),
+            ("bytes_max", of(&self.bytes_max)),
         ];
-        for (key, span, kinds) in spans {
-            let (Some(span), false) = (span, kinds.contains(&self.kind)) else {
+        let kind = self.kind.kind();
+        for (key, span) in spans {
+            let belongs = parameter_of(key).filter(|known| !known.kinds.contains(&kind));
+            let (Some(span), Some(parameter)) = (span, belongs) else {
                 continue;
             };
-            let words: Vec<String> = kinds
-                .iter()
-                .map(|kind| format!("`{}`", kind.word()))
-                .collect();
+            let kinds = parameter.kinds.iter();
+            let words: Vec<String> = kinds.map(|kind| format!("`{}`", kind.word())).collect();
             let allowed = format!("left out: it belongs to kind {}", words.join(" or "));
-            let value = format!("given for kind `{}`", self.kind.word());
+            let value = format!("given for kind `{}`", kind.word());
             return Err(source.value(&span, format!("workload.{key}"), value, allowed));
         }
         Ok(Workload {
@@ -248,7 +252,10 @@ impl RawWorkload {
                 delayed_ack: self.delayed_ack,
                 congestion: self.congestion.clone(),
                 mss_bytes: self.mss_bytes,
-                ..FlowOptions::default()
+                cork: self.cork,
+                pacing_bps: self.pacing.map(|rate| rate.0 as u64),
+                busy_poll_us: self.busy_poll_us,
+                tos: self.tos,
             },
             manner: self.manner(),
         })
@@ -312,6 +319,8 @@ impl RawWorkload {
             burst: number(&self.burst).unwrap_or(plain.burst),
             sizes: self.sizes.as_ref().map(|sizes| sizes.get_ref().clone()),
             receive_low_water: self.receive_low_water.as_ref().map(|size| *size.get_ref()),
+            gro: self.gro.as_ref().is_some_and(|on| *on.get_ref()),
+            bytes_max: self.bytes_max.as_ref().map(|size| *size.get_ref()),
             ..plain
         }
     }
@@ -346,12 +355,12 @@ impl RawWorkload {
 }
 
 impl RawKind {
-    fn word(self) -> &'static str {
+    fn kind(self) -> Kind {
         match self {
-            RawKind::Stream => "stream",
-            RawKind::Rr => "rr",
-            RawKind::Crr => "crr",
-            RawKind::Idle => "idle",
+            RawKind::Stream => Kind::Stream,
+            RawKind::Rr => Kind::Rr,
+            RawKind::Crr => Kind::Crr,
+            RawKind::Idle => Kind::Idle,
         }
     }
 }

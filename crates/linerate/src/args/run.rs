@@ -240,6 +240,9 @@ pub struct SocketArgs {
     /// messages with -N]
     #[arg(long, value_name = "BYTES")]
     pub rcvlowat: Option<Bytes>,
+    /// Poll the device's queue for so many µs before a receive call sleeps, 1 to 1000 (SO_BUSY_POLL)
+    #[arg(long, value_name = "US")]
+    pub busy_poll_us: Option<u32>,
     /// Type-of-service byte: 0 to 255, or 0x…
     #[arg(short = 'S', long, value_name = "BYTE", conflicts_with = "dscp")]
     pub tos: Option<String>,

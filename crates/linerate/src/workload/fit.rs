@@ -1,50 +1,35 @@
 //! Which flags go together.
 //!
 //! A flag that would do nothing is refused rather than passed over: who types it believes that it
-//! does something. Each refusal names the flag, what it is for, and what to do instead.
+//! does something. Each refusal names the flag, what it is for, and what to do instead. What a parameter
+//! goes with is said by the catalogue ([`linerate_model::parameter`]), here only by which flag it is given.
 
 use anyhow::anyhow;
 use linerate_model::manner::Transport;
+use linerate_model::parameter::Kind::{self, Crr, Idle, Rr, Stream};
+use linerate_model::parameter::parameter_of;
 
-use super::Kind;
-use super::Kind::{Crr, Idle, Rr, Stream};
 use crate::args::{IoChoice, RunArgs};
 use crate::exit::{CmdResult, Failure};
 
-const TCP: &[Transport] = &[Transport::Tcp, Transport::Mptcp];
-const UDP: &[Transport] = &[Transport::Udp];
-const STREAMS: &[Transport] = &[Transport::Tcp, Transport::Mptcp, Transport::Unix];
-const NETWORK: &[Transport] = &[Transport::Tcp, Transport::Mptcp, Transport::Udp];
-const ANY: &[Transport] = &[
-    Transport::Tcp,
-    Transport::Mptcp,
-    Transport::Unix,
-    Transport::Udp,
-];
-const ALL: &[Kind] = &[Stream, Rr, Crr, Idle];
+/// What datagrams carry: they have no connections to make or keep.
+const UDP_KINDS: &[Kind] = &[Stream, Rr];
 
-/// A flag and what it is for.
+/// A flag and the parameter that it gives.
 struct Rule {
     given: bool,
     flag: &'static str,
-    kinds: &'static [Kind],
-    transports: &'static [Transport],
+    /// The parameter's name in files; the catalogue knows what it goes with.
+    key: &'static str,
     /// What to do instead, where there is something.
     instead: Option<&'static str>,
 }
 
-fn rule(
-    given: bool,
-    flag: &'static str,
-    kinds: &'static [Kind],
-    transports: &'static [Transport],
-    instead: Option<&'static str>,
-) -> Rule {
+fn rule(given: bool, flag: &'static str, key: &'static str, instead: Option<&'static str>) -> Rule {
     Rule {
         given,
         flag,
-        kinds,
-        transports,
+        key,
         instead,
     }
 }
@@ -57,142 +42,120 @@ fn rules(args: &RunArgs) -> Vec<Rule> {
     let datagrams = Some("ask for datagrams with --udp (-u)");
     let length = Some("give sizes of request and response with -r 64,1K");
     vec![
-        rule(
-            traffic.udp,
-            "--udp (-u)",
-            &[Stream, Rr],
-            ANY,
-            Some("measure connections over TCP"),
-        ),
-        rule(traffic.reverse, "--reverse (-R)", &[Stream], ANY, None),
-        rule(traffic.bidir, "--bidir", &[Stream], ANY, None),
+        rule(traffic.reverse, "--reverse (-R)", "direction", None),
+        rule(traffic.bidir, "--bidir", "direction", None),
         rule(
             traffic.length.is_some(),
             "--length (-l)",
-            &[Stream],
-            ANY,
+            "message_bytes",
             length,
         ),
         rule(
             traffic.sizes.is_some(),
             "--sizes (-r)",
-            &[Rr, Crr],
-            ANY,
+            "request_bytes",
             exchange,
         ),
-        rule(
-            traffic.size_mix.is_some(),
-            "--size-mix",
-            &[Stream, Rr],
-            ANY,
-            None,
-        ),
+        rule(traffic.size_mix.is_some(), "--size-mix", "sizes", None),
         rule(
             traffic.request_writes != 1,
             "--request-writes",
-            &[Rr],
-            STREAMS,
+            "request_writes",
             Some("ask for an exchange over TCP with --rr"),
         ),
-        rule(
-            rate.bitrate.is_some(),
-            "--bitrate (-b)",
-            &[Stream],
-            ANY,
-            requests,
-        ),
+        rule(rate.bitrate.is_some(), "--bitrate (-b)", "rate", requests),
         rule(
             rate.fq_rate.is_some(),
             "--fq-rate",
-            ALL,
-            TCP,
+            "pacing",
             Some("give a rate with -b"),
         ),
-        rule(rate.bytes.is_some(), "--bytes (-n)", &[Stream], ANY, None),
+        rule(rate.bytes.is_some(), "--bytes (-n)", "bytes_max", None),
         rule(
             rate.blockcount.is_some(),
             "--blockcount (-k)",
-            &[Stream],
-            ANY,
+            "bytes_max",
             None,
         ),
-        rule(rate.in_flight.is_some(), "--in-flight", &[Rr], ANY, places),
+        rule(rate.in_flight.is_some(), "--in-flight", "in_flight", places),
         rule(
             rate.rate.is_some(),
             "--rate",
-            &[Rr, Crr],
-            ANY,
+            "requests_per_s",
             Some("give bits a second with -b"),
         ),
-        rule(rate.think.is_some(), "--think", &[Rr, Crr], ANY, None),
-        rule(
-            calls.zerocopy.is_some(),
-            "--zerocopy (-Z)",
-            &[Stream],
-            STREAMS,
-            None,
-        ),
-        rule(calls.rx.is_some(), "--rx", &[Stream], ANY, None),
-        rule(calls.skip_rx_copy, "--skip-rx-copy", &[Stream], ANY, None),
+        rule(rate.think.is_some(), "--think", "think", None),
+        rule(calls.zerocopy.is_some(), "--zerocopy (-Z)", "send", None),
+        rule(calls.rx.is_some(), "--rx", "receive", None),
+        rule(calls.skip_rx_copy, "--skip-rx-copy", "receive", None),
         rule(
             calls.batch.is_some_and(|batch| batch != 1),
             "--batch",
-            &[Stream],
-            ANY,
+            "batch",
             Some("have several requests under way with --in-flight"),
         ),
-        rule(calls.gso != 1, "--gso", &[Stream], UDP, datagrams),
-        rule(calls.gro, "--gro", &[Stream], UDP, datagrams),
+        rule(calls.gso != 1, "--gso", "segments", datagrams),
+        rule(calls.gro, "--gro", "gro", datagrams),
         rule(
             calls.io == Some(IoChoice::Uring),
             "--io uring",
-            &[Rr, Crr],
-            STREAMS,
+            "wait = uring",
             Some("let linerate choose with --io auto"),
         ),
-        rule(
-            calls.busy_poll,
-            "--busy-poll",
-            &[Stream, Rr, Crr],
-            ANY,
-            None,
-        ),
+        rule(calls.busy_poll, "--busy-poll", "wait = spin", None),
         rule(
             socket.congestion.is_some(),
             "--congestion (-C)",
-            ALL,
-            TCP,
+            "congestion",
             None,
         ),
-        rule(socket.set_mss.is_some(), "--set-mss (-M)", ALL, TCP, None),
-        rule(socket.no_delay, "--no-delay (-N)", ALL, TCP, None),
-        rule(socket.cork, "--cork", ALL, TCP, None),
-        rule(socket.quick_ack, "--quick-ack", ALL, TCP, None),
+        rule(
+            socket.set_mss.is_some(),
+            "--set-mss (-M)",
+            "mss_bytes",
+            None,
+        ),
+        rule(socket.no_delay, "--no-delay (-N)", "nagle", None),
+        rule(socket.cork, "--cork", "cork", None),
+        rule(socket.quick_ack, "--quick-ack", "delayed_ack", None),
         rule(
             socket.rcvlowat.is_some(),
             "--rcvlowat",
-            &[Stream],
-            TCP,
+            "receive_low_water",
             None,
         ),
-        rule(socket.tos.is_some(), "--tos (-S)", ALL, NETWORK, None),
-        rule(socket.dscp.is_some(), "--dscp", ALL, NETWORK, None),
+        rule(
+            socket.busy_poll_us.is_some(),
+            "--busy-poll-us",
+            "busy_poll_us",
+            None,
+        ),
+        rule(socket.tos.is_some(), "--tos (-S)", "tos", None),
+        rule(socket.dscp.is_some(), "--dscp", "tos", None),
     ]
 }
 
 /// Refuses a flag that does nothing for the traffic or the transport, and two that contradict.
 pub(super) fn check(args: &RunArgs, kind: Kind, transport: Transport) -> CmdResult<()> {
+    let words = |kinds: &[Kind]| {
+        let kinds: Vec<&str> = kinds.iter().map(|kind| kind_words(*kind)).collect();
+        kinds.join(" and ")
+    };
+    if transport == Transport::Udp && !UDP_KINDS.contains(&kind) {
+        let (kinds, with) = (words(UDP_KINDS), asked_words(args, kind));
+        let error = anyhow!("--udp (-u) is for {kinds}, and does nothing with {with}");
+        let next = "leave out --udp (-u), or measure connections over TCP";
+        return Err(Failure::usage(error).next(next));
+    }
     for rule in rules(args).into_iter().filter(|rule| rule.given) {
-        let wrong = if !rule.kinds.contains(&kind) {
-            let kinds: Vec<&str> = rule.kinds.iter().map(|kind| kind_words(*kind)).collect();
-            Some((kinds.join(" and "), asked_words(args, kind)))
-        } else if !rule.transports.contains(&transport) {
-            let names: Vec<&str> = rule
-                .transports
-                .iter()
-                .map(|one| transport_words(*one))
-                .collect();
-            Some((names.join(" and "), transport_flag(transport)))
+        let parameter = parameter_of(rule.key)
+            .ok_or_else(|| anyhow!("the catalogue has no parameter {}", rule.key))?;
+        let wrong = if !parameter.kinds.contains(&kind) {
+            Some((words(parameter.kinds), asked_words(args, kind)))
+        } else if !parameter.transports.contains(&transport) {
+            let names = parameter.transports.iter().map(|one| transport_words(*one));
+            let names: Vec<&str> = names.collect();
+            Some((names.join(" and "), transport_words(transport)))
         } else {
             None
         };
@@ -279,8 +242,4 @@ fn transport_words(transport: Transport) -> &'static str {
         Transport::Unix => "--unix",
         Transport::Udp => "--udp (-u)",
     }
-}
-
-fn transport_flag(transport: Transport) -> &'static str {
-    transport_words(transport)
 }

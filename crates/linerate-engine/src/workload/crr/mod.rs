@@ -21,7 +21,6 @@ mod caller;
 use std::io;
 use std::time::Duration;
 
-use linerate_model::manner::{Manner, Transport};
 use linerate_model::workload::Traffic;
 
 use crate::flow::Shared;
@@ -166,40 +165,4 @@ pub(crate) fn bytes(traffic: &Traffic) -> (usize, usize) {
         } => (request_bytes.0 as usize, response_bytes.0 as usize),
         _ => (0, 0),
     }
-}
-
-/// Returns why a manner cannot be kept by a place, if so.
-pub(crate) fn refusal(traffic: &Traffic, manner: &Manner) -> Option<&'static str> {
-    let (request, response) = bytes(traffic);
-    let rules = [
-        (
-            (request == 0) != (response == 0),
-            "a request has a response, and without request there is none",
-        ),
-        (
-            manner.transport != Transport::Tcp,
-            "a connection for each transaction is made over TCP only",
-        ),
-        (
-            manner.in_flight != 1 || manner.batch != 1,
-            "a place makes one connection at a time: more at once are more flows",
-        ),
-        (
-            manner.sizes.is_some(),
-            "requests on connections of their own have one size",
-        ),
-        (
-            manner.think.is_some() && manner.requests_per_s.is_some(),
-            "a rate of requests leaves no room for a think time",
-        ),
-        (
-            manner.rate_bps.is_some() || manner.bytes_max.is_some(),
-            "connections have a rate of their own, requests_per_s, and end by time only",
-        ),
-        (
-            manner.segments != 1 || manner.gro || manner.short_numbers,
-            "`segments`, `gro` and `short_numbers` are for datagrams",
-        ),
-    ];
-    rules.into_iter().find(|rule| rule.0).map(|rule| rule.1)
 }

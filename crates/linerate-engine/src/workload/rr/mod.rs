@@ -104,35 +104,6 @@ impl Shape {
     }
 }
 
-/// Returns why a manner cannot be kept on a flow of transactions, if so.
-pub(crate) fn refusal(config: &FlowConfig) -> Option<&'static str> {
-    let manner = &config.manner;
-    let writes = match config.traffic {
-        Traffic::Rr { request_writes, .. } => request_writes,
-        _ => 1,
-    };
-    let split = writes > 1;
-    match () {
-        () if split && manner.sizes.is_some() => {
-            Some("a request of several send calls cannot have sizes that differ")
-        }
-        () if split && manner.batch > 1 => {
-            Some("requests cannot be split over send calls and joined in them at once")
-        }
-        () if manner.think.is_some() && manner.requests_per_s.is_some() => {
-            Some("a rate of requests leaves no room for a think time")
-        }
-        () if manner.rate_bps.is_some() => {
-            Some("requests have a rate of their own, requests_per_s, and none in bits")
-        }
-        () if manner.segments != 1 || manner.gro || manner.short_numbers => {
-            Some("`segments`, `gro` and `short_numbers` are for datagrams")
-        }
-        () if manner.bytes_max.is_some() => Some("requests end by time only, not by bytes_max"),
-        () => None,
-    }
-}
-
 /// The sizes of requests, or of responses, one after another.
 #[derive(Debug)]
 struct Row {
