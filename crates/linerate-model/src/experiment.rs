@@ -8,6 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::manner::{ReceiveBy, SendBy, Transport, WaitBy};
+use crate::parameter::parameter_of;
 use crate::probe::Probes;
 use crate::unit::{BitsPerSec, Bytes, Nanos, Unit};
 use crate::workload::{Direction, Traffic, Workload, WorkloadError};
@@ -300,6 +301,10 @@ impl Factor {
 
     /// Overwrites the part of `workload` that this factor stands for.
     pub fn apply(self, level: &Level, workload: &mut Workload) -> Result<(), LevelError> {
+        let kinds = parameter_of(self.name()).map(|parameter| parameter.kinds);
+        if kinds.is_some_and(|kinds| !kinds.contains(&workload.traffic.kind())) {
+            return Err(LevelError::Traffic { factor: self });
+        }
         let kind = |expected| LevelError::Kind {
             factor: self,
             level: level.clone(),
@@ -342,17 +347,6 @@ impl Factor {
             Factor::Transport => {
                 workload.manner.transport =
                     named(&word()?, TRANSPORTS).ok_or_else(|| kind("tcp, mptcp, unix or udp"))?;
-            }
-            Factor::Send | Factor::Receive | Factor::Batch | Factor::Segments | Factor::Rate
-                if !matches!(workload.traffic, Traffic::Stream { .. }) =>
-            {
-                return Err(LevelError::Traffic { factor: self });
-            }
-            Factor::InFlight if !matches!(workload.traffic, Traffic::Rr { .. }) => {
-                return Err(LevelError::Traffic { factor: self });
-            }
-            Factor::RequestsPerS if !workload.traffic.is_transactional() => {
-                return Err(LevelError::Traffic { factor: self });
             }
             Factor::Send => {
                 workload.manner.send = named(&word()?, SENDS)

@@ -310,7 +310,7 @@ mod tests {
         }),
         ("send", |_, manner| manner.send = SendBy::Vmsplice),
         ("receive", |_, manner| manner.receive = ReceiveBy::Discard),
-        ("batch", |_, manner| manner.batch = 4),
+        ("batch", |_, manner| manner.batch = 2),
         ("segments", |_, manner| manner.segments = 4),
         ("gro", |_, manner| manner.gro = true),
         ("short_numbers", |_, manner| manner.short_numbers = true),

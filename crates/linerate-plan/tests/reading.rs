@@ -433,6 +433,9 @@ fn the_manner_of_traffic_is_read_and_varied() {
         high: Bytes(1024),
     };
     assert_eq!((manner.burst, manner.sizes.as_ref()), (10, Some(&uniform)));
+    let text = of("kind = \"rr\"\nin_flight = 16", "batch = [1, 4, 16]");
+    let draft = read_experiment(&text, "x.toml").expect("a call joins what is under way");
+    assert_eq!(draft.experiment.factors.len(), 1);
     let text = of(
         "kind = \"rr\"\nthink = \"5ms\"",
         "in_flight = [1, 32]\npayload_bytes = [\"netpipe:1..64\"]",

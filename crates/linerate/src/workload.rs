@@ -63,9 +63,14 @@ pub fn workload(args: &RunArgs) -> CmdResult<Workload> {
         options,
         manner,
     };
-    // In the words of the flag, before those of the catalogue.
-    check_segments(&workload)?;
-    workload.check().map_err(not_possible)?;
+    let told = |error: WorkloadError| match error {
+        // In the words of the flag; the sizes are within their limits by now.
+        WorkloadError::Contradiction(_) => check_segments(&workload)
+            .err()
+            .unwrap_or_else(|| not_possible(error)),
+        error => not_possible(error),
+    };
+    workload.check().map_err(told)?;
     Ok(workload)
 }
 
@@ -284,7 +289,7 @@ fn check_segments(workload: &Workload) -> CmdResult<()> {
     if segments == 1 || segments * message_bytes.0 <= DATAGRAM_BYTES_MAX {
         return Ok(());
     }
-    let fitting = (DATAGRAM_BYTES_MAX / message_bytes.0.max(1)).max(1);
+    let fitting = DATAGRAM_BYTES_MAX / message_bytes.0.max(1);
     let error = anyhow!(
         "--gso {segments} of {} B is {} B, but one send carries at most {DATAGRAM_BYTES_MAX} B",
         message_bytes.0,

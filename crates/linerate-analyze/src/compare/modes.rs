@@ -36,6 +36,10 @@ pub(crate) struct Mode {
 /// they are of one kind, or too few to tell.
 pub(crate) fn modes(values: &[f64]) -> Option<[Mode; 2]> {
     let n = values.len();
+    // Counts that are none at times have steps of their own.
+    if values.iter().any(|value| *value <= 0.0) {
+        return None;
+    }
     let (_, within_max) = WITHIN_SHARE_MAX
         .iter()
         .rev()
@@ -90,6 +94,7 @@ mod tests {
             &[941.0, 941.1, 941.0, 932.0, 932.1, 932.0],
             &[7.0; 9],
             &[0.0; 9],
+            &[0.0, 1.0, 0.0, 1.0, 0.0, 1.0],
             &[],
         ] {
             assert_eq!(modes(values), None, "{values:?}");

@@ -136,7 +136,12 @@ fn noise(dataset: &Dataset<'_>) -> Option<Finding> {
 
 /// The cell whose trials fall into the two groups that are furthest apart.
 fn two_kinds(dataset: &Dataset<'_>) -> Option<Finding> {
-    let found = dataset.cells.iter().filter_map(|cell| {
+    // Counts have steps, not kinds.
+    let is_amount = |cell: &&CellOutcomes<'_>| {
+        let main = cell.main();
+        main.is_some_and(|main| main.unit != Unit::Count)
+    };
+    let found = dataset.cells.iter().filter(is_amount).filter_map(|cell| {
         let [low, high] = modes(&cell.values(&cell.experiment.response))?;
         Some((cell, low, high))
     });

@@ -15,7 +15,7 @@
 //!    ticks were lost; the work of the host was disturbed by it either way.
 
 use linerate_model::HostName;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::metric::Metric;
 use linerate_model::run::{HostPart, HostRecord};
@@ -305,6 +305,17 @@ fn workers_of(part: HostPart, hosts: &[HostRecord], readings: &Readings<'_>) -> 
         })
         .collect();
     (!rates.is_empty()).then(|| rates.iter().sum())
+}
+
+/// Returns whether a host had several workers, which share their own CPU time each.
+pub(super) fn have_several_workers(readings: &Readings<'_>) -> bool {
+    let mut workers: BTreeMap<&HostName, usize> = BTreeMap::new();
+    for (subject, host) in readings.subjects() {
+        if matches!(subject, Subject::Thread(name) if name.starts_with(WORKER_PREFIX)) {
+            *workers.entry(host).or_default() += 1;
+        }
+    }
+    workers.values().any(|count| *count > 1)
 }
 
 fn workers(readings: &Readings<'_>, responses: &mut Responses) {

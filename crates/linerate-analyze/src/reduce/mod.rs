@@ -173,7 +173,7 @@ fn reduce(
     flags.extend(coverage_flag(readings));
     let saturated = saturation_flag(&responses);
     let unfair = level.unfair.filter(|why| {
-        let is_explained = saturated.is_some();
+        let is_explained = saturated.is_some() && machine::have_several_workers(readings);
         if is_explained {
             flags.push(format!(
                 "{why}: each worker shares its CPU time among its flows"

@@ -83,6 +83,8 @@ pub struct Truth {
     pub worker_share: f64,
     /// Share of the time that it waited for a CPU.
     pub worker_wait_share: f64,
+    /// Whether the client has another worker, which rests most of the time.
+    pub second_worker: bool,
     /// Round trips of transactions: value and count.
     pub latency: Vec<(u64, u64)>,
     /// Pure ACKs of a transaction.
@@ -141,6 +143,7 @@ impl Default for Truth {
             pressure_share: None,
             worker_share: 0.3,
             worker_wait_share: 0.01,
+            second_worker: false,
             latency: Vec::new(),
             acks_per_transaction: 0.0,
             invalid: None,
@@ -431,6 +434,10 @@ impl Run {
         };
         let run = worker("client1", Metric::ThreadRun);
         rates.insert(run, truth.worker_share * 1e9);
+        if truth.second_worker {
+            let thread = Subject::Thread("worker-1".to_owned());
+            rates.insert(("client1".into(), thread, Metric::ThreadRun), 1e8);
+        }
         let wait = worker("client1", Metric::ThreadWait);
         rates.insert(wait, truth.worker_wait_share * 1e9);
         if truth.qdisc_drops > 0.0 {

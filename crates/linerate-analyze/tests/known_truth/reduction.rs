@@ -365,7 +365,13 @@ fn a_level_is_in_force_where_each_flow_carries_something() {
     );
     // Nor does a worker without time left give flows what those of another have; one that moved nothing
     // was not measured all the same.
-    let full = |_: &mut Workload, truth: &mut Truth| truth.worker_share = 0.99;
+    let alone = |_: &mut Workload, truth: &mut Truth| truth.worker_share = 0.99;
+    let (_, invalid) = judged(&[9.0, 1.0], &alone);
+    assert!(invalid.is_some(), "one worker serves all flows");
+    let full = |_: &mut Workload, truth: &mut Truth| {
+        truth.worker_share = 0.99;
+        truth.second_worker = true;
+    };
     let (outcome, invalid) = judged(&[9.0, 1.0], &full);
     assert_eq!(invalid, None);
     let flag = "shared unfairly (Jain's index 0.6098, below 0.8): each worker shares its CPU time";

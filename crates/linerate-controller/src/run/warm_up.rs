@@ -14,10 +14,10 @@
 
 use linerate_model::Nanos;
 use linerate_model::manner::Transport;
-use linerate_model::run::HostRecord;
+use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::unit::BitsPerSec;
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
-use linerate_model::workload::{Traffic, Workload};
+use linerate_model::workload::{Direction, Traffic, Workload};
 
 /// Round trips before a window.
 const ROUND_TRIPS: u64 = 20;
@@ -68,14 +68,34 @@ pub(super) fn first_windows<'a>(
     workload: &Workload,
     hosts: impl Iterator<Item = &'a HostRecord>,
 ) -> Nanos {
+    turn(
+        workload,
+        hosts.filter_map(|host| Some((host.part, host.link_rate?))),
+    )
+}
+
+fn turn(workload: &Workload, lines: impl Iterator<Item = (HostPart, BitsPerSec)>) -> Nanos {
     let is_stream = matches!(workload.traffic, Traffic::Stream { .. });
     if !is_stream || workload.manner.transport == Transport::Udp {
         return Nanos(0);
     }
-    // All flows cross the server's link; those of a client are no more.
-    let rates = hosts.filter_map(|host| host.link_rate);
-    let slowest = rates.min_by(|a, b| a.0.total_cmp(&b.0));
-    slowest.map_or(Nanos(0), |rate| window_time(workload.connections, rate))
+    // All flows cross the server's link, each client's its own; half of `both` go either way.
+    let direction = match workload.traffic {
+        Traffic::Stream {
+            direction: Direction::Both,
+            ..
+        } => 2,
+        _ => 1,
+    };
+    let times = lines.map(|(part, rate)| {
+        let sharing = match part {
+            HostPart::Server => 1,
+            HostPart::Client => workload.clients,
+        };
+        let flows = workload.connections.div_ceil(direction * sharing.max(1));
+        window_time(flows, rate)
+    });
+    times.max().unwrap_or(Nanos(0))
 }
 
 fn window_time(flows: u32, rate: BitsPerSec) -> Nanos {
@@ -127,10 +147,32 @@ mod tests {
     }
 
     #[test]
-    fn only_streams_whose_line_is_known_have_turns() {
-        let mut workload = Workload::stream(linerate_model::workload::Direction::ToServer);
-        workload.connections = 1000;
-        assert_eq!(first_windows(&workload, [].iter()), Nanos(0));
+    fn each_line_takes_its_own_streams() {
+        let check = |change: fn(&mut Workload), expected_ms: u64| {
+            let mut workload = Workload::stream(Direction::ToServer);
+            workload.connections = 100;
+            change(&mut workload);
+            let lines = [
+                (HostPart::Server, BitsPerSec(1e9)),
+                (HostPart::Client, BitsPerSec(100e6)),
+            ];
+            let took = turn(&workload, lines.into_iter());
+            assert_eq!(took.0 / 1_000_000, expected_ms, "{workload:?}");
+            assert_eq!(
+                turn(&workload, [].into_iter()),
+                Nanos(0),
+                "no rate is known"
+            );
+        };
+        check(|_| (), 123);
+        check(|workload| workload.clients = 5, 24);
+        check(|workload| workload.clients = 50, 12);
+        let both: fn(&mut Workload) = |workload| {
+            workload.traffic = Workload::stream(Direction::Both).traffic;
+        };
+        check(both, 61);
+        check(|workload| workload.traffic = Traffic::Idle, 0);
+        check(|workload| workload.manner.transport = Transport::Udp, 0);
     }
 
     /// Slow start on a path of 50 ms and 1 Gbit/s, and bbr's start-up on the same: after the time

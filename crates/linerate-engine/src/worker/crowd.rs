@@ -98,7 +98,7 @@ impl Crowd {
         }
         let mut io = bench.io(&seat.flow);
         let mut next = self.wants[at];
-        let mut piece = Piece::default();
+        let mut piece = Piece::after(seat.flow.counters.moved_bytes());
         for _ in 0..turns_max {
             match seat.player.turn(&mut io) {
                 Turn::Moved(want) => {
@@ -138,22 +138,29 @@ impl Crowd {
 }
 
 /// How long the turns of one flow have lasted, as far as anybody needs to know.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Piece {
-    /// Payload of the flow when the clock is looked at next; nothing before the first turn.
-    full_at: Option<u64>,
+    /// Payload of the flow when the clock is looked at next.
+    full_at: u64,
     /// When the first piece was full.
     first_ns: Option<u64>,
 }
 
 impl Piece {
+    /// Returns the first piece of a flow that has moved so many bytes before its turns.
+    fn after(moved_bytes: u64) -> Self {
+        Self {
+            full_at: moved_bytes + PIECE_BYTES,
+            first_ns: None,
+        }
+    }
+
     /// Returns whether a flow that has moved so many bytes in all has had its turn.
     fn is_over(&mut self, moved_bytes: u64, now_ns: impl FnOnce() -> u64) -> bool {
-        let full_at = *self.full_at.get_or_insert(moved_bytes + PIECE_BYTES);
-        if moved_bytes < full_at {
+        if moved_bytes < self.full_at {
             return false;
         }
-        self.full_at = Some(moved_bytes + PIECE_BYTES);
+        self.full_at = moved_bytes + PIECE_BYTES;
         let now_ns = now_ns();
         now_ns - *self.first_ns.get_or_insert(now_ns) >= TURN_NS
     }
@@ -193,9 +200,11 @@ mod tests {
 
     /// Pieces that take `piece_ns` each; returns how many a flow moves before others have their turn.
     fn pieces(piece_ns: u64) -> u64 {
-        let mut piece = Piece::default();
+        let mut piece = Piece::after(7);
         let ends = |nth: &u64| piece.is_over(7 + nth * PIECE_BYTES, || 1_000 + nth * piece_ns);
-        (0..TURNS_MAX as u64).find(ends).unwrap_or(TURNS_MAX as u64)
+        (1..=TURNS_MAX as u64)
+            .find(ends)
+            .unwrap_or(TURNS_MAX as u64)
     }
 
     #[test]
@@ -207,8 +216,8 @@ mod tests {
 
     #[test]
     fn small_messages_do_not_ask_for_the_clock() {
-        let mut piece = Piece::default();
-        let asks = (0..1000).filter(|nth| piece.is_over(nth * 100, || panic!("no clock")));
+        let mut piece = Piece::after(0);
+        let asks = (1..=1000).filter(|nth| piece.is_over(nth * 100, || panic!("no clock")));
         assert_eq!(asks.count(), 0);
     }
 }

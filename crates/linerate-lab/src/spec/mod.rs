@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
+use crate::shape::host_queue_min;
+
 /// Most hosts in a lab; addresses and the switch are laid out for a /24, and 64 hosts are plenty.
 pub const HOSTS_MAX: usize = 64;
 /// Longest name of a lab or a host, in characters; a host name may have 64 in Linux.
@@ -24,9 +26,7 @@ pub const DELAY_MAX: Nanos = Nanos::from_s(2);
 pub const LOSS_MAX: f64 = 0.5;
 /// Smallest MTU: what every IPv4 host must take (RFC 791).
 pub const MTU_BYTES_MIN: u32 = 576;
-/// The least that may wait before the device of a host: two full frames and what is cut of them.
-pub const HOST_QUEUE_MIN: Bytes = Bytes(4 << 10);
-/// The most.
+/// The most that may wait before the device of a host.
 pub const HOST_QUEUE_MAX: Bytes = Bytes(1 << 30);
 /// Largest MTU: the usual size of jumbo frames.
 pub const MTU_BYTES_MAX: u32 = 9000;
@@ -245,14 +245,14 @@ impl LinkSpec {
             );
         }
         if let Some(bytes) = self.host_queue {
-            let allowed = HOST_QUEUE_MIN..=HOST_QUEUE_MAX;
-            if !allowed.contains(&bytes) {
-                let allowed = format!("{HOST_QUEUE_MIN} to {HOST_QUEUE_MAX}");
-                return fault("host_queue", bytes.to_string(), allowed);
-            }
             if self.rate.is_none() {
                 let why = "left out without a rate: nothing waits there".to_owned();
                 return fault("host_queue", bytes.to_string(), why);
+            }
+            let least = host_queue_min(self.rate, self.mtu_bytes);
+            if !(least..=HOST_QUEUE_MAX).contains(&bytes) {
+                let allowed = format!("{least} to {HOST_QUEUE_MAX}");
+                return fault("host_queue", bytes.to_string(), allowed);
             }
         }
         let held = self
@@ -327,6 +327,12 @@ mod tests {
         check(&one_host("loss = nan"), Err("loss of host `a`"));
         check(&one_host("mtu_bytes = 575"), Err("576 to 9000"));
         check(&one_host("queues = 17"), Err("1 to 16"));
+        check(&one_host("rate = \"1G\", host_queue = \"4K\""), Ok(()));
+        check(&one_host("host_queue = \"4K\""), Err("without a rate"));
+        let jumbo = "rate = \"1G\", mtu_bytes = 9000, host_queue = \"4K\"";
+        check(&one_host(jumbo), Err("18036 B"));
+        let whole = "rate = \"10G\", host_queue = \"4K\"";
+        check(&one_host(whole), Err("128 KiB"));
         check(
             &one_host("rate = \"100G\", delay = \"1s\""),
             Err("in flight"),

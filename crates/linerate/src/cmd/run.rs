@@ -211,9 +211,9 @@ fn measure(args: &RunArgs) -> CmdResult {
     execute_single(args, &request, fleet, interval, &stop, foreign.as_ref())
 }
 
-/// Streams from which on their first windows may take a line longer than the time before the window: of
-/// four, at 10 Mbit/s.
-const STREAMS_THAT_QUEUE: u32 = 4;
+/// Flows from which on their first windows may take a line longer than the time before the window: of
+/// three, at 10 Mbit/s.
+const FLOWS_THAT_QUEUE: u32 = 3;
 
 /// Returns when hosts are asked what they have: buffers are held against it, captures need the link's
 /// name, what comes before the window of many streams follows from its rate, and what is on the disk of a
@@ -221,7 +221,7 @@ const STREAMS_THAT_QUEUE: u32 = 4;
 fn inventories(args: &RunArgs) -> Inventories {
     let is_needed = args.socket.window.is_some()
         || args.observe.capture.capture.is_some()
-        || args.traffic.parallel >= STREAMS_THAT_QUEUE;
+        || args.traffic.parallel >= FLOWS_THAT_QUEUE;
     match is_needed || args.output.out.is_some() {
         true => Inventories::First,
         false => Inventories::Underway,

@@ -13,7 +13,7 @@ use linerate_model::manner::{
 };
 use linerate_model::sample::End;
 use linerate_model::unit::Bytes;
-use linerate_model::workload::{Direction, FlowOptions, Part, Traffic};
+use linerate_model::workload::{Direction, FlowOptions, Part, SOCKET_BUFFER_BYTES_MAX, Traffic};
 use linerate_model::{BitsPerSec, FlowId};
 
 use crate::core::Limits;
@@ -139,13 +139,20 @@ fn segments(parameters: &Parameters) -> u32 {
 fn rate_bps(parameters: &Parameters, limit: Option<BitsPerSec>) -> Option<u64> {
     let share = limit.map(|limit| (limit.0 / parameters.streams() as f64) as u64);
     let rate = parameters.bits_per_second.into_iter().chain(share).min();
-    rate.map(|rate| rate.max(8))
+    rate.map(possible)
+}
+
+/// The rates that a flow of ours can be asked for; nothing is slower or faster than these in fact.
+fn possible(bits_per_s: u64) -> u64 {
+    bits_per_s.clamp(8, 1 << 50)
 }
 
 fn options(parameters: &Parameters) -> FlowOptions {
+    // The kernel gives more than the least that ours can ask for anyway.
+    let window = |bytes: u32| Bytes(u64::from(bytes).clamp(1024, SOCKET_BUFFER_BYTES_MAX.0));
     let common = FlowOptions {
-        socket_buffer: parameters.window_bytes.map(|bytes| Bytes(bytes.into())),
-        pacing_bps: parameters.fq_bits_per_second,
+        socket_buffer: parameters.window_bytes.map(window),
+        pacing_bps: parameters.fq_bits_per_second.map(possible),
         tos: parameters.tos,
         ..FlowOptions::default()
     };
@@ -164,6 +171,8 @@ fn options(parameters: &Parameters) -> FlowOptions {
 mod tests {
     use linerate_compat::iperf3::{self, Gso};
     use linerate_model::Nanos;
+    use linerate_model::manner::Manner;
+    use linerate_model::workload::check_flow;
 
     use super::*;
 
@@ -211,6 +220,23 @@ mod tests {
             None,
         );
         check(|own| own.protocol = Protocol::Sctp, Some(18));
+    }
+
+    /// What iperf3 takes is within what a flow of ours can be asked for.
+    #[test]
+    fn extremes_of_iperf3_make_flows() {
+        let check = |change: fn(&mut Parameters)| {
+            let options = options(&parameters(change));
+            let traffic = Traffic::Idle;
+            let told = check_flow(&traffic, &options, &Manner::default());
+            assert_eq!(told, Ok(()), "{options:?}");
+        };
+        check(|own| own.window_bytes = Some(1));
+        check(|own| own.window_bytes = Some(u32::MAX));
+        check(|own| own.fq_bits_per_second = Some(1));
+        check(|own| own.fq_bits_per_second = Some(u64::MAX));
+        let fastest = parameters(|own| own.bits_per_second = Some(u64::MAX));
+        assert_eq!(rate_bps(&fastest, None), Some(1 << 50));
     }
 
     #[test]
