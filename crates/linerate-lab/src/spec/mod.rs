@@ -330,7 +330,7 @@ mod tests {
         check(&one_host("rate = \"1G\", host_queue = \"4K\""), Ok(()));
         check(&one_host("host_queue = \"4K\""), Err("without a rate"));
         let jumbo = "rate = \"1G\", mtu_bytes = 9000, host_queue = \"4K\"";
-        check(&one_host(jumbo), Err("18036 B"));
+        check(&one_host(jumbo), Err("17.61 KiB"));
         let whole = "rate = \"10G\", host_queue = \"4K\"";
         check(&one_host(whole), Err("128 KiB"));
         check(
