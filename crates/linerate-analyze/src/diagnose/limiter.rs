@@ -37,7 +37,7 @@ pub(crate) struct Verdict {
     pub(crate) weight: f64,
 }
 
-/// Trials that a finding rests on at least, where trials were repeated as often.
+/// Trials that a finding about CPUs rests on at least, where trials were repeated as often.
 const TRIALS_MIN: usize = 3;
 
 type Rule = fn(&Dataset<'_>, &CellOutcomes<'_>) -> Option<Verdict>;
@@ -153,7 +153,8 @@ pub(crate) fn limiter_title(limiter: Limiter) -> &'static str {
 pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
     let cells = dataset.cells.iter();
     let cells: Vec<&CellOutcomes<'_>> = cells.filter(|cell| dataset.is_as_it_is(cell)).collect();
-    // Where others were repeated, one trial that is left of a cell is no evidence, nor are two in all.
+    // Where others were repeated, one trial that is left of a cell is no evidence, nor are two in all of
+    // who has the CPUs, which changes from trial to trial.
     let are_repeated = cells.iter().any(|cell| cell.valid.len() >= TRIALS_MIN);
     let is_known = |cell: &&CellOutcomes<'_>| !are_repeated || cell.valid.len() != 1;
     let mut by_limiter: Vec<(Limiter, Vec<(&Verdict, &CellOutcomes<'_>)>)> = Vec::new();
@@ -169,10 +170,11 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
             None => by_limiter.push((verdict.limiter, vec![(verdict, cell)])),
         }
     }
-    by_limiter.retain(|(_, verdicts)| {
+    by_limiter.retain(|(limiter, verdicts)| {
         let trials: usize = verdicts.iter().map(|(_, cell)| cell.valid.len()).sum();
+        let changes = matches!(limiter, Limiter::Cpu | Limiter::OtherPrograms);
         // A cell without a valid trial is told by why it has none.
-        !are_repeated || trials == 0 || trials >= TRIALS_MIN
+        !are_repeated || !changes || trials == 0 || trials >= TRIALS_MIN
     });
     // What has nothing to mend is told where there is nothing else; chapters have it for every cell.
     let is_plain = |verdicts: &[(&Verdict, &CellOutcomes<'_>)]| {
