@@ -23,6 +23,7 @@ use linerate_model::unit::Unit;
 use crate::compare::interval::{CONFIDENCE, replicates_needed, student_t_interval};
 use crate::compare::modes::{Mode, modes};
 use crate::dataset::{CellOutcomes, Dataset};
+use crate::disturbed::unusually_missing;
 use crate::reduce::{self, DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Outcome, name};
 use crate::words;
 
@@ -399,8 +400,14 @@ fn disturbances(dataset: &Dataset<'_>) -> Option<Finding> {
     for (name, whole, who) in kinds {
         let of = share(name, whole);
         let most = at_least(name);
-        let found = valid().filter_map(|outcome| Some((outcome.trial, of(outcome)?)));
-        let found: Vec<(TrialId, f64)> = found.filter(|(_, share)| *share > most).collect();
+        let found = valid().filter_map(|outcome| {
+            let share = match name {
+                name::CPU_MISSING => unusually_missing(&dataset.outcomes, outcome)?,
+                _ => of(outcome).filter(|share| *share > most)?,
+            };
+            Some((outcome.trial, share))
+        });
+        let found: Vec<(TrialId, f64)> = found.collect();
         let values: Vec<f64> = found.iter().map(|(_, share)| *share).collect();
         let Some(estimate) = student_t_interval(&values, Unit::Ratio) else {
             continue;
