@@ -22,7 +22,7 @@
 //!
 //! What a flow has in the queue is its share of the line. The kernel allows more of it to those with the
 //! larger window over round trip; here every flow has two superframes at the most, on lines of case 1
-//! (`tcp_limit_output_bytes`), and these end at [`SUPERFRAME_NS`] of the line, so that a first window of
+//! (`tcp_limit_output_bytes`), and these end at 123 µs of the line, so that a first window of
 //! ten segments and those that have grown take the same turns. Jain's index over 1 Gbit/s, 64 flows: 0.81
 //! with the port's queue, 0.84 with this one, 1.00 with both limits; 10 flows: 0.44 to 0.88 without the
 //! limit of a flow, 1.00 with it, and one flow keeps its 941 Mbit/s.
