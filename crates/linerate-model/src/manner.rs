@@ -8,7 +8,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::unit::{Bytes, Nanos};
-use crate::workload::{FlowOptions, MESSAGE_BYTES_MAX, Traffic, WorkloadError, within};
+use crate::workload::{
+    FLOW_RATE_BPS, FlowOptions, MESSAGE_BYTES_MAX, Traffic, WorkloadError, within,
+};
 
 /// Messages that one send call may carry, and requests that one flow may have in flight.
 pub const BATCH_MAX: u32 = 1024;
@@ -337,7 +339,12 @@ impl Manner {
         within("segments", self.segments.into(), 1, SEGMENTS_MAX.into())?;
         within("in_flight", self.in_flight.into(), 1, BATCH_MAX.into())?;
         if let Some(rate) = self.rate_bps {
-            within("rate_bps", rate, 8, 1 << 50)?;
+            within(
+                "rate_bps",
+                rate,
+                *FLOW_RATE_BPS.start(),
+                *FLOW_RATE_BPS.end(),
+            )?;
         }
         let burst_max = self.rate_bps.map_or(1, |_| BURST_MAX);
         within("burst", self.burst.into(), 1, burst_max.into())?;

@@ -8,7 +8,8 @@ use crate::manner::{DATAGRAM_BYTES_MAX, Manner, ReceiveBy, SendBy, Sizes, Transp
 use crate::workload::{FlowOptions, MESSAGE_BYTES_MAX, Traffic, WorkloadError};
 
 /// A kind of traffic, without its sizes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Payload in one direction.
     Stream,

@@ -18,6 +18,8 @@ pub const MESSAGE_BYTES_MAX: Bytes = Bytes(64 << 20);
 pub const SOCKET_BUFFER_BYTES_MAX: Bytes = Bytes(1 << 30);
 /// The most frames of a million that a link may be asked to lose: what a lab's links can.
 pub const LINK_LOSS_PPM_MAX: u32 = 500_000;
+/// Rates that one flow can be asked for, in bits a second.
+pub const FLOW_RATE_BPS: std::ops::RangeInclusive<u64> = 8..=1 << 50;
 /// The longest time that a receive call may poll the device's queue: ten times what the kernel's own
 /// documentation proposes at the most.
 pub const BUSY_POLL_US_MAX: u32 = 1000;
@@ -325,7 +327,12 @@ pub fn check_flow(
         within("mss_bytes", mss.into(), 88, 32_767)?;
     }
     if let Some(rate) = options.pacing_bps {
-        within("pacing_bps", rate, 8, 1 << 50)?;
+        within(
+            "pacing_bps",
+            rate,
+            *FLOW_RATE_BPS.start(),
+            *FLOW_RATE_BPS.end(),
+        )?;
     }
     if let Some(us) = options.busy_poll_us {
         within("busy_poll_us", us.into(), 1, BUSY_POLL_US_MAX.into())?;

@@ -69,7 +69,7 @@ pub(crate) use receiver_window::window_bytes;
 pub(crate) use segments::{Pattern, mss_bytes, pattern_bytes, pattern_of};
 
 /// Findings that a report has at the most: more are read by nobody.
-const FINDINGS_MAX: usize = 5;
+pub(crate) const FINDINGS_MAX: usize = 5;
 
 /// What the rules say, sorted by what it is good for.
 pub(crate) struct Told {

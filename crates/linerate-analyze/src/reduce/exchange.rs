@@ -25,7 +25,7 @@ use linerate_model::run::{FlowRecord, HostPart, HostRecord};
 use linerate_model::sample::{End, Subject};
 
 use super::Responses;
-use super::machine::WORKER_PREFIX;
+use super::machine::is_worker;
 use super::response::name;
 use super::window::{Readings, mean};
 
@@ -198,9 +198,9 @@ fn workers_share(
             .iter()
             .any(|host| host.part == part && host.name == *on)
     };
-    let workers = readings.subjects().filter(|(subject, on)| {
-        matches!(subject, Subject::Thread(name) if name.starts_with(WORKER_PREFIX)) && of_part(on)
-    });
+    let workers = readings
+        .subjects()
+        .filter(|(subject, on)| is_worker(subject) && of_part(on));
     mean(workers.filter_map(|(subject, on)| {
         let series = readings.on(on, subject, metric)?;
         // The kernel adds a wait when it ends, so that one from before the window may count in it.

@@ -44,7 +44,7 @@ const MODES: &[Metric] = &[
 ];
 
 /// Threads of the generator that move payload carry this prefix.
-pub(super) const WORKER_PREFIX: &str = "worker";
+const WORKER_PREFIX: &str = "worker";
 
 /// CPU time that this run took, as far as that is known.
 #[derive(Debug, Clone, Copy, Default)]
@@ -294,11 +294,7 @@ fn workers_of(part: HostPart, hosts: &[HostRecord], readings: &Readings<'_>) -> 
     };
     let rates: Vec<f64> = readings
         .subjects()
-        .filter(|(subject, on)| {
-            let is_worker =
-                matches!(subject, Subject::Thread(name) if name.starts_with(WORKER_PREFIX));
-            is_worker && of_part(on)
-        })
+        .filter(|(subject, on)| is_worker(subject) && of_part(on))
         .filter_map(|(subject, on)| {
             let series = readings.on(on, subject, Metric::ThreadRun)?;
             Some(readings.change(&series)?.rate() / 1e9)
@@ -307,11 +303,16 @@ fn workers_of(part: HostPart, hosts: &[HostRecord], readings: &Readings<'_>) -> 
     (!rates.is_empty()).then(|| rates.iter().sum())
 }
 
+/// Returns whether `subject` is one of the threads that move payload.
+pub(super) fn is_worker(subject: &Subject) -> bool {
+    matches!(subject, Subject::Thread(name) if name.starts_with(WORKER_PREFIX))
+}
+
 /// Returns whether a host had several workers, which share their own CPU time each.
 pub(super) fn have_several_workers(readings: &Readings<'_>) -> bool {
     let mut workers: BTreeMap<&HostName, usize> = BTreeMap::new();
     for (subject, host) in readings.subjects() {
-        if matches!(subject, Subject::Thread(name) if name.starts_with(WORKER_PREFIX)) {
+        if is_worker(subject) {
             *workers.entry(host).or_default() += 1;
         }
     }
@@ -328,7 +329,7 @@ fn workers(readings: &Readings<'_>, responses: &mut Responses) {
     };
     let mut greatest: [Option<f64>; 3] = [None; 3];
     for (subject, host) in readings.subjects() {
-        if !matches!(subject, Subject::Thread(name) if name.starts_with(WORKER_PREFIX)) {
+        if !is_worker(subject) {
             continue;
         }
         let run = share(subject, host, Metric::ThreadRun);

@@ -10,7 +10,7 @@ use linerate_model::sample::Subject;
 
 use super::Responses;
 use super::exchange::hosts_with_flows;
-use super::machine::{WORKER_PREFIX, cpu_time, sharing};
+use super::machine::{cpu_time, is_worker, sharing};
 use super::response::name;
 use super::window::{Readings, mean};
 
@@ -58,9 +58,9 @@ pub(super) fn reduce(hosts: &[HostRecord], readings: &Readings<'_>, responses: &
 
 /// The host of the worker that ran or waited for a CPU most, and the share of the time that it waited.
 fn neediest<'a>(readings: &Readings<'a>) -> Option<(&'a HostName, f64)> {
-    let workers = readings.subjects().filter(
-        |(subject, _)| matches!(subject, Subject::Thread(name) if name.starts_with(WORKER_PREFIX)),
-    );
+    let workers = readings
+        .subjects()
+        .filter(|(subject, _)| is_worker(subject));
     let needs = workers.filter_map(|(subject, host)| {
         let share = |metric| {
             let series = readings.on(host, subject, metric)?;

@@ -6,11 +6,8 @@
 use linerate_model::analysis::{Analysis, TableCell};
 use linerate_model::finding::{Finding, FindingKind, TrustLevel, Verdict};
 
-use crate::diagnose::limiter_title;
+use crate::diagnose::{FINDINGS_MAX, limiter_title};
 use crate::words;
-
-/// Findings that a report has at the most.
-const FINDINGS_MAX: usize = 5;
 
 /// Returns what sentences of `analysis` disagree about, or say twice.
 pub fn disagreements(analysis: &Analysis) -> Vec<String> {

@@ -285,16 +285,19 @@ impl Driver<'_> {
             why: "",
             workers_max: self.request.workers_max,
         };
-        match &self.request.placing {
-            Placing::AsAsked => (none, Placement::AsAsked),
-            Placing::Auto { cpus } if is_one_machine(&fleet.records()) => {
-                let (workers_max, records) = (self.request.workers_max, fleet.records());
-                let over_loopback = is_over_loopback(&records);
+        let Placing::Auto { cpus } = &self.request.placing else {
+            return (none, Placement::AsAsked);
+        };
+        let records = fleet.records();
+        match is_one_machine(&records) {
+            true => {
+                let (workers_max, over_loopback) =
+                    (self.request.workers_max, is_over_loopback(&records));
                 let placed = on_one_machine(&trial.workload, workers_max, cpus, over_loopback);
                 let why = placed.why.to_owned();
                 (placed, Placement::Chosen { why })
             }
-            Placing::Auto { .. } => (none, Placement::NearLink),
+            false => (none, Placement::NearLink),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Opening flows of datagrams, checking their configuration, and their settings.
+//! Opening flows of datagrams, and their settings.
 
 use std::io;
 use std::net::SocketAddr;

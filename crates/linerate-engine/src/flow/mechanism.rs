@@ -1,4 +1,4 @@
-//! By which calls bulk payload moves: what cannot be, what was chosen, and how that is told.
+//! By which calls bulk payload moves: what was chosen, and how that is told.
 
 use linerate_model::manner::{ReceiveBy, SendBy, Transport};
 use linerate_model::workload::{Part, Setting, Traffic};

@@ -89,8 +89,8 @@ impl Crowd {
 
     /// Lets one flow have its turns; returns 1 if it has ended, else 0.
     ///
-    /// Cost beside the turns: 5 ns, 1 ns for each of them, the clock of 30 ns for each 128 KiB, and a system call of 300 ns when the flow wants something
-    /// else than before, which a stream never does and a request or response only when it does
+    /// Cost beside the turns: 5 ns, 1 ns for each of them, the clock of 30 ns for each 128 KiB, and a
+    /// system call of 300 ns when the flow wants something else than before, which a stream never does and a request or response only when it does
     /// not fit the send buffer or uses up its turns.
     fn serve(&mut self, at: usize, seat: &mut Seat, bench: &mut Bench, turns_max: usize) -> usize {
         if seat.outcome.is_some() {

@@ -51,7 +51,7 @@ pub(super) struct RawFile {
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawWorkload {
-    kind: RawKind,
+    kind: Kind,
     direction: Option<Spanned<Direction>>,
     message_bytes: Option<Spanned<Bytes>>,
     payload_bytes: Option<Spanned<Bytes>>,
@@ -85,16 +85,6 @@ pub(super) struct RawWorkload {
     pacing: Option<BitsPerSec>,
     busy_poll_us: Option<u32>,
     tos: Option<u8>,
-}
-
-/// [`Kind`] as files have it.
-#[derive(serde::Deserialize, Clone, Copy)]
-#[serde(rename_all = "lowercase")]
-enum RawKind {
-    Stream,
-    Rr,
-    Crr,
-    Idle,
 }
 
 /// Payload of a datagram of no other size, as with the flags of `linerate run`.
@@ -229,7 +219,7 @@ impl RawWorkload {
             ("gro", of(&self.gro)),
             ("bytes_max", of(&self.bytes_max)),
         ];
-        let kind = self.kind.kind();
+        let kind = self.kind;
         for (key, span) in spans {
             let belongs = parameter_of(key).filter(|known| !known.kinds.contains(&kind));
             let (Some(span), Some(parameter)) = (span, belongs) else {
@@ -329,7 +319,7 @@ impl RawWorkload {
         let size = |size: &Option<Spanned<Bytes>>| size.as_ref().map(|size| *size.get_ref());
         let payload = size(&self.payload_bytes).unwrap_or(Bytes(1));
         match self.kind {
-            RawKind::Stream => Traffic::Stream {
+            Kind::Stream => Traffic::Stream {
                 direction: self
                     .direction
                     .as_ref()
@@ -340,27 +330,16 @@ impl RawWorkload {
                     _ => STREAM_MESSAGE_BYTES_DEFAULT,
                 }),
             },
-            RawKind::Rr => Traffic::Rr {
+            Kind::Rr => Traffic::Rr {
                 request_bytes: size(&self.request_bytes).unwrap_or(payload),
                 response_bytes: size(&self.response_bytes).unwrap_or(payload),
                 request_writes: self.request_writes.as_ref().map_or(1, |n| *n.get_ref()),
             },
-            RawKind::Crr => Traffic::Crr {
+            Kind::Crr => Traffic::Crr {
                 request_bytes: size(&self.request_bytes).unwrap_or(payload),
                 response_bytes: size(&self.response_bytes).unwrap_or(payload),
             },
-            RawKind::Idle => Traffic::Idle,
-        }
-    }
-}
-
-impl RawKind {
-    fn kind(self) -> Kind {
-        match self {
-            RawKind::Stream => Kind::Stream,
-            RawKind::Rr => Kind::Rr,
-            RawKind::Crr => Kind::Crr,
-            RawKind::Idle => Kind::Idle,
+            Kind::Idle => Traffic::Idle,
         }
     }
 }

@@ -13,7 +13,9 @@ use linerate_model::manner::{
 };
 use linerate_model::sample::End;
 use linerate_model::unit::Bytes;
-use linerate_model::workload::{Direction, FlowOptions, Part, SOCKET_BUFFER_BYTES_MAX, Traffic};
+use linerate_model::workload::{
+    Direction, FLOW_RATE_BPS, FlowOptions, Part, SOCKET_BUFFER_BYTES_MAX, Traffic,
+};
 use linerate_model::{BitsPerSec, FlowId};
 
 use crate::core::Limits;
@@ -144,7 +146,7 @@ fn rate_bps(parameters: &Parameters, limit: Option<BitsPerSec>) -> Option<u64> {
 
 /// The rates that a flow of ours can be asked for; nothing is slower or faster than these in fact.
 fn possible(bits_per_s: u64) -> u64 {
-    bits_per_s.clamp(8, 1 << 50)
+    bits_per_s.clamp(*FLOW_RATE_BPS.start(), *FLOW_RATE_BPS.end())
 }
 
 fn options(parameters: &Parameters) -> FlowOptions {
