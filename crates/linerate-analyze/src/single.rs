@@ -296,7 +296,7 @@ fn trial(recording: &Recording, outcome: Outcome, interval: Nanos) -> SingleTria
         valid: outcome.is_valid(),
         invalid: match &outcome.validity {
             Validity::Valid => None,
-            Validity::Invalid(why) => Some(why.clone()),
+            Validity::Invalid(why) => Some(why.to_string()),
         },
         flags: outcome.flags,
         window_s: record.map_or(0.0, |record| record.window_ns as f64 / 1e9),

@@ -324,7 +324,7 @@ fn cell_row(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Row {
         .invalid
         .iter()
         .find_map(|outcome| match &outcome.validity {
-            Validity::Invalid(reason) => Some(reason.clone()),
+            Validity::Invalid(reason) => Some(reason.to_string()),
             Validity::Valid => None,
         });
     let limiter = || limiter_of(dataset, cell).map(|verdict| limiter_title(verdict.limiter));

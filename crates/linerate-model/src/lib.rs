@@ -48,6 +48,8 @@ pub mod plan;
 pub mod probe;
 /// Where the CPUs of a host were, found by looking again and again.
 pub mod profile;
+/// Why a trial may not be averaged.
+pub mod reason;
 /// What one execution of a plan recorded.
 pub mod run;
 /// One value at one instant, and what it is about.

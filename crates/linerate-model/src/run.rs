@@ -9,6 +9,7 @@ use crate::host::{Availability, Snapshot};
 use crate::id::{FlowId, HostName, RunId, TrialId};
 use crate::plan::{LeftOut, Plan};
 use crate::profile::TrialProfile;
+use crate::reason::Reason;
 use crate::sample::End;
 use crate::samples::Samples;
 use crate::setting::Settings;
@@ -136,7 +137,7 @@ pub enum Validity {
     /// It may.
     Valid,
     /// It may not, and why; kept and shown.
-    Invalid(String),
+    Invalid(Reason),
 }
 
 /// The execution of one trial.
@@ -242,6 +243,16 @@ pub struct Recording {
     pub events: Vec<Event>,
     /// What was damaged or missing in the bundle; empty when it is whole.
     pub damage: Vec<String>,
+}
+
+impl Validity {
+    /// Returns why the trial may not be averaged, if so.
+    pub fn reason(&self) -> Option<&Reason> {
+        match self {
+            Validity::Valid => None,
+            Validity::Invalid(reason) => Some(reason),
+        }
+    }
 }
 
 impl RunDocument {

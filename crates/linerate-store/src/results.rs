@@ -155,7 +155,7 @@ fn table(outcomes: &[Outcome]) -> Table {
             "invalid_reason",
             text(&|row| match &row.0.validity {
                 Validity::Valid => None,
-                Validity::Invalid(reason) => Some(reason.clone()),
+                Validity::Invalid(reason) => Some(reason.to_string()),
             }),
         ),
         (
@@ -261,7 +261,7 @@ mod tests {
             cell,
             replicate: 1,
             validity: match trial {
-                2 => Validity::Invalid("a host was lost".to_owned()),
+                2 => Validity::Invalid("a host was lost".to_owned().into()),
                 _ => Validity::Valid,
             },
             flags: vec!["corrected \"a\"".to_owned()],
@@ -342,7 +342,7 @@ mod tests {
                 "unit": response.and_then(|(_, response)| unit(response.unit)),
                 "valid": outcome.is_valid(),
                 "invalid_reason": match &outcome.validity {
-                    Validity::Invalid(reason) => json!(reason),
+                    Validity::Invalid(reason) => json!(reason.to_string()),
                     Validity::Valid => Value::Null,
                 },
                 "flags": serde_json::to_string(&outcome.flags).expect("a list"),

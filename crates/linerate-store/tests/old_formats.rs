@@ -70,7 +70,7 @@ fn format_1_the_tables() {
     );
     assert_eq!(
         second.validity,
-        Validity::Invalid("client1 went away".to_owned())
+        Validity::Invalid("client1 went away".into())
     );
 
     assert_eq!(recording.flows.len(), 4);

@@ -131,7 +131,7 @@ prop_compose! {
     ) -> TrialRecord {
         TrialRecord {
             trial: TrialId(trial),
-            validity: invalid.map_or(Validity::Valid, Validity::Invalid),
+            validity: invalid.map_or(Validity::Valid, |why| Validity::Invalid(why.into())),
             flags,
             offset_ns,
             window_ns,

@@ -313,7 +313,7 @@ pub(super) fn trial_lines(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec
             unit: describe(response).unit,
             invalid: match &outcome.validity {
                 Validity::Valid => None,
-                Validity::Invalid(reason) => Some(reason.clone()),
+                Validity::Invalid(reason) => Some(reason.to_string()),
             },
             flags: outcome.flags.clone(),
         })

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::TrialId;
 use linerate_model::finding::{Estimate, Evidence, EvidenceList, Finding, FindingKind};
-use linerate_model::run::{Admission, TrialRecord, Validity};
+use linerate_model::run::{Admission, TrialRecord};
 use linerate_model::unit::Unit;
 
 use crate::compare::interval::{CONFIDENCE, replicates_needed, student_t_interval};
@@ -177,11 +177,12 @@ fn two_kinds(dataset: &Dataset<'_>) -> Option<Finding> {
 }
 
 fn invalid(dataset: &Dataset<'_>) -> Option<Finding> {
-    let mut reasons: BTreeMap<&str, Vec<TrialId>> = BTreeMap::new();
+    let mut reasons: BTreeMap<String, Vec<TrialId>> = BTreeMap::new();
     // What was measured once more is there.
     for outcome in reduce::lacking(dataset.recording, &dataset.outcomes) {
-        if let Validity::Invalid(reason) = &outcome.validity {
-            reasons.entry(reason).or_default().push(outcome.trial);
+        if let Some(reason) = outcome.validity.reason() {
+            let same = reasons.entry(reason.to_string()).or_default();
+            same.push(outcome.trial);
         }
     }
     let trials: Vec<TrialId> = reasons.values().flatten().copied().collect();

@@ -98,7 +98,7 @@ pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
             let outcome = reduce(trial, record, flows, &readings, &document.hosts);
             match superseded(recording, record) {
                 Some(why) => Outcome {
-                    validity: Validity::Invalid(why),
+                    validity: Validity::Invalid(why.into()),
                     ..outcome
                 },
                 None => outcome,
@@ -184,7 +184,7 @@ fn reduce(
     flags.extend(saturated);
     flags.extend(disturbances);
     let validity = match (&record.validity, refusal.or(level.invalid).or(unfair)) {
-        (Validity::Valid, Some(reason)) => Validity::Invalid(reason),
+        (Validity::Valid, Some(reason)) => Validity::Invalid(reason.into()),
         (validity, _) => validity.clone(),
     };
     Outcome {

@@ -357,7 +357,7 @@ impl Run {
             validity: truth
                 .invalid
                 .clone()
-                .map_or(Validity::Valid, Validity::Invalid),
+                .map_or(Validity::Valid, |why| Validity::Invalid(why.into())),
             flags: Vec::new(),
             offset_ns: u64::from(id.0) * 2 * WINDOW_NS,
             window_ns: WINDOW_NS,

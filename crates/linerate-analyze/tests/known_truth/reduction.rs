@@ -183,7 +183,7 @@ fn numbers_above_the_wire_are_refused() {
         let outcome = reduce::outcomes(&run.recording).remove(0);
         match outcome.validity {
             Validity::Valid => None,
-            Validity::Invalid(reason) => Some(reason),
+            Validity::Invalid(reason) => Some(reason.to_string()),
         }
     };
     // 1448 / 1538 of 1 Gbit/s is 941.5 Mbit/s; half a percent is tolerated.
@@ -320,7 +320,7 @@ fn a_level_is_in_force_where_each_flow_carries_something() {
         let outcome = one(workload, truth);
         let invalid = match outcome.validity.clone() {
             Validity::Valid => None,
-            Validity::Invalid(reason) => Some(reason),
+            Validity::Invalid(reason) => Some(reason.to_string()),
         };
         (outcome, invalid)
     };

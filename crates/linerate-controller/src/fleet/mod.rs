@@ -9,6 +9,7 @@ use linerate_agent::api::{
     RefusalCode,
 };
 use linerate_model::host::{FactValue, Snapshot};
+use linerate_model::reason::{HostFailure, Reason};
 use linerate_model::run::{ClockFit, HostPart, HostRecord};
 use linerate_model::unit::Unit;
 use linerate_model::workload::Workload;
@@ -174,32 +175,37 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Returns whether leases and clocks were refreshed just now.
-    pub(crate) fn is_fresh(&self) -> bool {
-        self.refreshed.elapsed() < FRESH
+    /// Refreshes leases and clocks unless that was done just now.
+    pub(crate) fn keep_fresh(&mut self) -> Result<(), Reason> {
+        if self.refreshed.elapsed() < FRESH {
+            return Ok(());
+        }
+        self.refresh()
     }
 
     /// Keeps the leases, asks anew where an agent has forgotten the run (it may have been started
-    /// again), and reads the clocks; all hosts at the same time. Returns the first host that fails.
-    pub(crate) fn refresh(&mut self) -> Result<(), (HostName, AgentError)> {
+    /// again), and reads the clocks; all hosts at the same time. Returns the first failure.
+    pub(crate) fn refresh(&mut self) -> Result<(), Reason> {
         let (clock, request) = (self.clock, &self.request);
         let began = Instant::now();
-        let refreshed = together(&mut self.members, |member| member.refresh(clock, request));
+        let refreshed = together(&mut self.members, |member| {
+            let refreshed = member.refresh(clock, request);
+            refreshed.map_err(|error| failure_of(&member.record.name, &error))
+        });
         refreshed.into_iter().collect::<Result<(), _>>()?;
         self.refreshed = began;
         Ok(())
     }
 
     /// Asks every host that has not been asked yet what it has; the hosts that were are `None`.
-    pub(crate) fn survey(&self) -> Result<Vec<Option<Inventory>>, (HostName, AgentError)> {
+    pub(crate) fn survey(&self) -> Result<Vec<Option<Inventory>>, Reason> {
         let asked = together(&self.members, |member| {
             if member.is_surveyed {
                 return Ok(None);
             }
-            let name = || member.record.name.clone();
             inventory(&member.spec, Some(member.lease.clone()))
                 .map(Some)
-                .map_err(|error| (name(), error))
+                .map_err(|error| failure_of(&member.record.name, &error))
         });
         asked.into_iter().collect()
     }
@@ -250,22 +256,16 @@ impl Fleet {
 }
 
 impl Member {
-    fn refresh(
-        &mut self,
-        clock: Clock,
-        request: &AdmitRequest,
-    ) -> Result<(), (HostName, AgentError)> {
+    fn refresh(&mut self, clock: Clock, request: &AdmitRequest) -> Result<(), AgentError> {
         let agent = &*self.spec.agent;
         let admitted = match agent.renew(&self.lease) {
             Err(error) if error.refusal() == Some(RefusalCode::Gone) => agent.admit(request),
             other => other,
         };
-        let refreshed =
-            admitted.and_then(|admitted| Ok((admitted, clock.fit(agent, EXCHANGES_PER_TRIAL)?)));
-        let (admitted, fit) = refreshed.map_err(|error| (self.record.name.clone(), error))?;
+        let admitted = admitted?;
+        self.record.clock = clock.fit(agent, EXCHANGES_PER_TRIAL)?;
         self.lease = admitted.lease;
         self.shared_with = admitted.shared_with;
-        self.record.clock = fit;
         Ok(())
     }
 
@@ -284,6 +284,27 @@ impl Drop for Fleet {
             // The lease ends by itself where the agent cannot be told.
             let _ = member.spec.agent.leave(&member.lease);
         }
+    }
+}
+
+/// Returns what the failure of a request to `host` means for a trial.
+pub(crate) fn failure_of(host: &HostName, error: &AgentError) -> Reason {
+    let mut words = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        words.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    let failure = match error.refusal() {
+        _ if error.is_loss() => HostFailure::Lost,
+        Some(RefusalCode::Late) => HostFailure::Late,
+        Some(_) => HostFailure::Refused,
+        None => HostFailure::Failed,
+    };
+    Reason::Host {
+        host: host.clone(),
+        failure,
+        words,
     }
 }
 

@@ -12,7 +12,7 @@ use linerate_store::{ReadError, WriteError, Writer};
 
 /// What one trial left behind.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Captured {
+pub struct TrialEvidence {
     /// Whether it may be averaged, and its window.
     pub record: TrialRecord,
     /// Its flows, both ends.
@@ -54,27 +54,27 @@ impl Recorder {
     }
 
     /// Takes down one trial.
-    pub fn append(&mut self, captured: Captured) -> Result<(), WriteError> {
+    pub fn append(&mut self, evidence: TrialEvidence) -> Result<(), WriteError> {
         match self {
             Self::Bundle(writer) => {
-                let samples: Vec<TrialSample> = captured.samples.iter().collect();
-                writer.profiles(captured.record.trial, &captured.profiles)?;
-                writer.captures(captured.record.trial, captured.captures)?;
-                writer.append(&captured.record, &captured.flows, &samples)
+                let samples: Vec<TrialSample> = evidence.samples.iter().collect();
+                writer.profiles(evidence.record.trial, &evidence.profiles)?;
+                writer.captures(evidence.record.trial, evidence.captures)?;
+                writer.append(&evidence.record, &evidence.flows, &samples)
             }
             Self::Memory(recording) => {
-                recording.trials.push(captured.record);
-                recording.samples.append(captured.samples);
-                recording.profiles.extend(captured.profiles);
+                recording.trials.push(evidence.record);
+                recording.samples.append(evidence.samples);
+                recording.profiles.extend(evidence.profiles);
                 // What has no bundle keeps no files.
-                let captures = captured.captures.into_iter();
+                let captures = evidence.captures.into_iter();
                 recording
                     .captures
                     .extend(captures.map(|(capture, _)| capture));
                 // Of the only trial of a run there may be tens of thousands: moved, not copied.
                 match recording.flows.is_empty() {
-                    true => recording.flows = captured.flows,
-                    false => recording.flows.extend(captured.flows),
+                    true => recording.flows = evidence.flows,
+                    false => recording.flows.extend(evidence.flows),
                 }
                 Ok(())
             }

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use linerate_model::experiment::Timing;
 use linerate_model::plan::{LeftOut, Plan, Trial};
+use linerate_model::reason::Reason;
 use linerate_model::run::{
     BUNDLE_FORMAT, Event, FlowRecord, Recording, RunDocument, TrialRecord, Validity,
 };
-use linerate_model::sample::{Sample, TrialSample};
 use linerate_model::samples::Samples;
 use linerate_model::{HostName, Nanos, RunId, TrialId};
 use linerate_store::{ReadError, WriteError};
@@ -228,38 +228,44 @@ pub fn execute(
             left: pace.left(std::iter::once(trial).chain(agenda.due())),
         });
         let trial_began_ns = fleet.clock.now_ns();
-        let driver = trial::Driver {
+        let context = trial::RunContext {
             request,
             stop,
             began_ns,
             captures_bytes,
         };
-        let trial::Driven {
-            captured,
-            lost,
-            lasting,
+        let trial::Concluded {
+            evidence,
+            is_lasting,
             cut_short,
-        } = driver.drive(fleet, trial, watch);
+        } = trial::drive(context, fleet, trial, watch);
         pace.note(&trial.timing, fleet.clock.now_ns() - trial_began_ns);
         over += 1;
-        if let Validity::Invalid(why) = &captured.record.validity {
+        let lost = evidence
+            .record
+            .validity
+            .reason()
+            .and_then(Reason::lost_host);
+        let lost = lost.cloned();
+        if let Validity::Invalid(why) = &evidence.record.validity {
             let text = format!("invalid: {why}");
             recorder.event(&event(fleet, began_ns, trial, lost.as_ref(), text))?;
         }
         watch(Progress::Over {
             trial,
-            record: &captured.record,
-            flows: &captured.flows,
-            samples: &captured.samples,
+            record: &evidence.record,
+            flows: &evidence.flows,
+            samples: &evidence.samples,
         });
-        let files = captured.captures.iter().map(|(_, file)| file.len() as u64);
+        let files = evidence.captures.iter().map(|(_, file)| file.len() as u64);
         captures_bytes += files.sum::<u64>();
-        let record = captured.record.clone();
-        recorder.append(captured)?;
-        let fate = match &record.validity {
-            Validity::Valid => Fate::Valid,
-            Validity::Invalid(_) if lasting => Fate::Lasting,
-            Validity::Invalid(why) => Fate::Passing(why),
+        let record = evidence.record.clone();
+        recorder.append(evidence)?;
+        let words = record.validity.reason().map(Reason::to_string);
+        let fate = match &words {
+            None => Fate::Valid,
+            Some(_) if is_lasting => Fate::Lasting,
+            Some(why) => Fate::Passing(why),
         };
         agenda.handle_over(&document.plan, trial, fate);
         if cut_short.is_some() {
@@ -331,9 +337,9 @@ fn await_return(
 ) -> bool {
     let deadline = Instant::now() + RETURN_WAIT;
     let mut told = false;
-    while let Err((_, error)) = fleet.refresh() {
+    while let Err(why) = fleet.refresh() {
         // A host that answers is back, whatever it says; the next trial says what.
-        if !error.is_loss() {
+        if why.lost_host().is_none() {
             return true;
         }
         if stop.load(Ordering::Relaxed) || Instant::now() >= deadline {
@@ -392,17 +398,5 @@ impl Pace {
     fn left<'a>(&self, trials: impl Iterator<Item = &'a Trial>) -> Nanos {
         let beyond = self.beyond();
         Nanos(trials.map(|trial| trial.timing.total().0 + beyond.0).sum())
-    }
-}
-
-/// Places an agent's sample on the axis of the trial's window.
-fn place(host: &HostName, trial: &Trial, sample: Sample, begin_on_host_ns: u64) -> TrialSample {
-    TrialSample {
-        trial: trial.id,
-        host: host.clone(),
-        subject: sample.subject,
-        metric: sample.metric,
-        at_ns: sample.at_ns as i64 - begin_on_host_ns as i64,
-        value: sample.value,
     }
 }

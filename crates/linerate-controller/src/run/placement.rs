@@ -45,7 +45,7 @@ const OWN_THREADS_PER_CPU: usize = 8;
 
 /// CPUs of two ends that share a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Placed {
+pub(super) struct Pinned {
     /// Of the server's workers, in turn; none to leave it to the scheduler.
     pub(super) server: Vec<u32>,
     /// Of the clients' workers.
@@ -82,8 +82,8 @@ pub(super) fn on_one_machine(
     workers_max: Option<u32>,
     cpus: &[u32],
     over_loopback: bool,
-) -> Placed {
-    let free = |why| Placed {
+) -> Pinned {
+    let free = |why| Pinned {
         server: Vec::new(),
         clients: Vec::new(),
         why,
@@ -97,7 +97,7 @@ pub(super) fn on_one_machine(
     }
     let (clients, server) = cpus.split_at(cpus.len() / 2);
     if workload.manner.wait == WaitBy::Spin {
-        return Placed {
+        return Pinned {
             server: server.to_vec(),
             clients: clients.to_vec(),
             why: "ends that spin have CPUs of their own",
@@ -105,7 +105,7 @@ pub(super) fn on_one_machine(
         };
     }
     if workload.connections == 1 && is_discarded(workload) {
-        return Placed {
+        return Pinned {
             server: cpus[..1].to_vec(),
             clients: cpus[..1].to_vec(),
             why: "both ends of a flow that is not copied when received (-A 0,1 keeps them apart)",
@@ -116,7 +116,7 @@ pub(super) fn on_one_machine(
         return free("one flow (-A 0,1 keeps its ends apart, as on two hosts; -A 0,0 together)");
     }
     if workers_max.is_some_and(|workers| 2 * workers as usize <= cpus.len()) {
-        return Placed {
+        return Pinned {
             server: server.to_vec(),
             clients: clients.to_vec(),
             why: "as few workers as were asked for have CPUs of their own",
@@ -126,7 +126,7 @@ pub(super) fn on_one_machine(
     if !over_loopback && is_copied_stream(workload) {
         return free("several streams, whose frames this machine forwards too");
     }
-    Placed {
+    Pinned {
         server: cpus.to_vec(),
         clients: cpus.to_vec(),
         why: "both ends of a flow on one CPU (-A none leaves it to the scheduler)",

@@ -1,8 +1,10 @@
 //! Whether a trial may be averaged.
 
-use linerate_model::run::{Admission, FlowRecord, Validity};
+use linerate_model::reason::{Edge, Reason};
+use linerate_model::run::{Admission, FlowRecord};
 use linerate_model::samples::Samples;
 use linerate_model::setting::Settings;
+use linerate_model::workload::Setting;
 use linerate_model::{HostName, Nanos};
 
 /// Part of the window by which a host's readings may lie beside its edges.
@@ -15,18 +17,14 @@ const RESULTS: [&str; 2] = ["requests", "connections"];
 /// Returns why the settings that a host granted spoil the trial, if they do.
 ///
 /// A buffer that the kernel capped is not the level that the cell stands for.
-pub(super) fn capped(host: &HostName, settings: &Settings) -> Option<String> {
-    let setting = settings
-        .iter()
-        .filter(|setting| !RESULTS.contains(&setting.name.as_str()))
-        .find(|setting| setting.capped_by.is_some())?;
-    Some(format!(
-        "{} of {} was asked for, {} granted on {host}: capped by {}",
-        setting.name,
-        setting.requested.as_deref().unwrap_or("?"),
-        setting.granted.as_deref().unwrap_or("?"),
-        setting.capped_by.as_deref().unwrap_or("?"),
-    ))
+pub(super) fn capped(host: &HostName, settings: &Settings) -> Option<Reason> {
+    let is_level = |setting: &&Setting| !RESULTS.contains(&setting.name.as_str());
+    let mut levels = settings.into_iter().filter(is_level);
+    let setting = levels.find(|setting| setting.capped_by.is_some())?;
+    Some(Reason::Capped {
+        host: host.clone(),
+        setting: Box::new(setting.clone()),
+    })
 }
 
 /// Returns what to say of flows that did less than was due: requests of an open loop that were not
@@ -51,47 +49,38 @@ pub(super) fn fell_short<'a>(
 }
 
 /// Returns why the flows spoil the trial, if they do.
-pub(super) fn died(flows: &[FlowRecord]) -> Option<String> {
-    let dead: Vec<_> = flows
-        .iter()
-        .filter(|flow| flow.ended_early.is_some())
-        .collect();
-    let first = dead.first()?;
-    Some(format!(
-        "{} of {} flow ends ended early, flow {} on {} since {}",
-        dead.len(),
-        flows.len(),
-        first.flow.0,
-        first.host,
-        first.ended_early.as_deref().unwrap_or("?"),
-    ))
+pub(super) fn ended_early(flows: &[FlowRecord]) -> Option<Reason> {
+    let told = |flow: &FlowRecord| flow.ended_early.clone();
+    let (first, words) = flows.iter().find_map(|flow| Some((flow, told(flow)?)))?;
+    Some(Reason::EndedEarly {
+        ends: flows.iter().filter_map(told).count(),
+        of: flows.len(),
+        flow: first.flow,
+        host: first.host.clone(),
+        words,
+    })
 }
 
 /// Returns why a host's readings do not cover the window, if they do not.
 ///
 /// Rates use the true instants of the readings, so a late one is no error by itself; but then the
 /// host's window is not the one that the others measured.
-pub(super) fn uncovered(host: &HostName, window: Nanos, samples: &Samples) -> Option<String> {
+pub(super) fn uncovered(host: &HostName, window: Nanos, samples: &Samples) -> Option<Reason> {
     let late_ns = (window.0 as f64 * EDGE_SHARE_MAX) as i64;
-    for (edge_ns, edge) in [(0, "begin"), (window.0 as i64, "end")] {
-        let instants = samples.instants(host);
-        let reading = instants.filter(|at| *at >= edge_ns).min();
-        match reading {
-            None => {
-                return Some(format!(
-                    "host {host} has no reading at the {edge} of the window"
-                ));
-            }
-            Some(at) if at - edge_ns > late_ns => {
-                let late = Nanos((at - edge_ns) as u64);
-                return Some(format!(
-                    "host {host} read the {edge} of the window {late} late, more than a tenth of it"
-                ));
-            }
-            Some(_) => {}
+    let edges = [(0, Edge::Begin), (window.0 as i64, Edge::End)];
+    edges.into_iter().find_map(|(edge_ns, edge)| {
+        let host = host.clone();
+        let instants = samples.instants(&host);
+        match instants.filter(|at| *at >= edge_ns).min() {
+            None => Some(Reason::Unread { host, edge }),
+            Some(at) if at - edge_ns > late_ns => Some(Reason::ReadLate {
+                host,
+                edge,
+                late: Nanos((at - edge_ns) as u64),
+            }),
+            Some(_) => None,
         }
-    }
-    None
+    })
 }
 
 /// Returns what to know about a trial in which a host was shared.
@@ -101,22 +90,11 @@ pub(super) fn shared(host: &HostName, admission: Admission, shared_with: u32) ->
         .then(|| format!("host {host} was shared with {shared_with} other {runs}"))
 }
 
-/// Returns invalid with the first reason there is, or valid.
-pub(super) fn verdict(reasons: impl IntoIterator<Item = Option<String>>) -> Validity {
-    reasons
-        .into_iter()
-        .flatten()
-        .next()
-        .map_or(Validity::Valid, Validity::Invalid)
-}
-
 #[cfg(test)]
 mod tests {
     use linerate_model::TrialId;
     use linerate_model::metric::Metric;
     use linerate_model::sample::{Subject, TrialSample};
-
-    use linerate_model::workload::Setting;
 
     use super::*;
 
@@ -140,10 +118,10 @@ mod tests {
             let got = uncovered(&"a".into(), Nanos::from_ms(1000), &readings(at_ms));
             match words {
                 None => assert_eq!(got, None, "{at_ms:?}"),
-                Some(words) => assert!(
-                    got.as_deref().is_some_and(|got| got.contains(words)),
-                    "{got:?}"
-                ),
+                Some(words) => {
+                    let got = got.map(|got| got.to_string()).unwrap_or_default();
+                    assert!(got.contains(words), "{got}");
+                }
             }
         };
         check(&[-100, 1, 500, 1003], None);
@@ -163,6 +141,8 @@ mod tests {
             capped_by: Some("net.core.rmem_max = 212992".into()),
         };
         let why = capped(&"server".into(), &vec![setting].into()).unwrap();
+        assert!(why.is_lasting());
+        let why = why.to_string();
         assert!(
             why.contains("SO_RCVBUF") && why.contains("net.core.rmem_max = 212992"),
             "{why}"
@@ -188,14 +168,5 @@ mod tests {
             ["host client, requests: 10 of 100 were not sent; and of 1 more flows"]
         );
         assert!(fell_short(&"client".into(), [&whole].into_iter()).is_empty());
-    }
-
-    #[test]
-    fn the_first_reason_is_given() {
-        assert_eq!(verdict([None, None]), Validity::Valid);
-        assert_eq!(
-            verdict([None, Some("b".into()), Some("c".into())]),
-            Validity::Invalid("b".into())
-        );
     }
 }

@@ -3,6 +3,7 @@
 use linerate_model::TrialId;
 use linerate_model::experiment::{Cell, Level};
 use linerate_model::plan::Trial;
+use linerate_model::reason::Reason;
 use linerate_model::run::{TrialRecord, Validity};
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
@@ -44,7 +45,7 @@ pub(crate) fn table(stored: &StoredTrial, planned: Option<&Trial>) -> Result<Tab
     let record = &stored.record;
     let invalid = match &record.validity {
         Validity::Valid => None,
-        Validity::Invalid(reason) => Some(reason.clone()),
+        Validity::Invalid(reason) => Some(reason.to_string()),
     };
     let text = |text: Option<String>| Column::MaybeText(vec![text.map(|t| t.into_bytes().into())]);
     let number = |number: Option<u64>| Column::MaybeInt64(vec![number.map(u64::cast_signed)]);
@@ -130,6 +131,8 @@ pub(crate) fn read(table: &Table, trials: &mut Vec<StoredTrial>, odd: &mut Odd) 
 
 fn validity(reason: Option<&ByteArray>) -> Validity {
     reason.map_or(Validity::Valid, |reason| {
-        Validity::Invalid(String::from_utf8_lossy(reason.data()).into_owned())
+        Validity::Invalid(Reason::Told(
+            String::from_utf8_lossy(reason.data()).into_owned(),
+        ))
     })
 }

@@ -1,0 +1,226 @@
+//! The beginning of a trial: who does what, the flows, the instants.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use linerate_agent::api::{Assignment, Placement, PollFrom, Prepared, TrialState};
+use linerate_model::experiment::Timing;
+use linerate_model::plan::Trial;
+use linerate_model::probe::Probes;
+use linerate_model::reason::{HostFailure, Reason};
+use linerate_model::run::{ClockFit, HostPart};
+use linerate_model::{BitsPerSec, Nanos};
+
+use super::super::assign::{Terms, assignments};
+use super::super::instants::{Instants, instants};
+use super::super::placement::{Pinned, Placing, is_one_machine, is_over_loopback, on_one_machine};
+use super::super::warm_up::first_windows;
+use super::participant::{Participant, TrialAgent, each};
+use super::{Attempt, RunContext, files};
+use crate::fleet::{Fleet, Member};
+
+/// How long flows that are connected may take to be taken up by the server.
+const ARRIVAL_NS: u64 = 10_000_000_000;
+/// Time between looks at flows that should be there in a moment: a quarter of what it has taken so far,
+/// within these.
+const LOOK_SOON_NS: (u64, u64) = (200_000, 5_000_000);
+/// How much longer the notice is after hosts were late, and how much longer it gets at the most:
+/// two hosts are given 6 ms, then 48, then 384.
+const PATIENCE_STEP: u64 = 8;
+const PATIENCE_MAX: u64 = 64;
+
+impl<'a> Attempt<'a> {
+    /// Returns an attempt at `trial` of which nothing has been done yet.
+    pub(super) fn new(run: RunContext<'a>, fleet: &'a Fleet, trial: &'a Trial) -> Self {
+        let experiment = run.request.plan.experiment(&trial.experiment);
+        let mut attempt = Self {
+            run,
+            fleet,
+            trial,
+            probes: experiment.map_or(Probes::default(), |experiment| experiment.probes),
+            participants: Vec::new(),
+            at: instants(fleet.clock.now_ns(), &trial.timing, &[], 0, 1),
+            inventories: Vec::new(),
+        };
+        attempt.participants = attempt.assigned();
+        attempt.at = attempt.instants(1);
+        attempt
+    }
+
+    /// Makes the flows, agrees on the instants and starts.
+    pub(super) fn begin(&mut self) -> Result<(), Reason> {
+        let mut patience = 1;
+        loop {
+            match self.begin_with(patience) {
+                Err(why)
+                    if why.host_failure() == Some(HostFailure::Late) && patience < PATIENCE_MAX =>
+                {
+                    // Nothing was measured yet: once more from the beginning, with more notice.
+                    self.abort();
+                    self.participants = self.assigned();
+                    patience *= PATIENCE_STEP;
+                }
+                begun => return begun,
+            }
+        }
+    }
+
+    fn begin_with(&mut self, patience: u64) -> Result<(), Reason> {
+        let Some((server, clients)) = self.participants.split_first_mut() else {
+            return Err(Reason::Told("the run has no server".to_owned()));
+        };
+        let prepared = server.prepare()?;
+        for client in &mut *clients {
+            point_at(&mut client.assignment, &prepared);
+            client.assignment.flow_rate_max =
+                share(prepared.rate_limit, server.assignment.flows.len());
+        }
+        each(clients, |client| client.prepare().map(drop))?;
+        self.await_flows()?;
+        self.at = self.instants(patience);
+        let at = self.at;
+        each(&mut self.participants, |one| {
+            one.agent.start(&at.on_host(one.agent.clock()))
+        })
+    }
+
+    /// Waits until the server has taken up every flow, so that the start is not past by then.
+    fn await_flows(&self) -> Result<(), Reason> {
+        let Some(server) = self.participants.first() else {
+            return Ok(());
+        };
+        let clock = &self.fleet.clock;
+        let began_ns = clock.now_ns();
+        loop {
+            let state = server.agent.poll(PollFrom::default())?.state;
+            let TrialState::Gathering { missing } = state else {
+                return Ok(());
+            };
+            let waited_ns = clock.now_ns() - began_ns;
+            if waited_ns > ARRIVAL_NS {
+                let host = server.agent.host().clone();
+                return Err(Reason::FlowsMissing { host, missing });
+            }
+            if self.run.stop.load(Ordering::Relaxed) {
+                return Err(Reason::Interrupted);
+            }
+            let (least, most) = LOOK_SOON_NS;
+            std::thread::sleep(Duration::from_nanos((waited_ns / 4).clamp(least, most)));
+        }
+    }
+
+    /// Returns the instants of the trial if the start requests go out now.
+    fn instants(&self, patience: u64) -> Instants {
+        let (trial, participants) = (self.trial, &self.participants);
+        let clocks: Vec<ClockFit> = participants.iter().map(|one| *one.agent.clock()).collect();
+        let round_trip = participants.iter().filter_map(|one| one.round_trip).max();
+        let records = participants.iter().map(|one| &one.agent.member.record);
+        let turn = first_windows(&trial.workload, records);
+        let asked = trial.timing.warm_up;
+        let warm_up = self.run.request.warm_up.length(asked, round_trip, turn);
+        // Every agent has limits of its own.
+        let granted = participants.iter().map(|one| one.warm_up_more.0).min();
+        let most = Nanos(asked.0 + granted.unwrap_or(0));
+        let timing = Timing {
+            warm_up: warm_up.min(most),
+            ..trial.timing
+        };
+        let flows = trial.workload.connections;
+        instants(self.fleet.clock.now_ns(), &timing, &clocks, flows, patience)
+    }
+
+    /// Returns the hosts that have flows in this trial with their parts, the server first.
+    fn assigned(&self) -> Vec<Participant<'a>> {
+        let (fleet, trial, request) = (self.fleet, self.trial, self.run.request);
+        let is_server = |member: &&Member| member.record.part == HostPart::Server;
+        let Some(server) = fleet.members.iter().find(is_server) else {
+            return Vec::new();
+        };
+        let clients = fleet.clients_for(&trial.workload);
+        let binds: Vec<Option<String>> = clients
+            .iter()
+            .map(|member| member.spec.bind.map(|bind| bind.to_string()))
+            .collect();
+        let capture = self
+            .probes
+            .capture
+            .and_then(|asked| files::options(asked, self.run.captures_bytes, 1 + clients.len()));
+        let over_loopback = capture.is_some() && is_over_loopback(&fleet.records());
+        let (pinned, placement) = self.pinned();
+        let terms = Terms {
+            server_data: &server.data_socket(),
+            binds: &binds,
+            cookie: &cookie(),
+            sample_interval: request.sample_interval,
+            server_cpus: &pinned.server,
+            client_cpus: &pinned.clients,
+            placement,
+            probes: Probes {
+                capture,
+                ..self.probes
+            },
+            workers_max: pinned.workers_max,
+            warm_up: request.warm_up,
+        };
+        let (server_assignment, client_assignments) = assignments(trial, &terms);
+        let participant = |member: &'a Member, mut assignment: Assignment| {
+            assignment.capture_at =
+                capture.and_then(|_| files::device_of(member, server, over_loopback));
+            let trial = trial.id;
+            Participant::new(TrialAgent { member, trial }, assignment)
+        };
+        let client_assignments = client_assignments.into_iter();
+        std::iter::once(participant(server, server_assignment))
+            .chain(client_assignments.map(|(at, own)| participant(clients[at], own)))
+            .collect()
+    }
+
+    /// Returns the CPUs of both ends, and who chose them.
+    fn pinned(&self) -> (Pinned, Placement) {
+        let request = self.run.request;
+        let as_asked = Pinned {
+            server: request.server_cpus.clone(),
+            clients: request.client_cpus.clone(),
+            why: "",
+            workers_max: request.workers_max,
+        };
+        let Placing::Auto { cpus } = &request.placing else {
+            return (as_asked, Placement::AsAsked);
+        };
+        let records = self.fleet.records();
+        if !is_one_machine(&records) {
+            return (as_asked, Placement::NearLink);
+        }
+        let (workload, workers_max) = (&self.trial.workload, request.workers_max);
+        let pinned = on_one_machine(workload, workers_max, cpus, is_over_loopback(&records));
+        let why = pinned.why.to_owned();
+        (pinned, Placement::Chosen { why })
+    }
+}
+
+/// Tells the flows of a client where the server expects them.
+fn point_at(client: &mut Assignment, server: &Prepared) {
+    if let Some(name) = &server.socket_name {
+        client.peer = Some(format!("unix:@{name}"));
+        client.bind = None;
+    }
+    let ports = server.ports.iter().map(|own| (own.flow, own.port));
+    let ports: HashMap<_, _> = ports.collect();
+    for flow in &mut client.flows {
+        flow.port = ports.get(&flow.flow).copied();
+    }
+}
+
+/// Returns each flow's share of a rate.
+fn share(rate: Option<BitsPerSec>, flows: usize) -> Option<BitsPerSec> {
+    rate.map(|rate| BitsPerSec(rate.0 / flows.max(1) as f64))
+}
+
+/// Returns a cookie that nobody can guess.
+fn cookie() -> String {
+    let mut bytes = [0; 16];
+    // The system's generator does not fail once it has been seeded at boot (getrandom(2)).
+    getrandom::fill(&mut bytes).expect("the system's random generator works");
+    linerate_model::hex::encode(&bytes)
+}

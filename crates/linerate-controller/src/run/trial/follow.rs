@@ -1,0 +1,198 @@
+//! Looks at a running trial, until every host has handed in its results.
+
+use std::mem::take;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use linerate_model::Nanos;
+use linerate_model::reason::Reason;
+use linerate_model::samples::Samples;
+
+use super::super::Progress;
+use super::participant::each;
+use super::{Attempt, TrafficEnd};
+
+/// How long after an interval's end its reading has been made, on all but the busiest hosts.
+const READ_NS: u64 = 20_000_000;
+/// How long before the stop hosts are looked at for the last time: most of what there is has been taken
+/// over then, and does not keep them from reading the end of the window and from draining.
+const LAST_LOOK_NS: u64 = 20_000_000;
+/// How long after the stop a near host may have drained one flow and handed in its results.
+const DRAINED_NS: u64 = 1_000_000;
+/// Time between looks from then on: an eighth of what it has taken since the stop, within these.
+const LOOK_AT_END_NS: (u64, u64) = (300_000, 5_000_000);
+/// Longest time between looks at a trial that a volume ends: nobody knows when that will be.
+const VOLUME_LOOK: Nanos = Nanos::from_ms(50);
+/// Longest sleep between two looks at the stop flag.
+const STOP_LOOK: Duration = Duration::from_millis(50);
+/// How long after the stop a trial may take to hand in its results: receivers drain for 2 to 6 s, the
+/// agent gives up after 10 s.
+const OVERTIME_NS: u64 = 12_000_000_000;
+
+impl Attempt<'_> {
+    /// Takes over samples until every host has handed in its results, and then what it captured.
+    pub(super) fn follow(
+        &mut self,
+        watch: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<TrafficEnd, Reason> {
+        let clock = self.fleet.clock;
+        let mut end = TrafficEnd::Planned;
+        let mut stop_ns = self.at.stop_ns;
+        let by_volume = self.trial.workload.manner.bytes_max.is_some();
+        let asked = self.run.request.look_interval;
+        let look_interval = if by_volume {
+            asked.min(VOLUME_LOOK)
+        } else {
+            asked
+        };
+        let begin_ns = self.at.begin_ns;
+        let next = |now_ns, stop_ns| next_look(now_ns, begin_ns, look_interval, stop_ns);
+        let mut look_ns = next(self.at.start_ns, stop_ns);
+        loop {
+            if end == TrafficEnd::Planned && self.is_interrupted_before(look_ns) {
+                stop_ns = self.end_now(Reason::Interrupted)?;
+                end = TrafficEnd::Interrupted;
+            }
+            self.sleep_until(look_ns);
+            // Taking over the readings of thousands of flows takes seconds on a busy machine, which
+            // is no delay of the hosts.
+            let looked_ns = clock.now_ns();
+            self.look(watch)?;
+            let now_ns = clock.now_ns();
+            let forsaken = self.forsaken().filter(|_| end == TrafficEnd::Planned);
+            if let Some(why) = forsaken {
+                stop_ns = self.end_now(Reason::Told(why.clone()))?;
+                end = TrafficEnd::Forsaken(why);
+            }
+            if self.participants.iter().all(|one| one.gathered.is_finished) {
+                self.fetch_captures()?;
+                let is_all_sent = by_volume && now_ns < self.at.stop_ns;
+                return Ok(match end {
+                    TrafficEnd::Planned if is_all_sent => TrafficEnd::AllSent,
+                    end => end,
+                });
+            }
+            if looked_ns > stop_ns + OVERTIME_NS {
+                return Err(Reason::Overdue);
+            }
+            look_ns = next(now_ns, stop_ns);
+        }
+    }
+
+    /// Takes over what is new at all hosts, and shows it.
+    fn look(&mut self, watch: &mut dyn FnMut(Progress<'_>)) -> Result<(), Reason> {
+        let at = self.at;
+        let unfinished = self.participants.iter_mut();
+        let unfinished = unfinished.filter(|one| !one.gathered.is_finished);
+        each(unfinished, |one| one.look(&at))?;
+        // All hosts at once: what one host says alone would look like a gap in the others.
+        let news = self.participants.iter_mut();
+        let news: Vec<Samples> = news.map(|one| take(&mut one.gathered.news)).collect();
+        watch(Progress::Look {
+            trial: self.trial,
+            at_ns: self.fleet.clock.now_ns() as i64 - at.begin_ns as i64,
+            samples: &news,
+        });
+        // Moved, not copied: the readings of thousands of flows are megabytes.
+        for (participant, news) in self.participants.iter_mut().zip(news) {
+            participant.gathered.samples.append(news);
+        }
+        Ok(())
+    }
+
+    fn fetch_captures(&mut self) -> Result<(), Reason> {
+        let captured = self.participants.iter_mut();
+        let captured = captured.filter(|one| one.gathered.capture.is_some());
+        each(captured, |one| {
+            one.fetch_capture();
+            Ok(())
+        })
+    }
+
+    /// Waits for the instant of the next look; returns true if the user interrupts before.
+    fn is_interrupted_before(&self, instant_ns: u64) -> bool {
+        loop {
+            if self.run.stop.load(Ordering::Relaxed) {
+                return true;
+            }
+            if self.fleet.clock.now_ns() >= instant_ns {
+                return false;
+            }
+            self.sleep_until(instant_ns);
+        }
+    }
+
+    /// Sleeps until the instant, but no longer than until the stop flag should be looked at.
+    fn sleep_until(&self, instant_ns: u64) {
+        let left = instant_ns.saturating_sub(self.fleet.clock.now_ns());
+        std::thread::sleep(Duration::from_nanos(left).min(STOP_LOOK));
+    }
+
+    /// Ends the traffic of a trial that goes on no longer, if its numbers are worth keeping: a single
+    /// measurement has no others. Returns the instant at which it stopped.
+    fn end_now(&mut self, why: Reason) -> Result<u64, Reason> {
+        let now_ns = self.fleet.clock.now_ns();
+        if self.run.request.plan.trials.len() > 1 || now_ns <= self.at.begin_ns {
+            return Err(why);
+        }
+        let unfinished = self.participants.iter_mut();
+        let unfinished = unfinished.filter(|one| !one.gathered.is_finished);
+        each(unfinished, |one| one.agent.stop())?;
+        Ok(now_ns)
+    }
+
+    /// Returns why a server that is no agent gave up, if one did.
+    fn forsaken(&self) -> Option<String> {
+        let mut participants = self.participants.iter();
+        participants.find_map(|one| one.gathered.forsook.clone())
+    }
+}
+
+/// Returns when hosts that were looked at at `now_ns` are looked at again: when they have read the end
+/// of an interval of the window, so that its line is shown as it ends.
+fn next_look(now_ns: u64, begin_ns: u64, interval: Nanos, stop_ns: u64) -> u64 {
+    let last_ns = stop_ns.saturating_sub(LAST_LOOK_NS);
+    let drained_ns = stop_ns + DRAINED_NS;
+    if now_ns < last_ns {
+        let (read_ns, interval_ns) = (begin_ns + READ_NS, interval.0.max(1));
+        // In the warm-up, too, which may be longer than an interval.
+        let since_ns = now_ns as i64 - read_ns as i64;
+        let left_ns = interval_ns - since_ns.rem_euclid(interval_ns as i64) as u64;
+        return (now_ns + left_ns).min(last_ns);
+    }
+    if now_ns < drained_ns {
+        return drained_ns;
+    }
+    let (least, most) = LOOK_AT_END_NS;
+    now_ns + ((now_ns - stop_ns) / 8).clamp(least, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_leave_the_end_of_the_window_alone_and_become_rarer_after_it() {
+        const MS: u64 = 1_000_000;
+        // A window from 200 ms on with a stop after 1202 ms.
+        let (begin_ns, stop_ns) = (200 * MS, 1_202 * MS);
+        let check = |now_ms: u64, expected_us: u64| {
+            let next_ns = next_look(now_ms * MS, begin_ns, Nanos::from_ms(250), stop_ns);
+            assert_eq!(next_ns, expected_us * 1_000, "after {now_ms} ms");
+        };
+        check(0, 220_000);
+        check(219, 220_000);
+        check(220, 470_000);
+        check(471, 720_000);
+        check(980, 1_182_000);
+        check(1_182, 1_203_000);
+        check(1_202, 1_203_000);
+        check(1_203, 1_203_300);
+        check(1_206, 1_206_500);
+        check(1_300, 1_305_000);
+        let late_ns = next_look(100 * MS, 5_000 * MS, Nanos::from_s(1), 9_000 * MS);
+        assert_eq!(late_ns, 1_020 * MS, "a long warm-up");
+        let at_once = next_look(3, 0, Nanos::from_s(1), 10 * MS);
+        assert_eq!(at_once, 11 * MS, "a trial shorter than that has one look");
+    }
+}

@@ -1,0 +1,115 @@
+//! One trial: begin, follow, conclude.
+//!
+//! 1. [`Attempt::begin`]: every host makes or expects its flows, the instants are agreed on, and all
+//!    start. A host that was late costs nothing but a beginning with more notice.
+//! 2. [`Attempt::follow`]: samples are taken over until every host has handed in its results, or the
+//!    user has seen enough.
+//! 3. [`Attempt::conclude`]: what the hosts handed in becomes the trial's evidence, and what happened on
+//!    the way says whether it may be averaged. This is done however far the trial came.
+
+use std::sync::atomic::AtomicBool;
+
+use linerate_agent::api::Inventory;
+use linerate_model::plan::Trial;
+use linerate_model::probe::Probes;
+use linerate_model::reason::Reason;
+
+use super::instants::Instants;
+use super::{Progress, RunRequest};
+use crate::fleet::Fleet;
+use crate::record::TrialEvidence;
+
+/// Assignments, flows, instants, start.
+mod begin;
+/// What is made of it all.
+mod conclude;
+/// Files that hosts captured.
+mod files;
+/// Looks at the running trial.
+mod follow;
+/// A host in a trial, and what it handed over so far.
+mod participant;
+
+use participant::Participant;
+
+/// How the traffic of a trial ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum TrafficEnd {
+    /// At the instant agreed on.
+    Planned,
+    /// When the user had seen enough.
+    Interrupted,
+    /// When the volume that was asked for had been received.
+    AllSent,
+    /// When a server that is no agent gave up, which says so in these words. What this host
+    /// measured until then is all there ever will be.
+    Forsaken(String),
+}
+
+/// What is the same for every trial of a run.
+#[derive(Clone, Copy)]
+pub(super) struct RunContext<'a> {
+    pub request: &'a RunRequest,
+    pub stop: &'a AtomicBool,
+    /// Start of the run on the fleet's clock.
+    pub began_ns: u64,
+    /// Bytes that the captures of the trials so far take.
+    pub captures_bytes: u64,
+}
+
+/// What one trial left.
+pub(super) struct Concluded {
+    pub evidence: TrialEvidence,
+    /// Whether it would fail again for the same reason.
+    pub is_lasting: bool,
+    /// Why the run ends with what this trial measured.
+    pub cut_short: Option<String>,
+}
+
+/// One execution of a trial, as far as it has come.
+struct Attempt<'a> {
+    run: RunContext<'a>,
+    fleet: &'a Fleet,
+    trial: &'a Trial,
+    probes: Probes,
+    /// The hosts that have flows in it, the server first.
+    participants: Vec<Participant<'a>>,
+    /// Estimated until all flows exist.
+    at: Instants,
+    /// What hosts have that were not asked before.
+    inventories: Vec<Option<Inventory>>,
+}
+
+/// Drives one trial to its end.
+pub(super) fn drive(
+    run: RunContext<'_>,
+    fleet: &mut Fleet,
+    trial: &Trial,
+    watch: &mut dyn FnMut(Progress<'_>),
+) -> Concluded {
+    let refreshed = fleet.keep_fresh();
+    let mut attempt = Attempt::new(run, fleet, trial);
+    let ended = refreshed.and_then(|()| attempt.run(watch));
+    if ended.is_err() {
+        attempt.abort();
+    }
+    let (concluded, inventories) = attempt.conclude(ended);
+    fleet.take_over(inventories);
+    concluded
+}
+
+impl Attempt<'_> {
+    fn run(&mut self, watch: &mut dyn FnMut(Progress<'_>)) -> Result<TrafficEnd, Reason> {
+        self.begin()?;
+        // All threads there are have been made, and workers wait for the start.
+        self.inventories = self.fleet.survey()?;
+        self.follow(watch)
+    }
+
+    /// Ends the trial on all hosts. Agents that cannot be told end it by its deadlines.
+    fn abort(&self) {
+        for participant in &self.participants {
+            let _ = participant.agent.abort();
+        }
+    }
+}
