@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use linerate_agent::api::{
-    AdmitRequest, Agent, Assignment, FlowAssignment, FlowOutcome, LimitsInfo, PollFrom,
-    StartRequest, TrialState,
+    AdmitRequest, Agent, Assignment, FlowAssignment, LimitsInfo, PollFrom, StartRequest, TrialState,
 };
 use linerate_agent::serve::Server;
 use linerate_agent::{AgentConfig, Core, LocalAgent};
 use linerate_model::manner::{Manner, Transport};
 use linerate_model::run::Admission;
+use linerate_model::run::FlowOutcome;
 use linerate_model::sample::End;
 use linerate_model::workload::{Direction, FlowOptions, Part, Traffic};
 use linerate_model::{Bytes, FlowId, Nanos, RunId, TrialId};

@@ -242,7 +242,7 @@ fn an_abort_ends_transactions_of_every_manner() {
         }
         // The peers see their connections end long before the stop.
         for result in far.finish() {
-            let reason = result.ended_early.unwrap();
+            let reason = result.outcome.ended_early.unwrap();
             assert!(
                 reason.contains("the peer closed the connection"),
                 "{reason}"

@@ -1,5 +1,7 @@
 //! What one execution of a plan recorded.
 
+use std::ops::Deref;
+
 use serde::{Deserialize, Serialize};
 
 use crate::capture::TrialCapture;
@@ -172,15 +174,12 @@ pub struct Incoming {
     pub napi: Option<u32>,
 }
 
-/// One end of one flow in one trial.
+/// What became of one end of a flow: made by the engine, handed over by the agent, kept in a record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FlowRecord {
-    /// The trial.
-    pub trial: TrialId,
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FlowOutcome {
     /// The flow.
     pub flow: FlowId,
-    /// The host of this end.
-    pub host: HostName,
     /// Which end.
     pub end: End,
     /// What it did.
@@ -191,23 +190,50 @@ pub struct FlowRecord {
     pub remote: String,
     /// The CPU that its worker last ran on.
     pub cpu: Option<u32>,
-    /// Where this host took in its packets.
+    /// Where this host took in its packets; agents before this was read tell nothing.
+    #[serde(default)]
     pub incoming: Incoming,
-    /// When the first payload moved, relative to the begin of the window, controller's clock.
+    /// When the first payload moved: on this host's CLOCK_MONOTONIC, and relative to the begin of the
+    /// window in a record.
     pub first_payload_ns: Option<i64>,
     /// Payload that this end sent in all phases.
     pub bytes_sent: u64,
     /// Payload that this end received in all phases.
     pub bytes_received: u64,
-    /// Settings as requested, granted and effective.
+    /// For a receiver, the longest wait between two receive calls inside the window; for a requester,
+    /// the longest transaction that touches it. In a recording it is a sample.
+    pub stall_max_ns: Option<u64>,
+    /// Settings as requested, granted and effective; buffers in usable bytes, half of what the
+    /// kernel says. `tcpi_snd_wnd` and `tcpi_rcv_wnd` are the largest windows seen in samples.
     pub settings: Settings,
-    /// Latency of the transactions inside the window, for a requester.
+    /// Latency of the transactions that ended inside the window, for a requester. With more than 64
+    /// requesters in a trial those of one worker share a record, and it is given with the first of them.
     pub latency: Option<Histogram>,
     /// What became of its datagrams, if it has any; apart, since of thousands of flows most have
     /// none.
+    #[serde(default)]
     pub datagrams: Option<Box<Datagrams>>,
     /// Why the flow ended before the drain phase did, if so.
     pub ended_early: Option<String>,
+}
+
+/// One end of one flow in one trial.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowRecord {
+    /// The trial.
+    pub trial: TrialId,
+    /// The host of this end.
+    pub host: HostName,
+    /// What became of it.
+    pub outcome: FlowOutcome,
+}
+
+impl Deref for FlowRecord {
+    type Target = FlowOutcome;
+
+    fn deref(&self) -> &FlowOutcome {
+        &self.outcome
+    }
 }
 
 /// Something that happened, in order of time.

@@ -5,7 +5,7 @@ mod common;
 use linerate_model::datagram::Datagrams;
 use linerate_model::histogram::Histogram;
 use linerate_model::metric::Metric;
-use linerate_model::run::{FlowRecord, Incoming, TrialRecord, Validity};
+use linerate_model::run::{FlowOutcome, FlowRecord, Incoming, TrialRecord, Validity};
 use linerate_model::sample::{End, QdiscId, QueueKind, Subject, TrialSample};
 use linerate_model::workload::{Part, Setting};
 use linerate_model::{FlowId, HostName, TrialId};
@@ -75,8 +75,9 @@ prop_compose! {
     ) -> FlowRecord {
         FlowRecord {
             trial: TrialId(trial),
-            flow: FlowId(flow),
             host: HostName::from(host),
+outcome: FlowOutcome {
+            flow: FlowId(flow),
             end,
             part,
             local: addresses.0,
@@ -97,7 +98,10 @@ prop_compose! {
                 })
             }),
             ended_early,
-        }
+
+stall_max_ns: None,
+},
+}
     }
 }
 

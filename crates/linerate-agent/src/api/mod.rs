@@ -6,14 +6,12 @@
 use std::collections::BTreeMap;
 
 use linerate_model::capture::CaptureOutcome;
-use linerate_model::datagram::Datagrams;
 use linerate_model::experiment::Timing;
-use linerate_model::histogram::Histogram;
 use linerate_model::host::{Availability, Program, Snapshot};
 use linerate_model::manner::Manner;
 use linerate_model::probe::Probes;
 use linerate_model::profile::Stack;
-use linerate_model::run::{Admission, Incoming};
+use linerate_model::run::{Admission, FlowOutcome};
 use linerate_model::sample::{End, Sample};
 use linerate_model::setting::Settings;
 use linerate_model::socket::SocketRow;
@@ -398,43 +396,6 @@ pub struct TrialStatus {
     /// itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capture: Option<CaptureOutcome>,
-}
-
-/// What became of one end of a flow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FlowOutcome {
-    /// The flow.
-    pub flow: FlowId,
-    /// Which end.
-    pub end: End,
-    /// What it did.
-    pub part: Part,
-    /// Local address and port.
-    pub local: String,
-    /// Remote address and port.
-    pub remote: String,
-    /// The CPU that its worker last ran on.
-    pub cpu: Option<u32>,
-    /// Where this host took in its packets; agents before this was read tell nothing.
-    #[serde(default)]
-    pub incoming: Incoming,
-    /// When the first payload moved, on this host's clock.
-    pub first_payload_ns: Option<u64>,
-    /// Payload sent in all phases.
-    pub bytes_sent: u64,
-    /// Payload received in all phases.
-    pub bytes_received: u64,
-    /// Longest wait without payload inside the window.
-    pub stall_max_ns: Option<u64>,
-    /// Settings with what was effective.
-    pub settings: Settings,
-    /// Latency of transactions inside the window, for a requester.
-    pub latency: Option<Histogram>,
-    /// What became of its datagrams, if it has any.
-    #[serde(default)]
-    pub datagrams: Option<Box<Datagrams>>,
-    /// Why it ended before its time, if so.
-    pub ended_early: Option<String>,
 }
 
 /// The body of every answer that is not a success.

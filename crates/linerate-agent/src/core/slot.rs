@@ -15,8 +15,9 @@ use linerate_model::{BitsPerSec, FlowId};
 
 use super::capture::RunningCapture;
 use super::lock;
-use crate::api::{Assignment, FlowOutcome};
+use crate::api::Assignment;
 use crate::session::trial::TrialSession;
+use linerate_model::run::FlowOutcome;
 
 /// One trial on this host.
 pub(super) struct TrialSlot {

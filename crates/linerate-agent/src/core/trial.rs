@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use linerate_engine as engine;
-use linerate_engine::{EngineConfig, Flow, FlowResult, Running, Schedule};
+use linerate_engine::{EngineConfig, Flow, Running, Schedule};
 use linerate_model::capture::CaptureOutcome;
 use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::metric::Metric;
@@ -21,7 +21,7 @@ use super::capture::RunningCapture;
 use super::host::{degraded, limits_of_profile, unseen};
 use super::slot::TrialSlot;
 use super::{Core, lock, placement, with_causes};
-use crate::api::{FlowOutcome, StartRequest};
+use crate::api::StartRequest;
 
 /// Longest sleep between two looks at the abort flag.
 const ABORT_LOOK: Duration = Duration::from_millis(50);
@@ -164,7 +164,7 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         }
         Some(Err(why)) => record.capture = Some(CaptureOutcome::Missing(why)),
     }
-    record.flows.items = results.into_iter().map(outcome).collect();
+    record.flows.items = results.into_iter().map(|result| result.outcome).collect();
     let (mut pool, placed) = (SettingPool::default(), Arc::new(placed.setting));
     for flow in &mut record.flows.items {
         flow.settings = pool.share(&flow.settings.with(&placed));
@@ -442,26 +442,6 @@ impl Sampler<'_> {
 
 fn cpus_online() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
-
-fn outcome(result: FlowResult) -> FlowOutcome {
-    FlowOutcome {
-        flow: result.flow,
-        end: result.end,
-        part: result.part,
-        local: result.local.to_string(),
-        remote: result.remote.to_string(),
-        cpu: result.cpu,
-        incoming: result.incoming,
-        first_payload_ns: result.first_payload_ns,
-        bytes_sent: result.bytes_sent,
-        bytes_received: result.bytes_received,
-        stall_max_ns: result.stall_max_ns,
-        settings: result.settings,
-        latency: result.latency,
-        datagrams: result.datagrams,
-        ended_early: result.ended_early,
-    }
 }
 
 #[cfg(test)]

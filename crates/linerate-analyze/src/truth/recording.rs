@@ -9,8 +9,8 @@ use linerate_model::manner::Manner;
 use linerate_model::metric::Metric;
 use linerate_model::plan::{Plan, Trial};
 use linerate_model::run::{
-    Admission, BUNDLE_FORMAT, ClockFit, FlowRecord, HostPart, HostRecord, Incoming, Recording,
-    RunDocument, TrialRecord, Validity,
+    Admission, BUNDLE_FORMAT, ClockFit, FlowOutcome, FlowRecord, HostPart, HostRecord, Incoming,
+    Recording, RunDocument, TrialRecord, Validity,
 };
 use linerate_model::sample::{End, QdiscId, Subject, TrialSample};
 use linerate_model::unit::{BitsPerSec, Bytes, Nanos, Unit};
@@ -613,21 +613,25 @@ fn flow_record(
     }
     FlowRecord {
         trial,
-        flow,
         host,
-        end,
-        part,
-        local: "10.0.0.1:1".to_owned(),
-        remote: "10.0.0.2:2".to_owned(),
-        cpu: Some(0),
-        incoming: Incoming::default(),
-        first_payload_ns: Some(-1),
-        bytes_sent: 1,
-        bytes_received: 1,
-        settings: settings.into(),
-        latency: (part == Part::Requester).then_some(latency),
-        datagrams: None,
-        ended_early: None,
+        outcome: FlowOutcome {
+            flow,
+            end,
+            part,
+            local: "10.0.0.1:1".to_owned(),
+            remote: "10.0.0.2:2".to_owned(),
+            cpu: Some(0),
+            incoming: Incoming::default(),
+            first_payload_ns: Some(-1),
+            bytes_sent: 1,
+            bytes_received: 1,
+            settings: settings.into(),
+            latency: (part == Part::Requester).then_some(latency),
+            datagrams: None,
+            ended_early: None,
+
+            stall_max_ns: None,
+        },
     }
 }
 

@@ -486,7 +486,7 @@ fn cautions_are_raised_only_with_cause() {
         for flow in &mut run.recording.flows {
             let mut settings: Vec<_> = flow.settings.into_iter().cloned().collect();
             settings[0].capped_by = Some("net.core.rmem_max = 212992".to_owned());
-            flow.settings = settings.into();
+            flow.outcome.settings = settings.into();
         }
     });
     assert_eq!(found, ["run/caution/capped/1"]);
@@ -497,7 +497,7 @@ fn a_stall_is_found_in_windows_too_short_for_a_median() {
     // Nine transactions of 44 ms in a window of 0.4 s, three times: a median of all 27.
     let mut recording = split_requests(|nagle, ack| if nagle && ack { 44_000_000 } else { 60_000 });
     for flow in &mut recording.flows {
-        if let Some(latency) = &mut flow.latency {
+        if let Some(latency) = &mut flow.outcome.latency {
             latency.buckets.retain(|(ns, _)| *ns != 44_000_000);
             if latency.count() == 0 {
                 latency.buckets = vec![(44_000_000, 9)];
@@ -550,7 +550,7 @@ fn placed(rtts_ns: &[u64], apart: &[bool]) -> Recording {
     for flow in &mut recording.flows {
         let two = apart[flow.trial.0 as usize - 1];
         let is_client = flow.end == linerate_model::sample::End::Client;
-        flow.cpu = Some(u32::from(two && is_client));
+        flow.outcome.cpu = Some(u32::from(two && is_client));
     }
     run.recording
 }

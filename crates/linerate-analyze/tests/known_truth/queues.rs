@@ -52,7 +52,7 @@ fn recording(queues: u32, queue_of: impl Fn(&FlowRecord) -> u32) -> Recording {
         if queues > 0 {
             let queue = queue_of(flow);
             of_trial[queue as usize] += PACKETS;
-            flow.incoming = Incoming {
+            flow.outcome.incoming = Incoming {
                 cpu: Some(queue % 2),
                 napi: Some(NAPI + queue),
             };
@@ -169,7 +169,7 @@ fn connections_that_all_lie_on_one_queue_are_worse_than_chance() {
 fn where_sockets_do_not_tell_packets_are_judged() {
     let mut recording = recording(QUEUES, |_| 0);
     for flow in &mut recording.flows {
-        flow.incoming = Incoming::default();
+        flow.outcome.incoming = Incoming::default();
     }
     check(&recording, "rx_queue_imbalance", Some(4.0));
     check(&recording, "rx_queue_flows_imbalance", None);

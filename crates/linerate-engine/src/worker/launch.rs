@@ -1,20 +1,19 @@
 //! Launching, sampling, aborting, collecting.
 
 use std::io;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread::{Builder, JoinHandle};
 
 use linerate_model::datagram::Datagrams;
-use linerate_model::histogram::Histogram;
-use linerate_model::id::FlowId;
-use linerate_model::run::Incoming;
-use linerate_model::sample::{End, Sample};
-use linerate_model::setting::{SettingPool, Settings};
+use linerate_model::run::FlowOutcome;
+use linerate_model::sample::Sample;
+use linerate_model::setting::SettingPool;
 use linerate_model::workload::{Part, Setting};
 
-use crate::flow::{self, Address, Flow, Shared};
+use crate::flow::{self, Flow, Shared};
 use crate::measure::clock;
 use crate::measure::sampler::{self, SAMPLES_PER_FLOW, WindowsSeen};
 use crate::schedule::{Control, Schedule};
@@ -86,44 +85,20 @@ pub enum LaunchError {
 /// One end of a flow after its trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowResult {
-    /// The flow.
-    pub flow: FlowId,
-    /// Which end.
-    pub end: End,
-    /// What it did.
-    pub part: Part,
-    /// Where it is.
-    pub local: Address,
-    /// Where the other end is.
-    pub remote: Address,
-    /// The CPU that its worker ran on when the flow ended.
-    pub cpu: Option<u32>,
-    /// Where this host took in its packets.
-    pub incoming: Incoming,
-    /// When the first payload moved, on CLOCK_MONOTONIC.
-    pub first_payload_ns: Option<u64>,
-    /// Payload sent in all phases.
-    pub bytes_sent: u64,
-    /// Payload received in all phases.
-    pub bytes_received: u64,
+    /// What became of it.
+    pub outcome: FlowOutcome,
     /// Messages of a stream that were sent or received whole, in all phases.
     pub messages: u64,
     /// Responses fully received by a requester or fully sent by a responder, in all phases.
     pub transactions: u64,
-    /// What became of its datagrams, if it has any.
-    pub datagrams: Option<Box<Datagrams>>,
-    /// Settings as requested, granted and effective; buffers in usable bytes, half of what the
-    /// kernel says. `tcpi_snd_wnd` and `tcpi_rcv_wnd` are the largest windows seen in samples.
-    pub settings: Settings,
-    /// Latency of the transactions that ended inside the measured window, for a requester. With
-    /// more than 64 requesters in a trial those of one worker share a record, and it is given
-    /// with the first of them.
-    pub latency: Option<Histogram>,
-    /// For a receiver, the longest wait between two receive calls inside the measured window; for
-    /// a requester, the longest transaction that touches it.
-    pub stall_max_ns: Option<u64>,
-    /// Why the flow ended before its time, if it did.
-    pub ended_early: Option<String>,
+}
+
+impl Deref for FlowResult {
+    type Target = FlowOutcome;
+
+    fn deref(&self) -> &FlowOutcome {
+        &self.outcome
+    }
 }
 
 /// Flows under way.
@@ -385,19 +360,17 @@ fn result(
         departures: times.take_if(|_| flow.config.part == Part::Sender),
         ..counts
     });
-    FlowResult {
+    let outcome = FlowOutcome {
         flow: flow.config.flow,
         end: flow.config.end,
         part: flow.config.part,
-        local: flow.local.clone(),
-        remote: flow.remote.clone(),
+        local: flow.local.to_string(),
+        remote: flow.remote.to_string(),
         cpu: outcome.cpu,
         incoming: flow::incoming(flow),
-        first_payload_ns: counts.first_payload_ns,
+        first_payload_ns: counts.first_payload_ns.map(u64::cast_signed),
         bytes_sent: counts.bytes_sent,
         bytes_received: counts.bytes_received,
-        messages: flow.messages(&counts),
-        transactions: counts.transactions,
         datagrams: datagrams.map(Box::new),
         settings: pool.share(&settings.into()),
         latency: times,
@@ -407,5 +380,10 @@ fn result(
             Ending::Aborted => Some("aborted".to_owned()),
             Ending::Early(reason) => Some(reason),
         },
+    };
+    FlowResult {
+        outcome,
+        messages: flow.messages(&counts),
+        transactions: counts.transactions,
     }
 }

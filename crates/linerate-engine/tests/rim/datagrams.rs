@@ -424,7 +424,7 @@ fn a_stranger_is_counted_and_ended_by_silence() {
     .unwrap();
     let result = running.finish().remove(0);
     assert_eq!(result.ended_early, None);
-    let counts = result.datagrams.unwrap();
+    let counts = result.outcome.datagrams.clone().unwrap();
     assert_eq!((counts.received, counts.highest), (7, 8));
     assert_eq!((counts.late, counts.duplicates), (1, 1));
     assert_eq!((counts.missing(), counts.missing_run_max), (2, 2));
@@ -494,14 +494,17 @@ fn requests_and_responses_agree() {
         ) {
             assert_eq!(near.ended_early, None);
             assert_eq!(far.ended_early, None);
-            let (asked, answered) = (near.datagrams.unwrap(), far.datagrams.unwrap());
+            let (asked, answered) = (
+                near.outcome.datagrams.clone().unwrap(),
+                far.outcome.datagrams.clone().unwrap(),
+            );
             assert!(asked.sent > 1, "{wait:?}");
             assert_eq!(asked.sent, answered.received);
             assert_eq!(answered.sent, asked.received);
             assert_eq!(asked.sent, asked.received + asked.unanswered);
             assert_eq!(near.bytes_sent, asked.sent * 100);
             assert_eq!(near.bytes_received, asked.received * 300);
-            assert!(near.latency.unwrap().count() <= asked.received);
+            assert!(near.outcome.latency.clone().unwrap().count() <= asked.received);
         }
     }
 }
@@ -538,7 +541,7 @@ proptest! {
         let (all, had_ns) = run_until_all_sent(flows, Part::Requester, &traffic, &manner, workers);
         for (near, far) in all {
             prop_assert_eq!((&near.ended_early, &far.ended_early), (&None, &None));
-            let (asked, answered) = (near.datagrams.unwrap(), far.datagrams.unwrap());
+            let (asked, answered) = (near.outcome.datagrams.clone().unwrap(), far.outcome.datagrams.clone().unwrap());
             // Loopback loses a datagram only where a receive buffer is full.
             let lost = asked.socket_drops.unwrap() + answered.socket_drops.unwrap();
             prop_assert!(asked.sent > 0 && asked.sent - answered.received <= lost);
@@ -548,7 +551,7 @@ proptest! {
             prop_assert_eq!(asked.sent, near.transactions + asked.unanswered, "{:?}", asked);
             prop_assert_eq!(asked.received, near.transactions + asked.late);
             prop_assert_eq!((asked.strange, answered.strange), (0, 0));
-            prop_assert!(near.latency.unwrap().count() <= near.transactions);
+            prop_assert!(near.outcome.latency.clone().unwrap().count() <= near.transactions);
             if sizes.is_none() {
                 prop_assert_eq!(near.bytes_sent, asked.sent * bytes.0);
                 prop_assert_eq!(near.bytes_received, asked.received * bytes.1);
@@ -606,7 +609,7 @@ fn a_lost_request_does_not_stop_those_beside_it() {
     }
     running.abort();
     let result = running.finish().remove(0);
-    let counts = result.datagrams.unwrap();
+    let counts = result.outcome.datagrams.clone().unwrap();
     let unique: std::collections::HashSet<u64> = numbers.into_iter().collect();
     assert_eq!(unique.len(), 4);
     assert!(result.transactions >= 49, "{counts:?}");
@@ -640,7 +643,7 @@ fn a_stall_is_charged_to_what_was_due_in_it() {
         far.send(&room[..length]).unwrap();
     }
     let result = running.finish().remove(0);
-    let latency = result.latency.unwrap();
+    let latency = result.outcome.latency.clone().unwrap();
     let late = latency
         .buckets
         .iter()
@@ -674,7 +677,7 @@ fn a_lost_response_costs_one_transaction() {
     far.send(&requests[0]).unwrap();
     far.send(&requests[1]).unwrap();
     let result = running.finish().remove(0);
-    let counts = result.datagrams.unwrap();
+    let counts = result.outcome.datagrams.clone().unwrap();
     assert_eq!(requests[0][..8], 1_u64.to_le_bytes());
     assert_eq!((counts.late, counts.received), (1, 2));
     assert_eq!(
@@ -682,7 +685,7 @@ fn a_lost_response_costs_one_transaction() {
         1 + counts.unanswered,
         "all but one were lost: {counts:?}"
     );
-    assert_eq!(result.latency.unwrap().count(), 1);
+    assert_eq!(result.outcome.latency.clone().unwrap().count(), 1);
     assert!(result.stall_max_ns.unwrap() >= 200_000_000);
 }
 

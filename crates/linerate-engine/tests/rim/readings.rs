@@ -72,7 +72,7 @@ fn counters_only_grow_and_end_at_the_result() {
         assert!((1..=80_000_000).contains(&stall_ns), "{stall_ns}");
         assert_eq!((sent.stall_max_ns, &sent.latency), (None, &None));
         assert!(sent.cpu.is_some());
-        let first_ns = sent.first_payload_ns.unwrap();
+        let first_ns = sent.first_payload_ns.unwrap().cast_unsigned();
         assert!((schedule.start_ns..schedule.stop_ns).contains(&first_ns));
     }
 }
@@ -99,7 +99,7 @@ fn the_histogram_holds_the_transactions_of_the_window() {
                 Metric::AppTransactions,
             );
             let transactions = counted.unwrap() as u64;
-            let latency = result.latency.unwrap();
+            let latency = result.outcome.latency.clone().unwrap();
             // The last transaction ends after the window unless it ends at its very end.
             let outside = transactions - latency.count();
             assert!(outside <= 1, "{outside} of {transactions} not recorded");

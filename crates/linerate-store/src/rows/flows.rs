@@ -1,7 +1,7 @@
 //! Flows as rows: one row for each end of a flow.
 
 use linerate_model::histogram::Histogram;
-use linerate_model::run::{FlowRecord, Incoming};
+use linerate_model::run::{FlowOutcome, FlowRecord, Incoming};
 use linerate_model::sample::End;
 use linerate_model::workload::Part;
 use linerate_model::{FlowId, HostName, TrialId};
@@ -150,29 +150,33 @@ fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
     let number = |numbers: &[Option<i64>]| numbers[at].map(u32::try_from).transpose();
     Ok(FlowRecord {
         trial: TrialId(trials[at].cast_unsigned()),
-        flow: FlowId(numbers[at].cast_unsigned()),
         host: HostName::from(text(&hosts[at])),
-        end: end_of(ends[at].data()).ok_or("an unknown end")?,
-        part: part_of(parts[at].data()).ok_or("an unknown part")?,
-        local: text(&locals[at]),
-        remote: text(&remotes[at]),
-        cpu: number(cpus).map_err(|_| "a CPU number out of range")?,
-        incoming: Incoming {
-            cpu: number(incoming_cpus).map_err(|_| "an incoming CPU out of range")?,
-            napi: number(incoming_napis).map_err(|_| "the number of a NAPI out of range")?,
+        outcome: FlowOutcome {
+            flow: FlowId(numbers[at].cast_unsigned()),
+            end: end_of(ends[at].data()).ok_or("an unknown end")?,
+            part: part_of(parts[at].data()).ok_or("an unknown part")?,
+            local: text(&locals[at]),
+            remote: text(&remotes[at]),
+            cpu: number(cpus).map_err(|_| "a CPU number out of range")?,
+            incoming: Incoming {
+                cpu: number(incoming_cpus).map_err(|_| "an incoming CPU out of range")?,
+                napi: number(incoming_napis).map_err(|_| "the number of a NAPI out of range")?,
+            },
+            first_payload_ns: first_payloads[at],
+            bytes_sent: sent[at].cast_unsigned(),
+            bytes_received: received[at].cast_unsigned(),
+            settings: serde_json::from_slice(settings[at].data())
+                .map_err(|_| "settings that are not a JSON list")?,
+            latency: histogram(uppers[at].as_deref(), counts[at].as_deref())?,
+            datagrams: datagrams[at]
+                .as_ref()
+                .map(|counts| serde_json::from_slice(counts.data()))
+                .transpose()
+                .map_err(|_| "counts of datagrams that are not JSON")?,
+            ended_early: ended[at].as_ref().map(text),
+
+            stall_max_ns: None,
         },
-        first_payload_ns: first_payloads[at],
-        bytes_sent: sent[at].cast_unsigned(),
-        bytes_received: received[at].cast_unsigned(),
-        settings: serde_json::from_slice(settings[at].data())
-            .map_err(|_| "settings that are not a JSON list")?,
-        latency: histogram(uppers[at].as_deref(), counts[at].as_deref())?,
-        datagrams: datagrams[at]
-            .as_ref()
-            .map(|counts| serde_json::from_slice(counts.data()))
-            .transpose()
-            .map_err(|_| "counts of datagrams that are not JSON")?,
-        ended_early: ended[at].as_ref().map(text),
     })
 }
 

@@ -9,8 +9,8 @@ use linerate_model::host::{Availability, Fact, FactValue, Snapshot};
 use linerate_model::metric::Metric;
 use linerate_model::plan::{Plan, Trial};
 use linerate_model::run::{
-    Admission, BUNDLE_FORMAT, ClockFit, FlowRecord, HostPart, HostRecord, Incoming, RunDocument,
-    TrialRecord, Validity,
+    Admission, BUNDLE_FORMAT, ClockFit, FlowOutcome, FlowRecord, HostPart, HostRecord, Incoming,
+    RunDocument, TrialRecord, Validity,
 };
 use linerate_model::sample::{End, Subject, TrialSample};
 use linerate_model::unit::Unit;
@@ -145,32 +145,36 @@ pub fn flows(id: u32) -> Vec<FlowRecord> {
     };
     let end = |end, host: &str, part| FlowRecord {
         trial: TrialId(id),
-        flow: FlowId(0),
         host: HostName::from(host),
-        end,
-        part,
-        local: "10.0.0.2:40000".to_owned(),
-        remote: "10.0.0.1:5202".to_owned(),
-        cpu: (end == End::Client).then_some(1),
-        incoming: Incoming {
-            cpu: Some(3),
-            napi: (end == End::Server).then_some(8194),
+        outcome: FlowOutcome {
+            flow: FlowId(0),
+            end,
+            part,
+            local: "10.0.0.2:40000".to_owned(),
+            remote: "10.0.0.1:5202".to_owned(),
+            cpu: (end == End::Client).then_some(1),
+            incoming: Incoming {
+                cpu: Some(3),
+                napi: (end == End::Server).then_some(8194),
+            },
+            first_payload_ns: Some(-200_000_000),
+            bytes_sent: 60_000_000,
+            bytes_received: 0,
+            settings: vec![setting.clone()].into(),
+            latency: (end == End::Client).then(|| Histogram {
+                buckets: vec![(70_000, 10), (71_000, 3)],
+            }),
+            datagrams: (end == End::Server).then(|| {
+                Box::new(Datagrams {
+                    received: 41_000,
+                    socket_drops: Some(7),
+                    ..Datagrams::default()
+                })
+            }),
+            ended_early: None,
+
+            stall_max_ns: None,
         },
-        first_payload_ns: Some(-200_000_000),
-        bytes_sent: 60_000_000,
-        bytes_received: 0,
-        settings: vec![setting.clone()].into(),
-        latency: (end == End::Client).then(|| Histogram {
-            buckets: vec![(70_000, 10), (71_000, 3)],
-        }),
-        datagrams: (end == End::Server).then(|| {
-            Box::new(Datagrams {
-                received: 41_000,
-                socket_drops: Some(7),
-                ..Datagrams::default()
-            })
-        }),
-        ended_early: None,
     };
     vec![
         end(End::Client, "client1", Part::Sender),

@@ -13,7 +13,8 @@ use linerate_model::workload::{Part, Setting};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
-use crate::api::{FlowOutcome, StartRequest};
+use crate::api::StartRequest;
+use linerate_model::run::FlowOutcome;
 
 /// CPU time of this process at one instant.
 #[derive(Debug, Clone, Copy)]

@@ -40,9 +40,10 @@ use linerate_compat::iperf3::Parameters;
 use linerate_model::{FlowId, TrialId};
 
 use crate::LocalAgent;
-use crate::api::{Agent, AgentError, FlowOutcome, RefusalCode, StartRequest};
+use crate::api::{Agent, AgentError, RefusalCode, StartRequest};
 use control::{Called, Connection};
 use counts::Counts;
+use linerate_model::run::FlowOutcome;
 
 pub use client::Iperf3Client;
 pub use linerate_compat::iperf3::auth::{Padding, PublicKey};

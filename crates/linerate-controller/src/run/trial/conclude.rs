@@ -2,13 +2,13 @@
 
 use std::mem::take;
 
-use linerate_agent::api::{FlowOutcome, Inventory};
+use linerate_agent::api::Inventory;
 use linerate_model::Nanos;
 use linerate_model::capture::TrialCapture;
 use linerate_model::metric::Metric;
 use linerate_model::profile::TrialProfile;
 use linerate_model::reason::Reason;
-use linerate_model::run::{FlowRecord, TrialRecord, Validity};
+use linerate_model::run::{FlowOutcome, FlowRecord, TrialRecord, Validity};
 use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::samples::Samples;
 use linerate_model::workload::Part;
@@ -179,20 +179,11 @@ fn flow_record(agent: &TrialAgent<'_>, flow: FlowOutcome, at: &Instants) -> Flow
     let begin_ns = at.on_host(agent.clock()).measure_begin_ns as i64;
     FlowRecord {
         trial: agent.trial,
-        flow: flow.flow,
         host: agent.host().clone(),
-        end: flow.end,
-        part: flow.part,
-        local: flow.local,
-        remote: flow.remote,
-        cpu: flow.cpu,
-        incoming: flow.incoming,
-        first_payload_ns: flow.first_payload_ns.map(|first| first as i64 - begin_ns),
-        bytes_sent: flow.bytes_sent,
-        bytes_received: flow.bytes_received,
-        settings: flow.settings,
-        latency: flow.latency,
-        datagrams: flow.datagrams,
-        ended_early: flow.ended_early,
+        outcome: FlowOutcome {
+            first_payload_ns: flow.first_payload_ns.map(|first| first - begin_ns),
+            stall_max_ns: None,
+            ..flow
+        },
     }
 }

@@ -1,13 +1,12 @@
 //! A host in a trial: its agent, its part, and what it handed over so far.
 
 use linerate_agent::api::{
-    Agent, AgentError, Assignment, FlowOutcome, PollFrom, Prepared, StartRequest, TrialState,
-    TrialStatus,
+    Agent, AgentError, Assignment, PollFrom, Prepared, StartRequest, TrialState, TrialStatus,
 };
 use linerate_model::capture::CaptureOutcome;
 use linerate_model::profile::Stack;
 use linerate_model::reason::{HostFailure, Reason};
-use linerate_model::run::ClockFit;
+use linerate_model::run::{ClockFit, FlowOutcome};
 use linerate_model::sample::{Sample, TrialSample};
 use linerate_model::samples::Samples;
 use linerate_model::setting::SettingPool;
