@@ -55,7 +55,7 @@ pub fn token(file: Option<&Path>) -> CmdResult<Option<String>> {
 }
 
 /// Splits `HOST`, `HOST:PORT`, `[V6]:PORT` into host and port.
-pub fn split_port(text: &str, port_default: u16) -> CmdResult<(String, u16)> {
+fn split_port(text: &str, port_default: u16) -> CmdResult<(String, u16)> {
     let bad = || Failure::usage(anyhow!("`{text}` is not HOST or HOST:PORT"));
     if text.parse::<IpAddr>().is_ok() {
         return Ok((text.to_owned(), port_default));
@@ -74,9 +74,10 @@ pub fn split_port(text: &str, port_default: u16) -> CmdResult<(String, u16)> {
     Ok((host.to_owned(), port))
 }
 
-/// Finds the address of `host`, of the family asked for.
-pub fn resolve(host: &str, port: u16, args: &FleetArgs) -> CmdResult<SocketAddr> {
-    let addresses = addresses(host, port)?;
+/// Finds the address of `HOST[:PORT]`, of the family asked for.
+pub fn resolve(text: &str, args: &FleetArgs) -> CmdResult<SocketAddr> {
+    let (host, port) = split_port(text, args.port)?;
+    let addresses = addresses(&host, port)?;
     let wanted = |address: &&SocketAddr| match (args.ipv4, args.ipv6) {
         (true, _) => address.is_ipv4(),
         (_, true) => address.is_ipv6(),
@@ -136,33 +137,15 @@ pub fn agent_failure(error: AgentError) -> Failure {
 /// Returns the hosts of a run: the server, and the clients or this host in their place.
 pub fn specs(server: &str, args: &FleetArgs) -> CmdResult<Vec<HostSpec>> {
     let token = token(args.token_file.as_deref())?;
-    let (host, port) = split_port(server, args.port)?;
-    let address = resolve(&host, port, args)?;
-    let mut specs = vec![HostSpec {
-        name: "server".into(),
-        part: HostPart::Server,
-        agent: Arc::new(HttpAgent::new(&address.to_string(), token.as_deref())),
-        data_address: Some(address.ip()),
-        data_port: address.port(),
-        bind: None,
-        memory_copy: false,
-        link_rate: None,
-        link_loss_ppm: None,
-    }];
+    let spec = |name: String, part, address: SocketAddr| {
+        let agent = HttpAgent::new(&address.to_string(), token.as_deref());
+        HostSpec::new(name, part, Arc::new(agent), address)
+    };
+    let address = resolve(server, args)?;
+    let mut specs = vec![spec("server".to_owned(), HostPart::Server, address)];
     for (at, client) in args.clients.iter().enumerate() {
-        let (host, port) = split_port(client, args.port)?;
-        let address = resolve(&host, port, args)?;
-        specs.push(HostSpec {
-            name: format!("client{}", at + 1).into(),
-            part: HostPart::Client,
-            agent: Arc::new(HttpAgent::new(&address.to_string(), token.as_deref())),
-            data_address: Some(address.ip()),
-            data_port: address.port(),
-            bind: None,
-            memory_copy: false,
-            link_rate: None,
-            link_loss_ppm: None,
-        });
+        let name = format!("client{}", at + 1);
+        specs.push(spec(name, HostPart::Client, resolve(client, args)?));
     }
     if args.clients.is_empty() {
         specs.push(this_host(address, args.bind, |agent| Arc::new(agent)));
@@ -178,15 +161,10 @@ pub fn this_host(
 ) -> HostSpec {
     crate::files::raise_limit();
     HostSpec {
-        name: "client1".into(),
-        part: HostPart::Client,
-        agent: agent(this_agent()),
         data_address: bind.or_else(|| source_address(server)),
         data_port: 0,
         bind,
-        memory_copy: false,
-        link_rate: None,
-        link_loss_ppm: None,
+        ..HostSpec::new("client1", HostPart::Client, agent(this_agent()), server)
     }
 }
 

@@ -32,8 +32,7 @@ pub fn specs(args: &RunArgs) -> CmdResult<(Vec<HostSpec>, Option<Iperf3Peer>)> {
     if args.peer.peer.is_none() {
         return Ok((hosts::specs(host, &args.fleet)?, None));
     }
-    let (name, port) = hosts::split_port(host, args.fleet.port)?;
-    let address = hosts::resolve(&name, port, &args.fleet)?;
+    let address = hosts::resolve(host, &args.fleet)?;
     let peer = Iperf3Peer::new(Iperf3Options {
         address,
         bind: args.fleet.bind,
@@ -41,17 +40,7 @@ pub fn specs(args: &RunArgs) -> CmdResult<(Vec<HostSpec>, Option<Iperf3Peer>)> {
         server_output: args.peer.get_server_output,
     });
     let client = hosts::this_host(address, args.fleet.bind, |agent| peer.client(agent));
-    let server = HostSpec {
-        name: "server".into(),
-        part: HostPart::Server,
-        agent: peer.server(),
-        data_address: Some(address.ip()),
-        data_port: address.port(),
-        bind: None,
-        memory_copy: false,
-        link_rate: None,
-        link_loss_ppm: None,
-    };
+    let server = HostSpec::new("server", HostPart::Server, peer.server(), address);
     Ok((vec![server, client], Some(peer)))
 }
 

@@ -57,6 +57,28 @@ pub struct HostSpec {
     pub link_loss_ppm: Option<u32>,
 }
 
+impl HostSpec {
+    /// Returns a host whose data flows use `address`, and nothing else is known of.
+    pub fn new(
+        name: impl Into<HostName>,
+        part: HostPart,
+        agent: Arc<dyn Agent>,
+        address: std::net::SocketAddr,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            part,
+            agent,
+            data_address: Some(address.ip()),
+            data_port: address.port(),
+            bind: None,
+            memory_copy: false,
+            link_rate: None,
+            link_loss_ppm: None,
+        }
+    }
+}
+
 /// A host that takes part.
 pub struct Member {
     pub(crate) spec: HostSpec,

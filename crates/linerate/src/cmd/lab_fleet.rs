@@ -1,5 +1,6 @@
 //! The lab of a study: hosts, an agent on each, and what the controller needs to reach them.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use linerate_agent::api::{Agent, PORT_DEFAULT};
 use linerate_controller::HostSpec;
 use linerate_lab::{Entered, Lab, LabSpec, LinkSpec};
 use linerate_model::run::HostPart;
-use linerate_model::{BitsPerSec, HostName, Nanos};
+use linerate_model::{BitsPerSec, Nanos};
 use linerate_plan::{Draft, Hosts};
 
 use super::execute::Placement;
@@ -190,8 +191,8 @@ impl LabFleet {
         Ok(())
     }
 
-    fn agent(&self, address: std::net::IpAddr) -> HttpAgent {
-        let authority = std::net::SocketAddr::new(address, PORT_DEFAULT).to_string();
+    fn agent(&self, address: IpAddr) -> HttpAgent {
+        let authority = SocketAddr::new(address, PORT_DEFAULT).to_string();
         HttpAgent::new(&authority, Some(&self.token))
     }
 
@@ -200,20 +201,20 @@ impl LabFleet {
         let links = self.links.iter().zip(&self.losses);
         let hosts = self.lab.hosts().iter().zip(links).enumerate();
         hosts
-            .map(|(at, (host, (link, loss)))| HostSpec {
-                name: HostName::from(host.name.clone()),
-                part: if at == 0 {
-                    HostPart::Server
-                } else {
-                    HostPart::Client
-                },
-                agent: Arc::new(self.agent(host.control_address)),
-                data_address: Some(host.data_address),
-                data_port: PORT_DEFAULT,
-                bind: (at > 0).then_some(host.data_address),
-                memory_copy: at == 0,
-                link_rate: link.rate,
-                link_loss_ppm: *loss,
+            .map(|(at, (host, (link, loss)))| {
+                let part = match at {
+                    0 => HostPart::Server,
+                    _ => HostPart::Client,
+                };
+                let agent = Arc::new(self.agent(host.control_address));
+                let address = SocketAddr::new(host.data_address, PORT_DEFAULT);
+                HostSpec {
+                    bind: (at > 0).then_some(host.data_address),
+                    memory_copy: at == 0,
+                    link_rate: link.rate,
+                    link_loss_ppm: *loss,
+                    ..HostSpec::new(host.name.clone(), part, agent, address)
+                }
             })
             .collect()
     }
