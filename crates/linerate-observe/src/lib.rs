@@ -129,7 +129,7 @@ pub use facts::facts;
 pub use link::{link_of_address, route_device};
 pub use netstat::NamedCounters;
 pub use observer::{ObserveConfig, Observer, availabilities, observers, probes};
-pub use places::{boot_id, cpus_allowed, cpus_near};
+pub use places::{boot_id, cpu_list, cpu_range, cpus_allowed, cpus_near};
 pub use profile::{Profiler, Scope, load_symbols};
 pub use tcp::{FilterError, Process, Processes, ROWS_MAX, SocketFilter, TcpSockets};
 pub use threads::programs;

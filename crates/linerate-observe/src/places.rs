@@ -1,11 +1,12 @@
 //! Where threads may run, which CPUs are near a network device, and which kernel all that is of.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::sys::file::read_text;
 
-/// Highest CPU number believed in a list such as `0-63,128`.
-const CPU_MAX: u32 = 1 << 16;
+/// Highest CPU number believed: NR_CPUS of the largest kernels that are built.
+const CPU_MAX: u32 = 8191;
 
 /// Returns the CPUs that this process may run on, ascending; none when that cannot be read.
 pub fn cpus_allowed(proc_root: &Path) -> Vec<u32> {
@@ -55,16 +56,21 @@ pub(crate) fn node_of_cpu(sys_root: &Path, cpu: u32) -> Option<u32> {
     })
 }
 
-/// Reads a list such as `0-3,8`, as the kernel writes it.
-pub(crate) fn cpu_list(text: &str) -> Option<Vec<u32>> {
+/// Reads a list such as `0-3,8`, as the kernel writes it, ascending.
+pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for range in text.trim().split(',') {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let last: u32 = last.parse().ok().filter(|last| *last <= CPU_MAX)?;
-        cpus.extend(first.parse::<u32>().ok()?..=last);
+        cpus.extend(cpu_range(range)?);
     }
     cpus.sort_unstable();
     Some(cpus)
+}
+
+/// Reads a CPU or several of them: `8`, `0-3`.
+pub fn cpu_range(text: &str) -> Option<RangeInclusive<u32>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let range = first.parse().ok()?..=last.parse().ok()?;
+    (!range.is_empty() && *range.end() <= CPU_MAX).then_some(range)
 }
 
 #[cfg(test)]
@@ -81,7 +87,8 @@ mod tests {
         check("5", Some(&[5]));
         check("", None);
         check("x", None);
-        check("0-4000000000", None);
+        check("0-8191,8192", None);
+        check("3-1", None);
     }
 
     #[test]

@@ -52,8 +52,6 @@ const AHEAD_NS: i64 = 50_000_000;
 const TIME_S_MAX: f64 = 86_000.0;
 /// Traffic that is not counted at the start when nothing else is asked for.
 const OMIT_S: f64 = 0.2;
-/// Highest CPU number of a list: NR_CPUS of the largest kernels that are built.
-const CPU_MAX: u32 = 8191;
 /// How CPUs are named.
 const AFFINITY: &str = "name them as 0:2:4 or 0-3, and those of the server after a comma";
 /// Most repetitions: far more than an interval gets narrower by.
@@ -532,14 +530,10 @@ fn cpus(text: Option<&str>) -> CmdResult<(Vec<u32>, Vec<u32>)> {
     let list = |part: &str| -> CmdResult<Vec<u32>> {
         let mut cpus = Vec::new();
         for word in part.split(':').filter(|word| !word.is_empty()) {
-            let (first, last) = word.split_once('-').unwrap_or((word, word));
-            let range = first.parse::<u32>().ok().zip(last.parse::<u32>().ok());
-            let range = range.filter(|(first, last)| first <= last && *last <= CPU_MAX);
-            let (first, last) = range.ok_or_else(|| {
+            cpus.extend(linerate_observe::cpu_range(word).ok_or_else(|| {
                 let error = anyhow!("`{word}` in --affinity {text} is not a CPU number");
                 Failure::usage(error).next(AFFINITY)
-            })?;
-            cpus.extend(first..=last);
+            })?);
         }
         Ok(cpus)
     };
