@@ -1,13 +1,14 @@
 //! From names on the command line to hosts of a run.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, anyhow};
 use linerate_agent::api::client::HttpAgent;
 use linerate_agent::api::{AdmitRequest, Agent, AgentError, RefusalCode};
+use linerate_agent::foreign::iperf3_peer::Padding;
 use linerate_agent::{AgentConfig, Core, Limits, LocalAgent};
 use linerate_controller::{Fleet, FleetError, HostSpec, Inventories, Placing};
 use linerate_model::run::{Admission, HostPart};
@@ -15,7 +16,6 @@ use linerate_model::workload::Workload;
 use linerate_model::{Nanos, RunId};
 use linerate_plan::Hosts;
 
-use crate::args::FleetArgs;
 use crate::exit::{CmdResult, Failure, Outcome};
 
 /// The variable that may carry the agents' token instead of a file.
@@ -23,15 +23,54 @@ pub const TOKEN_VARIABLE: &str = "LINERATE_TOKEN";
 /// Longest token; longer ones do not fit a header line comfortably.
 const TOKEN_BYTES_MAX: usize = 1024;
 
-impl FleetArgs {
-    /// Returns how the run wants to share its hosts.
-    pub fn admission(&self) -> Admission {
-        match (self.queue, self.shared) {
-            (true, _) => Admission::Queued,
-            (_, true) => Admission::Shared,
-            _ => Admission::Exclusive,
-        }
-    }
+/// The hosts that a run is to have, by name, and how it reaches and shares them.
+#[derive(Clone)]
+pub struct HostsAsked {
+    /// The server: HOST or HOST:PORT; empty in a lab.
+    pub server: String,
+    /// Who drives it; this host where none is named.
+    pub clients: Vec<String>,
+    /// Port of those that are named without one.
+    pub port: u16,
+    /// File with the agents' token.
+    pub token_file: Option<PathBuf>,
+    /// How the run wants to share them.
+    pub admission: Admission,
+    /// Address to connect from.
+    pub bind: Option<IpAddr>,
+    /// The only family of addresses to use.
+    pub family: Option<Family>,
+    /// What serves there, if it is not an agent.
+    pub foreign: Option<ForeignServer>,
+}
+
+/// A family of addresses.
+#[derive(Clone, Copy)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+/// A server of iperf3.
+#[derive(Clone)]
+pub struct ForeignServer {
+    /// For a server that asks for one.
+    pub login: Option<Login>,
+    /// Whether it is to send its own output with its results.
+    pub server_output: bool,
+}
+
+/// A user whose password is asked for later.
+#[derive(Clone)]
+pub struct Login {
+    /// The user.
+    pub user: String,
+    /// File with the server's public key.
+    pub key_file: PathBuf,
+    /// The padding that the server takes.
+    pub padding: Padding,
 }
 
 /// Returns the token from `file` or the environment, if there is one.
@@ -75,15 +114,18 @@ fn split_port(text: &str, port_default: u16) -> CmdResult<(String, u16)> {
 }
 
 /// Finds the address of `HOST[:PORT]`, of the family asked for.
-pub fn resolve(text: &str, args: &FleetArgs) -> CmdResult<SocketAddr> {
-    let (host, port) = split_port(text, args.port)?;
+pub fn resolve(text: &str, asked: &HostsAsked) -> CmdResult<SocketAddr> {
+    let (host, port) = split_port(text, asked.port)?;
     let addresses = addresses(&host, port)?;
-    let wanted = |address: &&SocketAddr| match (args.ipv4, args.ipv6) {
-        (true, _) => address.is_ipv4(),
-        (_, true) => address.is_ipv6(),
-        _ => true,
+    let wanted = |address: &&SocketAddr| match asked.family {
+        Some(Family::V4) => address.is_ipv4(),
+        Some(Family::V6) => address.is_ipv6(),
+        None => true,
     };
-    let family = if args.ipv4 { "IPv4" } else { "IPv6" };
+    let family = match asked.family {
+        Some(Family::V4) => "IPv4",
+        _ => "IPv6",
+    };
     addresses
         .iter()
         .find(wanted)
@@ -135,20 +177,20 @@ pub fn agent_failure(error: AgentError) -> Failure {
 }
 
 /// Returns the hosts of a run: the server, and the clients or this host in their place.
-pub fn specs(server: &str, args: &FleetArgs) -> CmdResult<Vec<HostSpec>> {
-    let token = token(args.token_file.as_deref())?;
+pub fn specs(asked: &HostsAsked) -> CmdResult<Vec<HostSpec>> {
+    let token = token(asked.token_file.as_deref())?;
     let spec = |name: String, part, address: SocketAddr| {
         let agent = HttpAgent::new(&address.to_string(), token.as_deref());
         HostSpec::new(name, part, Arc::new(agent), address)
     };
-    let address = resolve(server, args)?;
+    let address = resolve(&asked.server, asked)?;
     let mut specs = vec![spec("server".to_owned(), HostPart::Server, address)];
-    for (at, client) in args.clients.iter().enumerate() {
+    for (at, client) in asked.clients.iter().enumerate() {
         let name = format!("client{}", at + 1);
-        specs.push(spec(name, HostPart::Client, resolve(client, args)?));
+        specs.push(spec(name, HostPart::Client, resolve(client, asked)?));
     }
-    if args.clients.is_empty() {
-        specs.push(this_host(address, args.bind, |agent| Arc::new(agent)));
+    if asked.clients.is_empty() {
+        specs.push(this_host(address, asked.bind, |agent| Arc::new(agent)));
     }
     Ok(specs)
 }
@@ -283,11 +325,16 @@ fn next_step(error: &AgentError) -> Option<String> {
 }
 
 /// Returns the request by which a run asks every host for admission.
-pub fn admit_request(run: &RunId, label: &str, args: &FleetArgs, expected: Nanos) -> AdmitRequest {
+pub fn admit_request(
+    run: &RunId,
+    label: &str,
+    admission: Admission,
+    expected: Nanos,
+) -> AdmitRequest {
     AdmitRequest {
         run: run.clone(),
         label: label.chars().take(200).collect(),
-        admission: args.admission(),
+        admission,
         expected: Some(expected),
     }
 }

@@ -15,6 +15,7 @@ mod files;
 mod hosts;
 mod interrupt;
 mod iperf3;
+mod meant;
 mod peer;
 mod term;
 mod workload;

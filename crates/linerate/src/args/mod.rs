@@ -18,6 +18,7 @@ mod trace;
 /// `linerate watch`.
 mod watch;
 
+pub use peer::PeerArgs;
 pub use run::{IoChoice, RateFormat, RunArgs, RxChoice, SendChoice};
 pub use trace::{LiveArgs, TraceArgs};
 pub use watch::WatchArgs;

@@ -14,7 +14,7 @@ use super::lab_fleet::{self, CLIENTS};
 use crate::args::StudyArgs;
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure, Outcome};
-use crate::{hosts, interrupt, term};
+use crate::{hosts, interrupt, meant, term};
 
 /// What a trial takes beyond its phases: clocks, preparing, notice, results. Measured in the lab
 /// on two CPUs; the progress bar learns the real one.
@@ -115,7 +115,7 @@ fn in_lab(args: &StudyArgs, drafts: &[Draft]) -> CmdResult {
 
 fn on_hosts(args: &StudyArgs, drafts: &[Draft]) -> CmdResult {
     let host = args.host.as_deref().unwrap_or_default();
-    let mut specs = hosts::specs(host, &args.fleet)?;
+    let mut specs = hosts::specs(&meant::hosts(Some(host), &args.fleet, None))?;
     for spec in &mut specs {
         spec.memory_copy = true;
     }
@@ -126,7 +126,8 @@ fn once(args: &StudyArgs, drafts: &[Draft], specs: Vec<HostSpec>, asked: &str) -
     let stop = interrupt::flag()?;
     let moment = Moment::now();
     let (run, seed) = bundle::new_run(&moment, args.seed)?;
-    let request = hosts::admit_request(&run, asked, &args.fleet, budget(args));
+    let admission = meant::hosts(None, &args.fleet, None).admission;
+    let request = hosts::admit_request(&run, asked, admission, budget(args));
     let fleet = hosts::gather(specs, &request, Inventories::First, &stop)?;
     let hosts = match args.lab {
         true => lab_fleet::settled(&args.lab_link, hosts::plan_hosts(&fleet))?,

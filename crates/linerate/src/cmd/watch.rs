@@ -49,18 +49,19 @@ pub fn watch(args: &WatchArgs) -> CmdResult {
         agent,
         request,
         facts,
+        interval: args.interval,
     };
     if let Some(address) = args.prometheus {
         return export(address, host);
     }
     let stop = interrupt::flag()?;
     if args.once {
-        return once(&host, args.interval, first, &stop);
+        return once(&host, first, &stop);
     }
     if args.json_stream {
-        return stream(&host, args, first, &stop);
+        return stream(&host, args.count, first, &stop);
     }
-    term::watch::live(host, args, first, &stop)?;
+    term::watch::live(host, args.page.name(), first, &stop)?;
     Ok(Outcome::Ok)
 }
 
@@ -71,6 +72,8 @@ pub struct Watching {
     request: ObservationRequest,
     /// What the host is.
     pub facts: Snapshot,
+    /// Time between two readings.
+    pub interval: Nanos,
 }
 
 impl Watching {
@@ -106,10 +109,10 @@ fn is_terminal() -> bool {
 }
 
 /// Prints every page as it is over one interval.
-fn once(host: &Watching, interval: Nanos, first: Observation, stop: &AtomicBool) -> CmdResult {
+fn once(host: &Watching, first: Observation, stop: &AtomicBool) -> CmdResult {
     let mut watched = Watched::default();
     take(&mut watched, first);
-    if !sleep_until(Instant::now() + Duration::from_nanos(interval.0), stop) {
+    if !sleep_until(Instant::now() + Duration::from_nanos(host.interval.0), stop) {
         return Ok(Outcome::Interrupted);
     }
     let second = host.observe().map_err(hosts::agent_failure)?;
@@ -132,19 +135,19 @@ fn once(host: &Watching, interval: Nanos, first: Observation, stop: &AtomicBool)
 }
 
 /// Prints a line of JSON for each interval.
-fn stream(host: &Watching, args: &WatchArgs, first: Observation, stop: &AtomicBool) -> CmdResult {
+fn stream(host: &Watching, count: Option<u64>, first: Observation, stop: &AtomicBool) -> CmdResult {
     let mut watched = Watched::default();
     term::json_line(
         "start",
         serde_json::json!({
             "schema": "linerate.watch", "schema_version": 1, "host": first.host_name,
-            "interval_s": args.interval.as_s(), "observers": first.observers,
+            "interval_s": host.interval.as_s(), "observers": first.observers,
         }),
     );
     take(&mut watched, first);
-    let interval = Duration::from_nanos(args.interval.0);
+    let interval = Duration::from_nanos(host.interval.0);
     let mut due = Instant::now() + interval;
-    let mut left = args.count.unwrap_or(u64::MAX);
+    let mut left = count.unwrap_or(u64::MAX);
     while left > 0 && sleep_until(due, stop) {
         take(&mut watched, host.observe().map_err(hosts::agent_failure)?);
         term::json_line("interval", watched.document());

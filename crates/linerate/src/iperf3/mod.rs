@@ -17,11 +17,9 @@ use linerate_model::run::{HostPart, HostRecord, Recording, RunDocument, TrialRec
 use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::samples::Samples;
 use linerate_model::setting::Settings;
-use linerate_model::workload::Workload;
 use linerate_model::{HostName, Nanos};
 use serde_json::json;
 
-use crate::exit::{CmdResult, Failure};
 use crate::term;
 use streams::Series;
 
@@ -35,24 +33,6 @@ pub struct Iperf3Lines {
     samples: Samples,
     /// Intervals that were printed.
     printed: usize,
-}
-
-/// Refuses what iperf3's documents have no words for.
-pub fn check(workload: &Workload, runs: u32) -> CmdResult<()> {
-    if !matches!(
-        workload.traffic,
-        linerate_model::workload::Traffic::Stream { .. }
-    ) {
-        let error = anyhow::anyhow!("iperf3's documents know only streams, no request/response");
-        return Err(Failure::usage(error).next("use -J without --format iperf3"));
-    }
-    if runs > 1 {
-        let error = anyhow::anyhow!("a document of iperf3 holds one measurement, not {runs}");
-        return Err(
-            Failure::usage(error).next("leave --runs away, or use -J without --format iperf3")
-        );
-    }
-    Ok(())
 }
 
 /// Prints the document of a measurement that did not begin.

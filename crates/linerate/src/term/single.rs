@@ -22,24 +22,47 @@ mod heading;
 mod result;
 
 use super::{json_document, json_line, line};
-use crate::args::{RateFormat, RunArgs};
 use crate::iperf3::Iperf3Lines;
 
 /// Flows up to which each has its own interval lines; beyond, only the sum is printed.
 const FLOW_LINES_MAX: u32 = 16;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Output {
+/// How one measurement is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    /// Lines for people, or documents.
+    pub form: Form,
+    /// Whether the documents are those of iperf3, and printed in any form.
+    pub iperf3: bool,
+    /// The unit of rates; what fits where none is asked for.
+    pub rate_unit: Option<RateUnit>,
+    /// Time between interval lines; 0 = none.
+    pub interval: Nanos,
+}
+
+/// Lines for people, or documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Lines for people.
     Text,
+    /// One document.
     Json,
+    /// A line for each event.
     JsonStream,
+}
+
+/// A unit of rates.
+#[derive(Debug, Clone, Copy)]
+pub struct RateUnit {
+    /// As it is written.
+    pub name: &'static str,
+    /// How much one of it is.
+    pub bits_per_second: f64,
 }
 
 /// Prints one measurement.
 pub struct SingleLines {
     output: Output,
-    format: Option<RateFormat>,
-    interval: Nanos,
     live: Option<Live>,
     runs: RangeInclusive<u32>,
     /// Whether nothing is read at the server.
@@ -49,22 +72,17 @@ pub struct SingleLines {
 }
 
 impl SingleLines {
-    /// Returns a printer for what `args` ask for.
-    pub fn new(args: &RunArgs, interval: Nanos) -> Self {
-        let output = match (args.output.json, args.output.json_stream) {
-            (true, _) => Output::Json,
-            (_, true) => Output::JsonStream,
-            _ => Output::Text,
-        };
+    /// Returns a printer of a measurement that is repeated `runs` times.
+    pub fn new(output: Output, runs: RangeInclusive<u32>) -> Self {
+        let is_stream = output.form == Form::JsonStream;
         Self {
             output,
-            format: args.output.format,
-            interval,
             live: None,
-            runs: args.time.repetitions(),
+            runs,
             foreign: false,
-            iperf3: (args.output.format == Some(RateFormat::Iperf3))
-                .then(|| Iperf3Lines::new(args.output.json_stream, interval)),
+            iperf3: output
+                .iperf3
+                .then(|| Iperf3Lines::new(is_stream, output.interval)),
         }
     }
 
@@ -78,9 +96,9 @@ impl SingleLines {
         let Some(trial) = document.plan.trials.first() else {
             return;
         };
-        match self.output {
-            Output::Json => {}
-            Output::JsonStream => json_line(
+        match self.output.form {
+            Form::Json => {}
+            Form::JsonStream => json_line(
                 "start",
                 serde_json::json!({
                     "schema": "linerate.run", "schema_version": linerate_analyze::single::SINGLE_SCHEMA_VERSION,
@@ -89,7 +107,7 @@ impl SingleLines {
                     "hosts": document.hosts.iter().map(|host| &*host.name.0).collect::<Vec<_>>(),
                 }),
             ),
-            Output::Text => {
+            Form::Text => {
                 for text in heading::heading(&trial.workload, document.server()) {
                     line(&text);
                 }
@@ -105,12 +123,13 @@ impl SingleLines {
         if let Some(lines) = &mut self.iperf3 {
             return lines.begins(trial);
         }
-        let is_summed = self.output == Output::Text && trial.workload.connections > FLOW_LINES_MAX;
-        self.live = (self.interval.0 > 0 && self.output != Output::Json).then(|| {
-            let live = Live::new(trial, self.interval).with_server(trial, self.foreign);
+        let Output { form, interval, .. } = self.output;
+        let is_summed = form == Form::Text && trial.workload.connections > FLOW_LINES_MAX;
+        self.live = (interval.0 > 0 && form != Form::Json).then(|| {
+            let live = Live::new(trial, interval).with_server(trial, self.foreign);
             if is_summed { live.summed() } else { live }
         });
-        if self.output != Output::Text || self.live.is_none() {
+        if form != Form::Text || self.live.is_none() {
             return;
         }
         let (least, most) = (self.runs.start(), self.runs.end());
@@ -139,10 +158,10 @@ impl SingleLines {
         let Some(live) = &mut self.live else { return };
         live.add(samples.iter().flat_map(Samples::of_flows));
         while let Some(lines) = live.poll_next() {
-            match self.output {
-                Output::Json => {}
-                Output::JsonStream => json_line("interval", &lines),
-                Output::Text => print_interval(&lines, self.format),
+            match self.output.form {
+                Form::Json => {}
+                Form::JsonStream => json_line("interval", &lines),
+                Form::Text => print_interval(&lines, self.output.rate_unit),
             }
         }
     }
@@ -158,11 +177,11 @@ impl SingleLines {
         if let Some(lines) = &mut self.iperf3 {
             return lines.end(recording, peer, failure);
         }
-        match self.output {
-            Output::Json => json_document(single),
-            Output::JsonStream => json_line("end", single),
-            Output::Text => {
-                result::print(single, self.format);
+        match self.output.form {
+            Form::Json => json_document(single),
+            Form::JsonStream => json_line("end", single),
+            Form::Text => {
+                result::print(single, self.output.rate_unit);
                 print_server_output(peer);
             }
         }
@@ -181,7 +200,7 @@ fn print_server_output(peer: Option<&Iperf3Peer>) {
     line(text.trim_end());
 }
 
-fn print_interval(lines: &[Interval], format: Option<RateFormat>) {
+fn print_interval(lines: &[Interval], rate_unit: Option<RateUnit>) {
     let flows = lines.len() as u32 - u32::from(lines.len() > 1);
     for interval in lines {
         let is_sum = interval.flow.is_none();
@@ -198,7 +217,7 @@ fn print_interval(lines: &[Interval], format: Option<RateFormat>) {
             ),
             _ => (
                 Unit::Bytes.display(interval.bytes as f64),
-                rate_words(interval.bits_per_second, format),
+                rate_words(interval.bits_per_second, rate_unit),
             ),
         };
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
@@ -221,19 +240,11 @@ fn print_interval(lines: &[Interval], format: Option<RateFormat>) {
     }
 }
 
-/// Writes a rate with the prefix that `-f` asks for, or the one that fits.
-fn rate_words(bits_per_second: f64, format: Option<RateFormat>) -> String {
-    let bytes = bits_per_second / 8.0;
-    let (value, unit) = match format {
-        None | Some(RateFormat::Iperf3) => return Unit::BitsPerSecond.display(bits_per_second),
-        Some(RateFormat::Kbit) => (bits_per_second / 1e3, "kbit/s"),
-        Some(RateFormat::Mbit) => (bits_per_second / 1e6, "Mbit/s"),
-        Some(RateFormat::Gbit) => (bits_per_second / 1e9, "Gbit/s"),
-        Some(RateFormat::Tbit) => (bits_per_second / 1e12, "Tbit/s"),
-        Some(RateFormat::KiByte) => (bytes / 1024.0, "KiB/s"),
-        Some(RateFormat::MiByte) => (bytes / 1024f64.powi(2), "MiB/s"),
-        Some(RateFormat::GiByte) => (bytes / 1024f64.powi(3), "GiB/s"),
-        Some(RateFormat::TiByte) => (bytes / 1024f64.powi(4), "TiB/s"),
+/// Writes a rate in the unit that was asked for, or the one that fits.
+fn rate_words(bits_per_second: f64, unit: Option<RateUnit>) -> String {
+    let Some(unit) = unit else {
+        return Unit::BitsPerSecond.display(bits_per_second);
     };
-    format!("{} {unit}", Unit::Ratio.display(value))
+    let rate = Unit::Ratio.display(bits_per_second / unit.bits_per_second);
+    format!("{rate} {}", unit.name)
 }

@@ -10,8 +10,7 @@ use linerate_model::sample::End;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Part, Setting, Traffic, Workload};
 
-use super::{cost, datagrams, rate_words};
-use crate::args::RateFormat;
+use super::{RateUnit, cost, datagrams, rate_words};
 use crate::term::labelled;
 
 /// Messages from this size on are not counted aloud: the rate in bytes says enough.
@@ -22,7 +21,7 @@ const CPUS_LISTED_MAX: usize = 8;
 const MECHANISMS: &[&str] = &["placement", "send", "receive", "wait", "pace"];
 
 /// Prints the result.
-pub(super) fn print(single: &Single<'_>, format: Option<RateFormat>) {
+pub(super) fn print(single: &Single<'_>, rate_unit: Option<RateUnit>) {
     // What a host refused is said once, as the command's failure.
     let is_refused = |trial: &SingleTrial<'_>| !trial.valid && trial.responses.is_empty();
     if single.trials.iter().all(is_refused) {
@@ -33,7 +32,7 @@ pub(super) fn print(single: &Single<'_>, format: Option<RateFormat>) {
         if single.trials.len() > 1 {
             crate::term::line(&format!("run {}", at + 1));
         }
-        print_trial(&single.workload, trial, format);
+        print_trial(&single.workload, trial, rate_unit);
     }
     if let Some(summary) = across(single) {
         crate::term::line("");
@@ -52,12 +51,12 @@ pub(super) fn print(single: &Single<'_>, format: Option<RateFormat>) {
     }
 }
 
-fn print_trial(workload: &Workload, trial: &SingleTrial<'_>, format: Option<RateFormat>) {
+fn print_trial(workload: &Workload, trial: &SingleTrial<'_>, rate_unit: Option<RateUnit>) {
     if let Some(why) = &trial.invalid {
         labelled("INVALID", why);
     }
     match workload.traffic {
-        Traffic::Stream { .. } => stream(workload, trial, format),
+        Traffic::Stream { .. } => stream(workload, trial, rate_unit),
         Traffic::Rr { .. } | Traffic::Crr { .. } => transactions(workload, trial),
         Traffic::Idle => {
             if let Some(held) = of(trial, "connections_held") {
@@ -81,7 +80,7 @@ pub(super) fn of(trial: &SingleTrial<'_>, name: &str) -> Option<f64> {
     trial.responses.get(name).copied()
 }
 
-fn stream(workload: &Workload, trial: &SingleTrial<'_>, format: Option<RateFormat>) {
+fn stream(workload: &Workload, trial: &SingleTrial<'_>, rate_unit: Option<RateUnit>) {
     let Some(rate) = of(trial, "throughput_bps") else {
         return;
     };
@@ -89,7 +88,7 @@ fn stream(workload: &Workload, trial: &SingleTrial<'_>, format: Option<RateForma
         format!(
             ", {} of the {} asked for",
             Unit::Percent.display(100.0 * rate / asked),
-            rate_words(asked, format)
+            rate_words(asked, rate_unit)
         )
     });
     let unread = trial.lost_unread().map_or(String::new(), |share| {
@@ -98,7 +97,10 @@ fn stream(workload: &Workload, trial: &SingleTrial<'_>, format: Option<RateForma
             Unit::Percent.display(100.0 * share)
         )
     });
-    labelled("received", &(rate_words(rate, format) + &asked + &unread));
+    labelled(
+        "received",
+        &(rate_words(rate, rate_unit) + &asked + &unread),
+    );
     let ways = [
         ("  to server", "throughput_to_server_bps"),
         ("  from server", "throughput_from_server_bps"),
@@ -106,7 +108,7 @@ fn stream(workload: &Workload, trial: &SingleTrial<'_>, format: Option<RateForma
     let ways = ways.map(|(label, name)| (label, of(trial, name)));
     if ways.iter().all(|(_, rate)| rate.is_some()) {
         for (label, rate) in ways {
-            labelled(label, &rate_words(rate.unwrap_or_default(), format));
+            labelled(label, &rate_words(rate.unwrap_or_default(), rate_unit));
         }
     }
     messages(workload, trial);

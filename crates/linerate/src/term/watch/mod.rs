@@ -16,7 +16,6 @@ use linerate_model::Nanos;
 use linerate_model::host::Snapshot;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
-use crate::args::WatchArgs;
 use crate::cmd::watch::{Watching, take};
 use crate::exit::CmdResult;
 
@@ -30,18 +29,13 @@ use state::{Action, State};
 /// How long a key is waited for before readings are looked for.
 const KEY_WAIT: Duration = Duration::from_millis(40);
 
-/// Draws until the user or a signal ends it. The terminal is as it was afterwards, even after a
+/// Draws until the user or a signal ends it, beginning with the page of that name. The terminal is as it was afterwards, even after a
 /// panic.
-pub fn live(
-    host: Watching,
-    args: &WatchArgs,
-    first: Observation,
-    stop: &AtomicBool,
-) -> CmdResult<()> {
+pub fn live(host: Watching, page: &str, first: Observation, stop: &AtomicBool) -> CmdResult<()> {
     let mut watched = Watched::default();
-    let mut state = State::new(&first.host_name, args.interval, args.page.name());
+    let mut state = State::new(&first.host_name, host.interval, page);
     take(&mut watched, first);
-    let interval_ns = Arc::new(AtomicU64::new(args.interval.0));
+    let interval_ns = Arc::new(AtomicU64::new(host.interval.0));
     let (tell, readings) = mpsc::channel();
     let every = Arc::clone(&interval_ns);
     let facts = host.facts.clone();

@@ -1,0 +1,335 @@
+//! One measurement: what the flags of `linerate run` come to.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use linerate_analyze::precision::Precision;
+use linerate_controller::{Placing, WarmUp};
+use linerate_model::Nanos;
+use linerate_model::experiment::Timing;
+use linerate_model::manner::Transport;
+use linerate_model::probe::Probes;
+use linerate_model::workload::{Traffic, Workload};
+
+use crate::args::{RateFormat, RunArgs};
+use crate::exit::{CmdResult, Failure};
+use crate::hosts::{self, HostsAsked};
+use crate::term;
+use crate::term::single::{Form, Output, RateUnit};
+use crate::workload::{rate_note, workload};
+
+/// Shortest time between interval lines, and between samples.
+const INTERVAL_MIN: Nanos = Nanos::from_ms(100);
+/// Measurements beyond this are sampled once a second.
+const LONG: Nanos = Nanos::from_s(600);
+/// Longest time between looks beside a server of another program: one that gives up is heard of by
+/// then, and what this host measures after it is no measurement.
+const FOREIGN_LOOK_MAX: Nanos = Nanos::from_ms(100);
+/// What `-t 0` means before Ctrl-C: a day less the phases around it.
+const UNTIL_STOPPED: Nanos = Nanos::from_s(86_000);
+/// How long a volume may take: less than agents allow a caller without their token.
+const VOLUME_TIME: Nanos = Nanos::from_s(3500);
+/// Quiet time before each of several measurements.
+const SETTLE: Nanos = Nanos::from_ms(20);
+/// Quiet time before the traffic to a server of another program.
+const FOREIGN_SETTLE: Nanos = Nanos::from_ms(100);
+/// Traffic after the window, so that a reading at its end that is late still sees the same rate: at
+/// most this, which is ten times what a sampler is late on a busy machine…
+const DRAIN_MAX: Nanos = Nanos::from_ms(50);
+/// …and no more than this part of a short window. A reading that is even later averages in as much
+/// silence at the most.
+const DRAIN_PART: u64 = 500;
+/// Longest measurement that can be asked for.
+const TIME_S_MAX: f64 = 86_000.0;
+/// Traffic that is not counted at the start when nothing else is asked for.
+const OMIT_S: f64 = 0.2;
+/// How CPUs are named.
+const AFFINITY: &str = "name them as 0:2:4 or 0-3, and those of the server after a comma";
+/// Most repetitions: far more than an interval gets narrower by.
+const RUNS_MAX: u32 = 1000;
+
+/// One measurement as meant.
+pub struct Measurement {
+    /// What is sent, for one client.
+    pub workload: Workload,
+    /// Flows that were asked for, which are half of them where each is joined by one the other way.
+    pub parallel: u32,
+    /// How long.
+    pub timing: Timing,
+    /// What the time before the window follows from.
+    pub warm_up: WarmUp,
+    /// How often: at least, and at the most.
+    pub runs: RangeInclusive<u32>,
+    /// What is asked of the interval of the result.
+    pub precision: Option<Precision>,
+    /// Which CPUs the workers are on.
+    pub pinning: Pinning,
+    /// What is looked at beside the traffic.
+    pub probes: Probes,
+    /// Time between samples.
+    pub sample_interval: Nanos,
+    /// Time between looks at the running trial.
+    pub look_interval: Nanos,
+    /// Between whom.
+    pub hosts: HostsAsked,
+    /// Seed of the trials; random where none is asked for.
+    pub seed: Option<u64>,
+    /// How it is shown.
+    pub output: Output,
+    /// Directory of the bundle, where one is kept.
+    pub directory: Option<PathBuf>,
+}
+
+/// Which CPUs the workers of a measurement are on.
+pub struct Pinning {
+    /// CPUs of the server's workers; none = as `placing` says.
+    pub server_cpus: Vec<u32>,
+    /// CPUs of the clients' workers.
+    pub client_cpus: Vec<u32>,
+    /// Whether those are all that is said of CPUs, or we choose.
+    pub placing: Placing,
+    /// Most worker threads of each host.
+    pub workers_max: Option<u32>,
+}
+
+/// Returns what the flags mean, or refuses what they contradict.
+pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
+    let margins = args.margins.words();
+    if !margins.is_empty() {
+        let error = anyhow!("{} has nothing to compare", margins.trim());
+        return Err(Failure::usage(error).next("add --experiment FILE, or leave it out"));
+    }
+    let interval = interval(args)?;
+    let workload = workload(args)?;
+    let (client_cpus, server_cpus) = cpus(args.place.affinity.as_deref())?;
+    let hosts = super::hosts(args.host.as_deref(), &args.fleet, Some(&args.peer));
+    let is_foreign = hosts.foreign.is_some();
+    if is_foreign {
+        check_foreign(&workload)?;
+    }
+    if hosts.clients.is_empty() {
+        hosts::check_this_host(&workload, &client_cpus)?;
+    }
+    let output = output(args, interval);
+    let runs = args.time.repetitions();
+    if output.iperf3 {
+        check_iperf3_document(&workload, *runs.end())?;
+    }
+    let timing = timing(args, is_foreign)?;
+    check_runs(args)?;
+    if let Some(note) = rate_note(args, &workload) {
+        term::note(&note);
+    }
+    let probes = args.observe.probes();
+    if probes.capture.is_some() && args.output.out.is_none() {
+        let error = anyhow!("--capture keeps its files in a bundle");
+        return Err(Failure::usage(error).next("name a directory for it: --out DIR"));
+    }
+    Ok(Measurement {
+        workload,
+        parallel: args.traffic.parallel,
+        timing,
+        warm_up: match args.time.omit {
+            Some(_) => WarmUp::AsAsked,
+            None => WarmUp::RoundTrips,
+        },
+        runs,
+        precision: args.time.wanted(),
+        pinning: Pinning {
+            server_cpus,
+            client_cpus,
+            placing: match args.place.affinity {
+                Some(_) => Placing::AsAsked,
+                None => hosts::placing(),
+            },
+            workers_max: args.place.workers,
+        },
+        probes,
+        sample_interval: sample_interval(timing.measure, interval),
+        look_interval: look_interval(interval, is_foreign),
+        hosts,
+        seed: args.plan.seed,
+        output,
+        directory: args.output.out.clone(),
+    })
+}
+
+fn interval(args: &RunArgs) -> CmdResult<Nanos> {
+    if args.output.interval == 0.0 {
+        return Ok(Nanos(0));
+    }
+    if !(0.1..=3600.0).contains(&args.output.interval) {
+        let error = anyhow!(
+            "--interval is {}, but must be 0 or 0.1 to 3600 s",
+            args.output.interval
+        );
+        return Err(Failure::usage(error));
+    }
+    // Whole tenths, since that is when samples are taken.
+    let interval = Nanos((args.output.interval * 10.0).round() as u64 * INTERVAL_MIN.0);
+    if let Some(rate) = args.observe.sample_rate
+        && rate.interval() > interval
+    {
+        return Err(Failure::usage(anyhow!(
+            "--interval is {interval}, but --sample-rate {} samples every {}",
+            u32::from(rate),
+            rate.interval()
+        )));
+    }
+    Ok(interval)
+}
+
+/// Returns the time between samples: tenths of a second, and seconds in long measurements, so that
+/// an hour's samples fit the memory; never longer than the interval lines want.
+fn sample_interval(measure: Nanos, interval: Nanos) -> Nanos {
+    let fitting = match measure > LONG {
+        true => Nanos::from_s(1),
+        false => INTERVAL_MIN,
+    };
+    match interval.0 {
+        0 => fitting,
+        _ => fitting.min(interval),
+    }
+}
+
+fn look_interval(interval: Nanos, is_foreign: bool) -> Nanos {
+    let shown = match interval.0 {
+        0 => Nanos::from_s(1),
+        _ => interval,
+    };
+    match is_foreign {
+        true => shown.min(FOREIGN_LOOK_MAX),
+        false => shown,
+    }
+}
+
+/// Splits `LOCAL[,REMOTE]`, each a list such as `0:2:4` or `0-3:8`.
+fn cpus(text: Option<&str>) -> CmdResult<(Vec<u32>, Vec<u32>)> {
+    let Some(text) = text.filter(|text| *text != "none") else {
+        return Ok((Vec::new(), Vec::new()));
+    };
+    let list = |part: &str| -> CmdResult<Vec<u32>> {
+        let mut cpus = Vec::new();
+        for word in part.split(':').filter(|word| !word.is_empty()) {
+            cpus.extend(linerate_observe::cpu_range(word).ok_or_else(|| {
+                let error = anyhow!("`{word}` in --affinity {text} is not a CPU number");
+                Failure::usage(error).next(AFFINITY)
+            })?);
+        }
+        Ok(cpus)
+    };
+    let (local, remote) = text.split_once(',').unwrap_or((text, ""));
+    Ok((list(local)?, list(remote)?))
+}
+
+/// Refuses what can be asked of agents only.
+fn check_foreign(workload: &Workload) -> CmdResult<()> {
+    let unknown = match (&workload.traffic, workload.manner.transport) {
+        (_, Transport::Unix) => "no Unix-domain sockets",
+        (Traffic::Stream { .. }, _) => return Ok(()),
+        _ => "only streams, no request/response",
+    };
+    let error = anyhow!("iperf3 knows {unknown}");
+    Err(Failure::usage(error).next("run `linerate serve` there, or leave --peer away"))
+}
+
+/// Refuses what iperf3's documents have no words for.
+fn check_iperf3_document(workload: &Workload, runs: u32) -> CmdResult<()> {
+    if !matches!(workload.traffic, Traffic::Stream { .. }) {
+        let error = anyhow!("iperf3's documents know only streams, no request/response");
+        return Err(Failure::usage(error).next("use -J without --format iperf3"));
+    }
+    if runs > 1 {
+        let error = anyhow!("a document of iperf3 holds one measurement, not {runs}");
+        return Err(
+            Failure::usage(error).next("leave --runs away, or use -J without --format iperf3")
+        );
+    }
+    Ok(())
+}
+
+fn output(args: &RunArgs, interval: Nanos) -> Output {
+    let output = &args.output;
+    Output {
+        form: match (output.json, output.json_stream) {
+            (true, _) => Form::Json,
+            (_, true) => Form::JsonStream,
+            _ => Form::Text,
+        },
+        iperf3: output.format == Some(RateFormat::Iperf3),
+        rate_unit: output.format.and_then(rate_unit),
+        interval,
+    }
+}
+
+/// Returns the unit that `-f` asks for; a choice of documents is none.
+fn rate_unit(format: RateFormat) -> Option<RateUnit> {
+    let (name, bits_per_second) = match format {
+        RateFormat::Kbit => ("kbit/s", 1e3),
+        RateFormat::Mbit => ("Mbit/s", 1e6),
+        RateFormat::Gbit => ("Gbit/s", 1e9),
+        RateFormat::Tbit => ("Tbit/s", 1e12),
+        RateFormat::KiByte => ("KiB/s", 8.0 * 1024.0),
+        RateFormat::MiByte => ("MiB/s", 8.0 * 1024f64.powi(2)),
+        RateFormat::GiByte => ("GiB/s", 8.0 * 1024f64.powi(3)),
+        RateFormat::TiByte => ("TiB/s", 8.0 * 1024f64.powi(4)),
+        RateFormat::Iperf3 => return None,
+    };
+    Some(RateUnit {
+        name,
+        bits_per_second,
+    })
+}
+
+/// Returns the phases. A server of another program has them as iperf3 does: what is counted ends with
+/// the sending, and nothing is left out at the start unless that is asked for.
+fn timing(args: &RunArgs, is_foreign: bool) -> CmdResult<Timing> {
+    let seconds = |what: &str, value: f64, low: f64| {
+        if value.is_finite() && (low..=TIME_S_MAX).contains(&value) {
+            return Ok(Nanos((value * 1e9) as u64));
+        }
+        Err(Failure::usage(anyhow!(
+            "{what} is {value}, but must be {low} to {TIME_S_MAX} s"
+        )))
+    };
+    let measure = match args.time.time {
+        0.0 => UNTIL_STOPPED,
+        time => seconds("--time", time, 0.1)?,
+    };
+    let by_volume = args.rate.bytes.is_some() || args.rate.blockcount.is_some();
+    let measure = if by_volume { VOLUME_TIME } else { measure };
+    let omit_default = match by_volume || is_foreign {
+        true => 0.0,
+        false => OMIT_S,
+    };
+    let omit = args.time.omit.unwrap_or(omit_default);
+    Ok(Timing {
+        settle: match args.time.repetitions().end() {
+            // Over TCP such a server begins with the traffic; over UDP it waits for it.
+            _ if is_foreign && !args.traffic.udp => FOREIGN_SETTLE,
+            // Before the first there is nothing that would have to settle.
+            1 => Nanos(0),
+            _ => SETTLE,
+        },
+        warm_up: seconds("--omit", omit, 0.0)?,
+        measure,
+        drain: match is_foreign {
+            true => Nanos(0),
+            false => Nanos(measure.0 / DRAIN_PART).min(DRAIN_MAX),
+        },
+    })
+}
+
+fn check_runs(args: &RunArgs) -> CmdResult<()> {
+    for (flag, runs) in [
+        ("--runs", args.time.runs),
+        ("--runs-max", args.time.runs_max),
+    ] {
+        if !(1..=RUNS_MAX).contains(&runs) {
+            let error = anyhow!("{flag} is {runs}, but must be 1 to {RUNS_MAX}");
+            return Err(Failure::usage(error));
+        }
+    }
+    Ok(())
+}

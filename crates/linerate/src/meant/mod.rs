@@ -1,0 +1,55 @@
+//! From what was typed to what is meant: plain values, checked.
+//!
+//! Whatever contradicts itself, or names what cannot be, is refused here, before any other host is
+//! asked. What comes after knows no flags.
+
+use linerate_agent::foreign::iperf3_peer::Padding;
+use linerate_model::run::Admission;
+
+use crate::args::{FleetArgs, PeerArgs};
+use crate::hosts::{Family, ForeignServer, HostsAsked, Login};
+
+/// One measurement.
+mod measurement;
+
+pub use measurement::{Measurement, measurement};
+
+/// Returns the hosts that `server` and the flags name.
+pub fn hosts(server: Option<&str>, fleet: &FleetArgs, peer: Option<&PeerArgs>) -> HostsAsked {
+    HostsAsked {
+        server: server.unwrap_or_default().to_owned(),
+        clients: fleet.clients.clone(),
+        port: fleet.port,
+        token_file: fleet.token_file.clone(),
+        admission: match (fleet.queue, fleet.shared) {
+            (true, _) => Admission::Queued,
+            (_, true) => Admission::Shared,
+            _ => Admission::Exclusive,
+        },
+        bind: fleet.bind,
+        family: match (fleet.ipv4, fleet.ipv6) {
+            (true, _) => Some(Family::V4),
+            (_, true) => Some(Family::V6),
+            _ => None,
+        },
+        foreign: peer
+            .filter(|peer| peer.peer.is_some())
+            .map(|peer| ForeignServer {
+                login: login(peer),
+                server_output: peer.get_server_output,
+            }),
+    }
+}
+
+fn login(peer: &PeerArgs) -> Option<Login> {
+    let user = peer.username.clone();
+    let (user, key_file) = user.zip(peer.rsa_public_key_path.clone())?;
+    Some(Login {
+        user,
+        key_file,
+        padding: match peer.use_pkcs1_padding {
+            true => Padding::Pkcs1,
+            false => Padding::Oaep,
+        },
+    })
+}
