@@ -22,7 +22,7 @@ const SAMPLE_INTERVAL: Nanos = Nanos::from_ms(100);
 const LOOK_INTERVAL: Nanos = Nanos::from_ms(250);
 
 /// The part of a budget that is not the trials': hosts, analysis, report.
-const AFTER_TRIALS: Nanos = super::study::OVERHEAD_ONCE;
+const AFTER_TRIALS: Nanos = super::experiments::OVERHEAD_ONCE;
 /// The first block after which it is asked which verdicts are open: with two there is no spread to
 /// speak of.
 const FIRST_LOOK: u32 = 3;

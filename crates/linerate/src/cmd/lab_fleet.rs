@@ -16,9 +16,9 @@ use linerate_model::{BitsPerSec, Nanos};
 use linerate_plan::{Draft, Hosts};
 
 use super::execute::Placement;
-use crate::args::LabLinkArgs;
 use crate::exit::{CmdResult, Failure};
 use crate::hosts::TOKEN_VARIABLE;
+use crate::meant::LabLink;
 
 /// How long the agents of a lab may take to answer.
 const READY_DEADLINE: Duration = Duration::from_secs(10);
@@ -41,10 +41,10 @@ const QUEUES: u32 = 4;
 const CONGESTION: [&str; 2] = ["cubic", "reno"];
 
 /// Returns `hosts`, which are those of a lab, with the congestion control that it uses.
-pub fn settled(link: &LabLinkArgs, hosts: Hosts) -> CmdResult<Hosts> {
+pub fn settled(link: &LabLink, hosts: Hosts) -> CmdResult<Hosts> {
     let has = |name: &&str| hosts.congestion.iter().any(|known| known == name);
     let preferred = CONGESTION.into_iter().find(has).map(str::to_owned);
-    if let Some(asked) = &link.lab_congestion
+    if let Some(asked) = &link.congestion
         && !has(&asked.as_str())
     {
         let known = hosts.congestion.join(" ");
@@ -52,7 +52,7 @@ pub fn settled(link: &LabLinkArgs, hosts: Hosts) -> CmdResult<Hosts> {
         return Err(Failure::usage(error));
     }
     Ok(Hosts {
-        congestion_unless_asked: link.lab_congestion.clone().or(preferred),
+        congestion_unless_asked: link.congestion.clone().or(preferred),
         ..hosts
     })
 }
@@ -78,17 +78,17 @@ pub fn placement() -> Placement {
 ///
 /// Entering the lab's namespaces wants a process with one thread, so this comes first in a command.
 pub fn in_lab(
-    link: &LabLinkArgs,
+    link: &LabLink,
     drafts: &[Draft],
     measure: impl FnOnce(Vec<HostSpec>) -> CmdResult,
 ) -> CmdResult {
     let mut spec = LabSpec::study_default(CLIENTS);
     for host in &mut spec.hosts {
-        host.link.loss = link.lab_loss.unwrap_or(host.link.loss);
-        host.link.delay = link.lab_delay.unwrap_or(host.link.delay);
-        host.link.queues = link.lab_queues.unwrap_or(QUEUES);
+        host.link.loss = link.loss.unwrap_or(host.link.loss);
+        host.link.delay = link.delay.unwrap_or(host.link.delay);
+        host.link.queues = link.queues.unwrap_or(QUEUES);
     }
-    let losses = losses_of(drafts, &mut spec, link.lab_delay.unwrap_or(LOSS_LINK_DELAY));
+    let losses = losses_of(drafts, &mut spec, link.delay.unwrap_or(LOSS_LINK_DELAY));
     spec.check("the lab").map_err(Failure::usage)?;
     let entered = linerate_lab::enter().map_err(|error| {
         Failure::failed(error).next("run as root, or study real hosts with `linerate study HOST`")

@@ -19,6 +19,8 @@ pub mod watch;
 
 /// Executing a plan on a gathered fleet, for `study` and `run --experiment`.
 mod execute;
+/// From experiments to their plan, for the same.
+mod experiments;
 /// The lab of a study: hosts, agents, fleet.
 mod lab_fleet;
 /// A capture of this host as it happens.

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use linerate_plan::Draft;
 
-use super::study::{make_plan, this_machine};
+use super::experiments::{make_plan, show, this_machine};
 use crate::args::PlanArgs;
 use crate::exit::{CmdResult, Failure, Outcome};
 use crate::term;
@@ -21,10 +21,9 @@ pub fn plan(args: &PlanArgs) -> CmdResult {
     let plan = make_plan(&drafts, args.budget, args.seed, hosts)?;
     if args.json {
         term::line(&serde_json::to_string_pretty(&plan)?);
-    } else {
-        term::line(linerate_plan::describe(&plan).trim_end());
+        return Ok(Outcome::Ok);
     }
-    Ok(Outcome::Ok)
+    show(&plan)
 }
 
 /// Returns the chapter of the study that `file` names, or reads and checks an experiment file.

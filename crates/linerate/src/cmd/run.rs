@@ -17,9 +17,7 @@ use linerate_model::run::Recording;
 use linerate_model::unit::significant;
 use linerate_model::{Bytes, Nanos};
 
-use super::execute::{Execution, Placement};
-use super::lab_fleet;
-use super::study;
+use super::experiments;
 use crate::args::RunArgs;
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure, Outcome};
@@ -35,67 +33,12 @@ const AHEAD_NS: i64 = 50_000_000;
 /// Runs the command.
 pub fn run(args: &RunArgs) -> CmdResult {
     match &args.plan.experiment {
-        Some(file) => experiment(args, file),
+        Some(file) => {
+            let asked = meant::experiment(args, file, super::plan::read(file)?);
+            experiments::on_hosts(&asked, |specs| experiments::measure(&asked, specs))
+        }
         None => measure(meant::measurement(args)?),
     }
-}
-
-fn experiment(args: &RunArgs, file: &Path) -> CmdResult {
-    let draft = super::plan::read(file)?;
-    let asked = format!("linerate run --experiment {}", file.display());
-    if !args.plan.lab {
-        let (specs, _peer) = peer::specs(&meant::hosts(
-            args.host.as_deref(),
-            &args.fleet,
-            Some(&args.peer),
-        ))?;
-        return execute_experiment(args, &draft, specs, &asked);
-    }
-    let asked = format!("{asked} --lab{}", args.plan.lab_link.words());
-    let drafts = std::slice::from_ref(&draft);
-    lab_fleet::in_lab(&args.plan.lab_link, drafts, |specs| {
-        execute_experiment(args, &draft, specs, &asked)
-    })
-}
-
-fn execute_experiment(
-    args: &RunArgs,
-    draft: &linerate_plan::Draft,
-    specs: Vec<linerate_controller::HostSpec>,
-    asked: &str,
-) -> CmdResult {
-    let stop = interrupt::flag()?;
-    let moment = Moment::now();
-    let (run, seed) = bundle::new_run(&moment, args.plan.seed)?;
-    let expected = args.plan.budget.unwrap_or(Nanos::from_s(600));
-    let admission = meant::hosts(None, &args.fleet, None).admission;
-    let request = hosts::admit_request(&run, asked, admission, expected);
-    let fleet = hosts::gather(specs, &request, Inventories::First, &stop)?;
-    let drafts = std::slice::from_ref(draft);
-    let hosts = match args.plan.lab {
-        true => lab_fleet::settled(&args.plan.lab_link, hosts::plan_hosts(&fleet))?,
-        false => hosts::plan_hosts(&fleet),
-    };
-    let mut plan = study::make_plan(drafts, args.plan.budget, seed, hosts)?;
-    plan.margins = args.margins.margins();
-    for experiment in &mut plan.experiments {
-        experiment.probes = experiment.probes.and(args.observe.probes());
-    }
-    let execution = Execution {
-        run,
-        asked: format!("{asked}{} --seed {seed}", args.margins.words()),
-        study: false,
-        plan,
-        directory: bundle::directory(args.output.out.as_deref(), "run", &moment),
-        moment,
-        placement: if args.plan.lab {
-            lab_fleet::placement()
-        } else {
-            Placement::default()
-        },
-        stop,
-    };
-    super::execute::run(execution, fleet)
 }
 
 fn measure(asked: Measurement) -> CmdResult {

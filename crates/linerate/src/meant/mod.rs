@@ -9,9 +9,12 @@ use linerate_model::run::Admission;
 use crate::args::{FleetArgs, PeerArgs};
 use crate::hosts::{Family, ForeignServer, HostsAsked, Login};
 
+/// The study, or the experiments of a file.
+mod experiments;
 /// One measurement.
 mod measurement;
 
+pub use experiments::{Experiments, LabLink, experiment, study};
 pub use measurement::{Measurement, measurement};
 
 /// Returns the hosts that `server` and the flags name.

@@ -1,0 +1,164 @@
+//! Experiments on hosts or in a lab made for them, for `study` and `run --experiment`.
+
+use linerate_controller::{HostSpec, Inventories};
+use linerate_model::Nanos;
+use linerate_model::plan::Plan;
+use linerate_observe::ObserveConfig;
+use linerate_plan::{Draft, Hosts, PlanError, PlanRequest};
+
+use super::execute::{self, Execution, Placement};
+use super::lab_fleet;
+use crate::bundle::{self, Moment};
+use crate::exit::{CmdResult, Failure, Outcome};
+use crate::meant::Experiments;
+use crate::{hosts, interrupt, peer, term};
+
+/// What a trial takes beyond its phases: clocks, preparing, notice, results. Measured in the lab
+/// on two CPUs; the progress bar learns the real one.
+const OVERHEAD_PER_TRIAL: Nanos = Nanos::from_ms(100);
+/// What a run takes beyond its trials: hosts, inventory, analysis, report.
+pub const OVERHEAD_ONCE: Nanos = Nanos::from_s(4);
+
+/// The fewest blocks of the chapters of a quick look: with two there is no spread to speak of.
+const QUICK_BLOCKS: u32 = 3;
+/// Blocks of an experiment beyond those planned, where its verdicts are open and time is left. With
+/// 9 instead of 3 the smallest effect that is found is little more than half as large.
+const FURTHER_BLOCKS: u32 = 6;
+/// How long others may expect what has no budget to take.
+const EXPECTED: Nanos = Nanos::from_s(600);
+
+/// Hands the hosts that were asked for to `measure`.
+pub fn on_hosts(
+    asked: &Experiments,
+    measure: impl FnOnce(Vec<HostSpec>) -> CmdResult,
+) -> CmdResult {
+    if let Some(link) = &asked.lab {
+        return lab_fleet::in_lab(link, &asked.drafts, measure);
+    }
+    let (mut specs, _peer) = peer::specs(&asked.hosts)?;
+    for spec in &mut specs {
+        spec.memory_copy = asked.study;
+    }
+    measure(specs)
+}
+
+/// Plans the experiments and executes the plan, or shows it where no more is asked for.
+pub fn measure(asked: &Experiments, specs: Vec<HostSpec>) -> CmdResult {
+    let stop = interrupt::flag()?;
+    let moment = Moment::now();
+    let (run, seed) = bundle::new_run(&moment, asked.seed)?;
+    let expected = asked.budget.unwrap_or(EXPECTED);
+    let request = hosts::admit_request(&run, &asked.label, asked.hosts.admission, expected);
+    let fleet = hosts::gather(specs, &request, Inventories::First, &stop)?;
+    let plan = plan_of(asked, seed, hosts::plan_hosts(&fleet))?;
+    if asked.dry_run {
+        return show(&plan);
+    }
+    let kind = if asked.study { "study" } else { "run" };
+    let execution = Execution {
+        run,
+        asked: format!("{}{} --seed {seed}", asked.label, asked.flags),
+        study: asked.study,
+        plan,
+        directory: bundle::directory(asked.directory.as_deref(), kind, &moment),
+        moment,
+        placement: match &asked.lab {
+            Some(_) => lab_fleet::placement(),
+            None => Placement::default(),
+        },
+        stop,
+    };
+    execute::run(execution, fleet)
+}
+
+/// Plans the experiments for hosts of a lab that is not made, and shows the plan.
+pub fn show_for_lab(asked: &Experiments) -> CmdResult {
+    let (_, seed) = bundle::new_run(&Moment::now(), asked.seed)?;
+    let hosts = this_machine(lab_fleet::CLIENTS, &asked.drafts);
+    show(&plan_of(asked, seed, hosts)?)
+}
+
+/// Prints a plan.
+pub fn show(plan: &Plan) -> CmdResult {
+    term::line(linerate_plan::describe(plan).trim_end());
+    Ok(Outcome::Ok)
+}
+
+fn plan_of(asked: &Experiments, seed: u64, hosts: Hosts) -> CmdResult<Plan> {
+    let hosts = match &asked.lab {
+        Some(link) => lab_fleet::settled(link, hosts)?,
+        None => hosts,
+    };
+    let mut plan = match asked.quick {
+        true => {
+            let request = request(asked.budget, seed, hosts);
+            linerate_plan::fitting(&asked.drafts, QUICK_BLOCKS, &request).map_err(Failure::usage)?
+        }
+        false => make_plan(&asked.drafts, asked.budget, seed, hosts)?,
+    };
+    for experiment in &mut plan.experiments {
+        experiment.probes = experiment.probes.and(asked.probes);
+    }
+    plan.margins = asked.margins;
+    Ok(plan)
+}
+
+/// Makes a plan, or says why it cannot be made.
+pub fn make_plan(
+    drafts: &[Draft],
+    budget: Option<Nanos>,
+    seed: u64,
+    hosts: Hosts,
+) -> CmdResult<Plan> {
+    let request = request(budget, seed, hosts);
+    linerate_plan::plan(drafts, &request).map_err(|error| {
+        let next = match &error {
+            PlanError::Budget { least, .. } => {
+                let seconds = least.0.div_ceil(1_000_000_000);
+                Some(format!("give it at least that: --budget {seconds}s"))
+            }
+            _ => None,
+        };
+        Failure {
+            next,
+            ..Failure::usage(error)
+        }
+    })
+}
+
+fn request(budget: Option<Nanos>, seed: u64, hosts: Hosts) -> PlanRequest {
+    PlanRequest {
+        budget,
+        seed,
+        hosts,
+        further_blocks: match budget {
+            Some(_) => FURTHER_BLOCKS,
+            None => 0,
+        },
+        overhead_per_trial: OVERHEAD_PER_TRIAL,
+        overhead_once: OVERHEAD_ONCE,
+    }
+}
+
+/// Returns what a plan needs to know of hosts that are namespaces of this machine.
+pub fn this_machine(clients: u32, drafts: &[Draft]) -> Hosts {
+    let facts = linerate_observe::facts(&ObserveConfig {
+        proc_root: "/proc".into(),
+        sys_root: "/sys".into(),
+        lab: true,
+        host_wide: true,
+        threads: Vec::new(),
+    });
+    let whole = |name: &str| facts.number(name).map(|number| number as u64);
+    let congestion = facts.text("sysctl.net.ipv4.tcp_available_congestion_control");
+    Hosts {
+        clients,
+        link_losses_ppm: linerate_plan::link_losses(drafts).into_keys().collect(),
+        rmem_max: whole("sysctl.net.core.rmem_max"),
+        wmem_max: whole("sysctl.net.core.wmem_max"),
+        congestion: congestion
+            .map(|names| names.split_whitespace().map(str::to_owned).collect())
+            .unwrap_or_default(),
+        congestion_unless_asked: None,
+    }
+}

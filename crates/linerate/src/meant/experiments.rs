@@ -1,0 +1,131 @@
+//! Experiments: what the flags of `linerate study` and of `linerate run --experiment` come to.
+
+use std::path::{Path, PathBuf};
+
+use linerate_model::Nanos;
+use linerate_model::margin::Margins;
+use linerate_model::probe::Probes;
+use linerate_plan::Draft;
+
+use crate::args::{LabLinkArgs, RunArgs, StudyArgs};
+use crate::hosts::HostsAsked;
+
+/// The time of a quick look.
+const QUICK: Nanos = Nanos::from_s(30);
+
+/// Experiments as meant: the whole study, or those of a file.
+#[derive(Clone)]
+pub struct Experiments {
+    /// The experiments.
+    pub drafts: Vec<Draft>,
+    /// Whether they are the whole study.
+    pub study: bool,
+    /// Whether only what the time is enough for is done of them.
+    pub quick: bool,
+    /// What was asked, as hosts are told it.
+    pub label: String,
+    /// The flags that say how it is done, as they would be typed.
+    pub flags: String,
+    /// Time that they may take.
+    pub budget: Option<Nanos>,
+    /// Seed of the order of trials; random where none is asked for.
+    pub seed: Option<u64>,
+    /// What is looked at beside the traffic.
+    pub probes: Probes,
+    /// What is the same.
+    pub margins: Margins,
+    /// Between whom, where not in a lab.
+    pub hosts: HostsAsked,
+    /// The lab to make, where one is asked for.
+    pub lab: Option<LabLink>,
+    /// Directory of the bundle; named after the time where none is asked for.
+    pub directory: Option<PathBuf>,
+    /// Whether only the plan is made.
+    pub dry_run: bool,
+}
+
+/// What the links of the built-in lab are like; as they always are where nothing is asked for.
+#[derive(Clone)]
+pub struct LabLink {
+    /// Share of frames lost.
+    pub loss: Option<f64>,
+    /// Delay, one way.
+    pub delay: Option<Nanos>,
+    /// Receive queues of every host.
+    pub queues: Option<u32>,
+    /// Congestion control of what asks for none.
+    pub congestion: Option<String>,
+}
+
+/// Returns the study that the flags mean.
+pub fn study(args: &StudyArgs) -> Experiments {
+    let hosts = super::hosts(args.host.as_deref(), &args.fleet, None);
+    let budget = if args.quick { QUICK } else { args.budget };
+    Experiments {
+        drafts: linerate_plan::study(),
+        study: true,
+        quick: args.quick,
+        label: match args.lab {
+            true => format!("linerate study --lab{}", args.lab_link.words()),
+            false => format!("linerate study {}", hosts.server),
+        },
+        flags: match args.quick {
+            true => " --quick".to_owned(),
+            false => format!(" --budget {}", budget_words(budget)),
+        } + &args.margins.words(),
+        budget: Some(budget),
+        seed: args.seed,
+        probes: Probes {
+            sample_rate: args.sample_rate,
+            capture: args.capture.options(),
+            ..Probes::default()
+        },
+        margins: args.margins.margins(),
+        hosts,
+        lab: args.lab.then(|| lab_link(&args.lab_link)),
+        directory: args.out.clone(),
+        dry_run: args.dry_run,
+    }
+}
+
+/// Returns the experiment `draft` of `file` as the flags of `linerate run` mean it.
+pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> Experiments {
+    let lab = match args.plan.lab {
+        true => format!(" --lab{}", args.plan.lab_link.words()),
+        false => String::new(),
+    };
+    Experiments {
+        drafts: vec![draft],
+        study: false,
+        quick: false,
+        label: format!("linerate run --experiment {}{lab}", file.display()),
+        flags: args.margins.words(),
+        budget: args.plan.budget,
+        seed: args.plan.seed,
+        probes: args.observe.probes(),
+        margins: args.margins.margins(),
+        hosts: super::hosts(args.host.as_deref(), &args.fleet, Some(&args.peer)),
+        lab: args.plan.lab.then(|| lab_link(&args.plan.lab_link)),
+        directory: args.output.out.clone(),
+        dry_run: false,
+    }
+}
+
+fn lab_link(args: &LabLinkArgs) -> LabLink {
+    LabLink {
+        loss: args.lab_loss,
+        delay: args.lab_delay,
+        queues: args.lab_queues,
+        congestion: args.lab_congestion.clone(),
+    }
+}
+
+/// Returns a budget as it would be typed.
+fn budget_words(budget: Nanos) -> String {
+    let seconds = budget.0 / 1_000_000_000;
+    match (seconds % 3600, seconds % 60) {
+        (0, _) if seconds > 0 => format!("{}h", seconds / 3600),
+        (_, 0) if seconds > 0 => format!("{}m", seconds / 60),
+        _ => format!("{seconds}s"),
+    }
+}
