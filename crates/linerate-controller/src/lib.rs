@@ -5,9 +5,11 @@
 //! agents only by their API, and computes no result.
 //!
 //! * [`Fleet`] – the hosts of a run: admission, inventory, clocks.
-//! * [`execute`] – the run itself, told to a callback as [`Progress`].
+//! * [`execute`] – the run itself, told as a stream of [`RunEvent`]s, and [`replay`] from a recording.
 //! * [`Recorder`] – where trials go: a bundle on disk, or memory.
 
+/// What happens in a run: one stream for all who keep and show it.
+mod event;
 /// The hosts of a run: connecting, admission, clocks.
 mod fleet;
 /// Where a run is written.
@@ -17,9 +19,9 @@ mod run;
 /// The same for several hosts at the same time.
 mod together;
 
+pub use event::{RunEvent, replay};
 pub use fleet::{Fleet, FleetError, HostSpec, Inventories, Member};
 pub use record::Recorder;
 pub use run::{
-    Audience, Disturbed, Judgement, Placing, Progress, Repeats, RunError, RunRequest, WarmUp,
-    execute,
+    Audience, Disturbed, Judgement, Placing, Repeats, RunError, RunRequest, WarmUp, execute,
 };

@@ -236,7 +236,7 @@ impl Deref for FlowRecord {
     }
 }
 
-/// Something that happened, in order of time.
+/// Something that happened in a run, as its bundle keeps it; what was measured lies beside it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// Time after the start of the run.
@@ -245,8 +245,69 @@ pub struct Event {
     pub trial: Option<TrialId>,
     /// The host it is about, if any.
     pub host: Option<HostName>,
-    /// One sentence.
-    pub text: String,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: EventKind,
+}
+
+/// What happened in a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum EventKind {
+    /// Its hosts were gathered, and its plan was complete.
+    RunBegan,
+    /// A trial began.
+    TrialBegan(Progress),
+    /// A trial was over.
+    TrialEnded {
+        /// Why it may not be averaged, if so.
+        invalid: Option<Reason>,
+    },
+    /// A host went away, and the run waits for it.
+    HostLost {
+        /// For how long at the most.
+        #[serde(rename = "wait_ns")]
+        wait: Nanos,
+    },
+    /// The plan changed: trials are repeated, experiments go on or are decided.
+    PlanChanged,
+    /// The run was over.
+    RunEnded {
+        /// Why before its plan was, if so.
+        cut_short: Option<String>,
+    },
+    /// Anything, in words: what bundles were told before events had a type.
+    Told {
+        /// One sentence.
+        text: String,
+    },
+}
+
+/// How far a run had come when a trial began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Trials that were over.
+    pub over: usize,
+    /// Trials there were.
+    pub of: usize,
+    /// What the rest would take, from what trials took so far.
+    #[serde(rename = "left_ns")]
+    pub left: Nanos,
+}
+
+/// What one trial left behind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrialEvidence {
+    /// Whether it may be averaged, and its window.
+    pub record: TrialRecord,
+    /// Its flows, both ends.
+    pub flows: Vec<FlowRecord>,
+    /// Its samples.
+    pub samples: Samples,
+    /// Where the CPUs of its hosts were found, if that was asked for.
+    pub profiles: Vec<TrialProfile>,
+    /// What its hosts captured, and the files; empty if that was not asked for.
+    pub captures: Vec<(TrialCapture, Vec<u8>)>,
 }
 
 /// A whole run as read from its bundle.

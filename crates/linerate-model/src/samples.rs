@@ -134,6 +134,23 @@ impl Samples {
         self.subjects.iter().filter(is_flow).flat_map(unpacked)
     }
 
+    /// Returns the trials they belong to; one may come several times.
+    pub fn trials(&self) -> impl Iterator<Item = TrialId> {
+        self.subjects.keys().map(|key| key.0)
+    }
+
+    /// Returns those of one trial in the same order.
+    pub fn of_trial(&self, trial: TrialId) -> impl Iterator<Item = TrialSample> {
+        self.range_of(trial).flat_map(unpacked)
+    }
+
+    fn range_of(&self, trial: TrialId) -> impl Iterator<Item = (&Key, &Packed)> {
+        // No host has an empty name, and no subject comes before `Host`.
+        let first = (trial, HostName::from(""), Subject::Host);
+        let from = self.subjects.range(first..);
+        from.take_while(move |(key, _)| key.0 == trial)
+    }
+
     /// Returns the instants of all samples of `host`, in no particular order.
     pub fn instants(&self, host: &HostName) -> impl Iterator<Item = i64> {
         let subjects = self.subjects.iter().filter(move |(key, _)| key.1 == *host);
@@ -154,11 +171,7 @@ impl Samples {
 
     /// Returns what samples of `trial` are about, and the hosts they were read on.
     pub fn subjects(&self, trial: TrialId) -> impl Iterator<Item = (&HostName, &Subject)> {
-        // No host has an empty name, and no subject comes before `Host`.
-        let first = (trial, HostName::from(""), Subject::Host);
-        self.subjects
-            .range(first..)
-            .take_while(move |(key, _)| key.0 == trial)
+        self.range_of(trial)
             .map(|((_, host, subject), _)| (host, subject))
     }
 

@@ -4,7 +4,9 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use linerate_model::run::Event;
+use linerate_model::run::{Event, EventKind};
+use linerate_model::{HostName, TrialId};
+use serde::Deserialize;
 
 use crate::durable::{FileError, Step, failed};
 
@@ -58,7 +60,7 @@ pub(crate) fn parse(text: &[u8]) -> (Vec<Event>, Vec<String>) {
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        match serde_json::from_slice(line) {
+        match event(line) {
             Ok(event) => events.push(event),
             Err(_) if at + 1 == lines.len() => {
                 damage.push(format!(
@@ -73,6 +75,27 @@ pub(crate) fn parse(text: &[u8]) -> (Vec<Event>, Vec<String>) {
         }
     }
     (events, damage)
+}
+
+/// An event as formats 1 to 3 had it before events had a type.
+#[derive(Deserialize)]
+struct Untyped {
+    at_ns: u64,
+    trial: Option<TrialId>,
+    host: Option<HostName>,
+    text: String,
+}
+
+fn event(line: &[u8]) -> serde_json::Result<Event> {
+    serde_json::from_slice(line).or_else(|error| {
+        let untyped: Untyped = serde_json::from_slice(line).map_err(|_| error)?;
+        Ok(Event {
+            at_ns: untyped.at_ns,
+            trial: untyped.trial,
+            host: untyped.host,
+            what: EventKind::Told { text: untyped.text },
+        })
+    })
 }
 
 #[cfg(test)]

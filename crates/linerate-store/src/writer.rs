@@ -53,9 +53,7 @@ use std::path::{Path, PathBuf};
 use linerate_model::TrialId;
 use linerate_model::capture::TrialCapture;
 use linerate_model::plan::Trial;
-use linerate_model::profile::TrialProfile;
-use linerate_model::run::{BUNDLE_FORMAT, Event, FlowRecord, RunDocument, TrialRecord};
-use linerate_model::sample::TrialSample;
+use linerate_model::run::{BUNDLE_FORMAT, Event, RunDocument, TrialEvidence};
 use parquet::errors::ParquetError;
 
 use crate::durable::{self, FileError, Step, failed};
@@ -131,97 +129,71 @@ impl Writer {
         })
     }
 
-    /// Stores the profiles of one trial, before the trial itself; none are no table.
-    pub fn profiles(
-        &mut self,
-        trial: TrialId,
-        profiles: &[TrialProfile],
-    ) -> Result<(), WriteError> {
-        if let Some(other) = profiles.iter().find(|profile| profile.trial != trial) {
-            let other = other.trial;
-            return Err(WriteError::OtherTrial { trial, other });
-        }
-        if profiles.is_empty() {
-            return Ok(());
-        }
-        self.write_part(TableName::Stacks, trial, || {
-            stacks::table(profiles).map_err(TableError::from)
-        })
-    }
-
-    /// Stores what the hosts captured in one trial, with the files, before the trial itself; none are
-    /// no table.
-    pub fn captures(
-        &mut self,
-        trial: TrialId,
-        captures: Vec<(TrialCapture, Vec<u8>)>,
-    ) -> Result<(), WriteError> {
-        let mut rows: Vec<TrialCapture> = Vec::new();
-        for (mut capture, file) in captures {
-            if capture.trial != trial {
-                let other = capture.trial;
-                return Err(WriteError::OtherTrial { trial, other });
-            }
-            if !file.is_empty() {
-                let own = capture_file(trial, &capture.host);
-                // Names of hosts that differ in odd characters only.
-                let is_taken = |name: &str| {
-                    let names = rows.iter().filter_map(|row| row.file.as_deref());
-                    names
-                        .filter_map(|file| file.rsplit('/').next())
-                        .any(|own| own == name)
-                };
-                let name = match is_taken(&own) {
-                    true => own.replace(".pcapng", &format!(".{}.pcapng", rows.len())),
-                    false => own,
-                };
-                let folder = self.dir.join(CAPTURES);
-                fs::create_dir_all(&folder).map_err(failed(Step::MakeDirectory, &folder))?;
-                durable::replace_with(&folder, &name, &file)?;
-                capture.file = Some(format!("{CAPTURES}/{name}"));
-            }
-            rows.push(capture);
-        }
-        if rows.is_empty() {
-            return Ok(());
-        }
-        self.write_part(TableName::Captures, trial, || {
-            captures::table(&rows).map_err(TableError::from)
-        })
-    }
-
     /// Stores one trial; once this returns, the trial survives a crash.
     ///
     /// A trial that is stored again replaces what was stored before.
-    pub fn append(
-        &mut self,
-        trial: &TrialRecord,
-        flows: &[FlowRecord],
-        samples: &[TrialSample],
-    ) -> Result<(), WriteError> {
-        let id = trial.trial;
-        let named = flows.iter().map(|flow| flow.trial);
-        let other = named.chain(samples.iter().map(|sample| sample.trial));
-        if let Some(other) = other.into_iter().find(|&other| other != id) {
-            return Err(WriteError::OtherTrial { trial: id, other });
+    pub fn append(&mut self, evidence: &TrialEvidence) -> Result<(), WriteError> {
+        let trial = evidence.record.trial;
+        let rows = evidence.profiles.iter().map(|profile| profile.trial);
+        let rows = rows.chain(evidence.captures.iter().map(|(capture, _)| capture.trial));
+        let rows = rows.chain(evidence.flows.iter().map(|flow| flow.trial));
+        let mut rows = rows.chain(evidence.samples.trials());
+        if let Some(other) = rows.find(|other| *other != trial) {
+            return Err(WriteError::OtherTrial { trial, other });
         }
-        let mut sorted: Vec<&TrialSample> = samples.iter().collect();
-        sorted.sort_by(|a, b| samples::order(a, b));
-        self.write_part(TableName::Samples, id, || {
-            samples::table(sorted.iter().copied()).map_err(TableError::from)
+        if !evidence.profiles.is_empty() {
+            let profiles = &evidence.profiles;
+            self.write_part(TableName::Stacks, trial, || Ok(stacks::table(profiles)?))?;
+        }
+        let captures = self.store_files(trial, &evidence.captures)?;
+        if !captures.is_empty() {
+            self.write_part(TableName::Captures, trial, || {
+                Ok(captures::table(&captures)?)
+            })?;
+        }
+        let samples = &evidence.samples;
+        self.write_part(TableName::Samples, trial, || {
+            Ok(samples::table(samples.iter())?)
         })?;
-        self.write_part(TableName::Flows, id, || flows::table(flows))?;
+        self.write_part(TableName::Flows, trial, || flows::table(&evidence.flows))?;
         let stored = StoredTrial {
-            record: trial.clone(),
-            flow_rows: flows.len() as u64,
+            record: evidence.record.clone(),
+            flow_rows: evidence.flows.len() as u64,
             sample_rows: samples.len() as u64,
         };
-        let planned = self.planned.iter().find(|planned| planned.id == id);
-        self.write_part(TableName::Trials, id, || {
-            trials::table(&stored, planned).map_err(TableError::from)
+        let planned = self.planned.iter().find(|planned| planned.id == trial);
+        self.write_part(TableName::Trials, trial, || {
+            Ok(trials::table(&stored, planned)?)
         })?;
         durable::sync_directory(&self.partial)?;
         Ok(self.events.sync()?)
+    }
+
+    /// Stores the files that hosts captured; returns the rows that name them.
+    fn store_files(
+        &self,
+        trial: TrialId,
+        captures: &[(TrialCapture, Vec<u8>)],
+    ) -> Result<Vec<TrialCapture>, WriteError> {
+        let folder = self.dir.join(CAPTURES);
+        let mut names: Vec<String> = Vec::new();
+        let mut rows = Vec::new();
+        for (capture, file) in captures {
+            let mut row = capture.clone();
+            if !file.is_empty() {
+                let mut name = capture_file(trial, &capture.host);
+                // Names of hosts that differ in odd characters only.
+                if names.contains(&name) {
+                    name = name.replace(".pcapng", &format!(".{}.pcapng", rows.len()));
+                }
+                fs::create_dir_all(&folder).map_err(failed(Step::MakeDirectory, &folder))?;
+                durable::replace_with(&folder, &name, file)?;
+                row.file = Some(format!("{CAPTURES}/{name}"));
+                names.push(name);
+            }
+            rows.push(row);
+        }
+        Ok(rows)
     }
 
     fn write_part(

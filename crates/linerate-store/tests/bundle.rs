@@ -8,10 +8,10 @@ use std::path::Path;
 use linerate_model::TrialId;
 use linerate_model::capture::{CaptureOutcome, CaptureTaken, TrialCapture};
 use linerate_model::profile::{Stack, TrialProfile, Work};
-use linerate_model::run::{Event, Recording};
+use linerate_model::run::{Event, EventKind, Recording, TrialEvidence};
 use linerate_store::{ReadError, WriteError, Writer, capture_path, read, write_report};
 
-use common::{document, flows, samples, trial};
+use common::{document, evidence, flows, samples, trial};
 
 /// Writes a bundle of `trials` trials; `finish` says whether the run ended in order.
 fn bundle(dir: &Path, trials: u32, finish: bool) {
@@ -22,12 +22,10 @@ fn bundle(dir: &Path, trials: u32, finish: bool) {
             at_ns: u64::from(id),
             trial: Some(TrialId(id)),
             host: None,
-            text: "trial starts".to_owned(),
+            what: EventKind::TrialEnded { invalid: None },
         };
         writer.event(&event).expect("an event");
-        writer
-            .append(&trial(id), &flows(id), &samples(id, 10, 5))
-            .expect("a trial");
+        writer.append(&evidence(id, 10, 5)).expect("a trial");
     }
     if finish {
         document.ended_utc = Some("2026-11-20T12:56:30Z".to_owned());
@@ -78,19 +76,19 @@ fn place() -> tempfile::TempDir {
 
 #[test]
 fn profiles_are_read_back_whole_and_in_parts() {
+    let with = |id, other| TrialEvidence {
+        profiles: profiles(other),
+        ..evidence(id, 10, 5)
+    };
     for finish in [true, false] {
         let place = place();
         let dir = place.path().join("bundle");
         let document = document(2);
         let mut writer = Writer::create(&dir, &document).expect("a new bundle");
         for id in 1..=2 {
-            let profiles = profiles(id);
-            writer.profiles(TrialId(id), &profiles).expect("profiles");
-            writer
-                .append(&trial(id), &flows(id), &samples(id, 10, 5))
-                .expect("a trial");
+            writer.append(&with(id, id)).expect("a trial");
         }
-        let refused = writer.profiles(TrialId(1), &profiles(2));
+        let refused = writer.append(&with(1, 2));
         assert!(matches!(refused, Err(WriteError::OtherTrial { .. })));
         if finish {
             writer.finish(&document).expect("the end");
@@ -136,20 +134,19 @@ fn captures(id: u32) -> Vec<(TrialCapture, Vec<u8>)> {
 
 #[test]
 fn captures_are_read_back_with_their_files_whole_and_in_parts() {
+    let with = |id, other| TrialEvidence {
+        captures: captures(other),
+        ..evidence(id, 10, 5)
+    };
     for finish in [true, false] {
         let place = place();
         let dir = place.path().join("bundle");
         let document = document(2);
         let mut writer = Writer::create(&dir, &document).expect("a new bundle");
         for id in 1..=2 {
-            writer
-                .captures(TrialId(id), captures(id))
-                .expect("captures");
-            writer
-                .append(&trial(id), &flows(id), &samples(id, 10, 5))
-                .expect("a trial");
+            writer.append(&with(id, id)).expect("a trial");
         }
-        let refused = writer.captures(TrialId(1), captures(2));
+        let refused = writer.append(&with(1, 2));
         assert!(matches!(refused, Err(WriteError::OtherTrial { .. })));
         if finish {
             writer.finish(&document).expect("the end");
@@ -313,10 +310,7 @@ fn a_part_that_cannot_be_merged_is_kept_and_told() {
     let document = document(2);
     let mut writer = Writer::create(place.path(), &document).expect("a new bundle");
     for id in 1..=2 {
-        let samples = samples(id, 10, 5);
-        writer
-            .append(&trial(id), &flows(id), &samples)
-            .expect("a trial");
+        writer.append(&evidence(id, 10, 5)).expect("a trial");
     }
     let part = place.path().join("partial/trial-000001.samples.parquet");
     fs::write(&part, "not a table").expect("spoiled");
@@ -335,10 +329,7 @@ fn one_spoiled_part_of_a_large_table_costs_only_itself() {
     let document = document(2);
     let mut writer = Writer::create(place.path(), &document).expect("a new bundle");
     for id in 1..=2 {
-        let samples = samples(id, 700, 100);
-        writer
-            .append(&trial(id), &flows(id), &samples)
-            .expect("a trial");
+        writer.append(&evidence(id, 700, 100)).expect("a trial");
     }
     writer.finish(&document).expect("the end");
     let table = place.path().join("samples.parquet");
@@ -362,12 +353,8 @@ fn a_trial_stored_again_replaces_the_first() {
     let place = place();
     let document = document(1);
     let mut writer = Writer::create(place.path(), &document).expect("a new bundle");
-    writer
-        .append(&trial(1), &flows(1), &samples(1, 10, 9))
-        .expect("a trial");
-    writer
-        .append(&trial(1), &flows(1), &samples(1, 10, 5))
-        .expect("a trial");
+    writer.append(&evidence(1, 10, 9)).expect("a trial");
+    writer.append(&evidence(1, 10, 5)).expect("a trial");
     writer.finish(&document).expect("the end");
     check(&read(place.path()).expect("a bundle"), &[1], &[]);
 }
@@ -401,7 +388,10 @@ fn rows_of_another_trial_are_refused() {
     let place = place();
     let mut writer = Writer::create(place.path(), &document(2)).expect("a new bundle");
     let error = writer
-        .append(&trial(1), &flows(2), &[])
+        .append(&TrialEvidence {
+            flows: flows(2),
+            ..evidence(1, 0, 0)
+        })
         .expect_err("another trial");
     assert!(matches!(error, WriteError::OtherTrial { .. }), "{error}");
     assert!(read(place.path()).expect("a bundle").trials.is_empty());

@@ -42,9 +42,8 @@ fn a_million_samples_stay_within_the_limits() {
     let document = common::document(TRIALS);
     let mut writer = Writer::create(place.path(), &document).expect("a new bundle");
     for id in 1..=TRIALS {
-        let samples = common::samples(id, 1000, 5);
         writer
-            .append(&common::trial(id), &common::flows(id), &samples)
+            .append(&common::evidence(id, 1000, 5))
             .expect("a trial");
     }
     writer.finish(&document).expect("the end");

@@ -10,7 +10,7 @@ use linerate_model::capture::CaptureOutcome;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::metric::Metric;
 use linerate_model::profile::Work;
-use linerate_model::run::{Incoming, Recording, Validity};
+use linerate_model::run::{EventKind, Incoming, Recording, Validity};
 use linerate_model::sample::{End, Subject};
 use linerate_model::workload::Part;
 use linerate_model::{BitsPerSec, Bytes, FlowId, TrialId};
@@ -98,12 +98,11 @@ fn format_1_the_tables() {
     let sample = recording.samples.iter().next().unwrap();
     assert_eq!(sample.subject, Subject::Flow(FlowId(0), End::Client));
     assert_eq!((sample.metric, sample.value), (Metric::AppBytesSent, 1448));
-    let events: Vec<_> = recording
-        .events
-        .iter()
-        .map(|event| event.text.as_str())
-        .collect();
-    assert_eq!(events, ["measured", "measured"]);
+    let told = EventKind::Told {
+        text: "measured".to_owned(),
+    };
+    let events: Vec<_> = recording.events.iter().map(|event| &event.what).collect();
+    assert_eq!(events, [&told, &told]);
 }
 
 #[test]

@@ -5,7 +5,9 @@ mod common;
 use linerate_model::datagram::Datagrams;
 use linerate_model::histogram::Histogram;
 use linerate_model::metric::Metric;
-use linerate_model::run::{FlowOutcome, FlowRecord, Incoming, TrialRecord, Validity};
+use linerate_model::run::{
+    FlowOutcome, FlowRecord, Incoming, TrialEvidence, TrialRecord, Validity,
+};
 use linerate_model::sample::{End, QdiscId, QueueKind, Subject, TrialSample};
 use linerate_model::workload::{Part, Setting};
 use linerate_model::{FlowId, HostName, TrialId};
@@ -167,7 +169,13 @@ proptest! {
         let mut writer = Writer::create(place.path(), &document).expect("a new bundle");
         // Out of order, since nothing promises that trials are stored in the order of the plan.
         for (trial, flows, samples) in run.iter().rev() {
-            writer.append(trial, flows, samples).expect("a trial");
+            let evidence = TrialEvidence {
+                record: trial.clone(),
+                flows: flows.clone(),
+                samples: samples.iter().cloned().collect(),
+                ..common::evidence(1, 0, 0)
+            };
+            writer.append(&evidence).expect("a trial");
         }
         if finish {
             writer.finish(&document).expect("the end");
@@ -194,8 +202,7 @@ proptest! {
         let place = tempfile::tempdir().expect("a temporary directory");
         let document = common::document(1);
         let mut writer = Writer::create(place.path(), &document).expect("a new bundle");
-        let samples = common::samples(1, 20, 5);
-        writer.append(&common::trial(1), &common::flows(1), &samples).expect("a trial");
+        writer.append(&common::evidence(1, 20, 5)).expect("a trial");
         writer.finish(&document).expect("the end");
         let names =
             ["run.json", "trials.parquet", "flows.parquet", "samples.parquet", "events.ndjson"];

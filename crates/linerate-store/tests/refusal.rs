@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 
 use linerate_store::{FileError, Step, WriteError, Writer, read, write_report};
 
-use common::{document, flows, samples, trial};
+use common::{document, evidence, trial};
 
 /// Tells a child which directory is the small one.
 const PLACE: &str = "LINERATE_STORE_TEST_PLACE";
@@ -71,7 +71,7 @@ fn check(output: Output) {
 /// Appends trials until the disk refuses one; returns how many it took, and the refusal.
 fn append_until_refused(writer: &mut Writer) -> (u32, WriteError) {
     for id in 1..1000 {
-        let stored = writer.append(&trial(id), &flows(id), &samples(id, 1000, 20));
+        let stored = writer.append(&evidence(id, 1000, 20));
         if let Err(error) = stored {
             return (id - 1, error);
         }
@@ -162,9 +162,7 @@ fn a_size_limit_in_a_child() {
     let document = document(50);
     let mut writer = Writer::create(&dir, &document).expect("a new bundle");
     for id in 1..=20 {
-        writer
-            .append(&trial(id), &flows(id), &samples(id, 1000, 20))
-            .expect("a trial");
+        writer.append(&evidence(id, 1000, 20)).expect("a trial");
     }
     let error = writer
         .finish(&document)

@@ -344,6 +344,36 @@ fn a_bundle_is_kept_and_rendered_again_to_the_byte() {
 }
 
 #[test]
+fn a_stored_run_is_shown_as_it_was_seen_live() {
+    let _alone = alone();
+    let server = Server::start(&[]);
+    let folder = folder();
+    let check = |flags: &str, form: &str| {
+        let out = folder.path().join(form).display().to_string();
+        let live = linerate(&["run", &server.host(), "-t", "1", "-i", "0.2", "-o", &out])
+            .words(&flags.split_whitespace().collect::<Vec<_>>())
+            .run();
+        assert!(matches!(live.code, 0 | 3), "{live:?}");
+        let form = format!("--replay={form}");
+        let again = linerate(&["report", &out, &form, "-i", "0.2"]).run().done();
+        assert!(again.out == live.out, "{flags}: {}", again.out);
+    };
+    check("-P 2", "text");
+    check("--rr --runs 2 --json-stream", "json-stream");
+    check("-J", "json");
+    let kept = std::fs::read_to_string(folder.path().join("text/events.ndjson")).expect("events");
+    let kept: Vec<Value> = kept.lines().map(json).collect();
+    let names: Vec<&str> = kept
+        .iter()
+        .filter_map(|one| one["event"].as_str())
+        .collect();
+    assert_eq!(
+        names,
+        ["run_began", "trial_began", "trial_ended", "run_ended"]
+    );
+}
+
+#[test]
 fn an_experiment_file_is_executed() {
     let _alone = alone();
     let server = Server::start(&[]);

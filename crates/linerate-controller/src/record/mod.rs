@@ -3,27 +3,11 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use linerate_model::capture::TrialCapture;
-use linerate_model::profile::TrialProfile;
-use linerate_model::run::{Event, FlowRecord, Recording, RunDocument, TrialRecord};
-use linerate_model::sample::TrialSample;
+use linerate_model::run::{Recording, RunDocument, TrialEvidence};
 use linerate_model::samples::Samples;
 use linerate_store::{ReadError, WriteError, Writer};
 
-/// What one trial left behind.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TrialEvidence {
-    /// Whether it may be averaged, and its window.
-    pub record: TrialRecord,
-    /// Its flows, both ends.
-    pub flows: Vec<FlowRecord>,
-    /// Its samples.
-    pub samples: Samples,
-    /// Where the CPUs of its hosts were found, if that was asked for.
-    pub profiles: Vec<TrialProfile>,
-    /// What its hosts captured, and the files; empty if that was not asked for.
-    pub captures: Vec<(TrialCapture, Vec<u8>)>,
-}
+use crate::event::RunEvent;
 
 /// Takes a run down as it happens.
 pub enum Recorder {
@@ -53,51 +37,25 @@ impl Recorder {
         }))
     }
 
-    /// Takes down one trial.
-    pub fn append(&mut self, evidence: TrialEvidence) -> Result<(), WriteError> {
+    /// Keeps an event that happened `at_ns` after the start of the run, with what it brings.
+    pub(crate) fn keep(&mut self, at_ns: u64, event: RunEvent<'_>) -> Result<(), WriteError> {
+        let kept = event.kept(at_ns);
         match self {
             Self::Bundle(writer) => {
-                let samples: Vec<TrialSample> = evidence.samples.iter().collect();
-                writer.profiles(evidence.record.trial, &evidence.profiles)?;
-                writer.captures(evidence.record.trial, evidence.captures)?;
-                writer.append(&evidence.record, &evidence.flows, &samples)
-            }
-            Self::Memory(recording) => {
-                recording.trials.push(evidence.record);
-                recording.samples.append(evidence.samples);
-                recording.profiles.extend(evidence.profiles);
-                // What has no bundle keeps no files.
-                let captures = evidence.captures.into_iter();
-                recording
-                    .captures
-                    .extend(captures.map(|(capture, _)| capture));
-                // Of the only trial of a run there may be tens of thousands: moved, not copied.
-                match recording.flows.is_empty() {
-                    true => recording.flows = evidence.flows,
-                    false => recording.flows.extend(evidence.flows),
+                kept.map_or(Ok(()), |kept| writer.event(&kept))?;
+                match event {
+                    RunEvent::TrialEnded { evidence, .. } => writer.append(&evidence),
+                    RunEvent::PlanChanged(document) => writer.update(document),
+                    _ => Ok(()),
                 }
-                Ok(())
             }
-        }
-    }
-
-    /// Takes down one event.
-    pub fn event(&mut self, event: &Event) -> Result<(), WriteError> {
-        match self {
-            Self::Bundle(writer) => writer.event(event),
             Self::Memory(recording) => {
-                recording.events.push(event.clone());
-                Ok(())
-            }
-        }
-    }
-
-    /// Takes down that the plan has changed.
-    pub fn update(&mut self, document: &RunDocument) -> Result<(), WriteError> {
-        match self {
-            Self::Bundle(writer) => writer.update(document),
-            Self::Memory(recording) => {
-                recording.document = document.clone();
+                recording.events.extend(kept);
+                match event {
+                    RunEvent::TrialEnded { evidence, .. } => add(recording, evidence),
+                    RunEvent::PlanChanged(document) => recording.document = document.clone(),
+                    _ => {}
+                }
                 Ok(())
             }
         }
@@ -123,5 +81,22 @@ impl Recorder {
                 Ok(Some(*recording))
             }
         }
+    }
+}
+
+fn add(recording: &mut Recording, evidence: TrialEvidence) {
+    recording.trials.push(evidence.record);
+    recording.samples.append(evidence.samples);
+    recording.profiles.extend(evidence.profiles);
+    // What has no bundle keeps no files.
+    let captures = evidence.captures.into_iter();
+    recording
+        .captures
+        .extend(captures.map(|(capture, _)| capture));
+    // Of the only trial of a run there may be tens of thousands: moved, not copied.
+    if recording.flows.is_empty() {
+        recording.flows = evidence.flows;
+    } else {
+        recording.flows.extend(evidence.flows);
     }
 }

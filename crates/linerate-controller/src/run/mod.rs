@@ -7,12 +7,12 @@ use linerate_model::experiment::Timing;
 use linerate_model::plan::{LeftOut, Plan, Trial};
 use linerate_model::reason::Reason;
 use linerate_model::run::{
-    BUNDLE_FORMAT, Event, FlowRecord, Recording, RunDocument, TrialRecord, Validity,
+    BUNDLE_FORMAT, Progress, Recording, RunDocument, TrialEvidence, TrialRecord, Validity,
 };
-use linerate_model::samples::Samples;
 use linerate_model::{HostName, Nanos, RunId, TrialId};
 use linerate_store::{ReadError, WriteError};
 
+use crate::event::RunEvent;
 use crate::fleet::Fleet;
 use crate::record::Recorder;
 
@@ -95,54 +95,17 @@ pub struct Disturbed {
 /// Who is asked and told while a run goes on.
 pub struct Audience<'a> {
     /// Is told what happens.
-    pub watch: &'a mut dyn FnMut(Progress<'_>),
+    pub watch: &'a mut dyn FnMut(&RunEvent<'_>),
     /// Is asked what is open after each round from the first look on; without it, every trial of the
     /// plan is done and no further one.
     pub judge: Option<&'a mut dyn FnMut(&Recording) -> Judgement>,
 }
 
-/// What a run tells while it goes on.
-pub enum Progress<'a> {
-    /// A trial begins.
-    Begins {
-        /// The trial.
-        trial: &'a Trial,
-        /// Trials that are over.
-        over: usize,
-        /// Trials of the plan.
-        of: usize,
-        /// What the rest will take, from what trials took so far.
-        left: Nanos,
-    },
-    /// A look at the running trial.
-    Look {
-        /// The trial.
-        trial: &'a Trial,
-        /// Time since the begin of the measured window; negative in the warm-up.
-        at_ns: i64,
-        /// New samples of each host since the last look, on the window's axis.
-        samples: &'a [Samples],
-    },
-    /// A trial is over and about to be written down.
-    Over {
-        /// The trial.
-        trial: &'a Trial,
-        /// Whether it may be averaged.
-        record: &'a TrialRecord,
-        /// Its flows.
-        flows: &'a [FlowRecord],
-        /// All its samples.
-        samples: &'a Samples,
-    },
-    /// Something to know.
-    Note(&'a str),
-}
-
-/// Why a run could not be taken down. What was measured before is in the bundle.
+/// Why a run could not be recorded. What was measured before is in the bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The bundle could not be written.
-    #[error("the run could not be taken down")]
+    #[error("the run could not be recorded")]
     Write(#[from] WriteError),
     /// What was measured so far could not be read.
     #[error("the run so far could not be read")]
@@ -185,7 +148,7 @@ fn left_out_of(fleet: &Fleet) -> Vec<LeftOut> {
         .collect()
 }
 
-/// Executes the plan and takes it down with `recorder`.
+/// Executes the plan, keeps what happens with `recorder`, and tells it.
 ///
 /// A trial that a host spoils is invalid and the run goes on once the host answers again. When it
 /// does not come back within [`RETURN_WAIT`], after [`LOSSES_MAX`] losses in a row, or when `stop`
@@ -199,117 +162,198 @@ pub fn execute(
     stop: &AtomicBool,
     audience: Audience<'_>,
 ) -> Result<RunDocument, RunError> {
-    let Audience { watch, mut judge } = audience;
-    let mut document = request.document(fleet);
-    let mut agenda = Agenda::new(&request.plan, request.repeats);
-    let began_ns = fleet.clock.now_ns();
-    let mut pace = Pace::default();
-    let mut losses = 0;
-    let mut captures_bytes = 0;
-    let mut over = 0;
-    loop {
-        let left = request.time.map(|time| {
-            let took_ns = fleet.clock.now_ns() - began_ns;
-            Nanos(time.0.saturating_sub(took_ns))
-        });
-        let planned = document.plan.trials.len();
-        let fits = |trials: &[Trial]| fit(trials, pace.beyond(), left);
-        let Some(trial) = agenda.poll(&mut document.plan, fits) else {
+    let mut run = Execution {
+        document: request.document(fleet),
+        agenda: Agenda::new(&request.plan, request.repeats),
+        began_ns: fleet.clock.now_ns(),
+        pace: Pace::default(),
+        over: 0,
+        losses: 0,
+        captures_bytes: 0,
+        request,
+        fleet,
+        recorder,
+        stop,
+        audience,
+    };
+    let document = run.document.clone();
+    run.tell(RunEvent::RunBegan(&document))?;
+    while let Some(trial) = run.next()? {
+        let done = run.perform(&trial)?;
+        run.document.cut_short = run.why_it_ends(&trial, done)?;
+        if run.document.cut_short.is_some() || stop.load(Ordering::Relaxed) {
             break;
-        };
-        if document.plan.trials.len() != planned {
-            recorder.update(&document)?;
         }
-        let (trial, trials) = (&trial, document.plan.trials.len());
-        watch(Progress::Begins {
-            trial,
-            over,
-            of: trials + agenda.waiting(),
-            left: pace.left(std::iter::once(trial).chain(agenda.due())),
-        });
-        let trial_began_ns = fleet.clock.now_ns();
+        run.ask_judge(&trial)?;
+    }
+    // What hosts have may have been asked while the first trial began.
+    run.document.hosts = run.fleet.records();
+    let document = run.document.clone();
+    run.tell(RunEvent::RunEnded(&document))?;
+    Ok(document)
+}
+
+/// A run under way.
+struct Execution<'a, 'w> {
+    request: &'a RunRequest,
+    fleet: &'a mut Fleet,
+    recorder: &'a mut Recorder,
+    stop: &'a AtomicBool,
+    audience: Audience<'w>,
+    document: RunDocument,
+    agenda: Agenda,
+    /// Its start on the fleet's clock.
+    began_ns: u64,
+    pace: Pace,
+    /// Trials that are over.
+    over: usize,
+    /// Trials in a row that a lost host spoiled.
+    losses: u32,
+    /// Bytes that the captures of the trials so far take.
+    captures_bytes: u64,
+}
+
+/// What became of a trial.
+struct Done {
+    record: TrialRecord,
+    /// Why the run ends with it.
+    cut_short: Option<String>,
+}
+
+impl Execution<'_, '_> {
+    fn tell(&mut self, event: RunEvent<'_>) -> Result<(), WriteError> {
+        (self.audience.watch)(&event);
+        let at_ns = self.fleet.clock.now_ns() - self.began_ns;
+        self.recorder.keep(at_ns, event)
+    }
+
+    /// Returns the trial that is due, if there is one and time for it.
+    fn next(&mut self) -> Result<Option<Trial>, RunError> {
+        let took_ns = self.fleet.clock.now_ns() - self.began_ns;
+        let left = (self.request.time).map(|time| Nanos(time.0.saturating_sub(took_ns)));
+        let planned = self.document.plan.trials.len();
+        let beyond = self.pace.beyond();
+        let fits = |trials: &[Trial]| fit(trials, beyond, left);
+        let next = self.agenda.poll(&mut self.document.plan, fits);
+        if self.document.plan.trials.len() != planned {
+            self.tell_plan()?;
+        }
+        Ok(next)
+    }
+
+    fn tell_plan(&mut self) -> Result<(), WriteError> {
+        let document = self.document.clone();
+        self.tell(RunEvent::PlanChanged(&document))
+    }
+
+    /// Does one trial.
+    fn perform(&mut self, trial: &Trial) -> Result<Done, RunError> {
+        let progress = Progress {
+            over: self.over,
+            of: self.document.plan.trials.len() + self.agenda.waiting(),
+            left: (self.pace).left(std::iter::once(trial).chain(self.agenda.due())),
+        };
+        self.tell(RunEvent::TrialBegan { trial, progress })?;
+        let trial_began_ns = self.fleet.clock.now_ns();
         let context = trial::RunContext {
-            request,
-            stop,
-            began_ns,
-            captures_bytes,
+            request: self.request,
+            stop: self.stop,
+            began_ns: self.began_ns,
+            captures_bytes: self.captures_bytes,
         };
         let trial::Concluded {
             evidence,
             is_lasting,
             cut_short,
-        } = trial::drive(context, fleet, trial, watch);
-        pace.note(&trial.timing, fleet.clock.now_ns() - trial_began_ns);
-        over += 1;
-        let lost = evidence
-            .record
-            .validity
-            .reason()
-            .and_then(Reason::lost_host);
-        let lost = lost.cloned();
-        if let Validity::Invalid(why) = &evidence.record.validity {
-            let text = format!("invalid: {why}");
-            recorder.event(&event(fleet, began_ns, trial, lost.as_ref(), text))?;
-        }
-        watch(Progress::Over {
-            trial,
-            record: &evidence.record,
-            flows: &evidence.flows,
-            samples: &evidence.samples,
-        });
-        let files = evidence.captures.iter().map(|(_, file)| file.len() as u64);
-        captures_bytes += files.sum::<u64>();
+        } = trial::drive(context, self.fleet, trial, self.audience.watch);
+        let took_ns = self.fleet.clock.now_ns() - trial_began_ns;
+        self.pace.note(&trial.timing, took_ns);
+        self.over += 1;
+        self.captures_bytes += captured_bytes(&evidence);
         let record = evidence.record.clone();
-        recorder.append(evidence)?;
+        self.tell(RunEvent::TrialEnded { trial, evidence })?;
         let words = record.validity.reason().map(Reason::to_string);
         let fate = match &words {
             None => Fate::Valid,
             Some(_) if is_lasting => Fate::Lasting,
             Some(why) => Fate::Passing(why),
         };
-        agenda.handle_over(&document.plan, trial, fate);
-        if cut_short.is_some() {
-            document.cut_short = cut_short;
-            break;
-        }
-        losses = if lost.is_some() { losses + 1 } else { 0 };
-        if stop.load(Ordering::Relaxed) {
-            document.cut_short = interruption(trial, over, trials, &record);
-            break;
-        }
-        if let Some(host) = lost.filter(|_| over < trials) {
-            let after = format!("after {over} of {trials} trials");
-            if losses >= LOSSES_MAX {
-                document.cut_short = Some(format!(
-                    "lost host {host} for {LOSSES_MAX} trials in a row, {after}"
-                ));
-                break;
-            }
-            if !await_return(fleet, &host, stop, watch) {
-                document.cut_short = Some(match stop.load(Ordering::Relaxed) {
-                    true => format!("interrupted while host {host} was lost, {after}"),
-                    false => format!(
-                        "lost host {host}, which did not come back within {} s, {after}",
-                        RETURN_WAIT.as_secs()
-                    ),
-                });
-                break;
-            }
-        }
-        if let Some(judge) = &mut judge
-            && trial.replicate >= request.first_look
-            && agenda.ends_round(&document.plan, trial)
-        {
-            document.hosts = fleet.records();
-            let Judgement { open, disturbed } = judge(&*recorder.so_far(&document)?);
-            agenda.handle_disturbed(&document.plan, disturbed);
-            agenda.handle_open(&mut document.plan, open);
-            recorder.update(&document)?;
-        }
+        self.agenda.handle_over(&self.document.plan, trial, fate);
+        Ok(Done { record, cut_short })
     }
-    // What hosts have may have been asked while the first trial began.
-    document.hosts = fleet.records();
-    Ok(document)
+
+    /// Returns why the run ends with `trial` although there is more to do, if it does. A lost host is
+    /// waited for.
+    fn why_it_ends(&mut self, trial: &Trial, done: Done) -> Result<Option<String>, RunError> {
+        let Done { record, cut_short } = done;
+        let lost = record.validity.reason().and_then(Reason::lost_host);
+        self.losses = if lost.is_some() { self.losses + 1 } else { 0 };
+        let trials = self.document.plan.trials.len();
+        if cut_short.is_some() {
+            return Ok(cut_short);
+        }
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(interruption(trial, self.over, trials, &record));
+        }
+        let Some(host) = lost.filter(|_| self.over < trials) else {
+            return Ok(None);
+        };
+        let after = format!("after {} of {trials} trials", self.over);
+        if self.losses >= LOSSES_MAX {
+            let why = format!("lost host {host} for {LOSSES_MAX} trials in a row, {after}");
+            return Ok(Some(why));
+        }
+        if self.await_return(host)? {
+            return Ok(None);
+        }
+        Ok(Some(if self.stop.load(Ordering::Relaxed) {
+            format!("interrupted while host {host} was lost, {after}")
+        } else {
+            let wait = RETURN_WAIT.as_secs();
+            format!("lost host {host}, which did not come back within {wait} s, {after}")
+        }))
+    }
+
+    /// Waits until every host answers again; returns whether they do.
+    fn await_return(&mut self, host: &HostName) -> Result<bool, WriteError> {
+        let deadline = Instant::now() + RETURN_WAIT;
+        let mut is_told = false;
+        while let Err(why) = self.fleet.refresh() {
+            // A host that answers is back, whatever it says; the next trial says what.
+            if why.lost_host().is_none() {
+                return Ok(true);
+            }
+            if self.stop.load(Ordering::Relaxed) || Instant::now() >= deadline {
+                return Ok(false);
+            }
+            if !is_told {
+                let wait = Nanos(RETURN_WAIT.as_nanos() as u64);
+                self.tell(RunEvent::HostLost { host, wait })?;
+                is_told = true;
+            }
+            std::thread::sleep(RETURN_LOOK);
+        }
+        Ok(true)
+    }
+
+    /// Asks what is open and what was disturbed, where a round has ended.
+    fn ask_judge(&mut self, trial: &Trial) -> Result<(), RunError> {
+        let is_asked = trial.replicate >= self.request.first_look
+            && self.agenda.ends_round(&self.document.plan, trial);
+        let Some(judge) = self.audience.judge.as_mut().filter(|_| is_asked) else {
+            return Ok(());
+        };
+        self.document.hosts = self.fleet.records();
+        let Judgement { open, disturbed } = judge(&*self.recorder.so_far(&self.document)?);
+        self.agenda.handle_disturbed(&self.document.plan, disturbed);
+        self.agenda.handle_open(&mut self.document.plan, open);
+        Ok(self.tell_plan()?)
+    }
+}
+
+fn captured_bytes(evidence: &TrialEvidence) -> u64 {
+    let files = evidence.captures.iter();
+    files.map(|(_, file)| file.len() as u64).sum()
 }
 
 /// Returns what an interruption of `trial`, by which `over` of so many were over, cut short, if it did.
@@ -325,49 +369,6 @@ fn interruption(trial: &Trial, over: usize, trials: usize, record: &TrialRecord)
             let over = over - usize::from(!whole);
             (over < trials).then(|| format!("interrupted after {over} of {trials} trials"))
         }
-    }
-}
-
-/// Waits until every host answers again; returns whether they do.
-fn await_return(
-    fleet: &mut Fleet,
-    host: &HostName,
-    stop: &AtomicBool,
-    watch: &mut dyn FnMut(Progress<'_>),
-) -> bool {
-    let deadline = Instant::now() + RETURN_WAIT;
-    let mut told = false;
-    while let Err(why) = fleet.refresh() {
-        // A host that answers is back, whatever it says; the next trial says what.
-        if why.lost_host().is_none() {
-            return true;
-        }
-        if stop.load(Ordering::Relaxed) || Instant::now() >= deadline {
-            return false;
-        }
-        if !told {
-            let wait = RETURN_WAIT.as_secs();
-            let note = format!("host {host} is lost; waiting up to {wait} s for it to come back");
-            watch(Progress::Note(&note));
-            told = true;
-        }
-        std::thread::sleep(RETURN_LOOK);
-    }
-    true
-}
-
-fn event(
-    fleet: &Fleet,
-    began_ns: u64,
-    trial: &Trial,
-    host: Option<&HostName>,
-    text: String,
-) -> Event {
-    Event {
-        at_ns: fleet.clock.now_ns() - began_ns,
-        trial: Some(trial.id),
-        host: host.cloned(),
-        text,
     }
 }
 

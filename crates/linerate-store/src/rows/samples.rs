@@ -1,7 +1,5 @@
 //! Samples as rows: one row a value, "tidy", which every data frame library groups and pivots.
 
-use std::cmp::Ordering;
-
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::{HostName, TrialId};
@@ -29,31 +27,27 @@ pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
     delta: &[],
 };
 
-/// The order of samples in a bundle: trial, host, subject, metric, time.
-pub(crate) fn order(a: &TrialSample, b: &TrialSample) -> Ordering {
-    let key = |s: &TrialSample| (s.metric, s.at_ns);
-    (a.trial, &a.host, &a.subject)
-        .cmp(&(b.trial, &b.host, &b.subject))
-        .then_with(|| key(a).cmp(&key(b)))
-}
-
 /// Returns `samples` as a table, in the order given.
-pub(crate) fn table<'a>(
-    samples: impl Iterator<Item = &'a TrialSample> + Clone,
-) -> Result<Table, ParquetError> {
+pub(crate) fn table(samples: impl Iterator<Item = TrialSample>) -> Result<Table, ParquetError> {
     let mut table = FORMAT.empty()?;
-    let text = |of: fn(&TrialSample) -> String| {
-        Column::Text(samples.clone().map(|s| of(s).into_bytes().into()).collect())
-    };
-    let columns = [
-        Column::Int32(samples.clone().map(|s| s.trial.0.cast_signed()).collect()),
-        text(|sample| sample.host.to_string()),
-        text(|sample| sample.subject.to_string()),
-        text(|sample| sample.metric.name().to_owned()),
-        Column::Int64(samples.clone().map(|s| s.at_ns).collect()),
-        Column::Int64(samples.clone().map(|s| s.value).collect()),
-    ];
-    table.fill(columns)?;
+    let (mut trials, mut instants, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut hosts, mut subjects, mut metrics) = (Vec::new(), Vec::new(), Vec::new());
+    for sample in samples {
+        trials.push(sample.trial.0.cast_signed());
+        hosts.push(sample.host.to_string().into_bytes().into());
+        subjects.push(sample.subject.to_string().into_bytes().into());
+        metrics.push(sample.metric.name().as_bytes().to_vec().into());
+        instants.push(sample.at_ns);
+        values.push(sample.value);
+    }
+    table.fill([
+        Column::Int32(trials),
+        Column::Text(hosts),
+        Column::Text(subjects),
+        Column::Text(metrics),
+        Column::Int64(instants),
+        Column::Int64(values),
+    ])?;
     Ok(table)
 }
 

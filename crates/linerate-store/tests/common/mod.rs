@@ -10,7 +10,7 @@ use linerate_model::metric::Metric;
 use linerate_model::plan::{Plan, Trial};
 use linerate_model::run::{
     Admission, BUNDLE_FORMAT, ClockFit, FlowOutcome, FlowRecord, HostPart, HostRecord, Incoming,
-    RunDocument, TrialRecord, Validity,
+    RunDocument, TrialEvidence, TrialRecord, Validity,
 };
 use linerate_model::sample::{End, Subject, TrialSample};
 use linerate_model::unit::Unit;
@@ -232,4 +232,15 @@ pub fn samples(id: u32, series: usize, readings: usize) -> Vec<TrialSample> {
         (&a.host, &a.subject, a.metric, a.at_ns).cmp(&(&b.host, &b.subject, b.metric, b.at_ns))
     });
     samples
+}
+
+/// Returns what a trial left: its record, its flows and as many samples.
+pub fn evidence(id: u32, series: usize, readings: usize) -> TrialEvidence {
+    TrialEvidence {
+        record: trial(id),
+        flows: flows(id),
+        samples: samples(id, series, readings).into_iter().collect(),
+        profiles: Vec::new(),
+        captures: Vec::new(),
+    }
 }

@@ -286,6 +286,34 @@ pub struct ReportArgs {
     /// Write the stacks of its profiles as text that flame graphs are drawn from; `-` for standard output
     #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "out"])]
     pub flame: Option<PathBuf>,
+    /// Show the run as it was seen live; of one measurement also what -J, --json-stream and
+    /// --format iperf3 print
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORM",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "text",
+        conflicts_with_all = ["format", "out", "flame"]
+    )]
+    pub replay: Option<ReplayForm>,
+    /// Seconds between the interval lines of --replay, 0.1 or more; 0 for none
+    #[arg(short, long, default_value_t = 1.0, requires = "replay")]
+    pub interval: f64,
+}
+
+/// How a stored run is shown again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReplayForm {
+    /// Lines for people
+    Text,
+    /// One document
+    Json,
+    /// A line for each event
+    JsonStream,
+    /// iperf3's document
+    Iperf3,
 }
 
 /// `linerate lab`.

@@ -1,19 +1,21 @@
-//! Executing a plan on a gathered fleet, for `study` and `run --experiment`.
+//! Executing a plan on a gathered fleet: driving it, keeping what it left, showing what follows.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anyhow::anyhow;
 use linerate_controller::{
     Audience, Disturbed, Fleet, Judgement, Placing, Recorder, Repeats, RunRequest, WarmUp, execute,
 };
+use linerate_model::analysis::Analysis;
 use linerate_model::finding::TrustLevel;
 use linerate_model::plan::Plan;
 use linerate_model::run::Recording;
 use linerate_model::{Nanos, RunId};
 
 use crate::bundle::{self, Moment};
-use crate::exit::{CmdResult, Failure};
+use crate::exit::{CmdResult, Failure, Outcome};
 use crate::{hosts, term};
 
 /// Time between samples of a plan's trials.
@@ -57,7 +59,7 @@ pub struct Placement {
 }
 
 /// Executes the plan, writes bundle and report, prints the summary.
-pub fn run(execution: Execution, mut fleet: Fleet) -> CmdResult {
+pub fn run(execution: Execution, fleet: Fleet) -> CmdResult {
     let Execution {
         run,
         moment,
@@ -92,36 +94,83 @@ pub fn run(execution: Execution, mut fleet: Fleet) -> CmdResult {
         },
         first_look: FIRST_LOOK,
     };
-    let keep = |error: anyhow::Error| {
-        let directory = directory.display();
-        Failure::failed(error).next(format!(
-            "what was measured before is in {directory}; see it with `linerate report {directory}`"
-        ))
-    };
-    let mut recorder = Recorder::bundle(&directory, &request.document(&fleet))
-        .map_err(|error| Failure::failed(error).next("name another directory with --out"))?;
     let mut progress = term::progress::PlanProgress::new(&request.plan);
     let audience = Audience {
-        watch: &mut |event| progress.tell(&event),
+        watch: &mut |event| progress.take(event),
         judge: Some(&mut judge),
     };
-    let result = execute(&request, &mut fleet, &mut recorder, &stop, audience);
+    let driven = drive(&request, fleet, Some(&directory), &stop, audience);
     progress.clear();
-    drop(fleet);
-    let mut document = result.map_err(|error| keep(error.into()))?;
-    bundle::ended(&mut document);
-    recorder
-        .finish(&document)
-        .map_err(|error| keep(error.into()))?;
-    let (recording, analysis, file) =
-        bundle::report(&directory).map_err(|failure| keep(failure.error))?;
-    term::line(linerate_report::terminal(&analysis, term::width(), term::color()).trim_end());
+    let Driven {
+        recording, report, ..
+    } = driven?;
+    let Some((analysis, file)) = report else {
+        return Ok(Outcome::Failed);
+    };
+    show(&analysis);
     term::line("");
     term::line(&format!("bundle  {}", directory.display()));
     term::line(&format!("report  {}", file.display()));
     let trust = analysis.trust.map_or(TrustLevel::Good, |trust| trust.level);
     let interrupted = stop.load(Ordering::Relaxed);
     Ok(bundle::outcome(&recording, trust, interrupted))
+}
+
+/// Prints what the report of a run says first.
+pub fn show(analysis: &Analysis) {
+    term::line(linerate_report::terminal(analysis, term::width(), term::color()).trim_end());
+}
+
+/// What a run left.
+pub struct Driven {
+    /// What was recorded.
+    pub recording: Recording,
+    /// What follows from it, and the file that says so, where a bundle is kept.
+    pub report: Option<(Analysis, PathBuf)>,
+}
+
+/// Executes what was asked for and keeps it in `directory`, or in memory; the hosts are given back.
+pub fn drive(
+    request: &RunRequest,
+    mut fleet: Fleet,
+    directory: Option<&Path>,
+    stop: &AtomicBool,
+    audience: Audience<'_>,
+) -> CmdResult<Driven> {
+    let document = request.document(&fleet);
+    let mut recorder = match directory {
+        None => Recorder::memory(&document),
+        Some(directory) => Recorder::bundle(directory, &document)
+            .map_err(|error| Failure::failed(error).next("name another directory with --out"))?,
+    };
+    let result = execute(request, &mut fleet, &mut recorder, stop, audience);
+    drop(fleet);
+    linerate_agent::give_back_text();
+    let mut document = result.map_err(|error| kept(directory, error.into()))?;
+    bundle::ended(&mut document);
+    let recording = recorder.finish(&document);
+    let recording = recording.map_err(|error| kept(directory, error.into()))?;
+    let (recording, report) = match (recording, directory) {
+        (Some(recording), _) => (recording, None),
+        (None, Some(path)) => {
+            let (recording, analysis, file) =
+                bundle::report(path).map_err(|failure| kept(directory, failure.error))?;
+            (recording, Some((analysis, file)))
+        }
+        (None, None) => return Err(Failure::failed(anyhow!("the run was not recorded"))),
+    };
+    Ok(Driven { recording, report })
+}
+
+/// Returns the failure of a run whose bundle has what was measured before it.
+fn kept(directory: Option<&Path>, error: anyhow::Error) -> Failure {
+    let failure = Failure::failed(error);
+    let Some(directory) = directory.map(Path::display) else {
+        return failure;
+    };
+    failure.next(format!(
+        "what was measured before is in {directory}; see it with `linerate report {directory}`"
+    ))
 }
 
 /// Returns which experiments another block may still decide, and which trials were disturbed.

@@ -1,19 +1,26 @@
-//! `linerate report`: render a bundle again from its stored data.
+//! `linerate report`: render a bundle again from its stored data, or show it as it was seen live.
 
 use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use linerate_analyze::reduce;
+use linerate_model::plan::Plan;
 
-use crate::args::{ReportArgs, ReportFormat};
+use super::execute;
+use crate::args::{ReplayForm, ReportArgs, ReportFormat};
 use crate::exit::{CmdResult, Failure, Outcome};
-use crate::{bundle, term};
+use crate::term::progress::PlanProgress;
+use crate::term::single::{self, Conclusion, Form, Output};
+use crate::{bundle, meant, term};
 
 /// Runs the command.
 pub fn report(args: &ReportArgs) -> CmdResult {
     if let Some(path) = &args.flame {
         return flame(&args.bundle, path);
+    }
+    if let Some(form) = args.replay {
+        return replay(args, form);
     }
     if args.format == ReportFormat::Html && args.out.is_none() {
         let (_, _, file) = bundle::report(&args.bundle)?;
@@ -30,6 +37,50 @@ pub fn report(args: &ReportArgs) -> CmdResult {
     };
     write(&text, args.out.as_deref())?;
     Ok(Outcome::Ok)
+}
+
+/// Shows a run as it was seen live.
+fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
+    let interval = meant::interval(args.interval)?;
+    let recording = bundle::read(&args.bundle)?;
+    let plan = &recording.document.plan;
+    if !is_one_measurement(plan) {
+        if form != ReplayForm::Text {
+            let error = anyhow!("{} holds several measurements", args.bundle.display());
+            return Err(Failure::usage(error).next("show it as text, or see --format json"));
+        }
+        let mut progress = PlanProgress::new(plan);
+        linerate_controller::replay(&recording, &mut |event| progress.take(event));
+        progress.clear();
+        execute::show(&bundle::analysis(&recording, &args.bundle));
+        return Ok(Outcome::Ok);
+    }
+    let output = Output {
+        form: match form {
+            ReplayForm::Text => Form::Text,
+            ReplayForm::Json | ReplayForm::Iperf3 => Form::Json,
+            ReplayForm::JsonStream => Form::JsonStream,
+        },
+        iperf3: form == ReplayForm::Iperf3,
+        rate_unit: None,
+        interval,
+    };
+    let runs = recording.trials.len() as u32;
+    let mut reader = single::reader(output, runs..=runs);
+    linerate_controller::replay(&recording, &mut |event| reader.take(event));
+    let result = linerate_analyze::single::single(&recording, output.intervals_at_end());
+    reader.conclude(&Conclusion {
+        recording: &recording,
+        single: &result,
+        peer: None,
+        failure: recording.document.cut_short.as_deref(),
+    });
+    Ok(Outcome::Ok)
+}
+
+/// Returns whether nothing is varied: what `linerate run HOST` plans.
+fn is_one_measurement(plan: &Plan) -> bool {
+    matches!(plan.experiments.as_slice(), [one] if one.factors.is_empty())
 }
 
 /// Writes the stacks of all profiles.

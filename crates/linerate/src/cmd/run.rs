@@ -1,28 +1,27 @@
 //! `linerate run`: one measurement, or an experiment file.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use linerate_agent::foreign::iperf3_peer::Iperf3Peer;
 use linerate_analyze::precision::Precision;
-use linerate_controller::{
-    Audience, Fleet, Inventories, Judgement, Progress, Recorder, Repeats, RunRequest, execute,
-};
+use linerate_controller::{Audience, Fleet, Inventories, Judgement, Repeats, RunEvent, RunRequest};
+use linerate_model::Bytes;
 use linerate_model::capture::CaptureOutcome;
 use linerate_model::finding::{FindingKind, Limiter};
 use linerate_model::plan::Plan;
-use linerate_model::run::Recording;
+use linerate_model::reason::{HostFailure, Reason};
+use linerate_model::run::{Recording, RunDocument};
 use linerate_model::unit::significant;
-use linerate_model::{Bytes, Nanos};
 
+use super::execute::drive;
 use super::experiments;
 use crate::args::RunArgs;
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure, Outcome};
 use crate::meant::{self, Measurement};
-use crate::term::single::{Form, Output, SingleLines};
+use crate::term::single::{self, Conclusion, Form, Output};
 use crate::workload::not_possible;
 use crate::{hosts, interrupt, iperf3, peer, term};
 
@@ -115,18 +114,11 @@ fn for_clients(mut plan: Plan, clients: u32, asked: &Measurement) -> CmdResult<P
 fn execute_single(
     asked: &Measurement,
     request: &RunRequest,
-    mut fleet: Fleet,
-    stop: &Arc<AtomicBool>,
+    fleet: Fleet,
+    stop: &AtomicBool,
     peer: Option<&Iperf3Peer>,
 ) -> CmdResult {
-    let document = request.document(&fleet);
-    let mut lines = SingleLines::new(asked.output, asked.runs.clone());
-    lines.start(&document);
-    let mut recorder = match &asked.directory {
-        None => Recorder::memory(&document),
-        Some(directory) => Recorder::bundle(directory, &document)
-            .map_err(|error| Failure::failed(error).next("name another directory with --out"))?,
-    };
+    let mut reader = single::reader(asked.output, asked.runs.clone());
     let wanted = asked.precision;
     let mut judge = |recording: &Recording| {
         let results = linerate_analyze::precision::results(recording);
@@ -138,48 +130,30 @@ fn execute_single(
             disturbed: Vec::new(),
         }
     };
+    let mut failed = None;
     let audience = Audience {
         judge: match wanted.is_some() {
             true => Some(&mut judge),
             false => None,
         },
-        watch: &mut |event| match event {
-            Progress::Begins { trial, over, .. } => lines.begins(trial, over),
-            Progress::Look {
-                trial,
-                at_ns,
-                samples,
-            } => {
-                lines.look(samples);
-                let stop_ns = (trial.timing.measure.0 + trial.timing.drain.0) as i64;
-                if (stop_ns - AHEAD_NS..stop_ns).contains(&at_ns) {
-                    // What makes the result of it all.
-                    linerate_agent::read_text_ahead();
-                }
+        watch: &mut |event| {
+            reader.take(event);
+            read_ahead(event);
+            if let RunEvent::TrialEnded { evidence, .. } = event {
+                let why = evidence.record.validity.reason();
+                failed = failed.or(why.and_then(Reason::host_failure));
             }
-            Progress::Note(text) => term::note(text),
-            Progress::Over { .. } => {}
         },
     };
-    let result = execute(request, &mut fleet, &mut recorder, stop, audience);
-    drop(fleet);
-    linerate_agent::give_back_text();
-    let mut document = result?;
-    bundle::ended(&mut document);
-    let recording = match (recorder.finish(&document)?, &asked.directory) {
-        (Some(recording), _) => recording,
-        (None, Some(directory)) => bundle::report(directory)?.0,
-        (None, None) => return Err(Failure::failed(anyhow!("the run was not taken down"))),
-    };
-    // The final lines show no intervals, and those of thousands of flows are most of a document.
-    let shown = match asked.output.form {
-        Form::Text => Nanos(0),
-        Form::Json | Form::JsonStream => asked.output.interval,
-    };
-    let single = linerate_analyze::single::single(&recording, shown);
-    let outcome = deserved(&recording, &single, stop.load(Ordering::Relaxed));
+    let directory = asked.directory.as_deref();
+    let driven = drive(request, fleet, directory, stop, audience)?;
+    let recording = &driven.recording;
+    let single = linerate_analyze::single::single(recording, asked.output.intervals_at_end());
+    let outcome = deserved(recording, &single, stop.load(Ordering::Relaxed));
     let result = match outcome {
-        Outcome::Failed | Outcome::Interrupted => failure_of(&recording, &single, outcome),
+        Outcome::Failed | Outcome::Interrupted => {
+            failure_of(&recording.document, &single, outcome, failed)
+        }
         outcome => Ok(outcome),
     };
     let failure = match &result {
@@ -187,19 +161,35 @@ fn execute_single(
         Ok(Outcome::Interrupted) => Some("interrupt - the client has terminated".to_owned()),
         Ok(_) => None,
     };
-    lines.end(&recording, &single, peer, failure.as_deref());
-    if let Some(directory) = &asked.directory {
+    reader.conclude(&Conclusion {
+        recording,
+        single: &single,
+        peer,
+        failure: failure.as_deref(),
+    });
+    if let Some(directory) = directory {
         term::note(&format!("report in {}", directory.display()));
         if !asked.output.iperf3 {
-            captures(&recording, directory);
+            captures(recording, directory);
         }
     }
     match (result, wanted) {
         (Ok(outcome @ (Outcome::Ok | Outcome::Untrustworthy)), Some(wanted)) => {
-            determined(&recording, wanted, asked.output)?;
+            determined(recording, wanted, asked.output)?;
             Ok(outcome)
         }
         (result, _) => result,
+    }
+}
+
+/// Reads code that is soon needed, beside traffic that still goes on.
+fn read_ahead(event: &RunEvent<'_>) {
+    if let RunEvent::Samples { trial, at_ns, .. } = event {
+        let stop_ns = (trial.timing.measure.0 + trial.timing.drain.0) as i64;
+        if (stop_ns - AHEAD_NS..stop_ns).contains(at_ns) {
+            // What makes the result of it all.
+            linerate_agent::read_text_ahead();
+        }
     }
 }
 
@@ -251,43 +241,42 @@ fn captures(recording: &Recording, directory: &Path) {
     }
 }
 
-/// Says on standard error why nothing was measured, where nothing was, or why not all of it.
+/// Says on standard error why nothing was measured, where nothing was, or why not all of it; `failed` is
+/// in which way a host did not do its part, if one did not.
 fn failure_of(
-    recording: &Recording,
+    document: &RunDocument,
     single: &linerate_analyze::single::Single<'_>,
     outcome: Outcome,
+    failed: Option<HostFailure>,
 ) -> CmdResult {
     let invalid = single.trials.iter().map(|trial| trial.invalid.as_deref());
     let Some(why) = invalid.reduce(|first, next| first.and(next)).flatten() else {
-        return match &recording.document.cut_short {
+        return match &document.cut_short {
             Some(why) if outcome == Outcome::Failed => {
                 Err(Failure::failed(anyhow!("{why}")).next("what was measured before is kept"))
             }
             _ => Ok(outcome),
         };
     };
-    let error = anyhow!("nothing was measured: {why}");
     let failure = Failure {
         outcome,
-        ..Failure::failed(error)
+        ..Failure::failed(anyhow!("nothing was measured: {why}"))
     };
     if outcome == Outcome::Interrupted {
         return Err(failure.next("let it run longer, or measure for less time with -t"));
     }
-    // An agent that refuses its part has not measured anything, and will not the next time.
-    let mut hosts = recording.document.hosts.iter();
-    let is_foreign = hosts.any(|host| host.foreign.is_some());
-    if why.contains(" refused: ") && !why.contains("the window began") && !is_foreign {
-        return Err(Failure {
+    let is_foreign = document.hosts.iter().any(|host| host.foreign.is_some());
+    Err(match failed {
+        // An agent that refuses its part has not measured anything, and will not the next time.
+        Some(HostFailure::Refused) if !is_foreign => Failure {
             outcome: Outcome::Usage,
             ..failure.next("ask for what that host can do, or change what it names there")
-        });
-    }
-    let lost = why.contains("the agent at") || why.contains("no agent answers");
-    Err(failure.next(match lost {
-        true => "see whether `linerate serve` still runs there, and measure again",
-        false => "mend what it names, and measure again",
-    }))
+        },
+        Some(HostFailure::Lost) => {
+            failure.next("see whether `linerate serve` still runs there, and measure again")
+        }
+        _ => failure.next("mend what it names, and measure again"),
+    })
 }
 
 /// Returns the exit code of a single measurement: a saturated generator spoils its trust.

@@ -100,7 +100,7 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         let error = anyhow!("{} has nothing to compare", margins.trim());
         return Err(Failure::usage(error).next("add --experiment FILE, or leave it out"));
     }
-    let interval = interval(args)?;
+    let interval = interval_of(args)?;
     let workload = workload(args)?;
     let (client_cpus, server_cpus) = cpus(args.place.affinity.as_deref())?;
     let hosts = super::hosts(args.host.as_deref(), &args.fleet, Some(&args.peer));
@@ -155,29 +155,27 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     })
 }
 
-fn interval(args: &RunArgs) -> CmdResult<Nanos> {
-    if args.output.interval == 0.0 {
-        return Ok(Nanos(0));
-    }
-    if !(0.1..=3600.0).contains(&args.output.interval) {
-        let error = anyhow!(
-            "--interval is {}, but must be 0 or 0.1 to 3600 s",
-            args.output.interval
-        );
-        return Err(Failure::usage(error));
-    }
-    // Whole tenths, since that is when samples are taken.
-    let interval = Nanos((args.output.interval * 10.0).round() as u64 * INTERVAL_MIN.0);
-    if let Some(rate) = args.observe.sample_rate
-        && rate.interval() > interval
-    {
-        return Err(Failure::usage(anyhow!(
+fn interval_of(args: &RunArgs) -> CmdResult<Nanos> {
+    let interval = interval(args.output.interval)?;
+    match args.observe.sample_rate {
+        Some(rate) if interval.0 > 0 && rate.interval() > interval => Err(Failure::usage(anyhow!(
             "--interval is {interval}, but --sample-rate {} samples every {}",
             u32::from(rate),
             rate.interval()
-        )));
+        ))),
+        _ => Ok(interval),
     }
-    Ok(interval)
+}
+
+/// Returns the time between interval lines: whole tenths, since that is when samples are taken.
+pub fn interval(seconds: f64) -> CmdResult<Nanos> {
+    match seconds {
+        0.0 => Ok(Nanos(0)),
+        0.1..=3600.0 => Ok(Nanos((seconds * 10.0).round() as u64 * INTERVAL_MIN.0)),
+        _ => Err(Failure::usage(anyhow!(
+            "--interval is {seconds}, but must be 0 or 0.1 to 3600 s"
+        ))),
+    }
 }
 
 /// Returns the time between samples: tenths of a second, and seconds in long measurements, so that

@@ -15,7 +15,7 @@ mod experiments;
 mod measurement;
 
 pub use experiments::{Experiments, LabLink, experiment, study};
-pub use measurement::{Measurement, measurement};
+pub use measurement::{Measurement, interval, measurement};
 
 /// Returns the hosts that `server` and the flags name.
 pub fn hosts(server: Option<&str>, fleet: &FleetArgs, peer: Option<&PeerArgs>) -> HostsAsked {

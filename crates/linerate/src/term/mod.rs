@@ -4,6 +4,7 @@
 
 use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
 
+use linerate_model::{HostName, Nanos};
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -26,6 +27,12 @@ pub fn error(failure: &Failure) {
 /// Prints something to know, on standard error.
 pub fn note(text: &str) {
     eprintln!("linerate: {text}");
+}
+
+/// Returns what to say of a host that is waited for.
+fn lost(host: &HostName, wait: Nanos) -> String {
+    let seconds = wait.0 / 1_000_000_000;
+    format!("host {host} is lost; waiting up to {seconds} s for it to come back")
 }
 
 /// Prints a line of data. A reader that went away ends the program quietly.

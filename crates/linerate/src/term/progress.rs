@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use linerate_analyze::live::Live;
-use linerate_controller::Progress;
+use linerate_controller::RunEvent;
 use linerate_model::Nanos;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::plan::{Plan, Trial};
-use linerate_model::run::Validity;
+use linerate_model::run::Progress;
 use linerate_model::samples::Samples;
 use linerate_model::unit::Unit;
 
@@ -55,37 +55,33 @@ impl<'a> PlanProgress<'a> {
     }
 
     /// Takes up one event of the run.
-    pub fn tell(&mut self, event: &Progress<'_>) {
+    pub fn take(&mut self, event: &RunEvent<'_>) {
         match event {
-            Progress::Begins {
-                trial,
-                over,
-                of,
-                left,
-            } => self.begins(trial, *over, *of, *left),
-            Progress::Look { samples, .. } => {
-                if let Some(live) = &mut self.live {
-                    live.add(samples.iter().flat_map(Samples::of_flows));
-                    let last = live.poll().pop().and_then(|mut lines| lines.pop());
-                    if let Some(last) = last {
-                        self.reading = match last.transactions_per_second {
-                            Some(rate) => Unit::PerSecond
-                                .display(rate)
-                                .replace("/s", " transactions/s"),
-                            None => Unit::BitsPerSecond.display(last.bits_per_second),
-                        };
-                    }
-                }
-            }
-            Progress::Over { trial, record, .. } => {
-                if let Validity::Invalid(why) = &record.validity {
+            RunEvent::TrialBegan { trial, progress } => self.begins(trial, progress),
+            RunEvent::Samples { hosts, .. } => self.look(hosts),
+            RunEvent::TrialEnded { trial, evidence } => {
+                if let Some(why) = evidence.record.validity.reason() {
                     self.print(&format!("trial {} is invalid: {why}", trial.id.0));
                 }
                 if let Some(bar) = &self.bar {
                     bar.inc(1);
                 }
             }
-            Progress::Note(text) => self.print(text),
+            RunEvent::HostLost { host, wait } => self.print(&super::lost(host, *wait)),
+            RunEvent::RunBegan(_) | RunEvent::PlanChanged(_) | RunEvent::RunEnded(_) => {}
+        }
+    }
+
+    fn look(&mut self, hosts: &[Samples]) {
+        let Some(live) = &mut self.live else { return };
+        live.add(hosts.iter().flat_map(Samples::of_flows));
+        if let Some(last) = live.poll().pop().and_then(|mut lines| lines.pop()) {
+            self.reading = match last.transactions_per_second {
+                Some(rate) => Unit::PerSecond
+                    .display(rate)
+                    .replace("/s", " transactions/s"),
+                None => Unit::BitsPerSecond.display(last.bits_per_second),
+            };
         }
     }
 
@@ -103,7 +99,8 @@ impl<'a> PlanProgress<'a> {
         }
     }
 
-    fn begins(&mut self, trial: &Trial, over: usize, of: usize, left: Nanos) {
+    fn begins(&mut self, trial: &Trial, progress: &Progress) {
+        let Progress { over, of, left } = *progress;
         self.live = Some(Live::new(trial, LIVE_INTERVAL).summed());
         let chapter = self.chapter_of(trial);
         let left = Nanos(left.0.div_ceil(1_000_000_000) * 1_000_000_000);

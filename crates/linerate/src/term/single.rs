@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use linerate_agent::foreign::iperf3_peer::{Iperf3Peer, ServerOutput};
 use linerate_analyze::live::{Interval, Live};
 use linerate_analyze::single::Single;
+use linerate_controller::RunEvent;
 use linerate_model::Nanos;
 use linerate_model::plan::Trial;
 use linerate_model::run::{Recording, RunDocument};
@@ -40,6 +41,17 @@ pub struct Output {
     pub interval: Nanos,
 }
 
+impl Output {
+    /// Returns the time between the intervals of the result itself: lines have shown them, and those of
+    /// thousands of flows are most of a document.
+    pub fn intervals_at_end(&self) -> Nanos {
+        match self.form {
+            Form::Text => Nanos(0),
+            Form::Json | Form::JsonStream => self.interval,
+        }
+    }
+}
+
 /// Lines for people, or documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -60,132 +72,213 @@ pub struct RateUnit {
     pub bits_per_second: f64,
 }
 
-/// Prints one measurement.
-pub struct SingleLines {
-    output: Output,
-    live: Option<Live>,
-    runs: RangeInclusive<u32>,
-    /// Whether nothing is read at the server.
-    foreign: bool,
-    /// Who prints in place of this, if iperf3's documents are wanted.
-    iperf3: Option<Iperf3Lines>,
+/// Shows one measurement: its events as they come, and in the end what follows from them.
+pub trait Reader {
+    /// Takes up an event.
+    fn take(&mut self, event: &RunEvent<'_>);
+    /// Shows the result.
+    fn conclude(&mut self, conclusion: &Conclusion<'_>);
 }
 
-impl SingleLines {
-    /// Returns a printer of a measurement that is repeated `runs` times.
-    pub fn new(output: Output, runs: RangeInclusive<u32>) -> Self {
-        let is_stream = output.form == Form::JsonStream;
-        Self {
+/// What a measurement came to.
+pub struct Conclusion<'a> {
+    /// What was recorded.
+    pub recording: &'a Recording,
+    /// Its result.
+    pub single: &'a Single<'a>,
+    /// The server, if it is no agent.
+    pub peer: Option<&'a Iperf3Peer>,
+    /// Why it is not all that was asked for.
+    pub failure: Option<&'a str>,
+}
+
+/// Returns who shows a measurement that is repeated `runs` times.
+pub fn reader(output: Output, runs: RangeInclusive<u32>) -> Box<dyn Reader> {
+    let interval = output.interval;
+    match output.form {
+        form if output.iperf3 => Box::new(Iperf3Lines::new(form == Form::JsonStream, interval)),
+        Form::Text => Box::new(TextLines {
             output,
-            live: None,
             runs,
+            live: None,
             foreign: false,
-            iperf3: output
-                .iperf3
-                .then(|| Iperf3Lines::new(is_stream, output.interval)),
-        }
+        }),
+        Form::Json => Box::new(JsonDocument),
+        Form::JsonStream => Box::new(JsonLines {
+            interval,
+            live: None,
+            foreign: false,
+        }),
     }
+}
 
-    /// Tells what is going to be measured.
-    pub fn start(&mut self, document: &RunDocument) {
-        if let Some(lines) = &mut self.iperf3 {
-            return lines.start(document);
-        }
-        let server = document.server();
-        self.foreign = server.is_some_and(|server| server.foreign.is_some());
-        let Some(trial) = document.plan.trials.first() else {
-            return;
-        };
-        match self.output.form {
-            Form::Json => {}
-            Form::JsonStream => json_line(
-                "start",
-                serde_json::json!({
-                    "schema": "linerate.run", "schema_version": linerate_analyze::single::SINGLE_SCHEMA_VERSION,
-                    "run": document.run, "started_utc": document.started_utc,
-                    "workload": trial.workload, "timing": trial.timing,
-                    "hosts": document.hosts.iter().map(|host| &*host.name.0).collect::<Vec<_>>(),
-                }),
-            ),
-            Form::Text => {
-                for text in heading::heading(&trial.workload, document.server()) {
-                    line(&text);
+/// Lines for people.
+struct TextLines {
+    output: Output,
+    runs: RangeInclusive<u32>,
+    live: Option<Live>,
+    /// Whether nothing is read at the server.
+    foreign: bool,
+}
+
+/// A line of JSON for each event.
+struct JsonLines {
+    interval: Nanos,
+    live: Option<Live>,
+    /// Whether nothing is read at the server.
+    foreign: bool,
+}
+
+/// One document at the end.
+struct JsonDocument;
+
+impl Reader for TextLines {
+    fn take(&mut self, event: &RunEvent<'_>) {
+        match event {
+            RunEvent::RunBegan(document) => {
+                self.foreign = is_foreign(document);
+                heading(document);
+            }
+            RunEvent::TrialBegan { trial, progress } => {
+                let live = intervals(trial, self.output.interval, self.foreign);
+                let is_summed = trial.workload.connections > FLOW_LINES_MAX;
+                self.live = live.map(|live| if is_summed { live.summed() } else { live });
+                if self.live.is_some() {
+                    table_head(trial, progress.over, &self.runs);
                 }
-                for left_out in &document.left_out {
-                    super::note(&format!("{}: {}", left_out.what, left_out.why));
-                }
             }
+            RunEvent::Samples { hosts, .. } => {
+                let unit = self.output.rate_unit;
+                take_intervals(&mut self.live, hosts, |lines| print_interval(lines, unit));
+            }
+            RunEvent::HostLost { host, wait } => super::note(&super::lost(host, *wait)),
+            RunEvent::TrialEnded { .. } | RunEvent::PlanChanged(_) | RunEvent::RunEnded(_) => {}
         }
     }
 
-    /// Takes up the begin of a trial.
-    pub fn begins(&mut self, trial: &Trial, over: usize) {
-        if let Some(lines) = &mut self.iperf3 {
-            return lines.begins(trial);
+    fn conclude(&mut self, conclusion: &Conclusion<'_>) {
+        result::print(conclusion.single, self.output.rate_unit);
+        print_server_output(conclusion.peer);
+    }
+}
+
+impl Reader for JsonLines {
+    fn take(&mut self, event: &RunEvent<'_>) {
+        match event {
+            RunEvent::RunBegan(document) => {
+                self.foreign = is_foreign(document);
+                start_line(document);
+            }
+            RunEvent::TrialBegan { trial, .. } => {
+                self.live = intervals(trial, self.interval, self.foreign);
+            }
+            RunEvent::Samples { hosts, .. } => {
+                take_intervals(&mut self.live, hosts, |lines| json_line("interval", lines));
+            }
+            RunEvent::HostLost { host, wait } => super::note(&super::lost(host, *wait)),
+            RunEvent::TrialEnded { .. } | RunEvent::PlanChanged(_) | RunEvent::RunEnded(_) => {}
         }
-        let Output { form, interval, .. } = self.output;
-        let is_summed = form == Form::Text && trial.workload.connections > FLOW_LINES_MAX;
-        self.live = (interval.0 > 0 && form != Form::Json).then(|| {
-            let live = Live::new(trial, interval).with_server(trial, self.foreign);
-            if is_summed { live.summed() } else { live }
-        });
-        if form != Form::Text || self.live.is_none() {
-            return;
+    }
+
+    fn conclude(&mut self, conclusion: &Conclusion<'_>) {
+        json_line("end", conclusion.single);
+    }
+}
+
+impl Reader for JsonDocument {
+    fn take(&mut self, event: &RunEvent<'_>) {
+        if let RunEvent::HostLost { host, wait } = event {
+            super::note(&super::lost(host, *wait));
         }
-        let (least, most) = (self.runs.start(), self.runs.end());
-        if *most > 1 {
-            let of = match least == most {
-                true => least.to_string(),
-                false => format!("at most {most}"),
-            };
-            line(&format!("\nrun {} of {of}", over + 1));
+    }
+
+    fn conclude(&mut self, conclusion: &Conclusion<'_>) {
+        json_document(conclusion.single);
+    }
+}
+
+impl Reader for Iperf3Lines {
+    fn take(&mut self, event: &RunEvent<'_>) {
+        match event {
+            RunEvent::RunBegan(document) => self.start(document),
+            RunEvent::TrialBegan { trial, .. } => self.begins(trial),
+            RunEvent::Samples { hosts, .. } => self.look(hosts),
+            RunEvent::HostLost { host, wait } => super::note(&super::lost(host, *wait)),
+            RunEvent::TrialEnded { .. } | RunEvent::PlanChanged(_) | RunEvent::RunEnded(_) => {}
         }
-        let what = match trial.workload.traffic {
-            Traffic::Rr { .. } => "  transactions            rate",
-            Traffic::Crr { .. } => "   connections            rate",
-            Traffic::Stream { .. } | Traffic::Idle => "      transfer            rate",
+    }
+
+    fn conclude(&mut self, conclusion: &Conclusion<'_>) {
+        self.end(conclusion.recording, conclusion.peer, conclusion.failure);
+    }
+}
+
+/// Tells what is going to be measured.
+fn heading(document: &RunDocument) {
+    let Some(trial) = document.plan.trials.first() else {
+        return;
+    };
+    for text in heading::heading(&trial.workload, document.server()) {
+        line(&text);
+    }
+    for left_out in &document.left_out {
+        super::note(&format!("{}: {}", left_out.what, left_out.why));
+    }
+}
+
+fn start_line(document: &RunDocument) {
+    let Some(trial) = document.plan.trials.first() else {
+        return;
+    };
+    let hosts = document.hosts.iter().map(|host| &*host.name.0);
+    json_line(
+        "start",
+        serde_json::json!({
+            "schema": "linerate.run", "schema_version": linerate_analyze::single::SINGLE_SCHEMA_VERSION,
+            "run": document.run, "started_utc": document.started_utc,
+            "workload": trial.workload, "timing": trial.timing,
+            "hosts": hosts.collect::<Vec<_>>(),
+        }),
+    );
+}
+
+fn is_foreign(document: &RunDocument) -> bool {
+    let server = document.server();
+    server.is_some_and(|server| server.foreign.is_some())
+}
+
+/// Returns what cuts a trial into intervals, where they are wanted.
+fn intervals(trial: &Trial, interval: Nanos, foreign: bool) -> Option<Live> {
+    (interval.0 > 0).then(|| Live::new(trial, interval).with_server(trial, foreign))
+}
+
+/// Takes up new samples and shows the intervals that they complete.
+fn take_intervals(live: &mut Option<Live>, hosts: &[Samples], mut show: impl FnMut(&[Interval])) {
+    let Some(live) = live else { return };
+    live.add(hosts.iter().flat_map(Samples::of_flows));
+    while let Some(lines) = live.poll_next() {
+        show(&lines);
+    }
+}
+
+fn table_head(trial: &Trial, over: usize, runs: &RangeInclusive<u32>) {
+    let (least, most) = (runs.start(), runs.end());
+    if *most > 1 {
+        let of = if least == most {
+            least.to_string()
+        } else {
+            format!("at most {most}")
         };
-        line(&format!(
-            " flow  interval         {what}   retr       cwnd        rtt"
-        ));
+        line(&format!("\nrun {} of {of}", over + 1));
     }
-
-    /// Takes up new samples and prints the intervals that they complete.
-    pub fn look(&mut self, samples: &[Samples]) {
-        if let Some(lines) = &mut self.iperf3 {
-            return lines.look(samples);
-        }
-        let Some(live) = &mut self.live else { return };
-        live.add(samples.iter().flat_map(Samples::of_flows));
-        while let Some(lines) = live.poll_next() {
-            match self.output.form {
-                Form::Json => {}
-                Form::JsonStream => json_line("interval", &lines),
-                Form::Text => print_interval(&lines, self.output.rate_unit),
-            }
-        }
-    }
-
-    /// Prints the result; `failure` says why it is not all that was asked for.
-    pub fn end(
-        &mut self,
-        recording: &Recording,
-        single: &Single<'_>,
-        peer: Option<&Iperf3Peer>,
-        failure: Option<&str>,
-    ) {
-        if let Some(lines) = &mut self.iperf3 {
-            return lines.end(recording, peer, failure);
-        }
-        match self.output.form {
-            Form::Json => json_document(single),
-            Form::JsonStream => json_line("end", single),
-            Form::Text => {
-                result::print(single, self.output.rate_unit);
-                print_server_output(peer);
-            }
-        }
-    }
+    let what = match trial.workload.traffic {
+        Traffic::Rr { .. } => "  transactions            rate",
+        Traffic::Crr { .. } => "   connections            rate",
+        Traffic::Stream { .. } | Traffic::Idle => "      transfer            rate",
+    };
+    line(&format!(
+        " flow  interval         {what}   retr       cwnd        rtt"
+    ));
 }
 
 /// Prints what a server of iperf3 printed itself, if it was asked for.

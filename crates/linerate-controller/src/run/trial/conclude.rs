@@ -8,7 +8,7 @@ use linerate_model::capture::TrialCapture;
 use linerate_model::metric::Metric;
 use linerate_model::profile::TrialProfile;
 use linerate_model::reason::Reason;
-use linerate_model::run::{FlowOutcome, FlowRecord, TrialRecord, Validity};
+use linerate_model::run::{FlowOutcome, FlowRecord, TrialEvidence, TrialRecord, Validity};
 use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::samples::Samples;
 use linerate_model::workload::Part;
@@ -17,7 +17,6 @@ use super::super::instants::Instants;
 use super::super::validity;
 use super::participant::{Participant, TrialAgent};
 use super::{Attempt, Concluded, TrafficEnd};
-use crate::record::TrialEvidence;
 
 impl Attempt<'_> {
     /// Puts together what the hosts handed in and decides whether it may be averaged; returns what hosts

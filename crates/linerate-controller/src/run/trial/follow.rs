@@ -8,9 +8,9 @@ use linerate_model::Nanos;
 use linerate_model::reason::Reason;
 use linerate_model::samples::Samples;
 
-use super::super::Progress;
 use super::participant::each;
 use super::{Attempt, TrafficEnd};
+use crate::event::RunEvent;
 
 /// How long after an interval's end its reading has been made, on all but the busiest hosts.
 const READ_NS: u64 = 20_000_000;
@@ -33,7 +33,7 @@ impl Attempt<'_> {
     /// Takes over samples until every host has handed in its results, and then what it captured.
     pub(super) fn follow(
         &mut self,
-        watch: &mut dyn FnMut(Progress<'_>),
+        watch: &mut dyn FnMut(&RunEvent<'_>),
     ) -> Result<TrafficEnd, Reason> {
         let clock = self.fleet.clock;
         let mut end = TrafficEnd::Planned;
@@ -80,7 +80,7 @@ impl Attempt<'_> {
     }
 
     /// Takes over what is new at all hosts, and shows it.
-    fn look(&mut self, watch: &mut dyn FnMut(Progress<'_>)) -> Result<(), Reason> {
+    fn look(&mut self, watch: &mut dyn FnMut(&RunEvent<'_>)) -> Result<(), Reason> {
         let at = self.at;
         let unfinished = self.participants.iter_mut();
         let unfinished = unfinished.filter(|one| !one.gathered.is_finished);
@@ -88,10 +88,10 @@ impl Attempt<'_> {
         // All hosts at once: what one host says alone would look like a gap in the others.
         let news = self.participants.iter_mut();
         let news: Vec<Samples> = news.map(|one| take(&mut one.gathered.news)).collect();
-        watch(Progress::Look {
+        watch(&RunEvent::Samples {
             trial: self.trial,
             at_ns: self.fleet.clock.now_ns() as i64 - at.begin_ns as i64,
-            samples: &news,
+            hosts: &news,
         });
         // Moved, not copied: the readings of thousands of flows are megabytes.
         for (participant, news) in self.participants.iter_mut().zip(news) {

@@ -13,11 +13,12 @@ use linerate_agent::api::Inventory;
 use linerate_model::plan::Trial;
 use linerate_model::probe::Probes;
 use linerate_model::reason::Reason;
+use linerate_model::run::TrialEvidence;
 
+use super::RunRequest;
 use super::instants::Instants;
-use super::{Progress, RunRequest};
+use crate::event::RunEvent;
 use crate::fleet::Fleet;
-use crate::record::TrialEvidence;
 
 /// Assignments, flows, instants, start.
 mod begin;
@@ -85,7 +86,7 @@ pub(super) fn drive(
     run: RunContext<'_>,
     fleet: &mut Fleet,
     trial: &Trial,
-    watch: &mut dyn FnMut(Progress<'_>),
+    watch: &mut dyn FnMut(&RunEvent<'_>),
 ) -> Concluded {
     let refreshed = fleet.keep_fresh();
     let mut attempt = Attempt::new(run, fleet, trial);
@@ -99,7 +100,7 @@ pub(super) fn drive(
 }
 
 impl Attempt<'_> {
-    fn run(&mut self, watch: &mut dyn FnMut(Progress<'_>)) -> Result<TrafficEnd, Reason> {
+    fn run(&mut self, watch: &mut dyn FnMut(&RunEvent<'_>)) -> Result<TrafficEnd, Reason> {
         self.begin()?;
         // All threads there are have been made, and workers wait for the start.
         self.inventories = self.fleet.survey()?;
