@@ -75,6 +75,9 @@ mod published;
 /// Interval lines of a running trial.
 pub mod live;
 
+/// The same measurement as iperf3 counts it.
+pub mod iperf3;
+
 /// The result document of one measurement.
 pub mod single;
 

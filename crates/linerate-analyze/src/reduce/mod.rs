@@ -34,7 +34,7 @@ mod response;
 /// Whether workers got the CPUs that they wanted.
 mod starved;
 /// First and last reading of each counter in the measured window.
-mod window;
+pub(crate) mod window;
 
 use std::collections::BTreeMap;
 

@@ -3,25 +3,22 @@
 //! A key is filled where its meaning is the same: what is measured here and there alike. Where
 //! parsers need a key whose meaning has no counterpart, docs/guide/iperf3.md says what it holds.
 
-/// From samples to iperf3's streams.
-mod streams;
+use std::net::SocketAddr;
 
 use linerate_agent::foreign::iperf3_peer::{Iperf3Peer, parameters_of};
+use linerate_analyze::iperf3;
 use linerate_compat::iperf3::json::{
-    self, CpuPercent, Document, EndStream, IntervalEntry, Role, Test,
+    self, CpuPercent, Datagrams, Document, EndStream, Interval, IntervalEntry, Role, Stream,
+    TcpReading, Test, Total,
 };
 use linerate_compat::iperf3::{Parameters, Protocol};
-use linerate_model::metric::Metric;
+use linerate_model::Nanos;
 use linerate_model::plan::Trial;
-use linerate_model::run::{HostPart, HostRecord, Recording, RunDocument, TrialRecord};
-use linerate_model::sample::{Subject, TrialSample};
+use linerate_model::run::{FlowRecord, HostPart, HostRecord, Recording, RunDocument};
 use linerate_model::samples::Samples;
-use linerate_model::setting::Settings;
-use linerate_model::{HostName, Nanos};
 use serde_json::json;
 
 use crate::term;
-use streams::Series;
 
 /// Prints one measurement as iperf3 does.
 pub struct Iperf3Lines {
@@ -86,9 +83,8 @@ impl Iperf3Lines {
         if !self.stream {
             return;
         }
-        let ours = |sample: &TrialSample| matches!(sample.subject, Subject::Flow(..));
-        let all = samples.iter().flat_map(Samples::iter);
-        self.samples.extend(all.filter(ours));
+        let of_flows = samples.iter().flat_map(Samples::of_flows);
+        self.samples.extend(of_flows);
         let Some(test) = self.test_so_far() else {
             return;
         };
@@ -105,25 +101,16 @@ impl Iperf3Lines {
     /// Returns the test as far as it is known while it runs.
     fn test_so_far(&self) -> Option<Test> {
         let (document, trial) = (self.document.as_ref()?, self.trial.as_ref()?);
-        let series = Series::new(&self.samples, trial.timing.measure.0);
-        Some(test(document, trial, &series, None, self.interval, None))
+        let counted = iperf3::so_far(document, trial, &self.samples, self.interval);
+        Some(test(document, trial, counted, self.interval, None))
     }
 
     /// Prints what is known at the end; `failure` says why it is not all.
     pub fn end(&mut self, recording: &Recording, peer: Option<&Iperf3Peer>, failure: Option<&str>) {
-        let plan = &recording.document.plan;
-        let Some((trial, record)) = plan.trials.first().zip(recording.trials.first()) else {
+        let Some((trial, counted)) = iperf3::whole(recording, self.interval) else {
             return print_failure(self.stream, failure.unwrap_or("nothing was measured"));
         };
-        let series = Series::new(&recording.samples, record.window_ns);
-        let mut test = test(
-            &recording.document,
-            trial,
-            &series,
-            Some((recording, record)),
-            self.interval,
-            peer,
-        );
+        let mut test = test(&recording.document, trial, counted, self.interval, peer);
         test.error = failure.map(str::to_owned);
         if !self.stream {
             return print_pretty(&whole(&test));
@@ -187,11 +174,11 @@ fn system_info() -> String {
     format!("{} {}", words.join(" "), std::env::consts::ARCH)
 }
 
+/// Returns the test with what the numbers do not say: who, when and what was asked for.
 fn test(
     document: &RunDocument,
     trial: &Trial,
-    series: &Series,
-    recorded: Option<(&Recording, &TrialRecord)>,
+    counted: iperf3::Test<'_>,
     interval: Nanos,
     peer: Option<&Iperf3Peer>,
 ) -> Test {
@@ -200,38 +187,9 @@ fn test(
         |(parameters, _)| parameters,
     );
     let server = document.server();
-    let foreign = server.is_some_and(|server| server.foreign.is_some());
-    let flows: Vec<_> = recorded.map_or_else(Vec::new, |(recording, _)| {
-        recording
-            .flows
-            .iter()
-            .filter(|flow| flow.trial == trial.id)
-            .collect()
-    });
-    let congestion = |settings: &Settings| {
-        let setting = settings.iter().find(|one| one.name == "TCP_CONGESTION")?;
-        setting
-            .effective
-            .clone()
-            .or_else(|| setting.granted.clone())
-    };
-    let first = |sends: bool| {
-        use linerate_model::workload::Part;
-        let part = if sends { Part::Sender } else { Part::Receiver };
-        let flow = flows.iter().find(|flow| flow.part == part)?;
-        congestion(&flow.settings)
-    };
-    let buffer = |name: &str| {
-        let client = linerate_model::sample::End::Client;
-        let flow = flows.iter().find(|flow| flow.end == client)?;
-        let setting = flow.settings.iter().find(|one| one.name == name)?;
-        // What the kernel says is twice what it lets payload use.
-        Some(2 * setting.granted.as_ref()?.parse::<u64>().ok()?)
-    };
     let peer_results = peer.and_then(Iperf3Peer::results);
-    let cpu = |part| cpu(series, document.hosts.iter().find(|host| host.part == part));
-    let streams = streams::streams(document, trial, series, &flows, interval, foreign);
-    let mss = streams::first_mss(trial, series);
+    let is_tcp = parameters.protocol == Protocol::Tcp;
+    let streams = counted.streams.iter().enumerate();
     Test {
         role: Role::Client,
         version: version(),
@@ -241,48 +199,111 @@ fn test(
         peer_port: server.map_or(0, port),
         cookie: document.run.0.clone(),
         interval_s: interval.0 as f64 / 1e9,
-        mss_default: mss,
-        sndbuf_actual: buffer("SO_SNDBUF"),
-        rcvbuf_actual: buffer("SO_RCVBUF"),
-        streams,
-        cpu: cpu(HostPart::Client).unwrap_or_default(),
+        mss_default: counted.mss_bytes,
+        sndbuf_actual: counted.sndbuf_bytes,
+        rcvbuf_actual: counted.rcvbuf_bytes,
+        streams: streams
+            .map(|(at, one)| stream(document, at as u32, one))
+            .collect(),
+        cpu: counted.client_cpu.map(cpu).unwrap_or_default(),
         cpu_remote: match &peer_results {
             Some(results) => Some(CpuPercent {
                 total: results.cpu_total_percent,
                 user: results.cpu_user_percent,
                 system: results.cpu_system_percent,
             }),
-            None => cpu(HostPart::Server),
+            None => counted.server_cpu.map(cpu),
         },
-        sender_congestion: first(true).filter(|_| parameters.protocol == Protocol::Tcp),
-        receiver_congestion: first(false).filter(|_| parameters.protocol == Protocol::Tcp),
+        sender_congestion: counted.sender_congestion.filter(|_| is_tcp),
+        receiver_congestion: counted.receiver_congestion.filter(|_| is_tcp),
         server_output: peer_results.and_then(|results| results.server_output),
         error: None,
         parameters,
     }
 }
 
+fn cpu(time: iperf3::CpuTime) -> CpuPercent {
+    CpuPercent {
+        total: time.user_percent + time.system_percent,
+        user: time.user_percent,
+        system: time.system_percent,
+    }
+}
+
+fn stream(document: &RunDocument, number: u32, counted: &iperf3::Stream<'_>) -> Stream {
+    let (local, remote) = addresses(document, counted.client);
+    Stream {
+        // iperf3 has the descriptor here, which is 5 for the first stream.
+        socket: number + 5,
+        local,
+        remote,
+        sender: counted.sends,
+        intervals: counted.intervals.iter().map(counted_in).collect(),
+        sent: counted.sent.map(total),
+        received: counted.received.map(total),
+    }
+}
+
+/// Returns the addresses of the client's end: of the connection, or while that is not known of the
+/// hosts, with 0 for a port of its own.
+fn addresses(document: &RunDocument, client: Option<&FlowRecord>) -> (SocketAddr, SocketAddr) {
+    let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+    if let Some(record) = client {
+        let parse = |text: &str| text.parse().unwrap_or(nowhere);
+        return (parse(&record.local), parse(&record.remote));
+    }
+    let host = |part| document.hosts.iter().find(|host| host.part == part);
+    let local = host(HostPart::Client).and_then(|host| host.data_address.parse().ok());
+    let remote = host(HostPart::Server).and_then(|host| host.agent.parse().ok());
+    (
+        local.map_or(nowhere, |ip| SocketAddr::new(ip, 0)),
+        remote.unwrap_or(nowhere),
+    )
+}
+
+fn counted_in(interval: &iperf3::Interval) -> Interval {
+    Interval {
+        start_s: interval.begin_s,
+        end_s: interval.end_s,
+        bytes: interval.bytes,
+        omitted: interval.omitted,
+        tcp: interval.tcp.map(|tcp| TcpReading {
+            retransmits: tcp.retransmits,
+            snd_cwnd_bytes: tcp.cwnd_bytes,
+            snd_wnd_bytes: tcp.snd_wnd_bytes,
+            rtt_us: tcp.rtt_us,
+            rttvar_us: tcp.rttvar_us,
+            pmtu_bytes: tcp.pmtu_bytes,
+            reorder: 0,
+        }),
+        datagrams: interval.datagrams.map(datagrams),
+    }
+}
+
+fn total(counted: iperf3::Total) -> Total {
+    Total {
+        seconds: counted.seconds,
+        bytes: counted.bytes,
+        retransmits: counted.retransmits,
+        datagrams: counted.datagrams.map(datagrams),
+    }
+}
+
+fn datagrams(counted: iperf3::Datagrams) -> Datagrams {
+    Datagrams {
+        packets: counted.packets,
+        lost: counted.lost,
+        out_of_order: counted.out_of_order,
+        jitter_s: counted.jitter_ns as f64 / 1e9,
+    }
+}
+
 fn port(server: &HostRecord) -> u16 {
-    let address = server.agent.parse::<std::net::SocketAddr>();
+    let address = server.agent.parse::<SocketAddr>();
     address.map_or(0, |address| address.port())
 }
 
 fn unix_ms(rfc3339: &str) -> u64 {
     let at = rfc3339.parse::<jiff::Timestamp>();
     at.map_or(0, |at| at.as_millisecond().unsigned_abs())
-}
-
-/// Returns the CPU time of our own threads on a host over the window.
-fn cpu(series: &Series, host: Option<&HostRecord>) -> Option<CpuPercent> {
-    let host: &HostName = &host?.name;
-    let percent = |metric| {
-        let seconds = series.thread_seconds(host, metric)?;
-        Some(100.0 * seconds / series.window_s())
-    };
-    let (user, system) = (percent(Metric::ThreadUser)?, percent(Metric::ThreadSystem)?);
-    Some(CpuPercent {
-        total: user + system,
-        user,
-        system,
-    })
 }
