@@ -1,109 +1,27 @@
 //! Executing a plan on a gathered fleet: driving it, keeping what it left, showing what follows.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
-use linerate_controller::{
-    Audience, Disturbed, Fleet, Judgement, Placing, Recorder, Repeats, RunRequest, WarmUp, execute,
-};
+use linerate_controller::{Audience, Disturbed, Fleet, Judgement, Recorder, RunRequest, execute};
 use linerate_model::analysis::Analysis;
 use linerate_model::finding::TrustLevel;
-use linerate_model::plan::Plan;
 use linerate_model::run::Recording;
-use linerate_model::{Nanos, RunId};
 
-use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure, Outcome};
-use crate::{hosts, term};
+use crate::{bundle, term};
 
-/// Time between samples of a plan's trials.
-const SAMPLE_INTERVAL: Nanos = Nanos::from_ms(100);
-/// Time between looks at a running trial; each costs every host a request.
-const LOOK_INTERVAL: Nanos = Nanos::from_ms(250);
-
-/// The part of a budget that is not the trials': hosts, analysis, report.
-const AFTER_TRIALS: Nanos = super::experiments::OVERHEAD_ONCE;
-/// The first block after which it is asked which verdicts are open: with two there is no spread to
-/// speak of.
-const FIRST_LOOK: u32 = 3;
-
-/// What to execute.
-pub struct Execution {
-    /// The run.
-    pub run: RunId,
-    /// When it began.
-    pub moment: Moment,
-    /// What was asked.
-    pub asked: String,
-    /// Whether it is a whole study.
-    pub study: bool,
-    /// The plan.
-    pub plan: Plan,
-    /// Where the bundle goes.
-    pub directory: PathBuf,
-    /// Where the workers run.
-    pub placement: Placement,
-    /// Raised by Ctrl-C.
-    pub stop: Arc<AtomicBool>,
-}
-
-/// CPUs that workers are pinned to, in turn; not pinned when empty.
-#[derive(Debug, Clone, Default)]
-pub struct Placement {
-    /// Those of the server.
-    pub server: Vec<u32>,
-    /// Those of every client.
-    pub clients: Vec<u32>,
-}
-
-/// Executes the plan, writes bundle and report, prints the summary.
-pub fn run(execution: Execution, fleet: Fleet) -> CmdResult {
-    let Execution {
-        run,
-        moment,
-        asked,
-        study,
-        plan,
-        directory,
-        placement,
-        stop,
-    } = execution;
-    let budget = plan.budget;
-    let request = RunRequest {
-        run,
-        asked,
-        study,
-        plan,
-        sample_interval: SAMPLE_INTERVAL,
-        look_interval: LOOK_INTERVAL,
-        placing: match placement.server.is_empty() && placement.clients.is_empty() {
-            true => hosts::placing(),
-            false => Placing::AsAsked,
-        },
-        server_cpus: placement.server,
-        client_cpus: placement.clients,
-        workers_max: None,
-        started_utc: moment.rfc3339,
-        warm_up: WarmUp::RoundTrips,
-        time: budget.map(|budget| Nanos(budget.0.saturating_sub(AFTER_TRIALS.0))),
-        repeats: match budget {
-            Some(_) => Repeats::WhileThereIsTime,
-            None => Repeats::Few,
-        },
-        first_look: FIRST_LOOK,
-    };
+/// Executes what `request` asks for, writes bundle and report, prints the summary.
+pub fn run(request: &RunRequest, fleet: Fleet, directory: &Path, stop: &AtomicBool) -> CmdResult {
     let mut progress = term::progress::PlanProgress::new(&request.plan);
     let audience = Audience {
         watch: &mut |event| progress.take(event),
         judge: Some(&mut judge),
     };
-    let driven = drive(&request, fleet, Some(&directory), &stop, audience);
+    let driven = drive(request, fleet, Some(directory), stop, audience);
     progress.clear();
-    let Driven {
-        recording, report, ..
-    } = driven?;
+    let Driven { recording, report } = driven?;
     let Some((analysis, file)) = report else {
         return Ok(Outcome::Failed);
     };

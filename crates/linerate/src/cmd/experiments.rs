@@ -1,13 +1,12 @@
 //! Experiments on hosts or in a lab made for them, for `study` and `run --experiment`.
 
-use linerate_controller::{HostSpec, Inventories};
+use linerate_controller::{HostSpec, Inventories, Placing, Repeats, RunRequest, WarmUp};
 use linerate_model::Nanos;
 use linerate_model::plan::Plan;
 use linerate_observe::ObserveConfig;
 use linerate_plan::{Draft, Hosts, PlanError, PlanRequest};
 
-use super::execute::{self, Execution, Placement};
-use super::lab_fleet;
+use super::{execute, lab_fleet};
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure, Outcome};
 use crate::meant::Experiments;
@@ -17,13 +16,20 @@ use crate::{hosts, interrupt, peer, term};
 /// on two CPUs; the progress bar learns the real one.
 const OVERHEAD_PER_TRIAL: Nanos = Nanos::from_ms(100);
 /// What a run takes beyond its trials: hosts, inventory, analysis, report.
-pub const OVERHEAD_ONCE: Nanos = Nanos::from_s(4);
+const OVERHEAD_ONCE: Nanos = Nanos::from_s(4);
 
 /// The fewest blocks of the chapters of a quick look: with two there is no spread to speak of.
 const QUICK_BLOCKS: u32 = 3;
 /// Blocks of an experiment beyond those planned, where its verdicts are open and time is left. With
 /// 9 instead of 3 the smallest effect that is found is little more than half as large.
 const FURTHER_BLOCKS: u32 = 6;
+/// The first block after which it is asked which verdicts are open: with two there is no spread to
+/// speak of.
+const FIRST_LOOK: u32 = 3;
+/// Time between samples of a plan's trials.
+const SAMPLE_INTERVAL: Nanos = Nanos::from_ms(100);
+/// Time between looks at a running trial; each costs every host a request.
+const LOOK_INTERVAL: Nanos = Nanos::from_ms(250);
 /// How long others may expect what has no budget to take.
 const EXPECTED: Nanos = Nanos::from_s(600);
 
@@ -55,20 +61,36 @@ pub fn measure(asked: &Experiments, specs: Vec<HostSpec>) -> CmdResult {
         return show(&plan);
     }
     let kind = if asked.study { "study" } else { "run" };
-    let execution = Execution {
+    let directory = bundle::directory(asked.directory.as_deref(), kind, &moment);
+    let (server_cpus, client_cpus) = match &asked.lab {
+        Some(_) => lab_fleet::cpus(),
+        None => (Vec::new(), Vec::new()),
+    };
+    let budget = plan.budget;
+    let request = RunRequest {
         run,
         asked: format!("{}{} --seed {seed}", asked.label, asked.flags),
         study: asked.study,
         plan,
-        directory: bundle::directory(asked.directory.as_deref(), kind, &moment),
-        moment,
-        placement: match &asked.lab {
-            Some(_) => lab_fleet::placement(),
-            None => Placement::default(),
+        sample_interval: SAMPLE_INTERVAL,
+        look_interval: LOOK_INTERVAL,
+        placing: match server_cpus.is_empty() {
+            true => hosts::placing(),
+            false => Placing::AsAsked,
         },
-        stop,
+        server_cpus,
+        client_cpus,
+        workers_max: None,
+        started_utc: moment.rfc3339,
+        warm_up: WarmUp::RoundTrips,
+        time: budget.map(|budget| Nanos(budget.0.saturating_sub(OVERHEAD_ONCE.0))),
+        repeats: match budget {
+            Some(_) => Repeats::WhileThereIsTime,
+            None => Repeats::Few,
+        },
+        first_look: FIRST_LOOK,
     };
-    execute::run(execution, fleet)
+    execute::run(&request, fleet, &directory, &stop)
 }
 
 /// Plans the experiments for hosts of a lab that is not made, and shows the plan.

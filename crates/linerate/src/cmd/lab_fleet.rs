@@ -15,7 +15,6 @@ use linerate_model::run::HostPart;
 use linerate_model::{BitsPerSec, Nanos};
 use linerate_plan::{Draft, Hosts};
 
-use super::execute::Placement;
 use crate::exit::{CmdResult, Failure};
 use crate::hosts::TOKEN_VARIABLE;
 use crate::meant::LabLink;
@@ -62,16 +61,13 @@ pub fn settled(link: &LabLink, hosts: Hosts) -> CmdResult<Hosts> {
 /// Left to the scheduler, both ends of a flow run on one CPU in one trial and on two in the next,
 /// and a round trip takes 19 µs or 60 µs accordingly (measured on two CPUs of a virtual machine).
 /// Hosts of a real network never share a CPU, so the lab's do not either where there are two.
-pub fn placement() -> Placement {
+pub fn cpus() -> (Vec<u32>, Vec<u32>) {
     let cpus = linerate_observe::cpus_allowed(Path::new("/proc"));
     if cpus.len() < 2 {
-        return Placement::default();
+        return (Vec::new(), Vec::new());
     }
     let (server, clients) = cpus.split_at(cpus.len() / 2);
-    Placement {
-        server: server.to_vec(),
-        clients: clients.to_vec(),
-    }
+    (server.to_vec(), clients.to_vec())
 }
 
 /// Makes the built-in lab, hands its hosts to `measure` and removes it, whatever came of that.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::anyhow;
 use linerate_agent::foreign::iperf3_peer::Iperf3Peer;
 use linerate_analyze::precision::Precision;
-use linerate_controller::{Audience, Fleet, Inventories, Judgement, Repeats, RunEvent, RunRequest};
+use linerate_controller::{Audience, Fleet, Judgement, RunEvent};
 use linerate_model::Bytes;
 use linerate_model::capture::CaptureOutcome;
 use linerate_model::finding::{FindingKind, Limiter};
@@ -18,7 +18,7 @@ use linerate_model::unit::significant;
 use super::execute::drive;
 use super::experiments;
 use crate::args::RunArgs;
-use crate::bundle::{self, Moment};
+use crate::bundle;
 use crate::exit::{CmdResult, Failure, Outcome};
 use crate::meant::{self, Measurement};
 use crate::term::single::{self, Conclusion, Form, Output};
@@ -40,80 +40,43 @@ pub fn run(args: &RunArgs) -> CmdResult {
     }
 }
 
-fn measure(asked: Measurement) -> CmdResult {
-    let moment = Moment::now();
-    let (run, seed) = bundle::new_run(&moment, asked.seed)?;
-    let (workload, runs) = (asked.workload.clone(), asked.runs.clone());
-    let plan = linerate_plan::single(workload, asked.timing, runs, seed).map_err(Failure::usage)?;
+fn measure(mut asked: Measurement) -> CmdResult {
     let (specs, foreign) = peer::specs(&asked.hosts)?;
     let stop = interrupt::flag()?;
     let label = format!("linerate run {}", asked.hosts.server);
-    let request = hosts::admit_request(&run, &label, asked.hosts.admission, plan.estimate);
+    let (run, expected) = (&asked.request.run, asked.request.plan.estimate);
+    let request = hosts::admit_request(run, &label, asked.hosts.admission, expected);
     // Reading the command line is over.
     linerate_agent::give_back_text();
     let fleet =
-        hosts::gather(specs, &request, inventories(&asked), &stop).inspect_err(|failure| {
+        hosts::gather(specs, &request, asked.inventories, &stop).inspect_err(|failure| {
             if asked.output.iperf3 {
                 let is_stream = asked.output.form == Form::JsonStream;
                 iperf3::print_failure(is_stream, &failure.to_string());
             }
         })?;
-    check_buffers(asked.workload.options.socket_buffer, &fleet)?;
-    let request = RunRequest {
-        run,
-        asked: std::env::args()
-            .skip(1)
-            .fold("linerate".to_owned(), |all, word| all + " " + &word),
-        study: false,
-        plan: for_clients(plan, fleet.clients(), &asked)?,
-        sample_interval: asked.sample_interval,
-        look_interval: asked.look_interval,
-        server_cpus: asked.pinning.server_cpus.clone(),
-        client_cpus: asked.pinning.client_cpus.clone(),
-        placing: asked.pinning.placing.clone(),
-        workers_max: asked.pinning.workers_max,
-        started_utc: moment.rfc3339,
-        warm_up: asked.warm_up,
-        time: None,
-        repeats: Repeats::None,
-        first_look: *asked.runs.start(),
-    };
-    execute_single(&asked, &request, fleet, &stop, foreign.as_ref())
-}
-
-/// Flows from which on their first windows may take a line longer than the time before the window: of
-/// three, at 10 Mbit/s.
-const FLOWS_THAT_QUEUE: u32 = 3;
-
-/// Returns when hosts are asked what they have: buffers are held against it, captures need the link's
-/// name, what comes before the window of many streams follows from its rate, and what is on the disk of a
-/// run that is killed should tell whose it was.
-fn inventories(asked: &Measurement) -> Inventories {
-    let is_needed = asked.workload.options.socket_buffer.is_some()
-        || asked.probes.capture.is_some()
-        || asked.parallel >= FLOWS_THAT_QUEUE;
-    match is_needed || asked.directory.is_some() {
-        true => Inventories::First,
-        false => Inventories::Underway,
-    }
+    check_buffers(asked.window, &fleet)?;
+    deal(
+        &mut asked.request.plan,
+        fleet.clients().min(asked.clients_max),
+    )?;
+    execute_single(&asked, fleet, &stop, foreign.as_ref())
 }
 
 /// Deals the flows to the clients there are.
-fn for_clients(mut plan: Plan, clients: u32, asked: &Measurement) -> CmdResult<Plan> {
+fn deal(plan: &mut Plan, clients: u32) -> CmdResult<()> {
     for trial in plan.trials.iter_mut().chain(&mut plan.optional) {
-        trial.workload.clients = clients.min(asked.parallel);
+        trial.workload.clients = clients;
         trial.workload.check().map_err(not_possible)?;
     }
     for experiment in &mut plan.experiments {
-        experiment.workload.clients = clients.min(asked.parallel);
-        experiment.probes = asked.probes;
+        experiment.workload.clients = clients;
     }
-    Ok(plan)
+    Ok(())
 }
 
 fn execute_single(
     asked: &Measurement,
-    request: &RunRequest,
     fleet: Fleet,
     stop: &AtomicBool,
     peer: Option<&Iperf3Peer>,
@@ -146,7 +109,7 @@ fn execute_single(
         },
     };
     let directory = asked.directory.as_deref();
-    let driven = drive(request, fleet, directory, stop, audience)?;
+    let driven = drive(&asked.request, fleet, directory, stop, audience)?;
     let recording = &driven.recording;
     let single = linerate_analyze::single::single(recording, asked.output.intervals_at_end());
     let outcome = deserved(recording, &single, stop.load(Ordering::Relaxed));

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use linerate_analyze::precision::Precision;
-use linerate_controller::{Placing, WarmUp};
-use linerate_model::Nanos;
+use linerate_controller::{Inventories, Placing, Repeats, RunRequest, WarmUp};
 use linerate_model::experiment::Timing;
 use linerate_model::manner::Transport;
-use linerate_model::probe::Probes;
 use linerate_model::workload::{Traffic, Workload};
+use linerate_model::{Bytes, Nanos};
 
 use crate::args::{RateFormat, RunArgs};
+use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure};
 use crate::hosts::{self, HostsAsked};
 use crate::term;
@@ -46,51 +46,32 @@ const TIME_S_MAX: f64 = 86_000.0;
 const OMIT_S: f64 = 0.2;
 /// How CPUs are named.
 const AFFINITY: &str = "name them as 0:2:4 or 0-3, and those of the server after a comma";
+/// Flows from which on their first windows may take a line longer than the time before the window: of
+/// three, at 10 Mbit/s.
+const FLOWS_THAT_QUEUE: u32 = 3;
 /// Most repetitions: far more than an interval gets narrower by.
 const RUNS_MAX: u32 = 1000;
 
 /// One measurement as meant.
 pub struct Measurement {
-    /// What is sent, for one client.
-    pub workload: Workload,
-    /// Flows that were asked for, which are half of them where each is joined by one the other way.
-    pub parallel: u32,
-    /// How long.
-    pub timing: Timing,
-    /// What the time before the window follows from.
-    pub warm_up: WarmUp,
+    /// What is measured and how, by one client.
+    pub request: RunRequest,
+    /// Most clients that there are flows for.
+    pub clients_max: u32,
     /// How often: at least, and at the most.
     pub runs: RangeInclusive<u32>,
     /// What is asked of the interval of the result.
     pub precision: Option<Precision>,
-    /// Which CPUs the workers are on.
-    pub pinning: Pinning,
-    /// What is looked at beside the traffic.
-    pub probes: Probes,
-    /// Time between samples.
-    pub sample_interval: Nanos,
-    /// Time between looks at the running trial.
-    pub look_interval: Nanos,
+    /// Socket buffers that were asked for.
+    pub window: Option<Bytes>,
     /// Between whom.
     pub hosts: HostsAsked,
-    /// Seed of the trials; random where none is asked for.
-    pub seed: Option<u64>,
+    /// When these are asked what they have.
+    pub inventories: Inventories,
     /// How it is shown.
     pub output: Output,
     /// Directory of the bundle, where one is kept.
     pub directory: Option<PathBuf>,
-}
-
-/// Which CPUs the workers of a measurement are on.
-pub struct Pinning {
-    /// CPUs of the server's workers; none = as `placing` says.
-    pub server_cpus: Vec<u32>,
-    /// CPUs of the clients' workers.
-    pub client_cpus: Vec<u32>,
-    /// Whether those are all that is said of CPUs, or we choose.
-    pub placing: Placing,
-    /// Most worker threads of each host.
-    pub workers_max: Option<u32>,
 }
 
 /// Returns what the flags mean, or refuses what they contradict.
@@ -126,33 +107,62 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         let error = anyhow!("--capture keeps its files in a bundle");
         return Err(Failure::usage(error).next("name a directory for it: --out DIR"));
     }
-    Ok(Measurement {
-        workload,
-        parallel: args.traffic.parallel,
-        timing,
+    let moment = Moment::now();
+    let (run, seed) = bundle::new_run(&moment, args.plan.seed)?;
+    let plan = linerate_plan::single(workload, timing, runs.clone(), seed);
+    let mut plan = plan.map_err(Failure::usage)?;
+    for experiment in &mut plan.experiments {
+        experiment.probes = probes;
+    }
+    let request = RunRequest {
+        run,
+        asked: std::env::args()
+            .skip(1)
+            .fold("linerate".to_owned(), |all, word| all + " " + &word),
+        study: false,
+        plan,
+        sample_interval: sample_interval(timing.measure, interval),
+        look_interval: look_interval(interval, is_foreign),
+        server_cpus,
+        client_cpus,
+        placing: match args.place.affinity {
+            Some(_) => Placing::AsAsked,
+            None => hosts::placing(),
+        },
+        workers_max: args.place.workers,
+        started_utc: moment.rfc3339,
         warm_up: match args.time.omit {
             Some(_) => WarmUp::AsAsked,
             None => WarmUp::RoundTrips,
         },
+        time: None,
+        repeats: Repeats::None,
+        first_look: *runs.start(),
+    };
+    Ok(Measurement {
+        request,
+        clients_max: args.traffic.parallel,
         runs,
         precision: args.time.wanted(),
-        pinning: Pinning {
-            server_cpus,
-            client_cpus,
-            placing: match args.place.affinity {
-                Some(_) => Placing::AsAsked,
-                None => hosts::placing(),
-            },
-            workers_max: args.place.workers,
-        },
-        probes,
-        sample_interval: sample_interval(timing.measure, interval),
-        look_interval: look_interval(interval, is_foreign),
+        window: args.socket.window,
         hosts,
-        seed: args.plan.seed,
+        inventories: inventories(args),
         output,
         directory: args.output.out.clone(),
     })
+}
+
+/// Returns when hosts are asked what they have: buffers are held against it, captures need the link's
+/// name, what comes before the window of many streams follows from its rate, and what is on the disk of a
+/// run that is killed should tell whose it was.
+fn inventories(args: &RunArgs) -> Inventories {
+    let is_needed = args.socket.window.is_some()
+        || args.observe.capture.capture.is_some()
+        || args.traffic.parallel >= FLOWS_THAT_QUEUE;
+    match is_needed || args.output.out.is_some() {
+        true => Inventories::First,
+        false => Inventories::Underway,
+    }
 }
 
 fn interval_of(args: &RunArgs) -> CmdResult<Nanos> {
