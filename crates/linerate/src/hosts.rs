@@ -11,6 +11,7 @@ use linerate_agent::api::{AdmitRequest, Agent, AgentError, RefusalCode};
 use linerate_agent::foreign::iperf3_peer::Padding;
 use linerate_agent::{AgentConfig, Core, Limits, LocalAgent};
 use linerate_controller::{Fleet, FleetError, HostSpec, Inventories, Placing};
+use linerate_model::host::Snapshot;
 use linerate_model::run::{Admission, HostPart};
 use linerate_model::workload::Workload;
 use linerate_model::{Nanos, RunId};
@@ -348,43 +349,28 @@ pub fn placing() -> Placing {
 
 /// Returns what a plan needs to know of the hosts.
 pub fn plan_hosts(fleet: &Fleet) -> Hosts {
+    let records = fleet.members().iter().map(|member| &member.record);
+    let snapshots: Vec<&Snapshot> = records.clone().map(|record| &record.snapshot).collect();
+    let losses = records.filter_map(|record| record.link_loss_ppm);
+    plan_hosts_of(&snapshots, fleet.clients(), losses.collect())
+}
+
+/// Returns the same of hosts that are like `snapshots`: what all of them can.
+pub fn plan_hosts_of(snapshots: &[&Snapshot], clients: u32, losses_ppm: Vec<u32>) -> Hosts {
     let least = |name: &str| {
-        let numbers = fleet
-            .members()
-            .iter()
-            .map(|member| member.record.snapshot.number(name));
-        numbers
-            .flatten()
-            .reduce(f64::min)
-            .map(|number| number as u64)
+        let numbers = snapshots.iter().filter_map(|one| one.number(name));
+        numbers.reduce(f64::min).map(|number| number as u64)
     };
-    let congestion = fleet
-        .members()
-        .iter()
-        .filter_map(|member| {
-            member
-                .record
-                .snapshot
-                .text("sysctl.net.ipv4.tcp_available_congestion_control")
-        })
-        .map(|names| {
-            names
-                .split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        })
-        .reduce(|left, right| {
-            left.into_iter()
-                .filter(|name| right.contains(name))
-                .collect()
-        });
-    let losses = fleet
-        .members()
-        .iter()
-        .filter_map(|member| member.record.link_loss_ppm);
+    let names = "sysctl.net.ipv4.tcp_available_congestion_control";
+    let known = snapshots.iter().filter_map(|one| one.text(names));
+    let known = known.map(|names| names.split_whitespace().map(str::to_owned).collect());
+    let congestion = known.reduce(|mut all: Vec<String>, one| {
+        all.retain(|name| one.contains(name));
+        all
+    });
     Hosts {
-        clients: fleet.clients(),
-        link_losses_ppm: losses.collect(),
+        clients,
+        link_losses_ppm: losses_ppm,
         rmem_max: least("sysctl.net.core.rmem_max"),
         wmem_max: least("sysctl.net.core.wmem_max"),
         congestion: congestion.unwrap_or_default(),

@@ -171,16 +171,6 @@ pub fn this_machine(clients: u32, drafts: &[Draft]) -> Hosts {
         host_wide: true,
         threads: Vec::new(),
     });
-    let whole = |name: &str| facts.number(name).map(|number| number as u64);
-    let congestion = facts.text("sysctl.net.ipv4.tcp_available_congestion_control");
-    Hosts {
-        clients,
-        link_losses_ppm: linerate_plan::link_losses(drafts).into_keys().collect(),
-        rmem_max: whole("sysctl.net.core.rmem_max"),
-        wmem_max: whole("sysctl.net.core.wmem_max"),
-        congestion: congestion
-            .map(|names| names.split_whitespace().map(str::to_owned).collect())
-            .unwrap_or_default(),
-        congestion_unless_asked: None,
-    }
+    let losses = linerate_plan::link_losses(drafts).into_keys().collect();
+    hosts::plan_hosts_of(&[&facts], clients, losses)
 }
