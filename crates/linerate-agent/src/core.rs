@@ -27,9 +27,9 @@ use crate::session::trial::{SessionError, TrialSession};
 use capture::RunningCapture;
 pub(crate) use flows::CONNECT_DEADLINE;
 use flows::{connect_all, expected, is_placed, listen_all, ports};
-pub use limits::check_here;
 use limits::flow_rate_max;
 pub(crate) use limits::open_files_max;
+pub use limits::{Lacking, check_here};
 use slot::{Gathered, Record, TrialSlot};
 use watch::Watch;
 

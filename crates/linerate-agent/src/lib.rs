@@ -21,6 +21,6 @@ pub mod session;
 
 mod local;
 
-pub use crate::core::{AgentConfig, Core, Limits, check_here};
+pub use crate::core::{AgentConfig, Core, Lacking, Limits, check_here};
 pub use linerate_engine::{frugal_heap, give_back_text, read_text_ahead};
 pub use local::LocalAgent;

@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 use linerate_agent::api::client::HttpAgent;
 use linerate_agent::api::{AdmitRequest, Agent, AgentError, RefusalCode};
 use linerate_agent::foreign::iperf3_peer::Padding;
-use linerate_agent::{AgentConfig, Core, Limits, LocalAgent};
+use linerate_agent::{AgentConfig, Core, Lacking, Limits, LocalAgent};
 use linerate_controller::{Fleet, FleetError, HostSpec, Inventories, Placing};
 use linerate_model::host::Snapshot;
 use linerate_model::run::{Admission, HostPart};
@@ -215,16 +215,16 @@ pub fn this_host(
 /// have files, options that its kernel does not take.
 pub fn check_this_host(workload: &Workload, cpus: &[u32]) -> CmdResult<()> {
     crate::files::raise_limit();
-    linerate_agent::check_here(workload, cpus).map_err(|refusal| {
-        let failure = Failure::usage(anyhow!("this host: {}", refusal.error));
-        match refusal.error.as_str() {
-            text if text.contains("pinned") => failure.next("name CPUs of these with -A, or none"),
-            text if text.contains("congestion") => failure.next(format!(
+    linerate_agent::check_here(workload, cpus).map_err(|lacking| {
+        let failure = Failure::usage(anyhow!("this host: {lacking}"));
+        match lacking {
+            Lacking::Cpu(_) => failure.next("name CPUs of these with -A, or none"),
+            Lacking::Congestion(_) => failure.next(format!(
                 "choose one of those with -C: {}",
                 congestion_available()
             )),
-            // Too many flows: it says itself what to do.
-            _ => failure,
+            // It says itself what to do.
+            Lacking::Files(_) | Lacking::Option(_) => failure,
         }
     })
 }

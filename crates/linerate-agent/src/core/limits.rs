@@ -1,7 +1,7 @@
 //! What is refused: what no honest controller sends, and what a caller without the token may not.
 
 use linerate_engine as engine;
-use linerate_engine::Flow;
+use linerate_engine::{ConnectError, Flow};
 use linerate_model::manner::Transport;
 use linerate_model::sample::End;
 use linerate_model::workload::{FLOWS_MAX, Traffic, Workload, check_flow};
@@ -123,14 +123,40 @@ fn check_traffic(assignment: &Assignment) -> Result<(), Refusal> {
         .map_err(|error| refuse(RefusalCode::BadRequest, error))
 }
 
+/// What this process lacks for a client's part, each with what says so.
+#[derive(Debug, thiserror::Error)]
+pub enum Lacking {
+    /// A CPU on which it may run.
+    #[error("{0}")]
+    Cpu(String),
+    /// Open files.
+    #[error("{0}")]
+    Files(String),
+    /// The congestion control algorithm.
+    #[error("{0}")]
+    Congestion(String),
+    /// Another option of a socket.
+    #[error("{0}")]
+    Option(String),
+}
+
 /// Tells whether this process can do a client's part of `workload` with workers on `cpus`; who runs
 /// the trial as well asks before there is one.
-pub fn check_here(workload: &Workload, cpus: &[u32]) -> Result<(), Refusal> {
-    check_cpus(cpus)?;
-    check_files(&workload.traffic, workload.connections as usize)?;
+pub fn check_here(workload: &Workload, cpus: &[u32]) -> Result<(), Lacking> {
+    check_cpus(cpus).map_err(|refusal| Lacking::Cpu(refusal.error))?;
+    check_files(&workload.traffic, workload.connections as usize)
+        .map_err(|refusal| Lacking::Files(refusal.error))?;
     match workload.manner.transport {
-        Transport::Tcp | Transport::Mptcp => engine::try_options(&workload.options)
-            .map_err(|error| refuse(RefusalCode::Flows, with_causes(&error))),
+        Transport::Tcp | Transport::Mptcp => {
+            engine::try_options(&workload.options).map_err(|error| {
+                let words = with_causes(&error);
+                if matches!(error, ConnectError::Congestion { .. }) {
+                    Lacking::Congestion(words)
+                } else {
+                    Lacking::Option(words)
+                }
+            })
+        }
         Transport::Udp | Transport::Unix => Ok(()),
     }
 }
