@@ -12,6 +12,7 @@ use ureq::config::Config;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
+use super::operation::{self, Method, Operation};
 use super::{
     API_VERSION, AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading,
     Inventory, InventoryRequest, Observation, ObservationRequest, PollFrom, Prepared, Refusal,
@@ -20,14 +21,6 @@ use super::{
 
 /// Longest wait for a connection to an agent.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest wait for an answer; `start` may take 10 s while flows arrive, an inventory 2 s.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
-/// Longest wait for the first answer, which no agent has to think about: a program that says
-/// nothing is soon told from one.
-const INFO_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest wait for an agent to take note of an end. It has nothing to think about either, and
-/// one that does not answer ends by its own deadlines.
-const END_TIMEOUT: Duration = Duration::from_secs(3);
 /// Largest answer: an agent gives 1.5 MB of samples or flows at a time, and the settings of 20 000
 /// flows that it has prepared are 16 MB.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
@@ -35,6 +28,11 @@ const ANSWER_BYTES_MAX: u64 = 64 << 20;
 /// Buffers of a connection, each way. Requests and most answers are below 4 KiB; the crate's own
 /// 128 KiB would be resident for each host.
 const BUFFER_BYTES: usize = 16 << 10;
+
+/// What an operation that names no run is asked of.
+const NO_RUN: (&str, Option<TrialId>) = ("", None);
+/// The body of a request without one; any type does.
+const NO_BODY: Option<&()> = None;
 
 /// An agent reached over HTTP.
 #[derive(Debug)]
@@ -54,7 +52,6 @@ impl HttpAgent {
             .max_redirects(0)
             .no_delay(true)
             .timeout_connect(Some(CONNECT_TIMEOUT))
-            .timeout_global(Some(ANSWER_TIMEOUT))
             .input_buffer_size(BUFFER_BYTES)
             .output_buffer_size(BUFFER_BYTES)
             .user_agent(concat!("linerate/", env!("CARGO_PKG_VERSION")))
@@ -67,101 +64,83 @@ impl HttpAgent {
         }
     }
 
-    fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.authority)
-    }
-
-    fn bearer(&self) -> Option<String> {
-        self.token.as_ref().map(|token| format!("Bearer {token}"))
-    }
-
-    fn get<T: DeserializeOwned>(&self, doing: &'static str, path: &str) -> Result<T, AgentError> {
-        self.get_with(doing, path, None)
-    }
-
-    /// Asks with a parameter whose value may hold anything.
-    fn get_with<T: DeserializeOwned>(
+    /// Asks for an operation whose answer says nothing.
+    fn tell(
         &self,
-        doing: &'static str,
-        path: &str,
-        parameter: Option<(&str, &str)>,
-    ) -> Result<T, AgentError> {
-        let timeout = match doing {
-            DOING_INFO => INFO_TIMEOUT,
-            _ => ANSWER_TIMEOUT,
-        };
-        let request = self.http.get(self.url(path)).query_pairs(parameter);
-        let mut request = request.config().timeout_global(Some(timeout)).build();
-        if let Some(bearer) = self.bearer() {
-            request = request.header("authorization", bearer);
-        }
-        self.answer(doing, request.call())
+        operation: &Operation,
+        of: (&str, Option<TrialId>),
+        body: Option<&impl Serialize>,
+    ) -> Result<(), AgentError> {
+        self.ask::<serde_json::Value>(operation, of, &[], body)
+            .map(drop)
     }
 
-    fn delete(&self, doing: &'static str, path: &str) -> Result<(), AgentError> {
-        let request = self.http.delete(self.url(path));
-        let mut request = request.config().timeout_global(Some(END_TIMEOUT)).build();
-        if let Some(bearer) = self.bearer() {
-            request = request.header("authorization", bearer);
-        }
-        self.answer::<serde_json::Value>(doing, request.call())
-            .map(|_| ())
-    }
-
-    fn post<B: Serialize, T: DeserializeOwned>(
+    /// Asks for an operation of a run or trial, as far as its path names one; the answer is JSON.
+    fn ask<T: DeserializeOwned>(
         &self,
-        doing: &'static str,
-        path: &str,
-        body: &B,
+        operation: &Operation,
+        of: (&str, Option<TrialId>),
+        query: &[(&str, String)],
+        body: Option<&impl Serialize>,
     ) -> Result<T, AgentError> {
-        let mut request = self.http.post(self.url(path));
-        if let Some(bearer) = self.bearer() {
-            request = request.header("authorization", bearer);
-        }
-        let request = request.header("content-type", "application/json");
-        let body = serde_json::to_vec(body).map_err(|source| AgentError::Lost {
-            address: self.authority.clone(),
-            doing,
-            source: source.into(),
-        })?;
-        self.answer(doing, request.send(&body[..]))
-    }
-
-    /// Asks for what is no JSON.
-    fn get_bytes(&self, doing: &'static str, path: &str) -> Result<Vec<u8>, AgentError> {
-        let mut request = self.http.get(self.url(path));
-        if let Some(bearer) = self.bearer() {
-            request = request.header("authorization", bearer);
-        }
-        self.body(doing, request.call())
-    }
-
-    fn answer<T: DeserializeOwned>(
-        &self,
-        doing: &'static str,
-        result: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
-    ) -> Result<T, AgentError> {
-        let body = self.body(doing, result)?;
-        serde_json::from_slice(&body).map_err(|error| AgentError::NotAnAgent {
+        let answer = self.call(operation, of, query, body)?;
+        serde_json::from_slice(&answer).map_err(|error| AgentError::NotAnAgent {
             address: self.authority.clone(),
             what: format!("its answer is not the JSON expected ({error})"),
         })
     }
 
     /// Returns the body of an answer that is no refusal.
-    fn body(
+    fn call(
         &self,
-        doing: &'static str,
-        result: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+        operation: &Operation,
+        (lease, trial): (&str, Option<TrialId>),
+        query: &[(&str, String)],
+        body: Option<&impl Serialize>,
     ) -> Result<Vec<u8>, AgentError> {
-        let mut response = result.map_err(|source| self.failure(doing, source))?;
+        let path = operation.path_of(lease, trial.map(|trial| trial.0));
+        let url = format!("http://{}{path}", self.authority);
+        let bearer = self.token.as_ref().map(|token| format!("Bearer {token}"));
+        let authorization = bearer.iter().map(|bearer| ("authorization", bearer));
+        let timeout = Some(operation.timeout);
+        let result = match operation.method {
+            Method::Get | Method::Delete => {
+                let request = if operation.method == Method::Get {
+                    self.http.get(url)
+                } else {
+                    self.http.delete(url)
+                };
+                let query = query.iter().map(|(name, value)| (*name, value));
+                let request = request.query_pairs(query).config().timeout_global(timeout);
+                let request = authorization.fold(request.build(), |request, (name, value)| {
+                    request.header(name, value)
+                });
+                request.call()
+            }
+            Method::Post => {
+                let body = body.map_or(Ok(b"{}".to_vec()), serde_json::to_vec);
+                let body = body.map_err(|source| AgentError::Lost {
+                    address: self.authority.clone(),
+                    doing: operation.doing,
+                    source: source.into(),
+                })?;
+                let request = self.http.post(url).config().timeout_global(timeout);
+                let request = authorization.fold(request.build(), |request, (name, value)| {
+                    request.header(name, value)
+                });
+                request
+                    .header("content-type", "application/json")
+                    .send(&body[..])
+            }
+        };
+        let mut response = result.map_err(|source| self.failure(operation, source))?;
         let status = response.status();
         let body = response
             .body_mut()
             .with_config()
             .limit(ANSWER_BYTES_MAX)
             .read_to_vec()
-            .map_err(|source| self.failure(doing, source))?;
+            .map_err(|source| self.failure(operation, source))?;
         if status.is_success() {
             return Ok(body);
         }
@@ -176,12 +155,13 @@ impl HttpAgent {
         })
     }
 
-    fn failure(&self, doing: &'static str, source: ureq::Error) -> AgentError {
+    fn failure(&self, operation: &Operation, source: ureq::Error) -> AgentError {
         let address = self.authority.clone();
-        if doing != DOING_INFO {
+        // Whatever answers the first request wrongly is another program.
+        if operation.id != operation::INFO.id {
             return AgentError::Lost {
                 address,
-                doing,
+                doing: operation.doing,
                 source: source.into(),
             };
         }
@@ -211,9 +191,6 @@ impl HttpAgent {
         }
     }
 }
-
-/// The first request to an agent; whatever answers it wrongly is another program.
-const DOING_INFO: &str = "asking who it is";
 
 /// Finds addresses: those that are written as such at once, names as the system does.
 ///
@@ -247,7 +224,7 @@ impl Agent for HttpAgent {
     }
 
     fn info(&self) -> Result<AgentInfo, AgentError> {
-        let info: AgentInfo = self.get(DOING_INFO, "/v1/agent")?;
+        let info: AgentInfo = self.ask(&operation::INFO, NO_RUN, &[], NO_BODY)?;
         if info.program != super::PROGRAM {
             return Err(AgentError::NotAnAgent {
                 address: self.authority.clone(),
@@ -265,59 +242,50 @@ impl Agent for HttpAgent {
     }
 
     fn clock(&self) -> Result<ClockReading, AgentError> {
-        self.get("reading its clock", "/v1/clock")
+        self.ask(&operation::CLOCK, NO_RUN, &[], NO_BODY)
     }
 
     fn inventory(&self, request: &InventoryRequest) -> Result<Inventory, AgentError> {
-        // Addresses and leases need no escaping in a query.
-        let address = request.address.iter().map(|of| format!("address={of}&"));
-        let lease = request.lease.iter().map(|of| format!("lease={of}&"));
-        let query: String = address.chain(lease).collect();
-        let memory_copy = request.memory_copy;
-        self.get(
-            "taking its inventory",
-            &format!("/v1/inventory?{query}memory_copy={memory_copy}"),
-        )
+        let address = request.address.iter().map(|of| ("address", of.clone()));
+        let lease = request.lease.iter().map(|of| ("lease", of.clone()));
+        let memory_copy = ("memory_copy", request.memory_copy.to_string());
+        let query: Vec<_> = address.chain(lease).chain([memory_copy]).collect();
+        self.ask(&operation::INVENTORY, NO_RUN, &query, NO_BODY)
     }
 
     fn observe(&self, request: &ObservationRequest) -> Result<Observation, AgentError> {
-        let query = request.sockets.as_deref().map(|filter| ("sockets", filter));
-        self.get_with("observing", "/v1/observation", query)
+        let query = request.sockets.iter().map(|of| ("sockets", of.clone()));
+        let query: Vec<_> = query.collect();
+        self.ask(&operation::OBSERVE, NO_RUN, &query, NO_BODY)
     }
 
     fn admit(&self, request: &AdmitRequest) -> Result<Admitted, AgentError> {
-        self.post("asking for admission", "/v1/runs", request)
+        self.ask(&operation::ADMIT, NO_RUN, &[], Some(request))
     }
 
     fn renew(&self, lease: &str) -> Result<Admitted, AgentError> {
-        self.get("keeping the lease", &format!("/v1/runs/{lease}"))
+        self.ask(&operation::RENEW, (lease, None), &[], NO_BODY)
     }
 
     fn leave(&self, lease: &str) -> Result<(), AgentError> {
-        self.delete("leaving", &format!("/v1/runs/{lease}"))
+        self.tell(&operation::LEAVE, (lease, None), NO_BODY)
     }
 
     fn prepare(&self, lease: &str, assignment: &Assignment) -> Result<Prepared, AgentError> {
-        self.post(
-            "preparing a trial",
-            &format!("/v1/runs/{lease}/trials"),
-            &*on_the_wire(assignment),
-        )
+        let body = on_the_wire(assignment);
+        self.ask(&operation::PREPARE, (lease, None), &[], Some(&*body))
     }
 
     fn start(&self, lease: &str, trial: TrialId, at: &StartRequest) -> Result<(), AgentError> {
-        let path = format!("/v1/runs/{lease}/trials/{}/start", trial.0);
-        self.post::<_, serde_json::Value>("starting a trial", &path, at)
-            .map(|_| ())
+        self.tell(&operation::START, (lease, Some(trial)), Some(at))
     }
 
     fn poll(&self, lease: &str, trial: TrialId, from: PollFrom) -> Result<TrialStatus, AgentError> {
-        let PollFrom { sample, flow } = from;
-        let query = format!("from={sample}&flow={flow}");
-        self.get(
-            "following a trial",
-            &format!("/v1/runs/{lease}/trials/{}?{query}", trial.0),
-        )
+        let query = [
+            ("from", from.sample.to_string()),
+            ("flow", from.flow.to_string()),
+        ];
+        self.ask(&operation::POLL, (lease, Some(trial)), &query, NO_BODY)
     }
 
     fn capture_part(
@@ -326,21 +294,16 @@ impl Agent for HttpAgent {
         trial: TrialId,
         part: usize,
     ) -> Result<Vec<u8>, AgentError> {
-        let path = format!("/v1/runs/{lease}/trials/{}/capture?part={part}", trial.0);
-        self.get_bytes("fetching a capture", &path)
+        let query = [("part", part.to_string())];
+        self.call(&operation::CAPTURE, (lease, Some(trial)), &query, NO_BODY)
     }
 
     fn stop(&self, lease: &str, trial: TrialId) -> Result<(), AgentError> {
-        let path = format!("/v1/runs/{lease}/trials/{}/stop", trial.0);
-        self.post::<_, serde_json::Value>("stopping a trial", &path, &serde_json::json!({}))
-            .map(|_| ())
+        self.tell(&operation::STOP, (lease, Some(trial)), NO_BODY)
     }
 
     fn abort(&self, lease: &str, trial: TrialId) -> Result<(), AgentError> {
-        self.delete(
-            "ending a trial",
-            &format!("/v1/runs/{lease}/trials/{}", trial.0),
-        )
+        self.tell(&operation::ABORT, (lease, Some(trial)), NO_BODY)
     }
 }
 

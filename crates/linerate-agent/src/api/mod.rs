@@ -25,6 +25,8 @@ use serde::{Deserialize, Serialize};
 pub mod client;
 /// The OpenAPI document.
 pub mod openapi;
+/// What can be asked, each once.
+pub(crate) mod operation;
 
 /// What an agent calls itself.
 pub const PROGRAM: &str = "linerate";

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
+use axum::handler::Handler;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{self, MethodFilter};
 use axum::{Json, Router};
 use linerate_engine::now_ns;
 use linerate_model::TrialId;
@@ -20,6 +21,7 @@ use serde::de::DeserializeOwned;
 
 use super::crowd::Stay;
 use super::owner::Owner;
+use crate::api::operation::{self, Method, Operation};
 use crate::api::{
     ClockReading, InventoryRequest, ObservationRequest, PollFrom, Refusal, RefusalCode, openapi,
 };
@@ -101,23 +103,37 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// Returns the routes; `docs/reference/openapi.json` lists the same, and a test compares them.
+/// Returns the routes: every operation with what answers it.
 pub(super) fn router(core: Arc<Core>) -> Router {
-    Router::new()
-        .route("/v1/agent", get(agent))
-        .route("/v1/openapi.json", get(api_document))
-        .route("/v1/clock", get(clock))
-        .route("/v1/inventory", get(inventory))
-        .route("/v1/observation", get(observation))
-        .route("/v1/runs", post(admit))
-        .route("/v1/runs/{lease}", get(renew).delete(leave))
-        .route("/v1/runs/{lease}/trials", post(prepare))
-        .route("/v1/runs/{lease}/trials/{trial}", get(poll).delete(abort))
-        .route("/v1/runs/{lease}/trials/{trial}/start", post(start))
-        .route("/v1/runs/{lease}/trials/{trial}/stop", post(stop))
-        .route("/v1/runs/{lease}/trials/{trial}/capture", get(capture))
-        .layer(DefaultBodyLimit::max(ASSIGNMENT_BYTES_MAX))
-        .with_state(core)
+    [
+        on(&operation::INFO, agent),
+        on(&operation::DOCUMENT, api_document),
+        on(&operation::CLOCK, clock),
+        on(&operation::INVENTORY, inventory),
+        on(&operation::OBSERVE, observation),
+        on(&operation::ADMIT, admit),
+        on(&operation::RENEW, renew),
+        on(&operation::LEAVE, leave),
+        on(&operation::PREPARE, prepare),
+        on(&operation::POLL, poll),
+        on(&operation::ABORT, abort),
+        on(&operation::START, start),
+        on(&operation::STOP, stop),
+        on(&operation::CAPTURE, capture),
+    ]
+    .into_iter()
+    .fold(Router::new(), Router::merge)
+    .layer(DefaultBodyLimit::max(ASSIGNMENT_BYTES_MAX))
+    .with_state(core)
+}
+
+fn on<T: 'static>(operation: &Operation, handler: impl Handler<T, Arc<Core>>) -> Router<Arc<Core>> {
+    let method = match operation.method {
+        Method::Get => MethodFilter::GET,
+        Method::Post => MethodFilter::POST,
+        Method::Delete => MethodFilter::DELETE,
+    };
+    Router::new().route(operation.path, routing::on(method, handler))
 }
 
 /// Decides what the caller may do, from where it calls and what it shows.
