@@ -375,16 +375,15 @@ pub struct LabLinkArgs {
 impl LabLinkArgs {
     /// Says what was asked for, as it would be typed.
     pub fn words(&self) -> String {
-        let loss = self.lab_loss.map(|loss| format!(" --lab-loss {loss}"));
-        let delay = self.lab_delay.map(|delay| format!(" --lab-delay {delay}"));
-        let queues = self
-            .lab_queues
-            .map(|queues| format!(" --lab-queues {queues}"));
-        let congestion = self.lab_congestion.as_ref();
-        let congestion = congestion.map(|name| format!(" --lab-congestion {name}"));
-        [loss, delay, queues, congestion]
-            .into_iter()
-            .flatten()
+        let words = [
+            ("loss", self.lab_loss.map(|loss| loss.to_string())),
+            ("delay", self.lab_delay.map(|delay| delay.to_string())),
+            ("queues", self.lab_queues.map(|queues| queues.to_string())),
+            ("congestion", self.lab_congestion.clone()),
+        ];
+        let words = words.into_iter();
+        words
+            .filter_map(|(flag, value)| Some(format!(" --lab-{flag} {}", value?)))
             .collect()
     }
 }

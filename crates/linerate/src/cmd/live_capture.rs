@@ -26,10 +26,6 @@ pub struct LiveCapture {
 /// Begins, and returns what reads it as a pcapng file that ends with the capture: after the time
 /// asked for, or on Ctrl-C.
 pub fn begin(args: &LiveArgs, device: &str) -> CmdResult<(PipeReader, LiveCapture)> {
-    if args.write.is_none() && args.anonymous {
-        let error = anyhow!("--anonymous is for the file of --write");
-        return Err(Failure::usage(error));
-    }
     let config = CaptureConfig {
         device: device.to_owned(),
         snap_bytes: args.snap.0.clamp(1, u64::from(u16::MAX) << 2) as u32,

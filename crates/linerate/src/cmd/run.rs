@@ -63,6 +63,28 @@ fn measure(mut asked: Measurement) -> CmdResult {
     execute_single(&asked, fleet, &stop, foreign.as_ref())
 }
 
+/// Refuses a buffer that a host would silently cap, naming the sysctl.
+fn check_buffers(window: Option<Bytes>, fleet: &Fleet) -> CmdResult<()> {
+    let Some(window) = window else { return Ok(()) };
+    for member in fleet.members() {
+        for name in ["net.core.wmem_max", "net.core.rmem_max"] {
+            let most = member.record.snapshot.number(&format!("sysctl.{name}"));
+            if let Some(most) = most.filter(|most| window.0 as f64 > *most) {
+                let host = &member.record.name;
+                let error = anyhow!(
+                    "a buffer of {} B on {host}: {name} = {most} caps it",
+                    window.0
+                );
+                return Err(Failure::usage(error).next(format!(
+                    "ask for at most {most} B, or raise it there: sysctl -w {name}={}",
+                    window.0
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Deals the flows to the clients there are.
 fn deal(plan: &mut Plan, clients: u32) -> CmdResult<()> {
     for trial in plan.trials.iter_mut().chain(&mut plan.optional) {
@@ -270,26 +292,4 @@ fn is_of_cpus(limiter: Limiter) -> bool {
         limiter,
         Limiter::Generator | Limiter::Cpu | Limiter::OtherPrograms | Limiter::CpuQuota
     )
-}
-
-/// Refuses a buffer that a host would silently cap, naming the sysctl.
-fn check_buffers(window: Option<Bytes>, fleet: &Fleet) -> CmdResult<()> {
-    let Some(window) = window else { return Ok(()) };
-    for member in fleet.members() {
-        for name in ["net.core.wmem_max", "net.core.rmem_max"] {
-            let most = member.record.snapshot.number(&format!("sysctl.{name}"));
-            if let Some(most) = most.filter(|most| window.0 as f64 > *most) {
-                let host = &member.record.name;
-                let error = anyhow!(
-                    "a buffer of {} B on {host}: {name} = {most} caps it",
-                    window.0
-                );
-                return Err(Failure::usage(error).next(format!(
-                    "ask for at most {most} B, or raise it there: sysctl -w {name}={}",
-                    window.0
-                )));
-            }
-        }
-    }
-    Ok(())
 }

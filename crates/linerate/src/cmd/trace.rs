@@ -96,7 +96,7 @@ fn one(args: &TraceArgs, files: &[PathBuf]) -> CmdResult {
             .collect();
         let title = format!("Trace of {}", names.join(", "));
         let html = linerate_report::html(&page::page(&trace, &title));
-        std::fs::write(path, html).with_context(|| format!("cannot write {}", path.display()))?;
+        written(std::fs::write(path, html), path)?;
     }
     if args.json {
         term::line(&trace.json());
@@ -134,8 +134,7 @@ struct Rows {
 impl Rows {
     fn create(args: &TraceArgs) -> CmdResult<Self> {
         let create = |path: &Path| -> anyhow::Result<BufWriter<File>> {
-            let file = File::create(path);
-            let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+            let file = written(File::create(path), path)?;
             Ok(BufWriter::with_capacity(1 << 20, file))
         };
         let mut rows = Self::default();
@@ -155,27 +154,30 @@ impl Rows {
     fn add(&mut self, tracker: &Tracker, handled: &Handled) -> anyhow::Result<()> {
         let row = Row::new(tracker, handled);
         if let Some((path, csv)) = &mut self.csv {
-            let written = csv.add(&row);
-            written.with_context(|| format!("cannot write {}", path.display()))?;
+            written(csv.add(&row), path)?;
         }
         if let Some((path, parquet)) = &mut self.parquet {
-            let written = parquet.add(&row);
-            written.with_context(|| format!("cannot write {}", path.display()))?;
+            written(parquet.add(&row), path)?;
         }
         Ok(())
     }
 
     fn finish(self) -> anyhow::Result<()> {
         if let Some((path, csv)) = self.csv {
-            let written = csv.finish();
-            written.with_context(|| format!("cannot write {}", path.display()))?;
+            written(csv.finish(), &path)?;
         }
         if let Some((path, parquet)) = self.parquet {
-            let written = parquet.finish();
-            written.with_context(|| format!("cannot write {}", path.display()))?;
+            written(parquet.finish(), &path)?;
         }
         Ok(())
     }
+}
+
+fn written<T, E>(result: Result<T, E>, path: &Path) -> anyhow::Result<T>
+where
+    Result<T, E>: Context<T, E>,
+{
+    result.with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn open(name: &str) -> CmdResult<Box<dyn Read>> {
