@@ -32,6 +32,8 @@ use linerate_model::wire::{
 };
 use linerate_model::{BitsPerSec, Bytes};
 
+pub use crate::sys::tbf::{Cut, Shape};
+
 /// Highest rate at which every frame is counted by itself.
 ///
 /// A frame of 1538 bytes takes 4.9 µs at 2.5 Gbit/s; cutting and passing one costs about 2 µs of
@@ -61,32 +63,6 @@ const SUPERFRAME_SEGMENTS_MAX: u64 = 65_535;
 const QUEUE_BYTES_MIN: u64 = 128 << 10;
 /// The peak rate of case 1, in bytes per second: 1 Tbit/s, at which a frame takes 12 ns.
 const PEAK_BYTES_PER_S: u64 = 125_000_000_000;
-
-/// Settings of one token bucket filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
-    /// Rate of the bucket.
-    pub rate_bytes_per_s: u64,
-    /// Added to each packet before it is counted.
-    pub overhead_bytes: u16,
-    /// The least that a packet counts, overhead included.
-    pub packet_bytes_min: u16,
-    /// Depth of the bucket.
-    pub burst_bytes: u32,
-    /// Most bytes that wait.
-    pub queue_bytes: u32,
-    /// The second bucket that makes the filter cut superframes; `None` leaves them whole.
-    pub cut: Option<Cut>,
-}
-
-/// The second bucket: one frame deep, refilled faster than any link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut {
-    /// The longest packet that passes whole, Ethernet header included.
-    pub frame_bytes_max: u32,
-    /// Rate of the second bucket.
-    pub peak_bytes_per_s: u64,
-}
 
 impl Shape {
     /// Returns this filter as a host's own end has it: `queue` waits there at the most, or as much as TCP

@@ -363,6 +363,31 @@ fn unsafe_lives_in_sys() {
     assert_none("unsafe code outside sys/", &faults);
 }
 
+/// System calls know the kernel's types and their own; what is above gives meaning to them.
+#[test]
+fn sys_imports_nothing_above_it() {
+    let mut faults = Vec::new();
+    for path in sources() {
+        let name = short(&path);
+        if !name.contains("/src/sys/") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a source file is readable");
+        let above = above_sys(&text).map(|(at, line)| format!("{name}:{at}: {line}"));
+        faults.extend(above);
+    }
+    assert_none("sys/ that looks up", &faults);
+}
+
+/// Returns the lines of a file of `sys/`, its tests left out, that name another room of its crate.
+fn above_sys(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    code_lines(code).filter(|(_, line)| {
+        let mut others = line.split("crate::").skip(1);
+        others.any(|rest| !rest.starts_with("sys"))
+    })
+}
+
 #[test]
 fn every_file_says_what_it_is_for() {
     let mut faults = Vec::new();
@@ -377,6 +402,8 @@ fn every_file_says_what_it_is_for() {
 
 #[test]
 fn the_checks_find_what_they_look_for() {
+    let (up, down) = ("use crate::card::Mode;\n", "use crate::sys::clock;\n");
+    assert_eq!(above_sys(&[down, up].concat()).count(), 1);
     let check = |line: &str, expected: Option<&str>| {
         assert_eq!(more_than_addresses(line).as_deref(), expected, "{line}");
     };

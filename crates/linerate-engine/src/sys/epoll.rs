@@ -8,7 +8,16 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use crate::workload::Want;
+/// What a socket must become before a part can go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// There is payload to take, or the end.
+    Readable,
+    /// There is room for payload.
+    Writable,
+    /// Either of them: a send call is half done, and what arrives must not wait for it.
+    Either,
+}
 
 /// Ready sockets taken by one wait; the rest come with the next.
 const EVENTS_MAX: usize = 256;

@@ -35,16 +35,7 @@ use rr::{Requester, Responder};
 pub(crate) use stream::GiveWay;
 use stream::{Receiver, Sender};
 
-/// What a socket must become before a part can go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Want {
-    /// There is payload to take, or the end.
-    Readable,
-    /// There is room for payload.
-    Writable,
-    /// Either of them: a send call is half done, and what arrives must not wait for it.
-    Either,
-}
+pub(crate) use crate::sys::epoll::Want;
 
 /// What one turn came to.
 #[derive(Debug)]

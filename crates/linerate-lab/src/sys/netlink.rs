@@ -17,8 +17,7 @@ use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
-use super::tbf;
-use crate::shape::Shape;
+use super::tbf::{self, Shape};
 
 /// Longest answer: the kernel's own datagrams stay below 32 KiB.
 const ANSWER_BYTES_MAX: usize = 32 << 10;

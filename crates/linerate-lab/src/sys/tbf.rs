@@ -8,7 +8,31 @@
 use netlink_packet_core::DefaultNla;
 use netlink_packet_route::tc::TcOption;
 
-use crate::shape::Shape;
+/// Settings of one token bucket filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Rate of the bucket.
+    pub rate_bytes_per_s: u64,
+    /// Added to each packet before it is counted.
+    pub overhead_bytes: u16,
+    /// The least that a packet counts, overhead included.
+    pub packet_bytes_min: u16,
+    /// Depth of the bucket.
+    pub burst_bytes: u32,
+    /// Most bytes that wait.
+    pub queue_bytes: u32,
+    /// The second bucket that makes the filter cut superframes; `None` leaves them whole.
+    pub cut: Option<Cut>,
+}
+
+/// The second bucket: one frame deep, refilled faster than any link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// The longest packet that passes whole, Ethernet header included.
+    pub frame_bytes_max: u32,
+    /// Rate of the second bucket.
+    pub peak_bytes_per_s: u64,
+}
 
 const PARAMETERS: u16 = 1;
 const RATE64: u16 = 4;

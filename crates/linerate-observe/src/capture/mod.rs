@@ -22,8 +22,6 @@ pub use block::Frame;
 pub use pcapng::{BLOCK_BYTES_MORE, Writer};
 pub use select::Selection;
 
-pub(crate) use select::Instruction;
-
 use crate::sys::clock::thread_cpu_ns;
 use crate::sys::packet_ring::{BLOCK_BYTES, PacketRing, Wanted, device_index, hardware_type};
 

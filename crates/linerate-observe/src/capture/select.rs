@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 
 use super::{Frame, LINKTYPE_ETHERNET};
+use crate::sys::packet_ring::Instruction;
 
 const ETHERNET_BYTES: u32 = 14;
 const TYPE_IPV4: u16 = 0x0800;
@@ -84,15 +85,6 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
         .get(at..)?
         .first_chunk()
         .map(|&two| u16::from_be_bytes(two))
-}
-
-/// One instruction of a classic filter, as `struct sock_filter` has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Instruction {
-    pub(crate) code: u16,
-    pub(crate) when_true: u8,
-    pub(crate) when_false: u8,
-    pub(crate) k: u32,
 }
 
 /// Loads into A the byte, or half word, at an offset, or at an offset behind X.

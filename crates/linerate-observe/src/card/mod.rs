@@ -18,21 +18,10 @@ use std::io;
 
 use self::message::Command;
 use crate::generic::open_family;
+pub(crate) use crate::sys::ethtool::Mode;
 use crate::sys::ethtool::{Ethtool, Offload};
+pub(crate) use crate::sys::ethtool_nic::{Channels, Moderation, Pause, Rings};
 use crate::sys::netlink::{NetlinkSocket, Question};
-
-/// How a link runs and could run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mode {
-    pub(crate) speed_mbps: Option<u32>,
-    pub(crate) full_duplex: Option<bool>,
-    pub(crate) autoneg: bool,
-    /// Names of the modes that card and port support, of those offered to the other end, and of
-    /// those that it offered; absent where nobody says.
-    pub(crate) supported: Option<Vec<String>>,
-    pub(crate) advertised: Option<Vec<String>>,
-    pub(crate) peer: Option<Vec<String>>,
-}
 
 /// What the device and the kernel do for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,43 +32,6 @@ pub(crate) struct Features {
     /// Names of those that are on, and of those that are off and could be on.
     pub(crate) on: Option<Vec<String>>,
     pub(crate) off: Option<Vec<String>>,
-}
-
-/// Entries of the rings, as they are and as they could be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rings {
-    pub(crate) rx: Option<u32>,
-    pub(crate) rx_max: Option<u32>,
-    pub(crate) tx: Option<u32>,
-    pub(crate) tx_max: Option<u32>,
-}
-
-/// Queues in use, and those that there could be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Channels {
-    pub(crate) rx: u32,
-    pub(crate) rx_max: u32,
-    pub(crate) tx: u32,
-    pub(crate) tx_max: u32,
-}
-
-/// When a card interrupts: after so long or so many, or as it sees fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moderation {
-    pub(crate) rx_usecs: Option<u32>,
-    pub(crate) rx_frames: Option<u32>,
-    pub(crate) tx_usecs: Option<u32>,
-    pub(crate) tx_frames: Option<u32>,
-    pub(crate) adaptive_rx: Option<bool>,
-    pub(crate) adaptive_tx: Option<bool>,
-}
-
-/// Whether pause frames are negotiated, honoured and sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pause {
-    pub(crate) autoneg: bool,
-    pub(crate) rx: bool,
-    pub(crate) tx: bool,
 }
 
 /// Asks drivers of the network namespace in which it was opened.

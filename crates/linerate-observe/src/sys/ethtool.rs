@@ -8,7 +8,18 @@ use std::os::fd::AsRawFd;
 
 use netlink_sys::{Socket, protocols::NETLINK_ROUTE};
 
-use crate::card::Mode;
+/// How a link runs and could run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mode {
+    pub(crate) speed_mbps: Option<u32>,
+    pub(crate) full_duplex: Option<bool>,
+    pub(crate) autoneg: bool,
+    /// Names of the modes that card and port support, of those offered to the other end, and of
+    /// those that it offered; absent where nobody says.
+    pub(crate) supported: Option<Vec<String>>,
+    pub(crate) advertised: Option<Vec<String>>,
+    pub(crate) peer: Option<Vec<String>>,
+}
 
 const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GLINK: u32 = 0x0a;

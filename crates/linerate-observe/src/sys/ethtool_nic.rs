@@ -3,7 +3,43 @@
 use std::io;
 
 use super::ethtool::{Answer, Ethtool};
-use crate::card::{Channels, Moderation, Pause, Rings};
+
+/// Entries of the rings, as they are and as they could be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rings {
+    pub(crate) rx: Option<u32>,
+    pub(crate) rx_max: Option<u32>,
+    pub(crate) tx: Option<u32>,
+    pub(crate) tx_max: Option<u32>,
+}
+
+/// Queues in use, and those that there could be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Channels {
+    pub(crate) rx: u32,
+    pub(crate) rx_max: u32,
+    pub(crate) tx: u32,
+    pub(crate) tx_max: u32,
+}
+
+/// When a card interrupts: after so long or so many, or as it sees fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moderation {
+    pub(crate) rx_usecs: Option<u32>,
+    pub(crate) rx_frames: Option<u32>,
+    pub(crate) tx_usecs: Option<u32>,
+    pub(crate) tx_frames: Option<u32>,
+    pub(crate) adaptive_rx: Option<bool>,
+    pub(crate) adaptive_tx: Option<bool>,
+}
+
+/// Whether pause frames are negotiated, honoured and sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pause {
+    pub(crate) autoneg: bool,
+    pub(crate) rx: bool,
+    pub(crate) tx: bool,
+}
 
 const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GCOALESCE: u32 = 0x0e;

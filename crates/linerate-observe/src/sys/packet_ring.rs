@@ -7,7 +7,14 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::capture::Instruction;
+/// One instruction of a classic filter, as `struct sock_filter` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Instruction {
+    pub(crate) code: u16,
+    pub(crate) when_true: u8,
+    pub(crate) when_false: u8,
+    pub(crate) k: u32,
+}
 
 /// From `include/uapi/linux/if_packet.h`, which libc does not have in full.
 const PACKET_RX_RING: libc::c_int = 5;
