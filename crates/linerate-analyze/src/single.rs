@@ -104,11 +104,25 @@ pub struct SingleTrial<'a> {
     pub protocol_counters: Vec<HostCounters>,
     /// Interval by interval: the flows, then their sum where there are several.
     pub intervals: Intervals<'a>,
+    /// Whether the flows are shown in full: with settings and addresses, and interval by interval.
+    pub flows_in_full: bool,
     /// Both ends of every flow.
     pub flows: Flows<'a>,
     /// What each host captured, if that was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub captures: Vec<TrialCapture>,
+}
+
+/// Flows up to which each is shown in full unless more is asked for: those of ten thousand are 65 MB.
+pub const FLOWS_IN_FULL: u32 = 256;
+
+/// What the document of a measurement shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown {
+    /// Time between intervals; 0 = none.
+    pub interval: Nanos,
+    /// Whether every flow is shown in full, however many there are.
+    pub all_flows: bool,
 }
 
 /// Share of the datagrams that may be lost before they are read without spoiling the rate.
@@ -133,13 +147,16 @@ pub struct Intervals<'a> {
     recording: &'a Recording,
     /// The trial and the length of an interval; absent where none are wanted.
     cut: Option<(&'a Trial, Nanos)>,
+    /// Whether each flow has a line of its own.
+    in_full: bool,
 }
 
-/// The ends of the flows of a trial; in the document a list of [`SingleFlow`].
+/// The ends of the flows of a trial; in the document a list of [`SingleFlow`], or of [`BriefFlow`].
 #[derive(Debug, Clone, Copy)]
 pub struct Flows<'a> {
     recording: &'a Recording,
     trial: TrialId,
+    in_full: bool,
 }
 
 impl<'a> Flows<'a> {
@@ -152,6 +169,9 @@ impl<'a> Flows<'a> {
 
 impl Serialize for Flows<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if !self.in_full {
+            return serializer.collect_seq(self.records().map(brief_flow));
+        }
         let flow = |flow| single_flow(self.recording, flow);
         serializer.collect_seq(self.records().map(flow))
     }
@@ -165,7 +185,7 @@ impl Serialize for Intervals<'_> {
             let samples = self.recording.samples.of_flows();
             let mut live = Live::new(trial, interval).with_server(trial, foreign);
             live.add(samples.filter(|sample| sample.trial == trial.id));
-            live
+            if self.in_full { live } else { live.summed() }
         });
         // One at a time: the lines of thousands of flows take megabytes.
         let next = || live.as_mut().and_then(Live::poll_next);
@@ -201,6 +221,24 @@ pub struct SingleFlow<'a> {
     /// Latency of transactions inside the window.
     pub latency: Option<SingleLatency>,
     /// Why it ended early, if it did.
+    pub ended_early: Option<&'a str>,
+}
+
+/// One end of one of many flows.
+#[derive(Debug, Serialize)]
+pub struct BriefFlow<'a> {
+    /// The flow.
+    pub flow: u32,
+    /// Which end.
+    pub end: End,
+    /// What it did.
+    pub part: Part,
+    /// Payload sent in all phases.
+    pub bytes_sent: u64,
+    /// Payload received in all phases.
+    pub bytes_received: u64,
+    /// Why it ended early, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<&'a str>,
 }
 
@@ -240,8 +278,8 @@ pub struct SingleLatency {
     pub max_us: Option<f64>,
 }
 
-/// Returns the result document of a recording of one cell; without intervals if `interval` is 0.
-pub fn single(recording: &Recording, interval: Nanos) -> Single<'_> {
+/// Returns the result document of a recording of one cell.
+pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     let document = &recording.document;
     let workload = document.plan.trials.first().map_or_else(
         || Workload::stream(linerate_model::workload::Direction::ToServer),
@@ -264,7 +302,7 @@ pub fn single(recording: &Recording, interval: Nanos) -> Single<'_> {
         trials: dataset
             .outcomes
             .into_iter()
-            .map(|outcome| trial(recording, outcome, interval))
+            .map(|outcome| trial(recording, outcome, shown))
             .collect(),
     }
 }
@@ -284,14 +322,16 @@ fn hosts(recording: &Recording) -> Vec<SingleHost> {
         .collect()
 }
 
-fn trial(recording: &Recording, outcome: Outcome, interval: Nanos) -> SingleTrial<'_> {
+fn trial(recording: &Recording, outcome: Outcome, shown: Shown) -> SingleTrial<'_> {
     let record = recording
         .trials
         .iter()
         .find(|record| record.trial == outcome.trial);
     let mut planned = recording.document.plan.trials.iter();
     let planned = planned.find(|trial| trial.id == outcome.trial);
-    let wanted = planned.filter(|_| interval.0 > 0);
+    let wanted = planned.filter(|_| shown.interval.0 > 0);
+    let are_few = planned.is_none_or(|trial| trial.workload.connections <= FLOWS_IN_FULL);
+    let in_full = shown.all_flows || are_few;
     SingleTrial {
         valid: outcome.is_valid(),
         invalid: match &outcome.validity {
@@ -316,11 +356,14 @@ fn trial(recording: &Recording, outcome: Outcome, interval: Nanos) -> SingleTria
         protocol_counters: counters(recording, record.into_iter()),
         intervals: Intervals {
             recording,
-            cut: wanted.map(|trial| (trial, interval)),
+            cut: wanted.map(|trial| (trial, shown.interval)),
+            in_full,
         },
+        flows_in_full: in_full,
         flows: Flows {
             recording,
             trial: outcome.trial,
+            in_full,
         },
         captures: recording
             .captures
@@ -347,6 +390,17 @@ fn incoming(recording: &Recording, flow: &FlowRecord) -> SingleIncoming {
         irq: known.and_then(|queue| queue.irq),
         irq_cpus: known.and_then(|queue| queue.cpus.map(str::to_owned)),
         node: known.and_then(|queue| queue.node),
+    }
+}
+
+fn brief_flow(flow: &FlowRecord) -> BriefFlow<'_> {
+    BriefFlow {
+        flow: flow.flow.0,
+        end: flow.end,
+        part: flow.part,
+        bytes_sent: flow.bytes_sent,
+        bytes_received: flow.bytes_received,
+        ended_early: flow.ended_early.as_deref(),
     }
 }
 

@@ -418,6 +418,14 @@ fn flows_by_the_thousand_all_arrive() {
     let document = json(&said.out);
     let flows = document["trials"][0]["flows"].as_array().map(Vec::len);
     assert_eq!(flows, Some(6000), "{}", said.err);
+    // Ten thousand take less than 10 MB by default: 500 B an end.
+    assert!(said.out.len() < 6000 * 500, "{} B", said.out.len());
+    assert_eq!(document["trials"][0]["flows_in_full"], false);
+    assert_eq!(
+        document["trials"][0]["intervals"][0][1],
+        Value::Null,
+        "a sum"
+    );
     server.wait_busy(false);
 }
 

@@ -192,7 +192,13 @@ fn protocol_counters_are_summed_over_valid_trials_with_trouble_first() {
     assert_eq!(meaning, Some("segments sent again"));
 
     // The document of a measurement has them trial by trial, the invalid one's too.
-    let single = linerate_analyze::single::single(&run.recording, linerate_model::Nanos(0));
+    let single = {
+        let shown = linerate_analyze::single::Shown {
+            interval: linerate_model::Nanos(0),
+            all_flows: false,
+        };
+        linerate_analyze::single::single(&run.recording, shown)
+    };
     let moved = |trial: usize| {
         let hosts = &single.trials[trial].protocol_counters;
         let lines = hosts.iter().flat_map(|host| &host.counters);

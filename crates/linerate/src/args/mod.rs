@@ -301,6 +301,9 @@ pub struct ReportArgs {
     /// Seconds between the interval lines of --replay, 0.1 or more; 0 for none
     #[arg(short, long, default_value_t = 1.0, requires = "replay")]
     pub interval: f64,
+    /// Show every flow in full in the JSON of --replay, however many there are
+    #[arg(long, requires = "replay")]
+    pub all_flows: bool,
 }
 
 /// How a stored run is shown again.

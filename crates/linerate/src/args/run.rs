@@ -445,6 +445,9 @@ pub struct OutputArgs {
     /// Print a line of JSON for each event
     #[arg(long)]
     pub json_stream: bool,
+    /// Show every flow in full in JSON; more than 256 are otherwise shown in brief, and summed in intervals
+    #[arg(long)]
+    pub all_flows: bool,
     /// Prefix of rates: k m g t for bits, K M G T for bytes; iperf3 = JSON as iperf3 -J has it
     #[arg(
         short,

@@ -64,11 +64,12 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
         iperf3: form == ReplayForm::Iperf3,
         rate_unit: None,
         interval,
+        all_flows: args.all_flows,
     };
     let runs = recording.trials.len() as u32;
     let mut reader = single::reader(output, runs..=runs);
     linerate_controller::replay(&recording, &mut |event| reader.take(event));
-    let result = linerate_analyze::single::single(&recording, output.intervals_at_end());
+    let result = linerate_analyze::single::single(&recording, output.of_result());
     reader.conclude(&Conclusion {
         recording: &recording,
         single: &result,

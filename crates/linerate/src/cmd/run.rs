@@ -133,7 +133,7 @@ fn execute_single(
     let directory = asked.directory.as_deref();
     let driven = drive(&asked.request, fleet, directory, stop, audience)?;
     let recording = &driven.recording;
-    let single = linerate_analyze::single::single(recording, asked.output.intervals_at_end());
+    let single = linerate_analyze::single::single(recording, asked.output.of_result());
     let outcome = deserved(recording, &single, stop.load(Ordering::Relaxed));
     let result = match outcome {
         Outcome::Failed | Outcome::Interrupted => {

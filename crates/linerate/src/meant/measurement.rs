@@ -267,6 +267,7 @@ fn output(args: &RunArgs, interval: Nanos) -> Output {
         },
         iperf3: output.format == Some(RateFormat::Iperf3),
         rate_unit: output.format.and_then(rate_unit),
+        all_flows: output.all_flows,
         interval,
     }
 }

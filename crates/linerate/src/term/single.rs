@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use linerate_agent::foreign::iperf3_peer::{Iperf3Peer, ServerOutput};
 use linerate_analyze::live::{Interval, Live};
-use linerate_analyze::single::Single;
+use linerate_analyze::single::{FLOWS_IN_FULL, Shown, Single};
 use linerate_controller::RunEvent;
 use linerate_model::Nanos;
 use linerate_model::plan::Trial;
@@ -39,15 +39,20 @@ pub struct Output {
     pub rate_unit: Option<RateUnit>,
     /// Time between interval lines; 0 = none.
     pub interval: Nanos,
+    /// Whether documents show every flow in full, however many there are.
+    pub all_flows: bool,
 }
 
 impl Output {
-    /// Returns the time between the intervals of the result itself: lines have shown them, and those of
+    /// Returns what the result itself shows: of intervals only what lines have not shown, and those of
     /// thousands of flows are most of a document.
-    pub fn intervals_at_end(&self) -> Nanos {
-        match self.form {
-            Form::Text => Nanos(0),
-            Form::Json | Form::JsonStream => self.interval,
+    pub fn of_result(&self) -> Shown {
+        Shown {
+            interval: match self.form {
+                Form::Text => Nanos(0),
+                Form::Json | Form::JsonStream => self.interval,
+            },
+            all_flows: self.all_flows,
         }
     }
 }
@@ -105,7 +110,7 @@ pub fn reader(output: Output, runs: RangeInclusive<u32>) -> Box<dyn Reader> {
         }),
         Form::Json => Box::new(JsonDocument),
         Form::JsonStream => Box::new(JsonLines {
-            interval,
+            output,
             live: None,
             foreign: false,
         }),
@@ -123,7 +128,7 @@ struct TextLines {
 
 /// A line of JSON for each event.
 struct JsonLines {
-    interval: Nanos,
+    output: Output,
     live: Option<Live>,
     /// Whether nothing is read at the server.
     foreign: bool,
@@ -170,7 +175,10 @@ impl Reader for JsonLines {
                 start_line(document);
             }
             RunEvent::TrialBegan { trial, .. } => {
-                self.live = intervals(trial, self.interval, self.foreign);
+                let live = intervals(trial, self.output.interval, self.foreign);
+                let is_summed =
+                    !self.output.all_flows && trial.workload.connections > FLOWS_IN_FULL;
+                self.live = live.map(|live| if is_summed { live.summed() } else { live });
             }
             RunEvent::Samples { hosts, .. } => {
                 take_intervals(&mut self.live, hosts, |lines| json_line("interval", lines));
