@@ -337,6 +337,28 @@ fn the_controller_knows_agents_by_their_api_only() {
     assert_none("uses of the agent beside `linerate_agent::api`", &faults);
 }
 
+/// Where the binary may name what the command line parser fills.
+const FLAGS: [&str; 4] = ["args/", "meant/", "cmd/", "workload"];
+
+#[test]
+fn flags_end_where_they_are_meant() {
+    let source = root().join("crates/linerate/src");
+    let mut faults = Vec::new();
+    for path in rust_files(&source) {
+        let inner = path.strip_prefix(&source).expect("a file of the binary");
+        if FLAGS
+            .iter()
+            .any(|room| inner.to_string_lossy().starts_with(room))
+        {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a source file");
+        let named = code_lines(&text).filter(|(_, line)| line.contains("crate::args"));
+        faults.extend(named.map(|(at, _)| format!("{}:{at}", short(&path))));
+    }
+    assert_none("uses of flags beside args, meant and cmd", &faults);
+}
+
 #[test]
 fn unsafe_lives_in_sys() {
     const FORMS: [&str; 6] = [
