@@ -248,10 +248,10 @@ fn this_agent() -> LocalAgent {
 
 /// Returns the address that the kernel would send from; connecting a UDP socket sends nothing.
 fn source_address(peer: SocketAddr) -> Option<IpAddr> {
-    let any: SocketAddr = if peer.is_ipv4() {
-        (std::net::Ipv4Addr::UNSPECIFIED, 0).into()
+    let any = if peer.is_ipv4() {
+        "0.0.0.0:0"
     } else {
-        (std::net::Ipv6Addr::UNSPECIFIED, 0).into()
+        "[::]:0"
     };
     let socket = UdpSocket::bind(any).ok()?;
     socket.connect(peer).ok()?;
@@ -280,18 +280,15 @@ pub fn gather(
             told = Some(place);
         }
     };
-    Fleet::gather(specs, request, inventories, stop, &mut waiting).map_err(|error| match &error {
-        FleetError::Interrupted(_) => Failure {
-            outcome: Outcome::Interrupted,
+    Fleet::gather(specs, request, inventories, stop, &mut waiting).map_err(|error| {
+        let (outcome, next) = match &error {
+            FleetError::Interrupted(_) => (Outcome::Interrupted, None),
+            FleetError::Agent { source, .. } => (Outcome::Failed, next_step(source)),
+        };
+        Failure {
+            outcome,
             error: error.into(),
-            next: None,
-        },
-        FleetError::Agent { source, .. } => {
-            let next = next_step(source);
-            Failure {
-                next,
-                ..Failure::failed(error)
-            }
+            next,
         }
     })
 }

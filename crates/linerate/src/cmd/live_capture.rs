@@ -1,7 +1,7 @@
 //! A capture of this host as it happens, in the form of a file.
 
 use std::fs::File;
-use std::io::{BufWriter, PipeReader, PipeWriter, Write};
+use std::io::{BufWriter, PipeReader, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -39,14 +39,14 @@ pub fn begin(args: &LiveArgs, device: &str) -> CmdResult<(PipeReader, LiveCaptur
     let link_type = capture.link_type();
     let writer = |out: Sink| Writer::new(out, link_type, device, config.snap_bytes);
     let mut outputs = vec![Output {
-        writer: writer(Sink::Pipe(BufWriter::new(pipe)))?,
+        writer: writer(Box::new(BufWriter::new(pipe)))?,
         anonymiser: None,
     }];
     if let Some(path) = &args.write {
         let file = File::create(path);
         let file = file.with_context(|| format!("cannot write {}", path.display()))?;
         outputs.push(Output {
-            writer: writer(Sink::File(BufWriter::with_capacity(1 << 20, file)))?,
+            writer: writer(Box::new(BufWriter::with_capacity(1 << 20, file)))?,
             anonymiser: args.anonymous.then(|| Anonymiser::new(link_type)),
         });
     }
@@ -86,26 +86,7 @@ impl LiveCapture {
 }
 
 /// Where a capture is written.
-enum Sink {
-    Pipe(BufWriter<PipeWriter>),
-    File(BufWriter<File>),
-}
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        match self {
-            Sink::Pipe(pipe) => pipe.write(bytes),
-            Sink::File(file) => file.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        match self {
-            Sink::Pipe(pipe) => pipe.flush(),
-            Sink::File(file) => file.flush(),
-        }
-    }
-}
+type Sink = Box<dyn Write + Send>;
 
 struct Output {
     writer: Writer<Sink>,
