@@ -9,7 +9,7 @@ use linerate_plan::{Draft, Hosts, PlanError, PlanRequest};
 use super::{execute, lab_fleet};
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure, Outcome};
-use crate::meant::Experiments;
+use crate::meant::{Experiments, LAB_CLIENTS};
 use crate::{hosts, interrupt, peer, term};
 
 /// What a trial takes beyond its phases: clocks, preparing, notice, results. Measured in the lab
@@ -38,8 +38,8 @@ pub fn on_hosts(
     asked: &Experiments,
     measure: impl FnOnce(Vec<HostSpec>) -> CmdResult,
 ) -> CmdResult {
-    if let Some(link) = &asked.lab {
-        return lab_fleet::in_lab(link, &asked.drafts, measure);
+    if let Some(lab) = &asked.lab {
+        return lab_fleet::in_lab(lab, measure);
     }
     let (mut specs, _peer) = peer::specs(&asked.hosts)?;
     for spec in &mut specs {
@@ -96,7 +96,7 @@ pub fn measure(asked: &Experiments, specs: Vec<HostSpec>) -> CmdResult {
 /// Plans the experiments for hosts of a lab that is not made, and shows the plan.
 pub fn show_for_lab(asked: &Experiments) -> CmdResult {
     let (_, seed) = bundle::new_run(&Moment::now(), asked.seed)?;
-    let hosts = this_machine(lab_fleet::CLIENTS, &asked.drafts);
+    let hosts = this_machine(LAB_CLIENTS, &asked.drafts);
     show(&plan_of(asked, seed, hosts)?)
 }
 
@@ -108,7 +108,7 @@ pub fn show(plan: &Plan) -> CmdResult {
 
 fn plan_of(asked: &Experiments, seed: u64, hosts: Hosts) -> CmdResult<Plan> {
     let hosts = match &asked.lab {
-        Some(link) => lab_fleet::settled(link, hosts)?,
+        Some(lab) => lab_fleet::settled(lab, hosts)?,
         None => hosts,
     };
     let mut plan = match asked.quick {

@@ -10,40 +10,27 @@ use anyhow::{Context, anyhow};
 use linerate_agent::api::client::HttpAgent;
 use linerate_agent::api::{Agent, PORT_DEFAULT};
 use linerate_controller::HostSpec;
-use linerate_lab::{Entered, Lab, LabSpec, LinkSpec};
+use linerate_lab::{Entered, Lab, LabSpec};
 use linerate_model::run::HostPart;
-use linerate_model::{BitsPerSec, Nanos};
-use linerate_plan::{Draft, Hosts};
+use linerate_plan::Hosts;
 
 use crate::exit::{CmdResult, Failure};
 use crate::hosts::TOKEN_VARIABLE;
-use crate::meant::LabLink;
+use crate::meant::LabAsked;
 
 /// How long the agents of a lab may take to answer.
 const READY_DEADLINE: Duration = Duration::from_secs(10);
 /// Time between two questions whether an agent answers.
 const READY_LOOK: Duration = Duration::from_millis(20);
-/// Clients of the built-in lab, for each loss that is asked for and beside them.
-pub const CLIENTS: u32 = 5;
-/// Delay of the links of clients that are there for a loss, one way, where none is asked for: the
-/// clean ones pass a relay like the lossy ones, so that the loss is all that differs, and a round
-/// trip is much longer than what the lab's CPUs add to it.
-const LOSS_LINK_DELAY: Nanos = Nanos::from_ms(2);
-/// Rate of these links. Both ends and the relay together fill two CPUs at 0.8 Gbit/s (measured on a
-/// virtual machine), and then it is they who decide how many packets come together.
-const LOSS_LINK_RATE: BitsPerSec = BitsPerSec(300e6);
-/// Queues of the hosts of the built-in lab: several, so that there is something to spread.
-const QUEUES: u32 = 4;
-
 /// Congestion control of a lab where nothing else is asked for, the first that the kernel has: what
 /// is told of a lab should not hang on the default of the machine that it is made on.
 const CONGESTION: [&str; 2] = ["cubic", "reno"];
 
 /// Returns `hosts`, which are those of a lab, with the congestion control that it uses.
-pub fn settled(link: &LabLink, hosts: Hosts) -> CmdResult<Hosts> {
+pub fn settled(lab: &LabAsked, hosts: Hosts) -> CmdResult<Hosts> {
     let has = |name: &&str| hosts.congestion.iter().any(|known| known == name);
     let preferred = CONGESTION.into_iter().find(has).map(str::to_owned);
-    if let Some(asked) = &link.congestion
+    if let Some(asked) = &lab.congestion
         && !has(&asked.as_str())
     {
         let known = hosts.congestion.join(" ");
@@ -51,7 +38,7 @@ pub fn settled(link: &LabLink, hosts: Hosts) -> CmdResult<Hosts> {
         return Err(Failure::usage(error));
     }
     Ok(Hosts {
-        congestion_unless_asked: link.congestion.clone().or(preferred),
+        congestion_unless_asked: lab.congestion.clone().or(preferred),
         ..hosts
     })
 }
@@ -73,84 +60,35 @@ pub fn cpus() -> (Vec<u32>, Vec<u32>) {
 /// Makes the built-in lab, hands its hosts to `measure` and removes it, whatever came of that.
 ///
 /// Entering the lab's namespaces wants a process with one thread, so this comes first in a command.
-pub fn in_lab(
-    link: &LabLink,
-    drafts: &[Draft],
-    measure: impl FnOnce(Vec<HostSpec>) -> CmdResult,
-) -> CmdResult {
-    let mut spec = LabSpec::study_default(CLIENTS);
-    for host in &mut spec.hosts {
-        host.link.loss = link.loss.unwrap_or(host.link.loss);
-        host.link.delay = link.delay.unwrap_or(host.link.delay);
-        host.link.queues = link.queues.unwrap_or(QUEUES);
-    }
-    let losses = losses_of(drafts, &mut spec, link.delay.unwrap_or(LOSS_LINK_DELAY));
-    spec.check("the lab").map_err(Failure::usage)?;
+pub fn in_lab(asked: &LabAsked, measure: impl FnOnce(Vec<HostSpec>) -> CmdResult) -> CmdResult {
+    asked.spec.check("the lab").map_err(Failure::usage)?;
     let entered = linerate_lab::enter().map_err(|error| {
         Failure::failed(error).next("run as root, or study real hosts with `linerate study HOST`")
     })?;
-    let lab = LabFleet::up(&spec, losses, &entered)?;
-    let result = measure(lab.specs());
+    let lab = LabFleet::up(&asked.spec, &entered)?;
+    let result = measure(lab.specs(asked));
     let down = lab.down();
     let outcome = result?;
     down.map(|()| outcome)
 }
 
-/// Adds the clients that the link losses of `drafts` ask for to `spec`; returns the loss that each
-/// host is there for.
-///
-/// A loss is a client's for good and a trial chooses its clients, so nothing about the network
-/// changes while trials run.
-fn losses_of(drafts: &[Draft], spec: &mut LabSpec, delay: Nanos) -> Vec<Option<u32>> {
-    let mut losses = vec![None; spec.hosts.len()];
-    let link = LinkSpec {
-        rate: Some(LOSS_LINK_RATE),
-        delay,
-        ..spec.hosts[0].link.clone()
-    };
-    for (ppm, clients) in linerate_plan::link_losses(drafts) {
-        let name = if ppm == 0 { "clean" } else { "lossy" };
-        for _ in 0..clients.min(CLIENTS) {
-            let number = 1 + spec
-                .hosts
-                .iter()
-                .filter(|it| it.name.starts_with(name))
-                .count();
-            spec.hosts.push(linerate_lab::HostSpec {
-                name: format!("{name}{number}"),
-                link: LinkSpec {
-                    loss: f64::from(ppm) / 1e6,
-                    ..link.clone()
-                },
-            });
-            losses.push(Some(ppm));
-        }
-    }
-    losses
-}
-
 /// A lab with an agent on every host.
 pub struct LabFleet {
     lab: Lab,
-    losses: Vec<Option<u32>>,
     agents: Vec<Child>,
-    links: Vec<linerate_lab::LinkSpec>,
     token: String,
 }
 
 impl LabFleet {
-    /// Makes the lab and starts its agents; `losses` is what each host is there for.
-    fn up(spec: &LabSpec, losses: Vec<Option<u32>>, entered: &Entered) -> CmdResult<Self> {
+    /// Makes the lab and starts its agents.
+    fn up(spec: &LabSpec, entered: &Entered) -> CmdResult<Self> {
         let lab = Lab::up(spec, entered)?;
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|error| anyhow!("no random numbers: {error}"))?;
         let token = linerate_model::hex::encode(&bytes);
-        let links = spec.hosts.iter().map(|host| host.link.clone()).collect();
         let mut fleet = Self {
             lab,
-            losses,
             agents: Vec::new(),
-            links,
             token,
         };
         fleet.start_agents()?;
@@ -193,11 +131,11 @@ impl LabFleet {
     }
 
     /// Returns the hosts for a run: the first is the server.
-    fn specs(&self) -> Vec<HostSpec> {
-        let links = self.links.iter().zip(&self.losses);
-        let hosts = self.lab.hosts().iter().zip(links).enumerate();
+    fn specs(&self, asked: &LabAsked) -> Vec<HostSpec> {
+        let asked = asked.spec.hosts.iter().zip(&asked.losses_ppm);
+        let hosts = self.lab.hosts().iter().zip(asked).enumerate();
         hosts
-            .map(|(at, (host, (link, loss)))| {
+            .map(|(at, (host, (asked, loss)))| {
                 let part = match at {
                     0 => HostPart::Server,
                     _ => HostPart::Client,
@@ -207,7 +145,7 @@ impl LabFleet {
                 HostSpec {
                     bind: (at > 0).then_some(host.data_address),
                     memory_copy: at == 0,
-                    link_rate: link.rate,
+                    link_rate: asked.link.rate,
                     link_loss_ppm: *loss,
                     ..HostSpec::new(host.name.clone(), part, agent, address)
                 }

@@ -7,7 +7,8 @@ use linerate_model::margin::Margins;
 use linerate_model::probe::Probes;
 use linerate_plan::Draft;
 
-use crate::args::{LabLinkArgs, RunArgs, StudyArgs};
+use super::lab::{LabAsked, lab};
+use crate::args::{RunArgs, StudyArgs};
 use crate::hosts::HostsAsked;
 
 /// The time of a quick look.
@@ -37,32 +38,19 @@ pub struct Experiments {
     /// Between whom, where not in a lab.
     pub hosts: HostsAsked,
     /// The lab to make, where one is asked for.
-    pub lab: Option<LabLink>,
+    pub lab: Option<LabAsked>,
     /// Directory of the bundle; named after the time where none is asked for.
     pub directory: Option<PathBuf>,
     /// Whether only the plan is made.
     pub dry_run: bool,
 }
 
-/// What the links of the built-in lab are like; as they always are where nothing is asked for.
-#[derive(Clone)]
-pub struct LabLink {
-    /// Share of frames lost.
-    pub loss: Option<f64>,
-    /// Delay, one way.
-    pub delay: Option<Nanos>,
-    /// Receive queues of every host.
-    pub queues: Option<u32>,
-    /// Congestion control of what asks for none.
-    pub congestion: Option<String>,
-}
-
 /// Returns the study that the flags mean.
 pub fn study(args: &StudyArgs) -> Experiments {
     let hosts = super::hosts(args.host.as_deref(), &args.fleet, None);
     let budget = if args.quick { QUICK } else { args.budget };
+    let drafts = linerate_plan::study();
     Experiments {
-        drafts: linerate_plan::study(),
         study: true,
         quick: args.quick,
         label: match args.lab {
@@ -82,41 +70,34 @@ pub fn study(args: &StudyArgs) -> Experiments {
         },
         margins: args.margins.margins(),
         hosts,
-        lab: args.lab.then(|| lab_link(&args.lab_link)),
+        lab: args.lab.then(|| lab(&args.lab_link, &drafts)),
         directory: args.out.clone(),
         dry_run: args.dry_run,
+        drafts,
     }
 }
 
 /// Returns the experiment `draft` of `file` as the flags of `linerate run` mean it.
 pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> Experiments {
-    let lab = match args.plan.lab {
+    let lab_words = match args.plan.lab {
         true => format!(" --lab{}", args.plan.lab_link.words()),
         false => String::new(),
     };
+    let drafts = vec![draft];
     Experiments {
-        drafts: vec![draft],
         study: false,
         quick: false,
-        label: format!("linerate run --experiment {}{lab}", file.display()),
+        label: format!("linerate run --experiment {}{lab_words}", file.display()),
         flags: args.margins.words(),
         budget: args.plan.budget,
         seed: args.plan.seed,
         probes: args.observe.probes(),
         margins: args.margins.margins(),
         hosts: super::hosts(args.host.as_deref(), &args.fleet, Some(&args.peer)),
-        lab: args.plan.lab.then(|| lab_link(&args.plan.lab_link)),
+        lab: args.plan.lab.then(|| lab(&args.plan.lab_link, &drafts)),
         directory: args.output.out.clone(),
         dry_run: false,
-    }
-}
-
-fn lab_link(args: &LabLinkArgs) -> LabLink {
-    LabLink {
-        loss: args.lab_loss,
-        delay: args.lab_delay,
-        queues: args.lab_queues,
-        congestion: args.lab_congestion.clone(),
+        drafts,
     }
 }
 

@@ -11,10 +11,13 @@ use crate::hosts::{Family, ForeignServer, HostsAsked, Login};
 
 /// The study, or the experiments of a file.
 mod experiments;
+/// The built-in lab.
+mod lab;
 /// One measurement.
 mod measurement;
 
-pub use experiments::{Experiments, LabLink, experiment, study};
+pub use experiments::{Experiments, experiment, study};
+pub use lab::{LAB_CLIENTS, LabAsked};
 pub use measurement::{Measurement, interval, measurement};
 
 /// Returns the hosts that `server` and the flags name.
