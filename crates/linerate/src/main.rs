@@ -18,6 +18,7 @@ mod iperf3;
 mod meant;
 mod peer;
 mod term;
+mod watching;
 mod workload;
 
 use args::{Cli, Command};

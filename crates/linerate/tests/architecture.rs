@@ -337,7 +337,7 @@ fn the_controller_knows_agents_by_their_api_only() {
     assert_none("uses of the agent beside `linerate_agent::api`", &faults);
 }
 
-/// Where the binary may name what the command line parser fills.
+/// Where the binary may name what the command line parser fills, and the commands.
 const FLAGS: [&str; 4] = ["args/", "meant/", "cmd/", "workload"];
 
 #[test]
@@ -353,10 +353,14 @@ fn flags_end_where_they_are_meant() {
             continue;
         }
         let text = std::fs::read_to_string(&path).expect("a source file");
-        let named = code_lines(&text).filter(|(_, line)| line.contains("crate::args"));
+        let is_above = |line: &str| line.contains("crate::args") || line.contains("crate::cmd");
+        let named = code_lines(&text).filter(|(_, line)| is_above(line));
         faults.extend(named.map(|(at, _)| format!("{}:{at}", short(&path))));
     }
-    assert_none("uses of flags beside args, meant and cmd", &faults);
+    assert_none(
+        "uses of flags or commands beside args, meant and cmd",
+        &faults,
+    );
 }
 
 #[test]

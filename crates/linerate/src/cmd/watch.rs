@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use linerate_agent::api::{
-    Agent, AgentError, InventoryRequest, Observation, ObservationRequest, RefusalCode,
+    AgentError, InventoryRequest, Observation, ObservationRequest, RefusalCode,
 };
 use linerate_agent::serve::ServeError;
 use linerate_agent::serve::exporter::Exporter;
 use linerate_analyze::watch::pages::pages;
 use linerate_analyze::watch::{Span, Watched};
 use linerate_model::Nanos;
-use linerate_model::host::Snapshot;
 
 use crate::args::WatchArgs;
 use crate::exit::{CmdResult, Failure, Outcome};
+use crate::watching::{Watching, take};
 use crate::{hosts, interrupt, term};
 
 /// Shortest time between two readings: one takes about a millisecond.
@@ -63,36 +63,6 @@ pub fn watch(args: &WatchArgs) -> CmdResult {
     }
     term::watch::live(host, args.page.name(), first, &stop)?;
     Ok(Outcome::Ok)
-}
-
-/// The host, and what of it is looked at.
-#[derive(Clone)]
-pub struct Watching {
-    agent: Arc<dyn Agent>,
-    request: ObservationRequest,
-    /// What the host is.
-    pub facts: Snapshot,
-    /// Time between two readings.
-    pub interval: Nanos,
-}
-
-impl Watching {
-    /// Reads the host.
-    pub fn observe(&self) -> Result<Observation, AgentError> {
-        self.agent.observe(&self.request)
-    }
-}
-
-/// Takes up one reading.
-pub fn take(watched: &mut Watched, reading: Observation) {
-    watched.take(reading.at_ns, &reading.samples);
-    watched
-        .programs_mut()
-        .take(reading.at_ns, &reading.programs);
-    if let Some(seen) = reading.sockets {
-        let sockets = watched.sockets_mut();
-        sockets.take(seen.at_ns, &seen.rows, seen.beyond, seen.owners);
-    }
 }
 
 /// A refusal of the filter is a mistake of the command line.

@@ -16,8 +16,8 @@ use linerate_model::Nanos;
 use linerate_model::host::Snapshot;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
-use crate::cmd::watch::{Watching, take};
 use crate::exit::CmdResult;
+use crate::watching::{Watching, take};
 
 /// From state to cells of the terminal.
 mod draw;
