@@ -19,6 +19,29 @@ pub enum End {
     Server,
 }
 
+impl End {
+    /// Both ends.
+    pub const BOTH: [Self; 2] = [Self::Client, Self::Server];
+
+    /// Returns the other end.
+    #[inline]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        })
+    }
+}
+
 /// The side of a network device that a queue is on (`enum netdev_queue_type` of the kernel).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -96,8 +119,7 @@ impl fmt::Display for Subject {
             Subject::Host => f.write_str("host"),
             Subject::Cpu(cpu) => write!(f, "cpu:{cpu}"),
             Subject::Link(name) => write!(f, "link:{name}"),
-            Subject::Flow(flow, End::Client) => write!(f, "flow:{}:client", flow.0),
-            Subject::Flow(flow, End::Server) => write!(f, "flow:{}:server", flow.0),
+            Subject::Flow(flow, end) => write!(f, "flow:{}:{end}", flow.0),
             Subject::Thread(name) => write!(f, "thread:{name}"),
             Subject::Node(node) => write!(f, "node:{node}"),
             Subject::Irq(irq) => write!(f, "irq:{irq}"),

@@ -5,10 +5,10 @@
 
 use linerate_model::analysis::{Chapter, Figure, Table, TableCell};
 use linerate_model::capture::{CaptureOutcome, CaptureTaken, TrialCapture};
+use linerate_model::sample::End;
 use linerate_model::unit::Unit;
 
-use crate::connection::End;
-use crate::document::{ConnectionReport, Trace, end_name};
+use crate::document::{ConnectionReport, Trace};
 use crate::page;
 
 /// Findings of one capture that are listed, those that cost the most time first.
@@ -306,7 +306,7 @@ fn figures(captures: &[Captured<'_>]) -> Vec<Figure> {
         } else {
             client
         };
-        connection.captured_at == Some(end_name(sender))
+        connection.captured_at == Some(sender)
     };
     let best = largest.iter().find(is_at_sender);
     let Some((capture, connection)) = best.or(largest.first()) else {

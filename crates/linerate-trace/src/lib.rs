@@ -52,4 +52,4 @@ mod tracker;
 
 pub use document::Trace;
 pub use filter::Filter;
-pub use tracker::{FrameId, Handled, Limits, Tracker};
+pub use tracker::{Handled, Limits, Tracker};

@@ -14,10 +14,11 @@ use linerate_model::analysis::{
 use linerate_model::finding::{
     Estimate, Evidence, EvidenceList, Finding, FindingKind, Limiter, Recommendation,
 };
+use linerate_model::sample::End;
 use linerate_model::unit::Unit;
 
-use crate::connection::{self, End, Verdict};
-use crate::document::{ConnectionReport, TimelineReport, Trace, end_name};
+use crate::connection::{self, FrameId, Verdict};
+use crate::document::{ConnectionReport, TimelineReport, Trace};
 use crate::findings::{self, FindingKind as Kind};
 
 /// Connections that get pictures.
@@ -184,7 +185,11 @@ fn kind(kind: Kind) -> FindingKind {
             FindingKind::Effect
         }
         Kind::Superframes => FindingKind::Caution,
-        _ => FindingKind::Derived,
+        Kind::Spurious
+        | Kind::Reordering
+        | Kind::DelayedAck
+        | Kind::SmallSegments
+        | Kind::ClampedMss => FindingKind::Derived,
     }
 }
 
@@ -211,9 +216,9 @@ pub(crate) fn proof_words(proof: &findings::Proof) -> String {
     let frames: Vec<String> = proof
         .frames
         .iter()
-        .map(|frame| match frame.file {
-            0 => frame.number.to_string(),
-            file => format!("{} of file {}", frame.number, file + 1),
+        .map(|frame| match frame.file() {
+            0 => frame.number().to_string(),
+            file => format!("{} of file {}", frame.number(), file + 1),
         })
         .collect();
     match &frames[..] {
@@ -315,7 +320,7 @@ fn answer(connection: &ConnectionReport) -> String {
         let own = connection.end(end);
         format!(
             "the {} sent {} in {} segments and {} pure ACKs",
-            end_name(end),
+            end,
             Unit::Bytes.display(own.payload_bytes as f64),
             Unit::Count.display(f64::from(own.data_packets)),
             Unit::Count.display(f64::from(own.pure_acks)),
@@ -343,13 +348,13 @@ fn gap_table(connection: &ConnectionReport) -> Table {
     ];
     let rows = connection.gaps.iter().map(|gap| {
         vec![
-            TableCell::Text(gap.cause.replace('_', " ")),
-            TableCell::Text(gap.end.to_owned()),
+            TableCell::Text(gap.cause.title().to_owned()),
+            TableCell::Text(gap.end.to_string()),
             TableCell::Number(f64::from(gap.count), Unit::Count),
             TableCell::Number(gap.total_ns as f64, Unit::Nanoseconds),
             TableCell::Number(gap.longest_ns as f64, Unit::Nanoseconds),
             match gap.longest_frame {
-                Some(frame) => TableCell::Text(frame.number.to_string()),
+                Some(frame) => TableCell::Text(frame.number().to_string()),
                 None => TableCell::Absent("none".to_owned()),
             },
         ]
@@ -403,8 +408,8 @@ fn sequence_figure(connection: &ConnectionReport, end: End) -> Option<Figure> {
         .filter(|curve| !curve.points.is_empty())
         .collect();
     Some(Figure {
-        id: format!("sequence-{}-{}", connection.number, end_name(end)),
-        title: format!("Time and sequence, sent by the {}", end_name(end)),
+        id: format!("sequence-{}-{}", connection.number, end),
+        title: format!("Time and sequence, sent by the {}", end),
         caption: match points {
             Some(_) => "Each stroke is a segment from its first byte to its last. The line below \
                         says what was acknowledged, the one above up to where the receiver's \
@@ -432,14 +437,15 @@ fn packet_curves(
     let (mut sent, mut again, mut acked, mut edge) = (vec![], vec![], vec![], vec![]);
     for packet in points {
         let ns = packet.time_ns.saturating_sub(connection.start_ns);
-        let frame = crate::FrameId::from_place(packet.frame).map_or(0, crate::FrameId::number);
+        let frame = packet.frame.map_or(0, FrameId::number);
         if packet.end == end {
             if packet.payload_bytes == 0 {
                 continue;
             }
-            let into = match packet.verdict.any(Verdict::RETRANSMISSION) {
-                true => &mut again,
-                false => &mut sent,
+            let into = if packet.verdict.any(Verdict::RETRANSMISSION) {
+                &mut again
+            } else {
+                &mut sent
             };
             let names: Vec<&str> = packet.verdict.names().collect();
             let note = format!("frame {frame}: {}", names.join(", ").replace('_', " "));
@@ -541,7 +547,7 @@ fn ratio_figure(connection: &ConnectionReport, timeline: &TimelineReport) -> Opt
                     );
                     point(stretch.ns, ratio, note)
                 });
-            let name = format!("data of the {}", end_name(end));
+            let name = format!("data of the {}", end);
             curve(&name, Origin::Measured, points.collect())
         })
         .filter(|curve| curve.points.len() > 1)
@@ -571,7 +577,7 @@ fn rate_figure(connection: &ConnectionReport, timeline: &TimelineReport) -> Figu
                 let rate = stretch.payload_bytes as f64 * 8.0 / stretch.seconds;
                 point(stretch.ns, rate, String::new())
             });
-            let name = format!("from the {}", end_name(end));
+            let name = format!("from the {}", end);
             curve(&name, Origin::Measured, points.collect())
         });
     Figure {

@@ -2,12 +2,11 @@
 
 use std::fmt::Write as _;
 
+use linerate_model::sample::End;
 use linerate_model::unit::Unit;
 
-use crate::connection::End;
-use crate::document::{
-    ConnectionReport, DurationReport, EndReport, FrameReport, ShareReport, Trace,
-};
+use crate::connection::FrameId;
+use crate::document::{ConnectionReport, DurationReport, EndReport, Ending, ShareReport, Trace};
 use crate::findings::{Finding, Proof};
 
 /// Findings that are worded; the document has all of them.
@@ -30,9 +29,10 @@ pub struct Look {
 
 impl Look {
     fn paint(self, code: &str, text: &str) -> String {
-        match self.color {
-            true => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
-            false => text.to_owned(),
+        if self.color {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
         }
     }
 
@@ -184,7 +184,7 @@ fn proof_line(proof: &Proof, trace: &Trace) -> String {
     let frames: Vec<String> = proof
         .frames
         .iter()
-        .map(|frame| frame_name(frame, trace))
+        .map(|&frame| frame_name(frame, trace))
         .collect();
     let frames = match &frames[..] {
         [] => String::new(),
@@ -198,10 +198,10 @@ fn proof_line(proof: &Proof, trace: &Trace) -> String {
     )
 }
 
-fn frame_name(frame: &FrameReport, trace: &Trace) -> String {
+fn frame_name(frame: FrameId, trace: &Trace) -> String {
     match trace.files.len() {
-        0 | 1 => frame.number.to_string(),
-        _ => format!("{}:{}", frame.file + 1, frame.number),
+        0 | 1 => frame.number().to_string(),
+        _ => format!("{}:{}", frame.file() + 1, frame.number()),
     }
 }
 
@@ -223,7 +223,12 @@ fn connections(trace: &Trace, look: Look, out: &mut String) {
 fn one_connection(connection: &ConnectionReport, look: Look, out: &mut String) {
     let mut facts = vec![
         ns(connection.duration_ns),
-        ending(connection.ending).to_owned(),
+        match connection.ending {
+            Ending::Fin => "closed",
+            Ending::Reset => "reset",
+            Ending::Open => "open",
+        }
+        .to_owned(),
     ];
     if let Some(trip) = connection.syn_to_answer_ns.zip(connection.answer_to_ack_ns) {
         facts.push(format!("handshake {}", ns(trip.0 + trip.1)));
@@ -252,7 +257,7 @@ fn one_connection(connection: &ConnectionReport, look: Look, out: &mut String) {
         if own.data_packets > 0 {
             let _ = writeln!(out, "      {arrow} {}", data_line(own, peer));
             // At the receiver, what the sender waits for does not show.
-            let is_seen = connection.captured_at != Some(crate::document::end_name(end.other()));
+            let is_seen = connection.captured_at != Some(end.other());
             if let Some(time) = own.time.filter(|_| own.data_packets >= 16 && is_seen) {
                 let _ = writeln!(out, "        {}", look.dim(&time_line(&time)));
             }
@@ -272,7 +277,7 @@ fn one_connection(connection: &ConnectionReport, look: Look, out: &mut String) {
             format!(
                 "{} {} of the {} ({})",
                 gap.count,
-                cause_words(gap.cause, gap.count),
+                gap.cause.counted(gap.count),
                 gap.end,
                 ns(gap.total_ns)
             )
@@ -350,33 +355,6 @@ fn time_line(time: &ShareReport) -> String {
         .map(|(share, name)| format!("{name} {:.0} %", share * 100.0))
         .collect();
     format!("time: {}", parts.join(", "))
-}
-
-fn ending(ending: &str) -> &'static str {
-    match ending {
-        "fin" => "closed",
-        "reset" => "reset",
-        _ => "open",
-    }
-}
-
-fn cause_words(cause: &str, count: u32) -> &'static str {
-    match (cause, count) {
-        ("application", 1) => "pause",
-        ("application", _) => "pauses",
-        ("answer", 1) => "wait for an answer",
-        ("answer", _) => "waits for an answer",
-        ("delayed_ack", 1) => "delayed ACK",
-        ("delayed_ack", _) => "delayed ACKs",
-        ("nagle_delayed_ack", 1) => "segment held for a delayed ACK by Nagle's algorithm",
-        ("nagle_delayed_ack", _) => "segments held for a delayed ACK by Nagle's algorithm",
-        ("retransmission_timeout", 1) => "retransmission timer",
-        ("retransmission_timeout", _) => "retransmission timers",
-        ("window", _) => "× the window",
-        ("round_trip", 1) => "round trip",
-        ("round_trip", _) => "round trips",
-        _ => "× the end",
-    }
 }
 
 fn count(number: u64) -> String {

@@ -14,9 +14,10 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io::Read;
 
 use hashbrown::HashTable;
+use linerate_model::sample::End;
 
 use crate::capture::{CaptureError, Frame, LinkType, Reader};
-use crate::connection::{AddressBook, Connection, End, Key, Place, Points, Timeline, Verdict};
+use crate::connection::{AddressBook, Connection, FrameId, Key, Place, Points, Timeline, Verdict};
 use crate::document::{ConnectionReport, FileReport, Totals, Trace};
 use crate::filter::Filter;
 use crate::findings::FindingBook;
@@ -60,34 +61,6 @@ impl Default for Limits {
             reported: 1000,
             seed: 0x243f_6a88_85a3_08d3,
         }
-    }
-}
-
-/// A frame of one of several files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FrameId(u64);
-
-impl FrameId {
-    const FILE_SHIFT: u32 = 44;
-
-    /// Returns the frame `number`, from 1, of the file `file`, from 0.
-    pub fn new(file: u32, number: u64) -> Self {
-        Self((u64::from(file) << Self::FILE_SHIFT) | number)
-    }
-
-    /// Returns the frame that a [`Place`] or an example names; none for zero.
-    pub fn from_place(frame: u64) -> Option<Self> {
-        (frame != 0).then_some(Self(frame))
-    }
-
-    /// Returns the number of the file, from 0.
-    pub fn file(self) -> u32 {
-        (self.0 >> Self::FILE_SHIFT) as u32
-    }
-
-    /// Returns the number of the frame in its file, from 1.
-    pub fn number(self) -> u64 {
-        self.0 & ((1 << Self::FILE_SHIFT) - 1)
     }
 }
 
@@ -217,7 +190,7 @@ impl Tracker {
         let file = self.files.len().saturating_sub(1) as u32;
         let place = Place {
             time_ns: frame.time_ns,
-            frame: FrameId::new(file, frame.number).0,
+            frame: FrameId::new(file, frame.number),
         };
         match frame::decode(frame.link, frame.bytes, frame.wire_bytes) {
             Decoded::Tcp(segment) => self.handle_segment(segment, place),

@@ -3,10 +3,13 @@
 /// Captures made by hand.
 mod common;
 
+use std::num::NonZero;
+
 use common::{ACK, From, RST, SYN, Talk, pcapng, syn_options, trace};
+use linerate_model::sample::End;
 use linerate_trace::Trace;
-use linerate_trace::connection::Counts;
-use linerate_trace::document::ConnectionReport;
+use linerate_trace::connection::{Cause, Counts};
+use linerate_trace::document::{ConnectionReport, Ending};
 use linerate_trace::findings::FindingKind;
 
 use From::{Client, Server};
@@ -58,7 +61,7 @@ fn a_plain_stream_is_counted() {
         assert_eq!(connection.syn_to_answer_ns, Some(100_000));
         assert_eq!(connection.answer_to_ack_ns, Some(100_000));
         assert_eq!(connection.segment_bytes, Some(1400));
-        assert_eq!(connection.ending, "fin");
+        assert_eq!(connection.ending, Ending::Fin);
         let (client, server) = (&connection.from_client, &connection.from_server);
         assert_eq!((client.data_packets, client.payload_bytes), (20, 28_000));
         assert_eq!((server.data_packets, server.pure_acks), (0, 10));
@@ -72,7 +75,10 @@ fn a_plain_stream_is_counted() {
             (10, 100_000, 100_000)
         );
         let offer = server.offer.expect("a SYN");
-        assert_eq!((offer.mss_bytes, offer.window_scale), (Some(1400), Some(9)));
+        assert_eq!(
+            (offer.mss_bytes, offer.window_scale),
+            (NonZero::new(1400), Some(9))
+        );
         assert_eq!(server.window_bytes_max, Some(1000 << 9));
         let counts = counts(&trace, Client);
         assert_eq!(
@@ -130,13 +136,13 @@ fn a_timeout_is_a_stall_with_its_frames() {
     let frames: Vec<u64> = finding.proofs[0]
         .frames
         .iter()
-        .map(|frame| frame.number)
+        .map(|frame| frame.number())
         .collect();
     assert_eq!(frames, [sent, sent + 1]);
     let gap = &only(&trace).gaps[0];
     assert_eq!(
         (gap.cause, gap.end, gap.total_ns),
-        ("retransmission_timeout", "client", 205_000_000)
+        (Cause::RetransmissionTimeout, End::Client, 205_000_000)
     );
 }
 
@@ -260,11 +266,14 @@ fn a_closed_window_has_a_length() {
     assert_eq!(counts(&trace, Client).zero_window_probes, 1);
     assert_eq!(counts(&trace, Server).zero_windows, 2);
     let finding = found(&trace, FindingKind::ZeroWindow).expect("a closed window");
-    assert_eq!((finding.who_is, finding.total_ns), ("server", 500_050_000));
+    assert_eq!(
+        (finding.who_is, finding.total_ns),
+        (End::Server, 500_050_000)
+    );
     let gaps = &only(&trace).gaps;
     assert!(
         gaps.iter()
-            .all(|gap| gap.cause == "window" && gap.end == "server"),
+            .all(|gap| gap.cause == Cause::Window && gap.end == End::Server),
         "{gaps:?}"
     );
 }
@@ -285,18 +294,18 @@ fn nagle_and_delayed_ack_are_known_by_three_frames() {
     assert_eq!(finding.kind, FindingKind::NagleDelayedAck);
     assert_eq!(
         (finding.who_is, finding.count, finding.total_ns),
-        ("client", 3, 120_000_000)
+        (End::Client, 3, 120_000_000)
     );
     let frames: Vec<u64> = finding.proofs[0]
         .frames
         .iter()
-        .map(|frame| frame.number)
+        .map(|frame| frame.number())
         .collect();
     assert_eq!(frames, [4, 5, 6]);
     let gap = &only(&trace).gaps[0];
     assert_eq!(
         (gap.cause, gap.end, gap.count),
-        ("nagle_delayed_ack", "client", 3)
+        (Cause::NagleDelayedAck, End::Client, 3)
     );
     assert_eq!(counts(&trace, Server).delayed_acks, 3);
 }
@@ -313,14 +322,17 @@ fn a_pause_after_a_delayed_ack_is_not_nagles() {
     let trace = trace(&talk.frames);
     assert!(found(&trace, FindingKind::NagleDelayedAck).is_none());
     let delayed = found(&trace, FindingKind::DelayedAck).expect("delayed acknowledgements");
-    assert_eq!((delayed.who_is, delayed.count), ("server", 4));
+    assert_eq!((delayed.who_is, delayed.count), (End::Server, 4));
     let ack_delay = only(&trace).from_server.ack_delay.expect("delays");
     assert_eq!((ack_delay.count, ack_delay.max_ns), (4, 39_900_000));
     let pauses = only(&trace)
         .gaps
         .iter()
-        .find(|gap| gap.cause == "application");
-    assert_eq!(pauses.map(|gap| (gap.end, gap.count)), Some(("client", 3)));
+        .find(|gap| gap.cause == Cause::Application);
+    assert_eq!(
+        pauses.map(|gap| (gap.end, gap.count)),
+        Some((End::Client, 3))
+    );
 }
 
 #[test]
@@ -334,7 +346,7 @@ fn an_answer_that_takes_long_is_the_servers() {
     let gap = &only(&trace).gaps[0];
     assert_eq!(
         (gap.cause, gap.end, gap.longest_ns),
-        ("answer", "server", 70_000_000)
+        (Cause::Answer, End::Server, 70_000_000)
     );
 }
 
@@ -354,7 +366,7 @@ fn the_window_is_a_limit_where_it_is_full() {
     let time = connection.from_client.time.expect("shares");
     assert!(time.window > 0.95, "{time:?}");
     let limit = found(&trace, FindingKind::WindowLimit).expect("a limit");
-    assert_eq!((limit.who_is, limit.value), ("server", 23 << 7));
+    assert_eq!((limit.who_is, limit.value), (End::Server, 23 << 7));
     assert_eq!(connection.from_client.flight_bytes_max, Some(2920));
 }
 
@@ -388,7 +400,7 @@ fn short_segments_in_trains_are_found() {
     let small = found(&trace, FindingKind::SmallSegments).expect("short segments");
     assert_eq!(
         (small.count, small.value, small.who_is),
-        (100, 64, "client")
+        (100, 64, End::Client)
     );
 }
 
@@ -418,7 +430,7 @@ fn missing_scaling_is_found() {
     }
     let trace = trace(&talk.frames);
     let finding = found(&trace, FindingKind::NoWindowScaling).expect("no scaling");
-    assert_eq!((finding.who_is, finding.value), ("server", 65_535));
+    assert_eq!((finding.who_is, finding.value), (End::Server, 65_535));
     // Without the peer's, one's own does not count either (RFC 7323, section 1.3).
     assert_eq!(only(&trace).from_client.window_bytes_max, Some(1000));
 }
@@ -453,7 +465,7 @@ fn routers_are_believed() {
     let finding = found(&trace, FindingKind::PathMtu).expect("a router's word");
     assert_eq!(
         (finding.count, finding.value, finding.who_is),
-        (1, 1400, "client")
+        (1, 1400, End::Client)
     );
     assert_eq!(trace.totals.too_big, 1);
 }
@@ -524,7 +536,7 @@ fn a_refused_connection_is_a_reset_one() {
     talk.control(Client, SYN, syn_options((1460, Some(7))));
     talk.wait_us(50).control(Server, RST | ACK, Vec::new());
     let trace = trace(&talk.frames);
-    assert_eq!(only(&trace).ending, "reset");
+    assert_eq!(only(&trace).ending, Ending::Reset);
     assert!(!only(&trace).detailed);
 }
 
@@ -615,5 +627,5 @@ fn an_end_without_syn_acks_nothing_odd() {
     let mut reset = talk.packet(Client, 0);
     reset.flags = RST | ACK;
     talk.wait_us(10).send(reset);
-    assert_eq!(only(&trace(&talk.frames)).ending, "reset");
+    assert_eq!(only(&trace(&talk.frames)).ending, Ending::Reset);
 }

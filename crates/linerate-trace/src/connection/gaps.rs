@@ -1,13 +1,17 @@
 //! Times without a packet, and what the connection waited for.
 
-use super::End;
+use linerate_model::sample::End;
+use serde::Serialize;
+
+use super::FrameId;
 
 /// The shortest time without a packet that is looked at. Below it lie the round trips of a
 /// building and the scheduling of busy hosts; the shortest timer that TCP waits for is above.
 pub const GAP_NS_MIN: u64 = 5_000_000;
 
 /// What a connection waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The application had nothing to send.
     Application,
@@ -18,7 +22,7 @@ pub enum Cause {
     /// Nagle's algorithm waited for a delayed acknowledgement.
     NagleDelayedAck,
     /// The retransmission timer.
-    Timeout,
+    RetransmissionTimeout,
     /// The receiver's window was closed or full.
     Window,
     /// The path: an acknowledgement took a round trip.
@@ -28,21 +32,41 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Every cause.
-    pub const ALL: [Self; 8] = [
-        Self::Application,
-        Self::Answer,
-        Self::DelayedAck,
-        Self::NagleDelayedAck,
-        Self::Timeout,
-        Self::Window,
-        Self::RoundTrip,
-        Self::Close,
-    ];
+    /// Returns its name as a heading.
+    pub fn title(self) -> &'static str {
+        self.words()[0]
+    }
+
+    /// Returns what stands behind the number of such gaps.
+    pub fn counted(self, count: u32) -> &'static str {
+        self.words()[if count == 1 { 1 } else { 2 }]
+    }
+
+    /// Returns its title, and what one and several such gaps are called.
+    fn words(self) -> [&'static str; 3] {
+        match self {
+            Self::Application => ["application", "pause", "pauses"],
+            Self::Answer => ["answer", "wait for an answer", "waits for an answer"],
+            Self::DelayedAck => ["delayed ack", "delayed ACK", "delayed ACKs"],
+            Self::NagleDelayedAck => [
+                "nagle delayed ack",
+                "segment held for a delayed ACK by Nagle's algorithm",
+                "segments held for a delayed ACK by Nagle's algorithm",
+            ],
+            Self::RetransmissionTimeout => [
+                "retransmission timeout",
+                "retransmission timer",
+                "retransmission timers",
+            ],
+            Self::Window => ["window", "× the window", "× the window"],
+            Self::RoundTrip => ["round trip", "round trip", "round trips"],
+            Self::Close => ["close", "× the end", "× the end"],
+        }
+    }
 }
 
 /// All gaps of one cause at one end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Gaps {
     /// What was waited for.
     pub cause: Cause,
@@ -55,7 +79,7 @@ pub struct Gaps {
     /// How long the longest took.
     pub longest_ns: u64,
     /// The frame that ended the longest.
-    pub longest_frame: u64,
+    pub longest_frame: Option<FrameId>,
 }
 
 /// The gaps of a connection, by cause and end.
@@ -65,7 +89,7 @@ pub struct GapList(Vec<Gaps>);
 impl GapList {
     /// Takes up one gap that `frame` ended.
     #[cold]
-    pub fn note(&mut self, cause: Cause, end: End, length_ns: u64, frame: u64) {
+    pub fn note(&mut self, cause: Cause, end: End, length_ns: u64, frame: Option<FrameId>) {
         let found = self
             .0
             .iter_mut()
@@ -92,7 +116,13 @@ impl GapList {
 
     /// Calls the gap of `length_ns` that was noted last under `from` by a better name.
     #[cold]
-    pub fn rename(&mut self, from: (Cause, End), to: (Cause, End), length_ns: u64, frame: u64) {
+    pub fn rename(
+        &mut self,
+        from: (Cause, End),
+        to: (Cause, End),
+        length_ns: u64,
+        frame: Option<FrameId>,
+    ) {
         let found = self
             .0
             .iter_mut()

@@ -17,14 +17,16 @@
 mod detail;
 /// Times without a packet.
 mod gaps;
-/// What findings are made of.
-mod happening;
 /// Ranges that were not captured.
 mod holes;
+/// What findings are made of.
+mod incident;
 /// Which connection a segment belongs to.
 mod key;
 /// Segments on their way.
 mod outstanding;
+/// When and where a segment was captured.
+mod place;
 /// Packets for a picture.
 mod points;
 /// Retransmissions: what they are and why they came.
@@ -44,8 +46,9 @@ mod verdict;
 
 pub use detail::{Counts, Detail, EndDetail};
 pub use gaps::{Cause, GAP_NS_MIN, Gaps};
-pub use happening::{Example, Happening, Kind};
+pub use incident::{Example, Incident, IncidentKind};
 pub use key::{AddressBook, Key};
+pub use place::{FrameId, Place};
 pub use points::{Point, Points};
 pub use shares::{Shares, State};
 pub use sizes::{POWERS, Repeat, Sizes};
@@ -53,37 +56,13 @@ pub use spread::{Durations, Spread};
 pub use timeline::{Bin, BinEnd, Timeline};
 pub use verdict::Verdict;
 
+use std::num::{NonZeroU16, NonZeroU32};
+
+use linerate_model::sample::End;
+use serde::Serialize;
+
 use crate::frame::{Flags, Segment};
 use sequence::{after, furthest};
-
-/// An end of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum End {
-    /// The one that connected. Where no SYN was captured, the one with the higher port.
-    Client,
-    /// The one that accepted.
-    Server,
-}
-
-impl End {
-    /// Both ends.
-    pub const BOTH: [Self; 2] = [Self::Client, Self::Server];
-
-    /// Returns its place in arrays of two.
-    #[inline]
-    pub fn index(self) -> usize {
-        self as usize
-    }
-
-    /// Returns the other end.
-    #[inline]
-    pub fn other(self) -> Self {
-        match self {
-            End::Client => End::Server,
-            End::Server => End::Client,
-        }
-    }
-}
 
 /// One thing of the sender and one of the receiver.
 #[derive(Debug, Clone, Copy)]
@@ -92,15 +71,6 @@ pub struct Pair<T> {
     pub from: T,
     /// The receiver's.
     pub to: T,
-}
-
-/// When and where a segment was captured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// When, in nanoseconds since 1970.
-    pub time_ns: u64,
-    /// Its frame, as [`crate::FrameId`] counts.
-    pub frame: u64,
 }
 
 /// What is counted of one end, whatever else is kept.
@@ -162,11 +132,11 @@ impl Half {
 }
 
 /// What an end's SYN offered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Offer {
-    /// Its maximum segment size; zero if the option was missing or the SYN not captured.
-    pub mss: u16,
-    /// Its window scale, if it offered one.
+    /// Its maximum segment size.
+    pub mss_bytes: Option<NonZeroU16>,
+    /// Its window scale: the shift.
     pub window_scale: Option<u8>,
     /// Whether it permitted selective acknowledgements.
     pub sack_permitted: bool,
@@ -188,10 +158,9 @@ pub struct Connection {
     /// When its last packet was captured.
     pub last_ns: u64,
     /// The frame of its first packet.
-    pub first_frame: u64,
-    /// From SYN to SYN-ACK in nanoseconds, and from there to the client's ACK; up to 4.29 s. Zero
-    /// if not captured.
-    pub handshake_ns: [u32; 2],
+    pub first_frame: Option<FrameId>,
+    /// From SYN to SYN-ACK in nanoseconds, and from there to the client's ACK; from 1 ns to 4.29 s.
+    pub handshake_ns: [Option<NonZeroU32>; 2],
     /// What the ends' SYNs offered.
     pub offers: [Offer; 2],
     /// What is counted of the ends.
@@ -210,7 +179,7 @@ impl Connection {
             first_ns: place.time_ns,
             last_ns: place.time_ns,
             first_frame: place.frame,
-            handshake_ns: [0; 2],
+            handshake_ns: [None; 2],
             offers: [Offer::default(); 2],
             halves: [Half::default(); 2],
             detail: None,
@@ -251,7 +220,7 @@ impl Connection {
         }
         self.count(end, segment);
         let answers = Verdict::PURE_ACK | Verdict::DATA;
-        if self.handshake_ns[1] == 0 && end == End::Client && verdict.any(answers) {
+        if self.handshake_ns[1].is_none() && end == End::Client && verdict.any(answers) {
             self.handle_handshake_ack(segment, place);
         }
         self.last_ns = self.last_ns.max(place.time_ns);
@@ -265,14 +234,14 @@ impl Connection {
     /// handshake and farewell look like.
     #[inline]
     pub fn needs_detail(&self, end: End, segment: &Segment) -> bool {
-        let half = &self.halves[end.index()];
+        let half = &self.halves[end as usize];
         let repeats = half.is_seen()
             && segment.flags.any(Flags::SYN | Flags::FIN)
             && after(half.next, segment.sequence);
         segment.payload_bytes > 0 || repeats
     }
 
-    /// Makes the detail, with `timeline_ns` as the start of its timeline.
+    /// Makes the detail.
     #[cold]
     pub fn make_detail(&mut self) {
         let mut detail = Box::<Detail>::default();
@@ -296,7 +265,7 @@ impl Connection {
         if !segment.flags.any(Flags::SYN) || segment.flags.any(Flags::ACK) {
             return false;
         }
-        let half = &self.halves[end.index()];
+        let half = &self.halves[end as usize];
         let other_number = !half.has_syn() || half.first != segment.sequence;
         let has_data = self.halves.iter().any(|half| half.data_packets > 0);
         other_number && (self.is_closed() || has_data || half.is_seen() && half.has_syn())
@@ -318,7 +287,7 @@ impl Connection {
     /// Counts one segment and moves the numbers of its end.
     #[inline]
     fn count(&mut self, end: End, segment: &Segment) {
-        let half = &mut self.halves[end.index()];
+        let half = &mut self.halves[end as usize];
         half.packets = half.packets.saturating_add(1);
         let flags = segment.flags;
         if segment.payload_bytes > 0 {
@@ -337,9 +306,10 @@ impl Connection {
         }
         if flags.any(Flags::ACK) && !flags.any(Flags::RST) {
             let acknowledgement = segment.acknowledgement;
-            half.acknowledged = match half.has_acknowledged() {
-                true => furthest(half.acknowledged, acknowledgement),
-                false => acknowledgement,
+            half.acknowledged = if half.has_acknowledged() {
+                furthest(half.acknowledged, acknowledgement)
+            } else {
+                acknowledgement
             };
             half.marks |= Half::ACKED;
         }
@@ -353,17 +323,17 @@ impl Connection {
 
     #[cold]
     fn handle_syn(&mut self, end: End, segment: &Segment, place: Place) {
-        self.offers[end.index()] = Offer {
-            mss: segment.mss.unwrap_or(0),
+        self.offers[end as usize] = Offer {
+            mss_bytes: segment.mss.and_then(NonZeroU16::new),
             window_scale: segment.window_scale,
             sack_permitted: segment.sack_permitted,
             timestamps: segment.timestamps.is_some(),
         };
         let is_answer = end == End::Server && segment.flags.any(Flags::ACK);
-        let client = &self.halves[End::Client.index()];
+        let client = &self.halves[End::Client as usize];
         // A SYN that was sent twice has no round trip: the answer may be to either (Karn).
-        if is_answer && client.packets == 1 && client.has_syn() && self.handshake_ns[0] == 0 {
-            self.handshake_ns[0] = nonzero(place.time_ns.saturating_sub(self.last_ns));
+        if is_answer && client.packets == 1 && client.has_syn() && self.handshake_ns[0].is_none() {
+            self.handshake_ns[0] = at_least_one(place.time_ns.saturating_sub(self.last_ns));
         }
         if let Some(detail) = &mut self.detail {
             detail.set_full_segment(&self.offers);
@@ -373,10 +343,10 @@ impl Connection {
 
     #[cold]
     fn handle_handshake_ack(&mut self, segment: &Segment, place: Place) {
-        let server = &self.halves[End::Server.index()];
+        let server = &self.halves[End::Server as usize];
         let is_first = server.packets == 1 && server.has_syn();
         if is_first && segment.acknowledgement == server.next {
-            self.handshake_ns[1] = nonzero(place.time_ns.saturating_sub(self.last_ns));
+            self.handshake_ns[1] = at_least_one(place.time_ns.saturating_sub(self.last_ns));
             if let Some(detail) = &mut self.detail {
                 detail.set_handshake(self.handshake_ns);
             }
@@ -385,6 +355,6 @@ impl Connection {
 }
 
 /// Returns a duration as it is kept: at least 1, at most what fits.
-fn nonzero(ns: u64) -> u32 {
-    u32::try_from(ns).unwrap_or(u32::MAX).max(1)
+fn at_least_one(ns: u64) -> Option<NonZeroU32> {
+    NonZeroU32::new(u32::try_from(ns).unwrap_or(u32::MAX).max(1))
 }

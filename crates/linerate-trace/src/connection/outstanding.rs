@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::FrameId;
 use super::sequence::{after, distance};
 
 /// Segments of one direction that are remembered; 32 KiB. Beyond it the oldest are forgotten:
@@ -18,7 +19,7 @@ pub struct Sent {
     /// When it was sent last.
     pub time_ns: u64,
     /// The frame of its first sending.
-    pub frame: u64,
+    pub frame: Option<FrameId>,
     /// How often it was sent again.
     pub again: u16,
     /// The sender's timestamp of the last sending.

@@ -1,6 +1,8 @@
 //! Packets of a connection as they stand in a time-sequence plot, as long as there are few.
 
-use super::{End, Half, Place, Verdict};
+use linerate_model::sample::End;
+
+use super::{FrameId, Half, Place, Verdict};
 use crate::frame::Segment;
 
 /// Packets of one connection that are drawn one by one; beyond it the timeline is drawn.
@@ -12,7 +14,7 @@ pub struct Point {
     /// When it was captured, in nanoseconds since 1970.
     pub time_ns: u64,
     /// Its frame.
-    pub frame: u64,
+    pub frame: Option<FrameId>,
     /// Who sent it.
     pub end: End,
     /// Its first sequence number, from the first of its end.
@@ -52,7 +54,7 @@ impl Points {
             self.points = Vec::new();
             return;
         }
-        let (own, other) = (&halves[end.index()], &halves[end.other().index()]);
+        let (own, other) = (&halves[end as usize], &halves[end.other() as usize]);
         let acknowledged = (own.has_acknowledged() && other.is_seen())
             .then(|| own.acknowledged.wrapping_sub(other.first));
         self.points.push(Point {

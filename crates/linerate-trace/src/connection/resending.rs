@@ -12,11 +12,13 @@
 //!    probe* if it is the last segment sent and not the first missing one. What is sent again in
 //!    the same recovery has the same reason as its beginning (RFC 6582).
 
+use linerate_model::sample::End;
+
 use super::detail::{Detail, Seen};
-use super::happening::{Example, Kind};
+use super::incident::{Example, IncidentKind};
 use super::outstanding::Sent;
 use super::sequence::{after, distance};
-use super::{End, Verdict};
+use super::{FrameId, Verdict};
 
 /// The shortest retransmission timer that is told by its silence alone. Linux has 200 ms, other
 /// systems 230 ms to 1 s, all plus the round trip.
@@ -55,8 +57,8 @@ struct Run {
     end: u32,
     began_ns: u64,
     last_ns: u64,
-    first_frame: u64,
-    last_frame: u64,
+    first_frame: Option<FrameId>,
+    last_frame: Option<FrameId>,
 }
 
 /// Ranges that were sent again, the newest first.
@@ -89,26 +91,26 @@ impl Detail {
         let (from, to) = (seen.end, seen.end.other());
         let end = segment.sequence.wrapping_add(segment.payload_bytes);
         let time_ns = seen.place.time_ns;
-        let opened_ns = self.ends[from.index()].holes.fill(segment.sequence, end);
-        self.ends[from.index()].ambiguous_to = Some(seen.halves[from.index()].next);
+        let opened_ns = self.ends[from as usize].holes.fill(segment.sequence, end);
+        self.ends[from as usize].ambiguous_to = Some(seen.halves[from as usize].next);
         let asked = self.has_asked(seen);
         if let Some(opened_ns) = opened_ns {
             let waited_ns = time_ns.saturating_sub(opened_ns);
             let round_trip_ns = self.round_trip_ns().unwrap_or(0);
             let asked_in_time = asked && waited_ns >= round_trip_ns.max(1) * 3 / 4;
             if !asked_in_time && waited_ns < REORDERED_NS_MAX.max(round_trip_ns) {
-                self.ends[from.index()].counts.out_of_order += 1;
+                self.ends[from as usize].counts.out_of_order += 1;
                 return Verdict::OUT_OF_ORDER;
             }
         }
-        let own = &mut self.ends[from.index()];
+        let own = &mut self.ends[from as usize];
         let stamp = segment.timestamps.map_or(0, |stamps| stamps.value);
         let before = own
             .outstanding
             .sent_again(segment.sequence, end, time_ns, stamp);
         let reason = self.reason(seen, before, asked);
         let mut verdict = Verdict::RETRANSMISSION | reason;
-        let own = &mut self.ends[from.index()];
+        let own = &mut self.ends[from as usize];
         own.counts.retransmissions += 1;
         own.counts.retransmitted_bytes += u64::from(segment.payload_bytes);
         if opened_ns.is_some() {
@@ -118,9 +120,9 @@ impl Detail {
         own.counts.fast += u32::from(reason.any(Verdict::FAST));
         own.counts.timeout += u32::from(reason.any(Verdict::TIMEOUT));
         own.counts.tail_probe += u32::from(reason.any(Verdict::TAIL_PROBE));
-        let acknowledged = seen.halves[to.index()].acknowledged;
+        let acknowledged = seen.halves[to as usize].acknowledged;
         let is_acknowledged =
-            seen.halves[to.index()].has_acknowledged() && !after(end, acknowledged);
+            seen.halves[to as usize].has_acknowledged() && !after(end, acknowledged);
         if is_acknowledged {
             own.counts.spurious += 1;
             verdict.add(Verdict::SPURIOUS);
@@ -136,7 +138,7 @@ impl Detail {
     /// Ends the recovery of `end`, and notes it if it was a burst.
     #[cold]
     pub(super) fn finish_recovery(&mut self, end: End) {
-        let Some(recovery) = self.ends[end.index()].recovery.take() else {
+        let Some(recovery) = self.ends[end as usize].recovery.take() else {
             return;
         };
         let run = recovery.longest;
@@ -146,16 +148,16 @@ impl Detail {
         let example = Example {
             at_ns: run.began_ns,
             length_ns: run.last_ns.saturating_sub(run.began_ns),
-            frames: [run.first_frame, run.last_frame, 0],
+            frames: [run.first_frame, run.last_frame, None],
             value: run.segments,
         };
-        self.happenings.note(Kind::LossBurst, end, example);
+        self.incidents.note(IncidentKind::LossBurst, end, example);
     }
 
     /// Ends the recovery of `end` if `acknowledgement` reaches its point.
     #[inline]
     pub(super) fn check_recovery(&mut self, end: End, acknowledgement: u32) {
-        if let Some(recovery) = &self.ends[end.index()].recovery
+        if let Some(recovery) = &self.ends[end as usize].recovery
             && !after(recovery.point, acknowledgement)
         {
             self.finish_recovery(end);
@@ -164,7 +166,7 @@ impl Detail {
 
     /// Returns whether the receiver has said that it misses this segment but has later ones.
     fn has_asked(&self, seen: &Seen<'_>) -> bool {
-        let receiver = &self.ends[seen.end.other().index()];
+        let receiver = &self.ends[seen.end.other() as usize];
         let sacked = receiver
             .sacked_to
             .is_some_and(|edge| after(edge, seen.segment.sequence));
@@ -172,8 +174,8 @@ impl Detail {
     }
 
     fn reason(&self, seen: &Seen<'_>, before: Option<Sent>, asked: bool) -> Verdict {
-        let own = &self.ends[seen.end.index()];
-        let half = &seen.halves[seen.end.index()];
+        let own = &self.ends[seen.end as usize];
+        let half = &seen.halves[seen.end as usize];
         let time_ns = seen.place.time_ns;
         let silent_ns = time_ns.saturating_sub(own.last_data_ns);
         let since_ns = before.map_or(silent_ns, |sent| time_ns.saturating_sub(sent.time_ns));
@@ -186,7 +188,7 @@ impl Detail {
             .segment
             .sequence
             .wrapping_add(seen.segment.payload_bytes);
-        let peer = &seen.halves[seen.end.other().index()];
+        let peer = &seen.halves[seen.end.other() as usize];
         let is_first_missing =
             peer.has_acknowledged() && distance(seen.segment.sequence, peer.acknowledged) >= 0;
         match own.recovery {
@@ -202,9 +204,9 @@ impl Detail {
 
     fn note_recovery(&mut self, seen: &Seen<'_>, reason: Verdict) {
         let from = seen.end;
-        let half = &seen.halves[from.index()];
+        let half = &seen.halves[from as usize];
         let place = seen.place;
-        let own = &self.ends[from.index()];
+        let own = &self.ends[from as usize];
         let silent_ns = place.time_ns.saturating_sub(own.last_data_ns);
         let is_timer = reason.any(Verdict::TIMEOUT)
             && (silent_ns >= TIMER_NS_MIN
@@ -215,10 +217,11 @@ impl Detail {
             let example = Example {
                 at_ns: own.last_data_ns,
                 length_ns: silent_ns,
-                frames: [own.last_data_frame, place.frame, 0],
+                frames: [own.last_data_frame, place.frame, None],
                 value: seen.segment.payload_bytes,
             };
-            self.happenings.note(Kind::Timeout, from, example);
+            self.incidents
+                .note(IncidentKind::RetransmissionTimeout, from, example);
             if own.recovery.is_some() {
                 self.finish_recovery(from);
             }
@@ -232,7 +235,7 @@ impl Detail {
             first_frame: place.frame,
             last_frame: place.frame,
         };
-        let recovery = self.ends[from.index()].recovery.get_or_insert(Recovery {
+        let recovery = self.ends[from as usize].recovery.get_or_insert(Recovery {
             point: half.next,
             reason,
             longest: fresh,
@@ -258,10 +261,10 @@ impl Detail {
         let example = Example {
             at_ns: sent_ns,
             length_ns: place.time_ns.saturating_sub(sent_ns),
-            frames: [before.map_or(0, |sent| sent.frame), place.frame, 0],
+            frames: [before.and_then(|sent| sent.frame), place.frame, None],
             value: seen.segment.payload_bytes,
         };
-        self.happenings.note(Kind::Loss, seen.end, example);
+        self.incidents.note(IncidentKind::Loss, seen.end, example);
     }
 
     fn note_repetition(&mut self, seen: &Seen<'_>, before: Option<Sent>) {
@@ -274,11 +277,11 @@ impl Detail {
         let example = Example {
             at_ns: before.time_ns,
             length_ns: seen.place.time_ns.saturating_sub(before.time_ns),
-            frames: [before.frame, seen.place.frame, 0],
+            frames: [before.frame, seen.place.frame, None],
             value: seen.segment.payload_bytes,
         };
-        self.happenings
-            .note(Kind::RepeatedSegment, seen.end, example);
+        self.incidents
+            .note(IncidentKind::RepeatedSegment, seen.end, example);
     }
 }
 

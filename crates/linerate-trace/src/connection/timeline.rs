@@ -1,7 +1,7 @@
 //! A connection over time, in bins that widen as it grows: the same memory for a second as for a
 //! day.
 
-use super::End;
+use linerate_model::sample::End;
 
 /// Bins of one connection at the most.
 const BINS_MAX: usize = 256;
@@ -66,7 +66,7 @@ impl Timeline {
         if at >= self.bins.len() {
             self.bins.resize(at + 1, Bin::default());
         }
-        &mut self.bins[at].ends[end.index()]
+        &mut self.bins[at].ends[end as usize]
     }
 
     /// Returns when the first bin begins, in nanoseconds since 1970.

@@ -2,14 +2,14 @@
 
 use std::net::IpAddr;
 
+use linerate_model::sample::End;
 use serde::Serialize;
 
-use super::{Endpoint, FrameReport};
+use super::Endpoint;
 use crate::connection::{
-    BinEnd, Cause, Connection, Counts, Durations, End, EndDetail, Gaps, Half, Happening, Kind,
-    Offer, Points, Sizes, State, Timeline,
+    BinEnd, Connection, Counts, Durations, EndDetail, FrameId, Gaps, Half, Incident, Offer, Points,
+    Sizes, Spread, State, Timeline,
 };
-use crate::tracker::FrameId;
 
 /// One connection.
 #[derive(Debug, Clone, Serialize)]
@@ -21,7 +21,7 @@ pub struct ConnectionReport {
     /// The end that accepted.
     pub server: Endpoint,
     /// Its first frame.
-    pub first_frame: Option<FrameReport>,
+    pub first_frame: Option<FrameId>,
     /// When its first packet was captured, in nanoseconds since 1970.
     pub start_ns: u64,
     /// From its first packet to its last.
@@ -32,13 +32,13 @@ pub struct ConnectionReport {
     pub syn_to_answer_ns: Option<u64>,
     /// From SYN-ACK to the client's next segment.
     pub answer_to_ack_ns: Option<u64>,
-    /// How it ended: `fin`, `reset`, or `open` if the capture ended before.
-    pub ending: &'static str,
+    /// How it ended.
+    pub ending: Ending,
     /// Whether only one direction was captured.
     pub one_sided: bool,
     /// The end that the capture was taken at, if the round trips to both ends are known and differ
     /// by far: the other end's data shows when it arrived, not when it was sent.
-    pub captured_at: Option<&'static str>,
+    pub captured_at: Option<End>,
     /// Bytes of a full segment, as far as they are known.
     pub segment_bytes: Option<u32>,
     /// The client's side.
@@ -46,9 +46,10 @@ pub struct ConnectionReport {
     /// The server's side.
     pub from_server: EndReport,
     /// Times without a packet by cause, the longest together first.
-    pub gaps: Vec<GapReport>,
+    pub gaps: Vec<Gaps>,
     /// What happened.
-    pub happenings: Vec<HappeningReport>,
+    #[serde(rename = "happenings")]
+    pub incidents: Vec<Incident>,
     /// Over time, if it has packets enough.
     pub timeline: Option<TimelineReport>,
     /// Whether more than counts was kept.
@@ -58,24 +59,23 @@ pub struct ConnectionReport {
     pub points: Option<Box<Points>>,
 }
 
-/// What one end offered in its SYN.
+/// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct OfferReport {
-    /// Maximum segment size.
-    pub mss_bytes: Option<u16>,
-    /// Window scale: the shift.
-    pub window_scale: Option<u8>,
-    /// Whether selective acknowledgements are permitted.
-    pub sack_permitted: bool,
-    /// Whether it sends timestamps.
-    pub timestamps: bool,
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// Both ends ended their streams.
+    Fin,
+    /// One end reset it.
+    Reset,
+    /// The capture ended before.
+    Open,
 }
 
 /// One end: what it sent, and what it said of the other's data.
 #[derive(Debug, Clone, Serialize)]
 pub struct EndReport {
     /// What its SYN offered; nothing if it was not captured.
-    pub offer: Option<OfferReport>,
+    pub offer: Option<Offer>,
     /// Segments.
     pub packets: u32,
     /// Segments with payload.
@@ -172,53 +172,6 @@ pub struct ShareReport {
     pub recovering: f64,
 }
 
-/// Times without a packet, of one cause at one end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct GapReport {
-    /// What was waited for.
-    pub cause: &'static str,
-    /// The end that kept the other waiting.
-    pub end: &'static str,
-    /// How many.
-    pub count: u32,
-    /// All together.
-    pub total_ns: u64,
-    /// The longest.
-    pub longest_ns: u64,
-    /// The frame that ended the longest.
-    pub longest_frame: Option<FrameReport>,
-}
-
-/// What happened, of one kind at one end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct HappeningReport {
-    /// What.
-    pub kind: &'static str,
-    /// At which end.
-    pub end: &'static str,
-    /// How often.
-    pub count: u32,
-    /// All together.
-    pub total_ns: u64,
-    /// The largest number that belongs to it: segments of a burst, an MTU.
-    pub value_max: u32,
-    /// A few of them.
-    pub examples: Vec<ExampleReport>,
-}
-
-/// One of them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ExampleReport {
-    /// When it began, in nanoseconds since 1970.
-    pub at_ns: u64,
-    /// How long it took.
-    pub length_ns: u64,
-    /// The frames that prove it.
-    pub frames: Vec<FrameReport>,
-    /// A number that belongs to it.
-    pub value: u32,
-}
-
 /// A connection over time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TimelineReport {
@@ -249,46 +202,46 @@ impl ConnectionReport {
     /// Returns the report of `connection` with the addresses of client and server.
     pub(crate) fn new(connection: &Connection, addresses: [IpAddr; 2]) -> Self {
         let [low, high] = connection.key.ports();
-        let ports = match connection.client_is_low {
-            true => [low, high],
-            false => [high, low],
+        let ports = if connection.client_is_low {
+            [low, high]
+        } else {
+            [high, low]
         };
         let endpoint = |end: End| Endpoint {
-            address: addresses[end.index()],
-            port: ports[end.index()],
+            address: addresses[end as usize],
+            port: ports[end as usize],
         };
         let detail = connection.detail.as_deref();
-        let leg = |ns: u32| (ns > 0).then_some(u64::from(ns));
+        let [syn_to_answer_ns, answer_to_ack_ns] = connection
+            .handshake_ns
+            .map(|leg| leg.map(|ns| u64::from(ns.get())));
         let [client, server] = &connection.halves;
         Self {
             number: connection.number,
             client: endpoint(End::Client),
             server: endpoint(End::Server),
-            first_frame: frame(connection.first_frame),
+            first_frame: connection.first_frame,
             start_ns: connection.first_ns,
             duration_ns: connection.last_ns.saturating_sub(connection.first_ns),
             handshake: client.has_syn() && server.has_syn(),
-            syn_to_answer_ns: leg(connection.handshake_ns[0]),
-            answer_to_ack_ns: leg(connection.handshake_ns[1]),
-            ending: match connection.is_closed() {
-                false => "open",
-                true if client.has_rst() || server.has_rst() => "reset",
-                true => "fin",
+            syn_to_answer_ns,
+            answer_to_ack_ns,
+            ending: if client.has_rst() || server.has_rst() {
+                Ending::Reset
+            } else if connection.is_closed() {
+                Ending::Fin
+            } else {
+                Ending::Open
             },
             one_sided: client.is_seen() != server.is_seen() && client.packets + server.packets > 1,
-            captured_at: detail.and_then(|detail| detail.captured_at()).map(end_name),
+            captured_at: detail.and_then(|detail| detail.captured_at()),
             segment_bytes: detail
                 .filter(|detail| detail.segment_is_known)
                 .map(|detail| detail.segment_bytes),
             from_client: EndReport::new(connection, End::Client),
             from_server: EndReport::new(connection, End::Server),
-            gaps: detail.map_or_else(Vec::new, |detail| {
-                detail.gaps.sorted().iter().map(GapReport::new).collect()
-            }),
-            happenings: detail.map_or_else(Vec::new, |detail| {
-                let all = detail.happenings.as_slice().iter();
-                all.map(HappeningReport::new).collect()
-            }),
+            gaps: detail.map_or_else(Vec::new, |detail| detail.gaps.sorted()),
+            incidents: detail.map_or_else(Vec::new, |detail| detail.incidents.as_slice().to_vec()),
             timeline: detail
                 .and_then(|detail| detail.timeline.as_deref())
                 .map(TimelineReport::new),
@@ -321,15 +274,14 @@ impl ConnectionReport {
 
 impl EndReport {
     fn new(connection: &Connection, end: End) -> Self {
-        let half = &connection.halves[end.index()];
+        let half = &connection.halves[end as usize];
         let detail = connection.detail.as_deref();
-        let own = detail.map(|detail| &detail.ends[end.index()]);
-        let offer = connection.offers[end.index()];
+        let own = detail.map(|detail| &detail.ends[end as usize]);
         let scales_known = connection.window_bytes(end).is_some();
         let window = own.map(|own| own.window).filter(|window| window.count > 0);
         let per_ack = own.map(|own| own.data_per_ack);
         Self {
-            offer: half.has_syn().then(|| OfferReport::new(&offer)),
+            offer: half.has_syn().then_some(connection.offers[end as usize]),
             packets: half.packets,
             data_packets: half.data_packets,
             pure_acks: half.pure_acks,
@@ -370,17 +322,6 @@ fn rate(connection: &Connection, half: &Half, own: &EndDetail) -> Option<f64> {
         .then(|| bytes as f64 * 8e9 / elapsed_ns as f64)
 }
 
-impl OfferReport {
-    fn new(offer: &Offer) -> Self {
-        Self {
-            mss_bytes: (offer.mss > 0).then_some(offer.mss),
-            window_scale: offer.window_scale,
-            sack_permitted: offer.sack_permitted,
-            timestamps: offer.timestamps,
-        }
-    }
-}
-
 impl DurationReport {
     fn new(durations: &Durations) -> Option<Self> {
         let spread = durations.spread;
@@ -391,7 +332,7 @@ impl DurationReport {
         })
     }
 
-    fn of_spread(spread: &crate::connection::Spread) -> Self {
+    fn of_spread(spread: &Spread) -> Self {
         Self {
             count: spread.count,
             min_ns: spread.min,
@@ -444,38 +385,6 @@ impl ShareReport {
     }
 }
 
-impl GapReport {
-    fn new(gaps: &Gaps) -> Self {
-        Self {
-            cause: cause_name(gaps.cause),
-            end: end_name(gaps.end),
-            count: gaps.count,
-            total_ns: gaps.total_ns,
-            longest_ns: gaps.longest_ns,
-            longest_frame: frame(gaps.longest_frame),
-        }
-    }
-}
-
-impl HappeningReport {
-    fn new(happening: &Happening) -> Self {
-        let examples = happening.examples.iter().map(|example| ExampleReport {
-            at_ns: example.at_ns,
-            length_ns: example.length_ns,
-            frames: example.frames.iter().filter_map(|&id| frame(id)).collect(),
-            value: example.value,
-        });
-        Self {
-            kind: kind_name(happening.kind),
-            end: end_name(happening.end),
-            count: happening.count,
-            total_ns: happening.total_ns,
-            value_max: happening.value_max,
-            examples: examples.collect(),
-        }
-    }
-}
-
 impl TimelineReport {
     fn new(timeline: &Timeline) -> Self {
         let bins = |end: End| {
@@ -483,7 +392,7 @@ impl TimelineReport {
                 timeline
                     .bins()
                     .iter()
-                    .map(move |bin| &bin.ends[end.index()])
+                    .map(move |bin| &bin.ends[end as usize])
             };
             BinsReport {
                 data_packets: ends().map(|bin: &BinEnd| bin.data_packets).collect(),
@@ -506,45 +415,5 @@ impl TimelineReport {
             End::Client => &self.from_client,
             End::Server => &self.from_server,
         }
-    }
-}
-
-fn frame(id: u64) -> Option<FrameReport> {
-    FrameId::from_place(id).map(FrameReport::from)
-}
-
-/// Returns an end's name in documents.
-pub(crate) fn end_name(end: End) -> &'static str {
-    match end {
-        End::Client => "client",
-        End::Server => "server",
-    }
-}
-
-fn cause_name(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Application => "application",
-        Cause::Answer => "answer",
-        Cause::DelayedAck => "delayed_ack",
-        Cause::NagleDelayedAck => "nagle_delayed_ack",
-        Cause::Timeout => "retransmission_timeout",
-        Cause::Window => "window",
-        Cause::RoundTrip => "round_trip",
-        Cause::Close => "close",
-    }
-}
-
-/// Returns a kind's name in documents.
-pub(crate) fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::NagleDelayedAck => "nagle_delayed_ack",
-        Kind::DelayedAck => "delayed_ack",
-        Kind::Timeout => "retransmission_timeout",
-        Kind::ZeroWindow => "zero_window",
-        Kind::Loss => "loss",
-        Kind::LossBurst => "loss_burst",
-        Kind::RepeatedSegment => "repeated_segment",
-        Kind::TooBig => "too_big",
-        Kind::SmallTrain => "small_segments",
     }
 }

@@ -11,16 +11,13 @@ mod connection;
 /// Sums over all connections.
 mod totals;
 
-pub(crate) use connection::end_name;
 pub use connection::{
-    BinsReport, ConnectionReport, DurationReport, EndReport, ExampleReport, GapReport,
-    HappeningReport, OfferReport, RepeatReport, ShareReport, SizeReport, TimelineReport,
+    ConnectionReport, DurationReport, EndReport, Ending, ShareReport, TimelineReport,
 };
 pub use totals::Totals;
 
 use crate::capture::Reader;
 use crate::findings::Finding;
-use crate::tracker::FrameId;
 
 /// The number of the document's shape.
 pub const TRACE_SCHEMA_VERSION: u32 = 1;
@@ -110,24 +107,6 @@ pub struct Endpoint {
 impl std::fmt::Display for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::net::SocketAddr::new(self.address, self.port).fmt(f)
-    }
-}
-
-/// A frame by file and number, as other programs name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct FrameReport {
-    /// The file's place in `files`, from 0.
-    pub file: u32,
-    /// The frame's number in its file, from 1.
-    pub number: u64,
-}
-
-impl From<FrameId> for FrameReport {
-    fn from(frame: FrameId) -> Self {
-        Self {
-            file: frame.file(),
-            number: frame.number(),
-        }
     }
 }
 

@@ -5,18 +5,18 @@
 //!    connections with the same stall are one thing to mend, not a thousand.
 //! 3. What costs time comes first, the longest together first; then what only explains.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use linerate_model::sample::End;
 use serde::Serialize;
 
 /// What each kind says and asks for.
 mod words;
 
-use crate::connection::End;
-use crate::document::{
-    ConnectionReport, EndReport, Endpoint, ExampleReport, FrameReport, HappeningReport, end_name,
-};
+use crate::connection::{Example, FrameId, Incident, IncidentKind};
+use crate::document::{ConnectionReport, EndReport, Endpoint};
 
 /// Findings that are told apart.
 const FINDINGS_MAX: usize = 4096;
@@ -83,8 +83,8 @@ pub struct Finding {
     pub who: IpAddr,
     /// The port of that end, if it is the server.
     pub who_port: Option<u16>,
-    /// What that end is: `client` or `server`.
-    pub who_is: &'static str,
+    /// What that end is.
+    pub who_is: End,
     /// The other end.
     pub toward: IpAddr,
     /// The port of the other end, if it is the server.
@@ -124,31 +124,28 @@ pub struct Proof {
     /// How long it took.
     pub length_ns: u64,
     /// The frames, in order.
-    pub frames: Vec<FrameReport>,
+    pub frames: Vec<FrameId>,
     /// A number that belongs to it.
     pub value: u32,
 }
 
 /// What one finding is told apart by: kind, host, other host, the server's port, which end.
-type Key = (FindingKind, IpAddr, IpAddr, u16, End);
+type Key = (FindingKind, IpAddr, IpAddr, Option<u16>, End);
 
 /// All findings of a capture.
 #[derive(Debug, Default)]
 pub(crate) struct FindingBook {
-    found: HashMap<Key, Finding>,
-    left_out: u64,
+    found: BTreeMap<Key, Finding>,
 }
 
 impl FindingBook {
     /// Takes up the findings of one connection.
     pub(crate) fn add(&mut self, connection: &ConnectionReport) {
-        for (key, finding) in of(connection) {
-            if let Some(known) = self.found.get_mut(&key) {
+        for finding in of(connection) {
+            if let Some(known) = self.found.get_mut(&finding.key()) {
                 known.join(finding);
             } else if self.found.len() < FINDINGS_MAX {
-                self.found.insert(key, finding);
-            } else {
-                self.left_out += 1;
+                self.found.insert(finding.key(), finding);
             }
         }
     }
@@ -162,12 +159,12 @@ impl FindingBook {
                 .sort_by_key(|proof| (proof.at_ns, proof.connection));
             words::word(finding);
         }
+        // Those that are alike in all of this stay in the order of their keys.
         found.sort_by_key(|finding| {
-            let weight = std::cmp::Reverse((finding.kind.costs_time(), finding.total_ns));
             (
-                weight,
+                Reverse((finding.kind.costs_time(), finding.total_ns)),
                 finding.kind,
-                std::cmp::Reverse(finding.count),
+                Reverse(finding.count),
                 finding.who,
                 finding.toward,
             )
@@ -199,7 +196,7 @@ impl Finding {
             kind,
             who: who.address,
             who_port: port(who, end),
-            who_is: end_name(end),
+            who_is: end,
             toward: toward.address,
             toward_port: port(toward, end.other()),
             claim: String::new(),
@@ -216,6 +213,11 @@ impl Finding {
         }
     }
 
+    fn key(&self) -> Key {
+        let server_port = self.who_port.or(self.toward_port);
+        (self.kind, self.who, self.toward, server_port, self.who_is)
+    }
+
     fn join(&mut self, other: Self) {
         self.connections = self.connections.saturating_add(other.connections);
         self.count += other.count;
@@ -230,26 +232,27 @@ impl Finding {
         self.proofs.extend(other.proofs);
         if self.proofs.len() > EXAMPLES_MAX {
             self.proofs
-                .sort_by_key(|proof| std::cmp::Reverse((proof.length_ns, proof.value)));
+                .sort_by_key(|proof| Reverse((proof.length_ns, proof.value)));
             self.proofs.truncate(EXAMPLES_MAX);
         }
     }
 
-    fn prove(&mut self, connection: &ConnectionReport, examples: &[ExampleReport]) {
+    fn proven(mut self, connection: &ConnectionReport, examples: &[Example]) -> Self {
         self.proofs = examples
             .iter()
             .map(|example| Proof {
                 connection: connection.number,
                 at_ns: example.at_ns,
                 length_ns: example.length_ns,
-                frames: example.frames.clone(),
+                frames: example.frames.iter().flatten().copied().collect(),
                 value: example.value,
             })
             .collect();
+        self
     }
 
     /// Gives the connection's first frame as proof, where a count is all there is.
-    fn prove_by_first_frame(&mut self, connection: &ConnectionReport) {
+    fn proven_by_first_frame(mut self, connection: &ConnectionReport) -> Self {
         self.proofs = vec![Proof {
             connection: connection.number,
             at_ns: connection.start_ns,
@@ -257,121 +260,108 @@ impl Finding {
             frames: connection.first_frame.into_iter().collect(),
             value: 0,
         }];
+        self
     }
 }
 
 /// Returns the findings of one connection.
-fn of(connection: &ConnectionReport) -> Vec<(Key, Finding)> {
-    let mut found = Vec::new();
-    from_happenings(connection, &mut found);
+fn of(connection: &ConnectionReport) -> Vec<Finding> {
+    let incidents = connection.incidents.iter();
+    let mut found: Vec<Finding> = incidents
+        .filter_map(|incident| from_incident(connection, incident))
+        .collect();
     for end in End::BOTH {
-        window_limit(connection, end, &mut found);
-        from_counts(connection, end, &mut found);
-        clamped(connection, end, &mut found);
+        found.extend(window_limit(connection, end));
+        found.extend(from_counts(connection, end));
+        found.extend(clamped(connection, end));
     }
-    no_scaling(connection, &mut found);
-    let key = |finding: Finding, end: End| {
-        let port = connection.server.port;
-        (
-            (finding.kind, finding.who, finding.toward, port, end),
-            finding,
-        )
-    };
+    found.extend(no_scaling(connection));
     found
-        .into_iter()
-        .map(|(end, finding)| key(finding, end))
-        .collect()
 }
 
-fn from_happenings(connection: &ConnectionReport, found: &mut Vec<(End, Finding)>) {
-    for happening in &connection.happenings {
-        let end = match happening.end {
-            "client" => End::Client,
-            _ => End::Server,
-        };
-        let kind = match happening.kind {
-            "nagle_delayed_ack" => FindingKind::NagleDelayedAck,
-            "retransmission_timeout" => FindingKind::RetransmissionTimeout,
-            "zero_window" => FindingKind::ZeroWindow,
-            "loss_burst" => FindingKind::LossBurst,
-            "repeated_segment" | "too_big" => FindingKind::PathMtu,
-            "delayed_ack" if happening.count >= DELAYED_ACKS_MIN => FindingKind::DelayedAck,
-            _ => continue,
-        };
-        let mut finding = Finding::new(connection, kind, end);
-        finding.count = u64::from(happening.count);
-        finding.total_ns = happening.total_ns;
-        finding.longest_ns = happening
-            .examples
-            .iter()
-            .map(|example| example.length_ns)
-            .max()
-            .unwrap_or(0);
-        finding.value = u64::from(happening.value_max);
-        finding.out_of = connection.duration_ns;
-        finding.prove(connection, &happening.examples);
-        found.push((end, finding));
-    }
+fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<Finding> {
+    let kind = match incident.kind {
+        IncidentKind::NagleDelayedAck => FindingKind::NagleDelayedAck,
+        IncidentKind::RetransmissionTimeout => FindingKind::RetransmissionTimeout,
+        IncidentKind::ZeroWindow => FindingKind::ZeroWindow,
+        IncidentKind::LossBurst => FindingKind::LossBurst,
+        IncidentKind::RepeatedSegment | IncidentKind::TooBig => FindingKind::PathMtu,
+        IncidentKind::DelayedAck if incident.count >= DELAYED_ACKS_MIN => FindingKind::DelayedAck,
+        // What is found of loss and short segments follows from counts.
+        IncidentKind::DelayedAck | IncidentKind::Loss | IncidentKind::SmallSegments => return None,
+    };
+    let lengths_ns = incident.examples.iter().map(|example| example.length_ns);
+    let finding = Finding {
+        count: u64::from(incident.count),
+        total_ns: incident.total_ns,
+        longest_ns: lengths_ns.max().unwrap_or(0),
+        value: u64::from(incident.value_max),
+        out_of: connection.duration_ns,
+        ..Finding::new(connection, kind, incident.end)
+    };
+    Some(finding.proven(connection, &incident.examples))
 }
 
 /// The receiver's window: it stands for a share of the time, so it needs a stream, not a request.
-fn window_limit(connection: &ConnectionReport, end: End, found: &mut Vec<(End, Finding)>) {
+fn window_limit(connection: &ConnectionReport, end: End) -> Option<Finding> {
     let (sender, receiver) = (connection.end(end), connection.end(end.other()));
-    let Some(time) = sender.time else { return };
+    let share = sender.time?.window;
     // At the receiver, data is acknowledged as it is seen: what is on its way does not show.
-    if connection.captured_at == Some(end_name(end.other()))
+    if connection.captured_at == Some(end.other())
         || !receiver.window_is_scaled
         || sender.payload_bytes < WINDOW_BYTES_MIN
-        || time.window < WINDOW_SHARE_MIN
+        || share < WINDOW_SHARE_MIN
     {
-        return;
+        return None;
     }
+    let zero_windows = receiver.counts.map(|counts| counts.zero_windows);
+    let total_ns = (share * connection.duration_ns as f64) as u64;
     // The receiver is the one to change something.
-    let mut finding = Finding::new(connection, FindingKind::WindowLimit, end.other());
-    finding.count = receiver
-        .counts
-        .map_or(0, |counts| u64::from(counts.zero_windows));
-    finding.total_ns = (time.window * connection.duration_ns as f64) as u64;
-    finding.longest_ns = finding.total_ns;
-    finding.out_of = connection.duration_ns;
-    finding.value = receiver.window_bytes_max.unwrap_or(0);
-    finding.round_trip_ns = sender.round_trip.map(|trip| trip.min_ns);
-    finding.prove_by_first_frame(connection);
-    found.push((end.other(), finding));
+    let finding = Finding {
+        count: zero_windows.map_or(0, u64::from),
+        total_ns,
+        longest_ns: total_ns,
+        out_of: connection.duration_ns,
+        value: receiver.window_bytes_max.unwrap_or(0),
+        round_trip_ns: sender.round_trip.map(|trip| trip.min_ns),
+        ..Finding::new(connection, FindingKind::WindowLimit, end.other())
+    };
+    Some(finding.proven_by_first_frame(connection))
 }
 
-fn from_counts(connection: &ConnectionReport, end: End, found: &mut Vec<(End, Finding)>) {
+fn from_counts(connection: &ConnectionReport, end: End) -> Vec<Finding> {
     let own = connection.end(end);
-    let Some(counts) = own.counts else { return };
-    let mut push = |kind, count: u32, value: u64| {
-        let mut finding = Finding::new(connection, kind, end);
-        finding.count = u64::from(count);
-        finding.out_of = u64::from(own.data_packets);
-        finding.value = value;
-        let is_loss = |happening: &&HappeningReport| {
-            happening.kind == "loss" && happening.end == end_name(end)
+    let Some(counts) = own.counts else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    let mut add = |kind, count: u32, value: u64| {
+        let finding = Finding {
+            count: u64::from(count),
+            out_of: u64::from(own.data_packets),
+            value,
+            ..Finding::new(connection, kind, end)
         };
-        match connection.happenings.iter().find(is_loss) {
-            Some(happening) if kind == FindingKind::Loss => {
-                finding.prove(connection, &happening.examples);
-            }
-            _ => finding.prove_by_first_frame(connection),
-        }
-        found.push((end, finding));
+        let mut incidents = connection.incidents.iter();
+        let loss = incidents.find(|one| one.kind == IncidentKind::Loss && one.end == end);
+        found.push(match loss {
+            Some(loss) if kind == FindingKind::Loss => finding.proven(connection, &loss.examples),
+            _ => finding.proven_by_first_frame(connection),
+        });
     };
     let lost = counts.retransmissions.saturating_sub(counts.spurious);
     if lost >= LOSS_MIN {
-        push(FindingKind::Loss, lost, counts.retransmitted_bytes);
+        add(FindingKind::Loss, lost, counts.retransmitted_bytes);
     }
     if counts.spurious >= SPURIOUS_MIN {
-        push(FindingKind::Spurious, counts.spurious, 0);
+        add(FindingKind::Spurious, counts.spurious, 0);
     }
     if counts.out_of_order >= REORDERED_MIN {
-        push(FindingKind::Reordering, counts.out_of_order, 0);
+        add(FindingKind::Reordering, counts.out_of_order, 0);
     }
     if counts.superframes > 0 {
         let largest = own.sizes.as_ref().map_or(0, |sizes| sizes.max_bytes);
-        push(
+        add(
             FindingKind::Superframes,
             counts.superframes,
             u64::from(largest),
@@ -380,69 +370,60 @@ fn from_counts(connection: &ConnectionReport, end: End, found: &mut Vec<(End, Fi
     if counts.small >= SMALL_MIN && counts.small > own.data_packets / 2 && streams(connection, own)
     {
         let mean = own.payload_bytes / u64::from(own.data_packets.max(1));
-        push(FindingKind::SmallSegments, counts.small, mean);
+        add(FindingKind::SmallSegments, counts.small, mean);
     }
+    found
 }
 
 /// Returns whether an end sends segments one behind the other, rather than one for each answer.
 fn streams(connection: &ConnectionReport, own: &EndReport) -> bool {
-    let trains = connection.happenings.iter();
-    let in_trains: u64 = trains
-        .filter(|happening| happening.kind == "small_segments")
-        .map(|happening| u64::from(happening.value_max))
+    let incidents = connection.incidents.iter();
+    let in_trains: u64 = incidents
+        .filter(|incident| incident.kind == IncidentKind::SmallSegments)
+        .map(|incident| u64::from(incident.value_max))
         .sum();
     in_trains >= u64::from(own.data_packets) / 4
 }
 
 /// A segment size below what Ethernet carries: a tunnel, a provider's access, or a router that
 /// rewrites the option.
-fn clamped(connection: &ConnectionReport, end: End, found: &mut Vec<(End, Finding)>) {
+fn clamped(connection: &ConnectionReport, end: End) -> Option<Finding> {
     /// Below it lies no link; such values are set on purpose.
     const MSS_MIN: u16 = 500;
     let whole = match connection.client.address {
         IpAddr::V4(_) => 1460,
         IpAddr::V6(_) => 1440,
     };
-    let offer = connection.end(end).offer;
-    let Some(mss) = offer.and_then(|offer| offer.mss_bytes) else {
-        return;
-    };
-    if mss >= whole || mss < MSS_MIN {
-        return;
+    let mss = connection.end(end).offer?.mss_bytes?.get();
+    if !(MSS_MIN..whole).contains(&mss) {
+        return None;
     }
-    let mut finding = Finding::new(connection, FindingKind::ClampedMss, end);
-    finding.count = 1;
-    finding.value = u64::from(mss);
-    finding.out_of = u64::from(whole);
-    finding.prove_by_first_frame(connection);
-    found.push((end, finding));
+    let finding = Finding {
+        count: 1,
+        value: u64::from(mss),
+        out_of: u64::from(whole),
+        ..Finding::new(connection, FindingKind::ClampedMss, end)
+    };
+    Some(finding.proven_by_first_frame(connection))
 }
 
-fn no_scaling(connection: &ConnectionReport, found: &mut Vec<(End, Finding)>) {
-    let offers = End::BOTH.map(|end| connection.end(end).offer);
-    let [Some(client), Some(server)] = offers else {
-        return;
-    };
+fn no_scaling(connection: &ConnectionReport) -> Option<Finding> {
+    let (client, server) = (connection.from_client.offer?, connection.from_server.offer?);
     let end = match (client.window_scale, server.window_scale) {
-        (Some(_), Some(_)) => return,
+        (Some(_), Some(_)) => return None,
         (None, _) => End::Client,
         (Some(_), None) => End::Server,
     };
-    let is_needed = End::BOTH.iter().any(|&end| {
-        let own = connection.end(end);
+    let ends = || End::BOTH.into_iter().map(|end| connection.end(end));
+    let is_needed = ends().any(|own| {
         let flight = own.flight_bytes_max.unwrap_or(0);
         own.payload_bytes >= 2 * WINDOW_BYTES_MIN && flight >= UNSCALED_BYTES_MAX / 2
     });
-    if !is_needed {
-        return;
-    }
-    let mut finding = Finding::new(connection, FindingKind::NoWindowScaling, end);
-    finding.count = 1;
-    finding.value = u64::from(UNSCALED_BYTES_MAX);
-    let trips = End::BOTH
-        .iter()
-        .filter_map(|&end| connection.end(end).round_trip);
-    finding.round_trip_ns = trips.map(|trip| trip.min_ns).max();
-    finding.prove_by_first_frame(connection);
-    found.push((end, finding));
+    let finding = Finding {
+        count: 1,
+        value: u64::from(UNSCALED_BYTES_MAX),
+        round_trip_ns: ends().filter_map(|own| Some(own.round_trip?.min_ns)).max(),
+        ..Finding::new(connection, FindingKind::NoWindowScaling, end)
+    };
+    is_needed.then(|| finding.proven_by_first_frame(connection))
 }

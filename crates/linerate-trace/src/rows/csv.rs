@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use super::{COLUMNS, Row};
-use crate::document::end_name;
 
 /// Writes rows as text.
 pub struct CsvRows<W: Write> {
@@ -35,7 +34,7 @@ impl<W: Write> CsvRows<W> {
             row.frame,
             row.time_ns,
             row.connection,
-            end_name(row.end),
+            row.end,
             row.source,
             row.source_port,
             row.target,

@@ -5,6 +5,8 @@
 
 use std::net::IpAddr;
 
+use linerate_model::sample::End;
+
 /// Rows as text.
 mod csv;
 /// Rows as columns.
@@ -13,9 +15,9 @@ mod parquet;
 pub use csv::CsvRows;
 pub use parquet::{ParquetRows, RowsError};
 
-use crate::connection::{End, Verdict};
+use crate::connection::{FrameId, Verdict};
 use crate::frame::Flags;
-use crate::tracker::{FrameId, Handled, Tracker};
+use crate::tracker::{Handled, Tracker};
 
 /// One segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,15 +88,15 @@ impl Row {
         let connection = tracker.connection(handled.at);
         let segment = &handled.segment;
         let (own, other) = (
-            &connection.halves[handled.end.index()],
-            &connection.halves[handled.end.other().index()],
+            &connection.halves[handled.end as usize],
+            &connection.halves[handled.end.other() as usize],
         );
-        let id = FrameId::from_place(handled.place.frame);
+        let frame = handled.place.frame;
         let acknowledges = segment.flags.any(Flags::ACK) && other.is_seen();
         let on_its_way = own.next.wrapping_sub(other.acknowledged);
         Self {
-            file: id.map_or(0, |id| id.file() + 1),
-            frame: id.map_or(0, FrameId::number),
+            file: frame.map_or(0, |frame| frame.file() + 1),
+            frame: frame.map_or(0, FrameId::number),
             time_ns: handled.place.time_ns,
             connection: connection.number,
             end: handled.end,

@@ -11,7 +11,6 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
 use super::Row;
-use crate::document::end_name;
 
 /// Rows of a group: some MB in memory.
 const GROUP_ROWS: usize = 65_536;
@@ -87,7 +86,7 @@ impl<W: Write + Send> ParquetRows<W> {
         int64(out, rows.iter().map(|row| row.frame as i64))?;
         int64(out, rows.iter().map(|row| row.time_ns as i64))?;
         int64(out, rows.iter().map(|row| i64::from(row.connection)))?;
-        text(out, rows.iter().map(|row| end_name(row.end).to_owned()))?;
+        text(out, rows.iter().map(|row| row.end.to_string()))?;
         text(out, rows.iter().map(|row| row.source.to_string()))?;
         int32(out, rows.iter().map(|row| i32::from(row.source_port)))?;
         text(out, rows.iter().map(|row| row.target.to_string()))?;

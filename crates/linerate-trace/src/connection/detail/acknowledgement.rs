@@ -1,11 +1,13 @@
 //! What an end says of the other's data: acknowledgements, round trips, what was asked for, and the
 //! delayed acknowledgements that Nagle's algorithm waits for.
 
+use linerate_model::sample::End;
+
 use super::{DELAYED_ACK_NS_MAX, DELAYED_ACK_NS_MIN, Detail, Held, RELEASE_NS_MAX, Seen};
+use crate::connection::Verdict;
 use crate::connection::gaps::{Cause, GAP_NS_MIN};
-use crate::connection::happening::{Example, Kind};
+use crate::connection::incident::{Example, IncidentKind};
 use crate::connection::sequence::{after, distance};
-use crate::connection::{End, Verdict};
 use crate::frame::Flags;
 
 impl Detail {
@@ -21,11 +23,12 @@ impl Detail {
         if !segment.flags.any(Flags::ACK) || segment.flags.any(Flags::RST) {
             return Verdict::default();
         }
-        let half = &seen.halves[from.index()];
+        let half = &seen.halves[from as usize];
         let acknowledgement = segment.acknowledgement;
-        let advance = match half.has_acknowledged() {
-            true => distance(half.acknowledged, acknowledgement),
-            false => 1,
+        let advance = if half.has_acknowledged() {
+            distance(half.acknowledged, acknowledgement)
+        } else {
+            1
         };
         if !segment.sack.as_slice().is_empty() {
             self.handle_sack(seen);
@@ -40,8 +43,8 @@ impl Detail {
         if !is_plain || verdict.any(Verdict::KEEPALIVE | Verdict::ZERO_WINDOW_PROBE) {
             return Verdict::default();
         }
-        let asked = self.ends[to.index()].sent_keepalive;
-        let own = &mut self.ends[from.index()];
+        let asked = self.ends[to as usize].sent_keepalive;
+        let own = &mut self.ends[from as usize];
         if asked {
             return Verdict::KEEPALIVE_ANSWER;
         }
@@ -65,7 +68,7 @@ impl Detail {
         let time_ns = seen.place.time_ns;
         let acknowledgement = segment.acknowledgement;
         let leg_ns = self.leg_ns(from);
-        let sender = &mut self.ends[to.index()];
+        let sender = &mut self.ends[to as usize];
         let said = sender.outstanding.acknowledged(acknowledgement, time_ns);
         let is_clear = sender
             .ambiguous_to
@@ -86,7 +89,7 @@ impl Detail {
                 sender.counts.spurious += 1;
             }
         }
-        let own = &mut self.ends[from.index()];
+        let own = &mut self.ends[from as usize];
         own.duplicate_run = 0;
         own.sacked_to = own.sacked_to.filter(|&edge| after(edge, acknowledgement));
         self.check_recovery(to, acknowledgement);
@@ -104,18 +107,18 @@ impl Detail {
         let Some(leg_ns) = leg_ns else {
             return Verdict::default();
         };
-        let sender = &self.ends[to.index()];
+        let sender = &self.ends[to as usize];
         let delay_ns = seen.place.time_ns.saturating_sub(sender.last_data_ns);
         let beyond_ns = delay_ns.saturating_sub(leg_ns);
         if !(GAP_NS_MIN..=DELAYED_ACK_NS_MAX).contains(&beyond_ns) {
             return Verdict::default();
         }
-        let is_all = seen.segment.acknowledgement == seen.halves[to.index()].next;
+        let is_all = seen.segment.acknowledgement == seen.halves[to as usize].next;
         let is_short = !sender.last_data_bytes.is_multiple_of(self.segment_bytes);
         let (data_frame, began_ns) = (sender.last_data_frame, sender.last_data_ns);
         let in_recovery = sender.recovery.is_some();
         if is_all && is_short && !in_recovery {
-            self.ends[to.index()].held = Some(Held {
+            self.ends[to as usize].held = Some(Held {
                 data_frame,
                 began_ns,
                 ack: seen.place,
@@ -126,23 +129,23 @@ impl Detail {
         if beyond_ns < DELAYED_ACK_NS_MIN {
             return Verdict::default();
         }
-        let own = &mut self.ends[from.index()];
+        let own = &mut self.ends[from as usize];
         own.counts.delayed_acks += 1;
         own.ack_delay.add(beyond_ns);
         let example = Example {
             at_ns: began_ns,
             length_ns: beyond_ns,
-            frames: [data_frame, seen.place.frame, 0],
+            frames: [data_frame, seen.place.frame, None],
             value: 0,
         };
-        self.happenings.note(Kind::DelayedAck, from, example);
+        self.incidents.note(IncidentKind::DelayedAck, from, example);
         Verdict::DELAYED_ACK
     }
 
     /// Round trips by timestamps: from the first sending of a value to its first echo.
     #[inline]
     pub(super) fn handle_stamps(&mut self, from: End, value: u32, echo: u32, time_ns: u64) {
-        let other = &mut self.ends[from.other().index()];
+        let other = &mut self.ends[from.other() as usize];
         if let Some((stamp, sent_ns)) = other.stamp
             && distance(stamp, echo) >= 0
         {
@@ -153,7 +156,7 @@ impl Detail {
                     .add(time_ns.saturating_sub(sent_ns));
             }
         }
-        let own = &mut self.ends[from.index()];
+        let own = &mut self.ends[from as usize];
         if own.stamp.is_none() && own.last_stamp.is_none_or(|last| after(value, last)) {
             own.stamp = Some((value, time_ns));
         }
@@ -166,7 +169,7 @@ impl Detail {
         let (from, to) = (seen.end, seen.end.other());
         let blocks = seen.segment.sack.as_slice();
         let acknowledgement = seen.segment.acknowledgement;
-        let own = &mut self.ends[from.index()];
+        let own = &mut self.ends[from as usize];
         own.counts.sacks += 1;
         let Some(&first) = blocks.first() else { return };
         let inside_second = blocks.get(1).is_some_and(|second| {
@@ -181,7 +184,7 @@ impl Detail {
         }
         if is_duplicate {
             own.counts.duplicate_sacks += 1;
-            let sender = &mut self.ends[to.index()];
+            let sender = &mut self.ends[to as usize];
             if sender.resent.take(first.0) {
                 sender.counts.spurious += 1;
             }
@@ -208,7 +211,8 @@ impl Detail {
             frames: [held.data_frame, held.ack.frame, seen.place.frame],
             value: seen.segment.payload_bytes,
         };
-        self.happenings.note(Kind::NagleDelayedAck, from, example);
+        self.incidents
+            .note(IncidentKind::NagleDelayedAck, from, example);
         if let Some(gap) = held.gap {
             let to = (Cause::NagleDelayedAck, from);
             self.gaps.rename(gap, to, held.gap_ns, held.ack.frame);

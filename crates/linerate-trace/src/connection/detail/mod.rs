@@ -13,9 +13,13 @@ mod silence;
 
 pub use counts::Counts;
 
+use std::num::NonZeroU32;
+
+use linerate_model::sample::End;
+
 use super::gaps::{Cause, GAP_NS_MIN, GapList};
-use super::happening::{Example, Happenings, Kind};
 use super::holes::Holes;
+use super::incident::{Example, IncidentKind, Incidents};
 use super::outstanding::{Outstanding, Sent};
 use super::points::Points;
 use super::resending::{Recovery, Resent};
@@ -24,7 +28,7 @@ use super::shares::{self, Sending, Shares};
 use super::sizes::Sizes;
 use super::spread::{Durations, Spread};
 use super::timeline::Timeline;
-use super::{End, Half, Offer, Pair, Place, Verdict};
+use super::{FrameId, Half, Offer, Pair, Place, Verdict};
 use crate::frame::{Flags, Segment};
 
 /// What timestamps take of each segment.
@@ -82,7 +86,7 @@ pub struct EndDetail {
     /// no round trip.
     pub(super) ambiguous_to: Option<u32>,
     pub(super) last_data_ns: u64,
-    pub(super) last_data_frame: u64,
+    pub(super) last_data_frame: Option<FrameId>,
     /// The highest edge of selective acknowledgements that it sent.
     pub(super) sacked_to: Option<u32>,
     /// Duplicate acknowledgements in a row that it sent.
@@ -105,7 +109,7 @@ pub struct EndDetail {
 /// A short segment that was acknowledged late: what Nagle's algorithm may wait for.
 #[derive(Debug, Clone, Copy)]
 struct Held {
-    data_frame: u64,
+    data_frame: Option<FrameId>,
     began_ns: u64,
     ack: Place,
     gap: Option<(Cause, End)>,
@@ -152,7 +156,7 @@ pub struct Detail {
     /// Times without a packet.
     pub gaps: GapList,
     /// What happened.
-    pub happenings: Happenings,
+    pub incidents: Incidents,
     /// The connection over time, if there was room for it.
     pub timeline: Option<Box<Timeline>>,
     /// Its packets, if they are wanted and few.
@@ -174,43 +178,39 @@ pub fn window_bytes(halves: &[Half; 2], scales: [Option<u8>; 2], end: End) -> Op
         return None;
     }
     let shift = match scales {
-        [Some(_), Some(_)] => scales[end.index()].unwrap_or(0),
+        [Some(_), Some(_)] => scales[end as usize].unwrap_or(0),
         _ => 0,
     };
-    Some(u64::from(halves[end.index()].window) << shift)
+    Some(u64::from(halves[end as usize].window) << shift)
 }
 
 impl Detail {
     /// Takes up what the SYNs said of segment sizes.
     pub fn set_full_segment(&mut self, offers: &[Offer; 2]) {
-        let least = offers
-            .iter()
-            .map(|offer| offer.mss)
-            .filter(|&mss| mss > 0)
-            .min();
+        let least = offers.iter().filter_map(|offer| offer.mss_bytes).min();
         self.segment_is_known = least.is_some();
         let stamps = offers.iter().all(|offer| offer.timestamps);
         let options = if stamps { TIMESTAMP_BYTES } else { 0 };
         self.segment_bytes = match least {
-            Some(mss) => u32::from(mss).saturating_sub(options).max(1),
+            Some(mss) => u32::from(mss.get()).saturating_sub(options).max(1),
             None => SEGMENT_BYTES_DEFAULT,
         };
     }
 
     /// Takes up what the handshake said of the path.
-    pub fn set_handshake(&mut self, handshake_ns: [u32; 2]) {
+    pub fn set_handshake(&mut self, handshake_ns: [Option<NonZeroU32>; 2]) {
         // From the SYN to its answer is the way to the server; from there to the ACK is the
         // client's.
-        let leg = |ns: u32| (ns > 0).then_some(u64::from(ns));
-        self.ends[End::Server.index()].leg_ns = leg(handshake_ns[0]);
-        self.ends[End::Client.index()].leg_ns = leg(handshake_ns[1]);
+        let [server_ns, client_ns] = handshake_ns.map(|leg| leg.map(|ns| u64::from(ns.get())));
+        self.ends[End::Server as usize].leg_ns = server_ns;
+        self.ends[End::Client as usize].leg_ns = client_ns;
     }
 
     /// Returns how long it takes from the capture to `end` and back, as far as it is known.
     pub(super) fn leg_ns(&self, end: End) -> Option<u64> {
         // What one end sends comes back from the other.
-        let measured = self.ends[end.other().index()].round_trip.spread.least();
-        let handshake = self.ends[end.index()].leg_ns;
+        let measured = self.ends[end.other() as usize].round_trip.spread.least();
+        let handshake = self.ends[end as usize].leg_ns;
         match (measured, handshake) {
             (Some(measured), Some(handshake)) => Some(measured.min(handshake)),
             (measured, handshake) => measured.or(handshake),
@@ -256,7 +256,7 @@ impl Detail {
             self.handle_gap(seen, verdict);
         }
         let segment = seen.segment;
-        let own = &mut self.ends[from.index()];
+        let own = &mut self.ends[from as usize];
         own.sent_keepalive = verdict.any(Verdict::KEEPALIVE | Verdict::ZERO_WINDOW_PROBE);
         own.counts.congestion_marked += u32::from(segment.congestion_marked);
         own.counts.congestion_echoes +=
@@ -270,7 +270,7 @@ impl Detail {
             own.last_data_bytes = segment.payload_bytes;
             self.last_sender = Some(from);
             // Whoever answers was not only acknowledging.
-            self.ends[from.other().index()].held = None;
+            self.ends[from.other() as usize].held = None;
         }
         if let Some(timeline) = &mut self.timeline {
             let bin = timeline.at(seen.place.time_ns, from);
@@ -291,11 +291,11 @@ impl Detail {
         for from in End::BOTH {
             let to = from.other();
             let pair = Pair {
-                from: &halves[from.index()],
-                to: &halves[to.index()],
+                from: &halves[from as usize],
+                to: &halves[to as usize],
             };
             let segment_bytes = self.segment_bytes;
-            let own = &mut self.ends[from.index()];
+            let own = &mut self.ends[from as usize];
             let sending = Sending {
                 recovering: own.recovery.is_some(),
                 segment_bytes,
@@ -313,14 +313,14 @@ impl Detail {
     /// Takes up a router's word that a segment of `end` was too big for a link of `mtu_bytes`.
     #[cold]
     pub fn handle_too_big(&mut self, end: End, mtu_bytes: u32, place: Place) {
-        let sent_frame = self.ends[end.index()].last_data_frame;
+        let sent_frame = self.ends[end as usize].last_data_frame;
         let example = Example {
             at_ns: place.time_ns,
             length_ns: 0,
-            frames: [sent_frame, place.frame, 0],
+            frames: [sent_frame, place.frame, None],
             value: mtu_bytes,
         };
-        self.happenings.note(Kind::TooBig, end, example);
+        self.incidents.note(IncidentKind::TooBig, end, example);
     }
 
     /// Ends what is open at the end of the capture.
@@ -332,7 +332,7 @@ impl Detail {
                 end,
                 Place {
                     time_ns: last_ns,
-                    frame: 0,
+                    frame: None,
                 },
             );
         }
@@ -343,7 +343,7 @@ impl Detail {
     #[inline]
     fn is_duplicate_frame(&mut self, seen: &Seen<'_>) -> bool {
         let segment = seen.segment;
-        let own = &mut self.ends[seen.end.index()];
+        let own = &mut self.ends[seen.end as usize];
         let identity = (segment.identification != 0).then_some((
             segment.identification,
             segment.sequence,
@@ -360,7 +360,7 @@ impl Detail {
     fn handle_sequence(&mut self, seen: &Seen<'_>) -> Verdict {
         let segment = seen.segment;
         let (from, to) = (seen.end, seen.end.other());
-        let (half, peer) = (&seen.halves[from.index()], &seen.halves[to.index()]);
+        let (half, peer) = (&seen.halves[from as usize], &seen.halves[to as usize]);
         let is_control = segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
         let ahead = distance(half.next, segment.sequence);
         if half.is_seen() {
@@ -369,14 +369,14 @@ impl Detail {
             }
             let probes = segment.payload_bytes == 1 && peer.is_seen() && peer.window == 0;
             if probes && ahead == 0 {
-                self.ends[from.index()].counts.zero_window_probes += 1;
+                self.ends[from as usize].counts.zero_window_probes += 1;
                 return Verdict::ZERO_WINDOW_PROBE;
             }
         }
         let mut verdict = Verdict::default();
         // An acknowledgement too says how far its end has sent.
         if half.is_seen() && ahead > 0 && !segment.flags.any(Flags::RST | Flags::SYN) {
-            let own = &mut self.ends[from.index()];
+            let own = &mut self.ends[from as usize];
             own.holes
                 .open(half.next, segment.sequence, seen.place.time_ns);
             own.counts.holes += 1;
@@ -387,7 +387,7 @@ impl Detail {
         }
         if half.is_seen() && ahead < 0 {
             if segment.payload_bytes == 0 {
-                self.ends[from.index()].counts.control_retransmissions += 1;
+                self.ends[from as usize].counts.control_retransmissions += 1;
                 return Verdict::CONTROL_RETRANSMISSION;
             }
             verdict.add(self.handle_resent(seen));
@@ -402,8 +402,8 @@ impl Detail {
     /// A keepalive or a probe of a closed window: one byte, or none, below the next number.
     #[cold]
     fn handle_probe(&mut self, seen: &Seen<'_>) -> Verdict {
-        let peer = &seen.halves[seen.end.other().index()];
-        let own = &mut self.ends[seen.end.index()];
+        let peer = &seen.halves[seen.end.other() as usize];
+        let own = &mut self.ends[seen.end as usize];
         if peer.is_seen() && peer.window == 0 {
             own.counts.zero_window_probes += 1;
             return Verdict::ZERO_WINDOW_PROBE;
@@ -417,11 +417,11 @@ impl Detail {
     fn handle_payload(&mut self, seen: &Seen<'_>) -> Verdict {
         let segment = seen.segment;
         let (from, to) = (seen.end, seen.end.other());
-        let half = &seen.halves[from.index()];
+        let half = &seen.halves[from as usize];
         let end = segment.sequence.wrapping_add(segment.payload_bytes);
         let mut verdict = self.handle_size(seen);
         let is_new = !half.is_seen() || after(end, half.next);
-        let own = &mut self.ends[from.index()];
+        let own = &mut self.ends[from as usize];
         own.unacknowledged_packets = own.unacknowledged_packets.saturating_add(1);
         if is_new {
             let ahead = half.is_seen() && distance(segment.sequence, half.next) > 0;
@@ -435,7 +435,7 @@ impl Detail {
             });
         }
         let window = window_bytes(seen.halves, seen.scales, to);
-        let peer = &seen.halves[to.index()];
+        let peer = &seen.halves[to as usize];
         if let Some(window) = window
             && peer.has_acknowledged()
             && end == peer.acknowledged.wrapping_add(window as u32)
@@ -457,7 +457,7 @@ impl Detail {
             self.segment_bytes = bytes;
         }
         let segment_bytes = self.segment_bytes;
-        let own = &mut self.ends[from.index()];
+        let own = &mut self.ends[from as usize];
         own.sizes.add(bytes);
         let is_small = bytes <= segment_bytes / 2;
         own.counts.small += u32::from(is_small);
@@ -473,13 +473,13 @@ impl Detail {
         if bytes <= segment_bytes {
             return Verdict::default();
         }
-        self.ends[from.index()].counts.superframes += 1;
+        self.ends[from as usize].counts.superframes += 1;
         Verdict::SUPERFRAME
     }
 
     #[cold]
     fn finish_train(&mut self, end: End) {
-        let train = std::mem::take(&mut self.ends[end.index()].train);
+        let train = std::mem::take(&mut self.ends[end as usize].train);
         let (Some(began), Some(last)) = (train.began, train.last) else {
             return;
         };
@@ -489,9 +489,10 @@ impl Detail {
         let example = Example {
             at_ns: began.time_ns,
             length_ns: last.time_ns.saturating_sub(began.time_ns),
-            frames: [began.frame, last.frame, 0],
+            frames: [began.frame, last.frame, None],
             value: train.segments,
         };
-        self.happenings.note(Kind::SmallTrain, end, example);
+        self.incidents
+            .note(IncidentKind::SmallSegments, end, example);
     }
 }

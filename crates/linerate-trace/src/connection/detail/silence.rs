@@ -1,11 +1,13 @@
 //! Windows that close, and times without a packet.
 
+use linerate_model::sample::End;
+
 use super::{Detail, Seen};
 use crate::connection::gaps::{Cause, GAP_NS_MIN};
-use crate::connection::happening::{Example, Kind};
+use crate::connection::incident::{Example, IncidentKind};
 use crate::connection::sequence::distance;
 use crate::connection::shares::State;
-use crate::connection::{End, Place, Verdict};
+use crate::connection::{Place, Verdict};
 use crate::frame::Flags;
 
 impl Detail {
@@ -17,10 +19,10 @@ impl Detail {
             return Verdict::default();
         }
         let scale = match seen.scales {
-            [Some(_), Some(_)] => seen.scales[seen.end.index()].unwrap_or(0),
+            [Some(_), Some(_)] => seen.scales[seen.end as usize].unwrap_or(0),
             _ => 0,
         };
-        let own = &mut self.ends[seen.end.index()];
+        let own = &mut self.ends[seen.end as usize];
         own.window.add(u64::from(segment.window) << scale);
         if segment.window > 0 {
             if own.zero_since.is_some() {
@@ -38,7 +40,7 @@ impl Detail {
 
     #[cold]
     pub(super) fn finish_zero_window(&mut self, end: End, place: Place) {
-        let own = &mut self.ends[end.index()];
+        let own = &mut self.ends[end as usize];
         let Some(since) = own.zero_since.take() else {
             return;
         };
@@ -47,10 +49,10 @@ impl Detail {
         let example = Example {
             at_ns: since.time_ns,
             length_ns,
-            frames: [since.frame, place.frame, 0],
+            frames: [since.frame, place.frame, None],
             value: 0,
         };
-        self.happenings.note(Kind::ZeroWindow, end, example);
+        self.incidents.note(IncidentKind::ZeroWindow, end, example);
     }
 
     /// Finds what a silence was for: by what ended it, and what held while it lasted.
@@ -59,10 +61,13 @@ impl Detail {
         let (from, to) = (seen.end, seen.end.other());
         let segment = seen.segment;
         let flight = |end: End| {
-            let (half, peer) = (&seen.halves[end.index()], &seen.halves[end.other().index()]);
+            let (half, peer) = (
+                &seen.halves[end as usize],
+                &seen.halves[end.other() as usize],
+            );
             peer.has_acknowledged() && distance(peer.acknowledged, half.next) > 0
         };
-        let is_window = |end: End| self.ends[end.index()].shares.state() == State::Window;
+        let is_window = |end: End| self.ends[end as usize].shares.state() == State::Window;
         let leg_ns = self.leg_ns(from);
         // What the path explains kept nobody waiting.
         let is_late = seen.elapsed_ns.saturating_sub(leg_ns.unwrap_or(0)) >= GAP_NS_MIN;
@@ -73,9 +78,10 @@ impl Detail {
         } else if segment.flags.any(Flags::FIN | Flags::RST) && segment.payload_bytes == 0 {
             (Cause::Close, from)
         } else if verdict.any(Verdict::RETRANSMISSION | Verdict::CONTROL_RETRANSMISSION) {
-            match verdict.any(Verdict::FAST) {
-                true => (Cause::RoundTrip, to),
-                false => (Cause::Timeout, from),
+            if verdict.any(Verdict::FAST) {
+                (Cause::RoundTrip, to)
+            } else {
+                (Cause::RetransmissionTimeout, from)
             }
         } else if verdict.any(Verdict::KEEPALIVE | Verdict::KEEPALIVE_ANSWER) {
             (Cause::Application, from)
