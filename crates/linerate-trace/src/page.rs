@@ -19,7 +19,7 @@ use linerate_model::unit::Unit;
 
 use crate::connection::{self, FrameId, Verdict};
 use crate::document::{ConnectionReport, TimelineReport, Trace};
-use crate::findings::{self, FindingKind as Kind};
+use crate::findings::{Proof, TcpFinding, TcpFindingKind};
 
 /// Connections that get pictures.
 const CONNECTIONS_MAX: usize = 8;
@@ -175,25 +175,26 @@ fn findings_of(trace: &Trace) -> Vec<Finding> {
         .collect()
 }
 
-fn kind(kind: Kind) -> FindingKind {
+fn kind(kind: TcpFindingKind) -> FindingKind {
     match kind {
-        Kind::NagleDelayedAck => FindingKind::Limiter(Limiter::NagleDelayedAck),
-        Kind::WindowLimit | Kind::ZeroWindow | Kind::NoWindowScaling => {
-            FindingKind::Limiter(Limiter::ReceiverWindow)
-        }
-        Kind::Loss | Kind::LossBurst | Kind::RetransmissionTimeout | Kind::PathMtu => {
-            FindingKind::Effect
-        }
-        Kind::Superframes => FindingKind::Caution,
-        Kind::Spurious
-        | Kind::Reordering
-        | Kind::DelayedAck
-        | Kind::SmallSegments
-        | Kind::ClampedMss => FindingKind::Derived,
+        TcpFindingKind::NagleDelayedAck => FindingKind::Limiter(Limiter::NagleDelayedAck),
+        TcpFindingKind::WindowLimit
+        | TcpFindingKind::ZeroWindow
+        | TcpFindingKind::NoWindowScaling => FindingKind::Limiter(Limiter::ReceiverWindow),
+        TcpFindingKind::Loss
+        | TcpFindingKind::LossBurst
+        | TcpFindingKind::RetransmissionTimeout
+        | TcpFindingKind::PathMtu => FindingKind::Effect,
+        TcpFindingKind::Superframes => FindingKind::Caution,
+        TcpFindingKind::Spurious
+        | TcpFindingKind::Reordering
+        | TcpFindingKind::DelayedAck
+        | TcpFindingKind::SmallSegments
+        | TcpFindingKind::ClampedMss => FindingKind::Derived,
     }
 }
 
-fn effect(finding: &findings::Finding) -> Estimate {
+fn effect(finding: &TcpFinding) -> Estimate {
     match finding.total_ns {
         0 => estimate(finding.count as f64, Unit::Count, finding.connections),
         ns => estimate(ns as f64, Unit::Nanoseconds, finding.connections),
@@ -212,7 +213,7 @@ fn estimate(value: f64, unit: Unit, n: u32) -> Estimate {
 }
 
 /// Returns which frames of which connection prove something.
-pub(crate) fn proof_words(proof: &findings::Proof) -> String {
+pub(crate) fn proof_words(proof: &Proof) -> String {
     let frames: Vec<String> = proof
         .frames
         .iter()
@@ -232,7 +233,7 @@ pub(crate) fn proof_words(proof: &findings::Proof) -> String {
     }
 }
 
-fn evidence(proof: &findings::Proof, finding: &findings::Finding) -> Evidence {
+fn evidence(proof: &Proof, finding: &TcpFinding) -> Evidence {
     let what = proof_words(proof);
     let estimate = match proof.length_ns {
         0 => estimate(finding.count as f64, Unit::Count, 1),

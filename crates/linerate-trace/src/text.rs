@@ -7,7 +7,7 @@ use linerate_model::unit::Unit;
 
 use crate::connection::FrameId;
 use crate::document::{ConnectionReport, DurationReport, EndReport, Ending, ShareReport, Trace};
-use crate::findings::{Finding, Proof};
+use crate::findings::{Proof, TcpFinding};
 
 /// Findings that are worded; the document has all of them.
 const FINDINGS_MAX: usize = 12;
@@ -150,7 +150,7 @@ fn findings(trace: &Trace, look: Look, out: &mut String) {
     }
 }
 
-fn one_finding(number: usize, finding: &Finding, trace: &Trace, look: Look, out: &mut String) {
+fn one_finding(number: usize, finding: &TcpFinding, trace: &Trace, look: Look, out: &mut String) {
     let columns = look.columns.min(COLUMNS_MAX) - 5;
     for (at, line) in wrap(&finding.claim, columns).iter().enumerate() {
         let mark = if at == 0 {

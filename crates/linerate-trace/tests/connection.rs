@@ -10,7 +10,7 @@ use linerate_model::sample::End;
 use linerate_trace::Trace;
 use linerate_trace::connection::{Cause, Counts};
 use linerate_trace::document::{ConnectionReport, Ending};
-use linerate_trace::findings::FindingKind;
+use linerate_trace::findings::TcpFindingKind;
 
 use From::{Client, Server};
 
@@ -28,7 +28,7 @@ fn counts(trace: &Trace, from: From) -> Counts {
     end.counts.expect("a detail")
 }
 
-fn found(trace: &Trace, kind: FindingKind) -> Option<&linerate_trace::findings::Finding> {
+fn found(trace: &Trace, kind: TcpFindingKind) -> Option<&linerate_trace::findings::TcpFinding> {
     trace.findings.iter().find(|finding| finding.kind == kind)
 }
 
@@ -86,9 +86,9 @@ fn a_plain_stream_is_counted() {
             (0, 0, 0)
         );
         assert_eq!(trace.totals.connections, 1);
-        assert!(found(&trace, FindingKind::Loss).is_none());
+        assert!(found(&trace, TcpFindingKind::Loss).is_none());
         assert_eq!(
-            found(&trace, FindingKind::ClampedMss).map(|found| found.value),
+            found(&trace, TcpFindingKind::ClampedMss).map(|found| found.value),
             Some(1400)
         );
     }
@@ -131,7 +131,7 @@ fn a_timeout_is_a_stall_with_its_frames() {
         (client.retransmissions, client.fast, client.timeout),
         (1, 0, 1)
     );
-    let finding = found(&trace, FindingKind::RetransmissionTimeout).expect("a stall");
+    let finding = found(&trace, TcpFindingKind::RetransmissionTimeout).expect("a stall");
     assert_eq!((finding.count, finding.total_ns), (1, 205_000_000));
     let frames: Vec<u64> = finding.proofs[0]
         .frames
@@ -244,7 +244,7 @@ fn a_burst_is_one_finding() {
     }
     talk.wait_us(100).ack(Server);
     let trace = trace(&talk.frames);
-    let burst = found(&trace, FindingKind::LossBurst).expect("a burst");
+    let burst = found(&trace, TcpFindingKind::LossBurst).expect("a burst");
     assert_eq!((burst.count, burst.value), (1, 15));
     assert_eq!(counts(&trace, Client).fast, 15);
 }
@@ -265,7 +265,7 @@ fn a_closed_window_has_a_length() {
     assert_eq!((closed.count, closed.sum_ns), (1, 500_050_000));
     assert_eq!(counts(&trace, Client).zero_window_probes, 1);
     assert_eq!(counts(&trace, Server).zero_windows, 2);
-    let finding = found(&trace, FindingKind::ZeroWindow).expect("a closed window");
+    let finding = found(&trace, TcpFindingKind::ZeroWindow).expect("a closed window");
     assert_eq!(
         (finding.who_is, finding.total_ns),
         (End::Server, 500_050_000)
@@ -291,7 +291,7 @@ fn nagle_and_delayed_ack_are_known_by_three_frames() {
     }
     let trace = trace(&talk.frames);
     let finding = &trace.findings[0];
-    assert_eq!(finding.kind, FindingKind::NagleDelayedAck);
+    assert_eq!(finding.kind, TcpFindingKind::NagleDelayedAck);
     assert_eq!(
         (finding.who_is, finding.count, finding.total_ns),
         (End::Client, 3, 120_000_000)
@@ -320,8 +320,8 @@ fn a_pause_after_a_delayed_ack_is_not_nagles() {
         talk.wait_us(60_000);
     }
     let trace = trace(&talk.frames);
-    assert!(found(&trace, FindingKind::NagleDelayedAck).is_none());
-    let delayed = found(&trace, FindingKind::DelayedAck).expect("delayed acknowledgements");
+    assert!(found(&trace, TcpFindingKind::NagleDelayedAck).is_none());
+    let delayed = found(&trace, TcpFindingKind::DelayedAck).expect("delayed acknowledgements");
     assert_eq!((delayed.who_is, delayed.count), (End::Server, 4));
     let ack_delay = only(&trace).from_server.ack_delay.expect("delays");
     assert_eq!((ack_delay.count, ack_delay.max_ns), (4, 39_900_000));
@@ -365,7 +365,7 @@ fn the_window_is_a_limit_where_it_is_full() {
     let connection = only(&trace);
     let time = connection.from_client.time.expect("shares");
     assert!(time.window > 0.95, "{time:?}");
-    let limit = found(&trace, FindingKind::WindowLimit).expect("a limit");
+    let limit = found(&trace, TcpFindingKind::WindowLimit).expect("a limit");
     assert_eq!((limit.who_is, limit.value), (End::Server, 23 << 7));
     assert_eq!(connection.from_client.flight_bytes_max, Some(2920));
 }
@@ -397,7 +397,7 @@ fn short_segments_in_trains_are_found() {
     }
     talk.wait_us(100).ack(Server);
     let trace = trace(&talk.frames);
-    let small = found(&trace, FindingKind::SmallSegments).expect("short segments");
+    let small = found(&trace, TcpFindingKind::SmallSegments).expect("short segments");
     assert_eq!(
         (small.count, small.value, small.who_is),
         (100, 64, End::Client)
@@ -413,7 +413,7 @@ fn superframes_are_said() {
         .wait_us(100)
         .ack(Server);
     let trace = trace(&talk.frames);
-    let finding = found(&trace, FindingKind::Superframes).expect("a superframe");
+    let finding = found(&trace, TcpFindingKind::Superframes).expect("a superframe");
     assert_eq!((finding.count, finding.value), (1, 14_600));
 }
 
@@ -429,7 +429,7 @@ fn missing_scaling_is_found() {
         talk.wait_us(20_000).ack(Server);
     }
     let trace = trace(&talk.frames);
-    let finding = found(&trace, FindingKind::NoWindowScaling).expect("no scaling");
+    let finding = found(&trace, TcpFindingKind::NoWindowScaling).expect("no scaling");
     assert_eq!((finding.who_is, finding.value), (End::Server, 65_535));
     // Without the peer's, one's own does not count either (RFC 7323, section 1.3).
     assert_eq!(only(&trace).from_client.window_bytes_max, Some(1000));
@@ -443,7 +443,7 @@ fn a_segment_that_never_arrives_is_pmtu_trouble() {
         talk.wait_us(200_000 << power).again(Client, 1460, 1460);
     }
     let trace = trace(&talk.frames);
-    let finding = found(&trace, FindingKind::PathMtu).expect("a black hole");
+    let finding = found(&trace, TcpFindingKind::PathMtu).expect("a black hole");
     assert_eq!((finding.count, finding.value), (1, 1460));
 }
 
@@ -462,7 +462,7 @@ fn routers_are_believed() {
     bytes.extend(ip);
     talk.frames.push((talk.now_ns + 1000, bytes));
     let trace = trace(&talk.frames);
-    let finding = found(&trace, FindingKind::PathMtu).expect("a router's word");
+    let finding = found(&trace, TcpFindingKind::PathMtu).expect("a router's word");
     assert_eq!(
         (finding.count, finding.value, finding.who_is),
         (1, 1400, End::Client)
@@ -592,7 +592,7 @@ fn every_detail_can_be_handed_back() {
     };
     let whole = traced(1000, 1000);
     let stalls =
-        |trace: &Trace| found(trace, FindingKind::NagleDelayedAck).map(|found| found.count);
+        |trace: &Trace| found(trace, TcpFindingKind::NagleDelayedAck).map(|found| found.count);
     assert_eq!(stalls(&whole), Some(200));
     // Sixty connections are open at once: those before them hand back.
     let few = traced(80, 1000);

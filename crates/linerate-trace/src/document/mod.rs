@@ -17,7 +17,7 @@ pub use connection::{
 pub use totals::Totals;
 
 use crate::capture::Reader;
-use crate::findings::Finding;
+use crate::findings::TcpFinding;
 
 /// The number of the document's shape.
 pub const TRACE_SCHEMA_VERSION: u32 = 1;
@@ -34,7 +34,7 @@ pub struct Trace {
     /// Sums over everything.
     pub totals: Totals,
     /// What was found, the costliest first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<TcpFinding>,
     /// The connections, most payload first, as many as were asked for.
     pub connections: Vec<ConnectionReport>,
     /// What to know of the numbers.
@@ -114,7 +114,7 @@ impl Trace {
     pub(crate) fn new(
         files: Vec<FileReport>,
         totals: Totals,
-        findings: Vec<Finding>,
+        findings: Vec<TcpFinding>,
         connections: Vec<ConnectionReport>,
     ) -> Self {
         let warnings = warnings(&files, &totals, &connections);

@@ -1,6 +1,7 @@
 //! Findings: what a capture proves about its ends and its path, with the frames that prove it.
 //!
-//! 1. Each connection gives its own (`of`), when its detail is handed back or the capture ends.
+//! 1. Each connection gives its own (`findings_of`), when its detail is handed back or the capture
+//!    ends.
 //! 2. Those of one kind between the same hosts and the same service are one finding: a thousand
 //!    connections with the same stall are one thing to mend, not a thousand.
 //! 3. What costs time comes first, the longest together first; then what only explains.
@@ -18,7 +19,7 @@ mod words;
 use crate::connection::{Example, FrameId, Incident, IncidentKind};
 use crate::document::{ConnectionReport, EndReport, Endpoint};
 
-/// Findings that are told apart.
+/// Findings that are told apart; further ones are not kept.
 const FINDINGS_MAX: usize = 4096;
 /// Examples of one finding.
 const EXAMPLES_MAX: usize = 5;
@@ -43,7 +44,7 @@ const UNSCALED_BYTES_MAX: u32 = 65_535;
 /// What was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FindingKind {
+pub enum TcpFindingKind {
     /// Nagle's algorithm waited for a delayed acknowledgement.
     NagleDelayedAck,
     /// The connection stood still until a retransmission timer fired.
@@ -76,9 +77,9 @@ pub enum FindingKind {
 
 /// One finding.
 #[derive(Debug, Clone, Serialize)]
-pub struct Finding {
+pub struct TcpFinding {
     /// What.
-    pub kind: FindingKind,
+    pub kind: TcpFindingKind,
     /// The end that it is about: who would have to change something.
     pub who: IpAddr,
     /// The port of that end, if it is the server.
@@ -130,18 +131,18 @@ pub struct Proof {
 }
 
 /// What one finding is told apart by: kind, host, other host, the server's port, which end.
-type Key = (FindingKind, IpAddr, IpAddr, Option<u16>, End);
+type Key = (TcpFindingKind, IpAddr, IpAddr, Option<u16>, End);
 
 /// All findings of a capture.
 #[derive(Debug, Default)]
 pub(crate) struct FindingBook {
-    found: BTreeMap<Key, Finding>,
+    found: BTreeMap<Key, TcpFinding>,
 }
 
 impl FindingBook {
     /// Takes up the findings of one connection.
     pub(crate) fn add(&mut self, connection: &ConnectionReport) {
-        for finding in of(connection) {
+        for finding in findings_of(connection) {
             if let Some(known) = self.found.get_mut(&finding.key()) {
                 known.join(finding);
             } else if self.found.len() < FINDINGS_MAX {
@@ -151,13 +152,13 @@ impl FindingBook {
     }
 
     /// Hands the findings over, worded, the costliest first.
-    pub(crate) fn finish(self) -> Vec<Finding> {
-        let mut found: Vec<Finding> = self.found.into_values().collect();
+    pub(crate) fn finish(self) -> Vec<TcpFinding> {
+        let mut found: Vec<TcpFinding> = self.found.into_values().collect();
         for finding in &mut found {
             finding
                 .proofs
                 .sort_by_key(|proof| (proof.at_ns, proof.connection));
-            words::word(finding);
+            words::put_into_words(finding);
         }
         // Those that are alike in all of this stay in the order of their keys.
         found.sort_by_key(|finding| {
@@ -173,7 +174,7 @@ impl FindingBook {
     }
 }
 
-impl FindingKind {
+impl TcpFindingKind {
     /// Returns whether its time is lost time; else it only explains.
     fn costs_time(self) -> bool {
         !matches!(
@@ -188,8 +189,8 @@ impl FindingKind {
     }
 }
 
-impl Finding {
-    fn new(connection: &ConnectionReport, kind: FindingKind, end: End) -> Self {
+impl TcpFinding {
+    fn new(connection: &ConnectionReport, kind: TcpFindingKind, end: End) -> Self {
         let (who, toward) = (connection.endpoint(end), connection.endpoint(end.other()));
         let port = |endpoint: Endpoint, end: End| (end == End::Server).then_some(endpoint.port);
         Self {
@@ -265,45 +266,47 @@ impl Finding {
 }
 
 /// Returns the findings of one connection.
-fn of(connection: &ConnectionReport) -> Vec<Finding> {
+fn findings_of(connection: &ConnectionReport) -> Vec<TcpFinding> {
     let incidents = connection.incidents.iter();
-    let mut found: Vec<Finding> = incidents
+    let mut found: Vec<TcpFinding> = incidents
         .filter_map(|incident| from_incident(connection, incident))
         .collect();
     for end in End::BOTH {
         found.extend(window_limit(connection, end));
         found.extend(from_counts(connection, end));
-        found.extend(clamped(connection, end));
+        found.extend(clamped_mss(connection, end));
     }
-    found.extend(no_scaling(connection));
+    found.extend(missing_scaling(connection));
     found
 }
 
-fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<Finding> {
+fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<TcpFinding> {
     let kind = match incident.kind {
-        IncidentKind::NagleDelayedAck => FindingKind::NagleDelayedAck,
-        IncidentKind::RetransmissionTimeout => FindingKind::RetransmissionTimeout,
-        IncidentKind::ZeroWindow => FindingKind::ZeroWindow,
-        IncidentKind::LossBurst => FindingKind::LossBurst,
-        IncidentKind::RepeatedSegment | IncidentKind::TooBig => FindingKind::PathMtu,
-        IncidentKind::DelayedAck if incident.count >= DELAYED_ACKS_MIN => FindingKind::DelayedAck,
+        IncidentKind::NagleDelayedAck => TcpFindingKind::NagleDelayedAck,
+        IncidentKind::RetransmissionTimeout => TcpFindingKind::RetransmissionTimeout,
+        IncidentKind::ZeroWindow => TcpFindingKind::ZeroWindow,
+        IncidentKind::LossBurst => TcpFindingKind::LossBurst,
+        IncidentKind::RepeatedSegment | IncidentKind::TooBig => TcpFindingKind::PathMtu,
+        IncidentKind::DelayedAck if incident.count >= DELAYED_ACKS_MIN => {
+            TcpFindingKind::DelayedAck
+        }
         // What is found of loss and short segments follows from counts.
         IncidentKind::DelayedAck | IncidentKind::Loss | IncidentKind::SmallSegments => return None,
     };
     let lengths_ns = incident.examples.iter().map(|example| example.length_ns);
-    let finding = Finding {
+    let finding = TcpFinding {
         count: u64::from(incident.count),
         total_ns: incident.total_ns,
         longest_ns: lengths_ns.max().unwrap_or(0),
         value: u64::from(incident.value_max),
         out_of: connection.duration_ns,
-        ..Finding::new(connection, kind, incident.end)
+        ..TcpFinding::new(connection, kind, incident.end)
     };
     Some(finding.proven(connection, &incident.examples))
 }
 
 /// The receiver's window: it stands for a share of the time, so it needs a stream, not a request.
-fn window_limit(connection: &ConnectionReport, end: End) -> Option<Finding> {
+fn window_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     let (sender, receiver) = (connection.end(end), connection.end(end.other()));
     let share = sender.time?.window;
     // At the receiver, data is acknowledged as it is seen: what is on its way does not show.
@@ -317,66 +320,70 @@ fn window_limit(connection: &ConnectionReport, end: End) -> Option<Finding> {
     let zero_windows = receiver.counts.map(|counts| counts.zero_windows);
     let total_ns = (share * connection.duration_ns as f64) as u64;
     // The receiver is the one to change something.
-    let finding = Finding {
+    let finding = TcpFinding {
         count: zero_windows.map_or(0, u64::from),
         total_ns,
         longest_ns: total_ns,
         out_of: connection.duration_ns,
         value: receiver.window_bytes_max.unwrap_or(0),
         round_trip_ns: sender.round_trip.map(|trip| trip.min_ns),
-        ..Finding::new(connection, FindingKind::WindowLimit, end.other())
+        ..TcpFinding::new(connection, TcpFindingKind::WindowLimit, end.other())
     };
     Some(finding.proven_by_first_frame(connection))
 }
 
-fn from_counts(connection: &ConnectionReport, end: End) -> Vec<Finding> {
+fn from_counts(connection: &ConnectionReport, end: End) -> Vec<TcpFinding> {
     let own = connection.end(end);
     let Some(counts) = own.counts else {
         return Vec::new();
     };
     let mut found = Vec::new();
     let mut add = |kind, count: u32, value: u64| {
-        let finding = Finding {
+        let finding = TcpFinding {
             count: u64::from(count),
             out_of: u64::from(own.data_packets),
             value,
-            ..Finding::new(connection, kind, end)
+            ..TcpFinding::new(connection, kind, end)
         };
         let mut incidents = connection.incidents.iter();
         let loss = incidents.find(|one| one.kind == IncidentKind::Loss && one.end == end);
         found.push(match loss {
-            Some(loss) if kind == FindingKind::Loss => finding.proven(connection, &loss.examples),
+            Some(loss) if kind == TcpFindingKind::Loss => {
+                finding.proven(connection, &loss.examples)
+            }
             _ => finding.proven_by_first_frame(connection),
         });
     };
     let lost = counts.retransmissions.saturating_sub(counts.spurious);
     if lost >= LOSS_MIN {
-        add(FindingKind::Loss, lost, counts.retransmitted_bytes);
+        add(TcpFindingKind::Loss, lost, counts.retransmitted_bytes);
     }
     if counts.spurious >= SPURIOUS_MIN {
-        add(FindingKind::Spurious, counts.spurious, 0);
+        add(TcpFindingKind::Spurious, counts.spurious, 0);
     }
     if counts.out_of_order >= REORDERED_MIN {
-        add(FindingKind::Reordering, counts.out_of_order, 0);
+        add(TcpFindingKind::Reordering, counts.out_of_order, 0);
     }
     if counts.superframes > 0 {
         let largest = own.sizes.as_ref().map_or(0, |sizes| sizes.max_bytes);
         add(
-            FindingKind::Superframes,
+            TcpFindingKind::Superframes,
             counts.superframes,
             u64::from(largest),
         );
     }
-    if counts.small >= SMALL_MIN && counts.small > own.data_packets / 2 && streams(connection, own)
+    if counts.small >= SMALL_MIN
+        && counts.small > own.data_packets / 2
+        && is_streaming(connection, own)
     {
         let mean = own.payload_bytes / u64::from(own.data_packets.max(1));
-        add(FindingKind::SmallSegments, counts.small, mean);
+        add(TcpFindingKind::SmallSegments, counts.small, mean);
     }
     found
 }
 
 /// Returns whether an end sends segments one behind the other, rather than one for each answer.
-fn streams(connection: &ConnectionReport, own: &EndReport) -> bool {
+fn is_streaming(connection: &ConnectionReport, own: &EndReport) -> bool {
     let incidents = connection.incidents.iter();
     let in_trains: u64 = incidents
         .filter(|incident| incident.kind == IncidentKind::SmallSegments)
@@ -387,7 +394,7 @@ fn streams(connection: &ConnectionReport, own: &EndReport) -> bool {
 
 /// A segment size below what Ethernet carries: a tunnel, a provider's access, or a router that
 /// rewrites the option.
-fn clamped(connection: &ConnectionReport, end: End) -> Option<Finding> {
+fn clamped_mss(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     /// Below it lies no link; such values are set on purpose.
     const MSS_MIN: u16 = 500;
     let whole = match connection.client.address {
@@ -398,16 +405,16 @@ fn clamped(connection: &ConnectionReport, end: End) -> Option<Finding> {
     if !(MSS_MIN..whole).contains(&mss) {
         return None;
     }
-    let finding = Finding {
+    let finding = TcpFinding {
         count: 1,
         value: u64::from(mss),
         out_of: u64::from(whole),
-        ..Finding::new(connection, FindingKind::ClampedMss, end)
+        ..TcpFinding::new(connection, TcpFindingKind::ClampedMss, end)
     };
     Some(finding.proven_by_first_frame(connection))
 }
 
-fn no_scaling(connection: &ConnectionReport) -> Option<Finding> {
+fn missing_scaling(connection: &ConnectionReport) -> Option<TcpFinding> {
     let (client, server) = (connection.from_client.offer?, connection.from_server.offer?);
     let end = match (client.window_scale, server.window_scale) {
         (Some(_), Some(_)) => return None,
@@ -419,11 +426,11 @@ fn no_scaling(connection: &ConnectionReport) -> Option<Finding> {
         let flight = own.flight_bytes_max.unwrap_or(0);
         own.payload_bytes >= 2 * WINDOW_BYTES_MIN && flight >= UNSCALED_BYTES_MAX / 2
     });
-    let finding = Finding {
+    let finding = TcpFinding {
         count: 1,
         value: u64::from(UNSCALED_BYTES_MAX),
         round_trip_ns: ends().filter_map(|own| Some(own.round_trip?.min_ns)).max(),
-        ..Finding::new(connection, FindingKind::NoWindowScaling, end)
+        ..TcpFinding::new(connection, TcpFindingKind::NoWindowScaling, end)
     };
     is_needed.then(|| finding.proven_by_first_frame(connection))
 }

@@ -1,179 +1,38 @@
 //! What each kind of finding says, and what it asks for.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use linerate_model::unit::Unit;
 
-use super::{Finding, FindingKind};
+use super::{TcpFinding, TcpFindingKind};
 
 /// Fills in claim, explanation and advice.
-pub fn word(finding: &mut Finding) {
-    let who = host(finding.who, finding.who_port);
-    let toward = host(finding.toward, finding.toward_port);
-    let times = times(finding.count);
-    let total = ns(finding.total_ns);
-    let longest = ns(finding.longest_ns);
-    let out_of = Unit::Count.display(finding.out_of as f64);
-    let count = Unit::Count.display(finding.count as f64);
-    let share = percent(finding.count as f64, finding.out_of as f64);
-    let bytes = Unit::Bytes.display(finding.value as f64);
-    let (claim, explanation, advice) = match finding.kind {
-        FindingKind::NagleDelayedAck => (
-            format!(
-                "{who} held a short segment until {toward} acknowledged the one before, which took \
-                 a delayed-ACK timer: {times}, {total} in all, {longest} at the longest"
-            ),
-            format!(
-                "Nagle's algorithm at {who} sends no second short segment while one is not \
-                 acknowledged; {toward} delays acknowledgements, hoping for data to send with them. \
-                 Each waits for the other."
-            ),
-            format!(
-                "change {who}, the sender: set TCP_NODELAY, or hand the parts of a message to one \
-                 call (writev); leave delayed ACKs on at {toward}, they save it packets"
-            ),
-        ),
-        FindingKind::RetransmissionTimeout => (
-            format!(
-                "{who} stood still until its retransmission timer fired: {times}, {total} in all, \
-                 {longest} at the longest"
-            ),
-            format!(
-                "The segment, or its acknowledgement, was lost or later than the timer, and too few \
-                 segments followed for {toward} to notice and ask: the end of a message, or a whole \
-                 window."
-            ),
-            "look for drops on the path (queues, rings, policers: `linerate watch`); on Linux check \
-             that tcp_sack and tcp_early_retrans are on, and lower rto_min where the path is short"
-                .to_owned(),
-        ),
-        FindingKind::ZeroWindow => (
-            format!("{who} closed its window: {times}, {total} in all, {longest} at the longest"),
-            format!(
-                "The program at {who} did not read what {toward} sent until its buffer was full; \
-                 the network was not the limit."
-            ),
-            format!("look at the program at {who}: what does it do instead of reading?"),
-        ),
-        FindingKind::PathMtu => path_mtu(finding, &who, &toward),
-        FindingKind::WindowLimit => (
-            format!(
-                "The window of {who}, {bytes} at the most, held {toward} back for {} of the time",
-                percent(finding.total_ns as f64, finding.out_of as f64)
-            ),
-            match finding.round_trip_ns.filter(|&trip| trip > 0) {
-                Some(trip) => format!(
-                    "A window of {bytes} over a round trip of {} carries {} at the most.",
-                    ns(trip),
-                    Unit::BitsPerSecond.display(finding.value as f64 * 8e9 / trip as f64)
-                ),
-                None => "One window's worth is all that goes in each round trip.".to_owned(),
-            },
-            format!(
-                "at {who}: raise the third value of net.ipv4.tcp_rmem, and do not set SO_RCVBUF in \
-                 the program; if the window closes, the program reads too slowly"
-            ),
-        ),
-        FindingKind::NoWindowScaling => (
-            format!("{who} does not offer window scaling, so no window is above {bytes}"),
-            match finding.round_trip_ns.filter(|&trip| trip > 0) {
-                Some(trip) => format!(
-                    "Over a round trip of {} that is {} at the most, whatever the link carries.",
-                    ns(trip),
-                    Unit::BitsPerSecond.display(finding.value as f64 * 8e9 / trip as f64)
-                ),
-                None => "The rate is then one such window each round trip.".to_owned(),
-            },
-            format!(
-                "set net.ipv4.tcp_window_scaling=1 at {who}; if it is on, look for a firewall that \
-                 strips the option from SYNs"
-            ),
-        ),
-        FindingKind::LossBurst => (
-            format!(
-                "Up to {} segments side by side from {who} to {toward} were lost: {times}",
-                Unit::Count.display(finding.value as f64)
-            ),
-            "Losses side by side are a queue that overflowed; those of a bad cable lie apart."
-                .to_owned(),
-            "find the queue: rings and backlog of the receiver, buffers of switches, a policer; \
-             pacing at the sender (fq) makes its bursts shorter"
-                .to_owned(),
-        ),
-        FindingKind::Loss => (
-            format!("{who} sent {count} of {out_of} data segments to {toward} again ({share})"),
-            format!(
-                "They were lost on the way to {toward}, or their acknowledgements on the way back."
-            ),
-            "`linerate watch` shows where hosts drop; compare captures of both ends for the path"
-                .to_owned(),
-        ),
-        FindingKind::Spurious => (
-            format!(
-                "{who} sent {count} data segments again that {toward} had already ({share} of {out_of})"
-            ),
-            "Acknowledgements came late rather than not at all: round trips that jump, or segments \
-             out of order."
-                .to_owned(),
-            "on Linux leave tcp_recovery and tcp_frto on; a shorter queue makes round trips steady"
-                .to_owned(),
-        ),
-        FindingKind::Reordering => (
-            format!("{count} of {out_of} data segments from {who} came out of order ({share})"),
-            "Packets of one connection take different ways: links joined packet by packet, or \
-             several queues that one flow is spread over."
-                .to_owned(),
-            "spread by flow, not by packet (layer3+4 hashing of bonds and routes)".to_owned(),
-        ),
-        FindingKind::DelayedAck => (
-            format!(
-                "{who} acknowledged by its delayed-ACK timer: {times}, {} on average",
-                ns(finding.total_ns / finding.count.max(1))
-            ),
-            format!(
-                "{toward} had sent less than two full segments, and {who} had nothing to send back. \
-                 Harmless, unless {toward} waits for the acknowledgement before it sends more."
-            ),
-            String::new(),
-        ),
-        FindingKind::SmallSegments => (
-            format!(
-                "{who} sends trains of short segments: {count} of {out_of} data segments are half a \
-                 full one or less, {bytes} on average"
-            ),
-            "Each packet costs its sender and receiver about the same, however little it carries."
-                .to_owned(),
-            format!(
-                "at {who}: write more at once (buffer, writev), or let Nagle's algorithm join \
-                 segments where no answer is waited for"
-            ),
-        ),
-        FindingKind::ClampedMss => (
-            format!(
-                "{who} announces segments of {} B at the most, {} B is what Ethernet carries",
-                finding.value, finding.out_of
-            ),
-            "A tunnel or a provider's access lies on the path, the host's MTU is lower, or a router \
-             rewrites the option on its way."
-                .to_owned(),
-            format!(
-                "if it is not meant: compare `ip link` and `ip route get` at {who} with what \
-                 arrives in its SYN"
-            ),
-        ),
-        FindingKind::Superframes => (
-            format!(
-                "{count} segments from {who} are longer than the path carries ({bytes} at the most)"
-            ),
-            "The capture saw them before the card cut them, or after the kernel joined them. On the \
-             wire they were several segments each: packet counts, data per ACK and sizes are the \
-             host's, not the wire's."
-                .to_owned(),
-            "to see the wire, capture at another host or a mirror port, or switch TSO, GSO, GRO and \
-             LRO off while capturing"
-                .to_owned(),
-        ),
-    };
+pub fn put_into_words(finding: &mut TcpFinding) {
+    let trip_ns = finding.round_trip_ns.unwrap_or(0);
+    let mean_ns = finding.total_ns / finding.count.max(1);
+    let rate = finding.value as f64 * 8e9 / trip_ns as f64;
+    let values = [
+        ("{who}", host(finding.who, finding.who_port)),
+        ("{toward}", host(finding.toward, finding.toward_port)),
+        ("{times}", times(finding.count)),
+        ("{count}", count(finding.count)),
+        ("{out_of}", count(finding.out_of)),
+        ("{share}", percent(finding.count, finding.out_of)),
+        ("{total}", ns(finding.total_ns)),
+        ("{longest}", ns(finding.longest_ns)),
+        ("{mean}", ns(mean_ns)),
+        ("{time_share}", percent(finding.total_ns, finding.out_of)),
+        ("{bytes}", Unit::Bytes.display(finding.value as f64)),
+        ("{exact_bytes}", finding.value.to_string()),
+        ("{exact_out_of}", finding.out_of.to_string()),
+        ("{segments}", count(finding.value)),
+        ("{trip}", ns(trip_ns)),
+        ("{rate}", Unit::BitsPerSecond.display(rate)),
+    ];
+    let [claim, explanation, advice] = templates(finding).map(|template| {
+        let fill = |text: String, (name, value): &(&str, String)| text.replace(name, value);
+        values.iter().fold(template.to_owned(), fill)
+    });
     finding.claim = match finding.connections {
         0 | 1 => claim,
         connections => format!("{claim}, in {connections} connections"),
@@ -182,67 +41,213 @@ pub fn word(finding: &mut Finding) {
     finding.advice = (!advice.is_empty()).then_some(advice);
 }
 
-fn path_mtu(finding: &Finding, who: &str, toward: &str) -> (String, String, String) {
+/// Returns claim, explanation and advice, with names in braces where numbers and hosts belong; no
+/// advice where nothing is to be done.
+fn templates(finding: &TcpFinding) -> [&'static str; 3] {
+    let has_trip = finding.round_trip_ns.is_some_and(|trip| trip > 0);
     // A router names an MTU and takes no time; a segment sent again and again does.
-    if finding.total_ns == 0 {
-        return (
-            format!(
-                "A router says that segments from {who} to {toward} are too big for a link of {} B: {}",
-                finding.value,
-                times(finding.count)
-            ),
-            "The sender learns the path's MTU from it, and sends the segment again in pieces."
-                .to_owned(),
-            format!("set the MTU of the route at {who}, or let a router clamp the MSS"),
-        );
-    }
-    (
-        format!(
-            "{who} sent the same segment of {} B again and again: {}, {} in all",
-            finding.value,
-            times(finding.count),
-            ns(finding.total_ns)
-        ),
-        format!(
+    let by_router = finding.total_ns == 0;
+    match finding.kind {
+        TcpFindingKind::NagleDelayedAck => [
+            "{who} held a short segment until {toward} acknowledged the one before, which took a \
+             delayed-ACK timer: {times}, {total} in all, {longest} at the longest",
+            "Nagle's algorithm at {who} sends no second short segment while one is not \
+             acknowledged; {toward} delays acknowledgements, hoping for data to send with them. \
+             Each waits for the other.",
+            "change {who}, the sender: set TCP_NODELAY, or hand the parts of a message to one call \
+             (writev); leave delayed ACKs on at {toward}, they save it packets",
+        ],
+        TcpFindingKind::RetransmissionTimeout => [
+            "{who} stood still until its retransmission timer fired: {times}, {total} in all, \
+             {longest} at the longest",
+            "The segment, or its acknowledgement, was lost or later than the timer, and too few \
+             segments followed for {toward} to notice and ask: the end of a message, or a whole \
+             window.",
+            "look for drops on the path (queues, rings, policers: `linerate watch`); on Linux \
+             check that tcp_sack and tcp_early_retrans are on, and lower rto_min where the path is \
+             short",
+        ],
+        TcpFindingKind::ZeroWindow => [
+            "{who} closed its window: {times}, {total} in all, {longest} at the longest",
+            "The program at {who} did not read what {toward} sent until its buffer was full; the \
+             network was not the limit.",
+            "look at the program at {who}: what does it do instead of reading?",
+        ],
+        TcpFindingKind::PathMtu if by_router => [
+            "A router says that segments from {who} to {toward} are too big for a link of \
+             {exact_bytes} B: {times}",
+            "The sender learns the path's MTU from it, and sends the segment again in pieces.",
+            "set the MTU of the route at {who}, or let a router clamp the MSS",
+        ],
+        TcpFindingKind::PathMtu => [
+            "{who} sent the same segment of {exact_bytes} B again and again: {times}, {total} in \
+             all",
             "Full segments do not reach {toward} while short ones do: a link on the path carries \
-             less, and the router's word about it is filtered."
-        ),
-        format!(
-            "let ICMP \"fragmentation needed\" through, set net.ipv4.tcp_mtu_probing=1 at {who}, or \
-             lower the MTU"
-        ),
-    )
+             less, and the router's word about it is filtered.",
+            "let ICMP \"fragmentation needed\" through, set net.ipv4.tcp_mtu_probing=1 at {who}, \
+             or lower the MTU",
+        ],
+        TcpFindingKind::WindowLimit => [
+            "The window of {who}, {bytes} at the most, held {toward} back for {time_share} of the \
+             time",
+            if has_trip {
+                "A window of {bytes} over a round trip of {trip} carries {rate} at the most."
+            } else {
+                "One window's worth is all that goes in each round trip."
+            },
+            "at {who}: raise the third value of net.ipv4.tcp_rmem, and do not set SO_RCVBUF in the \
+             program; if the window closes, the program reads too slowly",
+        ],
+        TcpFindingKind::NoWindowScaling => [
+            "{who} does not offer window scaling, so no window is above {bytes}",
+            if has_trip {
+                "Over a round trip of {trip} that is {rate} at the most, whatever the link carries."
+            } else {
+                "The rate is then one such window each round trip."
+            },
+            "set net.ipv4.tcp_window_scaling=1 at {who}; if it is on, look for a firewall that \
+             strips the option from SYNs",
+        ],
+        TcpFindingKind::LossBurst => [
+            "Up to {segments} segments side by side from {who} to {toward} were lost: {times}",
+            "Losses side by side are a queue that overflowed; those of a bad cable lie apart.",
+            "find the queue: rings and backlog of the receiver, buffers of switches, a policer; \
+             pacing at the sender (fq) makes its bursts shorter",
+        ],
+        TcpFindingKind::Loss => [
+            "{who} sent {count} of {out_of} data segments to {toward} again ({share})",
+            "They were lost on the way to {toward}, or their acknowledgements on the way back.",
+            "`linerate watch` shows where hosts drop; compare captures of both ends for the path",
+        ],
+        TcpFindingKind::Spurious => [
+            "{who} sent {count} data segments again that {toward} had already ({share} of \
+             {out_of})",
+            "Acknowledgements came late rather than not at all: round trips that jump, or segments \
+             out of order.",
+            "on Linux leave tcp_recovery and tcp_frto on; a shorter queue makes round trips steady",
+        ],
+        TcpFindingKind::Reordering => [
+            "{count} of {out_of} data segments from {who} came out of order ({share})",
+            "Packets of one connection take different ways: links joined packet by packet, or \
+             several queues that one flow is spread over.",
+            "spread by flow, not by packet (layer3+4 hashing of bonds and routes)",
+        ],
+        TcpFindingKind::DelayedAck => [
+            "{who} acknowledged by its delayed-ACK timer: {times}, {mean} on average",
+            "{toward} had sent less than two full segments, and {who} had nothing to send back. \
+             Harmless, unless {toward} waits for the acknowledgement before it sends more.",
+            "",
+        ],
+        TcpFindingKind::SmallSegments => [
+            "{who} sends trains of short segments: {count} of {out_of} data segments are half a \
+             full one or less, {bytes} on average",
+            "Each packet costs its sender and receiver about the same, however little it carries.",
+            "at {who}: write more at once (buffer, writev), or let Nagle's algorithm join segments \
+             where no answer is waited for",
+        ],
+        TcpFindingKind::ClampedMss => [
+            "{who} announces segments of {exact_bytes} B at the most, {exact_out_of} B is what \
+             Ethernet carries",
+            "A tunnel or a provider's access lies on the path, the host's MTU is lower, or a \
+             router rewrites the option on its way.",
+            "if it is not meant: compare `ip link` and `ip route get` at {who} with what arrives \
+             in its SYN",
+        ],
+        TcpFindingKind::Superframes => [
+            "{count} segments from {who} are longer than the path carries ({bytes} at the most)",
+            "The capture saw them before the card cut them, or after the kernel joined them. On \
+             the wire they were several segments each: packet counts, data per ACK and sizes are \
+             the host's, not the wire's.",
+            "to see the wire, capture at another host or a mirror port, or switch TSO, GSO, GRO \
+             and LRO off while capturing",
+        ],
+    }
 }
 
 /// Writes a host, with the port where it is the server's.
 fn host(address: IpAddr, port: Option<u16>) -> String {
     match port {
-        Some(port) => std::net::SocketAddr::new(address, port).to_string(),
+        Some(port) => SocketAddr::new(address, port).to_string(),
         None => address.to_string(),
     }
 }
 
-fn times(count: u64) -> String {
-    match count {
+fn times(times: u64) -> String {
+    match times {
         1 => "once".to_owned(),
         2 => "twice".to_owned(),
-        count => format!("{} times", Unit::Count.display(count as f64)),
+        times => format!("{} times", count(times)),
     }
+}
+
+fn count(count: u64) -> String {
+    Unit::Count.display(count as f64)
 }
 
 fn ns(ns: u64) -> String {
     Unit::Nanoseconds.display(ns as f64)
 }
 
-fn percent(part: f64, whole: f64) -> String {
-    Unit::Percent.display(if whole > 0.0 {
-        round(part / whole * 100.0)
+/// Writes a share with two digits behind the point at the most.
+fn percent(part: u64, whole: u64) -> String {
+    let share = if whole > 0 {
+        part as f64 / whole as f64
     } else {
         0.0
-    })
+    };
+    Unit::Percent.display((share * 100.0 * 100.0).round() / 100.0)
 }
 
-/// Returns a share of hundredths with two digits behind the point at the most.
-fn round(percent: f64) -> f64 {
-    (percent * 100.0).round() / 100.0
+#[cfg(test)]
+mod tests {
+    use linerate_model::sample::End;
+
+    use super::*;
+
+    #[test]
+    fn every_name_in_braces_is_filled_in() {
+        use TcpFindingKind as Kind;
+        for kind in [
+            Kind::NagleDelayedAck,
+            Kind::RetransmissionTimeout,
+            Kind::ZeroWindow,
+            Kind::PathMtu,
+            Kind::WindowLimit,
+            Kind::NoWindowScaling,
+            Kind::LossBurst,
+            Kind::Loss,
+            Kind::Spurious,
+            Kind::Reordering,
+            Kind::DelayedAck,
+            Kind::SmallSegments,
+            Kind::ClampedMss,
+            Kind::Superframes,
+        ] {
+            for number in [0, 7] {
+                let mut finding = TcpFinding {
+                    kind,
+                    who: IpAddr::from([10, 0, 0, 1]),
+                    who_port: None,
+                    who_is: End::Client,
+                    toward: IpAddr::from([10, 0, 0, 2]),
+                    toward_port: Some(80),
+                    claim: String::new(),
+                    explanation: String::new(),
+                    advice: None,
+                    connections: 2,
+                    count: number,
+                    total_ns: number,
+                    longest_ns: number,
+                    value: number,
+                    out_of: number,
+                    round_trip_ns: Some(number),
+                    proofs: Vec::new(),
+                };
+                put_into_words(&mut finding);
+                let text = format!("{} {}", finding.claim, finding.explanation);
+                let text = text + finding.advice.as_deref().unwrap_or("");
+                assert!(!text.contains(['{', '}']), "{text}");
+            }
+        }
+    }
 }
