@@ -45,7 +45,7 @@ impl FromStr for Filter {
 
 impl Filter {
     /// Returns whether `segment` belongs to a connection that is wanted.
-    pub fn wants(&self, segment: &Segment) -> bool {
+    pub(crate) fn wants(&self, segment: &Segment) -> bool {
         let source = (segment.addresses.source(), segment.source_port);
         let target = (segment.addresses.target(), segment.target_port);
         let holds = |word: &Word| word.holds(source) || word.holds(target);

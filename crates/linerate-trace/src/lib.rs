@@ -30,16 +30,6 @@
 pub mod capture;
 /// The captures of a run as a chapter of its report.
 pub mod chapter;
-/// One connection, packet by packet.
-pub mod connection;
-/// What is handed over at the end.
-pub mod document;
-/// Which connections are wanted.
-pub mod filter;
-/// What a capture proves.
-pub mod findings;
-/// Frames decoded.
-pub mod frame;
 /// A document as a report with pictures.
 pub mod page;
 /// Packets as rows.
@@ -47,9 +37,21 @@ pub mod rows;
 /// A document as lines for a terminal.
 pub mod text;
 
+/// One connection, packet by packet.
+mod connection;
+/// What is handed over at the end.
+mod document;
+/// Which connections are wanted.
+mod filter;
+/// What a capture proves.
+mod findings;
+/// Frames decoded.
+mod frame;
 /// All connections of a capture.
 mod tracker;
 
-pub use document::Trace;
+pub use connection::{Cause, Counts};
+pub use document::{ConnectionReport, Ending, Trace};
 pub use filter::Filter;
+pub use findings::{TcpFinding, TcpFindingKind};
 pub use tracker::{Handled, Limits, Tracker};

@@ -68,15 +68,15 @@ impl Default for Limits {
 #[derive(Debug, Clone, Copy)]
 pub struct Handled {
     /// Where its connection is, for [`Tracker::connection`].
-    pub at: u32,
+    pub(crate) at: u32,
     /// Who sent it.
-    pub end: End,
+    pub(crate) end: End,
     /// What it is.
-    pub verdict: Verdict,
+    pub(crate) verdict: Verdict,
     /// The segment itself.
-    pub segment: Segment,
+    pub(crate) segment: Segment,
     /// When and where it was captured.
-    pub place: Place,
+    pub(crate) place: Place,
 }
 
 /// All connections of one or several captures.
@@ -206,12 +206,12 @@ impl Tracker {
     }
 
     /// Returns the connection of a segment that was handled last.
-    pub fn connection(&self, at: u32) -> &Connection {
+    pub(crate) fn connection(&self, at: u32) -> &Connection {
         &self.parts[at as usize / PART][at as usize % PART]
     }
 
     /// Returns the addresses of a connection: the client's, then the server's.
-    pub fn addresses(&self, connection: &Connection) -> [std::net::IpAddr; 2] {
+    pub(crate) fn addresses(&self, connection: &Connection) -> [std::net::IpAddr; 2] {
         let [low, high] = self.book.addresses(&connection.key);
         if connection.client_is_low {
             [low, high]

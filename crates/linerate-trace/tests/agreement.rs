@@ -91,7 +91,7 @@ fn by_tshark(path: &Path, filter: &str) -> Option<u64> {
 }
 
 fn by_us(trace: &Trace) -> BTreeMap<u32, [Counted; 2]> {
-    let one = |connection: &linerate_trace::document::ConnectionReport| {
+    let one = |connection: &linerate_trace::ConnectionReport| {
         let ends = [&connection.from_client, &connection.from_server];
         let counted = ends.map(|end| Counted {
             data_packets: u64::from(end.data_packets),

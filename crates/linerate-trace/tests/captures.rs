@@ -25,7 +25,7 @@ fn talk() -> Vec<(u64, Vec<u8>)> {
 
 /// Says what any way of writing must keep.
 fn essence(trace: &Trace) -> (u64, Vec<(u32, u64, u64)>) {
-    let one = |connection: &linerate_trace::document::ConnectionReport| {
+    let one = |connection: &linerate_trace::ConnectionReport| {
         (
             connection.from_client.data_packets,
             connection.from_server.payload_bytes,

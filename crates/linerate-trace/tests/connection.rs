@@ -7,10 +7,7 @@ use std::num::NonZero;
 
 use common::{ACK, From, RST, SYN, Talk, pcapng, syn_options, trace};
 use linerate_model::sample::End;
-use linerate_trace::Trace;
-use linerate_trace::connection::{Cause, Counts};
-use linerate_trace::document::{ConnectionReport, Ending};
-use linerate_trace::findings::TcpFindingKind;
+use linerate_trace::{Cause, ConnectionReport, Counts, Ending, TcpFinding, TcpFindingKind, Trace};
 
 use From::{Client, Server};
 
@@ -28,7 +25,7 @@ fn counts(trace: &Trace, from: From) -> Counts {
     end.counts.expect("a detail")
 }
 
-fn found(trace: &Trace, kind: TcpFindingKind) -> Option<&linerate_trace::findings::TcpFinding> {
+fn found(trace: &Trace, kind: TcpFindingKind) -> Option<&TcpFinding> {
     trace.findings.iter().find(|finding| finding.kind == kind)
 }
 

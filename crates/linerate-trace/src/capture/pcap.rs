@@ -15,7 +15,7 @@ const PATCHED_HEADER_BYTES: usize = 24;
 
 /// What the magic number says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Order {
+pub(crate) struct Order {
     endian: Endian,
     fraction_ns: u64,
     header_bytes: usize,
@@ -23,7 +23,7 @@ pub struct Order {
 
 impl Order {
     /// Returns what `magic` says, if it is a magic number of this format.
-    pub fn of(magic: [u8; 4]) -> Option<Self> {
+    pub(crate) fn of(magic: [u8; 4]) -> Option<Self> {
         let (endian, magic) = match magic[0] {
             0xa1 => (Endian::Big, u32::from_be_bytes(magic)),
             _ => (Endian::Little, u32::from_le_bytes(magic)),
@@ -43,7 +43,7 @@ impl Order {
 }
 
 /// A file of this format behind its header.
-pub struct Pcap {
+pub(crate) struct Pcap {
     order: Order,
     link: LinkType,
     /// Bytes of the record given out last, consumed when the next is asked for.
@@ -52,7 +52,10 @@ pub struct Pcap {
 
 impl Pcap {
     /// Reads the header.
-    pub fn open<R: Read>(order: Order, window: &mut Window<R>) -> Result<Self, CaptureError> {
+    pub(crate) fn open<R: Read>(
+        order: Order,
+        window: &mut Window<R>,
+    ) -> Result<Self, CaptureError> {
         window.fill(HEADER_BYTES)?;
         let header = window.bytes();
         if header.len() < HEADER_BYTES {
@@ -80,7 +83,7 @@ impl Pcap {
 
     /// Finds the next record.
     #[inline]
-    pub fn next_record<R: Read>(
+    pub(crate) fn next_record<R: Read>(
         &mut self,
         window: &mut Window<R>,
     ) -> Result<Option<Record>, Fault> {

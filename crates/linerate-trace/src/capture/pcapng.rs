@@ -13,7 +13,7 @@ use super::window::{RECORD_BYTES_MAX, Window};
 use super::{Endian, Fault, Record};
 
 /// A section header's type: the same in both byte orders.
-pub const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+pub(crate) const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 2;
@@ -77,7 +77,7 @@ impl Tick {
 }
 
 /// A file of this format.
-pub struct Pcapng {
+pub(crate) struct Pcapng {
     endian: Endian,
     interfaces: Vec<Interface>,
     /// Bytes of the block given out last, consumed when the next is asked for.
@@ -97,7 +97,7 @@ impl Default for Pcapng {
 impl Pcapng {
     /// Finds the next frame, over all blocks before it.
     #[inline]
-    pub fn next_record<R: Read>(
+    pub(crate) fn next_record<R: Read>(
         &mut self,
         window: &mut Window<R>,
     ) -> Result<Option<Record>, Fault> {

@@ -15,10 +15,10 @@ const FILL_BYTES: usize = 256 * 1024;
 
 /// The longest record that is believed. The largest that Linux can capture is a superframe of
 /// 512 KiB (GSO_MAX_SIZE) with its header; editors of captures write comments of some KiB.
-pub const RECORD_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub(crate) const RECORD_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The input, and a window on it.
-pub struct Window<R> {
+pub(crate) struct Window<R> {
     input: R,
     buffer: Vec<u8>,
     start: usize,
@@ -29,7 +29,7 @@ pub struct Window<R> {
 
 impl<R: Read> Window<R> {
     /// Returns an empty window at the start of `input`.
-    pub fn new(input: R) -> Self {
+    pub(crate) fn new(input: R) -> Self {
         Self {
             input,
             buffer: vec![0; FILL_BYTES],
@@ -41,13 +41,13 @@ impl<R: Read> Window<R> {
     }
 
     /// Returns how many bytes were consumed.
-    pub fn position_bytes(&self) -> u64 {
+    pub(crate) fn position_bytes(&self) -> u64 {
         self.before + self.start as u64
     }
 
     /// Makes at least `wanted` bytes visible, unless the input ends before; says how many are.
     #[inline]
-    pub fn fill(&mut self, wanted: usize) -> Result<usize, CaptureError> {
+    pub(crate) fn fill(&mut self, wanted: usize) -> Result<usize, CaptureError> {
         if self.end - self.start >= wanted {
             return Ok(self.end - self.start);
         }
@@ -56,13 +56,13 @@ impl<R: Read> Window<R> {
 
     /// Returns what is visible.
     #[inline]
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
     /// Consumes `count` visible bytes.
     #[inline]
-    pub fn consume(&mut self, count: usize) {
+    pub(crate) fn consume(&mut self, count: usize) {
         debug_assert!(count <= self.end - self.start);
         self.start += count;
     }

@@ -7,7 +7,7 @@ use super::FrameId;
 
 /// The shortest time without a packet that is looked at. Below it lie the round trips of a
 /// building and the scheduling of busy hosts; the shortest timer that TCP waits for is above.
-pub const GAP_NS_MIN: u64 = 5_000_000;
+pub(crate) const GAP_NS_MIN: u64 = 5_000_000;
 
 /// What a connection waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -84,12 +84,12 @@ pub struct Gaps {
 
 /// The gaps of a connection, by cause and end.
 #[derive(Debug, Clone, Default)]
-pub struct GapList(Vec<Gaps>);
+pub(crate) struct GapList(Vec<Gaps>);
 
 impl GapList {
     /// Takes up one gap that `frame` ended.
     #[cold]
-    pub fn note(&mut self, cause: Cause, end: End, length_ns: u64, frame: Option<FrameId>) {
+    pub(crate) fn note(&mut self, cause: Cause, end: End, length_ns: u64, frame: Option<FrameId>) {
         let found = self
             .0
             .iter_mut()
@@ -116,7 +116,7 @@ impl GapList {
 
     /// Calls the gap of `length_ns` that was noted last under `from` by a better name.
     #[cold]
-    pub fn rename(
+    pub(crate) fn rename(
         &mut self,
         from: (Cause, End),
         to: (Cause, End),
@@ -137,7 +137,7 @@ impl GapList {
     }
 
     /// Returns the gaps, the cause that took longest first.
-    pub fn sorted(&self) -> Vec<Gaps> {
+    pub(crate) fn sorted(&self) -> Vec<Gaps> {
         let mut gaps = self.0.clone();
         gaps.sort_by_key(|gaps| (std::cmp::Reverse(gaps.total_ns), gaps.cause, gaps.end));
         gaps

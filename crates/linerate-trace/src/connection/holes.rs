@@ -15,14 +15,14 @@ struct Hole {
 
 /// The holes of one direction, the oldest first.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Holes {
+pub(crate) struct Holes {
     holes: [Hole; HOLES_MAX],
     count: u8,
 }
 
 impl Holes {
     /// Notes that `start..end` was jumped over.
-    pub fn open(&mut self, start: u32, end: u32, opened_ns: u64) {
+    pub(crate) fn open(&mut self, start: u32, end: u32, opened_ns: u64) {
         if usize::from(self.count) == HOLES_MAX {
             self.remove(0);
         }
@@ -36,7 +36,7 @@ impl Holes {
 
     /// Fills `start..end`; returns when the hole that it lies in was opened, or nothing if all of
     /// it had been captured before.
-    pub fn fill(&mut self, start: u32, end: u32) -> Option<u64> {
+    pub(crate) fn fill(&mut self, start: u32, end: u32) -> Option<u64> {
         let at = (0..usize::from(self.count)).find(|&at| {
             let hole = &self.holes[at];
             after(hole.end, start) && after(end, hole.start)

@@ -75,12 +75,12 @@ pub struct Incident {
 
 /// Everything that happened to a connection.
 #[derive(Debug, Clone, Default)]
-pub struct Incidents(Vec<Incident>);
+pub(crate) struct Incidents(Vec<Incident>);
 
 impl Incidents {
     /// Notes one occurrence.
     #[cold]
-    pub fn note(&mut self, kind: IncidentKind, end: End, example: Example) {
+    pub(crate) fn note(&mut self, kind: IncidentKind, end: End, example: Example) {
         let found = self
             .0
             .iter_mut()
@@ -115,7 +115,7 @@ impl Incidents {
     }
 
     /// Returns all of them.
-    pub fn as_slice(&self) -> &[Incident] {
+    pub(crate) fn as_slice(&self) -> &[Incident] {
         &self.0
     }
 }

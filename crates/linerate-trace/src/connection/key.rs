@@ -13,7 +13,7 @@ const ADDRESSES_MAX: usize = 2_000_000;
 
 /// Two addresses and two ports; the lower comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Key {
+pub(crate) struct Key {
     low: u32,
     high: u32,
     low_port: u16,
@@ -25,7 +25,7 @@ impl Key {
     /// Returns a hash. `seed` is the caller's, so that nobody can write a capture whose
     /// connections all fall into one place.
     #[inline]
-    pub fn hash(&self, seed: u64) -> u64 {
+    pub(crate) fn hash(&self, seed: u64) -> u64 {
         let addresses = (u64::from(self.low) << 32) | u64::from(self.high);
         let ports = (u64::from(self.low_port) << 17)
             | (u64::from(self.high_port) << 1)
@@ -37,7 +37,7 @@ impl Key {
     }
 
     /// Returns the ports: of the low end, of the high end.
-    pub fn ports(&self) -> [u16; 2] {
+    pub(crate) fn ports(&self) -> [u16; 2] {
         [self.low_port, self.high_port]
     }
 }
@@ -51,7 +51,7 @@ fn fold(one: u64, other: u64) -> u64 {
 }
 
 /// The addresses of IPv6 that were seen.
-pub struct AddressBook {
+pub(crate) struct AddressBook {
     seed: u64,
     addresses: Vec<u128>,
     places: HashTable<u32>,
@@ -59,7 +59,7 @@ pub struct AddressBook {
 
 impl AddressBook {
     /// Returns an empty book.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
             seed,
             addresses: Vec::new(),
@@ -70,7 +70,7 @@ impl AddressBook {
     /// Returns the key of a segment, and whether its sender is the low end; nothing if there are
     /// too many addresses.
     #[inline]
-    pub fn key(&mut self, addresses: Addresses, ports: (u16, u16)) -> Option<(Key, bool)> {
+    pub(crate) fn key(&mut self, addresses: Addresses, ports: (u16, u16)) -> Option<(Key, bool)> {
         let (source, target, is_v6) = match addresses {
             Addresses::V4 { source, target } => (source, target, false),
             Addresses::V6 { source, target } => (self.number(source)?, self.number(target)?, true),
@@ -92,7 +92,7 @@ impl AddressBook {
     }
 
     /// Returns the addresses of `key`: of the low end, of the high end.
-    pub fn addresses(&self, key: &Key) -> [IpAddr; 2] {
+    pub(crate) fn addresses(&self, key: &Key) -> [IpAddr; 2] {
         [key.low, key.high].map(|number| match key.is_v6 {
             false => Ipv4Addr::from_bits(number).into(),
             true => Ipv6Addr::from_bits(self.addresses[number as usize]).into(),

@@ -44,17 +44,20 @@ mod timeline;
 /// What a segment turned out to be.
 mod verdict;
 
-pub use detail::{Counts, Detail, EndDetail};
-pub use gaps::{Cause, GAP_NS_MIN, Gaps};
-pub use incident::{Example, Incident, IncidentKind};
-pub use key::{AddressBook, Key};
-pub use place::{FrameId, Place};
-pub use points::{Point, Points};
-pub use shares::{Shares, State};
-pub use sizes::{POWERS, Repeat, Sizes};
-pub use spread::{Durations, Spread};
-pub use timeline::{Bin, BinEnd, Timeline};
-pub use verdict::Verdict;
+pub use detail::Counts;
+pub use gaps::Cause;
+
+pub(crate) use detail::{Detail, EndDetail};
+pub(crate) use gaps::Gaps;
+pub(crate) use incident::{Example, Incident, IncidentKind};
+pub(crate) use key::{AddressBook, Key};
+pub(crate) use place::{FrameId, Place};
+pub(crate) use points::{Point, Points};
+pub(crate) use shares::State;
+pub(crate) use sizes::Sizes;
+pub(crate) use spread::{Durations, Spread};
+pub(crate) use timeline::{BinEnd, Timeline};
+pub(crate) use verdict::Verdict;
 
 use std::num::{NonZeroU16, NonZeroU32};
 
@@ -66,7 +69,7 @@ use sequence::{after, furthest};
 
 /// One thing of the sender and one of the receiver.
 #[derive(Debug, Clone, Copy)]
-pub struct Pair<T> {
+pub(crate) struct Pair<T> {
     /// The sender's.
     pub from: T,
     /// The receiver's.
@@ -75,7 +78,7 @@ pub struct Pair<T> {
 
 /// What is counted of one end, whatever else is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Half {
+pub(crate) struct Half {
     /// Bytes of payload that it sent, those sent again included.
     pub payload_bytes: u64,
     /// Segments that it sent.
@@ -105,28 +108,28 @@ impl Half {
 
     /// Returns whether a segment of this end was captured.
     #[inline]
-    pub fn is_seen(&self) -> bool {
+    pub(crate) fn is_seen(&self) -> bool {
         self.marks & Self::SEEN != 0
     }
 
     /// Returns whether it acknowledged anything.
     #[inline]
-    pub fn has_acknowledged(&self) -> bool {
+    pub(crate) fn has_acknowledged(&self) -> bool {
         self.marks & Self::ACKED != 0
     }
 
     /// Returns whether its SYN was captured.
-    pub fn has_syn(&self) -> bool {
+    pub(crate) fn has_syn(&self) -> bool {
         self.marks & Self::SYN != 0
     }
 
     /// Returns whether it ended its stream.
-    pub fn has_fin(&self) -> bool {
+    pub(crate) fn has_fin(&self) -> bool {
         self.marks & Self::FIN != 0
     }
 
     /// Returns whether it reset the connection.
-    pub fn has_rst(&self) -> bool {
+    pub(crate) fn has_rst(&self) -> bool {
         self.marks & Self::RST != 0
     }
 }
@@ -146,7 +149,7 @@ pub struct Offer {
 
 /// A connection.
 #[derive(Debug)]
-pub struct Connection {
+pub(crate) struct Connection {
     /// Addresses and ports.
     pub key: Key,
     /// Whether the client is the low end of the key.
@@ -171,7 +174,7 @@ pub struct Connection {
 
 impl Connection {
     /// Returns the connection that `segment` begins.
-    pub fn new(key: Key, number: u32, client_is_low: bool, place: Place) -> Self {
+    pub(crate) fn new(key: Key, number: u32, client_is_low: bool, place: Place) -> Self {
         Self {
             key,
             client_is_low,
@@ -191,7 +194,7 @@ impl Connection {
     /// Cost: of a full-size frame of a bulk flow, 80 ns with decoding and finding the connection
     /// (docs/performance.md). Nothing is allocated but where something happens for the first time.
     #[inline]
-    pub fn handle_segment(&mut self, end: End, segment: &Segment, place: Place) -> Verdict {
+    pub(crate) fn handle_segment(&mut self, end: End, segment: &Segment, place: Place) -> Verdict {
         let elapsed_ns = place.time_ns.saturating_sub(self.last_ns);
         let is_control = segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
         let mut verdict = Verdict::default();
@@ -233,7 +236,7 @@ impl Connection {
     /// Returns whether `segment` needs a [`Detail`]: it carries payload, or is not what a plain
     /// handshake and farewell look like.
     #[inline]
-    pub fn needs_detail(&self, end: End, segment: &Segment) -> bool {
+    pub(crate) fn needs_detail(&self, end: End, segment: &Segment) -> bool {
         let half = &self.halves[end as usize];
         let repeats = half.is_seen()
             && segment.flags.any(Flags::SYN | Flags::FIN)
@@ -243,7 +246,7 @@ impl Connection {
 
     /// Makes the detail.
     #[cold]
-    pub fn make_detail(&mut self) {
+    pub(crate) fn make_detail(&mut self) {
         let mut detail = Box::<Detail>::default();
         detail.set_full_segment(&self.offers);
         detail.set_handshake(self.handshake_ns);
@@ -253,7 +256,7 @@ impl Connection {
 
     /// Returns whether both ends have ended their streams, or one has reset the connection.
     #[inline]
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         let [client, server] = &self.halves;
         (client.has_fin() && server.has_fin()) || client.has_rst() || server.has_rst()
     }
@@ -261,7 +264,7 @@ impl Connection {
     /// Returns whether `segment` begins another connection of the same ends and ports: a SYN with
     /// another sequence number, where this one is closed or has gone beyond its handshake.
     #[inline]
-    pub fn is_begun_anew(&self, end: End, segment: &Segment) -> bool {
+    pub(crate) fn is_begun_anew(&self, end: End, segment: &Segment) -> bool {
         if !segment.flags.any(Flags::SYN) || segment.flags.any(Flags::ACK) {
             return false;
         }
@@ -273,13 +276,13 @@ impl Connection {
 
     /// Returns how many segments both ends sent.
     #[inline]
-    pub fn packets(&self) -> u32 {
+    pub(crate) fn packets(&self) -> u32 {
         let [client, server] = &self.halves;
         client.packets.saturating_add(server.packets)
     }
 
     /// Returns the window of `end` in bytes, if its scale is known.
-    pub fn window_bytes(&self, end: End) -> Option<u64> {
+    pub(crate) fn window_bytes(&self, end: End) -> Option<u64> {
         let scales = self.offers.map(|offer| offer.window_scale);
         detail::window_bytes(&self.halves, scales, end)
     }

@@ -11,7 +11,7 @@ const SEGMENTS_MAX: usize = 1024;
 
 /// One segment on its way.
 #[derive(Debug, Clone, Copy)]
-pub struct Sent {
+pub(crate) struct Sent {
     /// Its first sequence number.
     pub sequence: u32,
     /// The sequence number behind its last.
@@ -28,7 +28,7 @@ pub struct Sent {
 
 /// What an acknowledgement said of the segments on their way.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Acknowledged {
+pub(crate) struct Acknowledged {
     /// The round trip of the segment that it acknowledged last, if it was sent once and ends
     /// where the acknowledgement does (Karn's rule, and no delay of a later segment's).
     pub round_trip_ns: Option<u64>,
@@ -38,14 +38,14 @@ pub struct Acknowledged {
 
 /// The segments of one direction that are on their way, in the order of their numbers.
 #[derive(Debug, Clone, Default)]
-pub struct Outstanding {
+pub(crate) struct Outstanding {
     segments: VecDeque<Sent>,
 }
 
 impl Outstanding {
     /// Takes up a segment that was sent for the first time.
     #[inline]
-    pub fn sent(&mut self, segment: Sent) {
+    pub(crate) fn sent(&mut self, segment: Sent) {
         if self.segments.len() == SEGMENTS_MAX {
             self.segments.pop_front();
         }
@@ -54,7 +54,7 @@ impl Outstanding {
 
     /// Notes that `sequence..end` was sent again at `time_ns` with `stamp`; returns what was
     /// known of its first segment before.
-    pub fn sent_again(
+    pub(crate) fn sent_again(
         &mut self,
         sequence: u32,
         end: u32,
@@ -79,7 +79,7 @@ impl Outstanding {
 
     /// Takes away what `acknowledgement` acknowledges.
     #[inline]
-    pub fn acknowledged(&mut self, acknowledgement: u32, time_ns: u64) -> Acknowledged {
+    pub(crate) fn acknowledged(&mut self, acknowledgement: u32, time_ns: u64) -> Acknowledged {
         let mut said = Acknowledged::default();
         let mut is_first = true;
         while let Some(&segment) = self.segments.front() {

@@ -6,7 +6,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 /// When and where a segment was captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     /// When, in nanoseconds since 1970.
     pub time_ns: u64,
     /// Its frame; none for what the end of the capture ended.

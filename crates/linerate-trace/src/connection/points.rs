@@ -10,7 +10,7 @@ const POINTS_MAX: usize = 2000;
 
 /// One packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Point {
+pub(crate) struct Point {
     /// When it was captured, in nanoseconds since 1970.
     pub time_ns: u64,
     /// Its frame.
@@ -31,14 +31,14 @@ pub struct Point {
 
 /// The packets of a connection, or nothing any more if there were too many.
 #[derive(Debug, Clone, Default)]
-pub struct Points {
+pub(crate) struct Points {
     points: Vec<Point>,
     overflown: bool,
 }
 
 impl Points {
     /// Takes up one packet. `halves` are as they are behind it.
-    pub fn add(
+    pub(crate) fn add(
         &mut self,
         halves: &[Half; 2],
         end: End,
@@ -72,7 +72,7 @@ impl Points {
     }
 
     /// Returns the packets, unless there were too many.
-    pub fn as_slice(&self) -> Option<&[Point]> {
+    pub(crate) fn as_slice(&self) -> Option<&[Point]> {
         (!self.overflown).then_some(&self.points[..])
     }
 }

@@ -38,7 +38,7 @@ const RESENT_MAX: usize = 4;
 
 /// What began with a retransmission and ends when everything sent until then is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Recovery {
+pub(crate) struct Recovery {
     /// The number whose acknowledgement ends it.
     point: u32,
     /// Why it began.
@@ -63,7 +63,7 @@ struct Run {
 
 /// Ranges that were sent again, the newest first.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Resent([(u32, u32); RESENT_MAX]);
+pub(crate) struct Resent([(u32, u32); RESENT_MAX]);
 
 impl Resent {
     fn note(&mut self, sequence: u32, end: u32) {
@@ -72,7 +72,7 @@ impl Resent {
     }
 
     /// Forgets a range that covers `sequence`; returns whether there was one.
-    pub fn take(&mut self, sequence: u32) -> bool {
+    pub(crate) fn take(&mut self, sequence: u32) -> bool {
         let found = self.0.iter_mut().find(|(start, end)| {
             start != end && distance(*start, sequence) >= 0 && after(*end, sequence)
         });

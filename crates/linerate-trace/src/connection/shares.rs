@@ -16,7 +16,7 @@ use super::{Half, Pair};
 
 /// What the time went into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum State {
+pub(crate) enum State {
     /// One end was not captured.
     #[default]
     Unknown,
@@ -34,7 +34,7 @@ pub enum State {
 
 /// Nanoseconds in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Shares {
+pub(crate) struct Shares {
     times_ns: [u64; 6],
     state: State,
 }
@@ -42,30 +42,30 @@ pub struct Shares {
 impl Shares {
     /// Adds `elapsed_ns` to the state that held.
     #[inline]
-    pub fn pass(&mut self, elapsed_ns: u64) {
+    pub(crate) fn pass(&mut self, elapsed_ns: u64) {
         self.times_ns[self.state as usize] += elapsed_ns;
     }
 
     /// Begins a state.
     #[inline]
-    pub fn enter(&mut self, state: State) {
+    pub(crate) fn enter(&mut self, state: State) {
         self.state = state;
     }
 
     /// Returns the state that holds.
     #[inline]
-    pub fn state(&self) -> State {
+    pub(crate) fn state(&self) -> State {
         self.state
     }
 
     /// Returns the time in `state`, in nanoseconds.
-    pub fn time_ns(&self, state: State) -> u64 {
+    pub(crate) fn time_ns(&self, state: State) -> u64 {
         self.times_ns[state as usize]
     }
 }
 
 /// What is known of a direction beside its sequence numbers.
-pub struct Sending {
+pub(crate) struct Sending {
     /// Whether something that was sent again is not acknowledged yet.
     pub recovering: bool,
     /// Bytes of a full segment.
@@ -78,7 +78,7 @@ pub struct Sending {
 
 /// Returns the state of the direction from `pair.from` to `pair.to`.
 #[inline]
-pub fn state(pair: Pair<&Half>, sending: &Sending) -> State {
+pub(crate) fn state(pair: Pair<&Half>, sending: &Sending) -> State {
     if !pair.from.is_seen() || !pair.to.is_seen() {
         return State::Unknown;
     }

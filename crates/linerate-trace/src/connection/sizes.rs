@@ -3,13 +3,13 @@
 /// Sizes that are counted one by one; the others fall under their power of two only.
 const FREQUENT_MAX: usize = 8;
 /// The longest sequence that is looked for.
-pub const PERIOD_MAX: usize = 8;
+pub(crate) const PERIOD_MAX: usize = 8;
 /// Powers of two that are told apart: payloads of 1 B to 1 MiB.
-pub const POWERS: usize = 21;
+pub(crate) const POWERS: usize = 21;
 
 /// A sequence of payload sizes that came again and again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Repeat {
+pub(crate) struct Repeat {
     sizes: [u32; PERIOD_MAX],
     period: u8,
     /// How many packets in a row followed it.
@@ -18,14 +18,14 @@ pub struct Repeat {
 
 impl Repeat {
     /// Returns the sizes in their order.
-    pub fn sizes(&self) -> &[u32] {
+    pub(crate) fn sizes(&self) -> &[u32] {
         &self.sizes[..usize::from(self.period)]
     }
 }
 
 /// Sizes of the payloads of one direction.
 #[derive(Debug, Clone)]
-pub struct Sizes {
+pub(crate) struct Sizes {
     /// The smallest.
     pub min: u32,
     /// The largest.
@@ -60,7 +60,7 @@ impl Sizes {
     /// Cost: eight comparisons for periods and up to eight for frequent sizes; bulk flows end at
     /// the first.
     #[inline]
-    pub fn add(&mut self, bytes: u32) {
+    pub(crate) fn add(&mut self, bytes: u32) {
         self.packets = self.packets.saturating_add(1);
         self.min = self.min.min(bytes);
         self.max = self.max.max(bytes);
@@ -133,17 +133,17 @@ impl Sizes {
     }
 
     /// Returns the sequence that the most packets in a row followed.
-    pub fn repeat(&self) -> Option<Repeat> {
+    pub(crate) fn repeat(&self) -> Option<Repeat> {
         self.best
     }
 
     /// Returns how many payloads were of each power of two: place p holds 2^p to 2^(p+1) − 1.
-    pub fn powers(&self) -> &[u32; POWERS] {
+    pub(crate) fn powers(&self) -> &[u32; POWERS] {
         &self.powers
     }
 
     /// Returns the most frequent sizes with a lower bound of their counts, most frequent first.
-    pub fn frequent(&self) -> Vec<(u32, u32)> {
+    pub(crate) fn frequent(&self) -> Vec<(u32, u32)> {
         let mut found: Vec<_> = self
             .frequent
             .iter()
@@ -155,7 +155,7 @@ impl Sizes {
     }
 
     /// Returns how many payloads there were.
-    pub fn packets(&self) -> u32 {
+    pub(crate) fn packets(&self) -> u32 {
         self.packets
     }
 }

@@ -10,7 +10,7 @@ const PLACES: usize = (STEPS * DOUBLINGS) as usize;
 
 /// Count, smallest, largest and sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spread {
+pub(crate) struct Spread {
     /// How many.
     pub count: u32,
     /// The smallest; meaningless without any.
@@ -35,7 +35,7 @@ impl Default for Spread {
 impl Spread {
     /// Takes up one value.
     #[inline]
-    pub fn add(&mut self, value: u64) {
+    pub(crate) fn add(&mut self, value: u64) {
         self.count = self.count.saturating_add(1);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
@@ -43,20 +43,20 @@ impl Spread {
     }
 
     /// Returns the mean, if there is any value.
-    pub fn mean(&self) -> Option<f64> {
+    pub(crate) fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / f64::from(self.count))
     }
 
     /// Returns the smallest value, if there is any.
     #[inline]
-    pub fn least(&self) -> Option<u64> {
+    pub(crate) fn least(&self) -> Option<u64> {
         (self.count > 0).then_some(self.min)
     }
 }
 
 /// Durations by size, for quantiles.
 #[derive(Debug, Clone, Default)]
-pub struct Durations {
+pub(crate) struct Durations {
     /// Count, smallest, largest, sum.
     pub spread: Spread,
     /// Made with the second value; most connections have one or none.
@@ -66,7 +66,7 @@ pub struct Durations {
 impl Durations {
     /// Takes up one duration.
     #[inline]
-    pub fn add(&mut self, ns: u64) {
+    pub(crate) fn add(&mut self, ns: u64) {
         let first = self.spread.least();
         self.spread.add(ns);
         if let Some(places) = &mut self.places {
@@ -81,7 +81,7 @@ impl Durations {
     }
 
     /// Returns the duration below which the share `quantile` of all lie.
-    pub fn quantile(&self, quantile: f64) -> Option<u64> {
+    pub(crate) fn quantile(&self, quantile: f64) -> Option<u64> {
         let spread = self.spread;
         let least = spread.least()?;
         let Some(places) = &self.places else {

@@ -10,14 +10,14 @@ const WIDTH_NS_MIN: u64 = 1_000_000;
 
 /// One bin: what each end sent in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Bin {
+pub(crate) struct Bin {
     /// What the client sent, then what the server sent.
     pub ends: [BinEnd; 2],
 }
 
 /// What one end sent in one bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct BinEnd {
+pub(crate) struct BinEnd {
     /// Segments with payload.
     pub data_packets: u32,
     /// Acknowledgements without payload.
@@ -39,7 +39,7 @@ impl BinEnd {
 
 /// The bins of a connection.
 #[derive(Debug, Clone)]
-pub struct Timeline {
+pub(crate) struct Timeline {
     start_ns: u64,
     width_ns: u64,
     bins: Vec<Bin>,
@@ -47,7 +47,7 @@ pub struct Timeline {
 
 impl Timeline {
     /// Returns a timeline that begins at `start_ns`.
-    pub fn new(start_ns: u64) -> Self {
+    pub(crate) fn new(start_ns: u64) -> Self {
         Self {
             start_ns,
             width_ns: WIDTH_NS_MIN,
@@ -57,7 +57,7 @@ impl Timeline {
 
     /// Returns what `end` sent in the bin of `time_ns`.
     #[inline]
-    pub fn at(&mut self, time_ns: u64, end: End) -> &mut BinEnd {
+    pub(crate) fn at(&mut self, time_ns: u64, end: End) -> &mut BinEnd {
         let elapsed = time_ns.saturating_sub(self.start_ns);
         while elapsed / self.width_ns >= BINS_MAX as u64 {
             self.widen();
@@ -70,17 +70,17 @@ impl Timeline {
     }
 
     /// Returns when the first bin begins, in nanoseconds since 1970.
-    pub fn start_ns(&self) -> u64 {
+    pub(crate) fn start_ns(&self) -> u64 {
         self.start_ns
     }
 
     /// Returns how wide each bin is, in nanoseconds.
-    pub fn width_ns(&self) -> u64 {
+    pub(crate) fn width_ns(&self) -> u64 {
         self.width_ns
     }
 
     /// Returns the bins.
-    pub fn bins(&self) -> &[Bin] {
+    pub(crate) fn bins(&self) -> &[Bin] {
         &self.bins
     }
 

@@ -2,16 +2,16 @@
 
 /// A set of properties of one segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Verdict(pub u32);
+pub(crate) struct Verdict(pub u32);
 
 /// Each property with its name in rows.
 macro_rules! verdicts {
     ($($(#[$doc:meta])* $name:ident = $bit:literal, $text:literal;)*) => {
         impl Verdict {
-            $($(#[$doc])* pub const $name: Self = Self(1 << $bit);)*
+            $($(#[$doc])* pub(crate) const $name: Self = Self(1 << $bit);)*
 
             /// Every property with its name.
-            pub const ALL: &'static [(Self, &'static str)] = &[$((Self::$name, $text)),*];
+            pub(crate) const ALL: &'static [(Self, &'static str)] = &[$((Self::$name, $text)),*];
         }
     };
 }
@@ -66,18 +66,18 @@ verdicts! {
 impl Verdict {
     /// Returns whether any of `other` holds.
     #[inline]
-    pub fn any(self, other: Self) -> bool {
+    pub(crate) fn any(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
     /// Adds `other`.
     #[inline]
-    pub fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.0 |= other.0;
     }
 
     /// Returns the names of all properties that hold.
-    pub fn names(self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
         let all = Self::ALL.iter();
         all.filter(move |(verdict, _)| self.any(*verdict))
             .map(|(_, name)| *name)

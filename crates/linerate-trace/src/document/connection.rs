@@ -56,7 +56,7 @@ pub struct ConnectionReport {
     pub detailed: bool,
     /// Its packets, for a picture.
     #[serde(skip)]
-    pub points: Option<Box<Points>>,
+    pub(crate) points: Option<Box<Points>>,
 }
 
 /// How a connection ended.

@@ -11,16 +11,16 @@ mod connection;
 /// Sums over all connections.
 mod totals;
 
-pub use connection::{
-    ConnectionReport, DurationReport, EndReport, Ending, ShareReport, TimelineReport,
-};
-pub use totals::Totals;
+pub use connection::{ConnectionReport, Ending};
+
+pub(crate) use connection::{DurationReport, EndReport, ShareReport, TimelineReport};
+pub(crate) use totals::Totals;
 
 use crate::capture::Reader;
 use crate::findings::TcpFinding;
 
 /// The number of the document's shape.
-pub const TRACE_SCHEMA_VERSION: u32 = 1;
+pub(crate) const TRACE_SCHEMA_VERSION: u32 = 1;
 
 /// What a trace comes to.
 #[derive(Debug, Clone, Serialize)]

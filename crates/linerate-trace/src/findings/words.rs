@@ -7,7 +7,7 @@ use linerate_model::unit::Unit;
 use super::{TcpFinding, TcpFindingKind};
 
 /// Fills in claim, explanation and advice.
-pub fn put_into_words(finding: &mut TcpFinding) {
+pub(crate) fn put_into_words(finding: &mut TcpFinding) {
     let trip_ns = finding.round_trip_ns.unwrap_or(0);
     let mean_ns = finding.total_ns / finding.count.max(1);
     let rate = finding.value as f64 * 8e9 / trip_ns as f64;

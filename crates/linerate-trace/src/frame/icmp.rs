@@ -5,22 +5,20 @@ use super::{Decoded, Other, u16_at, u32_at};
 
 /// "Fragmentation needed" (RFC 1191) or "packet too big" (RFC 8201).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooBig {
+pub(crate) struct TooBig {
     /// From where to where the segment went.
     pub addresses: Addresses,
     /// The segment's sender's port.
     pub source_port: u16,
     /// The segment's receiver's port.
     pub target_port: u16,
-    /// The sequence number of the segment, where the router quotes it.
-    pub sequence: u32,
     /// What the next link carries, in bytes; zero from routers older than RFC 1191.
     pub mtu_bytes: u32,
 }
 
 /// Decodes an ICMP message of IPv4.
 #[cold]
-pub fn decode_v4(bytes: &[u8]) -> Result<Decoded, Other> {
+pub(crate) fn decode_v4(bytes: &[u8]) -> Result<Decoded, Other> {
     const UNREACHABLE: u8 = 3;
     const FRAGMENTATION_NEEDED: u8 = 4;
     match bytes {
@@ -34,7 +32,7 @@ pub fn decode_v4(bytes: &[u8]) -> Result<Decoded, Other> {
 
 /// Decodes an ICMP message of IPv6.
 #[cold]
-pub fn decode_v6(bytes: &[u8]) -> Result<Decoded, Other> {
+pub(crate) fn decode_v6(bytes: &[u8]) -> Result<Decoded, Other> {
     const PACKET_TOO_BIG: u8 = 2;
     match bytes {
         [PACKET_TOO_BIG, ..] => too_big(bytes, u32_at(bytes, 4).ok_or(Other::Cut)?),
@@ -53,7 +51,6 @@ fn too_big(bytes: &[u8], mtu_bytes: u32) -> Result<Decoded, Other> {
         addresses,
         source_port,
         target_port,
-        sequence: u32_at(segment, 4).unwrap_or(0),
         mtu_bytes,
     }))
 }

@@ -16,7 +16,7 @@ const EXTENSIONS_MAX: usize = 8;
 
 /// Source and destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Addresses {
+pub(crate) enum Addresses {
     /// Of IPv4.
     V4 {
         /// Who sent it.
@@ -35,7 +35,7 @@ pub enum Addresses {
 
 impl Addresses {
     /// Returns who sent it.
-    pub fn source(self) -> IpAddr {
+    pub(crate) fn source(self) -> IpAddr {
         match self {
             Addresses::V4 { source, .. } => Ipv4Addr::from_bits(source).into(),
             Addresses::V6 { source, .. } => Ipv6Addr::from_bits(source).into(),
@@ -43,7 +43,7 @@ impl Addresses {
     }
 
     /// Returns to whom it was sent.
-    pub fn target(self) -> IpAddr {
+    pub(crate) fn target(self) -> IpAddr {
         match self {
             Addresses::V4 { target, .. } => Ipv4Addr::from_bits(target).into(),
             Addresses::V6 { target, .. } => Ipv6Addr::from_bits(target).into(),
@@ -53,7 +53,7 @@ impl Addresses {
 
 /// What IP says of the packet around a segment.
 #[derive(Debug, Clone, Copy)]
-pub struct Packet {
+pub(crate) struct Packet {
     /// From where to where.
     pub addresses: Addresses,
     /// Bytes behind the IP header, as they were on the wire.
@@ -68,7 +68,7 @@ pub struct Packet {
 
 /// Decodes an IP packet of which `bytes` were captured and which was `packet_bytes` long.
 #[inline]
-pub fn decode(bytes: &[u8], packet_bytes: usize) -> Decoded {
+pub(crate) fn decode(bytes: &[u8], packet_bytes: usize) -> Decoded {
     let decoded = match bytes.first().map(|first| first >> 4) {
         Some(4) => ipv4(bytes, packet_bytes),
         Some(6) => ipv6(bytes, packet_bytes),
@@ -187,7 +187,7 @@ fn extensions(bytes: &[u8], first: u8) -> Result<(u8, usize, bool), Other> {
 ///
 /// Routers may rewrite or cut what they quote, so nothing but the addresses and the protocol is
 /// looked at.
-pub fn quoted(bytes: &[u8]) -> Option<(Addresses, &[u8])> {
+pub(crate) fn quoted(bytes: &[u8]) -> Option<(Addresses, &[u8])> {
     match bytes.first()? >> 4 {
         4 => {
             let header_bytes = usize::from(bytes[0] & 0xf) * 4;

@@ -15,7 +15,7 @@ const TAGS_MAX: usize = 4;
 
 /// Returns how many bytes lie before the IP header.
 #[inline]
-pub fn strip(link: LinkType, bytes: &[u8]) -> Result<usize, Other> {
+pub(crate) fn strip(link: LinkType, bytes: &[u8]) -> Result<usize, Other> {
     match link {
         LinkType::ETHERNET => tagged(bytes, 12),
         LinkType::LINUX_SLL => tagged(bytes, 14),

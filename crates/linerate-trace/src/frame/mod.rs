@@ -12,15 +12,15 @@ mod link;
 /// The TCP header and its options.
 mod tcp;
 
-pub use icmp::TooBig;
-pub use ip::Addresses;
-pub use tcp::{Flags, SackBlocks, Segment, Timestamps};
+pub(crate) use icmp::TooBig;
+pub(crate) use ip::Addresses;
+pub(crate) use tcp::{Flags, Segment};
 
 use crate::capture::LinkType;
 
 /// What a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decoded {
+pub(crate) enum Decoded {
     /// A TCP segment.
     Tcp(Segment),
     /// A router's word that a segment was too big.
@@ -31,7 +31,7 @@ pub enum Decoded {
 
 /// Why a frame is not a TCP segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Other {
+pub(crate) enum Other {
     /// Not IP: ARP, LLDP, spanning tree.
     NotIp,
     /// IP, but not TCP.
@@ -46,7 +46,7 @@ pub enum Other {
 
 /// Decodes a frame of `link` that was `wire_bytes` long.
 #[inline]
-pub fn decode(link: LinkType, bytes: &[u8], wire_bytes: u32) -> Decoded {
+pub(crate) fn decode(link: LinkType, bytes: &[u8], wire_bytes: u32) -> Decoded {
     match link::strip(link, bytes) {
         Ok(header_bytes) => {
             let packet_bytes = (wire_bytes as usize).saturating_sub(header_bytes);

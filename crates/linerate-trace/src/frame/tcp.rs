@@ -21,36 +21,36 @@ const WINDOW_SCALE_MAX: u8 = 14;
 
 /// The control bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Flags(pub u8);
+pub(crate) struct Flags(pub u8);
 
 impl Flags {
     /// The sender has no more to send.
-    pub const FIN: u8 = 0x01;
+    pub(crate) const FIN: u8 = 0x01;
     /// Synchronise sequence numbers.
-    pub const SYN: u8 = 0x02;
+    pub(crate) const SYN: u8 = 0x02;
     /// The connection is refused or gone.
-    pub const RST: u8 = 0x04;
+    pub(crate) const RST: u8 = 0x04;
     /// Push.
-    pub const PSH: u8 = 0x08;
+    pub(crate) const PSH: u8 = 0x08;
     /// The acknowledgement number means something.
-    pub const ACK: u8 = 0x10;
+    pub(crate) const ACK: u8 = 0x10;
     /// The urgent pointer means something.
-    pub const URG: u8 = 0x20;
+    pub(crate) const URG: u8 = 0x20;
     /// The receiver saw congestion (ECN echo).
-    pub const ECE: u8 = 0x40;
+    pub(crate) const ECE: u8 = 0x40;
     /// The sender reduced its congestion window.
-    pub const CWR: u8 = 0x80;
+    pub(crate) const CWR: u8 = 0x80;
 
     /// Returns whether any of `bits` is set.
     #[inline]
-    pub fn any(self, bits: u8) -> bool {
+    pub(crate) fn any(self, bits: u8) -> bool {
         self.0 & bits != 0
     }
 }
 
 /// The timestamps option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timestamps {
+pub(crate) struct Timestamps {
     /// The sender's clock (TSval).
     pub value: u32,
     /// The newest of the receiver's clock that the sender saw (TSecr).
@@ -59,7 +59,7 @@ pub struct Timestamps {
 
 /// Up to four blocks of a selective acknowledgement: first byte, and byte behind the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SackBlocks {
+pub(crate) struct SackBlocks {
     blocks: [(u32, u32); 4],
     count: u8,
 }
@@ -67,7 +67,7 @@ pub struct SackBlocks {
 impl SackBlocks {
     /// Returns the blocks, in the order in which they stand.
     #[inline]
-    pub fn as_slice(&self) -> &[(u32, u32)] {
+    pub(crate) fn as_slice(&self) -> &[(u32, u32)] {
         &self.blocks[..usize::from(self.count)]
     }
 
@@ -86,7 +86,7 @@ impl SackBlocks {
 
 /// One TCP segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segment {
+pub(crate) struct Segment {
     /// From where to where.
     pub addresses: Addresses,
     /// The sender's port.
@@ -124,7 +124,7 @@ pub struct Segment {
 impl Segment {
     /// Returns the sequence space that it takes: payload, SYN and FIN.
     #[inline]
-    pub fn sequence_bytes(&self) -> u32 {
+    pub(crate) fn sequence_bytes(&self) -> u32 {
         let controls = self.flags.0 & (Flags::SYN | Flags::FIN);
         self.payload_bytes.wrapping_add(controls.count_ones())
     }
@@ -132,7 +132,7 @@ impl Segment {
 
 /// Decodes the segment that `packet` carries and of which `bytes` were captured.
 #[inline]
-pub fn decode(bytes: &[u8], packet: Packet) -> Result<Decoded, Other> {
+pub(crate) fn decode(bytes: &[u8], packet: Packet) -> Result<Decoded, Other> {
     let header: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or(match packet.payload_bytes {
         short if short < HEADER_BYTES => Other::Malformed,
         _ => Other::Cut,

@@ -23,41 +23,41 @@ use crate::tracker::{Handled, Tracker};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     /// The file, from 1.
-    pub file: u32,
+    pub(crate) file: u32,
     /// The frame, from 1.
-    pub frame: u64,
+    pub(crate) frame: u64,
     /// When, in nanoseconds since 1970.
-    pub time_ns: u64,
+    pub(crate) time_ns: u64,
     /// The connection's number.
-    pub connection: u32,
+    pub(crate) connection: u32,
     /// Who sent it.
-    pub end: End,
+    pub(crate) end: End,
     /// Its address.
-    pub source: IpAddr,
+    pub(crate) source: IpAddr,
     /// Its port.
-    pub source_port: u16,
+    pub(crate) source_port: u16,
     /// To whom.
-    pub target: IpAddr,
+    pub(crate) target: IpAddr,
     /// The port there.
-    pub target_port: u16,
+    pub(crate) target_port: u16,
     /// The control bits.
-    pub flags: Flags,
+    pub(crate) flags: Flags,
     /// The first sequence number, from the first of its end.
-    pub sequence: u32,
+    pub(crate) sequence: u32,
     /// What it acknowledges, from the first number of the other end.
-    pub acknowledgement: Option<u32>,
+    pub(crate) acknowledgement: Option<u32>,
     /// The window that it offers in bytes; as in the header where the scale is not known.
-    pub window_bytes: u64,
+    pub(crate) window_bytes: u64,
     /// Its payload.
-    pub payload_bytes: u32,
+    pub(crate) payload_bytes: u32,
     /// What its sender has on its way behind it.
-    pub flight_bytes: Option<u32>,
+    pub(crate) flight_bytes: Option<u32>,
     /// The sender's timestamp.
-    pub stamp: Option<u32>,
+    pub(crate) stamp: Option<u32>,
     /// The timestamp that it echoes.
-    pub echo: Option<u32>,
+    pub(crate) echo: Option<u32>,
     /// What it is.
-    pub verdict: Verdict,
+    pub(crate) verdict: Verdict,
 }
 
 /// The columns, in order.

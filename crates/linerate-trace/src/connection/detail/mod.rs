@@ -57,7 +57,7 @@ const TRAIN_MIN: u32 = 16;
 
 /// One end of a connection.
 #[derive(Debug, Clone, Default)]
-pub struct EndDetail {
+pub(crate) struct EndDetail {
     /// Counts.
     pub counts: Counts,
     /// From a segment to its acknowledgement, both as captured.
@@ -127,13 +127,13 @@ struct Train {
 
 impl EndDetail {
     /// Returns when it sent its first payload and its last, if it sent any.
-    pub fn data_times_ns(&self) -> Option<(u64, u64)> {
+    pub(crate) fn data_times_ns(&self) -> Option<(u64, u64)> {
         (self.sizes.packets() > 0).then_some((self.first_data_ns, self.last_data_ns))
     }
 }
 
 /// What a detail is shown of a segment: the connection as it was before it.
-pub struct Seen<'a> {
+pub(crate) struct Seen<'a> {
     /// Both ends' counts.
     pub halves: &'a [Half; 2],
     /// Window scales that were offered.
@@ -150,7 +150,7 @@ pub struct Seen<'a> {
 
 /// Everything about a connection beyond its counts.
 #[derive(Debug, Clone, Default)]
-pub struct Detail {
+pub(crate) struct Detail {
     /// The client, then the server.
     pub ends: [EndDetail; 2],
     /// Times without a packet.
@@ -173,7 +173,7 @@ pub struct Detail {
 
 /// Returns the window of `end` in bytes: none if its scale is not known, since no SYN was captured.
 #[inline]
-pub fn window_bytes(halves: &[Half; 2], scales: [Option<u8>; 2], end: End) -> Option<u64> {
+pub(crate) fn window_bytes(halves: &[Half; 2], scales: [Option<u8>; 2], end: End) -> Option<u64> {
     if !halves[0].has_syn() || !halves[1].has_syn() {
         return None;
     }
@@ -186,7 +186,7 @@ pub fn window_bytes(halves: &[Half; 2], scales: [Option<u8>; 2], end: End) -> Op
 
 impl Detail {
     /// Takes up what the SYNs said of segment sizes.
-    pub fn set_full_segment(&mut self, offers: &[Offer; 2]) {
+    pub(crate) fn set_full_segment(&mut self, offers: &[Offer; 2]) {
         let least = offers.iter().filter_map(|offer| offer.mss_bytes).min();
         self.segment_is_known = least.is_some();
         let stamps = offers.iter().all(|offer| offer.timestamps);
@@ -198,7 +198,7 @@ impl Detail {
     }
 
     /// Takes up what the handshake said of the path.
-    pub fn set_handshake(&mut self, handshake_ns: [Option<NonZeroU32>; 2]) {
+    pub(crate) fn set_handshake(&mut self, handshake_ns: [Option<NonZeroU32>; 2]) {
         // From the SYN to its answer is the way to the server; from there to the ACK is the
         // client's.
         let [server_ns, client_ns] = handshake_ns.map(|leg| leg.map(|ns| u64::from(ns.get())));
@@ -218,7 +218,7 @@ impl Detail {
     }
 
     /// Returns the shortest round trip from end to end, as far as it is known.
-    pub fn round_trip_ns(&self) -> Option<u64> {
+    pub(crate) fn round_trip_ns(&self) -> Option<u64> {
         match End::BOTH.map(|end| self.leg_ns(end)) {
             [Some(client), Some(server)] => Some(client + server),
             [client, server] => client.or(server),
@@ -226,7 +226,7 @@ impl Detail {
     }
 
     /// Returns the end that the capture was taken at, if it is far nearer to one than to the other.
-    pub fn captured_at(&self) -> Option<End> {
+    pub(crate) fn captured_at(&self) -> Option<End> {
         let [client_ns, server_ns] = End::BOTH.map(|end| self.leg_ns(end));
         let (client_ns, server_ns) = client_ns.zip(server_ns)?;
         if client_ns.saturating_mul(NEARER) < server_ns {
@@ -240,7 +240,7 @@ impl Detail {
 
     /// Takes up one segment.
     #[inline]
-    pub fn handle_segment(&mut self, seen: &Seen<'_>) -> Verdict {
+    pub(crate) fn handle_segment(&mut self, seen: &Seen<'_>) -> Verdict {
         let from = seen.end;
         for end in &mut self.ends {
             end.shares.pass(seen.elapsed_ns);
@@ -287,7 +287,7 @@ impl Detail {
 
     /// Finds out what holds from now on. `halves` are as they are behind the segment.
     #[inline]
-    pub fn settle(&mut self, halves: &[Half; 2], scales: [Option<u8>; 2]) {
+    pub(crate) fn settle(&mut self, halves: &[Half; 2], scales: [Option<u8>; 2]) {
         for from in End::BOTH {
             let to = from.other();
             let pair = Pair {
@@ -312,7 +312,7 @@ impl Detail {
 
     /// Takes up a router's word that a segment of `end` was too big for a link of `mtu_bytes`.
     #[cold]
-    pub fn handle_too_big(&mut self, end: End, mtu_bytes: u32, place: Place) {
+    pub(crate) fn handle_too_big(&mut self, end: End, mtu_bytes: u32, place: Place) {
         let sent_frame = self.ends[end as usize].last_data_frame;
         let example = Example {
             at_ns: place.time_ns,
@@ -324,7 +324,7 @@ impl Detail {
     }
 
     /// Ends what is open at the end of the capture.
-    pub fn finish(&mut self, last_ns: u64) {
+    pub(crate) fn finish(&mut self, last_ns: u64) {
         for end in End::BOTH {
             self.finish_recovery(end);
             self.finish_train(end);
