@@ -329,7 +329,7 @@ mod tests {
     use linerate_model::TrialId;
 
     use super::*;
-    use crate::capture::{LinkType, Reader, Writer};
+    use crate::capture::{Frame, LinkType};
     use crate::{Limits, Tracker};
 
     fn capture(host: &str, outcome: CaptureOutcome) -> TrialCapture {
@@ -356,14 +356,15 @@ mod tests {
     }
 
     fn trace() -> Trace {
-        let mut capture = Writer::new(Vec::new(), LinkType::ETHERNET).unwrap();
-        capture
-            .frame(1_700_000_000_000_000_000, &[0; 60], 60)
-            .unwrap();
-        let capture = capture.finish().unwrap();
         let mut tracker = Tracker::new(Limits::default());
-        let mut reader = Reader::new(&capture[..]).unwrap();
-        tracker.read(&mut reader, "one").unwrap();
+        tracker.begin_file("one");
+        tracker.handle_frame(&Frame {
+            number: 1,
+            time_ns: 1_700_000_000_000_000_000,
+            link: LinkType::ETHERNET,
+            bytes: &[0; 60],
+            wire_bytes: 60,
+        });
         tracker.finish()
     }
 

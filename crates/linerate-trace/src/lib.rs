@@ -12,11 +12,13 @@
 //! memory stays within the limits (`tests/fuzz.rs`).
 //!
 //! ```
-//! use linerate_trace::{Limits, Tracker, capture::{LinkType, Reader, Writer}};
+//! use linerate_trace::{Limits, Tracker, capture::Reader};
 //!
-//! let mut capture = Writer::new(Vec::new(), LinkType::ETHERNET)?;
-//! capture.frame(1_700_000_000_000_000_000, &[0; 60], 60)?;
-//! let capture = capture.finish()?;
+//! // The head of a pcap file with nanoseconds, of Ethernet; the head of a frame, and the frame.
+//! let head = [0xa1b2_3c4d, 4 << 16 | 2, 0, 0, 65_535, 1];
+//! let heads = [head.as_slice(), &[1_700_000_000, 0, 60, 60]].concat();
+//! let mut capture: Vec<u8> = heads.into_iter().flat_map(u32::to_le_bytes).collect();
+//! capture.extend([0; 60]);
 //!
 //! let mut tracker = Tracker::new(Limits::default());
 //! tracker.read(&mut Reader::new(&capture[..])?, "example")?;

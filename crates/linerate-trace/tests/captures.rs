@@ -5,6 +5,7 @@ mod common;
 
 use std::io::Write as _;
 
+use common::blocks::block;
 use common::{BEGIN_NS, From, Talk, ipv4, pcap, pcapng, trace, trace_bytes};
 use linerate_trace::capture::{CaptureError, Reader};
 use linerate_trace::{Limits, Trace, Tracker};
@@ -124,16 +125,6 @@ fn what_is_no_capture_is_named() {
 #[test]
 fn interfaces_have_their_own_clocks() {
     let mut bytes = pcapng(&talk()[..1]);
-    let block = |kind: u32, body: &[u8]| {
-        let length = (12 + body.len()) as u32;
-        [
-            &kind.to_le_bytes()[..],
-            &length.to_le_bytes(),
-            body,
-            &length.to_le_bytes(),
-        ]
-        .concat()
-    };
     // A second interface counts 2⁻¹⁰ s from a second after 1970.
     let mut interface = vec![1, 0, 0, 0, 0, 0, 0, 0];
     interface.extend([9, 0, 1, 0, 0x8a, 0, 0, 0]);
@@ -150,7 +141,6 @@ fn interfaces_have_their_own_clocks() {
     packet.extend((frame.len() as u32).to_le_bytes());
     packet.extend((frame.len() as u32).to_le_bytes());
     packet.extend(frame);
-    packet.resize(packet.len().next_multiple_of(4), 0);
     bytes.extend(block(6, &packet));
     let mut reader = Reader::new(&bytes[..]).expect("a capture");
     let mut times = Vec::new();

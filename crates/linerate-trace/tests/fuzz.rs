@@ -5,7 +5,7 @@
 mod common;
 
 use common::{BEGIN_NS, From, Talk, pcap, pcapng};
-use linerate_trace::capture::{LinkType, Reader, Writer};
+use linerate_trace::capture::{LinkType, Reader};
 use linerate_trace::text::{Look, text};
 use linerate_trace::{Limits, Trace, Tracker};
 use proptest::collection::vec;
@@ -200,9 +200,7 @@ fn a_record_that_claims_gigabytes_takes_none() {
             .expect("damage")
             .contains("4 MiB")
     );
-    let mut writer = Writer::new(Vec::new(), LinkType::ETHERNET).expect("memory");
-    writer.frame(1, &[0; 60], 60).expect("memory");
-    let mut capture = writer.finish().expect("memory");
+    let mut capture = pcapng(&[(1, vec![0; 60])]);
     // A block of custom data that claims 4 GiB: skipped as far as there is anything.
     capture.extend(0xbadu32.to_le_bytes());
     capture.extend(0xffff_fff0u32.to_le_bytes());

@@ -3,7 +3,9 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use linerate_trace::capture::{LinkType, Writer};
+/// The blocks of pcapng.
+#[path = "../../tests/common/blocks.rs"]
+mod blocks;
 
 const FLOWS: u16 = 20;
 const SEGMENT_BYTES: usize = 1448;
@@ -13,7 +15,7 @@ const FIN: u8 = 1;
 
 /// A capture that is being made.
 struct Making {
-    writer: Writer<BufWriter<std::fs::File>>,
+    file: BufWriter<std::fs::File>,
     now_ns: u64,
     bytes: u64,
     frame: Vec<u8>,
@@ -33,9 +35,10 @@ struct Segment<'a> {
 
 impl Making {
     fn new(path: &Path) -> io::Result<Self> {
-        let file = BufWriter::with_capacity(1 << 20, std::fs::File::create(path)?);
+        let mut file = BufWriter::with_capacity(1 << 20, std::fs::File::create(path)?);
+        file.write_all(&blocks::heads())?;
         Ok(Self {
-            writer: Writer::new(file, LinkType::ETHERNET)?,
+            file,
             now_ns: 1_700_000_000_000_000_000,
             bytes: 0,
             frame: Vec::new(),
@@ -67,8 +70,7 @@ impl Making {
         frame.resize(14 + length, b'x');
         self.now_ns += 1200;
         self.bytes += frame.len() as u64;
-        let wire_bytes = frame.len() as u32;
-        self.writer.frame(self.now_ns, frame, wire_bytes)
+        self.file.write_all(&blocks::frame(self.now_ns, frame))
     }
 
     fn shake_hands(&mut self, client: u32, port: u16, options: &[u8]) -> io::Result<()> {
@@ -126,7 +128,7 @@ pub fn bulk(path: &Path, bytes: u64) -> io::Result<()> {
             making.send(&segment)?;
         }
     }
-    making.writer.finish()?.flush()
+    making.file.flush()
 }
 
 /// Makes a capture of `count` connections with a request and an answer each, closed or not.
@@ -159,5 +161,5 @@ pub fn many(path: &Path, count: u32, closes: bool) -> io::Result<()> {
             })?;
         }
     }
-    making.writer.finish()?.flush()
+    making.file.flush()
 }

@@ -13,16 +13,13 @@ mod error;
 mod link;
 /// The classic format.
 mod pcap;
-/// The block format, read.
+/// The block format.
 mod pcapng;
 /// A sliding window on the input.
 mod window;
-/// The block format, written.
-mod writer;
 
 pub use error::{CaptureError, Damage};
 pub use link::LinkType;
-pub use writer::Writer;
 
 use window::Window;
 

@@ -1,7 +1,10 @@
 //! Captures made by hand, packet by packet, with known truth.
 #![allow(dead_code)]
 
-use linerate_trace::capture::{LinkType, Reader, Writer};
+/// The blocks of pcapng.
+pub mod blocks;
+
+use linerate_trace::capture::Reader;
 use linerate_trace::{Limits, Trace, Tracker};
 
 /// 2023-11-14T22:13:20Z.
@@ -303,13 +306,10 @@ pub fn pcap(frames: &[(u64, Vec<u8>)], link: u32, big: bool, nanos: bool) -> Vec
 
 /// Writes frames as pcapng.
 pub fn pcapng(frames: &[(u64, Vec<u8>)]) -> Vec<u8> {
-    let mut writer = Writer::new(Vec::new(), LinkType::ETHERNET).expect("memory");
-    for (time_ns, bytes) in frames {
-        writer
-            .frame(*time_ns, bytes, bytes.len() as u32)
-            .expect("memory");
-    }
-    writer.finish().expect("memory")
+    let blocks = frames
+        .iter()
+        .flat_map(|(time_ns, bytes)| blocks::frame(*time_ns, bytes));
+    blocks::heads().into_iter().chain(blocks).collect()
 }
 
 /// Traces a capture.
