@@ -9,13 +9,9 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use super::{ETHERNET_BYTES, TCP, TYPE_IPV4, TYPE_IPV6, UDP};
 use super::{Frame, LINKTYPE_ETHERNET, LINKTYPE_RAW};
 
-const ETHERNET_BYTES: usize = 14;
-const TYPE_IPV4: u16 = 0x0800;
-const TYPE_IPV6: u16 = 0x86dd;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 /// Addresses that are told apart; later ones share the last number.
 const ADDRESSES_MAX: u32 = 1 << 20;
 
@@ -74,9 +70,10 @@ impl Anonymiser {
 
     fn number(&mut self, address: IpAddr) -> u32 {
         let next = (self.numbers.len() as u32 + 1).min(ADDRESSES_MAX);
-        match next < ADDRESSES_MAX {
-            true => *self.numbers.entry(address).or_insert(next),
-            false => self.numbers.get(&address).copied().unwrap_or(ADDRESSES_MAX),
+        if next < ADDRESSES_MAX {
+            *self.numbers.entry(address).or_insert(next)
+        } else {
+            self.numbers.get(&address).copied().unwrap_or(ADDRESSES_MAX)
         }
     }
 

@@ -29,6 +29,11 @@ use crate::sys::packet_ring::{BLOCK_BYTES, PacketRing, Wanted, device_index, har
 pub const LINKTYPE_ETHERNET: u16 = 1;
 /// LINKTYPE of tcpdump.org: bare IP packets.
 pub const LINKTYPE_RAW: u16 = 101;
+const ETHERNET_BYTES: usize = 14;
+const TYPE_IPV4: u16 = 0x0800;
+const TYPE_IPV6: u16 = 0x86dd;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
 /// Fewest blocks of a ring: one to read, one to fill.
 const BLOCKS_MIN: usize = 2;
 /// ARPHRD types (include/uapi/linux/if_arp.h).

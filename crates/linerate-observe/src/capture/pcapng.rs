@@ -57,7 +57,8 @@ impl<W: Write> Writer<W> {
 
     /// Writes a frame, with the VLAN tag that was taken off put back.
     pub fn frame(&mut self, frame: &Frame<'_>) -> io::Result<()> {
-        let tag = vlan_bytes(frame);
+        let tag = vlan_tag(frame);
+        let tag = tag.as_slice().as_flattened();
         let kept = frame.bytes.len() + tag.len();
         let length = frame.length as usize + tag.len();
         self.block.extend(0_u32.to_ne_bytes());
@@ -66,10 +67,9 @@ impl<W: Write> Writer<W> {
         self.block.extend((frame.at_unix_ns as u32).to_ne_bytes());
         self.block.extend((kept as u32).to_ne_bytes());
         self.block.extend((length as u32).to_ne_bytes());
-        // Behind both addresses.
         let (addresses, rest) = frame.bytes.split_at(frame.bytes.len().min(12));
         self.block.extend(addresses);
-        self.block.extend(&tag);
+        self.block.extend(tag);
         self.block.extend(rest);
         self.pad();
         let direction: u32 = if frame.is_outgoing { 2 } else { 1 };
@@ -113,14 +113,10 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Returns the bytes of the tag that a frame had on the wire.
-fn vlan_bytes(frame: &Frame<'_>) -> Vec<u8> {
-    match frame.vlan {
-        Some((kind, tag)) if frame.bytes.len() >= 12 => {
-            [kind.to_be_bytes(), tag.to_be_bytes()].concat()
-        }
-        _ => Vec::new(),
-    }
+/// Returns the tag that a frame had on the wire behind both addresses.
+fn vlan_tag(frame: &Frame<'_>) -> Option<[u8; 4]> {
+    let (kind, tag) = frame.vlan.filter(|_| frame.bytes.len() >= 12)?;
+    Some((u32::from(kind) << 16 | u32::from(tag)).to_be_bytes())
 }
 
 #[cfg(test)]

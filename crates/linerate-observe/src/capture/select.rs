@@ -9,14 +9,9 @@
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Frame, LINKTYPE_ETHERNET};
+use super::{ETHERNET_BYTES, Frame, LINKTYPE_ETHERNET, TCP, TYPE_IPV4, TYPE_IPV6, UDP};
 use crate::sys::packet_ring::Instruction;
 
-const ETHERNET_BYTES: u32 = 14;
-const TYPE_IPV4: u16 = 0x0800;
-const TYPE_IPV6: u16 = 0x86dd;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 /// Ports that the kernel looks for; beyond, it lets everything of TCP and UDP through. Four
 /// comparisons of two instructions for each, of 4096 that a program may have (BPF_MAXINSNS).
 const PORTS_MAX: usize = 128;
@@ -56,7 +51,7 @@ impl Selection {
 /// Returns the ends of a TCP segment or UDP datagram.
 fn ends(link_type: u16, frame: &[u8]) -> Option<(SocketAddr, SocketAddr)> {
     let packet = match link_type {
-        LINKTYPE_ETHERNET => frame.get(ETHERNET_BYTES as usize..)?,
+        LINKTYPE_ETHERNET => frame.get(ETHERNET_BYTES..)?,
         _ => frame,
     };
     let (from, to, protocol, segment): (IpAddr, IpAddr, u8, &[u8]) = match packet.first()? >> 4 {
@@ -112,8 +107,8 @@ pub(crate) fn program(link_type: u16, ports: &[u16], snap_bytes: u32) -> Vec<Ins
     };
     let (head, ip, v4, v6) = match link_type {
         LINKTYPE_ETHERNET => (
-            vec![plain(LOAD_HALF, ETHERNET_BYTES - 2)],
-            ETHERNET_BYTES,
+            vec![plain(LOAD_HALF, ETHERNET_BYTES as u32 - 2)],
+            ETHERNET_BYTES as u32,
             u32::from(TYPE_IPV4),
             u32::from(TYPE_IPV6),
         ),
