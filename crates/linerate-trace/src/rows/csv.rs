@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{COLUMNS, Row};
+use super::{COLUMNS, Column, Row};
 
 /// Writes rows as text.
 pub struct CsvRows<W: Write> {
@@ -16,7 +16,7 @@ impl<W: Write> CsvRows<W> {
     ///
     /// If `output` cannot be written.
     pub fn new(mut output: W) -> io::Result<Self> {
-        writeln!(output, "{}", COLUMNS.join(","))?;
+        writeln!(output, "{}", COLUMNS.map(|(name, _)| name).join(","))?;
         Ok(Self { output })
     }
 
@@ -26,29 +26,22 @@ impl<W: Write> CsvRows<W> {
     ///
     /// If the output cannot be written.
     pub fn add(&mut self, row: &Row) -> io::Result<()> {
-        let maybe = |value: Option<u32>| value.map_or(String::new(), |value| value.to_string());
-        writeln!(
-            self.output,
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
-            row.file,
-            row.frame,
-            row.time_ns,
-            row.connection,
-            row.end,
-            row.source,
-            row.source_port,
-            row.target,
-            row.target_port,
-            row.flag_letters(),
-            row.sequence,
-            maybe(row.acknowledgement),
-            row.window_bytes,
-            row.payload_bytes,
-            maybe(row.flight_bytes),
-            maybe(row.stamp),
-            maybe(row.echo),
-            row.kind(),
-        )
+        for (at, (_, column)) in COLUMNS.iter().enumerate() {
+            if at > 0 {
+                self.output.write_all(b",")?;
+            }
+            match column {
+                Column::U32(value) => write!(self.output, "{}", value(row))?,
+                Column::U64(value) => write!(self.output, "{}", value(row))?,
+                Column::Text(value) => self.output.write_all(value(row).as_bytes())?,
+                Column::Maybe(value) => {
+                    if let Some(value) = value(row) {
+                        write!(self.output, "{value}")?;
+                    }
+                }
+            }
+        }
+        self.output.write_all(b"\n")
     }
 
     /// Writes what is left and hands the output back.

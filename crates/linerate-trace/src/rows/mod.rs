@@ -60,26 +60,34 @@ pub struct Row {
     pub(crate) verdict: Verdict,
 }
 
-/// The columns, in order.
-pub const COLUMNS: [&str; 18] = [
-    "file",
-    "frame",
-    "time_ns",
-    "connection",
-    "end",
-    "source",
-    "source_port",
-    "target",
-    "target_port",
-    "flags",
-    "sequence",
-    "acknowledgement",
-    "window_bytes",
-    "payload_bytes",
-    "flight_bytes",
-    "timestamp",
-    "timestamp_echo",
-    "kind",
+/// A column: its type, and what it has of a row.
+enum Column {
+    U32(fn(&Row) -> u32),
+    U64(fn(&Row) -> u64),
+    Maybe(fn(&Row) -> Option<u32>),
+    Text(fn(&Row) -> String),
+}
+
+/// The columns with their names, in order.
+const COLUMNS: [(&str, Column); 18] = [
+    ("file", Column::U32(|row| row.file)),
+    ("frame", Column::U64(|row| row.frame)),
+    ("time_ns", Column::U64(|row| row.time_ns)),
+    ("connection", Column::U64(|row| row.connection.into())),
+    ("end", Column::Text(|row| row.end.to_string())),
+    ("source", Column::Text(|row| row.source.to_string())),
+    ("source_port", Column::U32(|row| row.source_port.into())),
+    ("target", Column::Text(|row| row.target.to_string())),
+    ("target_port", Column::U32(|row| row.target_port.into())),
+    ("flags", Column::Text(Row::flag_letters)),
+    ("sequence", Column::U64(|row| row.sequence.into())),
+    ("acknowledgement", Column::Maybe(|row| row.acknowledgement)),
+    ("window_bytes", Column::U64(|row| row.window_bytes)),
+    ("payload_bytes", Column::U64(|row| row.payload_bytes.into())),
+    ("flight_bytes", Column::Maybe(|row| row.flight_bytes)),
+    ("timestamp", Column::Maybe(|row| row.stamp)),
+    ("timestamp_echo", Column::Maybe(|row| row.echo)),
+    ("kind", Column::Text(Row::kind)),
 ];
 
 impl Row {
@@ -133,8 +141,11 @@ impl Row {
             (Flags::ECE, 'E'),
             (Flags::CWR, 'C'),
         ];
-        let set = LETTERS.iter().filter(|(bit, _)| self.flags.any(*bit));
-        set.map(|(_, letter)| letter).collect()
+        LETTERS
+            .iter()
+            .filter(|(bit, _)| self.flags.any(*bit))
+            .map(|(_, letter)| letter)
+            .collect()
     }
 
     /// Returns the names of what it is, joined by `+`.

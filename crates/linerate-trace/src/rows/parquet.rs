@@ -4,25 +4,16 @@ use std::io::Write;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-use super::Row;
+use super::{COLUMNS, Column, Row};
 
 /// Rows of a group: some MB in memory.
 const GROUP_ROWS: usize = 65_536;
-
-/// The columns as Parquet names their types; their order is that of [`super::COLUMNS`].
-const SCHEMA: &str = "message packets {
-    required int32 file; required int64 frame; required int64 time_ns; required int64 connection;
-    required binary end (UTF8); required binary source (UTF8); required int32 source_port;
-    required binary target (UTF8); required int32 target_port; required binary flags (UTF8);
-    required int64 sequence; optional int64 acknowledgement; required int64 window_bytes;
-    required int64 payload_bytes; optional int64 flight_bytes; optional int64 timestamp;
-    optional int64 timestamp_echo; required binary kind (UTF8); }";
 
 /// Why rows cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +33,7 @@ impl<W: Write + Send> ParquetRows<W> {
     ///
     /// If `output` cannot be written.
     pub fn new(output: W) -> Result<Self, RowsError> {
-        let schema = Arc::new(parse_message_type(SCHEMA)?);
+        let schema = Arc::new(parse_message_type(&schema())?);
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .build();
@@ -79,91 +70,59 @@ impl<W: Write + Send> ParquetRows<W> {
     }
 
     fn write_group(&mut self) -> Result<(), RowsError> {
-        let rows = std::mem::take(&mut self.rows);
         let mut group = self.writer.next_row_group()?;
-        let out = &mut group;
-        int32(out, rows.iter().map(|row| row.file as i32))?;
-        int64(out, rows.iter().map(|row| row.frame as i64))?;
-        int64(out, rows.iter().map(|row| row.time_ns as i64))?;
-        int64(out, rows.iter().map(|row| i64::from(row.connection)))?;
-        text(out, rows.iter().map(|row| row.end.to_string()))?;
-        text(out, rows.iter().map(|row| row.source.to_string()))?;
-        int32(out, rows.iter().map(|row| i32::from(row.source_port)))?;
-        text(out, rows.iter().map(|row| row.target.to_string()))?;
-        int32(out, rows.iter().map(|row| i32::from(row.target_port)))?;
-        text(out, rows.iter().map(Row::flag_letters))?;
-        int64(out, rows.iter().map(|row| i64::from(row.sequence)))?;
-        maybe(out, rows.iter().map(|row| row.acknowledgement))?;
-        int64(out, rows.iter().map(|row| row.window_bytes as i64))?;
-        int64(out, rows.iter().map(|row| i64::from(row.payload_bytes)))?;
-        maybe(out, rows.iter().map(|row| row.flight_bytes))?;
-        maybe(out, rows.iter().map(|row| row.stamp))?;
-        maybe(out, rows.iter().map(|row| row.echo))?;
-        text(out, rows.iter().map(Row::kind))?;
+        let rows = self.rows.iter();
+        for (_, column) in COLUMNS {
+            match column {
+                Column::U32(value) => {
+                    let values = rows.clone().map(|row| value(row) as i32);
+                    write_column::<Int32Type>(&mut group, values.collect(), None)?;
+                }
+                Column::U64(value) => {
+                    let values = rows.clone().map(|row| value(row) as i64);
+                    write_column::<Int64Type>(&mut group, values.collect(), None)?;
+                }
+                Column::Text(value) => {
+                    let values = rows
+                        .clone()
+                        .map(|row| ByteArray::from(value(row).into_bytes()));
+                    write_column::<ByteArrayType>(&mut group, values.collect(), None)?;
+                }
+                Column::Maybe(value) => {
+                    let levels: Vec<i16> = rows
+                        .clone()
+                        .map(|row| value(row).is_some().into())
+                        .collect();
+                    let present = rows.clone().filter_map(value).map(i64::from);
+                    write_column::<Int64Type>(&mut group, present.collect(), Some(&levels))?;
+                }
+            }
+        }
         group.close()?;
-        self.rows = rows;
         self.rows.clear();
         Ok(())
     }
 }
 
-type Group<'a, W> = SerializedRowGroupWriter<'a, W>;
-
-/// The writer hands out as many columns as the schema has, and so do we.
-fn missing() -> ParquetError {
-    ParquetError::General("more columns than the schema has".to_owned())
+/// Returns the columns as Parquet names their types.
+fn schema() -> String {
+    let columns = COLUMNS.map(|(name, column)| match column {
+        Column::U32(_) => format!("required int32 {name};"),
+        Column::U64(_) => format!("required int64 {name};"),
+        Column::Maybe(_) => format!("optional int64 {name};"),
+        Column::Text(_) => format!("required binary {name} (UTF8);"),
+    });
+    format!("message packets {{ {} }}", columns.join(" "))
 }
 
-fn int32<W: Write + Send>(
-    group: &mut Group<'_, W>,
-    values: impl Iterator<Item = i32>,
+/// Writes the next column; `levels` say which rows have a value where some have none.
+fn write_column<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+    values: Vec<T::T>,
+    levels: Option<&[i16]>,
 ) -> Result<(), ParquetError> {
-    let values: Vec<i32> = values.collect();
+    let missing = || ParquetError::General("more columns than the schema has".to_owned());
     let mut column = group.next_column()?.ok_or_else(missing)?;
-    column
-        .typed::<Int32Type>()
-        .write_batch(&values, None, None)?;
-    column.close()
-}
-
-fn int64<W: Write + Send>(
-    group: &mut Group<'_, W>,
-    values: impl Iterator<Item = i64>,
-) -> Result<(), ParquetError> {
-    let values: Vec<i64> = values.collect();
-    let mut column = group.next_column()?.ok_or_else(missing)?;
-    column
-        .typed::<Int64Type>()
-        .write_batch(&values, None, None)?;
-    column.close()
-}
-
-fn maybe<W: Write + Send>(
-    group: &mut Group<'_, W>,
-    values: impl Iterator<Item = Option<u32>> + Clone,
-) -> Result<(), ParquetError> {
-    let levels: Vec<i16> = values
-        .clone()
-        .map(|value| i16::from(value.is_some()))
-        .collect();
-    let present: Vec<i64> = values.flatten().map(i64::from).collect();
-    let mut column = group.next_column()?.ok_or_else(missing)?;
-    column
-        .typed::<Int64Type>()
-        .write_batch(&present, Some(&levels), None)?;
-    column.close()
-}
-
-fn text<W: Write + Send>(
-    group: &mut Group<'_, W>,
-    values: impl Iterator<Item = String>,
-) -> Result<(), ParquetError> {
-    let values: Vec<ByteArray> = values
-        .map(|text| ByteArray::from(text.into_bytes()))
-        .collect();
-    let mut column = group.next_column()?.ok_or_else(missing)?;
-    column
-        .typed::<ByteArrayType>()
-        .write_batch(&values, None, None)?;
+    column.typed::<T>().write_batch(&values, levels, None)?;
     column.close()
 }
