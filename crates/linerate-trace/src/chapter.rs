@@ -18,7 +18,7 @@ const ROWS_MAX: usize = 256;
 
 /// A capture of a run, and what it comes to.
 #[derive(Debug)]
-pub struct Captured<'a> {
+pub struct TracedCapture<'a> {
     /// What is known of it without reading its file.
     pub capture: &'a TrialCapture,
     /// What its file shows, or why it was not read.
@@ -26,7 +26,7 @@ pub struct Captured<'a> {
 }
 
 /// Returns the chapter; there must be a capture, or a reason why there is none.
-pub fn chapter(captures: &[Captured<'_>]) -> Chapter {
+pub fn chapter(captures: &[TracedCapture<'_>]) -> Chapter {
     let listed = &captures[..captures.len().min(ROWS_MAX)];
     let tables = [
         counts(listed),
@@ -56,13 +56,15 @@ fn taken(capture: &TrialCapture) -> Option<&CaptureTaken> {
 }
 
 /// Returns captures with what their files show.
-fn traced<'c>(captures: &'c [Captured<'_>]) -> impl Iterator<Item = (&'c TrialCapture, &'c Trace)> {
+fn traced<'c>(
+    captures: &'c [TracedCapture<'_>],
+) -> impl Iterator<Item = (&'c TrialCapture, &'c Trace)> {
     captures
         .iter()
         .filter_map(|captured| Some((captured.capture, captured.trace.as_ref().ok()?)))
 }
 
-fn answer(captures: &[Captured<'_>]) -> String {
+fn answer(captures: &[TracedCapture<'_>]) -> String {
     let all: Vec<&CaptureTaken> = captures
         .iter()
         .filter_map(|one| taken(one.capture))
@@ -115,7 +117,7 @@ fn answer(captures: &[Captured<'_>]) -> String {
     answer
 }
 
-fn method(captures: &[Captured<'_>]) -> String {
+fn method(captures: &[TracedCapture<'_>]) -> String {
     let snaps = captures.iter().filter_map(|one| taken(one.capture));
     let snap = snaps
         .clone()
@@ -140,7 +142,7 @@ fn method(captures: &[Captured<'_>]) -> String {
 }
 
 /// Returns what the packets were.
-fn counts(captures: &[Captured<'_>]) -> Option<Table> {
+fn counts(captures: &[TracedCapture<'_>]) -> Option<Table> {
     let columns = [
         "Trial",
         "Host",
@@ -175,7 +177,7 @@ fn counts(captures: &[Captured<'_>]) -> Option<Table> {
 }
 
 /// Returns what there is of it, what is missing, and what it cost.
-fn completeness(captures: &[Captured<'_>]) -> Option<Table> {
+fn completeness(captures: &[TracedCapture<'_>]) -> Option<Table> {
     let columns = [
         "Trial",
         "Host",
@@ -207,7 +209,7 @@ fn completeness(captures: &[Captured<'_>]) -> Option<Table> {
 }
 
 /// Returns where nothing was captured, and why.
-fn missing(captures: &[Captured<'_>]) -> Option<Table> {
+fn missing(captures: &[TracedCapture<'_>]) -> Option<Table> {
     let rows: Vec<Vec<TableCell>> = captures
         .iter()
         .filter_map(|captured| match &captured.capture.outcome {
@@ -231,8 +233,8 @@ fn missing(captures: &[Captured<'_>]) -> Option<Table> {
 fn table(
     title: &str,
     columns: &[&str],
-    captures: &[Captured<'_>],
-    cells: impl Fn(&Captured<'_>, &CaptureTaken) -> Vec<TableCell>,
+    captures: &[TracedCapture<'_>],
+    cells: impl Fn(&TracedCapture<'_>, &CaptureTaken) -> Vec<TableCell>,
 ) -> Option<Table> {
     let rows: Vec<Vec<TableCell>> = captures
         .iter()
@@ -261,7 +263,7 @@ fn count(number: u64) -> TableCell {
 }
 
 /// Returns what the captures prove, with the frames, and what to do.
-fn findings(captures: &[Captured<'_>]) -> Option<Table> {
+fn findings(captures: &[TracedCapture<'_>]) -> Option<Table> {
     let columns = ["Trial", "Host", "Finding", "Proof", "What to do"];
     let mut rows = Vec::new();
     for (capture, trace) in traced(captures) {
@@ -291,7 +293,7 @@ fn findings(captures: &[Captured<'_>]) -> Option<Table> {
 
 /// Draws the largest connection, of the first capture at the end that sent most of it: only there is
 /// visible what a sender waits for. Of the first capture where none is known to be one.
-fn figures(captures: &[Captured<'_>]) -> Vec<Figure> {
+fn figures(captures: &[TracedCapture<'_>]) -> Vec<Figure> {
     let largest: Vec<(&TrialCapture, &ConnectionReport)> = traced(captures)
         .filter_map(|(capture, trace)| {
             let detailed = trace.connections.iter().find(|one| one.detailed)?;
@@ -314,8 +316,8 @@ fn figures(captures: &[Captured<'_>]) -> Vec<Figure> {
     };
     let place = format!("trial {}, captured at {}", capture.trial, capture.host);
     let prefix = format!("capture-{}-{}", capture.trial.0, capture.host);
-    let figures = page::connection_figures(connection).into_iter();
-    figures
+    page::connection_figures(connection)
+        .into_iter()
         .map(|figure| Figure {
             id: format!("{prefix}-{}", figure.id),
             title: format!("{}: {place}", figure.title),
@@ -377,18 +379,18 @@ mod tests {
             CaptureOutcome::Missing("no CAP_NET_RAW".to_owned()),
         );
         let gone = capture("client3", had(0, None));
-        let captured = |capture| Captured {
+        let captured = |capture| TracedCapture {
             capture,
             trace: Ok(trace()),
         };
         let all = [
             captured(&whole),
             captured(&cut),
-            Captured {
+            TracedCapture {
                 capture: &none,
                 trace: Err("no file".to_owned()),
             },
-            Captured {
+            TracedCapture {
                 capture: &gone,
                 trace: Err("its file cannot be opened".to_owned()),
             },
@@ -436,7 +438,7 @@ mod tests {
     #[test]
     fn captures_that_all_failed_are_said_to() {
         let none = capture("server", CaptureOutcome::Missing("why".to_owned()));
-        let captured = Captured {
+        let captured = TracedCapture {
             capture: &none,
             trace: Err("no file".to_owned()),
         };

@@ -17,13 +17,13 @@ use linerate_model::finding::{
 use linerate_model::sample::End;
 use linerate_model::unit::Unit;
 
-use crate::connection::{self, FrameId, Verdict};
+use crate::connection::{FrameId, PlottedPacket, Verdict};
 use crate::document::{ConnectionReport, TimelineReport, Trace};
 use crate::findings::{Proof, TcpFinding, TcpFindingKind};
 
 /// Connections that get pictures.
 const CONNECTIONS_MAX: usize = 8;
-/// Points of a curve over time: neighbours are joined until there are no more.
+/// PlottedPackets of a curve over time: neighbours are joined until there are no more.
 const BINS_MAX: usize = 128;
 
 /// How far above the highest number the receiver's window is drawn, as a multiple of it.
@@ -157,8 +157,10 @@ fn id_of(at: usize) -> String {
 }
 
 fn findings_of(trace: &Trace) -> Vec<Finding> {
-    let found = trace.findings.iter().enumerate();
-    found
+    trace
+        .findings
+        .iter()
+        .enumerate()
         .filter_map(|(at, finding)| {
             let mut evidence = finding.proofs.iter().map(|proof| evidence(proof, finding));
             let first = evidence.next()?;
@@ -248,8 +250,10 @@ fn evidence(proof: &Proof, finding: &TcpFinding) -> Evidence {
 
 fn recommendations(trace: &Trace) -> Vec<Recommendation> {
     let files: Vec<&str> = trace.files.iter().map(|file| &*file.name).collect();
-    let found = trace.findings.iter().enumerate();
-    found
+    trace
+        .findings
+        .iter()
+        .enumerate()
         .filter_map(|(at, finding)| {
             let action = finding.advice.clone()?;
             let predicted = match finding.total_ns {
@@ -430,11 +434,7 @@ fn sequence_figure(connection: &ConnectionReport, end: End) -> Option<Figure> {
     })
 }
 
-fn packet_curves(
-    connection: &ConnectionReport,
-    points: &[connection::Point],
-    end: End,
-) -> Vec<Curve> {
+fn packet_curves(connection: &ConnectionReport, points: &[PlottedPacket], end: End) -> Vec<Curve> {
     let (mut sent, mut again, mut acked, mut edge) = (vec![], vec![], vec![], vec![]);
     for packet in points {
         let ns = packet.time_ns.saturating_sub(connection.start_ns);
@@ -464,10 +464,7 @@ fn packet_curves(
             step(&mut edge, ns, f64::from(number), frame);
         }
     }
-    let highest = |points: &[Point]| {
-        let heights = points.iter().map(|point| point.y);
-        heights.fold(0.0, f64::max)
-    };
+    let highest = |points: &[Point]| points.iter().map(|point| point.y).fold(0.0, f64::max);
     // A window far above everything would leave a line at the bottom of the picture.
     let top = highest(&sent).max(highest(&acked));
     edge.retain(|point: &Point| point.y <= top * WINDOW_ABOVE_MAX);
@@ -537,8 +534,8 @@ fn ratio_figure(connection: &ConnectionReport, timeline: &TimelineReport) -> Opt
         .into_iter()
         .filter(|&end| connection.end(end).data_packets >= 32)
         .map(|end| {
-            let stretches = stretches(timeline, end).into_iter();
-            let points = stretches
+            let points = stretches(timeline, end)
+                .into_iter()
                 .filter(|stretch| stretch.acks_of_other > 0 && stretch.data_packets > 0)
                 .map(|stretch| {
                     let ratio = f64::from(stretch.data_packets) / f64::from(stretch.acks_of_other);

@@ -48,13 +48,13 @@ impl Look {
 /// Returns the document in words.
 pub fn text(trace: &Trace, look: Look) -> String {
     let mut out = String::new();
-    heading(trace, look, &mut out);
-    findings(trace, look, &mut out);
-    connections(trace, look, &mut out);
+    write_heading(trace, look, &mut out);
+    write_findings(trace, look, &mut out);
+    write_connections(trace, look, &mut out);
     out
 }
 
-fn heading(trace: &Trace, look: Look, out: &mut String) {
+fn write_heading(trace: &Trace, look: Look, out: &mut String) {
     let totals = &trace.totals;
     let names: Vec<&str> = trace.files.iter().map(|file| &*file.name).collect();
     let name = match &names[..] {
@@ -128,7 +128,7 @@ fn heading(trace: &Trace, look: Look, out: &mut String) {
     }
 }
 
-fn findings(trace: &Trace, look: Look, out: &mut String) {
+fn write_findings(trace: &Trace, look: Look, out: &mut String) {
     let _ = writeln!(out, "\n{}", look.bold("Findings"));
     if trace.findings.is_empty() {
         let none = match trace.totals.connections {
@@ -138,7 +138,7 @@ fn findings(trace: &Trace, look: Look, out: &mut String) {
         let _ = writeln!(out, "{}", look.dim(none));
     }
     for (at, finding) in trace.findings.iter().take(FINDINGS_MAX).enumerate() {
-        one_finding(at + 1, finding, trace, look, out);
+        write_finding(at + 1, finding, trace, look, out);
     }
     let more = trace.findings.len().saturating_sub(FINDINGS_MAX);
     if more > 0 {
@@ -150,7 +150,7 @@ fn findings(trace: &Trace, look: Look, out: &mut String) {
     }
 }
 
-fn one_finding(number: usize, finding: &TcpFinding, trace: &Trace, look: Look, out: &mut String) {
+fn write_finding(number: usize, finding: &TcpFinding, trace: &Trace, look: Look, out: &mut String) {
     let columns = look.columns.min(COLUMNS_MAX) - 5;
     for (at, line) in wrap(&finding.claim, columns).iter().enumerate() {
         let mark = if at == 0 {
@@ -205,7 +205,7 @@ fn frame_name(frame: FrameId, trace: &Trace) -> String {
     }
 }
 
-fn connections(trace: &Trace, look: Look, out: &mut String) {
+fn write_connections(trace: &Trace, look: Look, out: &mut String) {
     let shown = trace.connections.len().min(look.connections);
     if shown == 0 {
         return;
@@ -216,11 +216,11 @@ fn connections(trace: &Trace, look: Look, out: &mut String) {
     };
     let _ = writeln!(out, "\n{} {}", look.bold("Connections"), look.dim(&of));
     for connection in trace.connections.iter().take(shown) {
-        one_connection(connection, look, out);
+        write_connection(connection, look, out);
     }
 }
 
-fn one_connection(connection: &ConnectionReport, look: Look, out: &mut String) {
+fn write_connection(connection: &ConnectionReport, look: Look, out: &mut String) {
     let mut facts = vec![
         ns(connection.duration_ns),
         match connection.ending {

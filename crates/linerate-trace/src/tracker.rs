@@ -17,20 +17,22 @@ use hashbrown::HashTable;
 use linerate_model::sample::End;
 
 use crate::capture::{CaptureError, Frame, LinkType, Reader};
-use crate::connection::{AddressBook, Connection, FrameId, Key, Place, Points, Timeline, Verdict};
+use crate::connection::{
+    AddressBook, Connection, FrameId, Key, Place, PlottedPackets, Timeline, Verdict,
+};
 use crate::document::{ConnectionReport, FileReport, Totals, Trace};
 use crate::filter::Filter;
 use crate::findings::FindingBook;
-use crate::frame::{self, Decoded, Flags, Other, Segment, TooBig};
+use crate::frame::{self, Decoded, Flags, NoSegment, Segment, TooBig};
 
-/// Connections of a part of the store.
-const PART: usize = 4096;
+/// Connections that memory is taken for at once.
+const CHUNK: usize = 4096;
 /// Packets from which a connection keeps its timeline; below, it is not worth its memory.
 const TIMELINE_PACKETS_MIN: u32 = 64;
 /// Closed connections of less payload hand their details back first.
 const LARGE_BYTES: u64 = 1 << 20;
 /// Connections that are looked at to find one that was silent for long.
-const LOOKED_AT: usize = 64;
+const CANDIDATES: usize = 64;
 /// Link types without IP that are told apart.
 const FOREIGN_MAX: usize = 16;
 
@@ -85,14 +87,14 @@ pub struct Tracker {
     filters: Vec<Filter>,
     book: AddressBook,
     index: HashTable<u32>,
-    parts: Vec<Vec<Connection>>,
+    chunks: Vec<Vec<Connection>>,
     count: usize,
     last: Option<(Key, u32)>,
     /// Closed connections with details, the longest closed first.
     closed: VecDeque<u32>,
     /// Closed connections that handed them back.
-    hollow: VecDeque<u32>,
-    hand: usize,
+    stripped: VecDeque<u32>,
+    next_candidate: usize,
     details: usize,
     timelines: usize,
     points: usize,
@@ -110,12 +112,12 @@ impl Tracker {
             filters: Vec::new(),
             book: AddressBook::new(limits.seed),
             index: HashTable::new(),
-            parts: Vec::new(),
+            chunks: Vec::new(),
             count: 0,
             last: None,
             closed: VecDeque::new(),
-            hollow: VecDeque::new(),
-            hand: 0,
+            stripped: VecDeque::new(),
+            next_candidate: 0,
             details: 0,
             timelines: 0,
             points: 0,
@@ -181,7 +183,7 @@ impl Tracker {
         self.totals.frames += 1;
         self.totals.wire_bytes += u64::from(frame.wire_bytes);
         if let Some(file) = self.files.last_mut() {
-            file.pass(frame.time_ns);
+            file.note_frame(frame.time_ns);
         }
         if !frame.link.is_decoded() {
             self.handle_foreign(frame.link);
@@ -207,7 +209,7 @@ impl Tracker {
 
     /// Returns the connection of a segment that was handled last.
     pub(crate) fn connection(&self, at: u32) -> &Connection {
-        &self.parts[at as usize / PART][at as usize % PART]
+        &self.chunks[at as usize / CHUNK][at as usize % CHUNK]
     }
 
     /// Returns the addresses of a connection: the client's, then the server's.
@@ -222,14 +224,14 @@ impl Tracker {
 
     /// Ends the capture and hands over what it came to.
     pub fn finish(mut self) -> Trace {
-        let mut parts = std::mem::take(&mut self.parts);
-        for connection in parts.iter_mut().flatten() {
+        let mut chunks = std::mem::take(&mut self.chunks);
+        for connection in chunks.iter_mut().flatten() {
             let last_ns = connection.last_ns;
             if let Some(detail) = &mut connection.detail {
                 detail.finish(last_ns);
             }
         }
-        for connection in parts.iter().flatten() {
+        for connection in chunks.iter().flatten() {
             self.totals.add(connection);
             if connection.detail.is_some() {
                 let report = ConnectionReport::new(connection, self.addresses(connection));
@@ -239,10 +241,9 @@ impl Tracker {
         // The largest only, the smallest of them on top: a list of all would take as much memory as
         // a twentieth of the connections themselves.
         let mut largest = BinaryHeap::new();
-        for (at, connection) in parts.iter().flatten().enumerate() {
-            let halves = connection.halves.iter();
-            let bytes: u64 = halves.map(|half| half.payload_bytes).sum();
-            largest.push(Reverse((bytes, Reverse(connection.number), at)));
+        for (at, connection) in chunks.iter().flatten().enumerate() {
+            let rank = (connection.payload_bytes(), Reverse(connection.number));
+            largest.push(Reverse((rank, at)));
             if largest.len() > self.limits.reported {
                 largest.pop();
             }
@@ -250,8 +251,8 @@ impl Tracker {
         let reports: Vec<ConnectionReport> = largest
             .into_sorted_vec()
             .into_iter()
-            .map(|Reverse((_, _, at))| {
-                let connection = &parts[at / PART][at % PART];
+            .map(|Reverse((_, at))| {
+                let connection = &chunks[at / CHUNK][at % CHUNK];
                 ConnectionReport::new(connection, self.addresses(connection))
             })
             .collect();
@@ -308,7 +309,7 @@ impl Tracker {
 
     #[inline]
     fn connection_mut(&mut self, at: u32) -> &mut Connection {
-        &mut self.parts[at as usize / PART][at as usize % PART]
+        &mut self.chunks[at as usize / CHUNK][at as usize % CHUNK]
     }
 
     #[inline]
@@ -327,8 +328,8 @@ impl Tracker {
         {
             return Some(*at);
         }
-        let parts = &self.parts;
-        let is_it = |&at: &u32| parts[at as usize / PART][at as usize % PART].key == *key;
+        let chunks = &self.chunks;
+        let is_it = |&at: &u32| chunks[at as usize / CHUNK][at as usize % CHUNK].key == *key;
         let at = *self.index.find(key.hash(self.limits.seed), is_it)?;
         self.last = Some((*key, at));
         Some(at)
@@ -345,12 +346,13 @@ impl Tracker {
         let number = u32::try_from(self.totals.connections).unwrap_or(u32::MAX);
         let connection = Connection::new(key, number, source_is_client == source_is_low, place);
         let at = if self.count < self.limits.connections.max(1) {
-            if self.count.is_multiple_of(PART) {
-                self.parts
-                    .push(Vec::with_capacity(PART.min(self.limits.connections.max(1))));
+            if self.count.is_multiple_of(CHUNK) {
+                self.chunks.push(Vec::with_capacity(
+                    CHUNK.min(self.limits.connections.max(1)),
+                ));
             }
-            if let Some(part) = self.parts.last_mut() {
-                part.push(connection);
+            if let Some(chunk) = self.chunks.last_mut() {
+                chunk.push(connection);
             }
             self.count += 1;
             (self.count - 1) as u32
@@ -359,8 +361,12 @@ impl Tracker {
             *self.connection_mut(at) = connection;
             at
         };
-        let (parts, seed) = (&self.parts, self.limits.seed);
-        let hash_of = |&at: &u32| parts[at as usize / PART][at as usize % PART].key.hash(seed);
+        let (chunks, seed) = (&self.chunks, self.limits.seed);
+        let hash_of = |&at: &u32| {
+            chunks[at as usize / CHUNK][at as usize % CHUNK]
+                .key
+                .hash(seed)
+        };
         self.index.insert_unique(key.hash(seed), at, hash_of);
         self.last = Some((key, at));
         at
@@ -391,22 +397,27 @@ impl Tracker {
     /// Makes a place for a connection.
     #[cold]
     fn forget_one(&mut self) -> u32 {
-        let at = match self.hollow.pop_front().or_else(|| self.closed.pop_front()) {
+        let at = match self
+            .stripped
+            .pop_front()
+            .or_else(|| self.closed.pop_front())
+        {
             Some(at) => at,
             None => self.most_silent(),
         };
         self.take_detail_back(at);
         self.unlink(at);
-        let (part, place) = (at as usize / PART, at as usize % PART);
-        self.totals.add(&self.parts[part][place]);
+        let (chunk, place) = (at as usize / CHUNK, at as usize % CHUNK);
+        self.totals.add(&self.chunks[chunk][place]);
         self.totals.forgotten += 1;
         at
     }
 
     fn most_silent(&mut self) -> u32 {
-        let looked_at = (0..LOOKED_AT).map(|step| ((self.hand + step) % self.count) as u32);
-        let silent = looked_at.min_by_key(|&at| self.connection(at).last_ns);
-        self.hand = (self.hand + LOOKED_AT) % self.count;
+        let candidates =
+            (0..CANDIDATES).map(|step| ((self.next_candidate + step) % self.count) as u32);
+        let silent = candidates.min_by_key(|&at| self.connection(at).last_ns);
+        self.next_candidate = (self.next_candidate + CANDIDATES) % self.count;
         silent.unwrap_or(0)
     }
 
@@ -419,13 +430,9 @@ impl Tracker {
                 self.totals.without_detail += u64::from(is_first);
                 return;
             };
-            let bytes: u64 = {
-                let halves = &self.connection(closed).halves;
-                halves.iter().map(|half| half.payload_bytes).sum()
-            };
-            if bytes < LARGE_BYTES {
+            if self.connection(closed).payload_bytes() < LARGE_BYTES {
                 self.take_detail_back(closed);
-                self.hollow.push_back(closed);
+                self.stripped.push_back(closed);
             }
         }
         self.details += 1;
@@ -437,7 +444,7 @@ impl Tracker {
         if let Some(detail) = &mut connection.detail
             && wants_points
         {
-            detail.points = Some(Box::<Points>::default());
+            detail.points = Some(Box::<PlottedPackets>::default());
         }
         // Half of the timelines go to whoever comes first and then, if it ends soon, to the next;
         // the other half waits for those that prove to be long.
@@ -527,13 +534,13 @@ impl Tracker {
     }
 
     #[cold]
-    fn handle_other(&mut self, other: Other) {
+    fn handle_other(&mut self, other: NoSegment) {
         let count = match other {
-            Other::NotIp => &mut self.totals.not_ip,
-            Other::NotTcp => &mut self.totals.not_tcp,
-            Other::Fragment => &mut self.totals.fragments,
-            Other::Cut => &mut self.totals.cut,
-            Other::Malformed => &mut self.totals.malformed,
+            NoSegment::NotIp => &mut self.totals.not_ip,
+            NoSegment::NotTcp => &mut self.totals.not_tcp,
+            NoSegment::Fragment => &mut self.totals.fragments,
+            NoSegment::Cut => &mut self.totals.cut,
+            NoSegment::Malformed => &mut self.totals.malformed,
         };
         *count += 1;
     }

@@ -9,7 +9,7 @@ use linerate_model::analysis::Analysis;
 use linerate_model::finding::TrustLevel;
 use linerate_model::run::Recording;
 use linerate_trace::capture::Reader;
-use linerate_trace::chapter::{self, Captured};
+use linerate_trace::chapter::{self, TracedCapture};
 use linerate_trace::{Limits, Trace, Tracker};
 
 use crate::exit::{CmdResult, Failure, Outcome};
@@ -84,10 +84,10 @@ pub fn analysis(recording: &Recording, directory: &Path) -> Analysis {
 }
 
 /// Explains the captures of a bundle, each by itself.
-fn captured<'r>(recording: &'r Recording, directory: &Path) -> Vec<Captured<'r>> {
+fn captured<'r>(recording: &'r Recording, directory: &Path) -> Vec<TracedCapture<'r>> {
     let captures = recording.captures.iter().enumerate();
     captures
-        .map(|(at, capture)| Captured {
+        .map(|(at, capture)| TracedCapture {
             capture,
             trace: match linerate_store::capture_path(directory, capture) {
                 None => Err("no file".to_owned()),

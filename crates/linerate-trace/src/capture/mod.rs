@@ -86,9 +86,10 @@ impl<R: Read> Reader<R> {
             .map_err(CaptureError::Read)?;
         let packed = first == GZIP_MAGIC;
         let chained = Cursor::new(first).chain(input);
-        let input = match packed {
-            true => Input::Gzip(Box::new(MultiGzDecoder::new(chained))),
-            false => Input::Plain(chained),
+        let input = if packed {
+            Input::Gzip(Box::new(MultiGzDecoder::new(chained)))
+        } else {
+            Input::Plain(chained)
         };
         let mut window = Window::new(input);
         let format = open(&mut window)?;
@@ -185,13 +186,12 @@ fn damage(fault: Fault, at_bytes: u64) -> Damage {
     match fault {
         Fault::Cut => Damage::Truncated { at_bytes },
         Fault::Wrong(what) => Damage::Corrupt { at_bytes, what },
-        Fault::Read(CaptureError::Read(error)) => Damage::Unreadable {
-            at_bytes,
-            why: error.to_string(),
-        },
         Fault::Read(error) => Damage::Unreadable {
             at_bytes,
-            why: error.to_string(),
+            why: match error {
+                CaptureError::Read(cause) => cause.to_string(),
+                error => error.to_string(),
+            },
         },
     }
 }

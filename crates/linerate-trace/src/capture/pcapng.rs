@@ -119,7 +119,7 @@ impl Pcapng {
             }
             let is_frame = matches!(kind, ENHANCED_PACKET | SIMPLE_PACKET | PACKET);
             if !is_frame && kind != INTERFACE {
-                skip(window, length)?;
+                skip_block(window, length)?;
                 continue;
             }
             if length > RECORD_BYTES_MAX {
@@ -243,7 +243,7 @@ impl Pcapng {
 
 /// Consumes a block that nothing is wanted of.
 #[cold]
-fn skip<R: Read>(window: &mut Window<R>, length: usize) -> Result<(), Fault> {
+fn skip_block<R: Read>(window: &mut Window<R>, length: usize) -> Result<(), Fault> {
     let mut left = length;
     while left > 0 {
         let step = left.min(64 * 1024);

@@ -93,9 +93,12 @@ impl AddressBook {
 
     /// Returns the addresses of `key`: of the low end, of the high end.
     pub(crate) fn addresses(&self, key: &Key) -> [IpAddr; 2] {
-        [key.low, key.high].map(|number| match key.is_v6 {
-            false => Ipv4Addr::from_bits(number).into(),
-            true => Ipv6Addr::from_bits(self.addresses[number as usize]).into(),
+        [key.low, key.high].map(|number| {
+            if key.is_v6 {
+                Ipv6Addr::from_bits(self.addresses[number as usize]).into()
+            } else {
+                Ipv4Addr::from_bits(number).into()
+            }
         })
     }
 

@@ -52,7 +52,7 @@ pub(crate) use gaps::Gaps;
 pub(crate) use incident::{Example, Incident, IncidentKind};
 pub(crate) use key::{AddressBook, Key};
 pub(crate) use place::{FrameId, Place};
-pub(crate) use points::{Point, Points};
+pub(crate) use points::{PlottedPacket, PlottedPackets};
 pub(crate) use shares::State;
 pub(crate) use sizes::Sizes;
 pub(crate) use spread::{Durations, Spread};
@@ -228,7 +228,7 @@ impl Connection {
         }
         self.last_ns = self.last_ns.max(place.time_ns);
         if let Some(detail) = &mut self.detail {
-            detail.settle(&self.halves, self.offers.map(|offer| offer.window_scale));
+            detail.update_states(&self.halves, self.offers.map(|offer| offer.window_scale));
         }
         verdict
     }
@@ -250,7 +250,7 @@ impl Connection {
         let mut detail = Box::<Detail>::default();
         detail.set_full_segment(&self.offers);
         detail.set_handshake(self.handshake_ns);
-        detail.settle(&self.halves, self.offers.map(|offer| offer.window_scale));
+        detail.update_states(&self.halves, self.offers.map(|offer| offer.window_scale));
         self.detail = Some(detail);
     }
 
@@ -279,6 +279,12 @@ impl Connection {
     pub(crate) fn packets(&self) -> u32 {
         let [client, server] = &self.halves;
         client.packets.saturating_add(server.packets)
+    }
+
+    /// Returns the payload that both ends sent.
+    pub(crate) fn payload_bytes(&self) -> u64 {
+        let [client, server] = &self.halves;
+        client.payload_bytes + server.payload_bytes
     }
 
     /// Returns the window of `end` in bytes, if its scale is known.

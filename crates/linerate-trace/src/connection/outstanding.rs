@@ -45,7 +45,7 @@ pub(crate) struct Outstanding {
 impl Outstanding {
     /// Takes up a segment that was sent for the first time.
     #[inline]
-    pub(crate) fn sent(&mut self, segment: Sent) {
+    pub(crate) fn note_sent(&mut self, segment: Sent) {
         if self.segments.len() == SEGMENTS_MAX {
             self.segments.pop_front();
         }
@@ -54,7 +54,7 @@ impl Outstanding {
 
     /// Notes that `sequence..end` was sent again at `time_ns` with `stamp`; returns what was
     /// known of its first segment before.
-    pub(crate) fn sent_again(
+    pub(crate) fn note_sent_again(
         &mut self,
         sequence: u32,
         end: u32,
@@ -79,7 +79,7 @@ impl Outstanding {
 
     /// Takes away what `acknowledgement` acknowledges.
     #[inline]
-    pub(crate) fn acknowledged(&mut self, acknowledgement: u32, time_ns: u64) -> Acknowledged {
+    pub(crate) fn take_acknowledged(&mut self, acknowledgement: u32, time_ns: u64) -> Acknowledged {
         let mut said = Acknowledged::default();
         let mut is_first = true;
         while let Some(&segment) = self.segments.front() {

@@ -10,7 +10,7 @@ const POINTS_MAX: usize = 2000;
 
 /// One packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Point {
+pub(crate) struct PlottedPacket {
     /// When it was captured, in nanoseconds since 1970.
     pub time_ns: u64,
     /// Its frame.
@@ -31,12 +31,12 @@ pub(crate) struct Point {
 
 /// The packets of a connection, or nothing any more if there were too many.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Points {
-    points: Vec<Point>,
+pub(crate) struct PlottedPackets {
+    points: Vec<PlottedPacket>,
     overflown: bool,
 }
 
-impl Points {
+impl PlottedPackets {
     /// Takes up one packet. `halves` are as they are behind it.
     pub(crate) fn add(
         &mut self,
@@ -57,7 +57,7 @@ impl Points {
         let (own, other) = (&halves[end as usize], &halves[end.other() as usize]);
         let acknowledged = (own.has_acknowledged() && other.is_seen())
             .then(|| own.acknowledged.wrapping_sub(other.first));
-        self.points.push(Point {
+        self.points.push(PlottedPacket {
             time_ns: place.time_ns,
             frame: place.frame,
             end,
@@ -72,7 +72,7 @@ impl Points {
     }
 
     /// Returns the packets, unless there were too many.
-    pub(crate) fn as_slice(&self) -> Option<&[Point]> {
+    pub(crate) fn as_slice(&self) -> Option<&[PlottedPacket]> {
         (!self.overflown).then_some(&self.points[..])
     }
 }

@@ -107,7 +107,7 @@ impl Detail {
         let stamp = segment.timestamps.map_or(0, |stamps| stamps.value);
         let before = own
             .outstanding
-            .sent_again(segment.sequence, end, time_ns, stamp);
+            .note_sent_again(segment.sequence, end, time_ns, stamp);
         let reason = self.reason(seen, before, asked);
         let mut verdict = Verdict::RETRANSMISSION | reason;
         let own = &mut self.ends[from as usize];

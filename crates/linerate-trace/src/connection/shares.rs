@@ -42,7 +42,7 @@ pub(crate) struct Shares {
 impl Shares {
     /// Adds `elapsed_ns` to the state that held.
     #[inline]
-    pub(crate) fn pass(&mut self, elapsed_ns: u64) {
+    pub(crate) fn add_elapsed(&mut self, elapsed_ns: u64) {
         self.times_ns[self.state as usize] += elapsed_ns;
     }
 

@@ -66,7 +66,7 @@ impl Sizes {
         self.max = self.max.max(bytes);
         let power = (bytes.max(1).ilog2() as usize).min(POWERS - 1);
         self.powers[power] = self.powers[power].saturating_add(1);
-        self.count(bytes);
+        self.count_frequent(bytes);
         // `last` holds the sizes from the newest back: the one a period p before is at p − 1.
         for (run, &before) in self.runs.iter_mut().zip(&self.last) {
             *run = if before == bytes {
@@ -84,7 +84,7 @@ impl Sizes {
             for period in 2..=PERIOD_MAX {
                 let run = self.runs[period - 1];
                 if run as usize >= 2 * period && run + (period as u32) > known {
-                    self.keep(period, run);
+                    self.keep_sequence(period, run);
                     break;
                 }
             }
@@ -92,7 +92,7 @@ impl Sizes {
     }
 
     #[inline]
-    fn count(&mut self, bytes: u32) {
+    fn count_frequent(&mut self, bytes: u32) {
         for (at, (size, count)) in self.frequent.iter_mut().enumerate() {
             if *count > 0 && *size == bytes {
                 *count = count.saturating_add(1);
@@ -117,7 +117,7 @@ impl Sizes {
         }
     }
 
-    fn keep(&mut self, period: usize, run: u32) {
+    fn keep_sequence(&mut self, period: usize, run: u32) {
         let mut sizes = [0; PERIOD_MAX];
         // From the sequence's place that a reader would start at: its smallest size.
         let turn = |at: usize| self.last[period - 1 - at % period];

@@ -78,8 +78,9 @@ impl Verdict {
 
     /// Returns the names of all properties that hold.
     pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
-        let all = Self::ALL.iter();
-        all.filter(move |(verdict, _)| self.any(*verdict))
+        Self::ALL
+            .iter()
+            .filter(move |(verdict, _)| self.any(*verdict))
             .map(|(_, name)| *name)
     }
 }

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::Endpoint;
 use crate::connection::{
-    BinEnd, Connection, Counts, Durations, EndDetail, FrameId, Gaps, Half, Incident, Offer, Points,
-    Sizes, Spread, State, Timeline,
+    BinEnd, Connection, Counts, Durations, EndDetail, FrameId, Gaps, Half, Incident, Offer,
+    PlottedPackets, Sizes, Spread, State, Timeline,
 };
 
 /// One connection.
@@ -56,7 +56,7 @@ pub struct ConnectionReport {
     pub detailed: bool,
     /// Its packets, for a picture.
     #[serde(skip)]
-    pub(crate) points: Option<Box<Points>>,
+    pub(crate) points: Option<Box<PlottedPackets>>,
 }
 
 /// How a connection ended.
@@ -286,7 +286,7 @@ impl EndReport {
             data_packets: half.data_packets,
             pure_acks: half.pure_acks,
             payload_bytes: half.payload_bytes,
-            bits_per_second: own.and_then(|own| rate(connection, half, own)),
+            bits_per_second: own.and_then(|own| data_rate(connection, half, own)),
             data_per_ack: per_ack.and_then(|spread| spread.mean()),
             data_per_ack_max: per_ack
                 .filter(|spread| spread.count > 0)
@@ -311,7 +311,7 @@ impl EndReport {
 }
 
 /// Returns what an end sent, without repetitions, over the time in which it sent.
-fn rate(connection: &Connection, half: &Half, own: &EndDetail) -> Option<f64> {
+fn data_rate(connection: &Connection, half: &Half, own: &EndDetail) -> Option<f64> {
     let (first, last) = own.data_times_ns()?;
     let elapsed_ns = last.saturating_sub(first);
     let bytes = half

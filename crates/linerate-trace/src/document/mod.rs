@@ -79,7 +79,7 @@ impl FileReport {
 
     /// Takes up the time of a frame.
     #[inline]
-    pub(crate) fn pass(&mut self, time_ns: u64) {
+    pub(crate) fn note_frame(&mut self, time_ns: u64) {
         if self.first_ns.is_none() {
             self.first_ns = Some(time_ns);
         }

@@ -267,8 +267,9 @@ impl TcpFinding {
 
 /// Returns the findings of one connection.
 fn findings_of(connection: &ConnectionReport) -> Vec<TcpFinding> {
-    let incidents = connection.incidents.iter();
-    let mut found: Vec<TcpFinding> = incidents
+    let mut found: Vec<TcpFinding> = connection
+        .incidents
+        .iter()
         .filter_map(|incident| from_incident(connection, incident))
         .collect();
     for end in End::BOTH {
@@ -384,8 +385,9 @@ fn from_counts(connection: &ConnectionReport, end: End) -> Vec<TcpFinding> {
 
 /// Returns whether an end sends segments one behind the other, rather than one for each answer.
 fn is_streaming(connection: &ConnectionReport, own: &EndReport) -> bool {
-    let incidents = connection.incidents.iter();
-    let in_trains: u64 = incidents
+    let in_trains: u64 = connection
+        .incidents
+        .iter()
         .filter(|incident| incident.kind == IncidentKind::SmallSegments)
         .map(|incident| u64::from(incident.value_max))
         .sum();

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{Decoded, Other, icmp, tcp, u16_at};
+use super::{Decoded, NoSegment, icmp, tcp, u16_at};
 
 const PROTOCOL_ICMP: u8 = 1;
 const PROTOCOL_TCP: u8 = 6;
@@ -72,18 +72,18 @@ pub(crate) fn decode(bytes: &[u8], packet_bytes: usize) -> Decoded {
     let decoded = match bytes.first().map(|first| first >> 4) {
         Some(4) => ipv4(bytes, packet_bytes),
         Some(6) => ipv6(bytes, packet_bytes),
-        Some(_) => Err(Other::Malformed),
-        None => Err(Other::Cut),
+        Some(_) => Err(NoSegment::Malformed),
+        None => Err(NoSegment::Cut),
     };
     decoded.unwrap_or_else(Decoded::Other)
 }
 
 #[inline]
-fn ipv4(bytes: &[u8], packet_bytes: usize) -> Result<Decoded, Other> {
-    let header: &[u8; IPV4_HEADER_BYTES] = bytes.first_chunk().ok_or(Other::Cut)?;
+fn ipv4(bytes: &[u8], packet_bytes: usize) -> Result<Decoded, NoSegment> {
+    let header: &[u8; IPV4_HEADER_BYTES] = bytes.first_chunk().ok_or(NoSegment::Cut)?;
     let header_bytes = usize::from(header[0] & 0xf) * 4;
     if header_bytes < IPV4_HEADER_BYTES {
-        return Err(Other::Malformed);
+        return Err(NoSegment::Malformed);
     }
     let total_bytes = match usize::from(u16::from_be_bytes([header[2], header[3]])) {
         // A superframe above 64 KiB (BIG TCP) has no length; the frame's own is what is left.
@@ -92,13 +92,13 @@ fn ipv4(bytes: &[u8], packet_bytes: usize) -> Result<Decoded, Other> {
     };
     // A frame may be padded, never shorter than its packet. The capture may have cut it, though.
     if total_bytes < header_bytes || total_bytes > packet_bytes {
-        return Err(Other::Malformed);
+        return Err(NoSegment::Malformed);
     }
     let fragment = u16::from_be_bytes([header[6], header[7]]);
     if fragment & 0x1fff != 0 {
-        return Err(Other::Fragment);
+        return Err(NoSegment::Fragment);
     }
-    let rest = bytes.get(header_bytes..).ok_or(Other::Cut)?;
+    let rest = bytes.get(header_bytes..).ok_or(NoSegment::Cut)?;
     let source = u32::from_be_bytes([header[12], header[13], header[14], header[15]]);
     let target = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
     let packet = Packet {
@@ -111,23 +111,23 @@ fn ipv4(bytes: &[u8], packet_bytes: usize) -> Result<Decoded, Other> {
     match header[9] {
         PROTOCOL_TCP => tcp::decode(rest, packet),
         PROTOCOL_ICMP => icmp::decode_v4(rest),
-        _ => Err(Other::NotTcp),
+        _ => Err(NoSegment::NotTcp),
     }
 }
 
 #[inline]
-fn ipv6(bytes: &[u8], packet_bytes: usize) -> Result<Decoded, Other> {
-    let header: &[u8; IPV6_HEADER_BYTES] = bytes.first_chunk().ok_or(Other::Cut)?;
+fn ipv6(bytes: &[u8], packet_bytes: usize) -> Result<Decoded, NoSegment> {
+    let header: &[u8; IPV6_HEADER_BYTES] = bytes.first_chunk().ok_or(NoSegment::Cut)?;
     let total_bytes = match usize::from(u16::from_be_bytes([header[4], header[5]])) {
         // A jumbogram: its length is in an option, and the frame's own says the same.
         0 => packet_bytes,
         payload => payload + IPV6_HEADER_BYTES,
     };
     if total_bytes < IPV6_HEADER_BYTES || total_bytes > packet_bytes {
-        return Err(Other::Malformed);
+        return Err(NoSegment::Malformed);
     }
-    let address = |at: usize| -> Result<u128, Other> {
-        let bytes = header[at..].first_chunk().ok_or(Other::Cut)?;
+    let address = |at: usize| -> Result<u128, NoSegment> {
+        let bytes = header[at..].first_chunk().ok_or(NoSegment::Cut)?;
         Ok(u128::from_be_bytes(*bytes))
     };
     let (source, target) = (address(8)?, address(24)?);
@@ -137,23 +137,23 @@ fn ipv6(bytes: &[u8], packet_bytes: usize) -> Result<Decoded, Other> {
         addresses: Addresses::V6 { source, target },
         payload_bytes: total_bytes
             .checked_sub(header_bytes)
-            .ok_or(Other::Malformed)?,
+            .ok_or(NoSegment::Malformed)?,
         congestion_marked: traffic_class & 3 == 3,
         fragmented,
         identification: 0,
     };
-    let rest = bytes.get(header_bytes..).ok_or(Other::Cut)?;
+    let rest = bytes.get(header_bytes..).ok_or(NoSegment::Cut)?;
     match protocol {
         PROTOCOL_TCP => tcp::decode(rest, packet),
         PROTOCOL_ICMPV6 => icmp::decode_v6(rest),
-        _ => Err(Other::NotTcp),
+        _ => Err(NoSegment::NotTcp),
     }
 }
 
 /// Returns the protocol behind all extension headers, where it begins, and whether this is the
 /// first of several fragments.
 #[inline]
-fn extensions(bytes: &[u8], first: u8) -> Result<(u8, usize, bool), Other> {
+fn extensions(bytes: &[u8], first: u8) -> Result<(u8, usize, bool), NoSegment> {
     const HOP_BY_HOP: u8 = 0;
     const ROUTING: u8 = 43;
     const FRAGMENT: u8 = 44;
@@ -164,23 +164,23 @@ fn extensions(bytes: &[u8], first: u8) -> Result<(u8, usize, bool), Other> {
     for _ in 0..EXTENSIONS_MAX {
         let length = match protocol {
             HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY => {
-                (usize::from(*bytes.get(at + 1).ok_or(Other::Cut)?) + 1) * 8
+                (usize::from(*bytes.get(at + 1).ok_or(NoSegment::Cut)?) + 1) * 8
             }
-            AUTHENTICATION => (usize::from(*bytes.get(at + 1).ok_or(Other::Cut)?) + 2) * 4,
+            AUTHENTICATION => (usize::from(*bytes.get(at + 1).ok_or(NoSegment::Cut)?) + 2) * 4,
             FRAGMENT => {
-                let offset = u16_at(bytes, at + 2).ok_or(Other::Cut)?;
+                let offset = u16_at(bytes, at + 2).ok_or(NoSegment::Cut)?;
                 if offset & 0xfff8 != 0 {
-                    return Err(Other::Fragment);
+                    return Err(NoSegment::Fragment);
                 }
                 fragmented = offset & 1 != 0;
                 8
             }
             _ => return Ok((protocol, at, fragmented)),
         };
-        protocol = *bytes.get(at).ok_or(Other::Cut)?;
+        protocol = *bytes.get(at).ok_or(NoSegment::Cut)?;
         at += length;
     }
-    Err(Other::Malformed)
+    Err(NoSegment::Malformed)
 }
 
 /// Reads addresses and the rest of an IP header that an ICMP message quotes.

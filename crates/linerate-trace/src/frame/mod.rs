@@ -26,12 +26,12 @@ pub(crate) enum Decoded {
     /// A router's word that a segment was too big.
     TooBig(TooBig),
     /// Something else, or something that cannot be decoded.
-    Other(Other),
+    Other(NoSegment),
 }
 
 /// Why a frame is not a TCP segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Other {
+pub(crate) enum NoSegment {
     /// Not IP: ARP, LLDP, spanning tree.
     NotIp,
     /// IP, but not TCP.
@@ -47,7 +47,7 @@ pub(crate) enum Other {
 /// Decodes a frame of `link` that was `wire_bytes` long.
 #[inline]
 pub(crate) fn decode(link: LinkType, bytes: &[u8], wire_bytes: u32) -> Decoded {
-    match link::strip(link, bytes) {
+    match link::header_bytes(link, bytes) {
         Ok(header_bytes) => {
             let packet_bytes = (wire_bytes as usize).saturating_sub(header_bytes);
             ip::decode(&bytes[header_bytes..], packet_bytes)

@@ -1,7 +1,7 @@
 //! The TCP header and its options (RFC 9293, RFC 7323, RFC 2018).
 
 use super::ip::{Addresses, Packet};
-use super::{Decoded, Other, u16_at, u32_at};
+use super::{Decoded, NoSegment, u16_at, u32_at};
 
 const HEADER_BYTES: usize = 20;
 
@@ -132,14 +132,14 @@ impl Segment {
 
 /// Decodes the segment that `packet` carries and of which `bytes` were captured.
 #[inline]
-pub(crate) fn decode(bytes: &[u8], packet: Packet) -> Result<Decoded, Other> {
+pub(crate) fn decode(bytes: &[u8], packet: Packet) -> Result<Decoded, NoSegment> {
     let header: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or(match packet.payload_bytes {
-        short if short < HEADER_BYTES => Other::Malformed,
-        _ => Other::Cut,
+        short if short < HEADER_BYTES => NoSegment::Malformed,
+        _ => NoSegment::Cut,
     })?;
     let header_bytes = usize::from(header[12] >> 4) * 4;
     if header_bytes < HEADER_BYTES || header_bytes > packet.payload_bytes {
-        return Err(Other::Malformed);
+        return Err(NoSegment::Malformed);
     }
     let flags = Flags(header[13]);
     let number = |at: usize| {
@@ -154,7 +154,7 @@ pub(crate) fn decode(bytes: &[u8], packet: Packet) -> Result<Decoded, Other> {
         flags,
         window: u16::from_be_bytes([header[14], header[15]]),
         payload_bytes: u32::try_from(packet.payload_bytes - header_bytes)
-            .map_err(|_| Other::Malformed)?,
+            .map_err(|_| NoSegment::Malformed)?,
         mss: None,
         window_scale: None,
         sack_permitted: false,

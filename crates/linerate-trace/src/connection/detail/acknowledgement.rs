@@ -69,7 +69,9 @@ impl Detail {
         let acknowledgement = segment.acknowledgement;
         let leg_ns = self.leg_ns(from);
         let sender = &mut self.ends[to as usize];
-        let said = sender.outstanding.acknowledged(acknowledgement, time_ns);
+        let said = sender
+            .outstanding
+            .take_acknowledged(acknowledgement, time_ns);
         let is_clear = sender
             .ambiguous_to
             .is_none_or(|point| after(acknowledgement, point));

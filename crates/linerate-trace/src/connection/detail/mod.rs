@@ -21,7 +21,7 @@ use super::gaps::{Cause, GAP_NS_MIN, GapList};
 use super::holes::Holes;
 use super::incident::{Example, IncidentKind, Incidents};
 use super::outstanding::{Outstanding, Sent};
-use super::points::Points;
+use super::points::PlottedPackets;
 use super::resending::{Recovery, Resent};
 use super::sequence::{after, distance};
 use super::shares::{self, Sending, Shares};
@@ -160,7 +160,7 @@ pub(crate) struct Detail {
     /// The connection over time, if there was room for it.
     pub timeline: Option<Box<Timeline>>,
     /// Its packets, if they are wanted and few.
-    pub points: Option<Box<Points>>,
+    pub points: Option<Box<PlottedPackets>>,
     /// Bytes of a full segment.
     pub segment_bytes: u32,
     /// Whether that follows from the handshake.
@@ -243,7 +243,7 @@ impl Detail {
     pub(crate) fn handle_segment(&mut self, seen: &Seen<'_>) -> Verdict {
         let from = seen.end;
         for end in &mut self.ends {
-            end.shares.pass(seen.elapsed_ns);
+            end.shares.add_elapsed(seen.elapsed_ns);
         }
         if self.is_duplicate_frame(seen) {
             self.duplicate_frames = self.duplicate_frames.saturating_add(1);
@@ -287,7 +287,7 @@ impl Detail {
 
     /// Finds out what holds from now on. `halves` are as they are behind the segment.
     #[inline]
-    pub(crate) fn settle(&mut self, halves: &[Half; 2], scales: [Option<u8>; 2]) {
+    pub(crate) fn update_states(&mut self, halves: &[Half; 2], scales: [Option<u8>; 2]) {
         for from in End::BOTH {
             let to = from.other();
             let pair = Pair {
@@ -425,7 +425,7 @@ impl Detail {
         own.unacknowledged_packets = own.unacknowledged_packets.saturating_add(1);
         if is_new {
             let ahead = half.is_seen() && distance(segment.sequence, half.next) > 0;
-            own.outstanding.sent(Sent {
+            own.outstanding.note_sent(Sent {
                 sequence: if ahead { half.next } else { segment.sequence },
                 end,
                 time_ns: seen.place.time_ns,
