@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use linerate_trace::capture::{CaptureError, Reader};
 use linerate_trace::rows::{CsvRows, ParquetRows, Row};
-use linerate_trace::{Handled, Limits, Tracker, page, text};
+use linerate_trace::{Limits, Tracker, page, text};
 
 use crate::args::TraceArgs;
 use crate::cmd::live_capture;
@@ -30,11 +30,14 @@ pub fn trace(args: &TraceArgs) -> CmdResult {
 /// Explains the captures of a bundle, each by itself: two hosts saw the same segments.
 fn of_bundle(args: &TraceArgs, directory: &Path) -> CmdResult {
     let recording = bundle::read(directory)?;
-    let files = recording.captures.iter().filter_map(|capture| {
-        let path = linerate_store::capture_path(directory, capture)?;
-        Some((format!("trial {} at {}", capture.trial, capture.host), path))
-    });
-    let files: Vec<(String, PathBuf)> = files.collect();
+    let files: Vec<(String, PathBuf)> = recording
+        .captures
+        .iter()
+        .filter_map(|capture| {
+            let path = linerate_store::capture_path(directory, capture)?;
+            Some((format!("trial {} at {}", capture.trial, capture.host), path))
+        })
+        .collect();
     let into_files = [&args.html, &args.csv, &args.parquet];
     if files.is_empty() {
         let error = anyhow!("there is no capture in {}", directory.display());
@@ -73,7 +76,7 @@ fn one(args: &TraceArgs, files: &[PathBuf]) -> CmdResult {
         ..Limits::default()
     };
     let mut tracker = Tracker::new(limits).with_filters(args.flow.clone());
-    let mut rows = Rows::create(args)?;
+    let mut rows = create_row_files(args)?;
     if let Some(device) = &args.live.interface {
         let (reader, capture) = live_capture::begin(&args.live, device)?;
         read(&mut tracker, &mut rows, Box::new(reader), device)?;
@@ -83,17 +86,14 @@ fn one(args: &TraceArgs, files: &[PathBuf]) -> CmdResult {
         let name = path.display().to_string();
         read(&mut tracker, &mut rows, open(&name)?, &name)?;
     }
-    rows.finish()?;
+    for (path, file) in rows {
+        written(file.finish(), &path)?;
+    }
     let trace = tracker.finish();
     if let Some(path) = &args.html {
+        let device = args.live.interface.clone();
         let files = files.iter().map(|path| name_of(path));
-        let names: Vec<String> = args
-            .live
-            .interface
-            .clone()
-            .into_iter()
-            .chain(files)
-            .collect();
+        let names: Vec<String> = device.into_iter().chain(files).collect();
         let title = format!("Trace of {}", names.join(", "));
         let html = linerate_report::html(&page::page(&trace, &title));
         written(std::fs::write(path, html), path)?;
@@ -124,50 +124,26 @@ fn seed() -> CmdResult<u64> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// Where rows go, if they are wanted.
-#[derive(Default)]
-struct Rows {
-    csv: Option<(PathBuf, CsvRows<BufWriter<File>>)>,
-    parquet: Option<(PathBuf, ParquetRows<BufWriter<File>>)>,
+/// A file of rows.
+enum RowFile {
+    Csv(CsvRows<BufWriter<File>>),
+    Parquet(ParquetRows<BufWriter<File>>),
 }
 
-impl Rows {
-    fn create(args: &TraceArgs) -> CmdResult<Self> {
-        let create = |path: &Path| -> anyhow::Result<BufWriter<File>> {
-            let file = written(File::create(path), path)?;
-            Ok(BufWriter::with_capacity(1 << 20, file))
-        };
-        let mut rows = Self::default();
-        if let Some(path) = &args.csv {
-            rows.csv = Some((path.clone(), CsvRows::new(create(path)?)?));
-        }
-        if let Some(path) = &args.parquet {
-            rows.parquet = Some((path.clone(), ParquetRows::new(create(path)?)?));
-        }
-        Ok(rows)
-    }
+type RowFiles = Vec<(PathBuf, RowFile)>;
 
-    fn is_wanted(&self) -> bool {
-        self.csv.is_some() || self.parquet.is_some()
-    }
-
-    fn add(&mut self, tracker: &Tracker, handled: &Handled) -> anyhow::Result<()> {
-        let row = Row::new(tracker, handled);
-        if let Some((path, csv)) = &mut self.csv {
-            written(csv.add(&row), path)?;
+impl RowFile {
+    fn add(&mut self, row: &Row) -> anyhow::Result<()> {
+        match self {
+            RowFile::Csv(rows) => Ok(rows.add(row)?),
+            RowFile::Parquet(rows) => Ok(rows.add(row)?),
         }
-        if let Some((path, parquet)) = &mut self.parquet {
-            written(parquet.add(&row), path)?;
-        }
-        Ok(())
     }
 
     fn finish(self) -> anyhow::Result<()> {
-        if let Some((path, csv)) = self.csv {
-            written(csv.finish(), &path)?;
-        }
-        if let Some((path, parquet)) = self.parquet {
-            written(parquet.finish(), &path)?;
+        match self {
+            RowFile::Csv(rows) => rows.finish().map(drop)?,
+            RowFile::Parquet(rows) => rows.finish()?,
         }
         Ok(())
     }
@@ -180,6 +156,22 @@ where
     result.with_context(|| format!("cannot write {}", path.display()))
 }
 
+fn create_row_files(args: &TraceArgs) -> anyhow::Result<RowFiles> {
+    let create = |path: &Path| -> anyhow::Result<BufWriter<File>> {
+        let file = written(File::create(path), path)?;
+        Ok(BufWriter::with_capacity(1 << 20, file))
+    };
+    let mut files = Vec::new();
+    if let Some(path) = &args.csv {
+        files.push((path.clone(), RowFile::Csv(CsvRows::new(create(path)?)?)));
+    }
+    if let Some(path) = &args.parquet {
+        let rows = ParquetRows::new(create(path)?)?;
+        files.push((path.clone(), RowFile::Parquet(rows)));
+    }
+    Ok(files)
+}
+
 fn open(name: &str) -> CmdResult<Box<dyn Read>> {
     if name == "-" {
         return Ok(Box::new(std::io::stdin().lock()));
@@ -188,15 +180,22 @@ fn open(name: &str) -> CmdResult<Box<dyn Read>> {
     Ok(Box::new(file))
 }
 
-fn read(tracker: &mut Tracker, rows: &mut Rows, input: Box<dyn Read>, name: &str) -> CmdResult<()> {
+fn read(
+    tracker: &mut Tracker,
+    rows: &mut RowFiles,
+    input: Box<dyn Read>,
+    name: &str,
+) -> CmdResult<()> {
     let mut reader = Reader::new(input).map_err(|error| unreadable(error, name))?;
     tracker.begin_file(name);
     while let Some(frame) = reader.next_frame() {
-        let handled = tracker.handle_frame(&frame);
-        if let Some(handled) = handled
-            && rows.is_wanted()
+        if let Some(handled) = tracker.handle_frame(&frame)
+            && !rows.is_empty()
         {
-            rows.add(tracker, &handled)?;
+            let row = Row::new(tracker, &handled);
+            for (path, file) in rows.iter_mut() {
+                written(file.add(&row), path)?;
+            }
         }
     }
     tracker
