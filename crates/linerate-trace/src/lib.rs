@@ -1,8 +1,8 @@
 //! TCP explained from captures: bytes in, connections and findings out.
 //!
 //! A capture is read frame by frame ([`capture`]), each frame is decoded without copying
-//! ([`frame`]), each segment moves the state machine of its connection ([`connection`]), and what
-//! happened becomes findings with the frames that prove them ([`findings`]). The [`Tracker`] joins
+//! (`frame`), each segment moves the state machine of its connection (`connection`), and what
+//! happened becomes findings with the frames that prove them (`findings`). The [`Tracker`] joins
 //! them and keeps memory within [`Limits`]; what it hands over at the end is a [`Trace`], a
 //! document, which [`text`] words for a terminal.
 //!

@@ -71,11 +71,8 @@ impl Default for Limits {
 pub struct Handled {
     /// Where its connection is, for [`Tracker::connection`].
     pub(crate) at: u32,
-    /// Who sent it.
     pub(crate) end: End,
-    /// What it is.
     pub(crate) verdict: Verdict,
-    /// The segment itself.
     pub(crate) segment: Segment,
     /// When and where it was captured.
     pub(crate) place: Place,

@@ -5,7 +5,6 @@ use super::sequence::{after, distance};
 /// Holes of one direction that are known at once; 96 bytes. The oldest is forgotten for a fifth.
 const HOLES_MAX: usize = 4;
 
-/// One hole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Hole {
     start: u32,

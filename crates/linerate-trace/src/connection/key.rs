@@ -58,7 +58,6 @@ pub(crate) struct AddressBook {
 }
 
 impl AddressBook {
-    /// Returns an empty book.
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             seed,

@@ -81,7 +81,6 @@ pub(crate) struct Pair<T> {
 pub(crate) struct Half {
     /// Bytes of payload that it sent, those sent again included.
     pub payload_bytes: u64,
-    /// Segments that it sent.
     pub packets: u32,
     /// Segments with payload that it sent.
     pub data_packets: u32,
@@ -150,7 +149,6 @@ pub struct Offer {
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// Addresses and ports.
     pub key: Key,
     /// Whether the client is the low end of the key.
     pub client_is_low: bool,
@@ -244,7 +242,6 @@ impl Connection {
         segment.payload_bytes > 0 || repeats
     }
 
-    /// Makes the detail.
     #[cold]
     pub(crate) fn make_detail(&mut self) {
         let mut detail = Box::<Detail>::default();

@@ -12,7 +12,6 @@ const SEGMENTS_MAX: usize = 1024;
 /// One segment on its way.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent {
-    /// Its first sequence number.
     pub sequence: u32,
     /// The sequence number behind its last.
     pub end: u32,

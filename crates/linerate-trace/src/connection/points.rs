@@ -13,19 +13,15 @@ const POINTS_MAX: usize = 2000;
 pub(crate) struct PlottedPacket {
     /// When it was captured, in nanoseconds since 1970.
     pub time_ns: u64,
-    /// Its frame.
     pub frame: Option<FrameId>,
-    /// Who sent it.
     pub end: End,
     /// Its first sequence number, from the first of its end.
     pub sequence: u32,
-    /// Its payload.
     pub payload_bytes: u32,
     /// What it acknowledges, from the first number of the other end.
     pub acknowledged: Option<u32>,
     /// Up to where the other end may send after it, from the other's first number.
     pub window_edge: Option<u32>,
-    /// What it is.
     pub verdict: Verdict,
 }
 

@@ -26,9 +26,7 @@ impl Repeat {
 /// Sizes of the payloads of one direction.
 #[derive(Debug, Clone)]
 pub(crate) struct Sizes {
-    /// The smallest.
     pub min: u32,
-    /// The largest.
     pub max: u32,
     powers: [u32; POWERS],
     frequent: [(u32, u32); FREQUENT_MAX],

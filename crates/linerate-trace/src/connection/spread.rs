@@ -11,13 +11,10 @@ const PLACES: usize = (STEPS * DOUBLINGS) as usize;
 /// Count, smallest, largest and sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spread {
-    /// How many.
     pub count: u32,
     /// The smallest; meaningless without any.
     pub min: u64,
-    /// The largest.
     pub max: u64,
-    /// All together.
     pub sum: u64,
 }
 
@@ -33,7 +30,6 @@ impl Default for Spread {
 }
 
 impl Spread {
-    /// Takes up one value.
     #[inline]
     pub(crate) fn add(&mut self, value: u64) {
         self.count = self.count.saturating_add(1);
@@ -64,7 +60,6 @@ pub(crate) struct Durations {
 }
 
 impl Durations {
-    /// Takes up one duration.
     #[inline]
     pub(crate) fn add(&mut self, ns: u64) {
         let first = self.spread.least();

@@ -18,13 +18,9 @@ pub(crate) struct Bin {
 /// What one end sent in one bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct BinEnd {
-    /// Segments with payload.
     pub data_packets: u32,
-    /// Acknowledgements without payload.
     pub pure_acks: u32,
-    /// Bytes of payload.
     pub payload_bytes: u64,
-    /// Segments sent again.
     pub retransmissions: u32,
 }
 
@@ -79,7 +75,6 @@ impl Timeline {
         self.width_ns
     }
 
-    /// Returns the bins.
     pub(crate) fn bins(&self) -> &[Bin] {
         &self.bins
     }

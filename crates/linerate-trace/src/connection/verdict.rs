@@ -70,7 +70,6 @@ impl Verdict {
         self.0 & other.0 != 0
     }
 
-    /// Adds `other`.
     #[inline]
     pub(crate) fn add(&mut self, other: Self) {
         self.0 |= other.0;

@@ -27,7 +27,7 @@ pub(crate) const TRACE_SCHEMA_VERSION: u32 = 1;
 pub struct Trace {
     /// What this document is: `linerate.trace`.
     pub schema: &'static str,
-    /// Its shape, [`TRACE_SCHEMA_VERSION`].
+    /// The number of its shape.
     pub schema_version: u32,
     /// The files, in the order in which they were read.
     pub files: Vec<FileReport>,

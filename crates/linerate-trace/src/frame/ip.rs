@@ -17,24 +17,11 @@ const EXTENSIONS_MAX: usize = 8;
 /// Source and destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Addresses {
-    /// Of IPv4.
-    V4 {
-        /// Who sent it.
-        source: u32,
-        /// To whom.
-        target: u32,
-    },
-    /// Of IPv6.
-    V6 {
-        /// Who sent it.
-        source: u128,
-        /// To whom.
-        target: u128,
-    },
+    V4 { source: u32, target: u32 },
+    V6 { source: u128, target: u128 },
 }
 
 impl Addresses {
-    /// Returns who sent it.
     pub(crate) fn source(self) -> IpAddr {
         match self {
             Addresses::V4 { source, .. } => Ipv4Addr::from_bits(source).into(),
@@ -62,7 +49,6 @@ pub(crate) struct Packet {
     pub congestion_marked: bool,
     /// Whether more fragments follow.
     pub fragmented: bool,
-    /// The identification of IPv4.
     pub identification: u16,
 }
 

@@ -30,7 +30,6 @@ impl Flags {
     pub(crate) const SYN: u8 = 0x02;
     /// The connection is refused or gone.
     pub(crate) const RST: u8 = 0x04;
-    /// Push.
     pub(crate) const PSH: u8 = 0x08;
     /// The acknowledgement number means something.
     pub(crate) const ACK: u8 = 0x10;
@@ -87,17 +86,13 @@ impl SackBlocks {
 /// One TCP segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// From where to where.
     pub addresses: Addresses,
-    /// The sender's port.
     pub source_port: u16,
-    /// The receiver's port.
     pub target_port: u16,
     /// The sequence number of the first byte.
     pub sequence: u32,
     /// The acknowledgement number; zero without the ACK bit.
     pub acknowledgement: u32,
-    /// The control bits.
     pub flags: Flags,
     /// The window as it stands in the header, not scaled.
     pub window: u16,
@@ -109,9 +104,7 @@ pub(crate) struct Segment {
     pub window_scale: Option<u8>,
     /// Whether selective acknowledgements are permitted, in a SYN.
     pub sack_permitted: bool,
-    /// The timestamps option.
     pub timestamps: Option<Timestamps>,
-    /// Selective acknowledgements.
     pub sack: SackBlocks,
     /// Whether routers marked congestion on its way.
     pub congestion_marked: bool,

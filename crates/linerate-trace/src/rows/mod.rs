@@ -28,19 +28,12 @@ pub struct Row {
     pub(crate) frame: u64,
     /// When, in nanoseconds since 1970.
     pub(crate) time_ns: u64,
-    /// The connection's number.
     pub(crate) connection: u32,
-    /// Who sent it.
     pub(crate) end: End,
-    /// Its address.
     pub(crate) source: IpAddr,
-    /// Its port.
     pub(crate) source_port: u16,
-    /// To whom.
     pub(crate) target: IpAddr,
-    /// The port there.
     pub(crate) target_port: u16,
-    /// The control bits.
     pub(crate) flags: Flags,
     /// The first sequence number, from the first of its end.
     pub(crate) sequence: u32,
@@ -48,7 +41,6 @@ pub struct Row {
     pub(crate) acknowledgement: Option<u32>,
     /// The window that it offers in bytes; as in the header where the scale is not known.
     pub(crate) window_bytes: u64,
-    /// Its payload.
     pub(crate) payload_bytes: u32,
     /// What its sender has on its way behind it.
     pub(crate) flight_bytes: Option<u32>,
@@ -56,7 +48,6 @@ pub struct Row {
     pub(crate) stamp: Option<u32>,
     /// The timestamp that it echoes.
     pub(crate) echo: Option<u32>,
-    /// What it is.
     pub(crate) verdict: Verdict,
 }
 

@@ -58,7 +58,6 @@ const TRAIN_MIN: u32 = 16;
 /// One end of a connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EndDetail {
-    /// Counts.
     pub counts: Counts,
     /// From a segment to its acknowledgement, both as captured.
     pub round_trip: Durations,
@@ -66,7 +65,6 @@ pub(crate) struct EndDetail {
     pub round_trip_by_stamp: Durations,
     /// Segments with payload to each acknowledgement that the other end sent.
     pub data_per_ack: Spread,
-    /// Sizes of its payloads.
     pub sizes: Sizes,
     /// What its time went into.
     pub shares: Shares,
@@ -138,11 +136,8 @@ pub(crate) struct Seen<'a> {
     pub halves: &'a [Half; 2],
     /// Window scales that were offered.
     pub scales: [Option<u8>; 2],
-    /// The segment.
     pub segment: &'a Segment,
-    /// Who sent it.
     pub end: End,
-    /// When and where.
     pub place: Place,
     /// Since the last packet of the connection.
     pub elapsed_ns: u64,
