@@ -9,7 +9,7 @@ use linerate_model::sample::End;
 use linerate_model::unit::Unit;
 
 use crate::document::{ConnectionReport, Trace};
-use crate::page;
+use crate::{number, page};
 
 /// Findings of one capture that are listed, those that cost the most time first.
 const FINDINGS_MAX: usize = 5;
@@ -69,7 +69,6 @@ fn answer(captures: &[TracedCapture<'_>]) -> String {
         .iter()
         .filter_map(|one| taken(one.capture))
         .collect();
-    let count = |number: u64| Unit::Count.display(number as f64);
     let plural = |number: usize, one: &str| match number {
         1 => format!("1 {one}"),
         _ => format!("{number} {one}s"),
@@ -81,19 +80,19 @@ fn answer(captures: &[TracedCapture<'_>]) -> String {
             plural(missing, "capture")
         );
     }
-    let frames = all.iter().map(|taken| taken.frames).sum();
+    let frames: u64 = all.iter().map(|taken| taken.frames).sum();
     let dropped: u64 = all.iter().map(|taken| taken.dropped).sum();
     let mut answer = format!(
         "{} in {}",
         match frames {
             1 => "1 frame".to_owned(),
-            _ => format!("{} frames", count(frames)),
+            _ => format!("{} frames", number::count(frames)),
         },
         plural(all.len(), "capture")
     );
     answer.push_str(&match dropped {
         0 => ", none lost by the ring".to_owned(),
-        _ => format!(", {} more lost by the ring", count(dropped)),
+        _ => format!(", {} more lost by the ring", number::count(dropped)),
     });
     let cut = all.iter().filter(|taken| taken.ended.is_some()).count();
     if cut > 0 {

@@ -4,7 +4,7 @@
 //! (`frame`), each segment moves the state machine of its connection (`connection`), and what
 //! happened becomes findings with the frames that prove them (`findings`). The [`Tracker`] joins
 //! them and keeps memory within [`Limits`]; what it hands over at the end is a [`Trace`], a
-//! document, which [`text`] words for a terminal.
+//! document, which [`text`] shows on a terminal.
 //!
 //! This room opens no file and reads no clock: its inputs are `std::io::Read`, its outputs
 //! `std::io::Write`, both given by the caller. Nothing of a capture is believed: whatever the
@@ -49,6 +49,8 @@ mod filter;
 mod findings;
 /// Frames decoded.
 mod frame;
+/// Numbers as text.
+mod number;
 /// All connections of a capture.
 mod tracker;
 

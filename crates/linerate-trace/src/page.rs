@@ -20,6 +20,7 @@ use linerate_model::unit::Unit;
 use crate::connection::{FrameId, PlottedPacket, Verdict};
 use crate::document::{ConnectionReport, TimelineReport, Trace};
 use crate::findings::{Proof, TcpFinding, TcpFindingKind};
+use crate::number::{bytes, count, ns};
 
 /// Connections that get pictures.
 const CONNECTIONS_MAX: usize = 8;
@@ -80,17 +81,13 @@ fn pictured(trace: &Trace) -> impl Iterator<Item = &ConnectionReport> {
 fn about(trace: &Trace) -> Vec<(String, String)> {
     let totals = &trace.totals;
     let names: Vec<&str> = trace.files.iter().map(|file| &*file.name).collect();
-    let count = |number: u64| Unit::Count.display(number as f64);
     let pair = |label: &str, text: String| (label.to_owned(), text);
     let mut about = vec![
         pair("Captures", names.join(", ")),
         pair("Frames", count(totals.frames)),
-        pair(
-            "Time",
-            Unit::Nanoseconds.display(trace.duration_ns().unwrap_or(0) as f64),
-        ),
+        pair("Time", ns(trace.duration_ns().unwrap_or(0))),
         pair("Connections", count(totals.connections)),
-        pair("Payload", Unit::Bytes.display(totals.payload_bytes as f64)),
+        pair("Payload", bytes(totals.payload_bytes)),
     ];
     about.extend(
         trace
@@ -258,9 +255,9 @@ fn recommendations(trace: &Trace) -> Vec<Recommendation> {
             let action = finding.advice.clone()?;
             let predicted = match finding.total_ns {
                 0 => "the finding goes away".to_owned(),
-                ns => format!(
+                total_ns => format!(
                     "{} less of waiting in a capture like this one",
-                    Unit::Nanoseconds.display(ns as f64)
+                    ns(total_ns)
                 ),
             };
             Some(Recommendation {
@@ -326,9 +323,9 @@ fn answer(connection: &ConnectionReport) -> String {
         format!(
             "the {} sent {} in {} segments and {} pure ACKs",
             end,
-            Unit::Bytes.display(own.payload_bytes as f64),
-            Unit::Count.display(f64::from(own.data_packets)),
-            Unit::Count.display(f64::from(own.pure_acks)),
+            bytes(own.payload_bytes),
+            count(own.data_packets),
+            count(own.pure_acks),
         )
     };
     let at = connection
@@ -336,7 +333,7 @@ fn answer(connection: &ConnectionReport) -> String {
         .map_or(String::new(), |end| format!(", captured at the {end}"));
     format!(
         "In {}{at}: {}; {}.",
-        Unit::Nanoseconds.display(connection.duration_ns as f64),
+        ns(connection.duration_ns),
         sent(End::Client),
         sent(End::Server)
     )

@@ -8,10 +8,11 @@ use linerate_model::unit::Unit;
 use crate::connection::FrameId;
 use crate::document::{ConnectionReport, DurationReport, EndReport, Ending, ShareReport, Trace};
 use crate::findings::{Proof, TcpFinding};
+use crate::number::{bytes, count, ns};
 
-/// Findings that are worded; the document has all of them.
+/// Findings that are shown; the document has all of them.
 const FINDINGS_MAX: usize = 12;
-/// Proofs of one finding that are worded.
+/// Proofs of one finding that are shown.
 const PROOFS_MAX: usize = 2;
 /// Most characters of a line of prose where the terminal is wider.
 const COLUMNS_MAX: usize = 110;
@@ -45,7 +46,7 @@ impl Look {
     }
 }
 
-/// Returns the document in words.
+/// Returns the document as text.
 pub fn text(trace: &Trace, look: Look) -> String {
     let mut out = String::new();
     write_heading(trace, look, &mut out);
@@ -262,11 +263,7 @@ fn write_connection(connection: &ConnectionReport, look: Look, out: &mut String)
                 let _ = writeln!(out, "        {}", look.dim(&time_line(&time)));
             }
         } else if own.packets > 0 {
-            let _ = writeln!(
-                out,
-                "      {arrow} {} pure ACKs",
-                count(u64::from(own.pure_acks))
-            );
+            let _ = writeln!(out, "      {arrow} {} pure ACKs", count(own.pure_acks));
         }
     }
     let gaps: Vec<String> = connection
@@ -296,7 +293,7 @@ fn data_line(own: &EndReport, peer: &EndReport) -> String {
     let mut parts = vec![format!(
         "{} in {} segments",
         bytes(own.payload_bytes),
-        count(u64::from(own.data_packets))
+        count(own.data_packets)
     )];
     if let Some(rate) = own.bits_per_second {
         parts.push(Unit::BitsPerSecond.display(rate));
@@ -305,17 +302,14 @@ fn data_line(own: &EndReport, peer: &EndReport) -> String {
         let ratio = f64::from(own.data_packets) / f64::from(peer.pure_acks);
         parts.push(format!(
             "{ratio:.1} per ACK ({} ACKs)",
-            count(u64::from(peer.pure_acks))
+            count(peer.pure_acks)
         ));
     }
     if let Some(trip) = &own.round_trip {
         parts.push(round_trip(trip));
     }
     if let Some(counts) = own.counts.filter(|counts| counts.retransmissions > 0) {
-        parts.push(format!(
-            "{} sent again",
-            count(u64::from(counts.retransmissions))
-        ));
+        parts.push(format!("{} sent again", count(counts.retransmissions)));
     }
     if let Some(repeat) = own
         .sizes
@@ -355,18 +349,6 @@ fn time_line(time: &ShareReport) -> String {
         .map(|(share, name)| format!("{name} {:.0} %", share * 100.0))
         .collect();
     format!("time: {}", parts.join(", "))
-}
-
-fn count(number: u64) -> String {
-    Unit::Count.display(number as f64)
-}
-
-fn bytes(number: u64) -> String {
-    Unit::Bytes.display(number as f64)
-}
-
-fn ns(number: u64) -> String {
-    Unit::Nanoseconds.display(number as f64)
 }
 
 /// Cuts `text` at blanks into lines of at most `columns` characters, where words allow.

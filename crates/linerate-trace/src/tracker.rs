@@ -66,7 +66,7 @@ impl Default for Limits {
     }
 }
 
-/// A segment that was taken up.
+/// A segment that was handled.
 #[derive(Debug, Clone, Copy)]
 pub struct Handled {
     /// Where its connection is, for [`Tracker::connection`].
@@ -125,7 +125,7 @@ impl Tracker {
         }
     }
 
-    /// Takes up only connections that one of `filters` wants; all, if there is none.
+    /// Keeps only connections that one of `filters` wants; all, if there is none.
     pub fn with_filters(mut self, filters: Vec<Filter>) -> Self {
         self.filters = filters;
         self
@@ -172,7 +172,7 @@ impl Tracker {
         Ok(())
     }
 
-    /// Takes up one frame; says what it was if it is a segment that is wanted.
+    /// Handles one frame; says what it was if it is a segment that is wanted.
     ///
     /// Cost of a full-size frame of a bulk flow: 80 to 100 ns beside reading it, nothing allocated.
     #[inline]
@@ -443,8 +443,8 @@ impl Tracker {
         {
             detail.points = Some(Box::<PlottedPackets>::default());
         }
-        // Half of the timelines go to whoever comes first and then, if it ends soon, to the next;
-        // the other half waits for those that prove to be long.
+        // The first half of the timelines goes to connections as they begin, and short ones give
+        // theirs back; the second half is kept for those that prove to be long.
         if self.timelines < self.limits.timelines / 2 {
             self.give_timeline(at, first_ns);
         }

@@ -87,7 +87,7 @@ pub struct Gaps {
 pub(crate) struct GapList(Vec<Gaps>);
 
 impl GapList {
-    /// Takes up one gap that `frame` ended.
+    /// Adds one gap that `frame` ended.
     #[cold]
     pub(crate) fn note(&mut self, cause: Cause, end: End, length_ns: u64, frame: Option<FrameId>) {
         let found = self

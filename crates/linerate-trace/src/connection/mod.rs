@@ -187,7 +187,7 @@ impl Connection {
         }
     }
 
-    /// Takes up one segment that `end` sent, and says what it is.
+    /// Handles one segment that `end` sent, and says what it is.
     ///
     /// Cost: of a full-size frame of a bulk flow, 80 ns with decoding and finding the connection
     /// (docs/performance.md). Nothing is allocated but where something happens for the first time.

@@ -42,7 +42,7 @@ pub(crate) struct Outstanding {
 }
 
 impl Outstanding {
-    /// Takes up a segment that was sent for the first time.
+    /// Notes a segment that was sent for the first time.
     #[inline]
     pub(crate) fn note_sent(&mut self, segment: Sent) {
         if self.segments.len() == SEGMENTS_MAX {

@@ -33,7 +33,7 @@ pub(crate) struct PlottedPackets {
 }
 
 impl PlottedPackets {
-    /// Takes up one packet. `halves` are as they are behind it.
+    /// Adds one packet. `halves` are as they are after it.
     pub(crate) fn add(
         &mut self,
         halves: &[Half; 2],

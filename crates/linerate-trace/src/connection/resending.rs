@@ -84,7 +84,7 @@ impl Resent {
 }
 
 impl Detail {
-    /// Takes up a segment with payload that begins below the highest number of its direction.
+    /// Handles a segment with payload that begins below the highest number of its direction.
     #[cold]
     pub(super) fn handle_resent(&mut self, seen: &Seen<'_>) -> Verdict {
         let segment = seen.segment;

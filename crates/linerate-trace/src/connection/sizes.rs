@@ -53,7 +53,7 @@ impl Default for Sizes {
 }
 
 impl Sizes {
-    /// Takes up a payload of `bytes`, which is not zero.
+    /// Adds a payload of `bytes`, which is not zero.
     ///
     /// Cost: eight comparisons for periods and up to eight for frequent sizes; bulk flows end at
     /// the first.
@@ -117,7 +117,7 @@ impl Sizes {
 
     fn keep_sequence(&mut self, period: usize, run: u32) {
         let mut sizes = [0; PERIOD_MAX];
-        // From the sequence's place that a reader would start at: its smallest size.
+        // Starts at the smallest size, as a reader would.
         let turn = |at: usize| self.last[period - 1 - at % period];
         let start = (0..period).min_by_key(|&at| turn(at)).unwrap_or(0);
         for (at, size) in sizes.iter_mut().take(period).enumerate() {

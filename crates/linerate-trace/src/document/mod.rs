@@ -77,7 +77,7 @@ impl FileReport {
         }
     }
 
-    /// Takes up the time of a frame.
+    /// Notes the time of a frame.
     #[inline]
     pub(crate) fn note_frame(&mut self, time_ns: u64) {
         if self.first_ns.is_none() {

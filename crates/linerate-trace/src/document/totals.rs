@@ -29,7 +29,7 @@ pub struct Totals {
     pub filtered: u64,
     /// Segments of addresses beyond the number that is kept.
     pub untracked: u64,
-    /// Routers' words that a segment was too big.
+    /// ICMP messages that a segment was too big.
     pub too_big: u64,
     /// Connections.
     pub connections: u64,
@@ -78,7 +78,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Takes up a connection with what is kept of it.
+    /// Adds a connection with what is kept of it.
     pub(crate) fn add(&mut self, connection: &Connection) {
         for half in &connection.halves {
             self.packets += u64::from(half.packets);
@@ -91,7 +91,7 @@ impl Totals {
         }
     }
 
-    /// Takes up a detail that is handed back.
+    /// Adds a detail that is handed back.
     pub(crate) fn add_detail(&mut self, detail: &Detail) {
         self.duplicate_frames += u64::from(detail.duplicate_frames);
         for end in &detail.ends {

@@ -28,9 +28,9 @@ const EXAMPLES_MAX: usize = 5;
 const WINDOW_BYTES_MIN: u64 = 64 * 1024;
 /// A share of the time from which the window is called a limit.
 const WINDOW_SHARE_MIN: f64 = 0.2;
-/// Delayed acknowledgements of one end from which they are worth a word.
+/// Delayed acknowledgements of one end from which they are reported.
 const DELAYED_ACKS_MIN: u32 = 3;
-/// Retransmissions from which loss is worth a word.
+/// Retransmissions from which loss is reported.
 const LOSS_MIN: u32 = 3;
 /// Spurious ones.
 const SPURIOUS_MIN: u32 = 3;
@@ -140,7 +140,7 @@ pub(crate) struct FindingBook {
 }
 
 impl FindingBook {
-    /// Takes up the findings of one connection.
+    /// Adds the findings of one connection.
     pub(crate) fn add(&mut self, connection: &ConnectionReport) {
         for finding in findings_of(connection) {
             if let Some(known) = self.found.get_mut(&finding.key()) {

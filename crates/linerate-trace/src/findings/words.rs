@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use linerate_model::unit::Unit;
 
 use super::{TcpFinding, TcpFindingKind};
+use crate::number::{bytes, count, ns};
 
 /// Fills in claim, explanation and advice.
 pub(crate) fn put_into_words(finding: &mut TcpFinding) {
@@ -22,7 +23,7 @@ pub(crate) fn put_into_words(finding: &mut TcpFinding) {
         ("{longest}", ns(finding.longest_ns)),
         ("{mean}", ns(mean_ns)),
         ("{time_share}", percent(finding.total_ns, finding.out_of)),
-        ("{bytes}", Unit::Bytes.display(finding.value as f64)),
+        ("{bytes}", bytes(finding.value)),
         ("{exact_bytes}", finding.value.to_string()),
         ("{exact_out_of}", finding.out_of.to_string()),
         ("{segments}", count(finding.value)),
@@ -178,14 +179,6 @@ fn times(times: u64) -> String {
         2 => "twice".to_owned(),
         times => format!("{} times", count(times)),
     }
-}
-
-fn count(count: u64) -> String {
-    Unit::Count.display(count as f64)
-}
-
-fn ns(ns: u64) -> String {
-    Unit::Nanoseconds.display(ns as f64)
 }
 
 /// Writes a share with two digits behind the point at the most.

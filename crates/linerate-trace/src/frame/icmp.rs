@@ -1,4 +1,4 @@
-//! ICMP that speaks of a TCP connection: a router's word that a segment was too big.
+//! ICMP messages about a TCP connection: a segment was too big for a link of its path.
 
 use super::ip::{self, Addresses};
 use super::{Decoded, NoSegment, u16_at, u32_at};

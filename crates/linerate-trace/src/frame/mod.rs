@@ -23,7 +23,7 @@ use crate::capture::LinkType;
 pub(crate) enum Decoded {
     /// A TCP segment.
     Tcp(Segment),
-    /// A router's word that a segment was too big.
+    /// An ICMP message that a segment was too big.
     TooBig(TooBig),
     /// Something else, or something that cannot be decoded.
     Other(NoSegment),

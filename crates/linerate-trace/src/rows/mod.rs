@@ -82,7 +82,7 @@ const COLUMNS: [(&str, Column); 18] = [
 ];
 
 impl Row {
-    /// Returns the row of a segment that `tracker` has just taken up.
+    /// Returns the row of a segment that `tracker` has just handled.
     pub fn new(tracker: &Tracker, handled: &Handled) -> Self {
         let connection = tracker.connection(handled.at);
         let segment = &handled.segment;

@@ -43,7 +43,7 @@ impl<W: Write + Send> ParquetRows<W> {
         })
     }
 
-    /// Takes up one row; writes a group when it is full.
+    /// Adds one row; writes a group when it is full.
     ///
     /// # Errors
     ///

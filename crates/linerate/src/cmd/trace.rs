@@ -117,7 +117,7 @@ fn name_of(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Returns a number that whoever wrote the capture cannot know.
+/// Returns a random seed, so that no capture can be written whose connections all collide.
 fn seed() -> CmdResult<u64> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).context("no randomness from the kernel")?;

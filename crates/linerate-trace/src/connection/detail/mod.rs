@@ -180,7 +180,7 @@ pub(crate) fn window_bytes(halves: &[Half; 2], scales: [Option<u8>; 2], end: End
 }
 
 impl Detail {
-    /// Takes up what the SYNs said of segment sizes.
+    /// Sets the full segment's size by what the SYNs offered.
     pub(crate) fn set_full_segment(&mut self, offers: &[Offer; 2]) {
         let least = offers.iter().filter_map(|offer| offer.mss_bytes).min();
         self.segment_is_known = least.is_some();
@@ -192,7 +192,7 @@ impl Detail {
         };
     }
 
-    /// Takes up what the handshake said of the path.
+    /// Sets the round trips to both ends by the times of the handshake.
     pub(crate) fn set_handshake(&mut self, handshake_ns: [Option<NonZeroU32>; 2]) {
         // From the SYN to its answer is the way to the server; from there to the ACK is the
         // client's.
@@ -233,7 +233,7 @@ impl Detail {
         }
     }
 
-    /// Takes up one segment.
+    /// Handles one segment.
     #[inline]
     pub(crate) fn handle_segment(&mut self, seen: &Seen<'_>) -> Verdict {
         let from = seen.end;
@@ -264,7 +264,7 @@ impl Detail {
             own.last_data_frame = seen.place.frame;
             own.last_data_bytes = segment.payload_bytes;
             self.last_sender = Some(from);
-            // Whoever answers was not only acknowledging.
+            // With data on its way back, the other end's next segment need not follow the ACK.
             self.ends[from.other() as usize].held = None;
         }
         if let Some(timeline) = &mut self.timeline {
@@ -305,7 +305,7 @@ impl Detail {
         }
     }
 
-    /// Takes up a router's word that a segment of `end` was too big for a link of `mtu_bytes`.
+    /// Notes a router's message that a segment of `end` was too big for a link of `mtu_bytes`.
     #[cold]
     pub(crate) fn handle_too_big(&mut self, end: End, mtu_bytes: u32, place: Place) {
         let sent_frame = self.ends[end as usize].last_data_frame;

@@ -69,7 +69,7 @@ impl Detail {
         };
         let is_window = |end: End| self.ends[end as usize].shares.state() == State::Window;
         let leg_ns = self.leg_ns(from);
-        // What the path explains kept nobody waiting.
+        // A silence no longer than the path takes was not anybody's delay.
         let is_late = seen.elapsed_ns.saturating_sub(leg_ns.unwrap_or(0)) >= GAP_NS_MIN;
         let (cause, end) = if is_window(to) {
             (Cause::Window, from)

@@ -1,0 +1,15 @@
+//! Numbers as text, with their units.
+
+use linerate_model::unit::Unit;
+
+pub(crate) fn count(number: impl Into<u64>) -> String {
+    Unit::Count.display(number.into() as f64)
+}
+
+pub(crate) fn bytes(number: u64) -> String {
+    Unit::Bytes.display(number as f64)
+}
+
+pub(crate) fn ns(number: u64) -> String {
+    Unit::Nanoseconds.display(number as f64)
+}
