@@ -18,7 +18,7 @@ use linerate_model::sample::End;
 
 use crate::capture::{CaptureError, Frame, LinkType, Reader};
 use crate::connection::{
-    AddressBook, Connection, FrameId, Key, Place, PlottedPackets, Timeline, Verdict,
+    AddressBook, Connection, Endpoint, FrameId, Key, Place, Timeline, Verdict,
 };
 use crate::document::{ConnectionReport, FileReport, Totals, Trace};
 use crate::filter::Filter;
@@ -206,12 +206,12 @@ impl Tracker {
 
     /// Returns the connection of a segment that was handled last.
     pub(crate) fn connection(&self, at: u32) -> &Connection {
-        &self.chunks[at as usize / CHUNK][at as usize % CHUNK]
+        connection_at(&self.chunks, at)
     }
 
-    /// Returns the addresses of a connection: the client's, then the server's.
-    pub(crate) fn addresses(&self, connection: &Connection) -> [std::net::IpAddr; 2] {
-        let [low, high] = self.book.addresses(&connection.key);
+    /// Returns where a connection's client and server are.
+    fn endpoints(&self, connection: &Connection) -> [Endpoint; 2] {
+        let [low, high] = self.book.endpoints(&connection.key);
         if connection.client_is_low {
             [low, high]
         } else {
@@ -223,22 +223,19 @@ impl Tracker {
     pub fn finish(mut self) -> Trace {
         let mut chunks = std::mem::take(&mut self.chunks);
         for connection in chunks.iter_mut().flatten() {
-            let last_ns = connection.last_ns;
             if let Some(detail) = &mut connection.detail {
-                detail.finish(last_ns);
+                detail.finish(connection.last_ns);
             }
-        }
-        for connection in chunks.iter().flatten() {
             self.totals.add(connection);
             if connection.detail.is_some() {
-                let report = ConnectionReport::new(connection, self.addresses(connection));
+                let report = ConnectionReport::new(connection, self.endpoints(connection));
                 self.findings.add(&report);
             }
         }
         // The largest only, the smallest of them on top: a list of all would take as much memory as
         // a twentieth of the connections themselves.
         let mut largest = BinaryHeap::new();
-        for (at, connection) in chunks.iter().flatten().enumerate() {
+        for (at, connection) in (0..).zip(chunks.iter().flatten()) {
             let rank = (connection.payload_bytes(), Reverse(connection.number));
             largest.push(Reverse((rank, at)));
             if largest.len() > self.limits.reported {
@@ -249,8 +246,8 @@ impl Tracker {
             .into_sorted_vec()
             .into_iter()
             .map(|Reverse((_, at))| {
-                let connection = &chunks[at / CHUNK][at % CHUNK];
-                ConnectionReport::new(connection, self.addresses(connection))
+                let connection = connection_at(&chunks, at);
+                ConnectionReport::new(connection, self.endpoints(connection))
             })
             .collect();
         Trace::new(self.files, self.totals, self.findings.finish(), reports)
@@ -326,7 +323,7 @@ impl Tracker {
             return Some(*at);
         }
         let chunks = &self.chunks;
-        let is_it = |&at: &u32| chunks[at as usize / CHUNK][at as usize % CHUNK].key == *key;
+        let is_it = |&at: &u32| connection_at(chunks, at).key == *key;
         let at = *self.index.find(key.hash(self.limits.seed), is_it)?;
         self.last = Some((*key, at));
         Some(at)
@@ -359,11 +356,7 @@ impl Tracker {
             at
         };
         let (chunks, seed) = (&self.chunks, self.limits.seed);
-        let hash_of = |&at: &u32| {
-            chunks[at as usize / CHUNK][at as usize % CHUNK]
-                .key
-                .hash(seed)
-        };
+        let hash_of = |&at: &u32| connection_at(chunks, at).key.hash(seed);
         self.index.insert_unique(key.hash(seed), at, hash_of);
         self.last = Some((key, at));
         at
@@ -404,8 +397,7 @@ impl Tracker {
         };
         self.take_detail_back(at);
         self.unlink(at);
-        let (chunk, place) = (at as usize / CHUNK, at as usize % CHUNK);
-        self.totals.add(&self.chunks[chunk][place]);
+        self.totals.add(connection_at(&self.chunks, at));
         self.totals.forgotten += 1;
         at
     }
@@ -436,13 +428,8 @@ impl Tracker {
         let wants_points = self.points < self.limits.points;
         self.points += usize::from(wants_points);
         let connection = self.connection_mut(at);
-        connection.make_detail();
         let first_ns = connection.first_ns;
-        if let Some(detail) = &mut connection.detail
-            && wants_points
-        {
-            detail.points = Some(Box::<PlottedPackets>::default());
-        }
+        connection.make_detail().points = wants_points.then(Box::default);
         // The first half of the timelines goes to connections as they begin, and short ones give
         // theirs back; the second half is kept for those that prove to be long.
         if self.timelines < self.limits.timelines / 2 {
@@ -495,13 +482,12 @@ impl Tracker {
     /// Counts the detail of a connection into the totals and takes it away.
     fn take_detail_back(&mut self, at: u32) {
         let connection = self.connection_mut(at);
-        let last_ns = connection.last_ns;
         let Some(detail) = &mut connection.detail else {
             return;
         };
-        detail.finish(last_ns);
+        detail.finish(connection.last_ns);
         let connection = self.connection(at);
-        let report = ConnectionReport::new(connection, self.addresses(connection));
+        let report = ConnectionReport::new(connection, self.endpoints(connection));
         self.findings.add(&report);
         let Some(detail) = self.connection_mut(at).detail.take() else {
             return;
@@ -551,4 +537,9 @@ impl Tracker {
             self.foreign.push((link, 1));
         }
     }
+}
+
+#[inline]
+fn connection_at(chunks: &[Vec<Connection>], at: u32) -> &Connection {
+    &chunks[at as usize / CHUNK][at as usize % CHUNK]
 }

@@ -25,7 +25,7 @@ impl LinkType {
     pub const LINUX_SLL2: Self = Self(276);
 
     /// Returns whether IP packets can be taken from such frames.
-    pub fn is_decoded(self) -> bool {
+    pub(crate) fn is_decoded(self) -> bool {
         // 12 and 14 are what BSDs write for raw IP.
         matches!(
             self,
@@ -42,7 +42,7 @@ impl LinkType {
     }
 
     /// Returns its name, for those that people meet.
-    pub fn name(self) -> Option<&'static str> {
+    fn name(self) -> Option<&'static str> {
         Some(match self.0 {
             0 => "BSD loopback",
             1 => "Ethernet",

@@ -139,7 +139,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// Returns how many frames were read.
-    pub fn frames(&self) -> u64 {
+    pub(crate) fn frames(&self) -> u64 {
         self.frames
     }
 
@@ -149,7 +149,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// Returns the format in words: `pcap`, `pcapng`, with `in gzip` if it is.
-    pub fn format(&self) -> &'static str {
+    pub(crate) fn format(&self) -> &'static str {
         match (&self.format, self.packed) {
             (Format::Pcap(_), false) => "pcap",
             (Format::Pcap(_), true) => "pcap in gzip",

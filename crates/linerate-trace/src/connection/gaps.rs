@@ -33,12 +33,12 @@ pub enum Cause {
 
 impl Cause {
     /// Returns its name as a heading.
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         self.words()[0]
     }
 
     /// Returns what stands behind the number of such gaps.
-    pub fn counted(self, count: u32) -> &'static str {
+    pub(crate) fn counted(self, count: u32) -> &'static str {
         self.words()[if count == 1 { 1 } else { 2 }]
     }
 

@@ -2,9 +2,11 @@
 //!
 //! An address of IPv6 is kept once and known by a number, so that every key takes 16 bytes.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use hashbrown::HashTable;
+use serde::Serialize;
 
 use crate::frame::Addresses;
 
@@ -35,10 +37,20 @@ impl Key {
             fold(ports ^ seed.rotate_left(32), 0x9e37_79b9_7f4a_7c15) | 1,
         )
     }
+}
 
-    /// Returns the ports: of the low end, of the high end.
-    pub(crate) fn ports(&self) -> [u16; 2] {
-        [self.low_port, self.high_port]
+/// Where an end of a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Endpoint {
+    /// Its address.
+    pub address: IpAddr,
+    /// Its port.
+    pub port: u16,
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        SocketAddr::new(self.address, self.port).fmt(f)
     }
 }
 
@@ -90,14 +102,15 @@ impl AddressBook {
         Some((key, source_is_low))
     }
 
-    /// Returns the addresses of `key`: of the low end, of the high end.
-    pub(crate) fn addresses(&self, key: &Key) -> [IpAddr; 2] {
-        [key.low, key.high].map(|number| {
-            if key.is_v6 {
+    /// Returns where the low end and the high end of `key` are.
+    pub(crate) fn endpoints(&self, key: &Key) -> [Endpoint; 2] {
+        [(key.low, key.low_port), (key.high, key.high_port)].map(|(number, port)| {
+            let address = if key.is_v6 {
                 Ipv6Addr::from_bits(self.addresses[number as usize]).into()
             } else {
                 Ipv4Addr::from_bits(number).into()
-            }
+            };
+            Endpoint { address, port }
         })
     }
 

@@ -50,7 +50,7 @@ pub use gaps::Cause;
 pub(crate) use detail::{Detail, EndDetail};
 pub(crate) use gaps::Gaps;
 pub(crate) use incident::{Example, Incident, IncidentKind};
-pub(crate) use key::{AddressBook, Key};
+pub(crate) use key::{AddressBook, Endpoint, Key};
 pub(crate) use place::{FrameId, Place};
 pub(crate) use points::{PlottedPacket, PlottedPackets};
 pub(crate) use shares::State;
@@ -243,12 +243,12 @@ impl Connection {
     }
 
     #[cold]
-    pub(crate) fn make_detail(&mut self) {
+    pub(crate) fn make_detail(&mut self) -> &mut Detail {
         let mut detail = Box::<Detail>::default();
         detail.set_full_segment(&self.offers);
         detail.set_handshake(self.handshake_ns);
         detail.update_states(&self.halves, self.offers.map(|offer| offer.window_scale));
-        self.detail = Some(detail);
+        self.detail.insert(detail)
     }
 
     /// Returns whether both ends have ended their streams, or one has reset the connection.

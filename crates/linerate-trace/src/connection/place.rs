@@ -21,12 +21,12 @@ impl FrameId {
     const FILE_SHIFT: u32 = 44;
 
     /// Returns the frame `number`, from 1, of the file `file`, from 0.
-    pub fn new(file: u32, number: u64) -> Option<Self> {
+    pub(crate) fn new(file: u32, number: u64) -> Option<Self> {
         NonZeroU64::new((u64::from(file) << Self::FILE_SHIFT) | number).map(Self)
     }
 
     /// Returns the file's place among those that were read, from 0.
-    pub fn file(self) -> u32 {
+    pub(crate) fn file(self) -> u32 {
         (self.0.get() >> Self::FILE_SHIFT) as u32
     }
 

@@ -1,14 +1,11 @@
 //! One connection as the document shows it.
 
-use std::net::IpAddr;
-
 use linerate_model::sample::End;
 use serde::Serialize;
 
-use super::Endpoint;
 use crate::connection::{
-    BinEnd, Connection, Counts, Durations, EndDetail, FrameId, Gaps, Half, Incident, Offer,
-    PlottedPackets, Sizes, Spread, State, Timeline,
+    BinEnd, Connection, Counts, Durations, EndDetail, Endpoint, FrameId, Gaps, Half, Incident,
+    Offer, PlottedPackets, Sizes, Spread, State, Timeline,
 };
 
 /// One connection.
@@ -199,18 +196,8 @@ pub struct BinsReport {
 }
 
 impl ConnectionReport {
-    /// Returns the report of `connection` with the addresses of client and server.
-    pub(crate) fn new(connection: &Connection, addresses: [IpAddr; 2]) -> Self {
-        let [low, high] = connection.key.ports();
-        let ports = if connection.client_is_low {
-            [low, high]
-        } else {
-            [high, low]
-        };
-        let endpoint = |end: End| Endpoint {
-            address: addresses[end as usize],
-            port: ports[end as usize],
-        };
+    /// Returns the report of `connection` with where client and server are.
+    pub(crate) fn new(connection: &Connection, [client_at, server_at]: [Endpoint; 2]) -> Self {
         let detail = connection.detail.as_deref();
         let [syn_to_answer_ns, answer_to_ack_ns] = connection
             .handshake_ns
@@ -218,8 +205,8 @@ impl ConnectionReport {
         let [client, server] = &connection.halves;
         Self {
             number: connection.number,
-            client: endpoint(End::Client),
-            server: endpoint(End::Server),
+            client: client_at,
+            server: server_at,
             first_frame: connection.first_frame,
             start_ns: connection.first_ns,
             duration_ns: connection.last_ns.saturating_sub(connection.first_ns),
@@ -251,7 +238,7 @@ impl ConnectionReport {
     }
 
     /// Returns what `end` sent and said.
-    pub fn end(&self, end: End) -> &EndReport {
+    pub(crate) fn end(&self, end: End) -> &EndReport {
         match end {
             End::Client => &self.from_client,
             End::Server => &self.from_server,
@@ -259,16 +246,11 @@ impl ConnectionReport {
     }
 
     /// Returns where `end` is.
-    pub fn endpoint(&self, end: End) -> Endpoint {
+    pub(crate) fn endpoint(&self, end: End) -> Endpoint {
         match end {
             End::Client => self.client,
             End::Server => self.server,
         }
-    }
-
-    /// Returns the payload of both directions.
-    pub fn payload_bytes(&self) -> u64 {
-        self.from_client.payload_bytes + self.from_server.payload_bytes
     }
 }
 
@@ -301,10 +283,7 @@ impl EndReport {
             window_bytes_max: window.map(|window| window.max),
             window_is_scaled: scales_known,
             flight_bytes_max: own.map(|own| own.flight_bytes_max),
-            zero_window: own.and_then(|own| {
-                let spread = own.zero_window;
-                (spread.count > 0).then(|| DurationReport::of_spread(&spread))
-            }),
+            zero_window: own.and_then(|own| DurationReport::of_spread(&own.zero_window)),
             ack_delay: own.and_then(|own| DurationReport::new(&own.ack_delay)),
         }
     }
@@ -324,24 +303,23 @@ fn data_rate(connection: &Connection, half: &Half, own: &EndDetail) -> Option<f6
 
 impl DurationReport {
     fn new(durations: &Durations) -> Option<Self> {
-        let spread = durations.spread;
-        (spread.count > 0).then(|| Self {
+        Some(Self {
             median_ns: durations.quantile(0.5),
             p99_ns: durations.quantile(0.99),
-            ..Self::of_spread(&spread)
+            ..Self::of_spread(&durations.spread)?
         })
     }
 
-    fn of_spread(spread: &Spread) -> Self {
-        Self {
+    fn of_spread(spread: &Spread) -> Option<Self> {
+        Some(Self {
             count: spread.count,
-            min_ns: spread.min,
+            min_ns: spread.least()?,
             median_ns: None,
-            mean_ns: spread.mean().unwrap_or(0.0),
+            mean_ns: spread.mean()?,
             p99_ns: None,
             max_ns: spread.max,
             sum_ns: spread.sum,
-        }
+        })
     }
 }
 
@@ -410,7 +388,7 @@ impl TimelineReport {
     }
 
     /// Returns what `end` sent.
-    pub fn end(&self, end: End) -> &BinsReport {
+    pub(crate) fn end(&self, end: End) -> &BinsReport {
         match end {
             End::Client => &self.from_client,
             End::Server => &self.from_server,

@@ -2,8 +2,6 @@
 //!
 //! Keys end with their unit. What was not captured, or not kept, is `null`, never zero.
 
-use std::net::IpAddr;
-
 use serde::Serialize;
 
 /// One connection.
@@ -95,21 +93,6 @@ impl FileReport {
     }
 }
 
-/// An end of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Endpoint {
-    /// Its address.
-    pub address: IpAddr,
-    /// Its port.
-    pub port: u16,
-}
-
-impl std::fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        std::net::SocketAddr::new(self.address, self.port).fmt(f)
-    }
-}
-
 impl Trace {
     pub(crate) fn new(
         files: Vec<FileReport>,
@@ -136,14 +119,14 @@ impl Trace {
     }
 
     /// Returns how long the capture took, in nanoseconds.
-    pub fn duration_ns(&self) -> Option<u64> {
+    pub(crate) fn duration_ns(&self) -> Option<u64> {
         let first = self.files.iter().filter_map(|file| file.first_ns).min()?;
         let last = self.files.iter().filter_map(|file| file.last_ns).max()?;
         Some(last.saturating_sub(first))
     }
 
     /// Returns when the capture began, in nanoseconds since 1970.
-    pub fn begin_ns(&self) -> Option<u64> {
+    pub(crate) fn begin_ns(&self) -> Option<u64> {
         self.files.iter().filter_map(|file| file.first_ns).min()
     }
 }

@@ -16,8 +16,8 @@ use serde::Serialize;
 /// What each kind says and asks for.
 mod words;
 
-use crate::connection::{Example, FrameId, Incident, IncidentKind};
-use crate::document::{ConnectionReport, EndReport, Endpoint};
+use crate::connection::{Endpoint, Example, FrameId, Incident, IncidentKind};
+use crate::document::{ConnectionReport, EndReport};
 
 /// Findings that are told apart; further ones are not kept.
 const FINDINGS_MAX: usize = 4096;
