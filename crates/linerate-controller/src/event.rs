@@ -34,7 +34,7 @@ pub enum RunEvent<'a> {
         /// The trial.
         trial: &'a Trial,
         /// What it left.
-        evidence: TrialEvidence,
+        evidence: Box<TrialEvidence>,
     },
     /// A host is gone, and the run waits for it.
     HostLost {
@@ -150,12 +150,12 @@ fn replay_trial(recording: &Recording, trial: &Trial, watch: &mut dyn FnMut(&Run
     });
     let flows = recording.flows.iter();
     let flows = flows.filter(|flow| flow.trial == trial.id);
-    let evidence = TrialEvidence {
+    let evidence = Box::new(TrialEvidence {
         record: record.clone(),
         flows: flows.cloned().collect(),
         samples,
         profiles: Vec::new(),
         captures: Vec::new(),
-    };
+    });
     watch(&RunEvent::TrialEnded { trial, evidence });
 }

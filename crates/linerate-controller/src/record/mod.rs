@@ -52,7 +52,7 @@ impl Recorder {
             Self::Memory(recording) => {
                 recording.events.extend(kept);
                 match event {
-                    RunEvent::TrialEnded { evidence, .. } => add(recording, evidence),
+                    RunEvent::TrialEnded { evidence, .. } => add(recording, *evidence),
                     RunEvent::PlanChanged(document) => recording.document = document.clone(),
                     _ => {}
                 }

@@ -271,6 +271,7 @@ impl Execution<'_, '_> {
         self.over += 1;
         self.captures_bytes += captured_bytes(&evidence);
         let record = evidence.record.clone();
+        let evidence = Box::new(evidence);
         self.tell(RunEvent::TrialEnded { trial, evidence })?;
         let words = record.validity.reason().map(Reason::to_string);
         let fate = match &words {
