@@ -488,9 +488,7 @@ pub(crate) fn varied(cells: &[&CellOutcomes<'_>]) -> Vec<Factor> {
     let levels = |factor: &Factor| -> BTreeSet<Option<&Level>> {
         cells.iter().map(|cell| cell.level(*factor)).collect()
     };
-    let mut factors: Vec<Factor> = Factor::ALL
-        .iter()
-        .copied()
+    let mut factors: Vec<Factor> = Factor::all()
         .filter(|factor| levels(factor).len() > 1)
         .collect();
     if factors.contains(&Factor::Connections)

@@ -95,7 +95,7 @@ pub(crate) fn cell(cell: &Cell, factors: &[Factor]) -> String {
 
 /// Returns all levels of `cell`.
 pub(crate) fn whole_cell(levels: &Cell) -> String {
-    let factors: Vec<Factor> = Factor::ALL.to_vec();
+    let factors: Vec<Factor> = Factor::all().collect();
     let words = cell(levels, &factors);
     if words.is_empty() {
         "the only cell".to_owned()

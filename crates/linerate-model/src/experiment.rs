@@ -7,11 +7,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::manner::{ReceiveBy, SendBy, Transport, WaitBy};
-use crate::parameter::parameter_of;
+use crate::parameter::{PARAMETERS, Parameter};
 use crate::probe::Probes;
 use crate::unit::{BitsPerSec, Bytes, Nanos, Unit};
-use crate::workload::{Direction, Traffic, Workload, WorkloadError};
+use crate::workload::{Workload, WorkloadError};
 
 /// Something varied on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -158,7 +157,7 @@ pub enum LevelError {
         /// The level given.
         level: Level,
         /// What its levels look like.
-        expected: &'static str,
+        expected: String,
     },
     /// The factor does not apply to the workload's traffic.
     #[error("{factor} has no meaning for this kind of traffic")]
@@ -174,253 +173,46 @@ pub enum LevelError {
 /// The level of a factor at which nothing is set: the host does as it always does.
 pub const AUTO: &str = "auto";
 
-/// Words of documents for what carries payload; they are those of the serialised names.
-pub const TRANSPORTS: &[(&str, Transport)] = &[
-    ("tcp", Transport::Tcp),
-    ("mptcp", Transport::Mptcp),
-    ("unix", Transport::Unix),
-    ("udp", Transport::Udp),
-];
-/// Words for how bulk payload is sent.
-pub const SENDS: &[(&str, SendBy)] = &[
-    ("copy", SendBy::Copy),
-    ("auto", SendBy::Auto),
-    ("vmsplice", SendBy::Vmsplice),
-    ("msg_zerocopy", SendBy::MsgZerocopy),
-    ("sendfile", SendBy::Sendfile),
-];
-/// Words for how bulk payload is received.
-pub const RECEIVES: &[(&str, ReceiveBy)] =
-    &[("copy", ReceiveBy::Copy), ("discard", ReceiveBy::Discard)];
-/// Words for how workers wait.
-pub const WAITS: &[(&str, WaitBy)] = &[
-    ("auto", WaitBy::Auto),
-    ("epoll", WaitBy::Epoll),
-    ("uring", WaitBy::Uring),
-    ("spin", WaitBy::Spin),
-];
-
-fn named<T: Copy>(word: &str, words: &[(&str, T)]) -> Option<T> {
-    let found = words.iter().find(|(name, _)| *name == word);
-    found.map(|(_, value)| *value)
-}
-
 impl Factor {
-    /// Every factor.
-    pub const ALL: &'static [Factor] = &[
-        Factor::Connections,
-        Factor::Clients,
-        Factor::Direction,
-        Factor::SocketBuffer,
-        Factor::MessageBytes,
-        Factor::RequestBytes,
-        Factor::ResponseBytes,
-        Factor::PayloadBytes,
-        Factor::RequestWrites,
-        Factor::Nagle,
-        Factor::DelayedAck,
-        Factor::Congestion,
-        Factor::MssBytes,
-        Factor::Transport,
-        Factor::Send,
-        Factor::Receive,
-        Factor::Wait,
-        Factor::Batch,
-        Factor::Segments,
-        Factor::InFlight,
-        Factor::RequestsPerS,
-        Factor::Rate,
-        Factor::LinkLoss,
-    ];
+    /// Returns every factor.
+    pub fn all() -> impl Iterator<Item = Factor> {
+        let factors = PARAMETERS.iter().filter_map(|parameter| parameter.factor);
+        factors.map(|(factor, _)| factor)
+    }
+
+    /// Returns the parameter that it varies.
+    pub fn parameter(self) -> &'static Parameter {
+        // The catalogue begins with the factors, in their order.
+        &PARAMETERS[self as usize]
+    }
 
     /// Returns the name that documents carry.
     pub fn name(self) -> &'static str {
-        match self {
-            Factor::Connections => "connections",
-            Factor::Clients => "clients",
-            Factor::Direction => "direction",
-            Factor::SocketBuffer => "socket_buffer",
-            Factor::MessageBytes => "message_bytes",
-            Factor::RequestBytes => "request_bytes",
-            Factor::ResponseBytes => "response_bytes",
-            Factor::PayloadBytes => "payload_bytes",
-            Factor::RequestWrites => "request_writes",
-            Factor::Nagle => "nagle",
-            Factor::DelayedAck => "delayed_ack",
-            Factor::Congestion => "congestion",
-            Factor::MssBytes => "mss_bytes",
-            Factor::Transport => "transport",
-            Factor::Send => "send",
-            Factor::Receive => "receive",
-            Factor::Wait => "wait",
-            Factor::Batch => "batch",
-            Factor::Segments => "segments",
-            Factor::InFlight => "in_flight",
-            Factor::RequestsPerS => "requests_per_s",
-            Factor::Rate => "rate",
-            Factor::LinkLoss => "link_loss",
-        }
+        self.parameter().key
     }
 
     /// Returns the factor that documents call `name`.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|factor| factor.name() == name)
+        Self::all().find(|factor| factor.name() == name)
     }
 
     /// Returns the words for a legend or a column.
     pub fn title(self) -> &'static str {
-        match self {
-            Factor::Connections => "connections",
-            Factor::Clients => "clients",
-            Factor::Direction => "direction",
-            Factor::SocketBuffer => "socket buffer",
-            Factor::MessageBytes => "message size",
-            Factor::RequestBytes => "request size",
-            Factor::ResponseBytes => "response size",
-            Factor::PayloadBytes => "payload",
-            Factor::RequestWrites => "writes per request",
-            Factor::Nagle => "Nagle",
-            Factor::DelayedAck => "delayed ACK",
-            Factor::Congestion => "congestion control",
-            Factor::MssBytes => "MSS",
-            Factor::Transport => "transport",
-            Factor::Send => "sending",
-            Factor::Receive => "receiving",
-            Factor::Wait => "waiting",
-            Factor::Batch => "messages per call",
-            Factor::Segments => "datagrams per buffer",
-            Factor::InFlight => "requests in flight",
-            Factor::RequestsPerS => "requests per second of a flow",
-            Factor::Rate => "rate of a flow",
-            Factor::LinkLoss => "frames lost on the link",
-        }
+        self.parameter().factor.map_or("", |(_, title)| title)
     }
 
     /// Overwrites the part of `workload` that this factor stands for.
     pub fn apply(self, level: &Level, workload: &mut Workload) -> Result<(), LevelError> {
-        let kinds = parameter_of(self.name()).map(|parameter| parameter.kinds);
-        if kinds.is_some_and(|kinds| !kinds.contains(&workload.traffic.kind())) {
+        let parameter = self.parameter();
+        if !parameter.kinds.contains(&workload.traffic.kind()) {
             return Err(LevelError::Traffic { factor: self });
         }
-        let kind = |expected| LevelError::Kind {
+        let kind = || LevelError::Kind {
             factor: self,
             level: level.clone(),
-            expected,
+            expected: parameter.expected(),
         };
-        let count = || match level {
-            Level::Count(count) => u32::try_from(*count).map_err(|_| kind("a count below 2^32")),
-            _ => Err(kind("a count")),
-        };
-        let size = || match level {
-            Level::Size(size) => Ok(*size),
-            Level::Count(count) => Ok(Bytes(*count)),
-            _ => Err(kind("a size such as \"64KiB\"")),
-        };
-        let switch = || match level {
-            Level::Switch(on) => Ok(*on),
-            _ => Err(kind("true or false")),
-        };
-        let word = || match level {
-            Level::Word(word) => Ok(word.clone()),
-            _ => Err(kind("a word")),
-        };
-        match self {
-            Factor::Connections => workload.connections = count()?,
-            Factor::Clients => workload.clients = count()?,
-            Factor::SocketBuffer => {
-                workload.options.socket_buffer = match level {
-                    Level::Word(word) if word == AUTO => None,
-                    _ => Some(size()?),
-                }
-            }
-            Factor::Nagle => workload.options.nagle = Some(switch()?),
-            Factor::DelayedAck => workload.options.delayed_ack = Some(switch()?),
-            Factor::Congestion => workload.options.congestion = Some(word()?),
-            Factor::MssBytes => {
-                let bytes = size()?.0;
-                let mss = u32::try_from(bytes).map_err(|_| kind("a size below 4 GiB"))?;
-                workload.options.mss_bytes = Some(mss);
-            }
-            Factor::Transport => {
-                workload.manner.transport =
-                    named(&word()?, TRANSPORTS).ok_or_else(|| kind("tcp, mptcp, unix or udp"))?;
-            }
-            Factor::Send => {
-                workload.manner.send = named(&word()?, SENDS)
-                    .ok_or_else(|| kind("copy, auto, vmsplice, msg_zerocopy or sendfile"))?;
-            }
-            Factor::Receive => {
-                workload.manner.receive =
-                    named(&word()?, RECEIVES).ok_or_else(|| kind("copy or discard"))?;
-            }
-            Factor::Wait => {
-                workload.manner.wait =
-                    named(&word()?, WAITS).ok_or_else(|| kind("auto, epoll, uring or spin"))?;
-            }
-            Factor::Batch => workload.manner.batch = count()?,
-            Factor::Segments => workload.manner.segments = count()?,
-            Factor::InFlight => workload.manner.in_flight = count()?,
-            Factor::RequestsPerS => workload.manner.requests_per_s = Some(count()?),
-            Factor::Rate => match level {
-                Level::Rate(rate) => workload.manner.rate_bps = Some(*rate),
-                _ => return Err(kind("a rate such as \"100Mbit\"")),
-            },
-            Factor::LinkLoss => match level {
-                Level::Ppm(ppm) => workload.link_loss_ppm = Some(*ppm),
-                _ => return Err(kind("a share such as 0.001")),
-            },
-            Factor::Direction
-            | Factor::MessageBytes
-            | Factor::RequestBytes
-            | Factor::ResponseBytes
-            | Factor::PayloadBytes
-            | Factor::RequestWrites => match (self, &mut workload.traffic) {
-                (Factor::Direction, Traffic::Stream { direction, .. }) => {
-                    *direction = match word()?.as_str() {
-                        "to-server" => Direction::ToServer,
-                        "from-server" => Direction::FromServer,
-                        "both" => Direction::Both,
-                        _ => return Err(kind("to-server, from-server or both")),
-                    }
-                }
-                (Factor::MessageBytes, Traffic::Stream { message_bytes, .. }) => {
-                    *message_bytes = size()?;
-                }
-                (
-                    Factor::RequestBytes,
-                    Traffic::Rr { request_bytes, .. } | Traffic::Crr { request_bytes, .. },
-                ) => *request_bytes = size()?,
-                (
-                    Factor::ResponseBytes,
-                    Traffic::Rr { response_bytes, .. } | Traffic::Crr { response_bytes, .. },
-                ) => {
-                    *response_bytes = size()?;
-                }
-                (
-                    Factor::PayloadBytes,
-                    Traffic::Rr {
-                        request_bytes,
-                        response_bytes,
-                        ..
-                    }
-                    | Traffic::Crr {
-                        request_bytes,
-                        response_bytes,
-                    },
-                ) => {
-                    *request_bytes = size()?;
-                    *response_bytes = *request_bytes;
-                }
-                (Factor::RequestWrites, Traffic::Rr { request_writes, .. }) => {
-                    *request_writes = count()?;
-                }
-                _ => return Err(LevelError::Traffic { factor: self }),
-            },
-        }
-        Ok(())
+        parameter.write(level, workload).ok_or_else(kind)
     }
 }
 
@@ -471,10 +263,18 @@ impl Level {
     /// Returns the level as a position on an axis, where it has one.
     pub fn as_number(&self) -> Option<f64> {
         match self {
-            Level::Count(count) => Some(*count as f64),
-            Level::Size(size) => Some(size.0 as f64),
-            Level::Rate(bps) => Some(*bps as f64),
             Level::Ppm(ppm) => Some(f64::from(*ppm) / 1e6),
+            other => other.whole().map(|number| number as f64),
+        }
+    }
+
+    /// Returns the number of what it counts, where it has one: bytes, bits per second, parts
+    /// per million.
+    pub(crate) fn whole(&self) -> Option<u64> {
+        match self {
+            Level::Count(number) | Level::Rate(number) => Some(*number),
+            Level::Size(size) => Some(size.0),
+            Level::Ppm(ppm) => Some((*ppm).into()),
             Level::Switch(_) | Level::Word(_) => None,
         }
     }

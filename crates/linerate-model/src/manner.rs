@@ -8,9 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::unit::{Bytes, Nanos};
-use crate::workload::{
-    FLOW_RATE_BPS, FlowOptions, MESSAGE_BYTES_MAX, Traffic, WorkloadError, within,
-};
+use crate::workload::{Case, FlowOptions, MESSAGE_BYTES_MAX, Traffic, WorkloadError, within_case};
 
 /// Messages that one send call may carry, and requests that one flow may have in flight.
 pub const BATCH_MAX: u32 = 1024;
@@ -44,6 +42,31 @@ pub const DATAGRAM_BATCH: u32 = 64;
 pub const NAMES_OF_A_BYTE: u32 = 128;
 /// Sizes that a list may hold.
 pub const SIZES_MAX: usize = 65_536;
+
+/// A choice that documents and flags name by a word.
+pub trait Named: Copy + PartialEq + 'static {
+    /// Every choice with its word, which is that of its serialised form.
+    const NAMES: &'static [(&'static str, Self)];
+
+    /// Returns its word.
+    fn word(self) -> &'static str {
+        let mut names = Self::NAMES.iter();
+        names
+            .find(|(_, one)| *one == self)
+            .map_or("", |name| name.0)
+    }
+
+    /// Returns the choice that `word` names.
+    fn named(word: &str) -> Option<Self> {
+        let mut names = Self::NAMES.iter();
+        names.find(|name| name.0 == word).map(|name| name.1)
+    }
+
+    /// Returns the words.
+    fn words() -> Vec<&'static str> {
+        Self::NAMES.iter().map(|name| name.0).collect()
+    }
+}
 
 /// What carries the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -321,46 +344,56 @@ pub fn stream_batch(traffic: &Traffic, options: &FlowOptions, manner: &Manner) -
 }
 
 impl Transport {
-    /// Returns its name in files.
-    pub fn word(self) -> &'static str {
-        match self {
-            Transport::Tcp => "tcp",
-            Transport::Mptcp => "mptcp",
-            Transport::Unix => "unix",
-            Transport::Udp => "udp",
-        }
-    }
+    /// All of them.
+    pub const ALL: &'static [Transport] = &[
+        Transport::Tcp,
+        Transport::Mptcp,
+        Transport::Unix,
+        Transport::Udp,
+    ];
+}
+
+impl Named for Transport {
+    const NAMES: &'static [(&'static str, Self)] = &[
+        ("tcp", Transport::Tcp),
+        ("mptcp", Transport::Mptcp),
+        ("unix", Transport::Unix),
+        ("udp", Transport::Udp),
+    ];
+}
+
+impl Named for SendBy {
+    const NAMES: &'static [(&'static str, Self)] = &[
+        ("copy", SendBy::Copy),
+        ("auto", SendBy::Auto),
+        ("vmsplice", SendBy::Vmsplice),
+        ("msg_zerocopy", SendBy::MsgZerocopy),
+        ("sendfile", SendBy::Sendfile),
+    ];
+}
+
+impl Named for ReceiveBy {
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("copy", ReceiveBy::Copy), ("discard", ReceiveBy::Discard)];
+}
+
+impl Named for WaitBy {
+    const NAMES: &'static [(&'static str, Self)] = &[
+        ("auto", WaitBy::Auto),
+        ("epoll", WaitBy::Epoll),
+        ("uring", WaitBy::Uring),
+        ("spin", WaitBy::Spin),
+    ];
 }
 
 impl Manner {
-    /// Checks every parameter against its limits.
-    pub fn check(&self) -> Result<(), WorkloadError> {
-        within("batch", self.batch.into(), 1, BATCH_MAX.into())?;
-        within("segments", self.segments.into(), 1, SEGMENTS_MAX.into())?;
-        within("in_flight", self.in_flight.into(), 1, BATCH_MAX.into())?;
-        if let Some(rate) = self.rate_bps {
-            within(
-                "rate_bps",
-                rate,
-                *FLOW_RATE_BPS.start(),
-                *FLOW_RATE_BPS.end(),
-            )?;
-        }
-        let burst_max = self.rate_bps.map_or(1, |_| BURST_MAX);
-        within("burst", self.burst.into(), 1, burst_max.into())?;
-        if let Some(rate) = self.requests_per_s {
-            within("requests_per_s", rate.into(), 1, 100_000_000)?;
-        }
-        if let Some(think) = self.think {
-            within("think", think.0, 1, Nanos::from_s(3600).0)?;
-        }
-        if let Some(bytes) = self.bytes_max {
-            within("bytes_max", bytes.0, 1, u64::MAX)?;
-        }
-        if let Some(bytes) = self.receive_low_water {
-            within("receive_low_water", bytes.0, 1, i32::MAX as u64)?;
-        }
-        self.sizes.as_ref().map_or(Ok(()), Sizes::check)
+    /// Checks that datagrams of `least` bytes and more can have the sizes. Log-normal ones are cut
+    /// to what datagrams can have, so that only their middle has to be.
+    pub(crate) fn check_datagrams(&self, least: u64) -> Result<(), WorkloadError> {
+        let sizes = self.sizes.as_ref();
+        sizes.map_or(Ok(()), |sizes| {
+            sizes.check(Case::Udp, least, DATAGRAM_BYTES_MAX)
+        })
     }
 }
 
@@ -390,45 +423,31 @@ impl Sizes {
         }
     }
 
-    fn check(&self) -> Result<(), WorkloadError> {
-        self.check_within("a size", "the greatest size", 1, MESSAGE_BYTES_MAX.0)
-    }
-
-    /// Checks that datagrams of `least` bytes and more can have these sizes. Log-normal ones are
-    /// cut to what datagrams can have, so that only their middle has to be.
-    pub(crate) fn check_datagrams(&self, least: u64) -> Result<(), WorkloadError> {
-        let (size, greatest) = ("a size over UDP", "the greatest size over UDP");
-        self.check_within(size, greatest, least, DATAGRAM_BYTES_MAX)
-    }
-
-    fn check_within(
-        &self,
-        one: &'static str,
-        greatest: &'static str,
-        least: u64,
-        most: u64,
-    ) -> Result<(), WorkloadError> {
-        let size = |bytes: Bytes| within(one, bytes.0, least, most);
+    /// Checks that each lies between `least` and `most` bytes, as it must in such a case.
+    pub(crate) fn check(&self, case: Case, least: u64, most: u64) -> Result<(), WorkloadError> {
+        let size = |bytes: Bytes| within_case("a size", case, bytes.0, least, most);
         match self {
             Sizes::List { bytes } => {
-                within(
-                    "the number of sizes",
-                    bytes.len() as u64,
-                    1,
-                    SIZES_MAX as u64,
-                )?;
+                let (count, most) = (bytes.len() as u64, SIZES_MAX as u64);
+                within_case("the number of sizes", Case::Always, count, 1, most)?;
                 bytes.iter().try_for_each(|&bytes| size(bytes))
             }
             Sizes::Uniform { low, high } => {
                 size(*low)?;
-                within(greatest, high.0, low.0, most)
+                within_case("the greatest size", case, high.0, low.0, most)
             }
             Sizes::LogNormal {
                 median,
                 sigma_percent,
             } => {
                 size(*median)?;
-                within("sigma_percent", (*sigma_percent).into(), 1, 500)
+                within_case(
+                    "sigma_percent",
+                    Case::Always,
+                    (*sigma_percent).into(),
+                    1,
+                    500,
+                )
             }
         }
     }

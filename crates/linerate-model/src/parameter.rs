@@ -1,52 +1,25 @@
-//! What goes with what: the one place that says which traffic and transport a parameter belongs to.
+//! The catalogue of a workload's parameters: each is said here once.
 //!
-//! Flags, experiment files and the hosts ask here; a parameter that would do nothing is refused by all of
-//! them rather than passed over, since whoever gives it believes that it does something. What two
-//! parameters cannot do together is said here as well.
+//! Experiment files, factors, flags and the hosts are views of it: its names, what it may be, the traffic
+//! and the transport that it goes with, how it is read from a workload and written into one. A parameter
+//! that would do nothing is refused by all of them rather than passed over, since whoever gives it believes
+//! that it does something. What two parameters cannot do together is said here as well.
 
-use crate::manner::{DATAGRAM_BYTES_MAX, Manner, ReceiveBy, SendBy, Sizes, Transport, WaitBy};
-use crate::workload::{FlowOptions, MESSAGE_BYTES_MAX, Traffic, WorkloadError};
+use crate::experiment::{AUTO, Factor, Level};
+use crate::manner::{
+    BATCH_MAX, BURST_MAX, DATAGRAM_BYTES_MAX, Manner, Named, ReceiveBy, SEGMENTS_MAX, SendBy,
+    Sizes, Transport, WaitBy,
+};
+use crate::unit::{BitsPerSec, Bytes, Nanos};
+use crate::workload::{
+    BUSY_POLL_US_MAX, Case, Direction, FLOW_RATE_BPS, FLOWS_MAX, Kind, LINK_LOSS_PPM_MAX,
+    MESSAGE_BYTES_MAX, SOCKET_BUFFER_BYTES_MAX, Traffic, Workload, WorkloadError, within,
+};
 
-/// A kind of traffic, without its sizes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Payload in one direction.
-    Stream,
-    /// Requests and responses on a connection that stays.
-    Rr,
-    /// A connection for each request.
-    Crr,
-    /// Connections that carry nothing.
-    Idle,
-}
+/// Parts of a workload as levels.
+mod field;
 
-impl Kind {
-    /// All of them.
-    pub const ALL: [Kind; 4] = [Kind::Stream, Kind::Rr, Kind::Crr, Kind::Idle];
-
-    /// Returns its name in files.
-    pub fn word(self) -> &'static str {
-        match self {
-            Kind::Stream => "stream",
-            Kind::Rr => "rr",
-            Kind::Crr => "crr",
-            Kind::Idle => "idle",
-        }
-    }
-}
-
-impl Traffic {
-    /// Returns its kind.
-    pub fn kind(&self) -> Kind {
-        match self {
-            Traffic::Stream { .. } => Kind::Stream,
-            Traffic::Rr { .. } => Kind::Rr,
-            Traffic::Crr { .. } => Kind::Crr,
-            Traffic::Idle => Kind::Idle,
-        }
-    }
-}
+use field::Field;
 
 /// A parameter of a workload.
 #[derive(Debug)]
@@ -57,9 +30,104 @@ pub struct Parameter {
     pub kinds: &'static [Kind],
     /// What may carry that.
     pub transports: &'static [Transport],
-    /// Whether it is other than the default; never for sizes, which traffic of another kind has no place
-    /// for.
-    is_given: fn(&FlowOptions, &Manner) -> bool,
+    /// What its values look like.
+    pub shape: Shape,
+    /// The factor that it is, and the words for a legend or a column.
+    pub factor: Option<(Factor, &'static str)>,
+    /// The flags of `linerate run` that give it, the first one first in messages.
+    pub flags: &'static [Flag],
+    /// The least and the greatest value, where these do not follow from others.
+    range: Option<(u64, u64)>,
+    place: Place,
+}
+
+/// What the values of a parameter look like.
+#[derive(Debug, Clone, Copy)]
+pub enum Shape {
+    /// On or off.
+    Switch,
+    /// A whole number.
+    Count,
+    /// Bytes.
+    Size,
+    /// Bytes, or `auto`.
+    SizeOrAuto,
+    /// Bits a second.
+    Rate,
+    /// A share, kept in parts per million.
+    Share,
+    /// A time with its unit; a level of it counts nanoseconds.
+    Time,
+    /// One of a list of words.
+    OneOf(fn() -> Vec<&'static str>),
+    /// The name of something that the kernel knows.
+    Name,
+    /// Sizes that differ: [`Sizes`].
+    Mix,
+}
+
+/// A flag of `linerate run` that gives a parameter.
+#[derive(Debug, Clone, Copy)]
+pub struct Flag {
+    /// As messages name it, `--window (-w)`; with one of its values where only that is meant.
+    pub name: &'static str,
+    /// Where the parameter's value comes from.
+    pub gives: Gives,
+    /// How a message names the value, where that is not the flag's name.
+    pub value: Option<&'static str>,
+    /// What to do instead where it would do nothing.
+    pub instead: Option<&'static str>,
+}
+
+/// What a flag gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gives {
+    /// The value that it has.
+    Value,
+    /// What it stands for.
+    Word(&'static str),
+    /// What the command line makes of it.
+    Part,
+}
+
+/// Where a parameter stands in a workload.
+#[derive(Debug)]
+struct Place {
+    /// Returns what it is; absent where it is not set, or where such traffic has no place for it.
+    read: fn(&Workload) -> Option<Level>,
+    /// Writes a level; absent if it is of another kind. Without this, it is no key of files.
+    write: Option<fn(&mut Workload, &Level) -> Option<()>>,
+}
+
+/// A field of a workload.
+macro_rules! at {
+    ($($part:ident).+) => {
+        Place {
+            read: |workload| workload.$($part).+.level(),
+            write: Some(|workload, level| workload.$($part).+.set(level)),
+        }
+    };
+}
+
+/// A field of some kinds of traffic.
+macro_rules! of {
+    ($($kind:ident)|+, $field:ident) => {
+        Place {
+            read: |workload| match &workload.traffic {
+                $(Traffic::$kind { $field, .. })|+ => $field.level(),
+                _ => None,
+            },
+            write: Some(|workload, level| match &mut workload.traffic {
+                $(Traffic::$kind { $field, .. })|+ => $field.set(level),
+                _ => None,
+            }),
+        }
+    };
+}
+
+/// Something that files have no key for.
+const fn only(read: fn(&Workload) -> Option<Level>) -> Place {
+    Place { read, write: None }
 }
 
 const STREAM: &[Kind] = &[Kind::Stream];
@@ -67,100 +135,235 @@ const RR: &[Kind] = &[Kind::Rr];
 const EXCHANGE: &[Kind] = &[Kind::Rr, Kind::Crr];
 const SIZED: &[Kind] = &[Kind::Stream, Kind::Rr];
 const MOVING: &[Kind] = &[Kind::Stream, Kind::Rr, Kind::Crr];
-const ALL: &[Kind] = &Kind::ALL;
+const ALL: &[Kind] = &[Kind::Stream, Kind::Rr, Kind::Crr, Kind::Idle];
 const TCP: &[Transport] = &[Transport::Tcp, Transport::Mptcp];
 const UDP: &[Transport] = &[Transport::Udp];
 const ORDERED: &[Transport] = &[Transport::Tcp, Transport::Mptcp, Transport::Unix];
 const NETWORK: &[Transport] = &[Transport::Tcp, Transport::Mptcp, Transport::Udp];
-const ANY: &[Transport] = &[
-    Transport::Tcp,
-    Transport::Mptcp,
-    Transport::Unix,
-    Transport::Udp,
+const ANY: &[Transport] = Transport::ALL;
+
+const EXCHANGE_INSTEAD: &str = "ask for an exchange with --rr or --crr";
+const DATAGRAMS_INSTEAD: &str = "ask for datagrams with --udp (-u)";
+const SIZES_FLAG: &[Flag] = &[flag("--sizes (-r)")
+    .part()
+    .told_as("a size of --sizes (-r)")
+    .instead(EXCHANGE_INSTEAD)];
+
+/// All parameters; the first are the factors in their order.
+#[rustfmt::skip]
+pub const PARAMETERS: &[Parameter] = &[
+    factor("connections", Factor::Connections, "connections", ALL, ANY, Shape::Count, at!(connections))
+        .within(1, FLOWS_MAX as u64)
+        .flags(&[flag("--parallel (-P)").told_as("the number of flows, --parallel (-P),")]),
+    factor("clients", Factor::Clients, "clients", ALL, ANY, Shape::Count, at!(clients)),
+    factor("direction", Factor::Direction, "direction", STREAM, ANY, Shape::OneOf(Direction::words), of!(Stream, direction))
+        .flags(&[flag("--reverse (-R)").word("from-server"), flag("--bidir").word("both")]),
+    factor("socket_buffer", Factor::SocketBuffer, "socket buffer", ALL, ANY, Shape::SizeOrAuto, SOCKET_BUFFER)
+        .within(1024, SOCKET_BUFFER_BYTES_MAX.0)
+        .flags(&[flag("--window (-w)")]),
+    factor("message_bytes", Factor::MessageBytes, "message size", STREAM, ANY, Shape::Size, of!(Stream, message_bytes))
+        .flags(&[flag("--length (-l)").instead("give sizes of request and response with -r 64,1K")]),
+    factor("request_bytes", Factor::RequestBytes, "request size", EXCHANGE, ANY, Shape::Size, of!(Rr | Crr, request_bytes))
+        .flags(SIZES_FLAG),
+    factor("response_bytes", Factor::ResponseBytes, "response size", EXCHANGE, ANY, Shape::Size, of!(Rr | Crr, response_bytes))
+        .flags(SIZES_FLAG),
+    factor("payload_bytes", Factor::PayloadBytes, "payload", EXCHANGE, ANY, Shape::Size, PAYLOAD),
+    factor("request_writes", Factor::RequestWrites, "writes per request", RR, ORDERED, Shape::Count, of!(Rr, request_writes))
+        .flags(&[flag("--request-writes").instead("ask for an exchange over TCP with --rr")]),
+    factor("nagle", Factor::Nagle, "Nagle", ALL, TCP, Shape::Switch, at!(options.nagle))
+        .flags(&[flag("--no-delay (-N)").word("false")]),
+    factor("delayed_ack", Factor::DelayedAck, "delayed ACK", ALL, TCP, Shape::Switch, at!(options.delayed_ack))
+        .flags(&[flag("--quick-ack").word("false")]),
+    factor("congestion", Factor::Congestion, "congestion control", ALL, TCP, Shape::Name, at!(options.congestion))
+        .flags(&[flag("--congestion (-C)")]),
+    factor("mss_bytes", Factor::MssBytes, "MSS", ALL, TCP, Shape::Size, MSS)
+        .within(88, 32_767)
+        .flags(&[flag("--set-mss (-M)")]),
+    factor("transport", Factor::Transport, "transport", ALL, ANY, Shape::OneOf(Transport::words), at!(manner.transport))
+        .flags(&[flag("--udp (-u)").word("udp"), flag("--mptcp (-m)").word("mptcp"), flag("--unix").word("unix")]),
+    factor("send", Factor::Send, "sending", STREAM, ORDERED, Shape::OneOf(SendBy::words), at!(manner.send))
+        .flags(&[flag("--zerocopy (-Z)")]),
+    factor("receive", Factor::Receive, "receiving", STREAM, NETWORK, Shape::OneOf(ReceiveBy::words), at!(manner.receive))
+        .flags(&[flag("--rx"), flag("--skip-rx-copy").word("discard")]),
+    factor("wait", Factor::Wait, "waiting", ALL, ANY, Shape::OneOf(WaitBy::words), at!(manner.wait))
+        .flags(&[flag("--io"), flag("--busy-poll").word("spin")]),
+    factor("batch", Factor::Batch, "messages per call", SIZED, ANY, Shape::Count, at!(manner.batch))
+        .within(1, BATCH_MAX as u64)
+        .flags(&[flag("--batch").instead("have several requests under way with --in-flight")]),
+    factor("segments", Factor::Segments, "datagrams per buffer", STREAM, UDP, Shape::Count, at!(manner.segments))
+        .within(1, SEGMENTS_MAX as u64)
+        .flags(&[flag("--gso").instead(DATAGRAMS_INSTEAD)]),
+    factor("in_flight", Factor::InFlight, "requests in flight", RR, ANY, Shape::Count, at!(manner.in_flight))
+        .within(1, BATCH_MAX as u64)
+        .flags(&[flag("--in-flight").instead("make more connections at the same time with -P")]),
+    factor("requests_per_s", Factor::RequestsPerS, "requests per second of a flow", EXCHANGE, ANY, Shape::Count, at!(manner.requests_per_s))
+        .within(1, 100_000_000)
+        .flags(&[flag("--rate").instead("give bits a second with -b")]),
+    factor("rate", Factor::Rate, "rate of a flow", STREAM, ANY, Shape::Rate, at!(manner.rate_bps))
+        .within(*FLOW_RATE_BPS.start(), *FLOW_RATE_BPS.end())
+        .flags(&[flag("--bitrate (-b)").part().instead("give requests a second with --rate")]),
+    factor("link_loss", Factor::LinkLoss, "frames lost on the link", ALL, ANY, Shape::Share, LINK_LOSS)
+        .within(0, LINK_LOSS_PPM_MAX as u64),
+    parameter("burst", STREAM, ANY, Shape::Count, at!(manner.burst))
+        .within(1, BURST_MAX as u64)
+        .flags(&[flag("--bitrate (-b)").part().told_as("the burst of --bitrate (-b)")]),
+    parameter("think", EXCHANGE, ANY, Shape::Time, at!(manner.think))
+        .within(1, Nanos::from_s(3600).0)
+        .flags(&[flag("--think").told_as("--think, in ns,")]),
+    parameter("sizes", SIZED, ANY, Shape::Mix, only(|workload| workload.manner.sizes.as_ref().map(|_| Level::Switch(true))))
+        .flags(&[flag("--size-mix").part()]),
+    parameter("bytes_max", STREAM, ANY, Shape::Size, at!(manner.bytes_max))
+        .within(1, u64::MAX)
+        .flags(&[flag("--bytes (-n)"), flag("--blockcount (-k)").part()]),
+    parameter("receive_low_water", STREAM, TCP, Shape::Size, at!(manner.receive_low_water))
+        .within(1, i32::MAX as u64)
+        .flags(&[flag("--rcvlowat")]),
+    parameter("gro", STREAM, UDP, Shape::Switch, at!(manner.gro))
+        .flags(&[flag("--gro").word("true").instead(DATAGRAMS_INSTEAD)]),
+    parameter("cork", ALL, TCP, Shape::Switch, at!(options.cork))
+        .flags(&[flag("--cork").word("true")]),
+    parameter("pacing", ALL, NETWORK, Shape::Rate, at!(options.pacing_bps))
+        .within(*FLOW_RATE_BPS.start(), *FLOW_RATE_BPS.end())
+        .flags(&[flag("--fq-rate").instead("give a rate with -b")]),
+    parameter("busy_poll_us", ALL, NETWORK, Shape::Count, at!(options.busy_poll_us))
+        .within(1, BUSY_POLL_US_MAX as u64)
+        .flags(&[flag("--busy-poll-us")]),
+    parameter("tos", ALL, NETWORK, Shape::Count, at!(options.tos))
+        .within(0, u8::MAX as u64)
+        .flags(&[flag("--tos (-S)").part(), flag("--dscp").part()]),
+    parameter("short_numbers", STREAM, UDP, Shape::Switch, only(|workload| workload.manner.short_numbers.level())),
+    parameter("wait = uring", EXCHANGE, ORDERED, Shape::Switch, only(|workload| waits(workload, WaitBy::Uring)))
+        .flags(&[flag("--io uring").part().instead("let linerate choose with --io auto")]),
+    parameter("wait = spin", MOVING, ANY, Shape::Switch, only(|workload| waits(workload, WaitBy::Spin)))
+        .flags(&[flag("--busy-poll").part()]),
 ];
 
-/// A function for [`Parameter::is_given`].
-type Given = fn(&FlowOptions, &Manner) -> bool;
+/// No buffer set is a level of its own: the control that fixed ones are held against.
+const SOCKET_BUFFER: Place = Place {
+    read: |workload| workload.options.socket_buffer.level(),
+    write: Some(|workload, level| {
+        let buffer = &mut workload.options.socket_buffer;
+        match level {
+            Level::Word(word) if word == AUTO => *buffer = None,
+            size => buffer.set(size)?,
+        }
+        Some(())
+    }),
+};
+
+/// Request and response alike.
+const PAYLOAD: Place = Place {
+    read: |workload| {
+        let (request, response) = workload.traffic.exchange()?;
+        (request == response).then_some(Level::Size(request))
+    },
+    write: Some(|workload, level| match &mut workload.traffic {
+        Traffic::Rr {
+            request_bytes,
+            response_bytes,
+            ..
+        }
+        | Traffic::Crr {
+            request_bytes,
+            response_bytes,
+        } => {
+            request_bytes.set(level)?;
+            response_bytes.set(level)
+        }
+        Traffic::Stream { .. } | Traffic::Idle => None,
+    }),
+};
+
+/// A number of bytes that the kernel takes as a whole number.
+const MSS: Place = Place {
+    read: |workload| Some(Level::Size(Bytes(workload.options.mss_bytes?.into()))),
+    write: Some(|workload, level| {
+        let mut bytes = Bytes(0);
+        bytes.set(level)?;
+        workload.options.mss_bytes = Some(u32::try_from(bytes.0).ok()?);
+        Some(())
+    }),
+};
+
+const LINK_LOSS: Place = Place {
+    read: |workload| workload.link_loss_ppm.map(Level::Ppm),
+    write: Some(|workload, level| match level {
+        Level::Ppm(ppm) => {
+            workload.link_loss_ppm = Some(*ppm);
+            Some(())
+        }
+        _ => None,
+    }),
+};
+
+fn waits(workload: &Workload, by: WaitBy) -> Option<Level> {
+    (workload.manner.wait == by).then_some(Level::Switch(true))
+}
 
 const fn parameter(
     key: &'static str,
     kinds: &'static [Kind],
     transports: &'static [Transport],
-    is_given: Given,
+    shape: Shape,
+    place: Place,
 ) -> Parameter {
     Parameter {
         key,
         kinds,
         transports,
-        is_given,
+        shape,
+        factor: None,
+        flags: &[],
+        range: None,
+        place,
     }
 }
 
-/// Of those that a kind of traffic carries with it.
-const OF_TRAFFIC: Given = |_, _| false;
+const fn factor(
+    key: &'static str,
+    factor: Factor,
+    title: &'static str,
+    kinds: &'static [Kind],
+    transports: &'static [Transport],
+    shape: Shape,
+    place: Place,
+) -> Parameter {
+    Parameter {
+        factor: Some((factor, title)),
+        ..parameter(key, kinds, transports, shape, place)
+    }
+}
 
-/// All parameters but those that every workload has: connections, clients, transport, loss of the links.
-pub const PARAMETERS: &[Parameter] = &[
-    parameter("direction", STREAM, ANY, OF_TRAFFIC),
-    parameter("message_bytes", STREAM, ANY, OF_TRAFFIC),
-    parameter("payload_bytes", EXCHANGE, ANY, OF_TRAFFIC),
-    parameter("request_bytes", EXCHANGE, ANY, OF_TRAFFIC),
-    parameter("response_bytes", EXCHANGE, ANY, OF_TRAFFIC),
-    parameter("request_writes", RR, ORDERED, OF_TRAFFIC),
-    parameter("sizes", SIZED, ANY, |_, manner| manner.sizes.is_some()),
-    parameter("send", STREAM, ORDERED, |_, manner| {
-        manner.send != SendBy::Copy
-    }),
-    parameter("receive", STREAM, NETWORK, |_, manner| {
-        manner.receive != ReceiveBy::Copy
-    }),
-    parameter("batch", SIZED, ANY, |_, manner| manner.batch != 1),
-    parameter("segments", STREAM, UDP, |_, manner| manner.segments != 1),
-    parameter("gro", STREAM, UDP, |_, manner| manner.gro),
-    parameter("short_numbers", STREAM, UDP, |_, manner| {
-        manner.short_numbers
-    }),
-    parameter("rate", STREAM, ANY, |_, manner| manner.rate_bps.is_some()),
-    parameter("burst", STREAM, ANY, |_, manner| manner.burst != 1),
-    parameter("bytes_max", STREAM, ANY, |_, manner| {
-        manner.bytes_max.is_some()
-    }),
-    parameter("receive_low_water", STREAM, TCP, |_, manner| {
-        manner.receive_low_water.is_some()
-    }),
-    parameter("in_flight", RR, ANY, |_, manner| manner.in_flight != 1),
-    parameter("requests_per_s", EXCHANGE, ANY, |_, manner| {
-        manner.requests_per_s.is_some()
-    }),
-    parameter("think", EXCHANGE, ANY, |_, manner| manner.think.is_some()),
-    parameter("wait = uring", EXCHANGE, ORDERED, |_, manner| {
-        manner.wait == WaitBy::Uring
-    }),
-    parameter("wait = spin", MOVING, ANY, |_, manner| {
-        manner.wait == WaitBy::Spin
-    }),
-    parameter("socket_buffer", ALL, ANY, |options, _| {
-        options.socket_buffer.is_some()
-    }),
-    parameter("nagle", ALL, TCP, |options, _| options.nagle.is_some()),
-    parameter("delayed_ack", ALL, TCP, |options, _| {
-        options.delayed_ack.is_some()
-    }),
-    parameter("congestion", ALL, TCP, |options, _| {
-        options.congestion.is_some()
-    }),
-    parameter("mss_bytes", ALL, TCP, |options, _| {
-        options.mss_bytes.is_some()
-    }),
-    parameter("cork", ALL, TCP, |options, _| options.cork.is_some()),
-    parameter("pacing", ALL, NETWORK, |options, _| {
-        options.pacing_bps.is_some()
-    }),
-    parameter("busy_poll_us", ALL, NETWORK, |options, _| {
-        options.busy_poll_us.is_some()
-    }),
-    parameter("tos", ALL, NETWORK, |options, _| options.tos.is_some()),
-];
+const fn flag(name: &'static str) -> Flag {
+    Flag {
+        name,
+        gives: Gives::Value,
+        value: None,
+        instead: None,
+    }
+}
+
+impl Flag {
+    const fn word(self, word: &'static str) -> Self {
+        let gives = Gives::Word(word);
+        Self { gives, ..self }
+    }
+
+    const fn part(self) -> Self {
+        let gives = Gives::Part;
+        Self { gives, ..self }
+    }
+
+    const fn told_as(self, value: &'static str) -> Self {
+        let value = Some(value);
+        Self { value, ..self }
+    }
+
+    const fn instead(self, instead: &'static str) -> Self {
+        let instead = Some(instead);
+        Self { instead, ..self }
+    }
+}
 
 /// Returns the parameter that files call `key`, if there is one.
 pub fn parameter_of(key: &str) -> Option<&'static Parameter> {
@@ -168,22 +371,115 @@ pub fn parameter_of(key: &str) -> Option<&'static Parameter> {
 }
 
 impl Parameter {
+    const fn within(self, low: u64, high: u64) -> Self {
+        let range = Some((low, high));
+        Self { range, ..self }
+    }
+
+    const fn flags(self, flags: &'static [Flag]) -> Self {
+        Self { flags, ..self }
+    }
+
     /// Returns whether it means something with such traffic over such a transport.
     pub fn fits(&self, kind: Kind, transport: Transport) -> bool {
         self.kinds.contains(&kind) && self.transports.contains(&transport)
     }
+
+    /// Returns whether experiment files have a key for it.
+    pub fn is_key(&self) -> bool {
+        self.place.write.is_some() || matches!(self.shape, Shape::Mix)
+    }
+
+    /// Returns what it is in `workload`, where it is set and such traffic has a place for it.
+    pub fn read(&self, workload: &Workload) -> Option<Level> {
+        (self.place.read)(workload)
+    }
+
+    /// Writes `level` into `workload`, unless it is of another kind.
+    pub fn write(&self, level: &Level, workload: &mut Workload) -> Option<()> {
+        self.place.write?(workload, level)
+    }
+
+    /// Returns what its values look like, in words.
+    pub fn expected(&self) -> String {
+        match self.shape {
+            Shape::Switch => "true or false".to_owned(),
+            Shape::Count => "a whole number".to_owned(),
+            Shape::Size | Shape::SizeOrAuto => "a size such as 1460 or \"64KiB\"".to_owned(),
+            Shape::Rate => "a rate such as \"100Mbit\"".to_owned(),
+            Shape::Share => "a share from 0 to 0.5 in steps of 0.000001".to_owned(),
+            Shape::Time => {
+                "a duration as text with its unit, such as \"400ms\" or \"10s\"".to_owned()
+            }
+            Shape::OneOf(words) => format!("one of {}", words().join(", ")),
+            Shape::Name => "the name of an algorithm, such as \"cubic\"".to_owned(),
+            Shape::Mix => "a table of sizes".to_owned(),
+        }
+    }
+
+    /// Returns the values that it may have, in words.
+    pub fn allowed(&self) -> String {
+        let range = |(low, high)| format!("{low} to {high}");
+        self.range.map_or_else(|| self.expected(), range)
+    }
+
+    /// Returns the level that `text` stands for, or why it is none.
+    pub fn parse(&self, text: &str) -> Result<Level, String> {
+        let told = |error: crate::unit::ParseUnitError| format!("{} ({error})", self.expected());
+        match self.shape {
+            Shape::Switch => text.parse().map(Level::Switch).map_err(|_| self.expected()),
+            Shape::Count => text.parse().map(Level::Count).map_err(|_| self.expected()),
+            Shape::SizeOrAuto if text == AUTO => Ok(Level::Word(AUTO.to_owned())),
+            Shape::Size | Shape::SizeOrAuto => text.parse().map(Level::Size).map_err(told),
+            Shape::Rate => {
+                let rate: Result<BitsPerSec, _> = text.parse();
+                rate.map(|rate| Level::Rate(rate.0 as u64)).map_err(told)
+            }
+            Shape::Time
+                if text
+                    .trim_end()
+                    .ends_with(|last: char| last.is_ascii_digit()) =>
+            {
+                Err(format!("{}: it has no unit", self.expected()))
+            }
+            Shape::Time => {
+                let time: Result<Nanos, _> = text.parse();
+                time.map(|time| Level::Count(time.0)).map_err(told)
+            }
+            Shape::OneOf(words) if words().contains(&text) => Ok(Level::Word(text.to_owned())),
+            Shape::Name if !text.is_empty() => Ok(Level::Word(text.to_owned())),
+            Shape::OneOf(_) | Shape::Name | Shape::Share | Shape::Mix => Err(self.expected()),
+        }
+    }
+
+    fn check_range(&self, workload: &Workload) -> Result<(), WorkloadError> {
+        let number = self.read(workload).and_then(|level| level.whole());
+        match (self.range, number) {
+            (Some((low, high)), Some(number)) => within(self.key, number, low, high),
+            _ => Ok(()),
+        }
+    }
 }
 
-/// Refuses parameters that such traffic has no use for, and two that exclude each other.
-pub(crate) fn check(
-    traffic: &Traffic,
-    options: &FlowOptions,
-    manner: &Manner,
-) -> Result<(), WorkloadError> {
+/// Refuses parameters beyond their ranges and those that such traffic has no use for, and two that
+/// exclude each other.
+pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
+    let (traffic, manner) = (&workload.traffic, &workload.manner);
     let (kind, transport) = (traffic.kind(), manner.transport);
+    for parameter in PARAMETERS {
+        parameter.check_range(workload)?;
+    }
+    if manner.rate_bps.is_none() {
+        within("burst", manner.burst.into(), 1, 1)?;
+    }
+    if let Some(sizes) = &manner.sizes {
+        sizes.check(Case::Always, 1, MESSAGE_BYTES_MAX.0)?;
+    }
+    traffic.check(manner)?;
+    let plain = Workload::of(kind.traffic());
     let mut given = PARAMETERS
         .iter()
-        .filter(|parameter| (parameter.is_given)(options, manner));
+        .filter(|parameter| parameter.read(workload) != parameter.read(&plain));
     if let Some(parameter) = given.find(|parameter| !parameter.fits(kind, transport)) {
         return Err(misplaced(parameter, kind, transport));
     }
@@ -225,10 +521,6 @@ fn contradiction(traffic: &Traffic, manner: &Manner) -> Option<&'static str> {
         .as_ref()
         .map_or(message_bytes, |sizes| Sizes::largest(sizes).0);
     let rules = [
-        (
-            traffic.kind() == Kind::Crr && transport != Transport::Tcp,
-            "connections one after another are made over TCP only",
-        ),
         (
             manner.send == SendBy::MsgZerocopy && transport != Transport::Tcp,
             "MSG_ZEROCOPY works with TCP only: send by vmsplice, or by copying",
@@ -276,26 +568,68 @@ fn contradiction(traffic: &Traffic, manner: &Manner) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::unit::{Bytes, Nanos};
-    use crate::workload::{Direction, Workload};
+    use crate::workload::FlowOptions;
 
-    fn traffic(kind: Kind) -> Traffic {
-        match kind {
-            Kind::Stream => Traffic::Stream {
-                direction: Direction::ToServer,
-                message_bytes: Bytes(1000),
-            },
-            Kind::Rr => Traffic::Rr {
-                request_bytes: Bytes(64),
-                response_bytes: Bytes(64),
-                request_writes: 1,
-            },
-            Kind::Crr => Traffic::Crr {
-                request_bytes: Bytes(64),
-                response_bytes: Bytes(64),
-            },
-            Kind::Idle => Traffic::Idle,
+    /// Such traffic, in messages that datagrams can be.
+    fn wide(kind: Kind) -> Workload {
+        let mut workload = Workload::of(kind.traffic());
+        for key in ["message_bytes", "payload_bytes"] {
+            let parameter = parameter_of(key).expect("a parameter");
+            let _ = parameter.write(&Level::Size(Bytes(1000)), &mut workload);
         }
+        workload
+    }
+
+    #[test]
+    fn factors_come_first_and_in_their_order() {
+        for (at, factor) in Factor::all().enumerate() {
+            assert_eq!(PARAMETERS[at].factor.map(|known| known.0), Some(factor));
+            assert_eq!(factor as usize, at);
+            let name = serde_json::to_string(&factor).expect("it is plain data");
+            assert_eq!(name, format!("\"{}\"", factor.name()));
+        }
+        assert_eq!(Factor::all().last(), Some(Factor::LinkLoss));
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let check = |key: &str, kind: Kind, text: &str| {
+            let parameter = parameter_of(key).expect("a parameter");
+            let mut workload = Workload::of(kind.traffic());
+            let level = parameter.parse(text).expect("a level");
+            assert!(parameter.write(&level, &mut workload).is_some(), "{key}");
+            assert_eq!(parameter.read(&workload), Some(level), "{key}");
+        };
+        for parameter in PARAMETERS.iter().filter(|known| known.is_key()) {
+            let text = match parameter.shape {
+                Shape::Switch => "true",
+                Shape::Count => "7",
+                Shape::Size | Shape::SizeOrAuto => "64K",
+                Shape::Rate => "100M",
+                Shape::Time => "5ms",
+                Shape::OneOf(words) => words()[1],
+                Shape::Name => "reno",
+                Shape::Share | Shape::Mix => continue,
+            };
+            for &kind in parameter.kinds {
+                check(parameter.key, kind, text);
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_those_of_the_serialised_form() {
+        fn check<T: Named + serde::Serialize>() {
+            for (word, value) in T::NAMES {
+                let name = serde_json::to_string(value).expect("it is plain data");
+                assert_eq!(name, format!("\"{word}\""));
+            }
+        }
+        check::<Direction>();
+        check::<Transport>();
+        check::<SendBy>();
+        check::<ReceiveBy>();
+        check::<WaitBy>();
     }
 
     /// Gives one parameter to a workload.
@@ -356,22 +690,18 @@ mod tests {
         let mut refused = 0;
         for parameter in PARAMETERS {
             let Some((_, give)) = GIVEN.iter().find(|(key, _)| *key == parameter.key) else {
-                let is_of_traffic =
-                    !(parameter.is_given)(&FlowOptions::default(), &Manner::default());
-                assert!(is_of_traffic, "{}", parameter.key);
                 continue;
             };
-            for kind in Kind::ALL {
+            for &kind in ALL {
                 for &transport in ANY {
-                    let mut workload = Workload::stream(Direction::ToServer);
-                    workload.traffic = traffic(kind);
+                    let mut workload = wide(kind);
                     workload.manner.transport = transport;
                     // What cannot be without the parameter says nothing of it.
                     if workload.check().is_err() {
                         continue;
                     }
                     give(&mut workload.options, &mut workload.manner);
-                    assert!((parameter.is_given)(&workload.options, &workload.manner));
+                    assert_ne!(parameter.read(&workload), parameter.read(&wide(kind)));
                     let told = workload.check();
                     let is_contradiction = matches!(told, Err(WorkloadError::Contradiction(_)));
                     let expected = parameter.fits(kind, transport);
@@ -390,8 +720,7 @@ mod tests {
     #[test]
     fn what_excludes_each_other_is_said() {
         let check = |kind: Kind, change: fn(&mut Workload), expected: &str| {
-            let mut workload = Workload::stream(Direction::ToServer);
-            workload.traffic = traffic(kind);
+            let mut workload = wide(kind);
             change(&mut workload);
             let told = workload.check().expect_err("refused").to_string();
             assert!(told.contains(expected), "{told}");
@@ -422,7 +751,7 @@ mod tests {
             }
         };
         check(Kind::Stream, huge, "more than 64 MiB");
-        // As the file of the review had it.
+        // A file had it.
         let nothing_of_udp: fn(&mut Workload) = |workload| {
             workload.manner.transport = Transport::Udp;
             workload.manner.wait = WaitBy::Uring;

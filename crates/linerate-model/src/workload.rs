@@ -3,12 +3,23 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::FlowId;
-use crate::manner::{
-    DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, Manner, NAMES_OF_A_BYTE, Sizes, Transport,
-};
+use crate::manner::{Manner, Named};
 use crate::parameter;
 use crate::sample::End;
 use crate::unit::Bytes;
+
+/// A new connection for each request.
+mod crr;
+/// Connections that carry nothing.
+mod idle;
+/// What tells the kinds of traffic apart.
+mod kind;
+/// Requests and responses on a connection that stays.
+mod rr;
+/// Payload in one direction.
+mod stream;
+
+pub use kind::Kind;
 
 /// The most flows that one trial may have (nofile limits of common hosts allow no more).
 pub const FLOWS_MAX: u32 = 20_000;
@@ -25,6 +36,10 @@ pub const FLOW_RATE_BPS: std::ops::RangeInclusive<u64> = 8..=1 << 50;
 pub const BUSY_POLL_US_MAX: u32 = 1000;
 /// Payload of one send or receive call when nothing else is asked for.
 pub const STREAM_MESSAGE_BYTES_DEFAULT: Bytes = Bytes(128 << 10);
+/// Payload of a datagram when nothing else is asked for: with the headers of IPv6, UDP and 52
+/// bytes to spare for tunnels it fits an MTU of 1500, and it is what iperf3 sends over TCP's MSS
+/// with timestamps.
+pub const DATAGRAM_BYTES_DEFAULT: Bytes = Bytes(1448);
 
 /// Which way bulk payload goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -72,11 +87,12 @@ pub enum Traffic {
     Idle,
 }
 
-impl Traffic {
-    /// Returns whether its result is transactions rather than payload.
-    pub fn is_transactional(&self) -> bool {
-        matches!(self, Traffic::Rr { .. } | Traffic::Crr { .. })
-    }
+impl Named for Direction {
+    const NAMES: &'static [(&'static str, Self)] = &[
+        ("to-server", Direction::ToServer),
+        ("from-server", Direction::FromServer),
+        ("both", Direction::Both),
+    ];
 }
 
 /// Options of every socket of a workload; `None` leaves the host's default.
@@ -174,10 +190,12 @@ pub struct Setting {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
     /// A parameter is out of its range.
-    #[error("{what} is {value}, but must be {allowed}")]
+    #[error("{what}{case} is {value}, but must be {allowed}")]
     Range {
-        /// The parameter.
+        /// The parameter, as files name it, or a part of it.
         what: &'static str,
+        /// Where it has this range.
+        case: Case,
         /// Its value.
         value: String,
         /// The allowed range.
@@ -198,6 +216,30 @@ pub enum WorkloadError {
     Contradiction(&'static str),
 }
 
+/// Where a parameter has a range of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Case {
+    /// Everywhere.
+    Always,
+    /// Where payload goes both ways.
+    BothWays,
+    /// Over UDP.
+    Udp,
+    /// Over UDP, where a byte is all that tells requests apart.
+    UdpOfOneByte,
+}
+
+impl std::fmt::Display for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Case::Always => "",
+            Case::BothWays => " with direction `both`",
+            Case::Udp => " over UDP",
+            Case::UdpOfOneByte => " over UDP with requests or responses of 1 B",
+        })
+    }
+}
+
 impl Part {
     /// Returns what the other end of the flow does.
     pub fn opposite(self) -> Self {
@@ -211,13 +253,10 @@ impl Part {
 }
 
 impl Workload {
-    /// Returns a bulk stream with one flow from one client and the hosts' defaults.
-    pub fn stream(direction: Direction) -> Self {
+    /// Returns such traffic on one flow from one client, and the hosts' defaults.
+    pub fn of(traffic: Traffic) -> Self {
         Self {
-            traffic: Traffic::Stream {
-                direction,
-                message_bytes: STREAM_MESSAGE_BYTES_DEFAULT,
-            },
+            traffic,
             connections: 1,
             clients: 1,
             link_loss_ppm: None,
@@ -226,60 +265,38 @@ impl Workload {
         }
     }
 
+    /// Returns a bulk stream with one flow from one client and the hosts' defaults.
+    pub fn stream(direction: Direction) -> Self {
+        Self::of(Traffic::Stream {
+            direction,
+            message_bytes: STREAM_MESSAGE_BYTES_DEFAULT,
+        })
+    }
+
     /// Checks every parameter against its limits and against each other: what passes can run.
     pub fn check(&self) -> Result<(), WorkloadError> {
-        within("connections", self.connections.into(), 1, FLOWS_MAX.into())?;
-        within("clients", self.clients.into(), 1, self.connections.into())?;
-        if let Some(ppm) = self.link_loss_ppm {
-            let most = LINK_LOSS_PPM_MAX.into();
-            within("link_loss in parts per million", ppm.into(), 0, most)?;
+        parameter::check(self)?;
+        let (flows, most) = (self.connections.into(), FLOWS_MAX.into());
+        within("clients", self.clients.into(), 1, flows)?;
+        match self.traffic.stream() {
+            Some((Direction::Both, _)) => {
+                within_case("connections", Case::BothWays, flows, 2, most)
+            }
+            _ => Ok(()),
         }
-        if let Traffic::Stream {
-            direction: Direction::Both,
-            ..
-        } = self.traffic
-        {
-            let what = "connections with direction `both`";
-            within(what, self.connections.into(), 2, FLOWS_MAX.into())?;
-        }
-        check_flow(&self.traffic, &self.options, &self.manner)
     }
 
     /// Returns the flows, dealt to the clients in turn.
     pub fn flows(&self) -> Vec<FlowPlan> {
-        (0..self.connections)
-            .map(|at| FlowPlan {
+        let flow = |at: u32| {
+            let (pair, client_part) = self.traffic.flow(at);
+            FlowPlan {
                 flow: FlowId(at),
-                // Both directions of a pair go to the same client.
-                client: match self.traffic {
-                    Traffic::Stream {
-                        direction: Direction::Both,
-                        ..
-                    } => (at / 2) % self.clients,
-                    _ => at % self.clients,
-                },
-                client_part: match self.traffic {
-                    Traffic::Rr { .. } | Traffic::Crr { .. } => Part::Requester,
-                    Traffic::Idle => Part::Sender,
-                    Traffic::Stream {
-                        direction: Direction::ToServer,
-                        ..
-                    } => Part::Sender,
-                    Traffic::Stream {
-                        direction: Direction::FromServer,
-                        ..
-                    } => Part::Receiver,
-                    Traffic::Stream {
-                        direction: Direction::Both,
-                        ..
-                    } if at % 2 == 0 => Part::Sender,
-                    Traffic::Stream {
-                        direction: Direction::Both,
-                        ..
-                    } => Part::Receiver,
-                },
-            })
-            .collect()
+                client: pair % self.clients,
+                client_part,
+            }
+        };
+        (0..self.connections).map(flow).collect()
     }
 }
 
@@ -290,93 +307,11 @@ pub fn check_flow(
     options: &FlowOptions,
     manner: &Manner,
 ) -> Result<(), WorkloadError> {
-    match traffic {
-        Traffic::Stream { message_bytes, .. } => {
-            within("message_bytes", message_bytes.0, 1, MESSAGE_BYTES_MAX.0)?;
-        }
-        Traffic::Rr {
-            request_bytes,
-            response_bytes,
-            request_writes,
-        } => {
-            within("request_bytes", request_bytes.0, 1, MESSAGE_BYTES_MAX.0)?;
-            within("response_bytes", response_bytes.0, 1, MESSAGE_BYTES_MAX.0)?;
-            let most = request_bytes.0.min(16);
-            within("request_writes", (*request_writes).into(), 1, most)?;
-        }
-        Traffic::Crr {
-            request_bytes,
-            response_bytes,
-        } => {
-            let most = MESSAGE_BYTES_MAX.0;
-            let least = u64::from(response_bytes.0 > 0);
-            within("request_bytes", request_bytes.0, least, most)?;
-            let least = u64::from(request_bytes.0 > 0);
-            within("response_bytes", response_bytes.0, least, most)?;
-        }
-        Traffic::Idle => {}
-    }
-    manner.check()?;
-    if manner.transport == Transport::Udp {
-        check_datagrams(traffic, manner)?;
-    }
-    if let Some(buffer) = options.socket_buffer {
-        within("socket_buffer", buffer.0, 1024, SOCKET_BUFFER_BYTES_MAX.0)?;
-    }
-    if let Some(mss) = options.mss_bytes {
-        within("mss_bytes", mss.into(), 88, 32_767)?;
-    }
-    if let Some(rate) = options.pacing_bps {
-        within(
-            "pacing_bps",
-            rate,
-            *FLOW_RATE_BPS.start(),
-            *FLOW_RATE_BPS.end(),
-        )?;
-    }
-    if let Some(us) = options.busy_poll_us {
-        within("busy_poll_us", us.into(), 1, BUSY_POLL_US_MAX.into())?;
-    }
-    parameter::check(traffic, options, manner)
-}
-
-/// Checks the sizes of datagrams.
-fn check_datagrams(traffic: &Traffic, manner: &Manner) -> Result<(), WorkloadError> {
-    let check_sizes = |least| match &manner.sizes {
-        Some(sizes) => sizes.check_datagrams(least),
-        None => Ok(()),
-    };
-    match *traffic {
-        Traffic::Stream { message_bytes, .. } => {
-            let least = DATAGRAM_BYTES_MIN;
-            let most = DATAGRAM_BYTES_MAX;
-            within("message_bytes over UDP", message_bytes.0, least, most)?;
-            check_sizes(least)
-        }
-        Traffic::Rr {
-            request_bytes,
-            response_bytes,
-            request_writes,
-        } => {
-            let most = DATAGRAM_BYTES_MAX;
-            within("request_bytes over UDP", request_bytes.0, 1, most)?;
-            within("response_bytes over UDP", response_bytes.0, 1, most)?;
-            within("request_writes over UDP", request_writes.into(), 1, 1)?;
-            let fixed = request_bytes.min(response_bytes);
-            let sizes = manner.sizes.as_ref();
-            if sizes.map_or(fixed, Sizes::smallest).0 < 2 {
-                let what = "in_flight over UDP with requests or responses of 1 B";
-                let in_flight = manner.in_flight.into();
-                within(what, in_flight, 1, NAMES_OF_A_BYTE.into())?;
-            }
-            check_sizes(1)
-        }
-        Traffic::Crr { .. } | Traffic::Idle => Err(WorkloadError::Range {
-            what: "the transport",
-            value: "UDP".to_owned(),
-            allowed: "TCP: UDP has no connections to make or keep".to_owned(),
-        }),
-    }
+    parameter::check(&Workload {
+        options: options.clone(),
+        manner: manner.clone(),
+        ..Workload::of(traffic.clone())
+    })
 }
 
 /// Checks that `value` lies between `low` and `high`, both allowed.
@@ -386,11 +321,23 @@ pub(crate) fn within(
     low: u64,
     high: u64,
 ) -> Result<(), WorkloadError> {
+    within_case(what, Case::Always, value, low, high)
+}
+
+/// Checks that `value` lies between `low` and `high`, as it must in such a case.
+pub(crate) fn within_case(
+    what: &'static str,
+    case: Case,
+    value: u64,
+    low: u64,
+    high: u64,
+) -> Result<(), WorkloadError> {
     if (low..=high).contains(&value) {
         return Ok(());
     }
     Err(WorkloadError::Range {
         what,
+        case,
         value: value.to_string(),
         allowed: format!("{low} to {high}"),
     })

@@ -5,7 +5,6 @@ use std::fmt::Write;
 use linerate_model::experiment::{DesignKind, Experiment, Factor, Level};
 use linerate_model::plan::Plan;
 use linerate_model::unit::Nanos;
-use linerate_model::workload::{Direction, Traffic};
 
 use crate::group::{Group, groups};
 
@@ -163,70 +162,36 @@ fn level_words(level: &[Level]) -> String {
     words.join(" / ")
 }
 
+/// What is said of a workload, in this order, where it is set and does not vary.
+const TOLD: [Factor; 12] = [
+    Factor::Direction,
+    Factor::MessageBytes,
+    Factor::RequestBytes,
+    Factor::ResponseBytes,
+    Factor::RequestWrites,
+    Factor::Connections,
+    Factor::Clients,
+    Factor::SocketBuffer,
+    Factor::Nagle,
+    Factor::DelayedAck,
+    Factor::Congestion,
+    Factor::MssBytes,
+];
+
 /// Returns what does not vary: the traffic, the connections and the socket options that are set.
 fn workload_words(experiment: &Experiment) -> String {
     let varies = |factor| experiment.factors.iter().any(|entry| entry.0 == factor);
-    let workload = &experiment.workload;
-    let options = &workload.options;
-    let mut words = Vec::new();
-    let mut fixed = |factor: Factor, value: Option<String>| {
-        if let (false, Some(value)) = (varies(factor), value) {
-            words.push(glued(format!("{} {value}", factor.title())));
-        }
+    let is_fixed = |factor: &Factor| match factor {
+        Factor::RequestBytes | Factor::ResponseBytes if varies(Factor::PayloadBytes) => false,
+        factor => !varies(*factor),
     };
-    let kind = match &workload.traffic {
-        Traffic::Stream {
-            direction,
-            message_bytes,
-        } => {
-            let direction = match direction {
-                Direction::ToServer => "to-server",
-                Direction::FromServer => "from-server",
-                Direction::Both => "both",
-            };
-            fixed(Factor::Direction, Some(direction.to_owned()));
-            fixed(Factor::MessageBytes, Some(message_bytes.to_string()));
-            "stream"
-        }
-        Traffic::Rr {
-            request_bytes,
-            response_bytes,
-            request_writes,
-        } => {
-            if !varies(Factor::PayloadBytes) {
-                fixed(Factor::RequestBytes, Some(request_bytes.to_string()));
-                fixed(Factor::ResponseBytes, Some(response_bytes.to_string()));
-            }
-            fixed(Factor::RequestWrites, Some(request_writes.to_string()));
-            "request/response"
-        }
-        Traffic::Crr {
-            request_bytes,
-            response_bytes,
-        } => {
-            if !varies(Factor::PayloadBytes) {
-                fixed(Factor::RequestBytes, Some(request_bytes.to_string()));
-                fixed(Factor::ResponseBytes, Some(response_bytes.to_string()));
-            }
-            "connect/request/response"
-        }
-        Traffic::Idle => "idle",
-    };
-    fixed(Factor::Connections, Some(workload.connections.to_string()));
-    fixed(Factor::Clients, Some(workload.clients.to_string()));
-    let switch = |on: bool| Level::Switch(on).to_string();
-    fixed(
-        Factor::SocketBuffer,
-        options.socket_buffer.map(|size| size.to_string()),
-    );
-    fixed(Factor::Nagle, options.nagle.map(switch));
-    fixed(Factor::DelayedAck, options.delayed_ack.map(switch));
-    fixed(Factor::Congestion, options.congestion.clone());
-    fixed(
-        Factor::MssBytes,
-        options.mss_bytes.map(|mss| mss.to_string()),
-    );
-    format!("{kind}: {}", words.join(", "))
+    let words = TOLD.into_iter().filter(is_fixed).filter_map(|factor| {
+        let level = factor.parameter().read(&experiment.workload)?;
+        Some(glued(format!("{} {level}", factor.title())))
+    });
+    let words: Vec<String> = words.collect();
+    let kind = experiment.workload.traffic.kind();
+    format!("{}: {}", kind.title(), words.join(", "))
 }
 
 /// Appends `start` and the items behind it, broken into lines that begin below the first item.

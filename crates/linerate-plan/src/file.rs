@@ -6,7 +6,7 @@
 
 use linerate_model::Nanos;
 use linerate_model::experiment::{DesignKind, Experiment, LevelError, Timing};
-use linerate_model::workload::Traffic;
+use linerate_model::workload::Kind;
 
 use crate::draft::{BudgetHints, Draft};
 use crate::group::{Group, cell_count, cells, groups, set_groups};
@@ -19,6 +19,8 @@ mod netpipe;
 mod raw;
 /// Where something stands, and the checks that say so.
 mod source;
+/// `[workload]`, by the catalogue of parameters.
+mod workload;
 
 use levels::{baseline_of, budget_core, groups_of};
 use raw::{RawBudget, RawFile};
@@ -50,25 +52,6 @@ const RESPONSES_ANY: &[&str] = &[
     "rx_queue_imbalance",
     "cpu_packets_imbalance",
 ];
-/// Responses of a stream; the first is the headline.
-const RESPONSES_STREAM: &[&str] = &[
-    "throughput_bps",
-    "messages_per_s",
-    "payload_per_segment_bytes",
-    "stall_max_ns",
-    "cpu_per_gbit_cpus",
-    "datagrams_received_per_s",
-];
-/// Responses of request/response traffic; the first is the headline.
-const RESPONSES_RR: &[&str] = &[
-    "transactions_per_s",
-    "rtt_p50_ns",
-    "rtt_p99_ns",
-    "rtt_mean_ns",
-    "one_way_ns",
-    "acks_per_transaction",
-];
-
 /// Why an experiment file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
@@ -129,18 +112,10 @@ pub fn read_experiment(text: &str, origin: &str) -> Result<Draft, ReadError> {
     Ok(draft)
 }
 
-/// Returns the response that `traffic` is mainly about.
-pub(crate) fn headline(traffic: &Traffic) -> &'static str {
-    match traffic {
-        Traffic::Stream { .. } | Traffic::Idle => RESPONSES_STREAM[0],
-        Traffic::Rr { .. } | Traffic::Crr { .. } => RESPONSES_RR[0],
-    }
-}
-
 fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
     check_name(source, &file)?;
-    let workload = file.workload.get_ref().workload(source)?;
-    file.workload.get_ref().check_sizes(source, &file.factors)?;
+    let workload = workload::workload(source, &file.workload)?;
+    workload::check_sizes(source, file.workload.get_ref(), &file.factors)?;
     let groups = groups_of(source, &file.factors)?;
     let design = file.design.kind;
     let timing = file.timing.timing(source)?;
@@ -153,8 +128,8 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
         REPLICATES_MAX,
     )?;
     let response = match &file.response {
-        None => headline(&workload.traffic).to_owned(),
-        Some(response) => checked_response(source, response, &workload.traffic)?,
+        None => workload.traffic.kind().responses()[0].to_owned(),
+        Some(response) => checked_response(source, response, workload.traffic.kind())?,
     };
     let mut experiment = Experiment {
         name: file.name.into_inner(),
@@ -193,13 +168,10 @@ fn check_name(source: &Source<'_>, file: &RawFile) -> Result<(), ReadError> {
 fn checked_response(
     source: &Source<'_>,
     response: &toml::Spanned<String>,
-    traffic: &Traffic,
+    kind: Kind,
 ) -> Result<String, ReadError> {
-    let own = match traffic {
-        Traffic::Stream { .. } | Traffic::Idle => RESPONSES_STREAM,
-        Traffic::Rr { .. } | Traffic::Crr { .. } => RESPONSES_RR,
-    };
-    let allowed: Vec<&str> = own.iter().chain(RESPONSES_ANY).copied().collect();
+    let own = kind.responses().iter();
+    let allowed: Vec<&str> = own.chain(RESPONSES_ANY).copied().collect();
     let name = response.get_ref();
     if !allowed.contains(&name.as_str()) {
         let allowed = format!("one of {}", allowed.join(", "));

@@ -10,7 +10,6 @@ use linerate_model::workload::{Workload, WorkloadError};
 
 use crate::budget::{Extent, Overhead, cost, fit, least, trial_count, whole};
 use crate::draft::{BudgetHints, Draft};
-use crate::file::headline;
 use crate::group::{cells, groups, set_groups};
 use crate::hosts::{Hosts, runnable};
 use crate::order::{blocks, rounds};
@@ -202,7 +201,7 @@ pub fn single(
         title: "Measurement".to_owned(),
         question: "How fast is it?".to_owned(),
         method: "One workload, measured as asked.".to_owned(),
-        response: headline(&workload.traffic).to_owned(),
+        response: workload.traffic.kind().responses()[0].to_owned(),
         workload,
         factors: Vec::new(),
         linked: Vec::new(),

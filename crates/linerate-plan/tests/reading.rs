@@ -176,7 +176,7 @@ fn spelling_mistakes_are_told_with_line_and_allowed_keys() {
     check(
         "\"from-server\"",
         "\"out\"",
-        &["line 11", "out", "`to-server`", "`from-server`"],
+        &["line 11", "out", "to-server, from-server"],
     );
     check(
         "one-at-a-time",

@@ -136,8 +136,8 @@ fn table(outcomes: &[Outcome]) -> Table {
             ),
         ),
     ];
-    for factor in Factor::ALL {
-        let levels: Vec<Option<&Level>> = rows.iter().map(|row| row.0.cell.get(factor)).collect();
+    for factor in Factor::all() {
+        let levels: Vec<Option<&Level>> = rows.iter().map(|row| row.0.cell.get(&factor)).collect();
         columns.extend(level_column(&levels).map(|column| (factor.name(), column)));
     }
     columns.extend([

@@ -5,10 +5,11 @@ use linerate_model::manner::{
     DATAGRAM_BYTES_MAX, Manner, ReceiveBy, SendBy, Transport, WaitBy, datagram_batch,
     receive_low_water, stream_batch,
 };
-use linerate_model::parameter::Kind;
+use linerate_model::parameter::parameter_of;
 use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::{
-    Direction, FlowOptions, STREAM_MESSAGE_BYTES_DEFAULT, Traffic, Workload, WorkloadError,
+    Case, DATAGRAM_BYTES_DEFAULT, Direction, FlowOptions, Kind, STREAM_MESSAGE_BYTES_DEFAULT,
+    Traffic, Workload, WorkloadError,
 };
 use linerate_model::{BitsPerSec, Bytes};
 
@@ -22,10 +23,6 @@ mod mix;
 /// The type-of-service byte.
 mod tos;
 
-/// Payload of a datagram when nothing else is asked for: with the headers of IPv6, UDP and 52
-/// bytes to spare for tunnels it fits an MTU of 1500, and it is what iperf3 sends over TCP's MSS
-/// with timestamps.
-const DATAGRAM_BYTES_DEFAULT: Bytes = Bytes(1448);
 /// Rate of a UDP stream when none is asked for, as with iperf3: UDP has no congestion control, so
 /// that no limit would flood the path.
 pub const UDP_RATE_DEFAULT_BPS: u64 = 1_000_000;
@@ -304,6 +301,7 @@ fn check_segments(workload: &Workload) -> CmdResult<()> {
 pub fn not_possible(error: WorkloadError) -> Failure {
     let WorkloadError::Range {
         what,
+        case,
         value,
         allowed,
     } = &error
@@ -311,40 +309,19 @@ pub fn not_possible(error: WorkloadError) -> Failure {
         return Failure::usage(error);
     };
     let flag = match *what {
-        "message_bytes" => "--length (-l)",
-        "message_bytes over UDP" => "--length (-l) with --udp (-u)",
-        "request_bytes" | "response_bytes" => "a size of --sizes (-r)",
-        "request_bytes over UDP" | "response_bytes over UDP" => {
-            "a size of --sizes (-r) with --udp (-u)"
-        }
-        "request_writes" => "--request-writes",
-        "request_writes over UDP" => "--request-writes with --udp (-u)",
-        "socket_buffer" => "--window (-w)",
-        "mss_bytes" => "--set-mss (-M)",
-        "pacing_bps" => "--fq-rate",
-        "busy_poll_us" => "--busy-poll-us",
-        "rate_bps" => "--bitrate (-b)",
-        "requests_per_s" => "--rate",
-        "think" => "--think, in ns,",
-        "batch" => "--batch",
-        "segments" => "--gso",
-        "burst" => "the burst of --bitrate (-b)",
-        "in_flight" => "--in-flight",
-        "in_flight over UDP with requests or responses of 1 B" => {
-            "--in-flight with --udp (-u) and requests or responses of 1 B"
-        }
-        "bytes_max" => "--bytes (-n)",
-        "receive_low_water" => "--rcvlowat",
-        "a size" => "a size of --size-mix",
-        "a size over UDP" => "a size of --size-mix with --udp (-u)",
-        "the greatest size over UDP" => "the greatest size of --size-mix with --udp (-u)",
-        "the number of sizes" => "the number of sizes of --size-mix",
-        "the greatest size" => "the greatest size of --size-mix",
-        "sigma_percent" => "the width of --size-mix lognormal, in hundredths,",
-        what if what.starts_with("connections") => "the number of flows, --parallel (-P),",
-        _ => return Failure::usage(error),
+        "a size" | "the greatest size" | "the number of sizes" => format!("{what} of --size-mix"),
+        "sigma_percent" => "the width of --size-mix lognormal, in hundredths,".to_owned(),
+        key => match parameter_of(key).and_then(|parameter| parameter.flags.first()) {
+            Some(flag) => flag.value.unwrap_or(flag.name).to_owned(),
+            None => return Failure::usage(error),
+        },
     };
-    Failure::usage(anyhow!("{flag} is {value}, but must be {allowed}"))
+    let case = match case {
+        Case::Always | Case::BothWays => "",
+        Case::Udp => " with --udp (-u)",
+        Case::UdpOfOneByte => " with --udp (-u) and requests or responses of 1 B",
+    };
+    Failure::usage(anyhow!("{flag}{case} is {value}, but must be {allowed}"))
 }
 
 fn sizes(text: &str) -> CmdResult<(Bytes, Bytes)> {

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use linerate_model::experiment::{
-    AUTO, Cell, DesignKind, Factor, Level, RECEIVES, SENDS, TRANSPORTS, WAITS,
-};
-use linerate_model::{BitsPerSec, Bytes};
+use linerate_model::Bytes;
+use linerate_model::experiment::{Cell, DesignKind, Factor, Level};
+use linerate_model::parameter::{Parameter, Shape};
+use linerate_model::workload::LINK_LOSS_PPM_MAX;
 use toml::{Spanned, Value};
 
-use super::raw::{Entries, LINK_LOSS_ALLOWED, link_loss_ppm};
+use super::raw::Entries;
 use super::source::Source;
 use super::{ReadError, netpipe};
 use crate::group::Group;
@@ -40,9 +40,13 @@ pub(super) fn groups_of(source: &Source<'_>, entries: &Entries) -> Result<Vec<Gr
                                 .collect::<Vec<_>>(),
                         );
                     }
-                    None => {
-                        levels.push(vec![level_of(source, &key, &value.span(), factor, level)?])
-                    }
+                    None => levels.push(vec![level_of(
+                        source,
+                        &key,
+                        &value.span(),
+                        factor.parameter(),
+                        level,
+                    )?]),
                 }
             }
             if levels.len() > LEVELS_MAX {
@@ -83,14 +87,8 @@ fn schedule_of(
         let allowed = "a size factor with \"netpipe:1..8M\": first and last size";
         source.value(span, key, value, allowed)
     };
-    let is_size = matches!(
-        factor,
-        Factor::MessageBytes
-            | Factor::PayloadBytes
-            | Factor::RequestBytes
-            | Factor::ResponseBytes
-            | Factor::SocketBuffer
-    );
+    let shape = factor.parameter().shape;
+    let is_size = matches!(shape, Shape::Size | Shape::SizeOrAuto);
     let ends = range.split_once("..").filter(|_| is_size).ok_or_else(bad)?;
     let size = |text: &str| text.parse::<Bytes>().map_err(|_| bad());
     let (first, last) = (size(ends.0)?, size(ends.1)?);
@@ -147,7 +145,13 @@ fn linked_group(
         }
         let level = |factor: &Factor| {
             let value = table.get(factor.name()).ok_or_else(|| bad(&list[at]))?;
-            level_of(source, &format!("{key}.{factor}"), span, *factor, value)
+            level_of(
+                source,
+                &format!("{key}.{factor}"),
+                span,
+                factor.parameter(),
+                value,
+            )
         };
         factors.iter().map(level).collect()
     };
@@ -198,99 +202,49 @@ fn factor_of(
     name: &Spanned<String>,
 ) -> Result<Factor, ReadError> {
     Factor::from_name(name.get_ref()).ok_or_else(|| {
-        let names: Vec<&str> = Factor::ALL.iter().map(|factor| factor.name()).collect();
+        let names: Vec<&str> = Factor::all().map(Factor::name).collect();
         let value = format!("`{}`", name.get_ref());
         let allowed = format!("one of the factors {}", names.join(", "));
         source.value(&name.span(), format!("{section} key"), value, allowed)
     })
 }
 
-/// Returns the level of `factor` that `value` stands for.
-fn level_of(
+/// Returns the level of `parameter` that `value` stands for.
+pub(super) fn level_of(
     source: &Source<'_>,
     key: &str,
     span: &Range<usize>,
-    factor: Factor,
+    parameter: &Parameter,
     value: &Value,
 ) -> Result<Level, ReadError> {
     let bad = |allowed: &str| source.value(span, key, value, allowed);
     let whole = |number: i64| u64::try_from(number).map_err(|_| bad("a number from 0"));
-    match (factor, value) {
-        (Factor::Nagle | Factor::DelayedAck, Value::Boolean(on)) => Ok(Level::Switch(*on)),
-        (Factor::Nagle | Factor::DelayedAck, _) => Err(bad("true or false")),
-        (
-            Factor::Connections
-            | Factor::Clients
-            | Factor::RequestWrites
-            | Factor::Batch
-            | Factor::Segments
-            | Factor::InFlight
-            | Factor::RequestsPerS,
-            value,
-        ) => match value {
-            Value::Integer(n) => whole(*n).map(Level::Count),
-            _ => Err(bad("a whole number")),
-        },
-        (Factor::Transport | Factor::Send | Factor::Receive | Factor::Wait, value) => {
-            let words = words_of(factor);
-            match value {
-                Value::String(word) if words.contains(&word.as_str()) => {
-                    Ok(Level::Word(word.clone()))
-                }
-                _ => Err(bad(&format!("one of {}", words.join(", ")))),
-            }
+    match (parameter.shape, value) {
+        (Shape::Switch, Value::Boolean(on)) => Ok(Level::Switch(*on)),
+        (Shape::Switch | Shape::Count, Value::String(_)) => Err(bad(&parameter.expected())),
+        (Shape::Count, Value::Integer(n)) => whole(*n).map(Level::Count),
+        (Shape::Rate, Value::Integer(n)) => whole(*n).map(Level::Rate),
+        (Shape::Rate, Value::Float(rate)) if *rate >= 0.0 => Ok(Level::Rate(*rate as u64)),
+        (Shape::Size | Shape::SizeOrAuto, Value::Integer(n)) => {
+            whole(*n).map(|n| Level::Size(Bytes(n)))
         }
-        // No buffer set: the control that fixed ones are held against.
-        (Factor::SocketBuffer, Value::String(text)) if text == AUTO => {
-            Ok(Level::Word(AUTO.to_owned()))
+        (Shape::Share, Value::Float(share)) => {
+            share_ppm(*share).ok_or_else(|| bad(&parameter.expected()))
         }
-        (Factor::Rate, Value::Integer(n)) => whole(*n).map(Level::Rate),
-        (Factor::Rate, Value::String(text)) => text
-            .parse()
-            .map(|rate: BitsPerSec| Level::Rate(rate.0 as u64))
-            .map_err(|error| bad(&format!("a rate such as \"100Mbit\" ({error})"))),
-        (Factor::Rate, _) => Err(bad("a rate such as \"100Mbit\"")),
-        (Factor::LinkLoss, value) => {
-            let share = match value {
-                Value::Float(share) => Some(*share),
-                // 0 is written without a point; no other whole number is allowed.
-                Value::Integer(share) => Some(*share as f64),
-                _ => None,
-            };
-            let ppm = share.and_then(link_loss_ppm);
-            ppm.map(Level::Ppm).ok_or_else(|| bad(LINK_LOSS_ALLOWED))
-        }
-        (Factor::Direction, Value::String(word))
-            if ["to-server", "from-server", "both"].contains(&word.as_str()) =>
-        {
-            Ok(Level::Word(word.clone()))
-        }
-        (Factor::Direction, _) => Err(bad("\"to-server\", \"from-server\" or \"both\"")),
-        (Factor::Congestion, Value::String(word)) if !word.is_empty() => {
-            Ok(Level::Word(word.clone()))
-        }
-        (Factor::Congestion, _) => Err(bad("the name of an algorithm, such as \"cubic\"")),
-        (_, Value::Integer(n)) => whole(*n).map(|n| Level::Size(Bytes(n))),
-        (_, Value::String(text)) => text
-            .parse()
-            .map(Level::Size)
-            .map_err(|error| bad(&format!("a size such as \"64KiB\" ({error})"))),
-        (_, _) => Err(bad("a size such as 1460 or \"64KiB\"")),
+        // 0 is written without a point; no other whole number is allowed.
+        (Shape::Share, Value::Integer(0)) => Ok(Level::Ppm(0)),
+        (_, Value::String(text)) => parameter.parse(text).map_err(|allowed| bad(&allowed)),
+        _ => Err(bad(&parameter.expected())),
     }
 }
 
-/// Returns the words that a factor of words knows.
-fn words_of(factor: Factor) -> Vec<&'static str> {
-    fn names<T>(words: &[(&'static str, T)]) -> Vec<&'static str> {
-        words.iter().map(|(name, _)| *name).collect()
-    }
-    match factor {
-        Factor::Transport => names(TRANSPORTS),
-        Factor::Send => names(SENDS),
-        Factor::Receive => names(RECEIVES),
-        Factor::Wait => names(WAITS),
-        _ => Vec::new(),
-    }
+/// Returns a share of lost frames in parts per million, if it is one.
+fn share_ppm(share: f64) -> Option<Level> {
+    let ppm = share * 1e6;
+    // A decimal number is a binary one only nearly.
+    let is_whole = (ppm - ppm.round()).abs() < 1e-6;
+    let is_allowed = (0.0..=f64::from(LINK_LOSS_PPM_MAX)).contains(&ppm);
+    (is_whole && is_allowed).then_some(Level::Ppm(ppm.round() as u32))
 }
 
 /// Returns the baseline: given for every factor in a one-at-a-time design, and only there.
@@ -310,7 +264,13 @@ pub(super) fn baseline_of(
             return Err(source.value(&name.span(), key, value.get_ref(), allowed));
         }
         let factor = factor_of(source, "design.baseline", name)?;
-        let level = level_of(source, &key, &value.span(), factor, value.get_ref())?;
+        let level = level_of(
+            source,
+            &key,
+            &value.span(),
+            factor.parameter(),
+            value.get_ref(),
+        )?;
         baseline.insert(factor, level);
     }
     if design == DesignKind::Full {
@@ -366,7 +326,7 @@ pub(super) fn budget_core(
         let known: Vec<Level> = found.unwrap_or_default();
         let mut levels = Vec::new();
         for level in list_of(source, &key, value)? {
-            let level = level_of(source, &key, &value.span(), factor, level)?;
+            let level = level_of(source, &key, &value.span(), factor.parameter(), level)?;
             if !known.contains(&level) {
                 let words: Vec<String> = known.iter().map(ToString::to_string).collect();
                 let allowed = format!("one of the factor's levels ({})", words.join(", "));

@@ -34,13 +34,18 @@ impl Source<'_> {
 
     /// Returns what the parser found, with the line and its text.
     pub(super) fn syntax(&self, error: &toml::de::Error) -> ReadError {
-        let line = error.span().map_or(1, |span| self.line(&span));
+        self.wrong(&error.span().unwrap_or(0..0), error.message())
+    }
+
+    /// Returns that something else must stand at `span`.
+    pub(super) fn wrong(&self, span: &Range<usize>, message: &str) -> ReadError {
+        let line = self.line(span);
         let text = self.text.lines().nth(line - 1).unwrap_or_default().trim();
         ReadError::Syntax {
             origin: self.origin.to_owned(),
             line,
             text: text.to_owned(),
-            message: error.message().trim_end().replace('\n', "; "),
+            message: message.trim_end().replace('\n', "; "),
         }
     }
 

@@ -6,8 +6,8 @@
 
 use anyhow::anyhow;
 use linerate_model::manner::Transport;
-use linerate_model::parameter::Kind::{self, Crr, Idle, Rr, Stream};
 use linerate_model::parameter::parameter_of;
+use linerate_model::workload::Kind::{self, Crr, Idle, Rr, Stream};
 
 use crate::args::{IoChoice, RunArgs};
 use crate::exit::{CmdResult, Failure};

@@ -1,0 +1,31 @@
+//! A new connection for each request and its response.
+
+use super::kind::About;
+use super::{MESSAGE_BYTES_MAX, Traffic, WorkloadError, idle, rr, within};
+use crate::manner::{Manner, Transport};
+use crate::unit::Bytes;
+
+pub(super) const ABOUT: About = About {
+    title: "connect/request/response",
+    counted: "connections",
+    transports: &[Transport::Tcp],
+    responses: rr::RESPONSES,
+    traffic: Traffic::Crr {
+        request_bytes: Bytes(1),
+        response_bytes: Bytes(1),
+    },
+};
+
+/// Both sizes are 0, without exchange, or neither.
+pub(super) fn check(request: Bytes, response: Bytes, manner: &Manner) -> Result<(), WorkloadError> {
+    let most = MESSAGE_BYTES_MAX.0;
+    within("request_bytes", request.0, response.0.min(1), most)?;
+    within("response_bytes", response.0, request.0.min(1), most)?;
+    idle::check(manner)?;
+    match manner.transport {
+        Transport::Tcp => Ok(()),
+        _ => Err(WorkloadError::Contradiction(
+            "connections one after another are made over TCP only",
+        )),
+    }
+}

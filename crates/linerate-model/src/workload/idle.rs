@@ -1,0 +1,26 @@
+//! Connections that carry nothing.
+
+use super::kind::About;
+use super::{Case, Traffic, WorkloadError, stream};
+use crate::manner::{Manner, Transport};
+
+pub(super) const ABOUT: About = About {
+    title: "idle",
+    counted: stream::ABOUT.counted,
+    transports: &[Transport::Tcp, Transport::Mptcp, Transport::Unix],
+    responses: stream::ABOUT.responses,
+    traffic: Traffic::Idle,
+};
+
+/// Refuses what has no connections.
+pub(super) fn check(manner: &Manner) -> Result<(), WorkloadError> {
+    match manner.transport {
+        Transport::Udp => Err(WorkloadError::Range {
+            what: "the transport",
+            case: Case::Always,
+            value: "UDP".to_owned(),
+            allowed: "TCP: UDP has no connections to make or keep".to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}

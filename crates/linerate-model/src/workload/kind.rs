@@ -1,0 +1,153 @@
+//! What tells the kinds of traffic apart; each says it in a file of its own.
+
+use super::{Direction, Part, Traffic, WorkloadError, crr, idle, rr, stream};
+use crate::manner::{Manner, Named, Transport};
+use crate::unit::Bytes;
+
+/// A kind of traffic, without its sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Payload in one direction.
+    Stream,
+    /// Requests and responses on a connection that stays.
+    Rr,
+    /// A connection for each request.
+    Crr,
+    /// Connections that carry nothing.
+    Idle,
+}
+
+impl Named for Kind {
+    const NAMES: &'static [(&'static str, Self)] = &[
+        ("stream", Kind::Stream),
+        ("rr", Kind::Rr),
+        ("crr", Kind::Crr),
+        ("idle", Kind::Idle),
+    ];
+}
+
+/// What a kind of traffic is.
+pub(super) struct About {
+    /// What people call it.
+    pub(super) title: &'static str,
+    /// What is counted of it.
+    pub(super) counted: &'static str,
+    /// What may carry it.
+    pub(super) transports: &'static [Transport],
+    /// The responses that only it has; the first is the headline.
+    pub(super) responses: &'static [&'static str],
+    /// What it is where nothing else is said.
+    pub(super) traffic: Traffic,
+}
+
+impl Kind {
+    fn about(self) -> &'static About {
+        match self {
+            Kind::Stream => &stream::ABOUT,
+            Kind::Rr => &rr::ABOUT,
+            Kind::Crr => &crr::ABOUT,
+            Kind::Idle => &idle::ABOUT,
+        }
+    }
+
+    /// Returns what people call it: `request/response`.
+    pub fn title(self) -> &'static str {
+        self.about().title
+    }
+
+    /// Returns what is counted of it: `transactions`.
+    pub fn counted(self) -> &'static str {
+        self.about().counted
+    }
+
+    /// Returns what may carry it.
+    pub fn transports(self) -> &'static [Transport] {
+        self.about().transports
+    }
+
+    /// Returns the responses that only such traffic has; the first is what it is mainly about.
+    pub fn responses(self) -> &'static [&'static str] {
+        self.about().responses
+    }
+
+    /// Returns such traffic with the sizes that it has where nothing else is said.
+    pub fn traffic(self) -> Traffic {
+        self.about().traffic.clone()
+    }
+}
+
+impl Traffic {
+    /// Returns its kind.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Traffic::Stream { .. } => Kind::Stream,
+            Traffic::Rr { .. } => Kind::Rr,
+            Traffic::Crr { .. } => Kind::Crr,
+            Traffic::Idle => Kind::Idle,
+        }
+    }
+
+    /// Returns whether it is bulk payload.
+    pub fn is_stream(&self) -> bool {
+        self.kind() == Kind::Stream
+    }
+
+    /// Returns whether its result is transactions rather than payload.
+    pub fn is_transactional(&self) -> bool {
+        self.exchange().is_some()
+    }
+
+    /// Returns the bytes of request and response, where there are any.
+    pub fn exchange(&self) -> Option<(Bytes, Bytes)> {
+        match *self {
+            Traffic::Rr {
+                request_bytes,
+                response_bytes,
+                ..
+            }
+            | Traffic::Crr {
+                request_bytes,
+                response_bytes,
+            } => Some((request_bytes, response_bytes)),
+            Traffic::Stream { .. } | Traffic::Idle => None,
+        }
+    }
+
+    /// Returns which way bulk payload goes and the bytes of its messages.
+    pub fn stream(&self) -> Option<(Direction, Bytes)> {
+        match *self {
+            Traffic::Stream {
+                direction,
+                message_bytes,
+            } => Some((direction, message_bytes)),
+            Traffic::Rr { .. } | Traffic::Crr { .. } | Traffic::Idle => None,
+        }
+    }
+
+    /// Checks what the catalogue of parameters has no range for.
+    pub(crate) fn check(&self, manner: &Manner) -> Result<(), WorkloadError> {
+        match *self {
+            Traffic::Stream { message_bytes, .. } => stream::check(message_bytes, manner),
+            Traffic::Rr {
+                request_bytes,
+                response_bytes,
+                request_writes,
+            } => rr::check((request_bytes, response_bytes), request_writes, manner),
+            Traffic::Crr {
+                request_bytes,
+                response_bytes,
+            } => crr::check(request_bytes, response_bytes, manner),
+            Traffic::Idle => idle::check(manner),
+        }
+    }
+
+    /// Returns the pair that flow number `at` belongs to, and what its client's end does.
+    pub(super) fn flow(&self, at: u32) -> (u32, Part) {
+        match *self {
+            Traffic::Stream { direction, .. } => stream::flow(direction, at),
+            Traffic::Rr { .. } | Traffic::Crr { .. } => (at, Part::Requester),
+            Traffic::Idle => (at, Part::Sender),
+        }
+    }
+}

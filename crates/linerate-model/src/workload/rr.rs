@@ -1,0 +1,55 @@
+//! A request, then a response, then the next request on the same flow.
+
+use super::kind::About;
+use super::{Case, MESSAGE_BYTES_MAX, Traffic, WorkloadError, within, within_case};
+use crate::manner::{DATAGRAM_BYTES_MAX, Manner, NAMES_OF_A_BYTE, Sizes, Transport};
+use crate::unit::Bytes;
+
+/// Responses of traffic of requests; the first is the headline.
+pub(super) const RESPONSES: &[&str] = &[
+    "transactions_per_s",
+    "rtt_p50_ns",
+    "rtt_p99_ns",
+    "rtt_mean_ns",
+    "one_way_ns",
+    "acks_per_transaction",
+];
+
+pub(super) const ABOUT: About = About {
+    title: "request/response",
+    counted: "transactions",
+    transports: Transport::ALL,
+    responses: RESPONSES,
+    traffic: Traffic::Rr {
+        request_bytes: Bytes(1),
+        response_bytes: Bytes(1),
+        request_writes: 1,
+    },
+};
+
+/// Send calls that a request may be split over.
+const WRITES_MAX: u64 = 16;
+
+pub(super) fn check(
+    (request, response): (Bytes, Bytes),
+    request_writes: u32,
+    manner: &Manner,
+) -> Result<(), WorkloadError> {
+    let (most, writes) = (MESSAGE_BYTES_MAX.0, request_writes.into());
+    within("request_bytes", request.0, 1, most)?;
+    within("response_bytes", response.0, 1, most)?;
+    within("request_writes", writes, 1, request.0.min(WRITES_MAX))?;
+    if manner.transport != Transport::Udp {
+        return Ok(());
+    }
+    let most = DATAGRAM_BYTES_MAX;
+    within_case("request_bytes", Case::Udp, request.0, 1, most)?;
+    within_case("response_bytes", Case::Udp, response.0, 1, most)?;
+    within_case("request_writes", Case::Udp, writes, 1, 1)?;
+    let sizes = manner.sizes.as_ref();
+    if sizes.map_or(request.min(response), Sizes::smallest).0 < 2 {
+        let (case, most) = (Case::UdpOfOneByte, NAMES_OF_A_BYTE.into());
+        within_case("in_flight", case, manner.in_flight.into(), 1, most)?;
+    }
+    manner.check_datagrams(1)
+}

@@ -1,0 +1,116 @@
+//! `[workload]`: keys of the catalogue of parameters, most of which can be factors as well.
+
+use linerate_model::manner::{Named, Sizes, Transport};
+use linerate_model::parameter::{PARAMETERS, Parameter, Shape, parameter_of};
+use linerate_model::workload::{DATAGRAM_BYTES_DEFAULT, Kind, Traffic, Workload};
+use toml::Spanned;
+
+use super::ReadError;
+use super::levels::level_of;
+use super::raw::Entries;
+use super::source::Source;
+
+/// Parameters that say another size beside `sizes`, or need one.
+const OF_ONE_SIZE: [&str; 6] = [
+    "message_bytes",
+    "payload_bytes",
+    "request_bytes",
+    "response_bytes",
+    "request_writes",
+    "segments",
+];
+
+/// Returns the workload that `entries` describe.
+pub(super) fn workload(
+    source: &Source<'_>,
+    entries: &Spanned<Entries>,
+) -> Result<Workload, ReadError> {
+    let section = entries.span();
+    let entries = entries.get_ref();
+    let Some((_, kind)) = entries.find("kind") else {
+        return Err(source.wrong(&section, "missing field `kind`"));
+    };
+    let wrong = |error: toml::de::Error| source.wrong(&kind.span(), error.message());
+    let kind: Kind = kind.get_ref().clone().try_into().map_err(wrong)?;
+    for (name, _) in &entries.0 {
+        check_key(source, name, kind)?;
+    }
+    let mut workload = Workload::of(kind.traffic());
+    // From the last on: `payload_bytes` stands behind the two sizes that it sets together, either of
+    // which says more.
+    for parameter in PARAMETERS.iter().rev() {
+        if let Some((_, value)) = entries.find(parameter.key) {
+            write(source, parameter, value, &mut workload)?;
+        }
+    }
+    let manner = &workload.manner;
+    match &mut workload.traffic {
+        // The sizes decide; this is what the flags have beside them.
+        Traffic::Stream { message_bytes, .. }
+            if manner.transport == Transport::Udp && manner.sizes.is_some() =>
+        {
+            *message_bytes = DATAGRAM_BYTES_DEFAULT;
+        }
+        _ => {}
+    }
+    Ok(workload)
+}
+
+/// Refuses a key that is no parameter, or that belongs to another kind of traffic.
+fn check_key(source: &Source<'_>, name: &Spanned<String>, kind: Kind) -> Result<(), ReadError> {
+    let key = name.get_ref();
+    if key == "kind" {
+        return Ok(());
+    }
+    let Some(parameter) = parameter_of(key).filter(|parameter| parameter.is_key()) else {
+        let keys = PARAMETERS.iter().filter(|parameter| parameter.is_key());
+        let keys: String = keys.map(|known| format!(", `{}`", known.key)).collect();
+        let message = format!("unknown field `{key}`, expected one of `kind`{keys}");
+        return Err(source.wrong(&name.span(), &message));
+    };
+    if parameter.kinds.contains(&kind) {
+        return Ok(());
+    }
+    let kinds = parameter.kinds.iter();
+    let words: Vec<String> = kinds.map(|kind| format!("`{}`", kind.word())).collect();
+    let allowed = format!("left out: it belongs to kind {}", words.join(" or "));
+    let value = format!("given for kind `{}`", kind.word());
+    Err(source.value(&name.span(), format!("workload.{key}"), value, allowed))
+}
+
+fn write(
+    source: &Source<'_>,
+    parameter: &Parameter,
+    value: &Spanned<toml::Value>,
+    workload: &mut Workload,
+) -> Result<(), ReadError> {
+    let span = value.span();
+    if matches!(parameter.shape, Shape::Mix) {
+        let wrong = |error: toml::de::Error| source.wrong(&span, error.message());
+        let sizes: Sizes = value.get_ref().clone().try_into().map_err(wrong)?;
+        workload.manner.sizes = Some(sizes);
+        return Ok(());
+    }
+    let key = format!("workload.{}", parameter.key);
+    let level = level_of(source, &key, &span, parameter, value.get_ref())?;
+    let bad = || source.value(&span, &key, value.get_ref(), parameter.allowed());
+    parameter.write(&level, workload).ok_or_else(bad)
+}
+
+/// Refuses keys and factors beside `sizes` that say another size, or need one.
+pub(super) fn check_sizes(
+    source: &Source<'_>,
+    workload: &Entries,
+    factors: &Entries,
+) -> Result<(), ReadError> {
+    let Some((_, sizes)) = workload.find("sizes") else {
+        return Ok(());
+    };
+    let is_given = |name: &&&str| workload.find(name).or(factors.find(name)).is_some();
+    let Some(other) = OF_ONE_SIZE.iter().find(is_given) else {
+        return Ok(());
+    };
+    let value = format!("given beside `{other}`");
+    let allowed = format!("left out, or `{other}`, which is for messages of one size");
+    Err(source.value(&sizes.span(), "workload.sizes", value, allowed))
+}
