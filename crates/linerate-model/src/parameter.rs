@@ -73,6 +73,8 @@ pub struct Flag {
     pub name: &'static str,
     /// Where the parameter's value comes from.
     pub gives: Gives,
+    /// A spelling of one of the parameter's words that is only this flag's, and that word.
+    pub alias: Option<(&'static str, &'static str)>,
     /// How a message names the value, where that is not the flag's name.
     pub value: Option<&'static str>,
     /// What to do instead where it would do nothing.
@@ -182,7 +184,7 @@ pub const PARAMETERS: &[Parameter] = &[
     factor("transport", Factor::Transport, "transport", ALL, ANY, Shape::OneOf(Transport::words), at!(manner.transport))
         .flags(&[flag("--udp (-u)").word("udp"), flag("--mptcp (-m)").word("mptcp"), flag("--unix").word("unix")]),
     factor("send", Factor::Send, "sending", STREAM, ORDERED, Shape::OneOf(SendBy::words), at!(manner.send))
-        .flags(&[flag("--zerocopy (-Z)")]),
+        .flags(&[flag("--zerocopy (-Z)").alias("msg", "msg_zerocopy")]),
     factor("receive", Factor::Receive, "receiving", STREAM, NETWORK, Shape::OneOf(ReceiveBy::words), at!(manner.receive))
         .flags(&[flag("--rx"), flag("--skip-rx-copy").word("discard")]),
     factor("wait", Factor::Wait, "waiting", ALL, ANY, Shape::OneOf(WaitBy::words), at!(manner.wait))
@@ -338,6 +340,7 @@ const fn flag(name: &'static str) -> Flag {
     Flag {
         name,
         gives: Gives::Value,
+        alias: None,
         value: None,
         instead: None,
     }
@@ -354,6 +357,11 @@ impl Flag {
         Self { gives, ..self }
     }
 
+    const fn alias(self, own: &'static str, word: &'static str) -> Self {
+        let alias = Some((own, word));
+        Self { alias, ..self }
+    }
+
     const fn told_as(self, value: &'static str) -> Self {
         let value = Some(value);
         Self { value, ..self }
@@ -362,6 +370,29 @@ impl Flag {
     const fn instead(self, instead: &'static str) -> Self {
         let instead = Some(instead);
         Self { instead, ..self }
+    }
+
+    /// Returns its name as an identifier, and the value that it must have where only that is meant.
+    pub fn id(&self) -> (String, Option<&'static str>) {
+        let (name, rest) = self.name.split_once(' ').unwrap_or((self.name, "("));
+        let value = (!rest.starts_with('(')).then_some(rest);
+        (name.trim_start_matches('-').replace('-', "_"), value)
+    }
+
+    /// Returns the parameter's word for what was typed.
+    pub fn spelled<'t>(&self, text: &'t str) -> &'t str {
+        match self.alias {
+            Some((own, word)) if own == text => word,
+            _ => text,
+        }
+    }
+
+    /// Returns what is typed for the parameter's `word`.
+    pub fn spelling(&self, word: &'static str) -> &'static str {
+        match self.alias {
+            Some((own, known)) if known == word => own,
+            _ => word,
+        }
     }
 }
 
@@ -434,13 +465,6 @@ impl Parameter {
             Shape::Rate => {
                 let rate: Result<BitsPerSec, _> = text.parse();
                 rate.map(|rate| Level::Rate(rate.0 as u64)).map_err(told)
-            }
-            Shape::Time
-                if text
-                    .trim_end()
-                    .ends_with(|last: char| last.is_ascii_digit()) =>
-            {
-                Err(format!("{}: it has no unit", self.expected()))
             }
             Shape::Time => {
                 let time: Result<Nanos, _> = text.parse();

@@ -2,18 +2,16 @@
 
 use anyhow::anyhow;
 use linerate_model::manner::{
-    DATAGRAM_BYTES_MAX, Manner, ReceiveBy, SendBy, Transport, WaitBy, datagram_batch,
-    receive_low_water, stream_batch,
+    DATAGRAM_BYTES_MAX, Transport, datagram_batch, receive_low_water, stream_batch,
 };
 use linerate_model::parameter::parameter_of;
 use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::{
-    Case, DATAGRAM_BYTES_DEFAULT, Direction, FlowOptions, Kind, STREAM_MESSAGE_BYTES_DEFAULT,
-    Traffic, Workload, WorkloadError,
+    Case, DATAGRAM_BYTES_DEFAULT, Kind, Traffic, Workload, WorkloadError,
 };
 use linerate_model::{BitsPerSec, Bytes};
 
-use crate::args::{IoChoice, RunArgs, RxChoice, SendChoice};
+use crate::args::RunArgs;
 use crate::exit::{CmdResult, Failure};
 
 /// Which flags go together.
@@ -36,30 +34,27 @@ pub fn workload(args: &RunArgs) -> CmdResult<Workload> {
     let kind = kind(args)?;
     let transport = transport(args)?;
     fit::check(args, kind, transport)?;
-    let traffic = traffic(args, kind, transport)?;
-    let mut manner = manner(args, kind, transport, &traffic)?;
-    let options = options(args)?;
-    manner.receive_low_water = low_water(args, &traffic, &options, &manner);
-    let connections = match args.traffic.bidir {
-        true => args.traffic.parallel.saturating_mul(2),
-        false => args.traffic.parallel,
-    };
-    if args.calls.batch.is_none() {
-        manner.batch = match (manner.transport, args.traffic.length) {
-            (Transport::Udp, _) => datagram_batch(&traffic, connections, &options, &manner),
-            (_, None) => stream_batch(&traffic, &options, &manner),
-            (_, Some(_)) => 1,
-        };
-        manner.batch_is_chosen = manner.batch != 1;
+    let mut workload = Workload::of(kind.traffic());
+    if let (Traffic::Stream { message_bytes, .. }, Transport::Udp) =
+        (&mut workload.traffic, transport)
+    {
+        *message_bytes = DATAGRAM_BYTES_DEFAULT;
+        workload.manner.rate_bps = Some(UDP_RATE_DEFAULT_BPS);
     }
-    let workload = Workload {
-        traffic,
-        connections,
-        clients: 1,
-        link_loss_ppm: None,
-        options,
-        manner,
-    };
+    if kind == Kind::Rr && args.rate.rate.is_some() {
+        workload.manner.in_flight = IN_FLIGHT_OPEN;
+    }
+    for typed in &args.given.0 {
+        if let Some(level) = &typed.level {
+            let bad = || Failure::usage(anyhow!("{} cannot be {level}", typed.flag.name));
+            typed
+                .parameter
+                .write(level, &mut workload)
+                .ok_or_else(bad)?;
+        }
+    }
+    give_parts(args, &mut workload)?;
+    choose(args, &mut workload);
     let told = |error: WorkloadError| match error {
         // In the words of the flag; the sizes are within their limits by now.
         WorkloadError::Contradiction(_) => check_segments(&workload)
@@ -69,6 +64,66 @@ pub fn workload(args: &RunArgs) -> CmdResult<Workload> {
     };
     workload.check().map_err(told)?;
     Ok(workload)
+}
+
+/// Gives what flags say in a form of their own.
+fn give_parts(args: &RunArgs, workload: &mut Workload) -> CmdResult<()> {
+    let asked = match (&args.traffic.sizes, args.traffic.connect) {
+        (_, true) => Some((Bytes(0), Bytes(0))),
+        (text, false) => text.as_deref().map(sizes).transpose()?,
+    };
+    if let (
+        Traffic::Rr {
+            request_bytes,
+            response_bytes,
+            ..
+        }
+        | Traffic::Crr {
+            request_bytes,
+            response_bytes,
+        },
+        Some(sizes),
+    ) = (&mut workload.traffic, asked)
+    {
+        (*request_bytes, *response_bytes) = sizes;
+    }
+    let manner = &mut workload.manner;
+    if let Some(text) = &args.rate.bitrate {
+        (manner.rate_bps, manner.burst) = rate(text)?;
+    }
+    if let (Some(count), Some((_, size))) = (args.rate.blockcount, workload.traffic.stream()) {
+        manner.bytes_max = Some(volume(count, size)?);
+    }
+    let mix = args.traffic.size_mix.as_deref().map(mix::parse);
+    manner.sizes = mix.transpose()?;
+    workload.options.tos = tos::parse(args.socket.tos.as_deref(), args.socket.dscp.as_deref())?;
+    if args.traffic.bidir {
+        workload.connections = workload.connections.saturating_mul(2);
+    }
+    Ok(())
+}
+
+/// Chooses what was left to us: when a receiver is woken, and how much one call carries.
+fn choose(args: &RunArgs, workload: &mut Workload) {
+    let Workload {
+        traffic,
+        connections,
+        options,
+        manner,
+        ..
+    } = workload;
+    manner.receive_low_water = match args.socket.rcvlowat {
+        Some(bytes) => Some(bytes).filter(|bytes| bytes.0 > 0),
+        None => receive_low_water(traffic, options, manner),
+    };
+    if args.calls.batch.is_none() {
+        manner.batch = match (manner.transport, args.traffic.length) {
+            (Transport::Udp, _) => datagram_batch(traffic, *connections, options, manner),
+            (_, None) => stream_batch(traffic, options, manner),
+            (_, Some(_)) => 1,
+        };
+        manner.batch_is_chosen = manner.batch != 1;
+    }
 }
 
 /// Returns what a user must know before an unasked-for rate is taken for the path's.
@@ -123,106 +178,11 @@ fn transport(args: &RunArgs) -> CmdResult<Transport> {
     }
 }
 
-fn traffic(args: &RunArgs, kind: Kind, transport: Transport) -> CmdResult<Traffic> {
-    let (request_bytes, response_bytes) = match (&args.traffic.sizes, args.traffic.connect) {
-        (_, true) => (Bytes(0), Bytes(0)),
-        (Some(text), _) => sizes(text)?,
-        (None, _) => (Bytes(1), Bytes(1)),
-    };
-    Ok(match kind {
-        Kind::Rr => Traffic::Rr {
-            request_bytes,
-            response_bytes,
-            request_writes: args.traffic.request_writes,
-        },
-        Kind::Crr => Traffic::Crr {
-            request_bytes,
-            response_bytes,
-        },
-        Kind::Idle => Traffic::Idle,
-        Kind::Stream => Traffic::Stream {
-            direction: match (args.traffic.reverse, args.traffic.bidir) {
-                (_, true) => Direction::Both,
-                (true, _) => Direction::FromServer,
-                _ => Direction::ToServer,
-            },
-            message_bytes: args.traffic.length.unwrap_or(match transport {
-                Transport::Udp => DATAGRAM_BYTES_DEFAULT,
-                _ => STREAM_MESSAGE_BYTES_DEFAULT,
-            }),
-        },
-    })
-}
-
-fn manner(
-    args: &RunArgs,
-    kind: Kind,
-    transport: Transport,
-    traffic: &Traffic,
-) -> CmdResult<Manner> {
-    let mix = args.traffic.size_mix.as_deref().map(mix::parse);
-    let (rate_bps, burst) = rate(args, kind, transport)?;
-    Ok(Manner {
-        transport,
-        send: match args.calls.zerocopy {
-            None => SendBy::Copy,
-            Some(SendChoice::Auto) => SendBy::Auto,
-            Some(SendChoice::Vmsplice) => SendBy::Vmsplice,
-            Some(SendChoice::Msg) => SendBy::MsgZerocopy,
-            Some(SendChoice::Sendfile) => SendBy::Sendfile,
-        },
-        receive: match (args.calls.rx, args.calls.skip_rx_copy) {
-            (Some(RxChoice::Discard), _) | (None, true) => ReceiveBy::Discard,
-            (Some(RxChoice::Copy), _) | (None, false) => ReceiveBy::Copy,
-        },
-        wait: match (args.calls.busy_poll, args.calls.io) {
-            (true, _) => WaitBy::Spin,
-            (false, None | Some(IoChoice::Auto)) => WaitBy::Auto,
-            (false, Some(IoChoice::Epoll)) => WaitBy::Epoll,
-            (false, Some(IoChoice::Uring)) => WaitBy::Uring,
-        },
-        batch: args.calls.batch.unwrap_or(1),
-        batch_is_chosen: false,
-        segments: args.calls.gso,
-        gro: args.calls.gro,
-        in_flight: args.rate.in_flight.unwrap_or(match (kind, args.rate.rate) {
-            (Kind::Rr, Some(_)) => IN_FLIGHT_OPEN,
-            _ => 1,
-        }),
-        rate_bps,
-        burst,
-        requests_per_s: args.rate.rate,
-        think: args.rate.think,
-        sizes: mix.transpose()?,
-        bytes_max: volume(args, traffic)?,
-        short_numbers: false,
-        receive_low_water: None,
-    })
-}
-
-/// Returns how much must have come before a receiver is woken: what was asked for, or what fits.
-fn low_water(
-    args: &RunArgs,
-    traffic: &Traffic,
-    options: &FlowOptions,
-    manner: &Manner,
-) -> Option<Bytes> {
-    match args.socket.rcvlowat {
-        Some(Bytes(0)) => None,
-        Some(bytes) => Some(bytes),
-        None => receive_low_water(traffic, options, manner),
-    }
-}
-
-/// Returns the rate of each flow and the messages of a burst; `-b 0` is no limit.
-fn rate(args: &RunArgs, kind: Kind, transport: Transport) -> CmdResult<(Option<u64>, u32)> {
-    let Some(text) = &args.rate.bitrate else {
-        let is_default = kind == Kind::Stream && transport == Transport::Udp;
-        return Ok((is_default.then_some(UDP_RATE_DEFAULT_BPS), 1));
-    };
+/// Reads the rate of each flow and the messages of a burst; 0 is no limit.
+fn rate(text: &str) -> CmdResult<(Option<u64>, u32)> {
     let (rate, burst) = match text.split_once('/') {
         Some((rate, burst)) => (rate, Some(burst)),
-        None => (text.as_str(), None),
+        None => (text, None),
     };
     let rate: BitsPerSec = rate.parse().map_err(|error: ParseUnitError| {
         Failure::usage(anyhow!("--bitrate (-b): {error}")).next("give a rate as `-b 100M`")
@@ -243,37 +203,15 @@ fn rate(args: &RunArgs, kind: Kind, transport: Transport) -> CmdResult<(Option<u
     Ok((rate, burst))
 }
 
-/// Returns the bytes after which each flow stops.
-fn volume(args: &RunArgs, traffic: &Traffic) -> CmdResult<Option<Bytes>> {
-    match (args.rate.blockcount, traffic) {
-        (None, _) => Ok(args.rate.bytes),
-        (Some(0), _) => Err(Failure::usage(anyhow!(
-            "--blockcount (-k) is 0, but must be at least 1"
-        ))),
-        (Some(count), Traffic::Stream { message_bytes, .. }) => {
-            let bytes = count.checked_mul(message_bytes.0);
-            let most =
-                || Failure::usage(anyhow!("--blockcount (-k) {count} is more than 2^64 bytes"));
-            Ok(Some(Bytes(bytes.ok_or_else(most)?)))
-        }
-        // Refused before, as it is for streams.
-        (Some(_), _) => Ok(None),
+/// Returns the bytes of so many messages, after which each flow stops.
+fn volume(count: u64, message_bytes: Bytes) -> CmdResult<Bytes> {
+    if count == 0 {
+        let error = anyhow!("--blockcount (-k) is 0, but must be at least 1");
+        return Err(Failure::usage(error));
     }
-}
-
-fn options(args: &RunArgs) -> CmdResult<FlowOptions> {
-    let socket = &args.socket;
-    Ok(FlowOptions {
-        socket_buffer: socket.window,
-        nagle: socket.no_delay.then_some(false),
-        delayed_ack: socket.quick_ack.then_some(false),
-        congestion: socket.congestion.clone(),
-        mss_bytes: socket.set_mss,
-        cork: socket.cork.then_some(true),
-        pacing_bps: args.rate.fq_rate.map(|rate| rate.0 as u64),
-        busy_poll_us: args.socket.busy_poll_us,
-        tos: tos::parse(socket.tos.as_deref(), socket.dscp.as_deref())?,
-    })
+    let most = || Failure::usage(anyhow!("--blockcount (-k) {count} is more than 2^64 bytes"));
+    let bytes = count.checked_mul(message_bytes.0);
+    bytes.map(Bytes).ok_or_else(most)
 }
 
 /// Refuses more payload in one send than a datagram's length can say.

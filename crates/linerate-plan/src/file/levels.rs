@@ -219,6 +219,7 @@ pub(super) fn level_of(
 ) -> Result<Level, ReadError> {
     let bad = |allowed: &str| source.value(span, key, value, allowed);
     let whole = |number: i64| u64::try_from(number).map_err(|_| bad("a number from 0"));
+    let is_digit = |last: char| last.is_ascii_digit();
     match (parameter.shape, value) {
         (Shape::Switch, Value::Boolean(on)) => Ok(Level::Switch(*on)),
         (Shape::Switch | Shape::Count, Value::String(_)) => Err(bad(&parameter.expected())),
@@ -233,6 +234,10 @@ pub(super) fn level_of(
         }
         // 0 is written without a point; no other whole number is allowed.
         (Shape::Share, Value::Integer(0)) => Ok(Level::Ppm(0)),
+        // A bare number would be read as seconds by one person and as milliseconds by the next.
+        (Shape::Time, Value::String(text)) if text.trim_end().ends_with(is_digit) => {
+            Err(bad(&format!("{}: it has no unit", parameter.expected())))
+        }
         (_, Value::String(text)) => parameter.parse(text).map_err(|allowed| bad(&allowed)),
         _ => Err(bad(&parameter.expected())),
     }

@@ -9,6 +9,8 @@ use linerate_model::margin::Margins;
 use linerate_model::probe::SampleRate;
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 
+/// Flags of the catalogue of parameters, as they were typed.
+mod given;
 /// Servers of other programs.
 mod peer;
 /// `linerate run`.
@@ -18,8 +20,9 @@ mod trace;
 /// `linerate watch`.
 mod watch;
 
+pub use given::Typed;
 pub use peer::PeerArgs;
-pub use run::{IoChoice, RateFormat, RunArgs, RxChoice, SendChoice};
+pub use run::{RateFormat, RunArgs};
 pub use trace::{LiveArgs, TraceArgs};
 pub use watch::WatchArgs;
 

@@ -3,13 +3,16 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use linerate_analyze::precision::Precision;
 use linerate_model::capture::CaptureOptions;
+use linerate_model::parameter::{Shape, parameter_of};
 use linerate_model::probe::{Probes, SampleRate};
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 
 use super::FleetArgs;
+use super::given::Given;
 use super::peer::PeerArgs;
 
 /// Lets flags take a number below zero, which is refused later with words of its own; a positional
@@ -31,6 +34,9 @@ pub struct RunArgs {
     /// The server; it runs `linerate serve`
     #[arg(value_name = "HOST[:PORT]", required_unless_present = "lab")]
     pub host: Option<String>,
+    /// What was typed of all that follows, by parameter; first, since those below take what they read.
+    #[command(flatten)]
+    pub given: Given,
     /// What is sent.
     #[command(flatten)]
     pub traffic: TrafficArgs,
@@ -144,37 +150,18 @@ pub struct RateArgs {
     pub think: Option<Nanos>,
 }
 
-/// How bulk payload is handed to the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SendChoice {
-    /// The fastest that a short probe finds
-    Auto,
-    /// Pages of a constant buffer through a pipe
-    Vmsplice,
-    /// send with MSG_ZEROCOPY
-    Msg,
-    /// sendfile from a file in memory
-    Sendfile,
-}
-
-/// How bulk payload is taken from the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum RxChoice {
-    /// recv: the kernel copies
-    Copy,
-    /// recv with MSG_TRUNC: the kernel counts and drops
-    Discard,
-}
-
-/// How a worker with several flows waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum IoChoice {
-    /// What fits the flows
-    Auto,
-    /// Readiness
-    Epoll,
-    /// Completions by io_uring
-    Uring,
+/// Reads the words of the parameter `key`, as its first flag spells them, `without` one.
+fn words(key: &str, without: &str) -> PossibleValuesParser {
+    let parameter = parameter_of(key).into_iter();
+    let words = parameter.flat_map(|parameter| match parameter.shape {
+        Shape::OneOf(words) => words().into_iter().map(|word| (word, parameter)).collect(),
+        _ => Vec::new(),
+    });
+    let words = words.filter(|(word, _)| *word != without);
+    words
+        .map(|(word, parameter)| parameter.flags[0].spelling(word))
+        .collect::<Vec<_>>()
+        .into()
 }
 
 /// By which system calls.
@@ -182,18 +169,19 @@ pub enum IoChoice {
 #[command(next_help_heading = "System calls")]
 pub struct CallArgs {
     /// Send without copying: auto, vmsplice, msg, sendfile [alone: auto]
-    #[arg(short = 'Z', long, value_enum, value_name = "HOW", num_args = 0..=1,
-          require_equals = true, default_missing_value = "auto", hide_possible_values = true)]
-    pub zerocopy: Option<SendChoice>,
+    #[arg(short = 'Z', long, value_parser = words("send", "copy"), value_name = "HOW",
+          num_args = 0..=1, require_equals = true, default_missing_value = "auto",
+          hide_possible_values = true)]
+    pub zerocopy: Option<String>,
     /// Receive by copying, or let the kernel count and discard
     #[arg(
         long,
-        value_enum,
+        value_parser = words("receive", ""),
         value_name = "copy|discard",
         hide_possible_values = true,
         conflicts_with = "skip_rx_copy"
     )]
-    pub rx: Option<RxChoice>,
+    pub rx: Option<String>,
     /// The same as --rx discard
     #[arg(long)]
     pub skip_rx_copy: bool,
@@ -210,8 +198,8 @@ pub struct CallArgs {
     #[arg(long, conflicts_with = "io")]
     pub busy_poll: bool,
     /// How workers wait that have several flows, or make connections: auto, epoll, uring
-    #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true)]
-    pub io: Option<IoChoice>,
+    #[arg(long, value_parser = words("wait", "spin"), value_name = "HOW", hide_possible_values = true)]
+    pub io: Option<String>,
 }
 
 /// Through what sockets.

@@ -1,139 +1,16 @@
 //! Which flags go together.
 //!
 //! A flag that would do nothing is refused rather than passed over: who types it believes that it
-//! does something. Each refusal names the flag, what it is for, and what to do instead. What a parameter
-//! goes with is said by the catalogue ([`linerate_model::parameter`]), here only by which flag it is given.
+//! does something. Each refusal names the flag, what it is for, and what to do instead, all of which the
+//! catalogue says ([`linerate_model::parameter`]).
 
 use anyhow::anyhow;
-use linerate_model::manner::Transport;
-use linerate_model::parameter::parameter_of;
+use linerate_model::manner::{Named, Transport};
 use linerate_model::workload::Kind::{self, Crr, Idle, Rr, Stream};
+use linerate_model::workload::Workload;
 
-use crate::args::{IoChoice, RunArgs};
+use crate::args::{RunArgs, Typed};
 use crate::exit::{CmdResult, Failure};
-
-/// What datagrams carry: they have no connections to make or keep.
-const UDP_KINDS: &[Kind] = &[Stream, Rr];
-
-/// A flag and the parameter that it gives.
-struct Rule {
-    given: bool,
-    flag: &'static str,
-    /// The parameter's name in files; the catalogue knows what it goes with.
-    key: &'static str,
-    /// What to do instead, where there is something.
-    instead: Option<&'static str>,
-}
-
-fn rule(given: bool, flag: &'static str, key: &'static str, instead: Option<&'static str>) -> Rule {
-    Rule {
-        given,
-        flag,
-        key,
-        instead,
-    }
-}
-
-fn rules(args: &RunArgs) -> Vec<Rule> {
-    let (traffic, rate, calls, socket) = (&args.traffic, &args.rate, &args.calls, &args.socket);
-    let requests = Some("give requests a second with --rate");
-    let places = Some("make more connections at the same time with -P");
-    let exchange = Some("ask for an exchange with --rr or --crr");
-    let datagrams = Some("ask for datagrams with --udp (-u)");
-    let length = Some("give sizes of request and response with -r 64,1K");
-    vec![
-        rule(traffic.reverse, "--reverse (-R)", "direction", None),
-        rule(traffic.bidir, "--bidir", "direction", None),
-        rule(
-            traffic.length.is_some(),
-            "--length (-l)",
-            "message_bytes",
-            length,
-        ),
-        rule(
-            traffic.sizes.is_some(),
-            "--sizes (-r)",
-            "request_bytes",
-            exchange,
-        ),
-        rule(traffic.size_mix.is_some(), "--size-mix", "sizes", None),
-        rule(
-            traffic.request_writes != 1,
-            "--request-writes",
-            "request_writes",
-            Some("ask for an exchange over TCP with --rr"),
-        ),
-        rule(rate.bitrate.is_some(), "--bitrate (-b)", "rate", requests),
-        rule(
-            rate.fq_rate.is_some(),
-            "--fq-rate",
-            "pacing",
-            Some("give a rate with -b"),
-        ),
-        rule(rate.bytes.is_some(), "--bytes (-n)", "bytes_max", None),
-        rule(
-            rate.blockcount.is_some(),
-            "--blockcount (-k)",
-            "bytes_max",
-            None,
-        ),
-        rule(rate.in_flight.is_some(), "--in-flight", "in_flight", places),
-        rule(
-            rate.rate.is_some(),
-            "--rate",
-            "requests_per_s",
-            Some("give bits a second with -b"),
-        ),
-        rule(rate.think.is_some(), "--think", "think", None),
-        rule(calls.zerocopy.is_some(), "--zerocopy (-Z)", "send", None),
-        rule(calls.rx.is_some(), "--rx", "receive", None),
-        rule(calls.skip_rx_copy, "--skip-rx-copy", "receive", None),
-        rule(
-            calls.batch.is_some_and(|batch| batch != 1),
-            "--batch",
-            "batch",
-            Some("have several requests under way with --in-flight"),
-        ),
-        rule(calls.gso != 1, "--gso", "segments", datagrams),
-        rule(calls.gro, "--gro", "gro", datagrams),
-        rule(
-            calls.io == Some(IoChoice::Uring),
-            "--io uring",
-            "wait = uring",
-            Some("let linerate choose with --io auto"),
-        ),
-        rule(calls.busy_poll, "--busy-poll", "wait = spin", None),
-        rule(
-            socket.congestion.is_some(),
-            "--congestion (-C)",
-            "congestion",
-            None,
-        ),
-        rule(
-            socket.set_mss.is_some(),
-            "--set-mss (-M)",
-            "mss_bytes",
-            None,
-        ),
-        rule(socket.no_delay, "--no-delay (-N)", "nagle", None),
-        rule(socket.cork, "--cork", "cork", None),
-        rule(socket.quick_ack, "--quick-ack", "delayed_ack", None),
-        rule(
-            socket.rcvlowat.is_some(),
-            "--rcvlowat",
-            "receive_low_water",
-            None,
-        ),
-        rule(
-            socket.busy_poll_us.is_some(),
-            "--busy-poll-us",
-            "busy_poll_us",
-            None,
-        ),
-        rule(socket.tos.is_some(), "--tos (-S)", "tos", None),
-        rule(socket.dscp.is_some(), "--dscp", "tos", None),
-    ]
-}
 
 /// Refuses a flag that does nothing for the traffic or the transport, and two that contradict.
 pub(super) fn check(args: &RunArgs, kind: Kind, transport: Transport) -> CmdResult<()> {
@@ -141,32 +18,35 @@ pub(super) fn check(args: &RunArgs, kind: Kind, transport: Transport) -> CmdResu
         let kinds: Vec<&str> = kinds.iter().map(|kind| kind_words(*kind)).collect();
         kinds.join(" and ")
     };
-    if transport == Transport::Udp && !UDP_KINDS.contains(&kind) {
-        let (kinds, with) = (words(UDP_KINDS), asked_words(args, kind));
-        let error = anyhow!("--udp (-u) is for {kinds}, and does nothing with {with}");
+    let asked = asked_words(args, kind);
+    let over_udp = |kind: &Kind| kind.transports().contains(&Transport::Udp);
+    if transport == Transport::Udp && !over_udp(&kind) {
+        let kinds = Kind::NAMES.iter().map(|name| name.1);
+        let kinds = words(&kinds.filter(over_udp).collect::<Vec<_>>());
+        let error = anyhow!("--udp (-u) is for {kinds}, and does nothing with {asked}");
         let next = "leave out --udp (-u), or measure connections over TCP";
         return Err(Failure::usage(error).next(next));
     }
-    for rule in rules(args).into_iter().filter(|rule| rule.given) {
-        let parameter = parameter_of(rule.key)
-            .ok_or_else(|| anyhow!("the catalogue has no parameter {}", rule.key))?;
-        let wrong = if !parameter.kinds.contains(&kind) {
-            Some((words(parameter.kinds), asked_words(args, kind)))
+    let plain = Workload::of(kind.traffic());
+    let is_more = |typed: &&Typed| {
+        let level = &typed.level;
+        level.is_none() || *level != typed.parameter.read(&plain)
+    };
+    for typed in args.given.0.iter().filter(is_more) {
+        let (parameter, name) = (typed.parameter, typed.flag.name);
+        let (belongs, with) = if !parameter.kinds.contains(&kind) {
+            (words(parameter.kinds), asked)
         } else if !parameter.transports.contains(&transport) {
             let names = parameter.transports.iter().map(|one| transport_words(*one));
             let names: Vec<&str> = names.collect();
-            Some((names.join(" and "), transport_words(transport)))
+            (names.join(" and "), transport_words(transport))
         } else {
-            None
+            continue;
         };
-        if let Some((for_what, with)) = wrong {
-            let flag = rule.flag;
-            let error = anyhow!("{flag} is for {for_what}, and does nothing with {with}");
-            let instead = rule
-                .instead
-                .map_or(String::new(), |instead| format!(", or {instead}"));
-            return Err(Failure::usage(error).next(format!("leave out {flag}{instead}")));
-        }
+        let error = anyhow!("{name} is for {belongs}, and does nothing with {with}");
+        let instead = typed.flag.instead.map(|instead| format!(", or {instead}"));
+        let next = format!("leave out {name}{}", instead.unwrap_or_default());
+        return Err(Failure::usage(error).next(next));
     }
     contradictions(args)
 }
