@@ -273,3 +273,6 @@ fn sizes(text: &str) -> CmdResult<(Bytes, Bytes)> {
         None => Ok((size(text)?, size(text)?)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,15 +28,15 @@ pub(super) fn check(args: &RunArgs, kind: Kind, transport: Transport) -> CmdResu
         return Err(Failure::usage(error).next(next));
     }
     let plain = Workload::of(kind.traffic());
-    let is_more = |typed: &&Typed| {
+    let is_more = |typed: &Typed| {
         let level = &typed.level;
         level.is_none() || *level != typed.parameter.read(&plain)
     };
-    for typed in args.given.0.iter().filter(is_more) {
+    for typed in &args.given.0 {
         let (parameter, name) = (typed.parameter, typed.flag.name);
         let (belongs, with) = if !parameter.kinds.contains(&kind) {
             (words(parameter.kinds), asked)
-        } else if !parameter.transports.contains(&transport) {
+        } else if !parameter.transports.contains(&transport) && is_more(typed) {
             let names = parameter.transports.iter().map(|one| transport_words(*one));
             let names: Vec<&str> = names.collect();
             (names.join(" and "), transport_words(transport))
