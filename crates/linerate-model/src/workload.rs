@@ -19,7 +19,7 @@ mod rr;
 /// Payload in one direction.
 mod stream;
 
-pub use kind::Kind;
+pub use kind::{About, Kind};
 
 /// The most flows that one trial may have (nofile limits of common hosts allow no more).
 pub const FLOWS_MAX: u32 = 20_000;
@@ -253,10 +253,10 @@ impl Part {
 }
 
 impl Workload {
-    /// Returns such traffic on one flow from one client, and the hosts' defaults.
-    pub fn of(traffic: Traffic) -> Self {
+    /// Returns such traffic as it is where nothing else is said, on one flow from one client.
+    pub fn of(kind: Kind) -> Self {
         Self {
-            traffic,
+            traffic: kind.about().traffic.clone(),
             connections: 1,
             clients: 1,
             link_loss_ppm: None,
@@ -267,10 +267,13 @@ impl Workload {
 
     /// Returns a bulk stream with one flow from one client and the hosts' defaults.
     pub fn stream(direction: Direction) -> Self {
-        Self::of(Traffic::Stream {
-            direction,
-            message_bytes: STREAM_MESSAGE_BYTES_DEFAULT,
-        })
+        Self {
+            traffic: Traffic::Stream {
+                direction,
+                message_bytes: STREAM_MESSAGE_BYTES_DEFAULT,
+            },
+            ..Self::of(Kind::Stream)
+        }
     }
 
     /// Checks every parameter against its limits and against each other: what passes can run.
@@ -308,9 +311,10 @@ pub fn check_flow(
     manner: &Manner,
 ) -> Result<(), WorkloadError> {
     parameter::check(&Workload {
+        traffic: traffic.clone(),
         options: options.clone(),
         manner: manner.clone(),
-        ..Workload::of(traffic.clone())
+        ..Workload::of(traffic.kind())
     })
 }
 

@@ -191,7 +191,7 @@ fn workload_words(experiment: &Experiment) -> String {
     });
     let words: Vec<String> = words.collect();
     let kind = experiment.workload.traffic.kind();
-    format!("{}: {}", kind.title(), words.join(", "))
+    format!("{}: {}", kind.about().title, words.join(", "))
 }
 
 /// Appends `start` and the items behind it, broken into lines that begin below the first item.

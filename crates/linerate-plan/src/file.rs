@@ -128,7 +128,7 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
         REPLICATES_MAX,
     )?;
     let response = match &file.response {
-        None => workload.traffic.kind().responses()[0].to_owned(),
+        None => workload.traffic.kind().about().responses[0].to_owned(),
         Some(response) => checked_response(source, response, workload.traffic.kind())?,
     };
     let mut experiment = Experiment {
@@ -170,7 +170,7 @@ fn checked_response(
     response: &toml::Spanned<String>,
     kind: Kind,
 ) -> Result<String, ReadError> {
-    let own = kind.responses().iter();
+    let own = kind.about().responses.iter();
     let allowed: Vec<&str> = own.chain(RESPONSES_ANY).copied().collect();
     let name = response.get_ref();
     if !allowed.contains(&name.as_str()) {

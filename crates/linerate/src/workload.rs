@@ -34,7 +34,7 @@ pub fn workload(args: &RunArgs) -> CmdResult<Workload> {
     let kind = kind(args)?;
     let transport = transport(args)?;
     fit::check(args, kind, transport)?;
-    let mut workload = Workload::of(kind.traffic());
+    let mut workload = Workload::of(kind);
     if let (Traffic::Stream { message_bytes, .. }, Transport::Udp) =
         (&mut workload.traffic, transport)
     {
@@ -72,20 +72,8 @@ fn give_parts(args: &RunArgs, workload: &mut Workload) -> CmdResult<()> {
         (_, true) => Some((Bytes(0), Bytes(0))),
         (text, false) => text.as_deref().map(sizes).transpose()?,
     };
-    if let (
-        Traffic::Rr {
-            request_bytes,
-            response_bytes,
-            ..
-        }
-        | Traffic::Crr {
-            request_bytes,
-            response_bytes,
-        },
-        Some(sizes),
-    ) = (&mut workload.traffic, asked)
-    {
-        (*request_bytes, *response_bytes) = sizes;
+    if let (Some((request, response)), Some(sizes)) = (workload.traffic.exchange_mut(), asked) {
+        (*request, *response) = sizes;
     }
     let manner = &mut workload.manner;
     if let Some(text) = &args.rate.bitrate {

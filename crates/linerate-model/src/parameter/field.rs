@@ -1,6 +1,6 @@
 //! Parts of a workload as levels.
 
-use crate::experiment::Level;
+use crate::experiment::{AUTO, Level};
 use crate::manner::{Named, ReceiveBy, SendBy, Transport, WaitBy};
 use crate::unit::{Bytes, Nanos};
 use crate::workload::Direction;
@@ -14,20 +14,17 @@ pub(super) trait Field {
     fn set(&mut self, level: &Level) -> Option<()>;
 }
 
-/// Implements [`Field`] for a type: how a level is made of it, and it of a level.
+/// Implements [`Field`] for a type: the level that is made of it, and it of a level.
 macro_rules! field {
-    ($($type:ty: |$own:pat_param| $level:expr, $pattern:pat => $value:expr;)*) => {
+    ($($type:ty: |$own:ident| $read:expr, |$level:ident| $value:expr;)*) => {
         $(impl Field for $type {
             fn level(&self) -> Option<Level> {
                 let $own = self;
-                Some($level)
+                Some($read)
             }
 
-            fn set(&mut self, level: &Level) -> Option<()> {
-                match level {
-                    $pattern => *self = $value,
-                    _ => return None,
-                }
+            fn set(&mut self, $level: &Level) -> Option<()> {
+                *self = $value?;
                 Some(())
             }
         })*
@@ -35,19 +32,19 @@ macro_rules! field {
 }
 
 field! {
-    bool: |own| Level::Switch(*own), Level::Switch(on) => *on;
-    u8: |own| Level::Count((*own).into()), Level::Count(count) => (*count).try_into().ok()?;
-    u32: |own| Level::Count((*own).into()), Level::Count(count) => (*count).try_into().ok()?;
-    u64: |own| Level::Rate(*own), Level::Rate(rate) => *rate;
-    Bytes: |own| Level::Size(*own), Level::Size(Bytes(bytes)) | Level::Count(bytes) => Bytes(*bytes);
+    bool: |own| Level::Switch(*own), |level| switch(level);
+    u8: |own| Level::Count((*own).into()), |level| level.whole()?.try_into().ok();
+    u32: |own| Level::Count((*own).into()), |level| level.whole()?.try_into().ok();
+    u64: |own| Level::Rate(*own), |level| level.whole();
+    Bytes: |own| Level::Size(*own), |level| level.whole().map(Bytes);
     // No factor is a time, so that levels, which are stored, have no such kind.
-    Nanos: |own| Level::Count(own.0), Level::Count(ns) => Nanos(*ns);
-    String: |own| Level::Word(own.clone()), Level::Word(word) => word.clone();
-    Direction: |own| Level::Word(own.word().to_owned()), Level::Word(word) => Named::named(word)?;
-    Transport: |own| Level::Word(own.word().to_owned()), Level::Word(word) => Named::named(word)?;
-    SendBy: |own| Level::Word(own.word().to_owned()), Level::Word(word) => Named::named(word)?;
-    ReceiveBy: |own| Level::Word(own.word().to_owned()), Level::Word(word) => Named::named(word)?;
-    WaitBy: |own| Level::Word(own.word().to_owned()), Level::Word(word) => Named::named(word)?;
+    Nanos: |own| Level::Count(own.0), |level| level.whole().map(Nanos);
+    String: |own| Level::Word(own.clone()), |level| word(level).map(str::to_owned);
+    Direction: |own| Level::Word(own.word().to_owned()), |level| Named::named(word(level)?);
+    Transport: |own| Level::Word(own.word().to_owned()), |level| Named::named(word(level)?);
+    SendBy: |own| Level::Word(own.word().to_owned()), |level| Named::named(word(level)?);
+    ReceiveBy: |own| Level::Word(own.word().to_owned()), |level| Named::named(word(level)?);
+    WaitBy: |own| Level::Word(own.word().to_owned()), |level| Named::named(word(level)?);
 }
 
 impl<T: Field + Default> Field for Option<T> {
@@ -57,8 +54,26 @@ impl<T: Field + Default> Field for Option<T> {
 
     fn set(&mut self, level: &Level) -> Option<()> {
         let mut value = T::default();
-        value.set(level)?;
-        *self = Some(value);
+        *self = match value.set(level) {
+            Some(()) => Some(value),
+            // What fixed values are held against.
+            None if word(level) == Some(AUTO) => None,
+            None => return None,
+        };
         Some(())
+    }
+}
+
+fn switch(level: &Level) -> Option<bool> {
+    match level {
+        Level::Switch(on) => Some(*on),
+        _ => None,
+    }
+}
+
+fn word(level: &Level) -> Option<&str> {
+    match level {
+        Level::Word(word) => Some(word),
+        _ => None,
     }
 }

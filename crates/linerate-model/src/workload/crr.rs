@@ -1,7 +1,6 @@
 //! A new connection for each request and its response.
 
-use super::kind::About;
-use super::{MESSAGE_BYTES_MAX, Traffic, WorkloadError, idle, rr, within};
+use super::{About, MESSAGE_BYTES_MAX, Traffic, WorkloadError, idle, rr, within};
 use crate::manner::{Manner, Transport};
 use crate::unit::Bytes;
 

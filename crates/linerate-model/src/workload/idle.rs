@@ -1,7 +1,6 @@
 //! Connections that carry nothing.
 
-use super::kind::About;
-use super::{Case, Traffic, WorkloadError, stream};
+use super::{About, Case, Traffic, WorkloadError, stream};
 use crate::manner::{Manner, Transport};
 
 pub(super) const ABOUT: About = About {

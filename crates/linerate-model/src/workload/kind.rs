@@ -28,52 +28,28 @@ impl Named for Kind {
 }
 
 /// What a kind of traffic is.
-pub(super) struct About {
-    /// What people call it.
-    pub(super) title: &'static str,
-    /// What is counted of it.
-    pub(super) counted: &'static str,
+pub struct About {
+    /// What people call it: `request/response`.
+    pub title: &'static str,
+    /// What is counted of it: `transactions`.
+    pub counted: &'static str,
     /// What may carry it.
-    pub(super) transports: &'static [Transport],
-    /// The responses that only it has; the first is the headline.
-    pub(super) responses: &'static [&'static str],
+    pub transports: &'static [Transport],
+    /// The responses that only such traffic has; the first is what it is mainly about.
+    pub responses: &'static [&'static str],
     /// What it is where nothing else is said.
-    pub(super) traffic: Traffic,
+    pub traffic: Traffic,
 }
 
 impl Kind {
-    fn about(self) -> &'static About {
+    /// Returns what it is.
+    pub fn about(self) -> &'static About {
         match self {
             Kind::Stream => &stream::ABOUT,
             Kind::Rr => &rr::ABOUT,
             Kind::Crr => &crr::ABOUT,
             Kind::Idle => &idle::ABOUT,
         }
-    }
-
-    /// Returns what people call it: `request/response`.
-    pub fn title(self) -> &'static str {
-        self.about().title
-    }
-
-    /// Returns what is counted of it: `transactions`.
-    pub fn counted(self) -> &'static str {
-        self.about().counted
-    }
-
-    /// Returns what may carry it.
-    pub fn transports(self) -> &'static [Transport] {
-        self.about().transports
-    }
-
-    /// Returns the responses that only such traffic has; the first is what it is mainly about.
-    pub fn responses(self) -> &'static [&'static str] {
-        self.about().responses
-    }
-
-    /// Returns such traffic with the sizes that it has where nothing else is said.
-    pub fn traffic(self) -> Traffic {
-        self.about().traffic.clone()
     }
 }
 
@@ -101,6 +77,22 @@ impl Traffic {
     /// Returns the bytes of request and response, where there are any.
     pub fn exchange(&self) -> Option<(Bytes, Bytes)> {
         match *self {
+            Traffic::Rr {
+                request_bytes,
+                response_bytes,
+                ..
+            }
+            | Traffic::Crr {
+                request_bytes,
+                response_bytes,
+            } => Some((request_bytes, response_bytes)),
+            Traffic::Stream { .. } | Traffic::Idle => None,
+        }
+    }
+
+    /// Returns the same, to be changed.
+    pub fn exchange_mut(&mut self) -> Option<(&mut Bytes, &mut Bytes)> {
+        match self {
             Traffic::Rr {
                 request_bytes,
                 response_bytes,

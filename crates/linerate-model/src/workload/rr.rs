@@ -1,7 +1,6 @@
 //! A request, then a response, then the next request on the same flow.
 
-use super::kind::About;
-use super::{Case, MESSAGE_BYTES_MAX, Traffic, WorkloadError, within, within_case};
+use super::{About, Case, MESSAGE_BYTES_MAX, Traffic, WorkloadError, within, within_case};
 use crate::manner::{DATAGRAM_BYTES_MAX, Manner, NAMES_OF_A_BYTE, Sizes, Transport};
 use crate::unit::Bytes;
 

@@ -1,9 +1,8 @@
 //! Payload in one direction as fast as the path takes it.
 
-use super::kind::About;
 use super::{
-    Case, Direction, MESSAGE_BYTES_MAX, Part, STREAM_MESSAGE_BYTES_DEFAULT, Traffic, WorkloadError,
-    within, within_case,
+    About, Case, Direction, MESSAGE_BYTES_MAX, Part, STREAM_MESSAGE_BYTES_DEFAULT, Traffic,
+    WorkloadError, within, within_case,
 };
 use crate::manner::{DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, Manner, Transport};
 use crate::unit::Bytes;

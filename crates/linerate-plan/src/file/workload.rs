@@ -35,7 +35,7 @@ pub(super) fn workload(
     for (name, _) in &entries.0 {
         check_key(source, name, kind)?;
     }
-    let mut workload = Workload::of(kind.traffic());
+    let mut workload = Workload::of(kind);
     // From the last on: `payload_bytes` stands behind the two sizes that it sets together, either of
     // which says more.
     for parameter in PARAMETERS.iter().rev() {

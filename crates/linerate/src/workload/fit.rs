@@ -19,7 +19,7 @@ pub(super) fn check(args: &RunArgs, kind: Kind, transport: Transport) -> CmdResu
         kinds.join(" and ")
     };
     let asked = asked_words(args, kind);
-    let over_udp = |kind: &Kind| kind.transports().contains(&Transport::Udp);
+    let over_udp = |kind: &Kind| kind.about().transports.contains(&Transport::Udp);
     if transport == Transport::Udp && !over_udp(&kind) {
         let kinds = Kind::NAMES.iter().map(|name| name.1);
         let kinds = words(&kinds.filter(over_udp).collect::<Vec<_>>());
@@ -27,7 +27,7 @@ pub(super) fn check(args: &RunArgs, kind: Kind, transport: Transport) -> CmdResu
         let next = "leave out --udp (-u), or measure connections over TCP";
         return Err(Failure::usage(error).next(next));
     }
-    let plain = Workload::of(kind.traffic());
+    let plain = Workload::of(kind);
     let is_more = |typed: &Typed| {
         let level = &typed.level;
         level.is_none() || *level != typed.parameter.read(&plain)

@@ -116,7 +116,7 @@ fn by_flag(kind: Kind, transport: Transport, flags: &str) -> Result<(), String> 
 }
 
 fn by_engine(kind: Kind, transport: Transport, keys: &[(&str, &str)]) -> Result<(), String> {
-    let mut workload = Workload::of(kind.traffic());
+    let mut workload = Workload::of(kind);
     workload.manner.transport = transport;
     for (key, value) in keys {
         let parameter = parameter_of(key).expect("a parameter");
