@@ -11,7 +11,7 @@ use linerate_model::histogram::Histogram;
 use linerate_model::manner::Transport;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord, Recording, share_a_kernel};
 use linerate_model::unit::Unit;
-use linerate_model::workload::{Traffic, Workload};
+use linerate_model::workload::Workload;
 
 use crate::compare::interval::{
     CONFIDENCE, deviation, mean, quantile_interval, student_t, student_t_interval,
@@ -470,10 +470,8 @@ impl<'a> CellOutcomes<'a> {
 
     /// Returns the bytes of one send call of a stream.
     pub(crate) fn message_bytes(&self) -> Option<u64> {
-        match self.workload.traffic {
-            Traffic::Stream { message_bytes, .. } => Some(message_bytes.0),
-            Traffic::Rr { .. } | Traffic::Crr { .. } | Traffic::Idle => None,
-        }
+        let (_, message_bytes) = self.workload.traffic.stream()?;
+        Some(message_bytes.0)
     }
 
     /// Returns whether the traffic is request and response.

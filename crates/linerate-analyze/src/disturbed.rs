@@ -4,7 +4,6 @@
 use linerate_model::TrialId;
 use linerate_model::run::Recording;
 use linerate_model::unit::Unit;
-use linerate_model::workload::Traffic;
 
 use crate::reduce::{DISTURBED_SHARE_MAX, Outcome, name, outcomes};
 
@@ -29,7 +28,7 @@ pub fn disturbed(recording: &Recording) -> Vec<Disturbed> {
     let is_stream = |outcome: &Outcome| {
         let mut trials = plan.trials.iter();
         let own = trials.find(|trial| trial.id == outcome.trial);
-        own.is_some_and(|trial| matches!(trial.workload.traffic, Traffic::Stream { .. }))
+        own.is_some_and(|trial| trial.workload.traffic.is_stream())
     };
     let all = outcomes(recording);
     let valid = all.iter().filter(|outcome| outcome.is_valid());

@@ -11,7 +11,7 @@ use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::sample::{End, Subject, TrialSample};
-use linerate_model::workload::{Part, Traffic, Workload, receiving_end};
+use linerate_model::workload::{Part, Workload, receiving_end};
 use linerate_model::{FlowId, Nanos};
 use serde::Serialize;
 
@@ -75,7 +75,7 @@ impl Live {
             interval_ns: (interval.0 as i64).max(1),
             window_ns: trial.timing.measure.0 as i64,
             transactions: trial.workload.traffic.is_transactional(),
-            by_tcp: matches!(trial.workload.traffic, Traffic::Stream { .. })
+            by_tcp: trial.workload.traffic.is_stream()
                 && matches!(
                     trial.workload.manner.transport,
                     Transport::Tcp | Transport::Mptcp

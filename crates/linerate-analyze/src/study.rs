@@ -7,7 +7,6 @@ use linerate_model::experiment::{Experiment, Factor, Level};
 use linerate_model::finding::Estimate;
 use linerate_model::unit::{BitsPerSec, Nanos, Unit};
 use linerate_model::wire::bandwidth_delay_bytes;
-use linerate_model::workload::Traffic;
 
 use crate::compare::noise::Noise;
 use crate::dataset::{CellOutcomes, Dataset};
@@ -65,18 +64,8 @@ pub(crate) fn latency_cells<'d, 'a>(dataset: &'d Dataset<'a>) -> Vec<&'d CellOut
 
 /// Returns the larger of request and response.
 pub(crate) fn payload_bytes(cell: &CellOutcomes<'_>) -> Option<u64> {
-    match cell.workload.traffic {
-        Traffic::Rr {
-            request_bytes,
-            response_bytes,
-            ..
-        }
-        | Traffic::Crr {
-            request_bytes,
-            response_bytes,
-        } => Some(request_bytes.0.max(response_bytes.0)),
-        Traffic::Stream { .. } | Traffic::Idle => None,
-    }
+    let (request, response) = cell.workload.traffic.exchange()?;
+    Some(request.max(response).0)
 }
 
 /// Returns the shortest round trip that TCP saw in any trial, with these trials' mean interval
@@ -176,9 +165,10 @@ fn loaded(dataset: &Dataset<'_>) -> Option<(String, Estimate, Vec<TrialId>)> {
             .zip(limit)
             .is_some_and(|(bps, limit)| bps >= FULL_SHARE * limit)
     };
-    let streams = dataset.cells.iter().filter(|cell| {
-        cell.workload.connections == 1 && matches!(cell.workload.traffic, Traffic::Stream { .. })
-    });
+    let streams = dataset
+        .cells
+        .iter()
+        .filter(|cell| cell.workload.connections == 1 && cell.workload.traffic.is_stream());
     let known = streams
         .filter(full)
         .filter_map(|cell| Some((cell.estimate(name::TCP_RTT)?, cell.trials())));

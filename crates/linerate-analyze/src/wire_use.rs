@@ -13,7 +13,7 @@ use linerate_model::manner::Transport;
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::unit::Unit;
 use linerate_model::wire::{TCP_TIMESTAMP_OPTION_BYTES, Wire};
-use linerate_model::workload::{Direction, Traffic, Workload};
+use linerate_model::workload::{Direction, Workload};
 
 /// Data segments per ACK when it was not measured: every second segment (RFC 1122, 4.2.3.2).
 const SEGMENTS_PER_ACK_DEFAULT: f64 = 2.0;
@@ -116,9 +116,7 @@ impl Path {
         payload_bytes: Option<f64>,
         segments_per_ack: Option<f64>,
     ) -> Option<f64> {
-        let Traffic::Stream { direction, .. } = workload.traffic else {
-            return None;
-        };
+        let (direction, _) = workload.traffic.stream()?;
         let wire = self.wire(workload)?;
         let full = full_payload_bytes(&wire, workload) as f64;
         // Segments without payload are no measure of anything: a damaged recording has such.
@@ -184,10 +182,9 @@ fn is_udp(workload: &Workload) -> Option<bool> {
 
 /// Payload of each datagram; absent where sizes differ.
 fn datagram_bytes(workload: &Workload) -> Option<u64> {
-    match (&workload.traffic, &workload.manner.sizes) {
-        (Traffic::Stream { message_bytes, .. }, None) => Some(message_bytes.0),
-        _ => None,
-    }
+    let (_, message_bytes) = workload.traffic.stream()?;
+    let is_fixed = workload.manner.sizes.is_none();
+    is_fixed.then_some(message_bytes.0)
 }
 
 /// Payload of a full-size segment: what the MTU leaves, or TCP_MAXSEG less the options; that of a

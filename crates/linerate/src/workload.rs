@@ -116,7 +116,7 @@ fn choose(args: &RunArgs, workload: &mut Workload) {
 
 /// Returns what a user must know before an unasked-for rate is taken for the path's.
 pub fn rate_note(args: &RunArgs, workload: &Workload) -> Option<String> {
-    let is_stream = matches!(workload.traffic, Traffic::Stream { .. });
+    let is_stream = workload.traffic.is_stream();
     let is_default = args.rate.bitrate.is_none() && workload.manner.transport == Transport::Udp;
     (is_default && is_stream).then(|| {
         format!(

@@ -116,7 +116,7 @@ fn flow_config(assignment: &Assignment, flow: FlowId, part: Part) -> FlowConfig 
     let mut manner = assignment.manner.clone();
     // Only TCP paces itself without a queueing discipline that does (fq): everything else is paced
     // by its sender.
-    let streams = matches!(assignment.traffic, Traffic::Stream { .. });
+    let streams = assignment.traffic.is_stream();
     let paced = streams && manner.transport != Transport::Tcp && part == Part::Sender;
     if let Some(most) = assignment.flow_rate_max.filter(|_| paced) {
         let most = most.0.max(8.0) as u64;

@@ -19,7 +19,6 @@ use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::End;
 use linerate_model::unit::{Unit, significant};
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
-use linerate_model::workload::Traffic;
 
 use super::Responses;
 use super::flows::{Lane, Lanes};
@@ -255,10 +254,8 @@ fn shared(
 fn pieces(trial: &Trial, flows: &[(Lane, Change)], responses: &Responses) -> Option<f64> {
     let manner = &trial.workload.manner;
     let segment = responses.value(name::SEND_MSS).unwrap_or(1.0);
-    let message = match &trial.workload.traffic {
-        Traffic::Stream { message_bytes, .. } => message_bytes.0 as f64,
-        _ => 1.0,
-    };
+    let stream = trial.workload.traffic.stream();
+    let message = stream.map_or(1.0, |(_, message_bytes)| message_bytes.0 as f64);
     let together = f64::from(manner.batch) * f64::from(manner.burst);
     let piece = match (manner.rate_bps, manner.transport) {
         (Some(_), _) => segment.max(message * together),

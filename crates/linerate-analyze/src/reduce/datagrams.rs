@@ -14,7 +14,7 @@ use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::run::{FlowRecord, Recording};
 use linerate_model::sample::{QdiscId, Subject};
-use linerate_model::workload::{Part, Traffic};
+use linerate_model::workload::Part;
 use linerate_model::{FlowId, HostName, TrialId};
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ pub(super) fn reduce(
     if trial.workload.manner.transport != Transport::Udp {
         return;
     }
-    let streams = matches!(trial.workload.traffic, Traffic::Stream { .. });
+    let streams = trial.workload.traffic.is_stream();
     match streams {
         true => stream(trial, records, readings, responses),
         false => requests(records, responses),

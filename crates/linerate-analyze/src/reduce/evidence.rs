@@ -22,7 +22,7 @@ use linerate_model::plan::Trial;
 use linerate_model::run::FlowRecord;
 use linerate_model::sample::{End, Subject};
 use linerate_model::samples::Reading;
-use linerate_model::workload::{FlowPlan, Part, Traffic};
+use linerate_model::workload::{FlowPlan, Part};
 
 use super::Responses;
 use super::datagrams::{INGRESS_MAJOR, qdisc_drops, total};
@@ -48,7 +48,7 @@ pub(super) fn reduce(
     readings: &Readings<'_>,
     responses: &mut Responses,
 ) {
-    let is_stream = matches!(trial.workload.traffic, Traffic::Stream { .. });
+    let is_stream = trial.workload.traffic.is_stream();
     if !is_stream || trial.workload.manner.transport != Transport::Tcp {
         return;
     }

@@ -6,7 +6,7 @@
 
 use linerate_model::run::HostRecord;
 use linerate_model::unit::Unit;
-use linerate_model::workload::{Direction, Traffic, Workload};
+use linerate_model::workload::{Direction, Workload};
 
 use super::Responses;
 use super::response::name;
@@ -44,26 +44,13 @@ fn refused(rate: f64, ceiling: &Ceiling) -> String {
 
 /// Payload per second that goes in `direction`.
 fn one_way_bps(workload: &Workload, responses: &Responses, direction: Direction) -> Option<f64> {
-    let transactions = || responses.value(name::TRANSACTIONS);
-    match &workload.traffic {
-        Traffic::Rr {
-            request_bytes,
-            response_bytes,
-            ..
+    let to_server = direction == Direction::ToServer;
+    match workload.traffic.exchange() {
+        Some((request, response)) => {
+            let bytes = if to_server { request } else { response };
+            Some(8.0 * bytes.0 as f64 * responses.value(name::TRANSACTIONS)?)
         }
-        | Traffic::Crr {
-            request_bytes,
-            response_bytes,
-        } => {
-            let bytes = match direction {
-                Direction::ToServer => request_bytes,
-                _ => response_bytes,
-            };
-            Some(8.0 * bytes.0 as f64 * transactions()?)
-        }
-        Traffic::Stream { .. } | Traffic::Idle => responses.value(match direction {
-            Direction::ToServer => name::THROUGHPUT_TO_SERVER,
-            _ => name::THROUGHPUT_FROM_SERVER,
-        }),
+        None if to_server => responses.value(name::THROUGHPUT_TO_SERVER),
+        None => responses.value(name::THROUGHPUT_FROM_SERVER),
     }
 }

@@ -110,7 +110,7 @@ pub(crate) fn intake(
 
 /// Returns the ends that take in the payload; of requests those of the server.
 fn receiving<'r>(trial: &Trial, records: &[&'r FlowRecord]) -> Vec<&'r FlowRecord> {
-    let is_stream = matches!(trial.workload.traffic, Traffic::Stream { .. });
+    let is_stream = trial.workload.traffic.is_stream();
     let ends: BTreeMap<_, _> = trial
         .workload
         .flows()

@@ -130,21 +130,12 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
 
 /// Checks what the turns rely on: a part that fits its traffic, and a flow that can be made.
 pub(super) fn check(config: &FlowConfig) -> Result<(), ConnectError> {
-    let fits = matches!(
-        (&config.traffic, config.part),
-        (
-            Traffic::Stream { .. } | Traffic::Idle,
-            Part::Sender | Part::Receiver
-        ) | (
-            Traffic::Rr { .. } | Traffic::Crr { .. },
-            Part::Requester | Part::Responder
-        )
-    );
+    let exchanges = matches!(config.part, Part::Requester | Part::Responder);
     let refused = |reason| ConnectError::Config {
         flow: config.flow,
         reason,
     };
-    if !fits {
+    if exchanges != config.traffic.is_transactional() {
         let reason = "its part belongs to another kind of traffic".to_owned();
         return Err(refused(reason));
     }

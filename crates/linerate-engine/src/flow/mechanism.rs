@@ -1,7 +1,7 @@
 //! By which calls bulk payload moves: what was chosen, and how that is told.
 
 use linerate_model::manner::{ReceiveBy, SendBy, Transport};
-use linerate_model::workload::{Part, Setting, Traffic};
+use linerate_model::workload::{Part, Setting};
 
 use crate::flow::{FlowConfig, probe, settings};
 use crate::measure::counters::Counts;
@@ -16,7 +16,7 @@ const CHOSEN_BATCH: &str = "chosen: as fast as it goes, without a size";
 /// Choosing takes up to 30 ms the first time.
 pub(super) fn choose(config: &FlowConfig) -> (SendBy, Vec<Setting>) {
     let manner = &config.manner;
-    if !matches!(config.traffic, Traffic::Stream { .. }) || manner.transport == Transport::Udp {
+    if !config.traffic.is_stream() || manner.transport == Transport::Udp {
         return (SendBy::Copy, Vec::new());
     }
     if config.part == Part::Receiver {

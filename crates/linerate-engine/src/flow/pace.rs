@@ -32,7 +32,7 @@ pub(super) fn set(fd: RawFd, config: &FlowConfig) -> (Option<u64>, Option<Settin
     let (Some(rate), Part::Sender) = (config.manner.rate_bps, config.part) else {
         return (None, None);
     };
-    if !matches!(config.traffic, Traffic::Stream { .. }) {
+    if !config.traffic.is_stream() {
         return (None, None);
     }
     let told = |by: &str| {

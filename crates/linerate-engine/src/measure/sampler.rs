@@ -62,7 +62,7 @@ pub(crate) fn sample(flow: &Shared, seen: &mut WindowsSeen, out: &mut Vec<Sample
     push(Metric::AppBytesReceived, counts.bytes_received as i64);
     push(Metric::AppCalls, counts.calls as i64);
     push(Metric::AppTransactions, counts.transactions as i64);
-    if matches!(flow.config.traffic, Traffic::Stream { .. }) {
+    if flow.config.traffic.is_stream() {
         push(Metric::AppMessages, flow.messages(&counts) as i64);
     }
     if let Some(counts) = datagram::counts(flow) {

@@ -4,7 +4,7 @@ use linerate_compat::iperf3::{Direction, Gso, Parameters, Protocol, auth};
 use linerate_model::Nanos;
 use linerate_model::experiment::Timing;
 use linerate_model::manner::{DATAGRAM_BYTES_MAX, Manner, ReceiveBy, SendBy, Transport};
-use linerate_model::workload::{self as model, Part, Traffic, Workload};
+use linerate_model::workload::{self as model, Part, Workload};
 
 use super::Credentials;
 use crate::api::{Assignment, FlowAssignment};
@@ -48,11 +48,7 @@ pub fn parameters_of(
     workload: &Workload,
     timing: &Timing,
 ) -> Result<(Parameters, Vec<String>), String> {
-    let Traffic::Stream {
-        direction,
-        message_bytes,
-    } = workload.traffic
-    else {
+    let Some((direction, message_bytes)) = workload.traffic.stream() else {
         return Err(
             "knows only streams; measure request/response with `linerate serve` there".into(),
         );
@@ -221,7 +217,7 @@ mod tests {
             peer: None,
             bind: None,
             cookie: "00112233445566778899aabbccddeeff".into(),
-            traffic: Traffic::Stream {
+            traffic: model::Traffic::Stream {
                 direction,
                 message_bytes: Bytes(131_072),
             },
@@ -299,14 +295,14 @@ mod tests {
     fn what_iperf3_does_not_know_is_refused() {
         let one = || assignment(model::Direction::ToServer, &[Part::Receiver]);
         let mut large = one();
-        large.traffic = Traffic::Stream {
+        large.traffic = model::Traffic::Stream {
             direction: model::Direction::ToServer,
             message_bytes: Bytes(2 << 20),
         };
         let mut unix = one();
         unix.manner.transport = Transport::Unix;
         let mut rr = one();
-        rr.traffic = Traffic::Rr {
+        rr.traffic = model::Traffic::Rr {
             request_bytes: Bytes(1),
             response_bytes: Bytes(1),
             request_writes: 1,

@@ -158,11 +158,6 @@ impl Place {
 
 /// Returns the bytes of a request and of a response.
 pub(crate) fn bytes(traffic: &Traffic) -> (usize, usize) {
-    match traffic {
-        Traffic::Crr {
-            request_bytes,
-            response_bytes,
-        } => (request_bytes.0 as usize, response_bytes.0 as usize),
-        _ => (0, 0),
-    }
+    let bytes = traffic.exchange().unwrap_or_default();
+    (bytes.0.0 as usize, bytes.1.0 as usize)
 }

@@ -36,14 +36,9 @@ fn draw(config: &FlowConfig) -> Option<Draw> {
 
 /// Returns the sizes of request and response, where they do not differ.
 fn fixed(traffic: &Traffic) -> (usize, usize) {
-    match traffic {
-        Traffic::Rr {
-            request_bytes,
-            response_bytes,
-            ..
-        } => (request_bytes.0 as usize, response_bytes.0 as usize),
-        _ => (1, 1),
-    }
+    traffic.exchange().map_or((1, 1), |(request, response)| {
+        (request.0 as usize, response.0 as usize)
+    })
 }
 
 /// Returns the largest request and the largest response.

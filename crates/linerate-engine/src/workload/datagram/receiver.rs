@@ -1,7 +1,5 @@
 //! Takes the datagrams of a stream and keeps account of them.
 
-use linerate_model::workload::Traffic;
-
 use super::sequence::{Place, Sequence};
 use super::{Carry, Failure, Post, Step, ended_by_peer, failure, listen_on, stamp};
 use crate::flow::FlowConfig;
@@ -35,7 +33,7 @@ enum Taken {
 impl Receiver {
     /// Returns a receiver.
     pub(super) fn new(config: &FlowConfig, window: Window) -> Self {
-        debug_assert!(matches!(config.traffic, Traffic::Stream { .. }));
+        debug_assert!(config.traffic.is_stream());
         Self {
             short: config.manner.short_numbers,
             sequence: Box::new(Sequence::new(config.manner.short_numbers)),

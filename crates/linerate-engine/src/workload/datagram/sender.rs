@@ -1,7 +1,5 @@
 //! Sends the datagrams of a stream: as fast as they go, or paced.
 
-use linerate_model::workload::Traffic;
-
 use super::{Carry, Failure, Farewell, Post, Step, failure, stamp, stream_draw};
 use crate::flow::FlowConfig;
 use crate::pace::Pacer;
@@ -70,10 +68,8 @@ impl Sender {
     /// Returns a sender.
     pub(super) fn new(config: &FlowConfig, times: usize, start_ns: u64) -> Self {
         let manner = &config.manner;
-        let datagram_bytes = match config.traffic {
-            Traffic::Stream { message_bytes, .. } => message_bytes.0 as usize,
-            _ => 1,
-        };
+        let stream = config.traffic.stream();
+        let datagram_bytes = stream.map_or(1, |(_, message_bytes)| message_bytes.0 as usize);
         let mix = stream_draw(config).map(|draw| Mix {
             draw,
             drawn: vec![0; manner.batch.max(1) as usize].into(),
