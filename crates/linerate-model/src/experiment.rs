@@ -191,11 +191,6 @@ impl Factor {
         self.parameter().key
     }
 
-    /// Returns the factor that documents call `name`.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::all().find(|factor| factor.name() == name)
-    }
-
     /// Returns the words for a legend or a column.
     pub fn title(self) -> &'static str {
         self.parameter().factor.map_or("", |(_, title)| title)

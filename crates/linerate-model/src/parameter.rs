@@ -156,107 +156,80 @@ const SIZES_FLAG: &[Flag] = &[flag("--sizes (-r)")
 /// All parameters; the first are the factors in their order.
 #[rustfmt::skip]
 pub const PARAMETERS: &[Parameter] = &[
-    parameter("connections", ALL, ANY, Shape::Count, at!(connections))
-        .factor(Factor::Connections, "connections")
+    parameter("connections", ALL, ANY, Shape::Count, at!(connections)).factor(Factor::Connections, "connections")
         .within(1, FLOWS_MAX as u64)
         .flags(&[flag("--parallel (-P)").told_as("the number of flows, --parallel (-P),")]),
-    parameter("clients", ALL, ANY, Shape::Count, at!(clients))
-        .factor(Factor::Clients, "clients"),
+    parameter("clients", ALL, ANY, Shape::Count, at!(clients)).factor(Factor::Clients, "clients"),
     parameter("direction", STREAM, ANY, Shape::OneOf(Direction::words), of!(Stream, direction))
         .factor(Factor::Direction, "direction")
         .flags(&[flag("--reverse (-R)").word("from-server"), flag("--bidir").word("both")]),
     parameter("socket_buffer", ALL, ANY, Shape::SizeOrAuto, at!(options.socket_buffer))
-        .factor(Factor::SocketBuffer, "socket buffer")
-        .within(1024, SOCKET_BUFFER_BYTES_MAX.0)
+        .factor(Factor::SocketBuffer, "socket buffer").within(1024, SOCKET_BUFFER_BYTES_MAX.0)
         .flags(&[flag("--window (-w)")]),
     parameter("message_bytes", STREAM, ANY, Shape::Size, of!(Stream, message_bytes))
         .factor(Factor::MessageBytes, "message size")
         .flags(&[flag("--length (-l)").instead("give sizes of request and response with -r 64,1K")]),
     parameter("request_bytes", EXCHANGE, ANY, Shape::Size, of!(Rr | Crr, request_bytes))
-        .factor(Factor::RequestBytes, "request size")
-        .flags(SIZES_FLAG),
+        .factor(Factor::RequestBytes, "request size").flags(SIZES_FLAG),
     parameter("response_bytes", EXCHANGE, ANY, Shape::Size, of!(Rr | Crr, response_bytes))
-        .factor(Factor::ResponseBytes, "response size")
-        .flags(SIZES_FLAG),
-    parameter("payload_bytes", EXCHANGE, ANY, Shape::Size, PAYLOAD)
-        .factor(Factor::PayloadBytes, "payload"),
+        .factor(Factor::ResponseBytes, "response size").flags(SIZES_FLAG),
+    parameter("payload_bytes", EXCHANGE, ANY, Shape::Size, PAYLOAD).factor(Factor::PayloadBytes, "payload"),
     parameter("request_writes", RR, ORDERED, Shape::Count, of!(Rr, request_writes))
         .factor(Factor::RequestWrites, "writes per request")
         .flags(&[flag("--request-writes").instead("ask for an exchange over TCP with --rr")]),
-    parameter("nagle", ALL, TCP, Shape::Switch, at!(options.nagle))
-        .factor(Factor::Nagle, "Nagle")
+    parameter("nagle", ALL, TCP, Shape::Switch, at!(options.nagle)).factor(Factor::Nagle, "Nagle")
         .flags(&[flag("--no-delay (-N)").word("false")]),
     parameter("delayed_ack", ALL, TCP, Shape::Switch, at!(options.delayed_ack))
-        .factor(Factor::DelayedAck, "delayed ACK")
-        .flags(&[flag("--quick-ack").word("false")]),
+        .factor(Factor::DelayedAck, "delayed ACK").flags(&[flag("--quick-ack").word("false")]),
     parameter("congestion", ALL, TCP, Shape::Name, at!(options.congestion))
-        .factor(Factor::Congestion, "congestion control")
-        .flags(&[flag("--congestion (-C)")]),
-    parameter("mss_bytes", ALL, TCP, Shape::Size, at!(options.mss_bytes))
-        .factor(Factor::MssBytes, "MSS")
-        .within(88, 32_767)
-        .flags(&[flag("--set-mss (-M)")]),
+        .factor(Factor::Congestion, "congestion control").flags(&[flag("--congestion (-C)")]),
+    parameter("mss_bytes", ALL, TCP, Shape::Size, at!(options.mss_bytes)).factor(Factor::MssBytes, "MSS")
+        .within(88, 32_767).flags(&[flag("--set-mss (-M)")]),
     parameter("transport", ALL, ANY, Shape::OneOf(Transport::words), at!(manner.transport))
         .factor(Factor::Transport, "transport")
         .flags(&[flag("--udp (-u)").word("udp"), flag("--mptcp (-m)").word("mptcp"), flag("--unix").word("unix")]),
-    parameter("send", STREAM, ORDERED, Shape::OneOf(SendBy::words), at!(manner.send))
-        .factor(Factor::Send, "sending")
+    parameter("send", STREAM, ORDERED, Shape::OneOf(SendBy::words), at!(manner.send)).factor(Factor::Send, "sending")
         .flags(&[flag("--zerocopy (-Z)").alias("msg", "msg_zerocopy")]),
     parameter("receive", STREAM, NETWORK, Shape::OneOf(ReceiveBy::words), at!(manner.receive))
-        .factor(Factor::Receive, "receiving")
-        .flags(&[flag("--rx"), flag("--skip-rx-copy").word("discard")]),
-    parameter("wait", ALL, ANY, Shape::OneOf(WaitBy::words), at!(manner.wait))
-        .factor(Factor::Wait, "waiting")
+        .factor(Factor::Receive, "receiving").flags(&[flag("--rx"), flag("--skip-rx-copy").word("discard")]),
+    parameter("wait", ALL, ANY, Shape::OneOf(WaitBy::words), at!(manner.wait)).factor(Factor::Wait, "waiting")
         .flags(&[flag("--io"), flag("--busy-poll").word("spin")]),
-    parameter("batch", SIZED, ANY, Shape::Count, at!(manner.batch))
-        .factor(Factor::Batch, "messages per call")
+    parameter("batch", SIZED, ANY, Shape::Count, at!(manner.batch)).factor(Factor::Batch, "messages per call")
         .within(1, BATCH_MAX as u64)
         .flags(&[flag("--batch").instead("have several requests under way with --in-flight")]),
     parameter("segments", STREAM, UDP, Shape::Count, at!(manner.segments))
-        .factor(Factor::Segments, "datagrams per buffer")
-        .within(1, SEGMENTS_MAX as u64)
+        .factor(Factor::Segments, "datagrams per buffer").within(1, SEGMENTS_MAX as u64)
         .flags(&[flag("--gso").instead(DATAGRAMS_INSTEAD)]),
     parameter("in_flight", RR, ANY, Shape::Count, at!(manner.in_flight))
-        .factor(Factor::InFlight, "requests in flight")
-        .within(1, BATCH_MAX as u64)
+        .factor(Factor::InFlight, "requests in flight").within(1, BATCH_MAX as u64)
         .flags(&[flag("--in-flight").instead("make more connections at the same time with -P")]),
     parameter("requests_per_s", EXCHANGE, ANY, Shape::Count, at!(manner.requests_per_s))
-        .factor(Factor::RequestsPerS, "requests per second of a flow")
-        .within(1, 100_000_000)
+        .factor(Factor::RequestsPerS, "requests per second of a flow").within(1, 100_000_000)
         .flags(&[flag("--rate").instead("give bits a second with -b")]),
-    parameter("rate", STREAM, ANY, Shape::Rate, at!(manner.rate_bps))
-        .factor(Factor::Rate, "rate of a flow")
+    parameter("rate", STREAM, ANY, Shape::Rate, at!(manner.rate_bps)).factor(Factor::Rate, "rate of a flow")
         .within(*FLOW_RATE_BPS.start(), *FLOW_RATE_BPS.end())
         .flags(&[flag("--bitrate (-b)").part().instead("give requests a second with --rate")]),
     parameter("link_loss", ALL, ANY, Shape::Share, at!(link_loss_ppm))
-        .factor(Factor::LinkLoss, "frames lost on the link")
-        .within(0, LINK_LOSS_PPM_MAX as u64),
-    parameter("burst", STREAM, ANY, Shape::Count, at!(manner.burst))
-        .within(1, BURST_MAX as u64)
+        .factor(Factor::LinkLoss, "frames lost on the link").within(0, LINK_LOSS_PPM_MAX as u64),
+    parameter("burst", STREAM, ANY, Shape::Count, at!(manner.burst)).within(1, BURST_MAX as u64)
         .flags(&[flag("--bitrate (-b)").part().told_as("the burst of --bitrate (-b)")]),
-    parameter("think", EXCHANGE, ANY, Shape::Time, at!(manner.think))
-        .within(1, Nanos::from_s(3600).0)
+    parameter("think", EXCHANGE, ANY, Shape::Time, at!(manner.think)).within(1, Nanos::from_s(3600).0)
         .flags(&[flag("--think").told_as("--think, in ns,")]),
     parameter("sizes", SIZED, ANY, Shape::Mix, only(|workload| workload.manner.sizes.as_ref().map(|_| Level::Switch(true))))
         .flags(&[flag("--size-mix").part()]),
-    parameter("bytes_max", STREAM, ANY, Shape::Size, at!(manner.bytes_max))
-        .within(1, u64::MAX)
+    parameter("bytes_max", STREAM, ANY, Shape::Size, at!(manner.bytes_max)).within(1, u64::MAX)
         .flags(&[flag("--bytes (-n)"), flag("--blockcount (-k)").part()]),
-    parameter("receive_low_water", STREAM, TCP, Shape::Size, at!(manner.receive_low_water))
-        .within(1, i32::MAX as u64)
+    parameter("receive_low_water", STREAM, TCP, Shape::Size, at!(manner.receive_low_water)).within(1, i32::MAX as u64)
         .flags(&[flag("--rcvlowat")]),
     parameter("gro", STREAM, UDP, Shape::Switch, at!(manner.gro))
         .flags(&[flag("--gro").word("true").instead(DATAGRAMS_INSTEAD)]),
-    parameter("cork", ALL, TCP, Shape::Switch, at!(options.cork))
-        .flags(&[flag("--cork").word("true")]),
+    parameter("cork", ALL, TCP, Shape::Switch, at!(options.cork)).flags(&[flag("--cork").word("true")]),
     parameter("pacing", ALL, NETWORK, Shape::Rate, at!(options.pacing_bps))
         .within(*FLOW_RATE_BPS.start(), *FLOW_RATE_BPS.end())
         .flags(&[flag("--fq-rate").instead("give a rate with -b")]),
     parameter("busy_poll_us", ALL, NETWORK, Shape::Count, at!(options.busy_poll_us))
-        .within(1, BUSY_POLL_US_MAX as u64)
-        .flags(&[flag("--busy-poll-us")]),
-    parameter("tos", ALL, NETWORK, Shape::Count, at!(options.tos))
-        .within(0, u8::MAX as u64)
+        .within(1, BUSY_POLL_US_MAX as u64).flags(&[flag("--busy-poll-us")]),
+    parameter("tos", ALL, NETWORK, Shape::Count, at!(options.tos)).within(0, u8::MAX as u64)
         .flags(&[flag("--tos (-S)").part(), flag("--dscp").part()]),
     parameter("short_numbers", STREAM, UDP, Shape::Switch, only(|workload| workload.manner.short_numbers.level())),
     parameter("wait = uring", EXCHANGE, ORDERED, Shape::Switch, only(|workload| waits(workload, WaitBy::Uring)))

@@ -131,22 +131,13 @@ fn kind(args: &RunArgs) -> CmdResult<Kind> {
     let traffic = &args.traffic;
     let asked = [
         (traffic.rr, "--rr", Kind::Rr),
-        (traffic.crr, "--crr", Kind::Crr),
+        // The same twice: connecting and closing is a form of --crr.
+        (traffic.crr && !traffic.connect, "--crr", Kind::Crr),
         (traffic.connect, "--connect", Kind::Crr),
         (traffic.idle, "--idle", Kind::Idle),
     ];
-    let asked: Vec<_> = asked.into_iter().filter(|(given, ..)| *given).collect();
-    match asked.as_slice() {
-        [] => Ok(Kind::Stream),
-        [(_, _, kind)] => Ok(*kind),
-        // The same twice: connecting and closing is a form of --crr.
-        [(_, "--crr", kind), (_, "--connect", _)] => Ok(*kind),
-        [(_, one, _), (_, other, _), ..] => {
-            let error = anyhow!("{one} and {other} are two kinds of traffic");
-            Err(Failure::usage(error)
-                .next("choose one of --rr, --crr, --connect, --idle, or none for a stream"))
-        }
-    }
+    let next = "choose one of --rr, --crr, --connect, --idle, or none for a stream";
+    one_of(&asked, "two kinds of traffic", next).map(|kind| kind.unwrap_or(Kind::Stream))
 }
 
 fn transport(args: &RunArgs) -> CmdResult<Transport> {
@@ -155,14 +146,17 @@ fn transport(args: &RunArgs) -> CmdResult<Transport> {
         (args.traffic.mptcp, "--mptcp (-m)", Transport::Mptcp),
         (args.traffic.unix, "--unix", Transport::Unix),
     ];
-    let asked: Vec<_> = asked.into_iter().filter(|(given, ..)| *given).collect();
-    match asked.as_slice() {
-        [] => Ok(Transport::Tcp),
-        [(_, _, transport)] => Ok(*transport),
-        [(_, one, _), (_, other, _), ..] => {
-            let error = anyhow!("{one} and {other} are two transports");
-            Err(Failure::usage(error).next("choose one, or none for TCP"))
+    one_of(&asked, "two transports", "choose one, or none for TCP").map(Option::unwrap_or_default)
+}
+
+/// Returns what was asked for, if anything was; two are `what`.
+fn one_of<T: Copy>(asked: &[(bool, &str, T)], what: &str, next: &str) -> CmdResult<Option<T>> {
+    let mut asked = asked.iter().filter(|(given, ..)| *given);
+    match (asked.next(), asked.next()) {
+        (Some((_, one, _)), Some((_, other, _))) => {
+            Err(Failure::usage(anyhow!("{one} and {other} are {what}")).next(next))
         }
+        (one, _) => Ok(one.map(|(.., value)| *value)),
     }
 }
 

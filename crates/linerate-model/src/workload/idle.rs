@@ -5,7 +5,6 @@ use crate::manner::{Manner, Transport};
 
 pub(super) const ABOUT: About = About {
     title: "idle",
-    counted: stream::ABOUT.counted,
     transports: &[Transport::Tcp, Transport::Mptcp, Transport::Unix],
     responses: stream::ABOUT.responses,
     traffic: Traffic::Idle,

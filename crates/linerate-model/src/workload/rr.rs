@@ -16,7 +16,6 @@ pub(super) const RESPONSES: &[&str] = &[
 
 pub(super) const ABOUT: About = About {
     title: "request/response",
-    counted: "transactions",
     transports: Transport::ALL,
     responses: RESPONSES,
     traffic: Traffic::Rr {

@@ -9,7 +9,6 @@ use crate::unit::Bytes;
 
 pub(super) const ABOUT: About = About {
     title: "stream",
-    counted: "transfer",
     transports: Transport::ALL,
     responses: &[
         "throughput_bps",

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use linerate_model::Bytes;
 use linerate_model::experiment::{Cell, DesignKind, Factor, Level};
-use linerate_model::parameter::{Parameter, Shape};
+use linerate_model::parameter::{Parameter, Shape, parameter_of};
 use linerate_model::workload::LINK_LOSS_PPM_MAX;
 use toml::{Spanned, Value};
 
@@ -201,7 +201,8 @@ fn factor_of(
     section: &str,
     name: &Spanned<String>,
 ) -> Result<Factor, ReadError> {
-    Factor::from_name(name.get_ref()).ok_or_else(|| {
+    let factor = parameter_of(name.get_ref()).and_then(|parameter| parameter.factor);
+    factor.map(|(factor, _)| factor).ok_or_else(|| {
         let names: Vec<&str> = Factor::all().map(Factor::name).collect();
         let value = format!("`{}`", name.get_ref());
         let allowed = format!("one of the factors {}", names.join(", "));
