@@ -330,14 +330,13 @@ pub fn datagram_batch(
 /// 2. Who asks for a rate asks when calls are made; who asks for a buffer or a way to wait has chosen
 ///    another way.
 pub fn stream_batch(traffic: &Traffic, options: &FlowOptions, manner: &Manner) -> u32 {
-    let is_stream = matches!(traffic, Traffic::Stream { .. });
     let is_tcp = matches!(manner.transport, Transport::Tcp | Transport::Mptcp);
     let as_fast_as_it_goes = manner.rate_bps.is_none() && options.pacing_bps.is_none();
     let is_plain = manner.send == SendBy::Copy
         && manner.wait == WaitBy::Auto
         && manner.sizes.is_none()
         && options.socket_buffer.is_none();
-    match is_stream && is_tcp && as_fast_as_it_goes && is_plain {
+    match traffic.is_stream() && is_tcp && as_fast_as_it_goes && is_plain {
         true => STREAM_BATCH,
         false => 1,
     }

@@ -75,8 +75,6 @@ pub struct Flag {
     pub name: &'static str,
     /// Where the parameter's value comes from.
     pub gives: Gives,
-    /// A spelling of one of the parameter's words that is only this flag's, and that word.
-    pub alias: Option<(&'static str, &'static str)>,
     /// How a message names the value, where that is not the flag's name.
     pub value: Option<&'static str>,
     /// What to do instead where it would do nothing.
@@ -189,7 +187,7 @@ pub const PARAMETERS: &[Parameter] = &[
         .factor(Factor::Transport, "transport")
         .flags(&[flag("--udp (-u)").word("udp"), flag("--mptcp (-m)").word("mptcp"), flag("--unix").word("unix")]),
     parameter("send", STREAM, ORDERED, Shape::OneOf(SendBy::words), at!(manner.send)).factor(Factor::Send, "sending")
-        .flags(&[flag("--zerocopy (-Z)").alias("msg", "msg_zerocopy")]),
+        .flags(&[flag("--zerocopy (-Z)")]),
     parameter("receive", STREAM, NETWORK, Shape::OneOf(ReceiveBy::words), at!(manner.receive))
         .factor(Factor::Receive, "receiving").flags(&[flag("--rx"), flag("--skip-rx-copy").word("discard")]),
     parameter("wait", ALL, ANY, Shape::OneOf(WaitBy::words), at!(manner.wait)).factor(Factor::Wait, "waiting")
@@ -278,7 +276,6 @@ const fn flag(name: &'static str) -> Flag {
     Flag {
         name,
         gives: Gives::Value,
-        alias: None,
         value: None,
         instead: None,
     }
@@ -293,11 +290,6 @@ impl Flag {
     const fn part(self) -> Self {
         let gives = Gives::Part;
         Self { gives, ..self }
-    }
-
-    const fn alias(self, own: &'static str, word: &'static str) -> Self {
-        let alias = Some((own, word));
-        Self { alias, ..self }
     }
 
     const fn told_as(self, value: &'static str) -> Self {
@@ -315,22 +307,6 @@ impl Flag {
         let (name, rest) = self.name.split_once(' ').unwrap_or((self.name, "("));
         let value = (!rest.starts_with('(')).then_some(rest);
         (name.trim_start_matches('-').replace('-', "_"), value)
-    }
-
-    /// Returns the parameter's word for what was typed.
-    pub fn spelled<'t>(&self, text: &'t str) -> &'t str {
-        match self.alias {
-            Some((own, word)) if own == text => word,
-            _ => text,
-        }
-    }
-
-    /// Returns what is typed for the parameter's `word`.
-    pub fn spelling(&self, word: &'static str) -> &'static str {
-        match self.alias {
-            Some((own, known)) if known == word => own,
-            _ => word,
-        }
     }
 }
 
@@ -409,9 +385,15 @@ impl Parameter {
                 Level::Rate(rate.0 as u64)
             }),
             Shape::Time => quantity(text, &expected, |time: Nanos| Level::Count(time.0)),
-            Shape::OneOf(words) if words().contains(&text) => Ok(word()),
+            Shape::OneOf(words) => {
+                let mut words = words().into_iter();
+                let found = words.find(|word| *word == text || short(word) == text);
+                found
+                    .map(|word| Level::Word(word.to_owned()))
+                    .ok_or(expected)
+            }
             Shape::Name if !text.is_empty() => Ok(word()),
-            Shape::OneOf(_) | Shape::Name | Shape::Share | Shape::Mix => Err(expected),
+            Shape::Name | Shape::Share | Shape::Mix => Err(expected),
         }
     }
 
@@ -422,6 +404,11 @@ impl Parameter {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns the part of a word that is enough, `msg` of `msg_zerocopy`: flags show it.
+pub fn short(word: &str) -> &str {
+    word.split('_').next().unwrap_or(word)
 }
 
 fn quantity<T: FromStr<Err = ParseUnitError>>(

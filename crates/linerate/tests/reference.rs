@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use linerate_model::metric::{Kind, Metric};
+use linerate_model::parameter::PARAMETERS;
 use linerate_model::unit::Unit;
 
 /// Writes the references instead of comparing them.
@@ -213,6 +214,34 @@ fn metrics_are_those_of_the_catalogue() {
         last = family;
     }
     hold("docs/reference/metrics.md", &metrics_page());
+}
+
+/// Returns the words between backticks in `text`.
+fn ticked(text: &str) -> BTreeSet<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn keys_of_a_workload_are_those_of_the_catalogue() {
+    let page = read("docs/reference/experiment.md");
+    let between = |from: &str, to: &str| {
+        let after = page.split_once(from).map_or("", |(_, after)| after);
+        after.split_once(to).map_or("", |(text, _)| text).to_owned()
+    };
+    let keys = || PARAMETERS.iter().filter(|parameter| parameter.is_key());
+    let table = between("## `[workload]`", "\n## ");
+    let rows = table.lines().filter_map(|row| row.strip_prefix("| `"));
+    let told: BTreeSet<&str> = rows
+        .filter_map(|row| row.split(" |").next())
+        .flat_map(|names| names.split("`, `"))
+        .map(|name| name.trim_end_matches('`'))
+        .collect();
+    let known = keys().map(|parameter| parameter.key).chain(["kind"]);
+    assert_eq!(told, known.collect(), "the table of [workload]");
+    let fixed = between("Every key of `[workload]` but ", "can be a factor");
+    let known = keys().filter(|parameter| parameter.factor.is_none());
+    let known = known.map(|parameter| parameter.key).chain(["kind"]);
+    assert_eq!(ticked(&fixed), known.collect(), "what can be no factor");
 }
 
 #[test]

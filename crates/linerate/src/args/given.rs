@@ -38,7 +38,7 @@ fn typed(
     }
     let parse = |text: &str| {
         let wrong = |why| Error::raw(clap::error::ErrorKind::ValueValidation, why);
-        parameter.parse(flag.spelled(text)).map(Some).map_err(wrong)
+        parameter.parse(text).map(Some).map_err(wrong)
     };
     let level = match flag.gives {
         Gives::Value => parse(&text)?,

@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use linerate_analyze::precision::Precision;
 use linerate_model::capture::CaptureOptions;
-use linerate_model::parameter::{Shape, parameter_of};
+use linerate_model::parameter::{Shape, parameter_of, short};
 use linerate_model::probe::{Probes, SampleRate};
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 
@@ -150,18 +150,14 @@ pub struct RateArgs {
     pub think: Option<Nanos>,
 }
 
-/// Reads the words of the parameter `key`, as its first flag spells them, `without` one.
-fn words(key: &str, without: &str) -> PossibleValuesParser {
-    let parameter = parameter_of(key).into_iter();
-    let words = parameter.flat_map(|parameter| match parameter.shape {
-        Shape::OneOf(words) => words().into_iter().map(|word| (word, parameter)).collect(),
+/// Reads a word of the parameter `key`, `without` one.
+fn word_of(key: &str, without: &str) -> PossibleValuesParser {
+    let words = match parameter_of(key).map(|parameter| parameter.shape) {
+        Some(Shape::OneOf(words)) => words(),
         _ => Vec::new(),
-    });
-    let words = words.filter(|(word, _)| *word != without);
-    words
-        .map(|(word, parameter)| parameter.flags[0].spelling(word))
-        .collect::<Vec<_>>()
-        .into()
+    };
+    let words = words.into_iter().filter(|word| *word != without);
+    words.map(short).collect::<Vec<_>>().into()
 }
 
 /// By which system calls.
@@ -169,14 +165,14 @@ fn words(key: &str, without: &str) -> PossibleValuesParser {
 #[command(next_help_heading = "System calls")]
 pub struct CallArgs {
     /// Send without copying: auto, vmsplice, msg, sendfile [alone: auto]
-    #[arg(short = 'Z', long, value_parser = words("send", "copy"), value_name = "HOW",
+    #[arg(short = 'Z', long, value_parser = word_of("send", "copy"), value_name = "HOW",
           num_args = 0..=1, require_equals = true, default_missing_value = "auto",
           hide_possible_values = true)]
     pub zerocopy: Option<String>,
     /// Receive by copying, or let the kernel count and discard
     #[arg(
         long,
-        value_parser = words("receive", ""),
+        value_parser = word_of("receive", ""),
         value_name = "copy|discard",
         hide_possible_values = true,
         conflicts_with = "skip_rx_copy"
@@ -198,7 +194,7 @@ pub struct CallArgs {
     #[arg(long, conflicts_with = "io")]
     pub busy_poll: bool,
     /// How workers wait that have several flows, or make connections: auto, epoll, uring
-    #[arg(long, value_parser = words("wait", "spin"), value_name = "HOW", hide_possible_values = true)]
+    #[arg(long, value_parser = word_of("wait", "spin"), value_name = "HOW", hide_possible_values = true)]
     pub io: Option<String>,
 }
 
