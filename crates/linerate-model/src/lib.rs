@@ -40,7 +40,7 @@ pub mod number;
 pub mod outcome;
 /// Numbers in as few bytes as they need.
 mod packed;
-/// What goes with what in a workload.
+/// The catalogue of a workload's parameters.
 pub mod parameter;
 /// The immutable ordered list of trials.
 pub mod plan;
