@@ -528,7 +528,6 @@ fn contradiction(traffic: &Traffic, manner: &Manner) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::unit::Bytes;
-    use crate::workload::FlowOptions;
 
     /// Such traffic, in messages that datagrams can be.
     fn wide(kind: Kind) -> Workload {
@@ -538,6 +537,21 @@ mod tests {
             let _ = parameter.write(&Level::Size(Bytes(1000)), &mut workload);
         }
         workload
+    }
+
+    /// A value other than the default; none for what files have no key for, and for tables.
+    fn sample(parameter: &Parameter) -> Option<&'static str> {
+        parameter.place.write?;
+        match parameter.shape {
+            Shape::Switch => Some("true"),
+            Shape::Count => Some("4"),
+            Shape::Size | Shape::SizeOrAuto => Some("2000"),
+            Shape::Rate => Some("100M"),
+            Shape::Time => Some("5ms"),
+            Shape::OneOf(words) => Some(words()[1]),
+            Shape::Name => Some("reno"),
+            Shape::Share | Shape::Mix => None,
+        }
     }
 
     #[test]
@@ -564,16 +578,9 @@ mod tests {
                 .map_or(read == level, |_| read.whole() == level.whole());
             assert!(is_same, "{key} is {read}, not {level}");
         };
-        for parameter in PARAMETERS.iter().filter(|known| known.is_key()) {
-            let text = match parameter.shape {
-                Shape::Switch => "true",
-                Shape::Count => "7",
-                Shape::Size | Shape::SizeOrAuto => "64K",
-                Shape::Rate => "100M",
-                Shape::Time => "5ms",
-                Shape::OneOf(words) => words()[1],
-                Shape::Name => "reno",
-                Shape::Share | Shape::Mix => continue,
+        for parameter in PARAMETERS {
+            let Some(text) = sample(parameter) else {
+                continue;
             };
             for &kind in parameter.kinds {
                 check(parameter.key, kind, text);
@@ -596,86 +603,37 @@ mod tests {
         check::<WaitBy>();
     }
 
-    /// Gives one parameter to a workload.
-    type Give = fn(&mut FlowOptions, &mut Manner);
-
-    /// Every parameter that traffic does not carry with it, with a value that means something.
-    const GIVEN: &[(&str, Give)] = &[
-        ("sizes", |_, manner| {
-            manner.sizes = Some(Sizes::Uniform {
-                low: Bytes(16),
-                high: Bytes(64),
-            });
-        }),
-        ("send", |_, manner| manner.send = SendBy::Vmsplice),
-        ("receive", |_, manner| manner.receive = ReceiveBy::Discard),
-        ("batch", |_, manner| manner.batch = 2),
-        ("segments", |_, manner| manner.segments = 4),
-        ("gro", |_, manner| manner.gro = true),
-        ("short_numbers", |_, manner| manner.short_numbers = true),
-        ("rate", |_, manner| manner.rate_bps = Some(1_000_000)),
-        ("burst", |_, manner| {
-            manner.burst = 4;
-            manner.rate_bps = Some(1_000_000);
-        }),
-        ("bytes_max", |_, manner| {
-            manner.bytes_max = Some(Bytes(1000))
-        }),
-        ("receive_low_water", |_, manner| {
-            manner.receive_low_water = Some(Bytes(1000));
-        }),
-        ("in_flight", |_, manner| manner.in_flight = 4),
-        ("requests_per_s", |_, manner| {
-            manner.requests_per_s = Some(100)
-        }),
-        ("think", |_, manner| manner.think = Some(Nanos::from_ms(1))),
-        ("wait = uring", |_, manner| manner.wait = WaitBy::Uring),
-        ("wait = spin", |_, manner| manner.wait = WaitBy::Spin),
-        ("socket_buffer", |options, _| {
-            options.socket_buffer = Some(Bytes(65_536));
-        }),
-        ("nagle", |options, _| options.nagle = Some(false)),
-        ("delayed_ack", |options, _| {
-            options.delayed_ack = Some(false)
-        }),
-        ("congestion", |options, _| {
-            options.congestion = Some("reno".to_owned());
-        }),
-        ("mss_bytes", |options, _| options.mss_bytes = Some(1000)),
-        ("cork", |options, _| options.cork = Some(true)),
-        ("pacing", |options, _| options.pacing_bps = Some(1_000_000)),
-        ("busy_poll_us", |options, _| options.busy_poll_us = Some(50)),
-        ("tos", |options, _| options.tos = Some(16)),
-    ];
-
-    /// Every parameter with every kind and transport: accepted exactly where the catalogue has it.
+    /// Every key with every kind and transport: accepted exactly where the catalogue has it.
     #[test]
     fn a_parameter_is_taken_where_it_means_something_and_nowhere_else() {
         let mut refused = 0;
-        for parameter in PARAMETERS {
-            let Some((_, give)) = GIVEN.iter().find(|(key, _)| *key == parameter.key) else {
+        for parameter in PARAMETERS.iter().filter(|known| known.key != "transport") {
+            let Some(text) = sample(parameter) else {
                 continue;
             };
-            for &kind in ALL {
-                for &transport in ANY {
-                    let mut workload = wide(kind);
-                    workload.manner.transport = transport;
-                    // What cannot be without the parameter says nothing of it.
-                    if workload.check().is_err() {
-                        continue;
-                    }
-                    give(&mut workload.options, &mut workload.manner);
-                    assert_ne!(parameter.read(&workload), parameter.read(&wide(kind)));
-                    let told = workload.check();
-                    let is_contradiction = matches!(told, Err(WorkloadError::Contradiction(_)));
-                    let expected = parameter.fits(kind, transport);
-                    assert!(
-                        told.is_ok() == expected || (expected && is_contradiction),
-                        "{} {kind:?} {transport:?}: {told:?}",
-                        parameter.key
-                    );
-                    refused += usize::from(told.is_err());
+            for (&kind, &transport) in ALL
+                .iter()
+                .flat_map(|kind| ANY.iter().map(move |by| (kind, by)))
+            {
+                let mut workload = wide(kind);
+                workload.manner.transport = transport;
+                // What cannot be without the parameter says nothing of it.
+                if check(&workload).is_err() {
+                    continue;
                 }
+                workload.manner.rate_bps = (parameter.key == "burst").then_some(1_000_000);
+                let level = parameter.parse(text).expect("a level");
+                let is_taken = parameter.write(&level, &mut workload).is_some();
+                let told = check(&workload);
+                let is_contradiction = matches!(told, Err(WorkloadError::Contradiction(_)));
+                let (is_taken, expected) =
+                    (is_taken && told.is_ok(), parameter.fits(kind, transport));
+                assert!(
+                    is_taken == expected || (expected && is_contradiction),
+                    "{} {kind:?} {transport:?}: {told:?}",
+                    parameter.key
+                );
+                refused += usize::from(!is_taken);
             }
         }
         assert!(refused > 100, "{refused}");
