@@ -58,8 +58,11 @@
 //! measured window are read all the same. After the first samples, which
 //! size the buffers, a sample allocates the names of links and threads inside its subjects only.
 
-/// The seam between the rooms above and the observers, and the list of all observers.
+/// The seam between the rooms above and the observers.
 mod observer;
+
+/// The list of all observers.
+mod all;
 
 /// Frames of a device as they pass, headers only; off unless asked for.
 pub mod capture;
@@ -125,10 +128,11 @@ mod sys;
 /// Bytes of kernel text files into complete lines, words and numbers.
 mod text;
 
+pub use all::{availabilities, observers, probes};
 pub use facts::facts;
 pub use link::{link_of_address, route_device};
 pub use netstat::NamedCounters;
-pub use observer::{ObserveConfig, Observer, availabilities, observers, probes};
+pub use observer::{ObserveConfig, Observer};
 pub use places::{boot_id, cpu_list, cpu_range, cpus_allowed, cpus_near};
 pub use profile::{Profiler, Scope, load_symbols};
 pub use tcp::{FilterError, Process, Processes, ROWS_MAX, SocketFilter, TcpSockets};
