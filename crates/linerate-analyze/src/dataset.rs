@@ -6,16 +6,14 @@ use std::rc::Rc;
 
 use linerate_model::TrialId;
 use linerate_model::experiment::{Cell, Experiment, Factor, Level};
-use linerate_model::finding::{Estimate, Evidence};
+use linerate_model::finding::{CONFIDENCE, Estimate, Evidence};
 use linerate_model::histogram::Histogram;
 use linerate_model::manner::Transport;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord, Recording, share_a_kernel};
 use linerate_model::unit::Unit;
 use linerate_model::workload::Workload;
 
-use crate::compare::interval::{
-    CONFIDENCE, deviation, mean, quantile_interval, student_t, student_t_interval,
-};
+use crate::compare::interval::{deviation, mean, quantile_interval, student_t, student_t_interval};
 use crate::compare::noise::Noise;
 use crate::diagnose::Verdict;
 use crate::reduce::{HALVES_SHARE_MAX, Outcome, describe, name, outcomes};

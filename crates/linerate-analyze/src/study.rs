@@ -82,7 +82,7 @@ fn unloaded(dataset: &Dataset<'_>) -> Option<(Estimate, Vec<TrialId>)> {
         .iter()
         .filter_map(shortest)
         .min_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some((point(value, Unit::Nanoseconds), vec![trial]))
+    Some((Estimate::point(value, Unit::Nanoseconds), vec![trial]))
 }
 
 /// Returns the noise of the response of each experiment that was repeated, the noisiest first.
@@ -98,18 +98,6 @@ pub(crate) fn noises<'a>(dataset: &Dataset<'a>) -> Vec<(&'a Experiment, Rc<Noise
         .collect();
     noises.sort_by(|a, b| b.1.share.total_cmp(&a.1.share));
     noises
-}
-
-/// Returns a number without interval.
-pub(crate) fn point(value: f64, unit: Unit) -> Estimate {
-    Estimate {
-        value,
-        low: None,
-        high: None,
-        confidence: crate::compare::interval::CONFIDENCE,
-        n: 1,
-        unit,
-    }
 }
 
 /// Returns the windows that the measured round trips ask for, the one to rely on first.
@@ -178,11 +166,5 @@ fn loaded(dataset: &Dataset<'_>) -> Option<(String, Estimate, Vec<TrialId>)> {
 
 fn bytes_in_flight(rate: BitsPerSec, rtt: &Estimate) -> Estimate {
     let bytes = |ns: f64| bandwidth_delay_bytes(rate, Nanos(ns.max(0.0).round() as u64)).0 as f64;
-    Estimate {
-        value: bytes(rtt.value),
-        low: rtt.low.map(bytes),
-        high: rtt.high.map(bytes),
-        unit: Unit::Bytes,
-        ..*rtt
-    }
+    rtt.map(Unit::Bytes, bytes)
 }

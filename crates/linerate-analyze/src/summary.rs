@@ -9,12 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::TrialId;
 use linerate_model::analysis::{Table, TableCell};
 use linerate_model::experiment::{Experiment, Factor, Level};
-use linerate_model::finding::{Estimate, Limiter};
+use linerate_model::finding::{CONFIDENCE, Estimate, Limiter};
 use linerate_model::run::Validity;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Part, Traffic};
 
-use crate::compare::interval::CONFIDENCE;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{limiter_of, limiter_title, plateau_cell};
 use crate::reduce::{describe, name};

@@ -22,11 +22,37 @@ pub struct Estimate {
     pub unit: Unit,
 }
 
+/// Confidence of all intervals.
+pub const CONFIDENCE: f64 = 0.95;
+
 /// Confidence of the range of two values: it holds the median of what they are drawn from with
 /// 1 − 2 · (1/2)².
 pub const RANGE_CONFIDENCE: f64 = 0.5;
 
 impl Estimate {
+    /// Returns one value without an interval.
+    pub fn point(value: f64, unit: Unit) -> Self {
+        Self {
+            value,
+            low: None,
+            high: None,
+            confidence: CONFIDENCE,
+            n: 1,
+            unit,
+        }
+    }
+
+    /// Returns it with `value` done to the point and to both ends, in `unit`.
+    pub fn map(self, unit: Unit, value: impl Fn(f64) -> f64) -> Self {
+        Self {
+            value: value(self.value),
+            low: self.low.map(&value),
+            high: self.high.map(&value),
+            unit,
+            ..self
+        }
+    }
+
     /// Tells whether its ends are two values and no interval.
     pub fn is_range(&self) -> bool {
         self.n == 2 && self.confidence <= RANGE_CONFIDENCE

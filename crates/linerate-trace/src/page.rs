@@ -202,12 +202,8 @@ fn effect(finding: &TcpFinding) -> Estimate {
 
 fn estimate(value: f64, unit: Unit, n: u32) -> Estimate {
     Estimate {
-        value,
-        low: None,
-        high: None,
-        confidence: 0.95,
         n,
-        unit,
+        ..Estimate::point(value, unit)
     }
 }
 

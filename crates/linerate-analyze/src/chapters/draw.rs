@@ -289,13 +289,7 @@ fn is_latency(response: &str) -> bool {
 
 /// Returns a share in hundredths.
 pub(super) fn as_percent(estimate: Estimate) -> Estimate {
-    Estimate {
-        value: 100.0 * estimate.value,
-        low: estimate.low.map(|low| 100.0 * low),
-        high: estimate.high.map(|high| 100.0 * high),
-        unit: Unit::Percent,
-        ..estimate
-    }
+    estimate.map(Unit::Percent, |share| 100.0 * share)
 }
 
 /// Returns the trials of an experiment, in the order of execution.

@@ -4,13 +4,10 @@
 //! binomial ranks, which assume nothing about the distribution (Le Boudec, "Performance Evaluation
 //! of Computer and Communication Systems", 2010, section 2.2).
 
-use linerate_model::finding::{Estimate, RANGE_CONFIDENCE};
+use linerate_model::finding::{CONFIDENCE, Estimate, RANGE_CONFIDENCE};
 use linerate_model::histogram::{Histogram, observations_needed};
 use linerate_model::unit::Unit;
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
-
-/// Confidence of every interval in an analysis.
-pub const CONFIDENCE: f64 = 0.95;
 
 /// Returns the two-sided Student quantile for `freedom` degrees of freedom at [`CONFIDENCE`].
 pub fn student_t(freedom: f64) -> Option<f64> {

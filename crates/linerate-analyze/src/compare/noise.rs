@@ -24,11 +24,11 @@
 //! A trial is μ (1 + ε), so that the interval is x̄ / (1 + a) to x̄ / (1 − b): an amount has no value
 //! below zero.
 
-use linerate_model::finding::Estimate;
+use linerate_model::finding::{CONFIDENCE, Estimate};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use super::draw::Draw;
-use super::interval::{CONFIDENCE, deviation, mean, proportional, student_t};
+use super::interval::{deviation, mean, proportional, student_t};
 
 /// Degrees of freedom that the other cells' spread counts as.
 const PRIOR_FREEDOM: f64 = 2.0;

@@ -16,11 +16,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::TrialId;
-use linerate_model::finding::{Estimate, Evidence, EvidenceList, Finding, FindingKind};
+use linerate_model::finding::{CONFIDENCE, Estimate, Evidence, EvidenceList, Finding, FindingKind};
 use linerate_model::run::{Admission, TrialRecord};
 use linerate_model::unit::Unit;
 
-use crate::compare::interval::{CONFIDENCE, replicates_needed, student_t_interval};
+use crate::compare::interval::{replicates_needed, student_t_interval};
 use crate::compare::modes::{Mode, modes};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::disturbed::unusually_missing;
@@ -71,12 +71,8 @@ pub(super) fn caution(
 
 pub(super) fn counted(number: usize, of: usize) -> Estimate {
     Estimate {
-        value: number as f64,
-        low: None,
-        high: None,
-        confidence: CONFIDENCE,
         n: u32::try_from(of).unwrap_or(u32::MAX),
-        unit: Unit::Count,
+        ..Estimate::point(number as f64, Unit::Count)
     }
 }
 
@@ -272,7 +268,7 @@ fn skew(dataset: &Dataset<'_>) -> Option<Finding> {
          grown their windows longer.",
         Evidence {
             what: "largest spread of the instants at which flows began".to_owned(),
-            estimate: crate::study::point(skew, Unit::Nanoseconds),
+            estimate: Estimate::point(skew, Unit::Nanoseconds),
             trials: late.iter().map(|(record, _)| record.trial).collect(),
         },
     ))

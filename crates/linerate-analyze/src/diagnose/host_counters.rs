@@ -9,9 +9,10 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::finding::{Evidence, Finding};
+use linerate_model::finding::{Estimate, Evidence, Finding};
 use linerate_model::metric::Metric;
 use linerate_model::sample::Subject;
+use linerate_model::unit::Unit;
 use linerate_model::{HostName, TrialId};
 
 use super::caution::{caution, counted};
@@ -202,9 +203,6 @@ fn nearly_full(dataset: &Dataset<'_>) -> Option<Finding> {
         }
     }
     let (share, host, trial) = fullest.filter(|(share, ..)| *share >= CONNTRACK_SHARE_MAX)?;
-    let mut estimate = counted(0, 1);
-    estimate.value = share;
-    estimate.unit = linerate_model::unit::Unit::Ratio;
     Some(caution(
         "caution/conntrack-full",
         None,
@@ -216,7 +214,7 @@ fn nearly_full(dataset: &Dataset<'_>) -> Option<Finding> {
          net.netfilter.nf_conntrack_max, or do not track this traffic (notrack).",
         Evidence {
             what: "largest share of nf_conntrack_max that was in use".to_owned(),
-            estimate,
+            estimate: Estimate::point(share, Unit::Ratio),
             trials: vec![trial],
         },
     ))

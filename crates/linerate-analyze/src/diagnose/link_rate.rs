@@ -33,7 +33,7 @@ pub(super) fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<
     };
     let wire = Evidence {
         what: "payload that the wire can carry at this segment size (computed)".to_owned(),
-        estimate: crate::study::point(limit, Unit::BitsPerSecond),
+        estimate: Estimate::point(limit, Unit::BitsPerSecond),
         trials: cell.trials(),
     };
     let more = cell.evidence("payload per data segment", name::PAYLOAD_PER_SEGMENT);
@@ -60,11 +60,5 @@ pub(super) fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<
 
 /// Returns an estimate as a share of a known number.
 pub(super) fn share_of(estimate: &Estimate, whole: f64) -> Estimate {
-    Estimate {
-        value: estimate.value / whole,
-        low: estimate.low.map(|low| low / whole),
-        high: estimate.high.map(|high| high / whole),
-        unit: Unit::Ratio,
-        ..*estimate
-    }
+    estimate.map(Unit::Ratio, |value| value / whole)
 }

@@ -155,7 +155,7 @@ fn stall(
             "The sender holds its last small segment until the one before is acknowledged, and the \
              receiver delays that acknowledgement by its timer of about 40 ms.{proof}"
         ),
-        effect: difference(&waiting, base),
+        effect: waiting.map(waiting.unit, |ns| ns - base),
         evidence: EvidenceList::new(cell.evidence(title, quantile)?, more.collect()),
         weight: stalled_ns,
     })
@@ -172,15 +172,6 @@ fn requests(cell: &CellOutcomes<'_>) -> String {
             format!("requests of {bytes} in {request_writes} writes")
         }
         _ => "transactions".to_owned(),
-    }
-}
-
-fn difference(estimate: &Estimate, base: f64) -> Estimate {
-    Estimate {
-        value: estimate.value - base,
-        low: estimate.low.map(|low| low - base),
-        high: estimate.high.map(|high| high - base),
-        ..*estimate
     }
 }
 

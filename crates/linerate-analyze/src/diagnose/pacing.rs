@@ -14,7 +14,7 @@
 //!    CPU for three quarters of the time and the congestion window allows twice as much, so that
 //!    the timers are all that is left.
 
-use linerate_model::finding::{Evidence, EvidenceList, Limiter};
+use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Part, Traffic};
 
@@ -23,7 +23,6 @@ use super::link_rate::share_of;
 use super::path_rate::ethernet_bps;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, name};
-use crate::study::point;
 use crate::words;
 
 /// Share of the rate that our pacer was asked for from which on it is what holds.
@@ -79,7 +78,7 @@ pub(super) fn asked(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<V
     };
     let computed = Evidence {
         what: "rate asked for, all flows together".to_owned(),
-        estimate: point(flows * asked.each, asked.unit),
+        estimate: Estimate::point(flows * asked.each, asked.unit),
         trials: cell.trials(),
     };
     let what = crate::reduce::describe(asked.response).title;

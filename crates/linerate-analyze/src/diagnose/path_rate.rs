@@ -15,7 +15,6 @@ use super::link_rate::FULL_SHARE_MIN;
 use super::stream::shortest_ns;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, name};
-use crate::study::point;
 use crate::words;
 
 /// Rates of Ethernet (IEEE 802.3), bit/s.
@@ -53,7 +52,7 @@ pub(super) fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ver
         )),
         Some(of_queue(
             "shortest round trip of the path",
-            point(shortest, Unit::Nanoseconds),
+            Estimate::point(shortest, Unit::Nanoseconds),
         )),
         cell.evidence("smoothed round trip", name::TCP_RTT),
         cell.evidence("share of the time with a queue", name::QUEUED),

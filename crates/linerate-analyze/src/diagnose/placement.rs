@@ -11,10 +11,10 @@
 //! Where all of them ran with both ends on one CPU, a caution says so: no network is like that.
 
 use linerate_model::TrialId;
-use linerate_model::finding::{Estimate, Evidence, EvidenceList, Finding, FindingKind};
+use linerate_model::finding::{CONFIDENCE, Estimate, Evidence, EvidenceList, Finding, FindingKind};
 use linerate_model::unit::Unit;
 
-use crate::compare::interval::{CONFIDENCE, mean, student_t_interval};
+use crate::compare::interval::{mean, student_t_interval};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::words;

@@ -20,7 +20,6 @@ use linerate_model::unit::Unit;
 use linerate_model::{HostName, TrialId};
 
 use crate::compare::balance::{chance, imbalance};
-use crate::compare::interval::CONFIDENCE;
 use crate::dataset::Dataset;
 use crate::reduce::Readings;
 use crate::words;
@@ -147,7 +146,7 @@ fn backlog(experiment: &Experiment, host: &HostRecord, trials: &[Taking]) -> Opt
     if dropped.dropped > 0.0 {
         let evidence = evidence(
             "packets dropped at full backlogs",
-            one(dropped.dropped, Unit::Count),
+            Estimate::point(dropped.dropped, Unit::Count),
             dropped.trial,
         );
         return Some(caution(
@@ -173,7 +172,7 @@ fn backlog(experiment: &Experiment, host: &HostRecord, trials: &[Taking]) -> Opt
     }
     let evidence = evidence(
         "turns that ended with packets left",
-        one(squeezed.squeezes_per_s, Unit::PerSecond),
+        Estimate::point(squeezed.squeezes_per_s, Unit::PerSecond),
         squeezed.trial,
     );
     Some(caution(
@@ -225,13 +224,13 @@ fn one_cpu(experiment: &Experiment, host: &HostRecord, trials: &[Taking]) -> Opt
         );
         further.push(evidence(
             "fullest receive queue over the mean",
-            one(found.most_over_mean, Unit::Ratio),
+            Estimate::point(found.most_over_mean, Unit::Ratio),
             worst.trial,
         ));
     }
     let evidence = evidence(
         "share of one CPU's time in interrupts",
-        one(share, Unit::Ratio),
+        Estimate::point(share, Unit::Ratio),
         worst.trial,
     );
     Some(Finding {
@@ -268,7 +267,7 @@ fn pcie(host: &HostRecord) -> Option<Finding> {
         .snapshot
         .text(&fact("pcie_narrowest"))
         .unwrap_or("a link");
-    let estimate = one(carries, Unit::BitsPerSecond);
+    let estimate = Estimate::point(carries, Unit::BitsPerSecond);
     let evidence = Evidence {
         what: "payload that the narrowest PCIe link carries".to_owned(),
         estimate,
@@ -317,17 +316,5 @@ fn evidence(what: &str, estimate: Estimate, trial: TrialId) -> Evidence {
         what: what.to_owned(),
         estimate,
         trials: vec![trial],
-    }
-}
-
-/// One reading, without an interval.
-fn one(value: f64, unit: Unit) -> Estimate {
-    Estimate {
-        value,
-        low: None,
-        high: None,
-        confidence: CONFIDENCE,
-        n: 1,
-        unit,
     }
 }

@@ -4,7 +4,7 @@
 //! 64 KiB whatever the buffer is; a buffer that was set ends auto-tuning; auto-tuning ends at the host's
 //! limit.
 
-use linerate_model::finding::{Evidence, EvidenceList, Limiter};
+use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
 use linerate_model::unit::Unit;
 
 use super::limiter::Verdict;
@@ -12,7 +12,6 @@ use super::link_rate::share_of;
 use super::stream::{UNSCALED_WINDOW_MAX, auto_buffer, shortest_ns};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
-use crate::study::point;
 use crate::words;
 
 /// Share of the host's limit from which on a window that grew by itself has reached it: half of the
@@ -32,7 +31,7 @@ pub(super) fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ver
     let waiting = cell.mean(name::RWND_LIMITED).unwrap_or(0.0);
     let computed = Evidence {
         what: "throughput that window and shortest round trip allow (computed)".to_owned(),
-        estimate: point(allowed, Unit::BitsPerSecond),
+        estimate: Estimate::point(allowed, Unit::BitsPerSecond),
         trials: cell.trials(),
     };
     let more = [

@@ -434,14 +434,9 @@ fn limiters_of(
             Some(share_in(&trials[of_trial], limiter))
         };
         let estimate = cell.derived(Unit::Ratio, at)?;
-        let bounded = |end: Option<f64>| end.map(|end| end.clamp(0.0, 1.0));
         Some((
             limiter,
-            Estimate {
-                low: bounded(estimate.low),
-                high: bounded(estimate.high),
-                ..estimate
-            },
+            estimate.map(Unit::Ratio, |share| share.clamp(0.0, 1.0)),
         ))
     };
     let mut shares: Vec<(Limiter, Estimate)> = named.into_iter().filter_map(share).collect();
