@@ -15,7 +15,7 @@ use linerate_model::unit::Unit;
 use linerate_model::workload::{Part, Traffic};
 
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::{limiter_of, limiter_title, plateau_cell};
+use crate::diagnose::{limiter_of, plateau_cell};
 use crate::reduce::{describe, name};
 use crate::study;
 use crate::words;
@@ -326,7 +326,7 @@ fn cell_row(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Row {
             Validity::Invalid(reason) => Some(reason.to_string()),
             Validity::Valid => None,
         });
-    let limiter = || limiter_of(dataset, cell).map(|verdict| limiter_title(verdict.limiter));
+    let limiter = || limiter_of(dataset, cell).map(|verdict| verdict.limiter.title());
     let note = refused.or_else(|| limiter().map(|title| format!("limited by {title}")));
     row(what, value, note.unwrap_or_default())
 }

@@ -99,6 +99,77 @@ pub enum Limiter {
     NothingArrives,
 }
 
+impl Limiter {
+    /// Returns its name for identifiers.
+    pub fn id(self) -> &'static str {
+        match self {
+            Limiter::LinkRate => "link-rate",
+            Limiter::PathRate => "path-rate",
+            Limiter::ReceiverWindow => "receiver-window",
+            Limiter::SendBuffer => "send-buffer",
+            Limiter::CongestionWindow => "congestion-window",
+            Limiter::SlowReader => "slow-reader",
+            Limiter::HostDrops => "host-drops",
+            Limiter::Pacing => "pacing",
+            Limiter::Generator => "generator",
+            Limiter::Cpu => "cpu",
+            Limiter::OtherPrograms => "other-programs",
+            Limiter::CpuQuota => "cpu-quota",
+            Limiter::RoundTrip => "round-trip",
+            Limiter::NagleDelayedAck => "nagle-delayed-ack",
+            Limiter::Timeouts => "timeouts",
+            Limiter::Application => "application",
+            Limiter::NothingArrives => "nothing-arrives",
+        }
+    }
+
+    /// Returns it in words, as in "limited by …".
+    pub fn title(self) -> &'static str {
+        match self {
+            Limiter::LinkRate => "the link's rate",
+            Limiter::PathRate => "the path's rate",
+            Limiter::ReceiverWindow => "the receiver's window",
+            Limiter::SendBuffer => "the send buffer",
+            Limiter::CongestionWindow => "the congestion window",
+            Limiter::SlowReader => "the program that reads",
+            Limiter::HostDrops => "drops inside a host",
+            Limiter::Pacing => "pacing",
+            Limiter::Generator => "our own worker",
+            Limiter::Cpu => "the CPUs",
+            Limiter::OtherPrograms => "other programs on the CPUs",
+            Limiter::CpuQuota => "a CPU quota",
+            Limiter::RoundTrip => "the round trip",
+            Limiter::NagleDelayedAck => "Nagle waiting for a delayed ACK",
+            Limiter::Timeouts => "retransmission timeouts",
+            Limiter::Application => "the application",
+            Limiter::NothingArrives => "a path that carries nothing",
+        }
+    }
+
+    /// Returns the heading of a finding that names it.
+    pub fn heading(self) -> &'static str {
+        match self {
+            Limiter::LinkRate => "Limited by the link",
+            Limiter::PathRate => "Limited by the path",
+            Limiter::ReceiverWindow => "Limited by the receiver's window",
+            Limiter::SendBuffer => "Limited by the send buffer",
+            Limiter::CongestionWindow => "Limited by the congestion window",
+            Limiter::SlowReader => "Limited by the reader",
+            Limiter::HostDrops => "Limited by drops in a host",
+            Limiter::Pacing => "Limited by pacing",
+            Limiter::Generator => "Limited by the generator",
+            Limiter::Cpu => "Limited by the CPUs",
+            Limiter::OtherPrograms => "Limited by other programs",
+            Limiter::CpuQuota => "Limited by a CPU quota",
+            Limiter::RoundTrip => "Limited by the round trip",
+            Limiter::NagleDelayedAck => "Limited by Nagle and delayed ACK",
+            Limiter::Timeouts => "Limited by timeouts",
+            Limiter::Application => "Limited by the application",
+            Limiter::NothingArrives => "Nothing arrives",
+        }
+    }
+}
+
 /// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

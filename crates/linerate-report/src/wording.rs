@@ -4,7 +4,7 @@ use linerate_model::analysis::{
     Chapter, CounterLine, HostCounters, HostInterrupts, InterruptCpu, InterruptLine, Origin, Table,
     TableCell, TrialLine,
 };
-use linerate_model::finding::{Estimate, FindingKind, Limiter, Trust};
+use linerate_model::finding::{Estimate, FindingKind, Trust};
 use linerate_model::id::TrialId;
 use linerate_model::unit::Unit;
 
@@ -166,25 +166,7 @@ fn cpus(cpus: &[InterruptCpu]) -> String {
 /// Returns the short name of a finding's kind.
 pub fn kind(kind: FindingKind) -> &'static str {
     match kind {
-        FindingKind::Limiter(limiter) => match limiter {
-            Limiter::LinkRate => "Limited by the link",
-            Limiter::PathRate => "Limited by the path",
-            Limiter::ReceiverWindow => "Limited by the receiver's window",
-            Limiter::SendBuffer => "Limited by the send buffer",
-            Limiter::CongestionWindow => "Limited by the congestion window",
-            Limiter::SlowReader => "Limited by the reader",
-            Limiter::HostDrops => "Limited by drops in a host",
-            Limiter::Pacing => "Limited by pacing",
-            Limiter::Generator => "Limited by the generator",
-            Limiter::Cpu => "Limited by the CPUs",
-            Limiter::OtherPrograms => "Limited by other programs",
-            Limiter::CpuQuota => "Limited by a CPU quota",
-            Limiter::RoundTrip => "Limited by the round trip",
-            Limiter::NagleDelayedAck => "Limited by Nagle and delayed ACK",
-            Limiter::Timeouts => "Limited by timeouts",
-            Limiter::Application => "Limited by the application",
-            Limiter::NothingArrives => "Nothing arrives",
-        },
+        FindingKind::Limiter(limiter) => limiter.heading(),
         FindingKind::Plateau => "Plateau",
         FindingKind::Derived => "Derived value",
         FindingKind::Effect => "Effect",

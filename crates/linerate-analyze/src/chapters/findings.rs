@@ -8,7 +8,7 @@ use linerate_model::unit::Unit;
 
 use super::draw;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::{limiter_of, limiter_title};
+use crate::diagnose::limiter_of;
 use crate::reduce::name;
 use crate::study;
 use crate::verdicts::comparisons;
@@ -95,7 +95,7 @@ fn limiters(dataset: &Dataset<'_>) -> Table {
             let chapter = experiment
                 .chapter
                 .map_or("–".to_owned(), |chapter| chapter.to_string());
-            let limiter = limiter.map_or("no limiter told apart", limiter_title);
+            let limiter = limiter.map_or("no limiter told apart", Limiter::title);
             rows.push(vec![
                 TableCell::Text(chapter),
                 TableCell::Text(experiment.title.clone()),

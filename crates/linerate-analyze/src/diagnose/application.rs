@@ -6,13 +6,31 @@
 use linerate_model::finding::{EvidenceList, Limiter};
 use linerate_model::unit::Unit;
 
-use super::limiter::Verdict;
 use super::link_rate::share_of;
-use crate::dataset::CellOutcomes;
+use super::rule::{Judge, Rule};
+use super::trial::{MOST, Trial};
+use super::verdict::Verdict;
+use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::words;
 
-pub(super) fn tell(cell: &CellOutcomes<'_>) -> Option<Verdict> {
+pub(super) const RULE: Rule = Rule {
+    limiter: Limiter::Application,
+    importance: 1,
+    explains_failure: true,
+    judge: Judge::Cause(is_paused_by_writer, tell),
+};
+
+fn is_paused_by_writer(trial: &Trial<'_>) -> bool {
+    let mss = trial.value(name::SEND_MSS).unwrap_or(0.0);
+    let nothing_unsent = trial.value(name::UNSENT).is_some_and(|bytes| bytes <= mss);
+    let rests = trial
+        .value(name::WORKER_WANTED_SHARE_MAX)
+        .is_none_or(|wanted| wanted < MOST);
+    1.0 - trial.busy() >= 0.3 && nothing_unsent && rests && trial.pauses()
+}
+
+fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let delivered = cell.mean(name::DELIVERY_RATE)?;
     let idle = cell.derived(Unit::Ratio, |outcome| {

@@ -6,12 +6,61 @@
 use linerate_model::finding::{EvidenceList, Limiter};
 use linerate_model::unit::Unit;
 
-use super::limiter::Verdict;
+use super::rule::{Judge, Rule};
+use super::trial::{CEILING_MAX, FILLED_SHARE_MIN, NEAR_QUOTIENT_MAX, RATIO_NS_MIN, Trial};
+use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::words;
 
-pub(super) fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+/// Losses of a trial that are more than chance; ten over all trials.
+const LOSSES_MIN: f64 = 3.0;
+/// Rate over what loss allows up to which it is the loss: the formula is within a factor of two.
+const MATHIS_CONSTANT: f64 = 1.22;
+const MODEL_QUOTIENT_MAX: f64 = 3.0;
+
+pub(super) const RULE: Rule = Rule {
+    limiter: Limiter::CongestionWindow,
+    importance: 1,
+    explains_failure: false,
+    judge: Judge::Cause(|trial| loss_fits(trial) || is_full_of_its_own(trial), tell),
+};
+
+fn loss_fits(trial: &Trial<'_>) -> bool {
+    // What is near by being short may be a shallow queue that overflows.
+    let quotient = trial.value(name::TCP_RTT).zip(trial.setup.shortest_ns);
+    let is_ratio_near = quotient.is_none_or(|(rtt, shortest)| {
+        shortest < RATIO_NS_MIN || rtt <= NEAR_QUOTIENT_MAX * shortest
+    });
+    let is_near = trial.is_near() && is_ratio_near;
+    if trial.setup.paces || !is_near || trial.losses() < LOSSES_MIN {
+        return false;
+    }
+    let Some((cwnd, mss)) = trial.value(name::CWND).zip(trial.value(name::SEND_MSS)) else {
+        return false;
+    };
+    let share = trial.loss_share();
+    let by_model = trial.ceiling(MATHIS_CONSTANT / share.sqrt() * mss);
+    let roomy = trial.ceiling(cwnd * mss);
+    roomy.is_some_and(|ceiling| ceiling <= 2.0)
+        && by_model.is_some_and(|ceiling| ceiling <= MODEL_QUOTIENT_MAX)
+}
+
+fn is_full_of_its_own(trial: &Trial<'_>) -> bool {
+    let full = || {
+        let congestion = trial.value(name::CWND)? * trial.value(name::SEND_MSS)?;
+        let flight = trial.value(name::IN_FLIGHT)?;
+        let ceiling = trial.ceiling(congestion)?;
+        Some(flight >= FILLED_SHARE_MIN * congestion && ceiling <= CEILING_MAX)
+    };
+    trial.is_long()
+        && trial.is_near()
+        && !trial.setup.paces
+        && trial.busy() >= 0.9
+        && full() == Some(true)
+}
+
+fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let cwnd = cell.estimate(name::CWND)?;
     let lost =

@@ -15,7 +15,8 @@
 use linerate_model::finding::{Estimate, EvidenceList, Limiter};
 use linerate_model::manner::WaitBy;
 
-use super::limiter::Verdict;
+use super::rule::{Judge, Rule};
+use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::words;
@@ -32,7 +33,33 @@ const OTHERS_CPUS_MIN: f64 = 0.2;
 /// Share of all CPUs' time from which on none is free; ticks count to some percent.
 const FULL_SHARE_MIN: f64 = 0.95;
 
-pub(super) fn quota(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+pub(super) const QUOTA: Rule = Rule {
+    limiter: Limiter::CpuQuota,
+    importance: 1,
+    explains_failure: true,
+    judge: Judge::Cell(quota),
+};
+
+pub(super) const OTHERS: Rule = Rule {
+    limiter: Limiter::OtherPrograms,
+    importance: 1,
+    explains_failure: true,
+    judge: Judge::Cell(others),
+};
+
+pub(super) const FULL: Rule = Rule {
+    limiter: Limiter::Cpu,
+    importance: 4,
+    explains_failure: true,
+    judge: Judge::Cell(full),
+};
+
+pub(super) const BESIDE_IDLE: Rule = Rule {
+    judge: Judge::Cell(beside_idle),
+    ..QUOTA
+};
+
+fn quota(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let periods = cell.estimate(name::THROTTLED_PERIODS)?;
     let time = cell.estimate(name::THROTTLED)?;
     if periods.value < THROTTLED_PERIODS_MIN || time.value < THROTTLED_SHARE_MIN {
@@ -57,7 +84,7 @@ pub(super) fn quota(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<V
     )
 }
 
-pub(super) fn others(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+fn others(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let (wanted, waited) = wants(cell)?;
     let others = others_cpus(cell)?;
     let is_starved = wanted >= WANTED_SHARE_MIN && waited.value >= WAIT_SHARE_MIN;
@@ -81,7 +108,7 @@ pub(super) fn others(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<
     )
 }
 
-pub(super) fn full(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+fn full(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let (wanted, waited) = wants(cell)?;
     let busy = cell.estimate(name::CPU_BUSY_SHARE)?;
     if wanted < WANTED_SHARE_MIN || busy.value < FULL_SHARE_MIN {
@@ -105,7 +132,7 @@ pub(super) fn full(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ve
 }
 
 /// A worker waits beside idle CPUs, and nobody counts throttling.
-pub(super) fn beside_idle(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+fn beside_idle(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let (wanted, waited) = wants(cell)?;
     let busy = cell.estimate(name::CPU_BUSY_SHARE)?;
     let is_counted = cell.mean(name::THROTTLED_PERIODS).is_some();

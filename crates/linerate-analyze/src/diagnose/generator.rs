@@ -14,13 +14,21 @@ use linerate_model::finding::{EvidenceList, Limiter};
 use linerate_model::manner::WaitBy;
 use linerate_model::workload::Traffic;
 
-use super::limiter::Verdict;
-use super::pacing::pacing_algorithm;
+use super::rule::{Judge, Rule};
+use super::trial::pacing_algorithm;
+use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{WORKER_SATURATED_SHARE, name};
 use crate::words;
 
-pub(super) fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+pub(super) const RULE: Rule = Rule {
+    limiter: Limiter::Generator,
+    importance: 1,
+    explains_failure: false,
+    judge: Judge::Cell(verdict),
+};
+
+fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     if cell.workload.manner.wait == WaitBy::Spin {
         return None;
     }

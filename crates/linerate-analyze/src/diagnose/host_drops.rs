@@ -6,8 +6,10 @@
 use linerate_model::finding::{EvidenceList, Limiter};
 use linerate_model::unit::Unit;
 
-use super::limiter::Verdict;
-use crate::dataset::CellOutcomes;
+use super::rule::{Judge, Rule};
+use super::trial::Trial;
+use super::verdict::Verdict;
+use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::words;
 
@@ -31,7 +33,31 @@ const PLACES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-pub(super) fn tell(cell: &CellOutcomes<'_>) -> Option<Verdict> {
+/// Drops of a trial that are worth a word, and of the segments sent.
+const DROPS_MIN: f64 = 10.0;
+const DROPS_SHARE_MIN: f64 = 1e-4;
+
+pub(super) const RULE: Rule = Rule {
+    limiter: Limiter::HostDrops,
+    importance: 1,
+    explains_failure: true,
+    judge: Judge::Cause(|trial| !trial.is_queued() && drops(trial), tell),
+};
+
+fn drops(trial: &Trial<'_>) -> bool {
+    let segments = match trial.share(name::RETRANSMITTED_SHARE) {
+        share if share > 0.0 => trial.value(name::RETRANSMITTED).unwrap_or(0.0) / share,
+        _ => 0.0,
+    };
+    let many = |drops: f64| drops >= DROPS_MIN && drops >= DROPS_SHARE_MIN * segments;
+    let of = |name| trial.value(name).unwrap_or(0.0);
+    // What the own queueing discipline drops was never counted as sent, nor as sent again.
+    let inside = of(name::DROPPED_DEVICE) + of(name::DROPPED_BACKLOG);
+    many(of(name::DROPPED_QDISC))
+        || (many(inside) && trial.losses() >= DROPS_MIN && 2.0 * inside >= trial.losses())
+}
+
+fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let counted = PLACES
         .iter()

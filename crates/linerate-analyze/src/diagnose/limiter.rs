@@ -1,62 +1,16 @@
-//! Limiters in order of precedence, and one finding for each of an experiment.
-//!
-//! Several rules may hold for one cell; the first of [`RULES`] that holds is the limiter, for it is the
-//! one whose removal would help:
-//!
-//! 1. nothing arrives: then there is no number to explain;
-//! 2. a full link of known rate, because nothing behind it can raise the number;
-//! 3. a rate that was asked for, because then there is nothing to find;
-//! 4. retransmission timeouts and Nagle × delayed ACK, because their stalls look like a long round trip;
-//! 5. CPUs that our workers did not get, then a worker that is saturated beside free ones, because a
-//!    slow receiver fills windows and a slow sender empties them;
-//! 6. what holds a stream, by evidence that tells its causes apart ([`stream`]);
-//! 7. the round trip, which limits whatever waits for one transaction at a time, by its largest part.
+//! What limits a cell, and one finding for each limiter of the host as it is.
 
-use linerate_model::finding::{Estimate, EvidenceList, Finding, FindingKind, Limiter};
+use linerate_model::finding::{Finding, FindingKind, Limiter};
 
-use super::{
-    cpu, generator, link_rate, nagle_delayed_ack, nothing_arrives, pacing, round_trip, stream,
-    timeouts,
-};
+use super::rule::Judge;
+use super::rules::{RULES, rule_of};
+use super::verdict::Verdict;
+use super::{round_trip, stream};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::words;
 
-/// What a rule says of one cell.
-pub(crate) struct Verdict {
-    /// The limiter.
-    pub(crate) limiter: Limiter,
-    /// The claim with its numbers.
-    pub(crate) claim: String,
-    /// Why, and what it means.
-    pub(crate) explanation: String,
-    /// How large the effect is.
-    pub(crate) effect: Estimate,
-    /// What it rests on.
-    pub(crate) evidence: EvidenceList,
-    /// Of several cells with the same limiter, the one with the greatest weight is shown.
-    pub(crate) weight: f64,
-}
-
 /// Trials that a finding about CPUs rests on at least, where trials were repeated as often.
 const TRIALS_MIN: usize = 3;
-
-type Rule = fn(&Dataset<'_>, &CellOutcomes<'_>) -> Option<Verdict>;
-
-/// The rules in order of precedence.
-const RULES: &[Rule] = &[
-    nothing_arrives::verdict,
-    link_rate::verdict,
-    pacing::asked,
-    timeouts::verdict,
-    nagle_delayed_ack::verdict,
-    cpu::quota,
-    cpu::others,
-    cpu::full,
-    cpu::beside_idle,
-    generator::verdict,
-    stream::verdict,
-    round_trip::verdict,
-];
 
 /// Returns what limits `cell`, if a rule holds; of a cell without a valid trial, what kept it from one.
 pub(crate) fn limiter_of<'c>(
@@ -69,83 +23,25 @@ pub(crate) fn limiter_of<'c>(
 
 fn find(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let Some(failed) = cell.of_invalid() else {
-        return RULES.iter().find_map(|rule| rule(dataset, cell));
+        return first(dataset, cell);
     };
     // Of the first rule that holds, as elsewhere: what is full is not short of CPUs as well.
-    let verdict = RULES.iter().find_map(|rule| rule(dataset, &failed));
-    let mut verdict = verdict.filter(|verdict| explains_failure(verdict.limiter))?;
+    let mut verdict = first(dataset, &failed)?;
+    if !rule_of(verdict.limiter)?.explains_failure {
+        return None;
+    }
     verdict.explanation += " No trial of it is valid, so that this is why, and no number to go by.";
     Some(verdict)
 }
 
-/// Whether a limiter can be why a trial is invalid. Others only say what its number, which does not
-/// count, would have been limited by.
-fn explains_failure(limiter: Limiter) -> bool {
-    match limiter {
-        Limiter::HostDrops
-        | Limiter::SlowReader
-        | Limiter::Cpu
-        | Limiter::OtherPrograms
-        | Limiter::CpuQuota
-        | Limiter::Timeouts
-        | Limiter::Application
-        | Limiter::NothingArrives => true,
-        Limiter::LinkRate
-        | Limiter::PathRate
-        | Limiter::ReceiverWindow
-        | Limiter::SendBuffer
-        | Limiter::CongestionWindow
-        | Limiter::Pacing
-        | Limiter::Generator
-        | Limiter::RoundTrip
-        | Limiter::NagleDelayedAck => false,
-    }
-}
-
-/// Returns a limiter's name for identifiers.
-fn limiter_id(limiter: Limiter) -> &'static str {
-    match limiter {
-        Limiter::LinkRate => "link-rate",
-        Limiter::PathRate => "path-rate",
-        Limiter::ReceiverWindow => "receiver-window",
-        Limiter::SendBuffer => "send-buffer",
-        Limiter::CongestionWindow => "congestion-window",
-        Limiter::SlowReader => "slow-reader",
-        Limiter::HostDrops => "host-drops",
-        Limiter::Pacing => "pacing",
-        Limiter::Generator => "generator",
-        Limiter::Cpu => "cpu",
-        Limiter::OtherPrograms => "other-programs",
-        Limiter::CpuQuota => "cpu-quota",
-        Limiter::RoundTrip => "round-trip",
-        Limiter::NagleDelayedAck => "nagle-delayed-ack",
-        Limiter::Timeouts => "timeouts",
-        Limiter::Application => "application",
-        Limiter::NothingArrives => "nothing-arrives",
-    }
-}
-
-/// Returns a limiter in words.
-pub(crate) fn limiter_title(limiter: Limiter) -> &'static str {
-    match limiter {
-        Limiter::LinkRate => "the link's rate",
-        Limiter::PathRate => "the path's rate",
-        Limiter::ReceiverWindow => "the receiver's window",
-        Limiter::SendBuffer => "the send buffer",
-        Limiter::CongestionWindow => "the congestion window",
-        Limiter::SlowReader => "the program that reads",
-        Limiter::HostDrops => "drops inside a host",
-        Limiter::Pacing => "pacing",
-        Limiter::Generator => "our own worker",
-        Limiter::Cpu => "the CPUs",
-        Limiter::OtherPrograms => "other programs on the CPUs",
-        Limiter::CpuQuota => "a CPU quota",
-        Limiter::RoundTrip => "the round trip",
-        Limiter::NagleDelayedAck => "Nagle waiting for a delayed ACK",
-        Limiter::Timeouts => "retransmission timeouts",
-        Limiter::Application => "the application",
-        Limiter::NothingArrives => "a path that carries nothing",
-    }
+/// What the first rule that holds says. What holds a stream is looked for last: the one rule behind it
+/// is for exchanges.
+fn first(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let of_cell = RULES.iter().find_map(|rule| match rule.judge {
+        Judge::Cell(tell) => tell(dataset, cell),
+        Judge::Cause(..) => None,
+    });
+    of_cell.or_else(|| stream::verdict(dataset, cell))
 }
 
 /// Returns one finding for each limiter of the host as it is: a cause and the group of cells that it
@@ -216,7 +112,7 @@ fn finding(
         );
     }
     Some(Finding {
-        id: format!("{}/limiter/{}", experiment.name, limiter_id(limiter)),
+        id: format!("{}/limiter/{}", experiment.name, limiter.id()),
         chapter: experiment.chapter,
         kind: FindingKind::Limiter(limiter),
         claim: shown.claim.clone(),

@@ -7,7 +7,8 @@
 use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
 use linerate_model::unit::Unit;
 
-use super::limiter::Verdict;
+use super::rule::{Judge, Rule};
+use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::words;
@@ -16,7 +17,14 @@ use crate::words;
 /// take up to about 1 %, and clocks of two ends differ by less than the rest.
 pub(super) const FULL_SHARE_MIN: f64 = 0.985;
 
-pub(super) fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+pub(super) const RULE: Rule = Rule {
+    limiter: Limiter::LinkRate,
+    importance: 2,
+    explains_failure: false,
+    judge: Judge::Cell(verdict),
+};
+
+fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
     let per_ack = cell.mean(name::SEGMENTS_PER_ACK);

@@ -21,7 +21,7 @@ mod generator;
 mod host_counters;
 /// Segments dropped inside a host.
 mod host_drops;
-/// Limiters in order of precedence, and one finding for each of an experiment.
+/// What limits a cell, and one finding for each limiter.
 mod limiter;
 /// The link carries what its rate and framing allow.
 mod link_rate;
@@ -45,6 +45,10 @@ mod receive_path;
 mod receiver_window;
 /// Where the time of an exchange goes.
 mod round_trip;
+/// A limiter and how it is found.
+mod rule;
+/// The list of all rules that find a limiter.
+mod rules;
 /// Segment sizes that alternate, or do not.
 mod segments;
 /// The sender's buffer.
@@ -55,6 +59,10 @@ mod slow_reader;
 mod stream;
 /// Transactions that wait for a retransmission timeout.
 mod timeouts;
+/// One trial of a stream, as rules read it.
+mod trial;
+/// What a rule says of one cell.
+mod verdict;
 /// Zero-copy sends that the kernel copied all the same.
 mod zero_copy;
 
@@ -63,10 +71,11 @@ use linerate_model::finding::{Finding, FindingKind, Limiter};
 use crate::dataset::Dataset;
 
 pub(crate) use effect::claim as effect_claim;
-pub(crate) use limiter::{Verdict, limiter_of, limiter_title};
+pub(crate) use limiter::limiter_of;
 pub(crate) use plateau::cell as plateau_cell;
 pub(crate) use receiver_window::window_bytes;
 pub(crate) use segments::{Pattern, mss_bytes, pattern_bytes, pattern_of};
+pub(crate) use verdict::Verdict;
 
 /// Findings that a report has at the most: more are read by nobody.
 pub(crate) const FINDINGS_MAX: usize = 5;
@@ -149,10 +158,8 @@ fn gain(finding: &Finding) -> f64 {
 /// What can be mended comes first, what describes comes last.
 fn importance(kind: FindingKind) -> u32 {
     match kind {
-        FindingKind::Limiter(Limiter::LinkRate | Limiter::PathRate) => 2,
-        FindingKind::Limiter(Limiter::RoundTrip | Limiter::Cpu) => 4,
+        FindingKind::Limiter(limiter) => rules::rule_of(limiter).map_or(1, |rule| rule.importance),
         FindingKind::Plateau => 0,
-        FindingKind::Limiter(_) => 1,
         FindingKind::Effect => 3,
         FindingKind::Derived | FindingKind::Absence | FindingKind::Caution => 5,
     }

@@ -24,7 +24,8 @@ use linerate_model::finding::{Estimate, EvidenceList, Limiter};
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
-use super::limiter::Verdict;
+use super::rule::{Judge, Rule};
+use super::verdict::Verdict;
 use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{DELAYED_ACK_NS_MAX, STALL_EXCESS_NS, name};
@@ -38,7 +39,14 @@ const QUANTILES: &[(&str, &str)] = &[
     (name::RTT_P99, "99th percentile of the round trip"),
 ];
 
-pub(super) fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+pub(super) const RULE: Rule = Rule {
+    limiter: Limiter::NagleDelayedAck,
+    importance: 1,
+    explains_failure: false,
+    judge: Judge::Cell(verdict),
+};
+
+fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     if !may_stall(cell) {
         return None;
     }

@@ -8,7 +8,8 @@ use linerate_model::TrialId;
 use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
 use linerate_model::unit::Unit;
 
-use super::limiter::Verdict;
+use super::rule::{Judge, Rule};
+use super::verdict::Verdict;
 use crate::compare::interval::student_t_interval;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, describe, name};
@@ -20,7 +21,14 @@ const AGAIN_MIN: f64 = 2.0;
 /// timestamps.
 const SAFE_PAYLOAD_BYTES: f64 = 1208.0;
 
-pub(super) fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+pub(super) const RULE: Rule = Rule {
+    limiter: Limiter::NothingArrives,
+    importance: 1,
+    explains_failure: true,
+    judge: Judge::Cell(verdict),
+};
+
+fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let all: Vec<&Outcome> = cell.valid.iter().chain(&cell.invalid).collect();
     let in_vain: Vec<&Outcome> = all
         .iter()

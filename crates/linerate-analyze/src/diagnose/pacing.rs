@@ -16,11 +16,13 @@
 
 use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
 use linerate_model::unit::Unit;
-use linerate_model::workload::{Part, Traffic};
+use linerate_model::workload::Traffic;
 
-use super::limiter::Verdict;
 use super::link_rate::share_of;
 use super::path_rate::ethernet_bps;
+use super::rule::{Judge, Rule};
+use super::trial::pacing_algorithm;
+use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, name};
 use crate::words;
@@ -47,8 +49,21 @@ const ROOMY_QUOTIENT_MIN: f64 = 2.0;
 const VARIATION_LINE_MAX: f64 = 0.03;
 /// Share of the time with data outstanding, so that the sender had something to pace.
 const BUSY_SHARE_MIN: f64 = 0.5;
-/// Algorithms that pace (sk_pacing_status in tcp_bbr.c); the others do only where fq makes them.
-const PACING_ALGORITHMS: &[&str] = &["bbr", "bbr1", "bbr2", "bbr3"];
+
+pub(super) const ASKED: Rule = Rule {
+    limiter: Limiter::Pacing,
+    importance: 1,
+    explains_failure: false,
+    judge: Judge::Cell(asked),
+};
+
+pub(super) const OWN: Rule = Rule {
+    judge: Judge::Cause(
+        |trial| trial.setup.paces && !trial.is_queued() && fits(trial.outcome),
+        tell,
+    ),
+    ..ASKED
+};
 
 /// A rate that was asked for.
 struct Asked {
@@ -60,7 +75,7 @@ struct Asked {
 }
 
 /// The limit is a rate that was asked for.
-pub(super) fn asked(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+fn asked(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let flows = f64::from(cell.workload.connections);
     let asked = what_was_asked(cell)?;
     let reached = cell.estimate(asked.response)?;
@@ -137,7 +152,7 @@ fn what_was_asked(cell: &CellOutcomes<'_>) -> Option<Asked> {
 }
 
 /// Whether the throughput of a trial is what TCP's congestion control paces itself at.
-pub(super) fn fits(outcome: &Outcome) -> bool {
+fn fits(outcome: &Outcome) -> bool {
     let share = |response| outcome.value(response).unwrap_or(0.0);
     let held = share(name::RWND_LIMITED).max(share(name::SNDBUF_LIMITED)) >= WAITING_SHARE_MIN;
     let Some(relation) = relation(outcome) else {
@@ -150,7 +165,7 @@ pub(super) fn fits(outcome: &Outcome) -> bool {
 }
 
 /// The limit is what TCP's congestion control paces itself at.
-pub(super) fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let algorithm = pacing_algorithm(dataset, cell)?;
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let pacing = cell.estimate(name::PACING)?;
@@ -232,27 +247,4 @@ fn is_a_line(outcome: &Outcome) -> bool {
 fn relation(outcome: &Outcome) -> Option<f64> {
     let pacing = outcome.value(name::PACING).filter(|rate| *rate > 0.0)?;
     Some(outcome.value(name::THROUGHPUT)? / pacing)
-}
-
-/// The congestion control in force at the sending ends, if it is one that paces.
-pub(super) fn pacing_algorithm<'a>(
-    dataset: &Dataset<'a>,
-    cell: &CellOutcomes<'_>,
-) -> Option<&'a str> {
-    algorithm_of(dataset, cell).filter(|algorithm| PACING_ALGORITHMS.contains(algorithm))
-}
-
-/// The congestion control in force at the sending ends; absent when they differ.
-fn algorithm_of<'a>(dataset: &Dataset<'a>, cell: &CellOutcomes<'_>) -> Option<&'a str> {
-    let trials = cell.trials();
-    let mut in_force = dataset
-        .recording
-        .flows
-        .iter()
-        .filter(|flow| flow.part == Part::Sender && trials.contains(&flow.trial))
-        .flat_map(|flow| &flow.settings)
-        .filter(|setting| setting.name == "TCP_CONGESTION")
-        .filter_map(|setting| setting.effective.as_deref().or(setting.granted.as_deref()));
-    let first = in_force.next()?;
-    in_force.all(|other| other == first).then_some(first)
 }

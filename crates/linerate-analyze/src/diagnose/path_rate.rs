@@ -10,9 +10,10 @@ use linerate_model::unit::Unit;
 use linerate_model::wire::{ETHERNET_HEADER_BYTES, ETHERNET_UNSEEN_BYTES};
 use linerate_model::workload::{Direction, Traffic};
 
-use super::limiter::Verdict;
 use super::link_rate::FULL_SHARE_MIN;
-use super::stream::shortest_ns;
+use super::rule::{Judge, Rule};
+use super::trial::shortest_ns;
+use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, name};
 use crate::words;
@@ -31,7 +32,14 @@ const LINK_SHARE_MIN: f64 = 0.85;
 /// Share of what waits from which on it waits at one place.
 const MOST: f64 = 0.5;
 
-pub(super) fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+pub(super) const RULE: Rule = Rule {
+    limiter: Limiter::PathRate,
+    importance: 2,
+    explains_failure: false,
+    judge: Judge::Cause(|trial| trial.is_queued() && !trial.pauses(), tell),
+};
+
+fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let shortest = shortest_ns(dataset, cell)?;
     let waiting = |outcome: &Outcome| Some((outcome.value(name::TCP_RTT)? - shortest).max(0.0));

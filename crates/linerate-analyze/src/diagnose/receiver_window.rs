@@ -7,9 +7,10 @@
 use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
 use linerate_model::unit::Unit;
 
-use super::limiter::Verdict;
 use super::link_rate::share_of;
-use super::stream::{UNSCALED_WINDOW_MAX, auto_buffer, shortest_ns};
+use super::rule::{Judge, Rule};
+use super::trial::{CEILING_MAX, MOST, NEAR_QUOTIENT_MAX, Trial, auto_buffer, shortest_ns};
+use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::words;
@@ -18,7 +19,35 @@ use crate::words;
 /// buffer is window before Linux 6.6 with tcp_adv_win_scale 1, and less with small segments.
 const AT_LIMIT_SHARE_MIN: f64 = 0.4;
 
-pub(super) fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+/// Largest window without scaling (RFC 9293).
+const UNSCALED_WINDOW_MAX: f64 = 65_535.0;
+
+pub(super) const RULE: Rule = Rule {
+    limiter: Limiter::ReceiverWindow,
+    importance: 1,
+    explains_failure: false,
+    judge: Judge::Cause(window_fits, tell),
+};
+
+pub(super) fn window_fits(trial: &Trial<'_>) -> bool {
+    let Some(window) = trial
+        .value(name::SEND_WINDOW)
+        .filter(|_| trial.window_is_full())
+    else {
+        return false;
+    };
+    if trial.share(name::UNREAD_SHARE) >= MOST && trial.is_long() {
+        return false;
+    }
+    if trial.is_long() {
+        let within = |ceiling: f64| (1.0 / NEAR_QUOTIENT_MAX..=CEILING_MAX).contains(&ceiling);
+        return trial.is_near() && trial.ceiling(window).is_some_and(within);
+    }
+    let is_small = trial.setup.buffer_is_set || window <= UNSCALED_WINDOW_MAX;
+    is_small && trial.share(name::RWND_LIMITED) >= MOST && !trial.is_queued()
+}
+
+fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let shortest = shortest_ns(dataset, cell)?;
     let window = window_bytes(cell)?;

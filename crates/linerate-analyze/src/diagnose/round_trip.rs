@@ -29,8 +29,9 @@ use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
 use super::cpu;
-use super::limiter::Verdict;
 use super::nagle_delayed_ack::may_stall;
+use super::rule::{Judge, Rule};
+use super::verdict::Verdict;
 use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, name};
@@ -97,7 +98,14 @@ fn largest_of_most(splits: &[Split]) -> Option<Part> {
         .copied()
 }
 
-pub(super) fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+pub(super) const RULE: Rule = Rule {
+    limiter: Limiter::RoundTrip,
+    importance: 4,
+    explains_failure: false,
+    judge: Judge::Cell(verdict),
+};
+
+fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let manner = &cell.workload.manner;
     let at_once = manner.in_flight > 1 || manner.think.is_some() || manner.requests_per_s.is_some();
     if at_once || !matches!(cell.workload.traffic, Traffic::Rr { .. }) || !always_waits(cell) {

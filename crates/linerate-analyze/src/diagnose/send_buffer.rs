@@ -6,13 +6,54 @@
 use linerate_model::finding::{EvidenceList, Limiter};
 use linerate_model::unit::Unit;
 
-use super::limiter::Verdict;
-use super::stream::auto_buffer;
+use super::receiver_window::window_fits;
+use super::rule::{Judge, Rule};
+use super::trial::{FILLED_SHARE_MIN, MOST, Trial, auto_buffer};
+use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::words;
 
-pub(super) fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+/// What of a send buffer is in flight when it holds: SO_SNDBUF counts memory; the kernel doubles it.
+const SEND_BUFFER_FLIGHT: std::ops::RangeInclusive<f64> = 0.8..=2.3;
+
+pub(super) const RULE: Rule = Rule {
+    limiter: Limiter::SendBuffer,
+    importance: 1,
+    explains_failure: false,
+    judge: Judge::Cause(buffer_fits, tell),
+};
+
+fn buffer_fits(trial: &Trial<'_>) -> bool {
+    if trial.is_queued() || window_fits(trial) {
+        return false;
+    }
+    let is_near = !trial.is_long() || trial.is_near();
+    (is_near && trial.share(name::SNDBUF_LIMITED) >= MOST) || buffer_is_in_flight(trial)
+}
+
+/// What the send buffer holds is what is in flight, and less than either window.
+fn buffer_is_in_flight(trial: &Trial<'_>) -> bool {
+    let known = || {
+        let flight = trial.value(name::IN_FLIGHT)?;
+        let unsent = trial.value(name::UNSENT)?;
+        let congestion = trial.value(name::CWND)? * trial.value(name::SEND_MSS)?;
+        let window = trial.value(name::SEND_WINDOW)?;
+        let least = congestion.min(window);
+        Some((flight, unsent, least, trial.setup.send_buffer?))
+    };
+    let Some((flight, unsent, least, buffer)) = known() else {
+        return false;
+    };
+    trial.is_long()
+        && trial.is_near()
+        && trial.busy() >= 0.9
+        && unsent <= 0.1 * flight
+        && flight <= FILLED_SHARE_MIN * least
+        && SEND_BUFFER_FLIGHT.contains(&(flight / buffer))
+}
+
+fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let waiting = cell.estimate(name::SNDBUF_LIMITED)?;
     let buffer = match cell.workload.options.socket_buffer {

@@ -7,12 +7,33 @@
 use linerate_model::finding::{EvidenceList, Limiter};
 use linerate_model::unit::Unit;
 
-use super::limiter::Verdict;
-use crate::dataset::CellOutcomes;
+use super::rule::{Judge, Rule};
+use super::trial::{MOST, RATIO_NS_MIN, Trial};
+use super::verdict::Verdict;
+use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::words;
 
-pub(super) fn tell(cell: &CellOutcomes<'_>) -> Option<Verdict> {
+/// Bytes of buffer below which it is nearly always full on a fast path, however prompt the reader is.
+const READER_BUFFER_MIN: f64 = 32_768.0;
+
+pub(super) const RULE: Rule = Rule {
+    limiter: Limiter::SlowReader,
+    importance: 1,
+    explains_failure: true,
+    judge: Judge::Cause(reader_is_behind, tell),
+};
+
+fn reader_is_behind(trial: &Trial<'_>) -> bool {
+    let unread = trial.share(name::UNREAD_SHARE) >= MOST;
+    let enough = trial
+        .value(name::UNREAD)
+        .is_some_and(|bytes| bytes >= READER_BUFFER_MIN);
+    let is_long = trial.setup.shortest_ns.is_some_and(|ns| ns >= RATIO_NS_MIN);
+    unread && (enough || is_long) && trial.window_is_full()
+}
+
+fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let share = cell.estimate(name::UNREAD_SHARE)?;
     let more = [

@@ -14,7 +14,8 @@ use linerate_model::finding::{EvidenceList, Limiter};
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
-use super::limiter::Verdict;
+use super::rule::{Judge, Rule};
+use super::verdict::Verdict;
 use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
@@ -23,7 +24,14 @@ use crate::words;
 /// Part of the mean round trip from which on timeouts are what holds the rate.
 const SHARE_MIN: f64 = 0.25;
 
-pub(super) fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+pub(super) const RULE: Rule = Rule {
+    limiter: Limiter::Timeouts,
+    importance: 1,
+    explains_failure: true,
+    judge: Judge::Cell(verdict),
+};
+
+fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     if !cell.is_rr() {
         return None;
     }

@@ -6,7 +6,7 @@
 use linerate_model::analysis::{Analysis, TableCell};
 use linerate_model::finding::{Finding, FindingKind, TrustLevel, Verdict};
 
-use crate::diagnose::{FINDINGS_MAX, limiter_title};
+use crate::diagnose::FINDINGS_MAX;
 use crate::words;
 
 /// Returns what sentences of `analysis` disagree about, or say twice.
@@ -25,9 +25,7 @@ pub fn disagreements(analysis: &Analysis) -> Vec<String> {
         .findings
         .iter()
         .filter(|finding| match finding.kind {
-            FindingKind::Limiter(limiter) => {
-                !is_in_chapter(analysis, finding, limiter_title(limiter))
-            }
+            FindingKind::Limiter(limiter) => !is_in_chapter(analysis, finding, limiter.title()),
             FindingKind::Effect => !is_decided(analysis, finding),
             _ => false,
         });

@@ -1,0 +1,209 @@
+//! One trial of a stream, as the rules read it that are about what holds a stream.
+
+use linerate_model::manner::Transport;
+use linerate_model::run::HostRecord;
+use linerate_model::workload::Part;
+
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::reduce::{Outcome, name};
+
+/// Shortest round trip from which on a ratio to it says something.
+const LONG_NS_MIN: f64 = 500_000.0;
+/// Shortest round trip below which no ratio of round trips is looked at.
+pub(super) const RATIO_NS_MIN: f64 = 50_000.0;
+/// Smoothed over shortest round trip up to which it is near: windows, pacing and random loss stay
+/// below 1.06 at 20 ms, a shaper has 1.29 with bbr and 4 with cubic. Relays and schedulers add to it.
+pub(super) const NEAR_QUOTIENT_MAX: f64 = 1.2;
+/// Extra waiting that is a queue by itself; of less, only what is steady and not made by CPUs.
+const QUEUE_NS_MIN: f64 = 500_000.0;
+const QUEUE_NS_STEADY_MIN: f64 = 200_000.0;
+const VARIATION_STEADY_MAX: f64 = 0.05;
+const WANTED_REST_MAX: f64 = 0.9;
+/// Most of the time.
+pub(super) const MOST: f64 = 0.5;
+/// Delivery rate over mean rate from which on an end pauses: 1.4 to 1.7 where CPUs limit.
+const PAUSE_QUOTIENT_MIN: f64 = 1.3;
+/// Largest relative difference of a ceiling and the rate, upwards: the round trip may lie above its
+/// shortest by as much as is near, and whole segments leave some of a window unused.
+pub(super) const CEILING_MAX: f64 = 1.05 * NEAR_QUOTIENT_MAX;
+/// Share of the window in flight from which on it is full: whole segments leave up to a segment of
+/// a small window unused, and each ACK opens it for a moment.
+pub(super) const FILLED_SHARE_MIN: f64 = 0.8;
+/// Share of the time at the window that is asked for beside a full window, by one that does not pace:
+/// pacing is tested before the window and hides it.
+const WAITING_SHARE_MIN_FILLED: f64 = 0.1;
+/// Algorithms that pace (sk_pacing_status in tcp_bbr.c); the others do only where fq makes them.
+const PACING_ALGORITHMS: &[&str] = &["bbr", "bbr1", "bbr2", "bbr3"];
+
+/// What all trials of a cell have in common.
+pub(super) struct Setup {
+    pub(super) flows: f64,
+    /// The shortest round trip that was ever seen on the path.
+    pub(super) shortest_ns: Option<f64>,
+    /// The senders' congestion control paces.
+    pub(super) paces: bool,
+    /// A receive buffer was set.
+    pub(super) buffer_is_set: bool,
+    /// What the send buffer may hold, by what was set or the host's limit.
+    pub(super) send_buffer: Option<f64>,
+}
+
+impl Setup {
+    pub(super) fn of(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Self {
+        let asked = cell.workload.options.socket_buffer;
+        Self {
+            flows: cell.workload.flows().len() as f64,
+            shortest_ns: shortest_ns(dataset, cell),
+            paces: pacing_algorithm(dataset, cell).is_some(),
+            buffer_is_set: asked.is_some(),
+            send_buffer: asked
+                .map(|bytes| bytes.0 as f64)
+                .or_else(|| auto_buffer(dataset, "tcp_wmem").map(|bytes| bytes / 2.0)),
+        }
+    }
+}
+
+/// Returns the shortest round trip that any trial over the same links saw.
+pub(super) fn shortest_ns(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<f64> {
+    let same = |other: &&CellOutcomes<'_>| {
+        other.workload.link_loss_ppm == cell.workload.link_loss_ppm
+            && other.workload.manner.transport == Transport::Tcp
+    };
+    let cells = dataset.cells.iter().filter(same);
+    let trials = cells.flat_map(|cell| cell.valid.iter().chain(&cell.invalid));
+    trials
+        .filter_map(|outcome| outcome.value(name::TCP_MIN_RTT))
+        .min_by(f64::total_cmp)
+}
+
+/// Returns the least of the hosts' limits up to which buffers grow by themselves, in bytes.
+pub(super) fn auto_buffer(dataset: &Dataset<'_>, sysctl: &str) -> Option<f64> {
+    let most = |host: &HostRecord| {
+        let fact = format!("sysctl.net.ipv4.{sysctl}");
+        let three = host.snapshot.text(&fact)?;
+        three.split_whitespace().nth(2)?.parse::<f64>().ok()
+    };
+    let hosts = &dataset.recording.document.hosts;
+    hosts.iter().filter_map(most).min_by(f64::total_cmp)
+}
+
+/// One trial as the rules read it.
+pub(super) struct Trial<'o> {
+    pub(super) outcome: &'o Outcome,
+    pub(super) setup: &'o Setup,
+}
+
+impl Trial<'_> {
+    pub(super) fn value(&self, name: &str) -> Option<f64> {
+        self.outcome.value(name)
+    }
+
+    pub(super) fn share(&self, name: &str) -> f64 {
+        self.value(name).unwrap_or(0.0).clamp(0.0, 1.0)
+    }
+
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.value(name::THROUGHPUT).filter(|rate| *rate > 0.0)
+    }
+
+    /// Rate that `bytes` of each flow per shortest round trip make, over the rate that there is.
+    pub(super) fn ceiling(&self, bytes: f64) -> Option<f64> {
+        let shortest_ns = self.setup.shortest_ns?;
+        Some(self.setup.flows * bytes * 8e9 / shortest_ns / self.rate()?)
+    }
+
+    pub(super) fn is_long(&self) -> bool {
+        self.setup.shortest_ns.is_some_and(|ns| ns >= LONG_NS_MIN)
+    }
+
+    /// Extra waiting.
+    fn delay_ns(&self) -> Option<f64> {
+        Some(self.value(name::TCP_RTT)? - self.setup.shortest_ns?)
+    }
+
+    pub(super) fn is_near(&self) -> bool {
+        let Some((rtt, shortest)) = self.value(name::TCP_RTT).zip(self.setup.shortest_ns) else {
+            return false;
+        };
+        match shortest < RATIO_NS_MIN {
+            true => rtt - shortest < QUEUE_NS_STEADY_MIN,
+            false => {
+                rtt <= NEAR_QUOTIENT_MAX * shortest || rtt - shortest < QUEUE_NS_STEADY_MIN / 2.0
+            }
+        }
+    }
+
+    fn is_steady(&self) -> bool {
+        let varies = self.value(name::RATE_VARIATION);
+        let wanted = self.value(name::WORKER_WANTED_SHARE_MAX);
+        varies.is_some_and(|share| share <= VARIATION_STEADY_MAX)
+            && wanted.is_none_or(|share| share <= WANTED_REST_MAX)
+    }
+
+    /// Data waits in a queue on the way for most of the time.
+    pub(super) fn is_queued(&self) -> bool {
+        let delay_ns = self.delay_ns().unwrap_or(0.0);
+        let enough =
+            delay_ns >= QUEUE_NS_MIN || (delay_ns >= QUEUE_NS_STEADY_MIN && self.is_steady());
+        enough && !self.is_near() && self.value(name::QUEUED).is_some_and(|share| share >= MOST)
+    }
+
+    /// An end of a single flow pauses; of several, each has bursts of its own.
+    pub(super) fn pauses(&self) -> bool {
+        let quotient = self
+            .value(name::DELIVERY_RATE)
+            .zip(self.rate())
+            .map(|(delivered, rate)| delivered / rate);
+        self.setup.flows == 1.0 && quotient.is_some_and(|quotient| quotient > PAUSE_QUOTIENT_MIN)
+    }
+
+    pub(super) fn window_is_full(&self) -> bool {
+        let waiting = self.share(name::RWND_LIMITED);
+        let filled = self.share(name::WINDOW_FILLED) >= FILLED_SHARE_MIN;
+        waiting >= MOST || (filled && (self.setup.paces || waiting >= WAITING_SHARE_MIN_FILLED))
+    }
+
+    pub(super) fn busy(&self) -> f64 {
+        let held = self.share(name::RWND_LIMITED) + self.share(name::SNDBUF_LIMITED);
+        let busy = self
+            .value(name::BUSY)
+            .map_or(1.0, |busy| busy.clamp(0.0, 1.0));
+        busy.max(held.min(1.0))
+    }
+
+    /// Segments that were lost: sent again, less those that had arrived.
+    pub(super) fn losses(&self) -> f64 {
+        let again = self.value(name::RETRANSMITTED).unwrap_or(0.0);
+        (again - self.value(name::SPURIOUS).unwrap_or(0.0)).max(0.0)
+    }
+
+    /// Share of the segments that were lost.
+    pub(super) fn loss_share(&self) -> f64 {
+        let again = self.value(name::RETRANSMITTED).filter(|again| *again > 0.0);
+        let share = self.share(name::RETRANSMITTED_SHARE);
+        again.map_or(0.0, |again| share * self.losses() / again)
+    }
+}
+
+/// The congestion control in force at the sending ends, if it is one that paces.
+pub(super) fn pacing_algorithm<'a>(
+    dataset: &Dataset<'a>,
+    cell: &CellOutcomes<'_>,
+) -> Option<&'a str> {
+    algorithm_of(dataset, cell).filter(|algorithm| PACING_ALGORITHMS.contains(algorithm))
+}
+
+/// The congestion control in force at the sending ends; absent when they differ.
+fn algorithm_of<'a>(dataset: &Dataset<'a>, cell: &CellOutcomes<'_>) -> Option<&'a str> {
+    let trials = cell.trials();
+    let mut in_force = dataset
+        .recording
+        .flows
+        .iter()
+        .filter(|flow| flow.part == Part::Sender && trials.contains(&flow.trial))
+        .flat_map(|flow| &flow.settings)
+        .filter(|setting| setting.name == "TCP_CONGESTION")
+        .filter_map(|setting| setting.effective.as_deref().or(setting.granted.as_deref()));
+    let first = in_force.next()?;
+    in_force.all(|other| other == first).then_some(first)
+}
