@@ -16,7 +16,7 @@ use linerate_model::workload::Workload;
 use crate::compare::interval::{deviation, mean, quantile_interval, student_t, student_t_interval};
 use crate::compare::noise::Noise;
 use crate::diagnose::Verdict;
-use crate::reduce::{HALVES_SHARE_MAX, Outcome, describe, name, outcomes};
+use crate::reduce::{HALVES_SHARE_MAX, Outcome, describe, is_share, name, outcomes};
 use crate::verdicts::{self, Verdicts};
 use crate::wire_use::Path;
 use crate::words;
@@ -366,7 +366,7 @@ impl<'a> CellOutcomes<'a> {
     /// Cuts an interval at what the response cannot exceed.
     fn bounded(&self, response: &str, estimate: Estimate) -> Estimate {
         let most = match estimate.unit {
-            Unit::Ratio if response.ends_with("_share") => Some(1.0),
+            Unit::Ratio if is_share(response) => Some(1.0),
             Unit::Cpus if response != name::CPU_PER_GBIT => self.bounds.cpus,
             Unit::BitsPerSecond if response == name::THROUGHPUT => self.bounds.limit_bps,
             _ => None,

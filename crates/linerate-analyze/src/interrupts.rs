@@ -36,24 +36,21 @@ pub(crate) fn interrupts<'a>(
         let readings = Readings::new(&recording.samples, trial.trial, trial.window_ns);
         let mut longest: BTreeMap<&HostName, f64> = BTreeMap::new();
         for (subject, host) in readings.subjects() {
-            let metric = match subject {
-                Subject::Irq(_) => Metric::IrqCount,
-                Subject::IrqCpu(..) => Metric::IrqCpuCount,
-                _ => continue,
-            };
-            let series = readings.on(host, subject, metric);
-            let Some(change) = series.and_then(|series| readings.change(&series)) else {
-                continue;
-            };
-            let sum = sums.entry(host).or_default();
+            let change = |metric| readings.change(&readings.on(host, subject, metric)?);
             match subject {
                 Subject::IrqCpu(irq, cpu) => {
-                    *sum.pairs.entry((*irq, *cpu)).or_default() += change.amount;
+                    if let Some(change) = change(Metric::IrqCpuCount) {
+                        let sum = sums.entry(host).or_default();
+                        *sum.pairs.entry((*irq, *cpu)).or_default() += change.amount;
+                    }
                 }
                 Subject::Irq(irq) => {
-                    *sum.all.entry(*irq).or_default() += change.amount;
-                    let seconds = longest.entry(host).or_default();
-                    *seconds = seconds.max(change.seconds);
+                    if let Some(change) = change(Metric::IrqCount) {
+                        let sum = sums.entry(host).or_default();
+                        *sum.all.entry(*irq).or_default() += change.amount;
+                        let seconds = longest.entry(host).or_default();
+                        *seconds = seconds.max(change.seconds);
+                    }
                 }
                 _ => {}
             }

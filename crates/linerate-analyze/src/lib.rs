@@ -109,6 +109,7 @@ pub use disturbed::{Disturbed, disturbed};
 pub use flame::collapsed;
 
 use dataset::Dataset;
+use diagnose::Found;
 
 /// Returns the names of the experiments that more replicates may still decide.
 ///
@@ -136,8 +137,8 @@ pub fn analyze(recording: &Recording) -> Analysis {
         verdicts: verdicts::comparisons(&dataset),
         recommendations: recommend::recommendations(&dataset, &told.findings),
         chapters: chapters::chapters(&dataset, &told),
-        findings: told.findings,
-        cautions: told.cautions,
+        findings: told.findings.into_iter().map(Found::finding).collect(),
+        cautions: told.cautions.into_iter().map(Found::finding).collect(),
         flames: flame::flames(&dataset),
         hosts: front::hosts(&recording.document),
         counters: counters::counters(recording, valid.clone()),

@@ -24,10 +24,11 @@ use serde::{Serialize, Serializer};
 
 use crate::counters::counters;
 use crate::dataset::Dataset;
+use crate::diagnose::{self, Found};
 use crate::live::Live;
 use crate::queue_map::queue_of;
 use crate::reduce::{Outcome, QdiscDrops, WORKER_SATURATED_SHARE, dropping_qdiscs, name};
-use crate::{diagnose, front, trust};
+use crate::{front, trust};
 
 /// The number of this document's shape.
 pub const SINGLE_SCHEMA_VERSION: u32 = 1;
@@ -296,8 +297,8 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         hosts: hosts(recording),
         workload,
         trust: trust::trust(&dataset, &told.cautions),
-        findings: told.findings,
-        cautions: told.cautions,
+        findings: told.findings.into_iter().map(Found::finding).collect(),
+        cautions: told.cautions.into_iter().map(Found::finding).collect(),
         partial: front::partial(&dataset),
         trials: dataset
             .outcomes

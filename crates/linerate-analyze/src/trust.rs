@@ -8,9 +8,10 @@
 //! * *limited*: any other caution;
 //! * *good*: none.
 
-use linerate_model::finding::{Finding, FindingKind, Limiter, Trust, TrustLevel};
+use linerate_model::finding::{Limiter, Trust, TrustLevel};
 
 use crate::dataset::Dataset;
+use crate::diagnose::{Found, What};
 use crate::reduce;
 use crate::study;
 use crate::words;
@@ -24,7 +25,7 @@ const REASONS_MAX: usize = 4;
 const NOISE_SHARE_UNUSABLE: f64 = 0.4;
 
 /// Returns the judgement of `dataset`.
-pub(crate) fn trust(dataset: &Dataset<'_>, cautions: &[Finding]) -> Trust {
+pub(crate) fn trust(dataset: &Dataset<'_>, cautions: &[Found<'_>]) -> Trust {
     let grave = unusable(dataset);
     if !grave.is_empty() {
         return Trust {
@@ -76,9 +77,9 @@ fn unusable(dataset: &Dataset<'_>) -> Vec<String> {
 }
 
 /// Returns a caution in a few words: its claim without the full stop.
-fn reason(caution: &Finding) -> String {
-    match caution.kind {
-        FindingKind::Limiter(Limiter::Generator) => {
+fn reason(caution: &Found<'_>) -> String {
+    match caution.what {
+        What::Limiter(Limiter::Generator) => {
             "numbers that our own generator limits are lower bounds".to_owned()
         }
         _ => {

@@ -4,7 +4,7 @@ use linerate_model::analysis::{
     Axis, Chapter, Curve, Figure, Origin, Point, Position, Scale, Table, TableCell, TrialLine,
 };
 use linerate_model::experiment::{Experiment, Factor, Level};
-use linerate_model::finding::{Estimate, Finding, Verdict};
+use linerate_model::finding::{Estimate, Verdict};
 use linerate_model::run::Validity;
 use linerate_model::unit::Unit;
 
@@ -311,15 +311,5 @@ pub(super) fn trial_lines(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec
             },
             flags: outcome.flags.clone(),
         })
-        .collect()
-}
-
-/// Returns the identifiers of the findings whose identifier starts with the experiment's name.
-pub(super) fn finding_ids(findings: &[Finding], experiment: &Experiment) -> Vec<String> {
-    let prefix = format!("{}/", experiment.name);
-    findings
-        .iter()
-        .filter(|finding| finding.id.starts_with(&prefix))
-        .map(|finding| finding.id.clone())
         .collect()
 }

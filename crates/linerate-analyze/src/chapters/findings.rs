@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use linerate_model::analysis::{Chapter, Table, TableCell};
-use linerate_model::finding::{Comparison, Estimate, Finding, Limiter, Verdict};
+use linerate_model::finding::{Comparison, Estimate, Limiter, Verdict};
 use linerate_model::unit::Unit;
 
 use super::draw;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::limiter_of;
+use crate::diagnose::{Found, limiter_of};
 use crate::reduce::name;
 use crate::study;
 use crate::verdicts::comparisons;
 use crate::words;
 
 /// Returns the chapter.
-pub(super) fn chapter(dataset: &Dataset<'_>, findings: &[Finding]) -> Chapter {
+pub(super) fn chapter(dataset: &Dataset<'_>, findings: &[Found<'_>]) -> Chapter {
     let mut method =
         "Each valid cell is held against the limiters in order of precedence; cost is \
                       busy CPU time over throughput in the best cell of each stream experiment."
@@ -42,12 +42,12 @@ pub(super) fn chapter(dataset: &Dataset<'_>, findings: &[Finding]) -> Chapter {
             .flatten()
             .filter(|table| !table.rows.is_empty())
             .collect(),
-        findings: findings.iter().map(|finding| finding.id.clone()).collect(),
+        findings: findings.iter().map(Found::id).collect(),
         trials: Vec::new(),
     }
 }
 
-fn answer(findings: &[Finding]) -> Option<String> {
+fn answer(findings: &[Found<'_>]) -> Option<String> {
     let first = findings.first()?;
     let number = words::count(findings.len(), "finding");
     Some(format!("{number}. First: {}", first.claim))

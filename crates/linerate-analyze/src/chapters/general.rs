@@ -5,11 +5,12 @@
 
 use linerate_model::analysis::{Chapter, Figure};
 use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor};
-use linerate_model::finding::Finding;
+use linerate_model::finding::Estimate;
 use linerate_model::workload::{Direction, Traffic};
 
 use super::{draw, series};
 use crate::dataset::{CellOutcomes, Dataset, varied};
+use crate::diagnose::Found;
 use crate::reduce::{describe, name};
 use crate::words;
 
@@ -54,7 +55,7 @@ const RR: &[&str] = &[
 pub(super) fn chapter(
     dataset: &Dataset<'_>,
     experiment: &Experiment,
-    findings: &[Finding],
+    findings: &[Found<'_>],
 ) -> Chapter {
     let cells = dataset.cells_of(&experiment.name);
     let mut figures = match experiment.design {
@@ -78,7 +79,11 @@ pub(super) fn chapter(
         method: experiment.method.clone(),
         figures,
         tables: vec![draw::table("All cells", &cells, responses)],
-        findings: draw::finding_ids(findings, experiment),
+        findings: findings
+            .iter()
+            .filter(|found| found.is_about(experiment))
+            .map(Found::id)
+            .collect(),
         trials: draw::trial_lines(dataset, experiment),
     }
 }
@@ -145,9 +150,7 @@ fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
         .iter()
         .filter_map(|cell| Some((cell, cell.main()?)))
         .collect();
-    let by_value =
-        |a: &&(_, linerate_model::finding::Estimate),
-         b: &&(_, linerate_model::finding::Estimate)| a.1.value.total_cmp(&b.1.value);
+    let by_value = |a: &&(_, Estimate), b: &&(_, Estimate)| a.1.value.total_cmp(&b.1.value);
     let most = known.iter().max_by(by_value)?;
     let least = known.iter().min_by(by_value)?;
     let title = describe(&most.0.experiment.response).title;

@@ -38,14 +38,13 @@ mod window;
 
 use linerate_model::analysis::Chapter;
 use linerate_model::experiment::Experiment;
-use linerate_model::finding::Finding;
 
 use crate::dataset::Dataset;
 use crate::diagnose::Told;
 use crate::study;
 
 /// Returns the chapters, in order.
-pub(crate) fn chapters(dataset: &Dataset<'_>, told: &Told) -> Vec<Chapter> {
+pub(crate) fn chapters(dataset: &Dataset<'_>, told: &Told<'_>) -> Vec<Chapter> {
     let experiments = &dataset.recording.document.plan.experiments;
     let mut chapters: Vec<Chapter> = experiments
         .iter()
@@ -61,7 +60,7 @@ pub(crate) fn chapters(dataset: &Dataset<'_>, told: &Told) -> Vec<Chapter> {
     chapters
 }
 
-fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told) -> Chapter {
+fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told<'_>) -> Chapter {
     let mut chapter = general::chapter(dataset, experiment, &told.findings);
     let cells = dataset.cells_of(&experiment.name);
     let is_rr = cells.iter().any(|cell| cell.is_rr());
@@ -80,9 +79,7 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told) ->
         Some(study::PACKET_RATE) if !is_rr => packet_rate::fill(&mut chapter, &cells),
         Some(study::UDP_PACKET_RATE) if !is_rr => udp_packet_rate::fill(&mut chapter, &cells),
         Some(study::QUEUES) if !is_rr => {
-            let all = told.findings.iter().chain(&told.cautions);
-            let all: Vec<Finding> = all.cloned().collect();
-            queues::fill(&mut chapter, dataset, &cells, &all);
+            queues::fill(&mut chapter, dataset, &cells, told);
         }
         _ => {}
     }

@@ -6,7 +6,7 @@ use linerate_model::analysis::{
     Axis, Chapter, Curve, Figure, Origin, Point, Position, Scale, Table, TableCell,
 };
 use linerate_model::experiment::Factor;
-use linerate_model::finding::{Estimate, Finding};
+use linerate_model::finding::Estimate;
 use linerate_model::host::FactValue;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord};
 use linerate_model::unit::Unit;
@@ -14,6 +14,7 @@ use linerate_model::unit::Unit;
 use super::{draw, queue_table};
 use crate::compare::interval::student_t_interval;
 use crate::dataset::{CellOutcomes, Dataset};
+use crate::diagnose::{Told, What};
 use crate::reduce::{CpuIntake, Intake, QueueIntake, Readings, intake, name};
 use crate::words;
 
@@ -33,7 +34,7 @@ pub(super) fn fill(
     chapter: &mut Chapter,
     dataset: &Dataset<'_>,
     cells: &[&CellOutcomes<'_>],
-    findings: &[Finding],
+    told: &Told<'_>,
 ) {
     let taken: Vec<CellIntake<'_, '_>> = cells
         .iter()
@@ -63,8 +64,8 @@ pub(super) fn fill(
     let answers: Vec<String> = answers
         .into_iter()
         .flatten()
-        .chain(verdict(&taken, findings))
-        .chain(one_cpu(&taken, findings))
+        .chain(claim(&taken, told, |what| *what == What::QueueBalance).map(str::to_owned))
+        .chain(one_cpu(&taken, told))
         .collect();
     if !answers.is_empty() {
         chapter.answer = Some(answers.join(" "));
@@ -193,22 +194,16 @@ fn balance(taken: &[CellIntake<'_, '_>], queues: usize, host: &HostRecord) -> Op
     ))
 }
 
-/// Returns the finding of these cells whose name begins with `name`.
-fn finding<'f>(
+/// Returns the claim of the first finding about these cells that is `wanted`.
+fn claim<'f>(
     taken: &[CellIntake<'_, '_>],
-    findings: &'f [Finding],
-    name: &str,
-) -> Option<&'f Finding> {
-    let experiment = &taken.first()?.cell.experiment.name;
-    let prefix = format!("{experiment}/{name}");
-    findings
-        .iter()
-        .find(|finding| finding.id.starts_with(&prefix))
-}
-
-/// Says whether all trials together are worse than chance.
-fn verdict(taken: &[CellIntake<'_, '_>], findings: &[Finding]) -> Option<String> {
-    finding(taken, findings, "queue-balance").map(|finding| finding.claim.clone())
+    told: &'f Told<'_>,
+    wanted: fn(&What<'_>) -> bool,
+) -> Option<&'f str> {
+    let experiment = taken.first()?.cell.experiment;
+    let mut all = told.findings.iter().chain(&told.cautions);
+    let found = all.find(|found| found.is_about(experiment) && wanted(&found.what))?;
+    Some(&found.claim)
 }
 
 fn two(number: f64) -> String {
@@ -216,10 +211,9 @@ fn two(number: f64) -> String {
 }
 
 /// Says whether one CPU had no room for more packets.
-fn one_cpu(taken: &[CellIntake<'_, '_>], findings: &[Finding]) -> Option<String> {
-    let limit = finding(taken, findings, "caution/one-cpu-of-packets");
-    if let Some(limit) = limit {
-        return Some(format!("One CPU is the limiter: {}", limit.claim));
+fn one_cpu(taken: &[CellIntake<'_, '_>], told: &Told<'_>) -> Option<String> {
+    if let Some(claim) = claim(taken, told, |what| matches!(what, What::OneCpuOfPackets(_))) {
+        return Some(format!("One CPU is the limiter: {claim}"));
     }
     let shares = taken.iter().filter_map(|cell| {
         let share = cell.cell.mean(name::CPU_INTERRUPT_SHARE_MOST)?;

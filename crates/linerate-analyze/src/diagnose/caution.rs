@@ -16,10 +16,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::TrialId;
-use linerate_model::finding::{CONFIDENCE, Estimate, Evidence, EvidenceList, Finding, FindingKind};
+use linerate_model::finding::{CONFIDENCE, Estimate, Evidence};
 use linerate_model::run::{Admission, TrialRecord};
 use linerate_model::unit::Unit;
 
+use super::found::{About, Found};
 use crate::compare::interval::{replicates_needed, student_t_interval};
 use crate::compare::modes::{Mode, modes};
 use crate::dataset::{CellOutcomes, Dataset};
@@ -38,8 +39,8 @@ const WIDTH_SHARE_WANTED: f64 = 0.05;
 /// Reasons listed for invalid trials.
 const REASONS_LISTED_MAX: usize = 3;
 
-pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = invalid(dataset).into_iter().collect();
+pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
+    let mut findings: Vec<Found<'_>> = invalid(dataset).into_iter().collect();
     findings.extend(disturbances(dataset));
     findings.extend(capped(dataset));
     findings.extend(noise(dataset));
@@ -51,24 +52,6 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
     findings
 }
 
-pub(super) fn caution(
-    id: impl Into<String>,
-    chapter: Option<u32>,
-    claim: String,
-    explanation: impl Into<String>,
-    evidence: Evidence,
-) -> Finding {
-    Finding {
-        id: id.into(),
-        chapter,
-        kind: FindingKind::Caution,
-        claim,
-        explanation: explanation.into(),
-        effect: evidence.estimate,
-        evidence: EvidenceList::new(evidence, Vec::new()),
-    }
-}
-
 pub(super) fn counted(number: usize, of: usize) -> Estimate {
     Estimate {
         n: u32::try_from(of).unwrap_or(u32::MAX),
@@ -77,7 +60,7 @@ pub(super) fn counted(number: usize, of: usize) -> Estimate {
 }
 
 /// The experiments whose identical trials differ much, in one: the noisiest is the one shown.
-fn noise(dataset: &Dataset<'_>) -> Option<Finding> {
+fn noise<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let mut noisy = crate::study::noises(dataset);
     noisy.retain(|(_, noise)| noise.share > NOISE_SHARE_MAX);
     let (experiment, worst) = noisy.first()?;
@@ -103,9 +86,9 @@ fn noise(dataset: &Dataset<'_>) -> Option<Finding> {
         true => String::new(),
         false => format!(" It is {}.", words::list(&others)),
     };
-    Some(caution(
-        format!("{}/caution/noise", experiment.name),
-        experiment.chapter,
+    Some(Found::caution(
+        About::Experiment(experiment),
+        "noise",
         format!(
             "Identical trials differ by {} (relative standard deviation, {} to {}) in {}.",
             words::percent(worst.share),
@@ -132,7 +115,7 @@ fn noise(dataset: &Dataset<'_>) -> Option<Finding> {
 }
 
 /// The cell whose trials fall into the two groups that are furthest apart.
-fn two_kinds(dataset: &Dataset<'_>) -> Option<Finding> {
+fn two_kinds<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     // Counts have steps, not kinds.
     let is_amount = |cell: &&CellOutcomes<'_>| {
         let main = cell.main();
@@ -151,9 +134,9 @@ fn two_kinds(dataset: &Dataset<'_>) -> Option<Finding> {
     let experiment = cell.experiment;
     let evidence = cell.evidence("mean of all, which none shows", &experiment.response)?;
     let words = |mode: &Mode| words::number(evidence.estimate.unit, mode.value);
-    Some(caution(
-        format!("{}/caution/modes", experiment.name),
-        experiment.chapter,
+    Some(Found::caution(
+        About::Experiment(experiment),
+        "modes",
         format!(
             "Identical trials are of two kinds: {} near {} and {} near {} ({}).",
             low.trials,
@@ -172,7 +155,7 @@ fn two_kinds(dataset: &Dataset<'_>) -> Option<Finding> {
     ))
 }
 
-fn invalid(dataset: &Dataset<'_>) -> Option<Finding> {
+fn invalid<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let mut reasons: BTreeMap<String, Vec<TrialId>> = BTreeMap::new();
     // What was measured once more is there.
     for outcome in reduce::lacking(dataset.recording, &dataset.outcomes) {
@@ -190,9 +173,9 @@ fn invalid(dataset: &Dataset<'_>) -> Option<Finding> {
         .take(REASONS_LISTED_MAX)
         .map(|(reason, trials)| format!("{}: {reason}", words::trials(trials)))
         .collect();
-    Some(caution(
-        "run/caution/invalid",
-        None,
+    Some(Found::caution(
+        About::Run,
+        "invalid",
         format!(
             "{} of {} {} invalid and not averaged.",
             trials.len(),
@@ -208,7 +191,7 @@ fn invalid(dataset: &Dataset<'_>) -> Option<Finding> {
     ))
 }
 
-fn shared_cpus(dataset: &Dataset<'_>) -> Option<Finding> {
+fn shared_cpus<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let hosts = dataset.recording.document.hosts.len();
     let trials: Vec<TrialId> = dataset
         .outcomes
@@ -226,9 +209,9 @@ fn shared_cpus(dataset: &Dataset<'_>) -> Option<Finding> {
     let shared = cpus.map_or("the same CPUs".to_owned(), |cpus| {
         words::count(cpus as usize, "CPU")
     });
-    Some(caution(
-        "run/caution/shared-cpus",
-        None,
+    Some(Found::caution(
+        About::Run,
+        "shared-cpus",
         format!("All {hosts} hosts are namespaces of this machine and share {shared}."),
         "CPU numbers are those of all hosts together, and a busy client slows the server. Link \
          rates, windows and segments are as on separate hosts; transaction rates, packet rates and \
@@ -241,7 +224,7 @@ fn shared_cpus(dataset: &Dataset<'_>) -> Option<Finding> {
     ))
 }
 
-fn skew(dataset: &Dataset<'_>) -> Option<Finding> {
+fn skew<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let share = |record: &TrialRecord| {
         let skew = record.start_skew_ns?;
         (record.window_ns > 0).then(|| skew as f64 / record.window_ns as f64)
@@ -255,9 +238,9 @@ fn skew(dataset: &Dataset<'_>) -> Option<Finding> {
         .collect();
     let (worst, worst_share) = late.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let skew = worst.start_skew_ns? as f64;
-    Some(caution(
-        "run/caution/start-skew",
-        None,
+    Some(Found::caution(
+        About::Run,
+        "start-skew",
         format!(
             "Flows began up to {} apart, {} of the measured window, in {}.",
             Unit::Nanoseconds.display(skew),
@@ -274,16 +257,16 @@ fn skew(dataset: &Dataset<'_>) -> Option<Finding> {
     ))
 }
 
-fn replicates(dataset: &Dataset<'_>) -> Option<Finding> {
+fn replicates<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let few: Vec<&CellOutcomes<'_>> = dataset
         .cells
         .iter()
         .filter(|cell| !cell.valid.is_empty() && cell.valid.len() < REPLICATES_MIN)
         .collect();
     let least = few.iter().map(|cell| cell.valid.len()).min()?;
-    Some(caution(
-        "run/caution/replicates",
-        None,
+    Some(Found::caution(
+        About::Run,
+        "replicates",
         format!(
             "{} of {} {} fewer than {REPLICATES_MIN} valid replicates.",
             few.len(),
@@ -300,7 +283,7 @@ fn replicates(dataset: &Dataset<'_>) -> Option<Finding> {
     ))
 }
 
-fn capped(dataset: &Dataset<'_>) -> Vec<Finding> {
+fn capped<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     let mut caps: BTreeMap<(&str, &str), Vec<TrialId>> = BTreeMap::new();
     for flow in &dataset.recording.flows {
         for setting in &flow.settings {
@@ -317,9 +300,9 @@ fn capped(dataset: &Dataset<'_>) -> Vec<Finding> {
         .map(|(at, ((setting, cap), mut trials))| {
             trials.sort_unstable();
             trials.dedup();
-            caution(
-                format!("run/caution/capped/{}", at + 1),
-                None,
+            Found::caution(
+                About::Run,
+                format!("capped/{}", at + 1),
                 format!(
                     "{setting} was granted less than asked for in {}: capped by {cap}.",
                     words::count(trials.len(), "trial")
@@ -336,7 +319,7 @@ fn capped(dataset: &Dataset<'_>) -> Vec<Finding> {
         .collect()
 }
 
-fn shared_hosts(dataset: &Dataset<'_>) -> Option<Finding> {
+fn shared_hosts<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let hosts = &dataset.recording.document.hosts;
     let shared: Vec<String> = hosts
         .iter()
@@ -351,9 +334,9 @@ fn shared_hosts(dataset: &Dataset<'_>) -> Option<Finding> {
     if shared.is_empty() || trials.is_empty() {
         return None;
     }
-    Some(caution(
-        "run/caution/shared-hosts",
-        None,
+    Some(Found::caution(
+        About::Run,
+        "shared-hosts",
         format!(
             "Other runs may have gone on at the same time on {}.",
             words::list(&shared)
@@ -368,7 +351,7 @@ fn shared_hosts(dataset: &Dataset<'_>) -> Option<Finding> {
 }
 
 /// What took CPU time beside the measurement: one caution for all of it.
-fn disturbances(dataset: &Dataset<'_>) -> Option<Finding> {
+fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     // Without their number only shares are known.
     let cpus = dataset.cpus().unwrap_or(f64::INFINITY);
     let share = |name: &'static str, whole: f64| {
@@ -419,9 +402,9 @@ fn disturbances(dataset: &Dataset<'_>) -> Option<Finding> {
             worst = Some(estimate);
         }
     }
-    Some(caution(
-        "run/caution/disturbed",
-        None,
+    Some(Found::caution(
+        About::Run,
+        "disturbed",
         format!(
             "Others took CPU time in {} of {}: {}.",
             trials.len(),

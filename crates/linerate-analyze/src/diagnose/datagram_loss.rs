@@ -5,8 +5,9 @@
 //! counter saw ([`linerate_model::datagram::Balance`]).
 
 use linerate_model::datagram::Place;
-use linerate_model::finding::{EvidenceList, Finding, FindingKind};
+use linerate_model::finding::EvidenceList;
 
+use super::found::{About, Found, What};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{LOSS_PLACES, dropping_qdiscs, name};
 use crate::words;
@@ -15,7 +16,7 @@ use crate::words;
 /// bear without repair.
 const LOSS_SHARE_MIN: f64 = 0.001;
 
-pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
+pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     let experiments = &dataset.recording.document.plan.experiments;
     experiments
         .iter()
@@ -31,7 +32,7 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
         .collect()
 }
 
-fn finding(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Finding> {
+fn finding<'d>(dataset: &Dataset<'_>, cell: &CellOutcomes<'d>) -> Option<Found<'d>> {
     let loss = cell.estimate(name::LOSS_SHARE)?;
     if loss.value < LOSS_SHARE_MIN {
         return None;
@@ -52,10 +53,9 @@ fn finding(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Finding> {
         .collect();
     more.extend(cell.evidence("datagrams sent", name::DATAGRAMS_SENT));
     more.extend(cell.evidence("datagrams received", name::DATAGRAMS_RECEIVED));
-    Some(Finding {
-        id: format!("{}/loss", cell.experiment.name),
-        chapter: cell.experiment.chapter,
-        kind: FindingKind::Derived,
+    Some(Found {
+        about: About::Experiment(cell.experiment),
+        what: What::Loss,
         claim: format!(
             "{} of the datagrams were lost, {} of these at {}{}.",
             words::percent(loss.value),

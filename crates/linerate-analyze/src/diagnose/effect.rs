@@ -5,26 +5,24 @@
 //! harm large ones.
 
 use linerate_model::experiment::Level;
-use linerate_model::finding::{Estimate, Evidence, EvidenceList, Finding, FindingKind, Verdict};
+use linerate_model::finding::{Estimate, Evidence, EvidenceList, Verdict};
 
+use super::found::{About, Found, What};
 use crate::dataset::Dataset;
 use crate::reduce::describe;
 use crate::verdicts::FactorEffect;
 use crate::words;
 
-pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
-    let experiments = &dataset.recording.document.plan.experiments;
+pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
+    let plan = &dataset.recording.document.plan;
     let effects = dataset.verdicts().effects.iter();
     let shown = effects.filter(|effect| effect.verdict == Verdict::Differs);
     shown
         .filter(|effect| matters(effect))
         .filter_map(|effect| {
-            let mut named = experiments.iter();
-            let experiment = named.find(|experiment| experiment.name == effect.experiment)?;
-            Some(Finding {
-                id: format!("{}/effect/{}", effect.experiment, effect.factor.name()),
-                chapter: experiment.chapter,
-                kind: FindingKind::Effect,
+            Some(Found {
+                about: About::Experiment(plan.experiment(&effect.experiment)?),
+                what: What::Effect(effect),
                 claim: claim(effect),
                 explanation: explanation(effect),
                 effect: largest(effect),

@@ -9,13 +9,14 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::finding::{Estimate, Evidence, Finding};
+use linerate_model::finding::{Estimate, Evidence};
 use linerate_model::metric::Metric;
 use linerate_model::sample::Subject;
 use linerate_model::unit::Unit;
 use linerate_model::{HostName, TrialId};
 
-use super::caution::{caution, counted};
+use super::caution::counted;
+use super::found::{About, Found};
 use crate::dataset::Dataset;
 use crate::reduce::Readings;
 use crate::words;
@@ -35,7 +36,7 @@ struct Rule {
 
 const RULES: &[Rule] = &[
     Rule {
-        id: "caution/listen-overflow",
+        id: "listen-overflow",
         metric: Metric::NetstatListenOverflows,
         proves: "connections were dropped, since the queue of a listener was full",
         advice: "Whoever connects waits for a second at the least and tries again. Raise \
@@ -44,14 +45,14 @@ const RULES: &[Rule] = &[
         whole_machine: false,
     },
     Rule {
-        id: "caution/requests-full",
+        id: "requests-full",
         metric: Metric::NetstatReqQFullDrop,
         proves: "requests for connections were dropped, since too many were pending",
         advice: "Raise net.ipv4.tcp_max_syn_backlog, or leave net.ipv4.tcp_syncookies on.",
         whole_machine: false,
     },
     Rule {
-        id: "caution/memory-pressure",
+        id: "memory-pressure",
         metric: Metric::NetstatMemoryPressures,
         proves: "times TCP came under memory pressure",
         advice: "All TCP sockets together held more than the middle number of net.ipv4.tcp_mem, so \
@@ -60,14 +61,14 @@ const RULES: &[Rule] = &[
         whole_machine: false,
     },
     Rule {
-        id: "caution/memory-abort",
+        id: "memory-abort",
         metric: Metric::NetstatAbortOnMemory,
         proves: "connections were aborted for want of memory",
         advice: "Raise the last number of net.ipv4.tcp_mem or net.ipv4.tcp_max_orphans.",
         whole_machine: false,
     },
     Rule {
-        id: "caution/queue-pruned",
+        id: "queue-pruned",
         metric: Metric::NetstatRcvQDrop,
         proves: "packets were dropped, since the receive queue of their connection was full",
         advice: "They are sent again as if the network had lost them. Use larger receive buffers, \
@@ -75,7 +76,7 @@ const RULES: &[Rule] = &[
         whole_machine: false,
     },
     Rule {
-        id: "caution/conntrack-drop",
+        id: "conntrack-drop",
         metric: Metric::ConntrackDrop,
         proves: "packets were dropped by connection tracking",
         advice: "Its table was full or memory short. Raise net.netfilter.nf_conntrack_max, or do \
@@ -83,7 +84,7 @@ const RULES: &[Rule] = &[
         whole_machine: false,
     },
     Rule {
-        id: "caution/conntrack-insert",
+        id: "conntrack-insert",
         metric: Metric::ConntrackInsertFailed,
         proves: "connections could not be put into the table of connection tracking",
         advice: "Their first packet was dropped. Two packets of one connection raced, or addresses \
@@ -91,7 +92,7 @@ const RULES: &[Rule] = &[
         whole_machine: false,
     },
     Rule {
-        id: "caution/throttled",
+        id: "throttled",
         metric: Metric::ThermalCoreThrottled,
         proves: "times a CPU was slowed, since it was hot",
         advice: "Numbers that a CPU limits are those of a slower machine, and change with the \
@@ -99,7 +100,7 @@ const RULES: &[Rule] = &[
         whole_machine: true,
     },
     Rule {
-        id: "caution/package-throttled",
+        id: "package-throttled",
         metric: Metric::ThermalPackageThrottled,
         proves: "times a CPU was slowed, since its package was hot (counted at each CPU)",
         advice: "Numbers that a CPU limits are those of a slower machine. Mend the cooling or the \
@@ -111,13 +112,13 @@ const RULES: &[Rule] = &[
 /// What a host counted, in which trials.
 type Counts<'a> = BTreeMap<&'a HostName, (f64, Vec<TrialId>)>;
 
-pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
+pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Found<'static>> {
     let rules = RULES.iter().zip(grown(dataset));
     let rules = rules.filter_map(|(rule, counts)| finding(dataset, rule, counts));
     rules.chain(nearly_full(dataset)).collect()
 }
 
-fn finding(dataset: &Dataset<'_>, rule: &Rule, mut counts: Counts<'_>) -> Option<Finding> {
+fn finding(dataset: &Dataset<'_>, rule: &Rule, mut counts: Counts<'_>) -> Option<Found<'static>> {
     if rule.whole_machine && dataset.is_one_machine() {
         counts = counts.into_iter().take(1).collect();
     }
@@ -133,9 +134,9 @@ fn finding(dataset: &Dataset<'_>, rule: &Rule, mut counts: Counts<'_>) -> Option
         .map(|(host, (count, _))| format!("{count} on {host}"))
         .collect();
     (!hosts.is_empty()).then(|| {
-        caution(
+        Found::caution(
+            About::Host,
             rule.id,
-            None,
             format!(
                 "{total} {}: {}, in {} of {} trials.",
                 rule.proves,
@@ -182,7 +183,7 @@ fn grown<'a>(dataset: &Dataset<'a>) -> Vec<Counts<'a>> {
 }
 
 /// Finds the host whose table of connection tracking was the fullest, if it was nearly full.
-fn nearly_full(dataset: &Dataset<'_>) -> Option<Finding> {
+fn nearly_full(dataset: &Dataset<'_>) -> Option<Found<'static>> {
     let mut fullest: Option<(f64, &HostName, TrialId)> = None;
     for record in &dataset.recording.trials {
         let samples = &dataset.recording.samples;
@@ -203,9 +204,9 @@ fn nearly_full(dataset: &Dataset<'_>) -> Option<Finding> {
         }
     }
     let (share, host, trial) = fullest.filter(|(share, ..)| *share >= CONNTRACK_SHARE_MAX)?;
-    Some(caution(
-        "caution/conntrack-full",
-        None,
+    Some(Found::caution(
+        About::Host,
+        "conntrack-full",
         format!(
             "The table of connection tracking of {host} was {} full.",
             words::percent(share)

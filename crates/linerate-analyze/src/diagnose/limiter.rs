@@ -1,7 +1,8 @@
 //! What limits a cell, and one finding for each limiter of the host as it is.
 
-use linerate_model::finding::{Finding, FindingKind, Limiter};
+use linerate_model::finding::Limiter;
 
+use super::found::{About, Found, What};
 use super::rule::Judge;
 use super::rules::{RULES, rule_of};
 use super::verdict::Verdict;
@@ -46,7 +47,7 @@ fn first(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 
 /// Returns one finding for each limiter of the host as it is: a cause and the group of cells that it
 /// holds down, over all experiments.
-pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
+pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     let cells = dataset.cells.iter();
     let cells: Vec<&CellOutcomes<'_>> = cells.filter(|cell| dataset.is_as_it_is(cell)).collect();
     // Where others were repeated, one trial that is left of a cell is no evidence, nor are two in all of
@@ -87,11 +88,11 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
         .collect()
 }
 
-fn finding(
+fn finding<'d>(
     limiter: Limiter,
-    verdicts: Vec<(&Verdict, &CellOutcomes<'_>)>,
+    verdicts: Vec<(&Verdict, &CellOutcomes<'d>)>,
     cells: usize,
-) -> Option<Finding> {
+) -> Option<Found<'d>> {
     let same = verdicts.len();
     let mut titles: Vec<String> = Vec::new();
     for (_, cell) in &verdicts {
@@ -111,10 +112,9 @@ fn finding(
             words::list(&titles)
         );
     }
-    Some(Finding {
-        id: format!("{}/limiter/{}", experiment.name, limiter.id()),
-        chapter: experiment.chapter,
-        kind: FindingKind::Limiter(limiter),
+    Some(Found {
+        about: About::Experiment(experiment),
+        what: What::Limiter(limiter),
         claim: shown.claim.clone(),
         explanation,
         effect: shown.effect,

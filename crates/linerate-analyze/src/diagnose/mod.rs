@@ -15,6 +15,8 @@ mod cpu;
 mod datagram_loss;
 /// What a switch or a word changes.
 mod effect;
+/// A finding as the rules make it.
+mod found;
 /// Our own worker had no time left.
 mod generator;
 /// What a host's own counters prove: drops, refusals, throttling.
@@ -66,11 +68,12 @@ mod verdict;
 /// Zero-copy sends that the kernel copied all the same.
 mod zero_copy;
 
-use linerate_model::finding::{Finding, FindingKind, Limiter};
+use linerate_model::finding::{FindingKind, Limiter};
 
 use crate::dataset::Dataset;
 
 pub(crate) use effect::claim as effect_claim;
+pub(crate) use found::{About, Found, What};
 pub(crate) use limiter::limiter_of;
 pub(crate) use plateau::cell as plateau_cell;
 pub(crate) use receiver_window::window_bytes;
@@ -81,33 +84,33 @@ pub(crate) use verdict::Verdict;
 pub(crate) const FINDINGS_MAX: usize = 5;
 
 /// What the rules say, sorted by what it is good for.
-pub(crate) struct Told {
+pub(crate) struct Told<'d> {
     /// About the host as it is, those first that gain most for certain.
-    pub(crate) findings: Vec<Finding>,
+    pub(crate) findings: Vec<Found<'d>>,
     /// Reasons to trust a number less, in the order of the rules.
-    pub(crate) cautions: Vec<Finding>,
+    pub(crate) cautions: Vec<Found<'d>>,
 }
 
 /// Asks every rule once.
-pub(crate) fn told(dataset: &Dataset<'_>) -> Told {
-    const RULES: &[fn(&Dataset<'_>) -> Vec<Finding>] = &[
-        caution::findings,
-        limiter::findings,
-        plateau::findings,
-        effect::findings,
-        datagram_loss::findings,
-        queue_balance::findings,
-        placement::findings,
-        zero_copy::findings,
-        receive_path::findings,
-        host_counters::findings,
+pub(crate) fn told<'d>(dataset: &'d Dataset<'_>) -> Told<'d> {
+    let all = [
+        caution::findings(dataset),
+        limiter::findings(dataset),
+        plateau::findings(dataset),
+        effect::findings(dataset),
+        datagram_loss::findings(dataset),
+        queue_balance::findings(dataset),
+        placement::findings(dataset),
+        zero_copy::findings(dataset),
+        receive_path::findings(dataset),
+        host_counters::findings(dataset),
     ];
-    let all = RULES.iter().flat_map(|rule| rule(dataset));
-    let (cautions, mut findings): (Vec<_>, Vec<_>) = all.partition(is_caution);
+    let (cautions, mut findings): (Vec<_>, Vec<_>) =
+        all.into_iter().flatten().partition(is_caution);
     let cautions = once_a_kind(cautions);
     // The sort is stable: within one importance findings stay in the order of the rules.
     findings.sort_by(|a, b| {
-        let key = |finding: &Finding| (importance(finding.kind), -gain(finding));
+        let key = |found: &Found<'_>| (importance(found.kind()), -gain(found));
         key(a)
             .partial_cmp(&key(b))
             .unwrap_or(std::cmp::Ordering::Equal)
@@ -118,13 +121,12 @@ pub(crate) fn told(dataset: &Dataset<'_>) -> Told {
 
 /// Keeps of cautions of one kind about one host the one with the greatest effect: experiments often
 /// meet the same.
-fn once_a_kind(cautions: Vec<Finding>) -> Vec<Finding> {
-    let mut kept: Vec<Finding> = Vec::new();
+fn once_a_kind(cautions: Vec<Found<'_>>) -> Vec<Found<'_>> {
+    let mut kept: Vec<Found<'_>> = Vec::new();
     for caution in cautions {
-        let kind = |id: &str| id.split_once("/caution/").map(|(_, kind)| kind.to_owned());
-        let own = kind(&caution.id);
-        let mut known = kept.iter_mut();
-        match known.find(|known| own.is_some() && kind(&known.id) == own) {
+        let is_same =
+            |known: &&mut Found<'_>| known.what == caution.what && caution.what != What::Placement;
+        match kept.iter_mut().find(is_same) {
             Some(known) if known.effect.value >= caution.effect.value => {}
             Some(known) => *known = caution,
             None => kept.push(caution),
@@ -134,22 +136,22 @@ fn once_a_kind(cautions: Vec<Finding>) -> Vec<Finding> {
 }
 
 /// A limit of our own generator says nothing of the host: the number is a lower bound.
-fn is_caution(finding: &Finding) -> bool {
+fn is_caution(found: &Found<'_>) -> bool {
     matches!(
-        finding.kind,
+        found.kind(),
         FindingKind::Caution | FindingKind::Limiter(Limiter::Generator)
     )
 }
 
 /// How far an effect is from none, by its interval's end next to it.
-fn gain(finding: &Finding) -> f64 {
-    let effect = &finding.effect;
+fn gain(found: &Found<'_>) -> f64 {
+    let effect = &found.effect;
     let certain = match (effect.low, effect.high) {
         (Some(low), _) if low > 1.0 => low.ln(),
         (_, Some(high)) if high < 1.0 && high > 0.0 => -high.ln(),
         _ => 0.0,
     };
-    match finding.kind {
+    match found.kind() {
         FindingKind::Effect | FindingKind::Plateau => certain,
         _ => 0.0,
     }

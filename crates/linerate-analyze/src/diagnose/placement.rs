@@ -11,9 +11,11 @@
 //! Where all of them ran with both ends on one CPU, a caution says so: no network is like that.
 
 use linerate_model::TrialId;
-use linerate_model::finding::{CONFIDENCE, Estimate, Evidence, EvidenceList, Finding, FindingKind};
+use linerate_model::experiment::Experiment;
+use linerate_model::finding::{CONFIDENCE, Estimate, Evidence, EvidenceList};
 use linerate_model::unit::Unit;
 
+use super::found::{About, Found, What};
 use crate::compare::interval::{mean, student_t_interval};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
@@ -29,7 +31,7 @@ struct Rates {
     two_cpus: Vec<(TrialId, f64)>,
 }
 
-pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
+pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     if !dataset.is_one_machine() {
         return Vec::new();
     }
@@ -38,7 +40,7 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
         let cells = dataset.cells_of(&experiment.name);
         let cells = cells.into_iter().filter(|cell| is_one_round_trip(cell));
         let rates: Vec<Rates> = cells.map(|cell| rates(dataset, cell)).collect();
-        together(&experiment.name, experiment.chapter, &rates)
+        together(experiment, &rates)
     });
     let differing = experiments.iter().filter_map(|experiment| {
         let cells = dataset.cells_of(&experiment.name);
@@ -48,7 +50,7 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
             .map(|cell| rates(dataset, cell))
             .filter(|rates| !rates.one_cpu.is_empty() && !rates.two_cpus.is_empty())
             .collect();
-        finding(&experiment.name, experiment.chapter, &rates)
+        finding(experiment, &rates)
     });
     differing.chain(together).collect()
 }
@@ -59,7 +61,7 @@ fn is_one_round_trip(cell: &CellOutcomes<'_>) -> bool {
 }
 
 /// All trials ran with both ends on one CPU, which nobody may have asked for.
-fn together(experiment: &str, chapter: Option<u32>, rates: &[Rates]) -> Option<Finding> {
+fn together<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d>> {
     let apart = rates.iter().any(|rates| !rates.two_cpus.is_empty());
     let all: Vec<(TrialId, f64)> = rates
         .iter()
@@ -74,21 +76,17 @@ fn together(experiment: &str, chapter: Option<u32>, rates: &[Rates]) -> Option<F
         estimate: student_t_interval(&values, Unit::PerSecond)?,
         trials: all.into_iter().map(|(trial, _)| trial).collect(),
     };
-    Some(Finding {
-        id: format!("{experiment}/caution/one-cpu"),
-        chapter,
-        kind: FindingKind::Caution,
-        claim: format!(
+    Some(Found::caution(
+        About::Experiment(experiment),
+        "one-cpu",
+        format!(
             "Both ends ran on one CPU: {} without waking another.",
             words::estimate(&evidence.estimate)
         ),
-        explanation: "Hosts of a real network never share a CPU, and with the ends apart one \
-                      transaction at a time can be several times slower. Pin them apart with \
-                      -A LOCAL,REMOTE to see that."
-            .to_owned(),
-        effect: evidence.estimate,
-        evidence: EvidenceList::new(evidence, Vec::new()),
-    })
+        "Hosts of a real network never share a CPU, and with the ends apart one transaction at a time \
+         can be several times slower. Pin them apart with -A LOCAL,REMOTE to see that.",
+        evidence,
+    ))
 }
 
 fn rates(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Rates {
@@ -114,7 +112,7 @@ fn rates(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Rates {
     rates
 }
 
-fn finding(experiment: &str, chapter: Option<u32>, rates: &[Rates]) -> Option<Finding> {
+fn finding<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d>> {
     let mean_of =
         |side: &[(TrialId, f64)]| mean(&side.iter().map(|(_, rate)| *rate).collect::<Vec<_>>());
     let logs: Vec<f64> = rates
@@ -155,10 +153,9 @@ fn finding(experiment: &str, chapter: Option<u32>, rates: &[Rates]) -> Option<Fi
     let two = side("transactions per second, ends on two CPUs", |rates| {
         &rates.two_cpus
     })?;
-    Some(Finding {
-        id: format!("{experiment}/placement"),
-        chapter,
-        kind: FindingKind::Caution,
+    Some(Found {
+        about: About::Experiment(experiment),
+        what: What::Placement,
         claim: format!(
             "Where the two ends ran decides the rate: {} on one CPU, {} on two.",
             words::estimate(&one.estimate),

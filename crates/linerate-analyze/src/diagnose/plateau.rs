@@ -4,20 +4,25 @@
 //! chapter shows, not a fault of the host.
 
 use linerate_model::experiment::Factor;
-use linerate_model::finding::{Evidence, EvidenceList, Finding, FindingKind};
+use linerate_model::finding::{Evidence, EvidenceList};
 
+use super::found::{About, Found, What};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::verdicts::BufferPlateau;
 use crate::words;
 
-pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
+pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     let plateaus = dataset.verdicts().plateaus.iter().enumerate();
     plateaus
         .filter_map(|(at, plateau)| finding(dataset, at + 1, plateau))
         .collect()
 }
 
-fn finding(dataset: &Dataset<'_>, at: usize, found: &BufferPlateau) -> Option<Finding> {
+fn finding<'d>(
+    dataset: &'d Dataset<'_>,
+    number: usize,
+    found: &'d BufferPlateau,
+) -> Option<Found<'d>> {
     let level = found.gains()?;
     let ratio = found.ratio(level);
     let (control, better) = (
@@ -34,10 +39,9 @@ fn finding(dataset: &Dataset<'_>, at: usize, found: &BufferPlateau) -> Option<Fi
         estimate: cell.main().unwrap_or(ratio),
         trials: cell.trials(),
     };
-    Some(Finding {
-        id: format!("{}/plateau/{at}", found.experiment),
-        chapter: control.experiment.chapter,
-        kind: FindingKind::Plateau,
+    Some(Found {
+        about: About::Experiment(control.experiment),
+        what: What::Plateau(number, found, level),
         claim: format!(
             "Buffers of {size} reach {} times what the kernel's own tuning reaches{with}.",
             words::estimate(&ratio)

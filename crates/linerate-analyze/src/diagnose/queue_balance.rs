@@ -7,9 +7,10 @@
 //! connection was, too.
 
 use linerate_model::experiment::{Experiment, Factor};
-use linerate_model::finding::{Evidence, EvidenceList, Finding, FindingKind};
+use linerate_model::finding::{Evidence, EvidenceList};
 use statrs::distribution::{Binomial, DiscreteCDF};
 
+use super::found::{About, Found, What};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::study;
@@ -22,14 +23,14 @@ const SIGNIFICANCE: f64 = 0.05;
 /// Trials from which on anything is said: fewer could not be significant.
 const TRIALS_MIN: usize = 3;
 
-pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
+pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     let experiments = dataset.experiments_of(study::QUEUES);
     experiments
         .filter_map(|experiment| finding(dataset, experiment))
         .collect()
 }
 
-fn finding(dataset: &Dataset<'_>, experiment: &Experiment) -> Option<Finding> {
+fn finding<'d>(dataset: &Dataset<'_>, experiment: &'d Experiment) -> Option<Found<'d>> {
     let cells = dataset.cells_of(&experiment.name);
     let several = |cell: &&&CellOutcomes<'_>| cell.workload.connections > 1;
     let mut cells: Vec<&CellOutcomes<'_>> = cells.iter().filter(several).copied().collect();
@@ -78,10 +79,9 @@ fn finding(dataset: &Dataset<'_>, experiment: &Experiment) -> Option<Finding> {
         return None;
     }
     let trials = words::count(exceeds.len(), "trial");
-    Some(Finding {
-        id: format!("{}/queue-balance", experiment.name),
-        chapter: experiment.chapter,
-        kind: FindingKind::Effect,
+    Some(Found {
+        about: About::Experiment(experiment),
+        what: What::QueueBalance,
         claim: format!(
             "The {what} lie on the receive queues less evenly than chance lays them: beyond its \
              bound in {above} of {trials}."

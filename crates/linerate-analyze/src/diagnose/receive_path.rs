@@ -12,13 +12,14 @@
 //! backlogs are the machine's, so hosts of a lab show the same and only the first is told of.
 
 use linerate_model::experiment::Experiment;
-use linerate_model::finding::{Estimate, Evidence, EvidenceList, Finding, FindingKind};
+use linerate_model::finding::{Estimate, Evidence, EvidenceList};
 use linerate_model::metric::Metric;
 use linerate_model::run::HostRecord;
 use linerate_model::sample::{QueueKind, Subject};
 use linerate_model::unit::Unit;
 use linerate_model::{HostName, TrialId};
 
+use super::found::{About, Found, What};
 use crate::compare::balance::{chance, imbalance};
 use crate::dataset::Dataset;
 use crate::reduce::Readings;
@@ -33,7 +34,7 @@ const PCIE_PAYLOAD_SHARE: f64 = 0.9;
 /// The seed of the draws that chance is computed with, where it is not computed exactly.
 const SEED: u64 = 1;
 
-pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
+pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     let document = &dataset.recording.document;
     let hosts = document.hosts.iter().filter(|host| host.foreign.is_none());
     // CPUs are the machine's: one host of a lab speaks for all.
@@ -139,7 +140,11 @@ fn busiest(shares: &[(u32, f64)]) -> Option<(u32, f64, f64)> {
     Some((cpu, most, (sum - most) / others as f64))
 }
 
-fn backlog(experiment: &Experiment, host: &HostRecord, trials: &[Taking]) -> Option<Finding> {
+fn backlog<'d>(
+    experiment: &'d Experiment,
+    host: &HostRecord,
+    trials: &[Taking],
+) -> Option<Found<'d>> {
     let dropped = trials
         .iter()
         .max_by(|a, b| a.dropped.total_cmp(&b.dropped))?;
@@ -149,18 +154,16 @@ fn backlog(experiment: &Experiment, host: &HostRecord, trials: &[Taking]) -> Opt
             Estimate::point(dropped.dropped, Unit::Count),
             dropped.trial,
         );
-        return Some(caution(
-            experiment,
-            host,
-            "backlog",
+        return Some(Found::caution(
+            About::Experiment(experiment),
+            format!("backlog/{}", host.name),
             format!(
                 "{} dropped {} packets of a trial because a CPU's backlog was full.",
                 host.name,
                 words::number(Unit::Count, dropped.dropped)
             ),
             "They had come over the link and never reached a socket. Raise \
-             net.core.netdev_max_backlog, or spread packets over more CPUs (more queues, RPS)."
-                .to_owned(),
+             net.core.netdev_max_backlog, or spread packets over more CPUs (more queues, RPS).",
             evidence,
         ));
     }
@@ -175,10 +178,9 @@ fn backlog(experiment: &Experiment, host: &HostRecord, trials: &[Taking]) -> Opt
         Estimate::point(squeezed.squeezes_per_s, Unit::PerSecond),
         squeezed.trial,
     );
-    Some(caution(
-        experiment,
-        host,
-        "squeezed",
+    Some(Found::caution(
+        About::Experiment(experiment),
+        format!("squeezed/{}", host.name),
         format!(
             "CPUs of {} ended {} turns a second with packets left.",
             host.name,
@@ -186,13 +188,16 @@ fn backlog(experiment: &Experiment, host: &HostRecord, trials: &[Taking]) -> Opt
         ),
         "A turn ends after net.core.netdev_budget packets or netdev_budget_usecs; what is left \
          waits, and other work runs between. Where a CPU has time to spare, raise both; where it \
-         has none, spread packets over more CPUs."
-            .to_owned(),
+         has none, spread packets over more CPUs.",
         evidence,
     ))
 }
 
-fn one_cpu(experiment: &Experiment, host: &HostRecord, trials: &[Taking]) -> Option<Finding> {
+fn one_cpu<'d>(
+    experiment: &'d Experiment,
+    host: &'d HostRecord,
+    trials: &[Taking],
+) -> Option<Found<'d>> {
     let saturated = trials.iter().filter_map(|taking| {
         let (cpu, share, others) = taking.busiest?;
         (share >= SATURATED_SHARE && others < share / 2.0).then_some((taking, cpu, share))
@@ -233,29 +238,26 @@ fn one_cpu(experiment: &Experiment, host: &HostRecord, trials: &[Taking]) -> Opt
         Estimate::point(share, Unit::Ratio),
         worst.trial,
     );
-    Some(Finding {
-        evidence: EvidenceList::new(evidence.clone(), further),
-        ..caution(
-            experiment,
-            host,
-            "one-cpu-of-packets",
-            format!(
-                "CPU {cpu} of {} spent {} of its time in interrupts, the others less than half of \
+    Some(Found {
+        about: About::Experiment(experiment),
+        what: What::OneCpuOfPackets(&host.name),
+        claim: format!(
+            "CPU {cpu} of {} spent {} of its time in interrupts, the others less than half of \
                  that.",
-                host.name,
-                words::percent(share)
-            ),
-            format!(
-                "It took the packets for all and had no room for more: spread them over more CPUs \
+            host.name,
+            words::percent(share)
+        ),
+        explanation: format!(
+            "It took the packets for all and had no room for more: spread them over more CPUs \
                  by more queues, their interrupts' CPUs, or RPS.{balance}"
-            ),
-            evidence,
-        )
+        ),
+        effect: evidence.estimate,
+        evidence: EvidenceList::new(evidence, further),
     })
 }
 
 /// The PCIe link under the card, where it is narrower than the card's own rate.
-fn pcie(host: &HostRecord) -> Option<Finding> {
+fn pcie(host: &HostRecord) -> Option<Found<'_>> {
     let link = host.link.as_ref()?;
     let fact = |fact: &str| format!("link.{link}.{fact}");
     let carries = host.snapshot.number(&fact("pcie_bps"))? * PCIE_PAYLOAD_SHARE;
@@ -267,48 +269,26 @@ fn pcie(host: &HostRecord) -> Option<Finding> {
         .snapshot
         .text(&fact("pcie_narrowest"))
         .unwrap_or("a link");
-    let estimate = Estimate::point(carries, Unit::BitsPerSecond);
     let evidence = Evidence {
         what: "payload that the narrowest PCIe link carries".to_owned(),
-        estimate,
+        estimate: Estimate::point(carries, Unit::BitsPerSecond),
         trials: Vec::new(),
     };
-    Some(Finding {
-        id: format!("caution/pcie/{}", host.name),
-        chapter: None,
-        kind: FindingKind::Caution,
-        claim: format!(
+    Some(Found::caution(
+        About::Host,
+        format!("pcie/{}", host.name),
+        format!(
             "The PCIe link under {link} of {} carries {} at most, the card {}.",
             host.name,
             words::number(Unit::BitsPerSecond, carries),
             words::number(Unit::BitsPerSecond, rate)
         ),
-        explanation: format!(
+        format!(
             "The narrowest on the way to the CPU is {narrowest}. Put the card into a slot that is \
              wider, or see why the link came up narrower than it could."
         ),
-        effect: estimate,
-        evidence: EvidenceList::new(evidence, Vec::new()),
-    })
-}
-
-fn caution(
-    experiment: &Experiment,
-    host: &HostRecord,
-    what: &str,
-    claim: String,
-    explanation: String,
-    evidence: Evidence,
-) -> Finding {
-    Finding {
-        id: format!("{}/caution/{what}/{}", experiment.name, host.name),
-        chapter: experiment.chapter,
-        kind: FindingKind::Caution,
-        claim,
-        explanation,
-        effect: evidence.estimate,
-        evidence: EvidenceList::new(evidence, Vec::new()),
-    }
+        evidence,
+    ))
 }
 
 fn evidence(what: &str, estimate: Estimate, trial: TrialId) -> Evidence {

@@ -8,9 +8,10 @@
 use std::collections::BTreeSet;
 
 use linerate_model::TrialId;
-use linerate_model::finding::{Evidence, EvidenceList, Finding, FindingKind};
+use linerate_model::finding::Evidence;
 use linerate_model::unit::Unit;
 
+use super::found::{About, Found};
 use crate::compare::interval::student_t_interval;
 use crate::dataset::Dataset;
 use crate::words;
@@ -20,7 +21,7 @@ const MARK: &str = "copied by the kernel after all: ";
 /// Share of calls from which on it matters.
 const COPIED_SHARE_MIN: f64 = 0.01;
 
-pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
+pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Found<'static>> {
     let copied: Vec<(TrialId, f64)> = dataset
         .recording
         .flows
@@ -37,7 +38,7 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Finding> {
     finding(&copied).into_iter().collect()
 }
 
-fn finding(copied: &[(TrialId, f64)]) -> Option<Finding> {
+fn finding(copied: &[(TrialId, f64)]) -> Option<Found<'static>> {
     let shares: Vec<f64> = copied.iter().map(|(_, share)| *share).collect();
     let effect = student_t_interval(&shares, Unit::Ratio)?;
     let trials: BTreeSet<TrialId> = copied.iter().map(|(trial, _)| *trial).collect();
@@ -46,21 +47,18 @@ fn finding(copied: &[(TrialId, f64)]) -> Option<Finding> {
         estimate: effect,
         trials: trials.into_iter().collect(),
     };
-    Some(Finding {
-        id: "run/caution/zero-copy".to_owned(),
-        chapter: None,
-        kind: FindingKind::Caution,
-        claim: format!(
+    Some(Found::caution(
+        About::Run,
+        "zero-copy",
+        format!(
             "The kernel copied {} of what was sent with MSG_ZEROCOPY all the same.",
             words::percent(effect.value)
         ),
-        explanation: "Loopback, veth and devices without scatter-gather always copy, and lending \
-                      the pages then costs more than a plain send. Send with -Z=vmsplice, or let \
-                      -Z choose; across a network card MSG_ZEROCOPY may still save the copy."
-            .to_owned(),
-        effect,
-        evidence: EvidenceList::new(evidence, Vec::new()),
-    })
+        "Loopback, veth and devices without scatter-gather always copy, and lending the pages then \
+         costs more than a plain send. Send with -Z=vmsplice, or let -Z choose; across a network card \
+         MSG_ZEROCOPY may still save the copy.",
+        evidence,
+    ))
 }
 
 /// Reads the share out of `MSG_ZEROCOPY, 128 KiB a call, copied by the kernel after all: 100 % of …`.

@@ -11,19 +11,33 @@
 //! as it is" is no recommendation.
 
 use linerate_model::experiment::{Experiment, Factor, Level};
-use linerate_model::finding::{Finding, FindingKind, Recommendation, Verdict};
+use linerate_model::finding::{Recommendation, Verdict};
 use linerate_model::unit::Bytes;
 
 use crate::dataset::Dataset;
+use crate::diagnose::{About, Found, What};
 use crate::verdicts::{BufferPlateau, FactorEffect};
 use crate::words;
 
 /// Returns what to do about `findings`, in their order.
-pub(crate) fn recommendations(dataset: &Dataset<'_>, findings: &[Finding]) -> Vec<Recommendation> {
-    let recommend = |finding: &Finding| match finding.kind {
-        FindingKind::Plateau => buffers(dataset, finding),
-        FindingKind::Effect => congestion(dataset, finding),
-        _ => None,
+pub(crate) fn recommendations(
+    dataset: &Dataset<'_>,
+    findings: &[Found<'_>],
+) -> Vec<Recommendation> {
+    let recommend = |found: &Found<'_>| {
+        let About::Experiment(experiment) = found.about else {
+            return None;
+        };
+        match found.what {
+            What::Plateau(_, plateau, level) => buffers(found.id(), experiment, plateau, level),
+            What::Effect(effect) => congestion(dataset, found.id(), experiment, effect),
+            What::Limiter(_)
+            | What::Loss
+            | What::QueueBalance
+            | What::Placement
+            | What::OneCpuOfPackets(_)
+            | What::Caution(_) => None,
+        }
     };
     findings.iter().filter_map(recommend).collect()
 }
@@ -38,24 +52,19 @@ fn confirm(experiment: &Experiment) -> String {
     format!("linerate run HOST --experiment {file}")
 }
 
-fn buffers(dataset: &Dataset<'_>, finding: &Finding) -> Option<Recommendation> {
-    let mut plateaus = dataset.verdicts().plateaus.iter();
-    let (found, level) = plateaus.find_map(|plateau: &BufferPlateau| {
-        let own = finding.id.starts_with(&format!("{}/", plateau.experiment));
-        Some((plateau, plateau.gains().filter(|_| own)?))
-    })?;
-    let experiment = dataset
-        .recording
-        .document
-        .plan
-        .experiment(&found.experiment)?;
+fn buffers(
+    finding: String,
+    experiment: &Experiment,
+    found: &BufferPlateau,
+    level: usize,
+) -> Option<Recommendation> {
     let bytes = Bytes(found.levels[level].as_number()? as u64);
     let with = match found.words.is_empty() {
         true => String::new(),
         false => format!(" for traffic with {}", found.words),
     };
     Some(Recommendation {
-        finding: finding.id.clone(),
+        finding,
         action: format!(
             "Raise the maxima of net.ipv4.tcp_rmem and net.ipv4.tcp_wmem to {bytes} at the least on \
              both hosts, or set SO_RCVBUF and SO_SNDBUF to {bytes}{with}."
@@ -76,29 +85,30 @@ fn buffers(dataset: &Dataset<'_>, finding: &Finding) -> Option<Recommendation> {
 }
 
 /// Only where the control that was better was held against the one that the host uses.
-fn congestion(dataset: &Dataset<'_>, finding: &Finding) -> Option<Recommendation> {
+fn congestion(
+    dataset: &Dataset<'_>,
+    finding: String,
+    experiment: &Experiment,
+    found: &FactorEffect,
+) -> Option<Recommendation> {
     let host = dataset.recording.document.server()?;
     let own = host
         .snapshot
         .text("sysctl.net.ipv4.tcp_congestion_control")?;
-    let is_shown = |effect: &&FactorEffect| {
-        let margin = 1.0 + effect.margin;
-        effect.factor == Factor::Congestion
-            && finding.id.starts_with(&format!("{}/", effect.experiment))
-            && effect.verdict == Verdict::Differs
-            && effect.levels.1 == Level::Word(own.to_owned())
-            && effect.by_group.is_empty()
-            && effect.ratio().low.is_some_and(|low| low > margin)
-    };
-    let found = dataset.verdicts().effects.iter().find(is_shown)?;
-    let experiment = dataset
-        .recording
-        .document
-        .plan
-        .experiment(&found.experiment)?;
+    let is_shown = found.factor == Factor::Congestion
+        && found.verdict == Verdict::Differs
+        && found.levels.1 == Level::Word(own.to_owned())
+        && found.by_group.is_empty()
+        && found
+            .ratio()
+            .low
+            .is_some_and(|low| low > 1.0 + found.margin);
+    if !is_shown {
+        return None;
+    }
     let better = &found.levels.0;
     Some(Recommendation {
-        finding: finding.id.clone(),
+        finding,
         action: format!(
             "Use {better} for this path (-C {better}, or net.ipv4.tcp_congestion_control)."
         ),

@@ -55,6 +55,7 @@ pub(crate) use exchange::{DELAYED_ACK_NS_MAX, STALL_EXCESS_NS};
 pub use linerate_model::outcome::{Outcome, Response};
 pub(crate) use profile::share_name;
 pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake};
+pub(crate) use response::is_share;
 pub use response::{describe, name};
 pub(crate) use window::Readings;
 

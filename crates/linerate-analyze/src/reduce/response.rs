@@ -225,6 +225,14 @@ pub fn describe(name: &str) -> Description {
     }
 }
 
+/// Returns whether the response called `name` is a share of a whole.
+pub(crate) fn is_share(name: &str) -> bool {
+    name.ends_with(SHARE)
+}
+
+/// What the names of shares end in.
+const SHARE: &str = "_share";
+
 fn unit_of_suffix(name: &str) -> Unit {
     const SUFFIXES: &[(&str, Unit)] = &[
         ("_bps", Unit::BitsPerSecond),
@@ -232,7 +240,7 @@ fn unit_of_suffix(name: &str) -> Unit {
         ("_ns", Unit::Nanoseconds),
         ("_bytes", Unit::Bytes),
         ("_cpus", Unit::Cpus),
-        ("_share", Unit::Ratio),
+        (SHARE, Unit::Ratio),
     ];
     SUFFIXES
         .iter()

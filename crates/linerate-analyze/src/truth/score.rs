@@ -89,10 +89,8 @@ fn judge(shape: Shape, study: &Study, analysis: &Analysis) -> Score {
     coverage(study, analysis, &mut score);
     let mut is_false = false;
     for comparison in &analysis.verdicts {
-        is_false |= match comparison.id.split_once('/') {
-            Some((_, rest)) if rest.starts_with("plateau/") => {
-                plateau(shape, comparison, &mut score)
-            }
+        is_false |= match comparison.experiment.as_str() {
+            "socket-buffer" => plateau(shape, comparison, &mut score),
             _ => effect(shape, comparison, &mut score),
         };
     }

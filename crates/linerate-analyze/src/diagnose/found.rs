@@ -1,0 +1,126 @@
+//! A finding as the rules make it, for those who act on it.
+
+use linerate_model::HostName;
+use linerate_model::experiment::Experiment;
+use linerate_model::finding::{Estimate, Evidence, EvidenceList, Finding, FindingKind, Limiter};
+
+use crate::verdicts::{BufferPlateau, FactorEffect};
+
+/// A finding with what it is about and what was found.
+pub(crate) struct Found<'d> {
+    /// What it is about.
+    pub(crate) about: About<'d>,
+    /// What was found.
+    pub(crate) what: What<'d>,
+    /// The claim, one sentence with its numbers.
+    pub(crate) claim: String,
+    /// Why it is so, and what it means.
+    pub(crate) explanation: String,
+    /// The size of the effect.
+    pub(crate) effect: Estimate,
+    /// What it rests on.
+    pub(crate) evidence: EvidenceList,
+}
+
+/// What a finding is about.
+#[derive(Clone, Copy)]
+pub(crate) enum About<'d> {
+    /// An experiment.
+    Experiment(&'d Experiment),
+    /// The run as a whole.
+    Run,
+    /// A host, whatever was measured.
+    Host,
+}
+
+/// What was found.
+#[derive(PartialEq)]
+pub(crate) enum What<'d> {
+    /// What holds a number down.
+    Limiter(Limiter),
+    /// A level that gains, of the plateau with this number.
+    Plateau(usize, &'d BufferPlateau, usize),
+    /// What a factor changes.
+    Effect(&'d FactorEffect),
+    /// Lost datagrams.
+    Loss,
+    /// Connections that lie on queues less evenly than chance lays them.
+    QueueBalance,
+    /// That it matters where the two ends ran.
+    Placement,
+    /// One CPU of a host that takes all packets.
+    OneCpuOfPackets(&'d HostName),
+    /// Another reason to trust a number less, by its name.
+    Caution(String),
+}
+
+impl<'d> Found<'d> {
+    /// Returns a reason to trust a number less.
+    pub(super) fn caution(
+        about: About<'d>,
+        name: impl Into<String>,
+        claim: String,
+        explanation: impl Into<String>,
+        evidence: Evidence,
+    ) -> Self {
+        Self {
+            about,
+            what: What::Caution(name.into()),
+            claim,
+            explanation: explanation.into(),
+            effect: evidence.estimate,
+            evidence: EvidenceList::new(evidence, Vec::new()),
+        }
+    }
+
+    /// Returns whether it is about `experiment`.
+    pub(crate) fn is_about(&self, experiment: &Experiment) -> bool {
+        matches!(self.about, About::Experiment(own) if own.name == experiment.name)
+    }
+
+    /// Returns its identifier inside a report.
+    pub(crate) fn id(&self) -> String {
+        let what = match &self.what {
+            What::Limiter(limiter) => format!("limiter/{}", limiter.id()),
+            What::Plateau(number, ..) => format!("plateau/{number}"),
+            What::Effect(effect) => format!("effect/{}", effect.factor.name()),
+            What::Loss => "loss".to_owned(),
+            What::QueueBalance => "queue-balance".to_owned(),
+            What::Placement => "placement".to_owned(),
+            What::OneCpuOfPackets(host) => format!("caution/one-cpu-of-packets/{host}"),
+            What::Caution(name) => format!("caution/{name}"),
+        };
+        match self.about {
+            About::Experiment(experiment) => format!("{}/{what}", experiment.name),
+            About::Run => format!("run/{what}"),
+            About::Host => what,
+        }
+    }
+
+    /// Returns its kind.
+    pub(super) fn kind(&self) -> FindingKind {
+        match self.what {
+            What::Limiter(limiter) => FindingKind::Limiter(limiter),
+            What::Plateau(..) => FindingKind::Plateau,
+            What::Effect(_) | What::QueueBalance => FindingKind::Effect,
+            What::Loss => FindingKind::Derived,
+            What::Placement | What::OneCpuOfPackets(_) | What::Caution(_) => FindingKind::Caution,
+        }
+    }
+
+    /// Returns the finding as a report has it.
+    pub(crate) fn finding(self) -> Finding {
+        Finding {
+            id: self.id(),
+            chapter: match self.about {
+                About::Experiment(experiment) => experiment.chapter,
+                About::Run | About::Host => None,
+            },
+            kind: self.kind(),
+            claim: self.claim,
+            explanation: self.explanation,
+            effect: self.effect,
+            evidence: self.evidence,
+        }
+    }
+}
