@@ -199,12 +199,10 @@ impl<'a> Dataset<'a> {
             .collect()
     }
 
-    /// Returns the experiments of a chapter of the study, in the plan's order.
-    pub(crate) fn experiments_of(&self, chapter: u32) -> impl Iterator<Item = &'a Experiment> {
-        let experiments = &self.recording.document.plan.experiments;
-        experiments
-            .iter()
-            .filter(move |experiment| experiment.chapter == Some(chapter))
+    /// Returns the experiment of this name, if it is a chapter of the study.
+    pub(crate) fn chapter(&self, name: &str) -> Option<&'a Experiment> {
+        let experiment = self.recording.document.plan.experiment(name);
+        experiment.filter(|experiment| experiment.chapter.is_some())
     }
 
     /// Returns whether `cell` shows the host as it is: none of its levels is a burden that the

@@ -12,26 +12,12 @@ use crate::compare::noise::Noise;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 
-/// Chapter of the inventory.
-pub(crate) const INVENTORY: u32 = 0;
-/// Chapter of the latency experiment.
-pub(crate) const LATENCY: u32 = 1;
-/// Chapter of the window that follows from latency and link rate.
-pub(crate) const WINDOW: u32 = 2;
-/// Chapter of the socket buffer experiment.
-pub(crate) const SOCKET_BUFFER: u32 = 3;
-/// Chapter of data packets and ACKs over time.
-pub(crate) const ACKNOWLEDGEMENTS: u32 = 6;
-/// Chapter of small messages and split requests.
-pub(crate) const SMALL_MESSAGES: u32 = 9;
-/// Chapter of packet rate and CPU shares.
-pub(crate) const PACKET_RATE: u32 = 10;
-/// Chapter of datagrams.
-pub(crate) const UDP_PACKET_RATE: u32 = 11;
-/// Chapter of receive queues and CPUs.
-pub(crate) const QUEUES: u32 = 12;
-/// Chapter of the findings.
-pub(crate) const FINDINGS: u32 = 15;
+/// The experiment on latency.
+pub(crate) const LATENCY: &str = "latency";
+/// The experiment on socket buffers.
+pub(crate) const SOCKET_BUFFER: &str = "socket-buffer";
+/// The experiment on receive queues and CPUs.
+pub(crate) const QUEUES: &str = "queues";
 
 /// Link rate and round trip of the published example.
 pub(crate) const PUBLISHED_LINK: BitsPerSec = BitsPerSec(1e9);
@@ -51,10 +37,10 @@ pub(crate) struct Window {
 /// Returns the valid request/response cells of the latency chapter by payload, delayed ACK on
 /// where it was varied.
 pub(crate) fn latency_cells<'d, 'a>(dataset: &'d Dataset<'a>) -> Vec<&'d CellOutcomes<'a>> {
-    let mut cells: Vec<_> = dataset
-        .cells
-        .iter()
-        .filter(|cell| cell.experiment.chapter == Some(LATENCY) && cell.is_rr())
+    let experiment = dataset.chapter(LATENCY);
+    let mut cells: Vec<_> = experiment
+        .map_or(Vec::new(), |experiment| dataset.cells_of(&experiment.name))
+        .into_iter()
         .filter(|cell| cell.level(Factor::DelayedAck) != Some(&Level::Switch(false)))
         .filter(|cell| !cell.valid.is_empty())
         .collect();

@@ -8,22 +8,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::TrialId;
 use linerate_model::analysis::{Table, TableCell};
-use linerate_model::experiment::{Experiment, Factor, Level};
-use linerate_model::finding::{CONFIDENCE, Estimate, Limiter};
+use linerate_model::finding::{CONFIDENCE, Estimate};
 use linerate_model::run::Validity;
 use linerate_model::unit::Unit;
-use linerate_model::workload::{Part, Traffic};
+use linerate_model::workload::Part;
 
+use crate::chapters::{self, Row, row};
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::{limiter_of, plateau_cell};
+use crate::diagnose::limiter_of;
 use crate::reduce::{describe, name};
 use crate::study;
 use crate::words;
 
 /// Rows of the summary of a lone experiment; all cells are in its chapter.
 const CELLS_MAX: usize = 12;
-
-type Row = Vec<TableCell>;
 
 /// Returns the summary table.
 pub(crate) fn summary(dataset: &Dataset<'_>) -> Table {
@@ -38,177 +36,16 @@ pub(crate) fn summary(dataset: &Dataset<'_>) -> Table {
     }
 }
 
-fn row(what: impl Into<String>, value: TableCell, note: impl Into<String>) -> Row {
-    vec![
-        TableCell::Text(what.into()),
-        value,
-        TableCell::Text(note.into()),
-    ]
-}
-
-fn estimate_row(what: impl Into<String>, value: Estimate, note: impl Into<String>) -> Row {
-    row(what, TableCell::Estimate(value), note)
-}
-
 fn study_rows(dataset: &Dataset<'_>) -> Vec<Row> {
-    let mut rows = latency(dataset);
-    rows.extend(window(dataset));
-    for experiment in dataset.experiments_of(study::SOCKET_BUFFER) {
-        rows.extend(socket_buffer(dataset, experiment));
-    }
-    for experiment in dataset.experiments_of(study::SMALL_MESSAGES) {
-        rows.extend(split_request(dataset, experiment));
-        rows.extend(small_messages(dataset, experiment));
-    }
+    let mut rows = chapters::lines(dataset);
     rows.extend(cost(dataset));
     rows.extend(congestion(dataset));
     rows.extend(noise(dataset));
     rows
 }
 
-fn latency(dataset: &Dataset<'_>) -> Vec<Row> {
-    let cells = study::latency_cells(dataset);
-    let bytes = |cell: &CellOutcomes<'_>| {
-        study::payload_bytes(cell).map(|bytes| words::number(Unit::Bytes, bytes as f64))
-    };
-    let round_trip = |cell: &&CellOutcomes<'_>| {
-        let rtt = cell.estimate(name::RTT_P50)?;
-        let p99 = cell.mean(name::RTT_P99).map_or(String::new(), |p99| {
-            format!("; 99th percentile {}", Unit::Nanoseconds.display(p99))
-        });
-        let note = format!(
-            "median; one way about {}{p99}",
-            Unit::Nanoseconds.display(rtt.value / 2.0)
-        );
-        Some(estimate_row(
-            format!("Round trip of {}", bytes(cell)?),
-            rtt,
-            note,
-        ))
-    };
-    let rate = |cell: &&CellOutcomes<'_>| {
-        let rate = cell.estimate(name::TRANSACTIONS)?;
-        let what = format!("Transactions of {}", bytes(cell)?);
-        Some(estimate_row(
-            what,
-            rate,
-            "one connection, one after the other",
-        ))
-    };
-    let largest = cells.last().filter(|_| cells.len() > 1);
-    [
-        cells.first().and_then(round_trip),
-        largest.and_then(round_trip),
-        cells.first().and_then(rate),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
-fn window(dataset: &Dataset<'_>) -> Option<Row> {
-    let windows = study::windows(dataset);
-    let first = windows.first()?;
-    let rate = Unit::BitsPerSecond.display(dataset.path.rate_bps(1)?);
-    Some(estimate_row(
-        "Window needed",
-        first.bytes,
-        format!("{rate} × {}", first.basis),
-    ))
-}
-
-/// For each combination the throughput of the host as it is, and the smallest buffer that does as
-/// well.
-fn socket_buffer(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<Row> {
-    let plateaus = dataset.verdicts().plateaus_of(&experiment.name);
-    plateaus
-        .filter_map(|found| {
-            let control = plateau_cell(dataset, found, None)?;
-            let main = control.main()?;
-            let mut note = match found.plateau.begin {
-                Some(at) => {
-                    let size = words::bare_level(Factor::SocketBuffer, &found.levels[at]);
-                    let margin = words::percent(found.plateau.delta);
-                    format!("fixed buffers of {size} lose less than {margin}")
-                }
-                None => "no fixed buffer is shown to do as well".to_owned(),
-            };
-            if let Some(limit) = dataset.path.limit_bps(&control.workload, None, None) {
-                note += &format!("; {} of the wire limit", words::percent(main.value / limit));
-            }
-            let with = match found.words.is_empty() {
-                true => String::new(),
-                false => format!(", {}", found.words),
-            };
-            Some(estimate_row(format!("Throughput{with}"), main, note))
-        })
-        .collect()
-}
-
-/// The cell whose stall is longest, else the slowest split request.
-fn split_request(dataset: &Dataset<'_>, experiment: &Experiment) -> Option<Row> {
-    let cells = dataset.cells_of(&experiment.name);
-    let split = cells.iter().filter(|cell| {
-        matches!(cell.workload.traffic, Traffic::Rr { request_writes, .. } if request_writes > 1)
-    });
-    let known = split.filter_map(|cell| Some((cell, cell.estimate(name::RTT_P50)?)));
-    let (slowest, rtt) = known.max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
-    let verdict = limiter_of(dataset, slowest).map(|verdict| verdict.limiter);
-    let mut cured = slowest.cell.clone();
-    cured.insert(Factor::Nagle, Level::Switch(false));
-    let cured = cells
-        .iter()
-        .find(|cell| cell.cell == cured)
-        .and_then(|cell| cell.mean(name::RTT_P50));
-    let note = match (verdict, cured) {
-        (Some(Limiter::NagleDelayedAck), Some(cured)) => {
-            format!(
-                "Nagle waits for a delayed ACK; {} with Nagle off",
-                Unit::Nanoseconds.display(cured)
-            )
-        }
-        (Some(Limiter::NagleDelayedAck), None) => "Nagle waits for a delayed ACK".to_owned(),
-        _ => "no stall by Nagle and delayed ACK".to_owned(),
-    };
-    let what = words::whole_cell(&slowest.cell);
-    Some(estimate_row(
-        format!("Slowest split request ({what})"),
-        rtt,
-        note,
-    ))
-}
-
-fn small_messages(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<Row> {
-    let cells = dataset.cells_of(&experiment.name);
-    let with = |nagle: bool| {
-        let cell = cells
-            .iter()
-            .filter(|cell| cell.workload.options.nagle == Some(nagle) && !cell.is_rr())
-            .filter(|cell| cell.workload.options.delayed_ack != Some(false))
-            .filter(|cell| cell.main().is_some())
-            .min_by_key(|cell| cell.message_bytes())?;
-        let payload = cell
-            .mean(name::PAYLOAD_PER_SEGMENT)
-            .map_or(String::new(), |payload| {
-                format!(
-                    "{} of payload per segment",
-                    words::number(Unit::Bytes, payload)
-                )
-            });
-        let message = words::number(Unit::Bytes, cell.message_bytes()? as f64);
-        let on = if nagle { "on" } else { "off" };
-        let what = format!("Stream of {message} messages, Nagle {on}");
-        Some(estimate_row(
-            what,
-            cell.estimate(name::THROUGHPUT)?,
-            payload,
-        ))
-    };
-    [with(true), with(false)].into_iter().flatten().collect()
-}
-
 fn cost(dataset: &Dataset<'_>) -> Option<Row> {
-    let experiment = dataset.experiments_of(study::SOCKET_BUFFER).next()?;
+    let experiment = dataset.chapter(study::SOCKET_BUFFER)?;
     let cells = dataset.cells_of(&experiment.name);
     let known = cells.iter().filter_map(|cell| {
         Some((
@@ -221,7 +58,7 @@ fn cost(dataset: &Dataset<'_>) -> Option<Row> {
         true => "all hosts of the lab together, at the best throughput",
         false => "of the server, at the best throughput",
     };
-    Some(estimate_row(
+    Some(row(
         "CPU cost of 1 Gbit/s",
         Estimate {
             unit: Unit::Cpus,
@@ -248,7 +85,7 @@ fn noise(dataset: &Dataset<'_>) -> Option<Row> {
         "standard deviation of identical trials, greatest in {}",
         experiment.title
     );
-    Some(estimate_row("Noise floor", estimate, note))
+    Some(row("Noise floor", estimate, note))
 }
 
 /// The congestion controls in force at the sending ends; those of the trials that were averaged.
@@ -357,13 +194,7 @@ fn details(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Row> {
             note,
         )
     });
-    let read = |response: &&str| {
-        Some(estimate_row(
-            describe(response).title,
-            cell.estimate(response)?,
-            "",
-        ))
-    };
+    let read = |response: &&str| Some(row(describe(response).title, cell.estimate(response)?, ""));
     wire.into_iter()
         .chain(DETAILS.iter().filter_map(read))
         .collect()

@@ -308,6 +308,12 @@ pub enum TableCell {
     Absent(String),
 }
 
+impl From<Estimate> for TableCell {
+    fn from(estimate: Estimate) -> Self {
+        TableCell::Estimate(estimate)
+    }
+}
+
 /// One table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Table {

@@ -13,8 +13,10 @@ use linerate_model::workload::{FlowPlan, receiving_end};
 
 use super::draw;
 use super::series::{SAMPLE_NS, Sampled};
+use super::study_chapter::{Content, Measured, StudyChapter};
 use crate::compare::interval::student_t_interval;
 use crate::dataset::{CellOutcomes, Dataset, groups, varied};
+use crate::diagnose::Told;
 use crate::reduce::{Outcome, Readings, name};
 use crate::words;
 
@@ -53,8 +55,14 @@ struct Group<'d, 'a> {
     cells: Vec<Watched<'d, 'a>>,
 }
 
+pub(super) const CHAPTER: StudyChapter = StudyChapter {
+    number: 6,
+    content: Content::Experiment("acknowledgements", fill, |_| Vec::new()),
+};
+
 /// Replaces figures and answer and puts tables first.
-pub(super) fn fill(chapter: &mut Chapter, dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) {
+fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
+    let Measured { dataset, cells, .. } = *measured;
     let groups = watched(dataset, cells);
     if groups.is_empty() {
         return;

@@ -7,15 +7,22 @@ use linerate_model::finding::{Comparison, Estimate, Limiter, Verdict};
 use linerate_model::unit::Unit;
 
 use super::draw;
+use super::study_chapter::{Content, StudyChapter};
 use crate::dataset::{CellOutcomes, Dataset};
+use crate::diagnose::Told;
 use crate::diagnose::{Found, limiter_of};
 use crate::reduce::name;
-use crate::study;
 use crate::verdicts::comparisons;
 use crate::words;
 
+pub(super) const CHAPTER: StudyChapter = StudyChapter {
+    number: 15,
+    content: Content::Derived(chapter, |_| Vec::new()),
+};
+
 /// Returns the chapter.
-pub(super) fn chapter(dataset: &Dataset<'_>, findings: &[Found<'_>]) -> Chapter {
+fn chapter(dataset: &Dataset<'_>, told: &Told<'_>) -> Chapter {
+    let findings = &told.findings;
     let mut method =
         "Each valid cell is held against the limiters in order of precedence; cost is \
                       busy CPU time over throughput in the best cell of each stream experiment."
@@ -30,7 +37,7 @@ pub(super) fn chapter(dataset: &Dataset<'_>, findings: &[Found<'_>]) -> Chapter 
         cost(dataset),
     ];
     Chapter {
-        number: Some(study::FINDINGS),
+        number: None,
         id: "findings".to_owned(),
         title: "Findings".to_owned(),
         question: "What limits each number, and what does throughput cost?".to_owned(),

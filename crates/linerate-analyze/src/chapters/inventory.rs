@@ -8,10 +8,11 @@ use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::unit::Unit;
 
 use super::queue_table::queues;
+use super::study_chapter::{Content, StudyChapter};
 use crate::dataset::Dataset;
+use crate::diagnose::Told;
 use crate::front::fact_text;
 use crate::queue_map::queue_of;
-use crate::study;
 use crate::words;
 
 /// Groups of facts by the start of their names, in the order of their tables.
@@ -31,8 +32,13 @@ const OF_QUEUES: &[&str] = &["irq.", "queue."];
 /// Facts that differ between any two hosts and mean nothing by it.
 const IDENTITIES: &[&str] = &["host.name", ".address"];
 
+pub(super) const CHAPTER: StudyChapter = StudyChapter {
+    number: 0,
+    content: Content::Derived(chapter, |_| Vec::new()),
+};
+
 /// Returns the chapter.
-pub(super) fn chapter(dataset: &Dataset<'_>) -> Chapter {
+fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
     let document = &dataset.recording.document;
     let mut tables = Vec::new();
     if let Some(server) = document.server() {
@@ -47,7 +53,7 @@ pub(super) fn chapter(dataset: &Dataset<'_>) -> Chapter {
     tables.push(hosts(&document.hosts));
     tables.extend(observers(&document.hosts));
     Chapter {
-        number: Some(study::INVENTORY),
+        number: None,
         id: "inventory".to_owned(),
         title: "Inventory".to_owned(),
         question: "What are the hosts and the links between them?".to_owned(),

@@ -1,26 +1,33 @@
 //! Chapter 1: request and response.
 
 use linerate_model::analysis::{Axis, Chapter, Figure, Origin};
-use linerate_model::experiment::{Experiment, Factor, Level};
+use linerate_model::experiment::{Factor, Level};
 use linerate_model::unit::Unit;
 
 use super::draw;
-use crate::dataset::{CellOutcomes, Dataset};
+use super::study_chapter::{Content, Measured, Row, StudyChapter, row};
+use crate::dataset::CellOutcomes;
+use crate::diagnose::Told;
 use crate::published::TCP_RR;
 use crate::reduce::name;
-use crate::study::payload_bytes;
+use crate::study::{self, latency_cells, payload_bytes};
 use crate::words;
 
 /// The system of the published curve.
 const PUBLISHED: &str = "Sun Fire 6800, 2003";
 
+pub(super) const CHAPTER: StudyChapter = StudyChapter {
+    number: 1,
+    content: Content::Experiment(study::LATENCY, fill, lines),
+};
+
 /// Replaces figures and answer.
-pub(super) fn fill(
-    chapter: &mut Chapter,
-    dataset: &Dataset<'_>,
-    experiment: &Experiment,
-    cells: &[&CellOutcomes<'_>],
-) {
+fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
+    let Measured {
+        dataset,
+        experiment,
+        cells,
+    } = *measured;
     let x = Factor::PayloadBytes;
     if crate::dataset::varied(cells).contains(&x) {
         let rate = rate(cells, x);
@@ -119,4 +126,37 @@ fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
         text += &format!(" {} take {}.", bytes(*large), words::estimate(rtt));
     }
     Some(text)
+}
+
+/// Round trips of the smallest and of the largest payload, and the rate of the smallest.
+fn lines(measured: &Measured<'_, '_>) -> Vec<Row> {
+    let cells = latency_cells(measured.dataset);
+    let bytes = |cell: &CellOutcomes<'_>| {
+        payload_bytes(cell).map(|bytes| words::number(Unit::Bytes, bytes as f64))
+    };
+    let round_trip = |cell: &&CellOutcomes<'_>| {
+        let rtt = cell.estimate(name::RTT_P50)?;
+        let p99 = cell.mean(name::RTT_P99).map_or(String::new(), |p99| {
+            format!("; 99th percentile {}", Unit::Nanoseconds.display(p99))
+        });
+        let note = format!(
+            "median; one way about {}{p99}",
+            Unit::Nanoseconds.display(rtt.value / 2.0)
+        );
+        Some(row(format!("Round trip of {}", bytes(cell)?), rtt, note))
+    };
+    let rate = |cell: &&CellOutcomes<'_>| {
+        let rate = cell.estimate(name::TRANSACTIONS)?;
+        let what = format!("Transactions of {}", bytes(cell)?);
+        Some(row(what, rate, "one connection, one after the other"))
+    };
+    let largest = cells.last().filter(|_| cells.len() > 1);
+    [
+        cells.first().and_then(round_trip),
+        largest.and_then(round_trip),
+        cells.first().and_then(rate),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

@@ -1,7 +1,7 @@
 //! One file per chapter, and a general one for any other experiment.
 //!
 //! A chapter begins as the general one makes it; a file of its own replaces the figures and the
-//! answer where it knows more. Published curves are drawn beside measured ones.
+//! answer where it knows more, and has its lines of the summary. Published curves are drawn beside measured ones.
 
 /// Chapter 6: data packets and ACK packets over time.
 mod acknowledgements;
@@ -31,6 +31,8 @@ mod small_messages;
 mod socket_buffer;
 /// Chapter 9: requests in several writes.
 mod split_request;
+/// What each file of a chapter of the study exports.
+mod study_chapter;
 /// Chapter 11: datagrams sent, received and lost.
 mod udp_packet_rate;
 /// Chapter 2: the window that link and round trip ask for.
@@ -41,19 +43,41 @@ use linerate_model::experiment::Experiment;
 
 use crate::dataset::Dataset;
 use crate::diagnose::Told;
-use crate::study;
+use study_chapter::{Content, Measured, StudyChapter};
+pub(crate) use study_chapter::{Row, row};
+
+/// The chapters of the study.
+const CHAPTERS: &[StudyChapter] = &[
+    inventory::CHAPTER,
+    latency::CHAPTER,
+    window::CHAPTER,
+    socket_buffer::CHAPTER,
+    acknowledgements::CHAPTER,
+    small_messages::CHAPTER,
+    split_request::CHAPTER,
+    packet_rate::CHAPTER,
+    udp_packet_rate::CHAPTER,
+    queues::CHAPTER,
+    findings::CHAPTER,
+];
 
 /// Returns the chapters, in order.
 pub(crate) fn chapters(dataset: &Dataset<'_>, told: &Told<'_>) -> Vec<Chapter> {
-    let experiments = &dataset.recording.document.plan.experiments;
-    let mut chapters: Vec<Chapter> = experiments
+    let document = &dataset.recording.document;
+    let mut chapters: Vec<Chapter> = document
+        .plan
+        .experiments
         .iter()
         .map(|experiment| of_experiment(dataset, experiment, told))
         .collect();
-    if dataset.recording.document.study {
-        chapters.push(inventory::chapter(dataset));
-        chapters.push(window::chapter(dataset));
-        chapters.push(findings::chapter(dataset, &told.findings));
+    if document.study {
+        chapters.extend(CHAPTERS.iter().filter_map(|known| match known.content {
+            Content::Derived(chapter, _) => Some(Chapter {
+                number: Some(known.number),
+                ..chapter(dataset, told)
+            }),
+            Content::Experiment(..) => None,
+        }));
     }
     // The sort is stable: two experiments of one chapter stay in the plan's order.
     chapters.sort_by_key(|chapter| chapter.number.unwrap_or(u32::MAX));
@@ -62,27 +86,36 @@ pub(crate) fn chapters(dataset: &Dataset<'_>, told: &Told<'_>) -> Vec<Chapter> {
 
 fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told<'_>) -> Chapter {
     let mut chapter = general::chapter(dataset, experiment, &told.findings);
-    let cells = dataset.cells_of(&experiment.name);
-    let is_rr = cells.iter().any(|cell| cell.is_rr());
-    match experiment.chapter {
-        Some(study::LATENCY) if is_rr => latency::fill(&mut chapter, dataset, experiment, &cells),
-        Some(study::SOCKET_BUFFER) if !is_rr => {
-            socket_buffer::fill(&mut chapter, dataset, experiment, &cells);
-        }
-        Some(study::ACKNOWLEDGEMENTS) if !is_rr => {
-            acknowledgements::fill(&mut chapter, dataset, &cells);
-        }
-        Some(study::SMALL_MESSAGES) if is_rr => split_request::fill(&mut chapter, &cells),
-        Some(study::SMALL_MESSAGES) => {
-            small_messages::fill(&mut chapter, dataset, experiment, &cells);
-        }
-        Some(study::PACKET_RATE) if !is_rr => packet_rate::fill(&mut chapter, &cells),
-        Some(study::UDP_PACKET_RATE) if !is_rr => udp_packet_rate::fill(&mut chapter, &cells),
-        Some(study::QUEUES) if !is_rr => {
-            queues::fill(&mut chapter, dataset, &cells, told);
-        }
-        _ => {}
+    let cells = &dataset.cells_of(&experiment.name);
+    let known = CHAPTERS.iter().find(|known| known.is_of(experiment));
+    if let Some(Content::Experiment(_, fill, _)) = known.map(|known| &known.content) {
+        let measured = Measured {
+            dataset,
+            experiment,
+            cells,
+        };
+        fill(&mut chapter, &measured, told);
     }
-    chapter.tables.extend(cost::tables(&cells));
+    chapter.tables.extend(cost::tables(cells));
     chapter
+}
+
+/// Returns the lines of the summary that the chapters of the study have, in their order.
+pub(crate) fn lines(dataset: &Dataset<'_>) -> Vec<Row> {
+    let experiments = &dataset.recording.document.plan.experiments;
+    let of_chapter = |known: &StudyChapter| match known.content {
+        Content::Derived(_, lines) => lines(dataset),
+        Content::Experiment(_, _, lines) => experiments
+            .iter()
+            .filter(|experiment| known.is_of(experiment))
+            .flat_map(|experiment| {
+                lines(&Measured {
+                    dataset,
+                    experiment,
+                    cells: &dataset.cells_of(&experiment.name),
+                })
+            })
+            .collect(),
+    };
+    CHAPTERS.iter().flat_map(of_chapter).collect()
 }

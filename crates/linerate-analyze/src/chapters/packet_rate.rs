@@ -6,7 +6,9 @@ use linerate_model::profile::Work;
 use linerate_model::unit::Unit;
 
 use super::draw;
+use super::study_chapter::{Content, Measured, StudyChapter};
 use crate::dataset::{CellOutcomes, varied};
+use crate::diagnose::Told;
 use crate::published::CPU_SHARE;
 use crate::reduce::{name, share_name};
 use crate::words;
@@ -17,8 +19,14 @@ const PUBLISHED: &str = "Sun Fire 6800, 2003";
 /// stamps were usual.
 const ALIKE: f64 = 0.02;
 
+pub(super) const CHAPTER: StudyChapter = StudyChapter {
+    number: 10,
+    content: Content::Experiment("packet-rate", fill, |_| Vec::new()),
+};
+
 /// Replaces figures and adds the table and the answer.
-pub(super) fn fill(chapter: &mut Chapter, cells: &[&CellOutcomes<'_>]) {
+fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
+    let Measured { cells, .. } = *measured;
     if !varied(cells).contains(&Factor::MessageBytes) {
         return;
     }

@@ -11,11 +11,13 @@ use linerate_model::host::FactValue;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord};
 use linerate_model::unit::Unit;
 
+use super::study_chapter::{Content, Measured, StudyChapter};
 use super::{draw, queue_table};
 use crate::compare::interval::student_t_interval;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{Told, What};
 use crate::reduce::{CpuIntake, Intake, QueueIntake, Readings, intake, name};
+use crate::study;
 use crate::words;
 
 /// Queues up to which each rank has a curve of its own; of more, five stand for all.
@@ -29,13 +31,14 @@ struct CellIntake<'d, 'a> {
     intakes: Vec<Intake>,
 }
 
+pub(super) const CHAPTER: StudyChapter = StudyChapter {
+    number: 12,
+    content: Content::Experiment(study::QUEUES, fill, |_| Vec::new()),
+};
+
 /// Replaces figures, adds tables, the answer, and what can be said of the hash.
-pub(super) fn fill(
-    chapter: &mut Chapter,
-    dataset: &Dataset<'_>,
-    cells: &[&CellOutcomes<'_>],
-    told: &Told<'_>,
-) {
+fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, told: &Told<'_>) {
+    let Measured { dataset, cells, .. } = *measured;
     let taken: Vec<CellIntake<'_, '_>> = cells
         .iter()
         .map(|cell| CellIntake {

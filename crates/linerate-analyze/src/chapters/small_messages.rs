@@ -1,12 +1,13 @@
 //! Chapter 9: streams of small messages.
 
 use linerate_model::analysis::{Chapter, Figure, Origin, Scale, Table, TableCell};
-use linerate_model::experiment::{Experiment, Factor};
+use linerate_model::experiment::Factor;
 use linerate_model::unit::Unit;
 
 use super::draw;
+use super::study_chapter::{Content, Measured, Row, StudyChapter, row};
 use crate::dataset::{CellOutcomes, Dataset, varied};
-use crate::diagnose::{Pattern, mss_bytes, pattern_bytes, pattern_of};
+use crate::diagnose::{Pattern, Told, mss_bytes, pattern_bytes, pattern_of};
 use crate::published::{NAGLE_OFF, NAGLE_ON};
 use crate::reduce::name;
 use crate::words;
@@ -14,13 +15,18 @@ use crate::words;
 /// The system of the published curves.
 const PUBLISHED: &str = "Sun Fire 6800, 2003";
 
+pub(super) const CHAPTER: StudyChapter = StudyChapter {
+    number: 9,
+    content: Content::Experiment("small-messages", fill, lines),
+};
+
 /// Replaces figures and adds a table and the answer.
-pub(super) fn fill(
-    chapter: &mut Chapter,
-    dataset: &Dataset<'_>,
-    experiment: &Experiment,
-    cells: &[&CellOutcomes<'_>],
-) {
+fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
+    let Measured {
+        dataset,
+        experiment,
+        cells,
+    } = *measured;
     if !varied(cells).contains(&Factor::MessageBytes) {
         return;
     }
@@ -226,4 +232,30 @@ fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> 
         Some(Pattern::Between) | None => "",
     };
     Some(text)
+}
+
+/// The smallest messages with Nagle on and off.
+fn lines(measured: &Measured<'_, '_>) -> Vec<Row> {
+    let cells = measured.cells;
+    let with = |nagle: bool| {
+        let cell = cells
+            .iter()
+            .filter(|cell| cell.workload.options.nagle == Some(nagle) && !cell.is_rr())
+            .filter(|cell| cell.workload.options.delayed_ack != Some(false))
+            .filter(|cell| cell.main().is_some())
+            .min_by_key(|cell| cell.message_bytes())?;
+        let payload = cell
+            .mean(name::PAYLOAD_PER_SEGMENT)
+            .map_or(String::new(), |payload| {
+                format!(
+                    "{} of payload per segment",
+                    words::number(Unit::Bytes, payload)
+                )
+            });
+        let message = words::number(Unit::Bytes, cell.message_bytes()? as f64);
+        let on = if nagle { "on" } else { "off" };
+        let what = format!("Stream of {message} messages, Nagle {on}");
+        Some(row(what, cell.estimate(name::THROUGHPUT)?, payload))
+    };
+    [with(true), with(false)].into_iter().flatten().collect()
 }

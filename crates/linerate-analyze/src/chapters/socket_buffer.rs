@@ -7,26 +7,32 @@
 //! (tcp_win_from_space in include/net/tcp.h), so b stands in where it was not read.
 
 use linerate_model::analysis::{Chapter, Curve, Figure, Origin};
-use linerate_model::experiment::{Experiment, Factor};
+use linerate_model::experiment::Factor;
 use linerate_model::unit::{Bytes, Nanos, Unit};
 use linerate_model::wire::window_limit;
 
 use super::draw;
+use super::study_chapter::{Content, Measured, Row, StudyChapter, row};
 use crate::dataset::{CellOutcomes, Dataset, Group, groups, varied};
-use crate::diagnose::window_bytes;
+use crate::diagnose::{Told, plateau_cell, window_bytes};
 use crate::published::TRU64_STREAM;
 use crate::reduce::name;
 use crate::study;
 use crate::verdicts::BufferPlateau;
 use crate::words;
 
+pub(super) const CHAPTER: StudyChapter = StudyChapter {
+    number: 3,
+    content: Content::Experiment(study::SOCKET_BUFFER, fill, lines),
+};
+
 /// Replaces figures, table and answer.
-pub(super) fn fill(
-    chapter: &mut Chapter,
-    dataset: &Dataset<'_>,
-    experiment: &Experiment,
-    cells: &[&CellOutcomes<'_>],
-) {
+fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
+    let Measured {
+        dataset,
+        experiment,
+        cells,
+    } = *measured;
     if !varied(cells).contains(&Factor::SocketBuffer) {
         return;
     }
@@ -250,4 +256,37 @@ fn sentence(found: &BufferPlateau) -> String {
             format!("No fixed buffer is shown to come within {margin} of {control}{with}{more}.")
         }
     }
+}
+
+/// For each combination the throughput of the host as it is, and the smallest buffer that does as
+/// well.
+fn lines(measured: &Measured<'_, '_>) -> Vec<Row> {
+    let Measured {
+        dataset,
+        experiment,
+        ..
+    } = *measured;
+    let plateaus = dataset.verdicts().plateaus_of(&experiment.name);
+    plateaus
+        .filter_map(|found| {
+            let control = plateau_cell(dataset, found, None)?;
+            let main = control.main()?;
+            let mut note = match found.plateau.begin {
+                Some(at) => {
+                    let size = words::bare_level(Factor::SocketBuffer, &found.levels[at]);
+                    let margin = words::percent(found.plateau.delta);
+                    format!("fixed buffers of {size} lose less than {margin}")
+                }
+                None => "no fixed buffer is shown to do as well".to_owned(),
+            };
+            if let Some(limit) = dataset.path.limit_bps(&control.workload, None, None) {
+                note += &format!("; {} of the wire limit", words::percent(main.value / limit));
+            }
+            let with = match found.words.is_empty() {
+                true => String::new(),
+                false => format!(", {}", found.words),
+            };
+            Some(row(format!("Throughput{with}"), main, note))
+        })
+        .collect()
 }

@@ -1,15 +1,26 @@
 //! Chapter 9: requests in several writes.
 
 use linerate_model::analysis::{Axis, Chapter, Curve, Figure, Origin, Point, Position, Scale};
-use linerate_model::experiment::Factor;
+use linerate_model::experiment::{Factor, Level};
+use linerate_model::finding::Limiter;
+use linerate_model::unit::Unit;
+use linerate_model::workload::Traffic;
 
 use super::draw;
+use super::study_chapter::{Content, Measured, Row, StudyChapter, row};
 use crate::dataset::{CellOutcomes, groups, varied};
+use crate::diagnose::{Told, limiter_of};
 use crate::reduce::{describe, name};
 use crate::words;
 
+pub(super) const CHAPTER: StudyChapter = StudyChapter {
+    number: 9,
+    content: Content::Experiment("split-request", fill, lines),
+};
+
 /// Replaces figures and answer.
-pub(super) fn fill(chapter: &mut Chapter, cells: &[&CellOutcomes<'_>]) {
+fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
+    let Measured { cells, .. } = *measured;
     let figures = [
         by_options(cells, name::RTT_P50, "split-request-median"),
         by_options(cells, name::RTT_P99, "split-request-p99"),
@@ -47,7 +58,7 @@ fn by_options(cells: &[&CellOutcomes<'_>], response: &str, id: &str) -> Option<F
         .collect();
     levels.sort();
     levels.dedup();
-    let curve = |level: &Option<&linerate_model::experiment::Level>| Curve {
+    let curve = |level: &Option<&Level>| Curve {
         name: level.map_or("requests".to_owned(), |level| {
             words::level(Factor::RequestWrites, level)
         }),
@@ -76,7 +87,7 @@ fn by_options(cells: &[&CellOutcomes<'_>], response: &str, id: &str) -> Option<F
             .to_owned(),
         x: Axis {
             label: "options".to_owned(),
-            unit: linerate_model::unit::Unit::None,
+            unit: Unit::None,
             scale: Scale::Category,
         },
         y: Axis {
@@ -114,4 +125,37 @@ fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
         words::estimate(&fast.1),
         words::cell(&fast.0.cell, &options),
     ))
+}
+
+/// The cell whose stall is longest, else the slowest split request.
+fn lines(measured: &Measured<'_, '_>) -> Vec<Row> {
+    slowest(measured).into_iter().collect()
+}
+
+fn slowest(measured: &Measured<'_, '_>) -> Option<Row> {
+    let Measured { dataset, cells, .. } = *measured;
+    let split = cells.iter().filter(|cell| {
+        matches!(cell.workload.traffic, Traffic::Rr { request_writes, .. } if request_writes > 1)
+    });
+    let known = split.filter_map(|cell| Some((cell, cell.estimate(name::RTT_P50)?)));
+    let (slowest, rtt) = known.max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    let verdict = limiter_of(dataset, slowest).map(|verdict| verdict.limiter);
+    let mut cured = slowest.cell.clone();
+    cured.insert(Factor::Nagle, Level::Switch(false));
+    let cured = cells
+        .iter()
+        .find(|cell| cell.cell == cured)
+        .and_then(|cell| cell.mean(name::RTT_P50));
+    let note = match (verdict, cured) {
+        (Some(Limiter::NagleDelayedAck), Some(cured)) => {
+            format!(
+                "Nagle waits for a delayed ACK; {} with Nagle off",
+                Unit::Nanoseconds.display(cured)
+            )
+        }
+        (Some(Limiter::NagleDelayedAck), None) => "Nagle waits for a delayed ACK".to_owned(),
+        _ => "no stall by Nagle and delayed ACK".to_owned(),
+    };
+    let what = words::whole_cell(&slowest.cell);
+    Some(row(format!("Slowest split request ({what})"), rtt, note))
 }

@@ -5,12 +5,20 @@ use linerate_model::experiment::Factor;
 use linerate_model::unit::Unit;
 
 use super::draw;
+use super::study_chapter::{Content, Measured, StudyChapter};
 use crate::dataset::{CellOutcomes, varied};
+use crate::diagnose::Told;
 use crate::reduce::{LOSS_PLACES, describe, name};
 use crate::words;
 
+pub(super) const CHAPTER: StudyChapter = StudyChapter {
+    number: 11,
+    content: Content::Experiment("udp-packet-rate", fill, |_| Vec::new()),
+};
+
 /// Replaces figures and adds the table and the answer.
-pub(super) fn fill(chapter: &mut Chapter, cells: &[&CellOutcomes<'_>]) {
+fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
+    let Measured { cells, .. } = *measured;
     let received = figure(cells, name::DATAGRAMS_RECEIVED_RATE, "received");
     let sent = figure(cells, name::DATAGRAMS_SENT_RATE, "sent");
     let figures: Vec<Figure> = [received, sent].into_iter().flatten().collect();

@@ -5,18 +5,25 @@ use linerate_model::unit::{BitsPerSec, Bytes, Nanos, Unit};
 use linerate_model::wire::{bandwidth_delay_bytes, window_limit};
 
 use super::draw;
+use super::study_chapter::{Content, Row, StudyChapter, row};
 use crate::dataset::Dataset;
+use crate::diagnose::Told;
 use crate::study::{self, PUBLISHED_LINK, PUBLISHED_RTT, Window};
 use crate::words;
 
 /// Windows of the computed curves: 1 KiB to 1 MiB.
 const WINDOW_POWERS: std::ops::RangeInclusive<u32> = 10..=20;
 
+pub(super) const CHAPTER: StudyChapter = StudyChapter {
+    number: 2,
+    content: Content::Derived(chapter, lines),
+};
+
 /// Returns the chapter.
-pub(super) fn chapter(dataset: &Dataset<'_>) -> Chapter {
+fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
     let windows = study::windows(dataset);
     Chapter {
-        number: Some(study::WINDOW),
+        number: None,
         id: "window".to_owned(),
         title: "Window".to_owned(),
         question: "How many bytes must be in flight to fill the link?".to_owned(),
@@ -144,4 +151,19 @@ fn figure(dataset: &Dataset<'_>, windows: &[Window]) -> Option<Figure> {
         },
         curves,
     })
+}
+
+fn lines(dataset: &Dataset<'_>) -> Vec<Row> {
+    needed(dataset).into_iter().collect()
+}
+
+fn needed(dataset: &Dataset<'_>) -> Option<Row> {
+    let windows = study::windows(dataset);
+    let first = windows.first()?;
+    let rate = Unit::BitsPerSecond.display(dataset.path.rate_bps(1)?);
+    Some(row(
+        "Window needed",
+        first.bytes,
+        format!("{rate} × {}", first.basis),
+    ))
 }

@@ -24,10 +24,9 @@ const SIGNIFICANCE: f64 = 0.05;
 const TRIALS_MIN: usize = 3;
 
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
-    let experiments = dataset.experiments_of(study::QUEUES);
-    experiments
-        .filter_map(|experiment| finding(dataset, experiment))
-        .collect()
+    let experiment = dataset.chapter(study::QUEUES);
+    let found = experiment.and_then(|experiment| finding(dataset, experiment));
+    found.into_iter().collect()
 }
 
 fn finding<'d>(dataset: &Dataset<'_>, experiment: &'d Experiment) -> Option<Found<'d>> {

@@ -1,0 +1,62 @@
+//! A chapter of the study: what each file of one exports.
+
+use linerate_model::analysis::{Chapter, TableCell};
+use linerate_model::experiment::Experiment;
+
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::diagnose::Told;
+
+/// A chapter of the study.
+pub(super) struct StudyChapter {
+    /// Its number.
+    pub(super) number: u32,
+    /// What it is made of.
+    pub(super) content: Content,
+}
+
+/// What a chapter is made of.
+pub(super) enum Content {
+    /// The trials of the experiment of this name: the general chapter, what replaces it, and its lines
+    /// of the summary.
+    Experiment(&'static str, Fill, fn(&Measured<'_, '_>) -> Vec<Row>),
+    /// What follows from the trials of others: the whole chapter, and its lines of the summary.
+    Derived(
+        fn(&Dataset<'_>, &Told<'_>) -> Chapter,
+        fn(&Dataset<'_>) -> Vec<Row>,
+    ),
+}
+
+/// Replaces what a chapter knows better than the general one.
+pub(super) type Fill = fn(&mut Chapter, &Measured<'_, '_>, &Told<'_>);
+
+/// What, value and note of a line of the summary.
+pub(crate) type Row = Vec<TableCell>;
+
+/// An experiment with its cells.
+pub(super) struct Measured<'m, 'a> {
+    pub(super) dataset: &'m Dataset<'a>,
+    pub(super) experiment: &'m Experiment,
+    pub(super) cells: &'m [&'m CellOutcomes<'a>],
+}
+
+impl StudyChapter {
+    /// Returns whether `experiment` is the one that it is made of.
+    pub(super) fn is_of(&self, experiment: &Experiment) -> bool {
+        let is_named =
+            matches!(self.content, Content::Experiment(name, ..) if name == experiment.name);
+        is_named && experiment.chapter == Some(self.number)
+    }
+}
+
+/// Returns a line of the summary.
+pub(crate) fn row(
+    what: impl Into<String>,
+    value: impl Into<TableCell>,
+    note: impl Into<String>,
+) -> Row {
+    vec![
+        TableCell::Text(what.into()),
+        value.into(),
+        TableCell::Text(note.into()),
+    ]
+}
