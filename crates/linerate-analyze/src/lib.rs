@@ -5,13 +5,13 @@
 //! later. What a person sees of it is the report room's work.
 //!
 //! ```
-//! use linerate_analyze::reduce;
+//! use linerate_analyze::reduce::{self, name};
 //! use linerate_model::run::Recording;
 //!
 //! fn best_bps(recording: &Recording) -> Option<f64> {
 //!     reduce::outcomes(recording)
 //!         .iter()
-//!         .filter_map(|outcome| outcome.responses.get("throughput_bps"))
+//!         .filter_map(|outcome| outcome.responses.get(name::THROUGHPUT))
 //!         .map(|response| response.value)
 //!         .max_by(f64::total_cmp)
 //! }

@@ -50,6 +50,8 @@ pub mod probe;
 pub mod profile;
 /// Why a trial may not be averaged.
 pub mod reason;
+/// The catalogue of responses: what an experiment can explain.
+pub mod response;
 /// What one execution of a plan recorded.
 pub mod run;
 /// One value at one instant, and what it is about.

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
+use linerate_model::response::name;
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::End;
 use linerate_model::unit::{Unit, significant};
@@ -22,7 +23,6 @@ use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
 
 use super::Responses;
 use super::flows::{Lane, Lanes};
-use super::response::name;
 use super::window::Change;
 
 /// Share of a window's payload that may lie in receive buffers before it is told.

@@ -15,12 +15,12 @@
 
 use linerate_model::HostName;
 use linerate_model::metric::Metric;
+use linerate_model::response::name;
 use linerate_model::run::HostRecord;
 use linerate_model::sample::Subject;
 
 use super::Responses;
 use super::machine::Spent;
-use super::response::name;
 use super::window::Readings;
 
 /// Share of a host's packets from which on all of its cost is this run's: the rest are connections

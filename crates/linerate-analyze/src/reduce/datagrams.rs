@@ -12,6 +12,7 @@ use linerate_model::datagram::{Balance, Datagrams, Evidence, Place};
 use linerate_model::manner::{SEGMENTS_MAX, Transport};
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
+use linerate_model::response::name;
 use linerate_model::run::{FlowRecord, Recording};
 use linerate_model::sample::{QdiscId, Subject};
 use linerate_model::workload::Part;
@@ -19,7 +20,6 @@ use linerate_model::{FlowId, HostName, TrialId};
 use serde::Serialize;
 
 use super::Responses;
-use super::response::name;
 use super::window::{Readings, mean};
 
 /// Upper half of the handle of the discipline of ingress, and of clsact (TC_H_INGRESS of

@@ -19,6 +19,7 @@ use linerate_model::HostName;
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
+use linerate_model::response::name;
 use linerate_model::run::FlowRecord;
 use linerate_model::sample::{End, Subject};
 use linerate_model::samples::Reading;
@@ -26,7 +27,6 @@ use linerate_model::workload::{FlowPlan, Part};
 
 use super::Responses;
 use super::datagrams::{INGRESS_MAJOR, qdisc_drops, total};
-use super::response::name;
 use super::window::{Readings, mean};
 
 /// How far the smoothed round trip must lie above the shortest one for a queue: a share of it, and

@@ -21,12 +21,12 @@ use linerate_model::histogram::Histogram;
 use linerate_model::manner::WaitBy;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
+use linerate_model::response::name;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord};
 use linerate_model::sample::{End, Subject};
 
 use super::Responses;
 use super::machine::is_worker;
-use super::response::name;
 use super::window::{Readings, mean};
 
 /// Longer than the fastest tenth by this, a transaction may have waited for a retransmission timeout:

@@ -14,6 +14,7 @@ use linerate_model::FlowId;
 use linerate_model::histogram::{Histogram, observations_needed};
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
+use linerate_model::response::name;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord};
 use linerate_model::sample::End;
 use linerate_model::samples::Reading;
@@ -23,7 +24,6 @@ use crate::live::acknowledged;
 
 use super::Responses;
 use super::arrived::{self, Judged};
-use super::response::name;
 use super::window::{Change, Readings, mean};
 
 /// One flow with the ends that send and receive its payload; requests count as the payload.

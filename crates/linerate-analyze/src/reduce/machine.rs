@@ -18,11 +18,11 @@ use linerate_model::HostName;
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::metric::Metric;
+use linerate_model::response::name;
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::Subject;
 use linerate_model::unit::Unit;
 
-use super::response::name;
 use super::window::{Change, Readings};
 use super::{DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Responses, cost};
 

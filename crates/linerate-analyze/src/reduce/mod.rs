@@ -29,8 +29,6 @@ mod plausible;
 mod profile;
 /// Receive queues and CPUs of the receiving host.
 mod queues;
-/// Names, units and titles of responses.
-mod response;
 /// Whether workers got the CPUs that they wanted.
 mod starved;
 /// First and last reading of each counter in the measured window.
@@ -53,10 +51,8 @@ pub use datagrams::QdiscDrops;
 pub(crate) use datagrams::{PLACES as LOSS_PLACES, dropping_qdiscs};
 pub(crate) use exchange::{DELAYED_ACK_NS_MAX, STALL_EXCESS_NS};
 pub use linerate_model::outcome::{Outcome, Response};
-pub(crate) use profile::share_name;
+pub use linerate_model::response::{describe, name, share_name};
 pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake};
-pub(crate) use response::is_share;
-pub use response::{describe, name};
 pub(crate) use window::Readings;
 
 /// Time of other programs below which a trial is not flagged for it, in CPUs. The agents' own

@@ -4,12 +4,12 @@
 //! number is refused rather than shown with a warning, since whoever copies it does not copy the
 //! warning.
 
+use linerate_model::response::name;
 use linerate_model::run::HostRecord;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Workload};
 
 use super::Responses;
-use super::response::name;
 use crate::wire_use::{Ceiling, Path};
 
 /// Share above the limit that is still believed: clocks of the two ends and bursts that a queue

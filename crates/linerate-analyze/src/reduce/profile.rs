@@ -5,6 +5,7 @@
 
 use linerate_model::metric::Metric;
 use linerate_model::profile::Work;
+use linerate_model::response::share_name;
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::Subject;
 
@@ -35,27 +36,6 @@ pub(super) fn reduce(hosts: &[HostRecord], readings: &Readings<'_>, responses: &
         }
         for (work, looks) in busy {
             responses.put(&share_name(end, work), Some(looks / all));
-        }
-    }
-}
-
-/// Returns the name of the response that is the share of `work` at one end.
-pub(crate) fn share_name(end: &str, work: Work) -> String {
-    format!("{end}_profile_{}_share", work.name())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::reduce::describe;
-
-    #[test]
-    fn every_share_has_words() {
-        for work in Work::ALL.iter().filter(|work| **work != Work::Idle) {
-            for end in ["client", "server"] {
-                let name = share_name(end, *work);
-                assert!(describe(&name).title.starts_with(end), "{name}");
-            }
         }
     }
 }

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use linerate_model::HostName;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
+use linerate_model::response::name;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord};
 use linerate_model::sample::{End, QueueKind, Subject};
 use linerate_model::workload::{Traffic, receiving_end};
 
 use super::Responses;
-use super::response::name;
 use super::window::Readings;
 use crate::compare::balance::{chance, imbalance};
 use crate::queue_map::queue_of;

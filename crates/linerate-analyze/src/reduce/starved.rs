@@ -5,13 +5,13 @@
 
 use linerate_model::HostName;
 use linerate_model::metric::Metric;
+use linerate_model::response::name;
 use linerate_model::run::HostRecord;
 use linerate_model::sample::Subject;
 
 use super::Responses;
 use super::exchange::hosts_with_flows;
 use super::machine::{cpu_time, is_worker, sharing};
-use super::response::name;
 use super::window::{Readings, mean};
 
 /// Time in which a CPU did something.

@@ -8,6 +8,7 @@ use linerate_model::host::{Fact, FactValue, Snapshot};
 use linerate_model::manner::Manner;
 use linerate_model::metric::Metric;
 use linerate_model::plan::{Plan, Trial};
+use linerate_model::response::name;
 use linerate_model::run::{
     Admission, BUNDLE_FORMAT, ClockFit, FlowOutcome, FlowRecord, HostPart, HostRecord, Incoming,
     Recording, RunDocument, TrialRecord, Validity,
@@ -285,8 +286,8 @@ impl Run {
     /// Adds an experiment on `workload`.
     pub fn experiment(&mut self, name: &str, chapter: Option<u32>, workload: Workload) {
         let response = match workload.traffic.is_transactional() {
-            false => "throughput_bps",
-            true => "transactions_per_s",
+            false => name::THROUGHPUT,
+            true => name::TRANSACTIONS,
         };
         self.recording.document.plan.experiments.push(Experiment {
             name: name.to_owned(),

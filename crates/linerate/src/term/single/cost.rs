@@ -2,6 +2,7 @@
 
 use linerate_analyze::single::SingleTrial;
 use linerate_model::profile::Work;
+use linerate_model::response::{name, share_name};
 use linerate_model::unit::Unit;
 
 use super::result::of;
@@ -12,8 +13,8 @@ const WORKS_TOLD_MAX: usize = 6;
 
 pub(super) fn print(trial: &SingleTrial<'_>) {
     let workers: Vec<String> = [
-        ("client_workers_cpus", "clients"),
-        ("server_workers_cpus", "server"),
+        (name::CLIENT_WORKERS, "clients"),
+        (name::SERVER_WORKERS, "server"),
     ]
     .into_iter()
     .filter_map(|(name, label)| Some(format!("{label} {}", Unit::Ratio.display(of(trial, name)?))))
@@ -35,8 +36,8 @@ pub(super) fn print(trial: &SingleTrial<'_>) {
 
 fn time(trial: &SingleTrial<'_>) -> Option<String> {
     let each = [
-        ("cpu_per_transaction_ns", "transaction"),
-        ("cpu_per_kib_ns", "KiB"),
+        (name::CPU_PER_TRANSACTION, "transaction"),
+        (name::CPU_PER_KIB, "KiB"),
     ];
     each.into_iter().find_map(|(name, of_what)| {
         let time = Unit::Nanoseconds.display(of(trial, name)?);
@@ -46,24 +47,33 @@ fn time(trial: &SingleTrial<'_>) -> Option<String> {
 
 /// Cycles as the CPU counted them, else as CPU time × frequency, and which.
 fn cycles(trial: &SingleTrial<'_>) -> Option<String> {
-    let sources = [
-        ("", "counted by the CPU"),
-        ("_nominal", "as CPU time × frequency"),
+    let counted = [
+        name::CYCLES_PER_PACKET,
+        name::CYCLES_PER_BYTE,
+        name::GBIT_PER_GHZ,
     ];
-    sources.into_iter().find_map(|(suffix, source)| {
-        let value = |name: &str| {
-            of(trial, &format!("{name}{suffix}")).map(|value| Unit::Count.display(value))
-        };
-        let packet = value("cycles_per_packet").map(|cycles| format!("{cycles} cycles a packet"));
-        let byte = value("cycles_per_byte").map(|cycles| format!("{cycles} a byte"));
-        let bits = value("gbit_per_ghz").map(|bits| format!("{bits} Gbit/s per GHz"));
+    let nominal = [
+        name::CYCLES_PER_PACKET_NOMINAL,
+        name::CYCLES_PER_BYTE_NOMINAL,
+        name::GBIT_PER_GHZ_NOMINAL,
+    ];
+    let sources = [
+        (counted, "counted by the CPU"),
+        (nominal, "as CPU time × frequency"),
+    ];
+    sources.into_iter().find_map(|(names, source)| {
+        let [packet, byte, bits] =
+            names.map(|name| of(trial, name).map(|value| Unit::Count.display(value)));
+        let packet = packet.map(|cycles| format!("{cycles} cycles a packet"));
+        let byte = byte.map(|cycles| format!("{cycles} a byte"));
+        let bits = bits.map(|bits| format!("{bits} Gbit/s per GHz"));
         let words: Vec<String> = [packet, byte, bits].into_iter().flatten().collect();
         (!words.is_empty()).then(|| format!("{} ({source})", words.join(", ")))
     })
 }
 
 fn share(trial: &SingleTrial<'_>) -> String {
-    match of(trial, "host_traffic_share") {
+    match of(trial, name::HOST_SHARE) {
         Some(share) if share < 1.0 => format!(
             "; this run's {} of the host's packets",
             Unit::Percent.display(100.0 * share)
@@ -76,10 +86,7 @@ fn share(trial: &SingleTrial<'_>) -> String {
 fn profile(trial: &SingleTrial<'_>, end: &str) -> Option<String> {
     let mut shares: Vec<(f64, &str)> = Work::ALL
         .iter()
-        .filter_map(|work| {
-            let name = format!("{end}_profile_{}_share", work.name());
-            Some((of(trial, &name)?, work.title()))
-        })
+        .filter_map(|work| Some((of(trial, &share_name(end, *work))?, work.title())))
         .collect();
     shares.sort_by(|a, b| b.0.total_cmp(&a.0));
     let words: Vec<String> = shares

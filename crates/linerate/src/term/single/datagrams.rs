@@ -1,6 +1,7 @@
 //! What became of datagrams: lines of the final block.
 
 use linerate_analyze::single::SingleTrial;
+use linerate_model::response::name;
 use linerate_model::unit::Unit;
 
 use super::result::of;
@@ -8,27 +9,27 @@ use crate::term::labelled;
 
 /// The places that lose datagrams, in the order in which these pass them, with their responses.
 const PLACES: &[(&str, &str)] = &[
-    ("refused by the sender's queue", "lost_sender_queue"),
-    ("in the sender's qdiscs", "lost_sender_qdisc"),
-    ("in the sender's devices", "lost_sender_device"),
-    ("in the receiver's devices", "lost_receiver_device"),
-    ("in the receiver's backlog", "lost_receiver_backlog"),
-    ("with wrong checksums", "lost_checksum"),
-    ("in the receive buffer", "lost_receive_buffer"),
-    ("not located", "lost_not_located"),
+    ("refused by the sender's queue", name::LOST_SENDER_QUEUE),
+    ("in the sender's qdiscs", name::LOST_SENDER_QDISC),
+    ("in the sender's devices", name::LOST_SENDER_DEVICE),
+    ("in the receiver's devices", name::LOST_RECEIVER_DEVICE),
+    ("in the receiver's backlog", name::LOST_BACKLOG),
+    ("with wrong checksums", name::LOST_CHECKSUM),
+    ("in the receive buffer", name::LOST_RECEIVE_BUFFER),
+    ("not located", name::LOST_NOT_LOCATED),
 ];
 
 /// Those that are queueing disciplines, which have a name.
-const QDISCS: [&str; 2] = ["lost_sender_queue", "lost_sender_qdisc"];
+const QDISCS: [&str; 2] = [name::LOST_SENDER_QUEUE, name::LOST_SENDER_QDISC];
 
 /// Prints loss, order and jitter, where they were read.
 pub(super) fn print(trial: &SingleTrial<'_>) {
     let count = |name: &str| of(trial, name).filter(|count| *count > 0.0);
     let whole = |count: f64| Unit::Count.display(count.round());
     if let (Some(share), Some(sent), Some(received)) = (
-        of(trial, "loss_share"),
-        of(trial, "datagrams_sent"),
-        of(trial, "datagrams_received"),
+        of(trial, name::LOSS_SHARE),
+        of(trial, name::DATAGRAMS_SENT),
+        of(trial, name::DATAGRAMS_RECEIVED),
     ) {
         let mut words = format!(
             "{} of {} datagrams ({})",
@@ -51,12 +52,12 @@ pub(super) fn print(trial: &SingleTrial<'_>) {
         }
         labelled("lost", &words);
     }
-    if let Some(unanswered) = count("requests_unanswered") {
+    if let Some(unanswered) = count(name::UNANSWERED) {
         labelled("unanswered", &format!("{} requests", whole(unanswered)));
     }
     let order = [
-        ("late", count("datagrams_late")),
-        ("twice", count("datagrams_duplicate")),
+        ("late", count(name::LATE)),
+        ("twice", count(name::DUPLICATES)),
     ];
     let order: Vec<String> = order
         .into_iter()
@@ -65,7 +66,7 @@ pub(super) fn print(trial: &SingleTrial<'_>) {
     if !order.is_empty() {
         labelled("order", &order.join(", "));
     }
-    if let Some(jitter) = of(trial, "jitter_ns") {
+    if let Some(jitter) = of(trial, name::JITTER) {
         labelled("jitter", &Unit::Nanoseconds.display(jitter));
     }
 }

@@ -6,6 +6,7 @@ use linerate_analyze::single::{Flows, Single, SingleTrial};
 use linerate_model::Bytes;
 use linerate_model::manner::Transport;
 use linerate_model::number;
+use linerate_model::response::name;
 use linerate_model::sample::End;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Part, Setting, Traffic, Workload};
@@ -59,7 +60,7 @@ fn print_trial(workload: &Workload, trial: &SingleTrial<'_>, rate_unit: Option<R
         Traffic::Stream { .. } => stream(workload, trial, rate_unit),
         Traffic::Rr { .. } | Traffic::Crr { .. } => transactions(workload, trial),
         Traffic::Idle => {
-            if let Some(held) = of(trial, "connections_held") {
+            if let Some(held) = of(trial, name::CONNECTIONS_HELD) {
                 let words = format!("{} connections to the end", Unit::Count.display(held));
                 labelled("held", &words);
             }
@@ -81,10 +82,10 @@ pub(super) fn of(trial: &SingleTrial<'_>, name: &str) -> Option<f64> {
 }
 
 fn stream(workload: &Workload, trial: &SingleTrial<'_>, rate_unit: Option<RateUnit>) {
-    let Some(rate) = of(trial, "throughput_bps") else {
+    let Some(rate) = of(trial, name::THROUGHPUT) else {
         return;
     };
-    let asked = of(trial, "throughput_intended_bps").map_or(String::new(), |asked| {
+    let asked = of(trial, name::THROUGHPUT_INTENDED).map_or(String::new(), |asked| {
         format!(
             ", {} of the {} asked for",
             Unit::Percent.display(100.0 * rate / asked),
@@ -102,8 +103,8 @@ fn stream(workload: &Workload, trial: &SingleTrial<'_>, rate_unit: Option<RateUn
         &(rate_words(rate, rate_unit) + &asked + &unread),
     );
     let ways = [
-        ("  to server", "throughput_to_server_bps"),
-        ("  from server", "throughput_from_server_bps"),
+        ("  to server", name::THROUGHPUT_TO_SERVER),
+        ("  from server", name::THROUGHPUT_FROM_SERVER),
     ];
     let ways = ways.map(|(label, name)| (label, of(trial, name)));
     if ways.iter().all(|(_, rate)| rate.is_some()) {
@@ -121,10 +122,10 @@ fn messages(workload: &Workload, trial: &SingleTrial<'_>) {
     };
     let manner = &workload.manner;
     let is_small = message_bytes.0 <= MESSAGE_BYTES_TOLD_MAX || manner.sizes.is_some();
-    let Some(rate) = of(trial, "messages_per_s").filter(|_| is_small) else {
+    let Some(rate) = of(trial, name::MESSAGES).filter(|_| is_small) else {
         return;
     };
-    let calls = of(trial, "send_calls_per_s").map_or(String::new(), |calls| {
+    let calls = of(trial, name::SEND_CALLS).map_or(String::new(), |calls| {
         format!(" in {} send calls/s", Unit::Count.display(calls.round()))
     });
     let noun = match manner.transport {
@@ -136,7 +137,7 @@ fn messages(workload: &Workload, trial: &SingleTrial<'_>) {
 
 fn transactions(workload: &Workload, trial: &SingleTrial<'_>) {
     let is_crr = matches!(workload.traffic, Traffic::Crr { .. });
-    if let Some(rate) = of(trial, "transactions_per_s") {
+    if let Some(rate) = of(trial, name::TRANSACTIONS) {
         let noun = if is_crr {
             "connections"
         } else {
@@ -145,7 +146,7 @@ fn transactions(workload: &Workload, trial: &SingleTrial<'_>) {
         let words = Unit::PerSecond
             .display(rate)
             .replace("/s", &format!(" {noun}/s"));
-        let asked = of(trial, "transactions_intended_per_s").map_or(String::new(), |asked| {
+        let asked = of(trial, name::TRANSACTIONS_INTENDED).map_or(String::new(), |asked| {
             let share = Unit::Percent.display(100.0 * rate / asked);
             format!(
                 ", {share} of the {} asked for",
@@ -155,10 +156,10 @@ fn transactions(workload: &Workload, trial: &SingleTrial<'_>) {
         labelled("completed", &(words + &asked));
     }
     let quantiles = [
-        ("p50", "rtt_p50_ns"),
-        ("p99", "rtt_p99_ns"),
-        ("p99.9", "rtt_p999_ns"),
-        ("longest", "rtt_max_ns"),
+        ("p50", name::RTT_P50),
+        ("p99", name::RTT_P99),
+        ("p99.9", name::RTT_P999),
+        ("longest", name::RTT_MAX),
     ];
     let words: Vec<String> = quantiles
         .into_iter()
@@ -206,14 +207,14 @@ fn window(trial: &SingleTrial<'_>) {
 
 fn tcp(trial: &SingleTrial<'_>) {
     let mut words = Vec::new();
-    if let Some(count) = of(trial, "retransmitted_segments") {
+    if let Some(count) = of(trial, name::RETRANSMITTED) {
         let noun = if count == 1.0 { "segment" } else { "segments" };
         words.push(format!("{} {noun} sent again", Unit::Count.display(count)));
     }
-    if let Some(bytes) = of(trial, "payload_per_segment_bytes") {
+    if let Some(bytes) = of(trial, name::PAYLOAD_PER_SEGMENT) {
         words.push(format!("{} a data segment", Unit::Bytes.display(bytes)));
     }
-    if let Some(count) = of(trial, "data_segments_per_ack") {
+    if let Some(count) = of(trial, name::SEGMENTS_PER_ACK) {
         words.push(format!(
             "{} data segments an ACK",
             Unit::Ratio.display(count)
@@ -225,20 +226,20 @@ fn tcp(trial: &SingleTrial<'_>) {
 }
 
 fn cpu(workload: &Workload, trial: &SingleTrial<'_>) {
-    if let Some(busy) = of(trial, "worker_busy_share_max") {
+    if let Some(busy) = of(trial, name::WORKER_BUSY_SHARE_MAX) {
         let words = format!(
             "busiest worker ran {} of the time",
             Unit::Percent.display(busy * 100.0)
         );
         labelled("generator", &words);
     }
-    if let Some(busy) = of(trial, "cpu_busy_cpus") {
+    if let Some(busy) = of(trial, name::CPU_BUSY) {
         let parts: Vec<String> = [
-            ("cpu_usr_cpus", "user"),
-            ("cpu_sys_cpus", "system"),
-            ("cpu_softirq_cpus", "softirq"),
-            ("cpu_irq_cpus", "irq"),
-            ("cpu_steal_cpus", "stolen"),
+            (name::CPU_USER, "user"),
+            (name::CPU_SYSTEM, "system"),
+            (name::CPU_SOFTIRQ, "softirq"),
+            (name::CPU_IRQ, "irq"),
+            (name::CPU_STEAL, "stolen"),
         ]
         .into_iter()
         .filter_map(|(name, label)| {
@@ -249,10 +250,10 @@ fn cpu(workload: &Workload, trial: &SingleTrial<'_>) {
         labelled("CPUs busy", &words);
     }
     let measured: Vec<String> = [
-        ("cpu_softirq_measured_cpus", "soft"),
-        ("cpu_net_rx_cpus", "of it receiving"),
-        ("cpu_net_tx_cpus", "sending"),
-        ("cpu_hardirq_measured_cpus", "of devices"),
+        (name::SOFTIRQ_MEASURED, "soft"),
+        (name::NET_RX, "of it receiving"),
+        (name::NET_TX, "sending"),
+        (name::HARDIRQ_MEASURED, "of devices"),
     ]
     .into_iter()
     .filter_map(|(name, label)| Some(format!("{label} {}", Unit::Ratio.display(of(trial, name)?))))
@@ -274,10 +275,10 @@ fn cpu(workload: &Workload, trial: &SingleTrial<'_>) {
 
 /// How packets lay on the receive queues, where that is less even than chance would have it.
 fn queues(trial: &SingleTrial<'_>) -> Option<String> {
-    let uneven = of(trial, "rx_queue_imbalance")?;
-    let chance = of(trial, "rx_queue_imbalance_by_chance_most")?;
-    let queues = of(trial, "rx_queues")?;
-    let flows = of(trial, "rx_queue_flows_imbalance").map_or(String::new(), |flows| {
+    let uneven = of(trial, name::RX_QUEUE_IMBALANCE)?;
+    let chance = of(trial, name::RX_QUEUE_CHANCE_MOST)?;
+    let queues = of(trial, name::RX_QUEUES)?;
+    let flows = of(trial, name::RX_QUEUE_FLOWS_IMBALANCE).map_or(String::new(), |flows| {
         format!(
             ", {} times its share of the flows",
             Unit::Ratio.display(flows)
@@ -470,8 +471,8 @@ fn requests(trial: &SingleTrial<'_>) {
 /// Mean and interval over several runs.
 fn across(single: &Single<'_>) -> Option<String> {
     let (name, unit) = match single.workload.traffic.is_transactional() {
-        true => ("transactions_per_s", Unit::PerSecond),
-        false => ("throughput_bps", Unit::BitsPerSecond),
+        true => (name::TRANSACTIONS, Unit::PerSecond),
+        false => (name::THROUGHPUT, Unit::BitsPerSecond),
     };
     let valid = single.trials.iter().filter(|trial| trial.valid);
     let values: Vec<f64> = valid.filter_map(|trial| of(trial, name)).collect();

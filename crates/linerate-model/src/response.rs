@@ -1,6 +1,7 @@
 //! Names, units and titles of responses.
 
-use linerate_model::unit::Unit;
+use crate::profile::Work;
+use crate::unit::Unit;
 
 macro_rules! responses {
     ($($constant:ident $name:literal $unit:ident $title:literal;)*) => {
@@ -225,8 +226,13 @@ pub fn describe(name: &str) -> Description {
     }
 }
 
+/// Returns the name of the response that is the share of `work` at one end.
+pub fn share_name(end: &str, work: Work) -> String {
+    format!("{end}_profile_{}_share", work.name())
+}
+
 /// Returns whether the response called `name` is a share of a whole.
-pub(crate) fn is_share(name: &str) -> bool {
+pub fn is_share(name: &str) -> bool {
     name.ends_with(SHARE)
 }
 
@@ -258,6 +264,16 @@ mod tests {
             let suffix = unit_of_suffix(name);
             let agrees = suffix == *unit || (suffix == Unit::Count && *unit == Unit::Ratio);
             assert!(agrees, "{name} is stored as {unit:?}");
+        }
+    }
+
+    #[test]
+    fn every_share_has_words() {
+        for work in Work::ALL.iter().filter(|work| **work != Work::Idle) {
+            for end in ["client", "server"] {
+                let name = share_name(end, *work);
+                assert!(describe(&name).title.starts_with(end), "{name}");
+            }
         }
     }
 }
