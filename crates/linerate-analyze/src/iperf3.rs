@@ -10,11 +10,12 @@ use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::run::{FlowRecord, HostPart, Recording, RunDocument};
 use linerate_model::sample::{End, Subject};
+use linerate_model::samples::edges;
 use linerate_model::samples::{Reading, Samples};
 use linerate_model::workload::{FlowPlan, Part};
 use linerate_model::{FlowId, Nanos};
 
-use crate::reduce::window::{Readings, edges};
+use crate::reduce::window::Readings;
 
 /// One measurement.
 #[derive(Debug, PartialEq)]

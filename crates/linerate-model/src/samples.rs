@@ -15,6 +15,14 @@ use crate::sample::{Subject, TrialSample};
 /// Instant relative to the begin of the window in nanoseconds, and value.
 pub type Reading = (i64, i64);
 
+/// Returns the first reading at or after `begin_ns`, and at or after `end_ns` or else the last.
+pub fn edges(readings: &[Reading], begin_ns: i64, end_ns: i64) -> Option<(Reading, Reading)> {
+    let first = *readings.iter().find(|reading| reading.0 >= begin_ns)?;
+    let at_end = readings.iter().find(|reading| reading.0 >= end_ns);
+    let last = *at_end.or(readings.last())?;
+    (last.0 >= first.0).then_some((first, last))
+}
+
 /// Samples by trial, host and subject.
 #[derive(Debug, Clone, Default)]
 pub struct Samples {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use linerate_model::metric::Metric;
 use linerate_model::sample::{End, Subject};
-use linerate_model::samples::{Reading, Samples};
+use linerate_model::samples::{Reading, Samples, edges};
 use linerate_model::{FlowId, HostName, TrialId};
 
 /// How much a counter grew between its two readings.
@@ -188,14 +188,6 @@ impl<'a> Readings<'a> {
     fn edges(&self, series: &[Reading]) -> Option<(Reading, Reading)> {
         edges(series, 0, self.window_ns).filter(|(begin, end)| end.0 > begin.0)
     }
-}
-
-/// Returns the first reading at or after `begin_ns`, and the first at or after `end_ns` or else the
-/// last.
-pub(crate) fn edges(series: &[Reading], begin_ns: i64, end_ns: i64) -> Option<(Reading, Reading)> {
-    let begin = *series.iter().find(|reading| reading.0 >= begin_ns)?;
-    let at_end = series.iter().find(|reading| reading.0 >= end_ns);
-    Some((begin, *at_end.or(series.last())?))
 }
 
 /// Returns the mean of `values`.
