@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use linerate_model::TrialId;
 use linerate_model::experiment::{Cell, Experiment, Factor, Level};
-use linerate_model::finding::{CONFIDENCE, Estimate, Evidence};
+use linerate_model::finding::{CONFIDENCE, Estimate, Evidence, EvidenceList};
 use linerate_model::histogram::Histogram;
 use linerate_model::manner::Transport;
 use linerate_model::response::is_share;
@@ -453,6 +453,14 @@ impl<'a> CellOutcomes<'a> {
             estimate: self.estimate(response)?,
             trials: self.trials(),
         })
+    }
+
+    /// Returns what a claim rests on, as words and response; the first must have been read.
+    pub(crate) fn proof(&self, pieces: &[(&str, &str)]) -> Option<EvidenceList> {
+        let (first, more) = pieces.split_first()?;
+        let evidence = |(what, response): &(&str, &str)| self.evidence(*what, response);
+        let more = more.iter().filter_map(evidence).collect();
+        Some(EvidenceList::new(evidence(first)?, more))
     }
 
     /// Returns the level of `factor`.

@@ -29,11 +29,7 @@ pub(crate) fn summary(dataset: &Dataset<'_>) -> Table {
         true => study_rows(dataset),
         false => plain_rows(dataset),
     };
-    Table {
-        title: "Summary".to_owned(),
-        columns: ["What", "Value", "Note"].map(str::to_owned).to_vec(),
-        rows,
-    }
+    Table::new("Summary", ["What", "Value", "Note"], rows)
 }
 
 fn study_rows(dataset: &Dataset<'_>) -> Vec<Row> {

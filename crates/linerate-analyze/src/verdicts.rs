@@ -156,6 +156,14 @@ impl BufferPlateau {
         self.control.as_number().is_none()
     }
 
+    /// Returns the other levels in words behind `before`; nothing where nothing else varies.
+    pub(crate) fn with(&self, before: &str) -> String {
+        match self.words.is_empty() {
+            true => String::new(),
+            false => format!("{before}{}", self.words),
+        }
+    }
+
     /// Returns the ratio of a level to the control; its interval holds for all levels together.
     pub(crate) fn ratio(&self, at: usize) -> Estimate {
         let (low, high) = self.plateau.interval(at, self.alpha);
@@ -319,10 +327,7 @@ impl FactorEffect {
 
 impl BufferPlateau {
     fn what(&self, response: &str) -> String {
-        let with = match self.words.is_empty() {
-            true => String::new(),
-            false => format!(" with {}", self.words),
-        };
+        let with = self.with(" with ");
         let control = match self.is_against_host() {
             true => "buffers that the kernel tunes".to_owned(),
             false => words::level(Factor::SocketBuffer, &self.control),

@@ -324,3 +324,18 @@ pub struct Table {
     /// Rows, each as long as `columns`.
     pub rows: Vec<Vec<TableCell>>,
 }
+
+impl Table {
+    /// Returns the table of `rows` under these heads.
+    pub fn new(
+        title: impl Into<String>,
+        columns: impl IntoIterator<Item = impl Into<String>>,
+        rows: impl IntoIterator<Item = Vec<TableCell>>,
+    ) -> Self {
+        Self {
+            title: title.into(),
+            columns: columns.into_iter().map(Into::into).collect(),
+            rows: rows.into_iter().collect(),
+        }
+    }
+}

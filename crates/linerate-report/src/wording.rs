@@ -80,13 +80,11 @@ pub fn trust_reasons(trust: &Trust) -> String {
 pub fn counter_tables(host: &HostCounters) -> (Table, Table) {
     let table = |title: &str, trouble| {
         let of_kind = host.counters.iter().filter(|line| line.trouble == trouble);
-        Table {
-            title: title.to_owned(),
-            columns: ["Counter", "What it counts", "Moved by", "A second"]
-                .map(str::to_owned)
-                .into(),
-            rows: of_kind.map(counter_row).collect(),
-        }
+        Table::new(
+            title,
+            ["Counter", "What it counts", "Moved by", "A second"],
+            of_kind.map(counter_row),
+        )
     };
     (
         table("Loss, want of room, work done twice", true),
@@ -128,20 +126,18 @@ pub fn interrupt_table(host: &HostInterrupts) -> Table {
             TableCell::Text(cpus(&line.cpus)),
         ]
     };
-    Table {
-        title: "Interrupts by CPU".to_owned(),
-        columns: [
+    Table::new(
+        "Interrupts by CPU",
+        [
             "Interrupt",
             "Its name",
             "Device",
             "Queue",
             "A second",
             "Taken by",
-        ]
-        .map(str::to_owned)
-        .into(),
-        rows: host.interrupts.iter().map(row).collect(),
-    }
+        ],
+        host.interrupts.iter().map(row),
+    )
 }
 
 /// Most CPUs of an interrupt that are written out.

@@ -373,11 +373,7 @@ fn table(groups: &[Group<'_, '_>]) -> Table {
     let rows = groups
         .iter()
         .flat_map(|group| group.cells.iter().map(move |watched| row(group, watched)));
-    Table {
-        title: "Data packets and ACKs".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: rows.collect(),
-    }
+    Table::new("Data packets and ACKs", columns, rows)
 }
 
 /// Returns a cell's response over that of the cell with the fewest losses.
@@ -422,10 +418,12 @@ fn changes(groups: &[Group<'_, '_>]) -> Option<Table> {
             rows.push(row);
         }
     }
-    (!rows.is_empty()).then(|| Table {
-        title: "What losses change: multiples of what the clean link has".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows,
+    (!rows.is_empty()).then(|| {
+        Table::new(
+            "What losses change: multiples of what the clean link has",
+            columns,
+            rows,
+        )
     })
 }
 

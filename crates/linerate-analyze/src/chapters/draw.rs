@@ -239,11 +239,7 @@ pub(super) fn table(title: &str, cells: &[&CellOutcomes<'_>], responses: &[&str]
         row.push(TableCell::Text(valid_of(cell)));
         row
     };
-    Table {
-        title: title.to_owned(),
-        columns,
-        rows: cells.iter().map(row).collect(),
-    }
+    Table::new(title, columns, cells.iter().map(row))
 }
 
 fn row_factors(cells: &[&CellOutcomes<'_>]) -> Vec<Factor> {
@@ -272,12 +268,19 @@ fn valid_of(cell: &CellOutcomes<'_>) -> String {
 
 fn estimate_cell(response: &str, cell: &CellOutcomes<'_>) -> TableCell {
     match cell.estimate(response) {
-        Some(estimate) if estimate.unit == Unit::Ratio => TableCell::Estimate(as_percent(estimate)),
-        Some(estimate) => TableCell::Estimate(estimate),
         None if cell.valid.is_empty() => TableCell::Absent("no valid trial".to_owned()),
         None if cell.is_rr() && is_latency(response) => {
             TableCell::Absent("too few transactions".to_owned())
         }
+        estimate => read(estimate),
+    }
+}
+
+/// Returns the cell of what was read, a share in hundredths.
+pub(super) fn read(estimate: Option<Estimate>) -> TableCell {
+    match estimate {
+        Some(estimate) if estimate.unit == Unit::Ratio => TableCell::Estimate(as_percent(estimate)),
+        Some(estimate) => TableCell::Estimate(estimate),
         None => TableCell::Absent("not read".to_owned()),
     }
 }

@@ -80,11 +80,11 @@ fn verdicts(dataset: &Dataset<'_>) -> Table {
         ]
     };
     let columns = ["Experiment", "Compared", "Verdict", "Ratio"];
-    Table {
-        title: "Every comparison with its verdict".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: comparisons(dataset).into_iter().map(row).collect(),
-    }
+    Table::new(
+        "Every comparison with its verdict",
+        columns,
+        comparisons(dataset).into_iter().map(row),
+    )
 }
 
 /// One row for each limiter of each experiment, with the range of the response it holds down.
@@ -113,11 +113,7 @@ fn limiters(dataset: &Dataset<'_>) -> Table {
         }
     }
     let columns = ["Chapter", "Experiment", "Limiter", "Cells", "Response"];
-    Table {
-        title: "Limiter per chapter".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows,
-    }
+    Table::new("Limiter per chapter", columns, rows)
 }
 
 fn range(cells: &[&CellOutcomes<'_>]) -> TableCell {
@@ -165,11 +161,7 @@ fn cost(dataset: &Dataset<'_>) -> Option<Table> {
         true => "What throughput costs (all hosts of the lab together)",
         false => "What throughput costs the server",
     };
-    (!rows.is_empty()).then(|| Table {
-        title: title.to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows,
-    })
+    (!rows.is_empty()).then(|| Table::new(title, columns, rows))
 }
 
 /// Returns the cell of an experiment with the highest throughput whose CPU cost was read.

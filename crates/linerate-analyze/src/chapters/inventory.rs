@@ -124,10 +124,12 @@ fn facts(server: &HostRecord, title: &str, prefixes: &[&str]) -> Option<Table> {
         .filter(of_group)
         .map(|fact| vec![TableCell::Text(fact.name.clone()), fact_cell(&fact.value)])
         .collect();
-    (!rows.is_empty()).then(|| Table {
-        title: title.to_owned(),
-        columns: vec!["Fact".to_owned(), server.name.to_string()],
-        rows,
+    (!rows.is_empty()).then(|| {
+        Table::new(
+            title,
+            vec!["Fact".to_owned(), server.name.to_string()],
+            rows,
+        )
     })
 }
 
@@ -168,11 +170,7 @@ fn differences(server: &HostRecord, hosts: &[HostRecord]) -> Option<Table> {
     let columns = ["Fact", "Server", "Host", "Its value"]
         .map(str::to_owned)
         .to_vec();
-    (!rows.is_empty()).then(|| Table {
-        title: "Where clients differ from the server".to_owned(),
-        columns,
-        rows,
-    })
+    (!rows.is_empty()).then(|| Table::new("Where clients differ from the server", columns, rows))
 }
 
 /// Measured facts never agree to the last digit.
@@ -231,11 +229,7 @@ fn hosts(hosts: &[HostRecord]) -> Table {
             TableCell::Number(host.clock.uncertainty_ns as f64, Unit::Nanoseconds),
         ]
     };
-    Table {
-        title: "Hosts".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: hosts.iter().map(row).collect(),
-    }
+    Table::new("Hosts", columns, hosts.iter().map(row))
 }
 
 fn observers(hosts: &[HostRecord]) -> Option<Table> {
@@ -257,11 +251,11 @@ fn observers(hosts: &[HostRecord]) -> Option<Table> {
             )
         })
         .collect();
-    (!rows.is_empty()).then(|| Table {
-        title: "What could not be observed".to_owned(),
-        columns: ["Host", "Observer", "State", "Reason"]
-            .map(str::to_owned)
-            .to_vec(),
-        rows,
+    (!rows.is_empty()).then(|| {
+        Table::new(
+            "What could not be observed",
+            ["Host", "Observer", "State", "Reason"],
+            rows,
+        )
     })
 }

@@ -107,13 +107,7 @@ fn table(cells: &[&CellOutcomes<'_>]) -> Table {
     ];
     let row = |cell: &&CellOutcomes<'_>| -> Option<Vec<TableCell>> {
         let bytes = cell.message_bytes()?;
-        let estimate = |response: &str| match cell.estimate(response) {
-            Some(estimate) if estimate.unit == Unit::Ratio => {
-                TableCell::Estimate(draw::as_percent(estimate))
-            }
-            Some(estimate) => TableCell::Estimate(estimate),
-            None => TableCell::Absent("not read".to_owned()),
-        };
+        let estimate = |response: &str| draw::read(cell.estimate(response));
         Some(vec![
             TableCell::Text(words::number(Unit::Bytes, bytes as f64)),
             estimate(name::DATA_SEGMENTS),
@@ -126,11 +120,11 @@ fn table(cells: &[&CellOutcomes<'_>]) -> Table {
             published("copy_percent", bytes),
         ])
     };
-    Table {
-        title: format!("Packets and shares; published: {PUBLISHED}"),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: cells.iter().filter_map(row).collect(),
-    }
+    Table::new(
+        format!("Packets and shares; published: {PUBLISHED}"),
+        columns,
+        cells.iter().filter_map(row),
+    )
 }
 
 fn published(column: &str, bytes: u64) -> TableCell {

@@ -42,11 +42,7 @@ pub(super) fn queues(
     if !flows.is_empty() {
         columns.push("Flows of all trials");
     }
-    (!rows.is_empty()).then(|| Table {
-        title: "Queues of the link".to_owned(),
-        columns: columns.into_iter().map(str::to_owned).collect(),
-        rows,
-    })
+    (!rows.is_empty()).then(|| Table::new("Queues of the link", columns, rows))
 }
 
 /// Returns where a queue is served: its interrupt, that one's name, CPUs and NUMA node.

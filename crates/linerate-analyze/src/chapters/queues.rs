@@ -423,24 +423,20 @@ fn balance_table(cells: &[&CellOutcomes<'_>]) -> Table {
         row.extend(COLUMNS.iter().map(value));
         row
     };
-    Table {
-        title: "Imbalance of receive queues and CPUs".to_owned(),
+    Table::new(
+        "Imbalance of receive queues and CPUs",
         columns,
-        rows: cells.iter().map(row).collect(),
-    }
+        cells.iter().map(row),
+    )
 }
 
 fn estimate(estimate: Option<Estimate>) -> TableCell {
     match estimate {
-        Some(estimate) if estimate.unit == Unit::Ratio => {
-            TableCell::Estimate(draw::as_percent(estimate))
-        }
         // Chance is the same in each trial: no interval.
-        Some(estimate) if estimate.low == estimate.high => {
+        Some(estimate) if estimate.unit != Unit::Ratio && estimate.low == estimate.high => {
             TableCell::Number(estimate.value, estimate.unit)
         }
-        Some(estimate) => TableCell::Estimate(estimate),
-        None => TableCell::Absent("not read".to_owned()),
+        estimate => draw::read(estimate),
     }
 }
 
@@ -476,14 +472,16 @@ fn map(cell: &CellIntake<'_, '_>, host: &HostRecord) -> Option<Table> {
     let rows: Vec<_> = numbers.iter().map(row).collect();
     let mut columns = vec!["Queue", "Connections", "Packets/s"];
     columns.extend(queue_table::SERVED);
-    (!rows.is_empty()).then(|| Table {
-        title: format!(
-            "Receive queues of {link} of {} with {}, means of its trials",
-            host.name,
-            words::whole_cell(&cell.cell.cell)
-        ),
-        columns: columns.into_iter().map(str::to_owned).collect(),
-        rows,
+    (!rows.is_empty()).then(|| {
+        Table::new(
+            format!(
+                "Receive queues of {link} of {} with {}, means of its trials",
+                host.name,
+                words::whole_cell(&cell.cell.cell)
+            ),
+            columns,
+            rows,
+        )
     })
 }
 
@@ -515,12 +513,14 @@ fn cpu_table(cell: &CellIntake<'_, '_>) -> Option<Table> {
         columns.push("Network interrupts/s");
     }
     columns.push("Time in interrupts");
-    (!cpus.is_empty()).then(|| Table {
-        title: format!(
-            "CPUs with {}, means of its trials",
-            words::whole_cell(&cell.cell.cell)
-        ),
-        columns: columns.into_iter().map(str::to_owned).collect(),
-        rows: cpus.iter().map(row).collect(),
+    (!cpus.is_empty()).then(|| {
+        Table::new(
+            format!(
+                "CPUs with {}, means of its trials",
+                words::whole_cell(&cell.cell.cell)
+            ),
+            columns,
+            cpus.iter().map(row),
+        )
     })
 }

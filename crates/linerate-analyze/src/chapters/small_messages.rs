@@ -163,10 +163,7 @@ fn segments(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Table {
         .collect();
     let row = |cell: &&CellOutcomes<'_>| -> Option<Vec<TableCell>> {
         let message = cell.message_bytes()?;
-        let estimate = |response| match cell.estimate(response) {
-            Some(estimate) => TableCell::Estimate(estimate),
-            None => TableCell::Absent("not read".to_owned()),
-        };
+        let estimate = |response| draw::read(cell.estimate(response));
         let expected = mss_bytes(dataset, cell).and_then(|mss| pattern_bytes(message, mss));
         let product = cell
             .mean(name::DATA_SEGMENTS)
@@ -190,11 +187,11 @@ fn segments(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Table {
             estimate(name::THROUGHPUT),
         ])
     };
-    Table {
-        title: "Messages and segments".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: cells.iter().filter_map(row).collect(),
-    }
+    Table::new(
+        "Messages and segments",
+        columns,
+        cells.iter().filter_map(row),
+    )
 }
 
 fn number(value: Option<f64>, unit: Unit, why: &str) -> TableCell {

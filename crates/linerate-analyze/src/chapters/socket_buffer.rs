@@ -214,10 +214,7 @@ fn answer(found: &[&BufferPlateau]) -> Option<String> {
 /// The smallest level that does as well, and what the next smaller one loses.
 fn sentence(found: &BufferPlateau) -> String {
     let size = |at: usize| words::bare_level(Factor::SocketBuffer, &found.levels[at]);
-    let with = match found.words.is_empty() {
-        true => String::new(),
-        false => format!(" with {}", found.words),
-    };
+    let with = found.with(" with ");
     let control = match found.is_against_host() {
         true => "the kernel's own tuning".to_owned(),
         false => format!(
@@ -282,10 +279,7 @@ fn lines(measured: &Measured<'_, '_>) -> Vec<Row> {
             if let Some(limit) = dataset.path.limit_bps(&control.workload, None, None) {
                 note += &format!("; {} of the wire limit", words::percent(main.value / limit));
             }
-            let with = match found.words.is_empty() {
-                true => String::new(),
-                false => format!(", {}", found.words),
-            };
+            let with = found.with(", ");
             Some(row(format!("Throughput{with}"), main, note))
         })
         .collect()

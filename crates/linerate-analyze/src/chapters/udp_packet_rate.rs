@@ -61,13 +61,7 @@ fn table(cells: &[&CellOutcomes<'_>]) -> Table {
     let part = |response: &&str| draw::sentence(describe(response).title);
     columns.extend(places.iter().map(part));
     let row = |cell: &&CellOutcomes<'_>| {
-        let estimate = |response| match cell.estimate(response) {
-            Some(estimate) if estimate.unit == Unit::Ratio => {
-                TableCell::Estimate(draw::as_percent(estimate))
-            }
-            Some(estimate) => TableCell::Estimate(estimate),
-            None => TableCell::Absent("not read".to_owned()),
-        };
+        let estimate = |response| draw::read(cell.estimate(response));
         let mut row = vec![
             TableCell::Text(sending(cell)),
             estimate(name::DATAGRAMS_SENT_RATE),
@@ -79,18 +73,15 @@ fn table(cells: &[&CellOutcomes<'_>]) -> Table {
                 let sent = outcome.value(name::DATAGRAMS_SENT)?;
                 (sent > 0.0).then_some(100.0 * outcome.value(place)? / sent)
             });
-            match share {
-                Some(share) => TableCell::Estimate(share),
-                None => TableCell::Absent("not read".to_owned()),
-            }
+            draw::read(share)
         }));
         row
     };
-    Table {
-        title: "Sent, received, and where the rest was lost, as parts of those sent".to_owned(),
+    Table::new(
+        "Sent, received, and where the rest was lost, as parts of those sent",
         columns,
-        rows: cells.iter().map(row).collect(),
-    }
+        cells.iter().map(row),
+    )
 }
 
 /// Returns size and system call of a cell's datagrams in words.

@@ -88,13 +88,11 @@ fn table(dataset: &Dataset<'_>, windows: &[Window]) -> Table {
         TableCell::Number(PUBLISHED_RTT.0 as f64, Unit::Nanoseconds),
         TableCell::Text(published_bytes()),
     ]);
-    Table {
-        title: "Bytes in flight that fill the link".to_owned(),
-        columns: ["Round trip of", "Link rate", "Round trip", "Window"]
-            .map(str::to_owned)
-            .to_vec(),
+    Table::new(
+        "Bytes in flight that fill the link",
+        ["Round trip of", "Link rate", "Round trip", "Window"],
         rows,
-    }
+    )
 }
 
 /// Throughput that a window allows: window / round trip, up to what the wire carries.

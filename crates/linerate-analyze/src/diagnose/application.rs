@@ -3,7 +3,7 @@
 //! Nothing is outstanding and nothing waits to be sent for much of the time, and what is sent is
 //! delivered far faster than the mean rate: path and buffers stand ready.
 
-use linerate_model::finding::{EvidenceList, Limiter};
+use linerate_model::finding::Limiter;
 use linerate_model::unit::Unit;
 
 use super::link_rate::share_of;
@@ -36,15 +36,6 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let idle = cell.derived(Unit::Ratio, |outcome| {
         Some((1.0 - outcome.value(name::BUSY)?).clamp(0.0, 1.0))
     })?;
-    let more = [
-        cell.evidence("share of the time with data outstanding", name::BUSY),
-        cell.evidence("delivery rate while there was data", name::DELIVERY_RATE),
-        cell.evidence("payload that waits unsent", name::UNSENT),
-        cell.evidence(
-            "share of the time that the busiest worker ran",
-            name::WORKER_BUSY_SHARE_MAX,
-        ),
-    ];
     Some(Verdict {
         limiter: Limiter::Application,
         claim: format!(
@@ -59,10 +50,16 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                       for: its own source, a disk, a timer, a lock."
                 .to_owned(),
         effect: share_of(&throughput, delivered),
-        evidence: EvidenceList::new(
-            cell.evidence("throughput", name::THROUGHPUT)?,
-            more.into_iter().flatten().collect(),
-        ),
+        evidence: cell.proof(&[
+            ("throughput", name::THROUGHPUT),
+            ("share of the time with data outstanding", name::BUSY),
+            ("delivery rate while there was data", name::DELIVERY_RATE),
+            ("payload that waits unsent", name::UNSENT),
+            (
+                "share of the time that the busiest worker ran",
+                name::WORKER_BUSY_SHARE_MAX,
+            ),
+        ])?,
         weight: idle.value,
     })
 }

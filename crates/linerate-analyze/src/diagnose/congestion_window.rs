@@ -3,7 +3,7 @@
 //! That it limits is found in [`super::stream`]: only where the round trip is near its shortest, since
 //! behind a queue a larger congestion window makes the queue longer and nothing faster.
 
-use linerate_model::finding::{EvidenceList, Limiter};
+use linerate_model::finding::Limiter;
 use linerate_model::unit::Unit;
 
 use super::rule::{Judge, Rule};
@@ -86,14 +86,6 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
              growing from its start, or is clamped (ip route … cwnd).",
         ),
     };
-    let more = [
-        cell.evidence("share of segments sent again", name::RETRANSMITTED_SHARE),
-        cell.evidence("segments sent again", name::RETRANSMITTED),
-        cell.evidence("of them, those that had arrived (D-SACK)", name::SPURIOUS),
-        cell.evidence("congestion window", name::CWND),
-        cell.evidence("smoothed round trip", name::TCP_RTT),
-        cell.evidence("shortest round trip", name::TCP_MIN_RTT),
-    ];
     Some(Verdict {
         limiter: Limiter::CongestionWindow,
         claim: format!(
@@ -103,10 +95,15 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         ),
         explanation: explanation.to_owned(),
         effect: share.unwrap_or(cwnd),
-        evidence: EvidenceList::new(
-            cell.evidence("throughput", name::THROUGHPUT)?,
-            more.into_iter().flatten().collect(),
-        ),
+        evidence: cell.proof(&[
+            ("throughput", name::THROUGHPUT),
+            ("share of segments sent again", name::RETRANSMITTED_SHARE),
+            ("segments sent again", name::RETRANSMITTED),
+            ("of them, those that had arrived (D-SACK)", name::SPURIOUS),
+            ("congestion window", name::CWND),
+            ("smoothed round trip", name::TCP_RTT),
+            ("shortest round trip", name::TCP_MIN_RTT),
+        ])?,
         weight: share.map_or(0.0, |share| 1.0 + share.value),
     })
 }

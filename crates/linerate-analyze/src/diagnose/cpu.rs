@@ -12,13 +12,13 @@
 //!
 //! Workers that spin are busy by design, and say nothing of what they need.
 
-use linerate_model::finding::{Estimate, EvidenceList, Limiter};
+use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::manner::WaitBy;
 
 use super::rule::{Judge, Rule};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::name;
+use crate::reduce::{describe, name};
 use crate::words;
 
 /// Share of the periods, and of the window, from which on a quota is what holds.
@@ -202,43 +202,38 @@ fn made(
     explanation: &str,
 ) -> Option<Verdict> {
     let response = &cell.experiment.response;
-    let more = [
-        (
-            "share of the time that the busiest worker ran",
-            name::WORKER_BUSY_SHARE_MAX,
-        ),
-        (
-            "share of the time that the worker which wanted a CPU most waited for one",
-            name::WORKER_WAITED,
-        ),
-        (
-            "share of all CPUs' time that was busy on its host",
-            name::CPU_BUSY_SHARE,
-        ),
-        (
-            "CPUs that other programs used on its host",
-            name::OTHERS_THERE,
-        ),
-        (
-            "share of its periods in which the control group was throttled",
-            name::THROTTLED_PERIODS,
-        ),
-        (
-            "time that it was throttled, as a share of the window",
-            name::THROTTLED,
-        ),
-    ];
-    let more = more.into_iter();
     Some(Verdict {
         limiter,
         claim,
         explanation: explanation.to_owned(),
         weight: effect.value,
         effect,
-        evidence: EvidenceList::new(
-            cell.evidence(crate::reduce::describe(response).title, response)?,
-            more.filter_map(|(what, response)| cell.evidence(what, response))
-                .collect(),
-        ),
+        evidence: cell.proof(&[
+            (describe(response).title, response),
+            (
+                "share of the time that the busiest worker ran",
+                name::WORKER_BUSY_SHARE_MAX,
+            ),
+            (
+                "share of the time that the worker which wanted a CPU most waited for one",
+                name::WORKER_WAITED,
+            ),
+            (
+                "share of all CPUs' time that was busy on its host",
+                name::CPU_BUSY_SHARE,
+            ),
+            (
+                "CPUs that other programs used on its host",
+                name::OTHERS_THERE,
+            ),
+            (
+                "share of its periods in which the control group was throttled",
+                name::THROTTLED_PERIODS,
+            ),
+            (
+                "time that it was throttled, as a share of the window",
+                name::THROTTLED,
+            ),
+        ])?,
     })
 }

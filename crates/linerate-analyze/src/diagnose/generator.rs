@@ -10,7 +10,7 @@
 //! (37–49) under bbr and 103 (94–106) under reno, at 402 and 160 ns of CPU a KiB, with saturated workers
 //! both times (three interleaved runs of 1 s).
 
-use linerate_model::finding::{EvidenceList, Limiter};
+use linerate_model::finding::Limiter;
 use linerate_model::manner::WaitBy;
 use linerate_model::workload::Traffic;
 
@@ -50,17 +50,6 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         );
         (wanted, how)
     };
-    let more = [
-        cell.evidence(
-            "share of the time that the busiest worker ran",
-            name::WORKER_BUSY_SHARE_MAX,
-        ),
-        cell.evidence(
-            "share of the time that a worker waited for a CPU",
-            name::RUNQUEUE_WAIT_MAX,
-        ),
-        cell.evidence("busy CPUs", name::CPU_BUSY),
-    ];
     let response = &cell.experiment.response;
     let is_stream = matches!(cell.workload.traffic, Traffic::Stream { .. });
     let pacing = pacing_algorithm(dataset, cell).filter(|_| is_stream);
@@ -77,10 +66,18 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                       more workers, larger messages or a faster CPU would raise it."
             .to_owned(),
         effect: share,
-        evidence: EvidenceList::new(
-            cell.evidence(crate::reduce::describe(response).title, response)?,
-            more.into_iter().flatten().collect(),
-        ),
+        evidence: cell.proof(&[
+            (crate::reduce::describe(response).title, response),
+            (
+                "share of the time that the busiest worker ran",
+                name::WORKER_BUSY_SHARE_MAX,
+            ),
+            (
+                "share of the time that a worker waited for a CPU",
+                name::RUNQUEUE_WAIT_MAX,
+            ),
+            ("busy CPUs", name::CPU_BUSY),
+        ])?,
         weight: share.value,
     })
 }

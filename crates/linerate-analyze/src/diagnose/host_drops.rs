@@ -3,7 +3,7 @@
 //! What the sending host's queueing discipline drops is not in TCP's count of segments sent again: it
 //! was never counted as sent. What a device or a CPU's backlog drops is.
 
-use linerate_model::finding::{EvidenceList, Limiter};
+use linerate_model::finding::Limiter;
 use linerate_model::unit::Unit;
 
 use super::rule::{Judge, Rule};
@@ -64,12 +64,6 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         .filter_map(|place| Some((place, cell.estimate(place.0)?)));
     let ((response, place, advice), drops) =
         counted.max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
-    let more = [
-        cell.evidence("packets dropped there, a trial", response),
-        cell.evidence("segments sent again", name::RETRANSMITTED),
-        cell.evidence("smoothed round trip", name::TCP_RTT),
-        cell.evidence("shortest round trip", name::TCP_MIN_RTT),
-    ];
     Some(Verdict {
         limiter: Limiter::HostDrops,
         claim: format!(
@@ -81,10 +75,13 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             "No queue on the way was full meanwhile: the round trip stayed near its shortest. {advice}"
         ),
         effect: drops,
-        evidence: EvidenceList::new(
-            cell.evidence("throughput", name::THROUGHPUT)?,
-            more.into_iter().flatten().collect(),
-        ),
+        evidence: cell.proof(&[
+            ("throughput", name::THROUGHPUT),
+            ("packets dropped there, a trial", response),
+            ("segments sent again", name::RETRANSMITTED),
+            ("smoothed round trip", name::TCP_RTT),
+            ("shortest round trip", name::TCP_MIN_RTT),
+        ])?,
         weight: drops.value,
     })
 }

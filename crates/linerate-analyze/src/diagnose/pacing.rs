@@ -178,24 +178,6 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                 words::percent(busy)
             )
         });
-    let more = [
-        cell.evidence("pacing rate of all flows", name::PACING),
-        cell.evidence("smoothed round trip", name::TCP_RTT),
-        cell.evidence("shortest round trip", name::TCP_MIN_RTT),
-        cell.evidence("share of the time with data outstanding", name::BUSY),
-        cell.evidence(
-            "share of the time held by the receiver's window",
-            name::RWND_LIMITED,
-        ),
-        cell.evidence(
-            "share of the time held by the send buffer",
-            name::SNDBUF_LIMITED,
-        ),
-        cell.evidence(
-            "share of the time that the busiest worker ran",
-            name::WORKER_BUSY_SHARE_MAX,
-        ),
-    ];
     Some(Verdict {
         limiter: Limiter::Pacing,
         claim: format!(
@@ -211,10 +193,25 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
              slow all the same, another algorithm gets no more."
         ),
         effect: share,
-        evidence: EvidenceList::new(
-            cell.evidence("throughput", name::THROUGHPUT)?,
-            more.into_iter().flatten().collect(),
-        ),
+        evidence: cell.proof(&[
+            ("throughput", name::THROUGHPUT),
+            ("pacing rate of all flows", name::PACING),
+            ("smoothed round trip", name::TCP_RTT),
+            ("shortest round trip", name::TCP_MIN_RTT),
+            ("share of the time with data outstanding", name::BUSY),
+            (
+                "share of the time held by the receiver's window",
+                name::RWND_LIMITED,
+            ),
+            (
+                "share of the time held by the send buffer",
+                name::SNDBUF_LIMITED,
+            ),
+            (
+                "share of the time that the busiest worker ran",
+                name::WORKER_BUSY_SHARE_MAX,
+            ),
+        ])?,
         weight: 1.0 - (share.value - 1.0).abs(),
     })
 }

@@ -30,10 +30,7 @@ fn finding<'d>(
         cell(dataset, found, Some(level))?,
     );
     let size = words::bare_level(Factor::SocketBuffer, &found.levels[level]);
-    let with = match found.words.is_empty() {
-        true => String::new(),
-        false => format!(" with {}", found.words),
-    };
+    let with = found.with(" with ");
     let evidence = |cell: &CellOutcomes<'_>, what: String| Evidence {
         what,
         estimate: cell.main().unwrap_or(ratio),

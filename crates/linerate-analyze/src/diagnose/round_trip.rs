@@ -24,7 +24,7 @@
 //!
 //! Not for traffic that has several requests under way, pauses, goes by the clock, or makes connections.
 
-use linerate_model::finding::{Evidence, EvidenceList, Limiter};
+use linerate_model::finding::Limiter;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
@@ -172,10 +172,32 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         ),
         explanation: explanation(limiter, largest).to_owned(),
         effect: share,
-        evidence: EvidenceList::new(
-            cell.evidence("mean round trip", name::RTT_MEAN)?,
-            evidence(cell),
-        ),
+        evidence: cell.proof(&[
+            ("mean round trip", name::RTT_MEAN),
+            ("transactions per second", name::TRANSACTIONS),
+            ("median round trip", name::RTT_P50),
+            ("TCP's shortest round trip, of both ends", name::PATH_RTT),
+            (
+                "TCP's smoothed round trip, of the end where it is shorter",
+                name::PATH_RTT_LOADED,
+            ),
+            (
+                "part of the round trip waiting for a CPU",
+                name::RTT_CPU_WAIT,
+            ),
+            (
+                "part of the round trip in which workers ran",
+                name::RTT_WORKERS,
+            ),
+            (
+                "ACKs sent by the delayed-ACK timer",
+                name::DELAYED_ACKS_SENT,
+            ),
+            (
+                "retransmission timeouts and loss probes",
+                name::TIMERS_FIRED,
+            ),
+        ])?,
         weight: rate.value,
     })
 }
@@ -256,36 +278,4 @@ fn explanation(limiter: Limiter, largest: Option<Part>) -> &'static str {
              worker, waiting and work are upper bounds."
         }
     }
-}
-
-fn evidence(cell: &CellOutcomes<'_>) -> Vec<Evidence> {
-    let parts = [
-        ("transactions per second", name::TRANSACTIONS),
-        ("median round trip", name::RTT_P50),
-        ("TCP's shortest round trip, of both ends", name::PATH_RTT),
-        (
-            "TCP's smoothed round trip, of the end where it is shorter",
-            name::PATH_RTT_LOADED,
-        ),
-        (
-            "part of the round trip waiting for a CPU",
-            name::RTT_CPU_WAIT,
-        ),
-        (
-            "part of the round trip in which workers ran",
-            name::RTT_WORKERS,
-        ),
-        (
-            "ACKs sent by the delayed-ACK timer",
-            name::DELAYED_ACKS_SENT,
-        ),
-        (
-            "retransmission timeouts and loss probes",
-            name::TIMERS_FIRED,
-        ),
-    ];
-    let parts = parts.into_iter();
-    parts
-        .filter_map(|(what, response)| cell.evidence(what, response))
-        .collect()
 }

@@ -3,7 +3,7 @@
 //! That it limits is found in [`super::stream`]: by the sender's own clock (tcpi_sndbuf_limited), or by
 //! what is in flight. The buffer is needed twice: for what is unacknowledged and for what waits to be sent.
 
-use linerate_model::finding::{EvidenceList, Limiter};
+use linerate_model::finding::Limiter;
 use linerate_model::unit::Unit;
 
 use super::receiver_window::window_fits;
@@ -67,17 +67,6 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             words::number(Unit::Bytes, cell.mean(name::UNSENT).unwrap_or(0.0))
         )
     });
-    let more = [
-        cell.evidence(
-            "share of the time held by the send buffer",
-            name::SNDBUF_LIMITED,
-        ),
-        cell.evidence("payload in flight of each flow", name::IN_FLIGHT),
-        cell.evidence("payload that waits unsent", name::UNSENT),
-        cell.evidence("window that the receiver advertises", name::SEND_WINDOW),
-        cell.evidence("smoothed round trip", name::TCP_RTT),
-        cell.evidence("shortest round trip", name::TCP_MIN_RTT),
-    ];
     let limit = auto_buffer(dataset, "tcp_wmem").map_or(String::new(), |bytes| {
         format!(" ({} here)", words::number(Unit::Bytes, bytes))
     });
@@ -102,10 +91,18 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
              flight as the receiver's window does. {what}"
         ),
         effect: waiting,
-        evidence: EvidenceList::new(
-            cell.evidence("throughput", name::THROUGHPUT)?,
-            more.into_iter().flatten().collect(),
-        ),
+        evidence: cell.proof(&[
+            ("throughput", name::THROUGHPUT),
+            (
+                "share of the time held by the send buffer",
+                name::SNDBUF_LIMITED,
+            ),
+            ("payload in flight of each flow", name::IN_FLIGHT),
+            ("payload that waits unsent", name::UNSENT),
+            ("window that the receiver advertises", name::SEND_WINDOW),
+            ("smoothed round trip", name::TCP_RTT),
+            ("shortest round trip", name::TCP_MIN_RTT),
+        ])?,
         weight: waiting.value,
     })
 }

@@ -4,7 +4,7 @@
 //! fills as well. In TCP_INFO of the sender a slow reader looks like a shaped path; only the bytes that
 //! it left tell.
 
-use linerate_model::finding::{EvidenceList, Limiter};
+use linerate_model::finding::Limiter;
 use linerate_model::unit::Unit;
 
 use super::rule::{Judge, Rule};
@@ -36,18 +36,6 @@ fn reader_is_behind(trial: &Trial<'_>) -> bool {
 fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let share = cell.estimate(name::UNREAD_SHARE)?;
-    let more = [
-        cell.evidence("unread payload of each flow", name::UNREAD),
-        cell.evidence(
-            "share of the receive buffer that is unread",
-            name::UNREAD_SHARE,
-        ),
-        cell.evidence("share of the time held by the window", name::RWND_LIMITED),
-        cell.evidence(
-            "share of the time that the busiest worker ran",
-            name::WORKER_BUSY_SHARE_MAX,
-        ),
-    ];
     Some(Verdict {
         limiter: Limiter::SlowReader,
         claim: format!(
@@ -62,10 +50,19 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                       buffer would fill as well; a faster reader is what helps."
                 .to_owned(),
         effect: share,
-        evidence: EvidenceList::new(
-            cell.evidence("throughput", name::THROUGHPUT)?,
-            more.into_iter().flatten().collect(),
-        ),
+        evidence: cell.proof(&[
+            ("throughput", name::THROUGHPUT),
+            ("unread payload of each flow", name::UNREAD),
+            (
+                "share of the receive buffer that is unread",
+                name::UNREAD_SHARE,
+            ),
+            ("share of the time held by the window", name::RWND_LIMITED),
+            (
+                "share of the time that the busiest worker ran",
+                name::WORKER_BUSY_SHARE_MAX,
+            ),
+        ])?,
         weight: share.value,
     })
 }

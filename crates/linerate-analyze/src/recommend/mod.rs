@@ -59,10 +59,7 @@ fn buffers(
     level: usize,
 ) -> Option<Recommendation> {
     let bytes = Bytes(found.levels[level].as_number()? as u64);
-    let with = match found.words.is_empty() {
-        true => String::new(),
-        false => format!(" for traffic with {}", found.words),
-    };
+    let with = found.with(" for traffic with ");
     Some(Recommendation {
         finding,
         action: format!(

@@ -52,14 +52,6 @@ pub(super) fn number(value: Option<f64>, unit: Unit) -> TableCell {
     }
 }
 
-pub(super) fn table(title: &str, columns: &[&str], rows: Vec<Vec<TableCell>>) -> Table {
-    Table {
-        title: title.to_owned(),
-        columns: columns.iter().map(|&column| column.to_owned()).collect(),
-        rows,
-    }
-}
-
 /// Returns `value` to a tenth: time is counted in ticks, of which an interval has a few hundred.
 pub(super) fn tenths(value: f64) -> f64 {
     (value * 10.0).round() / 10.0

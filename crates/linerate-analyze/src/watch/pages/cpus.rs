@@ -1,11 +1,11 @@
 //! The CPUs, each with its time by mode.
 
-use linerate_model::analysis::TableCell;
+use linerate_model::analysis::{Table, TableCell};
 use linerate_model::unit::Unit;
 
 use super::super::cpus::{self, Modes};
 use super::super::{Span, Watched};
-use super::{Page, table, tenths, text};
+use super::{Page, tenths, text};
 use crate::words;
 
 /// Programs that are named, and the least that one of them uses.
@@ -51,9 +51,9 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
     let verdict = verdict.map(|verdict| verdict + &users(watched, span));
     Page {
         name: "CPUs",
-        table: table(
+        table: Table::new(
             "CPU time by mode",
-            &[
+            [
                 "CPU", "busy", "user", "system", "irq", "softirq", "steal", "idle",
             ],
             lines,

@@ -1,11 +1,12 @@
 //! The interrupts of network devices: how many, for which queue, and on which CPU.
 
+use linerate_model::analysis::Table;
 use linerate_model::host::Snapshot;
 use linerate_model::metric::Metric;
 use linerate_model::sample::Subject;
 
 use super::super::{Span, Watched};
-use super::{Page, fact, number, table, text, unit_of_counts};
+use super::{Page, fact, number, text, unit_of_counts};
 
 pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
     let irqs: Vec<(u32, &Subject)> = watched
@@ -31,9 +32,9 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
     };
     Page {
         name: "Interrupts",
-        table: table(
+        table: Table::new(
             "Interrupts of network devices",
-            &[
+            [
                 "irq",
                 "count",
                 "on CPU",
@@ -43,7 +44,7 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
                 "node",
                 "name",
             ],
-            irqs.iter().map(line).collect(),
+            irqs.iter().map(line),
         ),
         trend: 1,
         verdict: Some(verdict(watched, irqs.len(), span)),

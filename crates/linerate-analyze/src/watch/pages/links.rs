@@ -1,10 +1,11 @@
 //! The links, both ways.
 
+use linerate_model::analysis::Table;
 use linerate_model::unit::Unit;
 
 use super::super::links::{self, LinkRow};
 use super::super::{Span, Watched};
-use super::{Page, number, table, text, unit_of_counts, volume};
+use super::{Page, number, text, unit_of_counts, volume};
 
 pub(super) fn page(watched: &Watched, span: Span) -> Page {
     let rows = links::links(watched, span);
@@ -34,9 +35,9 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
     };
     Page {
         name: "Links",
-        table: table(
+        table: Table::new(
             "Links",
-            &[
+            [
                 "link",
                 "rx",
                 "tx",
@@ -47,7 +48,7 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
                 "drops",
                 "errors",
             ],
-            rows.iter().map(line).collect(),
+            rows.iter().map(line),
         ),
         trend: 1,
         verdict: (watched.readings() > 1).then_some(verdict),

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::analysis::Table;
 use linerate_model::host::Snapshot;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{QueueKind, Subject};
 use linerate_model::unit::Unit;
 
 use super::super::{Span, Watched};
-use super::{Page, fact, number, table, tenths, text, unit_of_counts, volume};
+use super::{Page, fact, number, tenths, text, unit_of_counts, volume};
 use crate::compare::balance::{chance, imbalance};
 
 /// Chance is computed the same each time.
@@ -53,12 +54,12 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
     };
     Page {
         name: "Queues",
-        table: table(
+        table: Table::new(
             "Packets by queue",
-            &[
+            [
                 "queue", "packets", "share", "bits", "drops", "irq", "CPUs", "node",
             ],
-            queues.iter().map(line).collect(),
+            queues.iter().map(line),
         ),
         trend: 1,
         verdict: Some(verdict(watched, &queues)),

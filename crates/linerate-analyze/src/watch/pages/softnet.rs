@@ -1,10 +1,11 @@
 //! The queues between devices and protocols: what each CPU takes off, drops and puts off.
 
+use linerate_model::analysis::Table;
 use linerate_model::metric::Metric;
 use linerate_model::sample::Subject;
 
 use super::super::{Span, Watched};
-use super::{Page, number, table, text, unit_of_counts};
+use super::{Page, number, text, unit_of_counts};
 
 /// What is counted for each CPU, with the column's head.
 const COLUMNS: [(&str, Metric); 6] = [
@@ -44,10 +45,10 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
     heads.push("backlog");
     Page {
         name: "Softnet",
-        table: table(
+        table: Table::new(
             "Packets taken off by each CPU",
-            &heads,
-            cpus.iter().map(line).collect(),
+            heads,
+            cpus.iter().map(line),
         ),
         trend: 1,
         verdict: verdict(watched, &cpus, span),

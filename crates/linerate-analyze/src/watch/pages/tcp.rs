@@ -1,10 +1,11 @@
 //! The TCP connections: rates, round trips, and what holds each back.
 
+use linerate_model::analysis::Table;
 use linerate_model::unit::Unit;
 
 use super::super::sockets::Flow;
 use super::super::{Span, Watched};
-use super::{Page, number, table, text, unit_of_counts, volume};
+use super::{Page, number, text, unit_of_counts, volume};
 
 /// Share of its busy time from which a connection counts as held back.
 const HELD_FROM: f64 = 0.1;
@@ -25,12 +26,12 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
             text(flow.congestion.as_str()),
         ]
     };
-    let rows = flows.iter().map(line).collect();
+    let rows = flows.iter().map(line);
     Page {
         name: "TCP",
-        table: table(
+        table: Table::new(
             "TCP connections",
-            &[
+            [
                 "connection",
                 "sends",
                 "receives",

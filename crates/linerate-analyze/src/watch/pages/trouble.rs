@@ -2,12 +2,13 @@
 //!
 //! Only what moved is shown: a counter of these that rests is no news.
 
+use linerate_model::analysis::Table;
 use linerate_model::metric::Metric;
 use linerate_model::sample::Subject;
 use linerate_model::unit::Unit;
 
 use super::super::{Span, Watched};
-use super::{Page, number, table, text, unit_of_counts};
+use super::{Page, number, text, unit_of_counts};
 
 /// Counters that say that something was lost or refused, with what it means.
 const LOST: &[(Metric, &str)] = &[
@@ -94,7 +95,7 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
     });
     Page {
         name: "Trouble",
-        table: table("Trouble", &["what", "where", "count"], rows.collect()),
+        table: Table::new("Trouble", ["what", "where", "count"], rows),
         trend: 2,
         verdict,
     }
