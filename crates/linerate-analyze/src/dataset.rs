@@ -16,7 +16,7 @@ use linerate_model::workload::Workload;
 
 use crate::compare::interval::{deviation, mean, quantile_interval, student_t, student_t_interval};
 use crate::compare::noise::Noise;
-use crate::diagnose::Verdict;
+use crate::diagnose::verdict::Verdict;
 use crate::reduce::{HALVES_SHARE_MAX, Outcome, describe, name, outcomes};
 use crate::verdicts::{self, Verdicts};
 use crate::wire_use::Path;

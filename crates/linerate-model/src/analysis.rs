@@ -203,6 +203,17 @@ pub struct Axis {
     pub scale: Scale,
 }
 
+impl Axis {
+    /// Returns an axis of this unit.
+    pub fn new(label: impl Into<String>, unit: Unit, scale: Scale) -> Self {
+        Self {
+            label: label.into(),
+            unit,
+            scale,
+        }
+    }
+}
+
 /// Where a curve comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -308,9 +319,28 @@ pub enum TableCell {
     Absent(String),
 }
 
+impl TableCell {
+    /// Returns the cell of `value`, or why there is none.
+    pub fn of(value: Option<impl Into<TableCell>>, absent: &str) -> Self {
+        value.map_or_else(|| TableCell::Absent(absent.to_owned()), Into::into)
+    }
+}
+
 impl From<Estimate> for TableCell {
     fn from(estimate: Estimate) -> Self {
         TableCell::Estimate(estimate)
+    }
+}
+
+impl From<(f64, Unit)> for TableCell {
+    fn from((number, unit): (f64, Unit)) -> Self {
+        TableCell::Number(number, unit)
+    }
+}
+
+impl From<&str> for TableCell {
+    fn from(words: &str) -> Self {
+        TableCell::Text(words.to_owned())
     }
 }
 

@@ -256,16 +256,12 @@ impl Look {
             id: format!("acknowledgements-{id}"),
             title,
             caption: self.caption.to_owned(),
-            x: Axis {
-                label: "time since the first packet".to_owned(),
-                unit: Unit::Nanoseconds,
-                scale: Scale::Linear,
-            },
-            y: Axis {
-                label: self.y.0.to_owned(),
-                unit: self.y.1,
-                scale: self.y.2,
-            },
+            x: Axis::new(
+                "time since the first packet",
+                Unit::Nanoseconds,
+                Scale::Linear,
+            ),
+            y: Axis::new(self.y.0.to_owned(), self.y.1, self.y.2),
             curves,
         }
     }
@@ -333,13 +329,6 @@ fn whole_name(group: &Group<'_, '_>, watched: &Watched<'_, '_>) -> String {
     parts.join(", ")
 }
 
-fn cell_of(estimate: Option<Estimate>, absent: &str) -> TableCell {
-    match estimate {
-        Some(estimate) => TableCell::Estimate(estimate),
-        None => TableCell::Absent(absent.to_owned()),
-    }
-}
-
 fn table(groups: &[Group<'_, '_>]) -> Table {
     let columns = [
         "Options",
@@ -354,7 +343,7 @@ fn table(groups: &[Group<'_, '_>]) -> Table {
         "Throughput",
     ];
     let row = |group: &Group<'_, '_>, watched: &Watched<'_, '_>| {
-        let of = |response| cell_of(watched.cell.estimate(response), "not read");
+        let of = |response| TableCell::of(watched.cell.estimate(response), "not read");
         let lossy = watched.estimate(|course| course.per_ack(Moment::is_lossy));
         let other = watched.estimate(|course| course.per_ack(|moment| !moment.is_lossy()));
         vec![
@@ -362,10 +351,10 @@ fn table(groups: &[Group<'_, '_>]) -> Table {
             of(name::DATA_SEGMENTS),
             of(name::ACKS),
             of(name::SEGMENTS_PER_ACK),
-            cell_of(watched.estimate(Course::at_begin), "not read"),
-            cell_of(watched.estimate(Course::at_end), "not read"),
-            cell_of(lossy, "nothing was sent again"),
-            cell_of(other, "something was always sent again"),
+            TableCell::of(watched.estimate(Course::at_begin), "not read"),
+            TableCell::of(watched.estimate(Course::at_end), "not read"),
+            TableCell::of(lossy, "nothing was sent again"),
+            TableCell::of(other, "something was always sent again"),
             of(name::RETRANSMITTED),
             of(name::THROUGHPUT),
         ]
@@ -413,7 +402,7 @@ fn changes(groups: &[Group<'_, '_>]) -> Option<Table> {
         };
         for cell in lossy {
             let mut row = vec![TableCell::Text(whole_name(group, cell))];
-            let of = |response| cell_of(change(clean, cell, response), "not read");
+            let of = |response| TableCell::of(change(clean, cell, response), "not read");
             row.extend(responses.map(of));
             rows.push(row);
         }

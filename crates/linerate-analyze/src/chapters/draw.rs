@@ -149,11 +149,7 @@ pub(super) fn scale(numbers: &[f64]) -> Scale {
 /// Returns the vertical axis of a response.
 pub(super) fn response_axis(response: &str) -> Axis {
     let description = describe(response);
-    Axis {
-        label: description.title.to_owned(),
-        unit: description.unit,
-        scale: Scale::Linear,
-    }
+    Axis::new(description.title, description.unit, Scale::Linear)
 }
 
 /// Returns a figure with a curve for each combination, or nothing without points.

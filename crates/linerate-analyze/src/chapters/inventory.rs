@@ -210,14 +210,11 @@ fn hosts(hosts: &[HostRecord]) -> Table {
         vec![
             TableCell::Text(host.name.to_string()),
             TableCell::Text(host.data_address.clone()),
-            match &host.link {
-                Some(link) => TableCell::Text(link.clone()),
-                None => TableCell::Absent("not known".to_owned()),
-            },
-            match host.link_rate {
-                Some(rate) => TableCell::Number(rate.0, Unit::BitsPerSecond),
-                None => TableCell::Absent("not known".to_owned()),
-            },
+            TableCell::of(host.link.as_deref(), "not known"),
+            TableCell::of(
+                host.link_rate.map(|rate| (rate.0, Unit::BitsPerSecond)),
+                "not known",
+            ),
             match host.link_loss_ppm {
                 Some(ppm) => TableCell::Number(f64::from(ppm) / 1e4, Unit::Percent),
                 None => TableCell::Absent("nothing is known of it".to_owned()),

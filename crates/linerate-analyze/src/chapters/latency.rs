@@ -93,11 +93,7 @@ fn round_trip(cells: &[&CellOutcomes<'_>], x: Factor) -> Option<Figure> {
                   curve is the inverse of the published rate."
             .to_owned(),
         x: draw::factor_axis(cells, x),
-        y: Axis {
-            label: "round trip".to_owned(),
-            unit: Unit::Nanoseconds,
-            scale: draw::scale(&heights),
-        },
+        y: Axis::new("round trip", Unit::Nanoseconds, draw::scale(&heights)),
         curves,
     })
 }

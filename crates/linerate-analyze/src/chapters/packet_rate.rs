@@ -133,10 +133,10 @@ fn published(column: &str, bytes: u64) -> TableCell {
     let alike = pairs
         .iter()
         .find(|(size, _)| (size - bytes).abs() <= ALIKE * bytes);
-    match alike {
-        Some((_, percent)) => TableCell::Number(*percent, Unit::Percent),
-        None => TableCell::Absent("not published".to_owned()),
-    }
+    TableCell::of(
+        alike.map(|(_, percent)| (*percent, Unit::Percent)),
+        "not published",
+    )
 }
 
 fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {

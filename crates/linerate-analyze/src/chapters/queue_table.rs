@@ -57,10 +57,10 @@ pub(super) fn served(
     let action = irq.map(|irq| format!("irq.{irq}.action"));
     [
         cell(snapshot, &of("irq")),
-        match action.and_then(|action| snapshot.text(&action)) {
-            Some(action) => TableCell::Text(action.to_owned()),
-            None => TableCell::Absent("it has no interrupt of its own".to_owned()),
-        },
+        TableCell::of(
+            action.and_then(|action| snapshot.text(&action)),
+            "it has no interrupt of its own",
+        ),
         cell(snapshot, &of("cpus")),
         cell(snapshot, &of("node")),
     ]

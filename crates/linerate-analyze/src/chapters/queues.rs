@@ -305,11 +305,7 @@ fn numbers(taken: &[CellIntake<'_, '_>]) -> Vec<f64> {
 }
 
 fn axis(label: &str, unit: Unit) -> Axis {
-    Axis {
-        label: label.to_owned(),
-        unit,
-        scale: Scale::Linear,
-    }
+    Axis::new(label.to_owned(), unit, Scale::Linear)
 }
 
 fn against_chance(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {

@@ -39,16 +39,12 @@ pub(super) fn figure(
         id: format!("{}-over-time", experiment.name),
         title: format!("{} over time", draw::sentence(label)),
         caption: "Each point is the mean since the point before, at the receiving end.".to_owned(),
-        x: Axis {
-            label: "time in the measured window".to_owned(),
-            unit: Unit::Nanoseconds,
-            scale: Scale::Linear,
-        },
-        y: Axis {
-            label: label.to_owned(),
-            unit,
-            scale: Scale::Linear,
-        },
+        x: Axis::new(
+            "time in the measured window",
+            Unit::Nanoseconds,
+            Scale::Linear,
+        ),
+        y: Axis::new(label.to_owned(), unit, Scale::Linear),
         curves,
     })
 }

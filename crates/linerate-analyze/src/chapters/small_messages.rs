@@ -47,20 +47,7 @@ fn throughput(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
                    at the receiver. Points are means with 95 % intervals.";
     let id = "small-messages-throughput".to_owned();
     let mut figure = draw::figure(cells, Factor::MessageBytes, name::THROUGHPUT, id, caption)?;
-    let mbit = |points: Vec<(f64, f64)>| points.into_iter().map(|(x, y)| (x, y * 1e6));
-    let on = NAGLE_ON.pairs("message_bytes", "mbit_per_s", &[]);
-    let off = NAGLE_OFF.pairs("payload_bytes", "mbit_per_s", &[("delayed_ack", "on")]);
-    let curves = &mut figure.curves;
-    curves.push(draw::curve(
-        format!("{PUBLISHED}, Nagle on, delayed ACK on"),
-        Origin::Published,
-        mbit(on),
-    ));
-    curves.push(draw::curve(
-        format!("{PUBLISHED}, Nagle off, delayed ACK on"),
-        Origin::Published,
-        mbit(off),
-    ));
+    add_published(&mut figure, "mbit_per_s", 1e6);
     Some(figure)
 }
 
@@ -74,20 +61,21 @@ fn packets(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
         id,
         caption,
     )?;
-    let on = NAGLE_ON.pairs("message_bytes", "packets_per_s", &[]);
-    let off = NAGLE_OFF.pairs("payload_bytes", "packets_per_s", &[("delayed_ack", "on")]);
-    let curves = &mut figure.curves;
-    curves.push(draw::curve(
-        format!("{PUBLISHED}, Nagle on, delayed ACK on"),
-        Origin::Published,
-        on,
-    ));
-    curves.push(draw::curve(
-        format!("{PUBLISHED}, Nagle off, delayed ACK on"),
-        Origin::Published,
-        off,
-    ));
+    add_published(&mut figure, "packets_per_s", 1.0);
     Some(figure)
+}
+
+/// Adds the published curves with delayed ACK on; `unit` is what one of the column is.
+fn add_published(figure: &mut Figure, column: &str, unit: f64) {
+    let on = NAGLE_ON.pairs("message_bytes", column, &[]);
+    let off = NAGLE_OFF.pairs("payload_bytes", column, &[("delayed_ack", "on")]);
+    for (nagle, points) in [("on", on), ("off", off)] {
+        let name = format!("{PUBLISHED}, Nagle {nagle}, delayed ACK on");
+        let points = points.into_iter().map(|(x, y)| (x, unit * y));
+        figure
+            .curves
+            .push(draw::curve(name, Origin::Published, points));
+    }
 }
 
 fn payload(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
@@ -174,14 +162,16 @@ fn segments(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Table {
             estimate(name::DATA_SEGMENTS),
             estimate(name::PAYLOAD_PER_SEGMENT),
             estimate(name::MESSAGES_PER_SEGMENT),
-            number(expected, Unit::Bytes, "message above half a segment"),
-            match pattern_of(dataset, cell) {
-                Some(pattern) => TableCell::Text(pattern.title().to_owned()),
-                None => TableCell::Absent("message above a quarter of a segment".to_owned()),
-            },
-            number(
-                product.map(|(rate, bytes)| 8.0 * rate * bytes),
-                Unit::BitsPerSecond,
+            TableCell::of(
+                expected.map(|bytes| (bytes, Unit::Bytes)),
+                "message above half a segment",
+            ),
+            TableCell::of(
+                pattern_of(dataset, cell).map(Pattern::title),
+                "message above a quarter of a segment",
+            ),
+            TableCell::of(
+                product.map(|(rate, bytes)| (8.0 * rate * bytes, Unit::BitsPerSecond)),
                 "not read",
             ),
             estimate(name::THROUGHPUT),
@@ -192,13 +182,6 @@ fn segments(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Table {
         columns,
         cells.iter().filter_map(row),
     )
-}
-
-fn number(value: Option<f64>, unit: Unit, why: &str) -> TableCell {
-    match value {
-        Some(value) => TableCell::Number(value, unit),
-        None => TableCell::Absent(why.to_owned()),
-    }
 }
 
 fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> {

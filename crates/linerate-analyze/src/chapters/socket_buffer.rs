@@ -197,11 +197,11 @@ fn waiting(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
                   receiver's window or the send buffer did not let it go."
             .to_owned(),
         x: draw::factor_axis(cells, x),
-        y: linerate_model::analysis::Axis {
-            label: "share of the time".to_owned(),
-            unit: Unit::Percent,
-            scale: linerate_model::analysis::Scale::Linear,
-        },
+        y: linerate_model::analysis::Axis::new(
+            "share of the time",
+            Unit::Percent,
+            linerate_model::analysis::Scale::Linear,
+        ),
         curves,
     })
 }

@@ -85,16 +85,8 @@ fn by_options(cells: &[&CellOutcomes<'_>], response: &str, id: &str) -> Option<F
         caption: "Requests in one write and in several, for each combination of Nagle and delayed \
                   ACK. Points are means with 95 % intervals."
             .to_owned(),
-        x: Axis {
-            label: "options".to_owned(),
-            unit: Unit::None,
-            scale: Scale::Category,
-        },
-        y: Axis {
-            label: description.title.to_owned(),
-            unit: description.unit,
-            scale: draw::scale(&heights),
-        },
+        x: Axis::new("options", Unit::None, Scale::Category),
+        y: Axis::new(description.title, description.unit, draw::scale(&heights)),
         curves,
     })
 }

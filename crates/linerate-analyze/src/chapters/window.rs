@@ -137,16 +137,8 @@ fn figure(dataset: &Dataset<'_>, windows: &[Window]) -> Option<Figure> {
             "Computed: one window per round trip, up to the rate of the link. The bend is the \
                   window needed."
                 .to_owned(),
-        x: Axis {
-            label: "window".to_owned(),
-            unit: Unit::Bytes,
-            scale: Scale::Log,
-        },
-        y: Axis {
-            label: "throughput".to_owned(),
-            unit: Unit::BitsPerSecond,
-            scale: Scale::Linear,
-        },
+        x: Axis::new("window", Unit::Bytes, Scale::Log),
+        y: Axis::new("throughput", Unit::BitsPerSecond, Scale::Linear),
         curves,
     })
 }

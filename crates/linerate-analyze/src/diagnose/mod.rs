@@ -64,7 +64,7 @@ mod timeouts;
 /// One trial of a stream, as rules read it.
 mod trial;
 /// What a rule says of one cell.
-mod verdict;
+pub(crate) mod verdict;
 /// Zero-copy sends that the kernel copied all the same.
 mod zero_copy;
 
@@ -78,7 +78,6 @@ pub(crate) use limiter::limiter_of;
 pub(crate) use plateau::cell as plateau_cell;
 pub(crate) use receiver_window::window_bytes;
 pub(crate) use segments::{Pattern, mss_bytes, pattern_bytes, pattern_of};
-pub(crate) use verdict::Verdict;
 
 /// Findings that a report has at the most: more are read by nobody.
 pub(crate) const FINDINGS_MAX: usize = 5;
