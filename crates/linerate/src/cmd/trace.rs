@@ -127,7 +127,7 @@ fn seed() -> CmdResult<u64> {
 /// A file of rows.
 enum RowFile {
     Csv(CsvRows<BufWriter<File>>),
-    Parquet(ParquetRows<BufWriter<File>>),
+    Parquet(Box<ParquetRows<BufWriter<File>>>),
 }
 
 type RowFiles = Vec<(PathBuf, RowFile)>;
@@ -167,7 +167,7 @@ fn create_row_files(args: &TraceArgs) -> anyhow::Result<RowFiles> {
     }
     if let Some(path) = &args.parquet {
         let rows = ParquetRows::new(create(path)?)?;
-        files.push((path.clone(), RowFile::Parquet(rows)));
+        files.push((path.clone(), RowFile::Parquet(Box::new(rows))));
     }
     Ok(files)
 }
