@@ -396,14 +396,6 @@ impl Parameter {
             Shape::Name | Shape::Share | Shape::Mix => Err(expected),
         }
     }
-
-    fn check_range(&self, workload: &Workload) -> Result<(), WorkloadError> {
-        let number = self.read(workload).and_then(|level| level.whole());
-        match (self.range, number) {
-            (Some((low, high)), Some(number)) => within(self.key, number, low, high),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// Returns the part of a word that is enough, `msg` of `msg_zerocopy`: flags show it.
@@ -425,8 +417,17 @@ fn quantity<T: FromStr<Err = ParseUnitError>>(
 pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
     let (traffic, manner) = (&workload.traffic, &workload.manner);
     let (kind, transport) = (traffic.kind(), manner.transport);
+    let plain = Workload::of(kind);
+    let mut stray = None;
     for parameter in PARAMETERS {
-        parameter.check_range(workload)?;
+        let level = parameter.read(workload);
+        let number = level.as_ref().and_then(Level::whole);
+        if let (Some((low, high)), Some(number)) = (parameter.range, number) {
+            within(parameter.key, number, low, high)?;
+        }
+        if !parameter.fits(kind, transport) && level != parameter.read(&plain) {
+            stray = stray.or(Some(parameter));
+        }
     }
     if manner.rate_bps.is_none() {
         within("burst", manner.burst.into(), 1, 1)?;
@@ -435,11 +436,7 @@ pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
         sizes.check(Case::Always, 1, MESSAGE_BYTES_MAX.0)?;
     }
     traffic.check(manner)?;
-    let plain = Workload::of(kind);
-    let mut given = PARAMETERS
-        .iter()
-        .filter(|parameter| parameter.read(workload) != parameter.read(&plain));
-    if let Some(parameter) = given.find(|parameter| !parameter.fits(kind, transport)) {
+    if let Some(parameter) = stray {
         return Err(misplaced(parameter, kind, transport));
     }
     match contradiction(traffic, manner) {
