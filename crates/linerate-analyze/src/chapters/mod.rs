@@ -1,7 +1,8 @@
 //! One file per chapter, and a general one for any other experiment.
 //!
 //! A chapter begins as the general one makes it; a file of its own replaces the figures and the
-//! answer where it knows more, and has its lines of the summary. Published curves are drawn beside measured ones.
+//! answer where it knows more, and has its lines of the summary. Published curves are drawn beside
+//! measured ones.
 
 /// Chapter 6: data packets and ACK packets over time.
 mod acknowledgements;

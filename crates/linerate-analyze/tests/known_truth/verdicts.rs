@@ -145,6 +145,17 @@ fn a_host_that_tunes_badly_is_advised_with_the_measured_gain() {
 }
 
 #[test]
+fn each_plateau_that_gains_has_a_recommendation_of_its_own() {
+    let analysis = of(Shape::TunedBadly(0.3), Noise::Normal(0.01));
+    let advice = analysis.recommendations.as_slice();
+    let [one, other] = advice else {
+        panic!("two groups of cells gain: {advice:?}");
+    };
+    assert!(one.action.contains("with 1 connection"), "{one:?}");
+    assert!(other.action.contains("with 10 connections"), "{other:?}");
+}
+
+#[test]
 fn truths_are_scored() {
     // `bench truth` does this at length; here that wires are joined and that scores discriminate.
     let flat = score(Shape::Flat, Noise::Normal(0.03), Chapters::Three, 3, 1);
