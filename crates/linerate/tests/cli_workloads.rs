@@ -52,7 +52,7 @@ fn setting(trial: &Value, name: &str) -> String {
 fn streams_tell_messages_calls_and_mechanisms() {
     let (_alone, server) = (alone(), Server::start(&[]));
     let check = |flags: &str, name: &str, words: &str| {
-        let trial = measured(&server, &format!("-t 1 {flags}"));
+        let trial = measured(&server, &format!("-t 0.4 {flags}"));
         let names = ["throughput_bps", "messages_per_s", "send_calls_per_s"];
         has(&trial, flags, &names);
         let said = setting(&trial, name);
@@ -125,7 +125,7 @@ fn datagrams_of_several_flows_go_in_batches() {
 
 #[test]
 fn final_lines_have_units_and_nothing_that_is_not_so() {
-    let (_alone, server) = (alone(), Server::start(&[]));
+    let server = Server::start(&[]);
     let check = |flags: &str, there: &[&str], not_there: &[&str]| {
         let host = server.host();
         let flags = flags.split_whitespace();
@@ -164,7 +164,7 @@ fn final_lines_have_units_and_nothing_that_is_not_so() {
 
 #[test]
 fn a_volume_ends_the_measurement_with_every_byte() {
-    let (_alone, server) = (alone(), Server::start(&[]));
+    let server = Server::start(&[]);
     let trial = measured(&server, "-n 20M -P 2");
     let flows = trial["flows"].as_array().expect("flows are a list");
     let received: Vec<u64> = flows
@@ -184,7 +184,7 @@ fn a_volume_ends_the_measurement_with_every_byte() {
 
 #[test]
 fn requests_tell_what_was_asked_for_and_what_came() {
-    let (_alone, server) = (alone(), Server::start(&[]));
+    let server = Server::start(&[]);
     let names = ["transactions_per_s", "rtt_p50_ns", "rtt_mean_ns"];
     for flags in [
         "--rr",
@@ -192,7 +192,7 @@ fn requests_tell_what_was_asked_for_and_what_came() {
         "--rr --io epoll -P 4",
         "--rr --think 1ms -P 2",
     ] {
-        let trial = measured(&server, &format!("-t 1 {flags}"));
+        let trial = measured(&server, &format!("-t 0.4 {flags}"));
         has(&trial, flags, &names);
     }
     let trial = measured(&server, "-t 1 --rr --rate 200 -P 2");
@@ -204,7 +204,7 @@ fn requests_tell_what_was_asked_for_and_what_came() {
 
 #[test]
 fn a_rate_that_was_asked_for_is_said_for_each_flow_and_all() {
-    let (_alone, server) = (alone(), Server::start(&[]));
+    let server = Server::start(&[]);
     let host = server.host();
     let said = linerate(&[
         "run",

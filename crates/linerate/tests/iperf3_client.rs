@@ -133,7 +133,6 @@ fn datagrams_are_counted_by_their_receiver() {
 
 #[test]
 fn a_volume_ends_the_test_in_either_direction() {
-    let _alone = alone();
     const MIB: u64 = 1 << 20;
     for (words, expected) in [
         (&["-n", "20M"][..], 20 * MIB),
@@ -161,7 +160,6 @@ fn a_volume_ends_the_test_in_either_direction() {
 
 #[test]
 fn what_is_omitted_is_omitted_at_both_ends() {
-    let _alone = alone();
     let Some(server) = start(&["-1", "-J"]) else {
         return;
     };
@@ -177,7 +175,6 @@ fn what_is_omitted_is_omitted_at_both_ends() {
 
 #[test]
 fn several_tests_follow_one_another_on_one_server() {
-    let _alone = alone();
     let Some(server) = start(&[]) else {
         return;
     };
@@ -196,7 +193,6 @@ fn several_tests_follow_one_another_on_one_server() {
 
 #[test]
 fn a_busy_server_is_named_as_busy_and_waited_for() {
-    let _alone = alone();
     let Some(server) = start(&[]) else {
         return;
     };
@@ -244,7 +240,6 @@ fn a_server_that_dies_or_is_stopped_leaves_what_was_measured() {
 
 #[test]
 fn an_interrupt_is_told_to_the_server() {
-    let _alone = alone();
     let Some(server) = start(&["-1", "-J"]) else {
         return;
     };
@@ -279,7 +274,6 @@ fn what_iperf3_cannot_do_is_refused_before_anyone_is_asked() {
 
 #[test]
 fn only_who_knows_the_password_is_let_in() {
-    let _alone = alone();
     let folder = folder();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let (private, public) = (path("private.pem"), path("public.pem"));
@@ -342,7 +336,6 @@ fn only_who_knows_the_password_is_let_in() {
 
 #[test]
 fn the_servers_own_output_comes_along() {
-    let _alone = alone();
     let Some(server) = start(&["-1"]) else {
         return;
     };

@@ -98,7 +98,6 @@ fn bytes_and_blocks_instead_of_time() {
     if !there_is_iperf3() {
         return;
     }
-    let _alone = alone();
     let server = Server::start(&[]);
     let check = |words: &[&str], expected: f64| {
         let document = document(&server, words);
@@ -143,7 +142,6 @@ fn a_rate_that_the_server_is_asked_for_is_kept() {
     if !there_is_iperf3() {
         return;
     }
-    let _alone = alone();
     let server = Server::start(&[]);
     let options: [&[&str]; 2] = [&["-b", "40M"], &["--fq-rate", "40M"]];
     for words in options {
@@ -191,7 +189,6 @@ fn udp_to_the_server_with_every_option() {
     if !there_is_iperf3() {
         return;
     }
-    let _alone = alone();
     let server = Server::start(&[]);
     let options: [&[&str]; 8] = [
         &[],
@@ -223,7 +220,6 @@ fn udp_from_the_server_and_both_ways() {
     if !there_is_iperf3() {
         return;
     }
-    let _alone = alone();
     let server = Server::start(&[]);
     let options: [&[&str]; 4] = [
         &["-R"],
@@ -253,7 +249,6 @@ fn datagrams_omitted_and_told_by_the_server() {
     if !there_is_iperf3() {
         return;
     }
-    let _alone = alone();
     let server = Server::start(&[]);
     for way in [&[][..], &["-R"]] {
         let words = [&GENTLE[..], &["-O", "1", "--get-server-output"], way].concat();
@@ -272,7 +267,6 @@ fn datagrams_of_two_clients_at_one_address_are_told_apart() {
     if !there_is_iperf3() {
         return;
     }
-    let _alone = alone();
     let server = Server::start(&[]);
     let others = ["-u", "-b", "500K", "-l", "250", "-t", "1", "-P", "4"];
     let goings: Vec<_> = (0..3)
@@ -307,7 +301,6 @@ fn what_is_omitted_is_not_counted() {
     if !there_is_iperf3() {
         return;
     }
-    let _alone = alone();
     let server = Server::start(&[]);
     for words in [
         &["-O", "1", "-t", "1", "-b", "80M"][..],
@@ -332,7 +325,6 @@ fn congestion_control_is_chosen_at_both_ends() {
     if !there_is_iperf3() {
         return;
     }
-    let _alone = alone();
     let path = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
     let allowed = std::fs::read_to_string(path).unwrap_or_default();
     let server = Server::start(&[]);
@@ -349,7 +341,6 @@ fn the_servers_own_output_is_the_text_of_iperf3() {
     if !there_is_iperf3() {
         return;
     }
-    let _alone = alone();
     let server = Server::start(&[]);
     let check = |words: &[&str], expected: &[&str]| {
         let document = document(
@@ -407,7 +398,6 @@ fn a_run_that_has_the_host_for_itself_keeps_iperf3_out_and_the_other_way_round()
     if !there_is_iperf3() {
         return;
     }
-    let _alone = alone();
     let server = Server::start(&[]);
     let host = server.host();
     let native = linerate(&["run", &host, "-t", "3"]).start();
@@ -478,7 +468,6 @@ fn passwords_are_asked_for() {
     if !there_is_iperf3() {
         return;
     }
-    let _alone = alone();
     let keys = common::repository().join("crates/linerate-compat/tests/keys");
     let key = |name: &str| keys.join(name).display().to_string();
     let folder = folder();
@@ -576,7 +565,6 @@ fn a_server_that_ends_tells_its_clients() {
     if !there_is_iperf3() {
         return;
     }
-    let _alone = alone();
     let server = Server::start(&[]);
     let going = call(&server, &["-t", "20"]).start();
     wait_for_workers(&server);
@@ -692,7 +680,6 @@ fn a_server_for_one_run_ends_after_it() {
     if !there_is_iperf3() {
         return;
     }
-    let _alone = alone();
     let folder = common::folder();
     let pid_file = folder.path().join("pid");
     let words = ["-1", "--pidfile", &pid_file.display().to_string()];

@@ -68,8 +68,9 @@ pub fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in: {text}"))
 }
 
-/// Returns a guard while which no other measurement of this file goes on: two at once take the
-/// CPU from each other's readings.
+/// Returns a guard while which no other measurement of this file that asks for one goes on: two at full
+/// speed take the CPU from each other's readings. Where bytes are counted, words looked at, or a rate of
+/// a few Mbit/s kept, another may go on.
 pub fn alone() -> MutexGuard<'static, ()> {
     static MEASURING: Mutex<()> = Mutex::new(());
     MEASURING.lock().unwrap_or_else(PoisonError::into_inner)
