@@ -6,6 +6,7 @@
 
 use linerate_model::Nanos;
 use linerate_model::experiment::{DesignKind, Experiment, LevelError, Timing};
+use linerate_model::response::name;
 use linerate_model::workload::Kind;
 
 use crate::draft::{BudgetHints, Draft};
@@ -43,14 +44,14 @@ const WEIGHT_MAX: u32 = 100;
 
 /// Responses that every kind of traffic has.
 const RESPONSES_ANY: &[&str] = &[
-    "tcp_rtt_ns",
-    "data_segments_per_s",
-    "acks_per_s",
-    "data_segments_per_ack",
-    "retransmitted_segments",
-    "cpu_busy_cpus",
-    "rx_queue_imbalance",
-    "cpu_packets_imbalance",
+    name::TCP_RTT,
+    name::DATA_SEGMENTS,
+    name::ACKS,
+    name::SEGMENTS_PER_ACK,
+    name::RETRANSMITTED,
+    name::CPU_BUSY,
+    name::RX_QUEUE_IMBALANCE,
+    name::CPU_PACKETS_IMBALANCE,
 ];
 /// Why an experiment file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -414,6 +414,53 @@ fn above_sys(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
+/// The catalogue of responses.
+const RESPONSES: &str = "crates/linerate-model/src/response.rs";
+/// Files whose texts of such names are something else: metrics, facts, columns of published tables, and what
+/// `bench` reads in documents, which it knows from outside.
+const NO_RESPONSES: [&str; 6] = [
+    RESPONSES,
+    "crates/linerate-model/src/metric.rs",
+    "crates/linerate-observe/src/facts/link.rs",
+    "crates/linerate-analyze/src/published/mod.rs",
+    "crates/linerate-analyze/src/chapters/latency.rs",
+    "bench/src/tool/linerate.rs",
+];
+
+/// A name that is spelled twice is changed once: responses are named by their constants.
+#[test]
+fn responses_are_named_by_their_constants() {
+    let catalogue = std::fs::read_to_string(root().join(RESPONSES)).expect("the catalogue");
+    let listed = catalogue.split("\nresponses! {").nth(1);
+    let listed = listed.and_then(|rest| rest.split("\n}").next());
+    let names: BTreeSet<&str> = literals(listed.unwrap_or_default()).collect();
+    assert!(names.contains("throughput_bps") && names.len() > 80);
+    let mut faults = Vec::new();
+    for path in sources() {
+        let name = short(&path);
+        if NO_RESPONSES.contains(&name.as_str()) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a source file is readable");
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (at, line) in code_lines(code) {
+            let named = literals(line).filter(|literal| names.contains(literal));
+            faults.extend(named.map(|literal| format!("{name}:{at}: {literal}")));
+        }
+    }
+    assert_none("responses that are not named by their constants", &faults);
+}
+
+/// Returns the texts of `code` that could be the name of a response: with a unit behind an underscore.
+fn literals(code: &str) -> impl Iterator<Item = &str> {
+    let texts = code.split('"').skip(1).step_by(2);
+    texts.filter(|text| {
+        let is_plain =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        text.contains('_') && text.bytes().all(is_plain)
+    })
+}
+
 #[test]
 fn every_file_says_what_it_is_for() {
     let mut faults = Vec::new();

@@ -143,13 +143,13 @@ fn own_threads(workload: &Workload, cpus: usize) -> Option<u32> {
 }
 
 fn is_copied_stream(workload: &Workload) -> bool {
-    matches!(workload.traffic, Traffic::Stream { .. })
+    workload.traffic.is_stream()
         && workload.manner.transport != Transport::Udp
         && workload.manner.receive == ReceiveBy::Copy
 }
 
 fn is_discarded(workload: &Workload) -> bool {
-    matches!(workload.traffic, Traffic::Stream { .. })
+    workload.traffic.is_stream()
         && workload.manner.transport != Transport::Udp
         && workload.manner.receive == ReceiveBy::Discard
 }

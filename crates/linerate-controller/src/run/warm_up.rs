@@ -17,7 +17,7 @@ use linerate_model::manner::Transport;
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::unit::BitsPerSec;
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
-use linerate_model::workload::{Direction, Traffic, Workload};
+use linerate_model::workload::{Direction, Workload};
 
 /// Round trips before a window.
 const ROUND_TRIPS: u64 = 20;
@@ -75,18 +75,13 @@ pub(super) fn first_windows<'a>(
 }
 
 fn turn(workload: &Workload, lines: impl Iterator<Item = (HostPart, BitsPerSec)>) -> Nanos {
-    let is_stream = matches!(workload.traffic, Traffic::Stream { .. });
-    if !is_stream || workload.manner.transport == Transport::Udp {
+    let stream = workload.traffic.stream();
+    let Some((direction, _)) = stream.filter(|_| workload.manner.transport != Transport::Udp)
+    else {
         return Nanos(0);
-    }
-    // All flows cross the server's link, each client's its own; half of `both` go either way.
-    let direction = match workload.traffic {
-        Traffic::Stream {
-            direction: Direction::Both,
-            ..
-        } => 2,
-        _ => 1,
     };
+    // All flows cross the server's link, each client's its own; half of `both` go either way.
+    let direction = if direction == Direction::Both { 2 } else { 1 };
     let times = lines.map(|(part, rate)| {
         let sharing = match part {
             HostPart::Server => 1,
@@ -106,6 +101,8 @@ fn window_time(flows: u32, rate: BitsPerSec) -> Nanos {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::workload::Traffic;
+
     use super::*;
 
     #[test]

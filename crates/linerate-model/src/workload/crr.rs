@@ -6,6 +6,7 @@ use crate::unit::Bytes;
 
 pub(super) const ABOUT: About = About {
     title: "connect/request/response",
+    counted: "connections",
     transports: &[Transport::Tcp],
     responses: rr::RESPONSES,
     traffic: Traffic::Crr {

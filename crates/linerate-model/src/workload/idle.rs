@@ -5,6 +5,7 @@ use crate::manner::{Manner, Transport};
 
 pub(super) const ABOUT: About = About {
     title: "idle",
+    counted: "transfer",
     transports: &[Transport::Tcp, Transport::Mptcp, Transport::Unix],
     responses: stream::ABOUT.responses,
     traffic: Traffic::Idle,

@@ -31,6 +31,8 @@ impl Named for Kind {
 pub struct About {
     /// What people call it: `request/response`.
     pub title: &'static str,
+    /// What is counted of it: `transactions`.
+    pub counted: &'static str,
     /// What may carry it.
     pub transports: &'static [Transport],
     /// The responses that only such traffic has; the first is what it is mainly about.

@@ -2,20 +2,22 @@
 
 use super::{About, Case, MESSAGE_BYTES_MAX, Traffic, WorkloadError, within, within_case};
 use crate::manner::{DATAGRAM_BYTES_MAX, Manner, NAMES_OF_A_BYTE, Sizes, Transport};
+use crate::response::name;
 use crate::unit::Bytes;
 
 /// Responses of traffic of requests; the first is the headline.
 pub(super) const RESPONSES: &[&str] = &[
-    "transactions_per_s",
-    "rtt_p50_ns",
-    "rtt_p99_ns",
-    "rtt_mean_ns",
-    "one_way_ns",
-    "acks_per_transaction",
+    name::TRANSACTIONS,
+    name::RTT_P50,
+    name::RTT_P99,
+    name::RTT_MEAN,
+    name::ONE_WAY,
+    name::ACKS_PER_TRANSACTION,
 ];
 
 pub(super) const ABOUT: About = About {
     title: "request/response",
+    counted: "transactions",
     transports: Transport::ALL,
     responses: RESPONSES,
     traffic: Traffic::Rr {

@@ -5,18 +5,20 @@ use super::{
     WorkloadError, within, within_case,
 };
 use crate::manner::{DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, Manner, Transport};
+use crate::response::name;
 use crate::unit::Bytes;
 
 pub(super) const ABOUT: About = About {
     title: "stream",
+    counted: "transfer",
     transports: Transport::ALL,
     responses: &[
-        "throughput_bps",
-        "messages_per_s",
-        "payload_per_segment_bytes",
-        "stall_max_ns",
-        "cpu_per_gbit_cpus",
-        "datagrams_received_per_s",
+        name::THROUGHPUT,
+        name::MESSAGES,
+        name::PAYLOAD_PER_SEGMENT,
+        name::STALL_MAX,
+        name::CPU_PER_GBIT,
+        name::DATAGRAMS_RECEIVED_RATE,
     ],
     traffic: Traffic::Stream {
         direction: Direction::ToServer,

@@ -8,7 +8,7 @@ use linerate_analyze::precision::Precision;
 use linerate_controller::{Inventories, Placing, Repeats, RunRequest, WarmUp};
 use linerate_model::experiment::Timing;
 use linerate_model::manner::Transport;
-use linerate_model::workload::{Traffic, Workload};
+use linerate_model::workload::Workload;
 use linerate_model::{Bytes, Nanos};
 
 use crate::args::{RateFormat, RunArgs};
@@ -233,9 +233,9 @@ fn cpus(text: Option<&str>) -> CmdResult<(Vec<u32>, Vec<u32>)> {
 
 /// Refuses what can be asked of agents only.
 fn check_foreign(workload: &Workload) -> CmdResult<()> {
-    let unknown = match (&workload.traffic, workload.manner.transport) {
-        (_, Transport::Unix) => "no Unix-domain sockets",
-        (Traffic::Stream { .. }, _) => return Ok(()),
+    let unknown = match workload.manner.transport {
+        Transport::Unix => "no Unix-domain sockets",
+        _ if workload.traffic.is_stream() => return Ok(()),
         _ => "only streams, no request/response",
     };
     let error = anyhow!("iperf3 knows {unknown}");
@@ -244,7 +244,7 @@ fn check_foreign(workload: &Workload) -> CmdResult<()> {
 
 /// Refuses what iperf3's documents have no words for.
 fn check_iperf3_document(workload: &Workload, runs: u32) -> CmdResult<()> {
-    if !matches!(workload.traffic, Traffic::Stream { .. }) {
+    if !workload.traffic.is_stream() {
         let error = anyhow!("iperf3's documents know only streams, no request/response");
         return Err(Failure::usage(error).next("use -J without --format iperf3"));
     }

@@ -11,7 +11,6 @@ use linerate_model::plan::Trial;
 use linerate_model::run::{Recording, RunDocument};
 use linerate_model::samples::Samples;
 use linerate_model::unit::Unit;
-use linerate_model::workload::Traffic;
 
 /// What the traffic cost, and what the CPUs did.
 mod cost;
@@ -279,13 +278,9 @@ fn table_head(trial: &Trial, over: usize, runs: &RangeInclusive<u32>) {
         };
         line(&format!("\nrun {} of {of}", over + 1));
     }
-    let what = match trial.workload.traffic {
-        Traffic::Rr { .. } => "  transactions            rate",
-        Traffic::Crr { .. } => "   connections            rate",
-        Traffic::Stream { .. } | Traffic::Idle => "      transfer            rate",
-    };
+    let what = trial.workload.traffic.kind().about().counted;
     line(&format!(
-        " flow  interval         {what}   retr       cwnd        rtt"
+        " flow  interval           {what:>12}            rate   retr       cwnd        rtt"
     ));
 }
 

@@ -9,7 +9,7 @@ use linerate_model::number;
 use linerate_model::response::name;
 use linerate_model::sample::End;
 use linerate_model::unit::Unit;
-use linerate_model::workload::{Part, Setting, Traffic, Workload};
+use linerate_model::workload::{Kind, Part, Setting, Traffic, Workload};
 
 use super::{RateUnit, cost, datagrams, rate_words};
 use crate::term::labelled;
@@ -136,13 +136,8 @@ fn messages(workload: &Workload, trial: &SingleTrial<'_>) {
 }
 
 fn transactions(workload: &Workload, trial: &SingleTrial<'_>) {
-    let is_crr = matches!(workload.traffic, Traffic::Crr { .. });
     if let Some(rate) = of(trial, name::TRANSACTIONS) {
-        let noun = if is_crr {
-            "connections"
-        } else {
-            "transactions"
-        };
+        let noun = workload.traffic.kind().about().counted;
         let words = Unit::PerSecond
             .display(rate)
             .replace("/s", &format!(" {noun}/s"));
@@ -175,7 +170,7 @@ fn transactions(workload: &Workload, trial: &SingleTrial<'_>) {
         Some(_) => ", from the intended instant",
         None => "",
     };
-    let label = if is_crr {
+    let label = if workload.traffic.kind() == Kind::Crr {
         "connection took"
     } else {
         "round trip"
