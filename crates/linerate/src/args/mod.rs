@@ -383,7 +383,12 @@ impl LabLinkArgs {
     pub fn words(&self) -> String {
         let words = [
             ("loss", self.lab_loss.map(|loss| loss.to_string())),
-            ("delay", self.lab_delay.map(|delay| delay.to_string())),
+            // A length of time is shown with a blank and typed without.
+            (
+                "delay",
+                self.lab_delay
+                    .map(|delay| delay.to_string().replace(' ', "")),
+            ),
             ("queues", self.lab_queues.map(|queues| queues.to_string())),
             ("congestion", self.lab_congestion.clone()),
         ];
