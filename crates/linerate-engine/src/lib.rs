@@ -9,6 +9,9 @@
 //! nothing. Comments there give the cost of each line, measured on a virtual machine with two
 //! CPUs (AMD EPYC, Linux 6.18).
 //!
+//! The layers, lowest first: `sys`; `measure` and `pace`; `schedule`; `flow`; `workload`; `worker`.
+//! Each uses itself and lower ones only.
+//!
 //! ```
 //! use std::net::TcpListener;
 //! use std::time::Duration;
@@ -49,13 +52,13 @@
 //! # }
 //! ```
 
-/// One end of a connection, with its options applied and reported.
+/// One end of a connection, with its options applied, reported and sampled.
 mod flow;
-/// Counters, gaps, latency, samples.
+/// Counters, gaps, latency.
 mod measure;
 /// When the next thing may be sent, at a given rate.
 mod pace;
-/// When a trial starts, is counted and stops.
+/// When a trial starts, is counted and stops, and how a part in it ended.
 mod schedule;
 /// System calls; the only `unsafe` of this crate.
 mod sys;

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::measure::Window;
 use crate::sys::clock::{now_ns, sleep_until};
-use crate::workload::Ending;
 
 /// How long after the stop a receiver of one flow still waits for the end of its stream, and a
 /// requester for its response: ten times the smallest retransmission timeout of Linux (200 ms), so
@@ -60,6 +59,17 @@ impl Schedule {
             end_ns: self.measure_end_ns,
         }
     }
+}
+
+/// How a part came to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// As scheduled.
+    Complete,
+    /// By [`crate::Running::abort`].
+    Aborted,
+    /// Before its time, for this reason.
+    Early(String),
 }
 
 /// The schedule as workers see it; an abort moves its ends to the past.

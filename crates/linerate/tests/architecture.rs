@@ -399,18 +399,57 @@ fn sys_imports_nothing_above_it() {
             continue;
         }
         let text = std::fs::read_to_string(&path).expect("a source file is readable");
-        let above = above_sys(&text).map(|(at, line)| format!("{name}:{at}: {line}"));
-        faults.extend(above);
+        let above = rooms_named(&text).filter(|(_, room)| *room != "sys");
+        faults.extend(above.map(|(at, room)| format!("{name}:{at}: {room}")));
     }
     assert_none("sys/ that looks up", &faults);
 }
 
-/// Returns the lines of a file of `sys/`, its tests left out, that name another room of its crate.
-fn above_sys(text: &str) -> impl Iterator<Item = (usize, &str)> {
+/// The layers of the engine, lowest first.
+const ENGINE: [&[&str]; 6] = [
+    &["sys"],
+    &["measure", "pace"],
+    &["schedule"],
+    &["flow"],
+    &["workload"],
+    &["worker"],
+];
+
+#[test]
+fn the_engine_imports_from_its_own_or_lower_layers() {
+    let layer = |room: &str| ENGINE.iter().position(|rooms| rooms.contains(&room));
+    let source = root().join("crates/linerate-engine/src");
+    let mut faults = Vec::new();
+    for path in rust_files(&source) {
+        let inner = path.strip_prefix(&source).expect("a file of the engine");
+        let first = inner.components().next().expect("a file has a name");
+        let name = first.as_os_str().to_string_lossy();
+        let own = name.trim_end_matches(".rs");
+        if own == "lib" {
+            continue;
+        }
+        let place = short(&path);
+        if layer(own).is_none() {
+            faults.push(format!("{place}: a room without a layer"));
+        }
+        let text = std::fs::read_to_string(&path).expect("a source file");
+        let is_above =
+            |room: &str| room != own && layer(room).is_none_or(|at| Some(at) >= layer(own));
+        let above = rooms_named(&text).filter(|(_, room)| is_above(room));
+        faults.extend(above.map(|(at, room)| format!("{place}:{at}: {room}")));
+    }
+    assert_none("rooms of the engine that look up", &faults);
+}
+
+/// Returns the rooms of its crate that a file names, its tests left out, with the lines.
+fn rooms_named(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-    code_lines(code).filter(|(_, line)| {
-        let mut others = line.split("crate::").skip(1);
-        others.any(|rest| !rest.starts_with("sys"))
+    code_lines(code).flat_map(|(at, line)| {
+        let paths = line.split("crate::").skip(1);
+        paths.map(move |path| {
+            let end = path.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            (at, end.map_or(path, |end| &path[..end]))
+        })
     })
 }
 
@@ -475,8 +514,10 @@ fn every_file_says_what_it_is_for() {
 
 #[test]
 fn the_checks_find_what_they_look_for() {
-    let (up, down) = ("use crate::card::Mode;\n", "use crate::sys::clock;\n");
-    assert_eq!(above_sys(&[down, up].concat()).count(), 1);
+    let text =
+        "use crate::sys::clock;\npub(crate) use crate::card_of::Mode;\n#[cfg(test)]\ncrate::x";
+    let rooms: Vec<(usize, &str)> = rooms_named(text).collect();
+    assert_eq!(rooms, [(1, "sys"), (2, "card_of")]);
     let check = |line: &str, expected: Option<&str>| {
         assert_eq!(more_than_addresses(line).as_deref(), expected, "{line}");
     };

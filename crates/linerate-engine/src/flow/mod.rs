@@ -28,6 +28,8 @@ mod place;
 mod probe;
 /// Where datagrams of new peers come in.
 mod reception;
+/// Samples of one flow: application counters and TCP_INFO.
+pub(crate) mod sampler;
 /// Settings as requested, granted and effective: the arithmetic.
 mod settings;
 /// Flows over Unix sockets.
@@ -38,7 +40,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use linerate_model::id::FlowId;
-use linerate_model::manner::{Manner, SendBy};
+use linerate_model::manner::{Manner, SendBy, Transport};
 use linerate_model::metric::Metric;
 use linerate_model::sample::End;
 use linerate_model::setting::{SettingPool, Settings};
@@ -49,7 +51,6 @@ use crate::measure::counters::{Counters, Counts};
 use crate::measure::datagrams::DatagramCounters;
 use crate::measure::tcp_info;
 use crate::sys::socket::{self, TCP_INFO_BYTES_MAX};
-use crate::workload::stream;
 
 pub use address::Address;
 pub use connect::{adopt, connect, listen, try_options};
@@ -197,14 +198,19 @@ impl Flow {
 
 impl Shared {
     /// Returns the whole messages of a stream at these counts: where all have one size, as many as
-    /// fit into the bytes; else as many as were counted.
+    /// fit into the bytes, so that nothing has to count them; else as many as were counted.
     pub(crate) fn messages(&self, counts: &Counts) -> u64 {
         if let Some(datagrams) = &self.datagrams {
             return datagrams.sent.read() + datagrams.received.read();
         }
-        match stream::message_bytes(&self.config.traffic, &self.config.manner) {
-            Some(bytes) => (counts.bytes_sent + counts.bytes_received) / bytes.max(1),
-            None => counts.messages,
+        let manner = &self.config.manner;
+        match self.config.traffic {
+            Traffic::Stream { message_bytes, .. }
+                if manner.transport != Transport::Udp && manner.sizes.is_none() =>
+            {
+                (counts.bytes_sent + counts.bytes_received) / message_bytes.0.max(1)
+            }
+            _ => counts.messages,
         }
     }
 

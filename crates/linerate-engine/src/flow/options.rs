@@ -7,8 +7,8 @@ use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::workload::{FlowOptions, Part, Setting};
 
+use crate::flow::sampler::WindowsSeen;
 use crate::flow::{FlowConfig, Shared, datagram, mechanism, mptcp, settings};
-use crate::measure::sampler::WindowsSeen;
 use crate::measure::tcp_info;
 use crate::sys::socket::{
     self, IP_TOS, IPV6_TCLASS, IntOption, SO_BUSY_POLL, SO_RCVBUF, SO_RCVLOWAT, SO_SNDBUF,

@@ -1,4 +1,4 @@
-//! What is counted while payload moves, and how it becomes samples.
+//! What is counted while payload moves.
 //!
 //! The workers write, the sampler reads; they meet only in [`counters::Counters`].
 
@@ -14,8 +14,6 @@ pub(crate) mod gap;
 pub(crate) mod latency;
 /// How fast this host copies memory.
 pub(crate) mod memory;
-/// Samples of one flow: application counters and TCP_INFO.
-pub(crate) mod sampler;
 /// struct tcp_info, whatever its length.
 pub(crate) mod tcp_info;
 

@@ -9,10 +9,10 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use crate::schedule::NOTICE_NS;
+use crate::schedule::{Ending, NOTICE_NS};
 use crate::sys::clock::now_ns;
 use crate::sys::socket;
-use crate::workload::{Ending, Io, Play, Player, Turn};
+use crate::workload::{Io, Play, Player, Turn};
 
 /// Makes the socket block, up to the notice time or until the warden ends the wait.
 pub(super) fn prepare(socket: BorrowedFd<'_>, is_watched: bool) -> io::Result<()> {

@@ -14,7 +14,7 @@ use linerate_model::workload::{Part, Setting, Traffic};
 
 use crate::flow::Shared;
 use crate::measure::latency::Latency;
-use crate::schedule::Control;
+use crate::schedule::{Control, Ending};
 use crate::sys::buffer::PageBuffer;
 use crate::sys::call_ring::CallRing;
 use crate::sys::clock::now_ns;
@@ -24,8 +24,8 @@ use crate::worker::alarms::Alarms;
 use crate::worker::crowd::next_sweep;
 use crate::worker::thread::{Assignment, Unready, get_ready};
 use crate::worker::way::{without_io_uring, word};
+use crate::workload::RECEIVE_BYTES;
 use crate::workload::crr::{By, Callee, Caller, Desk, KEYS_PER_PLACE, Place};
-use crate::workload::{Ending, RECEIVE_BYTES};
 
 /// How often the clock is looked at after the stop.
 const LAST_LOOKS_NS: u64 = 10_000_000;

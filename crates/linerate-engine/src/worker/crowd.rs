@@ -2,13 +2,13 @@
 
 use std::io;
 
-use crate::schedule::{Control, NOTICE_NS};
+use crate::schedule::{Control, Ending, NOTICE_NS};
 use crate::sys::clock;
 use crate::sys::epoll::Epoll;
 use crate::sys::socket;
 use crate::worker::alarms::Alarms;
 use crate::worker::{Bench, Seat};
-use crate::workload::{Ending, Play, Turn, Want};
+use crate::workload::{Play, Turn, Want};
 
 /// Calls that one flow may make before the next ready one has its turn: enough to make the wait
 /// cheap for small messages, and not so many that a fast flow keeps the others waiting.

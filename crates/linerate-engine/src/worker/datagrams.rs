@@ -17,15 +17,15 @@ use crate::flow::datagram::is_datagram;
 use crate::flow::{FlowConfig, Shared};
 use crate::measure::datagrams::DatagramCounters;
 use crate::measure::latency::Latency;
-use crate::schedule::{Control, NOTICE_NS};
+use crate::schedule::{Control, Ending, NOTICE_NS};
 use crate::sys::clock::{now_ns, sleep_until};
 use crate::sys::datagram::{self as sys_datagram, Inbox, Outbox};
 use crate::sys::epoll::Epoll;
 use crate::sys::{socket, thread};
 use crate::worker::Outcome;
 use crate::worker::thread::{Assignment, Unready, get_ready};
+use crate::workload::Want;
 use crate::workload::datagram::{self, Carrier, Carry, Post, Receiver, Requester, Step};
-use crate::workload::{Ending, Want};
 
 /// How long a call waits before the clock is looked at; a tenth of a requester's patience.
 const LOOK_NS: u64 = 20_000_000;

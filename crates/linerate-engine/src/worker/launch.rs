@@ -13,17 +13,16 @@ use linerate_model::sample::Sample;
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::{Part, Setting};
 
+use crate::flow::sampler::{self, SAMPLES_PER_FLOW, WindowsSeen};
 use crate::flow::{self, Flow, Shared};
 use crate::measure::clock;
-use crate::measure::sampler::{self, SAMPLES_PER_FLOW, WindowsSeen};
-use crate::schedule::{Control, Schedule};
+use crate::schedule::{Control, Ending, Schedule};
 use crate::sys::clock::now_ns;
 use crate::sys::thread;
 use crate::worker::Outcome;
 use crate::worker::deal::{Card, deal};
 use crate::worker::thread::{Assignment, Unready, live};
 use crate::worker::warden::{self, Warden};
-use crate::workload::Ending;
 
 /// Requesters of one trial that have a latency record each; more share one a worker.
 ///

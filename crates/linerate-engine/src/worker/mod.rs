@@ -32,11 +32,11 @@ use linerate_model::workload::Setting;
 
 use crate::flow::Shared;
 use crate::measure::latency::Latency;
-use crate::schedule::Control;
+use crate::schedule::{Control, Ending};
 use crate::sys::buffer::PageBuffer;
 use crate::sys::splice::Pipe;
 use crate::sys::zerocopy::Completions;
-use crate::workload::{Ending, GiveWay, Io, Player};
+use crate::workload::{GiveWay, Io, Player};
 
 pub use launch::{EngineConfig, FlowResult, LaunchError, Running, launch};
 

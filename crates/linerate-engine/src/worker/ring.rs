@@ -6,13 +6,14 @@
 use std::io;
 use std::os::fd::RawFd;
 
+use crate::schedule::Ending;
 use crate::sys::clock;
 use crate::sys::socket;
 use crate::sys::uring::{Event, Ring};
 use crate::worker::alarms::Alarms;
 use crate::worker::crowd::{next_sweep, sweep};
 use crate::worker::{Bench, Seat};
-use crate::workload::{Ending, Play, Turn, Want};
+use crate::workload::{Play, Turn, Want};
 
 /// The ring of a worker whose flows all speak and listen.
 pub(super) struct Circle {

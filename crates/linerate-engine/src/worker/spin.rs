@@ -8,12 +8,13 @@ use std::hint;
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 
+use crate::schedule::Ending;
 use crate::sys::clock::{now_ns, tick_ns};
 use crate::sys::socket::{self, SO_INCOMING_CPU};
 use crate::sys::thread;
 use crate::worker::crowd::sweep;
 use crate::worker::{Bench, Seat};
-use crate::workload::{Ending, Io, Play, Turn};
+use crate::workload::{Io, Play, Turn};
 
 /// Calls in vain of one flow, or flows that had a turn, between two looks at the clock and at the peer's
 /// CPU: 650 ns a call in vain, 10 µs a transaction, so that an abort or the stop is noticed within 1 ms

@@ -12,14 +12,14 @@ use linerate_model::workload::{Part, Setting};
 use crate::flow::{FlowConfig, Shared};
 use crate::measure::Window;
 use crate::measure::latency::Latency;
-use crate::schedule::Control;
+use crate::schedule::{Control, Ending};
 use crate::sys::buffer::PageBuffer;
 use crate::sys::clock::now_ns;
 use crate::sys::splice::Pipe;
 use crate::sys::{socket, thread};
 use crate::worker::way::Way;
 use crate::worker::{Bench, Outcome, Seat, calls, datagrams};
-use crate::workload::{self, Ending, GiveWay, Play, Player};
+use crate::workload::{self, GiveWay, Play, Player};
 
 /// What a worker is given.
 pub(super) struct Assignment {

@@ -1,9 +1,9 @@
 //! A connection that carries nothing: it is there, until the stop.
 
-use crate::schedule::Control;
+use crate::schedule::{Control, Ending};
 use crate::sys::clock::now_ns;
 use crate::sys::socket;
-use crate::workload::{Ending, Io, Play, Turn, Want, failed};
+use crate::workload::{Io, Play, Turn, Want, failed};
 
 /// Keeps a connection.
 #[derive(Debug)]

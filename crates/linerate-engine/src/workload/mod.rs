@@ -25,7 +25,7 @@ use linerate_model::workload::{Part, Setting, Traffic};
 use crate::flow::{FlowConfig, Shared};
 use crate::measure::Window;
 use crate::measure::latency::Latency;
-use crate::schedule::Control;
+use crate::schedule::{Control, Ending};
 use crate::sys::socket;
 use crate::sys::splice::Pipe;
 use crate::sys::zerocopy::Completions;
@@ -48,17 +48,6 @@ pub(crate) enum Turn {
     Blocked(Want),
     /// The part is over.
     Ended(Ending),
-}
-
-/// How a part came to its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// As scheduled.
-    Complete,
-    /// By [`crate::Running::abort`].
-    Aborted,
-    /// Before its time, for this reason.
-    Early(String),
 }
 
 /// Everything that a turn works with; one for a worker, handed to each flow in turn.

@@ -8,12 +8,11 @@ use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use crate::flow::Shared;
-use crate::schedule::Control;
+use crate::schedule::{Control, Ending};
 use crate::sys::call_ring::Done;
 use crate::sys::clock::now_ns;
 use crate::sys::epoll::{READ, WRITE};
 use crate::sys::socket;
-use crate::workload::Ending;
 use crate::workload::crr::{By, Desk, KEYS_PER_PLACE, News, bytes};
 
 /// Connections that may be open at once: an honest caller has one, and its next may come before

@@ -12,11 +12,10 @@ use linerate_model::workload::Setting;
 use crate::flow::{Shared, options};
 use crate::measure::Window;
 use crate::measure::latency::Longest;
-use crate::schedule::Control;
+use crate::schedule::{Control, Ending};
 use crate::sys::clock::now_ns;
 use crate::sys::epoll::{END, READ, WRITE};
 use crate::sys::socket::{self, SO_ERROR};
-use crate::workload::Ending;
 use crate::workload::crr::{By, Desk, News, bytes};
 use crate::workload::rr::{Book, Rhythm};
 

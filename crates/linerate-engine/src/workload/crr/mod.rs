@@ -25,10 +25,9 @@ use linerate_model::workload::Traffic;
 
 use crate::flow::Shared;
 use crate::measure::latency::Latency;
-use crate::schedule::Control;
+use crate::schedule::{Control, Ending};
 use crate::sys::call_ring::{CallRing, Done};
 use crate::sys::epoll::Epoll;
-use crate::workload::Ending;
 
 pub(crate) use callee::Callee;
 pub(crate) use caller::Caller;

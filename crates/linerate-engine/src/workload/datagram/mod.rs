@@ -23,11 +23,11 @@ use crate::flow::{FlowConfig, Shared, opening};
 use crate::measure::Window;
 use crate::measure::datagrams::DatagramCounters;
 use crate::measure::latency::Latency;
-use crate::schedule::Control;
+use crate::schedule::{Control, Ending};
 use crate::sys::datagram::{self, Inbox, Outbox};
 use crate::sys::socket;
+use crate::workload::Want;
 use crate::workload::sizes::Draw;
-use crate::workload::{Ending, Want};
 
 pub(crate) use exchange::Requester;
 use exchange::Responder;

@@ -6,12 +6,12 @@ use linerate_model::workload::Setting;
 
 use crate::measure::Window;
 use crate::measure::latency::Longest;
-use crate::schedule::Control;
+use crate::schedule::{Control, Ending};
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, TCP_QUICKACK};
 use crate::workload::rr::book::{Book, Rhythm};
 use crate::workload::rr::{Arrivals, Row, Shape};
-use crate::workload::{Ending, Io, Play, Talk, Turn, Want, failed};
+use crate::workload::{Io, Play, Talk, Turn, Want, failed};
 
 /// Sends requests and times the responses.
 #[derive(Debug)]

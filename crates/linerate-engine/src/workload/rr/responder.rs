@@ -2,11 +2,11 @@
 
 use std::io;
 
-use crate::schedule::Control;
+use crate::schedule::{Control, Ending};
 use crate::sys::clock::{now_ns, tick_ns};
 use crate::sys::socket::{self, TCP_QUICKACK};
 use crate::workload::rr::{Arrivals, Row, Shape};
-use crate::workload::{Ending, Io, Play, Talk, Turn, Want, failed};
+use crate::workload::{Io, Play, Talk, Turn, Want, failed};
 
 /// Answers requests until the requester closes.
 #[derive(Debug)]

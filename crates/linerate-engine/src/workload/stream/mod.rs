@@ -9,8 +9,7 @@ mod receiver;
 /// Sends payload message after message.
 mod sender;
 
-use linerate_model::manner::{Manner, ReceiveBy, SendBy, Transport};
-use linerate_model::workload::Traffic;
+use linerate_model::manner::{ReceiveBy, SendBy, Transport};
 
 use crate::flow::FlowConfig;
 use crate::workload::sizes::Draw;
@@ -18,17 +17,6 @@ use crate::workload::sizes::Draw;
 pub(crate) use give_way::GiveWay;
 pub(crate) use receiver::Receiver;
 pub(crate) use sender::Sender;
-
-/// Returns the size of every message of a stream, if they all have the same: whole messages are
-/// then a division of the bytes, and nothing has to count them.
-pub(crate) fn message_bytes(traffic: &Traffic, manner: &Manner) -> Option<u64> {
-    match traffic {
-        Traffic::Stream { message_bytes, .. } if manner.transport != Transport::Udp => {
-            manner.sizes.is_none().then_some(message_bytes.0)
-        }
-        _ => None,
-    }
-}
 
 /// Bytes that a sender needs of the payload that is copied: those of its largest call.
 pub(crate) fn payload_bytes(config: &FlowConfig, message_bytes: usize) -> usize {

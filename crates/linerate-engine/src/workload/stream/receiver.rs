@@ -7,12 +7,12 @@ use linerate_model::manner::ReceiveBy;
 use crate::flow::FlowConfig;
 use crate::measure::Window;
 use crate::measure::gap::Gap;
-use crate::schedule::{Control, GRACE_NS};
+use crate::schedule::{Control, Ending, GRACE_NS};
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, TCP_QUICKACK};
 use crate::workload::sizes::Draw;
 use crate::workload::stream::messages::Messages;
-use crate::workload::{Ending, Io, Play, Turn, Want, failed};
+use crate::workload::{Io, Play, Turn, Want, failed};
 
 /// Most bytes that one receive call drops. The call returns as soon as the queue is empty, so
 /// that the limit only keeps the counters young.

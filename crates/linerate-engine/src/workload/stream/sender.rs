@@ -6,13 +6,13 @@ use linerate_model::manner::SendBy;
 
 use crate::flow::{Content, Shared};
 use crate::pace::Pacer;
-use crate::schedule::Control;
+use crate::schedule::{Control, Ending};
 use crate::sys::clock::{now_ns, tick_ns};
 use crate::sys::socket;
 use crate::sys::zerocopy::{self, Completions};
 use crate::workload::sizes::Draw;
 use crate::workload::stream::messages::Messages;
-use crate::workload::{Ending, Io, Play, Turn, Want, failed};
+use crate::workload::{Io, Play, Turn, Want, failed};
 
 /// Messages together this large are bulk: nobody can tell where one ends, and the ways that do not
 /// copy then take as much with one call as their source gives at once.

@@ -8,9 +8,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use crate::flow::options;
+use crate::schedule::Ending;
 use crate::sys::call_ring::{CallRing, Done};
 use crate::sys::clock::now_ns;
-use crate::workload::Ending;
 use crate::workload::crr::caller::Caller;
 use crate::workload::crr::{By, Desk, KEYS_PER_PLACE};
 
