@@ -12,6 +12,7 @@ use linerate_model::run::{FlowRecord, HostPart, Recording, RunDocument};
 use linerate_model::sample::{End, Subject};
 use linerate_model::samples::edges;
 use linerate_model::samples::{Reading, Samples};
+use linerate_model::setting;
 use linerate_model::workload::{FlowPlan, Part};
 use linerate_model::{FlowId, Nanos};
 
@@ -183,12 +184,11 @@ impl<'a> Source<'a> {
         plans.sort_by_key(|plan| plan.client_part != Part::Sender);
         let first = |is_meant: fn(&FlowRecord) -> bool, name: &str| {
             let record = all.clone().find(|record| is_meant(record))?;
-            let mut settings = record.settings.iter();
-            settings.find(|setting| setting.name == name)
+            record.settings.named(name)
         };
         let congestion = |is_meant| {
-            let setting = first(is_meant, "TCP_CONGESTION")?;
-            setting.effective.clone().or(setting.granted.clone())
+            let setting = first(is_meant, setting::name::TCP_CONGESTION)?;
+            setting.in_force().map(str::to_owned)
         };
         // What the kernel says is twice what it lets payload use.
         let buffer = |name| {
@@ -197,8 +197,8 @@ impl<'a> Source<'a> {
         };
         Test {
             mss_bytes: mss,
-            sndbuf_bytes: buffer("SO_SNDBUF"),
-            rcvbuf_bytes: buffer("SO_RCVBUF"),
+            sndbuf_bytes: buffer(setting::name::SO_SNDBUF),
+            rcvbuf_bytes: buffer(setting::name::SO_RCVBUF),
             sender_congestion: congestion(|record| record.part == Part::Sender),
             receiver_congestion: congestion(|record| record.part == Part::Receiver),
             client_cpu: self.cpu(HostPart::Client),

@@ -10,6 +10,7 @@ use linerate_model::TrialId;
 use linerate_model::analysis::{Table, TableCell};
 use linerate_model::finding::{CONFIDENCE, Estimate};
 use linerate_model::run::Validity;
+use linerate_model::setting;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Part;
 
@@ -95,12 +96,10 @@ fn congestion(dataset: &Dataset<'_>) -> Option<Row> {
         if !sends || !valid.contains(&flow.trial) {
             continue;
         }
-        let mut settings = flow.settings.iter();
-        let Some(setting) = settings.find(|setting| setting.name == "TCP_CONGESTION") else {
+        let Some(setting) = flow.settings.named(setting::name::TCP_CONGESTION) else {
             continue;
         };
-        let in_force = setting.effective.as_deref().or(setting.granted.as_deref());
-        if let Some(in_force) = in_force {
+        if let Some(in_force) = setting.in_force() {
             asked &= setting.requested.is_some();
             trials.entry(in_force).or_default().insert(flow.trial);
         }

@@ -1,4 +1,5 @@
-//! Settings of a flow, shared where flows have the same.
+//! Settings of a flow: their names, how they are made, and lists of them, shared where flows have
+//! the same.
 //!
 //! The flows of a trial differ in a few values only, and a trial may have 20 000 flows: a list of
 //! texts for each would be most of the memory that a run takes.
@@ -11,11 +12,82 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::workload::Setting;
 
+/// Names of settings that more than one room knows. Socket options have the kernel's.
+pub mod name {
+    /// Bytes of payload that the send buffer takes.
+    pub const SO_SNDBUF: &str = "SO_SNDBUF";
+    /// Bytes of payload that the receive buffer takes.
+    pub const SO_RCVBUF: &str = "SO_RCVBUF";
+    /// Bytes that a receiver sleeps until.
+    pub const SO_RCVLOWAT: &str = "SO_RCVLOWAT";
+    /// The congestion control.
+    pub const TCP_CONGESTION: &str = "TCP_CONGESTION";
+    /// Bytes of payload in a segment, at the most.
+    pub const TCP_MAXSEG: &str = "TCP_MAXSEG";
+    /// What the handshake agreed on.
+    pub const TCPI_OPTIONS: &str = "tcpi_options";
+    /// The CPUs that workers are pinned to.
+    pub const PLACEMENT: &str = "placement";
+    /// By which calls payload is sent.
+    pub const SEND: &str = "send";
+    /// By which calls payload is received.
+    pub const RECEIVE: &str = "receive";
+    /// How a worker waits.
+    pub const WAIT: &str = "wait";
+    /// Who keeps a rate, and how.
+    pub const PACE: &str = "pace";
+    /// Requests that an open loop sent, of those that were due.
+    pub const REQUESTS: &str = "requests";
+    /// Connections that were made, and that failed.
+    pub const CONNECTIONS: &str = "connections";
+
+    /// Those that tell what became of the traffic rather than which level was in force: falling
+    /// short of them is a result.
+    pub const RESULTS: [&str; 2] = [REQUESTS, CONNECTIONS];
+}
+
+impl Setting {
+    /// Returns a setting as asked for, or left to the host, and as granted.
+    pub fn granted(name: &str, requested: Option<String>, granted: Option<String>) -> Self {
+        Self {
+            requested,
+            granted,
+            ..Self::seen(name, None)
+        }
+    }
+
+    /// Returns a setting that was only seen in force, never set.
+    pub fn seen(name: &str, effective: Option<String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            requested: None,
+            granted: None,
+            effective,
+            capped_by: None,
+        }
+    }
+
+    /// Returns what is in force: as it was seen, else as it was granted.
+    pub fn in_force(&self) -> Option<&str> {
+        self.effective.as_deref().or(self.granted.as_deref())
+    }
+
+    /// Returns whether it tells what became of the traffic rather than which level was in force.
+    pub fn is_result(&self) -> bool {
+        name::RESULTS.contains(&self.name.as_str())
+    }
+}
+
 /// The settings of one end of a flow; cheap to clone, in documents a plain list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings(Arc<[Arc<Setting>]>);
 
 impl Settings {
+    /// Returns the setting of this name.
+    pub fn named(&self, name: &str) -> Option<&Setting> {
+        self.into_iter().find(|setting| setting.name == name)
+    }
+
     /// Returns the same settings and one more.
     pub fn with(&self, one: &Arc<Setting>) -> Self {
         Self(self.0.iter().chain([one]).map(Arc::clone).collect())
@@ -117,13 +189,7 @@ mod tests {
     use super::*;
 
     fn setting(name: &str, granted: u32) -> Setting {
-        Setting {
-            name: name.to_owned(),
-            requested: None,
-            granted: Some(granted.to_string()),
-            effective: None,
-            capped_by: None,
-        }
+        Setting::granted(name, None, Some(granted.to_string()))
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 use std::path::Path;
 
+use linerate_model::setting::name;
 use linerate_model::workload::Setting;
 
 use crate::api::{Assignment, Placement};
@@ -101,24 +102,18 @@ fn near_link(place: &Place) -> Placed {
 fn pinned(cpus: &[u32], requested: Option<String>, granted: String) -> Placed {
     Placed {
         cpus: cpus.iter().map(|cpu| *cpu as usize).collect(),
-        setting: setting(requested, granted),
+        setting: Setting::granted(name::PLACEMENT, requested, Some(granted)),
     }
 }
 
 fn free(requested: Option<&str>, granted: &str) -> Placed {
     Placed {
         cpus: Vec::new(),
-        setting: setting(requested.map(str::to_owned), granted.to_owned()),
-    }
-}
-
-fn setting(requested: Option<String>, granted: String) -> Setting {
-    Setting {
-        name: "placement".to_owned(),
-        requested,
-        granted: Some(granted),
-        effective: None,
-        capped_by: None,
+        setting: Setting::granted(
+            name::PLACEMENT,
+            requested.map(str::to_owned),
+            Some(granted.to_owned()),
+        ),
     }
 }
 

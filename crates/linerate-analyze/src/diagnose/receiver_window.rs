@@ -5,6 +5,7 @@
 //! limit.
 
 use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
+use linerate_model::setting;
 use linerate_model::unit::Unit;
 
 use super::link_rate::share_of;
@@ -135,8 +136,7 @@ fn scales(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
     let flows = dataset.recording.flows.iter();
     let mut agreed = flows
         .filter(|flow| trials.contains(&flow.trial))
-        .flat_map(|flow| &flow.settings)
-        .filter(|setting| setting.name == "tcpi_options")
+        .filter_map(|flow| flow.settings.named(setting::name::TCPI_OPTIONS))
         .filter_map(|setting| setting.effective.as_deref());
     if let Some(options) = agreed.next() {
         return options.contains("window scaling");

@@ -2,6 +2,7 @@
 
 use linerate_model::manner::Transport;
 use linerate_model::run::HostRecord;
+use linerate_model::setting;
 use linerate_model::workload::Part;
 
 use crate::dataset::{CellOutcomes, Dataset};
@@ -201,9 +202,11 @@ fn algorithm_of<'a>(dataset: &Dataset<'a>, cell: &CellOutcomes<'_>) -> Option<&'
         .flows
         .iter()
         .filter(|flow| flow.part == Part::Sender && trials.contains(&flow.trial))
-        .flat_map(|flow| &flow.settings)
-        .filter(|setting| setting.name == "TCP_CONGESTION")
-        .filter_map(|setting| setting.effective.as_deref().or(setting.granted.as_deref()));
+        .filter_map(|flow| {
+            flow.settings
+                .named(setting::name::TCP_CONGESTION)?
+                .in_force()
+        });
     let first = in_force.next()?;
     in_force.all(|other| other == first).then_some(first)
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use linerate_model::TrialId;
 use linerate_model::finding::Evidence;
+use linerate_model::setting;
 use linerate_model::unit::Unit;
 
 use super::found::{About, Found};
@@ -26,13 +27,14 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Found<'static>> {
         .recording
         .flows
         .iter()
-        .flat_map(|flow| {
-            flow.settings
-                .iter()
-                .map(move |setting| (flow.trial, setting))
+        .filter_map(|flow| {
+            let sent = flow
+                .settings
+                .named(setting::name::SEND)?
+                .effective
+                .as_deref()?;
+            Some((flow.trial, copied_share(sent)?))
         })
-        .filter(|(_, setting)| setting.name == "send")
-        .filter_map(|(trial, setting)| Some((trial, copied_share(setting.effective.as_deref()?)?)))
         .filter(|(_, share)| *share >= COPIED_SHARE_MIN)
         .collect();
     finding(&copied).into_iter().collect()

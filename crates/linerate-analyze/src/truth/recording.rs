@@ -14,6 +14,7 @@ use linerate_model::run::{
     Recording, RunDocument, TrialRecord, Validity,
 };
 use linerate_model::sample::{End, QdiscId, Subject, TrialSample};
+use linerate_model::setting;
 use linerate_model::unit::{BitsPerSec, Bytes, Nanos, Unit};
 use linerate_model::workload::{Direction, FlowOptions, Part, Setting, Traffic, Workload};
 use linerate_model::{FlowId, HostName, RunId, TrialId};
@@ -592,24 +593,20 @@ fn flow_record(
     let latency = Histogram {
         buckets: truth.latency.clone(),
     };
-    let setting = |name: &str, value: &str| Setting {
-        name: name.to_owned(),
-        requested: None,
-        granted: Some(value.to_owned()),
-        effective: None,
-        capped_by: None,
-    };
-    let mut settings = vec![setting("SO_RCVBUF", "131072")];
-    settings.extend(truth.congestion.map(|name| setting("TCP_CONGESTION", name)));
-    settings.extend(truth.agreed.map(|options| Setting {
-        effective: Some(options.to_owned()),
-        granted: None,
-        ..setting("tcpi_options", "")
-    }));
+    let setting = |name: &str, value: &str| Setting::granted(name, None, Some(value.to_owned()));
+    let mut settings = vec![setting(setting::name::SO_RCVBUF, "131072")];
+    settings.extend(
+        truth
+            .congestion
+            .map(|how| setting(setting::name::TCP_CONGESTION, how)),
+    );
+    let agreed = truth.agreed.map(str::to_owned);
+    settings
+        .extend(agreed.map(|options| Setting::seen(setting::name::TCPI_OPTIONS, Some(options))));
     if let (Part::Sender, Some(how)) = (part, truth.send) {
         settings.push(Setting {
             effective: Some(how.to_owned()),
-            ..setting("send", "MSG_ZEROCOPY")
+            ..setting(setting::name::SEND, "MSG_ZEROCOPY")
         });
     }
     FlowRecord {

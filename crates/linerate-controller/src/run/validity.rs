@@ -3,23 +3,17 @@
 use linerate_model::reason::{Edge, Reason};
 use linerate_model::run::{Admission, FlowRecord};
 use linerate_model::samples::Samples;
-use linerate_model::setting::Settings;
-use linerate_model::workload::Setting;
+use linerate_model::setting::{Settings, name};
 use linerate_model::{HostName, Nanos};
 
 /// Part of the window by which a host's readings may lie beside its edges.
 const EDGE_SHARE_MAX: f64 = 0.1;
 
-/// Settings that tell what became of the traffic rather than which level was in force: falling
-/// short of them is a result.
-const RESULTS: [&str; 2] = ["requests", "connections"];
-
 /// Returns why the settings that a host granted spoil the trial, if they do.
 ///
 /// A buffer that the kernel capped is not the level that the cell stands for.
 pub(super) fn capped(host: &HostName, settings: &Settings) -> Option<Reason> {
-    let is_level = |setting: &&Setting| !RESULTS.contains(&setting.name.as_str());
-    let mut levels = settings.into_iter().filter(is_level);
+    let mut levels = settings.into_iter().filter(|setting| !setting.is_result());
     let setting = levels.find(|setting| setting.capped_by.is_some())?;
     Some(Reason::Capped {
         host: host.clone(),
@@ -45,7 +39,7 @@ pub(super) fn fell_short<'a>(
             others => format!("host {host}, {name}: {first}; and of {others} more flows"),
         })
     };
-    RESULTS.into_iter().filter_map(of_kind).collect()
+    name::RESULTS.into_iter().filter_map(of_kind).collect()
 }
 
 /// Returns why the flows spoil the trial, if they do.
@@ -95,6 +89,7 @@ mod tests {
     use linerate_model::TrialId;
     use linerate_model::metric::Metric;
     use linerate_model::sample::{Subject, TrialSample};
+    use linerate_model::workload::Setting;
 
     use super::*;
 
@@ -134,11 +129,12 @@ mod tests {
     #[test]
     fn caps_are_named() {
         let setting = Setting {
-            name: "SO_RCVBUF".into(),
-            requested: Some("1048576".into()),
-            granted: Some("212992".into()),
-            effective: None,
             capped_by: Some("net.core.rmem_max = 212992".into()),
+            ..Setting::granted(
+                name::SO_RCVBUF,
+                Some("1048576".into()),
+                Some("212992".into()),
+            )
         };
         let why = capped(&"server".into(), &vec![setting].into()).unwrap();
         assert!(why.is_lasting());
@@ -153,11 +149,8 @@ mod tests {
     fn a_loop_that_falls_behind_is_a_result_and_said() {
         let requests = |missed: Option<&str>| {
             Settings::from(vec![Setting {
-                name: "requests".into(),
-                requested: Some("100".into()),
-                granted: Some("90".into()),
-                effective: Some("90".into()),
                 capped_by: missed.map(str::to_owned),
+                ..Setting::granted(name::REQUESTS, Some("100".into()), Some("90".into()))
             }])
         };
         let (whole, short) = (requests(None), requests(Some("10 of 100 were not sent")));

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use linerate_model::datagram::Datagrams;
 use linerate_model::manner::{ReceiveBy, Transport};
+use linerate_model::setting::name;
 use linerate_model::workload::{Part, Setting, Traffic};
 
 use crate::flow::opening::{self, ECHO_BYTES, HELLO_BYTES, Word};
@@ -258,7 +259,7 @@ pub(super) fn granted(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>
     if config.manner.batch_is_chosen {
         mechanism += CHOSEN_BATCH;
     }
-    all.push(settings::plain(name, None, Some(mechanism)));
+    all.push(Setting::granted(name, None, Some(mechanism)));
     all.extend(pace(config));
     all.extend(options::type_of_service(fd, &config.options));
     Ok(all)
@@ -272,8 +273,8 @@ fn pace(config: &FlowConfig) -> Option<Setting> {
         0 | 1 => "the sender, call by call".to_owned(),
         burst => format!("the sender, {burst} datagrams back to back, then a rest"),
     };
-    Some(settings::plain(
-        "pace",
+    Some(Setting::granted(
+        name::PACE,
         Some(format!("{rate} bit/s")),
         Some(how),
     ))
@@ -292,7 +293,7 @@ fn mechanism(config: &FlowConfig) -> (&'static str, String) {
                 0 | 1 => String::new(),
                 segments => format!(", UDP_SEGMENT of {segments}"),
             };
-            ("send", call + &buffers)
+            (name::SEND, call + &buffers)
         }
         Part::Receiver | Part::Responder => {
             let call = match (manner.batch, manner.gro) {
@@ -305,7 +306,7 @@ fn mechanism(config: &FlowConfig) -> (&'static str, String) {
                 ReceiveBy::Copy => "",
                 ReceiveBy::Discard => ", first bytes only",
             };
-            ("receive", call + put_together + discard)
+            (name::RECEIVE, call + put_together + discard)
         }
     }
 }
@@ -316,8 +317,12 @@ pub(crate) fn effective(flow: &Shared) -> Vec<Setting> {
     let mut all: Vec<Setting> = flow.settings.into_iter().cloned().collect();
     for setting in &mut all {
         setting.effective = match setting.name.as_str() {
-            "SO_SNDBUF" => int(SO_SNDBUF).map(|value| settings::usable_bytes(value).to_string()),
-            "SO_RCVBUF" => int(SO_RCVBUF).map(|value| settings::usable_bytes(value).to_string()),
+            name::SO_SNDBUF => {
+                int(SO_SNDBUF).map(|value| settings::usable_bytes(value).to_string())
+            }
+            name::SO_RCVBUF => {
+                int(SO_RCVBUF).map(|value| settings::usable_bytes(value).to_string())
+            }
             _ => setting.granted.clone(),
         };
     }

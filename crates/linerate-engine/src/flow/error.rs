@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_model::id::FlowId;
+use linerate_model::setting::name;
 
 use crate::flow::options::Refused;
 
@@ -170,7 +171,7 @@ impl From<Refused> for ConnectError {
             value,
             source,
         } = refused;
-        if name == "TCP_CONGESTION" {
+        if name == name::TCP_CONGESTION {
             return ConnectError::Congestion {
                 algorithm: value,
                 source,

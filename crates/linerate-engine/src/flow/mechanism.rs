@@ -1,9 +1,10 @@
 //! By which calls bulk payload moves: what was chosen, and how that is told.
 
 use linerate_model::manner::{ReceiveBy, SendBy, Transport};
+use linerate_model::setting::name;
 use linerate_model::workload::{Part, Setting};
 
-use crate::flow::{FlowConfig, probe, settings};
+use crate::flow::{FlowConfig, probe};
 use crate::measure::counters::Counts;
 use crate::sys::zerocopy::Completions;
 
@@ -24,7 +25,7 @@ pub(super) fn choose(config: &FlowConfig) -> (SendBy, Vec<Setting>) {
         let requested = (manner.receive != ReceiveBy::Copy).then(|| by.clone());
         return (
             SendBy::Copy,
-            vec![settings::plain("receive", requested, Some(by))],
+            vec![Setting::granted(name::RECEIVE, requested, Some(by))],
         );
     }
     let (by, granted) = match manner.send {
@@ -46,7 +47,10 @@ pub(super) fn choose(config: &FlowConfig) -> (SendBy, Vec<Setting>) {
         by => (by, send_name(by).to_owned()),
     };
     let requested = (manner.send != SendBy::Copy).then(|| send_name(manner.send).to_owned());
-    (by, vec![settings::plain("send", requested, Some(granted))])
+    (
+        by,
+        vec![Setting::granted(name::SEND, requested, Some(granted))],
+    )
 }
 
 /// Returns how payload was sent, for the setting's effective value.

@@ -6,7 +6,6 @@ use std::os::fd::{OwnedFd, RawFd};
 
 use linerate_model::workload::Setting;
 
-use crate::flow::settings;
 use crate::sys::socket::{self, MptcpState};
 
 /// Returns a new socket of MPTCP; of plain TCP where the kernel has no MPTCP or has it switched off.
@@ -33,7 +32,7 @@ pub(super) fn setting(fd: RawFd) -> Setting {
         MptcpState::FellBack => "tcp (one end or the path between does not speak MPTCP)",
         MptcpState::Absent => "tcp (this end has no MPTCP: see net.mptcp.enabled)",
     };
-    settings::plain("transport", Some("mptcp".to_owned()), Some(word.to_owned()))
+    Setting::granted("transport", Some("mptcp".to_owned()), Some(word.to_owned()))
 }
 
 /// Returns what was in force at the end.

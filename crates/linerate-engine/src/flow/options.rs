@@ -5,6 +5,7 @@ use std::os::fd::RawFd;
 
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
+use linerate_model::setting::name;
 use linerate_model::workload::{FlowOptions, Part, Setting};
 
 use crate::flow::sampler::WindowsSeen;
@@ -70,7 +71,7 @@ pub(crate) fn apply(fd: RawFd, options: &FlowOptions) -> Result<(), Refused> {
     }
     if let Some(algorithm) = &options.congestion {
         socket::set_congestion(fd, algorithm).map_err(|source| Refused {
-            name: "TCP_CONGESTION",
+            name: name::TCP_CONGESTION,
             value: algorithm.clone(),
             source,
         })?;
@@ -125,8 +126,8 @@ pub(super) fn set_low_water(fd: RawFd, config: &FlowConfig) -> Result<Option<Set
         .map(|_| "half of the receive buffer (-w, net.ipv4.tcp_rmem)".to_owned());
     Ok(Some(Setting {
         capped_by,
-        ..settings::plain(
-            SO_RCVLOWAT.name,
+        ..Setting::granted(
+            name::SO_RCVLOWAT,
             Some(value.to_string()),
             granted.map(|value| value.to_string()),
         )
@@ -150,7 +151,7 @@ pub(super) fn granted(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>
     match config.manner.transport {
         Transport::Unix => {
             let unix = Some("unix".to_owned());
-            all.push(settings::plain("transport", unix.clone(), unix));
+            all.push(Setting::granted("transport", unix.clone(), unix));
             return Ok(all);
         }
         Transport::Mptcp => all.push(mptcp::setting(fd)),
@@ -159,26 +160,26 @@ pub(super) fn granted(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>
     // MPTCP does not tell all that its subflows have.
     let int = |option| socket::read(fd, option).ok().map(|value| value.to_string());
     all.extend([
-        settings::plain(TCP_NODELAY.name, flag(options.nagle), int(TCP_NODELAY)),
-        settings::plain(
+        Setting::granted(TCP_NODELAY.name, flag(options.nagle), int(TCP_NODELAY)),
+        Setting::granted(
             TCP_QUICKACK.name,
             flag(options.delayed_ack),
             int(TCP_QUICKACK),
         ),
-        settings::plain(
-            "TCP_CONGESTION",
+        Setting::granted(
+            name::TCP_CONGESTION,
             options.congestion.clone(),
             socket::congestion(fd).ok(),
         ),
-        settings::plain(
-            TCP_MAXSEG.name,
+        Setting::granted(
+            name::TCP_MAXSEG,
             options.mss_bytes.map(|bytes| bytes.to_string()),
             int(TCP_MAXSEG),
         ),
     ]);
     if let Some(cork) = options.cork {
         let asked = Some(i32::from(cork).to_string());
-        all.push(settings::plain(TCP_CORK.name, asked, int(TCP_CORK)));
+        all.push(Setting::granted(TCP_CORK.name, asked, int(TCP_CORK)));
     }
     all.extend(type_of_service(fd, options));
     Ok(all)
@@ -188,7 +189,7 @@ pub(super) fn granted(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>
 /// stream for itself (__ip_sock_set_tos in net/ipv4/ip_sockglue.c).
 pub(super) fn type_of_service(fd: RawFd, options: &FlowOptions) -> Option<Setting> {
     let asked = options.tos?.to_string();
-    Some(settings::plain(
+    Some(Setting::granted(
         IP_TOS.name,
         Some(asked),
         type_of_service_in_force(fd),
@@ -206,19 +207,22 @@ pub(super) fn buffers(fd: RawFd, options: &FlowOptions) -> io::Result<Vec<Settin
     let buffer_bytes = options.socket_buffer.map(|bytes| bytes.0);
     Ok(vec![
         settings::buffer(
-            SO_SNDBUF.name,
+            name::SO_SNDBUF,
             "net.core.wmem_max",
             buffer_bytes,
             socket::read(fd, SO_SNDBUF)?,
         ),
         settings::buffer(
-            SO_RCVBUF.name,
+            name::SO_RCVBUF,
             "net.core.rmem_max",
             buffer_bytes,
             socket::read(fd, SO_RCVBUF)?,
         ),
     ])
 }
+
+/// Options whose value is what the kernel says, as it says it.
+const PLAIN: [IntOption; 4] = [TCP_NODELAY, TCP_QUICKACK, TCP_CORK, SO_RCVLOWAT];
 
 /// Returns every setting of `flow` with what was in force at its end, and the windows it reached.
 ///
@@ -241,30 +245,33 @@ pub(crate) fn effective(
     let mut all: Vec<Setting> = flow.settings.into_iter().cloned().collect();
     for setting in &mut all {
         setting.effective = match setting.name.as_str() {
-            "SO_SNDBUF" => int(SO_SNDBUF).map(|value| settings::usable_bytes(value).to_string()),
-            "SO_RCVBUF" => int(SO_RCVBUF).map(|value| settings::usable_bytes(value).to_string()),
-            "TCP_NODELAY" => int(TCP_NODELAY).map(|value| value.to_string()),
-            "TCP_QUICKACK" => int(TCP_QUICKACK).map(|value| value.to_string()),
-            "TCP_CORK" => int(TCP_CORK).map(|value| value.to_string()),
-            "IP_TOS" => type_of_service_in_force(fd),
-            "SO_RCVLOWAT" => int(SO_RCVLOWAT).map(|value| value.to_string()),
-            "TCP_CONGESTION" => socket::congestion(fd).ok(),
-            "TCP_MAXSEG" => {
+            name::SO_SNDBUF => {
+                int(SO_SNDBUF).map(|value| settings::usable_bytes(value).to_string())
+            }
+            name::SO_RCVBUF => {
+                int(SO_RCVBUF).map(|value| settings::usable_bytes(value).to_string())
+            }
+            name::TCP_CONGESTION => socket::congestion(fd).ok(),
+            name::TCP_MAXSEG => {
                 tcp_info::field_of(kernel, Metric::TcpSndMss).map(|value| value.to_string())
             }
             "transport" if manner.transport == Transport::Mptcp => Some(mptcp::effective(fd)),
-            "transport" | "pace" => setting.granted.clone(),
-            "send" => Some(mechanism::sent(flow.send, &counts, completions)),
-            "receive" => Some(mechanism::received(manner.receive, &counts)),
-            _ => None,
+            "transport" | name::PACE => setting.granted.clone(),
+            name::SEND => Some(mechanism::sent(flow.send, &counts, completions)),
+            name::RECEIVE => Some(mechanism::received(manner.receive, &counts)),
+            option if option == IP_TOS.name => type_of_service_in_force(fd),
+            other => {
+                let option = PLAIN.into_iter().find(|option| option.name == other);
+                option.and_then(int).map(|value| value.to_string())
+            }
         };
     }
     if manner.transport == Transport::Unix {
         return all;
     }
     let text = |bytes: Option<i64>| bytes.map(|bytes| bytes.to_string());
-    all.push(settings::seen("tcpi_snd_wnd", text(windows.send_bytes)));
-    all.push(settings::seen("tcpi_rcv_wnd", text(windows.receive_bytes)));
-    all.push(settings::seen("tcpi_options", tcp_info::options(kernel)));
+    all.push(Setting::seen("tcpi_snd_wnd", text(windows.send_bytes)));
+    all.push(Setting::seen("tcpi_rcv_wnd", text(windows.receive_bytes)));
+    all.push(Setting::seen(name::TCPI_OPTIONS, tcp_info::options(kernel)));
     all
 }

@@ -8,9 +8,10 @@
 use std::os::fd::RawFd;
 
 use linerate_model::manner::Transport;
+use linerate_model::setting::name;
 use linerate_model::workload::{Part, Setting, Traffic};
 
-use crate::flow::{FlowConfig, settings};
+use crate::flow::FlowConfig;
 use crate::sys::socket::{self, TCP_NOTSENT_LOWAT};
 
 /// What of a paced stream may wait in the send buffer: so much time of its rate. It then ends that
@@ -37,7 +38,7 @@ pub(super) fn set(fd: RawFd, config: &FlowConfig) -> (Option<u64>, Option<Settin
     }
     let told = |by: &str| {
         let requested = Some(format!("{rate} bit/s"));
-        Some(settings::plain("pace", requested, Some(by.to_owned())))
+        Some(Setting::granted(name::PACE, requested, Some(by.to_owned())))
     };
     let by_kernel = config.manner.transport == Transport::Tcp
         && config.manner.burst <= 1

@@ -28,34 +28,10 @@ pub(crate) fn buffer(
     let capped_by = requested
         .filter(|&requested| granted < requested)
         .map(|_| format!("{sysctl} = {granted}"));
+    let requested = requested.map(|bytes| bytes.to_string());
     Setting {
-        name: name.to_owned(),
-        requested: requested.map(|bytes| bytes.to_string()),
-        granted: Some(granted.to_string()),
-        effective: None,
         capped_by,
-    }
-}
-
-/// Returns a setting that is granted as it is or refused.
-pub(crate) fn plain(name: &str, requested: Option<String>, granted: Option<String>) -> Setting {
-    Setting {
-        name: name.to_owned(),
-        requested,
-        granted,
-        effective: None,
-        capped_by: None,
-    }
-}
-
-/// Returns something that was only seen, never set.
-pub(crate) fn seen(name: &str, effective: Option<String>) -> Setting {
-    Setting {
-        name: name.to_owned(),
-        requested: None,
-        granted: None,
-        effective,
-        capped_by: None,
+        ..Setting::granted(name, requested, Some(granted.to_string()))
     }
 }
 

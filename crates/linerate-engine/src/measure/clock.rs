@@ -30,14 +30,7 @@ fn told(cost: ReadingCost) -> Setting {
              source ({SOURCES} names others)"
         ),
     };
-    Setting {
-        name: "clock".to_owned(),
-        requested: None,
-        granted: None,
-        effective: Some(effective),
-        // Nobody asked for a level of it, so nothing was capped.
-        capped_by: None,
-    }
+    Setting::seen("clock", Some(effective))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use linerate_model::manner::WaitBy;
+use linerate_model::setting::name;
 use linerate_model::workload::{Part, Setting, Traffic};
 
 use crate::flow::Shared;
@@ -289,14 +290,16 @@ fn choose(
         (_, None) => WaitBy::Epoll,
     });
     let said = Setting {
-        name: "wait".to_owned(),
-        requested: Some(word(asked).to_owned()),
-        granted: Some(granted.to_owned()),
         effective: Some(match &refused {
             Some(why) => format!("{granted}, since {why}"),
             None => granted.to_owned(),
         }),
         capped_by: refused.filter(|_| asked == WaitBy::Uring),
+        ..Setting::granted(
+            name::WAIT,
+            Some(word(asked).to_owned()),
+            Some(granted.to_owned()),
+        )
     };
     Ok((by.map_or_else(By::epoll, Ok)?, said))
 }

@@ -12,6 +12,7 @@
 use std::io;
 
 use linerate_model::manner::WaitBy;
+use linerate_model::setting::name;
 use linerate_model::workload::Setting;
 
 use crate::worker::crowd::Crowd;
@@ -41,13 +42,7 @@ impl Way {
         let alone = seats.len() == 1;
         let takes_turns = seats.iter().all(takes_turns);
         let talks = seats.iter_mut().all(|seat| seat.player.talk().is_some());
-        let mut said = Setting {
-            name: "wait".to_owned(),
-            requested: Some(word(asked).to_owned()),
-            granted: None,
-            effective: None,
-            capped_by: None,
-        };
+        let mut said = Setting::granted(name::WAIT, Some(word(asked).to_owned()), None);
         let way = match asked {
             WaitBy::Auto if alone && takes_turns => {
                 let flow = &seats[0].flow;

@@ -10,6 +10,7 @@ use linerate_engine::{Address, EngineConfig, Flow, LaunchError, Running, Schedul
 use linerate_model::BitsPerSec;
 use linerate_model::metric::Metric;
 use linerate_model::sample::Sample;
+use linerate_model::setting::name;
 use linerate_observe::{ObserveConfig, Observer};
 
 use super::count::{Count, Opened, Reading, readings};
@@ -257,10 +258,7 @@ async fn finish(running: Running) {
 }
 
 fn opened(flow: &Flow) -> Opened {
-    let congestion = flow
-        .settings()
-        .iter()
-        .find(|setting| setting.name == "TCP_CONGESTION");
+    let congestion = flow.settings().named(name::TCP_CONGESTION);
     Opened {
         local: ip(flow.local()),
         remote: ip(flow.remote()),

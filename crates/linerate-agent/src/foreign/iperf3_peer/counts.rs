@@ -9,6 +9,7 @@ use linerate_model::datagram::Datagrams;
 use linerate_model::metric::Metric;
 use linerate_model::run::Incoming;
 use linerate_model::sample::{End, Sample, Subject};
+use linerate_model::setting::name;
 use linerate_model::workload::{Part, Setting};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -152,13 +153,8 @@ const EDGE_NS: u64 = 50_000_000;
 
 fn congestion(outcomes: &[FlowOutcome]) -> Option<String> {
     let settings = &outcomes.first()?.settings;
-    let setting = settings
-        .iter()
-        .find(|setting| setting.name == "TCP_CONGESTION")?;
-    setting
-        .effective
-        .clone()
-        .or_else(|| setting.granted.clone())
+    let setting = settings.named(name::TCP_CONGESTION)?;
+    setting.in_force().map(str::to_owned)
 }
 
 /// Returns the server's ends of the flows, from what it says and from what the client's ends know
@@ -223,13 +219,7 @@ fn datagrams(stream: &StreamResult, part: Part) -> Datagrams {
 }
 
 fn in_force(algorithm: &str) -> Setting {
-    Setting {
-        name: "TCP_CONGESTION".to_owned(),
-        requested: None,
-        granted: None,
-        effective: Some(algorithm.to_owned()),
-        capped_by: None,
-    }
+    Setting::seen(name::TCP_CONGESTION, Some(algorithm.to_owned()))
 }
 
 /// Returns the server's own counts as readings at the edges of what it counted: segments sent again

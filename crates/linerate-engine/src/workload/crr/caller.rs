@@ -7,6 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
+use linerate_model::setting::name;
 use linerate_model::workload::Setting;
 
 use crate::flow::{Shared, options};
@@ -314,14 +315,11 @@ impl Caller {
         let mut said = self.book.said(control, now_ns);
         let failed = self.failed;
         said.push(Setting {
-            name: "connections".to_owned(),
-            requested: None,
-            granted: None,
-            effective: Some(complete.to_string()),
             capped_by: self
                 .last_failure
                 .as_ref()
                 .map(|why| format!("{failed} that failed, the last: {why}")),
+            ..Setting::seen(name::CONNECTIONS, Some(complete.to_string()))
         });
         said
     }

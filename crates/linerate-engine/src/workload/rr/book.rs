@@ -11,6 +11,7 @@
 
 use linerate_model::id::FlowId;
 use linerate_model::manner::Manner;
+use linerate_model::setting::name;
 use linerate_model::workload::Setting;
 
 use crate::pace::Pacer;
@@ -167,15 +168,17 @@ pub(crate) fn said(
     };
     let due = begun + missed;
     vec![Setting {
-        name: "requests".to_owned(),
-        requested: Some(due.to_string()),
-        granted: Some(begun.to_string()),
         effective: Some(begun.to_string()),
         capped_by: (missed > 0).then(|| {
             format!(
                 "the rate of the responses: {missed} of {due} requests that were due were not sent"
             )
         }),
+        ..Setting::granted(
+            name::REQUESTS,
+            Some(due.to_string()),
+            Some(begun.to_string()),
+        )
     }]
 }
 

@@ -8,6 +8,7 @@ use linerate_model::manner::Transport;
 use linerate_model::number;
 use linerate_model::response::name;
 use linerate_model::sample::End;
+use linerate_model::setting;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Kind, Part, Setting, Traffic, Workload};
 
@@ -18,8 +19,14 @@ use crate::term::labelled;
 const MESSAGE_BYTES_TOLD_MAX: u64 = 16 << 10;
 /// CPUs of a host that are listed.
 const CPUS_LISTED_MAX: usize = 8;
-/// What is said of how traffic was made, in this order; the names are those of settings.
-const MECHANISMS: &[&str] = &["placement", "send", "receive", "wait", "pace"];
+/// The settings that say how traffic was made, in this order.
+const MECHANISMS: &[&str] = &[
+    setting::name::PLACEMENT,
+    setting::name::SEND,
+    setting::name::RECEIVE,
+    setting::name::WAIT,
+    setting::name::PACE,
+];
 
 /// Prints the result.
 pub(super) fn print(single: &Single<'_>, rate_unit: Option<RateUnit>) {
@@ -322,8 +329,8 @@ fn mechanisms(trial: &SingleTrial<'_>) {
     for name in MECHANISMS {
         let mut said: Vec<(String, End)> = Vec::new();
         for flow in trial.flows.records() {
-            let of_name = flow.settings.iter().find(|setting| setting.name == *name);
-            let Some(words) = of_name.and_then(|setting| in_force(setting)) else {
+            let of_name = flow.settings.named(name);
+            let Some(words) = of_name.and_then(in_force) else {
                 continue;
             };
             // The first flow of each end speaks for the others: numbers differ a little.
@@ -366,7 +373,7 @@ fn reason(said: &(String, End)) -> Option<&str> {
 
 /// What a mechanism turned out to be, with what kept it from being what was asked for.
 fn in_force(setting: &Setting) -> Option<String> {
-    let words = setting.effective.as_ref().or(setting.granted.as_ref())?;
+    let words = setting.in_force()?;
     // Why a choice fell is said when it is granted, what came of it at the end.
     let chosen = setting.granted.as_ref().filter(|granted| {
         setting.effective.is_some() && granted.contains('(') && !words.contains(granted.as_str())
@@ -381,11 +388,6 @@ fn in_force(setting: &Setting) -> Option<String> {
     Some(format!("{words}{reason}{cap}"))
 }
 
-/// What of the settings of a flow tells what became of its traffic, and is summed over the flows.
-const COUNTED: &[&str] = &["requests", "connections"];
-/// Settings of the receiving end that are told.
-const OF_RECEIVERS: &[&str] = &["SO_RCVLOWAT"];
-
 /// Socket options that were asked for, and always the congestion control in force, from the
 /// sending end; of the receiving end those that only it has.
 fn settings(trial: &SingleTrial<'_>) {
@@ -396,11 +398,11 @@ fn settings(trial: &SingleTrial<'_>) {
     };
     let sending = first([Part::Sender, Part::Requester]).into_iter();
     let receiving = first([Part::Receiver, Part::Responder]).into_iter();
-    let receiving = receiving.flat_map(|flow| &flow.settings);
-    let receiving = receiving.filter(|one| OF_RECEIVERS.contains(&one.name.as_str()));
+    let receiving = receiving.filter_map(|flow| flow.settings.named(setting::name::SO_RCVLOWAT));
     for setting in sending.flat_map(|flow| &flow.settings).chain(receiving) {
-        let is_told = [MECHANISMS, COUNTED].concat().contains(&&*setting.name);
-        if is_told || (setting.requested.is_none() && setting.name != "TCP_CONGESTION") {
+        let is_told = MECHANISMS.contains(&&*setting.name) || setting.is_result();
+        if is_told || (setting.requested.is_none() && setting.name != setting::name::TCP_CONGESTION)
+        {
             continue;
         }
         labelled(&setting.name, &setting_words(setting));
@@ -408,8 +410,7 @@ fn settings(trial: &SingleTrial<'_>) {
 }
 
 fn setting_words(setting: &Setting) -> String {
-    let in_force = setting.effective.as_ref().or(setting.granted.as_ref());
-    if let (None, Some(value)) = (&setting.requested, in_force) {
+    if let (None, Some(value)) = (&setting.requested, setting.in_force()) {
         return format!("{value}, the host's own choice");
     }
     let value = |value: &String| with_unit(&setting.name, value);
@@ -430,8 +431,10 @@ fn with_unit(name: &str, value: &str) -> String {
         return value.to_owned();
     };
     match name {
-        "SO_SNDBUF" | "SO_RCVBUF" | "SO_RCVLOWAT" => Bytes(number).to_string(),
-        "TCP_MAXSEG" => format!("{value} B"),
+        setting::name::SO_SNDBUF | setting::name::SO_RCVBUF | setting::name::SO_RCVLOWAT => {
+            Bytes(number).to_string()
+        }
+        setting::name::TCP_MAXSEG => format!("{value} B"),
         "SO_BUSY_POLL" => format!("{value} µs"),
         _ => value.to_owned(),
     }
@@ -442,8 +445,7 @@ fn requests(trial: &SingleTrial<'_>) {
     let requesting = trial.flows.records();
     let requesting = requesting.filter(|flow| flow.part == Part::Requester);
     let counts = requesting.filter_map(|flow| {
-        let mut settings = flow.settings.into_iter();
-        let requests = settings.find(|setting| setting.name == "requests")?;
+        let requests = flow.settings.named(setting::name::REQUESTS)?;
         let number = |value: &Option<String>| value.as_ref()?.parse::<u64>().ok();
         Some((number(&requests.requested)?, number(&requests.granted)?))
     });
