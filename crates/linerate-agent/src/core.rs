@@ -101,7 +101,7 @@ pub struct Core {
 
 /// Takes a lock even if a thread panicked while it held it: the state machines behind it are
 /// whole after every statement.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -509,16 +509,4 @@ fn admitted(lease: String, admission: linerate_model::run::Admission, answer: An
         admission,
         shared_with,
     }
-}
-
-/// Returns an error's text with those of its causes.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }

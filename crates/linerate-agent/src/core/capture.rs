@@ -18,13 +18,13 @@ use linerate_engine::Flow;
 use linerate_model::Bytes;
 use linerate_model::capture::{CaptureOptions, CaptureTaken};
 use linerate_model::manner::Transport;
+use linerate_model::reason::with_causes;
 use linerate_model::sample::End;
 use linerate_observe::capture::{
     Anonymiser, BLOCK_BYTES_MORE, Capture, CaptureConfig, Frame, Selection, Writer,
 };
 
 use super::flows::{is_placed, ports};
-use super::with_causes;
 use crate::api::{Assignment, FlowPort};
 
 /// Memory of the ring between kernel and agent: 60 000 frames cut to 128 bytes, a tenth of a second

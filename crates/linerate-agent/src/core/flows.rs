@@ -11,12 +11,13 @@ use linerate_engine as engine;
 use linerate_engine::{Flow, FlowConfig};
 use linerate_model::FlowId;
 use linerate_model::manner::Transport;
+use linerate_model::reason::with_causes;
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::{Part, Traffic};
 
 use super::limits::limit_rate;
 use super::slot::TrialSlot;
-use super::{Core, lock, refuse, with_causes};
+use super::{Core, lock, refuse};
 use crate::api::{Assignment, FlowAssignment, FlowPort, Refusal, RefusalCode, TrialState};
 use crate::serve::hello::Hello;
 

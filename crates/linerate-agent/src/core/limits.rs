@@ -3,11 +3,12 @@
 use linerate_engine as engine;
 use linerate_engine::{ConnectError, Flow};
 use linerate_model::manner::Transport;
+use linerate_model::reason::with_causes;
 use linerate_model::sample::End;
 use linerate_model::workload::{FLOWS_MAX, Traffic, Workload, check_flow};
 use linerate_model::{BitsPerSec, Nanos};
 
-use super::{Caller, Core, lock, refuse, with_causes};
+use super::{Caller, Core, lock, refuse};
 use crate::api::{Assignment, Refusal, RefusalCode};
 
 /// Shortest time between samples that may be asked for.

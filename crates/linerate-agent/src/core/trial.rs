@@ -11,6 +11,7 @@ use linerate_engine::{EngineConfig, Flow, Running, Schedule};
 use linerate_model::capture::CaptureOutcome;
 use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::metric::Metric;
+use linerate_model::reason::with_causes;
 use linerate_model::sample::{Sample, Subject};
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::Part;
@@ -20,7 +21,7 @@ use linerate_observe::{Observer, Profiler, Scope};
 use super::capture::RunningCapture;
 use super::host::{degraded, limits_of_profile, unseen};
 use super::slot::TrialSlot;
-use super::{Core, lock, placement, with_causes};
+use super::{Core, lock, placement};
 use crate::api::StartRequest;
 
 /// Longest sleep between two looks at the abort flag.

@@ -9,7 +9,7 @@ use linerate_agent::api::{
     RefusalCode,
 };
 use linerate_model::host::{FactValue, Snapshot};
-use linerate_model::reason::{HostFailure, Reason};
+use linerate_model::reason::{HostFailure, Reason, with_causes};
 use linerate_model::run::{ClockFit, HostPart, HostRecord};
 use linerate_model::unit::Unit;
 use linerate_model::workload::Workload;
@@ -311,12 +311,6 @@ impl Drop for Fleet {
 
 /// Returns what the failure of a request to `host` means for a trial.
 pub(crate) fn failure_of(host: &HostName, error: &AgentError) -> Reason {
-    let mut words = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        words.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
     let failure = match error.refusal() {
         _ if error.is_loss() => HostFailure::Lost,
         Some(RefusalCode::Late) => HostFailure::Late,
@@ -326,7 +320,7 @@ pub(crate) fn failure_of(host: &HostName, error: &AgentError) -> Reason {
     Reason::Host {
         host: host.clone(),
         failure,
-        words,
+        words: with_causes(error),
     }
 }
 

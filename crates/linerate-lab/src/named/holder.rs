@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use linerate_model::reason::with_causes;
 use nix::sys::signal::{SigSet, Signal};
 use serde::{Deserialize, Serialize};
 
@@ -175,7 +176,7 @@ pub fn hold() -> Result<(), HoldError> {
         Ok(made) => made,
         Err(error) => {
             // Whoever waits for the answer tells the user; if nobody does, the exit code stays.
-            let _told = answer(&Answer::Refused(chain(&error)));
+            let _told = answer(&Answer::Refused(with_causes(&error)));
             return Err(error);
         }
     };
@@ -277,15 +278,4 @@ fn block_signals() -> io::Result<SigSet> {
     signals.add(Signal::SIGINT);
     signals.thread_block()?;
     Ok(signals)
-}
-
-/// Writes an error with all its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

@@ -14,6 +14,7 @@ use linerate_compat::iperf3::{
     Code, Cookie, Parameters, Protocol, Results, ServerAction, ServerMachine, ServerOutput,
 };
 use linerate_engine::{Flow, now_ns};
+use linerate_model::reason::with_causes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -21,7 +22,6 @@ use tokio::sync::mpsc;
 use super::plan::{self, Refused};
 use super::traffic::{Counted, Traffic};
 use super::{ARRIVALS_MAX, Door, Lease, Listed};
-use crate::core::with_causes;
 
 /// How much of the control connection is read at once.
 const ROOM_BYTES: usize = 16 << 10;
