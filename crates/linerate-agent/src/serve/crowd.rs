@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::task::AbortHandle;
 
+use crate::core::lock;
 use crate::session::places::{PlaceId, Places};
 
 /// Connections that have not said what they are, at the same time. A client opens up to 256 flows
@@ -46,10 +47,6 @@ enum Kind {
     Unknown,
     /// It has made a request.
     Control,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Crowd {

@@ -1,9 +1,9 @@
 //! Whose run a control connection serves: the kernel closes the connections of a controller that
 //! was killed, and its run need not hold the host until its lease ends by itself.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use crate::core::Core;
+use crate::core::{Core, lock};
 use crate::session::desk::Ending;
 
 /// Requests of a run from which on a connection is one that its controller keeps. Scripts and
@@ -40,7 +40,7 @@ impl Owner {
         if lease.is_empty() {
             return;
         }
-        let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut run = lock(&self.run);
         if let Some(served) = run.as_mut().filter(|served| served.lease == lease) {
             served.requests += 1;
             return;
@@ -57,11 +57,7 @@ impl Owner {
 
     /// Notes that the other end closed the connection.
     pub(super) fn note_hang_up(&self) {
-        let run = self
-            .run
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let run = lock(&self.run).take();
         if let Some(served) = run {
             let ending = match served.requests >= REQUESTS_KEPT {
                 true => Ending::HungUp,
@@ -74,8 +70,8 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        let run = self.run.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(served) = run.take() {
+        let run = lock(&self.run).take();
+        if let Some(served) = run {
             self.core.disconnected(&served.lease, Ending::Expected);
         }
     }

@@ -18,7 +18,7 @@ mod traffic;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use linerate_compat::iperf3::auth::Gate;
@@ -31,7 +31,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 
 use crate::api::AdmitRequest;
-use crate::core::Core;
+use crate::core::{Core, lock};
 use crate::serve::datagram::{Strangers, Welcome};
 
 /// How long a connection may take for its cookie.
@@ -144,7 +144,7 @@ impl Door {
     }
 
     fn expected(&self) -> MutexGuard<'_, Expected> {
-        self.expected.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.expected)
     }
 }
 

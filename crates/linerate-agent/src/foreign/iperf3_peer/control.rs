@@ -6,7 +6,7 @@
 use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use linerate_compat::iperf3::{
@@ -15,6 +15,7 @@ use linerate_compat::iperf3::{
 use linerate_engine::now_ns;
 
 use super::counts::CpuTime;
+use crate::core::lock;
 
 /// How long connecting may take.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
@@ -213,14 +214,14 @@ impl Connection {
     /// Waits until the server expects the streams, or it is over.
     pub(super) fn wait_opened(&self) {
         let (story, changed) = &*self.told;
-        let story = story.lock().unwrap_or_else(PoisonError::into_inner);
+        let story = lock(story);
         // The machine has a deadline for it, so this ends.
         drop(changed.wait_while(story, |story| !story.opened && story.ending.is_none()));
     }
 
     /// Returns how far it has come.
     pub(super) fn story(&self) -> MutexGuard<'_, Story> {
-        self.told.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.told.0)
     }
 
     /// Says when the test is over; `delivered` tells when everything sent has arrived, which ends it
@@ -413,7 +414,7 @@ impl Driver {
 
     fn tell(&self, change: impl FnOnce(&mut Story)) {
         let (story, changed) = &*self.told;
-        change(&mut story.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut lock(story));
         changed.notify_all();
     }
 }

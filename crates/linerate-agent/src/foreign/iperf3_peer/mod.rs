@@ -34,13 +34,14 @@ mod parameters;
 mod server;
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use linerate_compat::iperf3::Parameters;
 use linerate_model::{FlowId, TrialId};
 
 use crate::LocalAgent;
 use crate::api::{Agent, AgentError, RefusalCode, StartRequest};
+use crate::core::lock;
 use control::{Called, Connection};
 use counts::Counts;
 use linerate_model::run::FlowOutcome;
@@ -164,7 +165,7 @@ impl std::fmt::Debug for Test {
 
 impl Shared {
     fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.desk)
     }
 
     /// Returns what the server did instead of what was asked of it.
