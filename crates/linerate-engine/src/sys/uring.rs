@@ -44,7 +44,7 @@ pub(crate) struct Ring {
 
 /// What has happened to a socket, known by its index.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum RingEvent {
     /// So much was received, 0 being the end of the stream; `again` says that the receive request
     /// is over and must be made anew, if anything is to be received.
     Received {
@@ -101,11 +101,11 @@ impl Ring {
     }
 
     /// Returns what has happened next, up to the last wait; 5 ns.
-    pub(crate) fn next(&mut self) -> Option<Event> {
+    pub(crate) fn next(&mut self) -> Option<RingEvent> {
         let completion = self.ring.completion().next()?;
         let at = (completion.user_data() & (WRITABLE - 1)) as usize;
         if completion.user_data() & WRITABLE != 0 {
-            return Some(Event::Writable { at });
+            return Some(RingEvent::Writable { at });
         }
         if let Some(buffer) = cqueue::buffer_select(completion.flags()) {
             self.lend(buffer);
@@ -114,7 +114,7 @@ impl Ring {
             result if result >= 0 => Ok(result as usize),
             error => Err(io::Error::from_raw_os_error(-error)),
         };
-        Some(Event::Received {
+        Some(RingEvent::Received {
             at,
             received,
             again: !cqueue::more(completion.flags()),
@@ -225,7 +225,7 @@ mod tests {
         ring.watch_writable(0).unwrap();
         let second = Duration::from_secs(1);
         ring.wait(second).unwrap();
-        assert!(matches!(ring.next(), Some(Event::Writable { at: 0 })));
+        assert!(matches!(ring.next(), Some(RingEvent::Writable { at: 0 })));
         assert!(ring.next().is_none());
         // More receives than there are buffers, each of a part of the payload.
         far.write_all(&[1; 9000]).unwrap();
@@ -235,10 +235,10 @@ mod tests {
             ring.wait(second).unwrap();
             while let Some(event) = ring.next() {
                 match event {
-                    Event::Received {
+                    RingEvent::Received {
                         received: Ok(0), ..
                     } => return assert_eq!(bytes, 9000),
-                    Event::Received {
+                    RingEvent::Received {
                         received: Ok(more),
                         again,
                         ..
@@ -248,7 +248,7 @@ mod tests {
                             ring.receive(0).unwrap();
                         }
                     }
-                    Event::Received {
+                    RingEvent::Received {
                         received: Err(error),
                         again,
                         ..
@@ -257,7 +257,7 @@ mod tests {
                         assert!(again);
                         ring.receive(0).unwrap();
                     }
-                    Event::Writable { .. } => panic!("asked once"),
+                    RingEvent::Writable { .. } => panic!("asked once"),
                 }
             }
         }

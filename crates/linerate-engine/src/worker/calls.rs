@@ -20,10 +20,10 @@ use crate::sys::buffer::PageBuffer;
 use crate::sys::call_ring::CallRing;
 use crate::sys::clock::now_ns;
 use crate::sys::{socket, thread};
-use crate::worker::Outcome;
+use crate::worker::EndedFlow;
 use crate::worker::alarms::Alarms;
 use crate::worker::crowd::next_sweep;
-use crate::worker::thread::{Assignment, Unready, get_ready};
+use crate::worker::thread::{Unready, WorkerShare, get_ready};
 use crate::worker::way::{without_io_uring, word};
 use crate::workload::RECEIVE_BYTES;
 use crate::workload::crr::{By, Callee, Caller, Desk, KEYS_PER_PLACE, Place};
@@ -36,7 +36,7 @@ struct Seat<'a> {
     index: usize,
     flow: &'a Shared,
     place: Place,
-    outcome: Option<Outcome>,
+    ended: Option<EndedFlow>,
 }
 
 /// What all places of a worker share.
@@ -51,69 +51,69 @@ struct Hall<'a> {
 }
 
 /// Returns whether the flows of a worker are places of connections.
-pub(super) fn carries(assignment: &Assignment) -> bool {
-    let mut flows = assignment.flows.iter();
+pub(super) fn carries(share: &WorkerShare) -> bool {
+    let mut flows = share.flows.iter();
     flows.any(|(_, flow)| matches!(flow.config.traffic, Traffic::Crr { .. }))
 }
 
 /// Lives the life of a worker, as [`crate::worker::thread::live`] does.
 pub(super) fn live(
-    assignment: &Assignment,
+    share: &WorkerShare,
     ready: &SyncSender<Result<i32, Unready>>,
-) -> Vec<Outcome> {
-    let set_up = |assignment| {
-        let seats = seats(assignment);
-        Hall::new(assignment, &seats).map(|(hall, wait)| (seats, hall, wait))
+) -> Vec<EndedFlow> {
+    let set_up = |share| {
+        let seats = seats(share);
+        Hall::new(share, &seats).map(|(hall, wait)| (seats, hall, wait))
     };
-    let Some((mut seats, mut hall, wait)) = get_ready(assignment, ready, set_up) else {
+    let Some((mut seats, mut hall, wait)) = get_ready(share, ready, set_up) else {
         return Vec::new();
     };
-    assignment.control.sleep_until_start();
+    share.control.sleep_until_start();
     hall.play(&mut seats);
     hall.empty();
-    outcomes(seats, hall, &wait)
+    ended_flows(seats, hall, &wait)
 }
 
-fn seats(assignment: &Assignment) -> Vec<Seat<'_>> {
+fn seats(share: &WorkerShare) -> Vec<Seat<'_>> {
     let mut requesters = 0;
     let seat = |(index, flow): &'_ (usize, std::sync::Arc<Shared>)| -> (usize, Place) {
         let place = match flow.config.part {
             Part::Requester => {
-                let record = if assignment.latency_per_flow {
+                let record = if share.latency_per_flow {
                     requesters
                 } else {
                     0
                 };
                 requesters += 1;
-                let start_ns = assignment.control.start_ns();
-                let caller = Caller::new(flow, start_ns, assignment.window, record);
+                let start_ns = share.control.start_ns();
+                let caller = Caller::new(flow, start_ns, share.window, record);
                 Place::Caller(Box::new(caller))
             }
             _ => Place::Callee(Callee::new(flow)),
         };
         (*index, place)
     };
-    let places: Vec<(usize, Place)> = assignment.flows.iter().map(seat).collect();
-    let flows = assignment.flows.iter().map(|(_, flow)| &**flow);
+    let places: Vec<(usize, Place)> = share.flows.iter().map(seat).collect();
+    let flows = share.flows.iter().map(|(_, flow)| &**flow);
     let seats = places.into_iter().zip(flows);
     seats
         .map(|((index, place), flow)| Seat {
             index,
             flow,
             place,
-            outcome: None,
+            ended: None,
         })
         .collect()
 }
 
 impl<'a> Hall<'a> {
     /// Returns a hall, and how its worker waits, in words.
-    fn new(assignment: &'a Assignment, seats: &[Seat<'_>]) -> io::Result<(Self, Setting)> {
+    fn new(share: &'a WorkerShare, seats: &[Seat<'_>]) -> io::Result<(Self, Setting)> {
         let callers = seats
             .iter()
             .filter(|seat| matches!(seat.place, Place::Caller(_)))
             .count();
-        let records = match assignment.latency_per_flow {
+        let records = match share.latency_per_flow {
             true => callers,
             false => callers.min(1),
         };
@@ -128,20 +128,18 @@ impl<'a> Hall<'a> {
             .map_or(WaitBy::Auto, |seat| seat.flow.config.manner.wait);
         let (by, wait) = choose(asked, seats, longest, room_bytes)?;
         let hall = Self {
-            control: &assignment.control,
+            control: &share.control,
             by,
             spins: asked == WaitBy::Spin,
             alarms: Alarms::new(seats.len()),
             payload: PageBuffer::new(longest),
             room: PageBuffer::new(room_bytes),
-            latencies: (0..records)
-                .map(|_| Latency::new(assignment.window))
-                .collect(),
+            latencies: (0..records).map(|_| Latency::new(share.window)).collect(),
         };
         Ok((hall, wait))
     }
 
-    /// Plays all places to their ends; each seat then has its outcome.
+    /// Plays all places to their ends; each seat then says how its flow ended.
     fn play(&mut self, seats: &mut [Seat<'_>]) {
         let mut left = seats.len();
         for (at, seat) in seats.iter_mut().enumerate() {
@@ -194,7 +192,7 @@ impl<'a> Hall<'a> {
         seat: &mut Seat<'_>,
         turn: impl FnOnce(&mut Place, &mut Desk<'_>) -> Option<Ending>,
     ) -> usize {
-        if seat.outcome.is_some() {
+        if seat.ended.is_some() {
             return 0;
         }
         let mut desk = Desk {
@@ -219,7 +217,7 @@ impl<'a> Hall<'a> {
     /// Shows the clock to all places; returns how many have ended by it.
     fn sweep(&mut self, seats: &mut [Seat<'_>], now_ns: u64) -> usize {
         let mut ended = 0;
-        for seat in seats.iter_mut().filter(|seat| seat.outcome.is_none()) {
+        for seat in seats.iter_mut().filter(|seat| seat.ended.is_none()) {
             if let Some(ending) = seat.place.tick(self.control, now_ns) {
                 seat.end(ending);
                 ended += 1;
@@ -239,7 +237,7 @@ impl Seat<'_> {
             Place::Caller(caller) => Some(caller.stall_max_ns(now_ns())),
             Place::Callee(_) => None,
         };
-        self.outcome = Some(Outcome {
+        self.ended = Some(EndedFlow {
             index: self.index,
             ending,
             stall_max_ns,
@@ -261,7 +259,7 @@ fn next_look(control: &Control, now_ns: u64) -> u64 {
 
 /// Ends every place that goes on, since the ring does not.
 fn break_off(seats: &mut [Seat<'_>], error: &io::Error) {
-    for seat in seats.iter_mut().filter(|seat| seat.outcome.is_none()) {
+    for seat in seats.iter_mut().filter(|seat| seat.ended.is_none()) {
         seat.end(Ending::Early(format!(
             "waiting for io_uring failed: {error}"
         )));
@@ -304,10 +302,10 @@ fn choose(
     Ok((by.map_or_else(By::epoll, Ok)?, said))
 }
 
-/// Returns the outcomes, each latency record with the first requester that used it.
+/// Returns how the flows ended, each latency record with the first requester that used it.
 ///
 /// The ring goes first: what could not be ended is ended with it, before its socket is closed.
-fn outcomes(seats: Vec<Seat<'_>>, hall: Hall<'_>, wait: &Setting) -> Vec<Outcome> {
+fn ended_flows(seats: Vec<Seat<'_>>, hall: Hall<'_>, wait: &Setting) -> Vec<EndedFlow> {
     drop(hall.by);
     let mut records = hall.latencies.iter();
     let wait = Arc::new(wait.clone());
@@ -315,15 +313,15 @@ fn outcomes(seats: Vec<Seat<'_>>, hall: Hall<'_>, wait: &Setting) -> Vec<Outcome
     seats
         .into_iter()
         .filter_map(|seat| {
-            let mut outcome = seat.outcome?;
-            outcome.settings.push(Arc::clone(&wait));
+            let mut ended = seat.ended?;
+            ended.settings.push(Arc::clone(&wait));
             if let Place::Caller(caller) = &seat.place {
                 let complete = seat.flow.counters.read().transactions;
                 let said = caller.settings(hall.control, complete, now_ns);
-                outcome.settings.extend(said.into_iter().map(Arc::new));
-                outcome.latency = records.next().map(Latency::to_histogram);
+                ended.settings.extend(said.into_iter().map(Arc::new));
+                ended.latency = records.next().map(Latency::to_histogram);
             }
-            Some(outcome)
+            Some(ended)
         })
         .collect()
 }

@@ -50,7 +50,7 @@ impl Crowd {
         })
     }
 
-    /// Plays all parts to their ends; each seat then has its outcome.
+    /// Plays all parts to their ends; each seat then says how its flow ended.
     ///
     /// Cost a wait: the system call, 400 ns with one ready flow; the clock 30 ns.
     pub(super) fn play(mut self, seats: &mut [Seat], bench: &mut Bench) {
@@ -93,7 +93,7 @@ impl Crowd {
     /// system call of 300 ns when the flow wants something else than before, which a stream never does and a request or response only when it does
     /// not fit the send buffer or uses up its turns.
     fn serve(&mut self, at: usize, seat: &mut Seat, bench: &mut Bench, turns_max: usize) -> usize {
-        if seat.outcome.is_some() {
+        if seat.ended.is_some() {
             return 0;
         }
         let mut io = bench.io(&seat.flow);
@@ -175,7 +175,7 @@ pub(super) fn sweep(
     mut end: impl FnMut(&mut Seat, Ending),
 ) -> usize {
     let mut ended = 0;
-    for seat in seats.iter_mut().filter(|seat| seat.outcome.is_none()) {
+    for seat in seats.iter_mut().filter(|seat| seat.ended.is_none()) {
         if let Some(ending) = seat.player.tick(control, now_ns) {
             end(seat, ending);
             ended += 1;

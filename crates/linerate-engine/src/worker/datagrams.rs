@@ -22,8 +22,8 @@ use crate::sys::clock::{now_ns, sleep_until};
 use crate::sys::datagram::{self as sys_datagram, Inbox, Outbox};
 use crate::sys::epoll::Epoll;
 use crate::sys::{socket, thread};
-use crate::worker::Outcome;
-use crate::worker::thread::{Assignment, Unready, get_ready};
+use crate::worker::EndedFlow;
+use crate::worker::thread::{Unready, WorkerShare, get_ready};
 use crate::workload::Want;
 use crate::workload::datagram::{self, Carrier, Carry, Post, Receiver, Requester, Step};
 
@@ -56,7 +56,7 @@ struct Seat<'a> {
     flow: &'a Shared,
     counters: &'a DatagramCounters,
     carrier: Carrier,
-    outcome: Option<Outcome>,
+    ended: Option<EndedFlow>,
 }
 
 /// What all flows of a worker share.
@@ -81,8 +81,8 @@ impl<'a> Office<'a> {
 }
 
 /// Returns whether the flows of a worker are flows of datagrams.
-pub(super) fn carries(assignment: &Assignment) -> bool {
-    assignment
+pub(super) fn carries(share: &WorkerShare) -> bool {
+    share
         .flows
         .iter()
         .any(|(_, flow)| is_datagram(&flow.config))
@@ -90,18 +90,18 @@ pub(super) fn carries(assignment: &Assignment) -> bool {
 
 /// Lives the life of a worker, as [`crate::worker::thread::live`] does.
 pub(super) fn live(
-    assignment: &Assignment,
+    share: &WorkerShare,
     ready: &SyncSender<Result<i32, Unready>>,
-) -> Vec<Outcome> {
-    let set_up = |assignment| {
-        let seats = seats(assignment);
-        let office = office(assignment, &seats);
+) -> Vec<EndedFlow> {
+    let set_up = |share| {
+        let seats = seats(share);
+        let office = office(share, &seats);
         prepare(&seats).map(|crowd| (seats, office, crowd))
     };
-    let Some((mut seats, mut office, crowd)) = get_ready(assignment, ready, set_up) else {
+    let Some((mut seats, mut office, crowd)) = get_ready(share, ready, set_up) else {
         return Vec::new();
     };
-    assignment.control.sleep_until_start();
+    share.control.sleep_until_start();
     seats.iter().for_each(|seat| seat.flow.greet());
     match (crowd, &mut seats[..]) {
         (Some(crowd), seats) => crowd.play(seats, &mut office),
@@ -109,11 +109,11 @@ pub(super) fn live(
             for seat in seats {
                 let mut post = office.post(seat.flow, seat.counters);
                 let ending = play_alone(&mut seat.carrier, &mut post);
-                seat.end(&assignment.control, ending);
+                seat.end(&share.control, ending);
             }
         }
     }
-    outcomes(seats, &office)
+    ended_flows(seats, &office)
 }
 
 impl Seat<'_> {
@@ -121,7 +121,7 @@ impl Seat<'_> {
     /// would be answered by ICMP.
     fn end(&mut self, control: &Control, ending: Ending) {
         let said = self.carrier.settings(control, now_ns());
-        self.outcome = Some(Outcome {
+        self.ended = Some(EndedFlow {
             index: self.index,
             ending,
             stall_max_ns: self.carrier.stall_max_ns(now_ns()),
@@ -133,31 +133,31 @@ impl Seat<'_> {
     }
 }
 
-fn seats(assignment: &Assignment) -> Vec<Seat<'_>> {
-    let shares = assignment.flows.len() > RECORDS_MAX || !assignment.latency_per_flow;
-    let start_ns = assignment.control.start_ns();
+fn seats(share: &WorkerShare) -> Vec<Seat<'_>> {
+    let shares = share.flows.len() > RECORDS_MAX || !share.latency_per_flow;
+    let start_ns = share.control.start_ns();
     let mut records = 0;
-    let mut seats = Vec::with_capacity(assignment.flows.len());
-    for (index, flow) in &assignment.flows {
+    let mut seats = Vec::with_capacity(share.flows.len());
+    for (index, flow) in &share.flows {
         let Some(counters) = &flow.datagrams else {
             continue;
         };
         let times = if shares { 0 } else { records };
-        let carrier = Carrier::new(&flow.config, assignment.window, times, start_ns);
+        let carrier = Carrier::new(&flow.config, share.window, times, start_ns);
         records += usize::from(carrier.sends_first());
         seats.push(Seat {
             index: *index,
             flow,
             counters,
             carrier,
-            outcome: None,
+            ended: None,
         });
     }
     seats
 }
 
 /// Makes the memory of a worker. The flows of a trial are alike, so those of one part share it.
-fn office<'a>(assignment: &'a Assignment, seats: &[Seat<'_>]) -> Office<'a> {
+fn office<'a>(share: &'a WorkerShare, seats: &[Seat<'_>]) -> Office<'a> {
     let of = |sends: bool| {
         let does = |part: Part| match part {
             Part::Sender => sends,
@@ -169,16 +169,14 @@ fn office<'a>(assignment: &'a Assignment, seats: &[Seat<'_>]) -> Office<'a> {
     };
     let firsts = seats.iter().filter(|seat| seat.carrier.sends_first());
     let records = match firsts.count() {
-        count if count > RECORDS_MAX || !assignment.latency_per_flow => count.min(1),
+        count if count > RECORDS_MAX || !share.latency_per_flow => count.min(1),
         count => count,
     };
     Office {
-        control: &assignment.control,
+        control: &share.control,
         outbox: of(true).map_or_else(|| Outbox::new(1, 1), datagram::outbox),
         inbox: of(false).map_or_else(|| Inbox::new(1, 1, false), datagram::inbox),
-        times: (0..records)
-            .map(|_| Latency::new(assignment.window))
-            .collect(),
+        times: (0..records).map(|_| Latency::new(share.window)).collect(),
     }
 }
 
@@ -414,7 +412,7 @@ impl Crowd {
 
     /// Lets one flow make its steps; returns 1 if it has ended, else 0.
     fn serve(&mut self, at: usize, seat: &mut Seat<'_>, office: &mut Office<'_>) -> usize {
-        if seat.outcome.is_some() {
+        if seat.ended.is_some() {
             return 0;
         }
         let mut post = office.post(seat.flow, seat.counters);
@@ -455,7 +453,7 @@ impl Crowd {
     fn sweep(&mut self, seats: &mut [Seat<'_>], office: &mut Office<'_>, now_ns: u64) -> usize {
         let mut ended = 0;
         for (at, seat) in seats.iter_mut().enumerate() {
-            if seat.outcome.is_some() || self.wants[at].is_none() {
+            if seat.ended.is_some() || self.wants[at].is_none() {
                 continue;
             }
             let post = office.post(seat.flow, seat.counters);
@@ -487,15 +485,15 @@ impl Crowd {
     }
 }
 
-/// Returns the outcomes, each record of times with the first flow that used it.
-fn outcomes(seats: Vec<Seat<'_>>, office: &Office<'_>) -> Vec<Outcome> {
+/// Returns how the flows ended, each record of times with the first flow that used it.
+fn ended_flows(seats: Vec<Seat<'_>>, office: &Office<'_>) -> Vec<EndedFlow> {
     let mut records = office.times.iter();
-    let outcome = |seat: Seat<'_>| {
-        let mut outcome = seat.outcome?;
+    let ended = |seat: Seat<'_>| {
+        let mut ended = seat.ended?;
         if seat.carrier.sends_first() {
-            outcome.latency = records.next().map(Latency::to_histogram);
+            ended.latency = records.next().map(Latency::to_histogram);
         }
-        Some(outcome)
+        Some(ended)
     };
-    seats.into_iter().filter_map(outcome).collect()
+    seats.into_iter().filter_map(ended).collect()
 }

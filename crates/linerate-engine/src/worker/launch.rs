@@ -19,9 +19,9 @@ use crate::measure::clock;
 use crate::schedule::{Control, Ending, Schedule};
 use crate::sys::clock::now_ns;
 use crate::sys::thread;
-use crate::worker::Outcome;
+use crate::worker::EndedFlow;
 use crate::worker::deal::{Card, deal};
-use crate::worker::thread::{Assignment, Unready, live};
+use crate::worker::thread::{Unready, WorkerShare, live};
 use crate::worker::warden::{self, Warden};
 
 /// Requesters of one trial that have a latency record each; more share one a worker.
@@ -114,7 +114,7 @@ pub struct Running {
 struct Worker {
     name: String,
     thread_id: i32,
-    thread: JoinHandle<Vec<Outcome>>,
+    thread: JoinHandle<Vec<EndedFlow>>,
     spent: Arc<Spent>,
 }
 
@@ -166,7 +166,7 @@ pub fn launch(
         flows,
     };
     for (at, hand) in hands.into_iter().enumerate() {
-        let assignment = Assignment {
+        let share = WorkerShare {
             flows: hand
                 .into_iter()
                 .map(|index| (index, Arc::clone(&running.flows[index])))
@@ -177,9 +177,7 @@ pub fn launch(
             latency_per_flow,
         };
         // On an error the workers so far are aborted as `running` is dropped.
-        running
-            .workers
-            .push(start(format!("worker-{at}"), assignment)?);
+        running.workers.push(start(format!("worker-{at}"), share)?);
     }
     Ok(running)
 }
@@ -208,16 +206,16 @@ fn post(
     })
 }
 
-fn start(name: String, assignment: Assignment) -> Result<Worker, LaunchError> {
+fn start(name: String, share: WorkerShare) -> Result<Worker, LaunchError> {
     let (ready, word) = sync_channel(1);
     let spent = Arc::new(Spent::default());
     let spends = Arc::clone(&spent);
     let spawned = Builder::new().name(name.clone()).spawn(move || {
-        let outcomes = live(&assignment, &ready);
+        let ended_flows = live(&share, &ready);
         let (user_ns, system_ns) = thread::cpu_times_ns();
         spends.user_ns.store(user_ns, Ordering::Relaxed);
         spends.system_ns.store(system_ns, Ordering::Relaxed);
-        outcomes
+        ended_flows
     });
     let thread = match spawned {
         Ok(thread) => thread,
@@ -304,12 +302,12 @@ impl Running {
     ///
     /// This is at most the grace time after the stop, see [`crate::grace_ns`].
     pub fn finish(mut self) -> Vec<FlowResult> {
-        let mut outcomes: Vec<Option<Outcome>> = vec![None; self.flows.len()];
+        let mut ended_flows: Vec<Option<EndedFlow>> = vec![None; self.flows.len()];
         for worker in self.workers.drain(..) {
-            // A worker that panicked leaves its flows without an outcome, and they say so.
-            for outcome in worker.thread.join().unwrap_or_default() {
-                let index = outcome.index;
-                outcomes[index] = Some(outcome);
+            // A worker that panicked leaves its flows without an end, and they say so.
+            for ended in worker.thread.join().unwrap_or_default() {
+                let index = ended.index;
+                ended_flows[index] = Some(ended);
             }
         }
         if let Some(warden) = self.warden.take() {
@@ -320,8 +318,8 @@ impl Running {
         self.flows
             .iter()
             .zip(&self.windows)
-            .zip(outcomes)
-            .map(|((flow, &windows), outcome)| result(flow, windows, outcome, &clock, &mut pool))
+            .zip(ended_flows)
+            .map(|((flow, &windows), ended)| result(flow, windows, ended, &clock, &mut pool))
             .collect()
     }
 }
@@ -336,12 +334,12 @@ impl Drop for Running {
 fn result(
     flow: &Shared,
     windows: WindowsSeen,
-    outcome: Option<Outcome>,
+    ended: Option<EndedFlow>,
     clock: &Setting,
     pool: &mut SettingPool,
 ) -> FlowResult {
     let counts = flow.counters.read();
-    let outcome = outcome.unwrap_or_else(|| Outcome {
+    let ended = ended.unwrap_or_else(|| EndedFlow {
         index: 0,
         ending: Ending::Early("its worker thread panicked".to_owned()),
         stall_max_ns: None,
@@ -350,11 +348,11 @@ fn result(
         completions: None,
         settings: Vec::new(),
     });
-    let mut settings = flow::effective(flow, windows, outcome.completions);
-    let said = outcome.settings.iter();
+    let mut settings = flow::effective(flow, windows, ended.completions);
+    let said = ended.settings.iter();
     settings.extend(said.map(|setting| setting.as_ref().clone()));
     settings.push(clock.clone());
-    let mut times = outcome.latency;
+    let mut times = ended.latency;
     let datagrams = flow::datagram::counts(flow).map(|counts| Datagrams {
         departures: times.take_if(|_| flow.config.part == Part::Sender),
         ..counts
@@ -365,7 +363,7 @@ fn result(
         part: flow.config.part,
         local: flow.local.to_string(),
         remote: flow.remote.to_string(),
-        cpu: outcome.cpu,
+        cpu: ended.cpu,
         incoming: flow::incoming(flow),
         first_payload_ns: counts.first_payload_ns.map(u64::cast_signed),
         bytes_sent: counts.bytes_sent,
@@ -373,8 +371,8 @@ fn result(
         datagrams: datagrams.map(Box::new),
         settings: pool.share(&settings.into()),
         latency: times,
-        stall_max_ns: outcome.stall_max_ns,
-        ended_early: match outcome.ending {
+        stall_max_ns: ended.stall_max_ns,
+        ended_early: match ended.ending {
             Ending::Complete => None,
             Ending::Aborted => Some("aborted".to_owned()),
             Ending::Early(reason) => Some(reason),

@@ -48,12 +48,12 @@ struct Seat {
     flow: Arc<Shared>,
     player: Player,
     /// How it ended, once it has.
-    outcome: Option<Outcome>,
+    ended: Option<EndedFlow>,
 }
 
 /// What a worker alone knows of a flow that has ended.
 #[derive(Debug, Clone)]
-struct Outcome {
+struct EndedFlow {
     index: usize,
     ending: Ending,
     stall_max_ns: Option<u64>,

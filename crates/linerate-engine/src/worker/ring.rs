@@ -9,7 +9,7 @@ use std::os::fd::RawFd;
 use crate::schedule::Ending;
 use crate::sys::clock;
 use crate::sys::socket;
-use crate::sys::uring::{Event, Ring};
+use crate::sys::uring::{Ring, RingEvent};
 use crate::worker::alarms::Alarms;
 use crate::worker::crowd::{next_sweep, sweep};
 use crate::worker::{Bench, Seat};
@@ -37,7 +37,7 @@ impl Circle {
         })
     }
 
-    /// Plays all parts to their ends; each seat then has its outcome.
+    /// Plays all parts to their ends; each seat then says how its flow ended.
     ///
     /// Cost a wait: the system call, 300 ns beside what it receives; the clock 30 ns.
     pub(super) fn play(mut self, seats: &mut [Seat], bench: &mut Bench) {
@@ -73,19 +73,19 @@ impl Circle {
     }
 
     /// Returns how many flows have ended by an event.
-    fn handle(&mut self, event: Event, seats: &mut [Seat], bench: &mut Bench) -> usize {
+    fn handle(&mut self, event: RingEvent, seats: &mut [Seat], bench: &mut Bench) -> usize {
         match event {
-            Event::Writable { at } => {
+            RingEvent::Writable { at } => {
                 self.blocked[at] = false;
                 self.serve(at, &mut seats[at], bench, Turn::Moved(Want::Writable))
             }
-            Event::Received {
+            RingEvent::Received {
                 at,
                 received,
                 again,
             } => {
                 let seat = &mut seats[at];
-                if seat.outcome.is_some() {
+                if seat.ended.is_some() {
                     return 0;
                 }
                 let no_buffer = matches!(&received, Err(error)
@@ -124,7 +124,7 @@ impl Circle {
     ///
     /// What is due has a bound of its own, the requests that may be under way.
     fn serve(&mut self, at: usize, seat: &mut Seat, bench: &mut Bench, turn: Turn) -> usize {
-        if seat.outcome.is_some() {
+        if seat.ended.is_some() {
             return 0;
         }
         let mut next = Some(turn);
@@ -158,7 +158,7 @@ impl Circle {
 
 /// Ends every flow that goes on, since the ring does not.
 fn break_off(seats: &mut [Seat], error: &io::Error) {
-    for seat in seats.iter_mut().filter(|seat| seat.outcome.is_none()) {
+    for seat in seats.iter_mut().filter(|seat| seat.ended.is_none()) {
         seat.end(Ending::Early(format!(
             "waiting for io_uring failed: {error}"
         )));

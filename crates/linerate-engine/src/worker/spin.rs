@@ -66,7 +66,7 @@ pub(super) fn play(part: &mut impl Play, io: &mut Io<'_>, rest: Rest) -> (Ending
     }
 }
 
-/// Plays all parts of several flows, each in turn, to their ends; each seat then has its outcome.
+/// Plays all parts of several flows, each in turn, to their ends; each seat then says how its flow ended.
 /// Returns whether it has yielded its CPU on the way.
 ///
 /// Cost of a round beside the turns: 2 ns a flow; a flow for which nothing has come takes a receive
@@ -77,7 +77,7 @@ pub(super) fn play_rounds(seats: &mut [Seat], bench: &mut Bench) -> bool {
     let mut left = seats.len();
     let mut peer = Peer::default();
     while left > 0 {
-        for seat in seats.iter_mut().filter(|seat| seat.outcome.is_none()) {
+        for seat in seats.iter_mut().filter(|seat| seat.ended.is_none()) {
             for _ in 0..TURNS_MAX {
                 match seat.player.turn(&mut bench.io(&seat.flow)) {
                     Turn::Moved(_) => {}
@@ -90,7 +90,7 @@ pub(super) fn play_rounds(seats: &mut [Seat], bench: &mut Bench) -> bool {
                 }
             }
         }
-        let waiting = seats.iter().find(|seat| seat.outcome.is_none());
+        let waiting = seats.iter().find(|seat| seat.ended.is_none());
         let fd = waiting.map(|seat| seat.flow.fd());
         if fd.is_some_and(|fd| peer.is_time_to_look(left, fd)) {
             left -= sweep(seats, &bench.control, tick_ns(), Seat::end);

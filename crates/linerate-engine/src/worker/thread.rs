@@ -18,11 +18,11 @@ use crate::sys::clock::now_ns;
 use crate::sys::splice::Pipe;
 use crate::sys::{socket, thread};
 use crate::worker::way::Way;
-use crate::worker::{Bench, Outcome, Seat, calls, datagrams};
+use crate::worker::{Bench, EndedFlow, Seat, calls, datagrams};
 use crate::workload::{self, GiveWay, Play, Player};
 
 /// What a worker is given.
-pub(super) struct Assignment {
+pub(super) struct WorkerShare {
     /// Its flows, with their places in the list that was launched.
     pub(super) flows: Vec<(usize, Arc<Shared>)>,
     pub(super) control: Arc<Control>,
@@ -46,22 +46,22 @@ pub(super) enum Unready {
 ///
 /// Everything that allocates comes before the word on `ready`.
 pub(super) fn live(
-    assignment: &Assignment,
+    share: &WorkerShare,
     ready: &SyncSender<Result<i32, Unready>>,
-) -> Vec<Outcome> {
-    if datagrams::carries(assignment) {
-        return datagrams::live(assignment, ready);
+) -> Vec<EndedFlow> {
+    if datagrams::carries(share) {
+        return datagrams::live(share, ready);
     }
-    if calls::carries(assignment) {
-        return calls::live(assignment, ready);
+    if calls::carries(share) {
+        return calls::live(share, ready);
     }
-    let Some((mut seats, mut bench, (way, mut wait))) = get_ready(assignment, ready, set_up) else {
+    let Some((mut seats, mut bench, (way, mut wait))) = get_ready(share, ready, set_up) else {
         return Vec::new();
     };
     bench.control.sleep_until_start();
     seats.iter().for_each(|seat| seat.flow.greet());
     way.play(&mut seats, &mut bench, &mut wait);
-    outcomes(seats, &bench, &wait)
+    ended_flows(seats, &bench, &wait)
 }
 
 impl Seat {
@@ -81,7 +81,7 @@ impl Seat {
             // An error means that the connection is gone, which is what the peer would have been told.
             let _ = socket::shutdown(self.flow.socket(), how);
         }
-        self.outcome = Some(Outcome {
+        self.ended = Some(EndedFlow {
             index: self.index,
             ending,
             stall_max_ns: self.player.stall_max_ns(now_ns()),
@@ -101,17 +101,17 @@ type Ready = (Vec<Seat>, Bench, (Way, Setting));
 ///
 /// Pinning comes first, since the kernel gives memory near the CPU that first writes to it.
 pub(super) fn get_ready<'a, T>(
-    assignment: &'a Assignment,
+    share: &'a WorkerShare,
     ready: &SyncSender<Result<i32, Unready>>,
-    set_up: impl FnOnce(&'a Assignment) -> io::Result<T>,
+    set_up: impl FnOnce(&'a WorkerShare) -> io::Result<T>,
 ) -> Option<T> {
-    let pinned = match assignment.cpu {
+    let pinned = match share.cpu {
         Some(cpu) => thread::pin(cpu).map_err(|error| Unready::Pin(cpu, error)),
         None => Ok(()),
     };
     let made = pinned.and_then(|()| {
         thread::sharpen_timers();
-        set_up(assignment).map_err(Unready::Prepare)
+        set_up(share).map_err(Unready::Prepare)
     });
     let (word, made) = match made {
         Ok(made) => (Ok(thread::id()), Some(made)),
@@ -123,17 +123,17 @@ pub(super) fn get_ready<'a, T>(
 }
 
 /// Makes the memory of a worker and prepares its sockets.
-fn set_up(assignment: &Assignment) -> io::Result<Ready> {
-    let mut seats = seats(assignment);
-    let bench = bench(assignment)?;
+fn set_up(share: &WorkerShare) -> io::Result<Ready> {
+    let mut seats = seats(share);
+    let bench = bench(share)?;
     let way = Way::choose(&mut seats, &bench)?;
     Ok((seats, bench, way))
 }
 
-fn seats(assignment: &Assignment) -> Vec<Seat> {
+fn seats(share: &WorkerShare) -> Vec<Seat> {
     let mut requesters = 0;
     let seat = |(index, flow): &(usize, Arc<Shared>)| {
-        let latency = if assignment.latency_per_flow {
+        let latency = if share.latency_per_flow {
             requesters
         } else {
             0
@@ -142,56 +142,54 @@ fn seats(assignment: &Assignment) -> Vec<Seat> {
         Seat {
             index: *index,
             flow: Arc::clone(flow),
-            player: Player::new(flow, &assignment.control, assignment.window, latency),
-            outcome: None,
+            player: Player::new(flow, &share.control, share.window, latency),
+            ended: None,
         }
     };
-    assignment.flows.iter().map(seat).collect()
+    share.flows.iter().map(seat).collect()
 }
 
-fn bench(assignment: &Assignment) -> io::Result<Bench> {
-    let configs = || assignment.flows.iter().map(|flow| &flow.1.config);
+fn bench(share: &WorkerShare) -> io::Result<Bench> {
+    let configs = || share.flows.iter().map(|flow| &flow.1.config);
     let longest =
         |bytes: &dyn Fn(&FlowConfig) -> usize| configs().map(bytes).max().unwrap_or(0).max(1);
-    let room_bytes = |config: &FlowConfig| workload::room_bytes(config, assignment.flows.len());
+    let room_bytes = |config: &FlowConfig| workload::room_bytes(config, share.flows.len());
     let requesters = configs()
         .filter(|config| config.part == Part::Requester)
         .count();
-    let records = if assignment.latency_per_flow {
+    let records = if share.latency_per_flow {
         requesters
     } else {
         requesters.min(1)
     };
-    let mut flows = assignment.flows.iter();
+    let mut flows = share.flows.iter();
     let splices = flows.any(|(_, flow)| flow.send == SendBy::Vmsplice);
     Ok(Bench {
-        control: Arc::clone(&assignment.control),
+        control: Arc::clone(&share.control),
         payload: PageBuffer::new(longest(&workload::payload_bytes)),
         room: PageBuffer::new(longest(&room_bytes)),
         pipe: splices.then(Pipe::new).transpose()?,
         give_way: GiveWay::default(),
-        latencies: (0..records)
-            .map(|_| Latency::new(assignment.window))
-            .collect(),
+        latencies: (0..records).map(|_| Latency::new(share.window)).collect(),
     })
 }
 
-/// Returns the outcomes, each latency record with the first requester that used it.
-fn outcomes(seats: Vec<Seat>, bench: &Bench, wait: &Setting) -> Vec<Outcome> {
+/// Returns how the flows ended, each latency record with the first requester that used it.
+fn ended_flows(seats: Vec<Seat>, bench: &Bench, wait: &Setting) -> Vec<EndedFlow> {
     let mut records = bench.latencies.iter();
     let now_ns = now_ns();
     let wait = Arc::new(wait.clone());
     seats
         .into_iter()
         .filter_map(|seat| {
-            let mut outcome = seat.outcome?;
-            outcome.settings.push(Arc::clone(&wait));
+            let mut ended = seat.ended?;
+            ended.settings.push(Arc::clone(&wait));
             let said = seat.player.settings(&bench.control, now_ns);
-            outcome.settings.extend(said.into_iter().map(Arc::new));
+            ended.settings.extend(said.into_iter().map(Arc::new));
             if matches!(seat.player, Player::Requester(_)) {
-                outcome.latency = records.next().map(Latency::to_histogram);
+                ended.latency = records.next().map(Latency::to_histogram);
             }
-            Some(outcome)
+            Some(ended)
         })
         .collect()
 }

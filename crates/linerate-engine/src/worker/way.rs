@@ -77,7 +77,7 @@ impl Way {
         Ok((way, said))
     }
 
-    /// Plays all parts to their ends; each seat then has its outcome. What only showed on the way is
+    /// Plays all parts to their ends; each seat then says how its flow ended. What only showed on the way is
     /// added to how the waiting is `said`.
     pub(super) fn play(self, seats: &mut [Seat], bench: &mut Bench, said: &mut Setting) {
         match self {
