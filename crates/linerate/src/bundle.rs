@@ -12,7 +12,7 @@ use linerate_trace::capture::Reader;
 use linerate_trace::chapter::{self, TracedCapture};
 use linerate_trace::{Limits, Trace, Tracker};
 
-use crate::exit::{CmdResult, Failure, Outcome};
+use crate::exit::{CmdResult, Exit, Failure};
 
 /// Captures that are read for a report.
 const EXPLAINED_MAX: usize = 64;
@@ -126,13 +126,13 @@ pub fn read(directory: &Path) -> CmdResult<Recording> {
 /// Returns what a finished run that may be trusted so far deserves as exit code.
 ///
 /// 1. Interrupted: 130. 2. Nothing valid, or ended by a lost host: 1. 3. Not to be used: 3. 4. Else 0.
-pub fn outcome(recording: &Recording, trust: TrustLevel, interrupted: bool) -> Outcome {
+pub fn exit_of(recording: &Recording, trust: TrustLevel, interrupted: bool) -> Exit {
     let is_measured = recording.trials.iter().any(|trial| trial.is_valid());
     match trust {
-        _ if interrupted => Outcome::Interrupted,
-        _ if !is_measured || recording.document.cut_short.is_some() => Outcome::Failed,
-        TrustLevel::DoNotUse => Outcome::Untrustworthy,
-        TrustLevel::Good | TrustLevel::Limited => Outcome::Ok,
+        _ if interrupted => Exit::Interrupted,
+        _ if !is_measured || recording.document.cut_short.is_some() => Exit::Failed,
+        TrustLevel::DoNotUse => Exit::Untrustworthy,
+        TrustLevel::Good | TrustLevel::Limited => Exit::Ok,
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// How a command ended; each has an exit code of its own, documented in docs/guide/exit-codes.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Exit {
     /// Done.
     Ok,
     /// It could not be done.
@@ -19,16 +19,16 @@ pub enum Outcome {
     Program(u8),
 }
 
-impl Outcome {
+impl Exit {
     /// Returns the exit code.
     pub fn code(self) -> u8 {
         match self {
-            Outcome::Ok => 0,
-            Outcome::Failed => 1,
-            Outcome::Usage => 2,
-            Outcome::Untrustworthy => 3,
-            Outcome::Interrupted => 130,
-            Outcome::Program(code) => code,
+            Exit::Ok => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Untrustworthy => 3,
+            Exit::Interrupted => 130,
+            Exit::Program(code) => code,
         }
     }
 }
@@ -37,7 +37,7 @@ impl Outcome {
 #[derive(Debug)]
 pub struct Failure {
     /// The exit code's meaning.
-    pub outcome: Outcome,
+    pub exit: Exit,
     /// What failed, with its causes.
     pub error: anyhow::Error,
     /// What the user can do about it.
@@ -45,13 +45,13 @@ pub struct Failure {
 }
 
 /// The result of a command.
-pub type CmdResult<T = Outcome> = Result<T, Failure>;
+pub type CmdResult<T = Exit> = Result<T, Failure>;
 
 impl Failure {
     /// Returns a failure to do what was asked.
     pub fn failed(error: impl Into<anyhow::Error>) -> Self {
         Self {
-            outcome: Outcome::Failed,
+            exit: Exit::Failed,
             error: error.into(),
             next: None,
         }
@@ -60,7 +60,7 @@ impl Failure {
     /// Returns a refusal of what was asked.
     pub fn usage(error: impl Into<anyhow::Error>) -> Self {
         Self {
-            outcome: Outcome::Usage,
+            exit: Exit::Usage,
             error: error.into(),
             next: None,
         }

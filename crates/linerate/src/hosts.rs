@@ -17,7 +17,7 @@ use linerate_model::workload::Workload;
 use linerate_model::{Nanos, RunId};
 use linerate_plan::Hosts;
 
-use crate::exit::{CmdResult, Failure, Outcome};
+use crate::exit::{CmdResult, Exit, Failure};
 
 /// The variable that may carry the agents' token instead of a file.
 pub const TOKEN_VARIABLE: &str = "LINERATE_TOKEN";
@@ -281,12 +281,12 @@ pub fn gather(
         }
     };
     Fleet::gather(specs, request, inventories, stop, &mut waiting).map_err(|error| {
-        let (outcome, next) = match &error {
-            FleetError::Interrupted(_) => (Outcome::Interrupted, None),
-            FleetError::Agent { source, .. } => (Outcome::Failed, next_step(source)),
+        let (exit, next) = match &error {
+            FleetError::Interrupted(_) => (Exit::Interrupted, None),
+            FleetError::Agent { source, .. } => (Exit::Failed, next_step(source)),
         };
         Failure {
-            outcome,
+            exit,
             error: error.into(),
             next,
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::exit::Outcome;
+use crate::exit::Exit;
 
 /// Signals within this time are one wish: timeout(1), for one, signals its child and then the
 /// group that the child is in.
@@ -23,7 +23,7 @@ pub fn flag() -> std::io::Result<Arc<AtomicBool>> {
         for _ in signals.forever() {
             let first = *first.get_or_insert_with(Instant::now);
             if raised.swap(true, Ordering::Relaxed) && first.elapsed() > SAME_WISH {
-                std::process::exit(i32::from(Outcome::Interrupted.code()));
+                std::process::exit(i32::from(Exit::Interrupted.code()));
             }
         }
     });

@@ -22,7 +22,7 @@ mod watching;
 mod workload;
 
 use args::{Cli, Command};
-use exit::Outcome;
+use exit::Exit;
 
 fn main() -> ExitCode {
     linerate_agent::frugal_heap();
@@ -37,12 +37,12 @@ fn main() -> ExitCode {
         Command::Trace(args) => cmd::trace::trace(&args),
         Command::Lab(args) => cmd::lab::lab(&args),
     };
-    let outcome = result.unwrap_or_else(|failure| {
+    let exit = result.unwrap_or_else(|failure| {
         term::error(&failure);
-        failure.outcome
+        failure.exit
     });
-    if outcome != Outcome::Ok {
-        ExitCode::from(outcome.code())
+    if exit != Exit::Ok {
+        ExitCode::from(exit.code())
     } else {
         ExitCode::SUCCESS
     }

@@ -9,7 +9,7 @@ use linerate_model::analysis::Analysis;
 use linerate_model::finding::TrustLevel;
 use linerate_model::run::Recording;
 
-use crate::exit::{CmdResult, Failure, Outcome};
+use crate::exit::{CmdResult, Exit, Failure};
 use crate::{bundle, term};
 
 /// Executes what `request` asks for, writes bundle and report, prints the summary.
@@ -23,7 +23,7 @@ pub fn run(request: &RunRequest, fleet: Fleet, directory: &Path, stop: &AtomicBo
     progress.clear();
     let Driven { recording, report } = driven?;
     let Some((analysis, file)) = report else {
-        return Ok(Outcome::Failed);
+        return Ok(Exit::Failed);
     };
     show(&analysis);
     term::line("");
@@ -31,7 +31,7 @@ pub fn run(request: &RunRequest, fleet: Fleet, directory: &Path, stop: &AtomicBo
     term::line(&format!("report  {}", file.display()));
     let trust = analysis.trust.map_or(TrustLevel::Good, |trust| trust.level);
     let interrupted = stop.load(Ordering::Relaxed);
-    Ok(bundle::outcome(&recording, trust, interrupted))
+    Ok(bundle::exit_of(&recording, trust, interrupted))
 }
 
 /// Prints what the report of a run says first.

@@ -8,7 +8,7 @@ use linerate_plan::{Draft, Hosts, PlanError, PlanRequest};
 
 use super::{execute, lab_fleet};
 use crate::bundle::{self, Moment};
-use crate::exit::{CmdResult, Failure, Outcome};
+use crate::exit::{CmdResult, Exit, Failure};
 use crate::meant::{Experiments, LAB_CLIENTS};
 use crate::{hosts, interrupt, peer, term};
 
@@ -103,7 +103,7 @@ pub fn show_for_lab(asked: &Experiments) -> CmdResult {
 /// Prints a plan.
 pub fn show(plan: &Plan) -> CmdResult {
     term::line(linerate_plan::describe(plan).trim_end());
-    Ok(Outcome::Ok)
+    Ok(Exit::Ok)
 }
 
 fn plan_of(asked: &Experiments, seed: u64, hosts: Hosts) -> CmdResult<Plan> {

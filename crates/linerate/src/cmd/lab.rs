@@ -7,7 +7,7 @@ use linerate_lab::named::{
 };
 
 use crate::args::{LabArgs, LabCommand, LabUpArgs};
-use crate::exit::{CmdResult, Failure, Outcome};
+use crate::exit::{CmdResult, Exit, Failure};
 use crate::term;
 
 /// Runs the command.
@@ -26,13 +26,13 @@ pub fn lab(args: &LabArgs) -> CmdResult {
                     DownError::Registry(error) => of_registry(error),
                     error => Failure::failed(error),
                 })?;
-                Ok(Outcome::Ok)
+                Ok(Exit::Ok)
             }
             _ => down_all(),
         },
         LabCommand::Hold => {
             named::hold()?;
-            Ok(Outcome::Ok)
+            Ok(Exit::Ok)
         }
     }
 }
@@ -61,7 +61,7 @@ fn up(args: &LabUpArgs) -> CmdResult {
         name = state.spec.name,
         host = state.spec.hosts[0].name,
     ));
-    Ok(Outcome::Ok)
+    Ok(Exit::Ok)
 }
 
 /// Returns the lab that the file or the flags describe; the name given wins over the file's.
@@ -101,7 +101,7 @@ fn list() -> CmdResult {
     for state in &states {
         show(state);
     }
-    Ok(Outcome::Ok)
+    Ok(Exit::Ok)
 }
 
 fn show(state: &State) {
@@ -137,7 +137,7 @@ fn exec(name: &str, host: &str, command: &[std::ffi::OsString]) -> CmdResult {
         .code()
         .or(signal.map(|signal| 128 + signal))
         .unwrap_or(1);
-    Ok(Outcome::Program(u8::try_from(code).unwrap_or(1)))
+    Ok(Exit::Program(u8::try_from(code).unwrap_or(1)))
 }
 
 /// Returns what a program that could not be run means, with the exit codes of a shell for one
@@ -149,13 +149,13 @@ fn visit_failed(error: VisitError, name: &str) -> Failure {
             Failure::failed(error).next(format!("linerate lab down {name}"))
         }
         VisitError::Start { ref source, .. } => {
-            let outcome = match source.kind() {
-                std::io::ErrorKind::NotFound => Outcome::Program(127),
-                std::io::ErrorKind::PermissionDenied => Outcome::Program(126),
-                _ => Outcome::Failed,
+            let exit = match source.kind() {
+                std::io::ErrorKind::NotFound => Exit::Program(127),
+                std::io::ErrorKind::PermissionDenied => Exit::Program(126),
+                _ => Exit::Failed,
             };
             Failure {
-                outcome,
+                exit,
                 ..Failure::failed(error)
             }
         }
@@ -179,5 +179,5 @@ fn down_all() -> CmdResult {
         0 => term::note("no lab was up"),
         _ => term::note(&format!("removed {}", names.join(", "))),
     }
-    Ok(Outcome::Ok)
+    Ok(Exit::Ok)
 }

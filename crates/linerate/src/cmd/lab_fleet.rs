@@ -68,8 +68,8 @@ pub fn in_lab(asked: &LabAsked, measure: impl FnOnce(Vec<HostSpec>) -> CmdResult
     let lab = LabFleet::up(&asked.spec, &entered)?;
     let result = measure(lab.specs(asked));
     let down = lab.down();
-    let outcome = result?;
-    down.map(|()| outcome)
+    let exit = result?;
+    down.map(|()| exit)
 }
 
 /// A lab with an agent on every host.

@@ -7,7 +7,7 @@ use linerate_plan::Draft;
 
 use super::experiments::{make_plan, show, this_machine};
 use crate::args::PlanArgs;
-use crate::exit::{CmdResult, Failure, Outcome};
+use crate::exit::{CmdResult, Exit, Failure};
 use crate::term;
 
 /// Largest experiment file.
@@ -21,7 +21,7 @@ pub fn plan(args: &PlanArgs) -> CmdResult {
     let plan = make_plan(&drafts, args.budget, args.seed, hosts)?;
     if args.json {
         term::line(&serde_json::to_string_pretty(&plan)?);
-        return Ok(Outcome::Ok);
+        return Ok(Exit::Ok);
     }
     show(&plan)
 }

@@ -9,7 +9,7 @@ use linerate_model::plan::Plan;
 
 use super::execute;
 use crate::args::{ReplayForm, ReportArgs, ReportFormat};
-use crate::exit::{CmdResult, Failure, Outcome};
+use crate::exit::{CmdResult, Exit, Failure};
 use crate::term::progress::PlanProgress;
 use crate::term::single::{self, Conclusion, Form, Output};
 use crate::{bundle, meant, term};
@@ -25,7 +25,7 @@ pub fn report(args: &ReportArgs) -> CmdResult {
     if args.format == ReportFormat::Html && args.out.is_none() {
         let (_, _, file) = bundle::report(&args.bundle)?;
         term::line(&file.display().to_string());
-        return Ok(Outcome::Ok);
+        return Ok(Exit::Ok);
     }
     let recording = bundle::read(&args.bundle)?;
     let analysis = || bundle::analysis(&recording, &args.bundle);
@@ -36,7 +36,7 @@ pub fn report(args: &ReportArgs) -> CmdResult {
         ReportFormat::Csv => linerate_store::results_csv(&reduce::outcomes(&recording)),
     };
     write(&text, args.out.as_deref())?;
-    Ok(Outcome::Ok)
+    Ok(Exit::Ok)
 }
 
 /// Shows a run as it was seen live.
@@ -53,7 +53,7 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
         linerate_controller::replay(&recording, &mut |event| progress.take(event));
         progress.clear();
         execute::show(&bundle::analysis(&recording, &args.bundle));
-        return Ok(Outcome::Ok);
+        return Ok(Exit::Ok);
     }
     let output = Output {
         form: match form {
@@ -76,7 +76,7 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
         peer: None,
         failure: recording.document.cut_short.as_deref(),
     });
-    Ok(Outcome::Ok)
+    Ok(Exit::Ok)
 }
 
 /// Returns whether nothing is varied: what `linerate run HOST` plans.
@@ -92,7 +92,7 @@ fn flame(bundle: &Path, path: &Path) -> CmdResult {
         return Err(Failure::failed(error).next("measure again with --profile"));
     }
     write(&linerate_analyze::collapsed(&recording), Some(path))?;
-    Ok(Outcome::Ok)
+    Ok(Exit::Ok)
 }
 
 fn write(text: &str, path: Option<&Path>) -> CmdResult<()> {

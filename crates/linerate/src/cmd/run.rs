@@ -19,7 +19,7 @@ use super::execute::drive;
 use super::experiments;
 use crate::args::RunArgs;
 use crate::bundle;
-use crate::exit::{CmdResult, Failure, Outcome};
+use crate::exit::{CmdResult, Exit, Failure};
 use crate::meant::{self, Measurement};
 use crate::term::single::{self, Conclusion, Form, Output};
 use crate::workload::not_possible;
@@ -134,16 +134,14 @@ fn execute_single(
     let driven = drive(&asked.request, fleet, directory, stop, audience)?;
     let recording = &driven.recording;
     let single = linerate_analyze::single::single(recording, asked.output.of_result());
-    let outcome = deserved(recording, &single, stop.load(Ordering::Relaxed));
-    let result = match outcome {
-        Outcome::Failed | Outcome::Interrupted => {
-            failure_of(&recording.document, &single, outcome, failed)
-        }
-        outcome => Ok(outcome),
+    let exit = exit_of(recording, &single, stop.load(Ordering::Relaxed));
+    let result = match exit {
+        Exit::Failed | Exit::Interrupted => failure_of(&recording.document, &single, exit, failed),
+        exit => Ok(exit),
     };
     let failure = match &result {
         Err(failure) => Some(failure.to_string()),
-        Ok(Outcome::Interrupted) => Some("interrupt - the client has terminated".to_owned()),
+        Ok(Exit::Interrupted) => Some("interrupt - the client has terminated".to_owned()),
         Ok(_) => None,
     };
     reader.conclude(&Conclusion {
@@ -159,9 +157,9 @@ fn execute_single(
         }
     }
     match (result, wanted) {
-        (Ok(outcome @ (Outcome::Ok | Outcome::Untrustworthy)), Some(wanted)) => {
+        (Ok(exit @ (Exit::Ok | Exit::Untrustworthy)), Some(wanted)) => {
             determined(recording, wanted, asked.output)?;
-            Ok(outcome)
+            Ok(exit)
         }
         (result, _) => result,
     }
@@ -197,7 +195,7 @@ fn determined(recording: &Recording, wanted: Precision, output: Output) -> CmdRe
         return Ok(());
     }
     Err(Failure {
-        outcome: Outcome::Untrustworthy,
+        exit: Exit::Untrustworthy,
         ..Failure::failed(anyhow!("not determined to {asked}: {words}"))
             .next("measure longer (-t), repeat more (--runs-max), or find out what disturbs it")
     })
@@ -231,30 +229,30 @@ fn captures(recording: &Recording, directory: &Path) {
 fn failure_of(
     document: &RunDocument,
     single: &linerate_analyze::single::Single<'_>,
-    outcome: Outcome,
+    exit: Exit,
     failed: Option<HostFailure>,
 ) -> CmdResult {
     let invalid = single.trials.iter().map(|trial| trial.invalid.as_deref());
     let Some(why) = invalid.reduce(|first, next| first.and(next)).flatten() else {
         return match &document.cut_short {
-            Some(why) if outcome == Outcome::Failed => {
+            Some(why) if exit == Exit::Failed => {
                 Err(Failure::failed(anyhow!("{why}")).next("what was measured before is kept"))
             }
-            _ => Ok(outcome),
+            _ => Ok(exit),
         };
     };
     let failure = Failure {
-        outcome,
+        exit,
         ..Failure::failed(anyhow!("nothing was measured: {why}"))
     };
-    if outcome == Outcome::Interrupted {
+    if exit == Exit::Interrupted {
         return Err(failure.next("let it run longer, or measure for less time with -t"));
     }
     let is_foreign = document.hosts.iter().any(|host| host.foreign.is_some());
     Err(match failed {
         // An agent that refuses its part has not measured anything, and will not the next time.
         Some(HostFailure::Refused) if !is_foreign => Failure {
-            outcome: Outcome::Usage,
+            exit: Exit::Usage,
             ..failure.next("ask for what that host can do, or change what it names there")
         },
         Some(HostFailure::Lost) => {
@@ -265,12 +263,12 @@ fn failure_of(
 }
 
 /// Returns the exit code of a single measurement: a saturated generator spoils its trust.
-fn deserved(
+fn exit_of(
     recording: &Recording,
     single: &linerate_analyze::single::Single<'_>,
     interrupted: bool,
-) -> Outcome {
-    let outcome = bundle::outcome(recording, single.trust.level, interrupted);
+) -> Exit {
+    let exit = bundle::exit_of(recording, single.trust.level, interrupted);
     let mut told = single.findings.iter().chain(&single.cautions);
     let generator = told.any(|finding| match finding.kind {
         FindingKind::Limiter(limiter) => is_of_cpus(limiter),
@@ -280,8 +278,8 @@ fn deserved(
         .trials
         .iter()
         .any(|trial| trial.lost_unread().is_some());
-    match outcome {
-        Outcome::Ok if generator || unread => Outcome::Untrustworthy,
+    match exit {
+        Exit::Ok if generator || unread => Exit::Untrustworthy,
         other => other,
     }
 }

@@ -10,7 +10,7 @@ use linerate_agent::serve::{Iperf3Auth, ServeError, Server};
 use linerate_agent::{AgentConfig, Core, Limits};
 
 use crate::args::{Iperf3AuthArgs, ServeArgs};
-use crate::exit::{CmdResult, Failure, Outcome};
+use crate::exit::{CmdResult, Exit, Failure};
 use crate::{files, hosts, term};
 
 /// How often a server that ends after one run looks whether it is over.
@@ -75,7 +75,7 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
     linerate_agent::give_back_text();
     linerate_agent::read_text_ahead();
     server.run(stopped)?;
-    Ok(Outcome::Ok)
+    Ok(Exit::Ok)
 }
 
 /// Waits until a run has had this host and nobody has it any more, or until nobody has come for

@@ -7,7 +7,7 @@ use linerate_model::finding::TrustLevel;
 use super::experiments;
 use crate::args::StudyArgs;
 use crate::bundle::{self, Moment};
-use crate::exit::{CmdResult, Failure, Outcome};
+use crate::exit::{CmdResult, Exit, Failure};
 use crate::meant::{self, Experiments};
 use crate::term;
 
@@ -30,7 +30,7 @@ fn several(asked: &Experiments, times: u32, specs: &[HostSpec]) -> CmdResult {
         .with_context(|| format!("cannot make {}", directory.display()))
         .map_err(|error| Failure::failed(error).next("name another directory with --out"))?;
     let mut analyses = Vec::new();
-    let mut worst = Outcome::Ok;
+    let mut worst = Exit::Ok;
     let mut failure = None;
     for number in 1..=times {
         let own = directory.join(number.to_string());
@@ -44,7 +44,7 @@ fn several(asked: &Experiments, times: u32, specs: &[HostSpec]) -> CmdResult {
             Ok(ended) => worst = worse(worst, ended),
             Err(error) => failure = Some(error),
         }
-        if failure.is_some() || worst == Outcome::Interrupted {
+        if failure.is_some() || worst == Exit::Interrupted {
             break;
         }
         analyses.push(linerate_analyze::analyze(&bundle::read(&own)?));
@@ -57,19 +57,19 @@ fn several(asked: &Experiments, times: u32, specs: &[HostSpec]) -> CmdResult {
     }
     let trust = agreement.trust.map(|trust| trust.level);
     Ok(match trust {
-        Some(TrustLevel::DoNotUse) => worse(worst, Outcome::Untrustworthy),
+        Some(TrustLevel::DoNotUse) => worse(worst, Exit::Untrustworthy),
         _ => worst,
     })
 }
 
-/// Returns the outcome that says more against a number.
-fn worse(one: Outcome, other: Outcome) -> Outcome {
-    let grave = |outcome| match outcome {
-        Outcome::Ok => 0,
-        Outcome::Untrustworthy => 1,
-        Outcome::Usage => 2,
-        Outcome::Failed | Outcome::Program(_) => 3,
-        Outcome::Interrupted => 4,
+/// Returns the exit that says more against a number.
+fn worse(one: Exit, other: Exit) -> Exit {
+    let grave = |exit| match exit {
+        Exit::Ok => 0,
+        Exit::Untrustworthy => 1,
+        Exit::Usage => 2,
+        Exit::Failed | Exit::Program(_) => 3,
+        Exit::Interrupted => 4,
     };
     if grave(other) > grave(one) {
         other

@@ -11,7 +11,7 @@ use linerate_trace::{Limits, Tracker, page, text};
 
 use crate::args::TraceArgs;
 use crate::cmd::live_capture;
-use crate::exit::{CmdResult, Failure, Outcome};
+use crate::exit::{CmdResult, Exit, Failure};
 use crate::{bundle, term};
 
 /// Connections of the JSON document and the page, where `--top` asks for less.
@@ -58,7 +58,7 @@ fn of_bundle(args: &TraceArgs, directory: &Path) -> CmdResult {
         }
         one(args, std::slice::from_ref(path))?;
     }
-    Ok(Outcome::Ok)
+    Ok(Exit::Ok)
 }
 
 /// Explains what `files` hold together, or what passes on this host.
@@ -108,7 +108,7 @@ fn one(args: &TraceArgs, files: &[PathBuf]) -> CmdResult {
         };
         term::line(text::text(&trace, look).trim_end());
     }
-    Ok(Outcome::Ok)
+    Ok(Exit::Ok)
 }
 
 /// Returns the last part of a path, which is enough for a heading.

@@ -16,7 +16,7 @@ use linerate_analyze::watch::{Span, Watched};
 use linerate_model::Nanos;
 
 use crate::args::WatchArgs;
-use crate::exit::{CmdResult, Failure, Outcome};
+use crate::exit::{CmdResult, Exit, Failure};
 use crate::watching::{Watching, take};
 use crate::{hosts, interrupt, term};
 
@@ -62,7 +62,7 @@ pub fn watch(args: &WatchArgs) -> CmdResult {
         return stream(&host, args.count, first, &stop);
     }
     term::watch::live(host, args.page.name(), first, &stop)?;
-    Ok(Outcome::Ok)
+    Ok(Exit::Ok)
 }
 
 /// A refusal of the filter is a mistake of the command line.
@@ -83,7 +83,7 @@ fn once(host: &Watching, first: Observation, stop: &AtomicBool) -> CmdResult {
     let mut watched = Watched::default();
     take(&mut watched, first);
     if !sleep_until(Instant::now() + Duration::from_nanos(host.interval.0), stop) {
-        return Ok(Outcome::Interrupted);
+        return Ok(Exit::Interrupted);
     }
     let second = host.observe().map_err(hosts::agent_failure)?;
     let (host_name, observers) = (second.host_name.clone(), second.observers.clone());
@@ -101,7 +101,7 @@ fn once(host: &Watching, first: Observation, stop: &AtomicBool) -> CmdResult {
             term::note(&format!("{} cannot be observed: {why}", observer.observer));
         }
     }
-    Ok(Outcome::Ok)
+    Ok(Exit::Ok)
 }
 
 /// Prints a line of JSON for each interval.
@@ -128,7 +128,7 @@ fn stream(host: &Watching, count: Option<u64>, first: Observation, stop: &Atomic
         }
     }
     term::json_line("end", serde_json::json!({ "seconds": watched.seconds() }));
-    Ok(Outcome::Ok)
+    Ok(Exit::Ok)
 }
 
 /// Sleeps until `due`; returns whether nobody asked for an end before.
@@ -166,5 +166,5 @@ fn export(address: std::net::SocketAddr, host: Watching) -> CmdResult {
         Ok(linerate_report::openmetrics(&seen.samples))
     };
     exporter.run(linerate_report::OPENMETRICS_TYPE, Arc::new(page), wait)?;
-    Ok(Outcome::Ok)
+    Ok(Exit::Ok)
 }
