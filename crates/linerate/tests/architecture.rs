@@ -1,5 +1,5 @@
 //! ARCHITECTURE.md is held against the code: the graph of the crates, what a room may not touch,
-//! where `unsafe` lives, and that every file says what it is for.
+//! where `unsafe` lives, that a noun has one definition and every file says what it is for.
 //!
 //! The table of crates in ARCHITECTURE.md is read as it stands there, so that nobody has to keep
 //! two lists. A row whose notes say "later" is a room that does not exist yet.
@@ -197,6 +197,11 @@ fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines
         .map(|(at, line)| (at + 1, line))
         .filter(|(_, line)| !line.trim_start().starts_with("//"))
+}
+
+/// The same without the tests of a file, which stand at its end.
+fn code_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    code_lines(text.split("#[cfg(test)]\nmod ").next().unwrap_or_default())
 }
 
 /// Fails with all `faults` at once, one a line.
@@ -443,8 +448,7 @@ fn the_engine_imports_from_its_own_or_lower_layers() {
 
 /// Returns the rooms of its crate that a file names, its tests left out, with the lines.
 fn rooms_named(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-    code_lines(code).flat_map(|(at, line)| {
+    code_of(text).flat_map(|(at, line)| {
         let paths = line.split("crate::").skip(1);
         paths.map(move |path| {
             let end = path.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
@@ -500,6 +504,84 @@ fn literals(code: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The title before the table of nouns.
+const NOUNS: &str = "## The nouns";
+
+/// Where a noun is defined once more, with another meaning; to become fewer.
+const SECOND_MEANINGS: [(&str, &str); 16] = [
+    ("End", "bench/src/probe/mod.rs"),
+    ("End", "crates/linerate-compat/src/iperf3/json/document.rs"),
+    ("End", "crates/linerate-lab/src/sys/netlink.rs"),
+    ("Event", "crates/linerate-agent/src/foreign/iperf3/test.rs"),
+    (
+        "Event",
+        "crates/linerate-agent/src/foreign/iperf3_peer/control.rs",
+    ),
+    ("Event", "crates/linerate-observe/src/sys/perf.rs"),
+    ("Flow", "crates/linerate-analyze/src/watch/sockets.rs"),
+    ("Lease", "crates/linerate-agent/src/foreign/iperf3/mod.rs"),
+    ("Part", "bench/src/main.rs"),
+    ("Part", "crates/linerate-analyze/src/diagnose/round_trip.rs"),
+    ("Plan", "bench/src/tool/mod.rs"),
+    ("Run", "crates/linerate-analyze/src/truth/recording.rs"),
+    ("Run", "crates/linerate-trace/src/connection/resending.rs"),
+    ("Snapshot", "crates/linerate-observe/src/tcp/totals.rs"),
+    ("Trial", "crates/linerate-analyze/src/diagnose/trial.rs"),
+    ("Workload", "bench/src/workload.rs"),
+];
+
+/// Reads the nouns out of ARCHITECTURE.md; those of rooms that come later are not taken yet.
+fn nouns() -> BTreeSet<String> {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let (_, after) = text.split_once(NOUNS).expect("the title before the table");
+    let rows = after.lines().filter_map(|line| line.strip_prefix("| **"));
+    rows.filter_map(|row| row.split_once("** | "))
+        .filter(|(_, meaning)| !meaning.starts_with(&format!("({LATER}")))
+        .flat_map(|(nouns, _)| nouns.split(" / "))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Returns the type that a line of code defines.
+fn type_defined(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let line = match line.strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest.split_once(')')?.1,
+        Some(rest) => rest,
+        None => line,
+    };
+    let (kind, name) = line.trim_start().split_once(' ')?;
+    let end = name.find(|letter: char| !letter.is_alphanumeric());
+    ["struct", "enum", "trait"]
+        .contains(&kind)
+        .then(|| end.map_or(name, |end| &name[..end]))
+}
+
+#[test]
+fn a_noun_is_defined_once() {
+    let nouns = nouns();
+    let mut places: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for path in sources() {
+        let text = std::fs::read_to_string(&path).expect("a source file");
+        for name in code_of(&text).filter_map(|(_, line)| type_defined(line)) {
+            if nouns.contains(name) {
+                let places = places.entry(name.to_owned()).or_default();
+                places.insert(short(&path));
+            }
+        }
+    }
+    let mut faults = Vec::new();
+    for (noun, place) in SECOND_MEANINGS {
+        let defined = places.get_mut(noun);
+        if !defined.is_some_and(|all| all.len() > 1 && all.remove(place)) {
+            faults.push(format!("{noun} is no second meaning in {place} any more"));
+        }
+    }
+    let twice = places.iter().filter(|(_, places)| places.len() > 1);
+    faults.extend(twice.map(|(noun, places)| format!("{noun}: {places:?}")));
+    assert_none("nouns of ARCHITECTURE.md with two definitions", &faults);
+}
+
 #[test]
 fn every_file_says_what_it_is_for() {
     let mut faults = Vec::new();
@@ -514,8 +596,7 @@ fn every_file_says_what_it_is_for() {
 
 #[test]
 fn the_checks_find_what_they_look_for() {
-    let text =
-        "use crate::sys::clock;\npub(crate) use crate::card_of::Mode;\n#[cfg(test)]\ncrate::x";
+    let text = "use crate::sys::clock;\npub(crate) use crate::card_of::Mode;\n#[cfg(test)]\nmod tests {\ncrate::x";
     let rooms: Vec<(usize, &str)> = rooms_named(text).collect();
     assert_eq!(rooms, [(1, "sys"), (2, "card_of")]);
     let check = |line: &str, expected: Option<&str>| {
@@ -533,6 +614,15 @@ fn the_checks_find_what_they_look_for() {
         Some("std::net::UdpSocket"),
     );
     check("let x: std::net::IpAddr = y.parse()?;", None);
+    let defined = [
+        "pub(crate) enum Step {",
+        "struct Flow<'a> {",
+        "pub trait Agent: Send {",
+    ];
+    let names = defined.map(|line| type_defined(line).unwrap_or_default());
+    assert_eq!(names, ["Step", "Flow", "Agent"]);
+    assert_eq!(type_defined("    let flow = Flow::new();"), None);
+    assert!(nouns().contains("Worker") && !nouns().contains("Knob"));
     assert_eq!(code_words("`a`, `b-c` and d"), ["a", "b-c"]);
     assert_eq!(code_lines("a\n // b\nc").count(), 2);
 }
