@@ -61,7 +61,7 @@ fn nothing_is_allocated_while_payload_moves() {
     assert_eq!(ALLOCATIONS.swap(0, SeqCst), 1);
 
     every_way_of_bulk_payload();
-    // Alone on blocking sockets, and in a crowd on epoll.
+    // Alone on blocking sockets, and many on epoll.
     for workers in [4, 1] {
         let (near, far): (Vec<Flow>, Vec<Flow>) = (0..4)
             .map(|flow| {

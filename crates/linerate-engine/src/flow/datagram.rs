@@ -10,7 +10,7 @@ use linerate_model::manner::{ReceiveBy, Transport};
 use linerate_model::setting::name;
 use linerate_model::workload::{Part, Setting, Traffic};
 
-use crate::flow::opening::{self, ECHO_BYTES, HELLO_BYTES, Word};
+use crate::flow::opening::{self, ControlDatagram, ECHO_BYTES, HELLO_BYTES};
 use crate::flow::options;
 use crate::flow::{ConnectError, Flow, FlowConfig, Shared, settings};
 use crate::sys::clock::now_ns;
@@ -52,8 +52,11 @@ pub(super) fn connect(
     socket::connect(socket.as_fd(), peer)
         .map_err(|error| ConnectError::establish(error, peer, deadline))?;
     let mut stranger = false;
-    let greeted = match (hello.first_chunk::<HELLO_BYTES>(), Word::read(hello)) {
-        (Some(hello), Some(Word::Hello(_))) => greet(socket.as_fd(), hello, end_ns),
+    let greeted = match (
+        hello.first_chunk::<HELLO_BYTES>(),
+        ControlDatagram::read(hello),
+    ) {
+        (Some(hello), Some(ControlDatagram::Hello(_))) => greet(socket.as_fd(), hello, end_ns),
         _ if hello.is_empty() => Ok(()),
         _ => {
             stranger = true;
@@ -119,9 +122,11 @@ fn greet(socket: BorrowedFd<'_>, hello: &[u8; HELLO_BYTES], end_ns: u64) -> io::
         let wait_end_ns = end_ns.min(now_ns() + pause_ms * 1_000_000);
         let mut room = [0; ECHO_BYTES];
         while let Some(length) = receive(socket, &mut room, wait_end_ns)? {
-            match Word::read(&room[..length.min(ECHO_BYTES)]) {
-                Some(Word::Confirmation) if room[12..16] == hello[12..16] => return Ok(()),
-                Some(Word::Challenge(nonce)) if question.length == HELLO_BYTES => {
+            match ControlDatagram::read(&room[..length.min(ECHO_BYTES)]) {
+                Some(ControlDatagram::Confirmation) if room[12..16] == hello[12..16] => {
+                    return Ok(());
+                }
+                Some(ControlDatagram::Challenge(nonce)) if question.length == HELLO_BYTES => {
                     question.bytes = opening::echo(hello, nonce);
                     question.length = ECHO_BYTES;
                     pause_ms = REPEAT_MS_FIRST;
@@ -232,7 +237,7 @@ impl Flow {
         let mut asked = false;
         let mut room = [0; ECHO_BYTES];
         while datagram::take(fd, &mut room, true).is_ok_and(|length| length == ECHO_BYTES)
-            && matches!(Word::read(&room), Some(Word::Echo { hello: of, .. }) if of == hello)
+            && matches!(ControlDatagram::read(&room), Some(ControlDatagram::Echo { hello: of, .. }) if of == hello)
         {
             datagram::take(fd, &mut room, false)?;
             asked = true;

@@ -19,7 +19,7 @@ use crate::sys::zerocopy::{self, Completions};
 
 /// An option that the kernel refused.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedOption {
     pub(super) name: &'static str,
     pub(super) value: String,
     pub(crate) source: io::Error,
@@ -31,9 +31,9 @@ pub(crate) struct Refused {
 /// size is offered there too, and the congestion control algorithm then counts from the start. On
 /// an accepted socket the same calls work, except that the first window (64 KiB by default) has
 /// been offered already: a smaller buffer takes hold once that much has been received.
-pub(crate) fn apply(fd: RawFd, options: &FlowOptions) -> Result<(), Refused> {
+pub(crate) fn apply(fd: RawFd, options: &FlowOptions) -> Result<(), RefusedOption> {
     let int = |option: IntOption, value: i32| {
-        socket::set(fd, option, value).map_err(|source| Refused {
+        socket::set(fd, option, value).map_err(|source| RefusedOption {
             name: option.name,
             value: value.to_string(),
             source,
@@ -63,14 +63,14 @@ pub(crate) fn apply(fd: RawFd, options: &FlowOptions) -> Result<(), Refused> {
         int(IP_TOS, tos.into()).or(v6)?;
     }
     if let Some(rate) = options.pacing_bps {
-        socket::limit_pacing(fd, rate / 8).map_err(|source| Refused {
+        socket::limit_pacing(fd, rate / 8).map_err(|source| RefusedOption {
             name: "SO_MAX_PACING_RATE",
             value: (rate / 8).to_string(),
             source,
         })?;
     }
     if let Some(algorithm) = &options.congestion {
-        socket::set_congestion(fd, algorithm).map_err(|source| Refused {
+        socket::set_congestion(fd, algorithm).map_err(|source| RefusedOption {
             name: name::TCP_CONGESTION,
             value: algorithm.clone(),
             source,
@@ -89,12 +89,12 @@ pub(crate) fn apply(fd: RawFd, options: &FlowOptions) -> Result<(), Refused> {
 /// entered again with the next data that this end sends: repeating it would change nothing that
 /// `delayed_ack = true` asks for, and it is not repeated. On a socket that is still connecting, 0
 /// would delay the last segment of the handshake too; hence afterwards.
-pub(crate) fn apply_connected(fd: RawFd, options: &FlowOptions) -> Result<(), Refused> {
+pub(crate) fn apply_connected(fd: RawFd, options: &FlowOptions) -> Result<(), RefusedOption> {
     let Some(delayed_ack) = options.delayed_ack else {
         return Ok(());
     };
     let value = i32::from(!delayed_ack);
-    socket::set(fd, TCP_QUICKACK, value).map_err(|source| Refused {
+    socket::set(fd, TCP_QUICKACK, value).map_err(|source| RefusedOption {
         name: TCP_QUICKACK.name,
         value: value.to_string(),
         source,
@@ -109,13 +109,16 @@ pub(crate) fn apply_connected(fd: RawFd, options: &FlowOptions) -> Result<(), Re
 /// mark, at the end of the stream, at an error, and where the receive buffer or the window runs out;
 /// what a call finds it takes, however little. So nothing is lost at the end, and no stream stands
 /// still. The kernel grants half of its receive buffer at the most (tcp_set_rcvlowat).
-pub(super) fn set_low_water(fd: RawFd, config: &FlowConfig) -> Result<Option<Setting>, Refused> {
+pub(super) fn set_low_water(
+    fd: RawFd,
+    config: &FlowConfig,
+) -> Result<Option<Setting>, RefusedOption> {
     let asked = config.manner.receive_low_water;
     let Some(bytes) = asked.filter(|_| config.part == Part::Receiver) else {
         return Ok(None);
     };
     let value = i32::try_from(bytes.0).unwrap_or(i32::MAX);
-    socket::set(fd, SO_RCVLOWAT, value).map_err(|source| Refused {
+    socket::set(fd, SO_RCVLOWAT, value).map_err(|source| RefusedOption {
         name: SO_RCVLOWAT.name,
         value: value.to_string(),
         source,
@@ -135,8 +138,8 @@ pub(super) fn set_low_water(fd: RawFd, config: &FlowConfig) -> Result<Option<Set
 }
 
 /// Lets a sender use MSG_ZEROCOPY.
-pub(super) fn enable_zerocopy(fd: RawFd) -> Result<(), Refused> {
-    zerocopy::enable(fd).map_err(|source| Refused {
+pub(super) fn enable_zerocopy(fd: RawFd) -> Result<(), RefusedOption> {
+    zerocopy::enable(fd).map_err(|source| RefusedOption {
         name: "SO_ZEROCOPY",
         value: "1".to_owned(),
         source,

@@ -104,7 +104,7 @@ fn rates(transport: Transport) -> io::Result<Vec<(SendBy, f64)>> {
     socket::set_blocking(near.as_fd(), None)?;
     socket::set_blocking(far.as_fd(), None)?;
     let pages = Pages::new(1)?;
-    let mut bench = Bench {
+    let mut sockets = ProbeSockets {
         file: MemoryFile::new(&pages.as_slice()[..CALL_BYTES])?,
         file_at: 0,
         pages,
@@ -120,14 +120,14 @@ fn rates(transport: Transport) -> io::Result<Vec<(SendBy, f64)>> {
         SendBy::MsgZerocopy,
     ];
     let ways = match transport {
-        Transport::Tcp if zerocopy::enable(bench.near).is_ok() => &ways[..],
+        Transport::Tcp if zerocopy::enable(sockets.near).is_ok() => &ways[..],
         _ => &ways[..3],
     };
     let mut rates: Vec<(SendBy, f64)> = ways.iter().map(|&way| (way, 0.0)).collect();
     for _ in 0..TRIES {
         for (way, best) in &mut rates {
             // A way that the kernel refuses stays at 0.
-            if let Ok(rate) = bench.rate(*way) {
+            if let Ok(rate) = sockets.rate(*way) {
                 *best = best.max(rate);
             }
         }
@@ -158,7 +158,7 @@ fn pair(transport: Transport) -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((near.into(), far.into()))
 }
 
-struct Bench {
+struct ProbeSockets {
     pages: Pages,
     pipe: Pipe,
     file: MemoryFile,
@@ -169,7 +169,7 @@ struct Bench {
     far: RawFd,
 }
 
-impl Bench {
+impl ProbeSockets {
     /// Sends and drops for a while; returns bytes a second of CPU time.
     fn rate(&mut self, way: SendBy) -> io::Result<f64> {
         let (end_ns, began_ns) = (now_ns() + TRY_NS, thread_cpu_ns());

@@ -27,7 +27,7 @@ pub(crate) fn cpu_times_ns() -> (u64, u64) {
 }
 
 /// Lets whoever else waits for the CPU of the calling thread have it first.
-pub(crate) fn give_way() {
+pub(crate) fn yield_cpu() {
     std::thread::yield_now();
 }
 

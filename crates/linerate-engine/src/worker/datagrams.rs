@@ -25,12 +25,14 @@ use crate::sys::{socket, thread};
 use crate::worker::EndedFlow;
 use crate::worker::thread::{Unready, WorkerShare, get_ready};
 use crate::workload::Want;
-use crate::workload::datagram::{self, Carrier, Carry, Post, Receiver, Requester, Step};
+use crate::workload::datagram::{
+    self, DatagramIo, DatagramPlay, DatagramPlayer, Receiver, Requester, Step,
+};
 
 /// How long a call waits before the clock is looked at; a tenth of a requester's patience.
 const LOOK_NS: u64 = 20_000_000;
 /// The last stretch of a pause is spun through: a sleep ends up to this much late even with sharp
-/// timers, where the CPU has gone to a deeper idle state or somebody else meanwhile.
+/// timers, where the CPU has gone to a deeper idle state or another thread meanwhile.
 const SPIN_NS: u64 = 50_000;
 /// The longest sleep while sockets of the thread may become ready unseen.
 const NAP_NS: u64 = 500_000;
@@ -55,21 +57,21 @@ struct Seat<'a> {
     index: usize,
     flow: &'a Shared,
     counters: &'a DatagramCounters,
-    carrier: Carrier,
+    player: DatagramPlayer,
     ended: Option<EndedFlow>,
 }
 
-/// What all flows of a worker share.
-struct Office<'a> {
+/// What all flows of a worker share: buffers and records of times.
+struct DatagramMemory<'a> {
     control: &'a Control,
     outbox: Outbox,
     inbox: Inbox,
     times: Vec<Latency>,
 }
 
-impl<'a> Office<'a> {
-    fn post<'b>(&'b mut self, flow: &'b Shared, counters: &'b DatagramCounters) -> Post<'b> {
-        Post {
+impl<'a> DatagramMemory<'a> {
+    fn io<'b>(&'b mut self, flow: &'b Shared, counters: &'b DatagramCounters) -> DatagramIo<'b> {
+        DatagramIo {
             flow,
             counters,
             control: self.control,
@@ -95,36 +97,36 @@ pub(super) fn live(
 ) -> Vec<EndedFlow> {
     let set_up = |share| {
         let seats = seats(share);
-        let office = office(share, &seats);
-        prepare(&seats).map(|crowd| (seats, office, crowd))
+        let memory = memory(share, &seats);
+        prepare(&seats).map(|many| (seats, memory, many))
     };
-    let Some((mut seats, mut office, crowd)) = get_ready(share, ready, set_up) else {
+    let Some((mut seats, mut memory, many)) = get_ready(share, ready, set_up) else {
         return Vec::new();
     };
     share.control.sleep_until_start();
     seats.iter().for_each(|seat| seat.flow.greet());
-    match (crowd, &mut seats[..]) {
-        (Some(crowd), seats) => crowd.play(seats, &mut office),
+    match (many, &mut seats[..]) {
+        (Some(many), seats) => many.play(seats, &mut memory),
         (None, seats) => {
             for seat in seats {
-                let mut post = office.post(seat.flow, seat.counters);
-                let ending = play_alone(&mut seat.carrier, &mut post);
+                let mut io = memory.io(seat.flow, seat.counters);
+                let ending = play_alone(&mut seat.player, &mut io);
                 seat.end(&share.control, ending);
             }
         }
     }
-    ended_flows(seats, &office)
+    ended_flows(seats, &memory)
 }
 
 impl Seat<'_> {
     /// Ends the flow. Nothing is shut down: the end was said in datagrams, and what still comes
     /// would be answered by ICMP.
     fn end(&mut self, control: &Control, ending: Ending) {
-        let said = self.carrier.settings(control, now_ns());
+        let said = self.player.settings(control, now_ns());
         self.ended = Some(EndedFlow {
             index: self.index,
             ending,
-            stall_max_ns: self.carrier.stall_max_ns(now_ns()),
+            stall_max_ns: self.player.stall_max_ns(now_ns()),
             cpu: thread::cpu(),
             latency: None,
             completions: None,
@@ -143,13 +145,13 @@ fn seats(share: &WorkerShare) -> Vec<Seat<'_>> {
             continue;
         };
         let times = if shares { 0 } else { records };
-        let carrier = Carrier::new(&flow.config, share.window, times, start_ns);
-        records += usize::from(carrier.sends_first());
+        let player = DatagramPlayer::new(&flow.config, share.window, times, start_ns);
+        records += usize::from(player.sends_first());
         seats.push(Seat {
             index: *index,
             flow,
             counters,
-            carrier,
+            player,
             ended: None,
         });
     }
@@ -157,7 +159,7 @@ fn seats(share: &WorkerShare) -> Vec<Seat<'_>> {
 }
 
 /// Makes the memory of a worker. The flows of a trial are alike, so those of one part share it.
-fn office<'a>(share: &'a WorkerShare, seats: &[Seat<'_>]) -> Office<'a> {
+fn memory<'a>(share: &'a WorkerShare, seats: &[Seat<'_>]) -> DatagramMemory<'a> {
     let of = |sends: bool| {
         let does = |part: Part| match part {
             Part::Sender => sends,
@@ -167,12 +169,12 @@ fn office<'a>(share: &'a WorkerShare, seats: &[Seat<'_>]) -> Office<'a> {
         let mut configs = seats.iter().map(|seat| &seat.flow.config);
         configs.find(|config| does(config.part))
     };
-    let firsts = seats.iter().filter(|seat| seat.carrier.sends_first());
+    let firsts = seats.iter().filter(|seat| seat.player.sends_first());
     let records = match firsts.count() {
         count if count > RECORDS_MAX || !share.latency_per_flow => count.min(1),
         count => count,
     };
-    Office {
+    DatagramMemory {
         control: &share.control,
         outbox: of(true).map_or_else(|| Outbox::new(1, 1), datagram::outbox),
         inbox: of(false).map_or_else(|| Inbox::new(1, 1, false), datagram::inbox),
@@ -181,37 +183,37 @@ fn office<'a>(share: &'a WorkerShare, seats: &[Seat<'_>]) -> Office<'a> {
 }
 
 /// Makes the sockets wait or not; returns the set of a worker with more than one.
-fn prepare(seats: &[Seat<'_>]) -> io::Result<Option<Crowd>> {
+fn prepare(seats: &[Seat<'_>]) -> io::Result<Option<DatagramLoop>> {
     if let [seat] = seats {
         let spins = seat.flow.config.manner.wait == WaitBy::Spin;
-        let looks = !rests(&seat.flow.config) && !seat.carrier.is_timed();
+        let looks = !rests(&seat.flow.config) && !seat.player.is_timed();
         let look = (!spins && looks).then(|| Duration::from_nanos(LOOK_NS));
         socket::set_blocking(seat.flow.socket(), look)?;
         return Ok(None);
     }
-    Crowd::prepare(seats).map(Some)
+    DatagramLoop::prepare(seats).map(Some)
 }
 
 /// Plays a part that has the thread to itself; each kind has a loop of its own.
-fn play_alone(carrier: &mut Carrier, post: &mut Post<'_>) -> Ending {
-    match carrier {
-        Carrier::Sender(part) => step_to_the_end(part, post),
-        Carrier::Receiver(part) if rests(&post.flow.config) => rest_to_the_end(part, post),
-        Carrier::Receiver(part) => step_to_the_end(part, post),
-        Carrier::Requester(part) if part.is_timed() => listen_to_the_end(part, post),
-        Carrier::Requester(part) => step_to_the_end(part, post),
-        Carrier::Responder(part) => step_to_the_end(part, post),
+fn play_alone(player: &mut DatagramPlayer, io: &mut DatagramIo<'_>) -> Ending {
+    match player {
+        DatagramPlayer::Sender(part) => step_to_the_end(part, io),
+        DatagramPlayer::Receiver(part) if rests(&io.flow.config) => rest_to_the_end(part, io),
+        DatagramPlayer::Receiver(part) => step_to_the_end(part, io),
+        DatagramPlayer::Requester(part) if part.is_timed() => listen_to_the_end(part, io),
+        DatagramPlayer::Requester(part) => step_to_the_end(part, io),
+        DatagramPlayer::Responder(part) => step_to_the_end(part, io),
     }
 }
 
 /// Cost of the loop beside the step: one compare.
-fn step_to_the_end(part: &mut impl Carry, post: &mut Post<'_>) -> Ending {
+fn step_to_the_end(part: &mut impl DatagramPlay, io: &mut DatagramIo<'_>) -> Ending {
     loop {
-        match part.step(post) {
+        match part.step(io) {
             Step::Again => {}
             Step::Wait(_) => {
                 // The call has waited, or this thread spins.
-                if let Step::Ended(ending) = part.tick(post, now_ns()) {
+                if let Step::Ended(ending) = part.tick(io, now_ns()) {
                     return ending;
                 }
             }
@@ -243,14 +245,14 @@ fn rest_ns(config: &FlowConfig) -> u64 {
 
 /// Receives batches. A wake-up for each datagram costs as much as the datagram, and takes the CPU
 /// from a sender that shares it.
-fn rest_to_the_end(part: &mut Receiver, post: &mut Post<'_>) -> Ending {
-    let rest_ns = rest_ns(&post.flow.config);
+fn rest_to_the_end(part: &mut Receiver, io: &mut DatagramIo<'_>) -> Ending {
+    let rest_ns = rest_ns(&io.flow.config);
     loop {
-        match part.step(post) {
+        match part.step(io) {
             Step::Again | Step::At(_) | Step::Until(_) => {}
             Step::Wait(_) => {
                 let now = now_ns();
-                if let Step::Ended(ending) = part.tick(post, now) {
+                if let Step::Ended(ending) = part.tick(io, now) {
                     return ending;
                 }
                 if now.saturating_sub(part.last_ns()) < SILENT_NS {
@@ -258,7 +260,7 @@ fn rest_to_the_end(part: &mut Receiver, post: &mut Post<'_>) -> Ending {
                 } else {
                     // What it waited for shows at the next step, an error too.
                     let look_ms = LOOK_NS / 1_000_000;
-                    let _ = sys_datagram::wait_readable(post.flow.socket(), look_ms);
+                    let _ = sys_datagram::wait_readable(io.flow.socket(), look_ms);
                 }
             }
             Step::Ended(ending) => return ending,
@@ -282,36 +284,36 @@ fn pause(at_ns: u64, most_ns: u64) {
 ///
 /// Cost of a wait beside the step: ppoll 300 ns and the clock 30 ns; the last stretch before a request
 /// is due asks the socket again and again.
-fn listen_to_the_end(part: &mut Requester, post: &mut Post<'_>) -> Ending {
+fn listen_to_the_end(part: &mut Requester, io: &mut DatagramIo<'_>) -> Ending {
     loop {
-        match part.step(post) {
+        match part.step(io) {
             Step::Again => {}
             Step::Wait(_) => {
-                listen(post, u64::MAX);
-                if let Step::Ended(ending) = part.tick(post, now_ns()) {
+                listen(io, u64::MAX);
+                if let Step::Ended(ending) = part.tick(io, now_ns()) {
                     return ending;
                 }
             }
             Step::At(at_ns) => pause(at_ns, NOTICE_NS),
-            Step::Until(at_ns) => listen(post, at_ns),
+            Step::Until(at_ns) => listen(io, at_ns),
             Step::Ended(ending) => return ending,
         }
     }
 }
 
 /// Waits until something arrives or shortly before `at_ns`, unless the thread never sleeps.
-fn listen(post: &Post<'_>, at_ns: u64) {
+fn listen(io: &DatagramIo<'_>, at_ns: u64) {
     let left_ns = at_ns.saturating_sub(now_ns()).min(LOOK_NS);
-    if left_ns > SPIN_NS && post.flow.config.manner.wait != WaitBy::Spin {
+    if left_ns > SPIN_NS && io.flow.config.manner.wait != WaitBy::Spin {
         // What it waited for shows at the next step, an error too.
-        let _ = sys_datagram::wait_readable_ns(post.flow.socket(), left_ns - SPIN_NS);
+        let _ = sys_datagram::wait_readable_ns(io.flow.socket(), left_ns - SPIN_NS);
     }
 }
 
-/// Many flows on a thread.
-struct Crowd {
+/// Many flows of datagrams on a thread: epoll, and a heap of instants.
+struct DatagramLoop {
     epoll: Epoll,
-    /// Who can go on when; what `next` does not say any more goes off in vain.
+    /// Who can go on when; what `next` does not say any more fires in vain.
     due: BinaryHeap<Reverse<(u64, usize)>>,
     /// When each flow goes on by the clock; [`NEVER`] is not.
     next: Vec<u64>,
@@ -327,33 +329,33 @@ const NEVER: u64 = u64::MAX;
 /// Instants of each flow that there is room for: the next, and some that have passed.
 const INSTANTS_EACH: usize = 4;
 
-impl Crowd {
+impl DatagramLoop {
     fn prepare(seats: &[Seat<'_>]) -> io::Result<Self> {
-        let mut crowd = Self {
+        let mut many = Self {
             epoll: Epoll::new()?,
             due: BinaryHeap::with_capacity(seats.len() * INSTANTS_EACH),
             next: vec![NEVER; seats.len()],
             wants: vec![None; seats.len()],
             spins: false,
-            timed: seats.iter().any(|seat| seat.carrier.is_timed()),
+            timed: seats.iter().any(|seat| seat.player.is_timed()),
         };
         for (at, seat) in seats.iter().enumerate() {
             socket::set_blocking(seat.flow.socket(), None)?;
             // Watched for what it receives; a sender that waits for room is watched meanwhile.
-            crowd.epoll.add(seat.flow.fd(), at, Want::Readable)?;
-            if seat.carrier.sends_first() {
-                crowd.epoll.remove(seat.flow.fd())?;
-                crowd.go_on(at, 0);
+            many.epoll.add(seat.flow.fd(), at, Want::Readable)?;
+            if seat.player.sends_first() {
+                many.epoll.remove(seat.flow.fd())?;
+                many.go_on(at, 0);
             } else {
-                crowd.wants[at] = Some(Want::Readable);
+                many.wants[at] = Some(Want::Readable);
             }
-            crowd.spins |= seat.flow.config.manner.wait == WaitBy::Spin;
+            many.spins |= seat.flow.config.manner.wait == WaitBy::Spin;
         }
-        Ok(crowd)
+        Ok(many)
     }
 
     /// Plays all parts to their ends.
-    fn play(mut self, seats: &mut [Seat<'_>], office: &mut Office<'_>) {
+    fn play(mut self, seats: &mut [Seat<'_>], memory: &mut DatagramMemory<'_>) {
         let mut left = seats.len();
         let mut sweep_ns = now_ns() + LOOK_NS;
         while left > 0 {
@@ -367,7 +369,7 @@ impl Crowd {
                 self.due.pop();
                 if self.next[at] == at_ns {
                     self.next[at] = NEVER;
-                    left -= self.serve(at, &mut seats[at], office);
+                    left -= self.serve(at, &mut seats[at], memory);
                     now = now_ns();
                 }
             }
@@ -378,14 +380,14 @@ impl Crowd {
                 .unwrap_or(0);
             for nth in 0..ready {
                 let at = self.epoll.ready(nth);
-                left -= self.serve(at, &mut seats[at], office);
+                left -= self.serve(at, &mut seats[at], memory);
             }
             if ready == 0 && next_ns != u64::MAX && !self.spins && !self.timed {
                 pause(next_ns.min(sweep_ns), NAP_NS);
             }
             now = now_ns();
             if now >= sweep_ns {
-                left -= self.sweep(seats, office, now);
+                left -= self.sweep(seats, memory, now);
                 sweep_ns = now + LOOK_NS;
             }
         }
@@ -411,13 +413,13 @@ impl Crowd {
     }
 
     /// Lets one flow make its steps; returns 1 if it has ended, else 0.
-    fn serve(&mut self, at: usize, seat: &mut Seat<'_>, office: &mut Office<'_>) -> usize {
+    fn serve(&mut self, at: usize, seat: &mut Seat<'_>, memory: &mut DatagramMemory<'_>) -> usize {
         if seat.ended.is_some() {
             return 0;
         }
-        let mut post = office.post(seat.flow, seat.counters);
+        let mut io = memory.io(seat.flow, seat.counters);
         for _ in 0..STEPS_MAX {
-            match seat.carrier.step(&mut post) {
+            match seat.player.step(&mut io) {
                 Step::Again => {}
                 Step::Wait(want) => {
                     self.watch(at, seat, Some(want));
@@ -435,7 +437,7 @@ impl Crowd {
                 }
                 Step::Ended(ending) => {
                     self.watch(at, seat, None);
-                    seat.end(office.control, ending);
+                    seat.end(memory.control, ending);
                     return 1;
                 }
             }
@@ -450,18 +452,23 @@ impl Crowd {
     }
 
     /// Shows the clock to flows that wait; returns how many have ended by it.
-    fn sweep(&mut self, seats: &mut [Seat<'_>], office: &mut Office<'_>, now_ns: u64) -> usize {
+    fn sweep(
+        &mut self,
+        seats: &mut [Seat<'_>],
+        memory: &mut DatagramMemory<'_>,
+        now_ns: u64,
+    ) -> usize {
         let mut ended = 0;
         for (at, seat) in seats.iter_mut().enumerate() {
             if seat.ended.is_some() || self.wants[at].is_none() {
                 continue;
             }
-            let post = office.post(seat.flow, seat.counters);
-            match seat.carrier.tick(&post, now_ns) {
-                Step::Again => ended += self.serve(at, seat, office),
+            let io = memory.io(seat.flow, seat.counters);
+            match seat.player.tick(&io, now_ns) {
+                Step::Again => ended += self.serve(at, seat, memory),
                 Step::Ended(ending) => {
                     self.watch(at, seat, None);
-                    seat.end(office.control, ending);
+                    seat.end(memory.control, ending);
                     ended += 1;
                 }
                 Step::Wait(_) | Step::At(_) | Step::Until(_) => {}
@@ -486,11 +493,11 @@ impl Crowd {
 }
 
 /// Returns how the flows ended, each record of times with the first flow that used it.
-fn ended_flows(seats: Vec<Seat<'_>>, office: &Office<'_>) -> Vec<EndedFlow> {
-    let mut records = office.times.iter();
+fn ended_flows(seats: Vec<Seat<'_>>, memory: &DatagramMemory<'_>) -> Vec<EndedFlow> {
+    let mut records = memory.times.iter();
     let ended = |seat: Seat<'_>| {
         let mut ended = seat.ended?;
-        if seat.carrier.sends_first() {
+        if seat.player.sends_first() {
             ended.latency = records.next().map(Latency::to_histogram);
         }
         Some(ended)

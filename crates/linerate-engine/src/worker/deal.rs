@@ -4,9 +4,9 @@ use linerate_model::id::FlowId;
 use linerate_model::sample::End;
 use linerate_model::workload::Part;
 
-/// What decides where a flow goes.
+/// What decides which worker a flow goes to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Card {
+pub(super) struct FlowKey {
     pub(super) flow: FlowId,
     pub(super) end: End,
     pub(super) part: Part,
@@ -23,18 +23,18 @@ pub(super) struct Card {
 ///    receivers: dealt by number alone, every second flow of a workload with both directions is a
 ///    sender, and two workers would be one that sends and one that receives. The part that counts
 ///    is the client's, on both ends.
-pub(super) fn deal(cards: &[Card], workers_max: usize) -> Vec<Vec<usize>> {
-    let workers = cards.len().min(workers_max).max(1);
-    let mut hands = vec![Vec::new(); workers];
-    let mut order: Vec<usize> = (0..cards.len()).collect();
-    order.sort_by_key(|&index| (part_order(cards[index].client_part()), cards[index].flow));
+pub(super) fn deal(keys: &[FlowKey], workers_max: usize) -> Vec<Vec<usize>> {
+    let workers = keys.len().min(workers_max).max(1);
+    let mut shares = vec![Vec::new(); workers];
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_by_key(|&index| (part_order(keys[index].client_part()), keys[index].flow));
     for (turn, index) in order.into_iter().enumerate() {
-        hands[turn % workers].push(index);
+        shares[turn % workers].push(index);
     }
-    hands
+    shares
 }
 
-impl Card {
+impl FlowKey {
     fn client_part(self) -> Part {
         match self.end {
             End::Client => self.part,
@@ -57,57 +57,62 @@ mod tests {
     use super::*;
     use Part::{Receiver, Sender};
 
-    fn cards(parts: &[Part]) -> Vec<Card> {
-        let card = |(at, &part): (usize, &Part)| Card {
+    fn keys(parts: &[Part]) -> Vec<FlowKey> {
+        let key = |(at, &part): (usize, &Part)| FlowKey {
             flow: FlowId(at as u32),
             end: End::Client,
             part,
         };
-        parts.iter().enumerate().map(card).collect()
+        parts.iter().enumerate().map(key).collect()
     }
 
     #[test]
     fn every_worker_gets_its_share_of_each_part() {
-        let cards = cards(&[Sender, Receiver, Sender, Receiver]);
-        assert_eq!(deal(&cards, 2), vec![vec![0, 1], vec![2, 3]]);
-        assert_eq!(deal(&cards, 1), vec![vec![0, 2, 1, 3]]);
+        let keys = keys(&[Sender, Receiver, Sender, Receiver]);
+        assert_eq!(deal(&keys, 2), vec![vec![0, 1], vec![2, 3]]);
+        assert_eq!(deal(&keys, 1), vec![vec![0, 2, 1, 3]]);
     }
 
     #[test]
     fn there_are_no_more_workers_than_flows_and_at_least_one() {
-        assert_eq!(deal(&cards(&[Sender; 3]), 8).len(), 3);
-        assert_eq!(deal(&cards(&[Sender; 3]), 0), vec![vec![0, 1, 2]]);
+        assert_eq!(deal(&keys(&[Sender; 3]), 8).len(), 3);
+        assert_eq!(deal(&keys(&[Sender; 3]), 0), vec![vec![0, 1, 2]]);
         assert_eq!(deal(&[], 4), vec![Vec::<usize>::new()]);
     }
 
     #[test]
     fn every_flow_is_dealt_once() {
-        let hands = deal(&cards(&[Sender; 1000]), 7);
-        let mut dealt: Vec<usize> = hands.concat();
+        let shares = deal(&keys(&[Sender; 1000]), 7);
+        let mut dealt: Vec<usize> = shares.concat();
         dealt.sort_unstable();
         assert_eq!(dealt, (0..1000).collect::<Vec<_>>());
-        assert!(hands.iter().all(|hand| (142..=143).contains(&hand.len())));
+        assert!(
+            shares
+                .iter()
+                .all(|indices| (142..=143).contains(&indices.len()))
+        );
     }
 
     #[test]
     fn both_ends_deal_alike_in_whatever_order_flows_arrive() {
         let check = |parts: &[Part], workers: usize| {
-            let near = cards(parts);
+            let near = keys(parts);
             // The server's flows arrive in another order, and its parts are the opposite.
-            let mut far: Vec<Card> = near
+            let mut far: Vec<FlowKey> = near
                 .iter()
-                .map(|card| Card {
+                .map(|key| FlowKey {
                     end: End::Server,
-                    part: card.part.opposite(),
-                    ..*card
+                    part: key.part.opposite(),
+                    ..*key
                 })
                 .collect();
             far.rotate_left(parts.len() / 3);
             far.reverse();
-            let flows = |cards: &[Card]| -> Vec<Vec<FlowId>> {
-                let hands = deal(cards, workers);
-                let flows = |hand: Vec<usize>| hand.into_iter().map(|at| cards[at].flow).collect();
-                hands.into_iter().map(flows).collect()
+            let flows = |keys: &[FlowKey]| -> Vec<Vec<FlowId>> {
+                let shares = deal(keys, workers);
+                let flows =
+                    |indices: Vec<usize>| indices.into_iter().map(|at| keys[at].flow).collect();
+                shares.into_iter().map(flows).collect()
             };
             assert_eq!(flows(&near), flows(&far));
         };

@@ -20,9 +20,9 @@ use crate::schedule::{Control, Ending, Schedule};
 use crate::sys::clock::now_ns;
 use crate::sys::thread;
 use crate::worker::EndedFlow;
-use crate::worker::deal::{Card, deal};
+use crate::worker::deadline::{self, Deadline};
+use crate::worker::deal::{FlowKey, deal};
 use crate::worker::thread::{Unready, WorkerShare, live};
-use crate::worker::warden::{self, Warden};
 
 /// Requesters of one trial that have a latency record each; more share one a worker.
 ///
@@ -106,7 +106,7 @@ pub struct Running {
     flows: Vec<Arc<Shared>>,
     windows: Vec<WindowsSeen>,
     control: Arc<Control>,
-    warden: Option<Warden>,
+    deadline: Option<Deadline>,
     workers: Vec<Worker>,
 }
 
@@ -115,12 +115,12 @@ struct Worker {
     name: String,
     thread_id: i32,
     thread: JoinHandle<Vec<EndedFlow>>,
-    spent: Arc<Spent>,
+    spent: Arc<CpuTimes>,
 }
 
 /// CPU time that a worker has used, once it has ended.
 #[derive(Debug, Default)]
-struct Spent {
+struct CpuTimes {
     user_ns: AtomicU64,
     system_ns: AtomicU64,
 }
@@ -147,27 +147,27 @@ pub fn launch(
         .into_iter()
         .map(|flow| Arc::new(flow.shared))
         .collect();
-    let card = |flow: &Arc<Shared>| Card {
+    let key = |flow: &Arc<Shared>| FlowKey {
         flow: flow.config.flow,
         end: flow.config.end,
         part: flow.config.part,
     };
-    let cards: Vec<Card> = flows.iter().map(card).collect();
-    let requesters = cards.iter().filter(|card| card.part == Part::Requester);
+    let keys: Vec<FlowKey> = flows.iter().map(key).collect();
+    let requesters = keys.iter().filter(|key| key.part == Part::Requester);
     let latency_per_flow = requesters.count() <= LATENCY_RECORDS_MAX;
-    let hands = deal(&cards, config.workers_max);
+    let shares = deal(&keys, config.workers_max);
     let control = Arc::new(Control::new(&schedule, flows.len()));
     let mut running = Running {
         windows: vec![WindowsSeen::default(); flows.len()],
         // Before the workers: none may wait without a limit that nobody watches.
-        warden: post(&control, &flows, &hands)?,
+        deadline: start_deadline(&control, &flows, &shares)?,
         control,
         workers: Vec::new(),
         flows,
     };
-    for (at, hand) in hands.into_iter().enumerate() {
+    for (at, indices) in shares.into_iter().enumerate() {
         let share = WorkerShare {
-            flows: hand
+            flows: indices
                 .into_iter()
                 .map(|index| (index, Arc::clone(&running.flows[index])))
                 .collect(),
@@ -182,33 +182,35 @@ pub fn launch(
     Ok(running)
 }
 
-/// Posts a warden, if a flow is alone on its worker that needs one.
-fn post(
+/// Starts the thread that ends waits, if a flow is alone on its worker that needs it.
+fn start_deadline(
     control: &Arc<Control>,
     flows: &[Arc<Shared>],
-    hands: &[Vec<usize>],
-) -> Result<Option<Warden>, LaunchError> {
-    let alone = hands.iter().filter_map(|hand| match hand.as_slice() {
-        [one] => Some(&flows[*one]),
-        _ => None,
-    });
+    shares: &[Vec<usize>],
+) -> Result<Option<Deadline>, LaunchError> {
+    let alone = shares
+        .iter()
+        .filter_map(|indices| match indices.as_slice() {
+            [one] => Some(&flows[*one]),
+            _ => None,
+        });
     let watched: Vec<Arc<Shared>> = alone
-        .filter(|flow| warden::watches(&flow.config))
+        .filter(|flow| deadline::watches(&flow.config))
         .cloned()
         .collect();
     if watched.is_empty() {
         return Ok(None);
     }
-    let spawned = Warden::post(control, watched);
+    let spawned = Deadline::start(control, watched);
     spawned.map(Some).map_err(|source| LaunchError::Spawn {
-        name: warden::NAME.to_owned(),
+        name: deadline::NAME.to_owned(),
         source,
     })
 }
 
 fn start(name: String, share: WorkerShare) -> Result<Worker, LaunchError> {
     let (ready, word) = sync_channel(1);
-    let spent = Arc::new(Spent::default());
+    let spent = Arc::new(CpuTimes::default());
     let spends = Arc::clone(&spent);
     let spawned = Builder::new().name(name.clone()).spawn(move || {
         let ended_flows = live(&share, &ready);
@@ -271,7 +273,7 @@ impl Running {
     /// Returns the CPU time of the workers that have ended, in user and in system mode, in nanoseconds:
     /// nobody else can tell it then.
     pub fn spent_by_ended_ns(&self) -> (u64, u64) {
-        let sum = |of: fn(&Spent) -> &AtomicU64| {
+        let sum = |of: fn(&CpuTimes) -> &AtomicU64| {
             let spent = self.workers.iter().map(|worker| &worker.spent);
             spent.map(|spent| of(spent).load(Ordering::Relaxed)).sum()
         };
@@ -289,13 +291,13 @@ impl Running {
     /// of their streams, for the grace time at the most.
     pub fn stop(&self) {
         self.control.stop(now_ns());
-        self.warden.iter().for_each(Warden::wake);
+        self.deadline.iter().for_each(Deadline::wake);
     }
 
     /// Ends all flows within about 200 ms, whatever the schedule says.
     pub fn abort(&self) {
         self.control.abort();
-        self.warden.iter().for_each(Warden::wake);
+        self.deadline.iter().for_each(Deadline::wake);
     }
 
     /// Waits until all flows have ended and returns their results, in the order launched.
@@ -310,8 +312,8 @@ impl Running {
                 ended_flows[index] = Some(ended);
             }
         }
-        if let Some(warden) = self.warden.take() {
-            warden.dismiss();
+        if let Some(deadline) = self.deadline.take() {
+            deadline.dismiss();
         }
         let mut pool = SettingPool::default();
         let clock = clock::setting();

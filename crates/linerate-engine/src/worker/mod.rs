@@ -1,29 +1,29 @@
 //! Worker threads, each owning whole flows.
 
-/// Which flow wants a turn at which instant.
-mod alarms;
 /// One flow on a thread: blocking calls.
-mod alone;
-/// Places that make or answer a connection for each transaction.
-mod calls;
-/// Many flows on a thread: non-blocking calls and epoll.
-mod crowd;
+mod blocking;
 /// Flows of datagrams on a thread.
 mod datagrams;
+/// Ends waits that have no limit of their own.
+mod deadline;
 /// Which worker owns which flow.
 mod deal;
+/// Many flows on a thread: non-blocking calls and epoll.
+mod epoll;
 /// Launching, sampling, aborting, collecting.
 mod launch;
+/// Places that make or answer a connection for each transaction.
+mod places;
 /// Many flows that speak and listen on a thread: io_uring.
 mod ring;
 /// Flows on a thread that never sleeps.
 mod spin;
 /// The life of one worker thread.
 mod thread;
-/// Ends waits that have no limit of their own.
-mod warden;
+/// Timers of flows that want a turn at an instant.
+mod timers;
 /// How a worker waits.
-mod way;
+mod waiting;
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ use crate::schedule::{Control, Ending};
 use crate::sys::buffer::PageBuffer;
 use crate::sys::splice::Pipe;
 use crate::sys::zerocopy::Completions;
-use crate::workload::{GiveWay, Io, Player};
+use crate::workload::{CpuYield, Io, Player};
 
 pub use launch::{EngineConfig, FlowResult, LaunchError, Running, launch};
 
@@ -65,17 +65,17 @@ struct EndedFlow {
     settings: Vec<Arc<Setting>>,
 }
 
-/// What all flows of a worker share.
-struct Bench {
+/// What all flows of a worker share: buffers, pipe and records.
+struct WorkerMemory {
     control: Arc<Control>,
     payload: PageBuffer,
     room: PageBuffer,
     pipe: Option<Pipe>,
-    give_way: GiveWay,
+    cpu_yield: CpuYield,
     latencies: Vec<Latency>,
 }
 
-impl Bench {
+impl WorkerMemory {
     /// Returns what a turn of `flow` works with.
     fn io<'a>(&'a mut self, flow: &'a Shared) -> Io<'a> {
         Io {
@@ -84,7 +84,7 @@ impl Bench {
             payload: self.payload.as_slice(),
             room: self.room.as_mut_slice(),
             pipe: self.pipe.as_mut(),
-            give_way: &mut self.give_way,
+            cpu_yield: &mut self.cpu_yield,
             latencies: &mut self.latencies,
         }
     }

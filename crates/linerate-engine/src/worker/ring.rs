@@ -10,20 +10,20 @@ use crate::schedule::Ending;
 use crate::sys::clock;
 use crate::sys::socket;
 use crate::sys::uring::{Ring, RingEvent};
-use crate::worker::alarms::Alarms;
-use crate::worker::crowd::{next_sweep, sweep};
-use crate::worker::{Bench, Seat};
+use crate::worker::epoll::{next_sweep, sweep};
+use crate::worker::timers::Timers;
+use crate::worker::{Seat, WorkerMemory};
 use crate::workload::{Play, Turn, Want};
 
 /// The ring of a worker whose flows all speak and listen.
-pub(super) struct Circle {
+pub(super) struct RingLoop {
     ring: Ring,
     /// Whether a seat waits for room to send.
     blocked: Vec<bool>,
-    alarms: Alarms,
+    timers: Timers,
 }
 
-impl Circle {
+impl RingLoop {
     /// Makes the sockets non-blocking, for the sends, and the ring.
     pub(super) fn prepare(seats: &[Seat], room_bytes: usize) -> io::Result<Self> {
         let sockets: Vec<RawFd> = seats.iter().map(|seat| seat.flow.fd()).collect();
@@ -33,51 +33,51 @@ impl Circle {
         Ok(Self {
             ring: Ring::new(&sockets, room_bytes)?,
             blocked: vec![false; seats.len()],
-            alarms: Alarms::new(seats.len()),
+            timers: Timers::new(seats.len()),
         })
     }
 
     /// Plays all parts to their ends; each seat then says how its flow ended.
     ///
     /// Cost a wait: the system call, 300 ns beside what it receives; the clock 30 ns.
-    pub(super) fn play(mut self, seats: &mut [Seat], bench: &mut Bench) {
+    pub(super) fn play(mut self, seats: &mut [Seat], memory: &mut WorkerMemory) {
         let mut left = seats.len();
         for (at, seat) in seats.iter_mut().enumerate() {
             left -= self.receive(at, seat);
-            left -= self.serve(at, seat, bench, Turn::Moved(Want::Writable));
+            left -= self.serve(at, seat, memory, Turn::Moved(Want::Writable));
         }
         let mut now_ns = clock::now_ns();
-        let mut sweep_ns = next_sweep(&bench.control, now_ns);
+        let mut sweep_ns = next_sweep(&memory.control, now_ns);
         while left > 0 {
-            let rest = self.alarms.rest(now_ns, sweep_ns);
+            let rest = self.timers.rest(now_ns, sweep_ns);
             if let Err(error) = self.ring.wait(rest) {
                 return break_off(seats, &error);
             }
             while let Some(event) = self.ring.next() {
-                left -= self.handle(event, seats, bench);
+                left -= self.handle(event, seats, memory);
             }
             now_ns = clock::now_ns();
             // No more than are set now: one that is set anew and due at once has its turn after
             // the sockets had theirs.
-            for _ in 0..self.alarms.count() {
-                let Some(at) = self.alarms.take(now_ns) else {
+            for _ in 0..self.timers.count() {
+                let Some(at) = self.timers.take(now_ns) else {
                     break;
                 };
-                left -= self.serve(at, &mut seats[at], bench, Turn::Moved(Want::Writable));
+                left -= self.serve(at, &mut seats[at], memory, Turn::Moved(Want::Writable));
             }
             if now_ns >= sweep_ns {
-                left -= sweep(seats, &bench.control, now_ns, Seat::end);
-                sweep_ns = next_sweep(&bench.control, now_ns);
+                left -= sweep(seats, &memory.control, now_ns, Seat::end);
+                sweep_ns = next_sweep(&memory.control, now_ns);
             }
         }
     }
 
     /// Returns how many flows have ended by an event.
-    fn handle(&mut self, event: RingEvent, seats: &mut [Seat], bench: &mut Bench) -> usize {
+    fn handle(&mut self, event: RingEvent, seats: &mut [Seat], memory: &mut WorkerMemory) -> usize {
         match event {
             RingEvent::Writable { at } => {
                 self.blocked[at] = false;
-                self.serve(at, &mut seats[at], bench, Turn::Moved(Want::Writable))
+                self.serve(at, &mut seats[at], memory, Turn::Moved(Want::Writable))
             }
             RingEvent::Received {
                 at,
@@ -94,8 +94,8 @@ impl Circle {
                     let Some(part) = seat.player.talk() else {
                         return 0;
                     };
-                    let turn = part.hear(&mut bench.io(&seat.flow), received);
-                    if self.serve(at, seat, bench, turn) > 0 {
+                    let turn = part.handle_received(&mut memory.io(&seat.flow), received);
+                    if self.serve(at, seat, memory, turn) > 0 {
                         return 1;
                     }
                 }
@@ -123,7 +123,13 @@ impl Circle {
     /// Lets a flow say all that is due after `turn`; returns 1 if it has ended, else 0.
     ///
     /// What is due has a bound of its own, the requests that may be under way.
-    fn serve(&mut self, at: usize, seat: &mut Seat, bench: &mut Bench, turn: Turn) -> usize {
+    fn serve(
+        &mut self,
+        at: usize,
+        seat: &mut Seat,
+        memory: &mut WorkerMemory,
+        turn: Turn,
+    ) -> usize {
         if seat.ended.is_some() {
             return 0;
         }
@@ -131,8 +137,8 @@ impl Circle {
         while let Some(turn) = next {
             next = match turn {
                 Turn::Moved(Want::Writable | Want::Either) => {
-                    let mut io = bench.io(&seat.flow);
-                    seat.player.talk().and_then(|part| part.speak(&mut io))
+                    let mut io = memory.io(&seat.flow);
+                    seat.player.talk().and_then(|part| part.send_due(&mut io))
                 }
                 Turn::Blocked(Want::Writable | Want::Either) => {
                     if !self.blocked[at] && self.ring.watch_writable(at).is_ok() {
@@ -149,8 +155,8 @@ impl Circle {
                 }
             };
         }
-        if let Some(instant_ns) = seat.player.alarm_ns() {
-            self.alarms.set(at, instant_ns);
+        if let Some(instant_ns) = seat.player.timer_ns() {
+            self.timers.set(at, instant_ns);
         }
         0
     }

@@ -1,6 +1,6 @@
 //! Flows on a thread that never sleeps: calls are repeated until they move something.
 //!
-//! The thread keeps its CPU, and the peer's packet finds nobody to wake. Where the peer's packets
+//! The thread keeps its CPU, and the peer's packet has no thread to wake. Where the peer's packets
 //! come from this very CPU, as over loopback with both ends on one, keeping it keeps the peer from
 //! answering: the thread then yields as soon as it has nothing to do but to wait.
 
@@ -12,21 +12,21 @@ use crate::schedule::Ending;
 use crate::sys::clock::{now_ns, tick_ns};
 use crate::sys::socket::{self, SO_INCOMING_CPU};
 use crate::sys::thread;
-use crate::worker::crowd::sweep;
-use crate::worker::{Bench, Seat};
+use crate::worker::epoll::sweep;
+use crate::worker::{Seat, WorkerMemory};
 use crate::workload::{Io, Play, Turn};
 
 /// Calls in vain of one flow, or flows that had a turn, between two looks at the clock and at the peer's
 /// CPU: 650 ns a call in vain, 10 µs a transaction, so that an abort or the stop is noticed within 1 ms
 /// and the next tick of the coarse clock.
 const TRIES: usize = 64;
-/// The rest between two calls in vain of one flow. A receive call locks the socket, and what arrives
-/// meanwhile has to wait for the end of the call: without a rest two ends with CPUs of their own
-/// made 108 and 117 k transactions/s in two interleaved comparisons of a bare loop, with rests of
+/// The pause between two calls in vain of one flow. A receive call locks the socket, and what arrives
+/// meanwhile has to wait for the end of the call: without a pause two ends with CPUs of their own
+/// made 108 and 117 k transactions/s in two interleaved comparisons of a bare loop, with pauses of
 /// 0.4 µs 114 and 121, of 1.6 µs 94.
-const REST_NS: u64 = 400;
-/// Pauses of which the time is taken, and how often that is done.
-const PAUSES: u64 = 128;
+const PAUSE_NS: u64 = 400;
+/// Spin-loop hints of which the time is taken, and how often that is done.
+const HINTS: u64 = 128;
 const ROUNDS: u32 = 4;
 /// Turns that one of several flows may have before the next: a response and its next request, or a
 /// request and its response, and a call that finds no more.
@@ -39,17 +39,17 @@ pub(super) fn prepare(socket: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Plays the part to its end; returns whether it has yielded its CPU on the way.
 ///
-/// Cost beside the turns: two compares, and for a turn in vain the rest, an addition and a
+/// Cost beside the turns: two compares, and for a turn in vain the pause, an addition and a
 /// sixty-fourth of the tick clock and of two system calls, 200 ns together. Yielding takes 100 ns where
 /// nobody else wants the CPU; with both ends on one it takes the place of a sleep and a wake-up, and
 /// request and response of one byte take 4 to 5 % less than with blocking calls. It comes before the
 /// receive call, which would be in vain.
-pub(super) fn play(part: &mut impl Play, io: &mut Io<'_>, rest: Rest) -> (Ending, bool) {
-    let mut peer = Peer::default();
+pub(super) fn play(part: &mut impl Play, io: &mut Io<'_>, pause: Pause) -> (Ending, bool) {
+    let mut peer = PeerCpu::default();
     loop {
         match part.turn(io) {
             Turn::Moved(_) => {}
-            Turn::Rested(_) => peer.give_way(),
+            Turn::Rested(_) => peer.yield_cpu(),
             Turn::Blocked(_) => {
                 if peer.is_time_to_look(1, io.flow.fd())
                     && let Some(ending) = part.tick(io.control, tick_ns())
@@ -57,8 +57,8 @@ pub(super) fn play(part: &mut impl Play, io: &mut Io<'_>, rest: Rest) -> (Ending
                     return (ending, peer.was_here);
                 }
                 match peer.is_here {
-                    true => peer.give_way(),
-                    false => rest.take(),
+                    true => peer.yield_cpu(),
+                    false => pause.take(),
                 }
             }
             Turn::Ended(ending) => return (ending, peer.was_here),
@@ -73,13 +73,13 @@ pub(super) fn play(part: &mut impl Play, io: &mut Io<'_>, rest: Rest) -> (Ending
 /// call in vain, 250 ns, and none that has anything waits for an epoll set to tell of it, which takes
 /// as long: 64 flows in shards made 200 k transactions/s in a bare loop by turns and 184 to 191 by
 /// epoll.
-pub(super) fn play_rounds(seats: &mut [Seat], bench: &mut Bench) -> bool {
+pub(super) fn play_rounds(seats: &mut [Seat], memory: &mut WorkerMemory) -> bool {
     let mut left = seats.len();
-    let mut peer = Peer::default();
+    let mut peer = PeerCpu::default();
     while left > 0 {
         for seat in seats.iter_mut().filter(|seat| seat.ended.is_none()) {
             for _ in 0..TURNS_MAX {
-                match seat.player.turn(&mut bench.io(&seat.flow)) {
+                match seat.player.turn(&mut memory.io(&seat.flow)) {
                     Turn::Moved(_) => {}
                     Turn::Rested(_) | Turn::Blocked(_) => break,
                     Turn::Ended(ending) => {
@@ -93,22 +93,22 @@ pub(super) fn play_rounds(seats: &mut [Seat], bench: &mut Bench) -> bool {
         let waiting = seats.iter().find(|seat| seat.ended.is_none());
         let fd = waiting.map(|seat| seat.flow.fd());
         if fd.is_some_and(|fd| peer.is_time_to_look(left, fd)) {
-            left -= sweep(seats, &bench.control, tick_ns(), Seat::end);
+            left -= sweep(seats, &memory.control, tick_ns(), Seat::end);
         }
-        peer.give_way();
+        peer.yield_cpu();
     }
     peer.was_here
 }
 
 /// What is known of the CPU that packets come from.
 #[derive(Debug, Default)]
-struct Peer {
+struct PeerCpu {
     tries: usize,
     is_here: bool,
     was_here: bool,
 }
 
-impl Peer {
+impl PeerCpu {
     /// Notes so many tries; returns whether it is time to look at the clock, and has then looked where
     /// the packets of the socket come from.
     fn is_time_to_look(&mut self, tries: usize, fd: RawFd) -> bool {
@@ -123,9 +123,9 @@ impl Peer {
     }
 
     /// Lets the peer have the CPU, if that is ours.
-    fn give_way(&self) {
+    fn yield_cpu(&self) {
         if self.is_here {
-            thread::give_way();
+            thread::yield_cpu();
         }
     }
 }
@@ -139,31 +139,31 @@ fn comes_from_here(fd: RawFd) -> bool {
     incoming.is_some() && incoming == thread::cpu()
 }
 
-/// A rest between two calls in vain, in pauses of the processor.
+/// A pause between two calls in vain, in spin-loop hints of the processor.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rest {
-    pauses: u64,
+pub(super) struct Pause {
+    hints: u64,
 }
 
-impl Rest {
-    /// Finds out how many pauses make a rest: one takes 10 to 140 cycles, by the processor. Takes 20 µs.
+impl Pause {
+    /// Finds out how many hints make a pause: one takes 10 to 140 cycles, by the processor. Takes 20 µs.
     pub(super) fn measure() -> Self {
         let took_ns = |_| {
             let began_ns = now_ns();
-            (0..PAUSES).for_each(|_| hint::spin_loop());
+            (0..HINTS).for_each(|_| hint::spin_loop());
             now_ns() - began_ns
         };
         // The least counts, since whatever interrupts only adds.
         let took_ns = (0..ROUNDS).map(took_ns).min().unwrap_or(0).max(1);
-        let pauses = REST_NS * PAUSES / took_ns;
+        let hints = PAUSE_NS * HINTS / took_ns;
         // Not more than one a nanosecond, whatever the clock said.
         Self {
-            pauses: pauses.clamp(1, REST_NS),
+            hints: hints.clamp(1, PAUSE_NS),
         }
     }
 
     fn take(self) {
-        (0..self.pauses).for_each(|_| hint::spin_loop());
+        (0..self.hints).for_each(|_| hint::spin_loop());
     }
 }
 
@@ -173,22 +173,22 @@ mod tests {
 
     #[test]
     fn a_rest_is_about_as_long_as_it_should_be() {
-        let rest = Rest::measure();
-        assert!((1..=REST_NS).contains(&rest.pauses), "{rest:?}");
+        let pause = Pause::measure();
+        assert!((1..=PAUSE_NS).contains(&pause.hints), "{pause:?}");
         let took_ns = |_| {
             let began_ns = now_ns();
-            rest.take();
+            pause.take();
             now_ns() - began_ns
         };
         let least_ns = (0..100).map(took_ns).min().expect("a hundred");
-        assert!(least_ns < 20 * REST_NS, "{least_ns}");
+        assert!(least_ns < 20 * PAUSE_NS, "{least_ns}");
     }
 
     #[test]
     fn the_clock_is_looked_at_after_so_many_tries_whoever_made_them() {
-        let mut peer = Peer::default();
+        let mut peer = PeerCpu::default();
         // No socket has this number: what cannot be told counts as elsewhere.
-        let looks = |peer: &mut Peer, tries, of| {
+        let looks = |peer: &mut PeerCpu, tries, of| {
             let looked = (0..of).filter(|_| peer.is_time_to_look(tries, -1));
             looked.count()
         };

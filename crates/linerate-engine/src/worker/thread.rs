@@ -17,9 +17,9 @@ use crate::sys::buffer::PageBuffer;
 use crate::sys::clock::now_ns;
 use crate::sys::splice::Pipe;
 use crate::sys::{socket, thread};
-use crate::worker::way::Way;
-use crate::worker::{Bench, EndedFlow, Seat, calls, datagrams};
-use crate::workload::{self, GiveWay, Play, Player};
+use crate::worker::waiting::Waiting;
+use crate::worker::{EndedFlow, Seat, WorkerMemory, datagrams, places};
+use crate::workload::{self, CpuYield, Play, Player};
 
 /// What a worker is given.
 pub(super) struct WorkerShare {
@@ -52,16 +52,16 @@ pub(super) fn live(
     if datagrams::carries(share) {
         return datagrams::live(share, ready);
     }
-    if calls::carries(share) {
-        return calls::live(share, ready);
+    if places::carries(share) {
+        return places::live(share, ready);
     }
-    let Some((mut seats, mut bench, (way, mut wait))) = get_ready(share, ready, set_up) else {
+    let Some((mut seats, mut memory, (waiting, mut wait))) = get_ready(share, ready, set_up) else {
         return Vec::new();
     };
-    bench.control.sleep_until_start();
+    memory.control.sleep_until_start();
     seats.iter().for_each(|seat| seat.flow.greet());
-    way.play(&mut seats, &mut bench, &mut wait);
-    ended_flows(seats, &bench, &wait)
+    waiting.play(&mut seats, &mut memory, &mut wait);
+    ended_flows(seats, &memory, &wait)
 }
 
 impl Seat {
@@ -94,7 +94,7 @@ impl Seat {
 }
 
 /// What a worker plays with: its flows, what they share, how it waits and how that is said.
-type Ready = (Vec<Seat>, Bench, (Way, Setting));
+type Ready = (Vec<Seat>, WorkerMemory, (Waiting, Setting));
 
 /// Pins the thread, lets `set_up` make its memory and prepare its sockets, and says on `ready` how
 /// that went; nothing if it failed.
@@ -125,9 +125,9 @@ pub(super) fn get_ready<'a, T>(
 /// Makes the memory of a worker and prepares its sockets.
 fn set_up(share: &WorkerShare) -> io::Result<Ready> {
     let mut seats = seats(share);
-    let bench = bench(share)?;
-    let way = Way::choose(&mut seats, &bench)?;
-    Ok((seats, bench, way))
+    let memory = memory(share)?;
+    let waiting = Waiting::choose(&mut seats, &memory)?;
+    Ok((seats, memory, waiting))
 }
 
 fn seats(share: &WorkerShare) -> Vec<Seat> {
@@ -149,7 +149,7 @@ fn seats(share: &WorkerShare) -> Vec<Seat> {
     share.flows.iter().map(seat).collect()
 }
 
-fn bench(share: &WorkerShare) -> io::Result<Bench> {
+fn memory(share: &WorkerShare) -> io::Result<WorkerMemory> {
     let configs = || share.flows.iter().map(|flow| &flow.1.config);
     let longest =
         |bytes: &dyn Fn(&FlowConfig) -> usize| configs().map(bytes).max().unwrap_or(0).max(1);
@@ -164,19 +164,19 @@ fn bench(share: &WorkerShare) -> io::Result<Bench> {
     };
     let mut flows = share.flows.iter();
     let splices = flows.any(|(_, flow)| flow.send == SendBy::Vmsplice);
-    Ok(Bench {
+    Ok(WorkerMemory {
         control: Arc::clone(&share.control),
         payload: PageBuffer::new(longest(&workload::payload_bytes)),
         room: PageBuffer::new(longest(&room_bytes)),
         pipe: splices.then(Pipe::new).transpose()?,
-        give_way: GiveWay::default(),
+        cpu_yield: CpuYield::default(),
         latencies: (0..records).map(|_| Latency::new(share.window)).collect(),
     })
 }
 
 /// Returns how the flows ended, each latency record with the first requester that used it.
-fn ended_flows(seats: Vec<Seat>, bench: &Bench, wait: &Setting) -> Vec<EndedFlow> {
-    let mut records = bench.latencies.iter();
+fn ended_flows(seats: Vec<Seat>, memory: &WorkerMemory, wait: &Setting) -> Vec<EndedFlow> {
+    let mut records = memory.latencies.iter();
     let now_ns = now_ns();
     let wait = Arc::new(wait.clone());
     seats
@@ -184,7 +184,7 @@ fn ended_flows(seats: Vec<Seat>, bench: &Bench, wait: &Setting) -> Vec<EndedFlow
         .filter_map(|seat| {
             let mut ended = seat.ended?;
             ended.settings.push(Arc::clone(&wait));
-            let said = seat.player.settings(&bench.control, now_ns);
+            let said = seat.player.settings(&memory.control, now_ns);
             ended.settings.extend(said.into_iter().map(Arc::new));
             if matches!(seat.player, Player::Requester(_)) {
                 ended.latency = records.next().map(Latency::to_histogram);

@@ -7,19 +7,19 @@ use crate::workload::{Io, Play, Turn, Want, failed};
 
 /// Keeps a connection.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct IdlePart {
     /// Whether this end closes at the stop; the other waits for it.
     closes: bool,
 }
 
-impl Keeper {
+impl IdlePart {
     /// Returns a keeper.
     pub(crate) fn new(closes: bool) -> Self {
         Self { closes }
     }
 }
 
-impl Play for Keeper {
+impl Play for IdlePart {
     /// Looks whether the connection is still there; nothing is expected on it.
     fn turn(&mut self, io: &mut Io<'_>) -> Turn {
         match socket::receive(io.flow.fd(), &mut io.room[..1]) {

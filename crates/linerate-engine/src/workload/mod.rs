@@ -30,9 +30,9 @@ use crate::sys::socket;
 use crate::sys::splice::Pipe;
 use crate::sys::zerocopy::Completions;
 
-use idle::Keeper;
+use idle::IdlePart;
 use rr::{Requester, Responder};
-pub(crate) use stream::GiveWay;
+pub(crate) use stream::CpuYield;
 use stream::{Receiver, Sender};
 
 pub(crate) use crate::sys::epoll::Want;
@@ -63,7 +63,7 @@ pub(crate) struct Io<'a> {
     /// What takes pages to a socket, where a sender needs it.
     pub(crate) pipe: Option<&'a mut Pipe>,
     /// When the worker lets others have its CPU.
-    pub(crate) give_way: &'a mut GiveWay,
+    pub(crate) cpu_yield: &'a mut CpuYield,
     /// The worker's latency records; a requester knows its own by index.
     pub(crate) latencies: &'a mut [Latency],
 }
@@ -75,7 +75,7 @@ pub(crate) trait Play {
     /// Looks at the clock while nothing moves.
     fn tick(&mut self, control: &Control, now_ns: u64) -> Option<Ending>;
     /// Returns when the part wants a turn whatever its socket says, if it does.
-    fn alarm_ns(&self) -> Option<u64> {
+    fn timer_ns(&self) -> Option<u64> {
         None
     }
     /// Returns the longest stall, given that the part ends at `now_ns`.
@@ -89,9 +89,9 @@ pub(crate) trait Play {
 /// A part that speaks and listens: a [`Play`] whose receive call somebody else may make.
 pub(crate) trait Talk {
     /// Makes one send call, if one is due; none says that it is the other end's turn.
-    fn speak(&mut self, io: &mut Io<'_>) -> Option<Turn>;
+    fn send_due(&mut self, io: &mut Io<'_>) -> Option<Turn>;
     /// Takes what a receive call returned.
-    fn hear(&mut self, io: &mut Io<'_>, received: io::Result<usize>) -> Turn;
+    fn handle_received(&mut self, io: &mut Io<'_>, received: io::Result<usize>) -> Turn;
     /// Returns how many bytes the other end may have sent.
     fn room_bytes(&self) -> usize;
 
@@ -101,7 +101,7 @@ pub(crate) trait Talk {
         let room_bytes = self.room_bytes().min(io.room.len());
         let received = socket::receive(io.flow.fd(), &mut io.room[..room_bytes]);
         let filled = matches!(received, Ok(bytes) if bytes == room_bytes);
-        match self.hear(io, received) {
+        match self.handle_received(io, received) {
             Turn::Moved(Want::Readable) if !filled => Turn::Rested(Want::Readable),
             turn => turn,
         }
@@ -120,7 +120,7 @@ pub(crate) enum Player {
     /// Answers requests.
     Responder(Responder),
     /// Keeps a connection that carries nothing.
-    Keeper(Keeper),
+    Idle(IdlePart),
 }
 
 impl Player {
@@ -133,14 +133,14 @@ impl Player {
             (Traffic::Stream { message_bytes, .. }, Part::Sender) => {
                 Player::Sender(Sender::new(flow, message_bytes.0 as usize))
             }
-            (Traffic::Idle, part) => Player::Keeper(Keeper::new(part == Part::Sender)),
-            // Places of connections have workers of their own (worker/calls.rs).
+            (Traffic::Idle, part) => Player::Idle(IdlePart::new(part == Part::Sender)),
+            // Places of connections have workers of their own (worker/places.rs).
             (Traffic::Stream { .. } | Traffic::Crr { .. }, _) => {
                 Player::Receiver(Receiver::new(config, window, acks_at_once))
             }
             (Traffic::Rr { .. }, Part::Requester) => Player::Requester(Requester::new(
                 rr::Shape::of(config),
-                rr::Rhythm::of(&config.manner, control.start_ns(), config.flow),
+                rr::RequestTiming::of(&config.manner, control.start_ns(), config.flow),
                 window,
                 latency,
                 acks_at_once,
@@ -167,7 +167,7 @@ impl Player {
     /// Returns the part as one whose receive calls somebody else may make.
     pub(crate) fn talk(&mut self) -> Option<&mut dyn Talk> {
         match self {
-            Player::Sender(_) | Player::Receiver(_) | Player::Keeper(_) => None,
+            Player::Sender(_) | Player::Receiver(_) | Player::Idle(_) => None,
             Player::Requester(part) => Some(part),
             Player::Responder(part) => Some(part),
         }
@@ -177,7 +177,7 @@ impl Player {
     pub(crate) fn first_want(&self) -> Want {
         match self {
             Player::Sender(_) | Player::Requester(_) => Want::Writable,
-            Player::Receiver(_) | Player::Responder(_) | Player::Keeper(_) => Want::Readable,
+            Player::Receiver(_) | Player::Responder(_) | Player::Idle(_) => Want::Readable,
         }
     }
 }
@@ -189,7 +189,7 @@ impl Play for Player {
             Player::Receiver(part) => part.turn(io),
             Player::Requester(part) => part.turn(io),
             Player::Responder(part) => part.turn(io),
-            Player::Keeper(part) => part.turn(io),
+            Player::Idle(part) => part.turn(io),
         }
     }
 
@@ -199,14 +199,14 @@ impl Play for Player {
             Player::Receiver(part) => part.tick(control, now_ns),
             Player::Requester(part) => part.tick(control, now_ns),
             Player::Responder(part) => part.tick(control, now_ns),
-            Player::Keeper(part) => part.tick(control, now_ns),
+            Player::Idle(part) => part.tick(control, now_ns),
         }
     }
 
-    fn alarm_ns(&self) -> Option<u64> {
+    fn timer_ns(&self) -> Option<u64> {
         match self {
-            Player::Sender(part) => part.alarm_ns(),
-            Player::Requester(part) => part.alarm_ns(),
+            Player::Sender(part) => part.timer_ns(),
+            Player::Requester(part) => part.timer_ns(),
             _ => None,
         }
     }
@@ -224,7 +224,7 @@ impl Play for Player {
             Player::Receiver(part) => part.stall_max_ns(now_ns),
             Player::Requester(part) => part.stall_max_ns(now_ns),
             Player::Responder(part) => part.stall_max_ns(now_ns),
-            Player::Keeper(part) => part.stall_max_ns(now_ns),
+            Player::Idle(part) => part.stall_max_ns(now_ns),
         }
     }
 }
@@ -263,7 +263,7 @@ pub(crate) fn payload_bytes(config: &FlowConfig) -> usize {
 /// many `flows` has for all of them.
 pub(crate) fn room_bytes(config: &FlowConfig, flows: usize) -> usize {
     let message_bytes = match (&config.traffic, config.part) {
-        // One that sleeps until 32 KiB have come finds more when it runs: with room for 48 KiB it
+        // A receiver with SO_RCVLOWAT wakes to a fuller queue: with 32 KiB and room for 48 KiB it
         // took 0.29 µs for a message of 100 B, with room for all 0.22, and its sender 5 % less.
         (Traffic::Stream { .. }, Part::Receiver)
             if flows > 1 || config.manner.receive_low_water.is_some() =>

@@ -13,7 +13,7 @@ use crate::sys::call_ring::Done;
 use crate::sys::clock::now_ns;
 use crate::sys::epoll::{READ, WRITE};
 use crate::sys::socket;
-use crate::workload::crr::{By, Desk, KEYS_PER_PLACE, News, bytes};
+use crate::workload::crr::{KEYS_PER_PLACE, PlaceIo, SocketEvent, SocketEvents, bytes};
 
 /// Connections that may be open at once: an honest caller has one, and its next may come before
 /// the end of the one before has been seen.
@@ -62,11 +62,11 @@ impl Callee {
     }
 
     /// Listens from now on.
-    pub(super) fn begin(&mut self, desk: &mut Desk<'_>) -> Option<Ending> {
-        let listener = desk.flow.fd();
-        let asked = match desk.by {
-            By::Epoll(set) => set.epoll.add_for(listener, desk.key, READ),
-            By::Ring(ring) => ring.accept(listener, desk.key),
+    pub(super) fn begin(&mut self, io: &mut PlaceIo<'_>) -> Option<Ending> {
+        let listener = io.flow.fd();
+        let asked = match io.events {
+            SocketEvents::Epoll(set) => set.epoll.add_for(listener, io.key, READ),
+            SocketEvents::Ring(ring) => ring.accept(listener, io.key),
         };
         let error = asked.err()?;
         Some(Ending::Early(format!("watching the port failed: {error}")))
@@ -79,31 +79,36 @@ impl Callee {
     /// there as a rule when its connection is accepted, and requests to the ring that receive, send
     /// and close, linked, took as long (bare loops: 51.5 and 50.8 µs a transaction, both ends, on
     /// two CPUs, 40.3 and 40.1 on one).
-    pub(super) fn handle(&mut self, desk: &mut Desk<'_>, nth: usize, news: News) -> Option<Ending> {
+    pub(super) fn handle(
+        &mut self,
+        io: &mut PlaceIo<'_>,
+        nth: usize,
+        event: SocketEvent,
+    ) -> Option<Ending> {
         self.busy = true;
-        let at = match (nth.checked_sub(1), news) {
-            (Some(at), news) => {
-                if let (News::Done(_), Some(visit)) = (&news, &mut self.visits[at]) {
+        let at = match (nth.checked_sub(1), event) {
+            (Some(at), event) => {
+                if let (SocketEvent::Done(_), Some(visit)) = (&event, &mut self.visits[at]) {
                     // The ring tells once.
                     visit.watched = 0;
                 }
                 at
             }
-            (None, News::Done(Done::Accepted { socket, again })) => {
-                let ending = again.then(|| self.begin(desk)).flatten();
+            (None, SocketEvent::Done(Done::Accepted { socket, again })) => {
+                let ending = again.then(|| self.begin(io)).flatten();
                 match socket {
                     Ok(socket) if ending.is_none() => self.take_up(socket),
                     Ok(_) => return ending,
                     Err(error) => return ending.or(accept_failed(&error)),
                 }
             }
-            (None, _) => match socket::accept(desk.flow.fd()) {
+            (None, _) => match socket::accept(io.flow.fd()) {
                 Ok(socket) => self.take_up(socket),
                 Err(error) => return accept_failed(&error),
             },
         };
         // Nothing is said of a connection that fails: its caller counts it.
-        if !matches!(self.serve(desk, at), Ok(false)) {
+        if !matches!(self.serve(io, at), Ok(false)) {
             self.visits[at] = None;
         }
         None
@@ -136,40 +141,40 @@ impl Callee {
     }
 
     /// Returns whether a visit is over.
-    fn serve(&mut self, desk: &mut Desk<'_>, at: usize) -> io::Result<bool> {
+    fn serve(&mut self, io: &mut PlaceIo<'_>, at: usize) -> io::Result<bool> {
         let Some(visit) = &mut self.visits[at] else {
             return Ok(true);
         };
         let fd = visit.socket.as_raw_fd();
-        let counters = &desk.flow.counters;
+        let counters = &io.flow.counters;
         let left_bytes = self.request_bytes - visit.received_bytes;
         if left_bytes > 0 {
-            let room_bytes = left_bytes.min(desk.room.len());
-            match socket::receive(fd, &mut desk.room[..room_bytes]) {
+            let room_bytes = left_bytes.min(io.room.len());
+            match socket::receive(fd, &mut io.room[..room_bytes]) {
                 Ok(0) => return Ok(true),
                 Ok(received) => {
                     counters.first_payload(now_ns);
                     counters.received(received);
                     visit.received_bytes += received;
                     if received < left_bytes {
-                        return visit.watch(desk, at, READ);
+                        return visit.watch(io, at, READ);
                     }
                 }
-                Err(error) if is_early(&error) => return visit.watch(desk, at, READ),
+                Err(error) if is_early(&error) => return visit.watch(io, at, READ),
                 Err(error) => return Err(error),
             }
         }
-        let rest = &desk.payload[visit.sent_bytes..self.response_bytes];
+        let rest = &io.payload[visit.sent_bytes..self.response_bytes];
         if !rest.is_empty() {
             match socket::send_more(fd, rest) {
                 Ok(sent) => {
                     counters.sent(sent);
                     visit.sent_bytes += sent;
                     if sent < rest.len() {
-                        return visit.watch(desk, at, WRITE);
+                        return visit.watch(io, at, WRITE);
                     }
                 }
-                Err(error) if is_early(&error) => return visit.watch(desk, at, WRITE),
+                Err(error) if is_early(&error) => return visit.watch(io, at, WRITE),
                 Err(error) => return Err(error),
             }
         }
@@ -196,12 +201,12 @@ impl Callee {
 
 impl Visit {
     /// Watches for what the visit waits for; it goes on then.
-    fn watch(&mut self, desk: &mut Desk<'_>, at: usize, events: u32) -> io::Result<bool> {
-        let (fd, key) = (self.socket.as_raw_fd(), desk.key + at + 1);
-        match (&mut *desk.by, self.watched) {
-            (By::Ring(ring), 0) => ring.watch(fd, key, events)?,
-            (By::Epoll(set), 0) => set.epoll.add_for(fd, key, events)?,
-            (By::Epoll(set), watched) if watched != events => {
+    fn watch(&mut self, io: &mut PlaceIo<'_>, at: usize, events: u32) -> io::Result<bool> {
+        let (fd, key) = (self.socket.as_raw_fd(), io.key + at + 1);
+        match (&mut *io.events, self.watched) {
+            (SocketEvents::Ring(ring), 0) => ring.watch(fd, key, events)?,
+            (SocketEvents::Epoll(set), 0) => set.epoll.add_for(fd, key, events)?,
+            (SocketEvents::Epoll(set), watched) if watched != events => {
                 set.epoll.change_for(fd, key, events)?;
             }
             _ => {}

@@ -17,8 +17,8 @@ use crate::schedule::{Control, Ending};
 use crate::sys::clock::now_ns;
 use crate::sys::epoll::{END, READ, WRITE};
 use crate::sys::socket::{self, SO_ERROR};
-use crate::workload::crr::{By, Desk, News, bytes};
-use crate::workload::rr::{Book, Rhythm};
+use crate::workload::crr::{PlaceIo, SocketEvent, SocketEvents, bytes};
+use crate::workload::rr::{Book, RequestTiming};
 
 /// Connections that may fail one after another before the flow is given up.
 const FAILURES_MAX: u32 = 100;
@@ -55,11 +55,11 @@ impl Caller {
     /// Returns a caller that records in the worker's latency record number `latency`.
     pub(crate) fn new(flow: &Shared, start_ns: u64, window: Window, latency: usize) -> Self {
         let (request_bytes, response_bytes) = bytes(&flow.config.traffic);
-        let rhythm = Rhythm::of(&flow.config.manner, start_ns, flow.config.flow);
+        let timing = RequestTiming::of(&flow.config.manner, start_ns, flow.config.flow);
         Self {
             request_bytes,
             response_bytes,
-            book: Book::new(1, rhythm),
+            book: Book::new(1, timing),
             latency,
             longest: Longest::new(window),
             call: None,
@@ -72,21 +72,21 @@ impl Caller {
     }
 
     /// Makes the next connection if one is due.
-    pub(super) fn next(&mut self, desk: &mut Desk<'_>) -> Option<Ending> {
+    pub(super) fn next(&mut self, io: &mut PlaceIo<'_>) -> Option<Ending> {
         if self.call.is_some() {
             return None;
         }
         let now_ns = now_ns();
-        if now_ns >= desk.control.stop_ns() {
+        if now_ns >= io.control.stop_ns() {
             self.stopped = true;
-            return Some(desk.control.stopped());
+            return Some(io.control.stopped());
         }
         let due_ns = self.book.due_ns()?.max(self.not_before_ns);
         if due_ns > now_ns {
             return None;
         }
         self.book.begin(now_ns);
-        match self.dial(desk) {
+        match self.dial(io) {
             Ok(()) => None,
             Err((doing, error)) => self.fail(doing, &error),
         }
@@ -94,8 +94,8 @@ impl Caller {
 
     /// Cost over loopback: the socket 2 µs; and by epoll connecting 10 µs with the server's part in
     /// it, the request 4 µs, the epoll set 0.5 µs.
-    fn dial(&mut self, desk: &mut Desk<'_>) -> Result<(), (&'static str, io::Error)> {
-        let flow = desk.flow;
+    fn dial(&mut self, io: &mut PlaceIo<'_>) -> Result<(), (&'static str, io::Error)> {
+        let flow = io.flow;
         let Some((peer, bind)) = flow.place else {
             return Err(("finding the peer", io::ErrorKind::AddrNotAvailable.into()));
         };
@@ -113,15 +113,15 @@ impl Caller {
             socket::bind_before_connect(call.socket.as_fd(), address)
                 .map_err(|error| ("binding", error))?;
         }
-        match desk.by {
-            By::Ring(ring) => self.call_by_ring(ring, desk.key),
-            By::Epoll(_) => self.call_by_epoll(desk, peer),
+        match io.events {
+            SocketEvents::Ring(ring) => self.call_by_ring(ring, io.key),
+            SocketEvents::Epoll(_) => self.call_by_epoll(io, peer),
         }
     }
 
     fn call_by_epoll(
         &mut self,
-        desk: &mut Desk<'_>,
+        io: &mut PlaceIo<'_>,
         peer: SocketAddr,
     ) -> Result<(), (&'static str, io::Error)> {
         let Some(call) = &self.call else {
@@ -135,45 +135,43 @@ impl Caller {
         }
         // Over loopback the connection exists by now, although the call does not say so; elsewhere
         // this costs 200 ns for the answer that it does not.
-        let all = self.send(desk).map_err(|error| ("connecting", error))?;
+        let all = self.send(io).map_err(|error| ("connecting", error))?;
         let events = if all { READ | END } else { WRITE };
-        self.watch(desk, events, true)
+        self.watch(io, events, true)
             .map_err(|error| ("watching a connection", error))
     }
 
     /// Watches the socket of the call under way, by epoll; `new` says that it was not before.
-    fn watch(&self, desk: &Desk<'_>, events: u32, new: bool) -> io::Result<()> {
-        let (Some(call), By::Epoll(set)) = (&self.call, &*desk.by) else {
+    fn watch(&self, io: &PlaceIo<'_>, events: u32, new: bool) -> io::Result<()> {
+        let (Some(call), SocketEvents::Epoll(set)) = (&self.call, &*io.events) else {
             return Ok(());
         };
         let fd = call.socket.as_raw_fd();
         match new {
-            true => set.epoll.add_for(fd, desk.key, events),
-            false => set.epoll.change_for(fd, desk.key, events),
+            true => set.epoll.add_for(fd, io.key, events),
+            false => set.epoll.change_for(fd, io.key, events),
         }
     }
 
     /// Sends what is left of the request; returns whether all is sent.
-    fn send(&mut self, desk: &mut Desk<'_>) -> io::Result<bool> {
+    fn send(&mut self, io: &mut PlaceIo<'_>) -> io::Result<bool> {
         let Some(call) = &mut self.call else {
             return Ok(true);
         };
-        let rest = &desk.payload[call.sent_bytes..self.request_bytes];
+        let rest = &io.payload[call.sent_bytes..self.request_bytes];
         if rest.is_empty() {
             return Ok(true);
         }
         match socket::send(call.socket.as_raw_fd(), rest) {
             Ok(sent) => {
-                desk.flow.counters.first_payload(now_ns);
-                desk.flow.counters.sent(sent);
+                io.flow.counters.first_payload(now_ns);
+                io.flow.counters.sent(sent);
                 call.sent_bytes += sent;
                 let all = call.sent_bytes == self.request_bytes;
                 if all {
                     // An error here is one of the connection, and receiving reports it.
-                    let _ = options::apply_connected(
-                        call.socket.as_raw_fd(),
-                        &desk.flow.config.options,
-                    );
+                    let _ =
+                        options::apply_connected(call.socket.as_raw_fd(), &io.flow.config.options);
                 }
                 Ok(all)
             }
@@ -186,37 +184,37 @@ impl Caller {
     }
 
     /// Goes on with the connection under way.
-    pub(super) fn handle(&mut self, desk: &mut Desk<'_>, news: News) -> Option<Ending> {
-        let events = match news {
-            News::Done(done) => return self.hear(desk, done),
-            News::Ready(events) => events,
+    pub(super) fn handle(&mut self, io: &mut PlaceIo<'_>, event: SocketEvent) -> Option<Ending> {
+        let events = match event {
+            SocketEvent::Done(done) => return self.handle_done(io, done),
+            SocketEvent::Ready(events) => events,
         };
         let sending = self
             .call
             .as_ref()
             .is_some_and(|call| call.sent_bytes < self.request_bytes);
         if sending {
-            return match self.send(desk) {
+            return match self.send(io) {
                 Ok(false) => None,
-                Ok(true) => match self.watch(desk, READ | END, false) {
+                Ok(true) => match self.watch(io, READ | END, false) {
                     Ok(()) => None,
                     Err(error) => self.fail("watching a connection", &error),
                 },
                 Err(error) => self.fail("sending a request", &error),
             };
         }
-        match self.receive(desk, events & END != 0) {
+        match self.receive(io, events & END != 0) {
             Ok(false) => None,
             Ok(true) => {
-                self.complete(desk);
-                self.next(desk)
+                self.complete(io);
+                self.next(io)
             }
             Err(error) => self.fail("receiving a response", &error),
         }
     }
 
     /// Takes what has come; returns whether that is the whole response and the end.
-    fn receive(&mut self, desk: &mut Desk<'_>, ended: bool) -> io::Result<bool> {
+    fn receive(&mut self, io: &mut PlaceIo<'_>, ended: bool) -> io::Result<bool> {
         let Some(call) = &mut self.call else {
             return Ok(false);
         };
@@ -228,11 +226,11 @@ impl Caller {
                 code => Err(io::Error::from_raw_os_error(code)),
             };
         }
-        let room_bytes = left_bytes.min(desk.room.len());
-        match socket::receive(call.socket.as_raw_fd(), &mut desk.room[..room_bytes]) {
+        let room_bytes = left_bytes.min(io.room.len());
+        match socket::receive(call.socket.as_raw_fd(), &mut io.room[..room_bytes]) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(received) => {
-                desk.flow.counters.received(received);
+                io.flow.counters.received(received);
                 call.received_bytes += received;
                 Ok(received == left_bytes && ended)
             }
@@ -243,15 +241,15 @@ impl Caller {
         }
     }
 
-    fn complete(&mut self, desk: &mut Desk<'_>) {
+    fn complete(&mut self, io: &mut PlaceIo<'_>) {
         // Closed before the clock is read: closing is part of it.
         self.call = None;
         let now_ns = now_ns();
         let began_ns = self.book.end(now_ns);
-        desk.latencies[self.latency].record(began_ns, now_ns);
+        io.latencies[self.latency].record(began_ns, now_ns);
         self.longest.note(began_ns, now_ns);
-        desk.flow.counters.first_payload(|| now_ns);
-        desk.flow.counters.transactions(1);
+        io.flow.counters.first_payload(|| now_ns);
+        io.flow.counters.transactions(1);
         self.failed_in_a_row = 0;
     }
 
@@ -292,7 +290,7 @@ impl Caller {
         (now_ns >= control.limit_ns()).then(|| control.overdue("the response"))
     }
 
-    pub(super) fn alarm_ns(&self) -> Option<u64> {
+    pub(super) fn timer_ns(&self) -> Option<u64> {
         if self.call.is_some() || self.stopped {
             return None;
         }

@@ -36,15 +36,15 @@ pub(crate) use caller::Caller;
 pub(crate) const KEYS_PER_PLACE: usize = 8;
 
 /// By what places hear of their sockets.
-pub(crate) enum By {
+pub(crate) enum SocketEvents {
     /// By readiness; all calls are made here.
-    Epoll(Set),
+    Epoll(EpollEvents),
     /// By completions: the kernel accepts, connects, sends requests and receives responses.
     Ring(Box<CallRing>),
 }
 
 /// An epoll set, and how many of its events have been seen.
-pub(crate) struct Set {
+pub(crate) struct EpollEvents {
     pub(crate) epoll: Epoll,
     ready: usize,
     seen: usize,
@@ -52,17 +52,17 @@ pub(crate) struct Set {
 
 /// What has happened to a socket of a place.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum SocketEvent {
     /// It is ready for these events.
     Ready(u32),
     /// The ring has done something.
     Done(Done),
 }
 
-impl By {
+impl SocketEvents {
     /// Returns a new epoll set.
     pub(crate) fn epoll() -> io::Result<Self> {
-        Ok(By::Epoll(Set {
+        Ok(SocketEvents::Epoll(EpollEvents {
             epoll: Epoll::new()?,
             ready: 0,
             seen: 0,
@@ -72,36 +72,38 @@ impl By {
     /// Waits until something has happened or `timeout` has passed.
     pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<()> {
         match self {
-            By::Epoll(set) => {
+            SocketEvents::Epoll(set) => {
                 set.seen = 0;
                 // The set is ours and so are its events: the one error left, a signal, reads as
                 // none.
                 set.ready = set.epoll.wait(timeout).unwrap_or(0);
                 Ok(())
             }
-            By::Ring(ring) => ring.wait(timeout),
+            SocketEvents::Ring(ring) => ring.wait(timeout),
         }
     }
 
     /// Returns what has happened next, up to the last wait, with the key of the socket.
-    pub(crate) fn next(&mut self) -> Option<(usize, News)> {
+    pub(crate) fn next(&mut self) -> Option<(usize, SocketEvent)> {
         match self {
-            By::Epoll(set) if set.seen == set.ready => None,
-            By::Epoll(set) => {
+            SocketEvents::Epoll(set) if set.seen == set.ready => None,
+            SocketEvents::Epoll(set) => {
                 let (key, events) = set.epoll.event(set.seen);
                 set.seen += 1;
-                Some((key, News::Ready(events)))
+                Some((key, SocketEvent::Ready(events)))
             }
-            By::Ring(ring) => ring.next().map(|(key, done)| (key, News::Done(done))),
+            SocketEvents::Ring(ring) => ring
+                .next()
+                .map(|(key, done)| (key, SocketEvent::Done(done))),
         }
     }
 }
 
 /// What a place works with.
-pub(crate) struct Desk<'a> {
+pub(crate) struct PlaceIo<'a> {
     pub(crate) flow: &'a Shared,
     pub(crate) control: &'a Control,
-    pub(crate) by: &'a mut By,
+    pub(crate) events: &'a mut SocketEvents,
     /// The first of the place's keys.
     pub(crate) key: usize,
     /// Payload to send, as long as the longest message.
@@ -123,18 +125,23 @@ pub(crate) enum Place {
 /// What a place needs to be played.
 impl Place {
     /// Does what can be done at once, before anything is ready; none says that it goes on.
-    pub(crate) fn begin(&mut self, desk: &mut Desk<'_>) -> Option<Ending> {
+    pub(crate) fn begin(&mut self, io: &mut PlaceIo<'_>) -> Option<Ending> {
         match self {
-            Place::Caller(caller) => caller.next(desk),
-            Place::Callee(callee) => callee.begin(desk),
+            Place::Caller(caller) => caller.next(io),
+            Place::Callee(callee) => callee.begin(io),
         }
     }
 
     /// Takes note of what has happened to the socket with key number `nth` of the place.
-    pub(crate) fn handle(&mut self, desk: &mut Desk<'_>, nth: usize, news: News) -> Option<Ending> {
+    pub(crate) fn handle(
+        &mut self,
+        io: &mut PlaceIo<'_>,
+        nth: usize,
+        event: SocketEvent,
+    ) -> Option<Ending> {
         match self {
-            Place::Caller(caller) => caller.handle(desk, news),
-            Place::Callee(callee) => callee.handle(desk, nth, news),
+            Place::Caller(caller) => caller.handle(io, event),
+            Place::Callee(callee) => callee.handle(io, nth, event),
         }
     }
 
@@ -147,9 +154,9 @@ impl Place {
     }
 
     /// Returns when the place wants a turn whatever its sockets say.
-    pub(crate) fn alarm_ns(&self) -> Option<u64> {
+    pub(crate) fn timer_ns(&self) -> Option<u64> {
         match self {
-            Place::Caller(caller) => caller.alarm_ns(),
+            Place::Caller(caller) => caller.timer_ns(),
             Place::Callee(_) => None,
         }
     }

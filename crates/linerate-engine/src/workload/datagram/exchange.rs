@@ -7,15 +7,15 @@
 use linerate_model::workload::{Setting, Traffic};
 
 use super::requests::Requests;
-use super::{Carry, Failure, Farewell, Post, Step, ended_by_peer, failure, listen_on};
+use super::{DatagramIo, DatagramPlay, EndMarks, Failure, Step, ended_by_peer, failure, listen_on};
 use crate::flow::FlowConfig;
-use crate::flow::opening::Word;
+use crate::flow::opening::ControlDatagram;
 use crate::measure::Window;
 use crate::measure::latency::Longest;
 use crate::schedule::Control;
 use crate::sys::clock::now_ns;
 use crate::workload::Want;
-use crate::workload::rr::{Rhythm, said};
+use crate::workload::rr::{RequestTiming, said};
 use crate::workload::sizes::Draw;
 
 /// How long a response is waited for: as long as the smallest retransmission timeout of Linux's
@@ -72,26 +72,26 @@ pub(crate) struct Requester {
     look_ns: u64,
     /// Whether the stop has been seen: nothing new is begun.
     stopped: bool,
-    farewell: Option<Farewell>,
+    end_marks: Option<EndMarks>,
 }
 
 impl Requester {
     /// Returns a requester that begins at `start_ns`.
     pub(super) fn new(config: &FlowConfig, window: Window, times: usize, start_ns: u64) -> Self {
         let (request_bytes, response_bytes) = fixed(&config.traffic);
-        let rhythm = Rhythm::of(&config.manner, start_ns, config.flow);
+        let timing = RequestTiming::of(&config.manner, start_ns, config.flow);
         Self {
             name_bytes: name_bytes(config),
             request_bytes,
             response_bytes,
             draw: draw(config),
             drawn: None,
-            requests: Requests::new(config.manner.in_flight as usize, rhythm),
+            requests: Requests::new(config.manner.in_flight as usize, timing),
             times,
             longest: Longest::new(window),
             look_ns: 0,
             stopped: false,
-            farewell: None,
+            end_marks: None,
         }
     }
 
@@ -112,23 +112,23 @@ impl Requester {
 
     /// Cost beside the send call: the clock 30 ns, four counters 1 ns each, the slot 8 ns, and with
     /// sizes that differ what drawing one takes.
-    fn ask(&mut self, post: &mut Post<'_>, number: u64, now_ns: u64) -> Step {
-        let fd = post.flow.fd();
+    fn send_request(&mut self, io: &mut DatagramIo<'_>, number: u64, now_ns: u64) -> Step {
+        let fd = io.flow.fd();
         let (request_bytes, response_bytes) = match &mut self.draw {
             None => (self.request_bytes, self.response_bytes),
             Some(draw) => {
                 let bytes = *self.drawn.get_or_insert_with(|| draw.next_bytes());
-                post.outbox.cut(0, bytes);
+                io.outbox.cut(0, bytes);
                 (bytes, bytes)
             }
         };
         let name = &number.to_le_bytes()[..self.name_bytes];
-        post.outbox.buffer(0)[..self.name_bytes].copy_from_slice(name);
-        let refused = match post.outbox.send(fd, 1) {
+        io.outbox.buffer(0)[..self.name_bytes].copy_from_slice(name);
+        let refused = match io.outbox.send(fd, 1) {
             Ok(_) => false,
             Err(error) => match failure(fd, "sending a request", &error) {
                 Failure::Full => {
-                    post.counters.waits.add(1);
+                    io.counters.waits.add(1);
                     return match self.is_timed() {
                         true => Step::At(now_ns + FULL_NS),
                         false => Step::Wait(Want::Writable),
@@ -138,11 +138,11 @@ impl Requester {
                 Failure::Over(ending) => return Step::Ended(ending),
             },
         };
-        post.counters.refused.add(refused.into());
-        post.counters.sent.add(1);
-        post.counters.buffers_sent.add(1);
-        post.flow.counters.first_payload(|| now_ns);
-        post.flow.counters.sent(request_bytes);
+        io.counters.refused.add(refused.into());
+        io.counters.sent.add(1);
+        io.counters.buffers_sent.add(1);
+        io.flow.counters.first_payload(|| now_ns);
+        io.flow.counters.sent(request_bytes);
         self.drawn = None;
         self.requests.begin(now_ns, response_bytes);
         Step::Again
@@ -150,42 +150,42 @@ impl Requester {
 
     /// Cost beside the receive call: the clock 30 ns, the histogram 4 ns, the slot 5 ns, five
     /// counters 1 ns each; every 10 ms 1 ns for each request that may be under way.
-    fn hear(&mut self, post: &mut Post<'_>) -> Step {
-        let fd = post.flow.fd();
-        if let Err(error) = post.inbox.receive(fd) {
+    fn receive_response(&mut self, io: &mut DatagramIo<'_>) -> Step {
+        let fd = io.flow.fd();
+        if let Err(error) = io.inbox.receive(fd) {
             return match failure(fd, "receiving a response", &error) {
                 Failure::Over(ending) => Step::Ended(ending),
-                Failure::Full | Failure::Refused => self.wait(post, now_ns()),
+                Failure::Full | Failure::Refused => self.wait(io, now_ns()),
             };
         }
         let now_ns = now_ns();
-        self.give_up(post, now_ns);
-        let (response, length, _) = post.inbox.buffer(0);
+        self.give_up(io, now_ns);
+        let (response, length, _) = io.inbox.buffer(0);
         let wrong = self.draw.is_none() && length != self.response_bytes;
-        if wrong || length < self.name_bytes || Word::read(response).is_some() {
-            post.counters.strange.add(1);
+        if wrong || length < self.name_bytes || ControlDatagram::read(response).is_some() {
+            io.counters.strange.add(1);
             return Step::Again;
         }
-        post.counters.received.add(1);
-        post.counters.buffers_received.add(1);
-        post.flow.counters.received(length);
+        io.counters.received.add(1);
+        io.counters.buffers_received.add(1);
+        io.flow.counters.received(length);
         let mut name = [0; NAME_BYTES_MAX];
         name[..self.name_bytes].copy_from_slice(&response[..self.name_bytes]);
         let (name, bits) = (u64::from_le_bytes(name), self.name_bytes as u32 * 8);
         let Some(since_ns) = self.requests.answer(name, bits, length, now_ns) else {
             // To a request that was given up, or a second time.
-            post.counters.late.add(1);
+            io.counters.late.add(1);
             return Step::Again;
         };
-        post.times[self.times].record(since_ns, now_ns);
+        io.times[self.times].record(since_ns, now_ns);
         self.longest.note(since_ns, now_ns);
-        post.flow.counters.transactions(1);
+        io.flow.counters.transactions(1);
         Step::Again
     }
 
     /// Gives up requests whose time is over, if it is time to look.
-    fn give_up(&mut self, post: &Post<'_>, now_ns: u64) {
-        let sent_until_ns = match post.control.limit_ns() {
+    fn give_up(&mut self, io: &DatagramIo<'_>, now_ns: u64) {
+        let sent_until_ns = match io.control.limit_ns() {
             // An abort.
             0 => u64::MAX,
             _ if now_ns < self.look_ns => return,
@@ -194,15 +194,15 @@ impl Requester {
         self.look_ns = now_ns + LOOK_NS;
         let longest = &mut self.longest;
         self.requests.give_up(sent_until_ns, now_ns, |since_ns| {
-            post.counters.unanswered.add(1);
+            io.counters.unanswered.add(1);
             longest.note(since_ns, now_ns);
         });
     }
 
     /// Returns how to wait, unless something was given up.
-    fn wait(&mut self, post: &Post<'_>, now_ns: u64) -> Step {
+    fn wait(&mut self, io: &DatagramIo<'_>, now_ns: u64) -> Step {
         let before = self.requests.under_way();
-        self.give_up(post, now_ns);
+        self.give_up(io, now_ns);
         if self.requests.under_way() < before {
             return Step::Again;
         }
@@ -214,45 +214,45 @@ impl Requester {
     }
 
     /// Says the end as soon as nothing is under way.
-    fn end(&mut self, post: &mut Post<'_>, now_ns: u64) -> Step {
+    fn end(&mut self, io: &mut DatagramIo<'_>, now_ns: u64) -> Step {
         self.stopped = true;
         if self.requests.under_way() > 0 {
-            return self.hear(post);
+            return self.receive_response(io);
         }
-        let farewell = Farewell::new(post.control.stopped());
-        let at_ns = farewell.begin_ns(now_ns);
-        self.farewell = Some(farewell);
+        let end_marks = EndMarks::new(io.control.stopped());
+        let at_ns = end_marks.begin_ns(now_ns);
+        self.end_marks = Some(end_marks);
         Step::At(at_ns)
     }
 }
 
-impl Carry for Requester {
+impl DatagramPlay for Requester {
     /// Cost beside a call: 2 ns, and the clock 30 ns where one is to be asked or watched.
-    fn step(&mut self, post: &mut Post<'_>) -> Step {
-        if let Some(farewell) = &mut self.farewell {
-            return farewell.step(post, now_ns());
+    fn step(&mut self, io: &mut DatagramIo<'_>) -> Step {
+        if let Some(end_marks) = &mut self.end_marks {
+            return end_marks.step(io, now_ns());
         }
         let next = self.requests.due_ns().zip(self.requests.next_number());
         let (Some((due_ns, number)), false) = (next, self.stopped) else {
             return match self.stopped && self.requests.under_way() == 0 {
-                true => self.end(post, now_ns()),
-                false => self.hear(post),
+                true => self.end(io, now_ns()),
+                false => self.receive_response(io),
             };
         };
         let now_ns = now_ns();
-        if now_ns >= post.control.stop_ns() {
-            return self.end(post, now_ns);
+        if now_ns >= io.control.stop_ns() {
+            return self.end(io, now_ns);
         }
         match due_ns <= now_ns {
-            true => self.ask(post, number, now_ns),
-            false => self.hear(post),
+            true => self.send_request(io, number, now_ns),
+            false => self.receive_response(io),
         }
     }
 
-    fn tick(&mut self, post: &Post<'_>, now_ns: u64) -> Step {
+    fn tick(&mut self, io: &DatagramIo<'_>, now_ns: u64) -> Step {
         match self.requests.under_way() {
             0 => Step::Again,
-            _ => self.wait(post, now_ns),
+            _ => self.wait(io, now_ns),
         }
     }
 }
@@ -285,30 +285,30 @@ impl Responder {
     }
 
     /// Sends a response; one that the socket cannot take now is lost, and the requester counts it.
-    fn respond(&mut self, post: &mut Post<'_>) -> Step {
-        let fd = post.flow.fd();
-        let response = post.outbox.buffer(0);
+    fn respond(&mut self, io: &mut DatagramIo<'_>) -> Step {
+        let fd = io.flow.fd();
+        let response = io.outbox.buffer(0);
         let bytes = response.len();
-        let refused = match post.outbox.send(fd, 1) {
+        let refused = match io.outbox.send(fd, 1) {
             Ok(_) => false,
             Err(error) => match failure(fd, "sending a response", &error) {
                 Failure::Full | Failure::Refused => true,
                 Failure::Over(ending) => return Step::Ended(ending),
             },
         };
-        post.counters.refused.add(refused.into());
-        post.counters.sent.add(1);
-        post.counters.buffers_sent.add(1);
-        post.flow.counters.sent(bytes);
+        io.counters.refused.add(refused.into());
+        io.counters.sent.add(1);
+        io.counters.buffers_sent.add(1);
+        io.flow.counters.sent(bytes);
         Step::Again
     }
 }
 
-impl Carry for Responder {
+impl DatagramPlay for Responder {
     /// Cost beside both calls: the clock 30 ns, seven counters 1 ns each.
-    fn step(&mut self, post: &mut Post<'_>) -> Step {
-        let fd = post.flow.fd();
-        if let Err(error) = post.inbox.receive(fd) {
+    fn step(&mut self, io: &mut DatagramIo<'_>) -> Step {
+        let fd = io.flow.fd();
+        if let Err(error) = io.inbox.receive(fd) {
             return match failure(fd, "receiving a request", &error) {
                 Failure::Over(ending) => Step::Ended(ending),
                 Failure::Full | Failure::Refused => Step::Wait(Want::Readable),
@@ -316,35 +316,35 @@ impl Carry for Responder {
         }
         let now_ns = now_ns();
         self.last_ns = now_ns;
-        let (request, length, _) = post.inbox.buffer(0);
-        match Word::read(request) {
-            Some(Word::End { datagrams, .. }) => {
-                post.counters.announce(datagrams);
-                return Step::Ended(ended_by_peer(post, now_ns));
+        let (request, length, _) = io.inbox.buffer(0);
+        match ControlDatagram::read(request) {
+            Some(ControlDatagram::End { datagrams, .. }) => {
+                io.counters.announce(datagrams);
+                return Step::Ended(ended_by_peer(io, now_ns));
             }
             Some(_) => return Step::Again,
             None => {}
         }
         let (least, most) = self.request_bytes;
         if !(least..=most).contains(&length) {
-            post.counters.strange.add(1);
+            io.counters.strange.add(1);
             return Step::Again;
         }
         if self.mixed {
-            post.outbox.cut(0, length);
+            io.outbox.cut(0, length);
         }
-        post.outbox.buffer(0)[..self.name_bytes].copy_from_slice(&request[..self.name_bytes]);
-        post.counters.received.add(1);
-        post.counters.buffers_received.add(1);
-        post.flow.counters.first_payload(|| now_ns);
-        post.flow.counters.received(length);
-        if now_ns >= post.control.limit_ns() {
-            return Step::Ended(post.control.stopped());
+        io.outbox.buffer(0)[..self.name_bytes].copy_from_slice(&request[..self.name_bytes]);
+        io.counters.received.add(1);
+        io.counters.buffers_received.add(1);
+        io.flow.counters.first_payload(|| now_ns);
+        io.flow.counters.received(length);
+        if now_ns >= io.control.limit_ns() {
+            return Step::Ended(io.control.stopped());
         }
-        self.respond(post)
+        self.respond(io)
     }
 
-    fn tick(&mut self, post: &Post<'_>, now_ns: u64) -> Step {
-        listen_on(post.control, self.last_ns, now_ns)
+    fn tick(&mut self, io: &DatagramIo<'_>, now_ns: u64) -> Step {
+        listen_on(io.control, self.last_ns, now_ns)
     }
 }

@@ -68,7 +68,7 @@ pub(crate) enum Step {
 }
 
 /// What a step works with; one for a worker.
-pub(crate) struct Post<'a> {
+pub(crate) struct DatagramIo<'a> {
     pub(crate) flow: &'a Shared,
     pub(crate) counters: &'a DatagramCounters,
     pub(crate) control: &'a Control,
@@ -79,50 +79,53 @@ pub(crate) struct Post<'a> {
 }
 
 /// What a worker needs of a part.
-pub(crate) trait Carry {
+pub(crate) trait DatagramPlay {
     /// Makes one call that moves datagrams, if it is time.
-    fn step(&mut self, post: &mut Post<'_>) -> Step;
+    fn step(&mut self, io: &mut DatagramIo<'_>) -> Step;
     /// Looks at the clock while nothing moves; [`Step::Wait`] if there is nothing to do.
-    fn tick(&mut self, post: &Post<'_>, now_ns: u64) -> Step;
+    fn tick(&mut self, io: &DatagramIo<'_>, now_ns: u64) -> Step;
 }
 
 /// Any part.
 #[derive(Debug)]
-pub(crate) enum Carrier {
+pub(crate) enum DatagramPlayer {
     Sender(Sender),
     Receiver(Receiver),
     Requester(Requester),
     Responder(Responder),
 }
 
-impl Carrier {
+impl DatagramPlayer {
     /// Returns the part of `config`, which records in record number `times` and is paced from
     /// `start_ns` on; everything that it allocates is allocated here.
     pub(crate) fn new(config: &FlowConfig, window: Window, times: usize, start_ns: u64) -> Self {
         match (&config.traffic, config.part) {
             (Traffic::Rr { .. }, Part::Requester) => {
-                Carrier::Requester(Requester::new(config, window, times, start_ns))
+                DatagramPlayer::Requester(Requester::new(config, window, times, start_ns))
             }
-            (Traffic::Rr { .. }, _) => Carrier::Responder(Responder::new(config)),
-            (_, Part::Sender) => Carrier::Sender(Sender::new(config, times, start_ns)),
-            (_, _) => Carrier::Receiver(Receiver::new(config, window)),
+            (Traffic::Rr { .. }, _) => DatagramPlayer::Responder(Responder::new(config)),
+            (_, Part::Sender) => DatagramPlayer::Sender(Sender::new(config, times, start_ns)),
+            (_, _) => DatagramPlayer::Receiver(Receiver::new(config, window)),
         }
     }
 
     /// Returns whether the part sends before it receives; such a part records times.
     pub(crate) fn sends_first(&self) -> bool {
-        matches!(self, Carrier::Sender(_) | Carrier::Requester(_))
+        matches!(
+            self,
+            DatagramPlayer::Sender(_) | DatagramPlayer::Requester(_)
+        )
     }
 
     /// Returns whether the part listens and watches the clock at once.
     pub(crate) fn is_timed(&self) -> bool {
-        matches!(self, Carrier::Requester(part) if part.is_timed())
+        matches!(self, DatagramPlayer::Requester(part) if part.is_timed())
     }
 
     /// Returns what the part has to say of its manner, given that it ends at `now_ns`.
     pub(crate) fn settings(&self, control: &Control, now_ns: u64) -> Vec<Setting> {
         match self {
-            Carrier::Requester(part) => part.settings(control, now_ns),
+            DatagramPlayer::Requester(part) => part.settings(control, now_ns),
             _ => Vec::new(),
         }
     }
@@ -130,29 +133,29 @@ impl Carrier {
     /// Returns the longest stall, given that the part ends at `now_ns`.
     pub(crate) fn stall_max_ns(&self, now_ns: u64) -> Option<u64> {
         match self {
-            Carrier::Receiver(part) => Some(part.stall_max_ns(now_ns)),
-            Carrier::Requester(part) => Some(part.stall_max_ns()),
-            Carrier::Sender(_) | Carrier::Responder(_) => None,
+            DatagramPlayer::Receiver(part) => Some(part.stall_max_ns(now_ns)),
+            DatagramPlayer::Requester(part) => Some(part.stall_max_ns()),
+            DatagramPlayer::Sender(_) | DatagramPlayer::Responder(_) => None,
         }
     }
 }
 
-impl Carry for Carrier {
-    fn step(&mut self, post: &mut Post<'_>) -> Step {
+impl DatagramPlay for DatagramPlayer {
+    fn step(&mut self, io: &mut DatagramIo<'_>) -> Step {
         match self {
-            Carrier::Sender(part) => part.step(post),
-            Carrier::Receiver(part) => part.step(post),
-            Carrier::Requester(part) => part.step(post),
-            Carrier::Responder(part) => part.step(post),
+            DatagramPlayer::Sender(part) => part.step(io),
+            DatagramPlayer::Receiver(part) => part.step(io),
+            DatagramPlayer::Requester(part) => part.step(io),
+            DatagramPlayer::Responder(part) => part.step(io),
         }
     }
 
-    fn tick(&mut self, post: &Post<'_>, now_ns: u64) -> Step {
+    fn tick(&mut self, io: &DatagramIo<'_>, now_ns: u64) -> Step {
         match self {
-            Carrier::Sender(part) => part.tick(post, now_ns),
-            Carrier::Receiver(part) => part.tick(post, now_ns),
-            Carrier::Requester(part) => part.tick(post, now_ns),
-            Carrier::Responder(part) => part.tick(post, now_ns),
+            DatagramPlayer::Sender(part) => part.tick(io, now_ns),
+            DatagramPlayer::Receiver(part) => part.tick(io, now_ns),
+            DatagramPlayer::Requester(part) => part.tick(io, now_ns),
+            DatagramPlayer::Responder(part) => part.tick(io, now_ns),
         }
     }
 }
@@ -236,12 +239,12 @@ fn failure(fd: i32, doing: &str, error: &std::io::Error) -> Failure {
 
 /// Says the end, at its times; for whichever part sends first.
 #[derive(Debug)]
-struct Farewell {
+struct EndMarks {
     said: u32,
     ending: Ending,
 }
 
-impl Farewell {
+impl EndMarks {
     fn new(ending: Ending) -> Self {
         Self { said: 0, ending }
     }
@@ -254,20 +257,20 @@ impl Farewell {
         }
     }
 
-    fn step(&mut self, post: &Post<'_>, now_ns: u64) -> Step {
-        if post.flow.stranger {
+    fn step(&mut self, io: &DatagramIo<'_>, now_ns: u64) -> Step {
+        if io.flow.stranger {
             // It would take the mark for payload.
             return Step::Ended(self.ending.clone());
         }
-        let sent = post.counters.sent.read();
-        let bytes = post.flow.counters.read().bytes_sent;
-        if self.said == 0 && post.flow.config.manner.segments > 1 {
+        let sent = io.counters.sent.read();
+        let bytes = io.flow.counters.read().bytes_sent;
+        if self.said == 0 && io.flow.config.manner.segments > 1 {
             // A mark must not be cut where datagrams are shorter than it.
-            let _ = socket::set(post.flow.fd(), datagram::UDP_SEGMENT, 0);
+            let _ = socket::set(io.flow.fd(), datagram::UDP_SEGMENT, 0);
         }
-        let mark = opening::end(post.flow.config.flow.0, sent, bytes);
+        let mark = opening::end(io.flow.config.flow.0, sent, bytes);
         // One that is not sent is one that is lost.
-        let _ = socket::send(post.flow.fd(), &mark);
+        let _ = socket::send(io.flow.fd(), &mark);
         self.said += 1;
         if self.said < ENDS {
             return Step::At(now_ns + BETWEEN_ENDS_NS);
@@ -277,12 +280,12 @@ impl Farewell {
 }
 
 /// Returns how a part ended whose peer said that it is done.
-fn ended_by_peer(post: &Post<'_>, now_ns: u64) -> Ending {
+fn ended_by_peer(io: &DatagramIo<'_>, now_ns: u64) -> Ending {
     // A sender that may stop after so much payload is done when it has sent it.
-    if post.flow.config.manner.bytes_max.is_some() {
-        return post.control.stopped();
+    if io.flow.config.manner.bytes_max.is_some() {
+        return io.control.stopped();
     }
-    post.control.closed_by_peer(now_ns)
+    io.control.closed_by_peer(now_ns)
 }
 
 /// Looks whether a part that only listens ends by itself at `now_ns`; the last datagram came at

@@ -1,9 +1,9 @@
 //! Takes the datagrams of a stream and keeps account of them.
 
-use super::sequence::{Place, Sequence};
-use super::{Carry, Failure, Post, Step, ended_by_peer, failure, listen_on, stamp};
+use super::sequence::{Position, Sequence};
+use super::{DatagramIo, DatagramPlay, Failure, Step, ended_by_peer, failure, listen_on, stamp};
 use crate::flow::FlowConfig;
-use crate::flow::opening::Word;
+use crate::flow::opening::ControlDatagram;
 use crate::measure::Window;
 use crate::measure::datagrams::DatagramCounters;
 use crate::measure::gap::Gap;
@@ -64,9 +64,9 @@ impl Receiver {
     ) -> Option<Taken> {
         // The length comes first: a word has one of two.
         if length <= crate::flow::opening::ECHO_BYTES
-            && let Some(word) = Word::read(datagram)
+            && let Some(word) = ControlDatagram::read(datagram)
         {
-            let Word::End { datagrams, .. } = word else {
+            let ControlDatagram::End { datagrams, .. } = word else {
                 // An opening that was repeated.
                 return None;
             };
@@ -81,26 +81,26 @@ impl Receiver {
         };
         counters.received.add(1);
         match place {
-            Place::Ahead { left_out } => {
+            Position::Ahead { left_out } => {
                 counters.highest.set(self.sequence.highest());
                 if left_out > self.missing_run_max {
                     self.missing_run_max = left_out;
                     counters.missing_run_max.set(left_out);
                 }
             }
-            Place::Late => counters.late.add(1),
-            Place::Duplicate => counters.duplicates.add(1),
+            Position::Late => counters.late.add(1),
+            Position::Duplicate => counters.duplicates.add(1),
         }
         self.jitter.note(now_ns, stamp.sent_us);
         Some(Taken::Payload)
     }
 }
 
-impl Carry for Receiver {
+impl DatagramPlay for Receiver {
     /// Cost beside the receive call: the clock 30 ns, 12 ns a datagram, six counters 1 ns each.
-    fn step(&mut self, post: &mut Post<'_>) -> Step {
-        let fd = post.flow.fd();
-        let buffers = match post.inbox.receive(fd) {
+    fn step(&mut self, io: &mut DatagramIo<'_>) -> Step {
+        let fd = io.flow.fd();
+        let buffers = match io.inbox.receive(fd) {
             Ok(buffers) => buffers,
             Err(error) => {
                 return match failure(fd, "receiving", &error) {
@@ -112,14 +112,14 @@ impl Carry for Receiver {
         let now_ns = now_ns();
         let (mut bytes, mut ended) = (0, false);
         for at in 0..buffers {
-            let (buffer, length, piece_bytes) = post.inbox.buffer(at);
+            let (buffer, length, piece_bytes) = io.inbox.buffer(at);
             let mut offset = 0;
             // A datagram without payload is one, too.
             while offset < length || (length == 0 && offset == 0) {
                 let whole = piece_bytes.min(length - offset);
                 let end = (offset + whole).min(buffer.len());
                 let piece = &buffer[offset.min(end)..end];
-                match self.take(post.counters, piece, whole, now_ns) {
+                match self.take(io.counters, piece, whole, now_ns) {
                     Some(Taken::Payload) => bytes += whole,
                     Some(Taken::End) => ended = true,
                     None => {}
@@ -129,23 +129,23 @@ impl Carry for Receiver {
         }
         self.last_ns = now_ns;
         if bytes > 0 {
-            post.counters.buffers_received.add(buffers as u64);
-            post.counters.jitter(self.jitter.ns());
-            post.flow.counters.first_payload(|| now_ns);
-            post.flow.counters.received(bytes);
+            io.counters.buffers_received.add(buffers as u64);
+            io.counters.jitter(self.jitter.ns());
+            io.flow.counters.first_payload(|| now_ns);
+            io.flow.counters.received(bytes);
             self.gap.arrived(now_ns);
         }
         if ended {
-            return Step::Ended(ended_by_peer(post, now_ns));
+            return Step::Ended(ended_by_peer(io, now_ns));
         }
-        if now_ns >= post.control.limit_ns() {
-            return Step::Ended(post.control.stopped());
+        if now_ns >= io.control.limit_ns() {
+            return Step::Ended(io.control.stopped());
         }
         Step::Again
     }
 
-    fn tick(&mut self, post: &Post<'_>, now_ns: u64) -> Step {
-        listen_on(post.control, self.last_ns, now_ns)
+    fn tick(&mut self, io: &DatagramIo<'_>, now_ns: u64) -> Step {
+        listen_on(io.control, self.last_ns, now_ns)
     }
 }
 

@@ -11,7 +11,7 @@
 //! 3. A request is given up when it has waited for its patience, from the instant of sending.
 
 use crate::pace::Pacer;
-use crate::workload::rr::Rhythm;
+use crate::workload::rr::RequestTiming;
 
 /// What is due, under way and complete on one flow.
 #[derive(Debug)]
@@ -42,13 +42,13 @@ struct Slot {
 
 impl Requests {
     /// Returns nothing under way yet; 44 bytes a slot.
-    pub(super) fn new(in_flight: usize, rhythm: Rhythm) -> Self {
+    pub(super) fn new(in_flight: usize, timing: RequestTiming) -> Self {
         let slots = in_flight.max(1);
         let slot = Slot {
             generation: 1,
             under_way: false,
             since_ns: 0,
-            at_ns: rhythm.begin_ns,
+            at_ns: timing.begin_ns,
             bytes: 0,
         };
         Self {
@@ -58,10 +58,10 @@ impl Requests {
             idle_first: 0,
             idle_count: slots,
             begun: 0,
-            think_ns: rhythm.think_ns,
-            pacer: rhythm
+            think_ns: timing.think_ns,
+            pacer: timing
                 .per_s
-                .map(|rate| Pacer::new(rate.into(), 0, rhythm.begin_ns)),
+                .map(|rate| Pacer::new(rate.into(), 0, timing.begin_ns)),
         }
     }
 
@@ -181,12 +181,12 @@ mod tests {
     use super::*;
 
     fn requests(in_flight: usize, per_s: Option<u32>, think_ns: u64) -> Requests {
-        let rhythm = Rhythm {
+        let timing = RequestTiming {
             per_s,
             think_ns,
             begin_ns: 1_000,
         };
-        Requests::new(in_flight, rhythm)
+        Requests::new(in_flight, timing)
     }
 
     fn begin(requests: &mut Requests, now_ns: u64) -> u64 {

@@ -1,6 +1,6 @@
 //! Sends the datagrams of a stream: as fast as they go, or paced.
 
-use super::{Carry, Failure, Farewell, Post, Step, failure, stamp, stream_draw};
+use super::{DatagramIo, DatagramPlay, EndMarks, Failure, Step, failure, stamp, stream_draw};
 use crate::flow::FlowConfig;
 use crate::pace::Pacer;
 use crate::schedule::NOTICE_NS;
@@ -33,7 +33,7 @@ pub(crate) struct Sender {
     next: u64,
     times: usize,
     last_ns: u64,
-    farewell: Option<Farewell>,
+    end_marks: Option<EndMarks>,
 }
 
 /// Sizes that differ: those of the next call, drawn once each, so that a call which the kernel
@@ -87,7 +87,7 @@ impl Sender {
             next: 1,
             times,
             last_ns: 0,
-            farewell: None,
+            end_marks: None,
         }
     }
 
@@ -102,19 +102,19 @@ impl Sender {
 
     /// Fills the buffers of the next call with headers; returns how many it has. The last call may
     /// carry more than is left: whole buffers only.
-    fn fill(&mut self, post: &mut Post<'_>, now_ns: u64) -> usize {
-        let count = self.buffers_max(post.outbox.count());
+    fn fill(&mut self, io: &mut DatagramIo<'_>, now_ns: u64) -> usize {
+        let count = self.buffers_max(io.outbox.count());
         let (mut number, mut bytes) = (self.next, 0);
         for at in 0..count {
             let datagram_bytes = match &mut self.mix {
                 None => self.datagram_bytes,
                 Some(mix) => {
                     let datagram_bytes = mix.bytes(at);
-                    post.outbox.cut(at, datagram_bytes);
+                    io.outbox.cut(at, datagram_bytes);
                     datagram_bytes
                 }
             };
-            for datagram in post.outbox.buffer(at).chunks_exact_mut(datagram_bytes) {
+            for datagram in io.outbox.buffer(at).chunks_exact_mut(datagram_bytes) {
                 stamp::write(datagram, now_ns, number, self.short);
                 number += 1;
             }
@@ -129,24 +129,24 @@ impl Sender {
     /// Cost beside the send call: the clock 30 ns, headers 2 ns a datagram, the histogram 4 ns, five
     /// counters 1 ns each, 5 ns of pacer, and with sizes that differ 4 ns a datagram, or what drawing
     /// one takes. The cheapest send call of a datagram takes 700 ns.
-    fn send(&mut self, post: &mut Post<'_>, now_ns: u64) -> Step {
-        let fd = post.flow.fd();
-        let count = self.fill(post, now_ns);
-        match post.outbox.send(fd, count) {
+    fn send(&mut self, io: &mut DatagramIo<'_>, now_ns: u64) -> Step {
+        let fd = io.flow.fd();
+        let count = self.fill(io, now_ns);
+        match io.outbox.send(fd, count) {
             Ok(sent) => {
-                self.count(post, sent, now_ns);
-                post.flow.counters.first_payload(|| now_ns);
+                self.count(io, sent, now_ns);
+                io.flow.counters.first_payload(|| now_ns);
                 Step::Again
             }
             Err(error) => match failure(fd, "sending", &error) {
                 Failure::Full => {
-                    post.counters.waits.add(1);
+                    io.counters.waits.add(1);
                     Step::Wait(Want::Writable)
                 }
                 Failure::Refused => {
                     // The first buffer of the call; the others were not looked at.
-                    self.count(post, 1, now_ns);
-                    post.counters.refused.add(self.segments as u64);
+                    self.count(io, 1, now_ns);
+                    io.counters.refused.add(self.segments as u64);
                     Step::Again
                 }
                 Failure::Over(ending) => Step::Ended(ending),
@@ -155,23 +155,23 @@ impl Sender {
     }
 
     /// Counts `buffers` that have numbers now.
-    fn count(&mut self, post: &mut Post<'_>, buffers: usize, now_ns: u64) {
+    fn count(&mut self, io: &mut DatagramIo<'_>, buffers: usize, now_ns: u64) {
         let datagrams = (buffers * self.segments) as u64;
         let bytes = match &mut self.mix {
             None => buffers * self.segments * self.datagram_bytes,
             Some(mix) => mix.take(buffers),
         };
         self.next += datagrams;
-        post.counters.sent.add(datagrams);
-        post.counters.buffers_sent.add(buffers as u64);
-        post.flow.counters.sent(bytes);
+        io.counters.sent.add(datagrams);
+        io.counters.buffers_sent.add(buffers as u64);
+        io.flow.counters.sent(bytes);
         if let Some(pacer) = &mut self.pacer {
             pacer.take(bytes as u64 * BITS);
         }
         self.burst_left = self.burst_left.saturating_sub(datagrams);
         self.left_bytes = self.left_bytes.saturating_sub(bytes as u64);
         if self.last_ns > 0 {
-            post.times[self.times].record(self.last_ns, now_ns);
+            io.times[self.times].record(self.last_ns, now_ns);
         }
         self.last_ns = now_ns;
     }
@@ -191,26 +191,26 @@ impl Sender {
     }
 }
 
-impl Carry for Sender {
-    fn step(&mut self, post: &mut Post<'_>) -> Step {
+impl DatagramPlay for Sender {
+    fn step(&mut self, io: &mut DatagramIo<'_>) -> Step {
         let now_ns = now_ns();
-        if let Some(farewell) = &mut self.farewell {
-            return farewell.step(post, now_ns);
+        if let Some(end_marks) = &mut self.end_marks {
+            return end_marks.step(io, now_ns);
         }
-        if now_ns >= post.control.stop_ns() || self.left_bytes == 0 {
-            let farewell = Farewell::new(post.control.stopped());
-            let at_ns = farewell.begin_ns(now_ns);
-            self.farewell = Some(farewell);
+        if now_ns >= io.control.stop_ns() || self.left_bytes == 0 {
+            let end_marks = EndMarks::new(io.control.stopped());
+            let at_ns = end_marks.begin_ns(now_ns);
+            self.end_marks = Some(end_marks);
             return Step::At(at_ns);
         }
         if let Some(at_ns) = self.rest(now_ns) {
             return Step::At(at_ns);
         }
-        self.send(post, now_ns)
+        self.send(io, now_ns)
     }
 
-    fn tick(&mut self, post: &Post<'_>, now_ns: u64) -> Step {
-        match now_ns >= post.control.stop_ns() {
+    fn tick(&mut self, io: &DatagramIo<'_>, now_ns: u64) -> Step {
+        match now_ns >= io.control.stop_ns() {
             true => Step::Again,
             false => Step::Wait(Want::Writable),
         }

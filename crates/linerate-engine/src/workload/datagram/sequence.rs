@@ -7,7 +7,7 @@ const WORDS: usize = (REMEMBERED / 64) as usize;
 
 /// What a number is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Position {
     /// Higher than all before; so many were left out right below it.
     Ahead { left_out: u64 },
     /// Lower than one before, and new; or so low that it is not remembered.
@@ -42,7 +42,7 @@ impl Sequence {
     /// Takes note of `number`; 4 ns, and 1 ns for each 64 numbers that are left out.
     ///
     /// `None` is a number that cannot be: 0, or in an impossible distance.
-    pub(super) fn note(&mut self, number: u64) -> Option<Place> {
+    pub(super) fn note(&mut self, number: u64) -> Option<Position> {
         let number = match self.short {
             true => self.lengthen(number as u32)?,
             false => number,
@@ -56,16 +56,16 @@ impl Sequence {
             self.forget_between(number);
             self.highest = number;
             self.mark(number);
-            return Some(Place::Ahead { left_out });
+            return Some(Position::Ahead { left_out });
         }
         if self.highest - number >= REMEMBERED {
-            return Some(Place::Late);
+            return Some(Position::Late);
         }
         let duplicate = self.is_marked(number);
         self.mark(number);
         Some(match duplicate {
-            true => Place::Duplicate,
-            false => Place::Late,
+            true => Position::Duplicate,
+            false => Position::Late,
         })
     }
 
@@ -117,9 +117,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use Place::{Ahead, Duplicate, Late};
+    use Position::{Ahead, Duplicate, Late};
 
-    fn check(short: bool, numbers: &[u64], expected: &[Option<Place>]) {
+    fn check(short: bool, numbers: &[u64], expected: &[Option<Position>]) {
         let mut sequence = Sequence::new(short);
         let got: Vec<_> = numbers
             .iter()
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(got, expected, "{numbers:?}");
     }
 
-    const NEXT: Option<Place> = Some(Ahead { left_out: 0 });
+    const NEXT: Option<Position> = Some(Ahead { left_out: 0 });
 
     #[test]
     fn order_gaps_and_duplicates_are_told_apart() {

@@ -21,7 +21,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 
 /// When a flow begins requests.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Rhythm {
+pub(crate) struct RequestTiming {
     /// Requests a second, in an open loop.
     pub(crate) per_s: Option<u32>,
     /// From a response to the next request, in a closed loop.
@@ -30,8 +30,8 @@ pub(crate) struct Rhythm {
     pub(crate) begin_ns: u64,
 }
 
-impl Rhythm {
-    /// Returns the rhythm of one of many flows that begin at `start_ns`.
+impl RequestTiming {
+    /// Returns the timing of one of many flows that begin at `start_ns`.
     ///
     /// In an open loop flows of the same rate would all send at the same instants. Their first
     /// requests are spread over one interval by the golden ratio, which spaces any number of
@@ -63,15 +63,15 @@ pub(crate) struct Book {
 
 impl Book {
     /// Returns an empty book; 8 bytes a slot.
-    pub(crate) fn new(in_flight: usize, rhythm: Rhythm) -> Self {
+    pub(crate) fn new(in_flight: usize, timing: RequestTiming) -> Self {
         Self {
-            slots: vec![rhythm.begin_ns; in_flight].into(),
+            slots: vec![timing.begin_ns; in_flight].into(),
             begun: 0,
             complete: 0,
-            think_ns: rhythm.think_ns,
-            pacer: rhythm
+            think_ns: timing.think_ns,
+            pacer: timing
                 .per_s
-                .map(|rate| Pacer::new(rate.into(), 0, rhythm.begin_ns)),
+                .map(|rate| Pacer::new(rate.into(), 0, timing.begin_ns)),
         }
     }
 
@@ -187,12 +187,12 @@ mod tests {
     use super::*;
 
     fn book(in_flight: usize, per_s: Option<u32>, think_ns: u64) -> Book {
-        let rhythm = Rhythm {
+        let timing = RequestTiming {
             per_s,
             think_ns,
             begin_ns: 1_000,
         };
-        Book::new(in_flight, rhythm)
+        Book::new(in_flight, timing)
     }
 
     #[test]
@@ -254,13 +254,16 @@ mod tests {
             ..Manner::default()
         };
         let begins: Vec<u64> = (0..8)
-            .map(|flow| Rhythm::of(&open, 0, FlowId(flow)).begin_ns)
+            .map(|flow| RequestTiming::of(&open, 0, FlowId(flow)).begin_ns)
             .collect();
         let mut sorted = begins.clone();
         sorted.sort_unstable();
         // Eighths of a millisecond would be 125 µs apart; the golden ratio keeps half of that.
         assert!(sorted.windows(2).all(|pair| pair[1] - pair[0] > 62_000));
         assert!(begins.iter().all(|begin| *begin < 1_000_000));
-        assert_eq!(Rhythm::of(&Manner::default(), 5, FlowId(3)).begin_ns, 5);
+        assert_eq!(
+            RequestTiming::of(&Manner::default(), 5, FlowId(3)).begin_ns,
+            5
+        );
     }
 }

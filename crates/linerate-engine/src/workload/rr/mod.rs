@@ -15,7 +15,7 @@ use linerate_model::workload::Traffic;
 use crate::flow::FlowConfig;
 use crate::workload::sizes::Draw;
 
-pub(crate) use book::{Book, Rhythm, said};
+pub(crate) use book::{Book, RequestTiming, said};
 pub(crate) use requester::Requester;
 pub(crate) use responder::Responder;
 
@@ -106,12 +106,12 @@ impl Shape {
 
 /// The sizes of requests, or of responses, one after another.
 #[derive(Debug)]
-struct Row {
+struct SizeSequence {
     bytes: usize,
     draw: Option<Draw>,
 }
 
-impl Row {
+impl SizeSequence {
     fn requests(shape: &Shape) -> Self {
         Self {
             bytes: shape.request_bytes,
@@ -138,14 +138,14 @@ impl Row {
 /// Follows a row of sizes through the bytes that arrive.
 #[derive(Debug)]
 struct Arrivals {
-    row: Row,
+    row: SizeSequence,
     /// Bytes of the message under way that have not come yet.
     left_bytes: usize,
     whole: bool,
 }
 
 impl Arrivals {
-    fn new(mut row: Row) -> Self {
+    fn new(mut row: SizeSequence) -> Self {
         let left_bytes = row.next();
         Self {
             row,
@@ -215,7 +215,7 @@ mod tests {
         };
         let mut shape = shape(9, 1);
         shape.draw = Some(Draw::new(&sizes, FlowId(0)));
-        let mut arrivals = Arrivals::new(Row::requests(&shape));
+        let mut arrivals = Arrivals::new(SizeSequence::requests(&shape));
         assert!(arrivals.is_between());
         let mut check = |bytes, complete, between| {
             assert_eq!(arrivals.take(bytes), complete);

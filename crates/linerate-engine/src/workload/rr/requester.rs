@@ -9,8 +9,8 @@ use crate::measure::latency::Longest;
 use crate::schedule::{Control, Ending};
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, TCP_QUICKACK};
-use crate::workload::rr::book::{Book, Rhythm};
-use crate::workload::rr::{Arrivals, Row, Shape};
+use crate::workload::rr::book::{Book, RequestTiming};
+use crate::workload::rr::{Arrivals, Shape, SizeSequence};
 use crate::workload::{Io, Play, Talk, Turn, Want, failed};
 
 /// Sends requests and times the responses.
@@ -21,7 +21,7 @@ pub(crate) struct Requester {
     acks_at_once: bool,
     longest: Longest,
     book: Book,
-    requests: Row,
+    requests: SizeSequence,
     responses: Arrivals,
     /// What the send call under way, or the next one of a split request, has to hand over.
     call: Call,
@@ -55,7 +55,7 @@ impl Requester {
     /// Returns a requester that records in the worker's latency record number `latency`.
     pub(crate) fn new(
         shape: Shape,
-        rhythm: Rhythm,
+        timing: RequestTiming,
         window: Window,
         latency: usize,
         acks_at_once: bool,
@@ -64,9 +64,9 @@ impl Requester {
             latency,
             acks_at_once,
             longest: Longest::new(window),
-            book: Book::new(shape.in_flight, rhythm),
-            requests: Row::requests(&shape),
-            responses: Arrivals::new(Row::responses(&shape)),
+            book: Book::new(shape.in_flight, timing),
+            requests: SizeSequence::requests(&shape),
+            responses: Arrivals::new(SizeSequence::responses(&shape)),
             call: Call::default(),
             last_ns: 0,
             stopped: false,
@@ -152,7 +152,7 @@ impl Requester {
     fn may_send(&self) -> bool {
         match self.book.due_ns() {
             None => false,
-            // A timed one is told by its alarm.
+            // A timed one is told by its timer.
             Some(_) => !self.book.is_timed(),
         }
     }
@@ -185,7 +185,7 @@ impl Requester {
 }
 
 impl Talk for Requester {
-    fn speak(&mut self, io: &mut Io<'_>) -> Option<Turn> {
+    fn send_due(&mut self, io: &mut Io<'_>) -> Option<Turn> {
         match self.next(io.control) {
             Next::Send => Some(self.send(io)),
             Next::Receive => None,
@@ -198,8 +198,8 @@ impl Talk for Requester {
     /// an acknowledgement. A transaction over loopback takes 8 µs of both ends.
     ///
     /// A clock reading for each receive call, not one for each wait: 0.4 % of a transaction, and
-    /// a latency is that of the request, not of the crowd that was served before it.
-    fn hear(&mut self, io: &mut Io<'_>, received: io::Result<usize>) -> Turn {
+    /// a latency is that of the request, not of the flows that were served before it.
+    fn handle_received(&mut self, io: &mut Io<'_>, received: io::Result<usize>) -> Turn {
         let received = match received {
             Ok(0) => {
                 let text = "the peer closed the connection before its response was complete";
@@ -234,13 +234,13 @@ impl Talk for Requester {
 impl Play for Requester {
     fn turn(&mut self, io: &mut Io<'_>) -> Turn {
         if !self.call.blocked
-            && let Some(turn) = self.speak(io)
+            && let Some(turn) = self.send_due(io)
         {
             return turn;
         }
         match self.take(io) {
             Turn::Blocked(_) | Turn::Rested(_) if self.call.blocked => self.send(io),
-            // Whoever waits now must wait for both: watching only what is to come would leave the
+            // The worker must now wait for both: watching only what is to come would leave the
             // call undone, watching only the room would keep the other end from making it.
             Turn::Moved(_) if self.call.blocked => Turn::Moved(Want::Either),
             turn => turn,
@@ -254,7 +254,7 @@ impl Play for Requester {
         (now_ns >= control.limit_ns()).then(|| control.overdue("the response"))
     }
 
-    fn alarm_ns(&self) -> Option<u64> {
+    fn timer_ns(&self) -> Option<u64> {
         // In the middle of a call it is the socket that is waited for.
         if !self.book.is_timed() || self.stopped || self.call.bytes > 0 {
             return None;

@@ -5,7 +5,7 @@ use std::io;
 use crate::schedule::{Control, Ending};
 use crate::sys::clock::{now_ns, tick_ns};
 use crate::sys::socket::{self, TCP_QUICKACK};
-use crate::workload::rr::{Arrivals, Row, Shape};
+use crate::workload::rr::{Arrivals, Shape, SizeSequence};
 use crate::workload::{Io, Play, Talk, Turn, Want, failed};
 
 /// Answers requests until the requester closes.
@@ -14,7 +14,7 @@ pub(crate) struct Responder {
     shape: Shape,
     acks_at_once: bool,
     requests: Arrivals,
-    responses: Row,
+    responses: SizeSequence,
     /// Requests without an answer, those of the call under way not counted.
     owed: u64,
     /// Bytes that the send call under way is to take, and those that it has; 0 = none is.
@@ -29,8 +29,8 @@ impl Responder {
     pub(crate) fn new(shape: Shape, acks_at_once: bool) -> Self {
         Self {
             acks_at_once,
-            requests: Arrivals::new(Row::requests(&shape)),
-            responses: Row::responses(&shape),
+            requests: Arrivals::new(SizeSequence::requests(&shape)),
+            responses: SizeSequence::responses(&shape),
             owed: 0,
             call_bytes: 0,
             taken_bytes: 0,
@@ -76,7 +76,7 @@ impl Responder {
 }
 
 impl Talk for Responder {
-    fn speak(&mut self, io: &mut Io<'_>) -> Option<Turn> {
+    fn send_due(&mut self, io: &mut Io<'_>) -> Option<Turn> {
         if self.call_bytes == 0 {
             if self.owed == 0 {
                 return None;
@@ -88,7 +88,7 @@ impl Talk for Responder {
 
     /// Cost beside the receive call: two counters 1 ns each, the tick clock 5 ns; with
     /// `acks_at_once` one more system call, 120 ns, or 1 µs when it sends an acknowledgement.
-    fn hear(&mut self, io: &mut Io<'_>, received: io::Result<usize>) -> Turn {
+    fn handle_received(&mut self, io: &mut Io<'_>, received: io::Result<usize>) -> Turn {
         let received = match received {
             Ok(0) if self.requests.is_between() => {
                 return Turn::Ended(io.control.closed_by_peer(now_ns()));
@@ -123,7 +123,7 @@ impl Talk for Responder {
 
 impl Play for Responder {
     fn turn(&mut self, io: &mut Io<'_>) -> Turn {
-        match self.speak(io) {
+        match self.send_due(io) {
             Some(turn) => turn,
             None => self.take(io),
         }

@@ -1,7 +1,7 @@
 //! Payload in one direction, as fast as the path takes it or at a rate.
 
 /// A sender lets others have its CPU between calls.
-mod give_way;
+mod cpu_yield;
 /// Whole messages, counted from bytes.
 mod messages;
 /// Takes payload to the end of the stream.
@@ -14,7 +14,7 @@ use linerate_model::manner::{ReceiveBy, SendBy, Transport};
 use crate::flow::FlowConfig;
 use crate::workload::sizes::Draw;
 
-pub(crate) use give_way::GiveWay;
+pub(crate) use cpu_yield::CpuYield;
 pub(crate) use receiver::Receiver;
 pub(crate) use sender::Sender;
 

@@ -241,7 +241,7 @@ impl Sender {
     fn sent(&mut self, io: &mut Io<'_>, sent: usize) -> Turn {
         io.flow.counters.first_payload(now_ns);
         io.flow.counters.sent(sent);
-        io.give_way.sent(sent);
+        io.cpu_yield.sent(sent);
         self.taken_bytes += sent;
         self.left_bytes -= sent as u64;
         if let Some(pace) = &mut self.pace {
@@ -286,7 +286,7 @@ impl Play for Sender {
     /// that, so that receivers have less to drain. MSG_ZEROCOPY asks for completions with each call: 200 ns.
     fn turn(&mut self, io: &mut Io<'_>) -> Turn {
         let tick_ns = tick_ns();
-        if tick_ns.max(io.give_way.latest_ns()) >= io.control.stop_ns() {
+        if tick_ns.max(io.cpu_yield.latest_ns()) >= io.control.stop_ns() {
             return Turn::Ended(io.control.stopped());
         }
         if self.taken_bytes == 0
@@ -299,7 +299,7 @@ impl Play for Sender {
             && let Some(pace) = &mut self.pace
             && pace.must_wait()
         {
-            // Nothing becomes readable here: only the alarm wakes the worker.
+            // Nothing becomes readable here: only the timer wakes the worker.
             return Turn::Rested(Want::Readable);
         }
         match self.send(io) {
@@ -312,7 +312,7 @@ impl Play for Sender {
         (now_ns >= control.stop_ns()).then(|| control.stopped())
     }
 
-    fn alarm_ns(&self) -> Option<u64> {
+    fn timer_ns(&self) -> Option<u64> {
         self.pace.as_ref()?.due_ns
     }
 

@@ -12,7 +12,7 @@ use crate::schedule::Ending;
 use crate::sys::call_ring::{CallRing, Done};
 use crate::sys::clock::now_ns;
 use crate::workload::crr::caller::Caller;
-use crate::workload::crr::{By, Desk, KEYS_PER_PLACE};
+use crate::workload::crr::{KEYS_PER_PLACE, PlaceIo, SocketEvents};
 
 impl Caller {
     /// Hands a call over; it begins when the worker waits next.
@@ -34,23 +34,23 @@ impl Caller {
     }
 
     /// Takes note of what has happened to the call under way.
-    pub(super) fn hear(&mut self, desk: &mut Desk<'_>, done: Done) -> Option<Ending> {
+    pub(super) fn handle_done(&mut self, io: &mut PlaceIo<'_>, done: Done) -> Option<Ending> {
         let call = self.call.as_mut()?;
         match done {
             Done::NotConnected(error) => call.failure = Some(("connecting", error)),
             Done::Sent(Ok(sent)) => {
-                desk.flow.counters.first_payload(now_ns);
-                desk.flow.counters.sent(sent);
+                io.flow.counters.first_payload(now_ns);
+                io.flow.counters.sent(sent);
                 call.sent_bytes += sent;
                 // An error here is one of the connection, and receiving reports it.
                 let fd = call.socket.as_raw_fd();
-                let _ = options::apply_connected(fd, &desk.flow.config.options);
+                let _ = options::apply_connected(fd, &io.flow.config.options);
             }
             // What comes first is the cause; the requests behind it are cancelled.
             Done::Sent(Err(error)) if call.failure.is_none() => {
                 call.failure = Some(("sending a request", error));
             }
-            Done::Received { received, more } => return self.hear_response(desk, received, more),
+            Done::Received { received, more } => return self.hear_response(io, received, more),
             Done::Sent(Err(_)) | Done::Accepted { .. } | Done::Ready => {}
         }
         None
@@ -59,14 +59,14 @@ impl Caller {
     /// Takes what has come: the response, a part of it, its end, or the end of a call that failed.
     fn hear_response(
         &mut self,
-        desk: &mut Desk<'_>,
+        io: &mut PlaceIo<'_>,
         received: io::Result<usize>,
         more: bool,
     ) -> Option<Ending> {
         let call = self.call.as_mut()?;
         let left_bytes = self.response_bytes - call.received_bytes;
         match received {
-            Ok(0) if left_bytes == 0 => return self.complete_and_go_on(desk),
+            Ok(0) if left_bytes == 0 => return self.complete_and_go_on(io),
             Ok(0) => {
                 let cut = io::ErrorKind::UnexpectedEof.into();
                 return self.fail("receiving a response", &cut);
@@ -74,11 +74,11 @@ impl Caller {
             // Beyond the response nothing counts; there is room for a byte of it each time.
             Ok(_) if left_bytes == 0 => {}
             Ok(received) => {
-                desk.flow.counters.received(received);
+                io.flow.counters.received(received);
                 call.received_bytes += received;
                 // What waits behind the whole response can only be the end.
                 if received == left_bytes && more {
-                    return self.complete_and_go_on(desk);
+                    return self.complete_and_go_on(io);
                 }
             }
             Err(error) => {
@@ -90,18 +90,18 @@ impl Caller {
             }
         }
         let fd = call.socket.as_raw_fd();
-        let By::Ring(ring) = &mut *desk.by else {
+        let SocketEvents::Ring(ring) = &mut *io.events else {
             return None;
         };
-        let asked = ring.receive(fd, desk.key, self.room_bytes(ring));
+        let asked = ring.receive(fd, io.key, self.room_bytes(ring));
         asked
             .err()
             .and_then(|error| self.fail("asking io_uring to receive", &error))
     }
 
-    fn complete_and_go_on(&mut self, desk: &mut Desk<'_>) -> Option<Ending> {
-        self.complete(desk);
-        self.next(desk)
+    fn complete_and_go_on(&mut self, io: &mut PlaceIo<'_>) -> Option<Ending> {
+        self.complete(io);
+        self.next(io)
     }
 
     /// Returns how much the next receive request may take: what is left of the response, or a byte

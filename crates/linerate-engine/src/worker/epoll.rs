@@ -6,8 +6,8 @@ use crate::schedule::{Control, Ending, NOTICE_NS};
 use crate::sys::clock;
 use crate::sys::epoll::Epoll;
 use crate::sys::socket;
-use crate::worker::alarms::Alarms;
-use crate::worker::{Bench, Seat};
+use crate::worker::timers::Timers;
+use crate::worker::{Seat, WorkerMemory};
 use crate::workload::{Play, Turn, Want};
 
 /// Calls that one flow may make before the next ready one has its turn: enough to make the wait
@@ -19,20 +19,20 @@ const PIECE_BYTES: u64 = 128 << 10;
 /// copying holds them up.
 ///
 /// Where the CPU that calls is also the one that forwards, a flow's calls take as long as the line takes
-/// for them, and whoever has the CPU has the line: 16 calls were 17 ms of 1 Gbit/s, and 31 of 64 flows
+/// for them, and the flow that has the CPU has the line: 16 calls were 17 ms of 1 Gbit/s, and 31 of 64 flows
 /// moved nothing in 0.4 s. With this bound all did, with a fairness of 0.9 and more, and 10 and 64 flows
 /// over loopback kept 1.00 and 1.02 of their rate (medians of 9 interleaved pairs).
 const TURN_NS: u64 = 800_000;
 
-/// The set that tells which flows of a thread are ready.
-pub(super) struct Crowd {
+/// The epoll set that tells which flows of a thread are ready, and their timers.
+pub(super) struct EpollLoop {
     epoll: Epoll,
     /// What each seat's socket is watched for.
     wants: Vec<Want>,
-    alarms: Alarms,
+    timers: Timers,
 }
 
-impl Crowd {
+impl EpollLoop {
     /// Makes the sockets non-blocking and watches them.
     pub(super) fn prepare(seats: &[Seat]) -> io::Result<Self> {
         let epoll = Epoll::new()?;
@@ -46,43 +46,43 @@ impl Crowd {
         Ok(Self {
             epoll,
             wants,
-            alarms: Alarms::new(seats.len()),
+            timers: Timers::new(seats.len()),
         })
     }
 
     /// Plays all parts to their ends; each seat then says how its flow ended.
     ///
     /// Cost a wait: the system call, 400 ns with one ready flow; the clock 30 ns.
-    pub(super) fn play(mut self, seats: &mut [Seat], bench: &mut Bench) {
+    pub(super) fn play(mut self, seats: &mut [Seat], memory: &mut WorkerMemory) {
         let mut left = seats.len();
         // One turn each, so that the last flow does not start sixteen turns of all others later.
         for (at, seat) in seats.iter_mut().enumerate() {
-            left -= self.serve(at, seat, bench, 1);
+            left -= self.serve(at, seat, memory, 1);
         }
         let mut now_ns = clock::now_ns();
-        let mut sweep_ns = next_sweep(&bench.control, now_ns);
+        let mut sweep_ns = next_sweep(&memory.control, now_ns);
         while left > 0 {
-            let rest = self.alarms.rest(now_ns, sweep_ns);
+            let rest = self.timers.rest(now_ns, sweep_ns);
             // The set is ours and so are its events: the one error left, a signal, reads as none.
             let ready = self.epoll.wait(rest).unwrap_or(0);
             for nth in 0..ready {
                 let at = self.epoll.ready(nth);
-                left -= self.serve(at, &mut seats[at], bench, TURNS_MAX);
+                left -= self.serve(at, &mut seats[at], memory, TURNS_MAX);
             }
             now_ns = clock::now_ns();
             // No more than are set now: one that is set anew and due at once has its turn after
             // the sockets had theirs.
-            for _ in 0..self.alarms.count() {
-                let Some(at) = self.alarms.take(now_ns) else {
+            for _ in 0..self.timers.count() {
+                let Some(at) = self.timers.take(now_ns) else {
                     break;
                 };
-                left -= self.serve(at, &mut seats[at], bench, TURNS_MAX);
+                left -= self.serve(at, &mut seats[at], memory, TURNS_MAX);
             }
             if now_ns >= sweep_ns {
-                left -= sweep(seats, &bench.control, now_ns, |seat, ending| {
+                left -= sweep(seats, &memory.control, now_ns, |seat, ending| {
                     self.end(seat, ending);
                 });
-                sweep_ns = next_sweep(&bench.control, now_ns);
+                sweep_ns = next_sweep(&memory.control, now_ns);
             }
         }
     }
@@ -92,11 +92,17 @@ impl Crowd {
     /// Cost beside the turns: 5 ns, 1 ns for each of them, the clock of 30 ns for each 128 KiB, and a
     /// system call of 300 ns when the flow wants something else than before, which a stream never does and a request or response only when it does
     /// not fit the send buffer or uses up its turns.
-    fn serve(&mut self, at: usize, seat: &mut Seat, bench: &mut Bench, turns_max: usize) -> usize {
+    fn serve(
+        &mut self,
+        at: usize,
+        seat: &mut Seat,
+        memory: &mut WorkerMemory,
+        turns_max: usize,
+    ) -> usize {
         if seat.ended.is_some() {
             return 0;
         }
-        let mut io = bench.io(&seat.flow);
+        let mut io = memory.io(&seat.flow);
         let mut next = self.wants[at];
         let mut piece = Piece::after(seat.flow.counters.moved_bytes());
         for _ in 0..turns_max {
@@ -118,8 +124,8 @@ impl Crowd {
             }
         }
         self.watch(at, seat, next);
-        if let Some(instant_ns) = seat.player.alarm_ns() {
-            self.alarms.set(at, instant_ns);
+        if let Some(instant_ns) = seat.player.timer_ns() {
+            self.timers.set(at, instant_ns);
         }
         0
     }
@@ -137,7 +143,7 @@ impl Crowd {
     }
 }
 
-/// How long the turns of one flow have lasted, as far as anybody needs to know.
+/// When one flow has had its turn: by the clock, looked at once a piece.
 #[derive(Debug)]
 struct Piece {
     /// Payload of the flow when the clock is looked at next.

@@ -25,7 +25,7 @@ const KEEP_TIMES: u64 = 32;
 
 /// When a worker yields.
 #[derive(Debug, Default)]
-pub(crate) struct GiveWay {
+pub(crate) struct CpuYield {
     sent_bytes: usize,
     /// The clock when it was last asked whether to yield.
     latest_ns: u64,
@@ -36,7 +36,7 @@ pub(crate) struct GiveWay {
     given: u32,
 }
 
-impl GiveWay {
+impl CpuYield {
     /// Notes that a call sent so many bytes, and yields if that makes enough.
     ///
     /// Cost: an addition and a compare; each 512 KiB two clock readings and the system call, 250 ns.
@@ -44,17 +44,17 @@ impl GiveWay {
         self.sent_bytes += bytes;
         if self.sent_bytes >= GIVE_BYTES {
             self.sent_bytes = 0;
-            self.give(now_ns, thread::give_way);
+            self.give(now_ns, thread::yield_cpu);
         }
     }
 
-    fn give(&mut self, now_ns: impl Fn() -> u64, give_way: impl FnOnce()) {
+    fn give(&mut self, now_ns: impl Fn() -> u64, yield_cpu: impl FnOnce()) {
         let began_ns = now_ns();
         self.latest_ns = began_ns;
         if began_ns < self.keeps_until_ns {
             return;
         }
-        give_way();
+        yield_cpu();
         self.latest_ns = now_ns();
         let away_ns = self.latest_ns.saturating_sub(began_ns);
         self.yields = self.yields.saturating_add(1);
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_sender_that_was_away_for_long_keeps_its_cpu_for_a_while() {
         let (now_ns, gave) = (Cell::new(1_000_000_000), Cell::new(0));
-        let mut way = GiveWay::default();
+        let mut way = CpuYield::default();
         // Yields where somebody takes the CPU for so long; returns how often it has yielded so far.
         let mut give = |at_ns: u64, takes_ns: u64| {
             now_ns.set(at_ns);
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn small_calls_yield_as_rarely_as_large_ones() {
-        let mut way = GiveWay::default();
+        let mut way = CpuYield::default();
         for _ in 1..GIVE_BYTES / 128 {
             way.sent(128);
         }

@@ -21,13 +21,13 @@ use crate::sys::clock::now_ns;
 use crate::sys::socket;
 
 /// Name of the thread.
-pub(super) const NAME: &str = "warden";
+pub(super) const NAME: &str = "deadline";
 /// Its stack: it makes three kinds of calls.
 const STACK_BYTES: usize = 64 << 10;
 
-/// The thread that watches over waits without a limit.
+/// The thread that ends waits without a limit of their own.
 #[derive(Debug)]
-pub(super) struct Warden {
+pub(super) struct Deadline {
     dismissed: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
@@ -43,9 +43,9 @@ pub(super) fn watches(config: &FlowConfig) -> bool {
         && manner.think.is_none()
 }
 
-impl Warden {
+impl Deadline {
     /// Starts the thread for `flows`.
-    pub(super) fn post(control: &Arc<Control>, flows: Vec<Arc<Shared>>) -> io::Result<Self> {
+    pub(super) fn start(control: &Arc<Control>, flows: Vec<Arc<Shared>>) -> io::Result<Self> {
         let dismissed = Arc::new(AtomicBool::new(false));
         let (control, seen) = (Arc::clone(control), Arc::clone(&dismissed));
         let thread = Builder::new()

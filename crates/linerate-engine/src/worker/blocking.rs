@@ -3,7 +3,7 @@
 //!
 //! A call waits at most [`NOTICE_NS`], by SO_RCVTIMEO and SO_SNDTIMEO; then the clock is looked
 //! at. The timer that this arms is only paid when a call really sleeps; where every call does, the
-//! warden (worker/warden.rs) ends the wait instead.
+//! thread of worker/deadline.rs ends the wait instead.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -14,7 +14,7 @@ use crate::sys::clock::now_ns;
 use crate::sys::socket;
 use crate::workload::{Io, Play, Player, Turn};
 
-/// Makes the socket block, up to the notice time or until the warden ends the wait.
+/// Makes the socket block, up to the notice time or until the deadline ends the wait.
 pub(super) fn prepare(socket: BorrowedFd<'_>, is_watched: bool) -> io::Result<()> {
     let notice_ns = if is_watched { 0 } else { NOTICE_NS };
     socket::set_blocking(socket, Some(Duration::from_nanos(notice_ns)))
@@ -22,18 +22,19 @@ pub(super) fn prepare(socket: BorrowedFd<'_>, is_watched: bool) -> io::Result<()
 
 /// Plays the part to its end.
 ///
-/// The part is told apart once here, so that each has a loop of its own without a branch for it.
+/// The part is matched once here, so that each kind has a loop of its own without a branch.
 pub(super) fn play(player: &mut Player, io: &mut Io<'_>) -> Ending {
     match player {
         Player::Sender(part) => turn_to_the_end(part, io),
         Player::Receiver(part) => turn_to_the_end(part, io),
         Player::Requester(part) => turn_to_the_end(part, io),
         Player::Responder(part) => turn_to_the_end(part, io),
-        Player::Keeper(part) => turn_to_the_end(part, io),
+        Player::Idle(part) => turn_to_the_end(part, io),
     }
 }
 
-/// Returns how a part ends whose limit has passed: the warden's end of the socket is none of the peer's.
+/// Returns how a part ends whose limit has passed: it was the deadline that shut the socket down, not
+/// the peer.
 fn overdue(part: &mut impl Play, io: &Io<'_>, now_ns: u64) -> Option<Ending> {
     (now_ns >= io.control.limit_ns())
         .then(|| part.tick(io.control, now_ns))

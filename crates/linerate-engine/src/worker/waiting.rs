@@ -1,4 +1,4 @@
-//! How a worker waits for what comes next, chosen once for all its flows, and said.
+//! How a worker waits: blocking calls, epoll, io_uring or spinning, chosen once for all its flows.
 //!
 //! 1. One flow whose parts take turns blocks in its call: the kernel wakes the thread, and nothing
 //!    else has to be asked.
@@ -15,27 +15,27 @@ use linerate_model::manner::WaitBy;
 use linerate_model::setting::name;
 use linerate_model::workload::Setting;
 
-use crate::worker::crowd::Crowd;
-use crate::worker::ring::Circle;
-use crate::worker::spin::Rest;
-use crate::worker::{Bench, Seat, alone, spin, warden};
+use crate::worker::epoll::EpollLoop;
+use crate::worker::ring::RingLoop;
+use crate::worker::spin::Pause;
+use crate::worker::{Seat, WorkerMemory, blocking, deadline, spin};
 use crate::workload::{Play, Player};
 
 /// How a worker waits.
-pub(super) enum Way {
+pub(super) enum Waiting {
     /// In the call that moves payload.
     Block,
     /// Not at all.
-    Spin(Rest),
+    Spin(Pause),
     /// By epoll.
-    Epoll(Crowd),
+    Epoll(EpollLoop),
     /// By io_uring.
-    Uring(Box<Circle>),
+    Uring(Box<RingLoop>),
 }
 
-impl Way {
-    /// Chooses and prepares the way of a worker with these flows; returns how it is said.
-    pub(super) fn choose(seats: &mut [Seat], bench: &Bench) -> io::Result<(Self, Setting)> {
+impl Waiting {
+    /// Chooses and prepares how a worker with these flows waits; returns the setting that says it.
+    pub(super) fn choose(seats: &mut [Seat], memory: &WorkerMemory) -> io::Result<(Self, Setting)> {
         let asked = seats
             .first()
             .map_or(WaitBy::Auto, |seat| seat.flow.config.manner.wait);
@@ -43,73 +43,73 @@ impl Way {
         let takes_turns = seats.iter().all(takes_turns);
         let talks = seats.iter_mut().all(|seat| seat.player.talk().is_some());
         let mut said = Setting::granted(name::WAIT, Some(word(asked).to_owned()), None);
-        let way = match asked {
+        let waiting = match asked {
             WaitBy::Auto if alone && takes_turns => {
                 let flow = &seats[0].flow;
-                alone::prepare(flow.socket(), warden::watches(&flow.config))?;
-                Way::Block
+                blocking::prepare(flow.socket(), deadline::watches(&flow.config))?;
+                Waiting::Block
             }
             WaitBy::Spin => {
                 for seat in seats.iter() {
                     spin::prepare(seat.flow.socket())?;
                 }
-                Way::Spin(Rest::measure())
+                Waiting::Spin(Pause::measure())
             }
-            WaitBy::Epoll => Way::Epoll(Crowd::prepare(seats)?),
+            WaitBy::Epoll => Waiting::Epoll(EpollLoop::prepare(seats)?),
             WaitBy::Uring if !talks => {
                 let why = "io_uring serves requests and responses only";
                 said.capped_by = Some(why.to_owned());
-                Way::Epoll(Crowd::prepare(seats)?)
+                Waiting::Epoll(EpollLoop::prepare(seats)?)
             }
-            WaitBy::Auto if !talks => Way::Epoll(Crowd::prepare(seats)?),
-            WaitBy::Auto | WaitBy::Uring => match Circle::prepare(seats, bench.room.bytes()) {
-                Ok(circle) => Way::Uring(Box::new(circle)),
+            WaitBy::Auto if !talks => Waiting::Epoll(EpollLoop::prepare(seats)?),
+            WaitBy::Auto | WaitBy::Uring => match RingLoop::prepare(seats, memory.room.bytes()) {
+                Ok(ring) => Waiting::Uring(Box::new(ring)),
                 Err(error) => {
                     let why = without_io_uring(&error);
                     said.capped_by = (asked == WaitBy::Uring).then(|| why.clone());
                     said.effective = Some(format!("epoll, since {why}"));
-                    Way::Epoll(Crowd::prepare(seats)?)
+                    Waiting::Epoll(EpollLoop::prepare(seats)?)
                 }
             },
         };
-        said.granted = Some(way.word().to_owned());
+        said.granted = Some(waiting.word().to_owned());
         said.effective = said.effective.or_else(|| said.granted.clone());
-        Ok((way, said))
+        Ok((waiting, said))
     }
 
-    /// Plays all parts to their ends; each seat then says how its flow ended. What only showed on the way is
-    /// added to how the waiting is `said`.
-    pub(super) fn play(self, seats: &mut [Seat], bench: &mut Bench, said: &mut Setting) {
+    /// Plays all parts to their ends; each seat then says how its flow ended. What only showed
+    /// meanwhile is added to `said`.
+    pub(super) fn play(self, seats: &mut [Seat], memory: &mut WorkerMemory, said: &mut Setting) {
         match self {
-            Way::Block => {
+            Waiting::Block => {
                 for seat in seats {
-                    let ending = alone::play(&mut seat.player, &mut bench.io(&seat.flow));
+                    let ending = blocking::play(&mut seat.player, &mut memory.io(&seat.flow));
                     seat.end(ending);
                 }
             }
-            Way::Spin(rest) => {
+            Waiting::Spin(pause) => {
                 let yielded = match seats {
                     [seat] => {
-                        let mut io = bench.io(&seat.flow);
-                        // Told apart once here, so that each has a loop without a branch for it.
+                        let mut io = memory.io(&seat.flow);
+                        // Matched once here, so that each kind has a loop without a branch.
                         let (ending, yielded) = match &mut seat.player {
-                            Player::Requester(part) => spin::play(part, &mut io, rest),
-                            Player::Responder(part) => spin::play(part, &mut io, rest),
-                            other => spin::play(other, &mut io, rest),
+                            Player::Requester(part) => spin::play(part, &mut io, pause),
+                            Player::Responder(part) => spin::play(part, &mut io, pause),
+                            other => spin::play(other, &mut io, pause),
                         };
                         seat.end(ending);
                         yielded
                     }
-                    seats => spin::play_rounds(seats, bench),
+                    seats => spin::play_rounds(seats, memory),
                 };
                 if yielded {
                     said.effective = Some("spin, yielding to the peer on its CPU".to_owned());
                 }
             }
-            Way::Epoll(crowd) => crowd.play(seats, bench),
-            Way::Uring(circle) => circle.play(seats, bench),
+            Waiting::Epoll(many) => many.play(seats, memory),
+            Waiting::Uring(ring) => ring.play(seats, memory),
         }
-        if bench.give_way.is_shared()
+        if memory.cpu_yield.is_shared()
             && let Some(effective) = &mut said.effective
         {
             effective.push_str(", senders yielding to receivers on their CPU");
@@ -118,10 +118,10 @@ impl Way {
 
     fn word(&self) -> &'static str {
         match self {
-            Way::Block => "blocking",
-            Way::Spin(_) => word(WaitBy::Spin),
-            Way::Epoll(_) => word(WaitBy::Epoll),
-            Way::Uring(_) => word(WaitBy::Uring),
+            Waiting::Block => "blocking",
+            Waiting::Spin(_) => word(WaitBy::Spin),
+            Waiting::Epoll(_) => word(WaitBy::Epoll),
+            Waiting::Uring(_) => word(WaitBy::Uring),
         }
     }
 }
@@ -132,9 +132,9 @@ fn takes_turns(seat: &Seat) -> bool {
     match seat.player {
         // A sender that keeps a rate of its own has instants to keep.
         Player::Sender(_) => seat.flow.pace_bps.is_none(),
-        Player::Receiver(_) | Player::Keeper(_) => true,
+        Player::Receiver(_) | Player::Idle(_) => true,
         Player::Requester(_) | Player::Responder(_) => {
-            manner.in_flight == 1 && seat.player.alarm_ns().is_none()
+            manner.in_flight == 1 && seat.player.timer_ns().is_none()
         }
     }
 }

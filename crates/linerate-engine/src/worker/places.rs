@@ -21,12 +21,12 @@ use crate::sys::call_ring::CallRing;
 use crate::sys::clock::now_ns;
 use crate::sys::{socket, thread};
 use crate::worker::EndedFlow;
-use crate::worker::alarms::Alarms;
-use crate::worker::crowd::next_sweep;
+use crate::worker::epoll::next_sweep;
 use crate::worker::thread::{Unready, WorkerShare, get_ready};
-use crate::worker::way::{without_io_uring, word};
+use crate::worker::timers::Timers;
+use crate::worker::waiting::{without_io_uring, word};
 use crate::workload::RECEIVE_BYTES;
-use crate::workload::crr::{By, Callee, Caller, Desk, KEYS_PER_PLACE, Place};
+use crate::workload::crr::{Callee, Caller, KEYS_PER_PLACE, Place, PlaceIo, SocketEvents};
 
 /// How often the clock is looked at after the stop.
 const LAST_LOOKS_NS: u64 = 10_000_000;
@@ -39,12 +39,12 @@ struct Seat<'a> {
     ended: Option<EndedFlow>,
 }
 
-/// What all places of a worker share.
-struct Hall<'a> {
+/// What all places of a worker share: memory, timers, and what tells of their sockets.
+struct PlaceLoop<'a> {
     control: &'a Control,
-    by: By,
+    events: SocketEvents,
     spins: bool,
-    alarms: Alarms,
+    timers: Timers,
     payload: PageBuffer,
     room: PageBuffer,
     latencies: Vec<Latency>,
@@ -63,15 +63,15 @@ pub(super) fn live(
 ) -> Vec<EndedFlow> {
     let set_up = |share| {
         let seats = seats(share);
-        Hall::new(share, &seats).map(|(hall, wait)| (seats, hall, wait))
+        PlaceLoop::new(share, &seats).map(|(place_loop, wait)| (seats, place_loop, wait))
     };
-    let Some((mut seats, mut hall, wait)) = get_ready(share, ready, set_up) else {
+    let Some((mut seats, mut place_loop, wait)) = get_ready(share, ready, set_up) else {
         return Vec::new();
     };
     share.control.sleep_until_start();
-    hall.play(&mut seats);
-    hall.empty();
-    ended_flows(seats, hall, &wait)
+    place_loop.play(&mut seats);
+    place_loop.empty();
+    ended_flows(seats, place_loop, &wait)
 }
 
 fn seats(share: &WorkerShare) -> Vec<Seat<'_>> {
@@ -106,8 +106,8 @@ fn seats(share: &WorkerShare) -> Vec<Seat<'_>> {
         .collect()
 }
 
-impl<'a> Hall<'a> {
-    /// Returns a hall, and how its worker waits, in words.
+impl<'a> PlaceLoop<'a> {
+    /// Returns the loop, and how its worker waits, in words.
     fn new(share: &'a WorkerShare, seats: &[Seat<'_>]) -> io::Result<(Self, Setting)> {
         let callers = seats
             .iter()
@@ -126,47 +126,47 @@ impl<'a> Hall<'a> {
         let asked = seats
             .first()
             .map_or(WaitBy::Auto, |seat| seat.flow.config.manner.wait);
-        let (by, wait) = choose(asked, seats, longest, room_bytes)?;
-        let hall = Self {
+        let (events, wait) = choose(asked, seats, longest, room_bytes)?;
+        let place_loop = Self {
             control: &share.control,
-            by,
+            events,
             spins: asked == WaitBy::Spin,
-            alarms: Alarms::new(seats.len()),
+            timers: Timers::new(seats.len()),
             payload: PageBuffer::new(longest),
             room: PageBuffer::new(room_bytes),
             latencies: (0..records).map(|_| Latency::new(share.window)).collect(),
         };
-        Ok((hall, wait))
+        Ok((place_loop, wait))
     }
 
     /// Plays all places to their ends; each seat then says how its flow ended.
     fn play(&mut self, seats: &mut [Seat<'_>]) {
         let mut left = seats.len();
         for (at, seat) in seats.iter_mut().enumerate() {
-            left -= self.serve(at, seat, |place, desk| place.begin(desk));
+            left -= self.serve(at, seat, |place, io| place.begin(io));
         }
         let mut now = now_ns();
         let mut sweep_ns = next_look(self.control, now);
         while left > 0 {
             let rest = match self.spins {
                 true => Duration::ZERO,
-                false => self.alarms.rest(now, sweep_ns),
+                false => self.timers.rest(now, sweep_ns),
             };
-            if let Err(error) = self.by.wait(rest) {
+            if let Err(error) = self.events.wait(rest) {
                 return break_off(seats, &error);
             }
-            while let Some((key, news)) = self.by.next() {
+            while let Some((key, event)) = self.events.next() {
                 let (at, nth) = (key / KEYS_PER_PLACE, key % KEYS_PER_PLACE);
-                let handle = |place: &mut Place, desk: &mut Desk<'_>| place.handle(desk, nth, news);
+                let handle = |place: &mut Place, io: &mut PlaceIo<'_>| place.handle(io, nth, event);
                 left -= self.serve(at, &mut seats[at], handle);
             }
             now = now_ns();
-            for _ in 0..self.alarms.count() {
-                let Some(at) = self.alarms.take(now) else {
+            for _ in 0..self.timers.count() {
+                let Some(at) = self.timers.take(now) else {
                     break;
                 };
-                left -= self.serve(at, &mut seats[at], |place, desk| match place {
-                    Place::Caller(_) => place.begin(desk),
+                left -= self.serve(at, &mut seats[at], |place, io| match place {
+                    Place::Caller(_) => place.begin(io),
                     Place::Callee(_) => None,
                 });
             }
@@ -180,7 +180,7 @@ impl<'a> Hall<'a> {
     /// Lets go of all sockets that the ring still works with: a place that ended by its limit has a
     /// call under way, and every port an accept request.
     fn empty(&mut self) {
-        if let By::Ring(ring) = &mut self.by {
+        if let SocketEvents::Ring(ring) = &mut self.events {
             let _ = ring.empty();
         }
     }
@@ -190,26 +190,26 @@ impl<'a> Hall<'a> {
         &mut self,
         at: usize,
         seat: &mut Seat<'_>,
-        turn: impl FnOnce(&mut Place, &mut Desk<'_>) -> Option<Ending>,
+        turn: impl FnOnce(&mut Place, &mut PlaceIo<'_>) -> Option<Ending>,
     ) -> usize {
         if seat.ended.is_some() {
             return 0;
         }
-        let mut desk = Desk {
+        let mut io = PlaceIo {
             flow: seat.flow,
             control: self.control,
-            by: &mut self.by,
+            events: &mut self.events,
             key: at * KEYS_PER_PLACE,
             payload: self.payload.as_slice(),
             room: self.room.as_mut_slice(),
             latencies: &mut self.latencies,
         };
-        if let Some(ending) = turn(&mut seat.place, &mut desk) {
+        if let Some(ending) = turn(&mut seat.place, &mut io) {
             seat.end(ending);
             return 1;
         }
-        if let Some(instant_ns) = seat.place.alarm_ns() {
-            self.alarms.set(at, instant_ns);
+        if let Some(instant_ns) = seat.place.timer_ns() {
+            self.timers.set(at, instant_ns);
         }
         0
     }
@@ -230,7 +230,7 @@ impl<'a> Hall<'a> {
 impl Seat<'_> {
     fn end(&mut self, ending: Ending) {
         if matches!(self.place, Place::Callee(_)) {
-            // Nobody is let in any more, although the port is there until the flow is dropped.
+            // No more connections, although the port is there until the flow is dropped.
             let _ = socket::shutdown(self.flow.socket(), std::net::Shutdown::Both);
         }
         let stall_max_ns = match &self.place {
@@ -272,17 +272,17 @@ fn choose(
     seats: &[Seat<'_>],
     payload_bytes: usize,
     room_bytes: usize,
-) -> io::Result<(By, Setting)> {
-    let (mut refused, mut by) = (None, None);
+) -> io::Result<(SocketEvents, Setting)> {
+    let (mut refused, mut events) = (None, None);
     if matches!(asked, WaitBy::Auto | WaitBy::Uring) {
         let peer = |seat: &Seat<'_>| seat.flow.place.map(|(peer, _)| peer);
         let peers: Vec<_> = seats.iter().map(peer).collect();
         match CallRing::new(&peers, payload_bytes, room_bytes) {
-            Ok(ring) => by = Some(By::Ring(Box::new(ring))),
+            Ok(ring) => events = Some(SocketEvents::Ring(Box::new(ring))),
             Err(error) => refused = Some(without_io_uring(&error)),
         }
     }
-    let granted = word(match (asked, &by) {
+    let granted = word(match (asked, &events) {
         (WaitBy::Spin, _) => WaitBy::Spin,
         (_, Some(_)) => WaitBy::Uring,
         (_, None) => WaitBy::Epoll,
@@ -299,15 +299,15 @@ fn choose(
             Some(granted.to_owned()),
         )
     };
-    Ok((by.map_or_else(By::epoll, Ok)?, said))
+    Ok((events.map_or_else(SocketEvents::epoll, Ok)?, said))
 }
 
 /// Returns how the flows ended, each latency record with the first requester that used it.
 ///
 /// The ring goes first: what could not be ended is ended with it, before its socket is closed.
-fn ended_flows(seats: Vec<Seat<'_>>, hall: Hall<'_>, wait: &Setting) -> Vec<EndedFlow> {
-    drop(hall.by);
-    let mut records = hall.latencies.iter();
+fn ended_flows(seats: Vec<Seat<'_>>, place_loop: PlaceLoop<'_>, wait: &Setting) -> Vec<EndedFlow> {
+    drop(place_loop.events);
+    let mut records = place_loop.latencies.iter();
     let wait = Arc::new(wait.clone());
     let now_ns = now_ns();
     seats
@@ -317,7 +317,7 @@ fn ended_flows(seats: Vec<Seat<'_>>, hall: Hall<'_>, wait: &Setting) -> Vec<Ende
             ended.settings.push(Arc::clone(&wait));
             if let Place::Caller(caller) = &seat.place {
                 let complete = seat.flow.counters.read().transactions;
-                let said = caller.settings(hall.control, complete, now_ns);
+                let said = caller.settings(place_loop.control, complete, now_ns);
                 ended.settings.extend(said.into_iter().map(Arc::new));
                 ended.latency = records.next().map(Latency::to_histogram);
             }
