@@ -122,7 +122,7 @@ impl Seat<'_> {
     /// Ends the flow. Nothing is shut down: the end was said in datagrams, and what still comes
     /// would be answered by ICMP.
     fn end(&mut self, control: &Control, ending: Ending) {
-        let said = self.player.settings(control, now_ns());
+        let said = self.player.setting(control, now_ns());
         self.ended = Some(EndedFlow {
             index: self.index,
             ending,

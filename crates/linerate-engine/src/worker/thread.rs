@@ -184,7 +184,7 @@ fn ended_flows(seats: Vec<Seat>, memory: &WorkerMemory, wait: &Setting) -> Vec<E
         .filter_map(|seat| {
             let mut ended = seat.ended?;
             ended.settings.push(Arc::clone(&wait));
-            let said = seat.player.settings(&memory.control, now_ns);
+            let said = seat.player.setting(&memory.control, now_ns);
             ended.settings.extend(said.into_iter().map(Arc::new));
             if matches!(seat.player, Player::Requester(_)) {
                 ended.latency = records.next().map(Latency::to_histogram);

@@ -16,6 +16,8 @@ pub(crate) mod rr;
 mod sizes;
 /// Payload in one direction.
 pub(crate) mod stream;
+/// When requests are due.
+mod timing;
 
 use std::io;
 
@@ -81,8 +83,8 @@ pub(crate) trait Play {
     /// Returns the longest stall, given that the part ends at `now_ns`.
     fn stall_max_ns(&self, now_ns: u64) -> Option<u64>;
     /// Returns what the part has to say of its manner, given that it ends at `now_ns`.
-    fn settings(&self, _control: &Control, _now_ns: u64) -> Vec<Setting> {
-        Vec::new()
+    fn setting(&self, _control: &Control, _now_ns: u64) -> Option<Setting> {
+        None
     }
 }
 
@@ -140,7 +142,7 @@ impl Player {
             }
             (Traffic::Rr { .. }, Part::Requester) => Player::Requester(Requester::new(
                 rr::Shape::of(config),
-                rr::RequestTiming::of(&config.manner, control.start_ns(), config.flow),
+                timing::RequestTiming::of(&config.manner, control.start_ns(), config.flow),
                 window,
                 latency,
                 acks_at_once,
@@ -211,10 +213,10 @@ impl Play for Player {
         }
     }
 
-    fn settings(&self, control: &Control, now_ns: u64) -> Vec<Setting> {
+    fn setting(&self, control: &Control, now_ns: u64) -> Option<Setting> {
         match self {
-            Player::Requester(part) => part.settings(control, now_ns),
-            _ => Vec::new(),
+            Player::Requester(part) => part.setting(control, now_ns),
+            _ => None,
         }
     }
 

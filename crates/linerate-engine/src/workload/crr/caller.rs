@@ -18,7 +18,8 @@ use crate::sys::clock::now_ns;
 use crate::sys::epoll::{END, READ, WRITE};
 use crate::sys::socket::{self, SO_ERROR};
 use crate::workload::crr::{PlaceIo, SocketEvent, SocketEvents, bytes};
-use crate::workload::rr::{Book, RequestTiming};
+use crate::workload::rr::OrderedRequests;
+use crate::workload::timing::RequestTiming;
 
 /// Connections that may fail one after another before the flow is given up.
 const FAILURES_MAX: u32 = 100;
@@ -30,7 +31,7 @@ const PAUSE_NS: u64 = 1_000_000;
 pub(crate) struct Caller {
     request_bytes: usize,
     response_bytes: usize,
-    book: Book,
+    requests: OrderedRequests,
     latency: usize,
     longest: Longest,
     call: Option<Call>,
@@ -59,7 +60,7 @@ impl Caller {
         Self {
             request_bytes,
             response_bytes,
-            book: Book::new(1, timing),
+            requests: OrderedRequests::new(1, timing),
             latency,
             longest: Longest::new(window),
             call: None,
@@ -81,11 +82,11 @@ impl Caller {
             self.stopped = true;
             return Some(io.control.stopped());
         }
-        let due_ns = self.book.due_ns()?.max(self.not_before_ns);
+        let due_ns = self.requests.due_ns()?.max(self.not_before_ns);
         if due_ns > now_ns {
             return None;
         }
-        self.book.begin(now_ns);
+        self.requests.begin(now_ns);
         match self.dial(io) {
             Ok(()) => None,
             Err((doing, error)) => self.fail(doing, &error),
@@ -245,7 +246,7 @@ impl Caller {
         // Closed before the clock is read: closing is part of it.
         self.call = None;
         let now_ns = now_ns();
-        let began_ns = self.book.end(now_ns);
+        let began_ns = self.requests.end(now_ns);
         io.latencies[self.latency].record(began_ns, now_ns);
         self.longest.note(began_ns, now_ns);
         io.flow.counters.first_payload(|| now_ns);
@@ -257,7 +258,7 @@ impl Caller {
     fn fail(&mut self, doing: &str, error: &io::Error) -> Option<Ending> {
         self.call = None;
         let now_ns = now_ns();
-        let began_ns = self.book.end(now_ns);
+        let began_ns = self.requests.end(now_ns);
         self.longest.note(began_ns, now_ns);
         self.not_before_ns = now_ns + PAUSE_NS;
         self.failed += 1;
@@ -294,7 +295,7 @@ impl Caller {
         if self.call.is_some() || self.stopped {
             return None;
         }
-        self.book
+        self.requests
             .due_ns()
             .map(|due_ns| due_ns.max(self.not_before_ns))
     }
@@ -302,23 +303,28 @@ impl Caller {
     /// Returns the longest transaction, given that the part ends at `now_ns`.
     pub(crate) fn stall_max_ns(&self, now_ns: u64) -> u64 {
         let mut longest = self.longest;
-        if let Some(oldest_ns) = self.book.oldest_ns() {
+        if let Some(oldest_ns) = self.requests.oldest_ns() {
             longest.note(oldest_ns, now_ns);
         }
         longest.longest_ns()
     }
 
     /// Returns what there is to say of the connections.
-    pub(crate) fn settings(&self, control: &Control, complete: u64, now_ns: u64) -> Vec<Setting> {
-        let mut said = self.book.said(control, now_ns);
+    pub(crate) fn settings(
+        &self,
+        control: &Control,
+        complete: u64,
+        now_ns: u64,
+    ) -> impl Iterator<Item = Setting> {
         let failed = self.failed;
-        said.push(Setting {
+        let connections = Setting {
             capped_by: self
                 .last_failure
                 .as_ref()
                 .map(|why| format!("{failed} that failed, the last: {why}")),
             ..Setting::seen(name::CONNECTIONS, Some(complete.to_string()))
-        });
-        said
+        };
+        let requests = self.requests.timing.setting(control, now_ns);
+        requests.into_iter().chain([connections])
     }
 }

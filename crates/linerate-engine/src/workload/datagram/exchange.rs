@@ -15,8 +15,8 @@ use crate::measure::latency::Longest;
 use crate::schedule::Control;
 use crate::sys::clock::now_ns;
 use crate::workload::Want;
-use crate::workload::rr::{RequestTiming, said};
 use crate::workload::sizes::Draw;
+use crate::workload::timing::RequestTiming;
 
 /// How long a response is waited for: as long as the smallest retransmission timeout of Linux's
 /// TCP, so that a loss costs a transaction what it costs there.
@@ -97,7 +97,7 @@ impl Requester {
 
     /// Returns whether it watches the clock.
     pub(crate) fn is_timed(&self) -> bool {
-        self.requests.is_timed()
+        self.requests.timing.is_timed()
     }
 
     /// Returns the longest transaction.
@@ -106,8 +106,8 @@ impl Requester {
     }
 
     /// Returns what an open loop has to say.
-    pub(super) fn settings(&self, control: &Control, now_ns: u64) -> Vec<Setting> {
-        said(control, now_ns, |until_ns| self.requests.missed(until_ns))
+    pub(super) fn setting(&self, control: &Control, now_ns: u64) -> Option<Setting> {
+        self.requests.timing.setting(control, now_ns)
     }
 
     /// Cost beside the send call: the clock 30 ns, four counters 1 ns each, the slot 8 ns, and with

@@ -123,10 +123,10 @@ impl DatagramPlayer {
     }
 
     /// Returns what the part has to say of its manner, given that it ends at `now_ns`.
-    pub(crate) fn settings(&self, control: &Control, now_ns: u64) -> Vec<Setting> {
+    pub(crate) fn setting(&self, control: &Control, now_ns: u64) -> Option<Setting> {
         match self {
-            DatagramPlayer::Requester(part) => part.settings(control, now_ns),
-            _ => Vec::new(),
+            DatagramPlayer::Requester(part) => part.setting(control, now_ns),
+            _ => None,
         }
     }
 

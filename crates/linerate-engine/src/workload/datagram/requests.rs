@@ -1,17 +1,13 @@
-//! Requests of datagrams due, under way and complete: arithmetic only, without clock or call.
+//! Requests of datagrams due, under way and complete: arithmetic only, without clock or call. When
+//! they are due and count from says [`crate::workload::timing`].
 //!
 //! 1. Each request under way has a slot, since responses come in any order or not at all. Its number
 //!    is `generation × slots + slot`, so that the lower bits of a name say whose response came, and
 //!    the upper ones whether it is to the request that waits now. A name of one byte tells up to
 //!    128 slots apart; what comes half a round of names too late would be taken for another's.
-//! 2. In a closed loop a slot is due when its response has come or was given up, and the think time
-//!    after; in an open loop request number n is due at `begin + n / rate`, whatever happens, and is
-//!    sent when a slot is free. Latency counts as over TCP ([`crate::workload::rr::Book`]): in an
-//!    open loop from the instant at which the request was due, else from that of sending.
-//! 3. A request is given up when it has waited for its patience, from the instant of sending.
+//! 2. A request is given up when it has waited for its patience, from the instant of sending.
 
-use crate::pace::Pacer;
-use crate::workload::rr::RequestTiming;
+use crate::workload::timing::RequestTiming;
 
 /// What is due, under way and complete on one flow.
 #[derive(Debug)]
@@ -23,9 +19,7 @@ pub(super) struct Requests {
     idle: Box<[u32]>,
     idle_first: usize,
     idle_count: usize,
-    begun: u64,
-    think_ns: u64,
-    pacer: Option<Pacer>,
+    pub(super) timing: RequestTiming,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -57,17 +51,8 @@ impl Requests {
             idle: (0..slots as u32).collect(),
             idle_first: 0,
             idle_count: slots,
-            begun: 0,
-            think_ns: timing.think_ns,
-            pacer: timing
-                .per_s
-                .map(|rate| Pacer::new(rate.into(), 0, timing.begin_ns)),
+            timing,
         }
-    }
-
-    /// Returns whether instants of sending are in the future, so that a clock has to be watched.
-    pub(super) fn is_timed(&self) -> bool {
-        self.pacer.is_some() || self.think_ns > 0
     }
 
     /// Returns how many requests wait for their response.
@@ -78,10 +63,7 @@ impl Requests {
     /// Returns when the next request may be sent; none while all slots are taken. 2 ns.
     pub(super) fn due_ns(&self) -> Option<u64> {
         let slot = self.next_slot()?;
-        Some(match &self.pacer {
-            Some(pacer) => pacer.due_ns(),
-            None => self.slots[slot].at_ns,
-        })
+        Some(self.timing.due_ns(|| self.slots[slot].at_ns))
     }
 
     /// Returns the number of the next request, if there is a slot for it.
@@ -96,20 +78,11 @@ impl Requests {
         };
         self.idle_first = (self.idle_first + 1) % self.idle.len();
         self.idle_count -= 1;
-        let since_ns = match &mut self.pacer {
-            Some(pacer) => {
-                let due_ns = pacer.due_ns();
-                pacer.take(1);
-                due_ns
-            }
-            None => now_ns,
-        };
         let slot = &mut self.slots[at];
         slot.under_way = true;
-        slot.since_ns = since_ns;
+        slot.since_ns = self.timing.begin(now_ns);
         slot.at_ns = now_ns;
         slot.bytes = bytes;
-        self.begun += 1;
     }
 
     /// Completes the request whose number has `name` as its lower `name_bits` bits, at `now_ns`;
@@ -148,18 +121,11 @@ impl Requests {
         }
     }
 
-    /// Returns, for an open loop, how many requests have begun and how many more were due before
-    /// `stop_ns`.
-    pub(super) fn missed(&self, stop_ns: u64) -> Option<(u64, u64)> {
-        let pacer = self.pacer.as_ref()?;
-        Some((self.begun, pacer.due_before(stop_ns)))
-    }
-
     fn free(&mut self, at: usize, now_ns: u64) {
         let slot = &mut self.slots[at];
         slot.under_way = false;
         slot.generation += 1;
-        slot.at_ns = now_ns + self.think_ns;
+        slot.at_ns = self.timing.free_ns(now_ns);
         let end = (self.idle_first + self.idle_count) % self.idle.len();
         self.idle[end] = at as u32;
         self.idle_count += 1;
@@ -181,12 +147,7 @@ mod tests {
     use super::*;
 
     fn requests(in_flight: usize, per_s: Option<u32>, think_ns: u64) -> Requests {
-        let timing = RequestTiming {
-            per_s,
-            think_ns,
-            begin_ns: 1_000,
-        };
-        Requests::new(in_flight, timing)
+        Requests::new(in_flight, RequestTiming::new(per_s, think_ns, 1_000))
     }
 
     fn begin(requests: &mut Requests, now_ns: u64) -> u64 {
@@ -224,7 +185,7 @@ mod tests {
     #[test]
     fn what_was_lost_is_given_up_and_its_response_comes_too_late() {
         let mut two = requests(2, None, 10);
-        assert!(two.is_timed());
+        assert!(two.timing.is_timed());
         let lost = begin(&mut two, 1_000);
         let kept = begin(&mut two, 1_500);
         let mut gone = Vec::new();
@@ -247,8 +208,11 @@ mod tests {
             assert_eq!(open.answer(number, 64, 9, 2_000), Some(1_000 + at * 100));
         }
         // Due at 2100, 2200, … 2900.
-        assert_eq!(open.missed(3_000), Some((11, 9)));
-        assert_eq!(requests(1, None, 0).missed(9_000), None);
+        assert_eq!(
+            (open.timing.begun, open.timing.missed(3_000)),
+            (11, Some(9))
+        );
+        assert_eq!(requests(1, None, 0).timing.missed(9_000), None);
     }
 
     proptest! {

@@ -1,12 +1,12 @@
 //! Requests and responses on one flow: one after another, several under way, or at a rate.
 //!
 //! Responses come in the order of their requests. What is due, under way and complete is kept by
-//! [`book::Book`], which reads no clock and makes no call; the parts make the calls.
+//! [`OrderedRequests`], which reads no clock and makes no call; the parts make the calls.
 
-/// Requests due, under way and complete.
-mod book;
 /// The part that sends requests and times the responses.
 mod requester;
+/// Requests due, under way and complete.
+mod requests;
 /// The part that answers.
 mod responder;
 
@@ -15,8 +15,8 @@ use linerate_model::workload::Traffic;
 use crate::flow::FlowConfig;
 use crate::workload::sizes::Draw;
 
-pub(crate) use book::{Book, RequestTiming, said};
 pub(crate) use requester::Requester;
+pub(crate) use requests::OrderedRequests;
 pub(crate) use responder::Responder;
 
 /// Bytes that requests or responses joined in one send call have together at the most, unless

@@ -9,8 +9,9 @@ use crate::measure::latency::Longest;
 use crate::schedule::{Control, Ending};
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, TCP_QUICKACK};
-use crate::workload::rr::book::{Book, RequestTiming};
+use crate::workload::rr::requests::OrderedRequests;
 use crate::workload::rr::{Arrivals, Shape, SizeSequence};
+use crate::workload::timing::RequestTiming;
 use crate::workload::{Io, Play, Talk, Turn, Want, failed};
 
 /// Sends requests and times the responses.
@@ -20,8 +21,8 @@ pub(crate) struct Requester {
     latency: usize,
     acks_at_once: bool,
     longest: Longest,
-    book: Book,
-    requests: SizeSequence,
+    requests: OrderedRequests,
+    request_sizes: SizeSequence,
     responses: Arrivals,
     /// What the send call under way, or the next one of a split request, has to hand over.
     call: Call,
@@ -64,8 +65,8 @@ impl Requester {
             latency,
             acks_at_once,
             longest: Longest::new(window),
-            book: Book::new(shape.in_flight, timing),
-            requests: SizeSequence::requests(&shape),
+            requests: OrderedRequests::new(shape.in_flight, timing),
+            request_sizes: SizeSequence::requests(&shape),
             responses: Arrivals::new(SizeSequence::responses(&shape)),
             call: Call::default(),
             last_ns: 0,
@@ -79,16 +80,16 @@ impl Requester {
         if self.call.bytes > 0 {
             return Next::Send;
         }
-        let warm = self.book.is_warm() && !self.book.is_timed();
+        let warm = self.requests.is_warm() && !self.requests.timing.is_timed();
         let now_ns = if warm { self.last_ns } else { now_ns() };
         if now_ns >= control.stop_ns() {
             self.stopped = true;
-            return match self.book.under_way() {
+            return match self.requests.under_way() {
                 0 => Next::Over,
                 _ => Next::Receive,
             };
         }
-        match self.book.due_ns() {
+        match self.requests.due_ns() {
             Some(due_ns) if due_ns <= now_ns => {
                 self.begin(now_ns);
                 Next::Send
@@ -101,16 +102,19 @@ impl Requester {
     fn begin(&mut self, now_ns: u64) {
         self.call.taken_bytes = 0;
         if self.shape.request_writes > 1 {
-            self.book.begin(now_ns);
+            self.requests.begin(now_ns);
             self.call.write = 0;
             self.call.bytes = self.shape.write_bytes(0);
             return;
         }
         let mut bytes = 0;
         for _ in 0..self.shape.batch {
-            self.book.begin(now_ns);
-            bytes += self.requests.next();
-            let more = self.book.due_ns().is_some_and(|due_ns| due_ns <= now_ns);
+            self.requests.begin(now_ns);
+            bytes += self.request_sizes.next();
+            let more = self
+                .requests
+                .due_ns()
+                .is_some_and(|due_ns| due_ns <= now_ns);
             let room = self.shape.request_call_bytes_max() - bytes;
             if !more || room < self.shape.largest(self.shape.request_bytes) {
                 break;
@@ -150,15 +154,15 @@ impl Requester {
 
     /// Returns whether a slot is free whose instant may have come.
     fn may_send(&self) -> bool {
-        match self.book.due_ns() {
+        match self.requests.due_ns() {
             None => false,
             // A timed one is told by its timer.
-            Some(_) => !self.book.is_timed(),
+            Some(_) => !self.requests.timing.is_timed(),
         }
     }
 
     fn blocked_want(&self) -> Want {
-        match self.book.under_way() {
+        match self.requests.under_way() {
             // Only the request that is being sent: no response can come yet.
             0 | 1 => Want::Writable,
             _ => Want::Either,
@@ -169,12 +173,12 @@ impl Requester {
     ///
     /// Cost of each: the histogram 4 ns, the longest 1 ns, a counter 1 ns.
     fn complete(&mut self, io: &mut Io<'_>, complete: u64, now_ns: u64) -> Result<(), Turn> {
-        if complete > self.book.under_way() {
+        if complete > self.requests.under_way() {
             let text = "the peer sent more than the responses to its requests";
             return Err(Turn::Ended(Ending::Early(text.to_owned())));
         }
         for _ in 0..complete {
-            let began_ns = self.book.end(now_ns);
+            let began_ns = self.requests.end(now_ns);
             io.latencies[self.latency].record(began_ns, now_ns);
             self.longest.note(began_ns, now_ns);
         }
@@ -220,7 +224,7 @@ impl Talk for Requester {
         if let Err(ended) = self.complete(io, complete, now_ns()) {
             return ended;
         }
-        match self.book.is_timed() && self.call.bytes == 0 {
+        match self.requests.timing.is_timed() && self.call.bytes == 0 {
             true => Turn::Rested(Want::Readable),
             false => Turn::Moved(Want::Writable),
         }
@@ -248,7 +252,7 @@ impl Play for Requester {
     }
 
     fn tick(&mut self, control: &Control, now_ns: u64) -> Option<Ending> {
-        if now_ns >= control.stop_ns() && self.book.under_way() == 0 {
+        if now_ns >= control.stop_ns() && self.requests.under_way() == 0 {
             return Some(control.stopped());
         }
         (now_ns >= control.limit_ns()).then(|| control.overdue("the response"))
@@ -256,21 +260,21 @@ impl Play for Requester {
 
     fn timer_ns(&self) -> Option<u64> {
         // In the middle of a call it is the socket that is waited for.
-        if !self.book.is_timed() || self.stopped || self.call.bytes > 0 {
+        if !self.requests.timing.is_timed() || self.stopped || self.call.bytes > 0 {
             return None;
         }
-        self.book.due_ns()
+        self.requests.due_ns()
     }
 
     fn stall_max_ns(&self, now_ns: u64) -> Option<u64> {
         let mut longest = self.longest;
-        if let Some(oldest_ns) = self.book.oldest_ns() {
+        if let Some(oldest_ns) = self.requests.oldest_ns() {
             longest.note(oldest_ns, now_ns);
         }
         Some(longest.longest_ns())
     }
 
-    fn settings(&self, control: &Control, now_ns: u64) -> Vec<Setting> {
-        self.book.said(control, now_ns)
+    fn setting(&self, control: &Control, now_ns: u64) -> Option<Setting> {
+        self.requests.timing.setting(control, now_ns)
     }
 }
