@@ -1,6 +1,6 @@
 //! The host's part itself: flows, engine, observers, one thread a trial.
 //!
-//! Everything that may change a state machine goes through the two locks of desk and trials; neither
+//! Everything that may change a state machine goes through the two locks of leases and trials; neither
 //! is held while a flow connects, a trial runs or a file is read. A third is held by whoever reads the
 //! host for its watchers, so that the others get the same reading.
 
@@ -22,7 +22,7 @@ use crate::api::{
     LimitsInfo, PROGRAM, PollFrom, Prepared, Refusal, RefusalCode, StartRequest, TrialState,
     TrialStatus,
 };
-use crate::session::desk::{Answer, Desk, DeskError, Ending, expected_left};
+use crate::session::leases::{Disconnection, LeaseError, Leases, Standing, expected_left};
 use crate::session::trial::{SessionError, TrialSession};
 use capture::RunningCapture;
 pub(crate) use flows::CONNECT_DEADLINE;
@@ -30,7 +30,7 @@ use flows::{connect_all, expected, is_placed, listen_all, ports};
 use limits::flow_rate_max;
 pub(crate) use limits::open_files_max;
 pub use limits::{Lacking, check_here};
-use slot::{Gathered, Record, TrialSlot};
+use slot::{Gathered, TrialRecord, TrialSlot};
 use watch::Watch;
 
 /// The frames of a trial, where they were asked for.
@@ -94,7 +94,7 @@ pub enum Caller {
 #[derive(Debug)]
 pub struct Core {
     config: AgentConfig,
-    desk: Mutex<Desk>,
+    leases: Mutex<Leases>,
     trials: Mutex<HashMap<(String, TrialId), Arc<TrialSlot>>>,
     watch: Mutex<Watch>,
 }
@@ -112,11 +112,11 @@ fn refuse(code: RefusalCode, error: impl std::fmt::Display) -> Refusal {
     }
 }
 
-impl From<DeskError> for Refusal {
-    fn from(error: DeskError) -> Self {
+impl From<LeaseError> for Refusal {
+    fn from(error: LeaseError) -> Self {
         let code = match error {
-            DeskError::Busy { .. } | DeskError::Full => RefusalCode::Busy,
-            DeskError::NoLease => RefusalCode::Gone,
+            LeaseError::Busy { .. } | LeaseError::Full => RefusalCode::Busy,
+            LeaseError::NoLease => RefusalCode::Gone,
         };
         refuse(code, error)
     }
@@ -127,7 +127,7 @@ impl Core {
     pub fn new(config: AgentConfig) -> Self {
         Self {
             config,
-            desk: Mutex::default(),
+            leases: Mutex::default(),
             trials: Mutex::default(),
             watch: Mutex::default(),
         }
@@ -141,7 +141,7 @@ impl Core {
     /// Returns who the agent is and whether it is busy.
     pub fn info(&self, caller: &Caller) -> AgentInfo {
         let now = engine::now_ns();
-        let desk = lock(&self.desk);
+        let leases = lock(&self.leases);
         AgentInfo {
             program: PROGRAM.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -153,7 +153,7 @@ impl Core {
                 Caller::Trusted => None,
                 Caller::Stranger(why) => Some(why.clone()),
             },
-            busy: desk.holder().map(|(lease, waiting)| Busy {
+            busy: leases.holder().map(|(lease, waiting)| Busy {
                 label: lease.label.clone(),
                 since: linerate_model::Nanos(now.saturating_sub(lease.since_ns)),
                 expected_left: expected_left(lease, now),
@@ -173,43 +173,43 @@ impl Core {
         getrandom::fill(&mut key).map_err(|error| refuse(RefusalCode::Internal, error))?;
         let key = hex::encode(&key);
         let label = request.label.clone();
-        let answer = lock(&self.desk).handle_request(
+        let standing = lock(&self.leases).handle_request(
             engine::now_ns(),
             key.clone(),
             label,
             request.admission,
             request.expected,
         )?;
-        Ok(admitted(key, request.admission, answer))
+        Ok(admitted(key, request.admission, standing))
     }
 
     /// Keeps a lease alive and returns its present standing.
     pub fn renew(&self, lease: &str) -> Result<Admitted, Refusal> {
-        let mut desk = lock(&self.desk);
-        let answer = desk.handle_seen(engine::now_ns(), lease)?;
-        let admission = desk.admission(lease).ok_or(DeskError::NoLease)?;
-        Ok(admitted(lease.to_owned(), admission, answer))
+        let mut leases = lock(&self.leases);
+        let standing = leases.handle_seen(engine::now_ns(), lease)?;
+        let admission = leases.admission(lease).ok_or(LeaseError::NoLease)?;
+        Ok(admitted(lease.to_owned(), admission, standing))
     }
 
     /// Notes that a connection carries requests of a run; returns whether there is such a run.
     pub(crate) fn connected(&self, lease: &str) -> bool {
-        lock(&self.desk).handle_connection(lease)
+        lock(&self.leases).handle_connection(lease)
     }
 
     /// Notes the end of such a connection.
-    pub(crate) fn disconnected(&self, lease: &str, ending: Ending) {
-        lock(&self.desk).handle_disconnection(engine::now_ns(), lease, ending);
+    pub(crate) fn disconnected(&self, lease: &str, ending: Disconnection) {
+        lock(&self.leases).handle_disconnection(engine::now_ns(), lease, ending);
     }
 
     /// Returns how many runs have had this host and are over, and how many hold it or wait for it.
     pub fn runs(&self) -> (u64, usize) {
-        lock(&self.desk).runs()
+        lock(&self.leases).runs()
     }
 
     /// Ends a lease and whatever trials it has.
     pub fn leave(&self, lease: &str) -> Result<(), Refusal> {
-        if !lock(&self.desk).handle_leave(lease) {
-            return Err(DeskError::NoLease.into());
+        if !lock(&self.leases).handle_leave(lease) {
+            return Err(LeaseError::NoLease.into());
         }
         self.end_trials_of(lease, "the run left");
         Ok(())
@@ -282,9 +282,9 @@ impl Core {
                 expected,
             }),
             changed: Condvar::new(),
-            record: Mutex::new(Record {
+            record: Mutex::new(TrialRecord {
                 capture: no_capture,
-                ..Record::default()
+                ..TrialRecord::default()
             }),
             abort: AtomicBool::new(false),
             delivered: AtomicBool::new(false),
@@ -371,7 +371,7 @@ impl Core {
         trial: TrialId,
         from: PollFrom,
     ) -> Result<TrialStatus, Refusal> {
-        lock(&self.desk).handle_seen(engine::now_ns(), lease)?;
+        lock(&self.leases).handle_seen(engine::now_ns(), lease)?;
         let slot = self.slot(lease, trial)?;
         // The state first: once it says finished, the record is complete.
         let state = lock(&slot.gathered).session.state().clone();
@@ -407,7 +407,7 @@ impl Core {
         part: usize,
     ) -> Result<Vec<u8>, Refusal> {
         let now = engine::now_ns();
-        lock(&self.desk).handle_seen(now, lease)?;
+        lock(&self.leases).handle_seen(now, lease)?;
         let slot = self.slot(lease, trial)?;
         lock(&slot.gathered).session.handle_fetch(now);
         let (mut parts, _) = lock(&slot.record).capture_parts.hand_over(part, 1);
@@ -423,7 +423,7 @@ impl Core {
 
     /// Ends the traffic of a running trial now; it then finishes with what was measured.
     pub fn stop(&self, lease: &str, trial: TrialId) -> Result<(), Refusal> {
-        lock(&self.desk).handle_seen(engine::now_ns(), lease)?;
+        lock(&self.leases).handle_seen(engine::now_ns(), lease)?;
         self.slot(lease, trial)?
             .abort
             .store(true, Ordering::Relaxed);
@@ -442,7 +442,7 @@ impl Core {
     pub fn poll_deadlines(&self) {
         let now = engine::now_ns();
         lock(&self.watch).poll_deadline(now);
-        let expired = lock(&self.desk).poll_expired(now);
+        let expired = lock(&self.leases).poll_expired(now);
         for lease in expired {
             self.end_trials_of(&lease.key, "the controller fell silent");
         }
@@ -467,9 +467,9 @@ impl Core {
     }
 
     fn require_admitted(&self, lease: &str) -> Result<(), Refusal> {
-        match lock(&self.desk).handle_seen(engine::now_ns(), lease)? {
-            Answer::Admitted { .. } => Ok(()),
-            Answer::Waiting { place } => Err(refuse(
+        match lock(&self.leases).handle_seen(engine::now_ns(), lease)? {
+            Standing::Admitted { .. } => Ok(()),
+            Standing::Waiting { place } => Err(refuse(
                 RefusalCode::Busy,
                 format!("the run is number {place} in the queue"),
             )),
@@ -498,10 +498,14 @@ fn begin_capture(
     })
 }
 
-fn admitted(lease: String, admission: linerate_model::run::Admission, answer: Answer) -> Admitted {
-    let (queue_place, shared_with) = match answer {
-        Answer::Admitted { shared_with } => (None, shared_with),
-        Answer::Waiting { place } => (Some(place), 0),
+fn admitted(
+    lease: String,
+    admission: linerate_model::run::Admission,
+    standing: Standing,
+) -> Admitted {
+    let (queue_place, shared_with) = match standing {
+        Standing::Admitted { shared_with } => (None, shared_with),
+        Standing::Waiting { place } => (Some(place), 0),
     };
     Admitted {
         lease,

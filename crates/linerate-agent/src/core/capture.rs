@@ -41,7 +41,7 @@ const LINGER_NS: u64 = 100_000_000;
 pub(super) const PART_BYTES: usize = 1 << 20;
 
 /// What a trial says to its capture.
-enum Word {
+enum CaptureOrder {
     /// The flows exist: these are their frames.
     Select(Selection),
     /// The flows are over.
@@ -50,12 +50,12 @@ enum Word {
 
 /// A capture under way.
 pub(super) struct RunningCapture {
-    words: Sender<Word>,
-    thread: JoinHandle<io::Result<Ended>>,
+    words: Sender<CaptureOrder>,
+    thread: JoinHandle<io::Result<FinishedCapture>>,
 }
 
 /// What a capture left.
-pub(super) struct Ended {
+pub(super) struct FinishedCapture {
     pub(super) taken: CaptureTaken,
     /// The file, in parts of [`PART_BYTES`] at the most.
     pub(super) parts: Vec<Vec<u8>>,
@@ -116,12 +116,12 @@ impl RunningCapture {
             ),
         };
         // A thread that has ended says why when it is asked for what it has.
-        let _ = self.words.send(Word::Select(selection));
+        let _ = self.words.send(CaptureOrder::Select(selection));
     }
 
     /// Ends it and returns what it has, or why that is nothing.
-    pub(super) fn end(self) -> Result<Ended, String> {
-        let _ = self.words.send(Word::End);
+    pub(super) fn end(self) -> Result<FinishedCapture, String> {
+        let _ = self.words.send(CaptureOrder::End);
         match self.thread.join() {
             Ok(Ok(ended)) => Ok(ended),
             Ok(Err(error)) => Err(format!("the capture ended early: {error}")),
@@ -165,13 +165,13 @@ impl Write for Parts {
 
 /// Frames that wait until the flows exist.
 #[derive(Default)]
-struct Waiting {
+struct WaitingFrames {
     bytes: Vec<u8>,
     /// Each without its bytes, and where those end.
     frames: Vec<(Frame<'static>, usize)>,
 }
 
-impl Waiting {
+impl WaitingFrames {
     /// Keeps a frame; returns whether there was room.
     fn push(&mut self, frame: &Frame<'_>) -> bool {
         let each = size_of::<(Frame<'static>, usize)>();
@@ -200,7 +200,7 @@ struct Follower {
     writer: Writer<Parts>,
     anonymiser: Option<Anonymiser>,
     selection: Option<Selection>,
-    waiting: Waiting,
+    waiting: WaitingFrames,
     frames: u64,
     others: u64,
     /// Frames that found no room while they would have waited.
@@ -221,7 +221,7 @@ impl Follower {
             writer: Writer::new(Parts::default(), link_type, device, snap_bytes)?,
             anonymiser: options.anonymous.then(|| Anonymiser::new(link_type)),
             selection: None,
-            waiting: Waiting::default(),
+            waiting: WaitingFrames::default(),
             frames: 0,
             others: 0,
             lost: 0,
@@ -231,7 +231,11 @@ impl Follower {
     }
 
     /// Takes up frames until the trial or a limit ends it; the body of the capture's thread.
-    fn follow(mut self, mut capture: Capture, words: &Receiver<Word>) -> io::Result<Ended> {
+    fn follow(
+        mut self,
+        mut capture: Capture,
+        words: &Receiver<CaptureOrder>,
+    ) -> io::Result<FinishedCapture> {
         let mut is_ending = false;
         while self.ended.is_none() {
             let mut is_late = false;
@@ -251,8 +255,8 @@ impl Follower {
                 break;
             }
             match words.try_recv() {
-                Ok(Word::Select(selection)) => self.select(selection)?,
-                Ok(Word::End) => {
+                Ok(CaptureOrder::Select(selection)) => self.select(selection)?,
+                Ok(CaptureOrder::End) => {
                     self.until_unix_ns = self.until_unix_ns.min(unix_ns() + LINGER_NS);
                     is_ending = true;
                 }
@@ -322,11 +326,11 @@ impl Follower {
         Ok(())
     }
 
-    fn end(self, drops: u64) -> io::Result<Ended> {
+    fn end(self, drops: u64) -> io::Result<FinishedCapture> {
         let dropped = drops + self.lost;
         let seen = self.frames + self.others + dropped;
         let parts = self.writer.finish(unix_ns(), seen, dropped)?;
-        Ok(Ended {
+        Ok(FinishedCapture {
             taken: CaptureTaken {
                 device: self.device,
                 snap_bytes: self.options.snap.0,

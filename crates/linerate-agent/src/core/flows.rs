@@ -76,7 +76,7 @@ pub(super) fn take_up(
     let mut flow = match adopted {
         Ok(flow) => flow,
         Err(why) => {
-            // Whoever connects for this flow again may have more luck.
+            // A second try to connect this flow may succeed.
             gathered.expected.insert(hello.flow, part);
             return Err(why);
         }

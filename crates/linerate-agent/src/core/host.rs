@@ -49,7 +49,7 @@ impl Core {
     fn memory_copy(&self, caller: &Caller) -> FactValue {
         match caller {
             Caller::Stranger(why) => FactValue::Missing(why.clone()),
-            Caller::Trusted if lock(&self.desk).holder().is_some() => {
+            Caller::Trusted if lock(&self.leases).holder().is_some() => {
                 FactValue::Missing("the host was in use".to_owned())
             }
             Caller::Trusted => FactValue::Number(

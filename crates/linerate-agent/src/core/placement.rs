@@ -16,7 +16,7 @@ use crate::api::{Assignment, Placement};
 
 /// CPUs for the workers, and the words for the result.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Placed {
+pub(super) struct Pinning {
     /// Pinned to in turn; empty leaves it to the scheduler.
     pub(super) cpus: Vec<usize>,
     /// The setting `placement` of every flow.
@@ -25,89 +25,93 @@ pub(super) struct Placed {
 
 /// What this host knows of its CPUs.
 #[derive(Debug, Default)]
-struct Place {
+struct HostCpus {
     allowed: Vec<u32>,
     device: Option<String>,
     near: Vec<u32>,
 }
 
 /// Returns where the workers of `assignment` run; `local` is the address of its flows.
-pub(super) fn place(assignment: &Assignment, local: Option<std::net::IpAddr>) -> Placed {
+pub(super) fn place(assignment: &Assignment, local: Option<std::net::IpAddr>) -> Pinning {
     let device = || local.and_then(linerate_observe::link_of_address);
     decide(
         assignment,
-        &look(&assignment.placement, device, Path::new("/")),
+        &read_cpus(&assignment.placement, device, Path::new("/")),
     )
 }
 
 /// Reads what the rule of `placement` needs, below `root`, which has `proc` and `sys`.
-fn look(placement: &Placement, device: impl FnOnce() -> Option<String>, root: &Path) -> Place {
-    let mut place = Place::default();
+fn read_cpus(
+    placement: &Placement,
+    device: impl FnOnce() -> Option<String>,
+    root: &Path,
+) -> HostCpus {
+    let mut host = HostCpus::default();
     if *placement != Placement::AsAsked {
-        place.allowed = linerate_observe::cpus_allowed(&root.join("proc"));
+        host.allowed = linerate_observe::cpus_allowed(&root.join("proc"));
     }
     if *placement == Placement::NearLink {
-        place.device = device();
+        host.device = device();
         let near = |device: &String| linerate_observe::cpus_near(&root.join("sys"), device);
-        place.near = place.device.as_ref().map(near).unwrap_or_default();
+        host.near = host.device.as_ref().map(near).unwrap_or_default();
     }
-    place
+    host
 }
 
-fn decide(assignment: &Assignment, place: &Place) -> Placed {
+fn decide(assignment: &Assignment, host: &HostCpus) -> Pinning {
     let cpus = &assignment.cpus;
     match &assignment.placement {
-        Placement::AsAsked if cpus.is_empty() => free(None, "left to the scheduler"),
+        Placement::AsAsked if cpus.is_empty() => unpinned(None, "left to the scheduler"),
         Placement::AsAsked => {
             let words = words_of(cpus);
             pinned(cpus, Some(words.clone()), format!("pinned to {words}"))
         }
         Placement::Chosen { why } if cpus.is_empty() => {
-            free(Some("auto"), &format!("left to the scheduler: {why}"))
+            unpinned(Some("auto"), &format!("left to the scheduler: {why}"))
         }
-        Placement::Chosen { why } => match cpus.iter().all(|cpu| place.allowed.contains(cpu)) {
+        Placement::Chosen { why } => match cpus.iter().all(|cpu| host.allowed.contains(cpu)) {
             true => pinned(
                 cpus,
                 Some("auto".to_owned()),
                 format!("pinned to {}: {why}", words_of(cpus)),
             ),
-            false => free(
+            false => unpinned(
                 Some("auto"),
                 &format!(
                     "left to the scheduler: this agent may only run on {}",
-                    words_of(&place.allowed)
+                    words_of(&host.allowed)
                 ),
             ),
         },
-        Placement::NearLink => near_link(place),
+        Placement::NearLink => near_link(host),
     }
 }
 
-fn near_link(place: &Place) -> Placed {
-    let may = |cpu: &&u32| place.allowed.contains(cpu);
-    let near: Vec<u32> = place.near.iter().filter(may).copied().collect();
-    let device = place.device.as_deref().unwrap_or("the device");
+fn near_link(host: &HostCpus) -> Pinning {
+    let may = |cpu: &&u32| host.allowed.contains(cpu);
+    let near: Vec<u32> = host.near.iter().filter(may).copied().collect();
+    let device = host.device.as_deref().unwrap_or("the device");
     if near.is_empty() {
         let why = format!("left to the scheduler: {device} belongs to no NUMA node");
-        return free(Some("auto"), &why);
+        return unpinned(Some("auto"), &why);
     }
-    if near.len() == place.allowed.len() {
+    if near.len() == host.allowed.len() {
         let why = format!("left to the scheduler: every CPU is as near to {device}");
-        return free(Some("auto"), &why);
+        return unpinned(Some("auto"), &why);
     }
     let words = format!("pinned to {} of the NUMA node of {device}", words_of(&near));
     pinned(&near, Some("auto".to_owned()), words)
 }
 
-fn pinned(cpus: &[u32], requested: Option<String>, granted: String) -> Placed {
-    Placed {
+fn pinned(cpus: &[u32], requested: Option<String>, granted: String) -> Pinning {
+    Pinning {
         cpus: cpus.iter().map(|cpu| *cpu as usize).collect(),
         setting: Setting::granted(name::PLACEMENT, requested, Some(granted)),
     }
 }
 
-fn free(requested: Option<&str>, granted: &str) -> Placed {
-    Placed {
+fn unpinned(requested: Option<&str>, granted: &str) -> Pinning {
+    Pinning {
         cpus: Vec::new(),
         setting: Setting::granted(
             name::PLACEMENT,
@@ -166,14 +170,14 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(placement: Placement, cpus: &[u32], place: &Place, expected: &[usize], words: &str) {
-        let got = decide(&assignment(placement, cpus), place);
+    fn check(placement: Placement, cpus: &[u32], host: &HostCpus, expected: &[usize], words: &str) {
+        let got = decide(&assignment(placement, cpus), host);
         assert_eq!(got.cpus, expected);
         assert_eq!(got.setting.granted.as_deref(), Some(words));
     }
 
-    fn place(allowed: &[u32], near: &[u32]) -> Place {
-        Place {
+    fn place(allowed: &[u32], near: &[u32]) -> HostCpus {
+        HostCpus {
             allowed: allowed.to_vec(),
             device: Some("eth0".to_owned()),
             near: near.to_vec(),
@@ -182,7 +186,7 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_is_taken() {
-        let none = Place::default();
+        let none = HostCpus::default();
         check(Placement::AsAsked, &[], &none, &[], "left to the scheduler");
         check(Placement::AsAsked, &[9], &none, &[9], "pinned to CPU 9");
     }
@@ -241,8 +245,8 @@ mod tests {
         );
         let check = |placement: Placement, asked: &[u32], device, cpus: &[usize], words: &str| {
             let device = || Some(String::from(device));
-            let place = look(&placement, device, Path::new(root));
-            check(placement, asked, &place, cpus, words);
+            let host = read_cpus(&placement, device, Path::new(root));
+            check(placement, asked, &host, cpus, words);
         };
         let words = "pinned to CPUs 1 3 5 7 of the NUMA node of eth1";
         check(Placement::NearLink, &[], "eth1", &[1, 3, 5, 7], words);

@@ -29,7 +29,7 @@ pub(super) struct TrialSlot {
     pub(super) gathered: Mutex<Gathered>,
     /// Signalled when a flow arrives or the trial fails.
     pub(super) changed: Condvar,
-    pub(super) record: Mutex<Record>,
+    pub(super) record: Mutex<TrialRecord>,
     /// The capture under way, until the flows are launched.
     pub(super) capture: Mutex<Option<RunningCapture>>,
     pub(super) abort: AtomicBool,
@@ -57,7 +57,7 @@ pub(super) struct Gathered {
 
 /// What a trial has to hand over.
 #[derive(Default)]
-pub(super) struct Record {
+pub(super) struct TrialRecord {
     pub(super) samples: SampleLog,
     pub(super) flows: Outbox<FlowOutcome>,
     pub(super) stacks: Vec<Stack>,

@@ -215,7 +215,7 @@ fn is_kept(sample: &Sample) -> bool {
 
 /// Why a sleep ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Woken {
+enum WakeReason {
     /// The instant has come.
     Instant,
     /// The trial was ended.
@@ -259,18 +259,18 @@ impl Sampler<'_> {
             let woken = self.sleep_until(tick);
             let is_begin = !self.window_begun && tick >= at.measure_begin_ns;
             self.window_begun |= is_begin;
-            let is_edge = is_begin || tick >= at.measure_end_ns || woken != Woken::Instant;
+            let is_edge = is_begin || tick >= at.measure_end_ns || woken != WakeReason::Instant;
             let reading = match is_edge {
                 true => Reading::Edge,
                 false => Reading::Between,
             };
             self.sample(reading, tick);
             match woken {
-                Woken::Instant => {}
+                WakeReason::Instant => {}
                 // Ended before its time, but perhaps to keep what was measured up to here.
-                Woken::Abort => return false,
-                Woken::AllSent if foreign => break,
-                Woken::AllSent => return true,
+                WakeReason::Abort => return false,
+                WakeReason::AllSent if foreign => break,
+                WakeReason::AllSent => return true,
             }
             if let Some(why) = self.excess(at) {
                 self.slot.fail(&why);
@@ -295,7 +295,7 @@ impl Sampler<'_> {
             }
             let now = engine::now_ns();
             let rest_ns = END_LOOK_NS.max((now - looked) * END_LOOK_REST);
-            if self.sleep_until(now + rest_ns) == Woken::Abort {
+            if self.sleep_until(now + rest_ns) == WakeReason::Abort {
                 return false;
             }
         }
@@ -418,23 +418,23 @@ impl Sampler<'_> {
     }
 
     /// Sleeps until `instant_ns`, unless the trial ends before.
-    fn sleep_until(&mut self, instant_ns: u64) -> Woken {
+    fn sleep_until(&mut self, instant_ns: u64) -> WakeReason {
         let bounded = self.slot.assignment.manner.bytes_max.is_some();
         let foreign = self.slot.assignment.greeting.is_some();
         let look = if bounded { VOLUME_LOOK } else { ABORT_LOOK };
         loop {
             if self.slot.abort.load(Ordering::Relaxed) {
-                return Woken::Abort;
+                return WakeReason::Abort;
             }
             if bounded && foreign {
                 self.is_volume_through();
             }
             if bounded && self.running.done() {
-                return Woken::AllSent;
+                return WakeReason::AllSent;
             }
             let now = engine::now_ns();
             if now >= instant_ns {
-                return Woken::Instant;
+                return WakeReason::Instant;
             }
             std::thread::sleep(Duration::from_nanos(instant_ns - now).min(look));
         }

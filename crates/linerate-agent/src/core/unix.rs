@@ -52,7 +52,7 @@ pub(super) fn listen(slot: &Arc<TrialSlot>) -> Result<String, Refusal> {
 fn accept_all(slot: &TrialSlot, listener: &UnixListener) {
     while is_gathering(slot) {
         match listener.accept() {
-            // Whoever is not ours is closed by being dropped.
+            // A connection that is not ours is closed by being dropped.
             Ok((stream, _)) => {
                 let _ = take_up_stream(slot, stream);
             }

@@ -66,7 +66,7 @@ pub(super) async fn serve(
     // The runtime watches a descriptor of its own; what is read is read from the listener.
     let watch = UdpSocket::from(listener.as_fd().try_clone_to_owned()?);
     let watch = tokio::net::UdpSocket::from_std(watch)?;
-    let mut porter = Porter {
+    let mut first = FirstDatagrams {
         core,
         strangers,
         secret: [RandomState::new(), RandomState::new()],
@@ -77,19 +77,19 @@ pub(super) async fn serve(
             ready = watch.readable() => {
                 ready?;
                 // A full go is likely a flood; what ends one is that there is no more.
-                if watch.try_io(Interest::READABLE, || porter.take_up(&listener)).is_ok() {
+                if watch.try_io(Interest::READABLE, || first.take_up(&listener)).is_ok() {
                     tokio::time::sleep(PAUSE).await;
                 }
             }
-            () = tokio::time::sleep(CONFIRM_AGAIN), if Instant::now() < porter.confirm_until => {
-                porter.core.confirm_datagrams_again();
+            () = tokio::time::sleep(CONFIRM_AGAIN), if Instant::now() < first.confirm_until => {
+                first.core.confirm_datagrams_again();
             }
         }
     }
 }
 
 /// Who looks at first datagrams.
-struct Porter {
+struct FirstDatagrams {
     core: Arc<Core>,
     strangers: Option<Strangers>,
     /// Keys of the nonces, 64 bits of nonce each.
@@ -98,7 +98,7 @@ struct Porter {
     confirm_until: Instant,
 }
 
-impl Porter {
+impl FirstDatagrams {
     /// Takes up first datagrams until there are none, which is the error returned, or for one go.
     fn take_up(&mut self, listener: &DatagramListener) -> std::io::Result<()> {
         for _ in 0..IN_ONE_GO {

@@ -14,7 +14,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use tokio::net::TcpListener;
 
-use super::crowd::Crowd;
+use super::connections::Connections;
 use super::{ACCEPT_PAUSE, ServeError, listen, runtime, serve_http, unless_stopped};
 use crate::api::{Refusal, RefusalCode};
 use crate::core::open_files_max;
@@ -63,14 +63,14 @@ impl Exporter {
 
 async fn accept_all(listener: std::net::TcpListener, router: Router) -> Result<(), ServeError> {
     let listener = TcpListener::from_std(listener).map_err(ServeError::Runtime)?;
-    let crowd = Crowd::new(open_files_max());
+    let connections = Connections::new(open_files_max());
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
         let router = router.clone();
-        crowd.take_in(peer, |stay| serve_http(stream, stay, router, None));
+        connections.take_in(peer, |guard| serve_http(stream, guard, router, None));
     }
 }
 

@@ -19,7 +19,7 @@ use linerate_model::TrialId;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::crowd::Stay;
+use super::connections::ConnectionGuard;
 use super::owner::Owner;
 use crate::api::operation::{self, Method, Operation};
 use crate::api::{
@@ -43,7 +43,7 @@ struct Peer(SocketAddr);
 #[derive(Debug, Clone)]
 pub(super) struct WithPeer {
     pub(super) router: Router,
-    pub(super) stay: Arc<Stay>,
+    pub(super) guard: Arc<ConnectionGuard>,
     pub(super) owner: Option<Arc<Owner>>,
 }
 
@@ -58,11 +58,11 @@ impl tower_service::Service<hyper::Request<hyper::body::Incoming>> for WithPeer 
 
     fn call(&mut self, request: hyper::Request<hyper::body::Incoming>) -> Self::Future {
         let mut request = request.map(Body::new);
-        self.stay.note_request();
+        self.guard.note_request();
         if let Some(owner) = &self.owner {
             owner.note_request(request.uri().path());
         }
-        request.extensions_mut().insert(Peer(self.stay.address()));
+        request.extensions_mut().insert(Peer(self.guard.address()));
         let answer = tower_service::Service::call(&mut self.router, request);
         Box::pin(async move {
             let late = || refusal(RefusalCode::Internal, "the answer took too long");

@@ -22,7 +22,7 @@ use crate::core::{Core, open_files_max};
 use crate::foreign::iperf3::Door;
 
 /// The connections that the listener holds, and who has to go when there are too many.
-mod crowd;
+mod connections;
 /// First datagrams of new peers.
 pub mod datagram;
 /// One page of text that is made anew for each reader.
@@ -34,7 +34,7 @@ mod http;
 /// Whose run a control connection serves.
 mod owner;
 
-use crowd::{Crowd, Stay};
+use connections::{ConnectionGuard, Connections};
 use datagram::Strangers;
 use hello::{HELLO_BYTES, Hello};
 use owner::Owner;
@@ -228,7 +228,7 @@ async fn accept_all(
     let listener = TcpListener::from_std(listener).map_err(ServeError::Runtime)?;
     tokio::spawn(apply_deadlines(Arc::clone(&core)));
     let router = http::router(Arc::clone(&core));
-    let crowd = Crowd::new(open_files_max());
+    let connections = Connections::new(open_files_max());
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -239,7 +239,7 @@ async fn accept_all(
             continue;
         };
         let (core, router, door) = (Arc::clone(&core), router.clone(), Arc::clone(&door));
-        crowd.take_in(peer, |stay| take_up(stream, stay, core, router, door));
+        connections.take_in(peer, |guard| take_up(stream, guard, core, router, door));
     }
 }
 
@@ -271,7 +271,7 @@ fn take_up_at_once(stream: TcpStream, core: &Core) -> Option<TcpStream> {
 /// Finds out what a connection is and hands it on.
 async fn take_up(
     stream: TcpStream,
-    stay: Stay,
+    guard: ConnectionGuard,
     core: Arc<Core>,
     router: axum::Router,
     door: Arc<Door>,
@@ -285,12 +285,12 @@ async fn take_up(
         b'L' => take_up_data(stream, &core).await,
         // Boxed: they are far larger than what thousands of flows pass through.
         b'G' | b'P' | b'D' | b'H' | b'O' => {
-            Box::pin(serve_http(stream, stay, router, Some(core))).await
+            Box::pin(serve_http(stream, guard, router, Some(core))).await
         }
         byte if Door::takes(byte) => {
             // It lasts as long as its test, among the connections that said what they are.
-            stay.note_request();
-            Box::pin(door.take_up(stream, stay.address())).await;
+            guard.note_request();
+            Box::pin(door.take_up(stream, guard.address())).await;
         }
         _ => {}
     }
@@ -320,15 +320,20 @@ fn deliver(hello: Hello, stream: std::net::TcpStream, core: &Core) {
 }
 
 /// Answers the requests of one connection; those of runs that `core` has are noted as theirs.
-async fn serve_http(stream: TcpStream, stay: Stay, router: axum::Router, core: Option<Arc<Core>>) {
+async fn serve_http(
+    stream: TcpStream,
+    guard: ConnectionGuard,
+    router: axum::Router,
+    core: Option<Arc<Core>>,
+) {
     let _ = stream.set_nodelay(true);
     // The kernel resets a connection whose window stays closed, or whose peer is gone, that long.
     let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(UNREAD_DEADLINE));
-    let stay = Arc::new(stay);
+    let guard = Arc::new(guard);
     let owner = core.map(|core| Arc::new(Owner::new(core)));
     let service = TowerToHyperService::new(http::WithPeer {
         router,
-        stay,
+        guard,
         owner: owner.clone(),
     });
     let connection = hyper::server::conn::http1::Builder::new()

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use crate::core::{Core, lock};
-use crate::session::desk::Ending;
+use crate::session::leases::Disconnection;
 
 /// Requests of a run from which on a connection is one that its controller keeps. Scripts and
 /// proxies may open one for each request, and their closing says nothing.
@@ -47,7 +47,8 @@ impl Owner {
         }
         // One run after another on a connection: the first has not hung up.
         if let Some(other) = run.take() {
-            self.core.disconnected(&other.lease, Ending::Expected);
+            self.core
+                .disconnected(&other.lease, Disconnection::Expected);
         }
         *run = self.core.connected(lease).then(|| Served {
             lease: lease.to_owned(),
@@ -60,8 +61,8 @@ impl Owner {
         let run = lock(&self.run).take();
         if let Some(served) = run {
             let ending = match served.requests >= REQUESTS_KEPT {
-                true => Ending::HungUp,
-                false => Ending::Expected,
+                true => Disconnection::HungUp,
+                false => Disconnection::Expected,
             };
             self.core.disconnected(&served.lease, ending);
         }
@@ -72,7 +73,8 @@ impl Drop for Owner {
     fn drop(&mut self) {
         let run = lock(&self.run).take();
         if let Some(served) = run {
-            self.core.disconnected(&served.lease, Ending::Expected);
+            self.core
+                .disconnected(&served.lease, Disconnection::Expected);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! State machines without I/O: time comes in as an argument, decisions come out as values.
 
 /// Who may use the host: exclusive, queued and shared runs, and their leases.
-pub mod desk;
+pub mod leases;
 /// Who may stay when more connections are there than there are places.
 pub mod places;
 /// How far one trial has come, with a deadline on every state.

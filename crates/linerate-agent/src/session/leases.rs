@@ -49,7 +49,7 @@ pub struct Lease {
 
 /// How a connection ended that had carried requests of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum Disconnection {
     /// The other end closed it, although it had kept it for one request after another.
     HungUp,
     /// We closed it, or it was opened for one request only, as scripts and proxies do: it says
@@ -67,7 +67,7 @@ impl Lease {
 
 /// The answer to a run that asks for the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum Standing {
     /// It has the host, beside this many others.
     Admitted {
         /// Other runs that hold the host.
@@ -82,7 +82,7 @@ pub enum Answer {
 
 /// Why a run did not get the host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DeskError {
+pub enum LeaseError {
     /// Another run has it.
     #[error("the host is in use by \"{label}\"{}{}; use --queue to wait or --shared to run beside it", in_words(.left), silence_in_words(.silent))]
     Busy {
@@ -116,13 +116,13 @@ fn silence_in_words(silent: &Option<Nanos>) -> String {
 
 /// The runs that hold or wait for the host, in order of arrival.
 #[derive(Debug, Default)]
-pub struct Desk {
+pub struct Leases {
     leases: Vec<Lease>,
     /// Runs that have had the host and are over.
     ended: u64,
 }
 
-impl Desk {
+impl Leases {
     /// Takes up a request for the host at `now_ns`, under a fresh secret `key`.
     pub fn handle_request(
         &mut self,
@@ -131,9 +131,9 @@ impl Desk {
         label: String,
         admission: Admission,
         expected: Option<Nanos>,
-    ) -> Result<Answer, DeskError> {
+    ) -> Result<Standing, LeaseError> {
         if self.leases.len() >= LEASES_MAX {
-            return Err(DeskError::Full);
+            return Err(LeaseError::Full);
         }
         let admitted = self.admissible(admission, self.leases.len());
         if !admitted && admission != Admission::Queued {
@@ -150,19 +150,19 @@ impl Desk {
             connections: 0,
             hung_up_ns: None,
         });
-        Ok(self.answer(self.leases.len() - 1))
+        Ok(self.standing(self.leases.len() - 1))
     }
 
     /// Notes a sign of life of the run with `key` and returns its present standing.
-    pub fn handle_seen(&mut self, now_ns: u64, key: &str) -> Result<Answer, DeskError> {
-        let at = self.position(key).ok_or(DeskError::NoLease)?;
+    pub fn handle_seen(&mut self, now_ns: u64, key: &str) -> Result<Standing, LeaseError> {
+        let at = self.position(key).ok_or(LeaseError::NoLease)?;
         self.leases[at].seen_ns = now_ns;
         self.leases[at].hung_up_ns = None;
         if !self.leases[at].admitted && self.admissible(self.leases[at].admission, at) {
             self.leases[at].admitted = true;
             self.leases[at].since_ns = now_ns;
         }
-        Ok(self.answer(at))
+        Ok(self.standing(at))
     }
 
     /// Notes that a connection carries requests of the run with `key`; returns whether there is one.
@@ -174,14 +174,14 @@ impl Desk {
         at.is_some()
     }
 
-    /// Notes the end of a connection that [`Desk::handle_connection`] was told of.
-    pub fn handle_disconnection(&mut self, now_ns: u64, key: &str, ending: Ending) {
+    /// Notes the end of a connection that [`Leases::handle_connection`] was told of.
+    pub fn handle_disconnection(&mut self, now_ns: u64, key: &str, ending: Disconnection) {
         let Some(at) = self.position(key) else {
             return;
         };
         let lease = &mut self.leases[at];
         lease.connections = lease.connections.saturating_sub(1);
-        if lease.connections == 0 && ending == Ending::HungUp {
+        if lease.connections == 0 && ending == Disconnection::HungUp {
             lease.hung_up_ns = Some(now_ns);
         }
     }
@@ -245,10 +245,10 @@ impl Desk {
         }
     }
 
-    fn answer(&self, at: usize) -> Answer {
+    fn standing(&self, at: usize) -> Standing {
         if self.leases[at].admitted {
             let holding = self.leases.iter().filter(|lease| lease.admitted).count() as u32;
-            return Answer::Admitted {
+            return Standing::Admitted {
                 shared_with: holding - 1,
             };
         }
@@ -256,18 +256,18 @@ impl Desk {
             .iter()
             .filter(|lease| !lease.admitted)
             .count() as u32;
-        Answer::Waiting { place: before + 1 }
+        Standing::Waiting { place: before + 1 }
     }
 
-    fn busy(&self, now_ns: u64) -> DeskError {
+    fn busy(&self, now_ns: u64) -> LeaseError {
         match self.holder() {
-            Some((holder, _)) => DeskError::Busy {
+            Some((holder, _)) => LeaseError::Busy {
                 label: holder.label.clone(),
                 left: expected_left(holder, now_ns),
                 silent: Some(Nanos(now_ns.saturating_sub(holder.seen_ns) / S_NS * S_NS))
                     .filter(|silent| silent.0 >= SILENCE_NS),
             },
-            None => DeskError::Full,
+            None => LeaseError::Full,
         }
     }
 }
@@ -285,12 +285,12 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     fn ask(
-        desk: &mut Desk,
+        leases: &mut Leases,
         now: u64,
         key: &str,
         admission: Admission,
-    ) -> Result<Answer, DeskError> {
-        desk.handle_request(
+    ) -> Result<Standing, LeaseError> {
+        leases.handle_request(
             now,
             key.into(),
             format!("run {key}"),
@@ -301,135 +301,141 @@ mod tests {
 
     #[test]
     fn exclusive_runs_keep_others_out_and_say_for_how_long() {
-        let mut desk = Desk::default();
+        let mut leases = Leases::default();
         assert_eq!(
-            ask(&mut desk, 0, "a", Admission::Exclusive),
-            Ok(Answer::Admitted { shared_with: 0 })
+            ask(&mut leases, 0, "a", Admission::Exclusive),
+            Ok(Standing::Admitted { shared_with: 0 })
         );
         for admission in [Admission::Exclusive, Admission::Shared] {
             assert_eq!(
-                ask(&mut desk, 10 * S, "b", admission),
-                Err(DeskError::Busy {
+                ask(&mut leases, 10 * S, "b", admission),
+                Err(LeaseError::Busy {
                     label: "run a".into(),
                     left: Some(Nanos(20 * S)),
                     silent: Some(Nanos(10 * S)),
                 })
             );
         }
-        let said = ask(&mut desk, 15 * S + 1, "b", Admission::Shared).unwrap_err();
+        let said = ask(&mut leases, 15 * S + 1, "b", Admission::Shared).unwrap_err();
         let words = "silent for 15 s and loses the host in 5 s";
         assert!(said.to_string().contains(words), "{said}");
-        desk.handle_seen(16 * S, "a").unwrap();
-        let said = ask(&mut desk, 18 * S, "b", Admission::Shared).unwrap_err();
+        leases.handle_seen(16 * S, "a").unwrap();
+        let said = ask(&mut leases, 18 * S, "b", Admission::Shared).unwrap_err();
         assert!(!said.to_string().contains("silent"), "{said}");
-        assert_eq!(desk.runs(), (0, 1));
-        assert!(desk.handle_leave("a"));
-        assert_eq!(desk.runs(), (1, 0));
+        assert_eq!(leases.runs(), (0, 1));
+        assert!(leases.handle_leave("a"));
+        assert_eq!(leases.runs(), (1, 0));
         assert_eq!(
-            ask(&mut desk, 10 * S, "b", Admission::Exclusive),
-            Ok(Answer::Admitted { shared_with: 0 })
+            ask(&mut leases, 10 * S, "b", Admission::Exclusive),
+            Ok(Standing::Admitted { shared_with: 0 })
         );
     }
 
     #[test]
     fn the_queue_moves_in_order() {
-        let mut desk = Desk::default();
-        ask(&mut desk, 0, "a", Admission::Exclusive).unwrap();
+        let mut leases = Leases::default();
+        ask(&mut leases, 0, "a", Admission::Exclusive).unwrap();
         assert_eq!(
-            ask(&mut desk, 0, "b", Admission::Queued),
-            Ok(Answer::Waiting { place: 1 })
+            ask(&mut leases, 0, "b", Admission::Queued),
+            Ok(Standing::Waiting { place: 1 })
         );
         assert_eq!(
-            ask(&mut desk, 0, "c", Admission::Queued),
-            Ok(Answer::Waiting { place: 2 })
+            ask(&mut leases, 0, "c", Admission::Queued),
+            Ok(Standing::Waiting { place: 2 })
         );
-        desk.handle_leave("a");
-        assert_eq!(desk.handle_seen(S, "c"), Ok(Answer::Waiting { place: 2 }));
+        leases.handle_leave("a");
         assert_eq!(
-            desk.handle_seen(S, "b"),
-            Ok(Answer::Admitted { shared_with: 0 })
+            leases.handle_seen(S, "c"),
+            Ok(Standing::Waiting { place: 2 })
         );
-        assert_eq!(desk.handle_seen(S, "c"), Ok(Answer::Waiting { place: 1 }));
+        assert_eq!(
+            leases.handle_seen(S, "b"),
+            Ok(Standing::Admitted { shared_with: 0 })
+        );
+        assert_eq!(
+            leases.handle_seen(S, "c"),
+            Ok(Standing::Waiting { place: 1 })
+        );
     }
 
     #[test]
     fn shared_runs_know_of_each_other() {
-        let mut desk = Desk::default();
-        ask(&mut desk, 0, "a", Admission::Shared).unwrap();
+        let mut leases = Leases::default();
+        ask(&mut leases, 0, "a", Admission::Shared).unwrap();
         assert_eq!(
-            ask(&mut desk, 0, "b", Admission::Shared),
-            Ok(Answer::Admitted { shared_with: 1 })
+            ask(&mut leases, 0, "b", Admission::Shared),
+            Ok(Standing::Admitted { shared_with: 1 })
         );
         assert_eq!(
-            desk.handle_seen(0, "a"),
-            Ok(Answer::Admitted { shared_with: 1 })
+            leases.handle_seen(0, "a"),
+            Ok(Standing::Admitted { shared_with: 1 })
         );
         assert!(matches!(
-            ask(&mut desk, 0, "c", Admission::Exclusive),
-            Err(DeskError::Busy { .. })
+            ask(&mut leases, 0, "c", Admission::Exclusive),
+            Err(LeaseError::Busy { .. })
         ));
     }
 
     #[test]
     fn a_silent_run_loses_its_lease() {
-        let mut desk = Desk::default();
-        ask(&mut desk, 0, "a", Admission::Exclusive).unwrap();
-        assert!(desk.poll_expired(LEASE_NS).is_empty());
+        let mut leases = Leases::default();
+        ask(&mut leases, 0, "a", Admission::Exclusive).unwrap();
+        assert!(leases.poll_expired(LEASE_NS).is_empty());
         assert_eq!(
-            desk.handle_seen(LEASE_NS, "a"),
-            Ok(Answer::Admitted { shared_with: 0 })
+            leases.handle_seen(LEASE_NS, "a"),
+            Ok(Standing::Admitted { shared_with: 0 })
         );
-        assert!(desk.poll_expired(2 * LEASE_NS).is_empty());
-        assert_eq!(desk.poll_expired(2 * LEASE_NS + 1)[0].key, "a");
+        assert!(leases.poll_expired(2 * LEASE_NS).is_empty());
+        assert_eq!(leases.poll_expired(2 * LEASE_NS + 1)[0].key, "a");
         assert_eq!(
-            desk.handle_seen(2 * LEASE_NS + 1, "a"),
-            Err(DeskError::NoLease)
+            leases.handle_seen(2 * LEASE_NS + 1, "a"),
+            Err(LeaseError::NoLease)
         );
     }
 
     #[test]
     fn a_run_that_hung_up_loses_its_lease_soon() {
-        let mut desk = Desk::default();
-        ask(&mut desk, 0, "a", Admission::Exclusive).unwrap();
+        let mut leases = Leases::default();
+        ask(&mut leases, 0, "a", Admission::Exclusive).unwrap();
         // Two connections; the end of one says nothing.
-        assert!(desk.handle_connection("a") && desk.handle_connection("a"));
-        desk.handle_disconnection(S, "a", Ending::HungUp);
-        assert!(desk.poll_expired(10 * S).is_empty());
+        assert!(leases.handle_connection("a") && leases.handle_connection("a"));
+        leases.handle_disconnection(S, "a", Disconnection::HungUp);
+        assert!(leases.poll_expired(10 * S).is_empty());
         // Nor does the end of the last if it comes back within 2 s, on a new connection or by one
         // request.
-        desk.handle_disconnection(10 * S, "a", Ending::HungUp);
-        assert!(desk.poll_expired(12 * S).is_empty());
-        assert!(desk.handle_connection("a"));
-        desk.handle_seen(12 * S, "a").unwrap();
-        assert!(desk.poll_expired(20 * S).is_empty());
-        desk.handle_disconnection(20 * S, "a", Ending::HungUp);
-        desk.handle_seen(21 * S, "a").unwrap();
-        assert!(desk.poll_expired(30 * S).is_empty());
+        leases.handle_disconnection(10 * S, "a", Disconnection::HungUp);
+        assert!(leases.poll_expired(12 * S).is_empty());
+        assert!(leases.handle_connection("a"));
+        leases.handle_seen(12 * S, "a").unwrap();
+        assert!(leases.poll_expired(20 * S).is_empty());
+        leases.handle_disconnection(20 * S, "a", Disconnection::HungUp);
+        leases.handle_seen(21 * S, "a").unwrap();
+        assert!(leases.poll_expired(30 * S).is_empty());
         // A connection that we closed, or that was for one request, leaves the run its time.
-        assert!(desk.handle_connection("a"));
-        desk.handle_disconnection(30 * S, "a", Ending::Expected);
-        desk.handle_seen(31 * S, "a").unwrap();
-        assert!(desk.poll_expired(40 * S).is_empty());
+        assert!(leases.handle_connection("a"));
+        leases.handle_disconnection(30 * S, "a", Disconnection::Expected);
+        leases.handle_seen(31 * S, "a").unwrap();
+        assert!(leases.poll_expired(40 * S).is_empty());
         // What was noted of another run, or of one that left, touches nobody.
-        assert!(!desk.handle_connection("b"));
-        desk.handle_disconnection(40 * S, "b", Ending::HungUp);
-        assert!(desk.handle_connection("a"));
-        desk.handle_seen(40 * S, "a").unwrap();
-        desk.handle_disconnection(40 * S, "a", Ending::HungUp);
-        assert!(desk.poll_expired(42 * S).is_empty());
-        assert_eq!(desk.poll_expired(42 * S + 1)[0].key, "a");
-        ask(&mut desk, 43 * S, "b", Admission::Exclusive).unwrap();
+        assert!(!leases.handle_connection("b"));
+        leases.handle_disconnection(40 * S, "b", Disconnection::HungUp);
+        assert!(leases.handle_connection("a"));
+        leases.handle_seen(40 * S, "a").unwrap();
+        leases.handle_disconnection(40 * S, "a", Disconnection::HungUp);
+        assert!(leases.poll_expired(42 * S).is_empty());
+        assert_eq!(leases.poll_expired(42 * S + 1)[0].key, "a");
+        ask(&mut leases, 43 * S, "b", Admission::Exclusive).unwrap();
     }
 
     #[test]
-    fn the_desk_is_bounded() {
-        let mut desk = Desk::default();
+    fn leases_are_bounded() {
+        let mut leases = Leases::default();
         for at in 0..LEASES_MAX {
-            ask(&mut desk, 0, &at.to_string(), Admission::Queued).unwrap();
+            ask(&mut leases, 0, &at.to_string(), Admission::Queued).unwrap();
         }
         assert_eq!(
-            ask(&mut desk, 0, "x", Admission::Queued),
-            Err(DeskError::Full)
+            ask(&mut leases, 0, "x", Admission::Queued),
+            Err(LeaseError::Full)
         );
     }
 }

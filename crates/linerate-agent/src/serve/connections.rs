@@ -20,22 +20,22 @@ const FILES_PART: usize = 4;
 
 /// All connections that are not flows yet.
 #[derive(Debug)]
-pub(super) struct Crowd {
-    unknown: Mutex<Room>,
-    control: Mutex<Room>,
+pub(super) struct Connections {
+    unknown: Mutex<ConnectionTable>,
+    control: Mutex<ConnectionTable>,
 }
 
 /// Connections of one kind.
 #[derive(Debug)]
-struct Room {
+struct ConnectionTable {
     places: Places,
     tasks: HashMap<PlaceId, AbortHandle>,
 }
 
-/// One connection's stay; it gives back its place when it is dropped.
+/// One connection's hold on its place, which it gives back when it is dropped.
 #[derive(Debug)]
-pub(super) struct Stay {
-    crowd: Arc<Crowd>,
+pub(super) struct ConnectionGuard {
+    connections: Arc<Connections>,
     address: SocketAddr,
     at: Mutex<(Kind, PlaceId)>,
 }
@@ -49,42 +49,45 @@ enum Kind {
     Control,
 }
 
-impl Crowd {
-    /// Returns an empty crowd for a process that may have `files_max` open files.
+impl Connections {
+    /// Returns no connections yet, for a process that may have `files_max` open files.
     pub(super) fn new(files_max: Option<usize>) -> Arc<Self> {
-        let room = |most: usize| {
+        let table = |most: usize| {
             let most = files_max.map_or(most, |files| most.min(files / FILES_PART));
-            Mutex::new(Room {
+            Mutex::new(ConnectionTable {
                 places: Places::new(most),
                 tasks: HashMap::new(),
             })
         };
         Arc::new(Self {
-            unknown: room(UNKNOWN_MAX),
-            control: room(CONTROL_MAX),
+            unknown: table(UNKNOWN_MAX),
+            control: table(CONTROL_MAX),
         })
     }
 
-    /// Runs the task of a connection that was accepted just now, which `serve` makes of its stay.
-    /// Whoever has to go for it is cut off, wherever its task is.
-    pub(super) fn take_in<F>(self: &Arc<Self>, address: SocketAddr, serve: impl FnOnce(Stay) -> F)
-    where
+    /// Runs the task of a connection that was accepted just now, which `serve` makes of its guard.
+    /// The connection that has to go for it is cut off, wherever its task is.
+    pub(super) fn take_in<F>(
+        self: &Arc<Self>,
+        address: SocketAddr,
+        serve: impl FnOnce(ConnectionGuard) -> F,
+    ) where
         F: Future<Output = ()> + Send + 'static,
     {
         let (id, gone) = lock(&self.unknown).places.handle_arrival(address.ip());
-        let stay = Stay {
-            crowd: Arc::clone(self),
+        let guard = ConnectionGuard {
+            connections: Arc::clone(self),
             address,
             at: Mutex::new((Kind::Unknown, id)),
         };
-        let task = tokio::spawn(serve(stay));
+        let task = tokio::spawn(serve(guard));
         // All tasks share the accepting one's thread: this one has not begun, so it cannot have
         // given back its place already.
         lock(&self.unknown).tasks.insert(id, task.abort_handle());
         self.dismiss(Kind::Unknown, gone);
     }
 
-    fn room(&self, kind: Kind) -> MutexGuard<'_, Room> {
+    fn table(&self, kind: Kind) -> MutexGuard<'_, ConnectionTable> {
         match kind {
             Kind::Unknown => lock(&self.unknown),
             Kind::Control => lock(&self.control),
@@ -92,7 +95,7 @@ impl Crowd {
     }
 
     fn dismiss(&self, kind: Kind, gone: Option<PlaceId>) {
-        let task = gone.and_then(|gone| self.room(kind).tasks.remove(&gone));
+        let task = gone.and_then(|gone| self.table(kind).tasks.remove(&gone));
         if let Some(task) = task {
             task.abort();
         }
@@ -100,13 +103,13 @@ impl Crowd {
 
     /// Takes back a place; returns the task that had it.
     fn leave(&self, kind: Kind, id: PlaceId) -> Option<AbortHandle> {
-        let mut room = self.room(kind);
-        room.places.handle_departure(id);
-        room.tasks.remove(&id)
+        let mut table = self.table(kind);
+        table.places.handle_departure(id);
+        table.tasks.remove(&id)
     }
 }
 
-impl Stay {
+impl ConnectionGuard {
     /// Returns where the connection comes from.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
@@ -116,23 +119,26 @@ impl Stay {
     pub(super) fn note_request(&self) {
         let mut at = lock(&self.at);
         if at.0 == Kind::Control {
-            self.crowd.room(Kind::Control).places.handle_seen(at.1);
+            self.connections
+                .table(Kind::Control)
+                .places
+                .handle_seen(at.1);
             return;
         }
-        let task = self.crowd.leave(Kind::Unknown, at.1);
-        let mut control = self.crowd.room(Kind::Control);
+        let task = self.connections.leave(Kind::Unknown, at.1);
+        let mut control = self.connections.table(Kind::Control);
         let (id, gone) = control.places.handle_arrival(self.address.ip());
         control.tasks.extend(task.map(|task| (id, task)));
         drop(control);
         *at = (Kind::Control, id);
         drop(at);
-        self.crowd.dismiss(Kind::Control, gone);
+        self.connections.dismiss(Kind::Control, gone);
     }
 }
 
-impl Drop for Stay {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         let (kind, id) = *lock(&self.at);
-        self.crowd.leave(kind, id);
+        self.connections.leave(kind, id);
     }
 }
