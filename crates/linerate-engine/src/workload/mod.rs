@@ -58,11 +58,11 @@ pub(crate) struct Io<'a> {
     pub(crate) flow: &'a Shared,
     /// The schedule, and whether it still holds.
     pub(crate) control: &'a Control,
-    /// Payload to send, as long as the longest message.
+    /// Send buffer, as long as the longest message.
     pub(crate) payload: &'a [u8],
-    /// Room for what is received; its content is never looked at.
+    /// Receive buffer; its content is never looked at.
     pub(crate) room: &'a mut [u8],
-    /// What takes pages to a socket, where a sender needs it.
+    /// Pipe that takes pages to a socket, where a sender uses vmsplice.
     pub(crate) pipe: Option<&'a mut Pipe>,
     /// When the worker lets others have its CPU.
     pub(crate) cpu_yield: &'a mut CpuYield,
@@ -88,7 +88,7 @@ pub(crate) trait Play {
     }
 }
 
-/// A part that speaks and listens: a [`Play`] whose receive call somebody else may make.
+/// A part that sends and receives in turn: a [`Play`] whose receive calls io_uring may make.
 pub(crate) trait Talk {
     /// Makes one send call, if one is due; none says that it is the other end's turn.
     fn send_due(&mut self, io: &mut Io<'_>) -> Option<Turn>;
@@ -166,7 +166,7 @@ impl Player {
         matches!(self, Player::Sender(part) if part.has_sent_all())
     }
 
-    /// Returns the part as one whose receive calls somebody else may make.
+    /// Returns the part as one whose receive calls io_uring may make.
     pub(crate) fn talk(&mut self) -> Option<&mut dyn Talk> {
         match self {
             Player::Sender(_) | Player::Receiver(_) | Player::Idle(_) => None,
@@ -231,7 +231,7 @@ impl Play for Player {
     }
 }
 
-/// Room of one receive call.
+/// Receive buffer of one call.
 ///
 /// Over loopback with 128 KiB sends on a quiet machine (two CPUs, 48 KiB of first-level and 1 MiB of
 /// second-level cache), medians of interleaved runs in Gbit/s: 32 KiB 42, 48 KiB 40, 64 KiB 35,

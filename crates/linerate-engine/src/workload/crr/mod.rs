@@ -35,7 +35,7 @@ pub(crate) use caller::Caller;
 /// Sockets that one place may have in the epoll set, or in the ring.
 pub(crate) const KEYS_PER_PLACE: usize = 8;
 
-/// By what places hear of their sockets.
+/// What tells places of their sockets: epoll or io_uring.
 pub(crate) enum SocketEvents {
     /// By readiness; all calls are made here.
     Epoll(EpollEvents),
@@ -55,7 +55,7 @@ pub(crate) struct EpollEvents {
 pub(crate) enum SocketEvent {
     /// It is ready for these events.
     Ready(u32),
-    /// The ring has done something.
+    /// io_uring has done something for it.
     Done(Done),
 }
 
@@ -106,9 +106,9 @@ pub(crate) struct PlaceIo<'a> {
     pub(crate) events: &'a mut SocketEvents,
     /// The first of the place's keys.
     pub(crate) key: usize,
-    /// Payload to send, as long as the longest message.
+    /// Send buffer, as long as the longest message.
     pub(crate) payload: &'a [u8],
-    /// Room for what is received; its content is never looked at.
+    /// Receive buffer; its content is never looked at.
     pub(crate) room: &'a mut [u8],
     pub(crate) latencies: &'a mut [Latency],
 }
@@ -122,7 +122,6 @@ pub(crate) enum Place {
     Callee(Callee),
 }
 
-/// What a place needs to be played.
 impl Place {
     /// Does what can be done at once, before anything is ready; none says that it goes on.
     pub(crate) fn begin(&mut self, io: &mut PlaceIo<'_>) -> Option<Ending> {

@@ -6,7 +6,7 @@
 //! without yielding, 102 with (medians of 7 interleaved runs, calls of 1 MiB; of 512 KiB the same, of
 //! 256 KiB 84).
 //!
-//! Where nobody waits for the CPU, yielding is a system call of 0.2 µs for each 40 µs of copying. Where
+//! Where no thread waits for the CPU, yielding is a system call of 0.2 µs for each 40 µs of copying. Where
 //! another program computes, it would have the CPU for its whole slice each time; so a sender that
 //! was away for long does not yield again until that has become a small share of the time.
 
@@ -18,7 +18,7 @@ const GIVE_BYTES: usize = 512 << 10;
 /// How long receivers may need for what is under way: 1 MiB takes 0.1 ms, and schedulers' slices
 /// begin at 0.7 ms.
 const AWAY_MAX_NS: u64 = 500_000;
-/// A yield that took so long gave the CPU to somebody: the system call alone takes 0.2 µs.
+/// A yield that took so long gave the CPU to another thread: the system call alone takes 0.2 µs.
 const GIVEN_NS: u64 = 3_000;
 /// How many times as long as it was away a sender then keeps its CPU: it loses 3 % at the most.
 const KEEP_TIMES: u64 = 32;
@@ -31,7 +31,7 @@ pub(crate) struct CpuYield {
     latest_ns: u64,
     /// Until when it does not.
     keeps_until_ns: u64,
-    /// How often it did, and how often somebody had the CPU then.
+    /// How often it did, and how often another thread had the CPU then.
     yields: u32,
     given: u32,
 }
@@ -69,7 +69,7 @@ impl CpuYield {
         self.latest_ns
     }
 
-    /// Returns whether most of its yields gave the CPU to somebody: receivers share it.
+    /// Returns whether most of its yields gave the CPU to another thread: receivers share it.
     pub(crate) fn is_shared(&self) -> bool {
         self.given > self.yields / 2
     }

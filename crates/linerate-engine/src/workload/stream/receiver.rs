@@ -104,7 +104,7 @@ impl Play for Receiver {
     }
 
     /// A stream whose payload still comes at the limit is whole: what lay in the buffers of many flows
-    /// takes a slow line longer than anybody waits.
+    /// takes a slow line longer than the grace time.
     fn tick(&mut self, control: &Control, now_ns: u64) -> Option<Ending> {
         (now_ns >= control.limit_ns()).then(|| match still_comes(self.arrived_ns, now_ns) {
             true => control.stopped(),

@@ -14,7 +14,7 @@ use crate::workload::sizes::Draw;
 use crate::workload::stream::messages::Messages;
 use crate::workload::{Io, Play, Turn, Want, failed};
 
-/// Messages together this large are bulk: nobody can tell where one ends, and the ways that do not
+/// Messages together this large are bulk: their ends cannot be told apart, and the ways that do not
 /// copy then take as much with one call as their source gives at once.
 const BULK_BYTES: usize = 64 << 10;
 /// The most that one call of those takes: what fits into a pipe.
