@@ -103,7 +103,7 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
     if send == SendBy::MsgZerocopy {
         options::enable_zerocopy(socket.as_raw_fd())?;
     }
-    let mut settings = options::granted(socket.as_raw_fd(), &config).map_err(inspect)?;
+    let mut settings = options::granted_settings(socket.as_raw_fd(), &config).map_err(inspect)?;
     settings.extend(chosen);
     settings.extend(options::set_low_water(socket.as_raw_fd(), &config)?);
     let (pace_bps, pace) = pace::set(socket.as_raw_fd(), &config);

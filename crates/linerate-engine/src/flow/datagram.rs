@@ -81,7 +81,7 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
     let inspect = |source| ConnectError::Inspect { source };
     let local = socket::local(socket.as_fd()).map_err(inspect)?;
     let remote = socket::remote(socket.as_fd()).map_err(inspect)?;
-    let settings = granted(socket.as_raw_fd(), &config).map_err(inspect)?;
+    let settings = granted_settings(socket.as_raw_fd(), &config).map_err(inspect)?;
     let ends = (local.into(), remote.into());
     let shared = Shared {
         datagrams: Some(Box::default()),
@@ -258,7 +258,7 @@ impl Flow {
 const CHOSEN_BATCH: &str = " (chosen: several flows of small datagrams without a rate)";
 
 /// Returns every setting of a flow of datagrams as requested and granted.
-pub(super) fn granted(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>> {
+pub(super) fn granted_settings(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>> {
     let mut all = options::buffers(fd, &config.options)?;
     let (name, mut mechanism) = mechanism(config);
     if config.manner.batch_is_chosen {
@@ -317,7 +317,7 @@ fn mechanism(config: &FlowConfig) -> (&'static str, String) {
 }
 
 /// Returns every setting of `flow` with what was in force at its end.
-pub(crate) fn effective(flow: &Shared) -> Vec<Setting> {
+pub(crate) fn effective_settings(flow: &Shared) -> Vec<Setting> {
     let int = |option| socket::read(flow.fd(), option).ok();
     let mut all: Vec<Setting> = flow.settings.into_iter().cloned().collect();
     for setting in &mut all {

@@ -54,7 +54,7 @@ pub(super) fn choose(config: &FlowConfig) -> (SendBy, Vec<Setting>) {
 }
 
 /// Returns how payload was sent, for the setting's effective value.
-pub(crate) fn sent(by: SendBy, counts: &Counts, completions: Option<Completions>) -> String {
+pub(crate) fn sent_words(by: SendBy, counts: &Counts, completions: Option<Completions>) -> String {
     let mut text = format!(
         "{}, {}",
         send_name(by),
@@ -68,7 +68,7 @@ pub(crate) fn sent(by: SendBy, counts: &Counts, completions: Option<Completions>
 }
 
 /// Returns how payload was received, for the setting's effective value.
-pub(crate) fn received(by: ReceiveBy, counts: &Counts) -> String {
+pub(crate) fn received_words(by: ReceiveBy, counts: &Counts) -> String {
     format!(
         "{}, {}",
         receive_name(by),
@@ -117,15 +117,15 @@ mod tests {
         };
         let completions = Completions { done: 8, copied: 2 };
         assert_eq!(
-            sent(SendBy::Vmsplice, &counts, None),
+            sent_words(SendBy::Vmsplice, &counts, None),
             "vmsplice, 512 KiB a call"
         );
         assert_eq!(
-            sent(SendBy::MsgZerocopy, &counts, Some(completions)),
+            sent_words(SendBy::MsgZerocopy, &counts, Some(completions)),
             "MSG_ZEROCOPY, 512 KiB a call, copied by the kernel after all: 25 % of 8 calls"
         );
         assert_eq!(
-            received(ReceiveBy::Discard, &counts),
+            received_words(ReceiveBy::Discard, &counts),
             "discard (MSG_TRUNC), 167 B a call"
         );
     }

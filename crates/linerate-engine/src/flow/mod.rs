@@ -57,7 +57,7 @@ pub use connect::{adopt, connect, listen, try_options};
 pub(crate) use content::Content;
 pub use error::ConnectError;
 pub(crate) use incoming::incoming;
-pub(crate) use options::effective;
+pub(crate) use options::effective_settings;
 pub use reception::{Arrival, DatagramListener};
 pub use unix::connect_unix;
 

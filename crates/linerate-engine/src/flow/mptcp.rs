@@ -26,7 +26,7 @@ fn is_missing(error: &io::Error) -> bool {
 }
 
 /// Returns the setting that tells what was spoken.
-pub(super) fn setting(fd: RawFd) -> Setting {
+pub(super) fn transport_setting(fd: RawFd) -> Setting {
     let word = match socket::mptcp_state(fd) {
         MptcpState::Spoken { .. } => "mptcp",
         MptcpState::FellBack => "tcp (one end or the path between does not speak MPTCP)",
@@ -36,7 +36,7 @@ pub(super) fn setting(fd: RawFd) -> Setting {
 }
 
 /// Returns what was in force at the end.
-pub(super) fn effective(fd: RawFd) -> String {
+pub(super) fn effective_transport(fd: RawFd) -> String {
     match socket::mptcp_state(fd) {
         MptcpState::Spoken { subflows: 1 } => "mptcp, 1 subflow".to_owned(),
         MptcpState::Spoken { subflows } => format!("mptcp, {subflows} subflows"),

@@ -147,7 +147,7 @@ pub(super) fn enable_zerocopy(fd: RawFd) -> Result<(), RefusedOption> {
 }
 
 /// Returns every setting as requested and granted.
-pub(super) fn granted(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>> {
+pub(super) fn granted_settings(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>> {
     let options = &config.options;
     let flag = |on: Option<bool>| on.map(|on| i32::from(!on).to_string());
     let mut all = buffers(fd, options)?;
@@ -157,7 +157,7 @@ pub(super) fn granted(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>
             all.push(Setting::granted("transport", unix.clone(), unix));
             return Ok(all);
         }
-        Transport::Mptcp => all.push(mptcp::setting(fd)),
+        Transport::Mptcp => all.push(mptcp::transport_setting(fd)),
         Transport::Tcp | Transport::Udp => {}
     }
     // MPTCP does not tell all that its subflows have.
@@ -230,13 +230,13 @@ const PLAIN: [IntOption; 4] = [TCP_NODELAY, TCP_QUICKACK, TCP_CORK, SO_RCVLOWAT]
 /// Returns every setting of `flow` with what was in force at its end, and the windows it reached.
 ///
 /// A value that cannot be read is left absent.
-pub(crate) fn effective(
+pub(crate) fn effective_settings(
     flow: &Shared,
     mut windows: WindowsSeen,
     completions: Option<Completions>,
 ) -> Vec<Setting> {
     if datagram::is_datagram(&flow.config) {
-        return datagram::effective(flow);
+        return datagram::effective_settings(flow);
     }
     let fd = flow.fd();
     let mut room = [0; TCP_INFO_BYTES_MAX];
@@ -258,10 +258,12 @@ pub(crate) fn effective(
             name::TCP_MAXSEG => {
                 tcp_info::field_of(kernel, Metric::TcpSndMss).map(|value| value.to_string())
             }
-            "transport" if manner.transport == Transport::Mptcp => Some(mptcp::effective(fd)),
+            "transport" if manner.transport == Transport::Mptcp => {
+                Some(mptcp::effective_transport(fd))
+            }
             "transport" | name::PACE => setting.granted.clone(),
-            name::SEND => Some(mechanism::sent(flow.send, &counts, completions)),
-            name::RECEIVE => Some(mechanism::received(manner.receive, &counts)),
+            name::SEND => Some(mechanism::sent_words(flow.send, &counts, completions)),
+            name::RECEIVE => Some(mechanism::received_words(manner.receive, &counts)),
             option if option == IP_TOS.name => type_of_service_in_force(fd),
             other => {
                 let option = PLAIN.into_iter().find(|option| option.name == other);

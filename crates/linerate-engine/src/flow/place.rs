@@ -54,7 +54,7 @@ fn place(
     remote: SocketAddr,
     place: Option<(SocketAddr, Option<SocketAddr>)>,
 ) -> Result<Flow, ConnectError> {
-    let settings = options::granted(socket.as_raw_fd(), &config)
+    let settings = options::granted_settings(socket.as_raw_fd(), &config)
         .map_err(|source| ConnectError::Inspect { source })?;
     let ends = (local.into(), remote.into());
     let shared = Shared {

@@ -68,7 +68,7 @@ pub(crate) fn sample(flow: &Shared, seen: &mut WindowsSeen, out: &mut Vec<Sample
     if let Some(counts) = datagram::counts(flow) {
         datagrams::for_each(&counts, &mut push);
     }
-    let arrived = arrived(flow, &room[..written]);
+    let arrived = tcp_bytes_received(flow, &room[..written]);
     tcp_info::for_each(&room[..written], |metric, value| {
         seen.note(metric, value);
         match metric {
@@ -86,7 +86,7 @@ pub(crate) fn sample(flow: &Shared, seen: &mut WindowsSeen, out: &mut Vec<Sample
 /// 1. The kernel counts the end of a stream as a byte; it is none of the payload.
 /// 2. TCP_INFO of a socket that speaks MPTCP is that of its first subflow: MPTCP has a count of its
 ///    own, over all of them.
-fn arrived(flow: &Shared, info: &[u8]) -> Option<i64> {
+fn tcp_bytes_received(flow: &Shared, info: &[u8]) -> Option<i64> {
     let of_tcp = || {
         let bytes = tcp_info::field_of(info, Metric::TcpBytesReceived)?;
         Some(bytes - i64::from(tcp_info::has_end(info)))

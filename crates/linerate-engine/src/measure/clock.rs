@@ -12,7 +12,7 @@ const SOURCES: &str = "/sys/devices/system/clocksource/clocksource0/available_cl
 /// Returns how this process reads instants, and what a reading takes; measured once, 30 µs.
 pub(crate) fn setting() -> Setting {
     static COST: OnceLock<ReadingCost> = OnceLock::new();
-    told(*COST.get_or_init(clock::reading_cost))
+    setting_of(*COST.get_or_init(clock::reading_cost))
 }
 
 /// Returns what the costs mean: the vDSO that has to make the system call takes what that takes.
@@ -20,7 +20,7 @@ pub(crate) fn setting() -> Setting {
 /// Where the kernel reads a counter from user space, a reading takes 20 to 60 ns and the call three
 /// to ten times that (22 and 165 ns on an AMD EPYC in a virtual machine); where it does not, both
 /// are the same call. Half lies far from either.
-fn told(cost: ReadingCost) -> Setting {
+fn setting_of(cost: ReadingCost) -> Setting {
     let by_call = cost.ours_ns > cost.system_call_ns / 2.0;
     let cost_ns = cost.ours_ns;
     let effective = match by_call {
@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn a_clock_that_takes_a_system_call_is_named() {
         let check = |ours_ns, system_call_ns, by_call: bool, expect: &str| {
-            let setting = told(ReadingCost {
+            let setting = setting_of(ReadingCost {
                 ours_ns,
                 system_call_ns,
             });

@@ -83,15 +83,15 @@ impl<'a> DatagramMemory<'a> {
 }
 
 /// Returns whether the flows of a worker are flows of datagrams.
-pub(super) fn carries(share: &WorkerShare) -> bool {
+pub(super) fn are_datagrams(share: &WorkerShare) -> bool {
     share
         .flows
         .iter()
         .any(|(_, flow)| is_datagram(&flow.config))
 }
 
-/// Lives the life of a worker, as [`crate::worker::thread::live`] does.
-pub(super) fn live(
+/// Runs a worker of this kind, as [`crate::worker::thread::run_worker`] does.
+pub(super) fn run_worker(
     share: &WorkerShare,
     ready: &SyncSender<Result<i32, Unready>>,
 ) -> Vec<EndedFlow> {

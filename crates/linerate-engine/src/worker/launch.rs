@@ -22,7 +22,7 @@ use crate::sys::thread;
 use crate::worker::EndedFlow;
 use crate::worker::deadline::{self, Deadline};
 use crate::worker::deal::{FlowKey, deal};
-use crate::worker::thread::{Unready, WorkerShare, live};
+use crate::worker::thread::{Unready, WorkerShare, run_worker};
 
 /// Requesters of one trial that have a latency record each; more share one a worker.
 ///
@@ -213,7 +213,7 @@ fn start(name: String, share: WorkerShare) -> Result<Worker, LaunchError> {
     let spent = Arc::new(CpuTimes::default());
     let spends = Arc::clone(&spent);
     let spawned = Builder::new().name(name.clone()).spawn(move || {
-        let ended_flows = live(&share, &ready);
+        let ended_flows = run_worker(&share, &ready);
         let (user_ns, system_ns) = thread::cpu_times_ns();
         spends.user_ns.store(user_ns, Ordering::Relaxed);
         spends.system_ns.store(system_ns, Ordering::Relaxed);
@@ -350,7 +350,7 @@ fn result(
         completions: None,
         settings: Vec::new(),
     });
-    let mut settings = flow::effective(flow, windows, ended.completions);
+    let mut settings = flow::effective_settings(flow, windows, ended.completions);
     let said = ended.settings.iter();
     settings.extend(said.map(|setting| setting.as_ref().clone()));
     settings.push(clock.clone());

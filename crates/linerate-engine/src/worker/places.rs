@@ -24,7 +24,7 @@ use crate::worker::EndedFlow;
 use crate::worker::epoll::next_sweep;
 use crate::worker::thread::{Unready, WorkerShare, get_ready};
 use crate::worker::timers::Timers;
-use crate::worker::waiting::{without_io_uring, word};
+use crate::worker::waiting::{wait_word, without_io_uring};
 use crate::workload::RECEIVE_BYTES;
 use crate::workload::crr::{Callee, Caller, KEYS_PER_PLACE, Place, PlaceIo, SocketEvents};
 
@@ -51,13 +51,13 @@ struct PlaceLoop<'a> {
 }
 
 /// Returns whether the flows of a worker are places of connections.
-pub(super) fn carries(share: &WorkerShare) -> bool {
+pub(super) fn are_places(share: &WorkerShare) -> bool {
     let mut flows = share.flows.iter();
     flows.any(|(_, flow)| matches!(flow.config.traffic, Traffic::Crr { .. }))
 }
 
-/// Lives the life of a worker, as [`crate::worker::thread::live`] does.
-pub(super) fn live(
+/// Runs a worker of this kind, as [`crate::worker::thread::run_worker`] does.
+pub(super) fn run_worker(
     share: &WorkerShare,
     ready: &SyncSender<Result<i32, Unready>>,
 ) -> Vec<EndedFlow> {
@@ -143,7 +143,7 @@ impl<'a> PlaceLoop<'a> {
     fn play(&mut self, seats: &mut [Seat<'_>]) {
         let mut left = seats.len();
         for (at, seat) in seats.iter_mut().enumerate() {
-            left -= self.serve(at, seat, |place, io| place.begin(io));
+            left -= self.serve_place(at, seat, |place, io| place.begin(io));
         }
         let mut now = now_ns();
         let mut sweep_ns = next_look(self.control, now);
@@ -158,14 +158,14 @@ impl<'a> PlaceLoop<'a> {
             while let Some((key, event)) = self.events.next() {
                 let (at, nth) = (key / KEYS_PER_PLACE, key % KEYS_PER_PLACE);
                 let handle = |place: &mut Place, io: &mut PlaceIo<'_>| place.handle(io, nth, event);
-                left -= self.serve(at, &mut seats[at], handle);
+                left -= self.serve_place(at, &mut seats[at], handle);
             }
             now = now_ns();
             for _ in 0..self.timers.count() {
                 let Some(at) = self.timers.take(now) else {
                     break;
                 };
-                left -= self.serve(at, &mut seats[at], |place, io| match place {
+                left -= self.serve_place(at, &mut seats[at], |place, io| match place {
                     Place::Caller(_) => place.begin(io),
                     Place::Callee(_) => None,
                 });
@@ -186,7 +186,7 @@ impl<'a> PlaceLoop<'a> {
     }
 
     /// Lets one place do something; returns 1 if it has ended, else 0.
-    fn serve(
+    fn serve_place(
         &mut self,
         at: usize,
         seat: &mut Seat<'_>,
@@ -282,7 +282,7 @@ fn choose(
             Err(error) => refused = Some(without_io_uring(&error)),
         }
     }
-    let granted = word(match (asked, &events) {
+    let granted = wait_word(match (asked, &events) {
         (WaitBy::Spin, _) => WaitBy::Spin,
         (_, Some(_)) => WaitBy::Uring,
         (_, None) => WaitBy::Epoll,
@@ -295,7 +295,7 @@ fn choose(
         capped_by: refused.filter(|_| asked == WaitBy::Uring),
         ..Setting::granted(
             name::WAIT,
-            Some(word(asked).to_owned()),
+            Some(wait_word(asked).to_owned()),
             Some(granted.to_owned()),
         )
     };

@@ -42,18 +42,18 @@ pub(super) enum Unready {
     Prepare(io::Error),
 }
 
-/// Lives the life of a worker; says on `ready` that it is set up, with its thread id.
+/// Runs a worker; says on `ready` that it is set up, with its thread id.
 ///
 /// Everything that allocates comes before the word on `ready`.
-pub(super) fn live(
+pub(super) fn run_worker(
     share: &WorkerShare,
     ready: &SyncSender<Result<i32, Unready>>,
 ) -> Vec<EndedFlow> {
-    if datagrams::carries(share) {
-        return datagrams::live(share, ready);
+    if datagrams::are_datagrams(share) {
+        return datagrams::run_worker(share, ready);
     }
-    if places::carries(share) {
-        return places::live(share, ready);
+    if places::are_places(share) {
+        return places::run_worker(share, ready);
     }
     let Some((mut seats, mut memory, (waiting, mut wait))) = get_ready(share, ready, set_up) else {
         return Vec::new();

@@ -42,7 +42,7 @@ impl Waiting {
         let alone = seats.len() == 1;
         let takes_turns = seats.iter().all(takes_turns);
         let talks = seats.iter_mut().all(|seat| seat.player.talk().is_some());
-        let mut said = Setting::granted(name::WAIT, Some(word(asked).to_owned()), None);
+        let mut said = Setting::granted(name::WAIT, Some(wait_word(asked).to_owned()), None);
         let waiting = match asked {
             WaitBy::Auto if alone && takes_turns => {
                 let flow = &seats[0].flow;
@@ -119,9 +119,9 @@ impl Waiting {
     fn word(&self) -> &'static str {
         match self {
             Waiting::Block => "blocking",
-            Waiting::Spin(_) => word(WaitBy::Spin),
-            Waiting::Epoll(_) => word(WaitBy::Epoll),
-            Waiting::Uring(_) => word(WaitBy::Uring),
+            Waiting::Spin(_) => wait_word(WaitBy::Spin),
+            Waiting::Epoll(_) => wait_word(WaitBy::Epoll),
+            Waiting::Uring(_) => wait_word(WaitBy::Uring),
         }
     }
 }
@@ -148,7 +148,7 @@ pub(super) fn without_io_uring(error: &io::Error) -> String {
     )
 }
 
-pub(super) fn word(wait: WaitBy) -> &'static str {
+pub(super) fn wait_word(wait: WaitBy) -> &'static str {
     match wait {
         WaitBy::Auto => "auto",
         WaitBy::Epoll => "epoll",

@@ -99,7 +99,7 @@ pub(crate) trait Talk {
 
     /// Makes one receive call. One that did not fill its room has left nothing behind, so that no
     /// second one is made to be told so.
-    fn take(&mut self, io: &mut Io<'_>) -> Turn {
+    fn receive(&mut self, io: &mut Io<'_>) -> Turn {
         let room_bytes = self.room_bytes().min(io.room.len());
         let received = socket::receive(io.flow.fd(), &mut io.room[..room_bytes]);
         let filled = matches!(received, Ok(bytes) if bytes == room_bytes);

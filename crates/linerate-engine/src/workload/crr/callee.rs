@@ -108,7 +108,7 @@ impl Callee {
             },
         };
         // Nothing is said of a connection that fails: its caller counts it.
-        if !matches!(self.serve(io, at), Ok(false)) {
+        if !matches!(self.serve_connection(io, at), Ok(false)) {
             self.visits[at] = None;
         }
         None
@@ -116,7 +116,7 @@ impl Callee {
 
     /// Gives a connection that was accepted its place, which it returns.
     fn take_up(&mut self, socket: OwnedFd) -> usize {
-        let at = self.free();
+        let at = self.free_place();
         let visit = Visit {
             socket,
             received_bytes: 0,
@@ -132,7 +132,7 @@ impl Callee {
     }
 
     /// Returns a free place, or that of the oldest visit.
-    fn free(&mut self) -> usize {
+    fn free_place(&mut self) -> usize {
         if let Some(at) = self.visits.iter().position(Option::is_none) {
             return at;
         }
@@ -141,7 +141,7 @@ impl Callee {
     }
 
     /// Returns whether a visit is over.
-    fn serve(&mut self, io: &mut PlaceIo<'_>, at: usize) -> io::Result<bool> {
+    fn serve_connection(&mut self, io: &mut PlaceIo<'_>, at: usize) -> io::Result<bool> {
         let Some(visit) = &mut self.visits[at] else {
             return Ok(true);
         };

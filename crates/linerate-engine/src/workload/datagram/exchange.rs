@@ -172,7 +172,7 @@ impl Requester {
         let mut name = [0; NAME_BYTES_MAX];
         name[..self.name_bytes].copy_from_slice(&response[..self.name_bytes]);
         let (name, bits) = (u64::from_le_bytes(name), self.name_bytes as u32 * 8);
-        let Some(since_ns) = self.requests.answer(name, bits, length, now_ns) else {
+        let Some(since_ns) = self.requests.complete(name, bits, length, now_ns) else {
             // To a request that was given up, or a second time.
             io.counters.late.add(1);
             return Step::Again;

@@ -88,7 +88,7 @@ impl Requests {
     /// Completes the request whose number has `name` as its lower `name_bits` bits, at `now_ns`;
     /// returns since when its latency counts. None is a response to nothing that waits for one of
     /// `bytes`. 5 ns.
-    pub(super) fn answer(
+    pub(super) fn complete(
         &mut self,
         name: u64,
         name_bits: u32,
@@ -102,7 +102,7 @@ impl Requests {
         if !slot.under_way || !named || slot.bytes != bytes {
             return None;
         }
-        self.free(at, now_ns);
+        self.free_slot(at, now_ns);
         Some(slot.since_ns)
     }
 
@@ -115,13 +115,13 @@ impl Requests {
         for at in 0..self.slots.len() {
             let slot = self.slots[at];
             if slot.under_way && slot.at_ns <= sent_until_ns {
-                self.free(at, now_ns);
+                self.free_slot(at, now_ns);
                 each(slot.since_ns);
             }
         }
     }
 
-    fn free(&mut self, at: usize, now_ns: u64) {
+    fn free_slot(&mut self, at: usize, now_ns: u64) {
         let slot = &mut self.slots[at];
         slot.under_way = false;
         slot.generation += 1;
@@ -163,7 +163,7 @@ mod tests {
             let now = 1_000 + turn as u64 * 100;
             assert_eq!(begin(&mut one, now), expected);
             assert_eq!((one.due_ns(), one.under_way()), (None, 1));
-            assert_eq!(one.answer(expected, 64, 9, now + 50), Some(now));
+            assert_eq!(one.complete(expected, 64, 9, now + 50), Some(now));
             assert_eq!(one.due_ns(), Some(now + 50));
         }
     }
@@ -173,13 +173,17 @@ mod tests {
         let mut three = requests(3, None, 0);
         let numbers: Vec<u64> = (0..3).map(|at| begin(&mut three, 1_000 + at)).collect();
         assert_eq!(three.next_number(), None);
-        assert_eq!(three.answer(numbers[2], 64, 9, 2_000), Some(1_002));
-        assert_eq!(three.answer(numbers[2], 64, 9, 2_001), None, "twice");
-        assert_eq!(three.answer(numbers[0], 64, 8, 2_001), None, "of another");
-        assert_eq!(three.answer(3, 64, 9, 2_001), None, "there is no such slot");
+        assert_eq!(three.complete(numbers[2], 64, 9, 2_000), Some(1_002));
+        assert_eq!(three.complete(numbers[2], 64, 9, 2_001), None, "twice");
+        assert_eq!(three.complete(numbers[0], 64, 8, 2_001), None, "of another");
+        assert_eq!(
+            three.complete(3, 64, 9, 2_001),
+            None,
+            "there is no such slot"
+        );
         let again = begin(&mut three, 2_002);
         assert!(!numbers.contains(&again));
-        assert_eq!(three.answer(numbers[0], 64, 9, 2_003), Some(1_000));
+        assert_eq!(three.complete(numbers[0], 64, 9, 2_003), Some(1_000));
     }
 
     #[test]
@@ -193,8 +197,8 @@ mod tests {
         assert_eq!((gone, two.under_way()), (vec![1_000], 1));
         assert_eq!(two.due_ns(), Some(9_010));
         begin(&mut two, 9_010);
-        assert_eq!(two.answer(lost, 64, 9, 9_020), None);
-        assert_eq!(two.answer(kept, 64, 9, 9_020), Some(1_500));
+        assert_eq!(two.complete(lost, 64, 9, 9_020), None);
+        assert_eq!(two.complete(kept, 64, 9, 9_020), Some(1_500));
     }
 
     #[test]
@@ -202,10 +206,10 @@ mod tests {
         let mut open = requests(1, Some(10_000_000), 0);
         let first = begin(&mut open, 1_000);
         assert_eq!(open.due_ns(), None);
-        assert_eq!(open.answer(first, 64, 9, 2_000), Some(1_000));
+        assert_eq!(open.complete(first, 64, 9, 2_000), Some(1_000));
         for at in 1..=10 {
             let number = begin(&mut open, 2_000);
-            assert_eq!(open.answer(number, 64, 9, 2_000), Some(1_000 + at * 100));
+            assert_eq!(open.complete(number, 64, 9, 2_000), Some(1_000 + at * 100));
         }
         // Due at 2100, 2200, … 2900.
         assert_eq!(
@@ -227,7 +231,7 @@ mod tests {
             for (now, (answer, which)) in (2_000..).zip(steps) {
                 if (answer || waiting.len() == in_flight) && !waiting.is_empty() {
                     let (number, since_ns) = waiting.swap_remove(which % waiting.len());
-                    prop_assert_eq!(requests.answer(number & 0xff, 8, 9, now), Some(since_ns));
+                    prop_assert_eq!(requests.complete(number & 0xff, 8, 9, now), Some(since_ns));
                 } else {
                     waiting.push((begin(&mut requests, now), now));
                 }

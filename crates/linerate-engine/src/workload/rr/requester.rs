@@ -242,7 +242,7 @@ impl Play for Requester {
         {
             return turn;
         }
-        match self.take(io) {
+        match self.receive(io) {
             Turn::Blocked(_) | Turn::Rested(_) if self.call.blocked => self.send(io),
             // The worker must now wait for both: watching only what is to come would leave the
             // call undone, watching only the room would keep the other end from making it.

@@ -125,7 +125,7 @@ impl Play for Responder {
     fn turn(&mut self, io: &mut Io<'_>) -> Turn {
         match self.send_due(io) {
             Some(turn) => turn,
-            None => self.take(io),
+            None => self.receive(io),
         }
     }
 
