@@ -7,6 +7,7 @@ use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
 use crate::observer::{Health, Observer};
+use crate::readout::Readout;
 use crate::spacing::Spacing;
 use crate::sys::clock::now_ns;
 use crate::sys::file::KernelFile;
@@ -64,31 +65,26 @@ impl FilesObserver {
         if self.sources.is_empty() {
             return;
         }
-        let (begin_ns, before) = (now_ns(), out.len());
-        let mut failure = None;
-        for source in &mut self.sources {
-            failure = failure.or(read_one(source, out).err());
-        }
+        let begin_ns = now_ns();
+        self.health.reading(out, |out| {
+            let read = self.sources.iter_mut().map(|source| read_one(source, out));
+            read.fold(Ok(()), Result::and)
+        });
         // Wall time, since some of these files make the kernel wait for other CPUs.
         self.spacing
             .handle_reading(begin_ns, now_ns().saturating_sub(begin_ns));
-        self.health.record(out.len() - before, failure);
     }
 }
 
 fn read_one(source: &mut Source, out: &mut Vec<Sample>) -> Result<(), String> {
     let (text, at_ns) = source.file.read()?;
     let before = out.len();
+    let mut readout = Readout::at(at_ns, out);
     (source.parse)(text, &mut |metric, value| {
-        out.push(Sample {
-            metric,
-            subject: source.subject.clone(),
-            at_ns,
-            value,
-        });
+        readout.push(metric, source.subject.clone(), value);
     });
     if out.len() == before {
-        return Err(format!("{}: not understood", source.file.path().display()));
+        return Err(source.file.says("not understood"));
     }
     Ok(())
 }

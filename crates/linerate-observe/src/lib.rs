@@ -61,6 +61,9 @@
 /// The seam between the rooms above and the observers.
 mod observer;
 
+/// The samples of one instant, as an observer makes them.
+mod readout;
+
 /// The list of all observers.
 mod all;
 

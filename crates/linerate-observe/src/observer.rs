@@ -38,6 +38,14 @@ pub struct ObserveConfig {
 /// Why an observer of the whole host does not run for a caller who may not see it.
 pub(crate) const NEEDS_TOKEN: &str = "needs the agent's token";
 
+/// Takes apart what was opened, and why it was not.
+pub(crate) fn opened<T, E>(result: Result<T, E>) -> (Option<T>, Option<E>) {
+    match result {
+        Ok(opened) => (Some(opened), None),
+        Err(reason) => (None, Some(reason)),
+    }
+}
+
 /// How an observer's readings went so far, kept for its availability.
 #[derive(Debug)]
 pub(crate) struct Health {
@@ -72,6 +80,17 @@ impl Health {
             self.failures += 1;
             self.last_failure = failure;
         }
+    }
+
+    /// Makes one reading by `read`, and counts it.
+    pub(crate) fn reading(
+        &mut self,
+        out: &mut Vec<Sample>,
+        read: impl FnOnce(&mut Vec<Sample>) -> Result<(), String>,
+    ) {
+        let before = out.len();
+        let failure = read(out).err();
+        self.record(out.len() - before, failure);
     }
 
     /// Answers in the words of the model.

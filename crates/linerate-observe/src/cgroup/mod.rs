@@ -13,6 +13,7 @@ use linerate_model::sample::{Sample, Subject};
 
 use crate::files::{FilesObserver, Source};
 use crate::observer::{ObserveConfig, Observer};
+use crate::readout::Readout;
 use crate::text::{complete_lines, number, words};
 
 /// Groups inside groups that are looked at: systemd and container engines make about ten.
@@ -46,12 +47,7 @@ impl CgroupObserver {
     fn push_quota(&self, before: usize, out: &mut Vec<Sample>) {
         let read_at = out.get(before).map(|sample| sample.at_ns);
         if let Some((at_ns, value)) = read_at.zip(self.quota_ns) {
-            out.push(Sample {
-                metric: Metric::CgroupQuota,
-                subject: Subject::Host,
-                at_ns,
-                value,
-            });
+            Readout::at(at_ns, out).push(Metric::CgroupQuota, Subject::Host, value);
         }
     }
 }

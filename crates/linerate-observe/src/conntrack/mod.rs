@@ -15,7 +15,7 @@ use linerate_model::sample::{Sample, Subject};
 
 use self::statistics::Statistics;
 use crate::files::{FilesObserver, Parse, Source};
-use crate::observer::{Health, ObserveConfig, Observer};
+use crate::observer::{Health, ObserveConfig, Observer, opened};
 use crate::text::{complete_lines, number, words};
 
 /// Reads connection tracking.
@@ -40,12 +40,9 @@ pub(crate) fn open(config: &ObserveConfig) -> ConntrackObserver {
     // A recorded root is of another host than the one that netlink would ask.
     let is_here = config.proc_root == Path::new("/proc");
     let mut notes = Vec::new();
-    let statistics = match is_tracking && is_here && totals.is_none() {
-        true => Statistics::open()
-            .map_err(|error| notes.push(format!("no statistics: netlink: {error}")))
-            .ok(),
-        false => None,
-    };
+    let statistics = (is_tracking && is_here && totals.is_none()).then(Statistics::open);
+    let (statistics, why) = opened(statistics.transpose());
+    notes.extend(why.map(|error| format!("no statistics: netlink: {error}")));
     let sources = [
         open(&settings.join("nf_conntrack_count"), count),
         open(&settings.join("nf_conntrack_max"), most),
@@ -55,7 +52,7 @@ pub(crate) fn open(config: &ObserveConfig) -> ConntrackObserver {
     let sources = sources.into_iter().flatten().collect();
     ConntrackObserver {
         files: FilesObserver::new("conntrack", sources, absent, notes),
-        statistics,
+        statistics: statistics.flatten(),
         health: Health::new("conntrack", None, Vec::new()),
     }
 }
@@ -65,10 +62,11 @@ impl ConntrackObserver {
         let Some(statistics) = &mut self.statistics else {
             return;
         };
-        let before = out.len();
-        let failure = statistics.sample(out).err();
-        let failure = failure.map(|error| format!("statistics: netlink: {error}"));
-        self.health.record(out.len() - before, failure);
+        self.health.reading(out, |out| {
+            statistics
+                .sample(out)
+                .map_err(|error| format!("statistics: netlink: {error}"))
+        });
     }
 }
 

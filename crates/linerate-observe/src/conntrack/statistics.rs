@@ -11,7 +11,7 @@ use linerate_model::sample::{Sample, Subject};
 use netlink_sys::protocols::NETLINK_NETFILTER;
 
 use crate::attributes::each_attribute;
-use crate::sys::clock::timed;
+use crate::readout::Readout;
 use crate::sys::netlink::{NetlinkSocket, Question};
 
 /// NFNL_SUBSYS_CTNETLINK in the upper byte, IPCTNL_MSG_CT_GET_STATS_CPU in the lower.
@@ -46,16 +46,13 @@ impl Statistics {
 
     /// Appends the sums over all CPUs.
     pub(super) fn sample(&mut self, out: &mut Vec<Sample>) -> io::Result<()> {
-        let (sums, at_ns) = timed(|| self.read());
-        out.extend(sums?.into_iter().filter_map(|(metric, sum)| {
-            Some(Sample {
-                metric,
-                subject: Subject::Host,
-                at_ns,
-                value: sum?,
-            })
-        }));
-        Ok(())
+        Readout::halfway(out, |readout| {
+            for (metric, sum) in self.read()? {
+                sum.into_iter()
+                    .for_each(|sum| readout.push(metric, Subject::Host, sum));
+            }
+            Ok(())
+        })
     }
 
     /// Returns the sum of each counter that the kernel has.

@@ -12,7 +12,8 @@ use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
-use crate::observer::{Health, ObserveConfig, Observer};
+use crate::observer::{Health, ObserveConfig, Observer, opened};
+use crate::readout::Readout;
 use crate::sys::file::KernelFile;
 use crate::text::ticks_to_ns;
 
@@ -42,10 +43,7 @@ pub(crate) struct CpuObserver {
 impl CpuObserver {
     /// Opens `/proc/stat`, which counts in ticks of `user_hz` a second.
     pub(crate) fn open(config: &ObserveConfig, user_hz: u64) -> Self {
-        let (file, missing) = match KernelFile::open(&config.proc_root.join("stat")) {
-            Ok(file) => (Some(file), None),
-            Err(reason) => (None, Some(reason)),
-        };
+        let (file, missing) = opened(KernelFile::open(&config.proc_root.join("stat")));
         let mut notes = vec![NOTE_SOFTIRQ.to_owned()];
         if config.lab {
             notes.push(NOTE_LAB.to_owned());
@@ -65,31 +63,24 @@ impl Observer for CpuObserver {
 
     fn sample(&mut self, out: &mut Vec<Sample>) {
         let Some(file) = &mut self.file else { return };
-        let before = out.len();
-        let failure = push_samples(file, self.user_hz, out).err();
-        self.health.record(out.len() - before, failure);
+        self.health
+            .reading(out, |out| push_samples(file, self.user_hz, out));
     }
 }
 
 fn push_samples(file: &mut KernelFile, user_hz: u64, out: &mut Vec<Sample>) -> Result<(), String> {
     let (text, at_ns) = file.read()?;
+    let mut readout = Readout::at(at_ns, out);
     let read = parse::parse(text, |cpu, mode, ticks| {
-        let (Some(&metric), Some(value)) = (MODES.get(mode), ticks_to_ns(ticks, user_hz)) else {
-            return;
-        };
-        out.push(Sample {
-            metric,
-            subject: Subject::Cpu(cpu),
-            at_ns,
-            value,
-        });
+        if let (Some(&metric), Some(value)) = (MODES.get(mode), ticks_to_ns(ticks, user_hz)) {
+            readout.push(metric, Subject::Cpu(cpu), value);
+        }
     });
     match read {
-        parse::Read { cpus: 0, .. } => Err(format!("{}: no CPU in it", file.path().display())),
+        parse::Read { cpus: 0, .. } => Err(file.says("no CPU in it")),
         parse::Read { odd_lines: 0, .. } => Ok(()),
-        parse::Read { odd_lines, .. } => Err(format!(
-            "{}: {odd_lines} lines not understood",
-            file.path().display()
-        )),
+        parse::Read { odd_lines, .. } => {
+            Err(file.says(&format!("{odd_lines} lines not understood")))
+        }
     }
 }

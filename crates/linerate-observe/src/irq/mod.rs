@@ -22,7 +22,8 @@ use linerate_model::sample::{Sample, Subject};
 pub(crate) use action::served;
 pub(crate) use devices::{DeviceIrq, network_irqs};
 
-use crate::observer::{Health, ObserveConfig, Observer};
+use crate::observer::{Health, ObserveConfig, Observer, opened};
+use crate::readout::Readout;
 use crate::sys::file::KernelFile;
 
 const NOTE_LAB: &str = "shared by every host of the lab: interrupts are the machine's";
@@ -76,10 +77,7 @@ enum Pair {
 impl IrqObserver {
     /// Opens the file and looks up which interrupts belong to network devices.
     pub(crate) fn open(config: &ObserveConfig) -> Self {
-        let (file, missing) = match KernelFile::open(&config.proc_root.join("interrupts")) {
-            Ok(file) => (Some(file), None),
-            Err(reason) => (None, Some(reason)),
-        };
+        let (file, missing) = opened(KernelFile::open(&config.proc_root.join("interrupts")));
         let irqs = network_irqs(&config.proc_root, &config.sys_root);
         let irqs: Vec<u32> = irqs.iter().map(|found| found.irq).collect();
         let mut notes = Vec::new();
@@ -111,9 +109,9 @@ impl Observer for IrqObserver {
 
     fn sample(&mut self, out: &mut Vec<Sample>) {
         let Some(file) = &mut self.file else { return };
-        let before = out.len();
-        let failure = push_samples(file, &mut self.cpus, &mut self.watched, out).err();
-        self.health.record(out.len() - before, failure);
+        self.health.reading(out, |out| {
+            push_samples(file, &mut self.cpus, &mut self.watched, out)
+        });
     }
 }
 
@@ -124,17 +122,8 @@ fn push_samples(
     out: &mut Vec<Sample>,
 ) -> Result<(), String> {
     let (text, at_ns) = file.read()?;
-    let mut push = |metric, subject, at_ns, value: u64| {
-        let Ok(value) = i64::try_from(value) else {
-            return;
-        };
-        out.push(Sample {
-            metric,
-            subject,
-            at_ns,
-            value,
-        });
-    };
+    let mut push =
+        |metric, subject, at_ns, value: u64| Readout::at(at_ns, out).push(metric, subject, value);
     let mut host = 0_u64;
     watched.by_column.fill(0);
     let understood = parse::parse(text, cpus, |line, cpus| {
@@ -154,7 +143,7 @@ fn push_samples(
         push(Metric::IrqCount, subject, at_ns, line.total);
     });
     if understood == 0 {
-        return Err(format!("{}: not understood", file.path().display()));
+        return Err(file.says("not understood"));
     }
     watched.last_ns = at_ns;
     push(Metric::IrqCount, Subject::Host, at_ns, host);

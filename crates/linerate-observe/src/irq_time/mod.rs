@@ -19,7 +19,8 @@ use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
-use crate::observer::{Health, ObserveConfig, Observer};
+use crate::observer::{Health, ObserveConfig, Observer, opened};
+use crate::readout::Readout;
 use crate::sys::bpf::{Attached, PerCpu, attach, why_not};
 use crate::sys::clock::timed;
 
@@ -41,10 +42,7 @@ struct Counting {
 impl IrqTimeObserver {
     /// Hangs the programs on their tracepoints.
     pub(crate) fn open(config: &ObserveConfig) -> Self {
-        let (counting, missing) = match Counting::begin() {
-            Ok(counting) => (Some(counting), None),
-            Err(error) => (None, Some(why_not(&error))),
-        };
+        let (counting, missing) = opened(Counting::begin().map_err(|error| why_not(&error)));
         let notes = config.lab.then(|| NOTE_LAB.to_owned());
         Self {
             counting,
@@ -77,14 +75,13 @@ impl Observer for IrqTimeObserver {
         let Some(counting) = &self.counting else {
             return;
         };
-        let before = out.len();
         let words = &mut self.words;
-        let (read, at_ns) = timed(|| counting.times.read(words));
-        let failure = read.err().map(|error| error.to_string());
-        if failure.is_none() {
+        self.health.reading(out, |out| {
+            let (read, at_ns) = timed(|| counting.times.read(words));
+            read.map_err(|error| error.to_string())?;
             push_samples(words, at_ns, out);
-        }
-        self.health.record(out.len() - before, failure);
+            Ok(())
+        });
     }
 }
 
@@ -97,17 +94,10 @@ fn metrics() -> impl Iterator<Item = Metric> {
 }
 
 fn push_samples(words: &[u64], at_ns: u64, out: &mut Vec<Sample>) {
+    let mut readout = Readout::at(at_ns, out);
     for (cpu, words) in (0..).zip(words.chunks_exact(program::VALUE_BYTES / 8)) {
         for (slot, metric) in metrics().enumerate() {
-            let Ok(value) = i64::try_from(words[program::total_word(slot)]) else {
-                continue;
-            };
-            out.push(Sample {
-                metric,
-                subject: Subject::Cpu(cpu),
-                at_ns,
-                value,
-            });
+            readout.push(metric, Subject::Cpu(cpu), words[program::total_word(slot)]);
         }
     }
 }

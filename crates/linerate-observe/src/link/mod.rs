@@ -17,8 +17,8 @@ pub use address::{link_of_address, route_device};
 pub(crate) use message::DeviceMessage;
 pub(crate) use names::DeviceNames;
 
-use crate::observer::{Health, Observer};
-use crate::sys::clock::timed;
+use crate::observer::{Health, Observer, opened};
+use crate::readout::Readout;
 use crate::sys::netlink::{NetlinkSocket, Question};
 
 /// Most devices sampled; a host of containers may have thousands, which are not the question.
@@ -35,7 +35,8 @@ pub(crate) struct LinkObserver {
 impl LinkObserver {
     /// Opens a socket in the network namespace of the calling thread.
     pub(crate) fn open() -> Self {
-        let (socket, missing) = NetlinkSocket::route_or_why();
+        let socket = NetlinkSocket::route().map_err(|error| format!("netlink socket: {error}"));
+        let (socket, missing) = opened(socket);
         Self {
             socket,
             question: every_device(),
@@ -59,53 +60,34 @@ impl Observer for LinkObserver {
         let Some(socket) = &mut self.socket else {
             return;
         };
-        let before = out.len();
-        let names = &mut self.names;
-        let mut devices = 0;
-        let (answer, at_ns) = timed(|| {
-            socket.ask(&mut self.question, |kind, payload| {
-                let Some(device) = DeviceMessage::parse(kind, payload).filter(DeviceMessage::is_up)
-                else {
-                    return;
-                };
-                devices += 1;
-                if devices <= DEVICES_MAX {
-                    push_samples(names, &device, out);
-                }
+        self.health.reading(out, |out| {
+            let mut devices = 0;
+            Readout::halfway(out, |readout| {
+                socket.ask(&mut self.question, |kind, payload| {
+                    let device = DeviceMessage::parse(kind, payload);
+                    if let Some(device) = device.filter(DeviceMessage::is_up) {
+                        devices += 1;
+                        if devices <= DEVICES_MAX {
+                            push_samples(&mut self.names, &device, readout);
+                        }
+                    }
+                })
             })
+            .map_err(|error| format!("netlink link dump: {error}"))?;
+            match devices {
+                ..=DEVICES_MAX => Ok(()),
+                _ => Err(format!("{devices} devices, only {DEVICES_MAX} are sampled")),
+            }
         });
-        let failure = match answer {
-            Err(error) => {
-                out.truncate(before);
-                Some(format!("netlink link dump: {error}"))
-            }
-            Ok(()) if devices > DEVICES_MAX => {
-                Some(format!("{devices} devices, only {DEVICES_MAX} are sampled"))
-            }
-            Ok(()) => None,
-        };
-        for sample in out.iter_mut().skip(before) {
-            sample.at_ns = at_ns;
-        }
-        self.health.record(out.len() - before, failure);
     }
 }
 
-/// Appends the counters of one device; the caller sets the instant when the dump has ended.
-fn push_samples(names: &mut DeviceNames, device: &DeviceMessage<'_>, out: &mut Vec<Sample>) {
+/// Appends the counters of one device.
+fn push_samples(names: &mut DeviceNames, device: &DeviceMessage<'_>, readout: &mut Readout<'_>) {
     let Some(stats) = &device.stats else { return };
     let name = names.remember(device);
     for (metric, value) in counters(stats) {
-        // A counter beyond i64 would be 8 exabytes; such a driver's value is not believed.
-        let Ok(value) = i64::try_from(value) else {
-            continue;
-        };
-        out.push(Sample {
-            metric,
-            subject: Subject::Link(name.to_owned()),
-            at_ns: 0,
-            value,
-        });
+        readout.push(metric, Subject::Link(name.to_owned()), value);
     }
 }
 

@@ -8,8 +8,6 @@ mod moved;
 mod named;
 mod parse;
 
-use std::path::Path;
-
 use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
@@ -18,6 +16,7 @@ pub(crate) use moved::CountersObserver;
 pub use named::NamedCounters;
 
 use crate::observer::{Health, ObserveConfig, Observer};
+use crate::readout::Readout;
 use crate::sys::file::KernelFile;
 
 /// A counter wanted: the protocol that begins its line, its name there, and what it is to us.
@@ -99,7 +98,7 @@ impl NetstatObserver {
         let mut tables = Vec::new();
         let mut notes = Vec::new();
         for (file, wanted) in [("snmp", SNMP), ("netstat", NETSTAT)] {
-            match open_table(&config.proc_root, file) {
+            match KernelFile::of_network(&config.proc_root, file) {
                 Ok(mut file) => {
                     notes.extend(note_absent(&mut file, wanted));
                     tables.push((file, wanted));
@@ -117,12 +116,6 @@ impl NetstatObserver {
     }
 }
 
-/// Opens a file of the calling thread's network namespace; `thread-self` exists since Linux 3.17.
-fn open_table(proc_root: &Path, file: &str) -> Result<KernelFile, String> {
-    let of = |whose: &str| KernelFile::open(&proc_root.join(whose).join("net").join(file));
-    of("thread-self").or_else(|_| of("self"))
-}
-
 /// Says which of the wanted counters the kernel does not keep, if any.
 fn note_absent(file: &mut KernelFile, wanted: &[Counter]) -> Option<String> {
     let (text, _) = file.read().ok()?;
@@ -133,7 +126,7 @@ fn note_absent(file: &mut KernelFile, wanted: &[Counter]) -> Option<String> {
         .filter(|counter| !found.contains(&counter.metric))
         .map(|counter| String::from_utf8_lossy(counter.name))
         .collect();
-    (!absent.is_empty()).then(|| format!("{}: no {}", file.path().display(), absent.join(", ")))
+    (!absent.is_empty()).then(|| file.says(&format!("no {}", absent.join(", "))))
 }
 
 impl Observer for NetstatObserver {
@@ -145,13 +138,11 @@ impl Observer for NetstatObserver {
         if self.tables.is_empty() {
             return;
         }
-        let before = out.len();
-        let mut failure = None;
-        for (file, wanted) in &mut self.tables {
-            let result = push_samples(file, wanted, out);
-            failure = failure.or(result.err());
-        }
-        self.health.record(out.len() - before, failure);
+        self.health.reading(out, |out| {
+            let tables = self.tables.iter_mut();
+            let read = tables.map(|(file, wanted)| push_samples(file, wanted, out));
+            read.fold(Ok(()), Result::and)
+        });
     }
 }
 
@@ -162,16 +153,12 @@ fn push_samples(
 ) -> Result<(), String> {
     let (text, at_ns) = file.read()?;
     let before = out.len();
+    let mut readout = Readout::at(at_ns, out);
     parse::parse(text, wanted, |metric, value| {
-        out.push(Sample {
-            metric,
-            subject: Subject::Host,
-            at_ns,
-            value,
-        });
+        readout.push(metric, Subject::Host, value);
     });
     if out.len() == before {
-        return Err(format!("{}: not understood", file.path().display()));
+        return Err(file.says("not understood"));
     }
     Ok(())
 }

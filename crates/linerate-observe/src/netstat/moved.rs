@@ -10,6 +10,7 @@ use linerate_model::sample::{Sample, Subject};
 
 use super::named::{NamedCounters, NamedFile, open_files};
 use crate::observer::{Health, ObserveConfig, Observer};
+use crate::readout::Readout;
 
 /// Most counters that are told of a window; each takes two samples. A kernel of today has some 400
 /// in all.
@@ -60,13 +61,10 @@ impl Observer for CountersObserver {
         if let Some((then, then_ns)) = &self.edge {
             for (name, before, after) in now.moved_since(then).take(MOVED_MAX) {
                 for (at_ns, value) in [(*then_ns, before), (now_ns, after)] {
-                    out.push(Sample {
-                        metric: Metric::ProtocolCounter,
-                        subject: Subject::Counter(name.to_owned()),
-                        at_ns,
-                        // A negative number of the kernel's is what the difference needs.
-                        value: value.cast_signed(),
-                    });
+                    let subject = Subject::Counter(name.to_owned());
+                    // A negative number of the kernel's is what the difference needs.
+                    let value = value.cast_signed();
+                    Readout::at(at_ns, out).push(Metric::ProtocolCounter, subject, value);
                 }
             }
         }

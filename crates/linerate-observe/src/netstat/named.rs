@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::open_table;
 use super::parse::{each, split};
 use crate::sys::file::KernelFile;
 use crate::text::{complete_lines, number, words};
@@ -39,7 +38,7 @@ pub(super) fn open_files(proc_root: &Path) -> Vec<Result<NamedFile, String>> {
         ("snmp6", Shape::List),
     ];
     let open = |(name, shape)| {
-        let file = open_table(proc_root, name)?;
+        let file = KernelFile::of_network(proc_root, name)?;
         Ok(NamedFile { file, shape })
     };
     files.map(open).into()

@@ -14,6 +14,7 @@ use linerate_model::sample::{Sample, Subject};
 
 use crate::observer::{Health, ObserveConfig, Observer};
 use crate::places::online_cpus;
+use crate::readout::Readout;
 use crate::sys::clock::timed;
 use crate::sys::perf::{Attributes, Counted, Event, Target, why_not};
 
@@ -112,16 +113,9 @@ impl Group {
         let mut words = [0; WORDS_BEFORE + COUNTERS.len()];
         let (read, at_ns) = timed(|| leader.read(&mut words));
         let words = &words[..read?];
+        let mut readout = Readout::at(at_ns, out);
         for ((_, metric), value) in self.events.iter().zip(values(words)) {
-            let Ok(value) = i64::try_from(value) else {
-                continue;
-            };
-            out.push(Sample {
-                metric: *metric,
-                subject: self.subject.clone(),
-                at_ns,
-                value,
-            });
+            readout.push(*metric, self.subject.clone(), value);
         }
         Ok(())
     }
@@ -151,14 +145,13 @@ impl Observer for PerfObserver {
         if self.groups.is_empty() {
             return;
         }
-        let before = out.len();
-        let mut failure = None;
-        for group in &self.groups {
-            if let Err(error) = group.push_samples(out) {
-                failure.get_or_insert_with(|| format!("{}: {error}", group.subject));
-            }
-        }
-        self.health.record(out.len() - before, failure);
+        self.health.reading(out, |out| {
+            let read = self.groups.iter().map(|group| {
+                let read = group.push_samples(out);
+                read.map_err(|error| format!("{}: {error}", group.subject))
+            });
+            read.fold(Ok(()), Result::and)
+        });
     }
 }
 

@@ -40,6 +40,7 @@ use linerate_model::sample::{Sample, Subject};
 
 use crate::observer::{Health, NEEDS_TOKEN, ObserveConfig};
 use crate::places::online_cpus;
+use crate::readout::Readout;
 use crate::sys::clock::now_ns;
 use crate::sys::file::read_value;
 use crate::sys::perf::{Attributes, Event, Ring, Target, why_not};
@@ -163,20 +164,15 @@ impl Profiler {
                 None => {}
             });
         }
-        let before = out.len();
-        let at_ns = now_ns();
-        let works = Work::ALL.iter().map(|work| {
-            let count = self.tally.by_work.get(work);
-            (work.metric(), count.copied().unwrap_or(0))
+        self.health.reading(out, |out| {
+            let mut readout = Readout::at(now_ns(), out);
+            for work in Work::ALL {
+                let count = self.tally.by_work.get(work).copied().unwrap_or(0);
+                readout.push(work.metric(), Subject::Host, count);
+            }
+            readout.push(Metric::ProfileLost, Subject::Host, self.tally.lost);
+            Ok(())
         });
-        let lost = (Metric::ProfileLost, self.tally.lost);
-        out.extend(works.chain([lost]).map(|(metric, value)| Sample {
-            metric,
-            subject: Subject::Host,
-            at_ns,
-            value,
-        }));
-        self.health.record(out.len() - before, None);
     }
 
     /// Returns the stacks of the window, those found most often first.

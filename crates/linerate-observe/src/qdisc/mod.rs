@@ -15,8 +15,8 @@ use linerate_model::sample::{Sample, Subject};
 
 use self::message::{QdiscMessage, RTM_GETQDISC, every_qdisc};
 use crate::link::DeviceNames;
-use crate::observer::{Health, Observer};
-use crate::sys::clock::timed;
+use crate::observer::{Health, Observer, opened};
+use crate::readout::Readout;
 use crate::sys::netlink::{NetlinkSocket, Question};
 
 /// Most disciplines sampled: a card of 256 transmit queues has 257.
@@ -33,7 +33,8 @@ pub(crate) struct QdiscObserver {
 impl QdiscObserver {
     /// Opens a socket in the network namespace of the calling thread.
     pub(crate) fn open() -> Self {
-        let (socket, missing) = NetlinkSocket::route_or_why();
+        let socket = NetlinkSocket::route().map_err(|error| format!("netlink socket: {error}"));
+        let (socket, missing) = opened(socket);
         Self {
             socket,
             question: Question::list(RTM_GETQDISC, &every_qdisc()),
@@ -52,19 +53,13 @@ impl Observer for QdiscObserver {
         let Some(socket) = &mut self.socket else {
             return;
         };
-        let before = out.len();
-        let reading = read(socket, &mut self.question, &mut self.names, out);
-        let failure = match reading {
-            Err(error) => {
-                out.truncate(before);
-                Some(format!("netlink qdisc dump: {error}"))
+        self.health.reading(out, |out| {
+            match read(socket, &mut self.question, &mut self.names, out) {
+                Err(error) => Err(format!("netlink qdisc dump: {error}")),
+                Ok(..=QDISCS_MAX) => Ok(()),
+                Ok(count) => Err(format!("{count} qdiscs, only {QDISCS_MAX} are sampled")),
             }
-            Ok(count) if count > QDISCS_MAX => {
-                Some(format!("{count} qdiscs, only {QDISCS_MAX} are sampled"))
-            }
-            Ok(_) => None,
-        };
-        self.health.record(out.len() - before, failure);
+        });
     }
 }
 
@@ -81,29 +76,24 @@ fn read(
     let before = out.len();
     for attempt in 0..2 {
         let (mut count, mut unknown) = (0, false);
-        let (answer, at_ns) = timed(|| {
+        Readout::halfway(out, |readout| {
             socket.ask(question, |kind, payload| {
                 let Some(qdisc) = QdiscMessage::parse(kind, payload).filter(counts) else {
                     return;
                 };
                 count += 1;
                 match names.of(qdisc.device_index) {
-                    Some(name) if count <= QDISCS_MAX => push_samples(name, &qdisc, out),
+                    Some(name) if count <= QDISCS_MAX => push_samples(name, &qdisc, readout),
                     Some(_) => {}
                     None => unknown = true,
                 }
             })
-        });
-        answer?;
-        if unknown && attempt == 0 {
-            out.truncate(before);
-            names.renew(socket)?;
-            continue;
+        })?;
+        if !unknown || attempt == 1 {
+            return Ok(count);
         }
-        for sample in out.iter_mut().skip(before) {
-            sample.at_ns = at_ns;
-        }
-        return Ok(count);
+        out.truncate(before);
+        names.renew(socket)?;
     }
     Ok(0)
 }
@@ -113,20 +103,10 @@ fn counts(qdisc: &QdiscMessage<'_>) -> bool {
     qdisc.kind != b"noqueue"
 }
 
-/// Appends the counters of one discipline; the caller sets the instant when the dump has ended.
-fn push_samples(name: &str, qdisc: &QdiscMessage<'_>, out: &mut Vec<Sample>) {
+/// Appends the counters of one discipline.
+fn push_samples(name: &str, qdisc: &QdiscMessage<'_>, readout: &mut Readout<'_>) {
     let subject = Subject::Qdisc(name.to_owned(), qdisc.id());
-    let mut push = |metric, value: u64| {
-        let Ok(value) = i64::try_from(value) else {
-            return;
-        };
-        out.push(Sample {
-            metric,
-            subject: subject.clone(),
-            at_ns: 0,
-            value,
-        });
-    };
+    let mut push = |metric, value: u64| readout.push(metric, subject.clone(), value);
     if let Some(basic) = qdisc.basic {
         push(Metric::QdiscTxBytes, basic.bytes);
         push(Metric::QdiscTxPackets, basic.packets);

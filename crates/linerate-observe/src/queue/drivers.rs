@@ -8,6 +8,7 @@ use linerate_model::sample::{QueueKind, Sample, Subject};
 
 use super::name::meaning;
 use crate::link::{DEVICES_MAX, DeviceMessage, every_device};
+use crate::readout::Readout;
 use crate::sys::clock::timed;
 use crate::sys::ethtool::Ethtool;
 use crate::sys::ethtool_stats::Statistics;
@@ -125,18 +126,11 @@ impl Driver {
     }
 
     fn push(&self, values: &[u64], at_ns: u64, out: &mut Vec<Sample>) {
+        let mut readout = Readout::at(at_ns, out);
         for (subject, metric, places) in &self.counters {
             let values = places.iter().filter_map(|place| values.get(*place));
             let sum = values.fold(0_u64, |sum, value| sum.wrapping_add(*value));
-            let Ok(value) = i64::try_from(sum) else {
-                continue;
-            };
-            out.push(Sample {
-                metric: *metric,
-                subject: subject.clone(),
-                at_ns,
-                value,
-            });
+            readout.push(*metric, subject.clone(), sum);
         }
     }
 }

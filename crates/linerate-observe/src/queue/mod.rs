@@ -24,8 +24,8 @@ pub(crate) use places::{QueuePlace, queue_places};
 use self::drivers::Drivers;
 use crate::generic::open_family;
 use crate::link::DeviceNames;
-use crate::observer::{Health, Observer};
-use crate::sys::clock::timed;
+use crate::observer::{Health, Observer, opened};
+use crate::readout::Readout;
 use crate::sys::netlink::{NetlinkSocket, Question};
 
 /// Most queues sampled: two cards of 256 queues and two sides each.
@@ -75,13 +75,7 @@ struct Netdev {
 impl QueueObserver {
     /// Opens what there is in the network namespace of the calling thread.
     pub(crate) fn open() -> Self {
-        let (mut netdev, why) = match Netdev::open() {
-            Ok(netdev) => (Some(netdev), None),
-            Err(error) => (
-                None,
-                Some(format!("generic netlink family netdev: {error}")),
-            ),
-        };
+        let (mut netdev, why) = opened(Netdev::open());
         let mut first = Vec::new();
         if let Some(open) = &mut netdev
             && (open.sample(&mut first).is_err() || first.is_empty())
@@ -100,7 +94,9 @@ impl QueueObserver {
         }
         let missing = (first.is_empty() && names.is_empty()).then(|| {
             let none = "no device counts by queue".to_owned();
-            why.map_or(none.clone(), |why| format!("{none}; {why}"))
+            why.map_or(none.clone(), |why| {
+                format!("{none}; generic netlink family netdev: {why}")
+            })
         });
         Self {
             netdev,
@@ -119,21 +115,13 @@ impl Observer for QueueObserver {
         if self.netdev.is_none() && self.drivers.is_none() {
             return;
         }
-        let before = out.len();
-        let mut failure = None;
-        if let Some(netdev) = &mut self.netdev {
-            let answer = netdev.sample(out);
-            failure = answer
-                .err()
-                .map(|error| format!("netdev statistics: {error}"));
-            if failure.is_some() {
-                out.truncate(before);
-            }
-        }
-        if let Some(drivers) = &mut self.drivers {
-            failure = failure.or(drivers.sample(out).err());
-        }
-        self.health.record(out.len() - before, failure);
+        self.health.reading(out, |out| {
+            let netdev = self.netdev.as_mut().map_or(Ok(()), |it| it.sample(out));
+            let drivers = self.drivers.as_mut().map_or(Ok(()), |it| it.sample(out));
+            netdev
+                .map_err(|error| format!("netdev statistics: {error}"))
+                .and(drivers)
+        });
     }
 }
 
@@ -154,33 +142,26 @@ impl Netdev {
         for attempt in 0..2 {
             let (mut queues, mut unknown) = (0, false);
             let (family, names) = (self.family, &self.names);
-            let (answer, at_ns) = timed(|| {
+            Readout::halfway(out, |readout| {
                 self.socket.ask(&mut self.question, |kind, payload| {
                     queues += 1;
                     if kind == family && queues <= QUEUES_MAX {
-                        unknown |= !push_queue(names, payload, out);
+                        unknown |= !push_queue(names, payload, readout);
                     }
                 })
-            });
-            answer?;
-            if unknown && attempt == 0 {
-                out.truncate(before);
-                let mut route = NetlinkSocket::route()?;
-                self.names.renew(&mut route)?;
-                continue;
+            })?;
+            if !unknown || attempt == 1 {
+                break;
             }
-            for sample in out.iter_mut().skip(before) {
-                sample.at_ns = at_ns;
-            }
-            break;
+            out.truncate(before);
+            self.names.renew(&mut NetlinkSocket::route()?)?;
         }
         Ok(())
     }
 }
 
-/// Appends the counters of one queue; the caller sets the instant. Returns whether the device's name
-/// is known.
-fn push_queue(names: &DeviceNames, payload: &[u8], out: &mut Vec<Sample>) -> bool {
+/// Appends the counters of one queue. Returns whether the device's name is known.
+fn push_queue(names: &DeviceNames, payload: &[u8], readout: &mut Readout<'_>) -> bool {
     let Some(queue) = message::queue_of_statistics(payload) else {
         return true;
     };
@@ -188,16 +169,8 @@ fn push_queue(names: &DeviceNames, payload: &[u8], out: &mut Vec<Sample>) -> boo
         return false;
     };
     message::each_counter(payload, |counter, value| {
-        // A counter beyond i64 is not believed.
-        let Ok(value) = i64::try_from(value) else {
-            return;
-        };
-        out.push(Sample {
-            metric: counter.metric(queue.kind),
-            subject: Subject::Queue(name.to_owned(), queue.kind, queue.queue),
-            at_ns: 0,
-            value,
-        });
+        let subject = Subject::Queue(name.to_owned(), queue.kind, queue.queue);
+        readout.push(counter.metric(queue.kind), subject, value);
     });
     true
 }

@@ -11,7 +11,8 @@ use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
 use self::parse::COUNTERS;
-use crate::observer::{Health, ObserveConfig, Observer};
+use crate::observer::{Health, ObserveConfig, Observer, opened};
+use crate::readout::Readout;
 use crate::sys::file::KernelFile;
 
 const NOTE_LAB: &str = "shared by every host of the lab: namespaces do not divide CPUs";
@@ -53,14 +54,8 @@ impl Carried {
 impl SoftnetObserver {
     /// Opens the file.
     pub(crate) fn open(config: &ObserveConfig) -> Self {
-        let of = |whose: &str| {
-            let path = config.proc_root.join(whose).join("net/softnet_stat");
-            KernelFile::open(&path)
-        };
-        let (file, missing) = match of("thread-self").or_else(|_| of("self")) {
-            Ok(file) => (Some(file), None),
-            Err(reason) => (None, Some(reason)),
-        };
+        let file = KernelFile::of_network(&config.proc_root, "softnet_stat");
+        let (file, missing) = opened(file);
         let notes = config.lab.then(|| NOTE_LAB.to_owned());
         Self {
             file,
@@ -77,9 +72,8 @@ impl Observer for SoftnetObserver {
 
     fn sample(&mut self, out: &mut Vec<Sample>) {
         let Some(file) = &mut self.file else { return };
-        let before = out.len();
-        let failure = push_samples(file, &mut self.carried, out).err();
-        self.health.record(out.len() - before, failure);
+        self.health
+            .reading(out, |out| push_samples(file, &mut self.carried, out));
     }
 }
 
@@ -90,18 +84,12 @@ fn push_samples(
 ) -> Result<(), String> {
     let (text, at_ns) = file.read()?;
     let before = out.len();
+    let mut readout = Readout::at(at_ns, out);
     parse::parse(text, |line| {
         if line.cpu > CPU_MAX {
             return;
         }
-        let mut push = |metric, value| {
-            out.push(Sample {
-                metric,
-                subject: Subject::Cpu(line.cpu),
-                at_ns,
-                value,
-            });
-        };
+        let mut push = |metric, value: i64| readout.push(metric, Subject::Cpu(line.cpu), value);
         let cpu = line.cpu as usize;
         if carried.len() <= cpu {
             carried.resize(cpu + 1, [Carried::default(); COUNTERS.len()]);
@@ -117,7 +105,7 @@ fn push_samples(
         }
     });
     if out.len() == before {
-        return Err(format!("{}: not understood", file.path().display()));
+        return Err(file.says("not understood"));
     }
     Ok(())
 }

@@ -36,6 +36,12 @@ impl KernelFile {
         })
     }
 
+    /// Opens `file` of the calling thread's network namespace: `thread-self` exists since Linux 3.17.
+    pub(crate) fn of_network(proc_root: &Path, file: &str) -> Result<Self, String> {
+        let of = |whose: &str| Self::open(&proc_root.join(whose).join("net").join(file));
+        of("thread-self").or_else(|_| of("self"))
+    }
+
     /// Makes room for the first reading of a file that is small.
     pub(crate) fn reserve(&mut self, bytes: usize) {
         self.buffer.resize(bytes, 0);
@@ -69,9 +75,9 @@ impl KernelFile {
         }
     }
 
-    /// Returns the path it was opened by.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    /// Says what is wrong with the text.
+    pub(crate) fn says(&self, what: &str) -> String {
+        format!("{}: {what}", self.path.display())
     }
 }
 

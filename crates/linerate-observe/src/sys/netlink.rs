@@ -81,14 +81,6 @@ impl NetlinkSocket {
         Self::open(NETLINK_ROUTE)
     }
 
-    /// The same, or why there is none, for observers that then say so.
-    pub(crate) fn route_or_why() -> (Option<Self>, Option<String>) {
-        match Self::route() {
-            Ok(socket) => (Some(socket), None),
-            Err(error) => (None, Some(format!("netlink socket: {error}"))),
-        }
-    }
-
     /// Opens a socket of generic netlink in the network namespace of the calling thread.
     pub(crate) fn generic() -> io::Result<Self> {
         Self::open(NETLINK_GENERIC)
@@ -123,9 +115,10 @@ impl NetlinkSocket {
         self.sequence = self.sequence.wrapping_add(1);
         let mut asked = NetlinkBuffer::new(&mut question.bytes);
         asked.set_sequence_number(self.sequence);
-        let answer = match asked.flags() & NLM_F_DUMP == NLM_F_DUMP {
-            true => Answer::List,
-            false => Answer::One,
+        let answer = if asked.flags() & NLM_F_DUMP == NLM_F_DUMP {
+            Answer::List
+        } else {
+            Answer::One
         };
         self.socket.send(&question.bytes, 0)?;
         for _ in 0..DATAGRAMS_MAX {

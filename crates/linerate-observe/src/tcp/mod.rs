@@ -18,7 +18,8 @@ use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 pub use filter::{FilterError, SocketFilter};
 pub use process::{Process, Processes};
 
-use crate::observer::{Health, Observer};
+use crate::observer::{Health, Observer, opened};
+use crate::readout::Readout;
 use crate::spacing::Spacing;
 use crate::sys::clock::{now_ns, thread_cpu_ns, timed};
 use crate::sys::netlink::{NetlinkSocket, Question};
@@ -43,10 +44,9 @@ pub(crate) struct TcpObserver {
 impl TcpObserver {
     /// Opens both sockets in the network namespace of the calling thread.
     pub(crate) fn open() -> Self {
-        let (sockets, missing) = match NetlinkSocket::open(NETLINK_SOCK_DIAG) {
-            Ok(sockets) => (Some(sockets), None),
-            Err(error) => (None, Some(format!("sock_diag socket: {error}"))),
-        };
+        let sockets = NetlinkSocket::open(NETLINK_SOCK_DIAG);
+        let (sockets, missing) =
+            opened(sockets.map_err(|error| format!("sock_diag socket: {error}")));
         let (ended, notes) = match EndedSockets::open() {
             Ok(ended) => (Some(ended), Vec::new()),
             Err(_) => (None, vec![NOTE_NO_EVENTS.to_owned()]),
@@ -96,7 +96,8 @@ impl TcpObserver {
         let before = out.len();
         if failure.is_none() {
             totals.end(begin_ns);
-            push_samples(totals, at_ns, out);
+            let mut readout = Readout::at(at_ns, out);
+            totals.each(|metric, value| readout.push(metric, Subject::Host, value));
         }
         self.spacing
             .handle_reading(begin_ns, thread_cpu_ns().saturating_sub(cpu_ns));
@@ -137,19 +138,6 @@ fn counted_states() -> u32 {
         .iter()
         .filter(|state| !others.contains(state));
     counted.map(|state| state.bit()).sum()
-}
-
-fn push_samples(totals: &Totals, at_ns: u64, out: &mut Vec<Sample>) {
-    totals.each(|metric, value| {
-        if let Ok(value) = i64::try_from(value) {
-            out.push(Sample {
-                metric,
-                subject: Subject::Host,
-                at_ns,
-                value,
-            });
-        }
-    });
 }
 
 /// Reads the TCP sockets of the network namespace in which it was opened, one row each.

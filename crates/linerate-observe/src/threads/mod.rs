@@ -20,6 +20,7 @@ use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
 use crate::observer::{Health, ObserveConfig, Observer};
+use crate::readout::Readout;
 use crate::sys::file::KernelFile;
 use crate::text::ticks_to_ns;
 
@@ -87,15 +88,11 @@ impl Thread {
             task: _,
         } = self;
         let mut push = |metric, at_ns, value: Option<i64>| {
-            let Some(value) = value else { return };
-            out.push(Sample {
-                metric,
-                subject: Subject::Thread(name.clone()),
-                at_ns,
-                value,
-            });
+            if let Some(value) = value {
+                Readout::at(at_ns, out).push(metric, Subject::Thread(name.clone()), value);
+            }
         };
-        let odd = |file: &KernelFile| format!("{}: not understood", file.path().display());
+        let odd = |file: &KernelFile| file.says("not understood");
 
         let (text, at_ns) = stat.read()?;
         let times = parse::stat(text).ok_or_else(|| odd(stat))?;
@@ -138,11 +135,10 @@ impl Observer for ThreadsObserver {
             };
             // Not a failure of the reading: a volume may be through before the first.
             let has_ended = !thread.task.exists();
-            match has_ended {
-                true => self.ended.push(thread.name.clone()),
-                false => {
-                    failure.get_or_insert_with(|| format!("thread {}: {reason}", thread.name));
-                }
+            if has_ended {
+                self.ended.push(thread.name.clone());
+            } else {
+                failure.get_or_insert_with(|| format!("thread {}: {reason}", thread.name));
             }
             !has_ended
         });

@@ -12,7 +12,8 @@ use linerate_model::sample::{Sample, Subject};
 use linerate_model::socket::{Protocol, SocketRow};
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 
-use crate::observer::{Health, Observer};
+use crate::observer::{Health, Observer, opened};
+use crate::readout::Readout;
 use crate::spacing::Spacing;
 use crate::sys::clock::{now_ns, thread_cpu_ns, timed};
 use crate::sys::netlink::{NetlinkSocket, Question};
@@ -75,10 +76,9 @@ impl Totals {
 impl UdpObserver {
     /// Opens a socket in the network namespace of the calling thread.
     pub(crate) fn open() -> Self {
-        let (sockets, missing) = match NetlinkSocket::open(NETLINK_SOCK_DIAG) {
-            Ok(sockets) => (Some(sockets), None),
-            Err(error) => (None, Some(format!("sock_diag socket: {error}"))),
-        };
+        let sockets = NetlinkSocket::open(NETLINK_SOCK_DIAG);
+        let (sockets, missing) =
+            opened(sockets.map_err(|error| format!("sock_diag socket: {error}")));
         Self {
             sockets,
             questions: FAMILIES.map(udp_question),
@@ -106,7 +106,7 @@ impl UdpObserver {
         let before = out.len();
         let failure = answer.err().map(|error| format!("sock_diag dump: {error}"));
         if failure.is_none() {
-            push_samples(totals, at_ns, out);
+            push_samples(totals, &mut Readout::at(at_ns, out));
         }
         self.health.record(out.len() - before, failure);
     }
@@ -129,21 +129,14 @@ fn each_socket(
     })
 }
 
-fn push_samples(totals: &Totals, at_ns: u64, out: &mut Vec<Sample>) {
+fn push_samples(totals: &Totals, readout: &mut Readout<'_>) {
     for (metric, value) in [
         (Metric::UdpHostSockets, totals.present),
         (Metric::UdpHostReceiveQueue, totals.receive_queue_bytes),
         (Metric::UdpHostSendQueue, totals.send_queue_bytes),
         (Metric::UdpHostDrops, totals.drops),
     ] {
-        if let Ok(value) = i64::try_from(value) {
-            out.push(Sample {
-                metric,
-                subject: Subject::Host,
-                at_ns,
-                value,
-            });
-        }
+        readout.push(metric, Subject::Host, value);
     }
 }
 
