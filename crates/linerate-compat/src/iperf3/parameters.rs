@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 
 use crate::iperf3::error::Code;
 use crate::iperf3::number::whole;
@@ -440,100 +441,69 @@ impl Keys<'_> {
 }
 
 /// The text of a client: presence and order of keys as in 3.12; what came later stands at the end.
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct Wire<'a> {
-    #[serde(skip_serializing_if = "is_false")]
-    tcp: bool,
-    #[serde(skip_serializing_if = "is_false")]
-    udp: bool,
-    #[serde(skip_serializing_if = "is_false")]
-    sctp: bool,
+    tcp: Option<bool>,
+    udp: Option<bool>,
+    sctp: Option<bool>,
     omit: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
     server_affinity: Option<u32>,
     time: u32,
     num: u64,
     blockcount: u64,
-    #[serde(rename = "MSS", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "MSS")]
     mss: Option<u32>,
-    #[serde(skip_serializing_if = "is_false")]
-    nodelay: bool,
+    nodelay: Option<bool>,
     parallel: u32,
-    #[serde(skip_serializing_if = "is_false")]
-    reverse: bool,
-    #[serde(skip_serializing_if = "is_false")]
-    bidirectional: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    reverse: Option<bool>,
+    bidirectional: Option<bool>,
     window: Option<u32>,
     len: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
     bandwidth: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     fqrate: Option<u64>,
     pacing_timer: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     burst: Option<u32>,
-    #[serde(rename = "TOS", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "TOS")]
     tos: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     flowlabel: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     extra_data: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     congestion: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     get_server_output: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     udp_counters_64bit: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     repeating_payload: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     zerocopy: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     dont_fragment: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     authtoken: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     client_version: Option<&'a str>,
-    #[serde(skip_serializing_if = "is_false")]
-    mptcp: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    mptcp: Option<bool>,
     skip_rx_copy: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     gso: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     gso_dg_size: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     gso_bf_size: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     gro: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     gro_bf_size: Option<u64>,
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 impl<'a> Wire<'a> {
     fn of(own: &'a Parameters) -> Self {
+        let set = |flag: bool| flag.then_some(true);
         let one = |flag: bool| flag.then_some(1);
         Self {
-            tcp: own.protocol == Protocol::Tcp,
-            udp: own.protocol == Protocol::Udp,
-            sctp: own.protocol == Protocol::Sctp,
+            tcp: set(own.protocol == Protocol::Tcp),
+            udp: set(own.protocol == Protocol::Udp),
+            sctp: set(own.protocol == Protocol::Sctp),
             omit: own.omit_s,
             server_affinity: own.server_affinity,
             time: own.time_s,
             num: own.bytes.unwrap_or(0),
             blockcount: own.blocks.unwrap_or(0),
             mss: own.mss_bytes,
-            nodelay: own.nodelay,
+            nodelay: set(own.nodelay),
             parallel: own.parallel,
-            reverse: own.direction == Direction::ToClient,
-            bidirectional: own.direction == Direction::Both,
+            reverse: set(own.direction == Direction::ToClient),
+            bidirectional: set(own.direction == Direction::Both),
             window: own.window_bytes,
             len: own.block_bytes,
             bandwidth: own.bits_per_second,
@@ -552,7 +522,7 @@ impl<'a> Wire<'a> {
             dont_fragment: one(own.dont_fragment),
             authtoken: own.auth_token.as_deref(),
             client_version: own.client_version.as_deref(),
-            mptcp: own.mptcp,
+            mptcp: set(own.mptcp),
             skip_rx_copy: one(own.skip_rx_copy),
             gso: own.gso.map(|gso| gso.gso),
             gso_dg_size: own.gso.map(|gso| gso.gso_dg_size),

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 
 use crate::iperf3::error::Code;
 use crate::iperf3::number::{real, whole};
@@ -223,21 +224,20 @@ impl Keys<'_> {
     }
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct Wire<'a> {
     cpu_util_total: f64,
     cpu_util_user: f64,
     cpu_util_system: f64,
     sender_has_retransmits: i8,
-    #[serde(skip_serializing_if = "Option::is_none")]
     congestion_used: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     server_output_json: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     server_output_text: Option<&'a str>,
     streams: Vec<WireStream>,
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct WireStream {
     id: u32,
@@ -245,10 +245,8 @@ struct WireStream {
     retransmits: i64,
     jitter: f64,
     errors: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     omitted_errors: Option<u64>,
     packets: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     omitted_packets: Option<u64>,
     start_time: f64,
     end_time: f64,

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 /// What `iperf3 -J` prints.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Document {
     /// What is known when the streams are there.
@@ -13,23 +15,19 @@ pub struct Document {
     /// The totals.
     pub end: End,
     /// What the user calls the test.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What the user wants to find here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_data: Option<String>,
     /// The server's own document.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_output_json: Option<Value>,
     /// The server's own text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_output_text: Option<String>,
     /// What went wrong.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 /// The head of the document.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(
     missing_docs,
@@ -40,14 +38,10 @@ pub struct Start {
     pub version: String,
     pub system_info: String,
     pub timestamp: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connecting_to: Option<Endpoint>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_connection: Option<Endpoint>,
     pub cookie: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp_mss: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp_mss_default: Option<u32>,
     pub target_bitrate: u64,
     #[serde(default)]
@@ -127,6 +121,7 @@ pub struct TestStart {
 }
 
 /// One interval of all streams.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IntervalEntry {
     /// Every stream.
@@ -134,51 +129,40 @@ pub struct IntervalEntry {
     /// The streams of the direction to the server; of the only direction, if there is one.
     pub sum: IntervalRow,
     /// The streams of the direction to the client, if both are measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sum_bidir_reverse: Option<IntervalRow>,
 }
 
 /// One interval of one stream, or of a sum of streams, which has no socket.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[expect(
     missing_docs,
     reason = "iperf3's own names; docs/guide/iperf3.md lists them"
 )]
 pub struct IntervalRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket: Option<u32>,
     pub start: f64,
     pub end: f64,
     pub seconds: f64,
     pub bytes: u64,
     pub bits_per_second: f64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snd_cwnd: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snd_wnd: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rttvar: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pmtu: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reorder: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter_ms: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_packets: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_percent: Option<f64>,
     pub omitted: bool,
     pub sender: bool,
 }
 
 /// The totals.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[expect(
     missing_docs,
@@ -187,23 +171,15 @@ pub struct IntervalRow {
 pub struct End {
     #[serde(default)]
     pub streams: Vec<EndStream>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sum: Option<TotalRow>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sum_sent: Option<TotalRow>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sum_received: Option<TotalRow>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sum_bidir_reverse: Option<TotalRow>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sum_sent_bidir_reverse: Option<TotalRow>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sum_received_bidir_reverse: Option<TotalRow>,
     #[serde(default)]
     pub cpu_utilization_percent: CpuUtilization,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender_tcp_congestion: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver_tcp_congestion: Option<String>,
 }
 
@@ -225,42 +201,30 @@ pub enum EndStream {
 }
 
 /// The totals of one side of a stream, or of a sum of streams, which has no socket.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[expect(
     missing_docs,
     reason = "iperf3's own names; docs/guide/iperf3.md lists them"
 )]
 pub struct TotalRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket: Option<u32>,
     pub start: f64,
     pub end: f64,
     pub seconds: f64,
     pub bytes: u64,
     pub bits_per_second: f64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reorder: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_snd_cwnd: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_snd_wnd: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rtt: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_rtt: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_rtt: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter_ms: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_packets: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_percent: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out_of_order: Option<u64>,
     pub sender: bool,
 }

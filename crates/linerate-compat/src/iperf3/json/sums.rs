@@ -16,9 +16,10 @@ use crate::iperf3::parameters::{Direction, Protocol};
 
 /// Returns the rate of `bytes` in `seconds`, in bits per second; 0 in no time.
 pub(super) fn bits_per_second(bytes: u64, seconds: f64) -> f64 {
-    match seconds > 0.0 {
-        true => bytes as f64 * 8.0 / seconds,
-        false => 0.0,
+    if seconds > 0.0 {
+        bytes as f64 * 8.0 / seconds
+    } else {
+        0.0
     }
 }
 
@@ -40,8 +41,10 @@ pub(super) fn ways(test: &Test) -> (Vec<&Stream>, Option<Vec<&Stream>>) {
 pub fn interval(test: &Test, at: usize) -> IntervalEntry {
     let (forward, reverse) = ways(test);
     let rows = test.streams.iter().filter_map(|stream| {
-        let interval = stream.intervals.get(at)?;
-        Some(interval_row(stream, interval))
+        Some(IntervalRow {
+            socket: Some(stream.socket),
+            ..interval_row(stream.intervals.get(at)?, stream.sender)
+        })
     });
     IntervalEntry {
         streams: rows.collect(),
@@ -50,12 +53,12 @@ pub fn interval(test: &Test, at: usize) -> IntervalEntry {
     }
 }
 
-fn interval_row(stream: &Stream, interval: &Interval) -> IntervalRow {
+fn interval_row(interval: &Interval, sender: bool) -> IntervalRow {
     let seconds = interval.end_s - interval.start_s;
     let tcp = |read: fn(&TcpReading) -> u64| interval.tcp.as_ref().map(read);
-    let received = interval.datagrams.filter(|_| !stream.sender);
+    let received = interval.datagrams.filter(|_| !sender);
     IntervalRow {
-        socket: Some(stream.socket),
+        socket: None,
         start: interval.start_s,
         end: interval.end_s,
         seconds,
@@ -73,7 +76,7 @@ fn interval_row(stream: &Stream, interval: &Interval) -> IntervalRow {
         packets: interval.datagrams.map(|datagrams| datagrams.packets),
         lost_percent: received.map(|datagrams| lost_percent(datagrams.lost, datagrams.packets)),
         omitted: interval.omitted,
-        sender: stream.sender,
+        sender,
     }
 }
 
@@ -84,26 +87,18 @@ pub(super) fn interval_sum(streams: &[&Stream], at: usize) -> IntervalRow {
     let Some((stream, first)) = streams.first().zip(intervals.first()) else {
         return IntervalRow::default();
     };
-    let seconds = first.end_s - first.start_s;
-    let bytes = intervals.iter().map(|interval| interval.bytes).sum();
-    let retransmits = intervals.iter().map(|interval| interval.tcp);
-    let retransmits = retransmits.map(|tcp| tcp.map(|tcp| tcp.retransmits));
-    let datagrams = added(intervals.iter().map(|interval| interval.datagrams));
-    let received = datagrams.filter(|_| !stream.sender);
+    let retransmits = intervals
+        .iter()
+        .map(|interval| Some(interval.tcp?.retransmits));
+    let sum = Interval {
+        bytes: intervals.iter().map(|interval| interval.bytes).sum(),
+        tcp: None,
+        datagrams: added(intervals.iter().map(|interval| interval.datagrams)),
+        ..*first
+    };
     IntervalRow {
-        start: first.start_s,
-        end: first.end_s,
-        seconds,
-        bytes,
-        bits_per_second: bits_per_second(bytes, seconds),
         retransmits: retransmits.sum(),
-        jitter_ms: received.map(|datagrams| datagrams.jitter_s * 1e3),
-        lost_packets: received.map(|datagrams| datagrams.lost),
-        packets: datagrams.map(|datagrams| datagrams.packets),
-        lost_percent: received.map(|datagrams| lost_percent(datagrams.lost, datagrams.packets)),
-        omitted: first.omitted,
-        sender: stream.sender,
-        ..IntervalRow::default()
+        ..interval_row(&sum, stream.sender)
     }
 }
 

@@ -16,17 +16,11 @@ const RULE: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -\n";
 /// Returns the text of one end's test.
 pub fn text(test: &Test) -> String {
     let mut out = String::new();
-    let accepted = match test.role {
-        Role::Server => format!(
-            "Accepted connection from {}, port {}\n",
-            test.peer_host, test.peer_port
-        ),
-        Role::Client => format!(
-            "Connecting to host {}, port {}\n",
-            test.peer_host, test.peer_port
-        ),
+    let peer = match test.role {
+        Role::Server => "Accepted connection from",
+        Role::Client => "Connecting to host",
     };
-    out.push_str(&accepted);
+    let _ = writeln!(out, "{peer} {}, port {}", test.peer_host, test.peer_port);
     for stream in &test.streams {
         let _ = writeln!(
             out,
@@ -120,21 +114,15 @@ fn interval_line(test: &Test, stream: &Stream, at: usize, out: &mut String) {
     };
     let omitted = if interval.omitted { "(omitted)" } else { "" };
     front.write(out);
-    match (interval.tcp, interval.datagrams, stream.sender) {
-        (Some(tcp), _, _) => {
-            let cwnd = bytes(tcp.snd_cwnd_bytes);
-            let _ = writeln!(out, "  {:3}   {cwnd}       {omitted}", tcp.retransmits);
-        }
-        (None, Some(datagrams), false) => {
-            let _ = writeln!(out, "  {}  {omitted}", account(&datagrams));
-        }
-        (None, Some(datagrams), true) => {
-            let _ = writeln!(out, " {} {}  {omitted}", blank(test), datagrams.packets);
-        }
-        (None, None, _) => {
-            let _ = writeln!(out, "{:18}{omitted}", "");
-        }
-    }
+    let counted = match interval.tcp {
+        Some(tcp) => format!(
+            "  {:3}   {}       ",
+            tcp.retransmits,
+            bytes(tcp.snd_cwnd_bytes)
+        ),
+        None => account_of(test, interval.datagrams, stream.sender),
+    };
+    let _ = writeln!(out, "{counted}{omitted}");
 }
 
 fn sum_line(test: &Test, streams: &[&Stream], at: usize, out: &mut String) {
@@ -152,34 +140,39 @@ fn sum_line(test: &Test, streams: &[&Stream], at: usize, out: &mut String) {
     }
     .write(out);
     let omitted = if sum.omitted { "(omitted)" } else { "" };
-    let datagrams = sum.packets.map(|packets| Datagrams {
-        packets,
-        lost: sum.lost_packets.unwrap_or(0),
-        out_of_order: 0,
-        jitter_s: sum.jitter_ms.unwrap_or(0.0) / 1e3,
-    });
-    match (sum.retransmits, datagrams) {
-        (Some(retransmits), _) => {
-            let _ = writeln!(out, "  {retransmits:3}             {omitted}");
+    let counted = match sum.retransmits {
+        Some(retransmits) => format!("  {retransmits:3}             "),
+        None => {
+            let datagrams = datagrams(sum.packets, sum.lost_packets, sum.jitter_ms);
+            account_of(test, datagrams, sum.sender)
         }
-        (None, Some(datagrams)) if !sum.sender => {
-            let _ = writeln!(out, "  {}  {omitted}", account(&datagrams));
-        }
-        (None, Some(datagrams)) => {
-            let _ = writeln!(out, " {} {}  {omitted}", blank(test), datagrams.packets);
-        }
-        (None, None) => {
-            let _ = writeln!(out, "{:18}{omitted}", "");
-        }
-    }
+    };
+    let _ = writeln!(out, "{counted}{omitted}");
 }
 
-/// Returns what stands in the place of the jitter where there is none.
-fn blank(test: &Test) -> &'static str {
-    match test.parameters.direction {
+/// Returns what an interval has behind its rate, if not retransmissions.
+fn account_of(test: &Test, datagrams: Option<Datagrams>, sender: bool) -> String {
+    let Some(datagrams) = datagrams else {
+        return " ".repeat(18);
+    };
+    if !sender {
+        return format!("  {}  ", account(&datagrams));
+    }
+    // What stands in the place of the jitter.
+    let blank = match test.parameters.direction {
         Direction::Both => "          ",
         _ => "",
-    }
+    };
+    format!(" {blank} {}  ", datagrams.packets)
+}
+
+fn datagrams(packets: Option<u64>, lost: Option<u64>, jitter_ms: Option<f64>) -> Option<Datagrams> {
+    Some(Datagrams {
+        packets: packets?,
+        lost: lost.unwrap_or(0),
+        out_of_order: 0,
+        jitter_s: jitter_ms.unwrap_or(0.0) / 1e3,
+    })
 }
 
 fn totals(test: &Test, out: &mut String) {
@@ -227,12 +220,7 @@ fn total(row: &TotalRow) -> Total {
         seconds: row.seconds,
         bytes: row.bytes,
         retransmits: row.retransmits,
-        datagrams: row.packets.map(|packets| Datagrams {
-            packets,
-            lost: row.lost_packets.unwrap_or(0),
-            out_of_order: 0,
-            jitter_s: row.jitter_ms.unwrap_or(0.0) / 1e3,
-        }),
+        datagrams: datagrams(row.packets, row.lost_packets, row.jitter_ms),
     }
 }
 
