@@ -105,9 +105,10 @@ fn push_csv(text: &mut String, column: &Column, row: usize) {
 /// Returns a text as a field, as RFC 4180 quotes it.
 fn quoted(text: &ByteArray) -> String {
     let text = String::from_utf8_lossy(text.data());
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.into_owned(),
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.into_owned()
     }
 }
 
@@ -116,24 +117,14 @@ type Row<'o> = (&'o Outcome, Option<(&'o str, Response)>);
 
 fn table(outcomes: &[Outcome]) -> Table {
     let rows: Vec<Row<'_>> = outcomes.iter().flat_map(rows_of).collect();
-    let text = |of: &dyn Fn(&Row<'_>) -> Option<String>| {
-        let bytes = |row| Some(ByteArray::from(of(row)?.into_bytes()));
-        Column::MaybeText(rows.iter().map(bytes).collect())
-    };
+    let text = |of: &dyn Fn(&Row<'_>) -> Option<String>| Column::maybe_texts(rows.iter().map(of));
     let mut columns = vec![
-        (
-            "trial",
-            Column::Int32(rows.iter().map(|row| row.0.trial.0.cast_signed()).collect()),
-        ),
+        ("trial", Column::ids(rows.iter().map(|row| row.0.trial.0))),
         ("experiment", text(&|row| Some(row.0.experiment.clone()))),
         ("cell", text(&|row| Some(cell_json(&row.0.cell)))),
         (
             "replicate",
-            Column::MaybeInt64(
-                rows.iter()
-                    .map(|row| Some(row.0.replicate.into()))
-                    .collect(),
-            ),
+            Column::maybe_numbers(rows.iter().map(|row| Some(row.0.replicate.into()))),
         ),
     ];
     for factor in Factor::all() {
@@ -194,8 +185,7 @@ fn level_column(levels: &[Option<&Level>]) -> Option<Column> {
         let on = |level: &Option<&Level>| Some(**(level.as_ref()?) == Level::Switch(true));
         Column::MaybeBool(levels.iter().map(on).collect())
     } else {
-        let word = |level: &Option<&Level>| Some(level.as_ref()?.to_string().into_bytes().into());
-        Column::MaybeText(levels.iter().map(word).collect())
+        Column::maybe_texts(levels.iter().map(|level| Some(level.as_ref()?.to_string())))
     };
     Some(column)
 }

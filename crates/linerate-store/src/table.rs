@@ -11,11 +11,13 @@ use std::io::Write;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, Encoding, Repetition, Type as Physical, ZstdLevel};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
+use parquet::data_type::{
+    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
+};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{WriterProperties, WriterVersion};
-use parquet::file::writer::SerializedFileWriter;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
@@ -71,6 +73,21 @@ impl TableFormat<'_> {
         Ok(Table { columns })
     }
 
+    /// Returns a table of this format with `columns`, in the order of the schema.
+    pub(crate) fn table<const N: usize>(
+        &self,
+        columns: [Column; N],
+    ) -> Result<Table, ParquetError> {
+        let mut table = self.empty()?;
+        if N != table.columns.len() {
+            return Err(ParquetError::IndexOutOfBound(N, table.columns.len()));
+        }
+        for ((_, column), more) in table.columns.iter_mut().zip(columns) {
+            column.append(more)?;
+        }
+        Ok(table)
+    }
+
     fn properties(&self, format: u32) -> Result<WriterProperties, ParquetError> {
         let level = ZstdLevel::try_new(ZSTD_LEVEL)?;
         let mut properties = WriterProperties::builder()
@@ -120,6 +137,31 @@ fn empty_column(field: &Type) -> Result<Column, ParquetError> {
 }
 
 impl Column {
+    /// Makes a column of the numbers of trials or flows.
+    pub(crate) fn ids(ids: impl Iterator<Item = u32>) -> Self {
+        Column::Int32(ids.map(u32::cast_signed).collect())
+    }
+
+    /// Makes a column of numbers.
+    pub(crate) fn numbers(numbers: impl Iterator<Item = u64>) -> Self {
+        Column::Int64(numbers.map(u64::cast_signed).collect())
+    }
+
+    /// Makes a column of numbers that may be absent.
+    pub(crate) fn maybe_numbers(numbers: impl Iterator<Item = Option<u64>>) -> Self {
+        Column::MaybeInt64(numbers.map(|it| it.map(u64::cast_signed)).collect())
+    }
+
+    /// Makes a column of texts.
+    pub(crate) fn texts(texts: impl Iterator<Item = impl Into<Vec<u8>>>) -> Self {
+        Column::Text(texts.map(|text| text.into().into()).collect())
+    }
+
+    /// Makes a column of texts that may be absent.
+    pub(crate) fn maybe_texts(texts: impl Iterator<Item = Option<impl Into<Vec<u8>>>>) -> Self {
+        Column::MaybeText(texts.map(|it| it.map(|text| text.into().into())).collect())
+    }
+
     /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         match self {
@@ -157,20 +199,6 @@ impl Table {
         self.columns.first().map_or(0, |(_, column)| column.len())
     }
 
-    /// Moves the rows of `columns`, in the order of the schema, behind its own.
-    pub(crate) fn fill<const N: usize>(
-        &mut self,
-        columns: [Column; N],
-    ) -> Result<(), ParquetError> {
-        if N != self.columns.len() {
-            return Err(ParquetError::IndexOutOfBound(N, self.columns.len()));
-        }
-        for ((_, column), more) in self.columns.iter_mut().zip(columns) {
-            column.append(more)?;
-        }
-        Ok(())
-    }
-
     /// Moves the rows of `other`, a table of the same format, behind its own.
     pub(crate) fn append(&mut self, other: Table) -> Result<(), ParquetError> {
         for ((_, column), (_, more)) in self.columns.iter_mut().zip(other.columns) {
@@ -195,26 +223,10 @@ impl Table {
                 Column::Text(values) => {
                     out.typed::<ByteArrayType>().write_batch(values, None, None)
                 }
-                Column::MaybeInt64(values) => {
-                    let (present, levels) = split_absent(values);
-                    out.typed::<Int64Type>()
-                        .write_batch(&present, Some(&levels), None)
-                }
-                Column::MaybeText(values) => {
-                    let (present, levels) = split_absent(values);
-                    out.typed::<ByteArrayType>()
-                        .write_batch(&present, Some(&levels), None)
-                }
-                Column::MaybeDouble(values) => {
-                    let (present, levels) = split_absent(values);
-                    out.typed::<DoubleType>()
-                        .write_batch(&present, Some(&levels), None)
-                }
-                Column::MaybeBool(values) => {
-                    let (present, levels) = split_absent(values);
-                    out.typed::<BoolType>()
-                        .write_batch(&present, Some(&levels), None)
-                }
+                Column::MaybeInt64(values) => write_maybe::<Int64Type>(&mut out, values),
+                Column::MaybeText(values) => write_maybe::<ByteArrayType>(&mut out, values),
+                Column::MaybeDouble(values) => write_maybe::<DoubleType>(&mut out, values),
+                Column::MaybeBool(values) => write_maybe::<BoolType>(&mut out, values),
                 Column::MaybeList(values) => {
                     let (present, levels, repeats) = split_lists(values);
                     out.typed::<Int64Type>()
@@ -228,11 +240,14 @@ impl Table {
     }
 }
 
-/// Returns the values that are there, and for each row 1 if it is and 0 if not.
-fn split_absent<T: Clone>(values: &[Option<T>]) -> (Vec<T>, Vec<i16>) {
-    let present = values.iter().flatten().cloned().collect();
-    let levels = values.iter().map(|v| i16::from(v.is_some())).collect();
-    (present, levels)
+/// Writes the values that are there, and for each row 1 if it is and 0 if not.
+fn write_maybe<D: DataType>(
+    out: &mut SerializedColumnWriter<'_>,
+    values: &[Option<D::T>],
+) -> Result<usize, ParquetError> {
+    let present: Vec<D::T> = values.iter().flatten().cloned().collect();
+    let levels: Vec<i16> = values.iter().map(|v| i16::from(v.is_some())).collect();
+    out.typed::<D>().write_batch(&present, Some(&levels), None)
 }
 
 /// Returns the elements of all lists with their definition and repetition levels.

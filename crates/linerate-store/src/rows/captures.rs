@@ -33,30 +33,18 @@ pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
 
 /// Returns `captures` as a table.
 pub(crate) fn table(captures: &[TrialCapture]) -> Result<Table, ParquetError> {
-    let bytes = |text: &str| ByteArray::from(text.as_bytes().to_vec());
     let taken = |capture: &TrialCapture| match &capture.outcome {
         CaptureOutcome::Taken(taken) => Some(taken.clone()),
         CaptureOutcome::Missing(_) => None,
     };
-    let text = |of: &dyn Fn(&TrialCapture) -> Option<String>| {
-        let texts = captures
-            .iter()
-            .map(|capture| of(capture).as_deref().map(bytes));
-        Column::MaybeText(texts.collect())
-    };
+    let text =
+        |of: &dyn Fn(&TrialCapture) -> Option<String>| Column::maybe_texts(captures.iter().map(of));
     let number = |of: &dyn Fn(CaptureTaken) -> u64| {
-        let numbers = captures.iter().map(|capture| taken(capture).map(of));
-        Column::MaybeInt64(numbers.map(|number| number.map(u64::cast_signed)).collect())
+        Column::maybe_numbers(captures.iter().map(|capture| taken(capture).map(of)))
     };
-    let trials = captures.iter().map(|capture| capture.trial.0.cast_signed());
-    let columns = [
-        Column::Int32(trials.collect()),
-        Column::Text(
-            captures
-                .iter()
-                .map(|capture| bytes(&capture.host.0))
-                .collect(),
-        ),
+    FORMAT.table([
+        Column::ids(captures.iter().map(|capture| capture.trial.0)),
+        Column::texts(captures.iter().map(|capture| capture.host.to_string())),
         text(&|capture| match &capture.outcome {
             CaptureOutcome::Taken(_) => None,
             CaptureOutcome::Missing(why) => Some(why.clone()),
@@ -71,10 +59,7 @@ pub(crate) fn table(captures: &[TrialCapture]) -> Result<Table, ParquetError> {
         number(&|taken| taken.others),
         text(&|capture| taken(capture).and_then(|taken| taken.ended)),
         number(&|taken| taken.cpu_ns),
-    ];
-    let mut table = FORMAT.empty()?;
-    table.fill(columns)?;
-    Ok(table)
+    ])
 }
 
 /// Appends the captures of `table` to `captures`; rows that make no sense go to `odd`.

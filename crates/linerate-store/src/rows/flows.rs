@@ -41,24 +41,17 @@ pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
 pub(crate) fn table(flows: &[FlowRecord]) -> Result<Table, TableError> {
     let settings = flows
         .iter()
-        .map(|flow| serde_json::to_vec(&flow.settings).map(ByteArray::from))
-        .collect::<Result<_, _>>()?;
+        .map(|flow| serde_json::to_vec(&flow.settings))
+        .collect::<Result<Vec<_>, _>>()?;
     // A document of its own: every flow has it or none does, and it is read as a whole.
     let datagrams = flows
         .iter()
         .map(|flow| {
             let counts = flow.datagrams.as_ref().map(serde_json::to_vec);
-            Ok(counts.transpose()?.map(ByteArray::from))
+            counts.transpose()
         })
-        .collect::<Result<_, serde_json::Error>>()?;
-    let text = |of: &dyn Fn(&FlowRecord) -> String| {
-        Column::Text(
-            flows
-                .iter()
-                .map(|flow| of(flow).into_bytes().into())
-                .collect(),
-        )
-    };
+        .collect::<Result<Vec<_>, _>>()?;
+    let text = |of: &dyn Fn(&FlowRecord) -> String| Column::texts(flows.iter().map(of));
     let number = |of: &dyn Fn(&FlowRecord) -> Option<i64>| {
         Column::MaybeInt64(flows.iter().map(of).collect())
     };
@@ -69,35 +62,26 @@ pub(crate) fn table(flows: &[FlowRecord]) -> Result<Table, TableError> {
         };
         Column::MaybeList(flows.iter().map(|f| f.latency.as_ref().map(list)).collect())
     };
-    let ended = |flow: &FlowRecord| Some(flow.ended_early.clone()?.into_bytes().into());
-    let mut table = FORMAT.empty()?;
-    let columns = [
-        Column::Int32(flows.iter().map(|f| f.trial.0.cast_signed()).collect()),
-        Column::Int32(flows.iter().map(|f| f.flow.0.cast_signed()).collect()),
+    Ok(FORMAT.table([
+        Column::ids(flows.iter().map(|flow| flow.trial.0)),
+        Column::ids(flows.iter().map(|flow| flow.flow.0)),
         text(&|flow| flow.host.to_string()),
-        text(&|flow| end_word(flow.end).to_owned()),
+        text(&|flow| flow.end.to_string()),
         text(&|flow| part_word(flow.part).to_owned()),
         text(&|flow| flow.local.clone()),
         text(&|flow| flow.remote.clone()),
         number(&|flow| flow.cpu.map(i64::from)),
         number(&|flow| flow.first_payload_ns),
-        Column::Int64(flows.iter().map(|f| f.bytes_sent.cast_signed()).collect()),
-        Column::Int64(
-            flows
-                .iter()
-                .map(|f| f.bytes_received.cast_signed())
-                .collect(),
-        ),
-        Column::Text(settings),
+        Column::numbers(flows.iter().map(|flow| flow.bytes_sent)),
+        Column::numbers(flows.iter().map(|flow| flow.bytes_received)),
+        Column::texts(settings.into_iter()),
         buckets(|bucket| bucket.0),
         buckets(|bucket| bucket.1),
-        Column::MaybeText(flows.iter().map(ended).collect()),
-        Column::MaybeText(datagrams),
+        Column::maybe_texts(flows.iter().map(|flow| flow.ended_early.clone())),
+        Column::maybe_texts(datagrams.into_iter()),
         number(&|flow| flow.incoming.cpu.map(i64::from)),
         number(&|flow| flow.incoming.napi.map(i64::from)),
-    ];
-    table.fill(columns)?;
-    Ok(table)
+    ])?)
 }
 
 /// Flows that cannot be made into a table.
@@ -198,17 +182,10 @@ fn histogram(
     }
 }
 
-fn end_word(end: End) -> &'static str {
-    match end {
-        End::Client => "client",
-        End::Server => "server",
-    }
-}
-
 fn end_of(word: &[u8]) -> Option<End> {
-    [End::Client, End::Server]
+    End::BOTH
         .into_iter()
-        .find(|end| end_word(*end).as_bytes() == word)
+        .find(|end| end.to_string().as_bytes() == word)
 }
 
 fn part_word(part: Part) -> &'static str {

@@ -29,7 +29,6 @@ pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
 
 /// Returns `samples` as a table, in the order given.
 pub(crate) fn table(samples: impl Iterator<Item = TrialSample>) -> Result<Table, ParquetError> {
-    let mut table = FORMAT.empty()?;
     let (mut trials, mut instants, mut values) = (Vec::new(), Vec::new(), Vec::new());
     let (mut hosts, mut subjects, mut metrics) = (Vec::new(), Vec::new(), Vec::new());
     for sample in samples {
@@ -40,15 +39,14 @@ pub(crate) fn table(samples: impl Iterator<Item = TrialSample>) -> Result<Table,
         instants.push(sample.at_ns);
         values.push(sample.value);
     }
-    table.fill([
+    FORMAT.table([
         Column::Int32(trials),
         Column::Text(hosts),
         Column::Text(subjects),
         Column::Text(metrics),
         Column::Int64(instants),
         Column::Int64(values),
-    ])?;
-    Ok(table)
+    ])
 }
 
 /// Appends the samples of `table` to `samples`; rows that make no sense go to `odd`.

@@ -28,29 +28,13 @@ pub(crate) fn table(profiles: &[TrialProfile]) -> Result<Table, ParquetError> {
             .iter()
             .flat_map(|profile| profile.stacks.iter().map(move |stack| (profile, stack)))
     };
-    let text = |text: &str| text.as_bytes().to_vec().into();
-    let columns = [
-        Column::Int32(
-            rows()
-                .map(|(profile, _)| profile.trial.0.cast_signed())
-                .collect(),
-        ),
-        Column::Text(
-            rows()
-                .map(|(profile, _)| text(&profile.host.to_string()))
-                .collect(),
-        ),
-        Column::Text(rows().map(|(_, stack)| text(stack.work.name())).collect()),
-        Column::Int64(
-            rows()
-                .map(|(_, stack)| stack.samples.cast_signed())
-                .collect(),
-        ),
-        Column::Text(rows().map(|(_, stack)| text(&stack.frames)).collect()),
-    ];
-    let mut table = FORMAT.empty()?;
-    table.fill(columns)?;
-    Ok(table)
+    FORMAT.table([
+        Column::ids(rows().map(|(profile, _)| profile.trial.0)),
+        Column::texts(rows().map(|(profile, _)| profile.host.to_string())),
+        Column::texts(rows().map(|(_, stack)| stack.work.name())),
+        Column::numbers(rows().map(|(_, stack)| stack.samples)),
+        Column::texts(rows().map(|(_, stack)| stack.frames.as_str())),
+    ])
 }
 
 /// Appends the stacks of `table` to `profiles`; rows that make no sense go to `odd`.

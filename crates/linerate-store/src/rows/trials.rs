@@ -1,5 +1,7 @@
 //! Trials as rows.
 
+use std::iter;
+
 use linerate_model::TrialId;
 use linerate_model::experiment::{Cell, Level};
 use linerate_model::plan::Trial;
@@ -47,30 +49,23 @@ pub(crate) fn table(stored: &StoredTrial, planned: Option<&Trial>) -> Result<Tab
         Validity::Valid => None,
         Validity::Invalid(reason) => Some(reason.to_string()),
     };
-    let text = |text: Option<String>| Column::MaybeText(vec![text.map(|t| t.into_bytes().into())]);
-    let number = |number: Option<u64>| Column::MaybeInt64(vec![number.map(u64::cast_signed)]);
-    let mut table = FORMAT.empty()?;
-    let columns = [
-        Column::Int32(vec![record.trial.0.cast_signed()]),
+    let text = |text: Option<String>| Column::maybe_texts(iter::once(text));
+    let maybe = |number: Option<u64>| Column::maybe_numbers(iter::once(number));
+    let number = |number: u64| Column::numbers(iter::once(number));
+    FORMAT.table([
+        Column::ids(iter::once(record.trial.0)),
         text(planned.map(|trial| trial.experiment.clone())),
         text(planned.map(|trial| cell_json(&trial.cell))),
-        number(planned.map(|trial| trial.replicate.into())),
+        maybe(planned.map(|trial| trial.replicate.into())),
         text(invalid),
-        Column::Text(vec![
-            Value::from(record.flags.clone())
-                .to_string()
-                .into_bytes()
-                .into(),
-        ]),
-        Column::Int64(vec![record.offset_ns.cast_signed()]),
-        Column::Int64(vec![record.window_ns.cast_signed()]),
-        number(record.start_skew_ns),
-        number(record.start_skew_uncertainty_ns),
-        Column::Int64(vec![stored.flow_rows.cast_signed()]),
-        Column::Int64(vec![stored.sample_rows.cast_signed()]),
-    ];
-    table.fill(columns)?;
-    Ok(table)
+        Column::texts(iter::once(Value::from(record.flags.clone()).to_string())),
+        number(record.offset_ns),
+        number(record.window_ns),
+        maybe(record.start_skew_ns),
+        maybe(record.start_skew_uncertainty_ns),
+        number(stored.flow_rows),
+        number(stored.sample_rows),
+    ])
 }
 
 /// Returns `cell` as a JSON object of plain values: `{"socket_buffer":65536,"nagle":true}`.
