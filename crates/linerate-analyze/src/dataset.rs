@@ -457,9 +457,24 @@ impl<'a> CellOutcomes<'a> {
 
     /// Returns what a claim rests on, as words and response; the first must have been read.
     pub(crate) fn proof(&self, pieces: &[(&str, &str)]) -> Option<EvidenceList> {
+        self.proof_with(pieces, [])
+    }
+
+    /// Returns the same with what was `computed` behind the first.
+    pub(crate) fn proof_with<const N: usize>(
+        &self,
+        pieces: &[(&str, &str)],
+        computed: [(&str, Estimate); N],
+    ) -> Option<EvidenceList> {
         let (first, more) = pieces.split_first()?;
         let evidence = |(what, response): &(&str, &str)| self.evidence(*what, response);
-        let more = more.iter().filter_map(evidence).collect();
+        let computed = computed.map(|(what, estimate)| Evidence {
+            what: what.to_owned(),
+            estimate,
+            trials: self.trials(),
+        });
+        let more = more.iter().filter_map(evidence);
+        let more = computed.into_iter().chain(more).collect();
         Some(EvidenceList::new(evidence(first)?, more))
     }
 

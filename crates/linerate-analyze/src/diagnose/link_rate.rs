@@ -4,7 +4,7 @@
 //! measured payload per data segment, so that a link full of small frames counts as full. The
 //! claim says whether the interval, too, lies above that share.
 
-use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
+use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::unit::Unit;
 
 use super::rule::{Judge, Rule};
@@ -39,12 +39,6 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         Some(_) => "; the interval reaches below 98.5 %",
         None => "",
     };
-    let wire = Evidence {
-        what: "payload that the wire can carry at this segment size (computed)".to_owned(),
-        estimate: Estimate::point(limit, Unit::BitsPerSecond),
-        trials: cell.trials(),
-    };
-    let more = cell.evidence("payload per data segment", name::PAYLOAD_PER_SEGMENT);
     Some(Verdict {
         limiter: Limiter::LinkRate,
         claim: format!(
@@ -58,10 +52,16 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                       buffers nor CPUs can raise this number; larger frames or a faster link can."
             .to_owned(),
         effect: share,
-        evidence: EvidenceList::new(
-            cell.evidence("throughput", name::THROUGHPUT)?,
-            [wire].into_iter().chain(more).collect(),
-        ),
+        evidence: cell.proof_with(
+            &[
+                ("throughput", name::THROUGHPUT),
+                ("payload per data segment", name::PAYLOAD_PER_SEGMENT),
+            ],
+            [(
+                "payload that the wire can carry at this segment size (computed)",
+                Estimate::point(limit, Unit::BitsPerSecond),
+            )],
+        )?,
         weight: share.value,
     })
 }

@@ -14,7 +14,7 @@
 //!    CPU for three quarters of the time and the congestion window allows twice as much, so that
 //!    the timers are all that is left.
 
-use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
+use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
@@ -91,11 +91,7 @@ fn asked(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             asked.unit.display(flows * asked.each)
         ),
     };
-    let computed = Evidence {
-        what: "rate asked for, all flows together".to_owned(),
-        estimate: Estimate::point(flows * asked.each, asked.unit),
-        trials: cell.trials(),
-    };
+    let computed = Estimate::point(flows * asked.each, asked.unit);
     let what = crate::reduce::describe(asked.response).title;
     Some(Verdict {
         limiter: Limiter::Pacing,
@@ -110,7 +106,10 @@ fn asked(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             asked.flag
         ),
         effect: share,
-        evidence: EvidenceList::new(cell.evidence(what, asked.response)?, vec![computed]),
+        evidence: cell.proof_with(
+            &[(what, asked.response)],
+            [("rate asked for, all flows together", computed)],
+        )?,
         weight: share.value,
     })
 }

@@ -5,10 +5,10 @@
 //! Where the payload is what Ethernet of a common rate carries at this segment size, that is said; shapers
 //! count frames without checksum, preamble and gap, so that a little more passes them.
 
-use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
+use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::unit::Unit;
 use linerate_model::wire::{ETHERNET_HEADER_BYTES, ETHERNET_UNSEEN_BYTES};
-use linerate_model::workload::{Direction, Traffic};
+use linerate_model::workload::Direction;
 
 use super::link_rate::FULL_SHARE_MIN;
 use super::rule::{Judge, Rule};
@@ -47,33 +47,28 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let bytes = cell.derived(Unit::Bytes, |outcome| {
         Some(outcome.value(name::THROUGHPUT)? * waiting(outcome)? / 8e9)
     })?;
-    let of_queue = |what: &str, estimate: Estimate| Evidence {
-        what: what.to_owned(),
-        estimate,
-        trials: cell.trials(),
-    };
-    let more = [
-        Some(of_queue("extra waiting under load (computed)", delay)),
-        Some(of_queue(
-            "bytes that wait before the path (computed)",
-            bytes,
-        )),
-        Some(of_queue(
-            "shortest round trip of the path",
-            Estimate::point(shortest, Unit::Nanoseconds),
-        )),
-        cell.evidence("smoothed round trip", name::TCP_RTT),
-        cell.evidence("share of the time with a queue", name::QUEUED),
-        cell.evidence(
-            "deviation of the rate from reading to reading",
-            name::RATE_VARIATION,
-        ),
-        cell.evidence(
-            "share of the receive buffer that is unread",
-            name::UNREAD_SHARE,
-        ),
-        cell.evidence("segments sent again", name::RETRANSMITTED),
-    ];
+    let path = Estimate::point(shortest, Unit::Nanoseconds);
+    let evidence = cell.proof_with(
+        &[
+            ("throughput", name::THROUGHPUT),
+            ("smoothed round trip", name::TCP_RTT),
+            ("share of the time with a queue", name::QUEUED),
+            (
+                "deviation of the rate from reading to reading",
+                name::RATE_VARIATION,
+            ),
+            (
+                "share of the receive buffer that is unread",
+                name::UNREAD_SHARE,
+            ),
+            ("segments sent again", name::RETRANSMITTED),
+        ],
+        [
+            ("extra waiting under load (computed)", delay),
+            ("bytes that wait before the path (computed)", bytes),
+            ("shortest round trip of the path", path),
+        ],
+    )?;
     let wait = format!(
         "{} ({}) wait before it",
         words::number(Unit::Bytes, bytes.value),
@@ -105,10 +100,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         claim,
         explanation: explanation(cell, bytes.value, limiter),
         effect: throughput,
-        evidence: EvidenceList::new(
-            cell.evidence("throughput", name::THROUGHPUT)?,
-            more.into_iter().flatten().collect(),
-        ),
+        evidence,
         weight,
     })
 }
@@ -133,14 +125,7 @@ fn known_link(
 
 /// What the payload is in terms of a line.
 fn carried(cell: &CellOutcomes<'_>, payload_bps: f64) -> String {
-    let both = matches!(
-        cell.workload.traffic,
-        Traffic::Stream {
-            direction: Direction::Both,
-            ..
-        }
-    );
-    if both {
+    if matches!(cell.workload.traffic.stream(), Some((Direction::Both, _))) {
         return " in both directions together".to_owned();
     }
     let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);

@@ -4,7 +4,7 @@
 //! 64 KiB whatever the buffer is; a buffer that was set ends auto-tuning; auto-tuning ends at the host's
 //! limit.
 
-use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
+use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::setting;
 use linerate_model::unit::Unit;
 
@@ -59,26 +59,27 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         flows => format!("{flows} × "),
     };
     let waiting = cell.mean(name::RWND_LIMITED).unwrap_or(0.0);
-    let computed = Evidence {
-        what: "throughput that window and shortest round trip allow (computed)".to_owned(),
-        estimate: Estimate::point(allowed, Unit::BitsPerSecond),
-        trials: cell.trials(),
-    };
-    let more = [
-        Some(computed),
-        cell.evidence("window that the receiver advertises", name::SEND_WINDOW),
-        cell.evidence("shortest round trip", name::TCP_MIN_RTT),
-        cell.evidence("smoothed round trip", name::TCP_RTT),
-        cell.evidence("share of the window in flight", name::WINDOW_FILLED),
-        cell.evidence(
-            "share of the time held by the receiver's window",
-            name::RWND_LIMITED,
-        ),
-        cell.evidence(
-            "share of the receive buffer that is unread",
-            name::UNREAD_SHARE,
-        ),
-    ];
+    let evidence = cell.proof_with(
+        &[
+            ("throughput", name::THROUGHPUT),
+            ("window that the receiver advertises", name::SEND_WINDOW),
+            ("shortest round trip", name::TCP_MIN_RTT),
+            ("smoothed round trip", name::TCP_RTT),
+            ("share of the window in flight", name::WINDOW_FILLED),
+            (
+                "share of the time held by the receiver's window",
+                name::RWND_LIMITED,
+            ),
+            (
+                "share of the receive buffer that is unread",
+                name::UNREAD_SHARE,
+            ),
+        ],
+        [(
+            "throughput that window and shortest round trip allow (computed)",
+            Estimate::point(allowed, Unit::BitsPerSecond),
+        )],
+    )?;
     Some(Verdict {
         limiter: Limiter::ReceiverWindow,
         claim: format!(
@@ -95,10 +96,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             why(dataset, cell, window)
         ),
         effect: share_of(&throughput, allowed),
-        evidence: EvidenceList::new(
-            cell.evidence("throughput", name::THROUGHPUT)?,
-            more.into_iter().flatten().collect(),
-        ),
+        evidence,
         weight: waiting,
     })
 }
