@@ -1,28 +1,17 @@
 //! How often the interrupts of network devices came, and which CPUs took them.
 
-use std::collections::BTreeMap;
-
-use linerate_model::HostName;
 use linerate_model::analysis::{HostInterrupts, InterruptCpu, InterruptLine};
 use linerate_model::metric::Metric;
 use linerate_model::run::{HostRecord, Recording, TrialRecord};
 use linerate_model::sample::Subject;
 
-use crate::reduce::Readings;
+use crate::moved::{Moved, moved};
 
 /// Most interrupts of a host that are listed: those of the queues of four cards.
 const LINES_MAX: usize = 256;
 
-/// What a host took, summed over trials.
-#[derive(Default)]
-struct Sum {
-    trials: u32,
-    seconds: f64,
-    /// By interrupt.
-    all: BTreeMap<u32, f64>,
-    /// By interrupt and CPU.
-    pairs: BTreeMap<(u32, u32), f64>,
-}
+/// By interrupt: all of it, and what each CPU took.
+type Sum = Moved<(u32, Option<u32>)>;
 
 /// Returns the interrupts that came within the windows of `trials`, host by host, the server first.
 ///
@@ -31,36 +20,15 @@ pub(crate) fn interrupts<'a>(
     recording: &'a Recording,
     trials: impl Iterator<Item = &'a TrialRecord>,
 ) -> Vec<HostInterrupts> {
-    let mut sums: BTreeMap<&HostName, Sum> = BTreeMap::new();
-    for trial in trials {
-        let readings = Readings::new(&recording.samples, trial.trial, trial.window_ns);
-        let mut longest: BTreeMap<&HostName, f64> = BTreeMap::new();
-        for (subject, host) in readings.subjects() {
-            let change = |metric| readings.change(&readings.on(host, subject, metric)?);
-            match subject {
-                Subject::IrqCpu(irq, cpu) => {
-                    if let Some(change) = change(Metric::IrqCpuCount) {
-                        let sum = sums.entry(host).or_default();
-                        *sum.pairs.entry((*irq, *cpu)).or_default() += change.amount;
-                    }
-                }
-                Subject::Irq(irq) => {
-                    if let Some(change) = change(Metric::IrqCount) {
-                        let sum = sums.entry(host).or_default();
-                        *sum.all.entry(*irq).or_default() += change.amount;
-                        let seconds = longest.entry(host).or_default();
-                        *seconds = seconds.max(change.seconds);
-                    }
-                }
-                _ => {}
-            }
-        }
-        for (host, seconds) in longest {
-            let sum = sums.entry(host).or_default();
-            sum.trials += 1;
-            sum.seconds += seconds;
-        }
-    }
+    let sums = moved(recording, trials, |readings, host, subject| {
+        let (key, metric) = match subject {
+            Subject::IrqCpu(irq, cpu) => ((*irq, Some(*cpu)), Metric::IrqCpuCount),
+            Subject::Irq(irq) => ((*irq, None), Metric::IrqCount),
+            _ => return None,
+        };
+        let series = readings.on(host, subject, metric)?;
+        Some((key, readings.change(&series)?))
+    });
     let hosts = recording.document.hosts.iter().filter(|host| !host.lab);
     hosts
         .filter_map(|host| of_host(host, sums.get(&host.name)?))
@@ -69,9 +37,10 @@ pub(crate) fn interrupts<'a>(
 
 /// Returns what `host` took; absent where no interrupt came.
 fn of_host(host: &HostRecord, sum: &Sum) -> Option<HostInterrupts> {
-    let came = sum.all.iter().filter(|(_, count)| **count > 0.0);
-    let mut interrupts: Vec<_> = came
-        .map(|(irq, count)| line(host, sum, *irq, *count))
+    let came = sum.amounts.iter().filter(|(_, count)| **count > 0.0);
+    let all = came.filter(|((_, cpu), _)| cpu.is_none());
+    let mut interrupts: Vec<_> = all
+        .map(|((irq, _), count)| line(host, sum, *irq, *count))
         .collect();
     interrupts.sort_by(|a, b| b.per_s.total_cmp(&a.per_s));
     interrupts.truncate(LINES_MAX);
@@ -88,12 +57,14 @@ fn line(host: &HostRecord, sum: &Sum, irq: u32, count: f64) -> InterruptLine {
         let text = host.snapshot.text(&format!("irq.{irq}.{name}"));
         text.map(str::to_owned)
     };
-    let own = sum.pairs.range((irq, 0)..=(irq, u32::MAX));
+    let own = sum.amounts.range((irq, Some(0))..=(irq, Some(u32::MAX)));
     let own = own.filter(|(_, count)| **count > 0.0);
     let mut cpus: Vec<InterruptCpu> = own
-        .map(|((_, cpu), count)| InterruptCpu {
-            cpu: *cpu,
-            per_s: count / sum.seconds,
+        .filter_map(|((_, cpu), count)| {
+            Some(InterruptCpu {
+                cpu: (*cpu)?,
+                per_s: count / sum.seconds,
+            })
         })
         .collect();
     cpus.sort_by(|a, b| b.per_s.total_cmp(&a.per_s));

@@ -60,6 +60,9 @@ mod chapters;
 /// Stacks of profiles, put together.
 mod flame;
 
+/// What moved on each host, summed over trials.
+mod moved;
+
 /// Protocol counters that moved, by name.
 mod counters;
 
