@@ -17,7 +17,7 @@ use linerate_model::workload::Workload;
 use crate::compare::interval::{deviation, mean, quantile_interval, student_t, student_t_interval};
 use crate::compare::noise::Noise;
 use crate::diagnose::verdict::Verdict;
-use crate::reduce::{HALVES_SHARE_MAX, Outcome, describe, name, outcomes};
+use crate::reduce::{HALVES_SHARE_MAX, Outcome, describe, name, outcomes, pooled_latency};
 use crate::verdicts::{self, Verdicts};
 use crate::wire_use::Path;
 use crate::words;
@@ -270,11 +270,7 @@ const QUANTILES: &[(&str, f64)] = &[
 /// Returns the latencies of each of `valid` that has any.
 fn latencies(flows: &BTreeMap<TrialId, Vec<&FlowRecord>>, valid: &[Outcome]) -> Vec<Histogram> {
     let of_trial = |outcome: &Outcome| {
-        let mut pooled = Histogram::default();
-        let flows = flows.get(&outcome.trial).into_iter().flatten();
-        for latency in flows.filter_map(|flow| flow.latency.as_ref()) {
-            pooled.merge(latency);
-        }
+        let pooled = pooled_latency(flows.get(&outcome.trial)?);
         (pooled.count() > 0).then_some(pooled)
     };
     valid.iter().filter_map(of_trial).collect()

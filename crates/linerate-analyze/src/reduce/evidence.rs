@@ -23,10 +23,11 @@ use linerate_model::response::name;
 use linerate_model::run::FlowRecord;
 use linerate_model::sample::{End, Subject};
 use linerate_model::samples::Reading;
-use linerate_model::workload::{FlowPlan, Part};
+use linerate_model::workload::Part;
 
 use super::Responses;
 use super::datagrams::{INGRESS_MAJOR, qdisc_drops, total};
+use super::flows::Lane;
 use super::window::{Readings, mean};
 
 /// How far the smoothed round trip must lie above the shortest one for a queue: a share of it, and
@@ -34,11 +35,9 @@ use super::window::{Readings, mean};
 const QUEUE_RTT_SHARE_MIN: f64 = 0.2;
 const QUEUE_NS_MIN: f64 = 200_000.0;
 
-/// The ends of one flow, by what they do with payload.
+/// One flow with its readings.
 struct Ends<'r, 'a> {
-    plan: FlowPlan,
-    sender: End,
-    receiver: End,
+    lane: Lane,
     readings: &'r Readings<'a>,
 }
 
@@ -52,14 +51,14 @@ pub(super) fn reduce(
     if !is_stream || trial.workload.manner.transport != Transport::Tcp {
         return;
     }
-    let ends: Vec<Ends<'_, '_>> = trial
-        .workload
-        .flows()
-        .into_iter()
-        .map(|plan| Ends::new(plan, readings))
-        .collect();
+    let flows = trial.workload.flows();
+    let ends = flows.iter().map(|plan| Ends {
+        lane: Lane::of(plan),
+        readings,
+    });
+    let ends: Vec<Ends<'_, '_>> = ends.collect();
     let sum = |metric| {
-        let amounts = ends.iter().map(|ends| ends.grown(ends.sender, metric));
+        let amounts = ends.iter().map(|ends| ends.grown(ends.lane.sender, metric));
         amounts.sum::<Option<f64>>().filter(|_| !ends.is_empty())
     };
     responses.put(name::SPURIOUS, sum(Metric::TcpDsackDups));
@@ -69,13 +68,13 @@ pub(super) fn reduce(
     responses.put(name::IN_FLIGHT, each(&|ends| ends.in_flight()));
     responses.put(
         name::UNSENT,
-        each(&|ends| ends.mean(ends.sender, Metric::TcpNotSent)),
+        each(&|ends| ends.mean(ends.lane.sender, Metric::TcpNotSent)),
     );
     let delivered: Option<f64> = ends.iter().map(|ends| ends.delivery_rate()).sum();
     responses.put(name::DELIVERY_RATE, delivered);
     responses.put(
         name::APP_LIMITED,
-        each(&|ends| ends.mean(ends.sender, Metric::TcpAppLimited)),
+        each(&|ends| ends.mean(ends.lane.sender, Metric::TcpAppLimited)),
     );
     let unread: Vec<(f64, f64)> = ends
         .iter()
@@ -91,22 +90,9 @@ pub(super) fn reduce(
     drops(records, readings, responses);
 }
 
-impl<'r, 'a> Ends<'r, 'a> {
-    fn new(plan: FlowPlan, readings: &'r Readings<'a>) -> Self {
-        let (sender, receiver) = match plan.client_part {
-            Part::Sender | Part::Requester => (End::Client, End::Server),
-            Part::Receiver | Part::Responder => (End::Server, End::Client),
-        };
-        Self {
-            plan,
-            sender,
-            receiver,
-            readings,
-        }
-    }
-
+impl Ends<'_, '_> {
     fn series(&self, end: End, metric: Metric) -> Option<Vec<Reading>> {
-        self.readings.flow(self.plan.flow, end, metric)
+        self.readings.flow(self.lane.flow, end, metric)
     }
 
     fn grown(&self, end: End, metric: Metric) -> Option<f64> {
@@ -124,15 +110,15 @@ impl<'r, 'a> Ends<'r, 'a> {
     }
 
     fn in_flight(&self) -> Option<f64> {
-        let segments = self.mean(self.sender, Metric::TcpUnacked)?;
-        Some(segments * self.mean(self.sender, Metric::TcpSndMss)?)
+        let segments = self.mean(self.lane.sender, Metric::TcpUnacked)?;
+        Some(segments * self.mean(self.lane.sender, Metric::TcpSndMss)?)
     }
 
     /// Median of the delivery rate, in bit/s, of readings that the application did not limit if
     /// there are any.
     fn delivery_rate(&self) -> Option<f64> {
-        let rates = self.gauge(self.sender, Metric::TcpDeliveryRate)?;
-        let limited = self.gauge(self.sender, Metric::TcpAppLimited);
+        let rates = self.gauge(self.lane.sender, Metric::TcpDeliveryRate)?;
+        let limited = self.gauge(self.lane.sender, Metric::TcpAppLimited);
         let limited = limited.filter(|limited| limited.len() == rates.len());
         let free = limited.map_or(Vec::new(), |limited| {
             let pairs = rates.iter().zip(limited);
@@ -144,8 +130,8 @@ impl<'r, 'a> Ends<'r, 'a> {
 
     /// Mean of what waits unread, and of that together with the window that is still offered.
     fn unread_and_room(&self) -> Option<(f64, f64)> {
-        let arrived = self.gauge(self.receiver, Metric::TcpBytesReceived)?;
-        let taken = self.gauge(self.receiver, Metric::AppBytesReceived)?;
+        let arrived = self.gauge(self.lane.receiver, Metric::TcpBytesReceived)?;
+        let taken = self.gauge(self.lane.receiver, Metric::AppBytesReceived)?;
         if arrived.len() != taken.len() {
             return None;
         }
@@ -153,8 +139,8 @@ impl<'r, 'a> Ends<'r, 'a> {
         let unread = mean(waiting.map(|(arrived, taken)| (arrived - taken).max(0.0)))?;
         // What the receiver offers, or what the sender saw of it where the kernel does not tell.
         let offered = self
-            .mean(self.receiver, Metric::TcpRcvWnd)
-            .or_else(|| self.mean(self.sender, Metric::TcpSndWnd))?;
+            .mean(self.lane.receiver, Metric::TcpRcvWnd)
+            .or_else(|| self.mean(self.lane.sender, Metric::TcpSndWnd))?;
         Some((unread, unread + offered))
     }
 }
@@ -173,14 +159,14 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 fn queued(ends: &[Ends<'_, '_>]) -> Option<f64> {
     let shortest = ends
         .iter()
-        .filter_map(|ends| ends.gauge(ends.sender, Metric::TcpMinRtt))
+        .filter_map(|ends| ends.gauge(ends.lane.sender, Metric::TcpMinRtt))
         .flatten()
         .filter(|rtt| *rtt > 0.0)
         .min_by(f64::total_cmp)?;
     let above = (QUEUE_RTT_SHARE_MIN * shortest).max(QUEUE_NS_MIN);
     let smoothed = ends
         .iter()
-        .filter_map(|ends| ends.gauge(ends.sender, Metric::TcpRtt))
+        .filter_map(|ends| ends.gauge(ends.lane.sender, Metric::TcpRtt))
         .flatten();
     mean(smoothed.map(|rtt| f64::from(u8::from(rtt - shortest >= above))))
 }
@@ -192,7 +178,7 @@ fn variation(ends: &[Ends<'_, '_>]) -> Option<f64> {
     let mut bytes: Vec<f64> = Vec::new();
     let mut at_ns: Vec<i64> = Vec::new();
     for ends in ends {
-        let series = ends.series(ends.receiver, Metric::TcpBytesReceived)?;
+        let series = ends.series(ends.lane.receiver, Metric::TcpBytesReceived)?;
         let last = series.partition_point(|reading| reading.0 < ends.readings.window_ns()) + 1;
         let inside: Vec<&Reading> = series[..last.min(series.len())]
             .iter()

@@ -25,9 +25,9 @@ use linerate_model::response::name;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord};
 use linerate_model::sample::{End, Subject};
 
-use super::Responses;
 use super::machine::is_worker;
 use super::window::{Readings, mean};
+use super::{Responses, pooled_latency};
 
 /// Longer than the fastest tenth by this, a transaction may have waited for a retransmission timeout:
 /// 200 ms at the least (TCP_RTO_MIN in include/net/tcp.h), which a loss probe shares where one packet
@@ -51,12 +51,7 @@ pub(super) fn reduce(
     }
     path(trial, readings, responses);
     timers(hosts, readings, responses);
-    let mut latency = Histogram::default();
-    for record in records {
-        if let Some(of_flow) = &record.latency {
-            latency.merge(of_flow);
-        }
-    }
+    let latency = pooled_latency(records);
     let (Some(mean_ns), Some(low)) = (latency.mean_ns(), latency.quantile(0.1)) else {
         return;
     };

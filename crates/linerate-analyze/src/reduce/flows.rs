@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::FlowId;
-use linerate_model::histogram::{Histogram, observations_needed};
+use linerate_model::histogram::observations_needed;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::response::name;
@@ -22,9 +22,9 @@ use linerate_model::workload::{FlowPlan, Part, Traffic, receiving_end};
 
 use crate::live::acknowledged;
 
-use super::Responses;
 use super::arrived::{self, Judged};
 use super::window::{Change, Readings, mean};
+use super::{Responses, pooled_latency};
 
 /// One flow with the ends that send and receive its payload; requests count as the payload.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +33,21 @@ pub(super) struct Lane {
     pub(super) client: u32,
     pub(super) sender: End,
     pub(super) receiver: End,
+}
+
+impl Lane {
+    pub(super) fn of(plan: &FlowPlan) -> Self {
+        let sender = match plan.client_part {
+            Part::Sender | Part::Requester => End::Client,
+            Part::Receiver | Part::Responder => End::Server,
+        };
+        Self {
+            flow: plan.flow,
+            client: plan.client,
+            sender,
+            receiver: sender.other(),
+        }
+    }
 }
 
 /// The lanes of a trial with its readings.
@@ -55,20 +70,8 @@ pub(super) fn reduce(
     let plans = trial.workload.flows();
     let server = hosts.iter().find(|host| host.part == HostPart::Server);
     let foreign = server.is_some_and(|server| server.foreign.is_some());
-    let lane = |plan: &FlowPlan| {
-        let (sender, receiver) = match plan.client_part {
-            Part::Sender | Part::Requester => (End::Client, End::Server),
-            Part::Receiver | Part::Responder => (End::Server, End::Client),
-        };
-        Lane {
-            flow: plan.flow,
-            client: plan.client,
-            sender,
-            receiver,
-        }
-    };
     let lanes = Lanes {
-        lanes: plans.iter().map(lane).collect(),
+        lanes: plans.iter().map(Lane::of).collect(),
         readings,
         instead: foreign
             .then(|| acknowledged(&trial.workload))
@@ -204,12 +207,7 @@ fn transactions(lanes: &Lanes<'_, '_>, records: &[&FlowRecord], responses: &mut 
 }
 
 fn latency(records: &[&FlowRecord], responses: &mut Responses) {
-    let mut histogram = Histogram::default();
-    for record in records {
-        if let Some(latency) = &record.latency {
-            histogram.merge(latency);
-        }
-    }
+    let histogram = pooled_latency(records);
     let count = histogram.count();
     if count == 0 {
         return;
@@ -270,42 +268,41 @@ impl Lanes<'_, '_> {
 
     /// Sum of a counter's rate over all flows; absent when one was not read.
     fn sum(&self, end: fn(&Lane) -> End, metric: Metric) -> Option<f64> {
-        let rate = |lane| Some(self.change(lane, end(lane), metric)?.rate());
-        (!self.lanes.is_empty()).then(|| self.lanes.iter().map(rate).sum::<Option<f64>>())?
+        self.all(|lane| Some(self.change(lane, end(lane), metric)?.rate()))
     }
 
     /// Sum of a counter's growth over all flows; absent when one was not read.
     fn amount(&self, end: fn(&Lane) -> End, metric: Metric) -> Option<f64> {
-        let amount = |lane| Some(self.change(lane, end(lane), metric)?.amount);
-        (!self.lanes.is_empty()).then(|| self.lanes.iter().map(amount).sum::<Option<f64>>())?
+        self.all(|lane| Some(self.change(lane, end(lane), metric)?.amount))
+    }
+
+    fn all(&self, of: impl Fn(&Lane) -> Option<f64>) -> Option<f64> {
+        (!self.lanes.is_empty()).then(|| self.lanes.iter().map(of).sum::<Option<f64>>())?
+    }
+
+    /// Mean of a gauge at the sender.
+    fn gauge(&self, lane: &Lane, metric: Metric) -> Option<f64> {
+        let series = self.readings.flow(lane.flow, lane.sender, metric)?;
+        mean(self.readings.gauge(&series))
     }
 
     /// Mean over the flows of the mean of a gauge at the sender.
     fn mean(&self, metric: Metric) -> Option<f64> {
-        mean(self.lanes.iter().filter_map(|lane| {
-            let series = self.readings.flow(lane.flow, lane.sender, metric)?;
-            mean(self.readings.gauge(&series))
-        }))
+        let lanes = self.lanes.iter();
+        mean(lanes.filter_map(|lane| self.gauge(lane, metric)))
     }
 
     /// Sum over the flows of the mean of a gauge at the sender; absent when one was not read.
     fn total(&self, metric: Metric) -> Option<f64> {
-        let of = |lane: &Lane| {
-            let series = self.readings.flow(lane.flow, lane.sender, metric)?;
-            mean(self.readings.gauge(&series))
-        };
-        (!self.lanes.is_empty()).then(|| self.lanes.iter().map(of).sum::<Option<f64>>())?
+        self.all(|lane| self.gauge(lane, metric))
     }
 
     /// Mean over the flows of segments in flight × segment / window of the peer.
     fn window_filled(&self) -> Option<f64> {
-        let of = |lane: &Lane, metric| {
-            let series = self.readings.flow(lane.flow, lane.sender, metric)?;
-            mean(self.readings.gauge(&series))
-        };
         mean(self.lanes.iter().filter_map(|lane| {
-            let bytes = of(lane, Metric::TcpUnacked)? * of(lane, Metric::TcpSndMss)?;
-            quotient(Some(bytes), of(lane, Metric::TcpSndWnd))
+            let of = |metric| self.gauge(lane, metric);
+            let bytes = of(Metric::TcpUnacked)? * of(Metric::TcpSndMss)?;
+            quotient(Some(bytes), of(Metric::TcpSndWnd))
         }))
     }
 

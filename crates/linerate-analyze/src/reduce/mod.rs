@@ -37,10 +37,10 @@ pub(crate) mod window;
 use std::collections::BTreeMap;
 
 use linerate_model::TrialId;
+use linerate_model::histogram::Histogram;
 use linerate_model::metric::Metric;
 use linerate_model::plan::{Repeat, Trial};
 use linerate_model::run::{FlowRecord, HostPart, HostRecord, Recording, TrialRecord, Validity};
-use linerate_model::samples::Samples;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Traffic};
 
@@ -129,21 +129,6 @@ pub fn lacking<'o>(
     })
 }
 
-/// Returns the outcome of one live trial, by the same reduction as [`outcomes`].
-///
-/// `flows` and `samples` of other trials are passed over.
-pub fn outcome_of(
-    trial: &Trial,
-    record: &TrialRecord,
-    flows: &[FlowRecord],
-    samples: &Samples,
-    hosts: &[HostRecord],
-) -> Outcome {
-    let flows: Vec<&FlowRecord> = flows.iter().filter(|flow| flow.trial == trial.id).collect();
-    let readings = Readings::new(samples, trial.id, record.window_ns);
-    reduce(trial, record, &flows, &readings, hosts)
-}
-
 fn reduce(
     trial: &Trial,
     record: &TrialRecord,
@@ -193,6 +178,15 @@ fn reduce(
         flags,
         responses: responses.0,
     }
+}
+
+/// Returns the latencies of all of `records` together.
+pub(crate) fn pooled_latency(records: &[&FlowRecord]) -> Histogram {
+    let mut pooled = Histogram::default();
+    for latency in records.iter().filter_map(|record| record.latency.as_ref()) {
+        pooled.merge(latency);
+    }
+    pooled
 }
 
 fn foreign_flag(program: &str, trial: &Trial) -> Option<String> {

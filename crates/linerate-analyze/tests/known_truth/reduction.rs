@@ -1,6 +1,6 @@
 //! Responses of one trial against the closed form that its samples were made from.
 
-use linerate_analyze::reduce::{self, Outcome, outcome_of};
+use linerate_analyze::reduce::{self, Outcome};
 use linerate_model::TrialId;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::manner::Transport;
@@ -153,25 +153,6 @@ fn a_sum_with_a_missing_flow_is_absent() {
     );
     // The sender's count is whole.
     check(&outcome, "throughput_sent_bps", 500e6, Unit::BitsPerSecond);
-}
-
-#[test]
-fn live_and_replayed_outcomes_are_the_same() {
-    let run = crate::builder::study();
-    let recording = &run.recording;
-    let document = &recording.document;
-    let replayed = reduce::outcomes(recording);
-    assert_eq!(replayed.len(), document.plan.trials.len());
-    for (at, outcome) in replayed.iter().enumerate() {
-        let live = outcome_of(
-            &document.plan.trials[at],
-            &recording.trials[at],
-            &recording.flows,
-            &recording.samples,
-            &document.hosts,
-        );
-        assert_eq!(*outcome, live);
-    }
 }
 
 #[test]
