@@ -6,6 +6,7 @@
 //! reading is no error.
 
 use std::collections::BTreeMap;
+use std::ops::Add as _;
 
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
@@ -221,15 +222,11 @@ impl Live {
 
     fn cut_flow(&self, flow: FlowId, part: Part, begin: i64, end: i64) -> Interval {
         let receiving = (flow, receiving_end(part));
-        let sending = match (receiving_end(part), self.transactions) {
+        let (sending, (at, metric)) = if self.transactions {
             // The requester both sends and completes.
-            (end, true) => (flow, end),
-            (End::Client, false) => (flow, End::Server),
-            (End::Server, false) => (flow, End::Client),
-        };
-        let (at, metric) = match self.transactions {
-            true => (receiving, Metric::AppBytesReceived),
-            false => self.counted(flow, part),
+            (receiving, (receiving, Metric::AppBytesReceived))
+        } else {
+            ((flow, receiving.1.other()), self.counted(flow, part))
         };
         let (bytes, bytes_ns) = self.difference(at, metric, begin, end).unwrap_or((0, 0));
         let transactions = self.difference(receiving, Metric::AppTransactions, begin, end);
@@ -293,18 +290,8 @@ fn per_second(count: u64, ns: i64) -> f64 {
 }
 
 fn sum(lines: &[Interval]) -> Interval {
-    let total = |of: fn(&Interval) -> Option<u64>| {
-        lines
-            .iter()
-            .filter_map(of)
-            .reduce(|left, right| left + right)
-    };
-    let rate = |of: fn(&Interval) -> Option<f64>| {
-        lines
-            .iter()
-            .filter_map(of)
-            .reduce(|left, right| left + right)
-    };
+    let total = |of: fn(&Interval) -> Option<u64>| lines.iter().filter_map(of).reduce(u64::add);
+    let rate = |of: fn(&Interval) -> Option<f64>| lines.iter().filter_map(of).reduce(f64::add);
     let one_way = lines
         .windows(2)
         .all(|pair| pair[0].direction == pair[1].direction);

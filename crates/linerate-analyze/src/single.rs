@@ -14,7 +14,7 @@ use linerate_model::capture::TrialCapture;
 use linerate_model::finding::{Finding, Trust};
 use linerate_model::histogram::{Histogram, observations_needed};
 use linerate_model::plan::Trial;
-use linerate_model::run::{FlowRecord, HostPart, Recording, Validity};
+use linerate_model::run::{FlowRecord, HostPart, Recording};
 use linerate_model::sample::End;
 use linerate_model::setting::Settings;
 use linerate_model::unit::Unit;
@@ -335,10 +335,7 @@ fn trial(recording: &Recording, outcome: Outcome, shown: Shown) -> SingleTrial<'
     let in_full = shown.all_flows || are_few;
     SingleTrial {
         valid: outcome.is_valid(),
-        invalid: match &outcome.validity {
-            Validity::Valid => None,
-            Validity::Invalid(why) => Some(why.to_string()),
-        },
+        invalid: outcome.validity.reason().map(ToString::to_string),
         flags: outcome.flags,
         window_s: record.map_or(0.0, |record| record.window_ns as f64 / 1e9),
         start_skew_us: record

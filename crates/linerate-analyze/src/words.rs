@@ -55,14 +55,22 @@ pub(crate) fn level(factor: Factor, level: &Level) -> String {
 pub(crate) fn bare_level(factor: Factor, value: &Level) -> String {
     match factor {
         Factor::Direction => level(factor, value),
-        Factor::SocketBuffer
-        | Factor::MessageBytes
-        | Factor::RequestBytes
-        | Factor::ResponseBytes
-        | Factor::PayloadBytes
-        | Factor::MssBytes => bytes(value),
+        size if is_size(size) => bytes(value),
         _ => value.to_string(),
     }
+}
+
+/// Returns whether the levels of a factor are sizes.
+pub(crate) fn is_size(factor: Factor) -> bool {
+    matches!(
+        factor,
+        Factor::SocketBuffer
+            | Factor::MessageBytes
+            | Factor::RequestBytes
+            | Factor::ResponseBytes
+            | Factor::PayloadBytes
+            | Factor::MssBytes
+    )
 }
 
 fn bytes(level: &Level) -> String {

@@ -7,7 +7,6 @@ use linerate_model::experiment::Factor;
 use linerate_model::finding::Estimate;
 use linerate_model::metric::Metric;
 use linerate_model::run::TrialRecord;
-use linerate_model::sample::End;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{FlowPlan, receiving_end};
 
@@ -146,12 +145,8 @@ fn courses(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Course> {
 /// TCP_INFO has both.
 fn moments(sampled: &Sampled<'_>) -> Vec<Moment> {
     let rates = |metric| -> BTreeMap<u64, f64> {
-        let points = sampled.rates(metric, |flow: &FlowPlan| {
-            match receiving_end(flow.client_part) {
-                End::Client => End::Server,
-                End::Server => End::Client,
-            }
-        });
+        let sender = |flow: &FlowPlan| receiving_end(flow.client_part).other();
+        let points = sampled.rates(metric, sender);
         points
             .into_iter()
             .map(|(at_ns, rate)| (at_ns as u64, rate))
@@ -479,7 +474,7 @@ fn plain_answer(watched: &Watched<'_, '_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::sample::{Subject, TrialSample};
+    use linerate_model::sample::{End, Subject, TrialSample};
     use linerate_model::samples::Samples;
     use linerate_model::workload::Part;
     use linerate_model::{FlowId, TrialId};

@@ -5,7 +5,6 @@ use linerate_model::analysis::{
 };
 use linerate_model::experiment::{Experiment, Factor, Level};
 use linerate_model::finding::{Estimate, Verdict};
-use linerate_model::run::Validity;
 use linerate_model::unit::Unit;
 
 use crate::dataset::{CellOutcomes, Dataset, groups, varied};
@@ -101,12 +100,7 @@ pub(super) fn factor_axis(cells: &[&CellOutcomes<'_>], factor: Factor) -> Axis {
         .filter(|cell| cell.level(factor).is_some())
         .count();
     let unit = match factor {
-        Factor::SocketBuffer
-        | Factor::MessageBytes
-        | Factor::RequestBytes
-        | Factor::ResponseBytes
-        | Factor::PayloadBytes
-        | Factor::MssBytes => Unit::Bytes,
+        size if words::is_size(size) => Unit::Bytes,
         Factor::Connections
         | Factor::Clients
         | Factor::RequestWrites
@@ -116,14 +110,7 @@ pub(super) fn factor_axis(cells: &[&CellOutcomes<'_>], factor: Factor) -> Axis {
         Factor::RequestsPerS => Unit::PerSecond,
         Factor::Rate => Unit::BitsPerSecond,
         Factor::LinkLoss => Unit::Ratio,
-        Factor::Direction
-        | Factor::Nagle
-        | Factor::DelayedAck
-        | Factor::Congestion
-        | Factor::Transport
-        | Factor::Send
-        | Factor::Receive
-        | Factor::Wait => Unit::None,
+        _ => Unit::None,
     };
     Axis {
         label: factor.title().to_owned(),
@@ -304,10 +291,7 @@ pub(super) fn trial_lines(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec
             replicate: outcome.replicate,
             response: outcome.value(response).filter(|_| outcome.is_valid()),
             unit: describe(response).unit,
-            invalid: match &outcome.validity {
-                Validity::Valid => None,
-                Validity::Invalid(reason) => Some(reason.to_string()),
-            },
+            invalid: outcome.validity.reason().map(ToString::to_string),
             flags: outcome.flags.clone(),
         })
         .collect()

@@ -6,7 +6,7 @@
 use linerate_model::analysis::{Chapter, Figure};
 use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor};
 use linerate_model::finding::Estimate;
-use linerate_model::workload::{Direction, Traffic};
+use linerate_model::workload::Direction;
 
 use super::{draw, series};
 use crate::dataset::{CellOutcomes, Dataset, varied};
@@ -89,13 +89,7 @@ pub(super) fn chapter(
 }
 
 fn is_both_ways(cell: &CellOutcomes<'_>) -> bool {
-    matches!(
-        cell.workload.traffic,
-        Traffic::Stream {
-            direction: Direction::Both,
-            ..
-        }
-    )
+    matches!(cell.workload.traffic.stream(), Some((Direction::Both, _)))
 }
 
 const CAPTION: &str = "Points are means with 95 % intervals over the replicates.";
