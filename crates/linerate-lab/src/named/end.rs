@@ -10,9 +10,10 @@ use super::state::State;
 use crate::sys::process;
 
 /// How long a holder may take to end after SIGTERM before it is killed.
-const POLITE_LIMIT: Duration = Duration::from_secs(5);
+const POLITE: (libc::c_int, Duration) = (libc::SIGTERM, Duration::from_secs(5));
 /// How long the kernel may take to end a killed process.
-const KILL_LIMIT: Duration = Duration::from_secs(5);
+const KILL: (libc::c_int, Duration) = (libc::SIGKILL, Duration::from_secs(5));
+
 /// Why a lab could not be taken down.
 #[derive(Debug, thiserror::Error)]
 pub enum DownError {
@@ -52,52 +53,43 @@ pub enum DownError {
 /// Ends every process of a lab and waits until they are gone.
 pub(crate) fn end(name: &str, state: &State) -> Result<(), DownError> {
     if let Some(holder) = state.holder.open() {
-        end_process(name, state.holder.pid, &holder)?;
+        end_process(name, state.holder.pid, &holder, &[POLITE, KILL])?;
         // Fails unless this process started it; then it would stay a zombie.
         let _reaped = process::reap(&holder);
     }
     for host in &state.hosts {
         if let Some(init) = host.init.open() {
             // It is ending with its holder; the signal only makes sure.
-            kill(name, host.init.pid, &init)?;
+            end_process(name, host.init.pid, &init, &[KILL])?;
         }
     }
     Ok(())
 }
 
-fn end_process(name: &str, pid: u32, process: &OwnedFd) -> Result<(), DownError> {
+/// Ends a process by each signal in turn, with the time that it has to end by it.
+fn end_process(
+    name: &str,
+    pid: u32,
+    process: &OwnedFd,
+    signals: &[(libc::c_int, Duration)],
+) -> Result<(), DownError> {
     let failed = |source| DownError::Signal {
         name: name.to_owned(),
         pid,
         source,
     };
-    signal(process, libc::SIGTERM).map_err(failed)?;
-    if process::wait_ended(process.as_fd(), POLITE_LIMIT).map_err(failed)? {
-        return Ok(());
+    for (signal, limit) in signals {
+        match process::signal(process.as_fd(), *signal) {
+            // One that has just ended is as good.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+            result => result.map_err(failed)?,
+        }
+        if process::wait_ended(process.as_fd(), *limit).map_err(failed)? {
+            return Ok(());
+        }
     }
-    kill(name, pid, process)
-}
-
-fn kill(name: &str, pid: u32, process: &OwnedFd) -> Result<(), DownError> {
-    let failed = |source| DownError::Signal {
+    Err(DownError::StillThere {
         name: name.to_owned(),
         pid,
-        source,
-    };
-    signal(process, libc::SIGKILL).map_err(failed)?;
-    if !process::wait_ended(process.as_fd(), KILL_LIMIT).map_err(failed)? {
-        return Err(DownError::StillThere {
-            name: name.to_owned(),
-            pid,
-        });
-    }
-    Ok(())
-}
-
-/// Signals a process; one that has just ended is as good.
-fn signal(process: &OwnedFd, signal: libc::c_int) -> io::Result<()> {
-    match process::signal(process.as_fd(), signal) {
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-        result => result,
-    }
+    })
 }

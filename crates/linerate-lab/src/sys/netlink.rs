@@ -112,28 +112,17 @@ impl Netlink {
 
     /// Gives device `index` an alias, which everyone who sees it can read.
     pub fn set_alias(&mut self, index: u32, alias: &str) -> io::Result<()> {
-        let mut message = LinkMessage::default();
-        message.header.index = index;
-        message
-            .attributes
-            .push(LinkAttribute::IfAlias(alias.to_owned()));
-        self.change(RouteNetlinkMessage::SetLink(message))
+        self.set(index, LinkAttribute::IfAlias(alias.to_owned()))
     }
 
     /// Lets superframes that leave device `index` have `segments` at the most.
     pub fn set_superframe_segments(&mut self, index: u32, segments: u32) -> io::Result<()> {
-        let mut message = LinkMessage::default();
-        message.header.index = index;
-        message.attributes.push(LinkAttribute::GsoMaxSegs(segments));
-        self.change(RouteNetlinkMessage::SetLink(message))
+        self.set(index, LinkAttribute::GsoMaxSegs(segments))
     }
 
     /// Makes device `index` a port of switch `bridge`.
     pub fn set_port(&mut self, index: u32, bridge: u32) -> io::Result<()> {
-        let mut message = LinkMessage::default();
-        message.header.index = index;
-        message.attributes.push(LinkAttribute::Controller(bridge));
-        self.change(RouteNetlinkMessage::SetLink(message))
+        self.set(index, LinkAttribute::Controller(bridge))
     }
 
     /// Gives device `index` an XDP program, or takes it away with `None`.
@@ -142,12 +131,8 @@ impl Netlink {
         index: u32,
         program: Option<BorrowedFd<'_>>,
     ) -> io::Result<()> {
-        let mut message = LinkMessage::default();
-        message.header.index = index;
         let fd = program.map_or(-1, |program| program.as_raw_fd());
-        let program = LinkAttribute::Xdp(vec![LinkXdp::Fd(fd)]);
-        message.attributes.push(program);
-        self.change(RouteNetlinkMessage::SetLink(message))
+        self.set(index, LinkAttribute::Xdp(vec![LinkXdp::Fd(fd)]))
     }
 
     /// Removes device `index`, and with it its other end.
@@ -189,6 +174,13 @@ impl Netlink {
             TcAttribute::Options(tbf::options(shape)),
         ];
         self.create(RouteNetlinkMessage::NewQueueDiscipline(message))
+    }
+
+    fn set(&mut self, index: u32, attribute: LinkAttribute) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.attributes.push(attribute);
+        self.change(RouteNetlinkMessage::SetLink(message))
     }
 
     fn create(&mut self, message: RouteNetlinkMessage) -> io::Result<()> {
