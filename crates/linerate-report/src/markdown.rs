@@ -85,24 +85,25 @@ impl Page {
             return;
         }
         self.heading(2, "Cautions");
-        for caution in cautions {
-            let text = format!("{} {}", caution.claim, caution.explanation);
-            self.line(&format!("- {}", escape(&text)));
-        }
-        self.line("");
+        let items = cautions
+            .iter()
+            .map(|caution| format!("{} {}", caution.claim, caution.explanation));
+        self.list(items);
     }
 
     fn evidence(&mut self, finding: &Finding) {
-        self.row(&["Evidence", "Value", "Trials"].map(str::to_owned));
-        self.line("|:---|---:|:---|");
-        for evidence in finding.evidence.as_slice() {
-            self.row(&[
+        let rows = finding.evidence.as_slice().iter().map(|evidence| {
+            vec![
                 escape(&evidence.what),
                 number::estimate(&evidence.estimate).line(),
                 wording::trial_numbers(&evidence.trials),
-            ]);
-        }
-        self.line("");
+            ]
+        });
+        self.grid(
+            &["Evidence", "Value", "Trials"],
+            &[false, true, false],
+            rows,
+        );
     }
 
     fn recommendations(&mut self, recommendations: &[Recommendation]) {
@@ -112,15 +113,10 @@ impl Page {
             return;
         }
         for (at, recommendation) in recommendations.iter().enumerate() {
-            self.line(&format!(
-                "{}. **{}**",
-                at + 1,
-                escape(&recommendation.action)
-            ));
-            self.line(&format!(
-                "   - Measured gain: {}",
-                escape(&recommendation.predicted)
-            ));
+            let action = escape(&recommendation.action);
+            self.line(&format!("{}. **{action}**", at + 1));
+            let predicted = escape(&recommendation.predicted);
+            self.line(&format!("   - Measured gain: {predicted}"));
             let more = [
                 ("Cost", &recommendation.cost),
                 ("Undo", &recommendation.undo),
@@ -157,31 +153,18 @@ impl Page {
     fn figure(&mut self, figure: &Figure) {
         self.heading(3, &figure.title);
         let table = points::table(figure);
-        self.row(
-            &table
-                .columns
-                .iter()
-                .map(|name| escape(name))
-                .collect::<Vec<_>>(),
-        );
-        self.line(&format!("|---:{}|", "|---:".repeat(figure.curves.len())));
-        for (position, values) in &table.rows {
+        let rows = table.rows.iter().map(|(position, values)| {
             let mut cells = vec![escape(position)];
             cells.extend(values.iter().map(|value| value.clone().unwrap_or_default()));
-            self.row(&cells);
-        }
-        self.line("");
+            cells
+        });
+        self.grid(&table.columns, &vec![true; figure.curves.len() + 1], rows);
         if table.rows_hidden > 0 {
-            self.paragraph(&format!(
-                "{} more rows are in the bundle.",
-                table.rows_hidden
-            ));
+            let hidden = table.rows_hidden;
+            self.paragraph(&format!("{hidden} more rows are in the bundle."));
         }
-        self.paragraph(&format!(
-            "{}: {}",
-            escape(&figure.y.label),
-            escape(&figure.caption)
-        ));
+        let (label, caption) = (escape(&figure.y.label), escape(&figure.caption));
+        self.paragraph(&format!("{label}: {caption}"));
     }
 
     fn table(&mut self, table: &Table) {
@@ -189,24 +172,31 @@ impl Page {
             self.paragraph("No rows.");
             return;
         }
-        self.row(
-            &table
-                .columns
-                .iter()
-                .map(|name| escape(name))
-                .collect::<Vec<_>>(),
-        );
-        let rulers: String = wording::number_columns(table)
-            .into_iter()
-            .map(|right| if right { "|---:" } else { "|:---" })
-            .collect();
-        self.line(&format!("{rulers}|"));
-        for row in &table.rows {
-            let cells: Vec<String> = row
-                .iter()
-                .map(|cell| escape(&wording::cell(cell)))
-                .collect();
-            self.row(&cells);
+        let cell = |cell| escape(&wording::cell(cell));
+        let rows = table.rows.iter().map(|row| row.iter().map(cell).collect());
+        self.grid(&table.columns, &wording::number_columns(table), rows);
+    }
+
+    /// Writes a table whose cells are escaped; `right` are the columns of numbers.
+    fn grid(
+        &mut self,
+        columns: &[impl AsRef<str>],
+        right: &[bool],
+        rows: impl Iterator<Item = Vec<String>>,
+    ) {
+        let columns = columns.iter().map(|name| escape(name.as_ref()));
+        self.row(&columns.collect::<Vec<_>>());
+        let rulers = right
+            .iter()
+            .map(|right| if *right { "|---:" } else { "|:---" });
+        self.line(&format!("{}|", rulers.collect::<String>()));
+        rows.for_each(|row| self.row(&row));
+        self.line("");
+    }
+
+    fn list(&mut self, items: impl IntoIterator<Item = String>) {
+        for item in items {
+            self.line(&format!("- {}", escape(&item)));
         }
         self.line("");
     }
@@ -218,21 +208,23 @@ impl Page {
         self.line("<details><summary>");
         self.line(&wording::trial_count(trials));
         self.paragraph("</summary>");
-        self.row(&["Trial", "Cell", "Replicate", "Response", "Remarks"].map(str::to_owned));
-        self.line("|---:|:---|---:|---:|:---|");
-        for trial in trials {
+        let rows = trials.iter().map(|trial| {
             let response = trial
                 .response
                 .map(|value| number::display(value, trial.unit));
-            self.row(&[
+            vec![
                 trial.trial.0.to_string(),
                 escape(&trial.cell),
                 trial.replicate.to_string(),
                 response.unwrap_or_else(|| "–".to_owned()),
                 escape(&remarks(trial)),
-            ]);
-        }
-        self.line("");
+            ]
+        });
+        self.grid(
+            &["Trial", "Cell", "Replicate", "Response", "Remarks"],
+            &[true, false, true, true, false],
+            rows,
+        );
         self.paragraph("</details>");
     }
 
@@ -243,21 +235,14 @@ impl Page {
         self.heading(2, "Hosts");
         for host in hosts {
             self.heading(3, &format!("{}: {}", host.name, host.part));
-            self.row(&["Fact", "Value"].map(str::to_owned));
-            self.line("|:---|:---|");
-            for (label, text) in &host.facts {
-                self.row(&[escape(label), escape(text)]);
-            }
-            self.line("");
-            for (observer, reason) in &host.limits {
-                self.line(&format!(
-                    "- Observer {}: {}",
-                    escape(observer),
-                    escape(reason)
-                ));
-            }
+            let facts = host.facts.iter();
+            let rows = facts.map(|(label, text)| vec![escape(label), escape(text)]);
+            self.grid(&["Fact", "Value"], &[false, false], rows);
             if !host.limits.is_empty() {
-                self.line("");
+                let limits = host.limits.iter();
+                self.list(
+                    limits.map(|(observer, reason)| format!("Observer {observer}: {reason}")),
+                );
             }
         }
     }
@@ -282,18 +267,13 @@ impl Page {
         self.heading(2, "Protocol counters");
         self.paragraph(wording::COUNTERS);
         for host in hosts {
-            self.heading(
-                3,
-                &format!(
-                    "{}, {}",
-                    host.host,
-                    wording::span(host.seconds, host.trials)
-                ),
-            );
+            let span = wording::span(host.seconds, host.trials);
+            self.heading(3, &format!("{}, {span}", host.host));
             let (trouble, others) = wording::counter_tables(host);
-            match trouble.rows.is_empty() {
-                true => self.paragraph("None that tells of trouble moved."),
-                false => self.table(&trouble),
+            if trouble.rows.is_empty() {
+                self.paragraph("None that tells of trouble moved.");
+            } else {
+                self.table(&trouble);
             }
             if !others.rows.is_empty() {
                 self.line("<details><summary>");
@@ -311,16 +291,11 @@ impl Page {
             self.paragraph("Everything that was planned was measured.");
             return;
         }
-        self.row(&["Where", "What", "Why"].map(str::to_owned));
-        self.line("|:---|:---|:---|");
-        for item in &analysis.left_out {
-            self.row(&[
-                wording::left_out_place(item.chapter),
-                escape(&item.what),
-                escape(&item.why),
-            ]);
-        }
-        self.line("");
+        let rows = analysis.left_out.iter().map(|item| {
+            let place = wording::left_out_place(item.chapter);
+            vec![place, escape(&item.what), escape(&item.why)]
+        });
+        self.grid(&["Where", "What", "Why"], &[false; 3], rows);
     }
 
     fn damage(&mut self, damage: &[String]) {
@@ -328,10 +303,7 @@ impl Page {
             return;
         }
         self.heading(2, "Damage to the bundle");
-        for item in damage {
-            self.line(&format!("- {}", escape(item)));
-        }
-        self.line("");
+        self.list(damage.iter().cloned());
     }
 
     fn reading(&mut self) {
