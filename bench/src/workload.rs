@@ -1,61 +1,43 @@
 //! What is compared: names, units, where the ends run, and what linerate must reach.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// A workload, the same for every tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Workload {
     /// One bulk flow that copies at both ends.
-    #[serde(rename = "tcp-1")]
     Tcp1,
     /// One bulk flow, zero-copy send, copying receive.
-    #[serde(rename = "tcp-1-zerocopy-send")]
     Tcp1ZerocopySend,
     /// One bulk flow, zero-copy send, discarding receive.
-    #[serde(rename = "tcp-1-fast")]
     Tcp1Fast,
     /// Ten bulk flows that copy at both ends.
-    #[serde(rename = "tcp-10")]
     Tcp10,
     /// Ten bulk flows, zero-copy send, discarding receive.
-    #[serde(rename = "tcp-10-fast")]
     Tcp10Fast,
     /// One request in flight, both ends spinning on CPUs of their own.
-    #[serde(rename = "rr-1-spin")]
     Rr1Spin,
     /// One request in flight, both ends on one CPU.
-    #[serde(rename = "rr-1")]
     Rr1,
     /// 64 flows with one request in flight each.
-    #[serde(rename = "rr-64")]
     Rr64,
     /// 64 times connect, request, response, close in flight.
-    #[serde(rename = "crr-64")]
     Crr64,
     /// Datagrams of 64 bytes, one packet each.
-    #[serde(rename = "udp-64")]
     Udp64,
     /// Datagrams of 64 bytes, cut by the kernel from one send; plain receiver.
-    #[serde(rename = "udp-64-gso")]
     Udp64Gso,
     /// Datagrams of 64 bytes, cut by the kernel from one send and put together for one receive.
-    #[serde(rename = "udp-64-gso-gro")]
     Udp64GsoGro,
     /// Messages of 100 bytes, one send call each, `TCP_NODELAY`.
-    #[serde(rename = "tcp-100-nodelay")]
     Tcp100Nodelay,
     /// Messages of 100 bytes, as many a segment as the tool can.
-    #[serde(rename = "tcp-100-batched")]
     Tcp100Batched,
     /// What a run of 1 s takes beyond 1 s.
-    #[serde(rename = "startup")]
     Startup,
     /// Resident memory of the greater end, one flow.
-    #[serde(rename = "memory-1")]
     Memory1,
     /// Resident memory of the greater end, 10 000 flows.
-    #[serde(rename = "memory-10000")]
     Memory10000,
 }
 
@@ -285,6 +267,12 @@ impl Workload {
                 vec![target("linerate", Absolute, 8.0 * 1_048_576.0 + 4096e4)]
             }
         }
+    }
+}
+
+impl Serialize for Workload {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }
 
