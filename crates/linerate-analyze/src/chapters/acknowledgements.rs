@@ -402,13 +402,8 @@ fn changes(groups: &[Group<'_, '_>]) -> Option<Table> {
             rows.push(row);
         }
     }
-    (!rows.is_empty()).then(|| {
-        Table::new(
-            "What losses change: multiples of what the clean link has",
-            columns,
-            rows,
-        )
-    })
+    let title = "What losses change: multiples of what the clean link has";
+    draw::unless_empty(Table::new(title, columns, rows))
 }
 
 /// Returns what the group's ACKs answer, and what its highest loss changes.

@@ -89,6 +89,22 @@ pub(super) fn curve(
     }
 }
 
+/// Returns a curve of what was published.
+pub(super) fn published(
+    name: impl Into<String>,
+    points: impl IntoIterator<Item = (f64, f64)>,
+) -> Curve {
+    curve(name, Origin::Published, points)
+}
+
+/// Returns a curve of what follows from a formula.
+pub(super) fn computed(
+    name: impl Into<String>,
+    points: impl IntoIterator<Item = (f64, f64)>,
+) -> Curve {
+    curve(name, Origin::Computed, points)
+}
+
 /// Returns the horizontal axis of a factor with the levels of `cells`.
 pub(super) fn factor_axis(cells: &[&CellOutcomes<'_>], factor: Factor) -> Axis {
     let numbers: Vec<f64> = cells
@@ -124,13 +140,24 @@ pub(super) fn factor_axis(cells: &[&CellOutcomes<'_>], factor: Factor) -> Axis {
 }
 
 /// Returns how numbers are best spaced.
-pub(super) fn scale(numbers: &[f64]) -> Scale {
+fn scale(numbers: &[f64]) -> Scale {
     let least = numbers.iter().copied().min_by(f64::total_cmp);
     let most = numbers.iter().copied().max_by(f64::total_cmp);
     match least.zip(most) {
         Some((least, most)) if least > 0.0 && most / least >= LOG_QUOTIENT_MIN => Scale::Log,
         _ => Scale::Linear,
     }
+}
+
+/// Returns how the heights of curves are best spaced.
+pub(super) fn scale_of(curves: &[Curve]) -> Scale {
+    let points = curves.iter().flat_map(|curve| &curve.points);
+    scale(&points.map(|point| point.y).collect::<Vec<f64>>())
+}
+
+/// Returns `table` unless it has no rows.
+pub(super) fn unless_empty(table: Table) -> Option<Table> {
+    (!table.rows.is_empty()).then_some(table)
 }
 
 /// Returns the vertical axis of a response.

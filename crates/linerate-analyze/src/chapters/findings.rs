@@ -137,19 +137,16 @@ fn range(cells: &[&CellOutcomes<'_>]) -> TableCell {
 /// CPUs per Gbit/s in the best cell of each stream experiment.
 fn cost(dataset: &Dataset<'_>) -> Option<Table> {
     let experiments = &dataset.recording.document.plan.experiments;
-    let rows: Vec<Vec<TableCell>> = experiments
-        .iter()
-        .filter_map(|experiment| {
-            let best = best_with_cpu(dataset, &experiment.name)?;
-            Some(vec![
-                TableCell::Text(experiment.title.clone()),
-                TableCell::Text(words::whole_cell(&best.cell)),
-                TableCell::Estimate(best.estimate(name::THROUGHPUT)?),
-                TableCell::Estimate(best.estimate(name::CPU_BUSY)?),
-                TableCell::Estimate(best.estimate(name::CPU_PER_GBIT)?),
-            ])
-        })
-        .collect();
+    let rows = experiments.iter().filter_map(|experiment| {
+        let best = best_with_cpu(dataset, &experiment.name)?;
+        Some(vec![
+            TableCell::Text(experiment.title.clone()),
+            TableCell::Text(words::whole_cell(&best.cell)),
+            TableCell::Estimate(best.estimate(name::THROUGHPUT)?),
+            TableCell::Estimate(best.estimate(name::CPU_BUSY)?),
+            TableCell::Estimate(best.estimate(name::CPU_PER_GBIT)?),
+        ])
+    });
     let columns = [
         "Experiment",
         "Best cell",
@@ -161,7 +158,7 @@ fn cost(dataset: &Dataset<'_>) -> Option<Table> {
         true => "What throughput costs (all hosts of the lab together)",
         false => "What throughput costs the server",
     };
-    (!rows.is_empty()).then(|| Table::new(title, columns, rows))
+    draw::unless_empty(Table::new(title, columns, rows))
 }
 
 /// Returns the cell of an experiment with the highest throughput whose CPU cost was read.

@@ -7,7 +7,8 @@ use linerate_model::host::{Fact, FactValue};
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::unit::Unit;
 
-use super::queue_table::queues;
+use super::draw::unless_empty;
+use super::queue_table::{fact_cell, queues};
 use super::study_chapter::{Content, StudyChapter};
 use crate::dataset::Dataset;
 use crate::diagnose::Told;
@@ -117,35 +118,16 @@ fn facts(server: &HostRecord, title: &str, prefixes: &[&str]) -> Option<Table> {
         let name = fact.name.as_str();
         prefixes.iter().any(|prefix| name.starts_with(prefix)) && is_of_data_link(server, name)
     };
-    let rows: Vec<Vec<TableCell>> = server
-        .snapshot
-        .facts
-        .iter()
-        .filter(of_group)
-        .map(|fact| vec![TableCell::Text(fact.name.clone()), fact_cell(&fact.value)])
-        .collect();
-    (!rows.is_empty()).then(|| {
-        Table::new(
-            title,
-            vec!["Fact".to_owned(), server.name.to_string()],
-            rows,
-        )
-    })
+    let facts = server.snapshot.facts.iter().filter(of_group);
+    let rows = facts.map(|fact| vec![TableCell::Text(fact.name.clone()), fact_cell(&fact.value)]);
+    let columns = ["Fact".to_owned(), server.name.to_string()];
+    unless_empty(Table::new(title, columns, rows))
 }
 
 fn is_of_data_link(host: &HostRecord, name: &str) -> bool {
     match (name.strip_prefix("link."), &host.link) {
         (Some(rest), Some(link)) => rest.starts_with(&format!("{link}.")),
         _ => true,
-    }
-}
-
-fn fact_cell(value: &FactValue) -> TableCell {
-    match value {
-        FactValue::Number(number, Unit::None) => TableCell::Text(number.to_string()),
-        FactValue::Number(number, unit) => TableCell::Number(*number, *unit),
-        FactValue::Text(text) => TableCell::Text(text.clone()),
-        FactValue::Missing(reason) => TableCell::Absent(reason.clone()),
     }
 }
 
@@ -167,10 +149,12 @@ fn differences(server: &HostRecord, hosts: &[HostRecord]) -> Option<Table> {
             }
         }
     }
-    let columns = ["Fact", "Server", "Host", "Its value"]
-        .map(str::to_owned)
-        .to_vec();
-    (!rows.is_empty()).then(|| Table::new("Where clients differ from the server", columns, rows))
+    let columns = ["Fact", "Server", "Host", "Its value"];
+    unless_empty(Table::new(
+        "Where clients differ from the server",
+        columns,
+        rows,
+    ))
 }
 
 /// Measured facts never agree to the last digit.
@@ -215,10 +199,11 @@ fn hosts(hosts: &[HostRecord]) -> Table {
                 host.link_rate.map(|rate| (rate.0, Unit::BitsPerSecond)),
                 "not known",
             ),
-            match host.link_loss_ppm {
-                Some(ppm) => TableCell::Number(f64::from(ppm) / 1e4, Unit::Percent),
-                None => TableCell::Absent("nothing is known of it".to_owned()),
-            },
+            TableCell::of(
+                host.link_loss_ppm
+                    .map(|ppm| (f64::from(ppm) / 1e4, Unit::Percent)),
+                "nothing is known of it",
+            ),
             match host.snapshot.number("memory.copy_bytes_per_s") {
                 Some(rate) => TableCell::Text(format!("{}/s", Unit::Bytes.display(rate))),
                 None => TableCell::Absent("not measured".to_owned()),
@@ -230,29 +215,18 @@ fn hosts(hosts: &[HostRecord]) -> Table {
 }
 
 fn observers(hosts: &[HostRecord]) -> Option<Table> {
-    let rows: Vec<Vec<TableCell>> = hosts
+    let all = hosts
         .iter()
-        .flat_map(|host| host.observers.iter().map(move |observer| (host, observer)))
-        .filter_map(|(host, observer)| {
-            let (state, reason) = match (&observer.missing, &observer.note) {
-                (Some(missing), _) => ("cannot run", missing),
-                (None, Some(note)) => ("limited", note),
-                (None, None) => return None,
-            };
-            let cells: [&str; 4] = [&host.name.0, &observer.observer, state, reason];
-            Some(
-                cells
-                    .iter()
-                    .map(|text| TableCell::Text((*text).to_owned()))
-                    .collect(),
-            )
-        })
-        .collect();
-    (!rows.is_empty()).then(|| {
-        Table::new(
-            "What could not be observed",
-            ["Host", "Observer", "State", "Reason"],
-            rows,
-        )
-    })
+        .flat_map(|host| host.observers.iter().map(move |observer| (host, observer)));
+    let rows = all.filter_map(|(host, observer)| {
+        let (state, reason) = match (&observer.missing, &observer.note) {
+            (Some(missing), _) => ("cannot run", missing),
+            (None, Some(note)) => ("limited", note),
+            (None, None) => return None,
+        };
+        let cells: [&str; 4] = [&host.name.0, &observer.observer, state, reason];
+        Some(cells.map(TableCell::from).to_vec())
+    });
+    let columns = ["Host", "Observer", "State", "Reason"];
+    unless_empty(Table::new("What could not be observed", columns, rows))
 }

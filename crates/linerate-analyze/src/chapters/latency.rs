@@ -1,6 +1,6 @@
 //! Chapter 1: request and response.
 
-use linerate_model::analysis::{Axis, Chapter, Figure, Origin};
+use linerate_model::analysis::{Axis, Chapter, Figure};
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::unit::Unit;
 
@@ -52,9 +52,7 @@ fn rate(cells: &[&CellOutcomes<'_>], x: Factor) -> Option<Figure> {
     for ack in ["on", "off"] {
         let points = published(ack);
         let name = format!("{PUBLISHED}, delayed ACK {ack}");
-        figure
-            .curves
-            .push(draw::curve(name, Origin::Published, points));
+        figure.curves.push(draw::published(name, points));
     }
     Some(figure)
 }
@@ -73,19 +71,12 @@ fn round_trip(cells: &[&CellOutcomes<'_>], x: Factor) -> Option<Figure> {
     if curves.is_empty() {
         return None;
     }
-    let heights: Vec<f64> = curves
-        .iter()
-        .flat_map(|curve| curve.points.iter().map(|point| point.y))
-        .collect();
+    let scale = draw::scale_of(&curves);
     // One transaction at a time: the mean round trip is the inverse of the rate.
     let inverse = published("on")
         .into_iter()
         .map(|(bytes, rate)| (bytes, 1e9 / rate));
-    curves.push(draw::curve(
-        format!("mean, {PUBLISHED}"),
-        Origin::Published,
-        inverse,
-    ));
+    curves.push(draw::published(format!("mean, {PUBLISHED}"), inverse));
     Some(Figure {
         id: "latency-round-trip".to_owned(),
         title: "Round trip against payload".to_owned(),
@@ -93,7 +84,7 @@ fn round_trip(cells: &[&CellOutcomes<'_>], x: Factor) -> Option<Figure> {
                   curve is the inverse of the published rate."
             .to_owned(),
         x: draw::factor_axis(cells, x),
-        y: Axis::new("round trip", Unit::Nanoseconds, draw::scale(&heights)),
+        y: Axis::new("round trip", Unit::Nanoseconds, scale),
         curves,
     })
 }

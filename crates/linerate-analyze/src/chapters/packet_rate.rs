@@ -1,6 +1,6 @@
 //! Chapter 10: packets a second against their size, and the share of CPU time in user mode and copying.
 
-use linerate_model::analysis::{Chapter, Figure, Origin, Table, TableCell};
+use linerate_model::analysis::{Chapter, Figure, Table, TableCell};
 use linerate_model::experiment::Factor;
 use linerate_model::profile::Work;
 use linerate_model::unit::Unit;
@@ -79,7 +79,7 @@ fn shares(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
         let points = CPU_SHARE.pairs("payload_bytes", column, &[]);
         let points = points.into_iter().map(|(x, percent)| (x, percent / 100.0));
         let name = format!("{PUBLISHED}, {}", work.title());
-        curves.push(draw::curve(name, Origin::Published, points));
+        curves.push(draw::published(name, points));
     }
     let mut y = draw::response_axis(&share_name("client", Work::User));
     y.label = "share of busy CPU time".to_owned();

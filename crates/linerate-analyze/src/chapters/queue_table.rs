@@ -6,6 +6,8 @@ use linerate_model::analysis::{Table, TableCell};
 use linerate_model::host::{FactValue, Snapshot};
 use linerate_model::unit::Unit;
 
+use super::draw::unless_empty;
+
 /// The columns of [`served`].
 pub(super) const SERVED: [&str; 4] = ["Interrupt", "Its name", "CPUs", "NUMA node"];
 
@@ -36,13 +38,16 @@ pub(super) fn queues(
         }
         row
     };
-    let rows: Vec<Vec<TableCell>> = names.iter().map(row).collect();
     let mut columns = vec!["Queue"];
     columns.extend(SERVED);
     if !flows.is_empty() {
         columns.push("Flows of all trials");
     }
-    (!rows.is_empty()).then(|| Table::new("Queues of the link", columns, rows))
+    unless_empty(Table::new(
+        "Queues of the link",
+        columns,
+        names.iter().map(row),
+    ))
 }
 
 /// Returns where a queue is served: its interrupt, that one's name, CPUs and NUMA node.
@@ -72,12 +77,18 @@ fn side_and_number(name: &str) -> Option<(&str, u32)> {
 }
 
 fn cell(snapshot: &Snapshot, name: &str) -> TableCell {
-    match snapshot.value(name) {
-        Some(FactValue::Number(number, Unit::None)) => TableCell::Text(number.to_string()),
-        Some(FactValue::Number(number, unit)) => TableCell::Number(*number, *unit),
-        Some(FactValue::Text(text)) => TableCell::Text(text.clone()),
-        Some(FactValue::Missing(reason)) => TableCell::Absent(reason.clone()),
-        None => TableCell::Absent("not read".to_owned()),
+    snapshot
+        .value(name)
+        .map_or_else(|| TableCell::Absent("not read".to_owned()), fact_cell)
+}
+
+/// Returns the cell of a fact.
+pub(super) fn fact_cell(value: &FactValue) -> TableCell {
+    match value {
+        FactValue::Number(number, Unit::None) => TableCell::Text(number.to_string()),
+        FactValue::Number(number, unit) => TableCell::Number(*number, *unit),
+        FactValue::Text(text) => TableCell::Text(text.clone()),
+        FactValue::Missing(reason) => TableCell::Absent(reason.clone()),
     }
 }
 

@@ -78,18 +78,10 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, told: &Told<'_>) {
         figures.extend(by_queue(&taken, queues));
         figures.extend(against_chance(cells));
     }
-    figures.extend(by_cpu(
-        &taken,
-        "packets",
-        "packets taken off its queues",
-        |cpu| cpu.packets_per_s,
-    ));
-    figures.extend(by_cpu(
-        &taken,
-        "interrupts",
-        "interrupts of network devices",
-        |cpu| cpu.interrupts_per_s,
-    ));
+    let packets = ("packets", "packets taken off its queues");
+    figures.extend(by_cpu(&taken, packets, |cpu| cpu.packets_per_s));
+    let interrupts = ("interrupts", "interrupts of network devices");
+    figures.extend(by_cpu(&taken, interrupts, |cpu| cpu.interrupts_per_s));
     if !figures.is_empty() {
         chapter.figures = figures;
     }
@@ -283,7 +275,7 @@ fn by_queue(taken: &[CellIntake<'_, '_>], queues: usize) -> Option<Figure> {
     curves.retain(|curve| !curve.points.is_empty());
     let connections: Vec<f64> = numbers(taken);
     let even = connections.iter().map(|&x| (x, 1.0 / queues as f64));
-    curves.push(draw::curve("even", Origin::Computed, even));
+    curves.push(draw::computed("even", even));
     let cells: Vec<_> = taken.iter().map(|cell| cell.cell).collect();
     (curves.len() > 1).then(|| Figure {
         id: "queues-packets".to_owned(),
@@ -331,7 +323,7 @@ fn against_chance(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
         let points = cells
             .iter()
             .filter_map(|cell| Some((cell.number(Factor::Connections)?, cell.mean(response)?)));
-        draw::curve(*name, Origin::Computed, points)
+        draw::computed(*name, points)
     }));
     Some(Figure {
         id: "queues-chance".to_owned(),
@@ -349,8 +341,7 @@ fn against_chance(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
 /// One curve a CPU; absent where nothing was counted.
 fn by_cpu(
     taken: &[CellIntake<'_, '_>],
-    id: &str,
-    what: &str,
+    (id, what): (&str, &str),
     of: fn(&CpuIntake) -> Option<f64>,
 ) -> Option<Figure> {
     let value = |intake: &Intake, cpu: u32| of(intake.cpus.get(&cpu)?);
@@ -465,20 +456,14 @@ fn map(cell: &CellIntake<'_, '_>, host: &HostRecord) -> Option<Table> {
         row.extend(queue_table::served(&host.snapshot, link, "rx", *number));
         row
     };
-    let rows: Vec<_> = numbers.iter().map(row).collect();
     let mut columns = vec!["Queue", "Connections", "Packets/s"];
     columns.extend(queue_table::SERVED);
-    (!rows.is_empty()).then(|| {
-        Table::new(
-            format!(
-                "Receive queues of {link} of {} with {}, means of its trials",
-                host.name,
-                words::whole_cell(&cell.cell.cell)
-            ),
-            columns,
-            rows,
-        )
-    })
+    let title = format!(
+        "Receive queues of {link} of {} with {}, means of its trials",
+        host.name,
+        words::whole_cell(&cell.cell.cell)
+    );
+    draw::unless_empty(Table::new(title, columns, numbers.iter().map(row)))
 }
 
 /// CPU → packets, interrupts and flows, with the most connections.
@@ -509,14 +494,7 @@ fn cpu_table(cell: &CellIntake<'_, '_>) -> Option<Table> {
         columns.push("Network interrupts/s");
     }
     columns.push("Time in interrupts");
-    (!cpus.is_empty()).then(|| {
-        Table::new(
-            format!(
-                "CPUs with {}, means of its trials",
-                words::whole_cell(&cell.cell.cell)
-            ),
-            columns,
-            cpus.iter().map(row),
-        )
-    })
+    let with = words::whole_cell(&cell.cell.cell);
+    let title = format!("CPUs with {with}, means of its trials");
+    draw::unless_empty(Table::new(title, columns, cpus.iter().map(row)))
 }

@@ -1,6 +1,6 @@
 //! Chapter 9: streams of small messages.
 
-use linerate_model::analysis::{Chapter, Figure, Origin, Scale, Table, TableCell};
+use linerate_model::analysis::{Chapter, Figure, Scale, Table, TableCell};
 use linerate_model::experiment::Factor;
 use linerate_model::unit::Unit;
 
@@ -72,9 +72,7 @@ fn add_published(figure: &mut Figure, column: &str, unit: f64) {
     for (nagle, points) in [("on", on), ("off", off)] {
         let name = format!("{PUBLISHED}, Nagle {nagle}, delayed ACK on");
         let points = points.into_iter().map(|(x, y)| (x, unit * y));
-        figure
-            .curves
-            .push(draw::curve(name, Origin::Published, points));
+        figure.curves.push(draw::published(name, points));
     }
 }
 
@@ -98,21 +96,15 @@ fn payload(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figure>
     let single = sizes
         .iter()
         .map(|(message, mss)| (*message as f64, *message.min(mss) as f64));
-    figure.curves.push(draw::curve(
-        "one message a segment",
-        Origin::Computed,
-        single,
-    ));
+    let single = draw::computed("one message a segment", single);
+    figure.curves.push(single);
     let alternating: Vec<(f64, f64)> = sizes
         .iter()
         .filter_map(|(message, mss)| Some((*message as f64, pattern_bytes(*message, *mss)?)))
         .collect();
     if !alternating.is_empty() {
-        figure.curves.push(draw::curve(
-            "segments that alternate",
-            Origin::Computed,
-            alternating,
-        ));
+        let curve = draw::computed("segments that alternate", alternating);
+        figure.curves.push(curve);
     }
     Some(figure)
 }
@@ -122,12 +114,7 @@ fn stalls(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
                    is about 40 ms.";
     let id = "small-messages-stall".to_owned();
     let mut figure = draw::figure(cells, Factor::MessageBytes, name::STALL_MAX, id, caption)?;
-    let heights: Vec<f64> = figure
-        .curves
-        .iter()
-        .flat_map(|curve| curve.points.iter().map(|point| point.y))
-        .collect();
-    figure.y.scale = draw::scale(&heights);
+    figure.y.scale = draw::scale_of(&figure.curves);
     debug_assert!(figure.y.scale != Scale::Category, "heights are numbers");
     Some(figure)
 }

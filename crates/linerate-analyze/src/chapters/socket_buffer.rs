@@ -6,7 +6,7 @@
 //! Linux SO_RCVBUF = b is doubled for bookkeeping, of which about half, b again, becomes window
 //! (tcp_win_from_space in include/net/tcp.h), so b stands in where it was not read.
 
-use linerate_model::analysis::{Chapter, Curve, Figure, Origin};
+use linerate_model::analysis::{Axis, Chapter, Curve, Figure, Origin, Scale};
 use linerate_model::experiment::Factor;
 use linerate_model::unit::{Bytes, Nanos, Unit};
 use linerate_model::wire::window_limit;
@@ -68,11 +68,8 @@ fn throughput(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figu
     let points = published
         .into_iter()
         .map(|(bytes, mbit)| (bytes, mbit * 1e6));
-    figure.curves.push(draw::curve(
-        "AlphaServer ES40, 2001",
-        Origin::Published,
-        points,
-    ));
+    let published = draw::published("AlphaServer ES40, 2001", points);
+    figure.curves.push(published);
     Some(figure)
 }
 
@@ -121,7 +118,7 @@ fn wire_limits(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Vec<Curve>
         .into_iter()
         .map(|limit| {
             let name = format!("wire limit {}", Unit::BitsPerSecond.display(limit));
-            draw::curve(name, Origin::Computed, ends.iter().map(|x| (*x, limit)))
+            draw::computed(name, ends.iter().map(|x| (*x, limit)))
         })
         .collect()
 }
@@ -161,7 +158,7 @@ fn window_limit_curve(dataset: &Dataset<'_>, group: &Group<'_, '_>, rtt_ns: f64)
         "window / round trip of {}{with}",
         words::number(Unit::Nanoseconds, rtt_ns)
     );
-    matters.then(|| draw::curve(name, Origin::Computed, points))
+    matters.then(|| draw::computed(name, points))
 }
 
 fn cpu(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
@@ -197,11 +194,7 @@ fn waiting(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
                   receiver's window or the send buffer did not let it go."
             .to_owned(),
         x: draw::factor_axis(cells, x),
-        y: linerate_model::analysis::Axis::new(
-            "share of the time",
-            Unit::Percent,
-            linerate_model::analysis::Scale::Linear,
-        ),
+        y: Axis::new("share of the time", Unit::Percent, Scale::Linear),
         curves,
     })
 }

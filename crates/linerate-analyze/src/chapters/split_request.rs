@@ -74,10 +74,7 @@ fn by_options(cells: &[&CellOutcomes<'_>], response: &str, id: &str) -> Option<F
         .map(curve)
         .filter(|curve| !curve.points.is_empty())
         .collect();
-    let heights: Vec<f64> = curves
-        .iter()
-        .flat_map(|curve| curve.points.iter().map(|point| point.y))
-        .collect();
+    let scale = draw::scale_of(&curves);
     let description = describe(response);
     (!curves.is_empty()).then(|| Figure {
         id: id.to_owned(),
@@ -86,7 +83,7 @@ fn by_options(cells: &[&CellOutcomes<'_>], response: &str, id: &str) -> Option<F
                   ACK. Points are means with 95 % intervals."
             .to_owned(),
         x: Axis::new("options", Unit::None, Scale::Category),
-        y: Axis::new(description.title, description.unit, draw::scale(&heights)),
+        y: Axis::new(description.title, description.unit, scale),
         curves,
     })
 }
