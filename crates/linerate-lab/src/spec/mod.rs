@@ -165,39 +165,37 @@ impl LabSpec {
 
     /// Holds every value against its limit; `origin` names the lab in the error.
     pub fn check(&self, origin: &str) -> Result<(), SpecError> {
-        let limit = |key: String, value: String, allowed: String| SpecError::Limit {
+        self.hold().map_err(|fault| SpecError::Limit {
             origin: origin.to_owned(),
-            key,
-            value,
+            key: fault.key,
+            value: fault.value,
+            allowed: fault.allowed,
+        })
+    }
+
+    fn hold(&self) -> Result<(), Fault> {
+        hold_name("name", &self.name)?;
+        let count = self.hosts.len();
+        let allowed = format!("1 to {HOSTS_MAX}");
+        hold(
+            (1..=HOSTS_MAX).contains(&count),
+            "the number of hosts",
+            count,
             allowed,
-        };
-        if !name_is_valid(&self.name) {
-            return Err(limit("name".into(), quoted(&self.name), name_rule()));
-        }
-        if self.hosts.is_empty() || self.hosts.len() > HOSTS_MAX {
-            let (found, allowed) = (self.hosts.len(), format!("1 to {HOSTS_MAX}"));
-            return Err(limit(
-                "the number of hosts".into(),
-                found.to_string(),
-                allowed,
-            ));
-        }
+        )?;
         let mut seen = BTreeSet::new();
         for host in &self.hosts {
-            if !name_is_valid(&host.name) {
-                return Err(limit(
-                    "a host's name".into(),
-                    quoted(&host.name),
-                    name_rule(),
-                ));
-            }
-            if !seen.insert(&host.name) {
-                let allowed = "one host of each name".to_owned();
-                return Err(limit("a host's name".into(), quoted(&host.name), allowed));
-            }
-            host.link.check().map_err(|fault| {
-                let key = format!("{} of host `{}`", fault.key, host.name);
-                limit(key, fault.value, fault.allowed)
+            let (key, name) = ("a host's name", &host.name);
+            hold_name(key, name)?;
+            hold(
+                seen.insert(name),
+                key,
+                quoted(name),
+                "one host of each name",
+            )?;
+            host.link.hold().map_err(|fault| Fault {
+                key: format!("{} of host `{name}`", fault.key),
+                ..fault
             })?;
         }
         Ok(())
@@ -210,63 +208,35 @@ impl LinkSpec {
         self.delay.0 > 0 || self.loss > 0.0
     }
 
-    fn check(&self) -> Result<(), LinkFault> {
-        let fault = |key, value: String, allowed: String| {
-            Err(LinkFault {
-                key,
-                value,
-                allowed,
-            })
-        };
-        if let Some(rate) = self.rate
-            && !(RATE_MIN.0..=RATE_MAX.0).contains(&rate.0)
-        {
-            return fault(
-                "rate",
-                rate.to_string(),
-                format!("{RATE_MIN} to {RATE_MAX}"),
-            );
+    fn hold(&self) -> Result<(), Fault> {
+        if let Some(rate) = self.rate {
+            let is_within = (RATE_MIN.0..=RATE_MAX.0).contains(&rate.0);
+            hold(is_within, "rate", rate, format!("{RATE_MIN} to {RATE_MAX}"))?;
         }
-        if self.delay > DELAY_MAX {
-            return fault("delay", self.delay.to_string(), format!("0 to {DELAY_MAX}"));
-        }
-        if !(0.0..=LOSS_MAX).contains(&self.loss) {
-            return fault("loss", self.loss.to_string(), format!("0 to {LOSS_MAX}"));
-        }
-        if !(MTU_BYTES_MIN..=MTU_BYTES_MAX).contains(&self.mtu_bytes) {
-            let allowed = format!("{MTU_BYTES_MIN} to {MTU_BYTES_MAX}");
-            return fault("mtu_bytes", self.mtu_bytes.to_string(), allowed);
-        }
-        if !(1..=QUEUES_MAX).contains(&self.queues) {
-            return fault(
-                "queues",
-                self.queues.to_string(),
-                format!("1 to {QUEUES_MAX}"),
-            );
-        }
+        let (delay, loss, mtu) = (self.delay, self.loss, self.mtu_bytes);
+        let allowed = format!("0 to {DELAY_MAX}");
+        hold(delay <= DELAY_MAX, "delay", delay, allowed)?;
+        let allowed = format!("0 to {LOSS_MAX}");
+        hold((0.0..=LOSS_MAX).contains(&loss), "loss", loss, allowed)?;
+        let is_within = (MTU_BYTES_MIN..=MTU_BYTES_MAX).contains(&mtu);
+        let allowed = format!("{MTU_BYTES_MIN} to {MTU_BYTES_MAX}");
+        hold(is_within, "mtu_bytes", mtu, allowed)?;
+        let is_within = (1..=QUEUES_MAX).contains(&self.queues);
+        let allowed = format!("1 to {QUEUES_MAX}");
+        hold(is_within, "queues", self.queues, allowed)?;
         if let Some(bytes) = self.host_queue {
-            if self.rate.is_none() {
-                let why = "left out without a rate: nothing waits there".to_owned();
-                return fault("host_queue", bytes.to_string(), why);
-            }
-            let least = host_queue_min(self.rate, self.mtu_bytes);
-            if !(least..=HOST_QUEUE_MAX).contains(&bytes) {
-                let allowed = format!("{least} to {HOST_QUEUE_MAX}");
-                return fault("host_queue", bytes.to_string(), allowed);
-            }
+            let why = "left out without a rate: nothing waits there";
+            hold(self.rate.is_some(), "host_queue", bytes, why)?;
+            let least = host_queue_min(self.rate, mtu);
+            let is_within = (least..=HOST_QUEUE_MAX).contains(&bytes);
+            let allowed = format!("{least} to {HOST_QUEUE_MAX}");
+            hold(is_within, "host_queue", bytes, allowed)?;
         }
-        let held = self
-            .rate
-            .map_or(0.0, |rate| rate.0 * self.delay.as_s() / 8.0);
-        if held > HELD_BYTES_MAX as f64 {
-            let allowed = format!("at most {} MiB in flight", HELD_BYTES_MAX >> 20);
-            return fault(
-                "rate × delay",
-                format!("{:.0} MiB", held / 1048576.0),
-                allowed,
-            );
-        }
-        Ok(())
+        let held = self.rate.map_or(0.0, |rate| rate.0 * delay.as_s() / 8.0);
+        let is_within = held <= HELD_BYTES_MAX as f64;
+        let allowed = format!("at most {} MiB in flight", HELD_BYTES_MAX >> 20);
+        let held = format!("{:.0} MiB", held / 1048576.0);
+        hold(is_within, "rate × delay", held, allowed)
     }
 }
 
@@ -288,10 +258,31 @@ fn quoted(text: &str) -> String {
     format!("`{text}`")
 }
 
-struct LinkFault {
-    key: &'static str,
+/// A value outside its limits.
+struct Fault {
+    key: String,
     value: String,
     allowed: String,
+}
+
+fn hold(
+    is_within: bool,
+    key: &str,
+    value: impl ToString,
+    allowed: impl Into<String>,
+) -> Result<(), Fault> {
+    if is_within {
+        return Ok(());
+    }
+    Err(Fault {
+        key: key.to_owned(),
+        value: value.to_string(),
+        allowed: allowed.into(),
+    })
+}
+
+fn hold_name(key: &str, name: &str) -> Result<(), Fault> {
+    hold(name_is_valid(name), key, quoted(name), name_rule())
 }
 
 #[cfg(test)]
