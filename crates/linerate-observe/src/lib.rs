@@ -134,7 +134,6 @@ mod text;
 pub use all::{availabilities, observers, probes};
 pub use facts::facts;
 pub use link::{link_of_address, route_device};
-pub use netstat::NamedCounters;
 pub use observer::{ObserveConfig, Observer};
 pub use places::{boot_id, cpu_list, cpu_range, cpus_allowed, cpus_near};
 pub use profile::{Profiler, Scope, load_symbols};

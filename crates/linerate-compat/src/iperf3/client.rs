@@ -141,11 +141,6 @@ impl ClientMachine {
         matches!(self.stage, Stage::Over)
     }
 
-    /// Returns whether payload flows.
-    pub fn is_running(&self) -> bool {
-        matches!(self.stage, Stage::Running)
-    }
-
     /// Returns when [`Self::poll_deadline`] will act; absent while the client itself decides how
     /// long it takes, and once it is over.
     pub fn deadline_ns(&self) -> Option<u64> {

@@ -150,11 +150,6 @@ impl ServerMachine {
         matches!(self.stage, Stage::Opening)
     }
 
-    /// Returns whether payload flows.
-    pub fn is_running(&self) -> bool {
-        matches!(self.stage, Stage::Running)
-    }
-
     /// Returns when [`Self::poll_deadline`] will act; absent once it is over.
     pub fn deadline_ns(&self) -> Option<u64> {
         (!self.is_over()).then_some(self.deadline_ns)
@@ -397,7 +392,7 @@ impl ServerMachine {
         if !last.is_empty() {
             actions.push(ServerAction::Send(last));
         }
-        if self.is_running() {
+        if matches!(self.stage, Stage::Running) {
             actions.push(ServerAction::Stop);
         }
         actions.push(ServerAction::End(ending));

@@ -13,7 +13,6 @@ use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
 pub(crate) use moved::CountersObserver;
-pub use named::NamedCounters;
 
 use crate::observer::{Health, ObserveConfig, Observer};
 use crate::readout::Readout;

@@ -46,19 +46,12 @@ pub(super) fn open_files(proc_root: &Path) -> Vec<Result<NamedFile, String>> {
 
 /// Every counter of `/proc/net/snmp`, `netstat` and `snmp6`, by protocol and name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NamedCounters {
+pub(super) struct NamedCounters {
     /// `Tcp.RetransSegs`, `TcpExt.ListenDrops`, `Ip6InReceives`.
     values: BTreeMap<String, u64>,
 }
 
 impl NamedCounters {
-    /// Reads all of them, of the network namespace of the calling thread; a file that is not there
-    /// has no counters.
-    pub fn read(proc_root: &Path) -> Self {
-        let mut files = open_files(proc_root);
-        Self::read_files(files.iter_mut().filter_map(|file| file.as_mut().ok())).0
-    }
-
     /// Reads all of them from open files, and returns the instant at which the first of those was
     /// read, and why another could not be.
     pub(super) fn read_files<'f>(
@@ -80,24 +73,14 @@ impl NamedCounters {
         (counters, first_ns, failure)
     }
 
-    /// Returns the value of one, such as `TcpExt.ListenDrops`.
-    pub fn value(&self, name: &str) -> Option<u64> {
-        self.values.get(name).copied()
-    }
-
     /// Returns how many there are.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.values.len()
-    }
-
-    /// Tells whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
     }
 
     /// Returns every counter that is another now than `before`, by name, with its value then and
     /// now. Some are values at an instant (`Tcp.CurrEstab`) and can fall.
-    pub fn moved_since<'a>(
+    pub(super) fn moved_since<'a>(
         &'a self,
         before: &'a Self,
     ) -> impl Iterator<Item = (&'a str, u64, u64)> {
@@ -154,8 +137,8 @@ mod tests {
             "Tcp: MaxConn CurrEstab OutSegs\nTcp: -1 2 7\nTcpExt: A B\nTcpExt: 3 9\n",
             "Ip6InReceives     \t15\n",
         );
-        assert_eq!((before.len(), before.value("Tcp.OutSegs")), (4, Some(7)));
-        assert_eq!(before.value("Udp6InDatagrams"), None);
+        assert_eq!((before.len(), before.values["Tcp.OutSegs"]), (4, 7));
+        assert!(!before.values.contains_key("Udp6InDatagrams"));
         let moved: Vec<_> = now.moved_since(&before).collect();
         assert_eq!(
             moved,
@@ -169,9 +152,10 @@ mod tests {
 
     #[test]
     fn this_host_has_hundreds() {
-        let counters = NamedCounters::read("/proc".as_ref());
+        let files: Result<Vec<_>, _> = open_files("/proc".as_ref()).into_iter().collect();
+        let (counters, ..) = NamedCounters::read_files(files.expect("this host's").iter_mut());
         assert!(counters.len() > 100, "{}", counters.len());
-        assert!(counters.value("TcpExt.ListenDrops").is_some());
-        assert!(NamedCounters::read("/nosuch".as_ref()).is_empty());
+        assert!(counters.values.contains_key("TcpExt.ListenDrops"));
+        assert!(open_files("/nosuch".as_ref()).iter().all(Result::is_err));
     }
 }

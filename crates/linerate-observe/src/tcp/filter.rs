@@ -367,13 +367,14 @@ mod tests {
     }
 
     fn processes() -> Processes {
-        Processes::from_owners([(
-            42,
-            Process {
-                pid: 77,
-                name: "iperf3".to_owned(),
-            },
-        )])
+        let process = Process {
+            pid: 77,
+            name: "iperf3".to_owned(),
+        };
+        Processes {
+            owners: [(42, process)].into(),
+            hidden: 0,
+        }
     }
 
     fn check(filter: &str, expect: bool) {

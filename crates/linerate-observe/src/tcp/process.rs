@@ -22,8 +22,8 @@ pub struct Process {
 /// The processes that hold sockets, as far as the caller may see them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Processes {
-    owners: HashMap<u64, Process>,
-    hidden: u64,
+    pub(super) owners: HashMap<u64, Process>,
+    pub(super) hidden: u64,
 }
 
 impl Processes {
@@ -41,14 +41,6 @@ impl Processes {
             }
         }
         processes
-    }
-
-    /// Takes owners by the inodes of their sockets.
-    pub fn from_owners(owners: impl IntoIterator<Item = (u64, Process)>) -> Self {
-        Self {
-            owners: owners.into_iter().collect(),
-            hidden: 0,
-        }
     }
 
     /// Returns the process that holds the socket with `inode`; of several, the first one seen.
