@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use linerate_model::host::{FactValue, LAB_LINK_ALIAS};
 use linerate_model::unit::Unit;
 
-use super::{Facts, Reading, nic, number, pcie};
+use super::nic::{self, count, known, said, switch};
+use super::{Facts, Reading, number, pcie};
 use crate::card::{Cards, Channels, Features, Mode};
 use crate::link::{DEVICES_MAX, DeviceMessage, every_device};
 use crate::observer::ObserveConfig;
@@ -134,19 +135,14 @@ fn add_driver(
 ) {
     let name = device.name.as_str();
     let mut add = |fact: &str, reading| facts.add(fact_name(device, fact), reading);
-    let driver = cards.ioctl().and_then(|ethtool| {
-        let driver = ethtool.driver(name);
-        driver.map_err(|error| format!("ethtool: {error}"))
-    });
+    let driver = cards.ioctl();
+    let driver = driver.and_then(|ethtool| said(ethtool.driver(name)));
     add("driver", driver.map(FactValue::Text));
     let features = cards.features(name);
-    let is_on = |of: fn(&Features) -> bool| {
-        let on = features.as_ref().map(of).map_err(Clone::clone)?;
-        Ok(FactValue::Text(if on { "on" } else { "off" }.to_owned()))
-    };
-    add("tso", is_on(|features| features.tso));
-    add("gso", is_on(|features| features.gso));
-    add("gro", is_on(|features| features.gro));
+    let is_on = |of: fn(&Features) -> Option<bool>| known(&features, of).and_then(switch);
+    add("tso", is_on(|features| Some(features.tso)));
+    add("gso", is_on(|features| Some(features.gso)));
+    add("gro", is_on(|features| Some(features.gro)));
     let speed = mode.as_ref().map(|mode| mode.speed_mbps);
     add(
         "speed_bps",
@@ -180,11 +176,10 @@ fn believed_speed(device: &Device, mbps: Result<Option<u32>, String>) -> Reading
 
 /// Takes the queues in use; a driver without channels has all that were allocated.
 fn queue_count(in_use: Option<u32>, allocated: Option<u32>) -> Reading {
-    in_use
-        .filter(|&count| count > 0)
-        .or(allocated)
-        .map(|count| FactValue::Number(f64::from(count), Unit::Count))
-        .ok_or_else(|| "neither the driver nor netlink says".to_owned())
+    in_use.filter(|&count| count > 0).or(allocated).map_or_else(
+        || Err("neither the driver nor netlink says".to_owned()),
+        count,
+    )
 }
 
 /// Adds the width and speed of the PCIe link that the device sits on, and what it could have.

@@ -76,7 +76,10 @@ pub(super) fn read(
 const SILENT: &str = "the driver does not say";
 
 /// Returns what was answered, if that was in the answer.
-fn known<T, V>(answer: &Result<T, String>, of: impl Fn(&T) -> Option<V>) -> Result<V, String> {
+pub(super) fn known<T, V>(
+    answer: &Result<T, String>,
+    of: impl Fn(&T) -> Option<V>,
+) -> Result<V, String> {
     let answer = answer.as_ref().map_err(Clone::clone)?;
     of(answer).ok_or_else(|| SILENT.to_owned())
 }
@@ -176,15 +179,15 @@ fn by_ioctl(facts: &mut Facts, prefix: &str, device: &str, ethtool: &Ethtool) {
     }
 }
 
-fn said<T>(answer: io::Result<T>) -> Result<T, String> {
+pub(super) fn said<T>(answer: io::Result<T>) -> Result<T, String> {
     answer.map_err(|error| format!("ethtool: {error}"))
 }
 
-fn count(number: u32) -> Reading {
+pub(super) fn count(number: u32) -> Reading {
     Ok(FactValue::Number(f64::from(number), Unit::Count))
 }
 
-fn switch(on: bool) -> Reading {
+pub(super) fn switch(on: bool) -> Reading {
     Ok(FactValue::Text(if on { "on" } else { "off" }.to_owned()))
 }
 

@@ -21,7 +21,6 @@ pub(crate) struct Mode {
     pub(crate) peer: Option<Vec<String>>,
 }
 
-const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GLINK: u32 = 0x0a;
 const ETHTOOL_GTSO: u32 = 0x1e;
 const ETHTOOL_GGSO: u32 = 0x23;
@@ -46,14 +45,6 @@ pub(crate) enum Offload {
 /// Asks drivers of the network namespace in which it was opened.
 pub(crate) struct Ethtool {
     socket: Socket,
-}
-
-#[repr(C)]
-struct DriverInfo {
-    command: u32,
-    driver: [u8; 32],
-    /// version, fw_version, bus_info, erom_version, reserved2, five counts.
-    rest: [u8; 4 * 32 + 12 + 5 * 4],
 }
 
 #[repr(C)]
@@ -82,15 +73,12 @@ struct LinkSettings {
 /// what the kernel copies for every command it is used with.
 pub(super) unsafe trait Answer {}
 
-// SAFETY: struct ethtool_drvinfo is 196 bytes, asserted below.
-unsafe impl Answer for DriverInfo {}
 // SAFETY: struct ethtool_value is two 32-bit words.
 unsafe impl Answer for Value {}
 // SAFETY: struct ethtool_link_settings is 48 bytes, asserted below, and three masks of at most
 // LINK_MODE_WORDS_MAX words follow it.
 unsafe impl Answer for LinkSettings {}
 
-const _: () = assert!(size_of::<DriverInfo>() == 196);
 const _: () = assert!(size_of::<LinkSettings>() == 48 + 12 * LINK_MODE_WORDS_MAX);
 
 impl Ethtool {
@@ -99,18 +87,6 @@ impl Ethtool {
     /// Any kind of socket passes the ioctl on to the device; this one exists on every host.
     pub(crate) fn open() -> io::Result<Self> {
         Socket::new(NETLINK_ROUTE).map(|socket| Self { socket })
-    }
-
-    /// Returns the name of the driver.
-    pub(crate) fn driver(&self, device: &str) -> io::Result<String> {
-        let mut answer = DriverInfo {
-            command: ETHTOOL_GDRVINFO,
-            driver: [0; 32],
-            rest: [0; 160],
-        };
-        self.ask(device, &mut answer)?;
-        let name = answer.driver.split(|&byte| byte == 0).next();
-        Ok(String::from_utf8_lossy(name.unwrap_or_default()).into_owned())
     }
 
     /// Returns whether an offload is on.

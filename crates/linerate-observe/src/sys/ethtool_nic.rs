@@ -86,16 +86,27 @@ unsafe impl Answer for DriverInfo {}
 const _: () = assert!(size_of::<DriverInfo>() == 196);
 
 impl Ethtool {
+    /// Returns the name of the driver.
+    pub(crate) fn driver(&self, device: &str) -> io::Result<String> {
+        let [driver, ..] = self.driver_info(device)?;
+        Ok(driver)
+    }
+
     /// Returns the versions of driver and firmware, and the address on the bus; empty where the
     /// driver says nothing.
     pub(crate) fn versions_and_bus(&self, device: &str) -> io::Result<[String; 3]> {
+        let [_, version, firmware, bus] = self.driver_info(device)?;
+        Ok([version, firmware, bus])
+    }
+
+    fn driver_info(&self, device: &str) -> io::Result<[String; 4]> {
         let mut answer = DriverInfo {
             command: ETHTOOL_GDRVINFO,
             texts: [[0; 32]; 5],
             rest: [0; 32],
         };
         self.ask(device, &mut answer)?;
-        Ok([1, 2, 3].map(|at| {
+        Ok([0, 1, 2, 3].map(|at| {
             let text: &[u8; 32] = &answer.texts[at];
             let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
             String::from_utf8_lossy(text).into_owned()
