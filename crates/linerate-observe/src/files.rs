@@ -11,6 +11,7 @@ use crate::readout::Readout;
 use crate::spacing::Spacing;
 use crate::sys::clock::now_ns;
 use crate::sys::file::KernelFile;
+use crate::text::{complete_lines, value};
 
 /// First buffer of a small file, in bytes; longer ones make it grow.
 const BUFFER_BYTES: usize = 1 << 10;
@@ -102,6 +103,13 @@ impl Observer for FilesObserver {
 
     fn sample_edge(&mut self, out: &mut Vec<Sample>) {
         self.read(out);
+    }
+}
+
+/// Hands on the number in the first line of a text, `factor` times.
+pub(crate) fn one(text: &[u8], factor: i64, metric: Metric, push: &mut dyn FnMut(Metric, i64)) {
+    if let Some(value) = complete_lines(text).next().and_then(value) {
+        push(metric, value.saturating_mul(factor));
     }
 }
 

@@ -28,6 +28,11 @@ pub(crate) fn number(word: &[u8]) -> Option<u64> {
     })
 }
 
+/// Reads a number that is a sample's value.
+pub(crate) fn value(word: &[u8]) -> Option<i64> {
+    number(word)?.try_into().ok()
+}
+
 /// Converts clock ticks to nanoseconds; absent when the result does not fit a sample's value.
 pub(crate) fn ticks_to_ns(ticks: u64, user_hz: u64) -> Option<i64> {
     let ns = u128::from(ticks) * 1_000_000_000 / u128::from(user_hz.max(1));

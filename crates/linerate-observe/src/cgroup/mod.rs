@@ -14,7 +14,7 @@ use linerate_model::sample::{Sample, Subject};
 use crate::files::{FilesObserver, Source};
 use crate::observer::{ObserveConfig, Observer};
 use crate::readout::Readout;
-use crate::text::{complete_lines, number, words};
+use crate::text::{complete_lines, value, words};
 
 /// Groups inside groups that are looked at: systemd and container engines make about ten.
 const DEPTH_MAX: usize = 32;
@@ -141,8 +141,7 @@ fn throttling(text: &[u8], push: &mut dyn FnMut(Metric, i64)) {
     for line in complete_lines(text) {
         let mut line = words(line);
         let name = line.next().unwrap_or_default();
-        let value = line.next().and_then(number);
-        let Some(value) = value.and_then(|value| i64::try_from(value).ok()) else {
+        let Some(value) = line.next().and_then(value) else {
             continue;
         };
         match name {

@@ -14,9 +14,9 @@ use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
 use self::statistics::Statistics;
-use crate::files::{FilesObserver, Parse, Source};
+use crate::files::{FilesObserver, Parse, Source, one};
 use crate::observer::{Health, ObserveConfig, Observer, opened};
-use crate::text::{complete_lines, number, words};
+use crate::text::{complete_lines, words};
 
 /// Reads connection tracking.
 pub(crate) struct ConntrackObserver {
@@ -33,8 +33,8 @@ pub(crate) fn open(config: &ObserveConfig) -> ConntrackObserver {
     let own = net("thread-self");
     let file = if own.exists() { own } else { net("self") };
     let open = |path: &Path, parse: Parse| Source::open(path, Subject::Host, parse).ok();
-    let count: Parse = |text, push| one(text, Metric::ConntrackCount, push);
-    let most: Parse = |text, push| one(text, Metric::ConntrackMax, push);
+    let count: Parse = |text, push| one(text, 1, Metric::ConntrackCount, push);
+    let most: Parse = |text, push| one(text, 1, Metric::ConntrackMax, push);
     let totals = open(&file, totals);
     let is_tracking = settings.join("nf_conntrack_max").exists();
     // A recorded root is of another host than the one that netlink would ask.
@@ -93,13 +93,6 @@ impl Observer for ConntrackObserver {
     }
 }
 
-fn one(text: &[u8], metric: Metric, push: &mut dyn FnMut(Metric, i64)) {
-    let value = complete_lines(text).next().and_then(number);
-    if let Some(Ok(value)) = value.map(i64::try_from) {
-        push(metric, value);
-    }
-}
-
 /// Sums the lines of all CPUs, column by column; the columns are found by name.
 fn totals(text: &[u8], push: &mut dyn FnMut(Metric, i64)) {
     let wanted: [(&[u8], Metric); 4] = [
@@ -149,7 +142,7 @@ mod tests {
         assert_eq!(found(totals, "drop\nzz\n"), []);
         assert_eq!(found(totals, "drop\n"), []);
         assert_eq!(found(totals, "other\n1\n"), []);
-        let count: Parse = |text, push| one(text, Metric::ConntrackCount, push);
+        let count: Parse = |text, push| one(text, 1, Metric::ConntrackCount, push);
         assert_eq!(found(count, "262144\n"), [("conntrack_count", 262_144)]);
         assert_eq!(found(count, "-1\n"), []);
     }

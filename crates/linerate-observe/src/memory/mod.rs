@@ -10,7 +10,7 @@ use linerate_model::sample::Subject;
 use crate::files::{FilesObserver, Source};
 use crate::observer::ObserveConfig;
 use crate::sys::clock::page_bytes;
-use crate::text::{complete_lines, number, words};
+use crate::text::{complete_lines, value, words};
 
 /// Opens the files of memory.
 pub(crate) fn open(config: &ObserveConfig) -> FilesObserver {
@@ -42,8 +42,7 @@ fn meminfo(text: &[u8], push: &mut dyn FnMut(Metric, i64)) {
     for line in complete_lines(text) {
         let mut line = words(line);
         if line.next() == Some(b"MemAvailable:")
-            && let Some(kib) = line.next().and_then(number)
-            && let Ok(kib) = i64::try_from(kib)
+            && let Some(kib) = line.next().and_then(value)
         {
             push(Metric::MemoryAvailable, kib.saturating_mul(1024));
         }
@@ -56,10 +55,8 @@ fn sockets(text: &[u8], push: &mut dyn FnMut(Metric, i64)) {
     for line in complete_lines(text) {
         let mut line = words(line);
         let protocol = line.next().unwrap_or_default();
-        while let (Some(name), Some(value)) = (line.next(), line.next()) {
-            let Some(value) = number(value).and_then(|value| i64::try_from(value).ok()) else {
-                continue;
-            };
+        while let (Some(name), Some(word)) = (line.next(), line.next()) {
+            let Some(value) = value(word) else { continue };
             match (protocol, name) {
                 (b"TCP:", b"mem") => push(Metric::MemoryTcp, value.saturating_mul(page)),
                 (b"UDP:", b"mem") => push(Metric::MemoryUdp, value.saturating_mul(page)),
@@ -104,8 +101,7 @@ fn pressure(
         };
         let total_us = line
             .find_map(|word| word.strip_prefix(b"total="))
-            .and_then(number)
-            .and_then(|total| i64::try_from(total).ok());
+            .and_then(value);
         if let (Some(metric), Some(total_us)) = (metric, total_us) {
             push(metric, total_us.saturating_mul(1000));
         }

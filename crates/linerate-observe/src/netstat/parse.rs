@@ -6,7 +6,7 @@
 use linerate_model::metric::Metric;
 
 use super::Counter;
-use crate::text::{complete_lines, number, words};
+use crate::text::{complete_lines, words};
 
 /// Hands every wanted counter that the text holds to `push`.
 ///
@@ -17,8 +17,7 @@ pub(super) fn parse(text: &[u8], wanted: &[Counter], mut push: impl FnMut(Metric
             .iter()
             .find(|counter| counter.name == name && counter.protocol == protocol);
         let Some(counter) = known else { return };
-        let value = number(value).and_then(|value| i64::try_from(value).ok());
-        if let Some(value) = value {
+        if let Some(value) = crate::text::value(value) {
             push(counter.metric, value);
         }
     });

@@ -5,7 +5,7 @@ use linerate_model::sample::Subject;
 
 use crate::files::{FilesObserver, Source, numbered};
 use crate::observer::ObserveConfig;
-use crate::text::{complete_lines, number, words};
+use crate::text::{complete_lines, value, words};
 
 /// Most nodes read: the largest machines have 32.
 const NODES_MAX: usize = 64;
@@ -42,8 +42,7 @@ fn numastat(text: &[u8], push: &mut dyn FnMut(Metric, i64)) {
             Some(b"other_node") => Metric::NumaOther,
             _ => continue,
         };
-        let pages = line.next().and_then(number);
-        if let Some(Ok(pages)) = pages.map(i64::try_from) {
+        if let Some(pages) = line.next().and_then(value) {
             push(metric, pages);
         }
     }
@@ -53,7 +52,7 @@ fn numastat(text: &[u8], push: &mut dyn FnMut(Metric, i64)) {
 fn meminfo(text: &[u8], push: &mut dyn FnMut(Metric, i64)) {
     for line in complete_lines(text) {
         let mut line = words(line).skip_while(|word| *word != b"MemFree:").skip(1);
-        if let Some(Ok(kib)) = line.next().and_then(number).map(i64::try_from) {
+        if let Some(kib) = line.next().and_then(value) {
             push(Metric::NumaFree, kib.saturating_mul(1024));
         }
     }

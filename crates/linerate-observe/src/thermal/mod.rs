@@ -10,10 +10,9 @@ mod hwmon;
 use linerate_model::metric::Metric;
 use linerate_model::sample::Subject;
 
-use crate::files::{FilesObserver, Parse, Source, numbered};
+use crate::files::{FilesObserver, Parse, Source, numbered, one};
 use crate::observer::ObserveConfig;
 use crate::sys::file::read_value;
-use crate::text::{complete_lines, number};
 
 pub(crate) use hwmon::open as open_hwmon;
 
@@ -66,13 +65,6 @@ fn zone(config: &ObserveConfig) -> Option<Source> {
     let zone = zones.iter().find(is_cpu).or(zones.first())?;
     let parse: Parse = |text, push| one(text, 1, Metric::ThermalZone, push);
     Source::open(&of(*zone).join("temp"), Subject::Host, parse).ok()
-}
-
-fn one(text: &[u8], factor: i64, metric: Metric, push: &mut dyn FnMut(Metric, i64)) {
-    let value = complete_lines(text).next().and_then(number);
-    if let Some(Ok(value)) = value.map(i64::try_from) {
-        push(metric, value.saturating_mul(factor));
-    }
 }
 
 #[cfg(test)]
