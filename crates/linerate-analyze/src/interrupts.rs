@@ -26,8 +26,7 @@ pub(crate) fn interrupts<'a>(
             Subject::Irq(irq) => ((*irq, None), Metric::IrqCount),
             _ => return None,
         };
-        let series = readings.on(host, subject, metric)?;
-        Some((key, readings.change(&series)?))
+        Some((key, readings.change_on(host, subject, metric)?))
     });
     let hosts = recording.document.hosts.iter().filter(|host| !host.lab);
     hosts

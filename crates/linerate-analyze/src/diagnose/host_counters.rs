@@ -166,8 +166,7 @@ fn grown<'a>(dataset: &Dataset<'a>) -> Vec<Counts<'a>> {
                 continue;
             }
             for (rule, counts) in RULES.iter().zip(&mut counts) {
-                let series = readings.on(host, subject, rule.metric);
-                let change = series.and_then(|series| readings.change(&series));
+                let change = readings.change_on(host, subject, rule.metric);
                 let Some(change) = change.filter(|change| change.amount > 0.0) else {
                     continue;
                 };

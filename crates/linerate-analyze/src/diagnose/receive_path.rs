@@ -94,10 +94,7 @@ fn taking(
     link: Option<&str>,
     flows: u32,
 ) -> Taking {
-    let change = |subject: &Subject, metric| {
-        let series = readings.on(host, subject, metric)?;
-        readings.change(&series)
-    };
+    let change = |subject: &Subject, metric| readings.change_on(host, subject, metric);
     let mut taking = Taking {
         trial,
         dropped: 0.0,

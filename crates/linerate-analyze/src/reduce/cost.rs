@@ -13,6 +13,8 @@
 //!
 //! "Service demand" is netperf's word for CPU time per KB, with 1 KB = 1024 bytes.
 
+use std::ops::Add as _;
+
 use linerate_model::HostName;
 use linerate_model::metric::Metric;
 use linerate_model::response::name;
@@ -21,7 +23,7 @@ use linerate_model::sample::Subject;
 
 use super::Responses;
 use super::machine::Spent;
-use super::window::Readings;
+use super::window::{Change, Readings};
 
 /// Share of a host's packets from which on all of its cost is this run's: the rest are connections
 /// of the controller, which cost less than the share is known to.
@@ -123,12 +125,10 @@ fn packets_of_flows(hosts: &[&HostName], readings: &Readings<'_>) -> Option<f64>
             continue;
         }
         let rate = |metrics: &[Metric]| -> Option<f64> {
-            let rates = metrics.iter().map(|metric| {
-                let series = readings.on(on, subject, *metric)?;
-                Some(readings.change(&series)?.rate())
-            });
-            let known: Vec<f64> = rates.flatten().collect();
-            (!known.is_empty()).then(|| known.iter().sum())
+            let changes = metrics
+                .iter()
+                .filter_map(|metric| readings.change_on(on, subject, *metric));
+            changes.map(Change::rate).reduce(f64::add)
         };
         rates.push(rate(TCP_OF_FLOW).or_else(|| rate(UDP_OF_FLOW))?);
     }
@@ -162,16 +162,8 @@ fn sum(
     metric: Metric,
     is_wanted: impl Fn(&Subject) -> bool,
 ) -> Option<f64> {
-    let subjects = readings
-        .subjects()
-        .filter(|(subject, on)| **on == host.name && is_wanted(subject));
-    let rates: Vec<f64> = subjects
-        .filter_map(|(subject, on)| {
-            let series = readings.on(on, subject, metric)?;
-            Some(readings.change(&series)?.rate())
-        })
-        .collect();
-    (!rates.is_empty()).then(|| rates.iter().sum())
+    let of_host = |subject: &Subject, on: &HostName| *on == host.name && is_wanted(subject);
+    readings.sum(metric, of_host, Change::rate)
 }
 
 #[cfg(test)]

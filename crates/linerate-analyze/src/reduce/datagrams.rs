@@ -276,14 +276,9 @@ fn roots<'a>(
 /// Returns the growth of a counter over the window, all subjects of `hosts` together; absent if
 /// none was read.
 pub(super) fn total(readings: &Readings<'_>, hosts: &[&HostName], metric: Metric) -> Option<u64> {
-    let subjects = readings
-        .subjects()
-        .filter(|(subject, host)| !matches!(subject, Subject::Flow(..)) && hosts.contains(host));
-    let amounts: Vec<f64> = subjects
-        .filter_map(|(subject, host)| {
-            let series = readings.on(host, subject, metric)?;
-            Some(readings.change(&series)?.amount)
-        })
-        .collect();
-    (!amounts.is_empty()).then(|| amounts.iter().sum::<f64>() as u64)
+    let wanted = |subject: &Subject, host: &HostName| {
+        !matches!(subject, Subject::Flow(..)) && hosts.contains(&host)
+    };
+    let amount = readings.sum(metric, wanted, |change| change.amount)?;
+    Some(amount as u64)
 }

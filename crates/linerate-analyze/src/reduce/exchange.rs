@@ -107,8 +107,7 @@ fn timers(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Respons
     let with_flows = hosts_with_flows(hosts, readings);
     let sum = |metrics: &[Metric]| -> Option<f64> {
         let amount = |host: &HostName, metric| {
-            let series = readings.on(host, &Subject::Host, metric)?;
-            Some(readings.change(&series)?.amount)
+            Some(readings.change_on(host, &Subject::Host, metric)?.amount)
         };
         let each = with_flows.iter();
         let each = each.flat_map(|host| metrics.iter().map(|metric| amount(host, *metric)));
@@ -123,15 +122,8 @@ fn timers(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Respons
         name::LISTEN_DROPS,
         sum(&[Metric::NetstatListenDrops, Metric::NetstatReqQFullDrop]),
     );
-    let flows = readings.subjects();
-    let flows = flows.filter(|(subject, _)| matches!(subject, Subject::Flow(..)));
-    let again: Vec<f64> = flows
-        .filter_map(|(subject, host)| {
-            let series = readings.on(host, subject, Metric::TcpRetrans)?;
-            Some(readings.change(&series)?.amount)
-        })
-        .collect();
-    let again = (!again.is_empty()).then(|| again.iter().sum());
+    let is_flow = |subject: &Subject, _: &HostName| matches!(subject, Subject::Flow(..));
+    let again = readings.sum(Metric::TcpRetrans, is_flow, |change| change.amount);
     responses.put(name::RETRANSMITTED_BOTH, again);
 }
 
@@ -197,8 +189,8 @@ fn workers_share(
         .subjects()
         .filter(|(subject, on)| is_worker(subject) && of_part(on));
     mean(workers.filter_map(|(subject, on)| {
-        let series = readings.on(on, subject, metric)?;
+        let change = readings.change_on(on, subject, metric)?;
         // The kernel adds a wait when it ends, so that one from before the window may count in it.
-        Some((readings.change(&series)?.rate() / 1e9).min(1.0))
+        Some(change.share().min(1.0))
     }))
 }

@@ -14,9 +14,10 @@
 //! 3. What no mode accounts for (1 − Σ modes / CPUs × time) was taken by the machine below, or its
 //!    ticks were lost; the work of the host was disturbed by it either way.
 
-use linerate_model::HostName;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Add as _;
 
+use linerate_model::HostName;
 use linerate_model::metric::Metric;
 use linerate_model::response::name;
 use linerate_model::run::{HostPart, HostRecord};
@@ -91,8 +92,8 @@ pub(super) fn reduce(
     let missing = most(&|host| missing_share(host, readings));
     responses.put(name::CPU_MISSING, missing);
     let pressure = most(&|host| {
-        let series = readings.on(host, &Subject::Host, Metric::PressureCpuSome)?;
-        Some(readings.change(&series)?.rate() / 1e9)
+        let pressure = readings.change_on(host, &Subject::Host, Metric::PressureCpuSome);
+        pressure.map(Change::share)
     });
     responses.put(name::CPU_PRESSURE, pressure);
     workers(readings, responses);
@@ -219,26 +220,20 @@ pub(super) fn cpu_time(
     readings: &Readings<'_>,
     metrics: &[Metric],
 ) -> Option<f64> {
-    let rate = |subject: &Subject, metric| {
-        let series = readings.on(host, subject, metric)?;
-        Some(readings.change(&series)?.rate() / 1e9)
-    };
     let sum = |subject: &Subject| {
-        let rates: Vec<f64> = metrics
+        let changes = metrics
             .iter()
-            .filter_map(|metric| rate(subject, *metric))
-            .collect();
-        (!rates.is_empty()).then(|| rates.iter().sum::<f64>())
+            .filter_map(|metric| readings.change_on(host, subject, *metric));
+        changes.map(Change::share).reduce(f64::add)
     };
     if let Some(whole) = sum(&Subject::Host) {
         return Some(whole);
     }
-    let cpus: Vec<f64> = readings
+    let cpus = readings
         .subjects()
-        .filter(|(subject, on)| matches!(subject, Subject::Cpu(_)) && *on == host)
-        .filter_map(|(subject, _)| sum(subject))
-        .collect();
-    (!cpus.is_empty()).then(|| cpus.iter().sum())
+        .filter(|(subject, on)| matches!(subject, Subject::Cpu(_)) && *on == host);
+    cpus.filter_map(|(subject, _)| sum(subject))
+        .reduce(f64::add)
 }
 
 /// Returns the hosts whose programs run on the CPUs of `host`: all of a lab, both ends of loopback, and
@@ -259,16 +254,10 @@ pub(super) fn sharing<'h>(hosts: &'h [HostRecord], host: &'h HostName) -> Vec<&'
 
 /// CPUs' worth of a time of our own threads on `hosts`.
 fn our_time(hosts: &[&HostName], readings: &Readings<'_>, metric: Metric) -> Option<f64> {
-    let threads = readings
-        .subjects()
-        .filter(|(subject, on)| matches!(subject, Subject::Thread(_)) && hosts.contains(on));
-    let rates: Vec<f64> = threads
-        .filter_map(|(subject, on)| {
-            let series = readings.on(on, subject, metric)?;
-            Some(readings.change(&series)?.rate() / 1e9)
-        })
-        .collect();
-    (!rates.is_empty()).then(|| rates.iter().sum())
+    let is_ours = |subject: &Subject, on: &HostName| {
+        matches!(subject, Subject::Thread(_)) && hosts.contains(&on)
+    };
+    readings.sum(metric, is_ours, Change::share)
 }
 
 /// Time in interrupts as tracepoints measure it, where that was asked for.
@@ -292,15 +281,8 @@ fn workers_of(part: HostPart, hosts: &[HostRecord], readings: &Readings<'_>) -> 
         let mut hosts = hosts.iter();
         hosts.any(|host| host.part == part && host.name == *on)
     };
-    let rates: Vec<f64> = readings
-        .subjects()
-        .filter(|(subject, on)| is_worker(subject) && of_part(on))
-        .filter_map(|(subject, on)| {
-            let series = readings.on(on, subject, Metric::ThreadRun)?;
-            Some(readings.change(&series)?.rate() / 1e9)
-        })
-        .collect();
-    (!rates.is_empty()).then(|| rates.iter().sum())
+    let wanted = |subject: &Subject, on: &HostName| is_worker(subject) && of_part(on);
+    readings.sum(Metric::ThreadRun, wanted, Change::share)
 }
 
 /// Returns whether `subject` is one of the threads that move payload.
@@ -321,11 +303,8 @@ pub(super) fn have_several_workers(readings: &Readings<'_>) -> bool {
 
 fn workers(readings: &Readings<'_>, responses: &mut Responses) {
     let share = |subject: &Subject, host: &HostName, metric| {
-        let series = readings.on(host, subject, metric)?;
-        readings
-            .change(&series)
-            .map(Change::rate)
-            .map(|rate| rate / 1e9)
+        let change = readings.change_on(host, subject, metric);
+        change.map(Change::share)
     };
     let mut greatest: [Option<f64>; 3] = [None; 3];
     for (subject, host) in readings.subjects() {
@@ -360,8 +339,8 @@ fn delayed_acks(readings: &Readings<'_>) -> Option<f64> {
         .map(|(_, host)| host)
         .collect();
     let rate = |host: &&HostName| {
-        let series = readings.on(host, &Subject::Host, Metric::NetstatDelayedAcks)?;
-        readings.change(&series).map(Change::rate)
+        let change = readings.change_on(host, &Subject::Host, Metric::NetstatDelayedAcks);
+        change.map(Change::rate)
     };
     (!hosts.is_empty()).then(|| hosts.iter().map(rate).sum::<Option<f64>>())?
 }

@@ -20,8 +20,8 @@ pub(super) fn reduce(hosts: &[HostRecord], readings: &Readings<'_>, responses: &
         let of_part: Vec<&HostRecord> = hosts.iter().filter(|host| host.part == part).collect();
         let looks = |metric: Metric| -> f64 {
             let of_host = |host: &&HostRecord| {
-                let series = readings.on(&host.name, &Subject::Host, metric)?;
-                Some(readings.change(&series)?.amount)
+                let change = readings.change_on(&host.name, &Subject::Host, metric);
+                change.map(|change| change.amount)
             };
             of_part.iter().filter_map(of_host).sum()
         };

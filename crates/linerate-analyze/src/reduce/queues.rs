@@ -75,10 +75,8 @@ pub(crate) fn intake(
         flows: 0,
         flows_mapped: 0,
     };
-    let change = |subject: &Subject, metric| {
-        let series = readings.on(&host.name, subject, metric)?;
-        Some(readings.change(&series)?.rate())
-    };
+    let change =
+        |subject: &Subject, metric| Some(readings.change_on(&host.name, subject, metric)?.rate());
     for (subject, _) in readings.subjects().filter(|(_, on)| **on == host.name) {
         match subject {
             Subject::Queue(device, QueueKind::Rx, number) if Some(device) == host.link.as_ref() => {

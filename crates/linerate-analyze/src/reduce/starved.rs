@@ -62,10 +62,7 @@ fn neediest<'a>(readings: &Readings<'a>) -> Option<(&'a HostName, f64)> {
         .subjects()
         .filter(|(subject, _)| is_worker(subject));
     let needs = workers.filter_map(|(subject, host)| {
-        let share = |metric| {
-            let series = readings.on(host, subject, metric)?;
-            Some(readings.change(&series)?.rate() / 1e9)
-        };
+        let share = |metric| Some(readings.change_on(host, subject, metric)?.share());
         // The kernel adds a wait when it ends, so that one from before the window may count in it.
         let run = share(Metric::ThreadRun)?.min(1.0);
         let wait = share(Metric::ThreadWait)?.min(1.0 - run);
@@ -81,15 +78,11 @@ fn our_time(hosts: &[&HostName], readings: &Readings<'_>) -> Option<f64> {
         .subjects()
         .filter(|(subject, on)| matches!(subject, Subject::Thread(_)) && hosts.contains(on));
     let of = |(subject, on): (&Subject, &HostName)| -> Option<f64> {
-        let rate = |metric: &Metric| {
-            let series = readings.on(on, subject, *metric)?;
-            Some(readings.change(&series)?.rate() / 1e9)
-        };
+        let rate = |metric: &Metric| Some(readings.change_on(on, subject, *metric)?.share());
         OURS.iter()
             .find_map(|metrics| metrics.iter().map(rate).sum())
     };
-    let rates: Vec<f64> = threads.filter_map(of).collect();
-    (!rates.is_empty()).then(|| rates.iter().sum())
+    threads.filter_map(of).reduce(|sum, rate| sum + rate)
 }
 
 /// Of the hosts with flows, how often and how long the control group of our process was throttled.
@@ -98,8 +91,7 @@ fn throttling(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Res
         let hosts = hosts_with_flows(hosts, readings).into_iter();
         hosts.filter_map(of).max_by(f64::total_cmp)
     };
-    let series = |host: &HostName, metric| readings.on(host, &Subject::Host, metric);
-    let change = |host: &HostName, metric| readings.change(&series(host, metric)?);
+    let change = |host: &HostName, metric| readings.change_on(host, &Subject::Host, metric);
     let periods = |host: &HostName| {
         let all = change(host, Metric::CgroupPeriods)?.amount;
         let throttled = change(host, Metric::CgroupThrottled)?.amount;
@@ -111,11 +103,10 @@ fn throttling(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Res
     };
     responses.put(name::THROTTLED_PERIODS, greatest(&periods));
     // The kernel adds up the time of every CPU that the group has threads on.
-    let time =
-        |host: &HostName| Some((change(host, Metric::CgroupThrottledTime)?.rate() / 1e9).min(1.0));
+    let time = |host: &HostName| Some(change(host, Metric::CgroupThrottledTime)?.share().min(1.0));
     responses.put(name::THROTTLED, greatest(&time));
     let quota = |host: &HostName| {
-        let series = series(host, Metric::CgroupQuota)?;
+        let series = readings.on(host, &Subject::Host, Metric::CgroupQuota)?;
         Some(mean(readings.gauge(&series))? / 1e9)
     };
     let tightest = hosts_with_flows(hosts, readings)

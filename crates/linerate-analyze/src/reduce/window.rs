@@ -21,6 +21,11 @@ impl Change {
     pub(crate) fn rate(self) -> f64 {
         self.amount / self.seconds
     }
+
+    /// Returns the growth of a clock in nanoseconds as a share of the time.
+    pub(crate) fn share(self) -> f64 {
+        self.rate() / 1e9
+    }
 }
 
 /// The samples of one trial, for look-up.
@@ -123,6 +128,28 @@ impl<'a> Readings<'a> {
     pub(crate) fn change(&self, series: &[Reading]) -> Option<Change> {
         let change = self.difference(series)?;
         (change.amount >= 0.0).then_some(change)
+    }
+
+    /// Returns how much a counter of `subject` on `host` grew over the window.
+    pub(crate) fn change_on(
+        &self,
+        host: &HostName,
+        subject: &Subject,
+        metric: Metric,
+    ) -> Option<Change> {
+        self.change(&self.on(host, subject, metric)?)
+    }
+
+    /// Sums `of` what a counter of all subjects that are `wanted` grew; absent where none was read.
+    pub(crate) fn sum(
+        &self,
+        metric: Metric,
+        wanted: impl Fn(&Subject, &HostName) -> bool,
+        of: fn(Change) -> f64,
+    ) -> Option<f64> {
+        let subjects = self.subjects().filter(|(subject, on)| wanted(subject, on));
+        let changes = subjects.filter_map(|(subject, on)| self.change_on(on, subject, metric));
+        changes.map(of).reduce(|sum, one| sum + one)
     }
 
     /// Returns the same of what may fall.
