@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::TrialId;
 use linerate_model::analysis::{Table, TableCell};
 use linerate_model::finding::{CONFIDENCE, Estimate};
-use linerate_model::run::Validity;
 use linerate_model::setting;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Part;
@@ -151,13 +150,8 @@ fn cell_row(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Row {
         None if cell.valid.is_empty() => TableCell::Absent("no valid trial".to_owned()),
         None => TableCell::Absent("not read".to_owned()),
     };
-    let refused = cell
-        .invalid
-        .iter()
-        .find_map(|outcome| match &outcome.validity {
-            Validity::Invalid(reason) => Some(reason.to_string()),
-            Validity::Valid => None,
-        });
+    let mut reasons = cell.invalid.iter().filter_map(|it| it.validity.reason());
+    let refused = reasons.next().map(ToString::to_string);
     let limiter = || limiter_of(dataset, cell).map(|verdict| verdict.limiter.title());
     let note = refused.or_else(|| limiter().map(|title| format!("limited by {title}")));
     row(what, value, note.unwrap_or_default())

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::outcome::{Outcome, Response};
-use linerate_model::run::{BUNDLE_FORMAT, Validity};
+use linerate_model::run::BUNDLE_FORMAT;
 use linerate_model::unit::Unit;
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
@@ -144,10 +144,7 @@ fn table(outcomes: &[Outcome]) -> Table {
         ),
         (
             "invalid_reason",
-            text(&|row| match &row.0.validity {
-                Validity::Valid => None,
-                Validity::Invalid(reason) => Some(reason.to_string()),
-            }),
+            text(&|row| row.0.validity.reason().map(ToString::to_string)),
         ),
         (
             "flags",
@@ -233,6 +230,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use linerate_model::experiment::Cell;
+    use linerate_model::run::Validity;
     use linerate_model::{Bytes, TrialId};
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;

@@ -45,10 +45,6 @@ pub(crate) struct StoredTrial {
 /// Returns `stored` as a table of one row; `planned` is the trial's entry in the plan, if any.
 pub(crate) fn table(stored: &StoredTrial, planned: Option<&Trial>) -> Result<Table, ParquetError> {
     let record = &stored.record;
-    let invalid = match &record.validity {
-        Validity::Valid => None,
-        Validity::Invalid(reason) => Some(reason.to_string()),
-    };
     let text = |text: Option<String>| Column::maybe_texts(iter::once(text));
     let maybe = |number: Option<u64>| Column::maybe_numbers(iter::once(number));
     let number = |number: u64| Column::numbers(iter::once(number));
@@ -57,7 +53,7 @@ pub(crate) fn table(stored: &StoredTrial, planned: Option<&Trial>) -> Result<Tab
         text(planned.map(|trial| trial.experiment.clone())),
         text(planned.map(|trial| cell_json(&trial.cell))),
         maybe(planned.map(|trial| trial.replicate.into())),
-        text(invalid),
+        text(record.validity.reason().map(ToString::to_string)),
         Column::texts(iter::once(Value::from(record.flags.clone()).to_string())),
         number(record.offset_ns),
         number(record.window_ns),
