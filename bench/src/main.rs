@@ -7,7 +7,7 @@
 //! bare loops, and what linerate must reach beside what it has.
 //!
 //! * [`workload`]: what is compared, and the targets.
-//! * [`tool`]: the programs; to add one, a file there and a line in [`tool::all`].
+//! * [`tool`]: the programs; to add one, a file there and a line in [`tool::ALL`].
 //! * [`probe`]: bare loops, about what the kernel allows.
 //! * [`environment`], [`launch`], [`side`], [`run`]: one run, its two ends and what they used.
 //! * [`truth`]: how often the analysis is right.
@@ -129,7 +129,7 @@ fn list() {
     let environments = <Environment as clap::ValueEnum>::value_variants();
     let names: Vec<&str> = environments.iter().map(|one| one.name()).collect();
     println!("environments: {}", names.join(", "));
-    let names: Vec<&str> = tool::all().iter().map(|tool| tool.name).collect();
+    let names: Vec<&str> = tool::ALL.iter().map(|tool| tool.name).collect();
     println!("tools: {}", names.join(", "));
 }
 
@@ -175,7 +175,7 @@ fn keep(folder: Option<&Path>, document: &Document) -> anyhow::Result<()> {
 fn run_all(args: &Args, programs: &tool::Programs, scratch: &Path) -> anyhow::Result<Document> {
     interrupt::watch()?;
     let wanted = |name: &str| args.tools.is_empty() || args.tools.iter().any(|one| one == name);
-    let mut tools: Vec<tool::Tool> = tool::all();
+    let mut tools: Vec<tool::Tool> = tool::ALL.into();
     tools.retain(|tool| wanted(tool.name));
     let versions: Vec<_> = tools
         .iter()

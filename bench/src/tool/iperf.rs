@@ -5,15 +5,13 @@ use anyhow::Context;
 use super::{Kind, Plan, Said, Site, Tool, first_line, from_outside};
 use crate::workload::{Unit, Workload};
 
-/// Returns iperf as a tool.
-pub fn tool() -> Tool {
-    Tool {
-        name: "iperf",
-        kind: Kind::Peer,
-        version: |_| first_line("iperf", "--version"),
-        plans,
-    }
-}
+/// The second version of iperf.
+pub const TOOL: Tool = Tool {
+    name: "iperf",
+    kind: Kind::Peer,
+    version: |_| first_line("iperf", "--version"),
+    plans,
+};
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     let (port, seconds) = (site.port.to_string(), site.seconds.to_string());

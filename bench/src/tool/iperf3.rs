@@ -10,26 +10,22 @@ use crate::workload::{Unit, Workload};
 /// The current iperf3, which `bench/install` puts beside the distribution's.
 const CURRENT: &str = "iperf3-current";
 
-/// Returns iperf3 as a tool.
-pub fn tool() -> Tool {
-    Tool {
-        name: "iperf3",
-        kind: Kind::Peer,
-        version: |_| first_line("iperf3", "--version"),
-        plans,
-    }
-}
+/// The iperf3 of the distribution.
+pub const TOOL: Tool = Tool {
+    name: "iperf3",
+    kind: Kind::Peer,
+    version: |_| first_line("iperf3", "--version"),
+    plans,
+};
 
-/// Returns the current iperf3 as a tool, for what it does otherwise than 3.12: a thread for each
+/// The current iperf3, for what it does otherwise than 3.12: a thread for each
 /// flow since 3.16, a receiver that discards, GSO and GRO.
-pub fn current() -> Tool {
-    Tool {
-        name: CURRENT,
-        kind: Kind::Peer,
-        version: |_| first_line(CURRENT, "--version"),
-        plans: plans_of_current,
-    }
-}
+pub const CURRENT_TOOL: Tool = Tool {
+    name: CURRENT,
+    kind: Kind::Peer,
+    version: |_| first_line(CURRENT, "--version"),
+    plans: plans_of_current,
+};
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     let plain = |words: &[&str]| vec![plan(site, "iperf3", "iperf3", words)];
@@ -136,7 +132,7 @@ mod tests {
             seconds: 1,
             cpus: None,
         };
-        for tool in [tool(), current()] {
+        for tool in [TOOL, CURRENT_TOOL] {
             for plan in (tool.plans)(&site, Workload::Tcp10) {
                 let server = plan.server.expect("a server");
                 assert_eq!([&server[0], &plan.client[0]], [tool.name; 2]);
@@ -145,7 +141,7 @@ mod tests {
             assert_eq!((tool.plans)(&site, Workload::Tcp10).len(), 1);
         }
         // What 3.12 does the same way is not measured twice.
-        assert!((current().plans)(&site, Workload::Startup).is_empty());
+        assert!((CURRENT_TOOL.plans)(&site, Workload::Startup).is_empty());
     }
 
     #[test]

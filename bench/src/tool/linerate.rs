@@ -5,15 +5,13 @@ use anyhow::Context;
 use super::{Kind, Plan, Said, Site, Tool, first_line, from_outside};
 use crate::workload::{Unit, Workload};
 
-/// Returns our own program as a tool.
-pub fn tool() -> Tool {
-    Tool {
-        name: "linerate",
-        kind: Kind::Ours,
-        version: |programs| first_line(&programs.linerate.display().to_string(), "--version"),
-        plans,
-    }
-}
+/// Our own program.
+pub const TOOL: Tool = Tool {
+    name: "linerate",
+    kind: Kind::Ours,
+    version: |programs| first_line(&programs.linerate.display().to_string(), "--version"),
+    plans,
+};
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     let flows = workload.flows().to_string();

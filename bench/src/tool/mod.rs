@@ -107,21 +107,19 @@ pub struct Said {
     pub server: String,
 }
 
-/// Returns all tools, ours first, then peers, then probes.
-pub fn all() -> Vec<Tool> {
-    vec![
-        linerate::tool(),
-        iperf3::tool(),
-        iperf3::current(),
-        iperf::tool(),
-        xfr::tool(),
-        sockperf::tool(),
-        nuttcp::tool(),
-        qperf::tool(),
-        nptcp::tool(),
-        probe::tool(),
-    ]
-}
+/// All tools, ours first, then peers, then probes.
+pub const ALL: [Tool; 10] = [
+    linerate::TOOL,
+    iperf3::TOOL,
+    iperf3::CURRENT_TOOL,
+    iperf::TOOL,
+    xfr::TOOL,
+    sockperf::TOOL,
+    nuttcp::TOOL,
+    qperf::TOOL,
+    nptcp::TOOL,
+    probe::TOOL,
+];
 
 impl Plan {
     /// Makes a plan from the words of both commands.
@@ -224,7 +222,7 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let names: std::collections::BTreeSet<&str> = all().iter().map(|tool| tool.name).collect();
-        assert_eq!(names.len(), all().len());
+        let names: std::collections::BTreeSet<&str> = ALL.iter().map(|tool| tool.name).collect();
+        assert_eq!(names.len(), ALL.len());
     }
 }

@@ -3,15 +3,13 @@
 use super::{Kind, Plan, Said, Site, Tool, after, first_line, from_outside};
 use crate::workload::{Unit, Workload};
 
-/// Returns nuttcp as a tool.
-pub fn tool() -> Tool {
-    Tool {
-        name: "nuttcp",
-        kind: Kind::Peer,
-        version: |_| first_line("nuttcp", "-V"),
-        plans,
-    }
-}
+/// nuttcp.
+pub const TOOL: Tool = Tool {
+    name: "nuttcp",
+    kind: Kind::Peer,
+    version: |_| first_line("nuttcp", "-V"),
+    plans,
+};
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     // The data port follows the control port; ports handed out by the kernel are far apart.

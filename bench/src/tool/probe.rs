@@ -6,15 +6,13 @@ use super::{Kind, Plan, Said, Site, Tool, from_outside};
 use crate::probe::Probe;
 use crate::workload::Workload;
 
-/// Returns the probes as a tool.
-pub fn tool() -> Tool {
-    Tool {
-        name: "probe",
-        kind: Kind::Probe,
-        version: |_| Some("this program".to_owned()),
-        plans,
-    }
-}
+/// The probes.
+pub const TOOL: Tool = Tool {
+    name: "probe",
+    kind: Kind::Probe,
+    version: |_| Some("this program".to_owned()),
+    plans,
+};
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     let plan = |probe: Probe| one(site, workload, probe);

@@ -3,15 +3,13 @@
 use super::{Kind, Plan, Said, Site, Tool, after, first_line, from_outside};
 use crate::workload::Workload;
 
-/// Returns qperf as a tool.
-pub fn tool() -> Tool {
-    Tool {
-        name: "qperf",
-        kind: Kind::Peer,
-        version: |_| first_line("qperf", "--version"),
-        plans,
-    }
-}
+/// qperf.
+pub const TOOL: Tool = Tool {
+    name: "qperf",
+    kind: Kind::Peer,
+    version: |_| first_line("qperf", "--version"),
+    plans,
+};
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     let (port, seconds) = (site.port.to_string(), site.seconds.to_string());

@@ -5,15 +5,13 @@ use anyhow::Context;
 use super::{Kind, Plan, Said, Site, Tool, first_line, from_outside};
 use crate::workload::{Unit, Workload};
 
-/// Returns xfr as a tool.
-pub fn tool() -> Tool {
-    Tool {
-        name: "xfr",
-        kind: Kind::Peer,
-        version: |_| first_line("xfr", "--version"),
-        plans,
-    }
-}
+/// xfr.
+pub const TOOL: Tool = Tool {
+    name: "xfr",
+    kind: Kind::Peer,
+    version: |_| first_line("xfr", "--version"),
+    plans,
+};
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     let (port, seconds) = (site.port.to_string(), site.seconds.to_string());
