@@ -31,6 +31,8 @@ mod link_rate;
 mod nagle_delayed_ack;
 /// Nothing that was sent arrives.
 mod nothing_arrives;
+/// Responses that wait for the next request.
+mod open_loop;
 /// A rate that was asked for, or that TCP gives itself.
 mod pacing;
 /// A full path whose rate nobody knew.
@@ -100,6 +102,7 @@ pub(crate) fn told<'d>(dataset: &'d Dataset<'_>) -> Told<'d> {
         datagram_loss::findings(dataset),
         queue_balance::findings(dataset),
         placement::findings(dataset),
+        open_loop::findings(dataset),
         zero_copy::findings(dataset),
         receive_path::findings(dataset),
         host_counters::findings(dataset),

@@ -258,6 +258,35 @@ fn a_rate_that_was_asked_for_is_named() {
     check(open, truth, &[]);
 }
 
+/// Latencies of an open loop at 5000 requests a second, whose period is 200 µs, in half a second.
+#[test]
+fn responses_that_wait_for_the_next_request_are_told_apart_from_slow_ones() {
+    let waits = |latency_us: u64, tcp_us: i64, nagle: Option<bool>| {
+        let mut workload = rr(4);
+        workload.manner.requests_per_s = Some(5000);
+        workload.options.nagle = nagle;
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, workload);
+        let truth = Truth {
+            latency: vec![(latency_us * 1000, 2500)],
+            rtt_ns: tcp_us * 1000,
+            ..Truth::default()
+        };
+        run.cell(&[], &[truth.clone(), truth.clone(), truth]);
+        let findings = told(&run.recording);
+        let mut waits = findings
+            .into_iter()
+            .filter(|one| one.id.ends_with("response-waits"));
+        waits.next().map(|one| one.claim)
+    };
+    let claim = waits(245, 45, None).expect("one period and the round trip");
+    assert!(claim.contains("245") && claim.contains("200 µs"), "{claim}");
+    assert_eq!(waits(245, 45, Some(false)), None, "Nagle is off");
+    assert_eq!(waits(60, 45, None), None, "at once");
+    assert_eq!(waits(245, 230, None), None, "the path is as long");
+    assert_eq!(waits(700, 45, None), None, "the server is slow");
+}
+
 #[test]
 fn zero_copy_that_copies_is_a_caution() {
     let cautions = |send: &'static str| {

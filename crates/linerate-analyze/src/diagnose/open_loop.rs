@@ -1,0 +1,79 @@
+//! Responses that come one request late, in an open loop.
+//!
+//! With Nagle's algorithm on (RFC 896), a small response is held until the one before is acknowledged. Its
+//! receiver sends nothing back but the next request, on which the acknowledgement rides, so once a
+//! response has missed a request it comes with the next, and so does each after it: the latency is a
+//! period of the rate and the round trip, and no timer fires and no counter moves.
+//!
+//! Rule, for requests at a rate over TCP with Nagle on at least by default: the interval of the median
+//! latency lies between one and one and a half periods, while TCP saw a round trip under load below half of
+//! one. A server that is slow, or a path, lengthens both; one that cannot keep up does not stay within half a
+//! period. With several requests under way at a time a response waits for any of them, and nothing is said.
+
+use linerate_model::finding::{Estimate, Evidence};
+use linerate_model::manner::Transport;
+use linerate_model::unit::Unit;
+use linerate_model::workload::Traffic;
+
+use super::found::{About, Found};
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::reduce::name;
+use crate::words;
+
+/// Periods below which a median that is above one follows from it.
+const PERIODS_MAX: f64 = 1.5;
+/// Share of a period below which TCP's round trip is none.
+const ROUND_TRIP_SHARE_MAX: f64 = 0.5;
+
+/// Says of each experiment whose responses come one request late, by the cell in which they wait longest.
+pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
+    let experiments = &dataset.recording.document.plan.experiments;
+    let worst = experiments.iter().filter_map(|experiment| {
+        let cells = dataset.cells_of(&experiment.name).into_iter();
+        let late = cells.filter_map(|cell| Some((cell, period_waited_for(cell)?)));
+        let (cell, period_ns) = late.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        caution(About::Experiment(experiment), cell, period_ns)
+    });
+    worst.collect()
+}
+
+/// Returns the time between two requests of a flow, where each response waits for the next of them.
+fn period_waited_for(cell: &CellOutcomes<'_>) -> Option<f64> {
+    let manner = &cell.workload.manner;
+    let is_held = matches!(cell.workload.traffic, Traffic::Rr { .. })
+        && manner.transport == Transport::Tcp
+        && cell.workload.options.nagle != Some(false);
+    let period_ns = 1e9 / f64::from(manner.requests_per_s.filter(|_| is_held)?);
+    let median = cell.estimate(name::RTT_P50)?;
+    let (low, high) = (
+        median.low.unwrap_or(median.value),
+        median.high.unwrap_or(median.value),
+    );
+    let is_one_late = low >= period_ns && high < PERIODS_MAX * period_ns;
+    let is_near = cell.mean(name::PATH_RTT_LOADED)? < ROUND_TRIP_SHARE_MAX * period_ns;
+    (is_one_late && is_near).then_some(period_ns)
+}
+
+fn caution<'d>(about: About<'d>, cell: &CellOutcomes<'_>, period_ns: f64) -> Option<Found<'d>> {
+    let median = cell.evidence("median latency", name::RTT_P50)?;
+    let round_trip = cell.evidence("TCP's round trip under load", name::PATH_RTT_LOADED)?;
+    let period = Evidence {
+        what: "time between two requests of a flow (computed)".to_owned(),
+        estimate: Estimate::point(period_ns, Unit::Nanoseconds),
+        trials: median.trials.clone(),
+    };
+    let claim = format!(
+        "Each response waits for the next request: a median latency of {} is the {} between two requests \
+         and a round trip.",
+        words::estimate(&median.estimate),
+        Unit::Nanoseconds.display(period_ns),
+    );
+    let explanation = "Nagle's algorithm holds a response until the one before is acknowledged, and \
+                       that acknowledgement rides on the next request. It is the workload's own doing: \
+                       measure with Nagle off (-N), as programs that send messages set it.";
+    let found = Found::caution(about, "response-waits", claim, explanation, median);
+    Some(Found {
+        evidence: found.evidence.with([period, round_trip]),
+        ..found
+    })
+}
