@@ -200,10 +200,10 @@ impl<'a> Dataset<'a> {
             .collect()
     }
 
-    /// Returns the experiment of this name, if it is a chapter of the study.
-    pub(crate) fn chapter(&self, name: &str) -> Option<&'a Experiment> {
-        let experiment = self.recording.document.plan.experiment(name);
-        experiment.filter(|experiment| experiment.chapter.is_some())
+    /// Returns the experiments of a chapter.
+    pub(crate) fn experiments_of(&self, chapter: u32) -> impl Iterator<Item = &'a Experiment> {
+        let experiments = self.recording.document.plan.experiments.iter();
+        experiments.filter(move |experiment| experiment.chapter == Some(chapter))
     }
 
     /// Returns whether `cell` shows the host as it is: none of its levels is a burden that the

@@ -12,9 +12,11 @@ use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::sample::{End, Subject, TrialSample};
-use linerate_model::workload::{Part, Workload, receiving_end};
+use linerate_model::workload::{Kind, Part, Workload, receiving_end};
 use linerate_model::{FlowId, Nanos};
 use serde::Serialize;
+
+use crate::single::FLOWS_IN_FULL;
 
 /// One interval of one flow, or of all.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -63,6 +65,10 @@ pub struct Live {
     flows: Vec<(FlowId, Part)>,
     /// Whether only the sum of the flows is wanted.
     summed: bool,
+    /// Whether nothing more will come.
+    is_over: bool,
+    /// Whether the flows' sockets are TCP's, which say so at every tick.
+    over_tcp: bool,
     /// Readings by end of a flow and metric, in order of time; only those that intervals still need: with
     /// thousands of flows the others would be most of the program's memory.
     readings: BTreeMap<(Place, Metric), Vec<(i64, i64)>>,
@@ -89,6 +95,9 @@ impl Live {
                 .map(|flow| (flow.flow, flow.client_part))
                 .collect(),
             summed: false,
+            is_over: false,
+            over_tcp: trial.workload.manner.transport == Transport::Tcp
+                && !matches!(trial.workload.traffic.kind(), Kind::Crr | Kind::Idle),
             readings: BTreeMap::new(),
             done: 0,
         }
@@ -105,6 +114,11 @@ impl Live {
     pub fn summed(mut self) -> Self {
         self.summed = true;
         self
+    }
+
+    /// Takes up that nothing more will come: what was not read is shown as missing.
+    pub fn finish(&mut self) {
+        self.is_over = true;
     }
 
     /// Takes up new samples, those of each series in order of time; only those of flows matter.
@@ -195,14 +209,37 @@ impl Live {
         self.readings.contains_key(&(place, metric))
     }
 
+    /// Returns whether all that an interval up to `at` shows has been read: its payload, and what the
+    /// sending end says of TCP where that is read at all.
     fn covered(&self, at: i64) -> bool {
+        let reaches = |place, metric| {
+            let series = self.readings.get(&(place, metric));
+            series.is_some_and(|all| all.last().is_some_and(|last| last.0 >= at))
+        };
         self.flows.iter().all(|&(flow, part)| {
-            let last = self
-                .readings
-                .get(&self.counted(flow, part))
-                .and_then(|all| all.last());
-            last.is_some_and(|&(last, _)| last >= at)
+            let (place, metric) = self.counted(flow, part);
+            let sending = self.sending(flow, part);
+            let is_awaited = !self.is_over && self.tells_of_tcp(sending);
+            reaches(place, metric) && (!is_awaited || reaches(sending, Metric::TcpRtt))
         })
+    }
+
+    /// Returns whether an interval says what TCP says at this end, and it is read at every tick.
+    fn tells_of_tcp(&self, (flow, end): Place) -> bool {
+        let is_read = self.instead.is_none() || end == End::Client;
+        self.over_tcp && is_read && !self.is_sum_alone() && flow.0 < FLOWS_IN_FULL
+    }
+
+    /// Returns the end whose TCP an interval tells of.
+    fn sending(&self, flow: FlowId, part: Part) -> Place {
+        let receiving = receiving_end(part);
+        // A requester both sends and completes.
+        let end = if self.transactions {
+            receiving
+        } else {
+            receiving.other()
+        };
+        (flow, end)
     }
 
     fn cut(&self, begin: i64, end: i64) -> Vec<Interval> {
@@ -222,11 +259,11 @@ impl Live {
 
     fn cut_flow(&self, flow: FlowId, part: Part, begin: i64, end: i64) -> Interval {
         let receiving = (flow, receiving_end(part));
-        let (sending, (at, metric)) = if self.transactions {
-            // The requester both sends and completes.
-            (receiving, (receiving, Metric::AppBytesReceived))
+        let sending = self.sending(flow, part);
+        let (at, metric) = if self.transactions {
+            (receiving, Metric::AppBytesReceived)
         } else {
-            ((flow, receiving.1.other()), self.counted(flow, part))
+            self.counted(flow, part)
         };
         let (bytes, bytes_ns) = self.difference(at, metric, begin, end).unwrap_or((0, 0));
         let transactions = self.difference(receiving, Metric::AppTransactions, begin, end);
@@ -356,6 +393,7 @@ mod tests {
     fn only_what_intervals_still_need_is_kept() {
         let flows = 100;
         let mut live = Live::new(&trial(flows), Nanos::from_ms(500));
+        live.finish();
         for at_ms in (0..=400).step_by(10) {
             for flow in 0..flows {
                 for end in [End::Client, End::Server] {
@@ -386,6 +424,7 @@ mod tests {
     #[test]
     fn what_tcp_took_in_counts_and_not_what_was_read_of_it() {
         let mut live = Live::new(&trial(1), Nanos::from_ms(500));
+        live.finish();
         for (at_ms, read, arrived) in [(0, 0, 900), (500, 1900, 1900), (1000, 1900, 2900)] {
             live.add(
                 [Metric::AppBytesReceived, Metric::TcpBytesReceived].map(|metric| {
@@ -404,6 +443,7 @@ mod tests {
     #[test]
     fn intervals_wait_for_every_flow_and_add_up() {
         let mut live = Live::new(&trial(2), Nanos::from_ms(500));
+        live.finish();
         live.add([
             reading(0, -100, 5),
             reading(0, 0, 1000),
@@ -425,6 +465,24 @@ mod tests {
         let lines = live.poll();
         assert_eq!((lines.len(), lines[0][2].bytes), (1, 500));
         assert!(live.poll().is_empty(), "the window is over");
+    }
+
+    #[test]
+    fn intervals_wait_for_what_the_sending_end_says_until_nothing_more_comes() {
+        let mut live = Live::new(&trial(1), Nanos::from_ms(500));
+        let rtt = |at_ms| TrialSample {
+            subject: Subject::Flow(FlowId(0), End::Client),
+            metric: Metric::TcpRtt,
+            ..reading(0, at_ms, 1000)
+        };
+        live.add([reading(0, 0, 0), reading(0, 500, 10), rtt(0), rtt(400)]);
+        assert!(live.poll().is_empty(), "the sending end was read to 400 ms");
+        live.add([rtt(500)]);
+        assert_eq!(live.poll()[0][0].rtt_us, Some(1.0));
+        live.add([reading(0, 1000, 20)]);
+        assert!(live.poll().is_empty());
+        live.finish();
+        assert_eq!(live.poll()[0][0].rtt_us, None, "it was never read");
     }
 
     #[test]
@@ -455,6 +513,7 @@ mod tests {
     fn what_a_foreign_server_acknowledged_stands_for_what_it_received() {
         let trial = trial(1);
         let mut live = Live::new(&trial, Nanos::from_ms(500)).with_server(&trial, true);
+        live.finish();
         let acked = |at_ms: i64, bytes: i64| TrialSample {
             host: "client1".into(),
             subject: Subject::Flow(FlowId(0), End::Client),

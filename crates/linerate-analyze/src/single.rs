@@ -31,7 +31,7 @@ use crate::reduce::{Outcome, QdiscDrops, WORKER_SATURATED_SHARE, dropping_qdiscs
 use crate::{front, trust};
 
 /// The number of this document's shape.
-pub const SINGLE_SCHEMA_VERSION: u32 = 1;
+pub const SINGLE_SCHEMA_VERSION: u32 = 2;
 
 /// One measurement.
 #[derive(Debug, Serialize)]
@@ -186,6 +186,7 @@ impl Serialize for Intervals<'_> {
             let samples = self.recording.samples.of_flows();
             let mut live = Live::new(trial, interval).with_server(trial, foreign);
             live.add(samples.filter(|sample| sample.trial == trial.id));
+            live.finish();
             if self.in_full { live } else { live.summed() }
         });
         // One at a time: the lines of thousands of flows take megabytes.

@@ -12,12 +12,12 @@ use crate::compare::noise::Noise;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 
-/// The experiment on latency.
-pub(crate) const LATENCY: &str = "latency";
-/// The experiment on socket buffers.
-pub(crate) const SOCKET_BUFFER: &str = "socket-buffer";
-/// The experiment on receive queues and CPUs.
-pub(crate) const QUEUES: &str = "queues";
+/// The chapter on latency.
+pub(crate) const LATENCY: u32 = 1;
+/// The chapter on socket buffers.
+pub(crate) const SOCKET_BUFFER: u32 = 3;
+/// The chapter on receive queues and CPUs.
+pub(crate) const QUEUES: u32 = 12;
 
 /// Link rate and round trip of the published example.
 pub(crate) const PUBLISHED_LINK: BitsPerSec = BitsPerSec(1e9);
@@ -37,10 +37,10 @@ pub(crate) struct Window {
 /// Returns the valid request/response cells of the latency chapter by payload, delayed ACK on
 /// where it was varied.
 pub(crate) fn latency_cells<'d, 'a>(dataset: &'d Dataset<'a>) -> Vec<&'d CellOutcomes<'a>> {
-    let experiment = dataset.chapter(LATENCY);
-    let mut cells: Vec<_> = experiment
-        .map_or(Vec::new(), |experiment| dataset.cells_of(&experiment.name))
-        .into_iter()
+    let mut cells: Vec<_> = dataset
+        .cells
+        .iter()
+        .filter(|cell| cell.experiment.chapter == Some(LATENCY) && cell.is_rr())
         .filter(|cell| cell.level(Factor::DelayedAck) != Some(&Level::Switch(false)))
         .filter(|cell| !cell.valid.is_empty())
         .collect();

@@ -41,7 +41,7 @@ fn study_rows(dataset: &Dataset<'_>) -> Vec<Row> {
 }
 
 fn cost(dataset: &Dataset<'_>) -> Option<Row> {
-    let experiment = dataset.chapter(study::SOCKET_BUFFER)?;
+    let experiment = dataset.experiments_of(study::SOCKET_BUFFER).next()?;
     let cells = dataset.cells_of(&experiment.name);
     let known = cells.iter().filter_map(|cell| {
         Some((

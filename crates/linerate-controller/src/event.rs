@@ -121,9 +121,12 @@ fn kept_events(recording: &Recording) -> Vec<Event> {
     let of = recording.trials.len();
     let trials = recording.trials.iter().enumerate();
     let events = trials.flat_map(|(over, record)| {
-        let left = Nanos(0);
         let kinds = [
-            EventKind::TrialBegan(Progress { over, of, left }),
+            EventKind::TrialBegan(Progress {
+                over,
+                of,
+                left: None,
+            }),
             EventKind::TrialEnded { invalid: None },
         ];
         kinds.map(|what| Event {

@@ -1,5 +1,6 @@
 //! What one execution of a plan recorded.
 
+use std::fmt;
 use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
@@ -283,6 +284,28 @@ pub enum EventKind {
     },
 }
 
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RunBegan => f.write_str("the run began"),
+            Self::TrialBegan(Progress { over, of, .. }) => {
+                write!(f, "trial {} of {of} began", over + 1)
+            }
+            Self::TrialEnded { invalid: None } => f.write_str("the trial ended"),
+            Self::TrialEnded { invalid: Some(why) } => write!(f, "invalid: {why}"),
+            Self::HostLost { wait } => {
+                write!(f, "the host is lost; the run waits up to {wait} for it")
+            }
+            Self::PlanChanged => f.write_str("the plan changed"),
+            Self::RunEnded { cut_short: None } => f.write_str("the run ended"),
+            Self::RunEnded {
+                cut_short: Some(why),
+            } => write!(f, "the run ended early: {why}"),
+            Self::Told { text } => f.write_str(text),
+        }
+    }
+}
+
 /// How far a run had come when a trial began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
@@ -290,9 +313,9 @@ pub struct Progress {
     pub over: usize,
     /// Trials there were.
     pub of: usize,
-    /// What the rest would take, from what trials took so far.
+    /// What the rest would take, from what trials took so far, where that is known.
     #[serde(rename = "left_ns")]
-    pub left: Nanos,
+    pub left: Option<Nanos>,
 }
 
 /// What one trial left behind.

@@ -51,6 +51,14 @@ impl EventLog {
     }
 }
 
+/// Returns `event` as a line: by its kind, and in words, which is all that readers know to whom events
+/// had no kind.
+pub(crate) fn line(event: &Event) -> serde_json::Result<String> {
+    let mut line = serde_json::to_value(event)?;
+    line["text"] = event.what.to_string().into();
+    serde_json::to_string(&line)
+}
+
 /// Returns the events in `text`, and what was wrong with it.
 pub(crate) fn parse(text: &[u8]) -> (Vec<Event>, Vec<String>) {
     let mut events = Vec::new();
@@ -77,7 +85,7 @@ pub(crate) fn parse(text: &[u8]) -> (Vec<Event>, Vec<String>) {
     (events, damage)
 }
 
-/// An event as formats 1 to 3 had it before events had a type.
+/// An event as it was before events had a kind.
 #[derive(Deserialize)]
 struct Untyped {
     at_ns: u64,

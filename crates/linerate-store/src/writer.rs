@@ -57,7 +57,7 @@ use linerate_model::run::{BUNDLE_FORMAT, Event, RunDocument, TrialEvidence};
 use parquet::errors::ParquetError;
 
 use crate::durable::{self, FileError, Step, failed};
-use crate::events::EventLog;
+use crate::events::{self, EventLog};
 use crate::layout::{CAPTURES, EVENTS, PARTIAL, REPORT, RUN, TableName, capture_file};
 use crate::rows::flows::TableError;
 use crate::rows::trials::StoredTrial;
@@ -214,7 +214,7 @@ impl Writer {
 
     /// Stores one event.
     pub fn event(&mut self, event: &Event) -> Result<(), WriteError> {
-        let line = serde_json::to_string(event).map_err(|cause| WriteError::Encode {
+        let line = events::line(event).map_err(|cause| WriteError::Encode {
             path: self.dir.join(EVENTS),
             cause: cause.into(),
         })?;

@@ -17,7 +17,7 @@ fn measured(server: &Server, flags: &str) -> Value {
     said.left_nothing();
     let document = json(&said.out);
     assert_eq!(document["schema"], "linerate.run");
-    assert_eq!(document["schema_version"], 1);
+    assert_eq!(document["schema_version"], 2);
     let trial = &document["trials"][0];
     assert_eq!(trial["valid"], true, "{trial}");
     document
@@ -208,7 +208,7 @@ fn lines_for_people_and_lines_for_programs() {
         .collect();
     assert_eq!(names, ["start", "interval", "interval", "end"]);
     assert_eq!(events[0]["data"]["schema"], "linerate.run");
-    assert_eq!(events[3]["data"]["schema_version"], 1);
+    assert_eq!(events[3]["data"]["schema_version"], 2);
 
     let said = linerate(&["run", &server.host(), "-t", "0.5", "-i", "0"]).run();
     assert!(!said.out.contains("interval"), "{}", said.out);

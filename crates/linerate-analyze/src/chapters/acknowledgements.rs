@@ -8,7 +8,7 @@ use linerate_model::finding::Estimate;
 use linerate_model::metric::Metric;
 use linerate_model::run::TrialRecord;
 use linerate_model::unit::Unit;
-use linerate_model::workload::{FlowPlan, receiving_end};
+use linerate_model::workload::{FlowPlan, Kind, receiving_end};
 
 use super::draw;
 use super::series::{SAMPLE_NS, Sampled};
@@ -56,7 +56,7 @@ struct Group<'d, 'a> {
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
     number: 6,
-    content: Content::Experiment("acknowledgements", fill, |_| Vec::new()),
+    content: Content::Experiment(Kind::Stream, fill, |_| Vec::new()),
 };
 
 /// Replaces figures and answer and puts tables first.

@@ -12,13 +12,14 @@ use crate::published::TCP_RR;
 use crate::reduce::name;
 use crate::study::{self, latency_cells, payload_bytes};
 use crate::words;
+use linerate_model::workload::Kind;
 
 /// The system of the published curve.
 const PUBLISHED: &str = "Sun Fire 6800, 2003";
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
-    number: 1,
-    content: Content::Experiment(study::LATENCY, fill, lines),
+    number: study::LATENCY,
+    content: Content::Experiment(Kind::Rr, fill, lines),
 };
 
 /// Replaces figures and answer.

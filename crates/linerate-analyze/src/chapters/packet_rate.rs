@@ -12,6 +12,7 @@ use crate::diagnose::Told;
 use crate::published::CPU_SHARE;
 use crate::reduce::{name, share_name};
 use crate::words;
+use linerate_model::workload::Kind;
 
 /// The system of the published shares.
 const PUBLISHED: &str = "Sun Fire 6800, 2003";
@@ -21,7 +22,7 @@ const ALIKE: f64 = 0.02;
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
     number: 10,
-    content: Content::Experiment("packet-rate", fill, |_| Vec::new()),
+    content: Content::Experiment(Kind::Stream, fill, |_| Vec::new()),
 };
 
 /// Replaces figures and adds the table and the answer.

@@ -19,6 +19,7 @@ use crate::diagnose::{Told, What};
 use crate::reduce::{CpuIntake, Intake, QueueIntake, Readings, intake, name};
 use crate::study;
 use crate::words;
+use linerate_model::workload::Kind;
 
 /// Queues up to which each rank has a curve of its own; of more, five stand for all.
 const RANKS_DRAWN_MAX: usize = 8;
@@ -32,8 +33,8 @@ struct CellIntake<'d, 'a> {
 }
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
-    number: 12,
-    content: Content::Experiment(study::QUEUES, fill, |_| Vec::new()),
+    number: study::QUEUES,
+    content: Content::Experiment(Kind::Stream, fill, |_| Vec::new()),
 };
 
 /// Replaces figures, adds tables, the answer, and what can be said of the hash.

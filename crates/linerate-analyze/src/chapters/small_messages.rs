@@ -11,13 +11,14 @@ use crate::diagnose::{Pattern, Told, mss_bytes, pattern_bytes, pattern_of};
 use crate::published::{NAGLE_OFF, NAGLE_ON};
 use crate::reduce::name;
 use crate::words;
+use linerate_model::workload::Kind;
 
 /// The system of the published curves.
 const PUBLISHED: &str = "Sun Fire 6800, 2003";
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
     number: 9,
-    content: Content::Experiment("small-messages", fill, lines),
+    content: Content::Experiment(Kind::Stream, fill, lines),
 };
 
 /// Replaces figures and adds a table and the answer.

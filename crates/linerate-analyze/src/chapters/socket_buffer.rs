@@ -20,10 +20,11 @@ use crate::reduce::name;
 use crate::study;
 use crate::verdicts::BufferPlateau;
 use crate::words;
+use linerate_model::workload::Kind;
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
-    number: 3,
-    content: Content::Experiment(study::SOCKET_BUFFER, fill, lines),
+    number: study::SOCKET_BUFFER,
+    content: Content::Experiment(Kind::Stream, fill, lines),
 };
 
 /// Replaces figures, table and answer.

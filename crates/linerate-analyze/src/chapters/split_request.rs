@@ -4,7 +4,7 @@ use linerate_model::analysis::{Axis, Chapter, Curve, Figure, Origin, Point, Posi
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::Limiter;
 use linerate_model::unit::Unit;
-use linerate_model::workload::Traffic;
+use linerate_model::workload::{Kind, Traffic};
 
 use super::draw;
 use super::study_chapter::{Content, Measured, Row, StudyChapter, row};
@@ -15,7 +15,7 @@ use crate::words;
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
     number: 9,
-    content: Content::Experiment("split-request", fill, lines),
+    content: Content::Experiment(Kind::Rr, fill, lines),
 };
 
 /// Replaces figures and answer.

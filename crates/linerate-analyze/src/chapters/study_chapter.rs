@@ -2,6 +2,7 @@
 
 use linerate_model::analysis::{Chapter, TableCell};
 use linerate_model::experiment::Experiment;
+use linerate_model::workload::Kind;
 
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::Told;
@@ -16,9 +17,9 @@ pub(super) struct StudyChapter {
 
 /// What a chapter is made of.
 pub(super) enum Content {
-    /// The trials of the experiment of this name: the general chapter, what replaces it, and its lines
-    /// of the summary.
-    Experiment(&'static str, Fill, fn(&Measured<'_, '_>) -> Vec<Row>),
+    /// The trials of its experiments of this kind, request/response or any other: the general chapter,
+    /// what replaces it, and its lines of the summary.
+    Experiment(Kind, Fill, fn(&Measured<'_, '_>) -> Vec<Row>),
     /// What follows from the trials of others: the whole chapter, and its lines of the summary.
     Derived(
         fn(&Dataset<'_>, &Told<'_>) -> Chapter,
@@ -42,9 +43,12 @@ pub(super) struct Measured<'m, 'a> {
 impl StudyChapter {
     /// Returns whether `experiment` is the one that it is made of.
     pub(super) fn is_of(&self, experiment: &Experiment) -> bool {
-        let is_named =
-            matches!(self.content, Content::Experiment(name, ..) if name == experiment.name);
-        is_named && experiment.chapter == Some(self.number)
+        let of_requests = experiment.workload.traffic.is_transactional();
+        let is_of_kind = matches!(
+            self.content,
+            Content::Experiment(kind, ..) if (kind == Kind::Rr) == of_requests
+        );
+        is_of_kind && experiment.chapter == Some(self.number)
     }
 }
 

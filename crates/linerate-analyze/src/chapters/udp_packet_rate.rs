@@ -10,10 +10,11 @@ use crate::dataset::{CellOutcomes, varied};
 use crate::diagnose::Told;
 use crate::reduce::{LOSS_PLACES, describe, name};
 use crate::words;
+use linerate_model::workload::Kind;
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
     number: 11,
-    content: Content::Experiment("udp-packet-rate", fill, |_| Vec::new()),
+    content: Content::Experiment(Kind::Stream, fill, |_| Vec::new()),
 };
 
 /// Replaces figures and adds the table and the answer.

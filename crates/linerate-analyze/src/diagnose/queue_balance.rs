@@ -24,9 +24,10 @@ const SIGNIFICANCE: f64 = 0.05;
 const TRIALS_MIN: usize = 3;
 
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
-    let experiment = dataset.chapter(study::QUEUES);
-    let found = experiment.and_then(|experiment| finding(dataset, experiment));
-    found.into_iter().collect()
+    dataset
+        .experiments_of(study::QUEUES)
+        .filter_map(|experiment| finding(dataset, experiment))
+        .collect()
 }
 
 fn finding<'d>(dataset: &Dataset<'_>, experiment: &'d Experiment) -> Option<Found<'d>> {

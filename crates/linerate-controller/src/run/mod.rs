@@ -251,7 +251,7 @@ impl Execution<'_, '_> {
         let progress = Progress {
             over: self.over,
             of: self.document.plan.trials.len() + self.agenda.waiting(),
-            left: (self.pace).left(std::iter::once(trial).chain(self.agenda.due())),
+            left: Some((self.pace).left(std::iter::once(trial).chain(self.agenda.due()))),
         };
         self.tell(RunEvent::TrialBegan { trial, progress })?;
         let trial_began_ns = self.fleet.clock.now_ns();
@@ -304,7 +304,7 @@ impl Execution<'_, '_> {
             let why = format!("lost host {host} for {LOSSES_MAX} trials in a row, {after}");
             return Ok(Some(why));
         }
-        if self.await_return(host)? {
+        if self.await_return(host)? && !self.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
         Ok(Some(if self.stop.load(Ordering::Relaxed) {

@@ -37,7 +37,10 @@ fn typed(
         return Ok(None);
     }
     let parse = |text: &str| {
-        let wrong = |why| Error::raw(clap::error::ErrorKind::ValueValidation, why);
+        let wrong = |why| {
+            let why = format!("{} `{text}`: {why}\n", flag.name);
+            Error::raw(clap::error::ErrorKind::ValueValidation, why)
+        };
         parameter.parse(text).map(Some).map_err(wrong)
     };
     let level = match flag.gives {

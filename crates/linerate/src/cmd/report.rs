@@ -66,7 +66,7 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
         interval,
         all_flows: args.all_flows,
     };
-    let runs = recording.trials.len() as u32;
+    let runs = plan.trials.len() as u32;
     let mut reader = single::reader(output, runs..=runs);
     linerate_controller::replay(&recording, &mut |event| reader.take(event));
     let result = linerate_analyze::single::single(&recording, output.of_result());

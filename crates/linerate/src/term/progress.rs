@@ -103,7 +103,8 @@ impl<'a> PlanProgress<'a> {
         let Progress { over, of, left } = *progress;
         self.live = Some(Live::new(trial, LIVE_INTERVAL).summed());
         let chapter = self.chapter_of(trial);
-        let left = Nanos(left.0.div_ceil(1_000_000_000) * 1_000_000_000);
+        let left = left.map(|left| Nanos(left.0.div_ceil(1_000_000_000) * 1_000_000_000));
+        let left = |before: &str| left.map_or(String::new(), |left| format!("{before}{left} left"));
         if let Some(bar) = &self.bar {
             let cell = cell_words(self.plan, trial);
             bar.set_length(of as u64);
@@ -113,12 +114,10 @@ impl<'a> PlanProgress<'a> {
             } else {
                 &self.reading
             };
-            bar.set_message(format!("{reading}   {left} left"));
+            bar.set_message(format!("{reading}{}", left("   ")));
         } else if chapter != self.chapter || over >= self.lines + LINE_EVERY_TRIALS {
-            note(&format!(
-                "{chapter}: trial {} of {of}, {left} left",
-                over + 1
-            ));
+            let left = left(", ");
+            note(&format!("{chapter}: trial {} of {of}{left}", over + 1));
             self.lines = over;
         }
         self.chapter = chapter;

@@ -155,8 +155,12 @@ impl Reader for TextLines {
                 let unit = self.output.rate_unit;
                 take_intervals(&mut self.live, hosts, |lines| print_interval(lines, unit));
             }
+            RunEvent::TrialEnded { .. } => {
+                let unit = self.output.rate_unit;
+                end_intervals(&mut self.live, |lines| print_interval(lines, unit));
+            }
             RunEvent::HostLost { host, wait } => super::note(&super::lost(host, *wait)),
-            RunEvent::TrialEnded { .. } | RunEvent::PlanChanged(_) | RunEvent::RunEnded(_) => {}
+            RunEvent::PlanChanged(_) | RunEvent::RunEnded(_) => {}
         }
     }
 
@@ -182,8 +186,11 @@ impl Reader for JsonLines {
             RunEvent::Samples { hosts, .. } => {
                 take_intervals(&mut self.live, hosts, |lines| json_line("interval", lines));
             }
+            RunEvent::TrialEnded { .. } => {
+                end_intervals(&mut self.live, |lines| json_line("interval", lines));
+            }
             RunEvent::HostLost { host, wait } => super::note(&super::lost(host, *wait)),
-            RunEvent::TrialEnded { .. } | RunEvent::PlanChanged(_) | RunEvent::RunEnded(_) => {}
+            RunEvent::PlanChanged(_) | RunEvent::RunEnded(_) => {}
         }
     }
 
@@ -266,6 +273,14 @@ fn take_intervals(live: &mut Option<Live>, hosts: &[Samples], mut show: impl FnM
     while let Some(lines) = live.poll_next() {
         show(&lines);
     }
+}
+
+/// Shows the intervals whose sending ends were not read to their end.
+fn end_intervals(live: &mut Option<Live>, show: impl FnMut(&[Interval])) {
+    if let Some(live) = live {
+        live.finish();
+    }
+    take_intervals(live, &[], show);
 }
 
 fn table_head(trial: &Trial, over: usize, runs: &RangeInclusive<u32>) {
