@@ -17,7 +17,7 @@ use linerate_agent::serve::Server;
 use linerate_agent::serve::datagram::Welcome;
 use linerate_agent::serve::hello::Hello;
 use linerate_agent::{AgentConfig, Core, LocalAgent};
-use linerate_engine::opening::{ControlDatagram, HELLO_BYTES, NONCE_BYTES, echo};
+use linerate_engine::opening::{HELLO_BYTES, NONCE_BYTES, Signal, echo};
 use linerate_engine::{FlowConfig, connect};
 use linerate_model::manner::{Manner, Transport};
 use linerate_model::run::Admission;
@@ -205,7 +205,7 @@ fn whoever_is_not_expected_gets_no_answer() {
 
     let answer = host.ask(&hello(COOKIE, 0)).unwrap();
     assert!(answer.len() <= HELLO_BYTES);
-    let Some(ControlDatagram::Challenge(nonce)) = ControlDatagram::read(&answer) else {
+    let Some(Signal::Challenge(nonce)) = Signal::read(&answer) else {
         panic!("{answer:?}");
     };
     // The nonce of one address is worth nothing at another.
@@ -247,8 +247,7 @@ fn lost_words_are_said_again() {
     std::thread::spawn(move || {
         let (mut room, mut seen) = ([0; 2048], [0; 2]);
         while let Ok(length) = behind.recv(&mut room) {
-            let is_confirmation =
-                ControlDatagram::read(&room[..length]) == Some(ControlDatagram::Confirmation);
+            let is_confirmation = Signal::read(&room[..length]) == Some(Signal::Confirmation);
             let kind = usize::from(is_confirmation);
             seen[kind] += 1;
             let peer = client_address.lock().unwrap().unwrap();

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_engine::opening::{ControlDatagram, HELLO_BYTES, NONCE_BYTES, challenge};
+use linerate_engine::opening::{HELLO_BYTES, NONCE_BYTES, Signal, challenge};
 use linerate_engine::{Arrival, DatagramListener};
 use tokio::io::Interest;
 use tokio::time::Instant;
@@ -112,8 +112,8 @@ impl FirstDatagrams {
 
     /// Handles one first datagram; returns those of others that were caught with it.
     fn handle(&mut self, listener: &DatagramListener, arrival: &Arrival) -> Vec<Arrival> {
-        match ControlDatagram::read(&arrival.bytes) {
-            Some(ControlDatagram::Hello(hello)) => {
+        match Signal::read(&arrival.bytes) {
+            Some(Signal::Hello(hello)) => {
                 if self.is_expected(hello) {
                     let nonce = self.nonce(hello, arrival.peer);
                     // What is lost here is asked for again.
@@ -121,7 +121,7 @@ impl FirstDatagrams {
                 }
                 Vec::new()
             }
-            Some(ControlDatagram::Echo { hello, nonce }) => {
+            Some(Signal::Echo { hello, nonce }) => {
                 if *nonce == self.nonce(hello, arrival.peer) && self.is_expected(hello) {
                     return self.open(listener, arrival, hello);
                 }

@@ -10,7 +10,7 @@ use linerate_model::manner::{ReceiveBy, Transport};
 use linerate_model::setting::name;
 use linerate_model::workload::{Part, Setting, Traffic};
 
-use crate::flow::opening::{self, ControlDatagram, ECHO_BYTES, HELLO_BYTES};
+use crate::flow::opening::{self, ECHO_BYTES, HELLO_BYTES, Signal};
 use crate::flow::options;
 use crate::flow::{ConnectError, Flow, FlowConfig, Shared, settings};
 use crate::sys::clock::now_ns;
@@ -52,11 +52,8 @@ pub(super) fn connect(
     socket::connect(socket.as_fd(), peer)
         .map_err(|error| ConnectError::establish(error, peer, deadline))?;
     let mut stranger = false;
-    let greeted = match (
-        hello.first_chunk::<HELLO_BYTES>(),
-        ControlDatagram::read(hello),
-    ) {
-        (Some(hello), Some(ControlDatagram::Hello(_))) => greet(socket.as_fd(), hello, end_ns),
+    let greeted = match (hello.first_chunk::<HELLO_BYTES>(), Signal::read(hello)) {
+        (Some(hello), Some(Signal::Hello(_))) => greet(socket.as_fd(), hello, end_ns),
         _ if hello.is_empty() => Ok(()),
         _ => {
             stranger = true;
@@ -122,11 +119,11 @@ fn greet(socket: BorrowedFd<'_>, hello: &[u8; HELLO_BYTES], end_ns: u64) -> io::
         let wait_end_ns = end_ns.min(now_ns() + pause_ms * 1_000_000);
         let mut room = [0; ECHO_BYTES];
         while let Some(length) = receive(socket, &mut room, wait_end_ns)? {
-            match ControlDatagram::read(&room[..length.min(ECHO_BYTES)]) {
-                Some(ControlDatagram::Confirmation) if room[12..16] == hello[12..16] => {
+            match Signal::read(&room[..length.min(ECHO_BYTES)]) {
+                Some(Signal::Confirmation) if room[12..16] == hello[12..16] => {
                     return Ok(());
                 }
-                Some(ControlDatagram::Challenge(nonce)) if question.length == HELLO_BYTES => {
+                Some(Signal::Challenge(nonce)) if question.length == HELLO_BYTES => {
                     question.bytes = opening::echo(hello, nonce);
                     question.length = ECHO_BYTES;
                     pause_ms = REPEAT_MS_FIRST;
@@ -237,7 +234,7 @@ impl Flow {
         let mut asked = false;
         let mut room = [0; ECHO_BYTES];
         while datagram::take(fd, &mut room, true).is_ok_and(|length| length == ECHO_BYTES)
-            && matches!(ControlDatagram::read(&room), Some(ControlDatagram::Echo { hello: of, .. }) if of == hello)
+            && matches!(Signal::read(&room), Some(Signal::Echo { hello: of, .. }) if of == hello)
         {
             datagram::take(fd, &mut room, false)?;
             asked = true;
@@ -318,16 +315,15 @@ fn mechanism(config: &FlowConfig) -> (&'static str, String) {
 
 /// Returns every setting of `flow` with what was in force at its end.
 pub(crate) fn effective_settings(flow: &Shared) -> Vec<Setting> {
-    let int = |option| socket::read(flow.fd(), option).ok();
+    let usable = |option| {
+        let value = socket::read(flow.fd(), option).ok()?;
+        Some(settings::usable_bytes(value).to_string())
+    };
     let mut all: Vec<Setting> = flow.settings.into_iter().cloned().collect();
     for setting in &mut all {
         setting.effective = match setting.name.as_str() {
-            name::SO_SNDBUF => {
-                int(SO_SNDBUF).map(|value| settings::usable_bytes(value).to_string())
-            }
-            name::SO_RCVBUF => {
-                int(SO_RCVBUF).map(|value| settings::usable_bytes(value).to_string())
-            }
+            name::SO_SNDBUF => usable(SO_SNDBUF),
+            name::SO_RCVBUF => usable(SO_RCVBUF),
             _ => setting.granted.clone(),
         };
     }

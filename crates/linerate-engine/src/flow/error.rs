@@ -7,7 +7,7 @@ use std::time::Duration;
 use linerate_model::id::FlowId;
 use linerate_model::setting::name;
 
-use crate::flow::options::RefusedOption;
+use crate::flow::options::Refused;
 
 /// Why a flow could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -164,9 +164,9 @@ impl ConnectError {
     }
 }
 
-impl From<RefusedOption> for ConnectError {
-    fn from(refused: RefusedOption) -> Self {
-        let RefusedOption {
+impl From<Refused> for ConnectError {
+    fn from(refused: Refused) -> Self {
+        let Refused {
             name,
             value,
             source,

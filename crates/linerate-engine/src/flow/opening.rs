@@ -37,7 +37,7 @@ const END: u16 = 0x8003;
 
 /// A datagram that carries no payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ControlDatagram<'a> {
+pub enum Signal<'a> {
     /// A client names its flow.
     Hello(&'a [u8; HELLO_BYTES]),
     /// A server asks the client to show that it is where it says.
@@ -60,7 +60,7 @@ pub enum ControlDatagram<'a> {
     },
 }
 
-impl<'a> ControlDatagram<'a> {
+impl<'a> Signal<'a> {
     /// Reads a datagram; `None` if it is payload, of another program, or noise.
     pub fn read(datagram: &'a [u8]) -> Option<Self> {
         let (first, rest) = datagram.split_first_chunk::<HELLO_BYTES>()?;
@@ -69,14 +69,14 @@ impl<'a> ControlDatagram<'a> {
         }
         let number = |at: usize| first[at..at + 8].try_into().map(u64::from_be_bytes);
         match (u16::from_be_bytes([first[8], first[9]]), rest.len()) {
-            (CHALLENGE, 0) => first.last_chunk().map(ControlDatagram::Challenge),
-            (CONFIRMATION, 0) => Some(ControlDatagram::Confirmation),
-            (END, 0) => Some(ControlDatagram::End {
+            (CHALLENGE, 0) => first.last_chunk().map(Signal::Challenge),
+            (CONFIRMATION, 0) => Some(Signal::Confirmation),
+            (END, 0) => Some(Signal::End {
                 datagrams: number(16).ok()?,
                 bytes: number(24).ok()?,
             }),
-            (kind, 0) if kind < CHALLENGE => Some(ControlDatagram::Hello(first)),
-            (kind, NONCE_BYTES) if kind < CHALLENGE => Some(ControlDatagram::Echo {
+            (kind, 0) if kind < CHALLENGE => Some(Signal::Hello(first)),
+            (kind, NONCE_BYTES) if kind < CHALLENGE => Some(Signal::Echo {
                 hello: first,
                 nonce: rest.first_chunk()?,
             }),
@@ -133,46 +133,40 @@ mod tests {
 
     #[test]
     fn every_word_is_read_as_what_was_said() {
-        assert_eq!(
-            ControlDatagram::read(&HELLO),
-            Some(ControlDatagram::Hello(&HELLO))
-        );
+        assert_eq!(Signal::read(&HELLO), Some(Signal::Hello(&HELLO)));
         let said = challenge(&HELLO, &NONCE);
-        assert_eq!(
-            ControlDatagram::read(&said),
-            Some(ControlDatagram::Challenge(&NONCE))
-        );
+        assert_eq!(Signal::read(&said), Some(Signal::Challenge(&NONCE)));
         assert_eq!(said[12..16], [0, 0, 0, 7]);
         let said = echo(&HELLO, &NONCE);
-        let expected = ControlDatagram::Echo {
+        let expected = Signal::Echo {
             hello: &HELLO,
             nonce: &NONCE,
         };
-        assert_eq!(ControlDatagram::read(&said), Some(expected));
+        assert_eq!(Signal::read(&said), Some(expected));
         assert_eq!(
-            ControlDatagram::read(&confirmation(&HELLO)),
-            Some(ControlDatagram::Confirmation)
+            Signal::read(&confirmation(&HELLO)),
+            Some(Signal::Confirmation)
         );
-        let expected = ControlDatagram::End {
+        let expected = Signal::End {
             datagrams: 1 << 40,
             bytes: 5,
         };
-        assert_eq!(ControlDatagram::read(&end(7, 1 << 40, 5)), Some(expected));
+        assert_eq!(Signal::read(&end(7, 1 << 40, 5)), Some(expected));
     }
 
     #[test]
     fn payload_and_noise_are_no_words() {
         for bytes in [0, 1, 4, 8, 31, 32, 33, 48, 1460] {
-            assert_eq!(ControlDatagram::read(&vec![0; bytes]), None);
-            assert_eq!(ControlDatagram::read(&vec![b'L'; bytes]), None);
+            assert_eq!(Signal::read(&vec![0; bytes]), None);
+            assert_eq!(Signal::read(&vec![b'L'; bytes]), None);
         }
-        assert_eq!(ControlDatagram::read(&HELLO[..31]), None);
+        assert_eq!(Signal::read(&HELLO[..31]), None);
         let mut longer = HELLO.to_vec();
         longer.push(0);
-        assert_eq!(ControlDatagram::read(&longer), None);
+        assert_eq!(Signal::read(&longer), None);
         let mut unknown = HELLO;
         unknown[8] = 0x90;
-        assert_eq!(ControlDatagram::read(&unknown), None);
+        assert_eq!(Signal::read(&unknown), None);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::sys::zerocopy::{self, Completions};
 
 /// An option that the kernel refused.
 #[derive(Debug)]
-pub(crate) struct RefusedOption {
+pub(crate) struct Refused {
     pub(super) name: &'static str,
     pub(super) value: String,
     pub(crate) source: io::Error,
@@ -31,9 +31,9 @@ pub(crate) struct RefusedOption {
 /// size is offered there too, and the congestion control algorithm then counts from the start. On
 /// an accepted socket the same calls work, except that the first window (64 KiB by default) has
 /// been offered already: a smaller buffer takes hold once that much has been received.
-pub(crate) fn apply(fd: RawFd, options: &FlowOptions) -> Result<(), RefusedOption> {
+pub(crate) fn apply(fd: RawFd, options: &FlowOptions) -> Result<(), Refused> {
     let int = |option: IntOption, value: i32| {
-        socket::set(fd, option, value).map_err(|source| RefusedOption {
+        socket::set(fd, option, value).map_err(|source| Refused {
             name: option.name,
             value: value.to_string(),
             source,
@@ -63,14 +63,14 @@ pub(crate) fn apply(fd: RawFd, options: &FlowOptions) -> Result<(), RefusedOptio
         int(IP_TOS, tos.into()).or(v6)?;
     }
     if let Some(rate) = options.pacing_bps {
-        socket::limit_pacing(fd, rate / 8).map_err(|source| RefusedOption {
+        socket::limit_pacing(fd, rate / 8).map_err(|source| Refused {
             name: "SO_MAX_PACING_RATE",
             value: (rate / 8).to_string(),
             source,
         })?;
     }
     if let Some(algorithm) = &options.congestion {
-        socket::set_congestion(fd, algorithm).map_err(|source| RefusedOption {
+        socket::set_congestion(fd, algorithm).map_err(|source| Refused {
             name: name::TCP_CONGESTION,
             value: algorithm.clone(),
             source,
@@ -89,12 +89,12 @@ pub(crate) fn apply(fd: RawFd, options: &FlowOptions) -> Result<(), RefusedOptio
 /// entered again with the next data that this end sends: repeating it would change nothing that
 /// `delayed_ack = true` asks for, and it is not repeated. On a socket that is still connecting, 0
 /// would delay the last segment of the handshake too; hence afterwards.
-pub(crate) fn apply_connected(fd: RawFd, options: &FlowOptions) -> Result<(), RefusedOption> {
+pub(crate) fn apply_connected(fd: RawFd, options: &FlowOptions) -> Result<(), Refused> {
     let Some(delayed_ack) = options.delayed_ack else {
         return Ok(());
     };
     let value = i32::from(!delayed_ack);
-    socket::set(fd, TCP_QUICKACK, value).map_err(|source| RefusedOption {
+    socket::set(fd, TCP_QUICKACK, value).map_err(|source| Refused {
         name: TCP_QUICKACK.name,
         value: value.to_string(),
         source,
@@ -109,16 +109,13 @@ pub(crate) fn apply_connected(fd: RawFd, options: &FlowOptions) -> Result<(), Re
 /// mark, at the end of the stream, at an error, and where the receive buffer or the window runs out;
 /// what a call finds it takes, however little. So nothing is lost at the end, and no stream stands
 /// still. The kernel grants half of its receive buffer at the most (tcp_set_rcvlowat).
-pub(super) fn set_low_water(
-    fd: RawFd,
-    config: &FlowConfig,
-) -> Result<Option<Setting>, RefusedOption> {
+pub(super) fn set_low_water(fd: RawFd, config: &FlowConfig) -> Result<Option<Setting>, Refused> {
     let asked = config.manner.receive_low_water;
     let Some(bytes) = asked.filter(|_| config.part == Part::Receiver) else {
         return Ok(None);
     };
     let value = i32::try_from(bytes.0).unwrap_or(i32::MAX);
-    socket::set(fd, SO_RCVLOWAT, value).map_err(|source| RefusedOption {
+    socket::set(fd, SO_RCVLOWAT, value).map_err(|source| Refused {
         name: SO_RCVLOWAT.name,
         value: value.to_string(),
         source,
@@ -138,8 +135,8 @@ pub(super) fn set_low_water(
 }
 
 /// Lets a sender use MSG_ZEROCOPY.
-pub(super) fn enable_zerocopy(fd: RawFd) -> Result<(), RefusedOption> {
-    zerocopy::enable(fd).map_err(|source| RefusedOption {
+pub(super) fn enable_zerocopy(fd: RawFd) -> Result<(), Refused> {
+    zerocopy::enable(fd).map_err(|source| Refused {
         name: "SO_ZEROCOPY",
         value: "1".to_owned(),
         source,
@@ -224,9 +221,6 @@ pub(super) fn buffers(fd: RawFd, options: &FlowOptions) -> io::Result<Vec<Settin
     ])
 }
 
-/// Options whose value is what the kernel says, as it says it.
-const PLAIN: [IntOption; 4] = [TCP_NODELAY, TCP_QUICKACK, TCP_CORK, SO_RCVLOWAT];
-
 /// Returns every setting of `flow` with what was in force at its end, and the windows it reached.
 ///
 /// A value that cannot be read is left absent.
@@ -244,16 +238,13 @@ pub(crate) fn effective_settings(
     let kernel = &room[..written];
     tcp_info::for_each(kernel, |metric, value| windows.note(metric, value));
     let int = |option| socket::read(fd, option).ok();
+    let usable = |option| int(option).map(|value| settings::usable_bytes(value).to_string());
     let (manner, counts) = (&flow.config.manner, flow.counters.read());
     let mut all: Vec<Setting> = flow.settings.into_iter().cloned().collect();
     for setting in &mut all {
         setting.effective = match setting.name.as_str() {
-            name::SO_SNDBUF => {
-                int(SO_SNDBUF).map(|value| settings::usable_bytes(value).to_string())
-            }
-            name::SO_RCVBUF => {
-                int(SO_RCVBUF).map(|value| settings::usable_bytes(value).to_string())
-            }
+            name::SO_SNDBUF => usable(SO_SNDBUF),
+            name::SO_RCVBUF => usable(SO_RCVBUF),
             name::TCP_CONGESTION => socket::congestion(fd).ok(),
             name::TCP_MAXSEG => {
                 tcp_info::field_of(kernel, Metric::TcpSndMss).map(|value| value.to_string())
@@ -266,7 +257,8 @@ pub(crate) fn effective_settings(
             name::RECEIVE => Some(mechanism::received_words(manner.receive, &counts)),
             option if option == IP_TOS.name => type_of_service_in_force(fd),
             other => {
-                let option = PLAIN.into_iter().find(|option| option.name == other);
+                let mut plain = [TCP_NODELAY, TCP_QUICKACK, TCP_CORK, SO_RCVLOWAT].into_iter();
+                let option = plain.find(|option| option.name == other);
                 option.and_then(int).map(|value| value.to_string())
             }
         };

@@ -62,14 +62,14 @@ struct Seat<'a> {
 }
 
 /// What all flows of a worker share: buffers and records of times.
-struct DatagramMemory<'a> {
+struct Buffers<'a> {
     control: &'a Control,
     outbox: Outbox,
     inbox: Inbox,
     times: Vec<Latency>,
 }
 
-impl<'a> DatagramMemory<'a> {
+impl<'a> Buffers<'a> {
     fn io<'b>(&'b mut self, flow: &'b Shared, counters: &'b DatagramCounters) -> DatagramIo<'b> {
         DatagramIo {
             flow,
@@ -159,7 +159,7 @@ fn seats(share: &WorkerShare) -> Vec<Seat<'_>> {
 }
 
 /// Makes the memory of a worker. The flows of a trial are alike, so those of one part share it.
-fn memory<'a>(share: &'a WorkerShare, seats: &[Seat<'_>]) -> DatagramMemory<'a> {
+fn memory<'a>(share: &'a WorkerShare, seats: &[Seat<'_>]) -> Buffers<'a> {
     let of = |sends: bool| {
         let does = |part: Part| match part {
             Part::Sender => sends,
@@ -174,7 +174,7 @@ fn memory<'a>(share: &'a WorkerShare, seats: &[Seat<'_>]) -> DatagramMemory<'a> 
         count if count > RECORDS_MAX || !share.latency_per_flow => count.min(1),
         count => count,
     };
-    DatagramMemory {
+    Buffers {
         control: &share.control,
         outbox: of(true).map_or_else(|| Outbox::new(1, 1), datagram::outbox),
         inbox: of(false).map_or_else(|| Inbox::new(1, 1, false), datagram::inbox),
@@ -355,7 +355,7 @@ impl DatagramLoop {
     }
 
     /// Plays all parts to their ends.
-    fn play(mut self, seats: &mut [Seat<'_>], memory: &mut DatagramMemory<'_>) {
+    fn play(mut self, seats: &mut [Seat<'_>], memory: &mut Buffers<'_>) {
         let mut left = seats.len();
         let mut sweep_ns = now_ns() + LOOK_NS;
         while left > 0 {
@@ -413,7 +413,7 @@ impl DatagramLoop {
     }
 
     /// Lets one flow make its steps; returns 1 if it has ended, else 0.
-    fn serve(&mut self, at: usize, seat: &mut Seat<'_>, memory: &mut DatagramMemory<'_>) -> usize {
+    fn serve(&mut self, at: usize, seat: &mut Seat<'_>, memory: &mut Buffers<'_>) -> usize {
         if seat.ended.is_some() {
             return 0;
         }
@@ -452,12 +452,7 @@ impl DatagramLoop {
     }
 
     /// Shows the clock to flows that wait; returns how many have ended by it.
-    fn sweep(
-        &mut self,
-        seats: &mut [Seat<'_>],
-        memory: &mut DatagramMemory<'_>,
-        now_ns: u64,
-    ) -> usize {
+    fn sweep(&mut self, seats: &mut [Seat<'_>], memory: &mut Buffers<'_>, now_ns: u64) -> usize {
         let mut ended = 0;
         for (at, seat) in seats.iter_mut().enumerate() {
             if seat.ended.is_some() || self.wants[at].is_none() {
@@ -493,7 +488,7 @@ impl DatagramLoop {
 }
 
 /// Returns how the flows ended, each record of times with the first flow that used it.
-fn ended_flows(seats: Vec<Seat<'_>>, memory: &DatagramMemory<'_>) -> Vec<EndedFlow> {
+fn ended_flows(seats: Vec<Seat<'_>>, memory: &Buffers<'_>) -> Vec<EndedFlow> {
     let mut records = memory.times.iter();
     let ended = |seat: Seat<'_>| {
         let mut ended = seat.ended?;

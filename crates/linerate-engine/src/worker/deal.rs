@@ -89,7 +89,7 @@ mod tests {
         assert!(
             shares
                 .iter()
-                .all(|indices| (142..=143).contains(&indices.len()))
+                .all(|share| (142..=143).contains(&share.len()))
         );
     }
 
@@ -110,8 +110,7 @@ mod tests {
             far.reverse();
             let flows = |keys: &[FlowKey]| -> Vec<Vec<FlowId>> {
                 let shares = deal(keys, workers);
-                let flows =
-                    |indices: Vec<usize>| indices.into_iter().map(|at| keys[at].flow).collect();
+                let flows = |share: Vec<usize>| share.into_iter().map(|at| keys[at].flow).collect();
                 shares.into_iter().map(flows).collect()
             };
             assert_eq!(flows(&near), flows(&far));

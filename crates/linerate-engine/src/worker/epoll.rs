@@ -7,7 +7,7 @@ use crate::sys::clock;
 use crate::sys::epoll::Epoll;
 use crate::sys::socket;
 use crate::worker::timers::Timers;
-use crate::worker::{Seat, WorkerMemory};
+use crate::worker::{Memory, Seat};
 use crate::workload::{Play, Turn, Want};
 
 /// Calls that one flow may make before the next ready one has its turn: enough to make the wait
@@ -53,7 +53,7 @@ impl EpollLoop {
     /// Plays all parts to their ends; each seat then says how its flow ended.
     ///
     /// Cost a wait: the system call, 400 ns with one ready flow; the clock 30 ns.
-    pub(super) fn play(mut self, seats: &mut [Seat], memory: &mut WorkerMemory) {
+    pub(super) fn play(mut self, seats: &mut [Seat], memory: &mut Memory) {
         let mut left = seats.len();
         // One turn each, so that the last flow does not start sixteen turns of all others later.
         for (at, seat) in seats.iter_mut().enumerate() {
@@ -96,7 +96,7 @@ impl EpollLoop {
         &mut self,
         at: usize,
         seat: &mut Seat,
-        memory: &mut WorkerMemory,
+        memory: &mut Memory,
         turns_max: usize,
     ) -> usize {
         if seat.ended.is_some() {

@@ -165,9 +165,9 @@ pub fn launch(
         workers: Vec::new(),
         flows,
     };
-    for (at, indices) in shares.into_iter().enumerate() {
+    for (at, share) in shares.into_iter().enumerate() {
         let share = WorkerShare {
-            flows: indices
+            flows: share
                 .into_iter()
                 .map(|index| (index, Arc::clone(&running.flows[index])))
                 .collect(),
@@ -188,12 +188,10 @@ fn start_deadline(
     flows: &[Arc<Shared>],
     shares: &[Vec<usize>],
 ) -> Result<Option<Deadline>, LaunchError> {
-    let alone = shares
-        .iter()
-        .filter_map(|indices| match indices.as_slice() {
-            [one] => Some(&flows[*one]),
-            _ => None,
-        });
+    let alone = shares.iter().filter_map(|share| match share.as_slice() {
+        [one] => Some(&flows[*one]),
+        _ => None,
+    });
     let watched: Vec<Arc<Shared>> = alone
         .filter(|flow| deadline::watches(&flow.config))
         .cloned()

@@ -66,7 +66,7 @@ struct EndedFlow {
 }
 
 /// What all flows of a worker share: buffers, pipe and records.
-struct WorkerMemory {
+struct Memory {
     control: Arc<Control>,
     payload: PageBuffer,
     room: PageBuffer,
@@ -75,7 +75,7 @@ struct WorkerMemory {
     latencies: Vec<Latency>,
 }
 
-impl WorkerMemory {
+impl Memory {
     /// Returns what a turn of `flow` works with.
     fn io<'a>(&'a mut self, flow: &'a Shared) -> Io<'a> {
         Io {

@@ -12,7 +12,7 @@ use crate::sys::socket;
 use crate::sys::uring::{Ring, RingEvent};
 use crate::worker::epoll::{next_sweep, sweep};
 use crate::worker::timers::Timers;
-use crate::worker::{Seat, WorkerMemory};
+use crate::worker::{Memory, Seat};
 use crate::workload::{Play, Turn, Want};
 
 /// The ring of a worker whose flows all speak and listen.
@@ -40,7 +40,7 @@ impl RingLoop {
     /// Plays all parts to their ends; each seat then says how its flow ended.
     ///
     /// Cost a wait: the system call, 300 ns beside what it receives; the clock 30 ns.
-    pub(super) fn play(mut self, seats: &mut [Seat], memory: &mut WorkerMemory) {
+    pub(super) fn play(mut self, seats: &mut [Seat], memory: &mut Memory) {
         let mut left = seats.len();
         for (at, seat) in seats.iter_mut().enumerate() {
             left -= self.receive(at, seat);
@@ -73,7 +73,7 @@ impl RingLoop {
     }
 
     /// Returns how many flows have ended by an event.
-    fn handle(&mut self, event: RingEvent, seats: &mut [Seat], memory: &mut WorkerMemory) -> usize {
+    fn handle(&mut self, event: RingEvent, seats: &mut [Seat], memory: &mut Memory) -> usize {
         match event {
             RingEvent::Writable { at } => {
                 self.blocked[at] = false;
@@ -123,13 +123,7 @@ impl RingLoop {
     /// Lets a flow say all that is due after `turn`; returns 1 if it has ended, else 0.
     ///
     /// What is due has a bound of its own, the requests that may be under way.
-    fn serve(
-        &mut self,
-        at: usize,
-        seat: &mut Seat,
-        memory: &mut WorkerMemory,
-        turn: Turn,
-    ) -> usize {
+    fn serve(&mut self, at: usize, seat: &mut Seat, memory: &mut Memory, turn: Turn) -> usize {
         if seat.ended.is_some() {
             return 0;
         }

@@ -13,7 +13,7 @@ use crate::sys::clock::{now_ns, tick_ns};
 use crate::sys::socket::{self, SO_INCOMING_CPU};
 use crate::sys::thread;
 use crate::worker::epoll::sweep;
-use crate::worker::{Seat, WorkerMemory};
+use crate::worker::{Memory, Seat};
 use crate::workload::{Io, Play, Turn};
 
 /// Calls in vain of one flow, or flows that had a turn, between two looks at the clock and at the peer's
@@ -73,7 +73,7 @@ pub(super) fn play(part: &mut impl Play, io: &mut Io<'_>, pause: Pause) -> (Endi
 /// call in vain, 250 ns, and none that has anything waits for an epoll set to tell of it, which takes
 /// as long: 64 flows in shards made 200 k transactions/s in a bare loop by turns and 184 to 191 by
 /// epoll.
-pub(super) fn play_rounds(seats: &mut [Seat], memory: &mut WorkerMemory) -> bool {
+pub(super) fn play_rounds(seats: &mut [Seat], memory: &mut Memory) -> bool {
     let mut left = seats.len();
     let mut peer = PeerCpu::default();
     while left > 0 {

@@ -18,7 +18,7 @@ use crate::sys::clock::now_ns;
 use crate::sys::splice::Pipe;
 use crate::sys::{socket, thread};
 use crate::worker::waiting::Waiting;
-use crate::worker::{EndedFlow, Seat, WorkerMemory, datagrams, places};
+use crate::worker::{EndedFlow, Memory, Seat, datagrams, places};
 use crate::workload::{self, CpuYield, Play, Player};
 
 /// What a worker is given.
@@ -94,7 +94,7 @@ impl Seat {
 }
 
 /// What a worker plays with: its flows, what they share, how it waits and how that is said.
-type Ready = (Vec<Seat>, WorkerMemory, (Waiting, Setting));
+type Ready = (Vec<Seat>, Memory, (Waiting, Setting));
 
 /// Pins the thread, lets `set_up` make its memory and prepare its sockets, and says on `ready` how
 /// that went; nothing if it failed.
@@ -149,7 +149,7 @@ fn seats(share: &WorkerShare) -> Vec<Seat> {
     share.flows.iter().map(seat).collect()
 }
 
-fn memory(share: &WorkerShare) -> io::Result<WorkerMemory> {
+fn memory(share: &WorkerShare) -> io::Result<Memory> {
     let configs = || share.flows.iter().map(|flow| &flow.1.config);
     let longest =
         |bytes: &dyn Fn(&FlowConfig) -> usize| configs().map(bytes).max().unwrap_or(0).max(1);
@@ -164,7 +164,7 @@ fn memory(share: &WorkerShare) -> io::Result<WorkerMemory> {
     };
     let mut flows = share.flows.iter();
     let splices = flows.any(|(_, flow)| flow.send == SendBy::Vmsplice);
-    Ok(WorkerMemory {
+    Ok(Memory {
         control: Arc::clone(&share.control),
         payload: PageBuffer::new(longest(&workload::payload_bytes)),
         room: PageBuffer::new(longest(&room_bytes)),
@@ -175,7 +175,7 @@ fn memory(share: &WorkerShare) -> io::Result<WorkerMemory> {
 }
 
 /// Returns how the flows ended, each latency record with the first requester that used it.
-fn ended_flows(seats: Vec<Seat>, memory: &WorkerMemory, wait: &Setting) -> Vec<EndedFlow> {
+fn ended_flows(seats: Vec<Seat>, memory: &Memory, wait: &Setting) -> Vec<EndedFlow> {
     let mut records = memory.latencies.iter();
     let now_ns = now_ns();
     let wait = Arc::new(wait.clone());

@@ -18,7 +18,7 @@ use linerate_model::workload::Setting;
 use crate::worker::epoll::EpollLoop;
 use crate::worker::ring::RingLoop;
 use crate::worker::spin::Pause;
-use crate::worker::{Seat, WorkerMemory, blocking, deadline, spin};
+use crate::worker::{Memory, Seat, blocking, deadline, spin};
 use crate::workload::{Play, Player};
 
 /// How a worker waits.
@@ -35,7 +35,7 @@ pub(super) enum Waiting {
 
 impl Waiting {
     /// Chooses and prepares how a worker with these flows waits; returns the setting that says it.
-    pub(super) fn choose(seats: &mut [Seat], memory: &WorkerMemory) -> io::Result<(Self, Setting)> {
+    pub(super) fn choose(seats: &mut [Seat], memory: &Memory) -> io::Result<(Self, Setting)> {
         let asked = seats
             .first()
             .map_or(WaitBy::Auto, |seat| seat.flow.config.manner.wait);
@@ -79,7 +79,7 @@ impl Waiting {
 
     /// Plays all parts to their ends; each seat then says how its flow ended. What only showed
     /// meanwhile is added to `said`.
-    pub(super) fn play(self, seats: &mut [Seat], memory: &mut WorkerMemory, said: &mut Setting) {
+    pub(super) fn play(self, seats: &mut [Seat], memory: &mut Memory, said: &mut Setting) {
         match self {
             Waiting::Block => {
                 for seat in seats {

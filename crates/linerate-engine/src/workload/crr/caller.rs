@@ -310,12 +310,7 @@ impl Caller {
     }
 
     /// Returns what there is to say of the connections.
-    pub(crate) fn settings(
-        &self,
-        control: &Control,
-        complete: u64,
-        now_ns: u64,
-    ) -> impl Iterator<Item = Setting> {
+    pub(crate) fn settings(&self, control: &Control, complete: u64, now_ns: u64) -> Vec<Setting> {
         let failed = self.failed;
         let connections = Setting {
             capped_by: self
@@ -325,6 +320,6 @@ impl Caller {
             ..Setting::seen(name::CONNECTIONS, Some(complete.to_string()))
         };
         let requests = self.requests.timing.setting(control, now_ns);
-        requests.into_iter().chain([connections])
+        requests.into_iter().chain([connections]).collect()
     }
 }

@@ -9,7 +9,7 @@ use linerate_model::workload::{Setting, Traffic};
 use super::requests::Requests;
 use super::{DatagramIo, DatagramPlay, EndMarks, Failure, Step, ended_by_peer, failure, listen_on};
 use crate::flow::FlowConfig;
-use crate::flow::opening::ControlDatagram;
+use crate::flow::opening::Signal;
 use crate::measure::Window;
 use crate::measure::latency::Longest;
 use crate::schedule::Control;
@@ -162,7 +162,7 @@ impl Requester {
         self.give_up(io, now_ns);
         let (response, length, _) = io.inbox.buffer(0);
         let wrong = self.draw.is_none() && length != self.response_bytes;
-        if wrong || length < self.name_bytes || ControlDatagram::read(response).is_some() {
+        if wrong || length < self.name_bytes || Signal::read(response).is_some() {
             io.counters.strange.add(1);
             return Step::Again;
         }
@@ -317,8 +317,8 @@ impl DatagramPlay for Responder {
         let now_ns = now_ns();
         self.last_ns = now_ns;
         let (request, length, _) = io.inbox.buffer(0);
-        match ControlDatagram::read(request) {
-            Some(ControlDatagram::End { datagrams, .. }) => {
+        match Signal::read(request) {
+            Some(Signal::End { datagrams, .. }) => {
                 io.counters.announce(datagrams);
                 return Step::Ended(ended_by_peer(io, now_ns));
             }

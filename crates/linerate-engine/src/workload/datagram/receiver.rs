@@ -3,7 +3,7 @@
 use super::sequence::{Position, Sequence};
 use super::{DatagramIo, DatagramPlay, Failure, Step, ended_by_peer, failure, listen_on, stamp};
 use crate::flow::FlowConfig;
-use crate::flow::opening::ControlDatagram;
+use crate::flow::opening::Signal;
 use crate::measure::Window;
 use crate::measure::datagrams::DatagramCounters;
 use crate::measure::gap::Gap;
@@ -64,9 +64,9 @@ impl Receiver {
     ) -> Option<Taken> {
         // The length comes first: a word has one of two.
         if length <= crate::flow::opening::ECHO_BYTES
-            && let Some(word) = ControlDatagram::read(datagram)
+            && let Some(word) = Signal::read(datagram)
         {
-            let ControlDatagram::End { datagrams, .. } = word else {
+            let Signal::End { datagrams, .. } = word else {
                 // An opening that was repeated.
                 return None;
             };
