@@ -185,8 +185,8 @@ fn manner() -> impl Strategy<Value = Manner> {
 }
 
 proptest! {
-    // 32 runs of 60 to 100 ms each.
-    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
+    // 20 runs of 60 to 100 ms each.
+    #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn transactions_of_both_ends_agree(
@@ -427,8 +427,8 @@ fn crr(request_bytes: u64, response_bytes: u64) -> Traffic {
 }
 
 proptest! {
-    // 32 runs of 100 to 150 ms each.
-    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
+    // 20 runs of 100 to 150 ms each.
+    #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn connections_of_both_ends_agree(

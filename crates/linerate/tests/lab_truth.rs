@@ -56,7 +56,7 @@ fn a_gigabit_carries_what_a_gigabit_carries() {
     let Some(pair) = Pair::up(&["--rate", "1gbit"]) else {
         return;
     };
-    for flags in ["-t 3 -O 0.5 -C reno", "-t 3 -O 0.5 -C reno -R"] {
+    for flags in ["-t 2 -O 0.5 -C reno", "-t 2 -O 0.5 -C reno -R"] {
         let least = 0.99 * LINE_RATE_BPS;
         let is_full = |document: &Value| response(document, "throughput_bps") >= Some(least);
         // A loss at the begin keeps reno below the line for seconds: one of three runs has none.

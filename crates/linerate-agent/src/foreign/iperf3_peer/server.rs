@@ -28,6 +28,9 @@ const UNOBSERVED: &str = "an iperf3 server cannot be observed; run `linerate ser
 /// How long the server may take to be free for the next test, and the time between two tries.
 const AGAIN_NS: u64 = 3_000_000_000;
 const AGAIN_LOOK: Duration = Duration::from_millis(50);
+/// How long nothing may listen where a test has just ended: servers open their listener anew within
+/// milliseconds, on a busy machine within a tenth of a second.
+const REOPENED_NS: u64 = 500_000_000;
 
 /// An iperf3 server, as an agent.
 #[derive(Debug)]
@@ -49,14 +52,18 @@ impl Iperf3Server {
         Ok(())
     }
 
-    /// Connects to a server that may still be busy with the end of our own last test.
+    /// Connects to a server that may still be busy with the end of our own last test, or has closed its
+    /// listener with it and opens the next one in a moment.
     fn call_again(&self) -> Result<(), CallError> {
-        let deadline_ns = now_ns() + AGAIN_NS;
+        let began_ns = now_ns();
         loop {
+            let waited_ns = now_ns() - began_ns;
             match self.call() {
-                Err(CallError::Busy) if now_ns() < deadline_ns => std::thread::sleep(AGAIN_LOOK),
+                Err(CallError::Busy) if waited_ns < AGAIN_NS => {}
+                Err(CallError::Unreachable(_)) if waited_ns < REOPENED_NS => {}
                 other => return other,
             }
+            std::thread::sleep(AGAIN_LOOK);
         }
     }
 
