@@ -1,5 +1,6 @@
 //! The trials of a plan, one after another.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -180,8 +181,8 @@ pub fn execute(
     run.tell(RunEvent::RunBegan(&document))?;
     while let Some(trial) = run.next()? {
         let done = run.perform(&trial)?;
-        run.document.cut_short = run.why_it_ends(&trial, done)?;
-        if run.document.cut_short.is_some() || stop.load(Ordering::Relaxed) {
+        if let ControlFlow::Break(cut_short) = run.whether_to_go_on(&trial, done)? {
+            run.document.cut_short = cut_short;
             break;
         }
         run.ask_judge(&trial)?;
@@ -230,7 +231,8 @@ impl Execution<'_, '_> {
     /// Returns the trial that is due, if there is one and time for it.
     fn next(&mut self) -> Result<Option<Trial>, RunError> {
         let took_ns = self.fleet.clock.now_ns() - self.began_ns;
-        let left = (self.request.time).map(|time| Nanos(time.0.saturating_sub(took_ns)));
+        let time = self.request.time;
+        let left = time.map(|time| Nanos(time.0.saturating_sub(took_ns)));
         let planned = self.document.plan.trials.len();
         let beyond = self.pace.beyond();
         let fits = |trials: &[Trial]| fit(trials, beyond, left);
@@ -248,10 +250,11 @@ impl Execution<'_, '_> {
 
     /// Does one trial.
     fn perform(&mut self, trial: &Trial) -> Result<Done, RunError> {
+        let due = std::iter::once(trial).chain(self.agenda.due());
         let progress = Progress {
             over: self.over,
             of: self.document.plan.trials.len() + self.agenda.waiting(),
-            left: Some((self.pace).left(std::iter::once(trial).chain(self.agenda.due()))),
+            left: Some(self.pace.left(due)),
         };
         self.tell(RunEvent::TrialBegan { trial, progress })?;
         let trial_began_ns = self.fleet.clock.now_ns();
@@ -283,36 +286,41 @@ impl Execution<'_, '_> {
         Ok(Done { record, cut_short })
     }
 
-    /// Returns why the run ends with `trial` although there is more to do, if it does. A lost host is
-    /// waited for.
-    fn why_it_ends(&mut self, trial: &Trial, done: Done) -> Result<Option<String>, RunError> {
+    /// Returns whether the run goes on after `trial`, or what its end cuts short. A lost host is waited for.
+    fn whether_to_go_on(
+        &mut self,
+        trial: &Trial,
+        done: Done,
+    ) -> Result<ControlFlow<Option<String>>, RunError> {
         let Done { record, cut_short } = done;
         let lost = record.validity.reason().and_then(Reason::lost_host);
         self.losses = if lost.is_some() { self.losses + 1 } else { 0 };
         let trials = self.document.plan.trials.len();
         if cut_short.is_some() {
-            return Ok(cut_short);
+            return Ok(ControlFlow::Break(cut_short));
         }
         if self.stop.load(Ordering::Relaxed) {
-            return Ok(interruption(trial, self.over, trials, &record));
+            let cut_short = interruption(trial, self.over, trials, &record);
+            return Ok(ControlFlow::Break(cut_short));
         }
         let Some(host) = lost.filter(|_| self.over < trials) else {
-            return Ok(None);
+            return Ok(ControlFlow::Continue(()));
         };
         let after = format!("after {} of {trials} trials", self.over);
         if self.losses >= LOSSES_MAX {
             let why = format!("lost host {host} for {LOSSES_MAX} trials in a row, {after}");
-            return Ok(Some(why));
+            return Ok(ControlFlow::Break(Some(why)));
         }
-        if self.await_return(host)? && !self.stop.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        Ok(Some(if self.stop.load(Ordering::Relaxed) {
+        let is_back = self.await_return(host)?;
+        let why = if self.stop.load(Ordering::Relaxed) {
             format!("interrupted while host {host} was lost, {after}")
+        } else if is_back {
+            return Ok(ControlFlow::Continue(()));
         } else {
             let wait = RETURN_WAIT.as_secs();
             format!("lost host {host}, which did not come back within {wait} s, {after}")
-        }))
+        };
+        Ok(ControlFlow::Break(Some(why)))
     }
 
     /// Waits until every host answers again; returns whether they do.
