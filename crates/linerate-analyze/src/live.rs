@@ -16,8 +16,6 @@ use linerate_model::workload::{Kind, Part, Workload, receiving_end};
 use linerate_model::{FlowId, Nanos};
 use serde::Serialize;
 
-use crate::single::FLOWS_IN_FULL;
-
 /// One interval of one flow, or of all.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Interval {
@@ -219,15 +217,11 @@ impl Live {
         self.flows.iter().all(|&(flow, part)| {
             let (place, metric) = self.counted(flow, part);
             let sending = self.sending(flow, part);
-            let is_awaited = !self.is_over && self.tells_of_tcp(sending);
-            reaches(place, metric) && (!is_awaited || reaches(sending, Metric::TcpRtt))
+            let is_read = self.instead.is_none() || sending.1 == End::Client;
+            let is_awaited = self.over_tcp && is_read && !self.is_over;
+            // What TCP says at one instant comes together, of each flow at least this.
+            reaches(place, metric) && (!is_awaited || reaches(sending, Metric::TcpRetrans))
         })
-    }
-
-    /// Returns whether an interval says what TCP says at this end, and it is read at every tick.
-    fn tells_of_tcp(&self, (flow, end): Place) -> bool {
-        let is_read = self.instead.is_none() || end == End::Client;
-        self.over_tcp && is_read && !self.is_sum_alone() && flow.0 < FLOWS_IN_FULL
     }
 
     /// Returns the end whose TCP an interval tells of.
@@ -470,14 +464,17 @@ mod tests {
     #[test]
     fn intervals_wait_for_what_the_sending_end_says_until_nothing_more_comes() {
         let mut live = Live::new(&trial(1), Nanos::from_ms(500));
-        let rtt = |at_ms| TrialSample {
-            subject: Subject::Flow(FlowId(0), End::Client),
-            metric: Metric::TcpRtt,
-            ..reading(0, at_ms, 1000)
+        let of_tcp = |at_ms| {
+            [Metric::TcpRtt, Metric::TcpRetrans].map(|metric| TrialSample {
+                subject: Subject::Flow(FlowId(0), End::Client),
+                metric,
+                ..reading(0, at_ms, 1000)
+            })
         };
-        live.add([reading(0, 0, 0), reading(0, 500, 10), rtt(0), rtt(400)]);
+        live.add([reading(0, 0, 0), reading(0, 500, 10)]);
+        live.add([0, 400].into_iter().flat_map(of_tcp));
         assert!(live.poll().is_empty(), "the sending end was read to 400 ms");
-        live.add([rtt(500)]);
+        live.add(of_tcp(500));
         assert_eq!(live.poll()[0][0].rtt_us, Some(1.0));
         live.add([reading(0, 1000, 20)]);
         assert!(live.poll().is_empty());
@@ -489,6 +486,8 @@ mod tests {
     fn who_wants_the_sum_gets_the_same_and_nothing_else() {
         let mut all = Live::new(&trial(3), Nanos::from_ms(500));
         let mut summed = Live::new(&trial(3), Nanos::from_ms(500)).summed();
+        all.finish();
+        summed.finish();
         for at_ms in [0, 500, 1000] {
             for flow in 0..3 {
                 let one = reading(flow, at_ms, i64::from(flow) * at_ms);

@@ -15,7 +15,7 @@ use linerate_model::finding::{Finding, Trust};
 use linerate_model::histogram::{Histogram, observations_needed};
 use linerate_model::plan::Trial;
 use linerate_model::run::{FlowRecord, HostPart, Recording};
-use linerate_model::sample::End;
+use linerate_model::sample::{End, FLOWS_IN_FULL};
 use linerate_model::setting::Settings;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Part, Workload};
@@ -113,9 +113,6 @@ pub struct SingleTrial<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub captures: Vec<TrialCapture>,
 }
-
-/// Flows up to which each is shown in full unless more is asked for: those of ten thousand are 65 MB.
-pub const FLOWS_IN_FULL: u32 = 256;
 
 /// What the document of a measurement shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

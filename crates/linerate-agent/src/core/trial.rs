@@ -12,7 +12,7 @@ use linerate_model::capture::CaptureOutcome;
 use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::metric::Metric;
 use linerate_model::reason::with_causes;
-use linerate_model::sample::{Sample, Subject};
+use linerate_model::sample::{FLOWS_IN_FULL, Sample, Subject};
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::Part;
 use linerate_model::{BitsPerSec, FlowId};
@@ -176,11 +176,6 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         .handle_finished(engine::now_ns());
 }
 
-/// Flows of a trial that are read in full on every tick, by their number; of the others, only what
-/// interval lines show is kept between the edges of the window. A full reading of 10 000 flows is
-/// 330 000 samples, 30 MB as JSON and 1 to 2 MB packed, at each end.
-const FLOWS_IN_FULL: usize = 256;
-
 /// Returns why reading the host would take its time from `workers`, if all `cpus` are theirs.
 fn why_no_cpu_is_free(cpus: usize, wait: WaitBy, workers: usize) -> Option<&'static str> {
     if cpus == 1 {
@@ -210,7 +205,7 @@ fn is_kept(sample: &Sample) -> bool {
         Metric::TcpBytesReceived,
         Metric::TcpRetrans,
     ];
-    (flow.0 as usize) < FLOWS_IN_FULL || shown.contains(&sample.metric)
+    flow.0 < FLOWS_IN_FULL || shown.contains(&sample.metric)
 }
 
 /// Why a sleep ended.
@@ -372,7 +367,7 @@ impl Sampler<'_> {
             }
             return;
         }
-        let thousands = self.slot.assignment.flows.len() > FLOWS_IN_FULL;
+        let thousands = self.slot.assignment.flows.len() > FLOWS_IN_FULL as usize;
         let is_thinned = thousands && reading == Reading::Between;
         let samples = &mut record.samples;
         let mut received = 0;

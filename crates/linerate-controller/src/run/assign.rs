@@ -4,7 +4,7 @@ use linerate_agent::api::{Assignment, FlowAssignment, Placement};
 use linerate_model::Nanos;
 use linerate_model::plan::Trial;
 use linerate_model::probe::Probes;
-use linerate_model::sample::End;
+use linerate_model::sample::{End, FLOWS_IN_FULL};
 use linerate_model::workload::FlowPlan;
 
 use super::warm_up::WarmUp;
@@ -14,8 +14,6 @@ use super::warm_up::WarmUp;
 const RECORD_BYTES: u64 = 32 << 20;
 /// What a reading of one end of a flow takes of it: 40 samples of 40 bytes, rounded up.
 const READING_BYTES: u64 = 2048;
-/// Flows that agents read in full on every tick.
-const FLOWS_IN_FULL: u64 = 256;
 /// What a reading takes of each further flow: four samples, rounded up.
 const READING_BYTES_MORE: u64 = 256;
 /// Longest time between samples that agents take up.
@@ -82,8 +80,8 @@ fn sample_interval(trial: &Trial, warm_up_more: Nanos, wanted: Nanos) -> Nanos {
     let longest_ns = trial.timing.total().0 + warm_up_more.0;
     let length_ns = longest_ns.min(SAMPLED_LENGTH.0);
     let flows = u64::from(trial.workload.connections);
-    let reading_bytes = flows.min(FLOWS_IN_FULL) * READING_BYTES
-        + flows.saturating_sub(FLOWS_IN_FULL) * READING_BYTES_MORE;
+    let in_full = flows.min(FLOWS_IN_FULL.into());
+    let reading_bytes = in_full * READING_BYTES + (flows - in_full) * READING_BYTES_MORE;
     let bytes_wanted = length_ns / wanted.0.max(1) * reading_bytes;
     let interval_ns = wanted.0 * bytes_wanted.div_ceil(RECORD_BYTES).max(1);
     Nanos(interval_ns.min(SAMPLE_INTERVAL_MAX.0).max(wanted.0))

@@ -68,7 +68,9 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
     };
     let runs = plan.trials.len() as u32;
     let mut reader = single::reader(output, runs..=runs);
-    linerate_controller::replay(&recording, &mut |event| reader.take(event));
+    linerate_controller::replay(&recording, &mut |event| {
+        single::show(&mut *reader, event);
+    });
     let result = linerate_analyze::single::single(&recording, output.of_result());
     reader.conclude(&Conclusion {
         recording: &recording,

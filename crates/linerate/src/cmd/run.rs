@@ -122,7 +122,7 @@ fn execute_single(
             false => None,
         },
         watch: &mut |event| {
-            reader.take(event);
+            single::show(&mut *reader, event);
             read_ahead(event);
             if let RunEvent::TrialEnded { evidence, .. } = event {
                 let why = evidence.record.validity.reason();

@@ -4,11 +4,12 @@ use std::ops::RangeInclusive;
 
 use linerate_agent::foreign::iperf3_peer::{Iperf3Peer, ServerOutput};
 use linerate_analyze::live::{Interval, Live};
-use linerate_analyze::single::{FLOWS_IN_FULL, Shown, Single};
+use linerate_analyze::single::{Shown, Single};
 use linerate_controller::RunEvent;
 use linerate_model::Nanos;
 use linerate_model::plan::Trial;
 use linerate_model::run::{Recording, RunDocument};
+use linerate_model::sample::FLOWS_IN_FULL;
 use linerate_model::samples::Samples;
 use linerate_model::unit::Unit;
 
@@ -76,6 +77,14 @@ pub struct RateUnit {
     pub bits_per_second: f64,
 }
 
+/// Hands `event` to `reader`; that a host is waited for is a note, whatever it shows.
+pub fn show(reader: &mut dyn Reader, event: &RunEvent<'_>) {
+    if let RunEvent::HostLost { host, wait } = event {
+        super::note(&super::lost(host, *wait));
+    }
+    reader.take(event);
+}
+
 /// Shows one measurement: its events as they come, and in the end what follows from them.
 pub trait Reader {
     /// Takes up an event.
@@ -99,98 +108,120 @@ pub struct Conclusion<'a> {
 /// Returns who shows a measurement that is repeated `runs` times.
 pub fn reader(output: Output, runs: RangeInclusive<u32>) -> Box<dyn Reader> {
     let interval = output.interval;
+    let flows_max = if output.all_flows {
+        u32::MAX
+    } else {
+        FLOWS_IN_FULL
+    };
     match output.form {
         form if output.iperf3 => Box::new(Iperf3Lines::new(form == Form::JsonStream, interval)),
         Form::Text => Box::new(TextLines {
-            output,
+            rate_unit: output.rate_unit,
             runs,
-            live: None,
-            foreign: false,
+            intervals: Intervals::new(interval, FLOW_LINES_MAX),
         }),
         Form::Json => Box::new(JsonDocument),
         Form::JsonStream => Box::new(JsonLines {
-            output,
-            live: None,
-            foreign: false,
+            intervals: Intervals::new(interval, flows_max),
         }),
     }
 }
 
 /// Lines for people.
 struct TextLines {
-    output: Output,
+    rate_unit: Option<RateUnit>,
     runs: RangeInclusive<u32>,
-    live: Option<Live>,
-    /// Whether nothing is read at the server.
-    foreign: bool,
+    intervals: Intervals,
 }
 
 /// A line of JSON for each event.
 struct JsonLines {
-    output: Output,
-    live: Option<Live>,
-    /// Whether nothing is read at the server.
-    foreign: bool,
+    intervals: Intervals,
 }
 
 /// One document at the end.
 struct JsonDocument;
 
-impl Reader for TextLines {
-    fn take(&mut self, event: &RunEvent<'_>) {
+/// What cuts the trials of a run into intervals as their samples come.
+struct Intervals {
+    interval: Nanos,
+    /// Flows up to which each is told; of more, only their sum.
+    flows_max: u32,
+    /// Whether nothing is read at the server.
+    foreign: bool,
+    /// Of the present trial, where intervals are wanted.
+    live: Option<Live>,
+}
+
+impl Intervals {
+    fn new(interval: Nanos, flows_max: u32) -> Self {
+        Self {
+            interval,
+            flows_max,
+            foreign: false,
+            live: None,
+        }
+    }
+
+    /// Takes up an event and shows the intervals that it completes.
+    fn take(&mut self, event: &RunEvent<'_>, mut show: impl FnMut(&[Interval])) {
         match event {
             RunEvent::RunBegan(document) => {
-                self.foreign = is_foreign(document);
-                heading(document);
+                let server = document.server();
+                self.foreign = server.is_some_and(|server| server.foreign.is_some());
             }
-            RunEvent::TrialBegan { trial, progress } => {
-                let live = intervals(trial, self.output.interval, self.foreign);
-                let is_summed = trial.workload.connections > FLOW_LINES_MAX;
-                self.live = live.map(|live| if is_summed { live.summed() } else { live });
-                if self.live.is_some() {
-                    table_head(trial, progress.over, &self.runs);
-                }
+            RunEvent::TrialBegan { trial, .. } => {
+                let is_summed = trial.workload.connections > self.flows_max;
+                self.live = (self.interval.0 > 0).then(|| {
+                    let live = Live::new(trial, self.interval).with_server(trial, self.foreign);
+                    if is_summed { live.summed() } else { live }
+                });
             }
             RunEvent::Samples { hosts, .. } => {
-                let unit = self.output.rate_unit;
-                take_intervals(&mut self.live, hosts, |lines| print_interval(lines, unit));
+                if let Some(live) = &mut self.live {
+                    live.add(hosts.iter().flat_map(Samples::of_flows));
+                }
             }
             RunEvent::TrialEnded { .. } => {
-                let unit = self.output.rate_unit;
-                end_intervals(&mut self.live, |lines| print_interval(lines, unit));
+                if let Some(live) = &mut self.live {
+                    live.finish();
+                }
             }
-            RunEvent::HostLost { host, wait } => super::note(&super::lost(host, *wait)),
-            RunEvent::PlanChanged(_) | RunEvent::RunEnded(_) => {}
+            RunEvent::HostLost { .. } | RunEvent::PlanChanged(_) | RunEvent::RunEnded(_) => {}
+        }
+        while let Some(lines) = self.live.as_mut().and_then(Live::poll_next) {
+            show(&lines);
+        }
+    }
+}
+
+impl Reader for TextLines {
+    fn take(&mut self, event: &RunEvent<'_>) {
+        let unit = self.rate_unit;
+        self.intervals
+            .take(event, |lines| print_interval(lines, unit));
+        if let RunEvent::RunBegan(document) = event {
+            heading(document);
+        }
+        if let RunEvent::TrialBegan { trial, progress } = event
+            && self.intervals.live.is_some()
+        {
+            table_head(trial, progress.over, &self.runs);
         }
     }
 
     fn conclude(&mut self, conclusion: &Conclusion<'_>) {
-        result::print(conclusion.single, self.output.rate_unit);
+        result::print(conclusion.single, self.rate_unit);
         print_server_output(conclusion.peer);
     }
 }
 
 impl Reader for JsonLines {
     fn take(&mut self, event: &RunEvent<'_>) {
-        match event {
-            RunEvent::RunBegan(document) => {
-                self.foreign = is_foreign(document);
-                start_line(document);
-            }
-            RunEvent::TrialBegan { trial, .. } => {
-                let live = intervals(trial, self.output.interval, self.foreign);
-                let is_summed =
-                    !self.output.all_flows && trial.workload.connections > FLOWS_IN_FULL;
-                self.live = live.map(|live| if is_summed { live.summed() } else { live });
-            }
-            RunEvent::Samples { hosts, .. } => {
-                take_intervals(&mut self.live, hosts, |lines| json_line("interval", lines));
-            }
-            RunEvent::TrialEnded { .. } => {
-                end_intervals(&mut self.live, |lines| json_line("interval", lines));
-            }
-            RunEvent::HostLost { host, wait } => super::note(&super::lost(host, *wait)),
-            RunEvent::PlanChanged(_) | RunEvent::RunEnded(_) => {}
+        self.intervals
+            .take(event, |lines| json_line("interval", lines));
+        if let RunEvent::RunBegan(document) = event {
+            start_line(document);
         }
     }
 
@@ -200,11 +231,7 @@ impl Reader for JsonLines {
 }
 
 impl Reader for JsonDocument {
-    fn take(&mut self, event: &RunEvent<'_>) {
-        if let RunEvent::HostLost { host, wait } = event {
-            super::note(&super::lost(host, *wait));
-        }
-    }
+    fn take(&mut self, _: &RunEvent<'_>) {}
 
     fn conclude(&mut self, conclusion: &Conclusion<'_>) {
         json_document(conclusion.single);
@@ -217,8 +244,10 @@ impl Reader for Iperf3Lines {
             RunEvent::RunBegan(document) => self.start(document),
             RunEvent::TrialBegan { trial, .. } => self.begins(trial),
             RunEvent::Samples { hosts, .. } => self.look(hosts),
-            RunEvent::HostLost { host, wait } => super::note(&super::lost(host, *wait)),
-            RunEvent::TrialEnded { .. } | RunEvent::PlanChanged(_) | RunEvent::RunEnded(_) => {}
+            RunEvent::TrialEnded { .. }
+            | RunEvent::HostLost { .. }
+            | RunEvent::PlanChanged(_)
+            | RunEvent::RunEnded(_) => {}
         }
     }
 
@@ -254,33 +283,6 @@ fn start_line(document: &RunDocument) {
             "hosts": hosts.collect::<Vec<_>>(),
         }),
     );
-}
-
-fn is_foreign(document: &RunDocument) -> bool {
-    let server = document.server();
-    server.is_some_and(|server| server.foreign.is_some())
-}
-
-/// Returns what cuts a trial into intervals, where they are wanted.
-fn intervals(trial: &Trial, interval: Nanos, foreign: bool) -> Option<Live> {
-    (interval.0 > 0).then(|| Live::new(trial, interval).with_server(trial, foreign))
-}
-
-/// Takes up new samples and shows the intervals that they complete.
-fn take_intervals(live: &mut Option<Live>, hosts: &[Samples], mut show: impl FnMut(&[Interval])) {
-    let Some(live) = live else { return };
-    live.add(hosts.iter().flat_map(Samples::of_flows));
-    while let Some(lines) = live.poll_next() {
-        show(&lines);
-    }
-}
-
-/// Shows the intervals whose sending ends were not read to their end.
-fn end_intervals(live: &mut Option<Live>, show: impl FnMut(&[Interval])) {
-    if let Some(live) = live {
-        live.finish();
-    }
-    take_intervals(live, &[], show);
 }
 
 fn table_head(trial: &Trial, over: usize, runs: &RangeInclusive<u32>) {
