@@ -8,6 +8,7 @@ use linerate_engine as engine;
 use linerate_engine::Flow;
 use linerate_model::capture::CaptureOutcome;
 use linerate_model::profile::Stack;
+use linerate_model::run::FlowOutcome;
 use linerate_model::sample_log::SampleLog;
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::Part;
@@ -17,7 +18,6 @@ use super::capture::RunningCapture;
 use super::lock;
 use crate::api::Assignment;
 use crate::session::trial::TrialSession;
-use linerate_model::run::FlowOutcome;
 
 /// One trial on this host.
 pub(super) struct TrialSlot {

@@ -3,6 +3,7 @@
 use linerate_model::analysis::{Axis, Chapter, Figure};
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::unit::Unit;
+use linerate_model::workload::Kind;
 
 use super::draw;
 use super::study_chapter::{Content, Measured, Row, StudyChapter, row};
@@ -12,7 +13,6 @@ use crate::published::TCP_RR;
 use crate::reduce::name;
 use crate::study::{self, latency_cells, payload_bytes};
 use crate::words;
-use linerate_model::workload::Kind;
 
 /// The system of the published curve.
 const PUBLISHED: &str = "Sun Fire 6800, 2003";

@@ -4,6 +4,7 @@ use linerate_model::analysis::{Chapter, Figure, Table, TableCell};
 use linerate_model::experiment::Factor;
 use linerate_model::profile::Work;
 use linerate_model::unit::Unit;
+use linerate_model::workload::Kind;
 
 use super::draw;
 use super::study_chapter::{Content, Measured, StudyChapter};
@@ -12,7 +13,6 @@ use crate::diagnose::Told;
 use crate::published::CPU_SHARE;
 use crate::reduce::{name, share_name};
 use crate::words;
-use linerate_model::workload::Kind;
 
 /// The system of the published shares.
 const PUBLISHED: &str = "Sun Fire 6800, 2003";

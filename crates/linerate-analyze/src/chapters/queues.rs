@@ -10,6 +10,7 @@ use linerate_model::finding::Estimate;
 use linerate_model::host::FactValue;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord};
 use linerate_model::unit::Unit;
+use linerate_model::workload::Kind;
 
 use super::study_chapter::{Content, Measured, StudyChapter};
 use super::{draw, queue_table};
@@ -19,7 +20,6 @@ use crate::diagnose::{Told, What};
 use crate::reduce::{CpuIntake, Intake, QueueIntake, Readings, intake, name};
 use crate::study;
 use crate::words;
-use linerate_model::workload::Kind;
 
 /// Queues up to which each rank has a curve of its own; of more, five stand for all.
 const RANKS_DRAWN_MAX: usize = 8;

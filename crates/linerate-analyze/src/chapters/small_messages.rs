@@ -3,6 +3,7 @@
 use linerate_model::analysis::{Chapter, Figure, Scale, Table, TableCell};
 use linerate_model::experiment::Factor;
 use linerate_model::unit::Unit;
+use linerate_model::workload::Kind;
 
 use super::draw;
 use super::study_chapter::{Content, Measured, Row, StudyChapter, row};
@@ -11,7 +12,6 @@ use crate::diagnose::{Pattern, Told, mss_bytes, pattern_bytes, pattern_of};
 use crate::published::{NAGLE_OFF, NAGLE_ON};
 use crate::reduce::name;
 use crate::words;
-use linerate_model::workload::Kind;
 
 /// The system of the published curves.
 const PUBLISHED: &str = "Sun Fire 6800, 2003";

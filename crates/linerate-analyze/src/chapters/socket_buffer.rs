@@ -10,6 +10,7 @@ use linerate_model::analysis::{Axis, Chapter, Curve, Figure, Origin, Scale};
 use linerate_model::experiment::Factor;
 use linerate_model::unit::{Bytes, Nanos, Unit};
 use linerate_model::wire::window_limit;
+use linerate_model::workload::Kind;
 
 use super::draw;
 use super::study_chapter::{Content, Measured, Row, StudyChapter, row};
@@ -20,7 +21,6 @@ use crate::reduce::name;
 use crate::study;
 use crate::verdicts::BufferPlateau;
 use crate::words;
-use linerate_model::workload::Kind;
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
     number: study::SOCKET_BUFFER,

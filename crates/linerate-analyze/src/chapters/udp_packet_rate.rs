@@ -3,6 +3,7 @@
 use linerate_model::analysis::{Chapter, Figure, Table, TableCell};
 use linerate_model::experiment::Factor;
 use linerate_model::unit::Unit;
+use linerate_model::workload::Kind;
 
 use super::draw;
 use super::study_chapter::{Content, Measured, StudyChapter};
@@ -10,7 +11,6 @@ use crate::dataset::{CellOutcomes, varied};
 use crate::diagnose::Told;
 use crate::reduce::{LOSS_PLACES, describe, name};
 use crate::words;
-use linerate_model::workload::Kind;
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
     number: 11,

@@ -7,7 +7,7 @@ use linerate_engine::now_ns;
 use linerate_model::FlowId;
 use linerate_model::datagram::Datagrams;
 use linerate_model::metric::Metric;
-use linerate_model::run::Incoming;
+use linerate_model::run::{FlowOutcome, Incoming};
 use linerate_model::sample::{End, Sample, Subject};
 use linerate_model::setting::name;
 use linerate_model::workload::{Part, Setting};
@@ -15,7 +15,6 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
 use crate::api::StartRequest;
-use linerate_model::run::FlowOutcome;
 
 /// CPU time of this process at one instant.
 #[derive(Debug, Clone, Copy)]

@@ -37,6 +37,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use linerate_compat::iperf3::Parameters;
+use linerate_model::run::FlowOutcome;
 use linerate_model::{FlowId, TrialId};
 
 use crate::LocalAgent;
@@ -44,7 +45,6 @@ use crate::api::{Agent, AgentError, RefusalCode, StartRequest};
 use crate::core::lock;
 use control::{Called, Connection};
 use counts::Counts;
-use linerate_model::run::FlowOutcome;
 
 pub use client::Iperf3Client;
 pub use linerate_compat::iperf3::auth::{Padding, PublicKey};
