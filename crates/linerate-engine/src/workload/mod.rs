@@ -21,7 +21,6 @@ mod timing;
 
 use std::io;
 
-use linerate_model::manner::SendBy;
 use linerate_model::workload::{Part, Setting, Traffic};
 
 use crate::flow::{FlowConfig, Shared};
@@ -231,23 +230,18 @@ impl Play for Player {
     }
 }
 
-/// Receive buffer of one call.
-///
-/// Over loopback with 128 KiB sends on a quiet machine (two CPUs, 48 KiB of first-level and 1 MiB of
-/// second-level cache), medians of interleaved runs in Gbit/s: 32 KiB 42, 48 KiB 40, 64 KiB 35,
-/// 96 KiB 33, 128 KiB 30, 256 KiB 31, 1 MiB 32; iperf3 32, which reads 128 KiB. A room that fits the
-/// first-level cache stays there from call to call. 32 KiB spread the most (30 to 47) and cost more
-/// with ten flows; 48 KiB did well in both.
+/// Most bytes of one receive call of a part that talks.
 pub(crate) const RECEIVE_BYTES: usize = 48 << 10;
-/// The same for a worker with several flows of bulk payload: the other flows have driven the room out
-/// of the first-level cache anyway, and fewer calls cost less. Ten flows, two workers at each end, each
-/// on its CPU, medians of interleaved runs, CPU seconds a GiB of both ends: 48 KiB 0.175, 128 KiB
-/// 0.172, 256 KiB 0.159, 512 KiB 0.157; the best run of each in Gbit/s: 90, 101, 102, 75.
+/// Receive buffer of a worker with one flow of bulk payload. Fewer calls count for more than a room that
+/// stays in the first-level cache. Over loopback under reno, two CPUs, medians of 5 interleaved runs in
+/// Gbit/s and CPU seconds a GiB of both ends: messages of 128 KiB 65 and 0.226 with 48 KiB, 69 and 0.222
+/// with 128 KiB, 83 and 0.182 with 1 MiB; of 1 MiB 68 and 0.220, 74 and 0.198, 90 and 0.180; eight of
+/// 128 KiB a call 68 and 0.226, 80 and 0.195, 93 and 0.169. SO_RCVLOWAT of 64 or 128 KiB changed nothing.
+const ALONE_RECEIVE_BYTES: usize = 1 << 20;
+/// The same for a worker with several flows. Ten flows, two workers at each end, each on its CPU,
+/// medians of interleaved runs, CPU seconds a GiB of both ends: 48 KiB 0.175, 128 KiB 0.172, 256 KiB
+/// 0.159, 512 KiB 0.157; the best run of each in Gbit/s: 90, 101, 102, 75.
 const SHARED_RECEIVE_BYTES: usize = 256 << 10;
-/// The same where one sender hands over pages: it waits for the receiver, which copies alone, so that
-/// fewer calls count. A bare loop with `vmsplice`, ranges of two interleaved comparisons of 5 runs in
-/// Gbit/s: 48 KiB 60 to 65; 128 KiB 72 to 82 and 53 to 78; 1 MiB 78 to 92 and 65 to 83.
-const LARGE_RECEIVE_BYTES: usize = 1 << 20;
 
 /// Bytes that one call of this end may send at most: the payload buffer's length.
 pub(crate) fn payload_bytes(config: &FlowConfig) -> usize {
@@ -272,13 +266,9 @@ pub(crate) fn room_bytes(config: &FlowConfig, flows: usize) -> usize {
         {
             return stream::room_bytes(config, SHARED_RECEIVE_BYTES);
         }
-        // A sender that may choose and takes to copying finds a larger room than it needs.
-        (Traffic::Stream { .. }, Part::Receiver)
-            if matches!(config.manner.send, SendBy::Auto | SendBy::Vmsplice) =>
-        {
-            return stream::room_bytes(config, LARGE_RECEIVE_BYTES);
+        (Traffic::Stream { .. }, Part::Receiver) => {
+            return stream::room_bytes(config, ALONE_RECEIVE_BYTES);
         }
-        (Traffic::Stream { .. }, Part::Receiver) => stream::room_bytes(config, RECEIVE_BYTES),
         (Traffic::Rr { .. }, Part::Responder) => rr::Shape::of(config).requests_bytes_max(),
         (Traffic::Rr { .. }, Part::Requester) => rr::Shape::of(config).responses_bytes_max(),
         _ => 0,
