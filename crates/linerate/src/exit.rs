@@ -11,7 +11,7 @@ pub enum Exit {
     Failed,
     /// The command line or a document asks for something impossible.
     Usage,
-    /// Measured, but not to be trusted: implausible, generator saturated, too many invalid trials.
+    /// Measured, but not to be trusted: implausible, CPUs taken by others, too many invalid trials.
     Untrustworthy,
     /// Interrupted; what was measured is kept.
     Interrupted,

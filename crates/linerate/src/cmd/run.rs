@@ -262,7 +262,8 @@ fn failure_of(
     })
 }
 
-/// Returns the exit code of a single measurement: a saturated generator spoils its trust.
+/// Returns the exit code of a single measurement: who took CPUs from our workers spoils its trust. That
+/// they are themselves the limit is a finding, as over loopback at full speed.
 fn exit_of(
     recording: &Recording,
     single: &linerate_analyze::single::Single<'_>,
@@ -270,8 +271,8 @@ fn exit_of(
 ) -> Exit {
     let exit = bundle::exit_of(recording, single.trust.level, interrupted);
     let mut told = single.findings.iter().chain(&single.cautions);
-    let generator = told.any(|finding| match finding.kind {
-        FindingKind::Limiter(limiter) => is_of_cpus(limiter),
+    let took_cpus = told.any(|finding| match finding.kind {
+        FindingKind::Limiter(limiter) => is_from_outside(limiter),
         _ => false,
     });
     let unread = single
@@ -279,15 +280,12 @@ fn exit_of(
         .iter()
         .any(|trial| trial.lost_unread().is_some());
     match exit {
-        Exit::Ok if generator || unread => Exit::Untrustworthy,
+        Exit::Ok if took_cpus || unread => Exit::Untrustworthy,
         other => other,
     }
 }
 
-/// Whether a limiter says that our own workers had no time left, whoever had it.
-fn is_of_cpus(limiter: Limiter) -> bool {
-    matches!(
-        limiter,
-        Limiter::Generator | Limiter::Cpu | Limiter::OtherPrograms | Limiter::CpuQuota
-    )
+/// Whether a limiter says that others had the CPUs that our workers wanted.
+fn is_from_outside(limiter: Limiter) -> bool {
+    matches!(limiter, Limiter::OtherPrograms | Limiter::CpuQuota)
 }
