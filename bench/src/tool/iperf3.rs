@@ -56,6 +56,8 @@ fn plans_of_both(site: &Site<'_>, program: &str, workload: Workload) -> Vec<Plan
     let plain = |words: &[&str]| vec![plan(site, program, program, words)];
     match workload {
         Workload::Tcp1 => plain(&[]),
+        Workload::Tcp1Calls128K => plain(&["-l", "128K"]),
+        Workload::Tcp1Calls1M => plain(&["-l", "1M"]),
         Workload::Tcp1ZerocopySend => plain(&["-Z"]),
         Workload::Tcp1Fast if knows(program, "--skip-rx-copy") => plain(&["-Z", "--skip-rx-copy"]),
         Workload::Tcp10 => plain(&["-P", "10"]),

@@ -26,6 +26,8 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
             plain(&["-i", "0"]).called("without intervals"),
             told(&["--json-stream", "-i", "0.1"]).called("with intervals"),
         ],
+        Workload::Tcp1Calls128K => vec![plain(&["-l", "128K"])],
+        Workload::Tcp1Calls1M => vec![plain(&["-l", "1M"])],
         Workload::Startup => vec![plain(&["-O", "0"])],
         Workload::Tcp1ZerocopySend => vec![plain(&["--zerocopy=auto"])],
         Workload::Tcp1Fast | Workload::Tcp10Fast => {

@@ -36,7 +36,11 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
             server: None,
             ..Plan::new(site, &[], &["sleep", &site.seconds.to_string()], read)
         }],
-        Workload::Udp64GsoGro | Workload::Memory1 | Workload::Memory10000 => Vec::new(),
+        Workload::Tcp1Calls128K
+        | Workload::Tcp1Calls1M
+        | Workload::Udp64GsoGro
+        | Workload::Memory1
+        | Workload::Memory10000 => Vec::new(),
     }
 }
 
