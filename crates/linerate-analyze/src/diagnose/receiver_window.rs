@@ -137,7 +137,7 @@ fn scales(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
         .filter_map(|flow| flow.settings.named(setting::name::TCPI_OPTIONS))
         .filter_map(|setting| setting.effective.as_deref());
     if let Some(options) = agreed.next() {
-        return options.contains("window scaling");
+        return options.contains(setting::WINDOW_SCALING);
     }
     let off = |number: Option<f64>| number == Some(0.0);
     let hosts = &dataset.recording.document.hosts;

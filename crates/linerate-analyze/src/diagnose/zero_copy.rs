@@ -17,8 +17,6 @@ use crate::compare::interval::student_t_interval;
 use crate::dataset::Dataset;
 use crate::words;
 
-/// What stands before the share.
-const MARK: &str = "copied by the kernel after all: ";
 /// Share of calls from which on it matters.
 const COPIED_SHARE_MIN: f64 = 0.01;
 
@@ -28,12 +26,8 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Found<'static>> {
         .flows
         .iter()
         .filter_map(|flow| {
-            let sent = flow
-                .settings
-                .named(setting::name::SEND)?
-                .effective
-                .as_deref()?;
-            Some((flow.trial, copied_share(sent)?))
+            let sent = flow.settings.named(setting::name::SEND)?;
+            Some((flow.trial, sent.copied_share()?))
         })
         .filter(|(_, share)| *share >= COPIED_SHARE_MIN)
         .collect();
@@ -61,12 +55,4 @@ fn finding(copied: &[(TrialId, f64)]) -> Option<Found<'static>> {
          MSG_ZEROCOPY may still save the copy.",
         evidence,
     ))
-}
-
-/// Reads the share out of `MSG_ZEROCOPY, 128 KiB a call, copied by the kernel after all: 100 % of …`.
-fn copied_share(effective: &str) -> Option<f64> {
-    let (_, rest) = effective.split_once(MARK)?;
-    let (percent, _) = rest.split_once(" %")?;
-    let percent: f64 = percent.trim().parse().ok()?;
-    percent.is_finite().then_some(percent / 100.0)
 }

@@ -1,7 +1,7 @@
 //! By which calls bulk payload moves: what was chosen, and how that is told.
 
 use linerate_model::manner::{ReceiveBy, SendBy, Transport};
-use linerate_model::setting::name;
+use linerate_model::setting::{copied_words, name};
 use linerate_model::workload::{Part, Setting};
 
 use crate::flow::{FlowConfig, probe};
@@ -61,8 +61,7 @@ pub(crate) fn sent_words(by: SendBy, counts: &Counts, completions: Option<Comple
         a_call(counts.bytes_sent, counts.calls)
     );
     if let Some(Completions { done, copied }) = completions {
-        let share = copied as f64 / done.max(1) as f64 * 100.0;
-        text += &format!(", copied by the kernel after all: {share:.0} % of {done} calls");
+        text += &format!(", {}", copied_words(copied, done));
     }
     text
 }

@@ -4,6 +4,7 @@
 //! The list below is the whole knowledge of the layout: metric, offset in bytes, width, factor.
 
 use linerate_model::metric::Metric;
+use linerate_model::setting;
 
 /// Width of a field.
 #[derive(Debug, Clone, Copy)]
@@ -80,7 +81,7 @@ const OPTIONS_OFFSET: usize = 5;
 const OPTIONS: &[(u8, &str)] = &[
     (1, "timestamps"),
     (2, "SACK"),
-    (4, "window scaling"),
+    (4, setting::WINDOW_SCALING),
     (8, "ECN"),
 ];
 
