@@ -14,7 +14,6 @@ use linerate_agent::api::{
     AdmitRequest, Agent, Assignment, FlowAssignment, LimitsInfo, PollFrom, TrialState,
 };
 use linerate_agent::serve::Server;
-use linerate_agent::serve::datagram::Welcome;
 use linerate_agent::serve::hello::Hello;
 use linerate_agent::{AgentConfig, Core, LocalAgent};
 use linerate_engine::opening::{HELLO_BYTES, NONCE_BYTES, Signal, echo};
@@ -38,14 +37,14 @@ struct Host {
 }
 
 /// Returns an agent on a port of its own that waits for `flows` flows of datagrams.
-fn host(bind: &str, flows: u32, change: impl FnOnce(Server) -> Server) -> Host {
+fn host(bind: &str, flows: u32) -> Host {
     let core = Arc::new(Core::new(AgentConfig {
         host_name: "test".to_owned(),
         token: None,
         limits: LimitsInfo::default(),
         lab: false,
     }));
-    let server = change(Server::bind(bind.parse().unwrap(), Arc::clone(&core)).unwrap());
+    let server = Server::bind(bind.parse().unwrap(), Arc::clone(&core)).unwrap();
     let address = server.address().unwrap();
     let (stop, wait) = channel();
     std::thread::spawn(move || server.run(wait));
@@ -155,7 +154,7 @@ fn ask(socket: &UdpSocket, datagram: &[u8]) -> Option<Vec<u8>> {
 
 #[test]
 fn flows_come_in_one_by_one() {
-    let host = host("127.0.0.1:0", 3, |server| server);
+    let host = host("127.0.0.1:0", 3);
     let flows: Vec<_> = (0..3)
         .map(|flow| {
             let opened = connect(
@@ -178,7 +177,7 @@ fn flows_come_in_one_by_one() {
 
 #[test]
 fn one_listener_takes_ipv4_and_ipv6() {
-    let host = host("[::]:0", 2, |server| server);
+    let host = host("[::]:0", 2);
     for (flow, address) in [(0, "127.0.0.1"), (1, "::1")] {
         let peer = SocketAddr::new(address.parse().unwrap(), host.address.port());
         match connect(client(flow), peer, None, &hello(COOKIE, flow), DEADLINE) {
@@ -192,7 +191,7 @@ fn one_listener_takes_ipv4_and_ipv6() {
 
 #[test]
 fn whoever_is_not_expected_gets_no_answer() {
-    let host = host("127.0.0.1:0", 1, |server| server);
+    let host = host("127.0.0.1:0", 1);
     let silent = |datagram: &[u8]| assert_eq!(host.ask(datagram), None, "{datagram:?}");
     silent(&hello([1; 16], 0));
     silent(&hello(COOKIE, 7));
@@ -222,7 +221,7 @@ fn whoever_is_not_expected_gets_no_answer() {
 /// confirmation.
 #[test]
 fn lost_words_are_said_again() {
-    let host = host("127.0.0.1:0", 1, |server| server);
+    let host = host("127.0.0.1:0", 1);
     let relay = UdpSocket::bind("127.0.0.1:0").unwrap();
     let behind = UdpSocket::bind("127.0.0.1:0").unwrap();
     behind.connect(host.address).unwrap();
@@ -259,30 +258,4 @@ fn lost_words_are_said_again() {
     let deadline = Duration::from_secs(20);
     connect(client(0), address, None, &hello(COOKIE, 0), deadline).unwrap();
     assert_eq!(host.state(), TrialState::Ready);
-}
-
-#[test]
-fn other_protocols_have_their_place_on_the_port() {
-    let (taken, socket) = channel();
-    let taken = Mutex::new(taken);
-    let host = host("127.0.0.1:0", 1, |server| {
-        server.with_strangers(Arc::new(move |first, peer| {
-            assert!(peer.ip().is_loopback());
-            let taken = taken.lock().unwrap().clone();
-            (first == b"9876").then(|| Welcome {
-                answer: b"6789".to_vec(),
-                take: Box::new(move |socket| taken.send(socket).unwrap()),
-            })
-        }))
-    });
-    assert_eq!(host.ask(b"1234"), None);
-    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
-    stranger.connect(host.address).unwrap();
-    assert_eq!(ask(&stranger, b"9876").as_deref(), Some(&b"6789"[..]));
-    let socket = UdpSocket::from(socket.recv_timeout(DEADLINE).unwrap());
-    assert_eq!(socket.local_addr().unwrap(), host.address);
-    assert_eq!(socket.peer_addr().unwrap(), stranger.local_addr().unwrap());
-    // The greeting of another program is sent once, as its servers want it.
-    let opened = connect(client(0), host.address, None, b"9876", DEADLINE);
-    assert_eq!(opened.unwrap().remote().ip(), Some(host.address));
 }

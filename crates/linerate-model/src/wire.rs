@@ -74,15 +74,6 @@ impl Wire {
     pub fn payload_limit_at(&self, payload_bytes: u64) -> BitsPerSec {
         BitsPerSec(self.rate.0 * payload_bytes as f64 / self.frame_bytes(payload_bytes) as f64)
     }
-
-    /// Returns the highest payload rate when each ACK also crosses the link in this direction.
-    ///
-    /// Used for traffic both ways at once; `segments_per_ack` counts data segments for each ACK.
-    pub fn payload_limit_beside_acks(&self, segments_per_ack: f64) -> BitsPerSec {
-        let data = self.frame_bytes(self.payload_bytes_max()) as f64;
-        let acks = self.frame_bytes(0) as f64 / segments_per_ack.max(1.0);
-        BitsPerSec(self.rate.0 * self.payload_bytes_max() as f64 / (data + acks))
-    }
 }
 
 /// Returns the bytes that must be in flight to fill `rate` over a round trip of `rtt`.

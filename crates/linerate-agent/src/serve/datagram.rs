@@ -61,7 +61,7 @@ impl std::fmt::Debug for Welcome {
 pub(super) async fn serve(
     listener: DatagramListener,
     core: Arc<Core>,
-    strangers: Option<Strangers>,
+    strangers: Strangers,
 ) -> std::io::Result<()> {
     // The runtime watches a descriptor of its own; what is read is read from the listener.
     let watch = UdpSocket::from(listener.as_fd().try_clone_to_owned()?);
@@ -91,7 +91,7 @@ pub(super) async fn serve(
 /// Who looks at first datagrams.
 struct FirstDatagrams {
     core: Arc<Core>,
-    strangers: Option<Strangers>,
+    strangers: Strangers,
     /// Keys of the nonces, 64 bits of nonce each.
     secret: [RandomState; 2],
     /// Until when a client may ask for its confirmation again.
@@ -155,8 +155,7 @@ impl FirstDatagrams {
     }
 
     fn welcome(&self, listener: &DatagramListener, arrival: &Arrival) -> Vec<Arrival> {
-        let look = self.strangers.as_ref();
-        let Some(welcome) = look.and_then(|look| look(&arrival.bytes, arrival.peer)) else {
+        let Some(welcome) = (self.strangers)(&arrival.bytes, arrival.peer) else {
             return Vec::new();
         };
         let Ok((socket, strays)) = listener.accept(arrival) else {

@@ -35,7 +35,6 @@ mod http;
 mod owner;
 
 use connections::{ConnectionGuard, Connections};
-use datagram::Strangers;
 use hello::{HELLO_BYTES, Hello};
 use owner::Owner;
 
@@ -91,7 +90,6 @@ pub struct Server {
     listener: std::net::TcpListener,
     datagrams: DatagramListener,
     core: Arc<Core>,
-    strangers: Option<Strangers>,
     iperf3_gate: Option<Gate>,
 }
 
@@ -112,15 +110,8 @@ impl Server {
             listener,
             datagrams,
             core,
-            strangers: None,
             iperf3_gate: None,
         })
-    }
-
-    /// Shows first datagrams that are not ours to `strangers`, in the place of iperf3's door.
-    pub fn with_strangers(mut self, strangers: Strangers) -> Self {
-        self.strangers = Some(strangers);
-        self
     }
 
     /// Lets in only iperf3 clients that show a user's name and password.
@@ -146,10 +137,10 @@ impl Server {
     pub fn run(self, stop: std::sync::mpsc::Receiver<()>) -> Result<(), ServeError> {
         runtime()?.block_on(async move {
             let door = Arc::new(Door::new(Arc::clone(&self.core), self.iperf3_gate));
-            let strangers = self.strangers.unwrap_or_else(|| door.strangers());
+            let strangers = door.strangers();
             let work = async {
                 tokio::select! {
-                    result = datagram::serve(self.datagrams, Arc::clone(&self.core), Some(strangers)) => {
+                    result = datagram::serve(self.datagrams, Arc::clone(&self.core), strangers) => {
                         result.map_err(ServeError::Runtime)
                     }
                     result = accept_all(self.listener, self.core, Arc::clone(&door)) => result,

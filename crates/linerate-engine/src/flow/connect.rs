@@ -223,7 +223,7 @@ mod tests {
     fn a_listener_that_does_not_answer_is_a_timeout() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let peer = listener.local_addr().unwrap();
-        socket::shorten_backlog(listener.as_fd());
+        socket2::SockRef::from(&listener).listen(0).unwrap();
         let deadline = Duration::from_millis(50);
         // A backlog of 0 takes one connection; the kernel drops what comes after it.
         let mut waiting = Vec::new();

@@ -482,14 +482,6 @@ pub(crate) fn mptcp_bytes_received(fd: RawFd) -> MptcpReceived {
     MptcpReceived::Bytes(u64::from_ne_bytes(received))
 }
 
-/// Lets a listener hold no more than one connection that was not accepted yet.
-#[cfg(test)]
-pub(crate) fn shorten_backlog(listener: BorrowedFd<'_>) {
-    // SAFETY: listen takes two numbers and no pointer.
-    let status = unsafe { libc::listen(listener.as_raw_fd(), 0) };
-    assert_eq!(status, 0);
-}
-
 fn check(status: c_int) -> io::Result<()> {
     if status < 0 {
         return Err(io::Error::last_os_error());
