@@ -237,7 +237,7 @@ pub(crate) const RECEIVE_BYTES: usize = 48 << 10;
 /// Gbit/s and CPU seconds a GiB of both ends: messages of 128 KiB 65 and 0.226 with 48 KiB, 69 and 0.222
 /// with 128 KiB, 83 and 0.182 with 1 MiB; of 1 MiB 68 and 0.220, 74 and 0.198, 90 and 0.180; eight of
 /// 128 KiB a call 68 and 0.226, 80 and 0.195, 93 and 0.169. SO_RCVLOWAT of 64 or 128 KiB changed nothing.
-/// Beside a program that took one of the two CPUs, eight a call lost by it: 75 against 87 with 48 KiB.
+/// Whole programs of before and after, interleaved: 68 (54–89) and 92 (85–99), CPU 0.210 and 0.163.
 const ALONE_RECEIVE_BYTES: usize = 1 << 20;
 /// The same for a worker with several flows. Ten flows, two workers at each end, each on its CPU,
 /// medians of interleaved runs, CPU seconds a GiB of both ends: 48 KiB 0.175, 128 KiB 0.172, 256 KiB
