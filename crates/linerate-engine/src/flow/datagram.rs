@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_model::datagram::Datagrams;
@@ -81,7 +82,7 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
     let settings = granted_settings(socket.as_raw_fd(), &config).map_err(inspect)?;
     let ends = (local.into(), remote.into());
     let shared = Shared {
-        datagrams: Some(Box::default()),
+        datagrams: Some(Arc::default()),
         ..Shared::new(config, socket, ends, settings.into())
     };
     Ok(Flow { shared })

@@ -38,6 +38,7 @@ mod unix;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
 
 use linerate_model::id::FlowId;
 use linerate_model::manner::{Manner, SendBy, Transport};
@@ -107,7 +108,7 @@ pub(crate) struct Shared {
     /// What is sent at the start, before any payload and not counted; empty for nothing.
     pub(crate) greeting: Vec<u8>,
     /// What only datagrams have to count.
-    pub(crate) datagrams: Option<Box<DatagramCounters>>,
+    pub(crate) datagrams: Option<Arc<DatagramCounters>>,
 }
 
 impl Shared {

@@ -1,32 +1,26 @@
 //! Flows of datagrams on a thread: one with blocking calls, or many with epoll and a clock.
 //!
-//! A thread of its own kind beside those of connections, because a sender of datagrams waits for
-//! instants rather than for its peer.
+//! Loops of their own beside those of connections, because a sender of datagrams waits for instants
+//! rather than for its peer.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
-use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use linerate_model::manner::{SMALL_DATAGRAM_BYTES_MAX, WaitBy};
-use linerate_model::workload::{Part, Traffic};
+use linerate_model::workload::{Part, Setting, Traffic};
 
-use crate::flow::datagram::is_datagram;
-use crate::flow::{FlowConfig, Shared};
-use crate::measure::datagrams::DatagramCounters;
-use crate::measure::latency::Latency;
-use crate::schedule::{Control, Ending, NOTICE_NS};
+use crate::flow::FlowConfig;
+use crate::schedule::{Ending, NOTICE_NS};
 use crate::sys::clock::{now_ns, sleep_until};
-use crate::sys::datagram::{self as sys_datagram, Inbox, Outbox};
+use crate::sys::datagram as sys_datagram;
 use crate::sys::epoll::Epoll;
-use crate::sys::{socket, thread};
-use crate::worker::EndedFlow;
-use crate::worker::thread::{Unready, WorkerShare, get_ready};
+use crate::sys::socket;
+use crate::worker::{Memory, Seat, Wait};
 use crate::workload::Want;
 use crate::workload::datagram::{
-    self, DatagramIo, DatagramPlay, DatagramPlayer, Receiver, Requester, Step,
+    DatagramIo, DatagramPart, DatagramPlay, DatagramPlayer, Receiver, Requester, Step,
 };
 
 /// How long a call waits before the clock is looked at; a tenth of a requester's patience.
@@ -49,160 +43,60 @@ const LONG_REST_NS: u64 = 150_000;
 const SILENT_NS: u64 = 5_000_000;
 /// Steps that one flow may make before the next has its turn.
 const STEPS_MAX: usize = 16;
-/// Records of times that one worker keeps; more flows share one. A record takes 20 to 60 KiB.
-const RECORDS_MAX: usize = 64;
-
-/// A flow at its place in a worker.
-struct Seat<'a> {
-    index: usize,
-    flow: &'a Shared,
-    counters: &'a DatagramCounters,
-    player: DatagramPlayer,
-    ended: Option<EndedFlow>,
+/// How a worker waits for flows of datagrams.
+pub(super) enum DatagramWaiting {
+    /// For one flow, in its calls or in a loop of its own.
+    Alone,
+    /// For many, by epoll and the clock.
+    Epoll(DatagramLoop),
 }
 
-/// What all flows of a worker share: buffers and records of times.
-struct Buffers<'a> {
-    control: &'a Control,
-    outbox: Outbox,
-    inbox: Inbox,
-    times: Vec<Latency>,
-}
+impl Wait for DatagramWaiting {
+    type Player = DatagramPlayer;
 
-impl<'a> Buffers<'a> {
-    fn io<'b>(&'b mut self, flow: &'b Shared, counters: &'b DatagramCounters) -> DatagramIo<'b> {
-        DatagramIo {
-            flow,
-            counters,
-            control: self.control,
-            outbox: &mut self.outbox,
-            inbox: &mut self.inbox,
-            times: &mut self.times,
-        }
-    }
-}
-
-/// Returns whether the flows of a worker are flows of datagrams.
-pub(super) fn are_datagrams(share: &WorkerShare) -> bool {
-    share
-        .flows
-        .iter()
-        .any(|(_, flow)| is_datagram(&flow.config))
-}
-
-/// Runs a worker of this kind, as [`crate::worker::thread::run_worker`] does.
-pub(super) fn run_worker(
-    share: &WorkerShare,
-    ready: &SyncSender<Result<i32, Unready>>,
-) -> Vec<EndedFlow> {
-    let set_up = |share| {
-        let seats = seats(share);
-        let memory = memory(share, &seats);
-        prepare(&seats).map(|many| (seats, memory, many))
-    };
-    let Some((mut seats, mut memory, many)) = get_ready(share, ready, set_up) else {
-        return Vec::new();
-    };
-    share.control.sleep_until_start();
-    seats.iter().for_each(|seat| seat.flow.greet());
-    match (many, &mut seats[..]) {
-        (Some(many), seats) => many.play(seats, &mut memory),
-        (None, seats) => {
-            for seat in seats {
-                let mut io = memory.io(seat.flow, seat.counters);
-                let ending = play_alone(&mut seat.player, &mut io);
-                seat.end(&share.control, ending);
-            }
-        }
-    }
-    ended_flows(seats, &memory)
-}
-
-impl Seat<'_> {
-    /// Ends the flow. Nothing is shut down: the end was said in datagrams, and what still comes
-    /// would be answered by ICMP.
-    fn end(&mut self, control: &Control, ending: Ending) {
-        let said = self.player.setting(control, now_ns());
-        self.ended = Some(EndedFlow {
-            index: self.index,
-            ending,
-            stall_max_ns: self.player.stall_max_ns(now_ns()),
-            cpu: thread::cpu(),
-            latency: None,
-            completions: None,
-            settings: said.into_iter().map(Arc::new).collect(),
-        });
-    }
-}
-
-fn seats(share: &WorkerShare) -> Vec<Seat<'_>> {
-    let shares = share.flows.len() > RECORDS_MAX || !share.latency_per_flow;
-    let start_ns = share.control.start_ns();
-    let mut records = 0;
-    let mut seats = Vec::with_capacity(share.flows.len());
-    for (index, flow) in &share.flows {
-        let Some(counters) = &flow.datagrams else {
-            continue;
+    fn choose(
+        seats: &mut [Seat<DatagramPlayer>],
+        _: &Memory,
+    ) -> io::Result<(Self, Option<Setting>)> {
+        let [seat] = seats else {
+            let many = DatagramLoop::prepare(seats)?;
+            return Ok((DatagramWaiting::Epoll(many), None));
         };
-        let times = if shares { 0 } else { records };
-        let player = DatagramPlayer::new(&flow.config, share.window, times, start_ns);
-        records += usize::from(player.sends_first());
-        seats.push(Seat {
-            index: *index,
-            flow,
-            counters,
-            player,
-            ended: None,
-        });
-    }
-    seats
-}
-
-/// Makes the memory of a worker. The flows of a trial are alike, so those of one part share it.
-fn memory<'a>(share: &'a WorkerShare, seats: &[Seat<'_>]) -> Buffers<'a> {
-    let of = |sends: bool| {
-        let does = |part: Part| match part {
-            Part::Sender => sends,
-            Part::Receiver => !sends,
-            Part::Requester | Part::Responder => true,
-        };
-        let mut configs = seats.iter().map(|seat| &seat.flow.config);
-        configs.find(|config| does(config.part))
-    };
-    let firsts = seats.iter().filter(|seat| seat.player.sends_first());
-    let records = match firsts.count() {
-        count if count > RECORDS_MAX || !share.latency_per_flow => count.min(1),
-        count => count,
-    };
-    Buffers {
-        control: &share.control,
-        outbox: of(true).map_or_else(|| Outbox::new(1, 1), datagram::outbox),
-        inbox: of(false).map_or_else(|| Inbox::new(1, 1, false), datagram::inbox),
-        times: (0..records).map(|_| Latency::new(share.window)).collect(),
-    }
-}
-
-/// Makes the sockets wait or not; returns the set of a worker with more than one.
-fn prepare(seats: &[Seat<'_>]) -> io::Result<Option<DatagramLoop>> {
-    if let [seat] = seats {
         let spins = seat.flow.config.manner.wait == WaitBy::Spin;
-        let looks = !rests(&seat.flow.config) && !seat.player.is_timed();
+        let looks = !rests(&seat.flow.config) && !seat.player.part.is_timed();
         let look = (!spins && looks).then(|| Duration::from_nanos(LOOK_NS));
         socket::set_blocking(seat.flow.socket(), look)?;
-        return Ok(None);
+        Ok((DatagramWaiting::Alone, None))
     }
-    DatagramLoop::prepare(seats).map(Some)
+
+    fn play(
+        self,
+        seats: &mut [Seat<DatagramPlayer>],
+        memory: &mut Memory,
+        _: &mut Option<Setting>,
+    ) {
+        match self {
+            DatagramWaiting::Alone => {
+                for seat in seats {
+                    let mut io = memory.datagram_io(&seat.flow, &seat.player.counters);
+                    let ending = play_alone(&mut seat.player.part, &mut io);
+                    seat.end(ending);
+                }
+            }
+            DatagramWaiting::Epoll(many) => many.play(seats, memory),
+        }
+    }
 }
 
 /// Plays a part that has the thread to itself; each kind has a loop of its own.
-fn play_alone(player: &mut DatagramPlayer, io: &mut DatagramIo<'_>) -> Ending {
-    match player {
-        DatagramPlayer::Sender(part) => step_to_the_end(part, io),
-        DatagramPlayer::Receiver(part) if rests(&io.flow.config) => rest_to_the_end(part, io),
-        DatagramPlayer::Receiver(part) => step_to_the_end(part, io),
-        DatagramPlayer::Requester(part) if part.is_timed() => listen_to_the_end(part, io),
-        DatagramPlayer::Requester(part) => step_to_the_end(part, io),
-        DatagramPlayer::Responder(part) => step_to_the_end(part, io),
+fn play_alone(part: &mut DatagramPart, io: &mut DatagramIo<'_>) -> Ending {
+    match part {
+        DatagramPart::Sender(part) => step_to_the_end(part, io),
+        DatagramPart::Receiver(part) if rests(&io.flow.config) => rest_to_the_end(part, io),
+        DatagramPart::Receiver(part) => step_to_the_end(part, io),
+        DatagramPart::Requester(part) if part.is_timed() => listen_to_the_end(part, io),
+        DatagramPart::Requester(part) => step_to_the_end(part, io),
+        DatagramPart::Responder(part) => step_to_the_end(part, io),
     }
 }
 
@@ -311,7 +205,7 @@ fn listen(io: &DatagramIo<'_>, at_ns: u64) {
 }
 
 /// Many flows of datagrams on a thread: epoll, and a heap of instants.
-struct DatagramLoop {
+pub(super) struct DatagramLoop {
     epoll: Epoll,
     /// Who can go on when; what `next` does not say any more fires in vain.
     due: BinaryHeap<Reverse<(u64, usize)>>,
@@ -330,20 +224,20 @@ const NEVER: u64 = u64::MAX;
 const INSTANTS_EACH: usize = 4;
 
 impl DatagramLoop {
-    fn prepare(seats: &[Seat<'_>]) -> io::Result<Self> {
+    fn prepare(seats: &[Seat<DatagramPlayer>]) -> io::Result<Self> {
         let mut many = Self {
             epoll: Epoll::new()?,
             due: BinaryHeap::with_capacity(seats.len() * INSTANTS_EACH),
             next: vec![NEVER; seats.len()],
             wants: vec![None; seats.len()],
             spins: false,
-            timed: seats.iter().any(|seat| seat.player.is_timed()),
+            timed: seats.iter().any(|seat| seat.player.part.is_timed()),
         };
         for (at, seat) in seats.iter().enumerate() {
             socket::set_blocking(seat.flow.socket(), None)?;
             // Watched for what it receives; a sender that waits for room is watched meanwhile.
             many.epoll.add(seat.flow.fd(), at, Want::Readable)?;
-            if seat.player.sends_first() {
+            if seat.player.part.sends_first() {
                 many.epoll.remove(seat.flow.fd())?;
                 many.go_on(at, 0);
             } else {
@@ -355,7 +249,7 @@ impl DatagramLoop {
     }
 
     /// Plays all parts to their ends.
-    fn play(mut self, seats: &mut [Seat<'_>], memory: &mut Buffers<'_>) {
+    fn play(mut self, seats: &mut [Seat<DatagramPlayer>], memory: &mut Memory) {
         let mut left = seats.len();
         let mut sweep_ns = now_ns() + LOOK_NS;
         while left > 0 {
@@ -413,13 +307,13 @@ impl DatagramLoop {
     }
 
     /// Lets one flow make its steps; returns 1 if it has ended, else 0.
-    fn serve(&mut self, at: usize, seat: &mut Seat<'_>, memory: &mut Buffers<'_>) -> usize {
+    fn serve(&mut self, at: usize, seat: &mut Seat<DatagramPlayer>, memory: &mut Memory) -> usize {
         if seat.ended.is_some() {
             return 0;
         }
-        let mut io = memory.io(seat.flow, seat.counters);
+        let mut io = memory.datagram_io(&seat.flow, &seat.player.counters);
         for _ in 0..STEPS_MAX {
-            match seat.player.step(&mut io) {
+            match seat.player.part.step(&mut io) {
                 Step::Again => {}
                 Step::Wait(want) => {
                     self.watch(at, seat, Some(want));
@@ -437,7 +331,7 @@ impl DatagramLoop {
                 }
                 Step::Ended(ending) => {
                     self.watch(at, seat, None);
-                    seat.end(memory.control, ending);
+                    seat.end(ending);
                     return 1;
                 }
             }
@@ -452,18 +346,23 @@ impl DatagramLoop {
     }
 
     /// Shows the clock to flows that wait; returns how many have ended by it.
-    fn sweep(&mut self, seats: &mut [Seat<'_>], memory: &mut Buffers<'_>, now_ns: u64) -> usize {
+    fn sweep(
+        &mut self,
+        seats: &mut [Seat<DatagramPlayer>],
+        memory: &mut Memory,
+        now_ns: u64,
+    ) -> usize {
         let mut ended = 0;
         for (at, seat) in seats.iter_mut().enumerate() {
             if seat.ended.is_some() || self.wants[at].is_none() {
                 continue;
             }
-            let io = memory.io(seat.flow, seat.counters);
-            match seat.player.tick(&io, now_ns) {
+            let io = memory.datagram_io(&seat.flow, &seat.player.counters);
+            match seat.player.part.tick(&io, now_ns) {
                 Step::Again => ended += self.serve(at, seat, memory),
                 Step::Ended(ending) => {
                     self.watch(at, seat, None);
-                    seat.end(memory.control, ending);
+                    seat.end(ending);
                     ended += 1;
                 }
                 Step::Wait(_) | Step::At(_) | Step::Until(_) => {}
@@ -473,7 +372,7 @@ impl DatagramLoop {
     }
 
     /// Watches a flow for something else than before; an error leaves it to the sweep.
-    fn watch(&mut self, at: usize, seat: &Seat<'_>, want: Option<Want>) {
+    fn watch(&mut self, at: usize, seat: &Seat<DatagramPlayer>, want: Option<Want>) {
         let fd = seat.flow.fd();
         let done = match (self.wants[at], want) {
             (before, now) if before == now => Ok(()),
@@ -485,17 +384,4 @@ impl DatagramLoop {
             self.wants[at] = want;
         }
     }
-}
-
-/// Returns how the flows ended, each record of times with the first flow that used it.
-fn ended_flows(seats: Vec<Seat<'_>>, memory: &Buffers<'_>) -> Vec<EndedFlow> {
-    let mut records = memory.times.iter();
-    let ended = |seat: Seat<'_>| {
-        let mut ended = seat.ended?;
-        if seat.player.sends_first() {
-            ended.latency = records.next().map(Latency::to_histogram);
-        }
-        Some(ended)
-    };
-    seats.into_iter().filter_map(ended).collect()
 }

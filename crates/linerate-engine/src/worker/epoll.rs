@@ -2,13 +2,13 @@
 
 use std::io;
 
-use crate::schedule::{Control, Ending, NOTICE_NS};
+use crate::schedule::Ending;
 use crate::sys::clock;
 use crate::sys::epoll::Epoll;
 use crate::sys::socket;
 use crate::worker::timers::Timers;
-use crate::worker::{Memory, Seat};
-use crate::workload::{Play, Turn, Want};
+use crate::worker::{Memory, Seat, next_sweep, sweep};
+use crate::workload::{Player, Turn, Want};
 
 /// Calls that one flow may make before the next ready one has its turn: enough to make the wait
 /// cheap for small messages, and not so many that a fast flow keeps the others waiting.
@@ -34,7 +34,7 @@ pub(super) struct EpollLoop {
 
 impl EpollLoop {
     /// Makes the sockets non-blocking and watches them.
-    pub(super) fn prepare(seats: &[Seat]) -> io::Result<Self> {
+    pub(super) fn prepare(seats: &[Seat<Player>]) -> io::Result<Self> {
         let epoll = Epoll::new()?;
         let mut wants = Vec::with_capacity(seats.len());
         for (at, seat) in seats.iter().enumerate() {
@@ -53,7 +53,7 @@ impl EpollLoop {
     /// Plays all parts to their ends; each seat then says how its flow ended.
     ///
     /// Cost a wait: the system call, 400 ns with one ready flow; the clock 30 ns.
-    pub(super) fn play(mut self, seats: &mut [Seat], memory: &mut Memory) {
+    pub(super) fn play(mut self, seats: &mut [Seat<Player>], memory: &mut Memory) {
         let mut left = seats.len();
         // One turn each, so that the last flow does not start sixteen turns of all others later.
         for (at, seat) in seats.iter_mut().enumerate() {
@@ -79,9 +79,8 @@ impl EpollLoop {
                 left -= self.serve(at, &mut seats[at], memory, TURNS_MAX);
             }
             if now_ns >= sweep_ns {
-                left -= sweep(seats, &memory.control, now_ns, |seat, ending| {
-                    self.end(seat, ending);
-                });
+                let tick = |player: &mut Player| player.tick(&memory.control, now_ns);
+                left -= sweep(seats, tick, |seat, ending| self.end(seat, ending));
                 sweep_ns = next_sweep(&memory.control, now_ns);
             }
         }
@@ -95,7 +94,7 @@ impl EpollLoop {
     fn serve(
         &mut self,
         at: usize,
-        seat: &mut Seat,
+        seat: &mut Seat<Player>,
         memory: &mut Memory,
         turns_max: usize,
     ) -> usize {
@@ -130,13 +129,13 @@ impl EpollLoop {
         0
     }
 
-    fn watch(&mut self, at: usize, seat: &Seat, want: Want) {
+    fn watch(&mut self, at: usize, seat: &Seat<Player>, want: Want) {
         if self.wants[at] != want && self.epoll.change(seat.flow.fd(), at, want).is_ok() {
             self.wants[at] = want;
         }
     }
 
-    fn end(&mut self, seat: &mut Seat, ending: Ending) {
+    fn end(&mut self, seat: &mut Seat<Player>, ending: Ending) {
         // An error would mean that the socket is not in the set, which is what is wanted.
         let _ = self.epoll.remove(seat.flow.fd());
         seat.end(ending);
@@ -170,34 +169,6 @@ impl Piece {
         let now_ns = now_ns();
         now_ns - *self.first_ns.get_or_insert(now_ns) >= TURN_NS
     }
-}
-
-/// Shows the clock to flows that may be waiting in vain, and lets `end` end those that are over;
-/// returns how many those are.
-pub(super) fn sweep(
-    seats: &mut [Seat],
-    control: &Control,
-    now_ns: u64,
-    mut end: impl FnMut(&mut Seat, Ending),
-) -> usize {
-    let mut ended = 0;
-    for seat in seats.iter_mut().filter(|seat| seat.ended.is_none()) {
-        if let Some(ending) = seat.player.tick(control, now_ns) {
-            end(seat, ending);
-            ended += 1;
-        }
-    }
-    ended
-}
-
-/// Returns when the waiting flows are shown the clock next: at the stop, or after the notice time.
-pub(super) fn next_sweep(control: &Control, now_ns: u64) -> u64 {
-    let regular_ns = now_ns + NOTICE_NS;
-    let stop_ns = control.stop_ns();
-    if stop_ns > now_ns {
-        return regular_ns.min(stop_ns);
-    }
-    regular_ns
 }
 
 #[cfg(test)]

@@ -342,6 +342,7 @@ fn result(
     let ended = ended.unwrap_or_else(|| EndedFlow {
         index: 0,
         ending: Ending::Early("its worker thread panicked".to_owned()),
+        at_ns: 0,
         stall_max_ns: None,
         cpu: None,
         latency: None,

@@ -10,10 +10,9 @@ use crate::schedule::Ending;
 use crate::sys::clock;
 use crate::sys::socket;
 use crate::sys::uring::{Ring, RingEvent};
-use crate::worker::epoll::{next_sweep, sweep};
 use crate::worker::timers::Timers;
-use crate::worker::{Memory, Seat};
-use crate::workload::{Play, Turn, Want};
+use crate::worker::{Memory, Seat, break_off, next_sweep, sweep};
+use crate::workload::{Player, Turn, Want};
 
 /// The ring of a worker whose flows all speak and listen.
 pub(super) struct RingLoop {
@@ -25,7 +24,7 @@ pub(super) struct RingLoop {
 
 impl RingLoop {
     /// Makes the sockets non-blocking, for the sends, and the ring.
-    pub(super) fn prepare(seats: &[Seat], room_bytes: usize) -> io::Result<Self> {
+    pub(super) fn prepare(seats: &[Seat<Player>], room_bytes: usize) -> io::Result<Self> {
         let sockets: Vec<RawFd> = seats.iter().map(|seat| seat.flow.fd()).collect();
         for seat in seats {
             socket::set_blocking(seat.flow.socket(), None)?;
@@ -40,7 +39,7 @@ impl RingLoop {
     /// Plays all parts to their ends; each seat then says how its flow ended.
     ///
     /// Cost a wait: the system call, 300 ns beside what it receives; the clock 30 ns.
-    pub(super) fn play(mut self, seats: &mut [Seat], memory: &mut Memory) {
+    pub(super) fn play(mut self, seats: &mut [Seat<Player>], memory: &mut Memory) {
         let mut left = seats.len();
         for (at, seat) in seats.iter_mut().enumerate() {
             left -= self.receive(at, seat);
@@ -66,14 +65,20 @@ impl RingLoop {
                 left -= self.serve(at, &mut seats[at], memory, Turn::Moved(Want::Writable));
             }
             if now_ns >= sweep_ns {
-                left -= sweep(seats, &memory.control, now_ns, Seat::end);
+                let tick = |player: &mut Player| player.tick(&memory.control, now_ns);
+                left -= sweep(seats, tick, Seat::end);
                 sweep_ns = next_sweep(&memory.control, now_ns);
             }
         }
     }
 
     /// Returns how many flows have ended by an event.
-    fn handle(&mut self, event: RingEvent, seats: &mut [Seat], memory: &mut Memory) -> usize {
+    fn handle(
+        &mut self,
+        event: RingEvent,
+        seats: &mut [Seat<Player>],
+        memory: &mut Memory,
+    ) -> usize {
         match event {
             RingEvent::Writable { at } => {
                 self.blocked[at] = false;
@@ -108,7 +113,7 @@ impl RingLoop {
     }
 
     /// Asks for what a flow receives; returns 1 if that cannot be, which ends the flow.
-    fn receive(&mut self, at: usize, seat: &mut Seat) -> usize {
+    fn receive(&mut self, at: usize, seat: &mut Seat<Player>) -> usize {
         match self.ring.receive(at) {
             Ok(()) => 0,
             Err(error) => {
@@ -123,7 +128,13 @@ impl RingLoop {
     /// Lets a flow say all that is due after `turn`; returns 1 if it has ended, else 0.
     ///
     /// What is due has a bound of its own, the requests that may be under way.
-    fn serve(&mut self, at: usize, seat: &mut Seat, memory: &mut Memory, turn: Turn) -> usize {
+    fn serve(
+        &mut self,
+        at: usize,
+        seat: &mut Seat<Player>,
+        memory: &mut Memory,
+        turn: Turn,
+    ) -> usize {
         if seat.ended.is_some() {
             return 0;
         }
@@ -153,14 +164,5 @@ impl RingLoop {
             self.timers.set(at, instant_ns);
         }
         0
-    }
-}
-
-/// Ends every flow that goes on, since the ring does not.
-fn break_off(seats: &mut [Seat], error: &io::Error) {
-    for seat in seats.iter_mut().filter(|seat| seat.ended.is_none()) {
-        seat.end(Ending::Early(format!(
-            "waiting for io_uring failed: {error}"
-        )));
     }
 }

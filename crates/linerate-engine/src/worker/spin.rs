@@ -12,9 +12,8 @@ use crate::schedule::Ending;
 use crate::sys::clock::{now_ns, tick_ns};
 use crate::sys::socket::{self, SO_INCOMING_CPU};
 use crate::sys::thread;
-use crate::worker::epoll::sweep;
-use crate::worker::{Memory, Seat};
-use crate::workload::{Io, Play, Turn};
+use crate::worker::{Memory, Seat, sweep};
+use crate::workload::{Io, Play, Player, Turn};
 
 /// Calls in vain of one flow, or flows that had a turn, between two looks at the clock and at the peer's
 /// CPU: 650 ns a call in vain, 10 µs a transaction, so that an abort or the stop is noticed within 1 ms
@@ -44,7 +43,11 @@ pub(super) fn prepare(socket: BorrowedFd<'_>) -> io::Result<()> {
 /// nobody else wants the CPU; with both ends on one it takes the place of a sleep and a wake-up, and
 /// request and response of one byte take 4 to 5 % less than with blocking calls. It comes before the
 /// receive call, which would be in vain.
-pub(super) fn play(part: &mut impl Play, io: &mut Io<'_>, pause: Pause) -> (Ending, bool) {
+pub(super) fn play(
+    part: &mut (impl Play + ?Sized),
+    io: &mut Io<'_>,
+    pause: Pause,
+) -> (Ending, bool) {
     let mut peer = PeerCpu::default();
     loop {
         match part.turn(io) {
@@ -73,7 +76,7 @@ pub(super) fn play(part: &mut impl Play, io: &mut Io<'_>, pause: Pause) -> (Endi
 /// call in vain, 250 ns, and none that has anything waits for an epoll set to tell of it, which takes
 /// as long: 64 flows in shards made 200 k transactions/s in a bare loop by turns and 184 to 191 by
 /// epoll.
-pub(super) fn play_rounds(seats: &mut [Seat], memory: &mut Memory) -> bool {
+pub(super) fn play_rounds(seats: &mut [Seat<Player>], memory: &mut Memory) -> bool {
     let mut left = seats.len();
     let mut peer = PeerCpu::default();
     while left > 0 {
@@ -93,7 +96,9 @@ pub(super) fn play_rounds(seats: &mut [Seat], memory: &mut Memory) -> bool {
         let waiting = seats.iter().find(|seat| seat.ended.is_none());
         let fd = waiting.map(|seat| seat.flow.fd());
         if fd.is_some_and(|fd| peer.is_time_to_look(left, fd)) {
-            left -= sweep(seats, &memory.control, tick_ns(), Seat::end);
+            let now_ns = tick_ns();
+            let tick = |player: &mut Player| player.tick(&memory.control, now_ns);
+            left -= sweep(seats, tick, Seat::end);
         }
         peer.yield_cpu();
     }

@@ -1,25 +1,30 @@
 //! The life of one worker thread: set up, sleep until the start, play, hand back.
 
 use std::io;
-use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use linerate_model::manner::SendBy;
-use linerate_model::sample::End;
-use linerate_model::workload::{Part, Setting};
+use linerate_model::workload::{Part, Setting, Traffic};
 
+use crate::flow::datagram::is_datagram;
 use crate::flow::{FlowConfig, Shared};
 use crate::measure::Window;
 use crate::measure::latency::Latency;
 use crate::schedule::{Control, Ending};
 use crate::sys::buffer::PageBuffer;
 use crate::sys::clock::now_ns;
+use crate::sys::datagram::{Inbox, Outbox};
 use crate::sys::splice::Pipe;
 use crate::sys::{socket, thread};
+use crate::worker::datagrams::DatagramWaiting;
+use crate::worker::places::PlaceLoop;
 use crate::worker::waiting::Waiting;
-use crate::worker::{EndedFlow, Memory, Seat, datagrams, places};
-use crate::workload::{self, CpuYield, Play, Player};
+use crate::worker::{EndedFlow, Memory, Seat, Wait};
+use crate::workload::{self, CpuYield, Seated, datagram};
+
+/// Records of times that one worker keeps; more flows share one. A record takes 20 to 60 KiB.
+const RECORDS_MAX: usize = 64;
 
 /// What a worker is given.
 pub(super) struct WorkerShare {
@@ -44,47 +49,45 @@ pub(super) enum Unready {
 
 /// Runs a worker; says on `ready` that it is set up, with its thread id.
 ///
-/// Everything that allocates comes before the word on `ready`.
+/// Flows of one trial are alike, and a worker has one kind of them.
 pub(super) fn run_worker(
     share: &WorkerShare,
     ready: &SyncSender<Result<i32, Unready>>,
 ) -> Vec<EndedFlow> {
-    if datagrams::are_datagrams(share) {
-        return datagrams::run_worker(share, ready);
+    let any = |is: fn(&FlowConfig) -> bool| share.flows.iter().any(|(_, flow)| is(&flow.config));
+    if any(is_datagram) {
+        return run::<DatagramWaiting>(share, ready);
     }
-    if places::are_places(share) {
-        return places::run_worker(share, ready);
+    if any(|config| matches!(config.traffic, Traffic::Crr { .. })) {
+        return run::<PlaceLoop>(share, ready);
     }
-    let Some((mut seats, mut memory, (waiting, mut wait))) = get_ready(share, ready, set_up) else {
+    run::<Waiting>(share, ready)
+}
+
+/// Everything that allocates comes before the word on `ready`.
+fn run<W: Wait>(share: &WorkerShare, ready: &SyncSender<Result<i32, Unready>>) -> Vec<EndedFlow> {
+    let Some((mut seats, mut memory, waiting, mut said)) = get_ready::<W>(share, ready) else {
         return Vec::new();
     };
     memory.control.sleep_until_start();
     seats.iter().for_each(|seat| seat.flow.greet());
-    waiting.play(&mut seats, &mut memory, &mut wait);
-    ended_flows(seats, &memory, &wait)
+    waiting.play(&mut seats, &mut memory, &mut said);
+    ended_flows(seats, &memory, said)
 }
 
-impl Seat {
+impl<P: Seated> Seat<P> {
     /// Ends the flow now and tells its peer.
     pub(super) fn end(&mut self, ending: Ending) {
-        // The other end has said that it is over, and reads what is under way: iperf3's client waits for
-        // the rest of a block until it sees the end of the stream.
-        let is_stopped = self.flow.config.end == End::Server && !self.player.has_sent_all();
-        let how = match (self.flow.config.part, &ending) {
-            // It hears of the end by its own protocol, and would take this for a connection that broke.
-            (Part::Sender, Ending::Complete) if self.flow.stranger && !is_stopped => None,
-            // The peer of a sender reads on to this mark; what is under way is still delivered.
-            (Part::Sender | Part::Requester, Ending::Complete) => Some(Shutdown::Write),
-            _ => Some(Shutdown::Both),
-        };
-        if let Some(how) = how {
+        if let Some(how) = self.player.shutdown(&self.flow, &ending) {
             // An error means that the connection is gone, which is what the peer would have been told.
             let _ = socket::shutdown(self.flow.socket(), how);
         }
+        let at_ns = now_ns();
         self.ended = Some(EndedFlow {
             index: self.index,
             ending,
-            stall_max_ns: self.player.stall_max_ns(now_ns()),
+            at_ns,
+            stall_max_ns: self.player.stall_max_ns(at_ns),
             cpu: thread::cpu(),
             latency: None,
             completions: self.player.completions(),
@@ -94,17 +97,16 @@ impl Seat {
 }
 
 /// What a worker plays with: its flows, what they share, how it waits and how that is said.
-type Ready = (Vec<Seat>, Memory, (Waiting, Setting));
+type Ready<W> = (Vec<Seat<<W as Wait>::Player>>, Memory, W, Option<Setting>);
 
-/// Pins the thread, lets `set_up` make its memory and prepare its sockets, and says on `ready` how
-/// that went; nothing if it failed.
+/// Pins the thread, makes its memory, prepares its sockets, and says on `ready` how that went; nothing
+/// if it failed.
 ///
 /// Pinning comes first, since the kernel gives memory near the CPU that first writes to it.
-pub(super) fn get_ready<'a, T>(
-    share: &'a WorkerShare,
+fn get_ready<W: Wait>(
+    share: &WorkerShare,
     ready: &SyncSender<Result<i32, Unready>>,
-    set_up: impl FnOnce(&'a WorkerShare) -> io::Result<T>,
-) -> Option<T> {
+) -> Option<Ready<W>> {
     let pinned = match share.cpu {
         Some(cpu) => thread::pin(cpu).map_err(|error| Unready::Pin(cpu, error)),
         None => Ok(()),
@@ -123,44 +125,57 @@ pub(super) fn get_ready<'a, T>(
 }
 
 /// Makes the memory of a worker and prepares its sockets.
-fn set_up(share: &WorkerShare) -> io::Result<Ready> {
-    let mut seats = seats(share);
-    let memory = memory(share)?;
-    let waiting = Waiting::choose(&mut seats, &memory)?;
-    Ok((seats, memory, waiting))
-}
-
-fn seats(share: &WorkerShare) -> Vec<Seat> {
-    let mut requesters = 0;
-    let seat = |(index, flow): &(usize, Arc<Shared>)| {
-        let latency = if share.latency_per_flow {
-            requesters
+fn set_up<W: Wait>(share: &WorkerShare) -> io::Result<Ready<W>> {
+    let recording = share.flows.iter().filter(|(_, flow)| records(&flow.config));
+    let recording = recording.count();
+    let each_has_one = share.latency_per_flow && recording <= RECORDS_MAX;
+    let memory = memory(
+        share,
+        if each_has_one {
+            recording
         } else {
-            0
-        };
-        requesters += usize::from(flow.config.part == Part::Requester);
+            recording.min(1)
+        },
+    )?;
+    let mut next = 0;
+    let seat = |(index, flow): &(usize, Arc<Shared>)| {
+        let record = if each_has_one { next } else { 0 };
+        next += usize::from(records(&flow.config));
         Seat {
             index: *index,
             flow: Arc::clone(flow),
-            player: Player::new(flow, &share.control, share.window, latency),
+            player: W::Player::new(flow, &share.control, share.window, record),
             ended: None,
         }
     };
-    share.flows.iter().map(seat).collect()
+    let mut seats: Vec<_> = share.flows.iter().map(seat).collect();
+    let (waiting, said) = W::choose(&mut seats, &memory)?;
+    Ok((seats, memory, waiting, said))
 }
 
-fn memory(share: &WorkerShare) -> io::Result<Memory> {
+/// Returns whether the part of a flow has a record of times: of transactions, or of a datagram after
+/// the one before.
+fn records(config: &FlowConfig) -> bool {
+    match config.part {
+        Part::Requester => true,
+        Part::Sender => is_datagram(config),
+        Part::Receiver | Part::Responder => false,
+    }
+}
+
+fn memory(share: &WorkerShare, records: usize) -> io::Result<Memory> {
     let configs = || share.flows.iter().map(|flow| &flow.1.config);
     let longest =
         |bytes: &dyn Fn(&FlowConfig) -> usize| configs().map(bytes).max().unwrap_or(0).max(1);
-    let room_bytes = |config: &FlowConfig| workload::room_bytes(config, share.flows.len());
-    let requesters = configs()
-        .filter(|config| config.part == Part::Requester)
-        .count();
-    let records = if share.latency_per_flow {
-        requesters
-    } else {
-        requesters.min(1)
+    let room_bytes = |config: &FlowConfig| match config.traffic {
+        _ if is_datagram(config) => 0,
+        Traffic::Crr { .. } => workload::payload_bytes(config).min(workload::RECEIVE_BYTES),
+        _ => workload::room_bytes(config, share.flows.len()),
+    };
+    // The flows of a trial are alike, so those of one part share the buffers of its calls.
+    let datagrams = |not: Part| {
+        let mut does = configs().filter(|config| is_datagram(config));
+        does.find(|config| config.part != not)
     };
     let mut flows = share.flows.iter();
     let splices = flows.any(|(_, flow)| flow.send == SendBy::Vmsplice);
@@ -170,26 +185,31 @@ fn memory(share: &WorkerShare) -> io::Result<Memory> {
         room: PageBuffer::new(longest(&room_bytes)),
         pipe: splices.then(Pipe::new).transpose()?,
         cpu_yield: CpuYield::default(),
+        outbox: datagrams(Part::Receiver).map_or_else(|| Outbox::new(1, 1), datagram::outbox),
+        inbox: datagrams(Part::Sender).map_or_else(|| Inbox::new(1, 1, false), datagram::inbox),
         latencies: (0..records).map(|_| Latency::new(share.window)).collect(),
     })
 }
 
-/// Returns how the flows ended, each latency record with the first requester that used it.
-fn ended_flows(seats: Vec<Seat>, memory: &Memory, wait: &Setting) -> Vec<EndedFlow> {
-    let mut records = memory.latencies.iter();
-    let now_ns = now_ns();
-    let wait = Arc::new(wait.clone());
-    seats
-        .into_iter()
-        .filter_map(|seat| {
-            let mut ended = seat.ended?;
-            ended.settings.push(Arc::clone(&wait));
-            let said = seat.player.setting(&memory.control, now_ns);
-            ended.settings.extend(said.into_iter().map(Arc::new));
-            if matches!(seat.player, Player::Requester(_)) {
-                ended.latency = records.next().map(Latency::to_histogram);
-            }
-            Some(ended)
-        })
-        .collect()
+/// Returns how the flows ended, each record of times with the first flow that used it.
+fn ended_flows<P: Seated>(
+    seats: Vec<Seat<P>>,
+    memory: &Memory,
+    wait: Option<Setting>,
+) -> Vec<EndedFlow> {
+    let mut latencies = memory.latencies.iter();
+    let wait = wait.map(Arc::new);
+    let ended = |seat: Seat<P>| {
+        let mut ended = seat.ended?;
+        let said = seat
+            .player
+            .settings(&seat.flow, &memory.control, ended.at_ns);
+        ended.settings.extend(wait.clone());
+        ended.settings.extend(said.into_iter().map(Arc::new));
+        if records(&seat.flow.config) {
+            ended.latency = latencies.next().map(Latency::to_histogram);
+        }
+        Some(ended)
+    };
+    seats.into_iter().filter_map(ended).collect()
 }

@@ -18,8 +18,8 @@ use linerate_model::workload::Setting;
 use crate::worker::epoll::EpollLoop;
 use crate::worker::ring::RingLoop;
 use crate::worker::spin::Pause;
-use crate::worker::{Memory, Seat, blocking, deadline, spin};
-use crate::workload::{Play, Player};
+use crate::worker::{Memory, Seat, Wait, blocking, deadline, spin};
+use crate::workload::Player;
 
 /// How a worker waits.
 pub(super) enum Waiting {
@@ -33,12 +33,11 @@ pub(super) enum Waiting {
     Uring(Box<RingLoop>),
 }
 
-impl Waiting {
-    /// Chooses and prepares how a worker with these flows waits; returns the setting that says it.
-    pub(super) fn choose(seats: &mut [Seat], memory: &Memory) -> io::Result<(Self, Setting)> {
-        let asked = seats
-            .first()
-            .map_or(WaitBy::Auto, |seat| seat.flow.config.manner.wait);
+impl Wait for Waiting {
+    type Player = Player;
+
+    fn choose(seats: &mut [Seat<Player>], memory: &Memory) -> io::Result<(Self, Option<Setting>)> {
+        let asked = asked(seats);
         let alone = seats.len() == 1;
         let takes_turns = seats.iter().all(takes_turns);
         let talks = seats.iter_mut().all(|seat| seat.player.talk().is_some());
@@ -74,12 +73,11 @@ impl Waiting {
         };
         said.granted = Some(waiting.word().to_owned());
         said.effective = said.effective.or_else(|| said.granted.clone());
-        Ok((waiting, said))
+        Ok((waiting, Some(said)))
     }
 
-    /// Plays all parts to their ends; each seat then says how its flow ended. What only showed
-    /// meanwhile is added to `said`.
-    pub(super) fn play(self, seats: &mut [Seat], memory: &mut Memory, said: &mut Setting) {
+    fn play(self, seats: &mut [Seat<Player>], memory: &mut Memory, said: &mut Option<Setting>) {
+        let mut effective = said.as_mut().and_then(|said| said.effective.as_mut());
         match self {
             Waiting::Block => {
                 for seat in seats {
@@ -95,27 +93,29 @@ impl Waiting {
                         let (ending, yielded) = match &mut seat.player {
                             Player::Requester(part) => spin::play(part, &mut io, pause),
                             Player::Responder(part) => spin::play(part, &mut io, pause),
-                            other => spin::play(other, &mut io, pause),
+                            other => spin::play(&mut **other, &mut io, pause),
                         };
                         seat.end(ending);
                         yielded
                     }
                     seats => spin::play_rounds(seats, memory),
                 };
-                if yielded {
-                    said.effective = Some("spin, yielding to the peer on its CPU".to_owned());
+                if yielded && let Some(effective) = &mut effective {
+                    effective.push_str(", yielding to the peer on its CPU");
                 }
             }
             Waiting::Epoll(many) => many.play(seats, memory),
             Waiting::Uring(ring) => ring.play(seats, memory),
         }
         if memory.cpu_yield.is_shared()
-            && let Some(effective) = &mut said.effective
+            && let Some(effective) = effective
         {
             effective.push_str(", senders yielding to receivers on their CPU");
         }
     }
+}
 
+impl Waiting {
     fn word(&self) -> &'static str {
         match self {
             Waiting::Block => "blocking",
@@ -126,8 +126,14 @@ impl Waiting {
     }
 }
 
+/// Returns how the flows of a worker are asked to be waited for; they are alike.
+pub(super) fn asked<P>(seats: &[Seat<P>]) -> WaitBy {
+    let first = seats.first();
+    first.map_or(WaitBy::Auto, |seat| seat.flow.config.manner.wait)
+}
+
 /// Returns whether one blocking call after another is all that the flow's part makes.
-fn takes_turns(seat: &Seat) -> bool {
+fn takes_turns(seat: &Seat<Player>) -> bool {
     let manner = &seat.flow.config.manner;
     match seat.player {
         // A sender that keeps a rate of its own has instants to keep.

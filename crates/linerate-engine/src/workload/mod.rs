@@ -20,9 +20,13 @@ pub(crate) mod stream;
 mod timing;
 
 use std::io;
+use std::net::Shutdown;
+use std::ops::{Deref, DerefMut};
 
+use linerate_model::sample::End;
 use linerate_model::workload::{Part, Setting, Traffic};
 
+use crate::flow::datagram::is_datagram;
 use crate::flow::{FlowConfig, Shared};
 use crate::measure::Window;
 use crate::measure::latency::Latency;
@@ -69,7 +73,24 @@ pub(crate) struct Io<'a> {
     pub(crate) latencies: &'a mut [Latency],
 }
 
-/// What a worker needs of a part.
+/// What a worker needs of any part to seat it and to tell how it ended, whatever carries its payload.
+pub(crate) trait Seated: Sized {
+    /// Returns the part of `flow`, which has the record of times number `record` if it has one; what it
+    /// allocates it allocates here.
+    fn new(flow: &Shared, control: &Control, window: Window, record: usize) -> Self;
+    /// Returns how the socket of `flow` is shut down as the part ends, if it is.
+    fn shutdown(&self, flow: &Shared, ending: &Ending) -> Option<Shutdown>;
+    /// Returns the longest stall, given that the part ends at `now_ns`.
+    fn stall_max_ns(&self, now_ns: u64) -> Option<u64>;
+    /// Returns what the kernel said about calls with MSG_ZEROCOPY, for a sender that makes them.
+    fn completions(&self) -> Option<Completions> {
+        None
+    }
+    /// Returns what the part has to say of its manner, given that it ended at `now_ns`.
+    fn settings(&self, flow: &Shared, control: &Control, now_ns: u64) -> Vec<Setting>;
+}
+
+/// What a worker needs of a part on a lasting connection.
 pub(crate) trait Play {
     /// Makes one call that moves payload.
     fn turn(&mut self, io: &mut Io<'_>) -> Turn;
@@ -109,7 +130,7 @@ pub(crate) trait Talk {
     }
 }
 
-/// Any part.
+/// Any part on a lasting connection.
 #[derive(Debug)]
 pub(crate) enum Player {
     /// Sends bulk payload.
@@ -124,9 +145,8 @@ pub(crate) enum Player {
     Idle(IdlePart),
 }
 
-impl Player {
-    /// Returns the part of `flow`; `latency` is the index of a requester's latency record.
-    pub(crate) fn new(flow: &Shared, control: &Control, window: Window, latency: usize) -> Self {
+impl Seated for Player {
+    fn new(flow: &Shared, control: &Control, window: Window, record: usize) -> Self {
         let config = &flow.config;
         // Repeated after every receive: 120 ns, or 1 µs when an acknowledgement is due and sent.
         let acks_at_once = config.options.delayed_ack == Some(false);
@@ -135,7 +155,7 @@ impl Player {
                 Player::Sender(Sender::new(flow, message_bytes.0 as usize))
             }
             (Traffic::Idle, part) => Player::Idle(IdlePart::new(part == Part::Sender)),
-            // Places of connections have workers of their own (worker/places.rs).
+            // Places of connections are parts of another kind: see crr.
             (Traffic::Stream { .. } | Traffic::Crr { .. }, _) => {
                 Player::Receiver(Receiver::new(config, window, acks_at_once))
             }
@@ -143,7 +163,7 @@ impl Player {
                 rr::Shape::of(config),
                 timing::RequestTiming::of(&config.manner, control.start_ns(), config.flow),
                 window,
-                latency,
+                record,
                 acks_at_once,
             )),
             (Traffic::Rr { .. }, _) => {
@@ -152,19 +172,37 @@ impl Player {
         }
     }
 
-    /// Returns what the kernel said about calls with MSG_ZEROCOPY, for a sender that makes them.
-    pub(crate) fn completions(&self) -> Option<Completions> {
+    fn shutdown(&self, flow: &Shared, ending: &Ending) -> Option<Shutdown> {
+        // The other end has said that it is over, and reads what is under way: iperf3's client waits for
+        // the rest of a block until it sees the end of the stream.
+        let has_sent_all = matches!(self, Player::Sender(part) if part.has_sent_all());
+        let is_stopped = flow.config.end == End::Server && !has_sent_all;
+        match (flow.config.part, ending) {
+            // It hears of the end by its own protocol, and would take this for a connection that broke.
+            (Part::Sender, Ending::Complete) if flow.stranger && !is_stopped => None,
+            // The peer of a sender reads on to this mark; what is under way is still delivered.
+            (Part::Sender | Part::Requester, Ending::Complete) => Some(Shutdown::Write),
+            _ => Some(Shutdown::Both),
+        }
+    }
+
+    fn stall_max_ns(&self, now_ns: u64) -> Option<u64> {
+        (**self).stall_max_ns(now_ns)
+    }
+
+    fn completions(&self) -> Option<Completions> {
         match self {
             Player::Sender(part) => part.completions(),
             _ => None,
         }
     }
 
-    /// Returns whether a sender has sent the volume that was asked of it.
-    pub(crate) fn has_sent_all(&self) -> bool {
-        matches!(self, Player::Sender(part) if part.has_sent_all())
+    fn settings(&self, _: &Shared, control: &Control, now_ns: u64) -> Vec<Setting> {
+        self.setting(control, now_ns).into_iter().collect()
     }
+}
 
+impl Player {
     /// Returns the part as one whose receive calls io_uring may make.
     pub(crate) fn talk(&mut self) -> Option<&mut dyn Talk> {
         match self {
@@ -183,49 +221,28 @@ impl Player {
     }
 }
 
-impl Play for Player {
-    fn turn(&mut self, io: &mut Io<'_>) -> Turn {
+impl Deref for Player {
+    type Target = dyn Play;
+
+    fn deref(&self) -> &Self::Target {
         match self {
-            Player::Sender(part) => part.turn(io),
-            Player::Receiver(part) => part.turn(io),
-            Player::Requester(part) => part.turn(io),
-            Player::Responder(part) => part.turn(io),
-            Player::Idle(part) => part.turn(io),
+            Player::Sender(part) => part,
+            Player::Receiver(part) => part,
+            Player::Requester(part) => part,
+            Player::Responder(part) => part,
+            Player::Idle(part) => part,
         }
     }
+}
 
-    fn tick(&mut self, control: &Control, now_ns: u64) -> Option<Ending> {
+impl DerefMut for Player {
+    fn deref_mut(&mut self) -> &mut Self::Target {
         match self {
-            Player::Sender(part) => part.tick(control, now_ns),
-            Player::Receiver(part) => part.tick(control, now_ns),
-            Player::Requester(part) => part.tick(control, now_ns),
-            Player::Responder(part) => part.tick(control, now_ns),
-            Player::Idle(part) => part.tick(control, now_ns),
-        }
-    }
-
-    fn timer_ns(&self) -> Option<u64> {
-        match self {
-            Player::Sender(part) => part.timer_ns(),
-            Player::Requester(part) => part.timer_ns(),
-            _ => None,
-        }
-    }
-
-    fn setting(&self, control: &Control, now_ns: u64) -> Option<Setting> {
-        match self {
-            Player::Requester(part) => part.setting(control, now_ns),
-            _ => None,
-        }
-    }
-
-    fn stall_max_ns(&self, now_ns: u64) -> Option<u64> {
-        match self {
-            Player::Sender(part) => part.stall_max_ns(now_ns),
-            Player::Receiver(part) => part.stall_max_ns(now_ns),
-            Player::Requester(part) => part.stall_max_ns(now_ns),
-            Player::Responder(part) => part.stall_max_ns(now_ns),
-            Player::Idle(part) => part.stall_max_ns(now_ns),
+            Player::Sender(part) => part,
+            Player::Receiver(part) => part,
+            Player::Requester(part) => part,
+            Player::Responder(part) => part,
+            Player::Idle(part) => part,
         }
     }
 }
@@ -247,11 +264,17 @@ const SHARED_RECEIVE_BYTES: usize = 256 << 10;
 /// Bytes that one call of this end may send at most: the payload buffer's length.
 pub(crate) fn payload_bytes(config: &FlowConfig) -> usize {
     match (&config.traffic, config.part) {
+        // They are sent from buffers of their own.
+        _ if is_datagram(config) => 0,
         (Traffic::Stream { message_bytes, .. }, Part::Sender) => {
             stream::payload_bytes(config, message_bytes.0 as usize)
         }
         (Traffic::Rr { .. }, Part::Requester) => rr::Shape::of(config).request_call_bytes_max(),
         (Traffic::Rr { .. }, Part::Responder) => rr::Shape::of(config).response_call_bytes_max(),
+        (traffic @ Traffic::Crr { .. }, _) => {
+            let (request, response) = crr::bytes(traffic);
+            request.max(response)
+        }
         _ => 0,
     }
 }

@@ -19,18 +19,21 @@ mod callee;
 mod caller;
 
 use std::io;
+use std::net::Shutdown;
 use std::time::Duration;
 
-use linerate_model::workload::Traffic;
+use linerate_model::workload::{Part, Setting, Traffic};
 
 use crate::flow::Shared;
+use crate::measure::Window;
 use crate::measure::latency::Latency;
 use crate::schedule::{Control, Ending};
 use crate::sys::call_ring::{CallRing, Done};
 use crate::sys::epoll::Epoll;
+use crate::workload::Seated;
 
-pub(crate) use callee::Callee;
-pub(crate) use caller::Caller;
+use callee::Callee;
+use caller::Caller;
 
 /// Sockets that one place may have in the epoll set, or in the ring.
 pub(crate) const KEYS_PER_PLACE: usize = 8;
@@ -120,6 +123,41 @@ pub(crate) enum Place {
     Caller(Box<Caller>),
     /// Answers them.
     Callee(Callee),
+}
+
+impl Seated for Place {
+    fn new(flow: &Shared, control: &Control, window: Window, record: usize) -> Self {
+        match flow.config.part {
+            Part::Requester => {
+                let caller = Caller::new(flow, control.start_ns(), window, record);
+                Place::Caller(Box::new(caller))
+            }
+            _ => Place::Callee(Callee::new(flow)),
+        }
+    }
+
+    /// No more connections come to a port that is shut down, although it is there until the flow is
+    /// dropped.
+    fn shutdown(&self, _: &Shared, _: &Ending) -> Option<Shutdown> {
+        matches!(self, Place::Callee(_)).then_some(Shutdown::Both)
+    }
+
+    fn stall_max_ns(&self, now_ns: u64) -> Option<u64> {
+        match self {
+            Place::Caller(caller) => Some(caller.stall_max_ns(now_ns)),
+            Place::Callee(_) => None,
+        }
+    }
+
+    fn settings(&self, flow: &Shared, control: &Control, now_ns: u64) -> Vec<Setting> {
+        match self {
+            Place::Caller(caller) => {
+                let complete = flow.counters.read().transactions;
+                caller.settings(control, complete, now_ns)
+            }
+            Place::Callee(_) => Vec::new(),
+        }
+    }
 }
 
 impl Place {

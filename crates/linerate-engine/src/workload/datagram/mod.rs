@@ -16,6 +16,9 @@ mod sequence;
 /// The header of a datagram.
 mod stamp;
 
+use std::net::Shutdown;
+use std::sync::Arc;
+
 use linerate_model::manner::{DATAGRAM_BYTES_MIN, ReceiveBy};
 use linerate_model::workload::{Part, Setting, Traffic};
 
@@ -26,8 +29,8 @@ use crate::measure::latency::Latency;
 use crate::schedule::{Control, Ending};
 use crate::sys::datagram::{self, Inbox, Outbox};
 use crate::sys::socket;
-use crate::workload::Want;
 use crate::workload::sizes::Draw;
+use crate::workload::{Seated, Want};
 
 pub(crate) use exchange::Requester;
 use exchange::Responder;
@@ -86,76 +89,89 @@ pub(crate) trait DatagramPlay {
     fn tick(&mut self, io: &DatagramIo<'_>, now_ns: u64) -> Step;
 }
 
+/// Any part, with what its flow counts beside what all flows do.
+#[derive(Debug)]
+pub(crate) struct DatagramPlayer {
+    pub(crate) counters: Arc<DatagramCounters>,
+    pub(crate) part: DatagramPart,
+}
+
 /// Any part.
 #[derive(Debug)]
-pub(crate) enum DatagramPlayer {
+pub(crate) enum DatagramPart {
     Sender(Sender),
     Receiver(Receiver),
     Requester(Requester),
     Responder(Responder),
 }
 
-impl DatagramPlayer {
-    /// Returns the part of `config`, which records in record number `times` and is paced from
-    /// `start_ns` on; everything that it allocates is allocated here.
-    pub(crate) fn new(config: &FlowConfig, window: Window, times: usize, start_ns: u64) -> Self {
-        match (&config.traffic, config.part) {
+impl Seated for DatagramPlayer {
+    fn new(flow: &Shared, control: &Control, window: Window, record: usize) -> Self {
+        let (config, start_ns) = (&flow.config, control.start_ns());
+        let part = match (&config.traffic, config.part) {
             (Traffic::Rr { .. }, Part::Requester) => {
-                DatagramPlayer::Requester(Requester::new(config, window, times, start_ns))
+                DatagramPart::Requester(Requester::new(config, window, record, start_ns))
             }
-            (Traffic::Rr { .. }, _) => DatagramPlayer::Responder(Responder::new(config)),
-            (_, Part::Sender) => DatagramPlayer::Sender(Sender::new(config, times, start_ns)),
-            (_, _) => DatagramPlayer::Receiver(Receiver::new(config, window)),
+            (Traffic::Rr { .. }, _) => DatagramPart::Responder(Responder::new(config)),
+            (_, Part::Sender) => DatagramPart::Sender(Sender::new(config, record, start_ns)),
+            (_, _) => DatagramPart::Receiver(Receiver::new(config, window)),
+        };
+        // Every flow of datagrams has its counters: see flow/datagram.rs.
+        let counters = flow.datagrams.clone().unwrap_or_default();
+        Self { counters, part }
+    }
+
+    /// Nothing is shut down: the end was said in datagrams, and what still comes would be answered by
+    /// ICMP.
+    fn shutdown(&self, _: &Shared, _: &Ending) -> Option<Shutdown> {
+        None
+    }
+
+    fn stall_max_ns(&self, now_ns: u64) -> Option<u64> {
+        match &self.part {
+            DatagramPart::Receiver(part) => Some(part.stall_max_ns(now_ns)),
+            DatagramPart::Requester(part) => Some(part.stall_max_ns()),
+            DatagramPart::Sender(_) | DatagramPart::Responder(_) => None,
         }
     }
 
-    /// Returns whether the part sends before it receives; such a part records times.
+    fn settings(&self, _: &Shared, control: &Control, now_ns: u64) -> Vec<Setting> {
+        let said = match &self.part {
+            DatagramPart::Requester(part) => part.setting(control, now_ns),
+            _ => None,
+        };
+        said.into_iter().collect()
+    }
+}
+
+impl DatagramPart {
+    /// Returns whether the part sends before it receives.
     pub(crate) fn sends_first(&self) -> bool {
-        matches!(
-            self,
-            DatagramPlayer::Sender(_) | DatagramPlayer::Requester(_)
-        )
+        matches!(self, DatagramPart::Sender(_) | DatagramPart::Requester(_))
     }
 
     /// Returns whether the part listens and watches the clock at once.
     pub(crate) fn is_timed(&self) -> bool {
-        matches!(self, DatagramPlayer::Requester(part) if part.is_timed())
-    }
-
-    /// Returns what the part has to say of its manner, given that it ends at `now_ns`.
-    pub(crate) fn setting(&self, control: &Control, now_ns: u64) -> Option<Setting> {
-        match self {
-            DatagramPlayer::Requester(part) => part.setting(control, now_ns),
-            _ => None,
-        }
-    }
-
-    /// Returns the longest stall, given that the part ends at `now_ns`.
-    pub(crate) fn stall_max_ns(&self, now_ns: u64) -> Option<u64> {
-        match self {
-            DatagramPlayer::Receiver(part) => Some(part.stall_max_ns(now_ns)),
-            DatagramPlayer::Requester(part) => Some(part.stall_max_ns()),
-            DatagramPlayer::Sender(_) | DatagramPlayer::Responder(_) => None,
-        }
+        matches!(self, DatagramPart::Requester(part) if part.is_timed())
     }
 }
 
-impl DatagramPlay for DatagramPlayer {
+impl DatagramPlay for DatagramPart {
     fn step(&mut self, io: &mut DatagramIo<'_>) -> Step {
         match self {
-            DatagramPlayer::Sender(part) => part.step(io),
-            DatagramPlayer::Receiver(part) => part.step(io),
-            DatagramPlayer::Requester(part) => part.step(io),
-            DatagramPlayer::Responder(part) => part.step(io),
+            DatagramPart::Sender(part) => part.step(io),
+            DatagramPart::Receiver(part) => part.step(io),
+            DatagramPart::Requester(part) => part.step(io),
+            DatagramPart::Responder(part) => part.step(io),
         }
     }
 
     fn tick(&mut self, io: &DatagramIo<'_>, now_ns: u64) -> Step {
         match self {
-            DatagramPlayer::Sender(part) => part.tick(io, now_ns),
-            DatagramPlayer::Receiver(part) => part.tick(io, now_ns),
-            DatagramPlayer::Requester(part) => part.tick(io, now_ns),
-            DatagramPlayer::Responder(part) => part.tick(io, now_ns),
+            DatagramPart::Sender(part) => part.tick(io, now_ns),
+            DatagramPart::Receiver(part) => part.tick(io, now_ns),
+            DatagramPart::Requester(part) => part.tick(io, now_ns),
+            DatagramPart::Responder(part) => part.tick(io, now_ns),
         }
     }
 }
