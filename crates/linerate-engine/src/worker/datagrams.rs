@@ -3,8 +3,6 @@
 //! Loops of their own beside those of connections, because a sender of datagrams waits for instants
 //! rather than for its peer.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::io;
 use std::time::Duration;
 
@@ -17,6 +15,7 @@ use crate::sys::clock::{now_ns, sleep_until};
 use crate::sys::datagram as sys_datagram;
 use crate::sys::epoll::Epoll;
 use crate::sys::socket;
+use crate::worker::timers::Timers;
 use crate::worker::{Memory, Seat, Wait};
 use crate::workload::Want;
 use crate::workload::datagram::{
@@ -204,13 +203,10 @@ fn listen(io: &DatagramIo<'_>, at_ns: u64) {
     }
 }
 
-/// Many flows of datagrams on a thread: epoll, and a heap of instants.
+/// Many flows of datagrams on a thread: epoll, and their timers.
 pub(super) struct DatagramLoop {
     epoll: Epoll,
-    /// Who can go on when; what `next` does not say any more fires in vain.
-    due: BinaryHeap<Reverse<(u64, usize)>>,
-    /// When each flow goes on by the clock; [`NEVER`] is not.
-    next: Vec<u64>,
+    timers: Timers,
     /// What each flow's socket is watched for; `None` while it only waits for the clock, or is over.
     wants: Vec<Option<Want>>,
     spins: bool,
@@ -218,17 +214,11 @@ pub(super) struct DatagramLoop {
     timed: bool,
 }
 
-/// No instant.
-const NEVER: u64 = u64::MAX;
-/// Instants of each flow that there is room for: the next, and some that have passed.
-const INSTANTS_EACH: usize = 4;
-
 impl DatagramLoop {
     fn prepare(seats: &[Seat<DatagramPlayer>]) -> io::Result<Self> {
         let mut many = Self {
             epoll: Epoll::new()?,
-            due: BinaryHeap::with_capacity(seats.len() * INSTANTS_EACH),
-            next: vec![NEVER; seats.len()],
+            timers: Timers::new(seats.len()),
             wants: vec![None; seats.len()],
             spins: false,
             timed: seats.iter().any(|seat| seat.player.part.is_timed()),
@@ -239,7 +229,7 @@ impl DatagramLoop {
             many.epoll.add(seat.flow.fd(), at, Want::Readable)?;
             if seat.player.part.sends_first() {
                 many.epoll.remove(seat.flow.fd())?;
-                many.go_on(at, 0);
+                many.timers.set(at, 0);
             } else {
                 many.wants[at] = Some(Want::Readable);
             }
@@ -255,19 +245,14 @@ impl DatagramLoop {
         while left > 0 {
             let mut now = now_ns();
             // Each once, so that senders without a rate do not keep receivers waiting.
-            for _ in 0..self.due.len() {
-                let Some(&Reverse((at_ns, at))) = self.due.peek().filter(|next| next.0.0 <= now)
-                else {
+            for _ in 0..self.timers.count() {
+                let Some(at) = self.timers.take(now) else {
                     break;
                 };
-                self.due.pop();
-                if self.next[at] == at_ns {
-                    self.next[at] = NEVER;
-                    left -= self.serve(at, &mut seats[at], memory);
-                    now = now_ns();
-                }
+                left -= self.serve(at, &mut seats[at], memory);
+                now = now_ns();
             }
-            let next_ns = self.due.peek().map_or(u64::MAX, |next| next.0.0);
+            let next_ns = self.timers.next_ns().unwrap_or(u64::MAX);
             let ready = self
                 .epoll
                 .wait(self.rest(next_ns.min(sweep_ns)))
@@ -291,19 +276,11 @@ impl DatagramLoop {
     /// they pause without listening. Where flows listen too, until shortly before one is due; the
     /// last stretch is spun through with epoll.
     fn rest(&self, until_ns: u64) -> Duration {
-        if self.spins || (!self.timed && !self.due.is_empty()) {
+        if self.spins || (!self.timed && self.timers.count() > 0) {
             return Duration::ZERO;
         }
         let spin_ns = if self.timed { SPIN_NS } else { 0 };
         Duration::from_nanos(until_ns.saturating_sub(now_ns()).saturating_sub(spin_ns))
-    }
-
-    /// Lets a flow go on at `at_ns`.
-    fn go_on(&mut self, at: usize, at_ns: u64) {
-        if self.next[at] != at_ns {
-            self.next[at] = at_ns;
-            self.due.push(Reverse((at_ns, at)));
-        }
     }
 
     /// Lets one flow make its steps; returns 1 if it has ended, else 0.
@@ -321,12 +298,12 @@ impl DatagramLoop {
                 }
                 Step::At(at_ns) => {
                     self.watch(at, seat, None);
-                    self.go_on(at, at_ns);
+                    self.timers.set(at, at_ns);
                     return 0;
                 }
                 Step::Until(at_ns) => {
                     self.watch(at, seat, Some(Want::Readable));
-                    self.go_on(at, at_ns);
+                    self.timers.set(at, at_ns);
                     return 0;
                 }
                 Step::Ended(ending) => {
@@ -340,7 +317,7 @@ impl DatagramLoop {
         // those that are due by now.
         if self.wants[at] != Some(Want::Readable) {
             self.watch(at, seat, None);
-            self.go_on(at, now_ns());
+            self.timers.set(at, now_ns());
         }
         0
     }
