@@ -219,6 +219,9 @@ pub struct SingleFlow<'a> {
     pub settings: &'a Settings,
     /// Latency of transactions inside the window.
     pub latency: Option<SingleLatency>,
+    /// How late the requests of an open loop went, after the instant at which each was due and might go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lateness: Option<SingleLatency>,
     /// Why it ended early, if it did.
     pub ended_early: Option<&'a str>,
 }
@@ -414,6 +417,7 @@ fn single_flow<'r>(recording: &Recording, flow: &'r FlowRecord) -> SingleFlow<'r
         bytes_received: flow.bytes_received,
         settings: &flow.settings,
         latency: flow.latency.as_ref().map(single_latency),
+        lateness: flow.lateness.as_ref().map(single_latency),
         ended_early: flow.ended_early.as_deref(),
     }
 }

@@ -210,6 +210,11 @@ pub struct FlowOutcome {
     /// Latency of the transactions that ended inside the window, for a requester. With more than 64
     /// requesters in a trial those of one worker share a record, and it is given with the first of them.
     pub latency: Option<Histogram>,
+    /// How late the requests of an open loop went that were sent inside the window, from the instant at
+    /// which each was due and might go; records are shared as those of the latency. Agents before this
+    /// was recorded tell nothing.
+    #[serde(default)]
+    pub lateness: Option<Histogram>,
     /// What became of its datagrams, if it has any; apart, since of thousands of flows most have
     /// none.
     #[serde(default)]

@@ -93,6 +93,7 @@ fn format_1_the_tables() {
     let latency = flow.latency.as_ref().expect("a histogram");
     assert_eq!(latency.buckets, [(70_000, 10), (71_000, 3)]);
     assert_eq!(recording.flows[1].latency, None);
+    assert_eq!(flow.lateness, None, "not recorded then: absent");
 
     assert_eq!(recording.samples.len(), 120);
     let sample = recording.samples.iter().next().unwrap();

@@ -90,6 +90,7 @@ outcome: FlowOutcome {
             bytes_sent: bytes.0,
             bytes_received: bytes.1,
             settings: settings.into(),
+            lateness: latency.clone().map(|buckets| Histogram { buckets }),
             latency: latency.map(|buckets| Histogram { buckets }),
             datagrams: datagrams.map(|(sent, departures)| {
                 Box::new(Datagrams {

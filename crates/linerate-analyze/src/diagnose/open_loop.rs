@@ -1,4 +1,4 @@
-//! Responses that come one request late, in an open loop.
+//! Open loops: responses that come one request late, and requests that go late.
 //!
 //! With Nagle's algorithm on (RFC 896), a small response is held until the one before is acknowledged. Its
 //! receiver sends nothing back but the next request, on which the acknowledgement rides, so once a
@@ -9,6 +9,10 @@
 //! latency lies between one and one and a half periods, while TCP saw a round trip under load below half of
 //! one. A server that is slow, or a path, lengthens both; one that cannot keep up does not stay within half a
 //! period. With several requests under way at a time a response waits for any of them, and nothing is said.
+//!
+//! A latency counts from the instant at which its request was due, so that it holds what the generator
+//! was late. Rule, for requests at a rate: where the 99th percentile of the lateness is at least a fifth of that of
+//! the latency, the tail is in part the generator's own.
 
 use linerate_model::finding::{Estimate, Evidence};
 use linerate_model::manner::Transport;
@@ -25,16 +29,51 @@ const PERIODS_MAX: f64 = 1.5;
 /// Share of a period below which TCP's round trip is none.
 const ROUND_TRIP_SHARE_MAX: f64 = 0.5;
 
-/// Says of each experiment whose responses come one request late, by the cell in which they wait longest.
+/// Share of the latency's 99th percentile from which on that of the lateness is told.
+const LATE_SHARE_MIN: f64 = 0.2;
+
+/// Says of each experiment whose responses come one request late, by the cell in which they wait longest,
+/// and of each whose requests go late, by the cell in which that is the largest share.
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     let experiments = &dataset.recording.document.plan.experiments;
-    let worst = experiments.iter().filter_map(|experiment| {
+    let late = experiments.iter().filter_map(|experiment| {
+        let cells = dataset.cells_of(&experiment.name).into_iter();
+        let late = cells.filter_map(|cell| Some((cell, late_share(cell)?)));
+        let (cell, share) = late.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        late_caution(About::Experiment(experiment), cell, share)
+    });
+    let waits = experiments.iter().filter_map(|experiment| {
         let cells = dataset.cells_of(&experiment.name).into_iter();
         let late = cells.filter_map(|cell| Some((cell, period_waited_for(cell)?)));
         let (cell, period_ns) = late.max_by(|a, b| a.1.total_cmp(&b.1))?;
         caution(About::Experiment(experiment), cell, period_ns)
     });
-    worst.collect()
+    waits.chain(late).collect()
+}
+
+/// Returns the share of the tail that lateness may be, where it is told.
+fn late_share(cell: &CellOutcomes<'_>) -> Option<f64> {
+    let share = cell.mean(name::SENT_LATE_P99)? / cell.mean(name::RTT_P99)?;
+    (share >= LATE_SHARE_MIN).then_some(share)
+}
+
+fn late_caution<'d>(about: About<'d>, cell: &CellOutcomes<'_>, share: f64) -> Option<Found<'d>> {
+    let late = cell.evidence("99th percentile of the lateness", name::SENT_LATE_P99)?;
+    let tail = cell.evidence("99th percentile of the latency", name::RTT_P99)?;
+    let claim = format!(
+        "The generator was late: one request in a hundred went {} or more after it was due, {} of the 99th \
+         percentile of the latency.",
+        words::estimate(&late.estimate),
+        Unit::Percent.display(100.0 * share),
+    );
+    let explanation = "Latency counts from the instant at which a request was due, so this time is in it, \
+                       and it is not the server's or the network's. It is what the generator's host \
+                       takes to wake a thread: give it CPUs of its own, or let it spin (--wait spin).";
+    let found = Found::caution(about, "generator-late", claim, explanation, late);
+    Some(Found {
+        evidence: found.evidence.with([tail]),
+        ..found
+    })
 }
 
 /// Returns the time between two requests of a flow, where each response waits for the next of them.

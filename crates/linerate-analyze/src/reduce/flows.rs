@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::FlowId;
+use linerate_model::histogram::Histogram;
 use linerate_model::histogram::observations_needed;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
@@ -24,7 +25,7 @@ use crate::live::acknowledged;
 
 use super::arrived::{self, Judged};
 use super::window::{Change, Readings, mean};
-use super::{Responses, pooled_latency};
+use super::{Responses, pooled_latency, pooled_lateness};
 
 /// One flow with the ends that send and receive its payload; requests count as the payload.
 #[derive(Debug, Clone, Copy)]
@@ -212,10 +213,10 @@ fn latency(records: &[&FlowRecord], responses: &mut Responses) {
     if count == 0 {
         return;
     }
-    let quantile = |q: f64| {
-        let value = histogram.quantile(q)?;
-        (count >= observations_needed(q)).then_some(value.0 as f64)
-    };
+    let quantile = |q: f64| known_quantile(&histogram, q);
+    let lateness = pooled_lateness(records);
+    responses.put(name::SENT_LATE_P50, known_quantile(&lateness, 0.5));
+    responses.put(name::SENT_LATE_P99, known_quantile(&lateness, 0.99));
     responses.put(name::TRANSACTIONS_TIMED, Some(count as f64));
     responses.put(name::RTT_P50, quantile(0.5));
     responses.put(name::RTT_P99, quantile(0.99));
@@ -223,6 +224,12 @@ fn latency(records: &[&FlowRecord], responses: &mut Responses) {
     responses.put(name::RTT_MAX, histogram.max().map(|max| max.0 as f64));
     responses.put(name::RTT_MEAN, histogram.mean_ns());
     responses.put(name::ONE_WAY, quantile(0.5).map(|p50| p50 / 2.0));
+}
+
+/// Returns a quantile in nanoseconds, where there are values enough for it.
+fn known_quantile(histogram: &Histogram, q: f64) -> Option<f64> {
+    let value = histogram.quantile(q)?;
+    (histogram.count() >= observations_needed(q)).then_some(value.0 as f64)
 }
 
 /// What TCP says about the path and about its own waiting.

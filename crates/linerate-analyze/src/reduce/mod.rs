@@ -182,10 +182,17 @@ fn reduce(
 
 /// Returns the latencies of all of `records` together.
 pub(crate) fn pooled_latency(records: &[&FlowRecord]) -> Histogram {
+    pooled(records.iter().filter_map(|record| record.latency.as_ref()))
+}
+
+/// Returns how late the requests of all of `records` went, together.
+fn pooled_lateness(records: &[&FlowRecord]) -> Histogram {
+    pooled(records.iter().filter_map(|record| record.lateness.as_ref()))
+}
+
+fn pooled<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {
     let mut pooled = Histogram::default();
-    for latency in records.iter().filter_map(|record| record.latency.as_ref()) {
-        pooled.merge(latency);
-    }
+    histograms.for_each(|histogram| pooled.merge(histogram));
     pooled
 }
 

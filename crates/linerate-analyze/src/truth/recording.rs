@@ -89,6 +89,8 @@ pub struct Truth {
     pub second_worker: bool,
     /// Round trips of transactions: value and count.
     pub latency: Vec<(u64, u64)>,
+    /// How late the requests of an open loop went: value and count; empty of a closed one.
+    pub lateness: Vec<(u64, u64)>,
     /// Pure ACKs of a transaction.
     pub acks_per_transaction: f64,
     /// Why the trial is invalid.
@@ -147,6 +149,7 @@ impl Default for Truth {
             worker_wait_share: 0.01,
             second_worker: false,
             latency: Vec::new(),
+            lateness: Vec::new(),
             acks_per_transaction: 0.0,
             invalid: None,
             skew_ns: 1_000_000,
@@ -625,6 +628,9 @@ fn flow_record(
             bytes_received: 1,
             settings: settings.into(),
             latency: (part == Part::Requester).then_some(latency),
+            lateness: (!truth.lateness.is_empty()).then(|| Histogram {
+                buckets: truth.lateness.clone(),
+            }),
             datagrams: None,
             ended_early: None,
 

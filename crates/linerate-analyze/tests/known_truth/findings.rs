@@ -288,6 +288,29 @@ fn responses_that_wait_for_the_next_request_are_told_apart_from_slow_ones() {
 }
 
 #[test]
+fn a_generator_that_is_late_is_told_where_it_makes_the_tail() {
+    let told = |late_us: u64| {
+        let mut workload = rr(4);
+        workload.manner.requests_per_s = Some(5000);
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, workload);
+        let truth = Truth {
+            latency: vec![(100_000, 2500)],
+            lateness: vec![(2_000, 2000), (late_us * 1000, 500)],
+            ..Truth::default()
+        };
+        run.cell(&[], &[truth.clone(), truth.clone(), truth]);
+        let mut late = told(&run.recording)
+            .into_iter()
+            .filter(|one| one.id.ends_with("generator-late"));
+        late.next().map(|one| one.claim)
+    };
+    let claim = told(40).expect("two fifths of the tail");
+    assert!(claim.contains("40 µs") && claim.contains("40 %"), "{claim}");
+    assert_eq!(told(19), None, "less than a fifth");
+}
+
+#[test]
 fn zero_copy_that_copies_is_a_caution() {
     let cautions = |send: &'static str| {
         let mut run = Run::new(1, Some(1e9));

@@ -4,6 +4,9 @@
 //! the histogram's count equals the growth of the transaction counter over the window. One that
 //! is under way when the window ends is not recorded; if it is a stall it shows in the flow's
 //! longest transaction, which takes every transaction that touches the window.
+//!
+//! In an open loop a second histogram has the lateness of the generator: how long after a request could go
+//! it went. It is recorded if the request went inside the window.
 
 use hdrhistogram::Histogram as Hdr;
 use linerate_model::histogram::Histogram;
@@ -24,14 +27,23 @@ const SIGNIFICANT_DIGITS: u8 = 3;
 pub(crate) struct Latency {
     window: Window,
     histogram: Hdr<u32>,
+    /// Of an open loop.
+    lateness: Option<Hdr<u32>>,
 }
 
 impl Latency {
-    /// Returns an empty record for `window`; this is the only place that allocates.
-    pub(crate) fn new(window: Window) -> Self {
-        let histogram = Hdr::new_with_bounds(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS)
-            .expect("1 ns to 60 s with three digits is a range that the histogram takes");
-        Self { window, histogram }
+    /// Returns an empty record for `window`, with the lateness of an open loop where requests have a
+    /// rate; this is the only place that allocates.
+    pub(crate) fn new(window: Window, requests_per_s: Option<u32>) -> Self {
+        let empty = || {
+            Hdr::new_with_bounds(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS)
+                .expect("1 ns to 60 s with three digits is a range that the histogram takes")
+        };
+        Self {
+            window,
+            histogram: empty(),
+            lateness: requests_per_s.map(|_| empty()),
+        }
     }
 
     /// Records a transaction that ends inside the window; about 4 ns.
@@ -42,19 +54,32 @@ impl Latency {
         }
     }
 
+    /// Records that a request of an open loop that could go at `ready_ns` went at `sent_ns`; 1 ns in a
+    /// closed loop, else about 4 ns.
+    pub(crate) fn record_sent(&mut self, ready_ns: u64, sent_ns: u64) {
+        if let Some(lateness) = &mut self.lateness
+            && (self.window.begin_ns..=self.window.end_ns).contains(&sent_ns)
+        {
+            lateness.saturating_record(sent_ns.saturating_sub(ready_ns).max(1));
+        }
+    }
+
     /// Returns the buckets that are not empty.
     pub(crate) fn to_histogram(&self) -> Histogram {
-        let buckets = self
-            .histogram
-            .iter_recorded()
-            .map(|bucket| {
-                (
-                    bucket.value_iterated_to(),
-                    u64::from(bucket.count_at_value()),
-                )
-            })
-            .collect();
-        Histogram { buckets }
+        buckets(&self.histogram)
+    }
+
+    /// Returns those of the lateness of an open loop.
+    pub(crate) fn lateness(&self) -> Option<Histogram> {
+        self.lateness.as_ref().map(buckets)
+    }
+}
+
+fn buckets(histogram: &Hdr<u32>) -> Histogram {
+    let recorded = histogram.iter_recorded();
+    let bucket = recorded.map(|one| (one.value_iterated_to(), one.count_at_value().into()));
+    Histogram {
+        buckets: bucket.collect(),
     }
 }
 
@@ -98,7 +123,7 @@ mod tests {
 
     #[test]
     fn transactions_that_end_inside_the_window_are_recorded() {
-        let mut latency = Latency::new(WINDOW);
+        let mut latency = Latency::new(WINDOW, None);
         for (began, ended) in [(800, 900), (900, 1_100), (1_100, 1_300), (1_900, 2_500)] {
             latency.record(began, ended);
         }
@@ -106,11 +131,26 @@ mod tests {
     }
 
     #[test]
+    fn lateness_is_that_of_requests_sent_inside_the_window_of_an_open_loop() {
+        let of = |requests_per_s| {
+            let mut latency = Latency::new(WINDOW, requests_per_s);
+            for (ready, sent) in [(980, 990), (990, 1_100), (1_200, 1_200), (1_990, 2_010)] {
+                latency.record_sent(ready, sent);
+            }
+            latency.lateness()
+        };
+        let late = of(Some(5)).expect("an open loop");
+        assert_eq!(late.buckets, vec![(1, 1), (110, 1)]);
+        assert_eq!(of(None), None);
+    }
+
+    #[test]
     fn values_are_known_to_a_thousandth() {
-        let mut latency = Latency::new(Window {
+        let always = Window {
             begin_ns: 0,
             end_ns: u64::MAX,
-        });
+        };
+        let mut latency = Latency::new(always, None);
         for exponent in 0..11 {
             latency.record(0, 10_u64.pow(exponent));
         }

@@ -346,6 +346,7 @@ fn result(
         stall_max_ns: None,
         cpu: None,
         latency: None,
+        lateness: None,
         completions: None,
         settings: Vec::new(),
     });
@@ -372,6 +373,7 @@ fn result(
         datagrams: datagrams.map(Box::new),
         settings: pool.share(&settings.into()),
         latency: times,
+        lateness: ended.lateness,
         stall_max_ns: ended.stall_max_ns,
         ended_early: match ended.ending {
             Ending::Complete => None,

@@ -88,10 +88,19 @@ struct EndedFlow {
     stall_max_ns: Option<u64>,
     cpu: Option<u32>,
     latency: Option<Histogram>,
+    lateness: Option<Histogram>,
     /// What the kernel said about calls with MSG_ZEROCOPY.
     completions: Option<Completions>,
     /// What the worker has to say of the flow's manner.
     settings: Vec<Arc<Setting>>,
+}
+
+impl EndedFlow {
+    /// Takes the times of its record, if one is left for it.
+    fn take_times(&mut self, record: Option<&Latency>) {
+        self.latency = record.map(Latency::to_histogram);
+        self.lateness = record.and_then(Latency::lateness);
+    }
 }
 
 /// What all flows of a worker share: buffers, pipe and records.

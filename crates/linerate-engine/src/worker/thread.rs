@@ -90,6 +90,7 @@ impl<P: Seated> Seat<P> {
             stall_max_ns: self.player.stall_max_ns(at_ns),
             cpu: thread::cpu(),
             latency: None,
+            lateness: None,
             completions: self.player.completions(),
             settings: Vec::new(),
         });
@@ -177,6 +178,7 @@ fn memory(share: &WorkerShare, records: usize) -> io::Result<Memory> {
         let mut does = configs().filter(|config| is_datagram(config));
         does.find(|config| config.part != not)
     };
+    let rate = configs().find_map(|config| config.manner.requests_per_s);
     let mut flows = share.flows.iter();
     let splices = flows.any(|(_, flow)| flow.send == SendBy::Vmsplice);
     Ok(Memory {
@@ -187,7 +189,9 @@ fn memory(share: &WorkerShare, records: usize) -> io::Result<Memory> {
         cpu_yield: CpuYield::default(),
         outbox: datagrams(Part::Receiver).map_or_else(|| Outbox::new(1, 1), datagram::outbox),
         inbox: datagrams(Part::Sender).map_or_else(|| Inbox::new(1, 1, false), datagram::inbox),
-        latencies: (0..records).map(|_| Latency::new(share.window)).collect(),
+        latencies: (0..records)
+            .map(|_| Latency::new(share.window, rate))
+            .collect(),
     })
 }
 
@@ -207,7 +211,7 @@ fn ended_flows<P: Seated>(
         ended.settings.extend(wait.clone());
         ended.settings.extend(said.into_iter().map(Arc::new));
         if records(&seat.flow.config) {
-            ended.latency = latencies.next().map(Latency::to_histogram);
+            ended.take_times(latencies.next());
         }
         Some(ended)
     };

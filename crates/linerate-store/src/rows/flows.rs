@@ -32,6 +32,7 @@ pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
         optional binary datagrams (STRING);
         optional int64 incoming_cpu;
         optional int64 incoming_napi;
+        optional binary lateness (STRING);
     }",
     dictionary: &["host", "end", "part", "settings"],
     delta: &["trial", "flow"],
@@ -49,6 +50,13 @@ pub(crate) fn table(flows: &[FlowRecord]) -> Result<Table, TableError> {
         .map(|flow| {
             let counts = flow.datagrams.as_ref().map(serde_json::to_vec);
             counts.transpose()
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let lateness = flows
+        .iter()
+        .map(|flow| {
+            let histogram = flow.lateness.as_ref().map(serde_json::to_vec);
+            histogram.transpose()
         })
         .collect::<Result<Vec<_>, _>>()?;
     let text = |of: &dyn Fn(&FlowRecord) -> String| Column::texts(flows.iter().map(of));
@@ -81,6 +89,7 @@ pub(crate) fn table(flows: &[FlowRecord]) -> Result<Table, TableError> {
         Column::maybe_texts(datagrams.into_iter()),
         number(&|flow| flow.incoming.cpu.map(i64::from)),
         number(&|flow| flow.incoming.napi.map(i64::from)),
+        Column::maybe_texts(lateness.into_iter()),
     ])?)
 }
 
@@ -126,6 +135,7 @@ fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
         (_, Column::MaybeText(datagrams)),
         (_, Column::MaybeInt64(incoming_cpus)),
         (_, Column::MaybeInt64(incoming_napis)),
+        (_, Column::MaybeText(lateness)),
     ] = table.columns.as_slice()
     else {
         return Err("a table of another shape");
@@ -152,6 +162,11 @@ fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
             settings: serde_json::from_slice(settings[at].data())
                 .map_err(|_| "settings that are not a JSON list")?,
             latency: histogram(uppers[at].as_deref(), counts[at].as_deref())?,
+            lateness: lateness[at]
+                .as_ref()
+                .map(|histogram| serde_json::from_slice(histogram.data()))
+                .transpose()
+                .map_err(|_| "a lateness that is not JSON")?,
             datagrams: datagrams[at]
                 .as_ref()
                 .map(|counts| serde_json::from_slice(counts.data()))

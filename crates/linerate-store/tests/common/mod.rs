@@ -164,6 +164,7 @@ pub fn flows(id: u32) -> Vec<FlowRecord> {
             latency: (end == End::Client).then(|| Histogram {
                 buckets: vec![(70_000, 10), (71_000, 3)],
             }),
+            lateness: None,
             datagrams: (end == End::Server).then(|| {
                 Box::new(Datagrams {
                     received: 41_000,

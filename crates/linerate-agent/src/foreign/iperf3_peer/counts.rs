@@ -188,6 +188,7 @@ pub(super) fn server_ends(
                 .into_iter()
                 .collect(),
             latency: None,
+            lateness: None,
             datagrams: stream
                 .filter(|_| udp)
                 .map(|stream| Box::new(datagrams(stream, part))),

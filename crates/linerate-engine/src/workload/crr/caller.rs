@@ -86,7 +86,8 @@ impl Caller {
         if due_ns > now_ns {
             return None;
         }
-        self.requests.begin(now_ns);
+        let ready_ns = self.requests.begin(now_ns).max(self.not_before_ns);
+        io.latencies[self.latency].record_sent(ready_ns, now_ns);
         match self.dial(io) {
             Ok(()) => None,
             Err((doing, error)) => self.fail(doing, &error),

@@ -144,7 +144,8 @@ impl Requester {
         io.flow.counters.first_payload(|| now_ns);
         io.flow.counters.sent(request_bytes);
         self.drawn = None;
-        self.requests.begin(now_ns, response_bytes);
+        let ready_ns = self.requests.begin(now_ns, response_bytes);
+        io.times[self.times].record_sent(ready_ns, now_ns);
         Step::Again
     }
 

@@ -71,18 +71,20 @@ impl Requests {
         self.next_slot().map(|slot| self.number(slot))
     }
 
-    /// Begins the next request at `now_ns`, which is due; a response of `bytes` is to come. 8 ns.
-    pub(super) fn begin(&mut self, now_ns: u64, bytes: usize) {
+    /// Begins the next request at `now_ns`, which is due; a response of `bytes` is to come. Returns since
+    /// when it could have gone: since it was due and its slot was free. 8 ns.
+    pub(super) fn begin(&mut self, now_ns: u64, bytes: usize) -> u64 {
         let Some(at) = self.next_slot() else {
-            return;
+            return now_ns;
         };
         self.idle_first = (self.idle_first + 1) % self.idle.len();
         self.idle_count -= 1;
         let slot = &mut self.slots[at];
         slot.under_way = true;
         slot.since_ns = self.timing.begin(now_ns);
-        slot.at_ns = now_ns;
+        let free_ns = std::mem::replace(&mut slot.at_ns, now_ns);
         slot.bytes = bytes;
+        slot.since_ns.max(free_ns)
     }
 
     /// Completes the request whose number has `name` as its lower `name_bits` bits, at `now_ns`;

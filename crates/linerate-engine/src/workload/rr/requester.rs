@@ -76,13 +76,13 @@ impl Requester {
     }
 
     /// Decides; cost 2 ns, and the clock 30 ns in an open loop or with a think time.
-    fn next(&mut self, control: &Control) -> Next {
+    fn next(&mut self, io: &mut Io<'_>) -> Next {
         if self.call.bytes > 0 {
             return Next::Send;
         }
         let warm = self.requests.is_warm() && !self.requests.timing.is_timed();
         let now_ns = if warm { self.last_ns } else { now_ns() };
-        if now_ns >= control.stop_ns() {
+        if now_ns >= io.control.stop_ns() {
             self.stopped = true;
             return match self.requests.under_way() {
                 0 => Next::Over,
@@ -91,7 +91,7 @@ impl Requester {
         }
         match self.requests.due_ns() {
             Some(due_ns) if due_ns <= now_ns => {
-                self.begin(now_ns);
+                self.begin(io, now_ns);
                 Next::Send
             }
             _ => Next::Receive,
@@ -99,17 +99,18 @@ impl Requester {
     }
 
     /// Begins the request that is due, and those due with it that one call may carry.
-    fn begin(&mut self, now_ns: u64) {
+    fn begin(&mut self, io: &mut Io<'_>, now_ns: u64) {
+        let record = &mut io.latencies[self.latency];
         self.call.taken_bytes = 0;
         if self.shape.request_writes > 1 {
-            self.requests.begin(now_ns);
+            record.record_sent(self.requests.begin(now_ns), now_ns);
             self.call.write = 0;
             self.call.bytes = self.shape.write_bytes(0);
             return;
         }
         let mut bytes = 0;
         for _ in 0..self.shape.batch {
-            self.requests.begin(now_ns);
+            record.record_sent(self.requests.begin(now_ns), now_ns);
             bytes += self.request_sizes.next();
             let more = self
                 .requests
@@ -190,7 +191,7 @@ impl Requester {
 
 impl Talk for Requester {
     fn send_due(&mut self, io: &mut Io<'_>) -> Option<Turn> {
-        match self.next(io.control) {
+        match self.next(io) {
             Next::Send => Some(self.send(io)),
             Next::Receive => None,
             Next::Over => Some(Turn::Ended(io.control.stopped())),

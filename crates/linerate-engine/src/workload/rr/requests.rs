@@ -34,10 +34,12 @@ impl OrderedRequests {
         Some(self.timing.due_ns(free_ns))
     }
 
-    /// Begins the next request at `now_ns`, which is due.
-    pub(crate) fn begin(&mut self, now_ns: u64) {
+    /// Begins the next request at `now_ns`, which is due; returns since when it could have gone: since it
+    /// was due and its slot was free.
+    pub(crate) fn begin(&mut self, now_ns: u64) -> u64 {
         let slot = self.slot(self.timing.begun);
-        self.slots[slot] = self.timing.begin(now_ns);
+        let due_ns = self.timing.begin(now_ns);
+        std::mem::replace(&mut self.slots[slot], due_ns).max(due_ns)
     }
 
     /// Completes the oldest request at `now_ns`; returns since when its latency counts.

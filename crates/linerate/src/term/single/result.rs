@@ -183,6 +183,14 @@ fn transactions(workload: &Workload, trial: &SingleTrial<'_>) {
         "round trip"
     };
     labelled(label, &(words.join(", ") + since));
+    let late = of(trial, name::SENT_LATE_P50).zip(of(trial, name::SENT_LATE_P99));
+    if let Some((p50, p99)) = late {
+        let [p50, p99] = [p50, p99].map(|ns| Unit::Nanoseconds.display(ns));
+        labelled(
+            "sent late",
+            &format!("p50 {p50}, p99 {p99}, which is in the round trip"),
+        );
+    }
 }
 
 fn window(trial: &SingleTrial<'_>) {
