@@ -17,7 +17,7 @@
 
 use linerate_model::analysis::Analysis;
 
-/// Figures as the data and layout that plotly draws.
+/// Figures as SVG.
 mod chart;
 /// The page: one HTML file that opens without a network.
 mod html;

@@ -25,6 +25,25 @@ pub fn display_on_axis(value: f64, unit: Unit, maximum: f64) -> String {
     display(value, unit)
 }
 
+/// Writes a number of an axis with this many decimals, its thousands apart from [`GROUP_FROM`] on.
+pub fn grouped(value: f64, decimals: usize) -> String {
+    // No minus before a zero.
+    let text = format!("{:.decimals$}", value + 0.0);
+    if value.abs() < GROUP_FROM {
+        return text;
+    }
+    let whole = text.find('.').unwrap_or(text.len());
+    let mut out = String::new();
+    for (at, digit) in text.chars().enumerate() {
+        let left = whole.saturating_sub(at);
+        if at > 0 && left > 0 && left.is_multiple_of(3) && !out.ends_with('-') {
+            out.push(GROUP_SPACE);
+        }
+        out.push(digit);
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,97 +1,158 @@
-//! Axes: range, ticks and the prefix of their unit.
+//! Axes: range, ticks and the prefix of their unit, in the unit's own base.
 
 use linerate_model::analysis::{Axis, Curve, Figure, Origin, Position, Scale};
 use linerate_model::unit::Unit;
-use plotly::common::{ExponentFormat, Font, Title};
-use plotly::layout::{Axis as PlotlyAxis, AxisRange, AxisType, RangeMode, TicksDirection};
 
 use crate::number::{self, Prefixed};
 use crate::{points, wording};
 
-/// Most ticks at measured positions; beyond it some go without a label.
-const TICKS_MAX: f64 = 10.0;
-
 /// How far above the highest value intervals are shown, as a multiple of that value.
 const INTERVAL_REACH: f64 = 1.5;
 
-/// Number of ticks that a vertical axis should have.
+/// Number of ticks that an axis of even steps should have.
 const TICKS_WANTED: f64 = 5.5;
 
 /// Room above the highest point of a linear axis, as a share of the axis.
 const HEADROOM: f64 = 0.06;
 
-/// A drawn axis: plotly's description and what positions are divided by.
+/// Most ticks at measured positions of an even axis; of more, round steps are easier to read.
+const POSITIONS_MAX: usize = 10;
+
+/// An axis ready to be drawn.
+#[derive(Debug, Clone, PartialEq)]
 pub struct DrawnAxis {
-    /// Range, ticks and colours.
-    pub axis: PlotlyAxis,
-    /// The label, where it does not stand at the axis.
+    /// What it shows, with its unit unless each tick has it.
     pub title: String,
-    /// The unit that positions are given in.
+    /// Where ticks may stand and what they say, in order.
+    pub ticks: Vec<(f64, String)>,
+    /// The unit of its title.
     pub prefix: Prefixed,
+    /// The least and the largest position.
+    pub range: (f64, f64),
+    /// Whether positions are spaced by factor.
+    pub log: bool,
 }
 
-/// Returns the horizontal axis: ticks stand where something was measured.
-pub fn horizontal(figure: &Figure) -> DrawnAxis {
-    let positions = numeric_positions(figure);
+impl DrawnAxis {
+    /// Returns where a position lies: 0 at the least, 1 at the largest; none where it cannot be shown.
+    pub fn share(&self, position: f64) -> Option<f64> {
+        let place = |value: f64| if self.log { value.ln() } else { value };
+        let (from, to) = (place(self.range.0), place(self.range.1));
+        let share = if to > from {
+            (place(position) - from) / (to - from)
+        } else {
+            0.5
+        };
+        share.is_finite().then_some(share)
+    }
+}
+
+/// Returns the horizontal axis: ticks may stand where something was measured, or at even steps.
+///
+/// The positions of categories are their places in `categories`.
+pub fn horizontal(figure: &Figure, categories: &[String]) -> DrawnAxis {
     let prefix = number::prefix_of_axis(figure.x.unit, points::position_max(figure));
-    let axis = styled()
-        .show_grid(false)
-        .show_line(true)
-        .ticks(TicksDirection::Outside);
     let named = wording::heading(&figure.x.label);
-    let (axis, title) = match figure.x.scale {
-        Scale::Category => (axis.type_(AxisType::Category), named),
-        Scale::Log => {
-            let ticks = spread(&positions, f64::log2);
-            (
-                with_ticks(axis.type_(AxisType::Log), &ticks, figure.x.unit, prefix),
-                named,
-            )
-        }
-        Scale::Linear if is_sparse(&positions) => {
-            (with_ticks(axis, &positions, figure.x.unit, prefix), named)
-        }
-        Scale::Linear => (axis, label(&figure.x, prefix)),
-    };
-    let title = Title::with_text(super::plain(&title)).font(Font::new().size(super::FONT_PX));
+    if figure.x.scale == Scale::Category {
+        let ticks = categories.iter().enumerate();
+        return DrawnAxis {
+            title: named,
+            ticks: ticks.map(|(at, name)| (at as f64, name.clone())).collect(),
+            prefix,
+            range: (-0.5, categories.len() as f64 - 0.5),
+            log: false,
+        };
+    }
+    let log = figure.x.scale == Scale::Log;
+    let all = numeric_positions(figure, |_| true);
+    let range = (
+        all.first().copied().unwrap_or(0.0),
+        all.last().copied().unwrap_or(1.0),
+    );
+    let measured = numeric_positions(figure, |curve| curve.origin == Origin::Measured);
+    let measured = if measured.is_empty() { all } else { measured };
+    if log || measured.len() <= POSITIONS_MAX {
+        return DrawnAxis {
+            title: named,
+            ticks: labelled(&measured, figure.x.unit),
+            prefix,
+            range,
+            log,
+        };
+    }
+    let step = round_step((range.1 - range.0) / prefix.divisor) * prefix.divisor;
+    // Time is told from its beginning.
+    let begins_at_zero = (0.0..step).contains(&range.0);
+    let range = (if begins_at_zero { 0.0 } else { range.0 }, range.1);
     DrawnAxis {
-        axis: axis.title(title),
-        title: String::new(),
+        title: label(&figure.x, prefix),
+        ticks: even_ticks(range, step, prefix),
         prefix,
+        range,
+        log,
     }
 }
 
 /// Returns the vertical axis: from zero, or by decades when it is logarithmic.
 pub fn vertical(figure: &Figure) -> DrawnAxis {
     let values = heights(figure);
-    let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let highest = highest_shown(figure);
-    let prefix = number::prefix_of_axis(figure.y.unit, highest.max(0.0));
-    let axis = styled().show_grid(true).show_line(false);
-    let (axis, title) = match figure.y.scale {
-        Scale::Log => {
-            let positive: Vec<f64> = values.into_iter().filter(|value| *value > 0.0).collect();
-            let axis = logarithmic(axis, &positive, figure.y.unit, prefix);
-            (axis, wording::heading(&figure.y.label))
-        }
-        // Values below zero: plotly's own range, which then includes zero.
-        _ if lowest < 0.0 || highest <= 0.0 || values.is_empty() => {
-            (axis.range_mode(RangeMode::ToZero), label(&figure.y, prefix))
-        }
-        _ => {
-            let (top, step) = from_zero(highest / prefix.divisor);
-            let axis = axis
-                .range(AxisRange::new(0.0, top))
-                .dtick(step)
-                .separate_thousands(top >= number::GROUP_FROM);
-            (axis, label(&figure.y, prefix))
-        }
-    };
-    DrawnAxis {
-        axis,
-        title,
-        prefix,
+    let highest = highest_shown(figure).max(0.0);
+    let prefix = number::prefix_of_axis(figure.y.unit, highest);
+    let positive = || values.iter().copied().filter(|value| *value > 0.0);
+    if figure.y.scale == Scale::Log && positive().next().is_some() {
+        // A little room on both ends, and never an empty range.
+        let range = (
+            positive().fold(f64::INFINITY, f64::min) / 1.3,
+            positive().fold(0.0, f64::max) * 1.3,
+        );
+        return DrawnAxis {
+            title: wording::heading(&figure.y.label),
+            ticks: labelled(&decades(range.0, range.1), figure.y.unit),
+            prefix,
+            range,
+            log: true,
+        };
     }
+    let lowest = values.iter().copied().fold(0.0, f64::min);
+    let (top, step) = match highest {
+        0.0 if lowest < 0.0 => (0.0, round_step(-lowest / prefix.divisor)),
+        0.0 => (1.0, 0.5),
+        _ => from_zero((highest - lowest) / prefix.divisor),
+    };
+    let step = step * prefix.divisor;
+    let range = (
+        (lowest / step).floor() * step,
+        top * prefix.divisor + lowest,
+    );
+    let range = (range.0, range.1.max(range.0 + step));
+    DrawnAxis {
+        title: label(&figure.y, prefix),
+        ticks: even_ticks(range, step, prefix),
+        prefix,
+        range,
+        log: false,
+    }
+}
+
+/// Returns a tick at each of `positions`, its unit beside its number.
+fn labelled(positions: &[f64], unit: Unit) -> Vec<(f64, String)> {
+    let maximum = positions.last().copied().unwrap_or(0.0);
+    let text = |at| number::display_on_axis(at, unit, maximum);
+    positions.iter().map(|&at| (at, text(at))).collect()
+}
+
+/// Returns the multiples of `step` within `range`, as numbers of the title's unit.
+fn even_ticks(range: (f64, f64), step: f64, prefix: Prefixed) -> Vec<(f64, String)> {
+    // Just below the decade, or 0.1 + 0.2 would have 17 digits.
+    let decimals = (-(step / prefix.divisor * 1.001).log10().floor()).max(0.0) as usize;
+    let (first, last) = (
+        (range.0 / step).ceil() as i64,
+        (range.1 / step).floor() as i64,
+    );
+    let ticks = (first..=last).map(|count| count as f64 * step);
+    ticks
+        .map(|at| (at, number::grouped(at / prefix.divisor, decimals)))
+        .collect()
 }
 
 /// Returns the axis label with its unit: `Throughput (Mbit/s)`.
@@ -104,34 +165,6 @@ fn label(axis: &Axis, prefix: Prefixed) -> String {
         (Unit::PerSecond, _) => format!("{name} (per second)"),
         (_, symbol) => format!("{name} ({symbol})"),
     }
-}
-
-fn styled() -> PlotlyAxis {
-    PlotlyAxis::new()
-        .auto_margin(true)
-        .zero_line(false)
-        .grid_color("var(--grid)")
-        .line_color("var(--axis)")
-        .tick_color("var(--axis)")
-        .exponent_format(ExponentFormat::None)
-        // Four digits need no space between them, as everywhere in the report.
-        .separate_thousands(false)
-}
-
-fn logarithmic(axis: PlotlyAxis, values: &[f64], unit: Unit, prefix: Prefixed) -> PlotlyAxis {
-    let axis = axis.type_(AxisType::Log);
-    let highest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
-    if values.is_empty() {
-        return axis;
-    }
-    // A little room on both ends, and never an empty range.
-    let (bottom, top) = (lowest / 1.3, highest * 1.3);
-    let range = AxisRange::new(
-        (bottom / prefix.divisor).log10(),
-        (top / prefix.divisor).log10(),
-    );
-    with_ticks(axis.range(range), &decades(bottom, top), unit, prefix)
 }
 
 /// Returns the highest point that the vertical axis must show.
@@ -155,14 +188,19 @@ fn highest_shown(figure: &Figure) -> f64 {
 ///
 /// The end is a tick if one is near, so that the topmost curve has a number above it.
 fn from_zero(highest: f64) -> (f64, f64) {
-    let rough = highest / TICKS_WANTED;
-    let decade = 10f64.powf(rough.log10().floor());
-    let fits = |factor: &f64| factor * decade >= rough;
-    let step = [1.0, 2.0, 5.0].into_iter().find(fits).unwrap_or(10.0) * decade;
+    let step = round_step(highest);
     let (least, next) = (highest * (1.0 + HEADROOM), (highest / step).ceil() * step);
     // A hair above the tick, or its line would lie on the edge and be cut.
     let near = (least.min(next)..=highest * (1.0 + 2.0 * HEADROOM)).contains(&next);
     (if near { least.max(next * 1.005) } else { least }, step)
+}
+
+/// Returns a round step that parts `length` into about [`TICKS_WANTED`] pieces.
+fn round_step(length: f64) -> f64 {
+    let rough = length / TICKS_WANTED;
+    let decade = 10f64.powf(rough.log10().floor());
+    let fits = |factor: &f64| factor * decade >= rough;
+    [1.0, 2.0, 5.0].into_iter().find(fits).unwrap_or(10.0) * decade
 }
 
 /// Returns 1, 10, 100 … between `bottom` and `top`, with 2 and 5 between them on short ranges.
@@ -178,52 +216,9 @@ fn decades(bottom: f64, top: f64) -> Vec<f64> {
         .collect()
 }
 
-fn with_ticks(axis: PlotlyAxis, ticks: &[f64], unit: Unit, prefix: Prefixed) -> PlotlyAxis {
-    let maximum = ticks.last().copied().unwrap_or(0.0);
-    let texts = ticks
-        .iter()
-        .map(|tick| number::display_on_axis(*tick, unit, maximum))
-        .collect();
-    axis.tick_values(ticks.iter().map(|tick| tick / prefix.divisor).collect())
-        .tick_text(texts)
-}
-
-/// Returns whether a label at each position has room on an even axis.
-fn is_sparse(positions: &[f64]) -> bool {
-    positions.len() > 1 && spread(positions, |position| position).len() == positions.len()
-}
-
-/// Returns those of the sorted `positions` that stand far enough apart on the axis.
-fn spread(positions: &[f64], place: impl Fn(f64) -> f64) -> Vec<f64> {
-    let (Some(&first), Some(&last)) = (positions.first(), positions.last()) else {
-        return Vec::new();
-    };
-    let room = (place(last) - place(first)) / TICKS_MAX * 0.999;
-    let mut ticks = vec![first];
-    for &position in &positions[1..] {
-        let from_previous = place(position) - place(ticks[ticks.len() - 1]);
-        let to_last = place(last) - place(position);
-        // The end of the axis is always labelled, so nothing stands too close before it.
-        if from_previous >= room && (position == last || to_last >= room) {
-            ticks.push(position);
-        }
-    }
-    if ticks[ticks.len() - 1] != last {
-        ticks.push(last);
-    }
-    ticks
-}
-
-/// Returns the positions that ticks may stand at: where something was measured, sorted.
-///
-/// On a logarithmic axis only those above zero. A figure without measured curves takes all.
-fn numeric_positions(figure: &Figure) -> Vec<f64> {
-    let measured = |curve: &&Curve| curve.origin == Origin::Measured;
-    let any_measured = figure.curves.iter().any(|curve| measured(&curve));
-    let curves = figure
-        .curves
-        .iter()
-        .filter(|curve| !any_measured || measured(curve));
+/// Returns the positions of points of the wanted curves, sorted; on a logarithmic axis those above zero.
+fn numeric_positions(figure: &Figure, wanted: impl Fn(&Curve) -> bool) -> Vec<f64> {
+    let curves = figure.curves.iter().filter(|curve| wanted(curve));
     let mut positions: Vec<f64> = curves
         .flat_map(|curve| &curve.points)
         .filter_map(|point| match point.x {
@@ -252,13 +247,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_keep_both_ends_and_their_distance() {
-        let doubled: Vec<f64> = (4..=10).map(|power| 2f64.powi(power) * 1024.0).collect();
-        assert_eq!(spread(&doubled, f64::log2), doubled);
-        let crowded = [1.0, 1.05, 4.0, 1400.0, 1460.0];
-        assert_eq!(spread(&crowded, f64::log2), [1.0, 4.0, 1460.0]);
-        assert_eq!(spread(&[], f64::log2), [0.0; 0]);
-        assert_eq!(spread(&[7.0], f64::log2), [7.0]);
+    fn even_ticks_have_as_many_decimals_as_their_step() {
+        let none = Prefixed {
+            divisor: 1.0,
+            symbol: "",
+        };
+        let check = |range, step, texts: &[&str]| {
+            let ticks = even_ticks(range, step, none);
+            let found: Vec<&str> = ticks.iter().map(|(_, text)| &**text).collect();
+            assert_eq!(found, texts);
+        };
+        check((0.0, 0.45), 0.1, &["0.0", "0.1", "0.2", "0.3", "0.4"]);
+        check((-50.0, 106.0), 50.0, &["-50", "0", "50", "100"]);
+        check((0.0, 21e3), 1e4, &["0", "10\u{202f}000", "20\u{202f}000"]);
     }
 
     #[test]

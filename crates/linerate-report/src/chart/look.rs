@@ -9,10 +9,9 @@
 //! on light, dark and paper.
 
 use linerate_model::analysis::{Curve, Figure, Origin};
-use plotly::common::{DashType, MarkerSymbol, PatternShape};
 
 /// Number of hues that the style sheet defines for measured curves.
-const HUES: usize = 6;
+pub const HUES: usize = 6;
 
 /// Most points of a curve that are marked one by one; a longer series is a line.
 const MARKERS_MAX: usize = 40;
@@ -26,6 +25,18 @@ pub enum Shape {
     TriangleUp,
     TriangleDown,
     Cross,
+}
+
+impl Shape {
+    /// All shapes, in the order in which curves take them.
+    pub const ALL: [Shape; HUES] = [
+        Shape::Circle,
+        Shape::Square,
+        Shape::Diamond,
+        Shape::TriangleUp,
+        Shape::TriangleDown,
+        Shape::Cross,
+    ];
 }
 
 /// How a line is broken.
@@ -48,6 +59,18 @@ pub enum Hatch {
     Falling,
     Level,
     Crossed,
+}
+
+impl Hatch {
+    /// All hatches, in the order in which curves take them.
+    pub const ALL: [Hatch; HUES] = [
+        Hatch::Plain,
+        Hatch::Rising,
+        Hatch::Dots,
+        Hatch::Falling,
+        Hatch::Level,
+        Hatch::Crossed,
+    ];
 }
 
 /// The look of one curve.
@@ -76,89 +99,36 @@ pub fn looks(figure: &Figure) -> Vec<Look> {
 }
 
 fn look(curve: &Curve, rank: usize) -> Look {
-    const SHAPES: [Shape; HUES] = [
-        Shape::Circle,
-        Shape::Square,
-        Shape::Diamond,
-        Shape::TriangleUp,
-        Shape::TriangleDown,
-        Shape::Cross,
-    ];
-    let shape = (curve.points.len() <= MARKERS_MAX).then_some(SHAPES[rank % SHAPES.len()]);
+    let shape = (curve.points.len() <= MARKERS_MAX).then_some(Shape::ALL[rank % HUES]);
     const COMPUTED: [Dash; 3] = [Dash::Dotted, Dash::Mixed, Dash::LongDashed];
     const PUBLISHED: [Dash; 2] = [Dash::Dashed, Dash::LongDashed];
-    let (color, dash, shape) = match curve.origin {
-        Origin::Measured => {
-            let hue = rank % HUES + 1;
-            (format!("var(--curve-{hue})"), Dash::Solid, shape)
-        }
-        Origin::Computed => ("var(--computed)".to_owned(), COMPUTED[rank % 3], None),
-        Origin::Published => ("var(--published)".to_owned(), PUBLISHED[rank % 2], shape),
+    let (dash, shape) = match curve.origin {
+        Origin::Measured => (Dash::Solid, shape),
+        Origin::Computed => (COMPUTED[rank % 3], None),
+        Origin::Published => (PUBLISHED[rank % 2], shape),
     };
     Look {
         origin: curve.origin,
         rank,
-        color,
+        color: color(curve.origin, rank),
         dash,
         shape,
+    }
+}
+
+/// Returns the style property that holds the colour of the `rank`-th curve of an origin.
+pub fn color(origin: Origin, rank: usize) -> String {
+    match origin {
+        Origin::Measured => format!("var(--curve-{})", rank % HUES + 1),
+        Origin::Computed => "var(--computed)".to_owned(),
+        Origin::Published => "var(--published)".to_owned(),
     }
 }
 
 impl Look {
     /// Returns the hatching of the curve's bars; published ones are never plain.
     pub fn hatch(&self) -> Hatch {
-        const HATCHES: [Hatch; HUES] = [
-            Hatch::Plain,
-            Hatch::Rising,
-            Hatch::Dots,
-            Hatch::Falling,
-            Hatch::Level,
-            Hatch::Crossed,
-        ];
         let shift = usize::from(self.origin == Origin::Published);
-        HATCHES[(self.rank + shift) % HUES]
-    }
-
-    /// Returns the hatching as plotly names it.
-    pub fn pattern(&self) -> PatternShape {
-        match self.hatch() {
-            Hatch::Plain => PatternShape::None,
-            Hatch::Rising => PatternShape::RightDiagonalLine,
-            Hatch::Dots => PatternShape::Dot,
-            Hatch::Falling => PatternShape::LeftDiagonalLine,
-            Hatch::Level => PatternShape::HorizontalLine,
-            Hatch::Crossed => PatternShape::DiagonalCross,
-        }
-    }
-
-    /// Returns the marker as plotly names it; published curves get an open one.
-    pub fn symbol(&self) -> Option<MarkerSymbol> {
-        let open = self.origin == Origin::Published;
-        let symbol = match (self.shape?, open) {
-            (Shape::Circle, false) => MarkerSymbol::Circle,
-            (Shape::Circle, true) => MarkerSymbol::CircleOpen,
-            (Shape::Square, false) => MarkerSymbol::Square,
-            (Shape::Square, true) => MarkerSymbol::SquareOpen,
-            (Shape::Diamond, false) => MarkerSymbol::Diamond,
-            (Shape::Diamond, true) => MarkerSymbol::DiamondOpen,
-            (Shape::TriangleUp, false) => MarkerSymbol::TriangleUp,
-            (Shape::TriangleUp, true) => MarkerSymbol::TriangleUpOpen,
-            (Shape::TriangleDown, false) => MarkerSymbol::TriangleDown,
-            (Shape::TriangleDown, true) => MarkerSymbol::TriangleDownOpen,
-            (Shape::Cross, false) => MarkerSymbol::X,
-            (Shape::Cross, true) => MarkerSymbol::XOpen,
-        };
-        Some(symbol)
-    }
-
-    /// Returns the dash pattern as plotly names it.
-    pub fn dash_type(&self) -> DashType {
-        match self.dash {
-            Dash::Solid => DashType::Solid,
-            Dash::Dashed => DashType::Dash,
-            Dash::LongDashed => DashType::LongDash,
-            Dash::Dotted => DashType::Dot,
-            Dash::Mixed => DashType::DashDot,
-        }
+        Hatch::ALL[(self.rank + shift) % HUES]
     }
 }

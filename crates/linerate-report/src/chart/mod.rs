@@ -1,311 +1,249 @@
-//! A figure as the data, layout and configuration that plotly draws.
+//! A figure as SVG: drawn when the report is made, so that it is there on paper, without scripts and
+//! in any theme.
 //!
-//! The page's own script hands these to `Plotly.newPlot` and fills in the colours of the theme;
-//! `Plot::to_inline_html` is not used, since it would fix the colours when the file is written
-//! and could not redraw for the dark theme or for paper.
+//! 1. Text in a drawing shrinks with it, so each figure is drawn twice, for a page and for a phone;
+//!    the style sheet shows one of them.
+//! 2. Colours are names of the page's style properties: one drawing serves light, dark and paper.
+//! 3. A curve of more points than the drawing has pixels keeps the first, the least, the largest and
+//!    the last of each pixel, which looks the same.
+//! 4. The vertices of a `path` of class `v` are a curve's points, and `data-points` says in words what
+//!    they are, for the page's script to show.
 
-use linerate_model::analysis::{Curve, Figure, Origin, Point, Position, Scale};
-use plotly::common::{
-    Anchor, ErrorData, ErrorType, Font, Label, Line, Marker, MarkerSymbol, Mode, Pad, Pattern,
-    Reference, Title,
-};
-use plotly::configuration::{ImageButtonFormats, ModeBarButtonName, ToImageButtonOptions};
-use plotly::layout::{BarMode, HoverMode, Margin, ModeBar};
-use plotly::{Bar, Configuration, Layout, Plot, Scatter, Trace};
-use serde_json::Value;
+use std::fmt::Write as _;
+
+use linerate_model::analysis::{Figure, Origin, Scale};
+use maud::{Markup, html};
 
 /// Axes: range, ticks and the prefix of their unit.
 mod axis;
+/// One curve.
+mod curve;
 /// How a curve looks.
 pub mod look;
+/// Markers, dashes and hatches.
+pub mod mark;
+/// Words and the room that they need.
+mod text;
 
-use crate::{number, points, wording};
+use crate::points;
 use axis::DrawnAxis;
-use look::Look;
+use text::{Label, Names, cut, width_px, with_room};
 
-/// Longest line of a category's name under the axis, in characters.
-const CATEGORY_LINE_MAX: usize = 18;
+/// Size of text, in pixels of the drawing; the style sheet's `.chart text` says the same.
+const FONT_PX: f64 = 12.0;
 
-/// Longest line of a note shown on hovering, in characters.
-const HOVER_LINE_MAX: usize = 48;
+/// Height of a line of text, in pixels.
+const LINE_PX: f64 = 15.0;
 
-/// Size of text in charts, in pixels.
-const FONT_PX: usize = 13;
+/// Room between labels, and between a label and its axis, in pixels.
+const GAP_PX: f64 = 8.0;
 
-/// No colour: the page's own shows.
-const CLEAR: &str = "rgba(0,0,0,0)";
+/// Room between the ends of a numeric axis and the first and last point, in pixels.
+const INSET_PX: f64 = 14.0;
 
-/// Size of markers, in pixels.
-const MARKER_PX: usize = 8;
-
-/// Returns the script that draws charts, with its `<script>` element.
-///
-/// The crate hands out plotly together with MathJax, which weighs 2 MB and which no text of ours
-/// needs: only the first element is kept.
-pub fn script() -> String {
-    let mut sources = Plot::offline_js_sources();
-    let end = sources
-        .find("</script>")
-        .map_or(sources.len(), |at| at + "</script>".len());
-    sources.truncate(end);
-    assert!(
-        sources.contains("plotly.js v"),
-        "the first embedded script is plotly"
-    );
-    sources
+/// A size that every figure is drawn in.
+struct Sheet {
+    class: &'static str,
+    width: f64,
+    height: f64,
 }
 
-/// Returns the figure as JSON that is safe inside a `<script>` element.
-pub fn json(figure: &Figure, file_name: &str) -> String {
-    plot(figure, file_name)
-        .to_json()
-        .replace('<', "\\u003c")
-        .replace('\u{2028}', "\\u2028")
-        .replace('\u{2029}', "\\u2029")
+const PAGE: Sheet = Sheet {
+    class: "page",
+    width: 680.0,
+    height: 330.0,
+};
+
+/// As wide as the text on a phone of 390 pixels.
+const PHONE: Sheet = Sheet {
+    class: "phone",
+    width: 358.0,
+    height: 290.0,
+};
+
+/// The rectangle of a drawing that curves lie in.
+struct Plot {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    /// Room that is kept free at both ends of the horizontal axis.
+    inset: f64,
 }
 
-fn plot(figure: &Figure, file_name: &str) -> Plot {
-    let x = axis::horizontal(figure);
-    let y = axis::vertical(figure);
-    let mut plot = Plot::new();
-    for (curve, look) in figure.curves.iter().zip(look::looks(figure)) {
-        plot.add_trace(trace(
-            figure,
-            curve,
-            &look,
-            (x.prefix.divisor, y.prefix.divisor),
-        ));
+impl Plot {
+    fn x(&self, share: f64) -> f64 {
+        let (left, right) = (self.left + self.inset, self.right - self.inset);
+        left + share * (right - left)
     }
-    plot.set_layout(layout(x, y));
-    plot.set_configuration(configuration(file_name));
-    plot
-}
 
-fn trace(figure: &Figure, curve: &Curve, look: &Look, divisors: (f64, f64)) -> Box<dyn Trace> {
-    let points = &curve.points;
-    let places: Vec<Value> = points
-        .iter()
-        .map(|point| place(&point.x, figure, divisors.0))
-        .collect();
-    let heights: Vec<f64> = points.iter().map(|point| point.y / divisors.1).collect();
-    let texts: Vec<String> = points
-        .iter()
-        .map(|point| hover(figure, curve, point))
-        .collect();
-    // A bar must start at zero, which a logarithmic axis does not have.
-    let bars = figure.x.scale == Scale::Category && figure.y.scale != Scale::Log;
-    if bars && look.origin != Origin::Computed {
-        let errors = error_bars(curve, "var(--ink)".to_owned(), divisors.1);
-        return bar(Bar::new(places, heights), look)
-            .name(plain(&curve.name))
-            .error_y(errors)
-            .hover_text_array(texts)
-            .hover_template("%{hovertext}<extra></extra>");
+    fn y(&self, share: f64) -> f64 {
+        self.bottom - share * (self.bottom - self.top)
     }
-    let errors = error_bars(curve, look.color.clone(), divisors.1);
-    line(Scatter::new(places, heights), points.len(), look)
-        .name(plain(&curve.name))
-        .error_y(errors)
-        .hover_text_array(texts)
-        .hover_template("%{hovertext}<extra></extra>")
 }
 
-/// Returns a position as plotly takes it: a category's words, or a number; `null` draws nothing.
-fn place(position: &Position, figure: &Figure, divisor: f64) -> Value {
-    match position {
-        _ if figure.x.scale == Scale::Category => {
-            Value::from(category(&points::position(position, figure)))
+/// What drawings of one figure share.
+struct Drawing<'a> {
+    figure: &'a Figure,
+    categories: Vec<String>,
+    x: DrawnAxis,
+    y: DrawnAxis,
+}
+
+/// Draws a figure for a page and for a phone.
+pub fn drawings(figure: &Figure) -> Markup {
+    let categories = categories(figure);
+    let drawing = Drawing {
+        x: axis::horizontal(figure, &categories),
+        y: axis::vertical(figure),
+        figure,
+        categories,
+    };
+    html! {
+        (drawing.on(&PAGE))
+        (drawing.on(&PHONE))
+    }
+}
+
+/// Returns whether curves of this origin are bars: those have a category each, and begin at zero.
+pub fn is_bar(figure: &Figure, origin: Origin) -> bool {
+    figure.x.scale == Scale::Category && figure.y.scale != Scale::Log && origin != Origin::Computed
+}
+
+/// Returns the names on a horizontal axis of categories, in order of appearance.
+fn categories(figure: &Figure) -> Vec<String> {
+    let mut names = Vec::new();
+    if figure.x.scale == Scale::Category {
+        for point in figure.curves.iter().flat_map(|curve| &curve.points) {
+            let name = points::position(&point.x, figure);
+            if !names.contains(&name) {
+                names.push(name);
+            }
         }
-        Position::Number(number) => Value::from(number / divisor),
-        Position::Name(_) => Value::Null,
     }
+    names
 }
 
-fn line(trace: Box<Scatter<Value, f64>>, points: usize, look: &Look) -> Box<Scatter<Value, f64>> {
-    let color = look.color.clone();
-    let stroke = Line::new()
-        .color(color.clone())
-        .width(2.0)
-        .dash(look.dash_type());
-    let trace = trace.line(stroke);
-    match look.symbol() {
-        Some(symbol) => {
-            let marker = Marker::new().symbol(symbol).size(MARKER_PX).color(color);
-            trace.mode(Mode::LinesMarkers).marker(marker)
-        }
-        // A limit that was computed at one place only would not show as a line.
-        None if points < 2 => {
-            let stroke = Line::new().color(color.clone()).width(2.0);
-            let marker = Marker::new()
-                .symbol(MarkerSymbol::LineEWOpen)
-                .size(3 * MARKER_PX);
-            trace
-                .mode(Mode::Markers)
-                .marker(marker.color(color).line(stroke))
-        }
-        None => trace.mode(Mode::Lines),
-    }
-}
-
-fn bar(trace: Box<Bar<Value, f64>>, look: &Look) -> Box<Bar<Value, f64>> {
-    let pattern = Pattern::new()
-        .shape(look.pattern())
-        .background_color(look.color.clone())
-        .foreground_color("var(--page)")
-        .size(7.0)
-        .solidity(0.25);
-    trace.marker(Marker::new().color(look.color.clone()).pattern(pattern))
-}
-
-/// Returns the intervals as bars; a point without one gets `null`, which draws nothing.
-fn error_bars(curve: &Curve, color: String, divisor: f64) -> ErrorData {
-    let reach = |end: Option<f64>, y: f64| end.map_or(f64::NAN, |end| (end - y).abs() / divisor);
-    let above = curve
-        .points
-        .iter()
-        .map(|point| reach(point.high, point.y))
-        .collect();
-    let below = curve
-        .points
-        .iter()
-        .map(|point| reach(point.low, point.y))
-        .collect();
-    ErrorData::new(ErrorType::Data)
-        .symmetric(false)
-        .array(above)
-        .array_minus(below)
-        .color(color)
-        .thickness(1.4)
-        .width(4)
-}
-
-fn hover(figure: &Figure, curve: &Curve, point: &Point) -> String {
-    let bounds = point.low.zip(point.high);
-    let value = number::value_with_bounds(point.y, bounds, figure.y.unit).line();
-    let name = plain(&wording::curve_name(&curve.name, curve.origin));
-    let place = plain(&points::position(&point.x, figure));
-    let mut text = format!("<b>{}</b><br>{place}<br>{name}", plain(&value));
-    if !point.note.is_empty() {
-        text.push_str("<br>");
-        text.push_str(&broken(&plain(&point.note), HOVER_LINE_MAX));
-    }
-    text
-}
-
-fn layout(x: DrawnAxis, y: DrawnAxis) -> Layout {
-    // The vertical axis is labelled above the plot, level, where a phone has room for it.
-    let title = Title::with_text(plain(&y.title))
-        .font(Font::new().size(FONT_PX))
-        .x_ref(Reference::Container)
-        .x(0.0)
-        .x_anchor(Anchor::Left)
-        .y_ref(Reference::Container)
-        .y(1.0)
-        .y_anchor(Anchor::Top)
-        .pad(Pad::new(6, 0, 2));
-    let label = Label::new()
-        .background_color("var(--raised)")
-        .border_color("var(--axis)")
-        .font(
-            Font::new()
-                .color("var(--ink)")
-                .family("var(--sans)")
-                .size(FONT_PX),
+impl Drawing<'_> {
+    fn on(&self, sheet: &Sheet) -> Markup {
+        let widest = self.y.ticks.iter().map(|(_, text)| width_px(text));
+        let left = widest.fold(0.0, f64::max) + GAP_PX;
+        let slot = (sheet.width - left - GAP_PX) / self.categories.len().max(1) as f64;
+        let names = Names::of(&self.categories, slot);
+        let plot = Plot {
+            left,
+            right: sheet.width - GAP_PX,
+            top: 2.0 * LINE_PX,
+            bottom: sheet.height - 2.0 * LINE_PX - names.height_px.max(LINE_PX),
+            inset: if self.categories.is_empty() {
+                INSET_PX
+            } else {
+                0.0
+            },
+        };
+        // The axes as numbers, for values that are read off them.
+        let axes = format!(
+            "[[{},{},{}],[{},{},{}]]",
+            tenths(plot.x(0.0)),
+            tenths(plot.x(1.0)),
+            scale(&self.x),
+            tenths(plot.bottom),
+            tenths(plot.top),
+            scale(&self.y),
         );
-    let mode_bar = ModeBar::new()
-        .background_color(CLEAR)
-        .color("var(--axis)")
-        .active_color("var(--ink)");
-    Layout::new()
-        .title(title)
-        .show_legend(false)
-        .auto_size(true)
-        .bar_mode(BarMode::Group)
-        .bar_gap(0.3)
-        .bar_group_gap(0.08)
-        .font(
-            Font::new()
-                .family("var(--sans)")
-                .size(FONT_PX)
-                .color("var(--ink-soft)"),
-        )
-        .paper_background_color(CLEAR)
-        .plot_background_color(CLEAR)
-        .margin(Margin::new().left(48).right(18).top(38).bottom(44))
-        .separators(format!(".{}", number::GROUP_SPACE))
-        .mode_bar(mode_bar)
-        .hover_mode(HoverMode::Closest)
-        .hover_label(label)
-        .x_axis(x.axis)
-        .y_axis(y.axis)
-}
-
-fn configuration(file_name: &str) -> Configuration {
-    Configuration::new()
-        .responsive(true)
-        .display_logo(false)
-        .typeset_math(false)
-        .mode_bar_buttons_to_remove(vec![
-            ModeBarButtonName::Select2d,
-            ModeBarButtonName::Lasso2d,
-            ModeBarButtonName::AutoScale2d,
-        ])
-        .to_image_button_options(
-            ToImageButtonOptions::new()
-                .format(ImageButtonFormats::Svg)
-                .filename(file_name),
-        )
-}
-
-/// Writes a category's name in short lines, as it stands under an axis.
-fn category(name: &str) -> String {
-    broken(&plain(name), CATEGORY_LINE_MAX)
-}
-
-/// Breaks words into lines of about `width` characters with plotly's `<br>`.
-fn broken(text: &str, width: usize) -> String {
-    let mut out = String::new();
-    let mut used = 0;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if used > 0 && used + 1 + length > width {
-            out.push_str("<br>");
-            used = 0;
-        } else if used > 0 {
-            out.push(' ');
-            used += 1;
+        let title_x = (plot.left + plot.right) / 2.0;
+        html! {
+            svg.chart.(sheet.class) viewBox={ "0 0 " (sheet.width) " " (sheet.height) }
+                width=(sheet.width) height=(sheet.height) data-axes=(axes) aria-hidden="true" {
+                // Level above the plot, where a phone has room for it.
+                text.title x="0" y=(FONT_PX) { (cut(&self.y.title, sheet.width)) }
+                (self.vertical_ticks(&plot))
+                @if self.categories.is_empty() {
+                    (self.horizontal_ticks(&plot, sheet))
+                } @else {
+                    (names.draw(&plot, slot))
+                }
+                text.title.middle x=(tenths(title_x)) y=(tenths(sheet.height - 5.0)) {
+                    (cut(&self.x.title, 2.0 * (sheet.width - title_x)))
+                }
+                @for (curve, look) in self.figure.curves.iter().zip(look::looks(self.figure)) {
+                    (self.curve(curve, &look, &plot))
+                }
+            }
         }
-        out.push_str(word);
-        used += length;
-    }
-    out
-}
-
-/// Writes text so that plotly, which reads a few HTML tags in labels, shows it as it is.
-fn plain(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_plotly_is_embedded() {
-        let script = script();
-        assert_eq!(script.matches("<script").count(), 1);
-        assert_eq!(script.matches("</script").count(), 1);
-        assert!(script.len() < 5_000_000, "{} bytes", script.len());
     }
 
-    #[test]
-    fn categories_break_between_words() {
-        assert_eq!(
-            category("Nagle on, delayed ACK off"),
-            "Nagle on, delayed<br>ACK off"
+    fn vertical_ticks(&self, plot: &Plot) -> Markup {
+        let mut grid = String::new();
+        let mut texts = Vec::new();
+        for (at, text) in &self.y.ticks {
+            let Some(share) = self.y.share(*at) else {
+                continue;
+            };
+            let y = plot.y(share);
+            let _ = write!(
+                grid,
+                "M{} {}H{}",
+                tenths(plot.left),
+                tenths(y),
+                tenths(plot.right)
+            );
+            texts.push((y, text));
+        }
+        html! {
+            path.grid d=(grid) {}
+            @for (y, text) in texts {
+                text.end x=(tenths(plot.left - GAP_PX / 2.0)) y=(tenths(y + FONT_PX / 3.0)) { (text) }
+            }
+        }
+    }
+
+    fn horizontal_ticks(&self, plot: &Plot, sheet: &Sheet) -> Markup {
+        let places = self.x.ticks.iter().filter_map(|(at, text)| {
+            let (x, half) = (plot.x(self.x.share(*at)?), width_px(text) / 2.0);
+            // Within the drawing, even where a tick stands near its end.
+            let middle = x.min(sheet.width - half).max(half);
+            Some(Label {
+                x,
+                middle,
+                half,
+                text,
+            })
+        });
+        let labels = with_room(places.collect());
+        let mut line = format!(
+            "M{} {}H{}",
+            tenths(plot.left),
+            tenths(plot.bottom),
+            tenths(plot.right)
         );
-        assert_eq!(category("<b>"), "&lt;b&gt;");
+        for label in &labels {
+            let _ = write!(line, "M{} {}v5", tenths(label.x), tenths(plot.bottom));
+        }
+        html! {
+            path.axis d=(line) {}
+            @for label in labels {
+                text.middle x=(tenths(label.middle)) y=(tenths(plot.bottom + LINE_PX + 3.0)) { (label.text) }
+            }
+        }
     }
+}
+
+/// Returns an axis for reading values off: its ends in the unit of its title, spacing and unit.
+fn scale(axis: &DrawnAxis) -> String {
+    let end = |value: f64| format!("{:e}", value / axis.prefix.divisor);
+    let (from, to) = axis.range;
+    format!(
+        "{},{},{},\"{}\"",
+        end(from),
+        end(to),
+        u8::from(axis.log),
+        axis.prefix.symbol
+    )
+}
+
+/// Writes a coordinate, in tenths of a pixel.
+fn tenths(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }

@@ -1,7 +1,7 @@
 //! A chapter: question, answer, figures, tables, method and the trials behind it.
 
 use linerate_model::analysis::{Analysis, Chapter, Figure, Origin, TrialLine};
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 
 use super::anchors::Anchors;
 use super::{swatch, table};
@@ -42,7 +42,6 @@ fn figure(figure: &Figure, id: &str) -> Markup {
             figure id=(id) { h3 { (figure.title) } p.soft { "Nothing valid to draw." } }
         };
     }
-    let data = format!("{id}-data");
     let title = format!("{id}-title");
     let label = format!("Chart: {}. Its data follows as a table.", figure.title);
     html! {
@@ -50,8 +49,7 @@ fn figure(figure: &Figure, id: &str) -> Markup {
             h3 id=(title) { (figure.title) }
             // A curve without a name is alone: the heading says what it is.
             @if figure.curves.iter().any(|curve| !curve.name.is_empty()) { (legend(figure)) }
-            div.plot id={ (id) "-plot" } data-source=(data) role="img" aria-label=(label) {}
-            script type="application/json" id=(data) { (PreEscaped(chart::json(figure, id))) }
+            div.plot id={ (id) "-plot" } role="img" aria-label=(label) { (chart::drawings(figure)) }
             @if !figure.caption.is_empty() { figcaption { (figure.caption) } }
             details {
                 summary { "Data of this chart" }

@@ -2,7 +2,7 @@
 //!
 //! It is written with `maud`: the markup is checked when compiling and every value is escaped
 //! unless marked otherwise, which a page that shows names from other machines needs. Only our own
-//! style sheet, scripts and chart data (whose `<` is escaped in JSON) are put in as they are.
+//! style sheet and script are put in as they are.
 //!
 //! A content security policy forbids the page every request, so that a reader need not trust that
 //! no part of it makes one.
@@ -29,16 +29,12 @@ mod swatch;
 /// Tables.
 mod table;
 
-use crate::chart;
+use crate::chart::mark;
 use anchors::Anchors;
 
 /// Nothing may be loaded; scripts, styles and images come from the file itself.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
-    img-src data: blob:; base-uri 'none'; form-action 'none'";
-
-/// What changes where scripts do not run.
-const WITHOUT_SCRIPTS: &str = ".plot { display: none } \
-    figure details::details-content { content-visibility: visible; block-size: auto }";
+    base-uri 'none'; form-action 'none'";
 
 /// Returns the report as one HTML file without external references.
 pub fn html(analysis: &Analysis) -> String {
@@ -49,12 +45,15 @@ pub fn html(analysis: &Analysis) -> String {
             (head(analysis))
             body {
                 a.skip href="#summary" { "Skip to the summary" }
+                @if analysis.chapters.iter().any(|chapter| !chapter.figures.is_empty()) {
+                    (mark::definitions())
+                }
                 (summary::masthead(analysis))
                 main { (sections(analysis, &anchors)) }
                 footer {
                     "Made by linerate from stored data alone: the same bundle gives the same page."
                 }
-                (scripts(analysis))
+                script { (PreEscaped(include_str!("page.js"))) }
             }
         }
     };
@@ -71,8 +70,6 @@ fn head(analysis: &Analysis) -> Markup {
             meta name="color-scheme" content="light dark";
             title { (analysis.title) }
             style { (PreEscaped(style())) }
-            // Without scripts the data stands where the chart would be.
-            noscript { style { (PreEscaped(WITHOUT_SCRIPTS)) } }
         }
     }
 }
@@ -103,17 +100,4 @@ fn style() -> String {
          @media screen {{ :root[data-theme=dark] {{ {dark} }} }}\n{}",
         include_str!("page.css")
     )
-}
-
-/// Returns plotly and the page's own script.
-fn scripts(analysis: &Analysis) -> Markup {
-    let has_charts = analysis
-        .chapters
-        .iter()
-        .any(|chapter| !chapter.figures.is_empty());
-    markup! {
-        // A report without charts does without the 4.6 MB that draw them.
-        @if has_charts { (PreEscaped(chart::script())) }
-        script { (PreEscaped(include_str!("page.js"))) }
-    }
 }

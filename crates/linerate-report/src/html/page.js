@@ -1,43 +1,98 @@
-// Draws the charts in the colours of the theme, and redraws them for the other theme and for
-// paper. Keeps no state outside the page.
+// Says what a chart shows under the pointer, hides curves, switches the theme. Everything is readable
+// without it. Keeps no state outside the page.
 (() => {
   "use strict";
   const root = document.documentElement;
-  const PAPER_WIDTH = 650; // CSS pixels: A4 and Letter less their margins.
-  const charts = [...document.querySelectorAll(".plot")].map((box) => ({
-    box,
-    source: JSON.parse(document.getElementById(box.dataset.source).textContent),
-    hidden: new Set(),
-  }));
+  const NEAR = 48; // Pixels of the drawing within which a point is the one meant.
+  const SVG = "http://www.w3.org/2000/svg";
 
-  // Replaces `var(--name)` by the property's value, everywhere in a chart.
-  const resolve = (value, style) => {
-    if (typeof value === "string") {
-      return value.startsWith("var(--") ? style.getPropertyValue(value.slice(4, -1)).trim() : value;
-    }
-    if (value === null) return NaN; // Plotly takes null for zero in error bars.
-    if (Array.isArray(value)) return value.map((item) => resolve(item, style));
-    if (typeof value === "object") {
-      return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, resolve(v, style)]));
-    }
-    return value;
+  // Three digits, or as many as the picture can tell.
+  const digits = (value) => Number(value.toPrecision(3)).toString();
+
+  // The value at a pixel of an axis: [pixel, pixel, value, value, logarithmic, unit].
+  const read = ([p, q, from, to, log, unit], pixel) => {
+    const share = (pixel - p) / (q - p);
+    const value = log ? from * (to / from) ** share : from + (to - from) * share;
+    return `≈ ${digits(value)} ${unit}`.trim();
   };
 
-  const draw = (paper) => {
-    const style = getComputedStyle(root);
-    const touch = matchMedia("(pointer: coarse)").matches;
-    for (const { box, source, hidden } of charts) {
-      const { data, layout, config } = resolve(source, style);
-      data.forEach((trace, at) => { trace.visible = !hidden.has(at); });
-      if (paper) Object.assign(layout, { autosize: false, width: PAPER_WIDTH, height: 300 });
-      if (touch) layout.dragmode = false; // A finger on a chart scrolls the page.
-      Plotly.react(box, data, layout, config);
+  // The points of a drawing with what there is to say of each, from left to right.
+  const pointsOf = (svg) => {
+    const axes = JSON.parse(svg.dataset.axes);
+    return [...svg.querySelectorAll("g")].flatMap((group) => {
+      if (group.hasAttribute("display")) return [];
+      const told = group.dataset.points && group.dataset.points.split("\n");
+      const d = group.querySelector(".v").getAttribute("d");
+      return [...d.matchAll(/[ML]([-\d.]+) ([-\d.]+)/g)].map(([, x, y], at) => {
+        const [value, place, note] = told ? told[at].split("\t") : [read(axes[1], y), read(axes[0], x)];
+        return { x: +x, y: +y, value, place, note, name: group.dataset.name };
+      });
+    }).sort((a, b) => a.x - b.x || a.y - b.y);
+  };
+
+  // What a chart says of the point under the pointer, or that the arrow keys lead to.
+  const charts = () => {
+    const tip = document.createElement("div");
+    tip.id = "tip";
+    tip.setAttribute("role", "status");
+    const ring = document.createElementNS(SVG, "circle");
+    ring.setAttribute("class", "ring");
+    ring.setAttribute("r", "8");
+    const hide = () => { tip.remove(); ring.remove(); };
+    const line = (text, tag) => {
+      const part = document.createElement(tag);
+      part.textContent = text;
+      return part;
+    };
+    const show = (box, svg, point) => {
+      ring.setAttribute("cx", point.x);
+      ring.setAttribute("cy", point.y);
+      svg.append(ring);
+      tip.replaceChildren(...[[point.value, "b"], [point.place, "span"], [point.name, "span"], [point.note, "span"]]
+        .filter(([text]) => text).map(([text, tag]) => line(text, tag)));
+      box.append(tip);
+      const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+      const room = box.clientWidth - tip.offsetWidth;
+      tip.style.left = `${Math.max(0, Math.min(room, point.x * scale + 12))}px`;
+      const above = point.y * scale - tip.offsetHeight - 12;
+      tip.style.top = `${above > 0 ? above : point.y * scale + 12}px`;
+    };
+    for (const box of document.querySelectorAll(".plot")) {
+      const drawings = [...box.querySelectorAll("svg.chart")];
+      const shown = () => drawings.find((svg) => svg.getBoundingClientRect().width > 0);
+      let at = -1;
+      box.addEventListener("pointermove", (event) => {
+        const svg = shown();
+        const frame = svg.getBoundingClientRect();
+        const scale = svg.viewBox.baseVal.width / frame.width;
+        const [x, y] = [(event.clientX - frame.left) * scale, (event.clientY - frame.top) * scale];
+        let best, least = NEAR;
+        pointsOf(svg).forEach((point) => {
+          const far = Math.hypot(point.x - x, point.y - y);
+          if (far < least) [best, least] = [point, far];
+        });
+        if (best) show(box, svg, best); else hide();
+      });
+      box.addEventListener("pointerleave", hide);
+      box.addEventListener("blur", hide);
+      box.tabIndex = 0;
+      box.addEventListener("keydown", (event) => {
+        const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (event.key === "Escape") hide();
+        if (!step) return;
+        event.preventDefault();
+        const svg = shown();
+        const points = pointsOf(svg);
+        if (!points.length) return;
+        at = (at + step + (at < 0 && step < 0 ? 1 : 0) + points.length) % points.length;
+        show(box, svg, points[at]);
+      });
     }
   };
 
   const legends = () => {
-    for (const chart of charts) {
-      const items = chart.box.closest("figure").querySelectorAll(".legend li");
+    for (const box of document.querySelectorAll(".plot")) {
+      const items = box.closest("figure").querySelectorAll(".legend li");
       if (items.length < 2) continue;
       items.forEach((item, at) => {
         const button = document.createElement("button");
@@ -47,10 +102,12 @@
         button.append(...item.childNodes);
         item.append(button);
         button.addEventListener("click", () => {
-          const hide = !chart.hidden.delete(at);
-          if (hide) chart.hidden.add(at);
+          const hide = button.getAttribute("aria-pressed") === "true";
           button.setAttribute("aria-pressed", String(!hide));
-          Plotly.restyle(chart.box, { visible: !hide }, [at]);
+          for (const svg of box.querySelectorAll("svg.chart")) {
+            const curve = svg.querySelectorAll("g")[at];
+            if (hide) curve.setAttribute("display", "none"); else curve.removeAttribute("display");
+          }
         });
       });
     }
@@ -64,26 +121,20 @@
     button.addEventListener("click", () => {
       root.dataset.theme = isDark() ? "light" : "dark";
       label();
-      draw(false);
     });
-    dark.addEventListener("change", () => { label(); draw(false); });
+    dark.addEventListener("change", label);
     label();
     button.hidden = false;
   };
 
   const paper = () => {
-    let theme, opened = [];
+    let opened = [];
     addEventListener("beforeprint", () => {
-      theme = root.dataset.theme;
-      root.dataset.theme = "light";
       opened = [...document.querySelectorAll("details:not([open])")];
       opened.forEach((details) => { details.open = true; });
-      draw(true);
     });
     addEventListener("afterprint", () => {
-      if (theme) root.dataset.theme = theme; else delete root.dataset.theme;
       opened.forEach((details) => { details.open = false; });
-      draw(false);
     });
   };
 
@@ -114,7 +165,7 @@
     mark();
   };
 
-  draw(false);
+  charts();
   legends();
   themes();
   paper();

@@ -30,12 +30,6 @@ pub fn masthead(analysis: &Analysis) -> Markup {
                     a href="#damage" { "What is missing from it" } "."
                 }
             }
-            noscript {
-                p.banner {
-                    strong { "Charts need JavaScript." }
-                    " Every number that they show is in the tables."
-                }
-            }
             @if let Some(trust) = &analysis.trust {
                 p.banner role="note" {
                     strong { "Trust: " (trust.level.title()) "." } " " (wording::trust_reasons(trust))
