@@ -243,7 +243,7 @@ fn scale(axis: &DrawnAxis) -> String {
 }
 
 /// Writes a coordinate, in tenths of a pixel.
-fn tenths(value: f64) -> String {
+pub fn tenths(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }

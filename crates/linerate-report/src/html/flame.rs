@@ -4,12 +4,14 @@ use linerate_model::analysis::{Flame, FlameFrame};
 use linerate_model::profile::Work;
 use maud::{Markup, html};
 
+use crate::chart::tenths;
+
 /// Width of a drawing, in its own units; the page scales it.
 const WIDTH: f64 = 1160.0;
 /// Height of a function's bar with the gap to the next.
 const ROW: f64 = 17.0;
-/// Bars narrower than this are not drawn.
-const NARROWEST: f64 = 0.5;
+/// Bars narrower than this are not drawn: no pointer finds them.
+const NARROWEST: f64 = 1.0;
 /// Mean width of a letter, and the room beside a name.
 const LETTER: f64 = 6.3;
 const MARGIN: f64 = 6.0;
@@ -88,22 +90,17 @@ fn draw(bar: &Bar<'_>, rows: usize, all: u64) -> Markup {
     let percent = 100.0 * bar.frame.looks as f64 / all.max(1) as f64;
     let label = shortened(&bar.frame.name, letters);
     html! {
-        g {
+        rect.(class(bar.frame.work)) x=(tenths(bar.left)) y=(tenths(top)) width=(tenths(bar.width))
+            height=(ROW - 1.0) {
             title {
                 (bar.frame.name) ": " (format!("{percent:.1}")) " % (" (bar.frame.looks)
                 " looks), mostly " (bar.frame.work.title())
             }
-            rect x=(tenths(bar.left)) y=(tenths(top)) width=(tenths(bar.width)) height=(ROW - 1.0)
-                rx="1" fill=(color(bar.frame.work)) {}
-            @if let Some(label) = label {
-                text x=(tenths(bar.left + MARGIN / 2.0)) y=(tenths(top + 12.0)) { (label) }
-            }
+        }
+        @if let Some(label) = label {
+            text x=(tenths(bar.left + MARGIN / 2.0)) y=(tenths(top + 12.0)) { (label) }
         }
     }
-}
-
-fn tenths(value: f64) -> String {
-    format!("{value:.1}")
 }
 
 /// Returns as much of `name` as has room; nothing if that would say nothing.
@@ -127,7 +124,7 @@ fn legend(bars: &[Bar<'_>]) -> Markup {
             @for work in works {
                 li {
                     svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true" {
-                        rect width="14" height="14" rx="2" fill=(color(*work)) {}
+                        rect.(class(*work)) width="14" height="14" {}
                     }
                     span { (work.title()) }
                 }
@@ -136,21 +133,21 @@ fn legend(bars: &[Bar<'_>]) -> Markup {
     }
 }
 
-/// Light colours, since names are black upon them in the light page and in the dark one.
-fn color(work: Work) -> &'static str {
+/// Returns the class that the style sheet gives a kind of work its colour by.
+fn class(work: Work) -> &'static str {
     match work {
-        Work::User => "#9ed18f",
-        Work::Entry => "#c9c3ee",
-        Work::Copy => "#f28e82",
-        Work::Transport => "#8fbbe8",
-        Work::Ip => "#86d3d6",
-        Work::Device => "#f2c879",
-        Work::SoftIrq => "#f2ab6d",
-        Work::Locks => "#ef9cc4",
-        Work::Scheduler => "#d6cf7c",
-        Work::Memory => "#d9b79a",
-        Work::Other => "#cfd3d6",
-        Work::Idle => "#e6e8ea",
+        Work::User => "user",
+        Work::Entry => "entry",
+        Work::Copy => "copy",
+        Work::Transport => "transport",
+        Work::Ip => "ip",
+        Work::Device => "device",
+        Work::SoftIrq => "soft-irq",
+        Work::Locks => "locks",
+        Work::Scheduler => "scheduler",
+        Work::Memory => "memory",
+        Work::Other => "other",
+        Work::Idle => "idle",
     }
 }
 
