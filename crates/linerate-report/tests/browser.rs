@@ -271,3 +271,21 @@ fn no_page_scrolls_sideways() {
         assert_eq!(look(browser, &page, &[360, 640, 1280], EXCESS), "0|0|0");
     }
 }
+
+/// Names the tables that are neither behind a click nor seen in full height.
+const UNSEEN_TABLES: &str = r#"(window, page) => [...page.querySelectorAll("table")]
+    .filter((table) => !table.closest("details:not([open])"))
+    .filter((table) => {
+        const [box, rows] = [table.getBoundingClientRect(), table.rows.length];
+        const style = window.getComputedStyle(table);
+        return box.width < 100 || box.height < 16 * rows || style.clipPath !== "none";
+    })
+    .map((table) => table.textContent.slice(0, 40)).join("; ")"#;
+
+#[test]
+fn tables_are_seen_in_each_width() {
+    let Some(browser) = chromium() else { return };
+    let page = html(&fixture::study());
+    let widths = [360, 390, 576, 640, 1280];
+    assert_eq!(look(browser, &page, &widths, UNSEEN_TABLES), "||||");
+}
