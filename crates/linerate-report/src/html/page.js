@@ -127,17 +127,6 @@
     button.hidden = false;
   };
 
-  const paper = () => {
-    let opened = [];
-    addEventListener("beforeprint", () => {
-      opened = [...document.querySelectorAll("details:not([open])")];
-      opened.forEach((details) => { details.open = true; });
-    });
-    addEventListener("afterprint", () => {
-      opened.forEach((details) => { details.open = false; });
-    });
-  };
-
   // A link to a trial opens the list that holds it.
   const reveal = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -168,7 +157,6 @@
   charts();
   legends();
   themes();
-  paper();
   contents();
   addEventListener("hashchange", reveal);
   reveal();
