@@ -54,7 +54,7 @@ mod number;
 /// All connections of a capture.
 mod tracker;
 
-pub use connection::{Cause, Counts};
+pub use connection::{Cause, Counts, Gaps};
 pub use document::{ConnectionReport, Ending, Trace};
 pub use filter::Filter;
 pub use findings::{TcpFinding, TcpFindingKind};

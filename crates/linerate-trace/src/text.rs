@@ -240,7 +240,7 @@ fn write_connection(connection: &ConnectionReport, look: Look, out: &mut String)
     if let Some(end) = connection.captured_at {
         facts.push(format!("captured at the {end}"));
     }
-    if !connection.handshake {
+    if !connection.handshake && connection.from_client.offer.is_none() {
         facts.push("begun before the capture".to_owned());
     }
     let number = format!("#{}", connection.number);

@@ -271,6 +271,8 @@ impl Tracker {
             None => self.add(key, source_is_low, &segment, place),
         };
         let mut end = self.end_of(at, source_is_low);
+        let cuts_offer = segment.options_cut && segment.flags.any(Flags::SYN);
+        self.totals.options_cut += u64::from(cuts_offer);
         if segment.flags.any(Flags::SYN) && self.connection(at).is_begun_anew(end, &segment) {
             at = self.replace(at, source_is_low, &segment, place);
             end = self.end_of(at, source_is_low);

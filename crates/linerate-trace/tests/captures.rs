@@ -6,7 +6,7 @@ mod common;
 use std::io::Write as _;
 
 use common::blocks::block;
-use common::{BEGIN_NS, From, Talk, ipv4, pcap, pcapng, trace, trace_bytes};
+use common::{BEGIN_NS, From, Talk, ipv4, pcap, pcap_cut, pcapng, trace, trace_bytes};
 use linerate_trace::capture::{CaptureError, Reader};
 use linerate_trace::{Limits, Trace, Tracker};
 
@@ -168,16 +168,7 @@ fn sections_may_change_their_byte_order() {
 
 #[test]
 fn snapped_frames_count_whole() {
-    let mut bytes = pcap(&[], 1, false, true);
-    for (time_ns, frame) in talk() {
-        let captured = frame.len().min(66);
-        bytes.extend(((time_ns / 1_000_000_000) as u32).to_le_bytes());
-        bytes.extend(((time_ns % 1_000_000_000) as u32).to_le_bytes());
-        bytes.extend((captured as u32).to_le_bytes());
-        bytes.extend((frame.len() as u32).to_le_bytes());
-        bytes.extend(&frame[..captured]);
-    }
-    check(&bytes, "pcap");
+    check(&pcap_cut(&talk(), 66), "pcap");
 }
 
 #[test]

@@ -84,10 +84,6 @@ fn a_plain_stream_is_counted() {
         );
         assert_eq!(trace.totals.connections, 1);
         assert!(found(&trace, TcpFindingKind::Loss).is_none());
-        assert_eq!(
-            found(&trace, TcpFindingKind::ClampedMss).map(|found| found.value),
-            Some(1400)
-        );
     }
 }
 
@@ -430,18 +426,6 @@ fn missing_scaling_is_found() {
     assert_eq!((finding.who_is, finding.value), (End::Server, 65_535));
     // Without the peer's, one's own does not count either (RFC 7323, section 1.3).
     assert_eq!(only(&trace).from_client.window_bytes_max, Some(1000));
-}
-
-#[test]
-fn a_segment_that_never_arrives_is_pmtu_trouble() {
-    let mut talk = bulk(10);
-    talk.wait_us(10).data(Client, 1460);
-    for power in 0..4 {
-        talk.wait_us(200_000 << power).again(Client, 1460, 1460);
-    }
-    let trace = trace(&talk.frames);
-    let finding = found(&trace, TcpFindingKind::PathMtu).expect("a black hole");
-    assert_eq!((finding.count, finding.value), (1, 1460));
 }
 
 #[test]

@@ -128,12 +128,30 @@ impl GapList {
             .iter_mut()
             .find(|gaps| (gaps.cause, gaps.end) == from);
         let Some(gaps) = found else { return };
-        gaps.count -= 1;
-        gaps.total_ns -= length_ns;
+        gaps.count = gaps.count.saturating_sub(1);
+        gaps.total_ns = gaps.total_ns.saturating_sub(length_ns);
         if gaps.count == 0 {
             self.0.retain(|gaps| gaps.count > 0);
         }
         self.note(to.0, to.1, length_ns, frame);
+    }
+
+    /// Calls all gaps of `from` by another name.
+    pub(crate) fn rename_all(&mut self, from: (Cause, End), to: (Cause, End)) {
+        let found = self
+            .0
+            .iter()
+            .position(|gaps| (gaps.cause, gaps.end) == from);
+        let Some(at) = found else { return };
+        let gaps = self.0.remove(at);
+        self.note(to.0, to.1, gaps.longest_ns, gaps.longest_frame);
+        let known = self.0.iter_mut().find(|gaps| (gaps.cause, gaps.end) == to);
+        if let Some(known) = known {
+            known.count = known.count.saturating_add(gaps.count - 1);
+            known.total_ns = known
+                .total_ns
+                .saturating_add(gaps.total_ns - gaps.longest_ns);
+        }
     }
 
     /// Returns the gaps, the cause that took longest first.

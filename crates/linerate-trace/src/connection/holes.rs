@@ -2,10 +2,11 @@
 
 use super::sequence::{after, distance};
 
-/// Holes of one direction that are known at once; 96 bytes. The oldest is forgotten for a fifth.
-const HOLES_MAX: usize = 4;
+/// Holes of one direction that are known at once; 8 KiB, taken with the first. Beyond them the two
+/// oldest become one, with what lies between them.
+const HOLES_MAX: usize = 512;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Hole {
     start: u32,
     end: u32,
@@ -13,53 +14,66 @@ struct Hole {
 }
 
 /// The holes of one direction, the oldest first.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Holes {
-    holes: [Hole; HOLES_MAX],
-    count: u8,
-}
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Holes(Vec<Hole>);
 
 impl Holes {
     /// Notes that `start..end` was jumped over.
+    #[cold]
     pub(crate) fn open(&mut self, start: u32, end: u32, opened_ns: u64) {
-        if usize::from(self.count) == HOLES_MAX {
-            self.remove(0);
+        if self.0.len() == HOLES_MAX {
+            let oldest = self.0.remove(0);
+            let next = &mut self.0[0];
+            if after(next.start, oldest.start) {
+                next.start = oldest.start;
+            }
         }
-        self.holes[usize::from(self.count)] = Hole {
+        self.0.push(Hole {
             start,
             end,
             opened_ns,
-        };
-        self.count += 1;
+        });
     }
 
-    /// Fills `start..end`; returns when the hole that it lies in was opened, or nothing if all of
-    /// it had been captured before.
+    /// Fills `start..end`; returns when the oldest hole that it touches was opened, or nothing if
+    /// all of it had been captured before.
     pub(crate) fn fill(&mut self, start: u32, end: u32) -> Option<u64> {
-        let at = (0..usize::from(self.count)).find(|&at| {
-            let hole = &self.holes[at];
-            after(hole.end, start) && after(end, hole.start)
-        })?;
-        let hole = self.holes[at];
-        let before = distance(hole.start, start) > 0;
-        let behind = after(hole.end, end);
-        match (before, behind) {
-            (false, false) => self.remove(at),
-            (false, true) => self.holes[at].start = end,
-            (true, false) => self.holes[at].end = start,
-            (true, true) => {
-                self.holes[at].end = start;
-                if usize::from(self.count) < HOLES_MAX {
-                    self.open(end, hole.end, hole.opened_ns);
+        let mut opened_ns: Option<u64> = None;
+        let mut at = 0;
+        while let Some(&hole) = self.0.get(at) {
+            if !after(hole.end, start) || !after(end, hole.start) {
+                at += 1;
+                continue;
+            }
+            opened_ns = Some(opened_ns.map_or(hole.opened_ns, |ns| ns.min(hole.opened_ns)));
+            let before = distance(hole.start, start) > 0;
+            let behind = after(hole.end, end);
+            match (before, behind) {
+                (false, false) => {
+                    self.0.remove(at);
+                    continue;
+                }
+                (false, true) => self.0[at].start = end,
+                (true, false) => self.0[at].end = start,
+                (true, true) => {
+                    self.0[at].end = start;
+                    self.0.insert(at + 1, Hole { start: end, ..hole });
+                    at += 1;
                 }
             }
+            at += 1;
         }
-        Some(hole.opened_ns)
+        opened_ns
     }
 
-    fn remove(&mut self, at: usize) {
-        self.holes.copy_within(at + 1.., at);
-        self.count -= 1;
+    /// Returns how many holes `acknowledged` has reached all the same, and their bytes: what they
+    /// miss arrived, so the capture lost it.
+    pub(crate) fn acknowledged(&self, acknowledged: u32) -> (u32, u64) {
+        let reached = self.0.iter().filter(|hole| !after(hole.end, acknowledged));
+        reached.fold((0, 0), |(count, bytes), hole| {
+            let length = hole.end.wrapping_sub(hole.start);
+            (count + 1, bytes + u64::from(length))
+        })
     }
 }
 
@@ -76,16 +90,28 @@ mod tests {
         assert_eq!(holes.fill(0, 100), None);
         assert_eq!(holes.fill(u32::MAX - 99, 0), Some(7));
         assert_eq!(holes.fill(50, 300), Some(7));
-        assert_eq!(holes.count, 0);
+        assert!(holes.0.is_empty());
     }
 
     #[test]
-    fn the_oldest_is_forgotten() {
+    fn the_oldest_become_one() {
         let mut holes = Holes::default();
-        for at in 0..6u32 {
+        for at in 0..=HOLES_MAX as u32 {
             holes.open(at * 100, at * 100 + 50, u64::from(at));
         }
-        assert_eq!(holes.fill(100, 150), None);
+        assert_eq!(holes.0.len(), HOLES_MAX);
+        assert_eq!(holes.fill(0, 50), Some(1));
+        assert_eq!(holes.fill(100, 150), Some(1));
         assert_eq!(holes.fill(500, 550), Some(5));
+        assert_eq!(holes.fill(500, 550), None);
+    }
+
+    #[test]
+    fn what_was_acknowledged_was_not_lost() {
+        let mut holes = Holes::default();
+        holes.open(100, 200, 0);
+        holes.open(300, 450, 0);
+        assert_eq!(holes.acknowledged(200), (1, 100));
+        assert_eq!(holes.acknowledged(500), (2, 250));
     }
 }

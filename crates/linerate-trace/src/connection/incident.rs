@@ -81,6 +81,18 @@ impl Incidents {
     /// Notes one occurrence.
     #[cold]
     pub(crate) fn note(&mut self, kind: IncidentKind, end: End, example: Example) {
+        self.note_times(kind, end, example, 1);
+    }
+
+    /// Notes one that happened `times` times.
+    #[cold]
+    pub(crate) fn note_times(
+        &mut self,
+        kind: IncidentKind,
+        end: End,
+        example: Example,
+        times: u32,
+    ) {
         let found = self
             .0
             .iter_mut()
@@ -97,7 +109,7 @@ impl Incidents {
             self.0.len() - 1
         });
         let all = &mut self.0[at];
-        all.count = all.count.saturating_add(1);
+        all.count = all.count.saturating_add(times);
         all.total_ns = all.total_ns.saturating_add(example.length_ns);
         all.value_max = all.value_max.max(example.value);
         if all.examples.len() == EXAMPLES_MAX {
@@ -112,6 +124,37 @@ impl Incidents {
             all.examples.remove(at);
         }
         all.examples.push(example);
+    }
+
+    /// Takes back what was noted of `kind` at `end`.
+    pub(crate) fn withdraw(&mut self, kind: IncidentKind, end: End) {
+        self.0.retain(|all| (all.kind, all.end) != (kind, end));
+    }
+
+    /// Takes back the `count` occurrences of `kind` at `end` since `since_ns`, which took
+    /// `total_ns`: another kind tells them.
+    pub(crate) fn withdraw_since(
+        &mut self,
+        (kind, end): (IncidentKind, End),
+        since_ns: u64,
+        (count, total_ns): (u32, u64),
+    ) {
+        let found = self
+            .0
+            .iter_mut()
+            .find(|all| (all.kind, all.end) == (kind, end));
+        let Some(all) = found else { return };
+        all.count = all.count.saturating_sub(count);
+        all.total_ns = all.total_ns.saturating_sub(total_ns);
+        all.examples.retain(|example| example.at_ns < since_ns);
+        self.0.retain(|all| all.count > 0);
+    }
+
+    /// Returns how often `kind` happened at `end`.
+    pub(crate) fn count(&self, kind: IncidentKind, end: End) -> u32 {
+        let mut all = self.0.iter();
+        all.find(|all| (all.kind, all.end) == (kind, end))
+            .map_or(0, |all| all.count)
     }
 
     /// Returns all of them.

@@ -45,10 +45,9 @@ mod timeline;
 mod verdict;
 
 pub use detail::Counts;
-pub use gaps::Cause;
+pub use gaps::{Cause, Gaps};
 
 pub(crate) use detail::{Detail, EndDetail};
-pub(crate) use gaps::Gaps;
 pub(crate) use incident::{Example, Incident, IncidentKind};
 pub(crate) use key::{AddressBook, Endpoint, Key};
 pub(crate) use place::{FrameId, Place};
@@ -140,10 +139,39 @@ pub struct Offer {
     pub mss_bytes: Option<NonZeroU16>,
     /// Its window scale: the shift.
     pub window_scale: Option<u8>,
-    /// Whether it permitted selective acknowledgements.
-    pub sack_permitted: bool,
-    /// Whether it sent timestamps.
-    pub timestamps: bool,
+    /// Whether it permitted selective acknowledgements; unknown if the capture cut its options.
+    pub sack_permitted: Option<bool>,
+    /// Whether it sent timestamps; unknown if the capture cut its options.
+    pub timestamps: Option<bool>,
+    /// Whether the capture cut its options, so that none that is missing was surely not offered.
+    pub options_cut: bool,
+}
+
+/// How long one leg of a handshake took, in four bytes: nanoseconds up to 2 s, microseconds up to
+/// 35 min.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Leg(NonZeroU32);
+
+impl Leg {
+    const MICROSECONDS: u32 = 1 << 31;
+
+    /// Returns the leg of `ns`; none if it is longer than any handshake.
+    fn new(ns: u64) -> Option<Self> {
+        let raw = if ns + 1 < u64::from(Self::MICROSECONDS) {
+            ns as u32 + 1
+        } else {
+            let us = u32::try_from(ns / 1000).ok()?;
+            (us < Self::MICROSECONDS).then_some(us | Self::MICROSECONDS)?
+        };
+        NonZeroU32::new(raw).map(Self)
+    }
+
+    pub(crate) fn ns(self) -> u64 {
+        match self.0.get() {
+            raw if raw & Self::MICROSECONDS != 0 => u64::from(raw & !Self::MICROSECONDS) * 1000,
+            raw => u64::from(raw) - 1,
+        }
+    }
 }
 
 /// A connection.
@@ -160,8 +188,10 @@ pub(crate) struct Connection {
     pub last_ns: u64,
     /// The frame of its first packet.
     pub first_frame: Option<FrameId>,
-    /// From SYN to SYN-ACK in nanoseconds, and from there to the client's ACK; from 1 ns to 4.29 s.
-    pub handshake_ns: [Option<NonZeroU32>; 2],
+    /// From SYN to SYN-ACK, and from there to the client's ACK.
+    pub handshake: [Option<Leg>; 2],
+    /// How far the windows in headers are to be shifted; none if that is not known.
+    pub shifts: Option<[u8; 2]>,
     /// What the ends' SYNs offered.
     pub offers: [Offer; 2],
     /// What is counted of the ends.
@@ -180,7 +210,8 @@ impl Connection {
             first_ns: place.time_ns,
             last_ns: place.time_ns,
             first_frame: place.frame,
-            handshake_ns: [None; 2],
+            handshake: [None; 2],
+            shifts: None,
             offers: [Offer::default(); 2],
             halves: [Half::default(); 2],
             detail: None,
@@ -207,7 +238,7 @@ impl Connection {
         if let Some(detail) = &mut self.detail {
             let seen = detail::Seen {
                 halves: &self.halves,
-                scales: self.offers.map(|offer| offer.window_scale),
+                shifts: self.shifts,
                 segment,
                 end,
                 place,
@@ -220,13 +251,19 @@ impl Connection {
             }
         }
         self.count(end, segment);
+        if is_control && segment.flags.any(Flags::SYN) {
+            self.shifts = self.agreed_shifts();
+        }
         let answers = Verdict::PURE_ACK | Verdict::DATA;
-        if self.handshake_ns[1].is_none() && end == End::Client && verdict.any(answers) {
+        if self.handshake[1].is_none() && end == End::Client && verdict.any(answers) {
             self.handle_handshake_ack(segment, place);
         }
         self.last_ns = self.last_ns.max(place.time_ns);
         if let Some(detail) = &mut self.detail {
-            detail.update_states(&self.halves, self.offers.map(|offer| offer.window_scale));
+            if detail.windows_are_doubtful {
+                self.shifts = None;
+            }
+            detail.update_states(&self.halves, self.shifts);
         }
         verdict
     }
@@ -236,18 +273,20 @@ impl Connection {
     #[inline]
     pub(crate) fn needs_detail(&self, end: End, segment: &Segment) -> bool {
         let half = &self.halves[end as usize];
-        let repeats = half.is_seen()
-            && segment.flags.any(Flags::SYN | Flags::FIN)
-            && after(half.next, segment.sequence);
-        segment.payload_bytes > 0 || repeats
+        // A SYN or FIN that is sent again, a keepalive.
+        let repeats =
+            half.is_seen() && !segment.flags.any(Flags::RST) && after(half.next, segment.sequence);
+        let closes_window =
+            segment.window == 0 && !segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
+        segment.payload_bytes > 0 || repeats || closes_window
     }
 
     #[cold]
     pub(crate) fn make_detail(&mut self) -> &mut Detail {
         let mut detail = Box::<Detail>::default();
         detail.set_full_segment(&self.offers);
-        detail.set_handshake(self.handshake_ns);
-        detail.update_states(&self.halves, self.offers.map(|offer| offer.window_scale));
+        detail.set_handshake(self.handshake);
+        detail.update_states(&self.halves, self.shifts);
         self.detail.insert(detail)
     }
 
@@ -286,8 +325,23 @@ impl Connection {
 
     /// Returns the window of `end` in bytes, if its scale is known.
     pub(crate) fn window_bytes(&self, end: End) -> Option<u64> {
-        let scales = self.offers.map(|offer| offer.window_scale);
-        detail::window_bytes(&self.halves, scales, end)
+        detail::window_bytes(&self.halves, self.shifts, end)
+    }
+
+    /// Returns what the SYNs agreed on: scales count if both offer one (RFC 7323, section 1.3).
+    fn agreed_shifts(&self) -> Option<[u8; 2]> {
+        if !self.halves.iter().all(Half::has_syn) {
+            return None;
+        }
+        match self.offers.map(|offer| offer.window_scale) {
+            [Some(client), Some(server)] => Some([client, server]),
+            scales => {
+                let is_refused =
+                    |(scale, offer): (Option<u8>, &Offer)| scale.is_none() && !offer.options_cut;
+                let mut ends = scales.into_iter().zip(&self.offers);
+                ends.any(is_refused).then_some([0, 0])
+            }
+        }
     }
 
     /// Counts one segment and moves the numbers of its end.
@@ -329,21 +383,23 @@ impl Connection {
 
     #[cold]
     fn handle_syn(&mut self, end: End, segment: &Segment, place: Place) {
+        let known = |is_there: bool| (is_there || !segment.options_cut).then_some(is_there);
         self.offers[end as usize] = Offer {
             mss_bytes: segment.mss.and_then(NonZeroU16::new),
             window_scale: segment.window_scale,
-            sack_permitted: segment.sack_permitted,
-            timestamps: segment.timestamps.is_some(),
+            sack_permitted: known(segment.sack_permitted),
+            timestamps: known(segment.timestamps.is_some()),
+            options_cut: segment.options_cut,
         };
         let is_answer = end == End::Server && segment.flags.any(Flags::ACK);
         let client = &self.halves[End::Client as usize];
         // A SYN that was sent twice has no round trip: the answer may be to either (Karn).
-        if is_answer && client.packets == 1 && client.has_syn() && self.handshake_ns[0].is_none() {
-            self.handshake_ns[0] = at_least_one(place.time_ns.saturating_sub(self.last_ns));
+        if is_answer && client.packets == 1 && client.has_syn() && self.handshake[0].is_none() {
+            self.handshake[0] = Leg::new(place.time_ns.saturating_sub(self.last_ns));
         }
         if let Some(detail) = &mut self.detail {
             detail.set_full_segment(&self.offers);
-            detail.set_handshake(self.handshake_ns);
+            detail.set_handshake(self.handshake);
         }
     }
 
@@ -352,15 +408,23 @@ impl Connection {
         let server = &self.halves[End::Server as usize];
         let is_first = server.packets == 1 && server.has_syn();
         if is_first && segment.acknowledgement == server.next {
-            self.handshake_ns[1] = at_least_one(place.time_ns.saturating_sub(self.last_ns));
+            self.handshake[1] = Leg::new(place.time_ns.saturating_sub(self.last_ns));
             if let Some(detail) = &mut self.detail {
-                detail.set_handshake(self.handshake_ns);
+                detail.set_handshake(self.handshake);
             }
         }
     }
 }
 
-/// Returns a duration as it is kept: at least 1, at most what fits.
-fn at_least_one(ns: u64) -> Option<NonZeroU32> {
-    NonZeroU32::new(u32::try_from(ns).unwrap_or(u32::MAX).max(1))
+#[cfg(test)]
+mod tests {
+    use super::Leg;
+
+    #[test]
+    fn legs_of_a_handshake_are_kept() {
+        for ns in [0, 1, 2_147_483_646, 10_000_000_000, 2_000_000_000_000] {
+            assert_eq!(Leg::new(ns).map(Leg::ns), Some(ns));
+        }
+        assert_eq!(Leg::new(3_000_000_000_000), None);
+    }
 }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use super::FrameId;
 use super::sequence::{after, distance};
 
-/// Segments of one direction that are remembered; 32 KiB. Beyond it the oldest are forgotten:
-/// they give no round trip, and a retransmission of one of them has no known first time.
+/// Segments of one direction that are remembered; 32 KiB. Beyond it neighbours are joined by twos:
+/// a pair gives a round trip where its second is acknowledged, and its first frame as proof.
 const SEGMENTS_MAX: usize = 1024;
 
 /// One segment on its way.
@@ -21,6 +21,8 @@ pub(crate) struct Sent {
     pub frame: Option<FrameId>,
     /// How often it was sent again.
     pub again: u16,
+    /// Its payload, as it was sent last.
+    pub bytes: u16,
     /// The sender's timestamp of the last sending.
     pub stamp: u32,
 }
@@ -33,6 +35,8 @@ pub(crate) struct Acknowledged {
     pub round_trip_ns: Option<u64>,
     /// The first segment that it acknowledged, if that had been sent again.
     pub first_sent_again: Option<Sent>,
+    /// The most payload of one segment that it acknowledged.
+    pub bytes_max: u32,
 }
 
 /// The segments of one direction that are on their way, in the order of their numbers.
@@ -46,9 +50,33 @@ impl Outstanding {
     #[inline]
     pub(crate) fn note_sent(&mut self, segment: Sent) {
         if self.segments.len() == SEGMENTS_MAX {
-            self.segments.pop_front();
+            self.thin_out();
         }
         self.segments.push_back(segment);
+    }
+
+    /// Joins neighbours by twos.
+    #[cold]
+    fn thin_out(&mut self) {
+        let mut kept = 0;
+        let mut at = 0;
+        while at < self.segments.len() {
+            let one = self.segments[at];
+            let other = self.segments.get(at + 1).copied();
+            let other = other.filter(|other| one.end == other.sequence && one.again == other.again);
+            self.segments[kept] = other.map_or(one, |other| Sent {
+                sequence: one.sequence,
+                frame: one.frame,
+                bytes: one.bytes.max(other.bytes),
+                ..other
+            });
+            kept += 1;
+            at += 1 + usize::from(other.is_some());
+        }
+        self.segments.truncate(kept);
+        if kept == SEGMENTS_MAX {
+            self.segments.pop_front();
+        }
     }
 
     /// Notes that `sequence..end` was sent again at `time_ns` with `stamp`; returns what was
@@ -60,6 +88,7 @@ impl Outstanding {
         time_ns: u64,
         stamp: u32,
     ) -> Option<Sent> {
+        let bytes = u16::try_from(distance(sequence, end)).unwrap_or(u16::MAX);
         let mut first = None;
         for segment in &mut self.segments {
             if !after(segment.end, sequence) {
@@ -70,6 +99,7 @@ impl Outstanding {
             }
             first = first.or(Some(*segment));
             segment.again = segment.again.saturating_add(1);
+            segment.bytes = segment.bytes.min(bytes);
             segment.time_ns = time_ns;
             segment.stamp = stamp;
         }
@@ -86,6 +116,7 @@ impl Outstanding {
                 break;
             }
             self.segments.pop_front();
+            said.bytes_max = said.bytes_max.max(u32::from(segment.bytes));
             if segment.again > 0 && is_first {
                 said.first_sent_again = Some(segment);
             }

@@ -32,7 +32,7 @@ const REORDERED_NS_MAX: u64 = 3_000_000;
 /// hundred, put two or three into a window of a hundred segments, but hardly side by side.
 const BURST_MIN: u32 = 4;
 /// Sendings again of a full segment from which it is called repeated.
-const REPEATED_MIN: u16 = 3;
+const REPEATED_MIN: u32 = 3;
 /// Retransmissions of one direction that can still be proven spurious.
 const RESENT_MAX: usize = 4;
 
@@ -130,8 +130,8 @@ impl Detail {
             own.resent.note(segment.sequence, end);
             self.note_loss(seen, before);
         }
-        self.note_recovery(seen, reason);
         self.note_repetition(seen, before);
+        self.note_recovery(seen, reason);
         verdict
     }
 
@@ -170,7 +170,7 @@ impl Detail {
         let sacked = receiver
             .sacked_to
             .is_some_and(|edge| after(edge, seen.segment.sequence));
-        receiver.duplicate_run >= 2 || sacked
+        receiver.duplicate_run >= 2 || sacked || receiver.sack_is_cut
     }
 
     fn reason(&self, seen: &Seen<'_>, before: Option<Sent>, asked: bool) -> Verdict {
@@ -222,7 +222,13 @@ impl Detail {
             };
             self.incidents
                 .note(IncidentKind::RetransmissionTimeout, from, example);
-            if own.recovery.is_some() {
+            if let Some(repeated) = &mut self.ends[from as usize].repeated
+                && repeated.sequence == seen.segment.sequence
+            {
+                repeated.stalls.0 += 1;
+                repeated.stalls.1 += silent_ns;
+            }
+            if self.ends[from as usize].recovery.is_some() {
                 self.finish_recovery(from);
             }
         }
@@ -267,22 +273,105 @@ impl Detail {
         self.incidents.note(IncidentKind::Loss, seen.end, example);
     }
 
+    /// Follows a large segment that is sent again and again.
     fn note_repetition(&mut self, seen: &Seen<'_>, before: Option<Sent>) {
         let Some(before) = before else { return };
-        let is_large = seen.segment.payload_bytes >= self.segment_bytes / 10 * 9
-            && seen.segment.payload_bytes >= REPEATED_BYTES_MIN;
-        if before.again + 1 != REPEATED_MIN || !is_large {
+        let (from, to) = (seen.end, seen.end.other());
+        let bytes = seen.segment.payload_bytes;
+        let is_large = bytes >= self.segment_bytes / 10 * 9 && bytes >= REPEATED_BYTES_MIN;
+        let sequence = seen.segment.sequence;
+        let known = self.ends[from as usize].repeated;
+        if !is_large || known.is_some_and(|known| after(sequence, known.sequence)) {
+            return;
+        }
+        if known.is_some_and(|known| known.sequence != sequence) {
+            self.finish_repetition(from);
+        }
+        let receiver = &self.ends[to as usize];
+        let end = sequence.wrapping_add(bytes);
+        let has_later = receiver.sacked_to.is_some_and(|edge| after(edge, end));
+        // Heard of only after the second sending: it is there, whatever came of the first.
+        let is_heard = known.is_some_and(|known| receiver.last_frame_ns > known.again_ns);
+        let place = seen.place;
+        let repeated = self.ends[from as usize].repeated.get_or_insert(Repeated {
+            sequence,
+            bytes,
+            sendings: 1,
+            began_ns: before.time_ns,
+            again_ns: place.time_ns,
+            last_ns: place.time_ns,
+            first_frame: before.frame,
+            last_frame: place.frame,
+            stalls: (0, 0),
+            receiver_is_there: false,
+        });
+        repeated.sendings += 1;
+        repeated.last_ns = place.time_ns;
+        repeated.last_frame = place.frame;
+        repeated.receiver_is_there |= has_later || is_heard;
+    }
+
+    /// Ends the repetition of `end` if `acknowledgement` goes beyond its segment's begin.
+    #[inline]
+    pub(super) fn check_repetition(&mut self, end: End, acknowledgement: u32) {
+        if let Some(repeated) = &mut self.ends[end as usize].repeated
+            && after(acknowledgement, repeated.sequence)
+        {
+            repeated.receiver_is_there = true;
+            self.finish_repetition(end);
+        }
+    }
+
+    /// Ends the repetition of `end`: a black hole, if no segment as large ever arrived while the
+    /// receiver was there. A receiver that is not heard of again may be gone instead.
+    #[cold]
+    pub(super) fn finish_repetition(&mut self, end: End) {
+        let arrived_bytes = self.ends[end as usize].arrived_bytes_max;
+        let at = self.captured_at();
+        let Some(repeated) = self.ends[end as usize].repeated.take() else {
+            return;
+        };
+        let length_ns = repeated.last_ns.saturating_sub(repeated.began_ns);
+        let is_hole = repeated.sendings > REPEATED_MIN
+            && length_ns >= 2 * TIMER_NS_MIN
+            && repeated.bytes > arrived_bytes
+            && repeated.receiver_is_there
+            && at != Some(end.other());
+        if !is_hole {
             return;
         }
         let example = Example {
-            at_ns: before.time_ns,
-            length_ns: seen.place.time_ns.saturating_sub(before.time_ns),
-            frames: [before.frame, seen.place.frame, None],
-            value: seen.segment.payload_bytes,
+            at_ns: repeated.began_ns,
+            length_ns,
+            frames: [repeated.first_frame, repeated.last_frame, None],
+            value: repeated.bytes,
         };
+        let kind = IncidentKind::RepeatedSegment;
         self.incidents
-            .note(IncidentKind::RepeatedSegment, seen.end, example);
+            .note_times(kind, end, example, repeated.sendings);
+        let timer = (IncidentKind::RetransmissionTimeout, end);
+        self.incidents
+            .withdraw_since(timer, repeated.began_ns, repeated.stalls);
     }
+}
+
+/// A large segment that is sent again and again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Repeated {
+    sequence: u32,
+    bytes: u32,
+    sendings: u32,
+    /// When it was sent first.
+    began_ns: u64,
+    /// When it was sent again first.
+    again_ns: u64,
+    last_ns: u64,
+    first_frame: Option<FrameId>,
+    last_frame: Option<FrameId>,
+    /// How often, and how long, its timer was all that happened.
+    stalls: (u32, u64),
+    /// Whether its receiver was heard of while it was sent again.
+    receiver_is_there: bool,
 }
 
 /// Shorter segments fit every path: IPv4 hosts must take 576 bytes.

@@ -4,7 +4,7 @@ use linerate_model::sample::End;
 use serde::Serialize;
 
 use crate::connection::{
-    BinEnd, Connection, Counts, Durations, EndDetail, Endpoint, FrameId, Gaps, Half, Incident,
+    BinEnd, Connection, Counts, Durations, EndDetail, Endpoint, FrameId, Gaps, Half, Incident, Leg,
     Offer, PlottedPackets, Sizes, Spread, State, Timeline,
 };
 
@@ -199,9 +199,7 @@ impl ConnectionReport {
     /// Returns the report of `connection` with where client and server are.
     pub(crate) fn new(connection: &Connection, [client_at, server_at]: [Endpoint; 2]) -> Self {
         let detail = connection.detail.as_deref();
-        let [syn_to_answer_ns, answer_to_ack_ns] = connection
-            .handshake_ns
-            .map(|leg| leg.map(|ns| u64::from(ns.get())));
+        let [syn_to_answer_ns, answer_to_ack_ns] = connection.handshake.map(|leg| leg.map(Leg::ns));
         let [client, server] = &connection.halves;
         Self {
             number: connection.number,

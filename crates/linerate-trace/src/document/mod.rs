@@ -50,12 +50,15 @@ pub struct FileReport {
     pub frames: u64,
     /// Bytes that were read, unpacked.
     pub bytes: u64,
-    /// When the first frame was captured, in nanoseconds since 1970.
+    /// When the earliest frame was captured, in nanoseconds since 1970.
     pub first_ns: Option<u64>,
-    /// When the last was.
+    /// When the latest was.
     pub last_ns: Option<u64>,
     /// Frames that lie before the one before them in time.
     pub backward: u64,
+    /// When the frame before was captured.
+    #[serde(skip)]
+    before_ns: u64,
     /// What is wrong with the file.
     pub damage: Option<String>,
 }
@@ -71,6 +74,7 @@ impl FileReport {
             first_ns: None,
             last_ns: None,
             backward: 0,
+            before_ns: 0,
             damage: None,
         }
     }
@@ -78,11 +82,10 @@ impl FileReport {
     /// Notes the time of a frame.
     #[inline]
     pub(crate) fn note_frame(&mut self, time_ns: u64) {
-        if self.first_ns.is_none() {
-            self.first_ns = Some(time_ns);
-        }
-        self.backward += u64::from(self.last_ns.is_some_and(|last| last > time_ns));
-        self.last_ns = Some(time_ns);
+        self.backward += u64::from(self.before_ns > time_ns);
+        self.before_ns = time_ns;
+        self.first_ns = Some(self.first_ns.map_or(time_ns, |first| first.min(time_ns)));
+        self.last_ns = self.last_ns.max(Some(time_ns));
     }
 
     pub(crate) fn finish<R: std::io::Read>(&mut self, reader: &Reader<R>) {
@@ -178,6 +181,11 @@ fn warnings(
     count(
         totals.cut,
         "frames were cut before the end of their TCP header: capture 128 bytes of each frame at least",
+    );
+    count(
+        totals.options_cut,
+        "SYNs were cut before the end of their options: what they offered (window scale, SACK, \
+         timestamps) is not known, and no window is told; capture 128 bytes of each frame at least",
     );
     count(
         totals.malformed,

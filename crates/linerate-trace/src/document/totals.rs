@@ -21,6 +21,8 @@ pub struct Totals {
     pub fragments: u64,
     /// Frames that the capture cut before the end of the TCP header.
     pub cut: u64,
+    /// SYNs of which the capture cut the options.
+    pub options_cut: u64,
     /// Frames that contradict themselves.
     pub malformed: u64,
     /// Frames of link types without IP.

@@ -98,6 +98,8 @@ pub struct TcpFinding {
     pub advice: Option<String>,
     /// In how many connections.
     pub connections: u32,
+    /// Of how many more hosts the same is true.
+    pub others: u32,
     /// How often.
     pub count: u64,
     /// How long all together.
@@ -154,6 +156,7 @@ impl FindingBook {
     /// Hands the findings over, worded, the costliest first.
     pub(crate) fn finish(self) -> Vec<TcpFinding> {
         let mut found: Vec<TcpFinding> = self.found.into_values().collect();
+        join_clamped(&mut found);
         for finding in &mut found {
             finding
                 .proofs
@@ -163,6 +166,7 @@ impl FindingBook {
         // Those that are alike in all of this stay in the order of their keys.
         found.sort_by_key(|finding| {
             (
+                finding.kind == TcpFindingKind::ClampedMss,
                 Reverse((finding.kind.costs_time(), finding.total_ns)),
                 finding.kind,
                 Reverse(finding.count),
@@ -204,6 +208,7 @@ impl TcpFinding {
             explanation: String::new(),
             advice: None,
             connections: 1,
+            others: 0,
             count: 0,
             total_ns: 0,
             longest_ns: 0,
@@ -225,7 +230,10 @@ impl TcpFinding {
         self.total_ns = self.total_ns.saturating_add(other.total_ns);
         self.longest_ns = self.longest_ns.max(other.longest_ns);
         self.value = self.value.max(other.value);
-        self.out_of = self.out_of.saturating_add(other.out_of);
+        self.out_of = match self.kind {
+            TcpFindingKind::ClampedMss => self.out_of.max(other.out_of),
+            _ => self.out_of.saturating_add(other.out_of),
+        };
         self.round_trip_ns = match (self.round_trip_ns, other.round_trip_ns) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
@@ -394,11 +402,26 @@ fn is_streaming(connection: &ConnectionReport, own: &EndReport) -> bool {
     in_trains >= u64::from(own.data_packets) / 4
 }
 
-/// A segment size below what Ethernet carries: a tunnel, a provider's access, or a router that
-/// rewrites the option.
+/// Keeps of several hosts with small segments the one that was sent most of them: half of the
+/// Internet lies behind tunnels, and one line says so.
+fn join_clamped(found: &mut Vec<TcpFinding>) {
+    let is_clamped = |finding: &&TcpFinding| finding.kind == TcpFindingKind::ClampedMss;
+    let all = found.iter().filter(is_clamped);
+    let Some(most) = all.clone().max_by_key(|finding| finding.count).cloned() else {
+        return;
+    };
+    let others = all.count() as u32 - 1;
+    found.retain(|finding| finding.kind != TcpFindingKind::ClampedMss);
+    found.push(TcpFinding { others, ..most });
+}
+
+/// A segment size below what Ethernet carries, where many such segments were sent: a tunnel, a
+/// provider's access, or a router that rewrites the option.
 fn clamped_mss(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     /// Below it lies no link; such values are set on purpose.
     const MSS_MIN: u16 = 500;
+    /// Fewer full segments make no difference.
+    const SEGMENTS_MIN: u32 = 64;
     let whole = match connection.client.address {
         IpAddr::V4(_) => 1460,
         IpAddr::V6(_) => 1440,
@@ -407,8 +430,13 @@ fn clamped_mss(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     if !(MSS_MIN..whole).contains(&mss) {
         return None;
     }
+    let toward = connection.end(end.other());
+    let full = toward.data_packets.saturating_sub(toward.counts?.small);
+    if full < SEGMENTS_MIN {
+        return None;
+    }
     let finding = TcpFinding {
-        count: 1,
+        count: u64::from(full),
         value: u64::from(mss),
         out_of: u64::from(whole),
         ..TcpFinding::new(connection, TcpFindingKind::ClampedMss, end)
@@ -418,6 +446,9 @@ fn clamped_mss(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
 
 fn missing_scaling(connection: &ConnectionReport) -> Option<TcpFinding> {
     let (client, server) = (connection.from_client.offer?, connection.from_server.offer?);
+    if client.options_cut || server.options_cut {
+        return None;
+    }
     let end = match (client.window_scale, server.window_scale) {
         (Some(_), Some(_)) => return None,
         (None, _) => End::Client,

@@ -1,5 +1,6 @@
 //! What each kind of finding says, and what it asks for.
 
+use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
 use linerate_model::unit::Unit;
@@ -34,10 +35,17 @@ pub(crate) fn put_into_words(finding: &mut TcpFinding) {
         let fill = |text: String, (name, value): &(&str, String)| text.replace(name, value);
         values.iter().fold(template.to_owned(), fill)
     });
-    finding.claim = match finding.connections {
-        0 | 1 => claim,
-        connections => format!("{claim}, in {connections} connections"),
-    };
+    finding.claim = claim;
+    if finding.connections > 1 {
+        let _ = write!(finding.claim, ", in {} connections", finding.connections);
+    }
+    match finding.others {
+        0 => {}
+        1 => finding.claim += " (and of another host)",
+        others => {
+            let _ = write!(finding.claim, " (and of {others} other hosts)");
+        }
+    }
     finding.explanation = explanation;
     finding.advice = (!advice.is_empty()).then_some(advice);
 }
@@ -81,8 +89,8 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "set the MTU of the route at {who}, or let a router clamp the MSS",
         ],
         TcpFindingKind::PathMtu => [
-            "{who} sent the same segment of {exact_bytes} B again and again: {times}, {total} in \
-             all",
+            "{who} sent the same segment of {exact_bytes} B {times} within {total}, and none of \
+             that size arrived",
             "Full segments do not reach {toward} while short ones do: a link on the path carries \
              less, and the router's word about it is filtered.",
             "let ICMP \"fragmentation needed\" through, set net.ipv4.tcp_mtu_probing=1 at {who}, \
@@ -147,8 +155,8 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              where no answer is waited for",
         ],
         TcpFindingKind::ClampedMss => [
-            "{who} announces segments of {exact_bytes} B at the most, {exact_out_of} B is what \
-             Ethernet carries",
+            "{who} announces segments of {exact_bytes} B at the most, where Ethernet carries \
+             {exact_out_of} B: {count} full ones were sent",
             "A tunnel or a provider's access lies on the path, the host's MTU is lower, or a \
              router rewrites the option on its way.",
             "if it is not meant: compare `ip link` and `ip route get` at {who} with what arrives \
@@ -228,6 +236,7 @@ mod tests {
                     explanation: String::new(),
                     advice: None,
                     connections: 2,
+                    others: 2,
                     count: number,
                     total_ns: number,
                     longest_ns: number,

@@ -74,10 +74,11 @@ fn ipv4(bytes: &[u8], packet_bytes: usize) -> Result<Decoded, NoSegment> {
     let total_bytes = match usize::from(u16::from_be_bytes([header[2], header[3]])) {
         // A superframe above 64 KiB (BIG TCP) has no length; the frame's own is what is left.
         0 => packet_bytes,
-        total => total,
+        // A frame may be padded. Where it is shorter than its packet, a writer has lost its length
+        // (anonymisers, filters): what was on the wire is all that is known.
+        total => total.min(packet_bytes),
     };
-    // A frame may be padded, never shorter than its packet. The capture may have cut it, though.
-    if total_bytes < header_bytes || total_bytes > packet_bytes {
+    if total_bytes < header_bytes {
         return Err(NoSegment::Malformed);
     }
     let fragment = u16::from_be_bytes([header[6], header[7]]);
@@ -89,7 +90,9 @@ fn ipv4(bytes: &[u8], packet_bytes: usize) -> Result<Decoded, NoSegment> {
     let target = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
     let packet = Packet {
         addresses: Addresses::V4 { source, target },
-        payload_bytes: total_bytes - header_bytes,
+        payload_bytes: total_bytes
+            .checked_sub(header_bytes)
+            .ok_or(NoSegment::Malformed)?,
         congestion_marked: header[1] & 3 == 3,
         fragmented: fragment & 0x2000 != 0,
         identification: u16::from_be_bytes([header[4], header[5]]),
@@ -107,11 +110,8 @@ fn ipv6(bytes: &[u8], packet_bytes: usize) -> Result<Decoded, NoSegment> {
     let total_bytes = match usize::from(u16::from_be_bytes([header[4], header[5]])) {
         // A jumbogram: its length is in an option, and the frame's own says the same.
         0 => packet_bytes,
-        payload => payload + IPV6_HEADER_BYTES,
+        payload => (payload + IPV6_HEADER_BYTES).min(packet_bytes),
     };
-    if total_bytes < IPV6_HEADER_BYTES || total_bytes > packet_bytes {
-        return Err(NoSegment::Malformed);
-    }
     let address = |at: usize| -> Result<u128, NoSegment> {
         let bytes = header[at..].first_chunk().ok_or(NoSegment::Cut)?;
         Ok(u128::from_be_bytes(*bytes))

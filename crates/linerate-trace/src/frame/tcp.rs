@@ -110,8 +110,12 @@ pub(crate) struct Segment {
     pub congestion_marked: bool,
     /// Whether it is the first fragment of a packet, so that its length is not all of it.
     pub fragmented: bool,
+    /// Whether the capture cut its options: what is missing of them is not known.
+    pub options_cut: bool,
     /// The identification of IPv4, by which the same packet captured twice is known.
     pub identification: u16,
+    /// The checksum as it stands in the header; it covers payload and options.
+    pub checksum: u16,
 }
 
 impl Segment {
@@ -155,7 +159,9 @@ pub(crate) fn decode(bytes: &[u8], packet: Packet) -> Result<Decoded, NoSegment>
         sack: SackBlocks::default(),
         congestion_marked: packet.congestion_marked,
         fragmented: packet.fragmented,
+        options_cut: bytes.len() < header_bytes,
         identification: packet.identification,
+        checksum: u16::from_be_bytes([header[16], header[17]]),
     };
     // What the capture cut off of the options is missing, which is less than the segment.
     let options = &bytes[HEADER_BYTES..header_bytes.min(bytes.len())];

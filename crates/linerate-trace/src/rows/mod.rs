@@ -35,8 +35,8 @@ pub struct Row {
     pub(crate) target: IpAddr,
     pub(crate) target_port: u16,
     pub(crate) flags: Flags,
-    /// The first sequence number, from the first of its end.
-    pub(crate) sequence: u32,
+    /// The first sequence number, from the first of its end; none of a keepalive before that.
+    pub(crate) sequence: Option<u32>,
     /// What it acknowledges, from the first number of the other end.
     pub(crate) acknowledgement: Option<u32>,
     /// The window that it offers in bytes; as in the header where the scale is not known.
@@ -71,7 +71,7 @@ const COLUMNS: [(&str, Column); 18] = [
     ("target", Column::Text(|row| row.target.to_string())),
     ("target_port", Column::U32(|row| row.target_port.into())),
     ("flags", Column::Text(Row::flag_letters)),
-    ("sequence", Column::U64(|row| row.sequence.into())),
+    ("sequence", Column::Maybe(|row| row.sequence)),
     ("acknowledgement", Column::Maybe(|row| row.acknowledgement)),
     ("window_bytes", Column::U64(|row| row.window_bytes)),
     ("payload_bytes", Column::U64(|row| row.payload_bytes.into())),
@@ -104,7 +104,8 @@ impl Row {
             target: segment.addresses.target(),
             target_port: segment.target_port,
             flags: segment.flags,
-            sequence: segment.sequence.wrapping_sub(own.first),
+            sequence: Some(segment.sequence.wrapping_sub(own.first))
+                .filter(|_| segment.sequence.wrapping_add(1) != own.first),
             acknowledgement: acknowledges
                 .then(|| segment.acknowledgement.wrapping_sub(other.first)),
             window_bytes: connection

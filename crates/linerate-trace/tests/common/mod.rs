@@ -45,7 +45,8 @@ pub struct Talk {
     ports: [u16; 2],
     identification: u16,
     v6: bool,
-    stamps: Option<u32>,
+    /// The timestamps that the ends sent last.
+    stamps: Option<[u32; 2]>,
 }
 
 impl Talk {
@@ -65,6 +66,12 @@ impl Talk {
 
     pub fn v6(mut self) -> Self {
         self.v6 = true;
+        self
+    }
+
+    /// Lets every segment but SYNs carry timestamps: milliseconds of the end's clock.
+    pub fn with_stamps(mut self) -> Self {
+        self.stamps = Some([0; 2]);
         self
     }
 
@@ -189,6 +196,17 @@ impl Talk {
             self.identification += 1;
             packet.identification = self.identification;
         }
+        if let Some(stamps) = &mut self.stamps
+            && packet.flags & SYN == 0
+        {
+            let value = 1 + ((self.now_ns - BEGIN_NS) / 1_000_000) as u32;
+            stamps[packet.from as usize] = value;
+            let mut options = vec![1, 1, 8, 10];
+            options.extend(value.to_be_bytes());
+            options.extend(stamps[1 - packet.from as usize].to_be_bytes());
+            options.extend(packet.options);
+            packet.options = options;
+        }
         let bytes = self.frame(&packet);
         self.frames.push((self.now_ns, bytes));
         self
@@ -218,7 +236,12 @@ impl Talk {
         tcp.push(((20 + options.len()) as u8 / 4) << 4);
         tcp.push(packet.flags);
         tcp.extend(packet.window.to_be_bytes());
-        tcp.extend([0; 4]);
+        // Not the checksum that a stack would compute, but one that tells options apart.
+        let sum = options.iter().fold(packet.payload as u16, |sum, &byte| {
+            sum.rotate_left(3).wrapping_add(byte.into())
+        });
+        tcp.extend(sum.to_be_bytes());
+        tcp.extend([0; 2]);
         tcp.extend(options);
         tcp.resize(tcp.len() + packet.payload, b'x');
         let ip = if self.v6 {
@@ -300,6 +323,20 @@ pub fn pcap(frames: &[(u64, Vec<u8>)], link: u32, big: bool, nanos: bool) -> Vec
         out.extend(u32(bytes.len() as u32));
         out.extend(u32(bytes.len() as u32));
         out.extend(bytes);
+    }
+    out
+}
+
+/// Writes frames as pcap, at most `snap` bytes of each.
+pub fn pcap_cut(frames: &[(u64, Vec<u8>)], snap: usize) -> Vec<u8> {
+    let mut out = pcap(&[], 1, false, true);
+    for (time_ns, frame) in frames {
+        let captured = frame.len().min(snap);
+        out.extend(((time_ns / 1_000_000_000) as u32).to_le_bytes());
+        out.extend(((time_ns % 1_000_000_000) as u32).to_le_bytes());
+        out.extend((captured as u32).to_le_bytes());
+        out.extend((frame.len() as u32).to_le_bytes());
+        out.extend(&frame[..captured]);
     }
     out
 }

@@ -16,9 +16,9 @@ pub struct TraceArgs {
     /// hold (repeatable: any)
     #[arg(long, value_name = "FILTER")]
     pub flow: Vec<Filter>,
-    /// Connections to show, most payload first
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    pub top: usize,
+    /// Connections to show, most payload first [default: 10, 1000 with --json or --html]
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
     /// Print JSON
     #[arg(short = 'J', long)]
     pub json: bool,

@@ -14,8 +14,10 @@ use crate::cmd::live_capture;
 use crate::exit::{CmdResult, Exit, Failure};
 use crate::{bundle, term};
 
-/// Connections of the JSON document and the page, where `--top` asks for less.
-const DOCUMENT_CONNECTIONS_MIN: usize = 1000;
+/// Connections that are shown as text, where `--top` does not say.
+const TEXT_CONNECTIONS: usize = 10;
+/// Connections of the JSON document and the page, where `--top` does not say.
+const DOCUMENT_CONNECTIONS: usize = 1000;
 /// Connections whose packets are kept for the pictures of a page.
 const PICTURED_MAX: usize = 256;
 
@@ -64,13 +66,13 @@ fn of_bundle(args: &TraceArgs, directory: &Path) -> CmdResult {
 /// Explains what `files` hold together, or what passes on this host.
 fn one(args: &TraceArgs, files: &[PathBuf]) -> CmdResult {
     let has_document = args.json || args.html.is_some();
-    let least = if has_document {
-        DOCUMENT_CONNECTIONS_MIN
+    let shown = args.top.unwrap_or(if has_document {
+        DOCUMENT_CONNECTIONS
     } else {
-        0
-    };
+        TEXT_CONNECTIONS
+    });
     let limits = Limits {
-        reported: args.top.max(least),
+        reported: shown,
         points: if args.html.is_some() { PICTURED_MAX } else { 0 },
         seed: seed()?,
         ..Limits::default()
@@ -104,7 +106,7 @@ fn one(args: &TraceArgs, files: &[PathBuf]) -> CmdResult {
         let look = text::Look {
             columns: term::width(),
             color: term::color(),
-            connections: args.top,
+            connections: args.top.unwrap_or(TEXT_CONNECTIONS),
         };
         term::line(text::text(&trace, look).trim_end());
     }

@@ -3,7 +3,10 @@
 
 use linerate_model::sample::End;
 
-use super::{DELAYED_ACK_NS_MAX, DELAYED_ACK_NS_MIN, Detail, Held, RELEASE_NS_MAX, Seen};
+use super::{
+    DELAYED_ACK_NS_MAX, DELAYED_ACK_NS_MIN, Detail, Held, LOADED_SEGMENTS, QUEUE_NS_MAX,
+    RELEASE_NS_MAX, Seen, window_bytes,
+};
 use crate::connection::Verdict;
 use crate::connection::gaps::{Cause, GAP_NS_MIN};
 use crate::connection::incident::{Example, IncidentKind};
@@ -33,6 +36,9 @@ impl Detail {
         if !segment.sack.as_slice().is_empty() {
             self.handle_sack(seen);
         }
+        // What a capture cuts of an acknowledgement's options is its selective blocks.
+        self.ends[from as usize].sack_is_cut =
+            segment.options_cut && !segment.flags.any(Flags::SYN) && segment.payload_bytes == 0;
         if advance > 0 {
             return self.handle_advance(seen);
         }
@@ -51,7 +57,7 @@ impl Detail {
         if segment.window == 0 {
             return Verdict::default();
         }
-        if segment.window != half.window {
+        if segment.window != half.window && !segment.options_cut {
             own.counts.window_updates += 1;
             return Verdict::WINDOW_UPDATE;
         }
@@ -75,8 +81,18 @@ impl Detail {
         let is_clear = sender
             .ambiguous_to
             .is_none_or(|point| after(acknowledgement, point));
+        sender.arrived_bytes_max = sender.arrived_bytes_max.max(said.bytes_max);
         if let Some(round_trip_ns) = said.round_trip_ns.filter(|_| is_clear) {
             sender.round_trip.add(round_trip_ns);
+            let flight = distance(
+                seen.halves[from as usize].acknowledged,
+                seen.halves[to as usize].next,
+            );
+            // With so much on its way no acknowledgement waits for a timer: it is the path's.
+            if flight >= self.segment_bytes.saturating_mul(LOADED_SEGMENTS) as i32 {
+                sender.round_trip_loaded.add(round_trip_ns);
+                sender.loaded_trip = Some((round_trip_ns, time_ns));
+            }
         }
         sender.ambiguous_to = sender
             .ambiguous_to
@@ -94,9 +110,13 @@ impl Detail {
         let own = &mut self.ends[from as usize];
         own.duplicate_run = 0;
         own.sacked_to = own.sacked_to.filter(|&edge| after(edge, acknowledgement));
+        self.check_repetition(to, acknowledgement);
         self.check_recovery(to, acknowledgement);
         let is_pure = segment.payload_bytes == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
-        if is_pure && packets > 0 && seen.elapsed_ns >= GAP_NS_MIN {
+        // Two full segments are acknowledged at once (RFC 9293, section 3.8.6.3).
+        let advance = distance(seen.halves[from as usize].acknowledged, acknowledgement);
+        let may_wait = packets > 0 && advance < 2 * self.segment_bytes as i32 && is_clear;
+        if is_pure && may_wait && seen.elapsed_ns >= GAP_NS_MIN {
             return self.handle_late_ack(seen, leg_ns);
         }
         Verdict::default()
@@ -110,26 +130,35 @@ impl Detail {
             return Verdict::default();
         };
         let sender = &self.ends[to as usize];
-        let delay_ns = seen.place.time_ns.saturating_sub(sender.last_data_ns);
-        let beyond_ns = delay_ns.saturating_sub(leg_ns);
-        if !(GAP_NS_MIN..=DELAYED_ACK_NS_MAX).contains(&beyond_ns) {
+        let time_ns = seen.place.time_ns;
+        let delay_ns = time_ns.saturating_sub(sender.last_data_ns);
+        // A queue that was there a moment ago explains as much as it took then.
+        let queued_ns = sender
+            .loaded_trip
+            .filter(|(_, at_ns)| time_ns.saturating_sub(*at_ns) <= QUEUE_NS_MAX)
+            .map_or(0, |(trip_ns, _)| trip_ns);
+        let beyond_ns = delay_ns.saturating_sub(leg_ns.max(queued_ns));
+        let is_late = (DELAYED_ACK_NS_MIN..=DELAYED_ACK_NS_MAX).contains(&beyond_ns);
+        if !is_late || sender.recovery.is_some() {
             return Verdict::default();
         }
         let is_all = seen.segment.acknowledgement == seen.halves[to as usize].next;
         let is_short = !sender.last_data_bytes.is_multiple_of(self.segment_bytes);
         let (data_frame, began_ns) = (sender.last_data_frame, sender.last_data_ns);
-        let in_recovery = sender.recovery.is_some();
-        if is_all && is_short && !in_recovery {
+        if is_all && is_short {
+            let receiver = &seen.halves[from as usize];
+            let flight = distance(receiver.acknowledged, seen.halves[to as usize].next);
+            // Without a scale the window is at least what stands in the header.
+            let window =
+                window_bytes(seen.halves, seen.shifts, from).unwrap_or(u64::from(receiver.window));
             self.ends[to as usize].held = Some(Held {
                 data_frame,
                 began_ns,
                 ack: seen.place,
-                gap: Some((Cause::DelayedAck, from)),
+                room_bytes: window.saturating_sub(flight.max(0) as u64),
+                gap: None,
                 gap_ns: seen.elapsed_ns,
             });
-        }
-        if beyond_ns < DELAYED_ACK_NS_MIN {
-            return Verdict::default();
         }
         let own = &mut self.ends[from as usize];
         own.counts.delayed_acks += 1;
@@ -178,6 +207,13 @@ impl Detail {
             distance(second.0, first.0) >= 0 && distance(first.1, second.1) >= 0
         });
         let is_duplicate = !after(first.1, acknowledgement) || inside_second;
+        let arrived = blocks
+            .iter()
+            .map(|block| block.1.wrapping_sub(block.0))
+            .max();
+        let sender = &mut self.ends[to as usize];
+        sender.arrived_bytes_max = sender.arrived_bytes_max.max(arrived.unwrap_or(0));
+        let own = &mut self.ends[from as usize];
         for (at, block) in blocks.iter().enumerate() {
             let counts = at > 0 || !is_duplicate;
             if counts && own.sacked_to.is_none_or(|edge| after(block.1, edge)) {
@@ -198,12 +234,16 @@ impl Detail {
     pub(super) fn handle_release(&mut self, seen: &Seen<'_>, held: Held) -> Verdict {
         let from = seen.end;
         let waited_ns = seen.place.time_ns.saturating_sub(held.ack.time_ns);
-        let path_ns = self.leg_ns(from).unwrap_or(RELEASE_NS_MAX);
-        let is_short = !seen
-            .segment
-            .payload_bytes
-            .is_multiple_of(self.segment_bytes);
-        if !is_short || waited_ns > path_ns + path_ns / 2 + RELEASE_NS_MAX {
+        let leg_ns = self.leg_ns(from);
+        let path_ns = leg_ns.unwrap_or(RELEASE_NS_MAX);
+        let payload_bytes = seen.segment.payload_bytes;
+        let is_short = !payload_bytes.is_multiple_of(self.segment_bytes);
+        // Sooner than the acknowledgement could reach its sender, or where the window had no room
+        // for it, the segment was not held by the algorithm.
+        let is_too_soon = leg_ns.is_some_and(|leg_ns| waited_ns < leg_ns / 5 * 4);
+        let is_too_late = waited_ns > path_ns + path_ns / 2 + RELEASE_NS_MAX;
+        let had_room = held.room_bytes >= u64::from(payload_bytes);
+        if !is_short || is_too_soon || is_too_late || !had_room {
             return Verdict::default();
         }
         let length_ns = held.ack.time_ns.saturating_sub(held.began_ns);

@@ -13,8 +13,6 @@ mod silence;
 
 pub use counts::Counts;
 
-use std::num::NonZeroU32;
-
 use linerate_model::sample::End;
 
 use super::gaps::{Cause, GAP_NS_MIN, GapList};
@@ -22,13 +20,13 @@ use super::holes::Holes;
 use super::incident::{Example, IncidentKind, Incidents};
 use super::outstanding::{Outstanding, Sent};
 use super::points::PlottedPackets;
-use super::resending::{Recovery, Resent};
+use super::resending::{Recovery, Repeated, Resent};
 use super::sequence::{after, distance};
 use super::shares::{self, Sending, Shares};
 use super::sizes::Sizes;
 use super::spread::{Durations, Spread};
 use super::timeline::Timeline;
-use super::{FrameId, Half, Offer, Pair, Place, Verdict};
+use super::{FrameId, Half, Leg, Offer, Pair, Place, Verdict};
 use crate::frame::{Flags, Segment};
 
 /// What timestamps take of each segment.
@@ -39,9 +37,9 @@ const SEGMENT_BYTES_DEFAULT: u32 = 1448;
 /// superframes and the loopback device lie.
 const SEGMENT_BYTES_MAX: u32 = 9176;
 
-/// An acknowledgement that came so much later than the path explains waited for its timer. Half
-/// of the shortest that Linux has by default (40 ms), beyond the scheduling of busy hosts.
-const DELAYED_ACK_NS_MIN: u64 = 15_000_000;
+/// An acknowledgement that came so much later than the path explains waited for its timer. The
+/// shortest in use are 40 ms, less a tick; below lie the scheduling of busy hosts, and radio.
+const DELAYED_ACK_NS_MIN: u64 = 25_000_000;
 /// No stack delays longer than this; RFC 9293 allows 500 ms, and a tick of 100 ms beyond.
 const DELAYED_ACK_NS_MAX: u64 = 600_000_000;
 
@@ -49,8 +47,25 @@ const DELAYED_ACK_NS_MAX: u64 = 600_000_000;
 /// a host that is not overloaded.
 const RELEASE_NS_MAX: u64 = 1_000_000;
 
+/// Full segments on their way from which a round trip is one under load.
+const LOADED_SEGMENTS: u32 = 4;
+/// How long a queue may still be there that was there before.
+const QUEUE_NS_MAX: u64 = 2_000_000_000;
+/// Short segments held by Nagle's algorithm to each that it would not have let pass, at the least:
+/// beyond, the algorithm is off, and something else held them.
+const NAGLE_DEFIED_MAX: u32 = 8;
+
 /// How many times longer the way to one end is, if the capture was taken at the other.
 const NEARER: u64 = 8;
+
+/// A frame that comes again later than this was sent again, whatever its identification: bridges
+/// take microseconds, the shortest retransmission timers some milliseconds.
+const CAPTURED_TWICE_NS_MAX: u64 = 3_000_000;
+
+/// Segments beyond the window, of a hundred, from which the window's scale is doubted. A few come of
+/// acknowledgements that the capture missed.
+const BEYOND_WINDOW_PERCENT: u32 = 1;
+const BEYOND_WINDOW_MIN: u32 = 3;
 
 /// Short segments in a row from which they are called a train.
 const TRAIN_MIN: u32 = 16;
@@ -61,6 +76,8 @@ pub(crate) struct EndDetail {
     pub counts: Counts,
     /// From a segment to its acknowledgement, both as captured.
     pub round_trip: Durations,
+    /// Of these, those with several full segments on their way.
+    pub round_trip_loaded: Durations,
     /// The same by timestamps.
     pub round_trip_by_stamp: Durations,
     /// Segments with payload to each acknowledgement that the other end sent.
@@ -83,12 +100,22 @@ pub(crate) struct EndDetail {
     /// Acknowledgements up to here may be late for what was sent again, or came late: they give
     /// no round trip.
     pub(super) ambiguous_to: Option<u32>,
+    /// The last round trip under load, and when it ended.
+    loaded_trip: Option<(u64, u64)>,
+    /// The most payload of one segment of this end that surely arrived.
+    pub(super) arrived_bytes_max: u32,
+    /// A large segment that is sent again and again.
+    pub(super) repeated: Option<Repeated>,
+    /// Short segments that it sent while a short one was on its way.
+    defies_nagle: u32,
     pub(super) last_data_ns: u64,
     pub(super) last_data_frame: Option<FrameId>,
     /// The highest edge of selective acknowledgements that it sent.
     pub(super) sacked_to: Option<u32>,
     /// Duplicate acknowledgements in a row that it sent.
     pub(super) duplicate_run: u16,
+    /// Whether the capture cut the selective blocks of its last acknowledgement.
+    pub(super) sack_is_cut: bool,
     last_data_bytes: u32,
     first_data_ns: u64,
     /// A timestamp that was not echoed yet, and when it was sent.
@@ -99,7 +126,13 @@ pub(crate) struct EndDetail {
     zero_since: Option<Place>,
     held: Option<Held>,
     train: Train,
-    last_identity: Option<(u16, u32, u32, u8)>,
+    /// The last frame's numbers, and when it was captured.
+    last_identity: Option<([u32; 2], [u16; 2], u8)>,
+    pub(super) last_frame_ns: u64,
+    /// The furthest number that it offered room for.
+    edge: Option<u32>,
+    /// Segments that it sent beyond what the other end had offered room for.
+    beyond_window: u32,
     /// From the capture to this end and back, in nanoseconds, as the handshake said.
     leg_ns: Option<u64>,
 }
@@ -110,6 +143,8 @@ struct Held {
     data_frame: Option<FrameId>,
     began_ns: u64,
     ack: Place,
+    /// What the receiver's window had left before the acknowledgement.
+    room_bytes: u64,
     gap: Option<(Cause, End)>,
     gap_ns: u64,
 }
@@ -134,8 +169,8 @@ impl EndDetail {
 pub(crate) struct Seen<'a> {
     /// Both ends' counts.
     pub halves: &'a [Half; 2],
-    /// Window scales that were offered.
-    pub scales: [Option<u8>; 2],
+    /// How far windows are to be shifted, if that is known.
+    pub shifts: Option<[u8; 2]>,
     pub segment: &'a Segment,
     pub end: End,
     pub place: Place,
@@ -160,43 +195,49 @@ pub(crate) struct Detail {
     pub segment_bytes: u32,
     /// Whether that follows from the handshake.
     pub segment_is_known: bool,
+    /// What a full segment cannot exceed, where it does not.
+    segment_bytes_max: u32,
+    /// Whether more is on its way than the windows allow: then their scale is another.
+    pub windows_are_doubtful: bool,
     /// Frames that were captured twice.
     pub duplicate_frames: u32,
     /// Who sent payload last.
     last_sender: Option<End>,
 }
 
-/// Returns the window of `end` in bytes: none if its scale is not known, since no SYN was captured.
+/// Returns the window of `end` in bytes: none if its scale is not known.
 #[inline]
-pub(crate) fn window_bytes(halves: &[Half; 2], scales: [Option<u8>; 2], end: End) -> Option<u64> {
-    if !halves[0].has_syn() || !halves[1].has_syn() {
-        return None;
-    }
-    let shift = match scales {
-        [Some(_), Some(_)] => scales[end as usize].unwrap_or(0),
-        _ => 0,
-    };
-    Some(u64::from(halves[end as usize].window) << shift)
+pub(crate) fn window_bytes(halves: &[Half; 2], shifts: Option<[u8; 2]>, end: End) -> Option<u64> {
+    Some(u64::from(halves[end as usize].window) << shifts?[end as usize])
 }
 
 impl Detail {
     /// Sets the full segment's size by what the SYNs offered.
     pub(crate) fn set_full_segment(&mut self, offers: &[Offer; 2]) {
         let least = offers.iter().filter_map(|offer| offer.mss_bytes).min();
-        self.segment_is_known = least.is_some();
-        let stamps = offers.iter().all(|offer| offer.timestamps);
-        let options = if stamps { TIMESTAMP_BYTES } else { 0 };
-        self.segment_bytes = match least {
-            Some(mss) => u32::from(mss.get()).saturating_sub(options).max(1),
-            None => SEGMENT_BYTES_DEFAULT,
+        let stamps = match offers.map(|offer| offer.timestamps) {
+            [Some(client), Some(server)] => Some(client && server),
+            [Some(false), None] | [None, Some(false)] => Some(false),
+            _ => None,
+        };
+        // Where the options were cut, the largest segment that comes tells.
+        self.segment_is_known = least.is_some() && stamps.is_some();
+        let options = if stamps == Some(false) {
+            0
+        } else {
+            TIMESTAMP_BYTES
+        };
+        (self.segment_bytes, self.segment_bytes_max) = match least.map(|mss| u32::from(mss.get())) {
+            Some(mss) => (mss.saturating_sub(options).max(1), mss),
+            None => (SEGMENT_BYTES_DEFAULT, SEGMENT_BYTES_MAX),
         };
     }
 
     /// Sets the round trips to both ends by the times of the handshake.
-    pub(crate) fn set_handshake(&mut self, handshake_ns: [Option<NonZeroU32>; 2]) {
+    pub(crate) fn set_handshake(&mut self, handshake: [Option<Leg>; 2]) {
         // From the SYN to its answer is the way to the server; from there to the ACK is the
         // client's.
-        let [server_ns, client_ns] = handshake_ns.map(|leg| leg.map(|ns| u64::from(ns.get())));
+        let [server_ns, client_ns] = handshake.map(|leg| leg.map(Leg::ns));
         self.ends[End::Server as usize].leg_ns = server_ns;
         self.ends[End::Client as usize].leg_ns = client_ns;
     }
@@ -222,7 +263,11 @@ impl Detail {
 
     /// Returns the end that the capture was taken at, if it is far nearer to one than to the other.
     pub(crate) fn captured_at(&self) -> Option<End> {
-        let [client_ns, server_ns] = End::BOTH.map(|end| self.leg_ns(end));
+        // An end that sends no data shows how far it is by the timestamps that it echoes.
+        let [client_ns, server_ns] = End::BOTH.map(|end| {
+            let stamps = &self.ends[end.other() as usize].round_trip_by_stamp;
+            self.leg_ns(end).or(stamps.spread.least())
+        });
         let (client_ns, server_ns) = client_ns.zip(server_ns)?;
         if client_ns.saturating_mul(NEARER) < server_ns {
             Some(End::Client)
@@ -282,7 +327,7 @@ impl Detail {
 
     /// Finds out what holds from now on. `halves` are as they are behind the segment.
     #[inline]
-    pub(crate) fn update_states(&mut self, halves: &[Half; 2], scales: [Option<u8>; 2]) {
+    pub(crate) fn update_states(&mut self, halves: &[Half; 2], shifts: Option<[u8; 2]>) {
         for from in End::BOTH {
             let to = from.other();
             let pair = Pair {
@@ -295,7 +340,7 @@ impl Detail {
                 recovering: own.recovery.is_some(),
                 segment_bytes,
                 last_was_short: !own.last_data_bytes.is_multiple_of(segment_bytes),
-                window_bytes: window_bytes(halves, scales, to),
+                window_bytes: window_bytes(halves, shifts, to),
             };
             own.shares.enter(shares::state(pair, &sending));
             if pair.to.has_acknowledged() {
@@ -322,6 +367,8 @@ impl Detail {
     pub(crate) fn finish(&mut self, last_ns: u64) {
         for end in End::BOTH {
             self.finish_recovery(end);
+            self.finish_repetition(end);
+            self.finish_nagle(end);
             self.finish_train(end);
             self.finish_zero_window(
                 end,
@@ -333,6 +380,20 @@ impl Detail {
         }
     }
 
+    /// Takes back what was said of Nagle's algorithm where the end does not use it.
+    fn finish_nagle(&mut self, end: End) {
+        let held = self.incidents.count(IncidentKind::NagleDelayedAck, end);
+        let defied = self.ends[end as usize].defies_nagle;
+        if held > 0 && defied.saturating_mul(NAGLE_DEFIED_MAX) >= held {
+            self.incidents.withdraw(IncidentKind::NagleDelayedAck, end);
+            let (from, to) = (
+                (Cause::NagleDelayedAck, end),
+                (Cause::DelayedAck, end.other()),
+            );
+            self.gaps.rename_all(from, to);
+        }
+    }
+
     /// Returns whether this frame is the one before it, captured at a second place: bridges and
     /// bonds show each frame twice. Only IPv4 numbers its packets.
     #[inline]
@@ -340,13 +401,16 @@ impl Detail {
         let segment = seen.segment;
         let own = &mut self.ends[seen.end as usize];
         let identity = (segment.identification != 0).then_some((
-            segment.identification,
-            segment.sequence,
-            segment.acknowledgement,
+            [segment.sequence, segment.acknowledgement],
+            [segment.identification, segment.checksum],
             segment.flags.0,
         ));
-        let is_same = identity.is_some() && identity == own.last_identity;
+        let since_ns = seen.place.time_ns.saturating_sub(own.last_frame_ns);
+        let is_same = identity.is_some()
+            && identity == own.last_identity
+            && since_ns <= CAPTURED_TWICE_NS_MAX;
         own.last_identity = identity;
+        own.last_frame_ns = seen.place.time_ns;
         is_same
     }
 
@@ -416,20 +480,33 @@ impl Detail {
         let end = segment.sequence.wrapping_add(segment.payload_bytes);
         let mut verdict = self.handle_size(seen);
         let is_new = !half.is_seen() || after(end, half.next);
+        let segment_bytes = self.segment_bytes;
+        let is_fin = segment.flags.any(Flags::FIN);
         let own = &mut self.ends[from as usize];
         own.unacknowledged_packets = own.unacknowledged_packets.saturating_add(1);
         if is_new {
+            // Nagle's algorithm lets no short segment go while a short one is on its way.
+            let are_short = !own.last_data_bytes.is_multiple_of(segment_bytes)
+                && !segment.payload_bytes.is_multiple_of(segment_bytes);
+            if are_short && !is_fin && after(half.next, seen.halves[to as usize].acknowledged) {
+                own.defies_nagle = own.defies_nagle.saturating_add(1);
+            }
             let ahead = half.is_seen() && distance(segment.sequence, half.next) > 0;
             own.outstanding.note_sent(Sent {
                 sequence: if ahead { half.next } else { segment.sequence },
-                end,
+                end: end.wrapping_add(u32::from(is_fin)),
                 time_ns: seen.place.time_ns,
                 frame: seen.place.frame,
                 again: 0,
+                bytes: u16::try_from(segment.payload_bytes).unwrap_or(u16::MAX),
                 stamp: segment.timestamps.map_or(0, |stamps| stamps.value),
             });
         }
-        let window = window_bytes(seen.halves, seen.scales, to);
+        let window = window_bytes(seen.halves, seen.shifts, to);
+        if window.is_some() {
+            self.check_edge(from, end);
+        }
+        let own = &mut self.ends[from as usize];
         let peer = &seen.halves[to as usize];
         if let Some(window) = window
             && peer.has_acknowledged()
@@ -444,11 +521,25 @@ impl Detail {
         verdict
     }
 
+    /// Doubts the windows if `end` sends far beyond them, up to `sent`.
+    #[inline]
+    fn check_edge(&mut self, end: End, sent: u32) {
+        let edge = self.ends[end.other() as usize].edge;
+        if edge.is_none_or(|edge| distance(edge, sent) <= self.segment_bytes as i32) {
+            return;
+        }
+        let own = &mut self.ends[end as usize];
+        own.beyond_window += 1;
+        let percent = u64::from(own.beyond_window) * 100;
+        self.windows_are_doubtful |= own.beyond_window >= BEYOND_WINDOW_MIN
+            && percent > u64::from(own.sizes.packets()) * u64::from(BEYOND_WINDOW_PERCENT);
+    }
+
     /// The size of a payload, and the train that it may belong to.
     #[inline]
     fn handle_size(&mut self, seen: &Seen<'_>) -> Verdict {
         let (from, bytes) = (seen.end, seen.segment.payload_bytes);
-        if !self.segment_is_known && bytes > self.segment_bytes && bytes <= SEGMENT_BYTES_MAX {
+        if !self.segment_is_known && bytes > self.segment_bytes && bytes <= self.segment_bytes_max {
             self.segment_bytes = bytes;
         }
         let segment_bytes = self.segment_bytes;

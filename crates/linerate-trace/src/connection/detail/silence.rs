@@ -5,7 +5,7 @@ use linerate_model::sample::End;
 use super::{Detail, Seen};
 use crate::connection::gaps::{Cause, GAP_NS_MIN};
 use crate::connection::incident::{Example, IncidentKind};
-use crate::connection::sequence::distance;
+use crate::connection::sequence::{distance, furthest};
 use crate::connection::shares::State;
 use crate::connection::{Place, Verdict};
 use crate::frame::Flags;
@@ -15,15 +15,19 @@ impl Detail {
     #[inline]
     pub(super) fn handle_window(&mut self, seen: &Seen<'_>) -> Verdict {
         let segment = seen.segment;
+        let is_syn = segment.flags.any(Flags::SYN);
+        let own = &mut self.ends[seen.end as usize];
+        // The window of a SYN is not scaled (RFC 7323, section 2.2).
+        let scale = seen.shifts.map_or(0, |shifts| shifts[seen.end as usize]);
+        let window = u64::from(segment.window) << if is_syn { 0 } else { scale };
+        if segment.flags.any(Flags::ACK) && !segment.flags.any(Flags::RST) {
+            let edge = segment.acknowledgement.wrapping_add(window as u32);
+            own.edge = Some(own.edge.map_or(edge, |before| furthest(before, edge)));
+        }
         if segment.flags.any(Flags::SYN | Flags::RST) {
             return Verdict::default();
         }
-        let scale = match seen.scales {
-            [Some(_), Some(_)] => seen.scales[seen.end as usize].unwrap_or(0),
-            _ => 0,
-        };
-        let own = &mut self.ends[seen.end as usize];
-        own.window.add(u64::from(segment.window) << scale);
+        own.window.add(window);
         if segment.window > 0 {
             if own.zero_since.is_some() {
                 self.finish_zero_window(seen.end, seen.place);
@@ -92,7 +96,7 @@ impl Detail {
                 Some(last) if last == to => (Cause::Answer, from),
                 _ => (Cause::Application, from),
             }
-        } else if flight(to) && is_late && leg_ns.is_some() {
+        } else if verdict.any(Verdict::DELAYED_ACK) {
             (Cause::DelayedAck, from)
         } else if flight(to) {
             (Cause::RoundTrip, from)
@@ -101,5 +105,10 @@ impl Detail {
         };
         self.gaps
             .note(cause, end, seen.elapsed_ns, seen.place.frame);
+        if let Some(held) = &mut self.ends[to as usize].held
+            && held.ack == seen.place
+        {
+            held.gap = (cause == Cause::DelayedAck).then_some((cause, end));
+        }
     }
 }

@@ -1,0 +1,442 @@
+//! Captures that look like something else than they are: what they do not prove is not told.
+
+/// Captures made by hand.
+mod common;
+
+use common::{ACK, From, RST, SYN, Talk, pcap, pcap_cut, sack_option, syn_options, trace};
+use linerate_trace::{Cause, ConnectionReport, Ending, TcpFinding, TcpFindingKind as Kind, Trace};
+
+use From::{Client, Server};
+
+fn only(trace: &Trace) -> &ConnectionReport {
+    assert_eq!(trace.connections.len(), 1, "one connection");
+    &trace.connections[0]
+}
+
+fn found(trace: &Trace, kind: Kind) -> Option<&TcpFinding> {
+    trace.findings.iter().find(|finding| finding.kind == kind)
+}
+
+fn frames_of(finding: &TcpFinding) -> Vec<u64> {
+    let frames = finding.proofs[0].frames.iter();
+    frames.map(|frame| frame.number()).collect()
+}
+
+/// A connection captured at the client, `trip_us` away from the server.
+fn far(trip_us: u64) -> Talk {
+    let mut talk = Talk::new(1, 1);
+    let options = || syn_options((1460, Some(7)));
+    talk.control(Client, SYN, options()).wait_us(trip_us);
+    talk.control(Server, SYN | ACK, options()).wait_us(100);
+    talk.ack(Client);
+    talk
+}
+
+/// SYN options as Linux sends them: MSS, SACK, timestamps, and last the window scale.
+fn linux_syn() -> Vec<u8> {
+    let mut options = vec![2, 4, 5, 180, 4, 2, 8, 10];
+    options.extend([0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7]);
+    options
+}
+
+#[test]
+fn options_that_the_capture_cut_are_not_known() {
+    let mut talk = Talk::new(1, 1).with_stamps();
+    talk.window(Server, 50);
+    talk.control(Client, SYN, linux_syn()).wait_us(20_000);
+    talk.control(Server, SYN | ACK, linux_syn()).wait_us(100);
+    talk.ack(Client);
+    for _ in 0..20 {
+        // Four full segments at a time: as much as the window has room for, if it is scaled.
+        for _ in 0..4 {
+            talk.wait_us(10).data(Client, 1448);
+        }
+        talk.wait_us(20_000).ack(Server);
+    }
+    let whole = only(&trace(&talk.frames)).clone();
+    assert_eq!(whole.from_server.window_bytes_max, Some(50 << 7));
+    assert!(whole.from_server.window_is_scaled);
+    for snap in [54, 58, 62, 64, 66, 68, 70] {
+        let trace = common::trace_bytes(&pcap_cut(&talk.frames, snap));
+        let connection = only(&trace);
+        assert!(!connection.from_server.window_is_scaled, "{snap}");
+        assert_eq!(trace.findings.len(), 0, "{snap}: {:?}", trace.findings);
+        let offer = connection.from_server.offer.expect("a SYN");
+        assert!(offer.options_cut && offer.window_scale.is_none());
+        assert_eq!(connection.from_client.counts.expect("counts").small, 0);
+        let told = |warning: &String| warning.contains("options");
+        assert!(
+            trace.warnings.iter().any(told),
+            "{snap}: {:?}",
+            trace.warnings
+        );
+    }
+    let trace = common::trace_bytes(&pcap_cut(&talk.frames, 74));
+    assert!(only(&trace).from_server.window_is_scaled);
+}
+
+#[test]
+fn a_window_that_is_exceeded_has_another_scale() {
+    let mut talk = Talk::new(1, 1);
+    talk.window(Server, 30);
+    // A middlebox took the scale from the SYNs that the capture saw.
+    talk.shake_hands(1460, None);
+    talk.window(Server, 30);
+    for _ in 0..8 {
+        for _ in 0..8 {
+            talk.wait_us(10).data(Client, 1460);
+        }
+        talk.wait_us(20_000).ack(Server);
+    }
+    let trace = trace(&talk.frames);
+    assert!(!only(&trace).from_server.window_is_scaled);
+    assert!(found(&trace, Kind::WindowLimit).is_none());
+}
+
+#[test]
+fn many_holes_are_reordering_not_loss() {
+    for overtaken in [6, 40] {
+        let mut talk = Talk::new(1, 1);
+        talk.control(Client, SYN, syn_options((1460, Some(7))))
+            .wait_us(20);
+        talk.control(Server, SYN | ACK, syn_options((1460, Some(7))))
+            .wait_us(10_000);
+        talk.ack(Client);
+        talk.wait_us(10_000).data(Client, 1460);
+        for _ in 0..overtaken {
+            talk.wait_us(20).skip(Client, 1460).data(Client, 1460);
+        }
+        for at in 0..overtaken {
+            let back = (2 * overtaken - 2 * at) * 1460;
+            talk.wait_us(20).again(Client, back, 1460);
+        }
+        talk.wait_us(20).ack(Server);
+        let trace = trace(&talk.frames);
+        let counts = only(&trace).from_client.counts.expect("counts");
+        assert_eq!(
+            (counts.out_of_order, counts.retransmissions),
+            (overtaken, 0)
+        );
+    }
+}
+
+#[test]
+fn small_segments_of_many_servers_are_one_line_and_the_last() {
+    let mut frames = Vec::new();
+    for (at, mss) in [(0, 1380), (1, 1380), (2, 1400)] {
+        let mut talk = Talk::new(1, 1)
+            .client_port(40_000 + at)
+            .begin_at(1000 * u64::from(at));
+        talk.shake_hands_as((1460, Some(7)), (mss, Some(7)));
+        for _ in 0..100 {
+            talk.wait_us(10).data(Client, mss.into());
+            talk.wait_us(100).ack(Server);
+        }
+        frames.extend(talk.frames);
+    }
+    let whole = trace(&frames);
+    let finding = found(&whole, Kind::ClampedMss).expect("small segments");
+    assert_eq!((finding.out_of, finding.connections), (1460, 3));
+    assert!(finding.claim.contains("1460 B"), "{}", finding.claim);
+    // Where hardly anything is sent it makes no difference.
+    let mut talk = Talk::new(1, 1);
+    talk.shake_hands_as((1460, Some(7)), (1380, Some(7)));
+    talk.wait_us(10).data(Client, 1380).wait_us(100).ack(Server);
+    assert!(found(&trace(&talk.frames), Kind::ClampedMss).is_none());
+}
+
+#[test]
+fn a_peer_that_is_gone_is_no_black_hole() {
+    // Full segments arrived before.
+    let mut talk = far(10_000);
+    for _ in 0..20 {
+        talk.wait_us(10_000).data(Client, 1460);
+        talk.wait_us(10_000).ack(Server);
+    }
+    talk.wait_us(1_000_000).data(Client, 1460);
+    for power in 0..5 {
+        talk.wait_us(200_000 << power).again(Client, 1460, 1460);
+    }
+    assert!(found(&trace(&talk.frames), Kind::PathMtu).is_none());
+    // The first full segment, and nothing is heard of the server.
+    let mut talk = far(10_000);
+    talk.wait_us(10_000)
+        .data(Client, 100)
+        .wait_us(10_000)
+        .ack(Server);
+    talk.wait_us(10_000).data(Client, 1460);
+    for power in 0..5 {
+        talk.wait_us(200_000 << power).again(Client, 1460, 1460);
+    }
+    assert!(found(&trace(&talk.frames), Kind::PathMtu).is_none());
+    // Sent four times within microseconds.
+    let mut talk = far(10_000);
+    talk.wait_us(10_000).data(Client, 1460).data(Client, 100);
+    talk.wait_us(10_000).ack_but(Server, 1560);
+    for _ in 0..4 {
+        talk.wait_us(1)
+            .again(Client, 1560, 1460)
+            .ack_but(Server, 1560);
+    }
+    assert!(found(&trace(&talk.frames), Kind::PathMtu).is_none());
+}
+
+#[test]
+fn a_black_hole_takes_full_segments_only() {
+    let mut talk = far(10_000);
+    talk.wait_us(10_000).data(Client, 1460).data(Client, 300);
+    talk.wait_us(10_000).sack(Server, 1760, 300);
+    let first = talk.frames.len() as u64 - 2;
+    for power in 0..6 {
+        talk.wait_us(200_000 << power).again(Client, 1760, 1460);
+    }
+    let last = talk.frames.len() as u64;
+    let trace = trace(&talk.frames);
+    let finding = &trace.findings[0];
+    assert_eq!((finding.kind, finding.count), (Kind::PathMtu, 7));
+    assert_eq!(finding.value, 1460);
+    assert_eq!(frames_of(finding), [first, last]);
+    // The timers are those of the same frames: told once.
+    assert!(found(&trace, Kind::RetransmissionTimeout).is_none());
+}
+
+#[test]
+fn what_comes_again_later_was_not_captured_twice() {
+    let mut talk = far(10_000);
+    let mut packet = talk.packet(Client, 300);
+    packet.identification = 777;
+    talk.skip(Client, 300);
+    talk.wait_us(100_000).send(packet.clone());
+    for wait_ms in [300, 600, 1200] {
+        talk.wait_us(wait_ms * 1000).send(packet.clone());
+    }
+    talk.wait_us(10_000).ack(Server);
+    let trace = trace(&talk.frames);
+    assert_eq!(trace.totals.duplicate_frames, 0);
+    let counts = only(&trace).from_client.counts.expect("counts");
+    assert_eq!((counts.retransmissions, counts.timeout), (3, 3));
+    assert!(only(&trace).from_client.round_trip.is_none());
+    let finding = found(&trace, Kind::RetransmissionTimeout).expect("stalls");
+    assert_eq!(finding.total_ns, 2_100_000_000);
+}
+
+#[test]
+fn acknowledgements_that_differ_in_their_options_are_not_the_same_frame() {
+    let mut talk = far(10_000);
+    for _ in 0..6 {
+        talk.wait_us(10).data(Client, 1460);
+    }
+    talk.wait_us(10_000);
+    for have in 1..=3 {
+        let mut packet = talk.packet(Server, 0);
+        let end = packet.acknowledgement;
+        packet.acknowledgement = end.wrapping_sub(6 * 1460);
+        packet.options = sack_option(end - have * 1460, end);
+        packet.identification = 9;
+        talk.wait_us(10).send(packet);
+    }
+    assert_eq!(trace(&talk.frames).totals.duplicate_frames, 0);
+}
+
+#[test]
+fn what_happens_before_the_first_payload_is_looked_at() {
+    let mut talk = far(10_000);
+    talk.window(Client, 0).wait_us(10_000).ack(Client);
+    talk.window(Client, 500).wait_us(3_000_000).ack(Client);
+    talk.wait_us(10_000)
+        .data(Server, 1000)
+        .wait_us(200)
+        .ack(Client);
+    let closed = trace(&talk.frames);
+    let finding = found(&closed, Kind::ZeroWindow).expect("a closed window");
+    assert_eq!(finding.total_ns, 3_000_000_000);
+    let mut talk = far(10_000);
+    for _ in 0..5 {
+        talk.wait_us(1_000_000).again(Client, 1, 0);
+        talk.wait_us(10_000).ack(Server);
+    }
+    let counts = only(&trace(&talk.frames))
+        .from_client
+        .counts
+        .expect("counts");
+    assert_eq!(counts.keepalives, 5);
+}
+
+#[test]
+fn a_release_before_the_acknowledgement_arrived_is_not_nagles() {
+    let mut talk = far(90_000);
+    for _ in 0..5 {
+        talk.wait_us(100_000).data(Client, 20);
+        talk.wait_us(90_000).data(Server, 100);
+        talk.wait_us(200_000).ack(Client);
+        talk.wait_us(50_000).data(Server, 100);
+        talk.wait_us(100).ack(Client);
+    }
+    let trace = trace(&talk.frames);
+    assert!(found(&trace, Kind::NagleDelayedAck).is_none());
+}
+
+#[test]
+fn a_full_window_is_not_nagles_work() {
+    let mut talk = far(10_000);
+    talk.window(Client, 1).wait_us(100).ack(Client);
+    talk.wait_us(10_000).data(Server, 128);
+    for _ in 0..6 {
+        talk.wait_us(200_000).ack(Client);
+        talk.wait_us(10_000).data(Server, 128);
+    }
+    let trace = trace(&talk.frames);
+    assert!(found(&trace, Kind::NagleDelayedAck).is_none());
+}
+
+#[test]
+fn an_end_that_sends_two_short_segments_at_once_has_no_nagle() {
+    let mut talk = far(200);
+    for _ in 0..6 {
+        talk.wait_us(5000)
+            .data(Client, 100)
+            .wait_us(20)
+            .data(Client, 50);
+        talk.wait_us(200).data(Server, 30).wait_us(100).ack(Client);
+        talk.wait_us(5000).data(Client, 100);
+        talk.wait_us(40_000).ack(Server);
+        talk.wait_us(120).data(Client, 200);
+        talk.wait_us(200).data(Server, 300).wait_us(100).ack(Client);
+    }
+    let trace = trace(&talk.frames);
+    assert!(found(&trace, Kind::NagleDelayedAck).is_none());
+    let nagle = |gap: &&linerate_trace::Gaps| gap.cause == Cause::NagleDelayedAck;
+    assert!(only(&trace).gaps.iter().find(nagle).is_none());
+}
+
+#[test]
+fn an_acknowledgement_in_a_queue_is_not_delayed() {
+    let mut talk = far(20_000);
+    for _ in 0..30 {
+        for _ in 0..10 {
+            talk.wait_us(10).data(Client, 1460);
+        }
+        talk.wait_us(250_000).ack(Server);
+        // The last, short segment of a message comes behind the others.
+        talk.wait_us(10).data(Client, 300);
+        talk.wait_us(260_000).ack(Server);
+    }
+    let trace = trace(&talk.frames);
+    assert!(found(&trace, Kind::DelayedAck).is_none());
+    assert_eq!(
+        only(&trace)
+            .from_server
+            .counts
+            .expect("counts")
+            .delayed_acks,
+        0
+    );
+    let mut gaps = only(&trace).gaps.iter();
+    assert!(gaps.all(|gap| gap.cause != Cause::DelayedAck));
+}
+
+#[test]
+fn long_handshakes_have_their_length() {
+    let mut talk = far(10_000_000);
+    talk.wait_us(100_000).data(Client, 300);
+    talk.wait_us(10_000_000).ack(Server);
+    let trace = trace(&talk.frames);
+    assert_eq!(only(&trace).syn_to_answer_ns, Some(10_000_000_000));
+    let mut gaps = only(&trace).gaps.iter();
+    assert!(gaps.all(|gap| gap.cause != Cause::DelayedAck));
+}
+
+#[test]
+fn round_trips_come_from_all_of_a_long_flight() {
+    let mut talk = far(100_000);
+    talk.window(Server, 60_000);
+    for _ in 0..3 {
+        for _ in 0..3000 {
+            talk.wait_us(10).data(Client, 1460);
+        }
+        talk.wait_us(70_000);
+        for at in 1..=1500 {
+            talk.wait_us(20)
+                .ack_but(Server, 3000 * 1460 - at * 2 * 1460);
+        }
+    }
+    let trace = trace(&talk.frames);
+    let trip = only(&trace).from_client.round_trip.expect("round trips");
+    // The first of a flight waits 100 ms, the last 100 ms too: none is forgotten.
+    assert!(trip.max_ns >= 99_000_000, "{trip:?}");
+    assert!(trip.count > 1000, "{trip:?}");
+}
+
+#[test]
+fn the_last_segment_has_a_round_trip_too() {
+    let mut talk = far(10_000);
+    let mut packet = talk.packet(Client, 500);
+    packet.flags |= common::FIN;
+    talk.skip(Client, 501);
+    talk.wait_us(1000).send(packet);
+    talk.wait_us(12_000).ack(Server);
+    let trace = trace(&talk.frames);
+    let trip = only(&trace).from_client.round_trip.expect("a round trip");
+    assert_eq!(trip.max_ns, 12_000_000);
+}
+
+#[test]
+fn the_receivers_side_is_known_without_a_handshake() {
+    let mut talk = Talk::new(1, 1).with_stamps();
+    for _ in 0..50 {
+        talk.wait_us(20_000)
+            .data(Client, 1448)
+            .wait_us(10)
+            .data(Client, 1448);
+        talk.wait_us(2).ack(Server);
+    }
+    let trace = trace(&talk.frames);
+    assert_eq!(
+        only(&trace).captured_at,
+        Some(linerate_model::sample::End::Server)
+    );
+}
+
+#[test]
+fn a_frame_of_another_time_does_not_end_the_capture() {
+    let mut talk = far(10_000);
+    talk.wait_us(1000).data(Client, 100);
+    let last_ns = talk.now_ns;
+    talk.frames[1].0 += 3_600_000_000_000;
+    let text = linerate_trace::text::text(
+        &trace(&talk.frames),
+        linerate_trace::text::Look {
+            columns: 80,
+            color: false,
+            connections: 1,
+        },
+    );
+    assert!(last_ns > 0 && text.contains("in 1 h"), "{text}");
+}
+
+#[test]
+fn a_length_beyond_the_frame_is_what_was_on_the_wire() {
+    let mut talk = far(10_000);
+    talk.wait_us(1000).data(Client, 100);
+    let (_, frame) = talk.frames.last_mut().expect("a frame");
+    frame[16..18].copy_from_slice(&1500u16.to_be_bytes());
+    let trace = common::trace_bytes(&pcap(&talk.frames, 1, false, true));
+    assert_eq!(trace.totals.malformed, 0);
+    assert_eq!(only(&trace).from_client.payload_bytes, 100);
+}
+
+#[test]
+fn a_refused_connection_is_not_one_begun_before() {
+    let mut talk = Talk::new(1, 0);
+    talk.control(Client, SYN, syn_options((1460, Some(7))));
+    talk.wait_us(50).control(Server, RST | ACK, Vec::new());
+    let refused = trace(&talk.frames);
+    assert_eq!(only(&refused).ending, Ending::Reset);
+    let look = linerate_trace::text::Look {
+        columns: 100,
+        color: false,
+        connections: 1,
+    };
+    let text = linerate_trace::text::text(&refused, look);
+    assert!(!text.contains("begun before"), "{text}");
+}
