@@ -180,12 +180,24 @@ fn kind(kind: TcpFindingKind) -> FindingKind {
         TcpFindingKind::WindowLimit
         | TcpFindingKind::ZeroWindow
         | TcpFindingKind::NoWindowScaling => FindingKind::Limiter(Limiter::ReceiverWindow),
-        TcpFindingKind::Loss
+        TcpFindingKind::Refused
+        | TcpFindingKind::Unanswered
+        | TcpFindingKind::SynAgain
+        | TcpFindingKind::Unreachable
+        | TcpFindingKind::Reset
+        | TcpFindingKind::HalfOpen
+        | TcpFindingKind::PeerSilent
+        | TcpFindingKind::SlowAnswer
+        | TcpFindingKind::Queue
+        | TcpFindingKind::Loss
         | TcpFindingKind::LossBurst
         | TcpFindingKind::RetransmissionTimeout
         | TcpFindingKind::PathMtu => FindingKind::Effect,
         TcpFindingKind::Superframes => FindingKind::Caution,
-        TcpFindingKind::Spurious
+        TcpFindingKind::ClientPause
+        | TcpFindingKind::IdleSender
+        | TcpFindingKind::CongestionMarks
+        | TcpFindingKind::Spurious
         | TcpFindingKind::Reordering
         | TcpFindingKind::DelayedAck
         | TcpFindingKind::SmallSegments

@@ -134,9 +134,14 @@ fn write_findings(trace: &Trace, look: Look, out: &mut String) {
     if trace.findings.is_empty() {
         let none = match trace.totals.connections {
             0 => "  none: there is no TCP connection to explain",
-            _ => "  none: nothing in the capture held TCP back",
+            _ => "  none",
         };
         let _ = writeln!(out, "{}", look.dim(none));
+        if trace.totals.connections > 0 {
+            for line in wrap(&looked_for(trace), look.columns.min(COLUMNS_MAX) - 5) {
+                let _ = writeln!(out, "     {}", look.dim(&line));
+            }
+        }
     }
     for (at, finding) in trace.findings.iter().take(FINDINGS_MAX).enumerate() {
         write_finding(at + 1, finding, trace, look, out);
@@ -149,6 +154,48 @@ fn write_findings(trace: &Trace, look: Look, out: &mut String) {
             look.dim(&format!("  {more} more: --json has all of them"))
         );
     }
+}
+
+/// Says what was looked for where nothing was found, and what this capture cannot show.
+fn looked_for(trace: &Trace) -> String {
+    let mut text =
+        "Looked for, and not seen where it costs time: refused, unanswered and repeated SYNs, resets, silent \
+                    ends, slow answers, loss, retransmission timers, closed and small windows, \
+                    queues, black holes, reordering, delayed ACKs that Nagle's algorithm waits for."
+            .to_owned();
+    let any = |holds: fn(&ConnectionReport) -> bool| trace.connections.iter().any(holds);
+    let blind = [
+        (
+            any(|one| {
+                let end = one.captured_at.map(End::other);
+                end.is_some_and(|end| one.end(end).data_packets > 0)
+            }),
+            "what the far end waits for before it sends (its windows, its program)",
+        ),
+        (
+            any(|one| !one.handshake),
+            "windows in bytes, where no handshake was captured",
+        ),
+        (
+            any(|one| one.one_sided),
+            "round trips and waits, where only one direction was captured",
+        ),
+        (
+            trace.totals.holes_of_capture > 0,
+            "what happened in the frames that the capture lost",
+        ),
+        (
+            trace.totals.without_detail > 0,
+            "anything of connections that were only counted",
+        ),
+    ];
+    let blind: Vec<&str> = blind.iter().filter(|one| one.0).map(|one| one.1).collect();
+    if !blind.is_empty() {
+        text.push_str(" What this capture cannot show: ");
+        text.push_str(&blind.join("; "));
+        text.push('.');
+    }
+    text
 }
 
 fn write_finding(number: usize, finding: &TcpFinding, trace: &Trace, look: Look, out: &mut String) {
@@ -174,6 +221,9 @@ fn write_finding(number: usize, finding: &TcpFinding, trace: &Trace, look: Look,
         let line = proof_line(proof, trace);
         let _ = writeln!(out, "     {}", look.dim(&line));
     }
+    if let Some(line) = filter_line(finding) {
+        let _ = writeln!(out, "     {}", look.dim(&line));
+    }
 }
 
 fn proof_line(proof: &Proof, trace: &Trace) -> String {
@@ -197,6 +247,16 @@ fn proof_line(proof: &Proof, trace: &Trace) -> String {
         after as f64 / 1e9,
         proof.connection
     )
+}
+
+/// Returns what shows the first proof in Wireshark, and what Wireshark calls such frames.
+fn filter_line(finding: &TcpFinding) -> Option<String> {
+    let proof = finding.proofs.first()?;
+    let name = match finding.kind.display_filter() {
+        Some(name) => format!("; all: {name}"),
+        None => String::new(),
+    };
+    Some(format!("Wireshark: {}{name}", proof.filter))
 }
 
 fn frame_name(frame: FrameId, trace: &Trace) -> String {
@@ -227,6 +287,8 @@ fn write_connection(connection: &ConnectionReport, look: Look, out: &mut String)
         match connection.ending {
             Ending::Fin => "closed",
             Ending::Reset => "reset",
+            Ending::Refused => "refused",
+            Ending::Unanswered => "not answered",
             Ending::Open => "open",
         }
         .to_owned(),

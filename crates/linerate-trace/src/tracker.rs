@@ -23,7 +23,7 @@ use crate::connection::{
 use crate::document::{ConnectionReport, FileReport, Totals, Trace};
 use crate::filter::Filter;
 use crate::findings::FindingBook;
-use crate::frame::{self, Decoded, Flags, NoSegment, Segment, TooBig};
+use crate::frame::{self, Complaint, Decoded, Flags, NoSegment, Reason, Segment};
 
 /// Connections that memory is taken for at once.
 const CHUNK: usize = 4096;
@@ -193,8 +193,8 @@ impl Tracker {
         };
         match frame::decode(frame.link, frame.bytes, frame.wire_bytes) {
             Decoded::Tcp(segment) => self.handle_segment(segment, place),
-            Decoded::TooBig(too_big) => {
-                self.handle_too_big(&too_big, place);
+            Decoded::Complaint(complaint) => {
+                self.handle_complaint(&complaint, place);
                 None
             }
             Decoded::Other(other) => {
@@ -222,14 +222,18 @@ impl Tracker {
     /// Ends the capture and hands over what it came to.
     pub fn finish(mut self) -> Trace {
         let mut chunks = std::mem::take(&mut self.chunks);
+        let lasts = self.files.iter().filter_map(|file| file.last_ns);
+        let end_ns = lasts.max().unwrap_or(0);
         for connection in chunks.iter_mut().flatten() {
             if let Some(detail) = &mut connection.detail {
-                detail.finish(connection.last_ns);
+                detail.finish(&connection.halves, connection.last_ns);
             }
             self.totals.add(connection);
-            if connection.detail.is_some() {
-                let report = ConnectionReport::new(connection, self.endpoints(connection));
+            if connection.detail.is_some() || !connection.is_accepted() {
+                let ends = self.endpoints(connection);
+                let report = ConnectionReport::new(connection, ends, end_ns);
                 self.findings.add(&report);
+                self.findings.add_setup(&report);
             }
         }
         // The largest only, the smallest of them on top: a list of all would take as much memory as
@@ -247,9 +251,10 @@ impl Tracker {
             .into_iter()
             .map(|Reverse((_, at))| {
                 let connection = connection_at(&chunks, at);
-                ConnectionReport::new(connection, self.endpoints(connection))
+                ConnectionReport::new(connection, self.endpoints(connection), end_ns)
             })
             .collect();
+        self.totals.findings_left_out = self.findings.left_out();
         Trace::new(self.files, self.totals, self.findings.finish(), reports)
     }
 
@@ -398,6 +403,13 @@ impl Tracker {
             None => self.most_silent(),
         };
         self.take_detail_back(at);
+        let connection = self.connection(at);
+        if !connection.is_accepted() {
+            // Silent for longer than all others: it will not be answered.
+            let ends = self.endpoints(connection);
+            let report = ConnectionReport::new(connection, ends, u64::MAX);
+            self.findings.add_setup(&report);
+        }
         self.unlink(at);
         self.totals.add(connection_at(&self.chunks, at));
         self.totals.forgotten += 1;
@@ -487,9 +499,11 @@ impl Tracker {
         let Some(detail) = &mut connection.detail else {
             return;
         };
-        detail.finish(connection.last_ns);
+        detail.finish(&connection.halves, connection.last_ns);
         let connection = self.connection(at);
-        let report = ConnectionReport::new(connection, self.endpoints(connection));
+        let now_ns = self.files.last().and_then(|file| file.last_ns);
+        let ends = self.endpoints(connection);
+        let report = ConnectionReport::new(connection, ends, now_ns.unwrap_or(0));
         self.findings.add(&report);
         let Some(detail) = self.connection_mut(at).detail.take() else {
             return;
@@ -502,10 +516,13 @@ impl Tracker {
     }
 
     #[cold]
-    fn handle_too_big(&mut self, too_big: &TooBig, place: Place) {
-        self.totals.too_big += 1;
-        let ports = (too_big.source_port, too_big.target_port);
-        let Some((key, source_is_low)) = self.book.key(too_big.addresses, ports) else {
+    fn handle_complaint(&mut self, complaint: &Complaint, place: Place) {
+        match complaint.reason {
+            Reason::TooBig(_) => self.totals.too_big += 1,
+            _ => self.totals.unreachable += 1,
+        }
+        let ports = (complaint.source_port, complaint.target_port);
+        let Some((key, source_is_low)) = self.book.key(complaint.addresses, ports) else {
             return;
         };
         let Some(at) = self.find(&key) else { return };
@@ -514,7 +531,7 @@ impl Tracker {
             self.give_detail(at);
         }
         if let Some(detail) = &mut self.connection_mut(at).detail {
-            detail.handle_too_big(end, too_big.mtu_bytes, place);
+            detail.handle_complaint(end, complaint.reason, place);
         }
     }
 

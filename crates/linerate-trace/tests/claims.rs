@@ -4,6 +4,7 @@
 mod common;
 
 use common::{ACK, From, RST, SYN, Talk, pcap, pcap_cut, sack_option, syn_options, trace};
+use linerate_model::sample::End;
 use linerate_trace::{Cause, ConnectionReport, Ending, TcpFinding, TcpFindingKind as Kind, Trace};
 
 use From::{Client, Server};
@@ -391,10 +392,7 @@ fn the_receivers_side_is_known_without_a_handshake() {
         talk.wait_us(2).ack(Server);
     }
     let trace = trace(&talk.frames);
-    assert_eq!(
-        only(&trace).captured_at,
-        Some(linerate_model::sample::End::Server)
-    );
+    assert_eq!(only(&trace).captured_at, Some(End::Server));
 }
 
 #[test]
@@ -431,7 +429,7 @@ fn a_refused_connection_is_not_one_begun_before() {
     talk.control(Client, SYN, syn_options((1460, Some(7))));
     talk.wait_us(50).control(Server, RST | ACK, Vec::new());
     let refused = trace(&talk.frames);
-    assert_eq!(only(&refused).ending, Ending::Reset);
+    assert_eq!(only(&refused).ending, Ending::Refused);
     let look = linerate_trace::text::Look {
         columns: 100,
         color: false,
@@ -439,4 +437,277 @@ fn a_refused_connection_is_not_one_begun_before() {
     };
     let text = linerate_trace::text::text(&refused, look);
     assert!(!text.contains("begun before"), "{text}");
+}
+
+#[test]
+fn what_becomes_of_a_syn_is_told_first() {
+    let syn = || syn_options((1460, Some(7)));
+    let mut talk = Talk::new(1, 0);
+    talk.control(Client, SYN, syn());
+    talk.wait_us(10_000).control(Server, RST | ACK, Vec::new());
+    let refused = trace(&talk.frames);
+    let finding = &refused.findings[0];
+    assert_eq!(
+        (finding.kind, finding.total_ns),
+        (Kind::Refused, 10_000_000)
+    );
+    assert_eq!(only(&refused).ending, Ending::Refused);
+
+    let mut talk = Talk::new(1, 0);
+    talk.control(Client, SYN, syn());
+    for wait_s in [1, 2, 4] {
+        let mut again = talk.packet(Client, 0);
+        (again.flags, again.acknowledgement, again.sequence) = (SYN, 0, 1);
+        again.options = syn();
+        talk.wait_us(wait_s * 1_000_000).send(again);
+    }
+    let unanswered = trace(&talk.frames);
+    assert_eq!(unanswered.findings.len(), 1);
+    let finding = &unanswered.findings[0];
+    assert_eq!((finding.kind, finding.count), (Kind::Unanswered, 4));
+    assert_eq!(finding.total_ns, 7_000_000_000);
+
+    // Answered in the end.
+    talk.wait_us(10_000).control(Server, SYN | ACK, syn());
+    talk.wait_us(100).ack(Client);
+    let late = trace(&talk.frames);
+    let finding = &late.findings[0];
+    assert_eq!((finding.kind, finding.count), (Kind::SynAgain, 3));
+    assert_eq!(finding.total_ns, 7_000_000_000);
+
+    // At the end of the capture, an answer may still come.
+    let mut talk = Talk::new(1, 0);
+    talk.control(Client, SYN, syn());
+    assert_eq!(trace(&talk.frames).findings.len(), 0);
+}
+
+#[test]
+fn resets_are_told_with_who_sent_them() {
+    let mut talk = far(10_000);
+    for _ in 0..5 {
+        talk.wait_us(1000).data(Client, 1000);
+        talk.wait_us(10_000).ack(Server);
+    }
+    let mut forged = talk.frames.clone();
+    talk.wait_us(100).control(Server, RST | ACK, Vec::new());
+    let by_server = trace(&talk.frames);
+    let finding = found(&by_server, Kind::Reset).expect("a reset");
+    assert_eq!((finding.who_is, finding.value), (End::Server, 0));
+    assert_eq!(frames_of(finding).last(), Some(&(talk.frames.len() as u64)));
+    let (time_ns, mut frame) = talk.frames.last().expect("the reset").clone();
+    frame[22] = 120;
+    forged.push((time_ns, frame));
+    let forged = trace(&forged);
+    let finding = found(&forged, Kind::Reset).expect("a reset");
+    assert_eq!(finding.value, 64 << 8 | 120);
+    assert!(
+        finding.explanation.contains("120"),
+        "{}",
+        finding.explanation
+    );
+    // Behind a FIN a reset is a way to say goodbye.
+    let mut talk = far(10_000);
+    talk.wait_us(1000)
+        .data(Client, 1000)
+        .wait_us(10_000)
+        .ack(Server);
+    talk.control(Server, common::FIN | ACK, Vec::new());
+    talk.wait_us(100).control(Client, RST | ACK, Vec::new());
+    assert!(found(&trace(&talk.frames), Kind::Reset).is_none());
+    // A keepalive's answer.
+    let mut talk = far(10_000);
+    talk.wait_us(1000)
+        .data(Client, 1000)
+        .wait_us(10_000)
+        .ack(Server);
+    talk.wait_us(60_000_000).again(Client, 1, 0);
+    talk.wait_us(10_000).control(Server, RST, Vec::new());
+    let half_open = trace(&talk.frames);
+    assert!(found(&half_open, Kind::HalfOpen).is_some());
+    assert!(found(&half_open, Kind::Reset).is_none());
+}
+
+#[test]
+fn a_peer_that_falls_silent_is_told_once() {
+    for full in [true, false] {
+        let mut talk = far(10_000);
+        talk.wait_us(10_000)
+            .data(Client, 500)
+            .wait_us(10_000)
+            .ack(Server);
+        let heard = talk.frames.len() as u64;
+        talk.wait_us(1_000_000);
+        if full {
+            talk.data(Client, 1460);
+        }
+        for power in 0..5 {
+            talk.wait_us(300_000 << power);
+            if full {
+                talk.again(Client, 1460, 1460);
+            } else {
+                talk.again(Client, 1, 0);
+            }
+        }
+        let last = talk.frames.len() as u64;
+        let trace = trace(&talk.frames);
+        let kinds: Vec<Kind> = trace.findings.iter().map(|finding| finding.kind).collect();
+        assert_eq!(kinds, [Kind::PeerSilent], "{:?}", trace.findings);
+        let finding = &trace.findings[0];
+        assert_eq!((finding.who_is, finding.value), (End::Server, 5));
+        assert_eq!(frames_of(finding), [heard, last]);
+    }
+    // It came back.
+    let mut talk = far(10_000);
+    talk.wait_us(10_000).data(Client, 1460);
+    for power in 0..5 {
+        talk.wait_us(300_000 << power).again(Client, 1460, 1460);
+    }
+    talk.wait_us(10_000).ack(Server);
+    let back = trace(&talk.frames);
+    assert!(found(&back, Kind::PeerSilent).is_none());
+    assert!(found(&back, Kind::RetransmissionTimeout).is_some());
+}
+
+#[test]
+fn network_or_server_has_an_answer() {
+    for (thinks_us, trip_us) in [(400_000, 20_000), (500, 400_000)] {
+        let mut talk = far(trip_us);
+        for _ in 0..10 {
+            talk.wait_us(10_000).data(Client, 200);
+            talk.wait_us(trip_us + thinks_us).data(Server, 900);
+            talk.wait_us(50).ack(Client);
+        }
+        let trace = trace(&talk.frames);
+        let answers = only(&trace).from_server.answers.expect("answers");
+        assert_eq!((answers.count, answers.min_ns), (10, thinks_us * 1000));
+        let finding = found(&trace, Kind::SlowAnswer);
+        assert_eq!(finding.is_some(), thinks_us > trip_us, "{finding:?}");
+        if let Some(finding) = finding {
+            assert_eq!((finding.count, finding.total_ns), (10, 4_000_000_000));
+        }
+    }
+    let mut talk = far(20_000);
+    for _ in 0..10 {
+        talk.wait_us(300_000).data(Client, 200);
+        talk.wait_us(20_000)
+            .data(Server, 900)
+            .wait_us(50)
+            .ack(Client);
+    }
+    let pauses = trace(&talk.frames);
+    let finding = found(&pauses, Kind::ClientPause).expect("pauses");
+    assert_eq!((finding.who_is, finding.count), (End::Client, 9));
+    assert!(found(&pauses, Kind::SlowAnswer).is_none());
+}
+
+#[test]
+fn a_queue_is_not_a_small_window() {
+    // The window is always full; round trips rise from 20 to 400 ms.
+    for queued_us in [0, 380_000] {
+        let mut talk = far(20_000);
+        talk.window(Server, 400);
+        talk.wait_us(100)
+            .data(Client, 1460)
+            .wait_us(20_000)
+            .ack(Server);
+        for _ in 0..40 {
+            for _ in 0..35 {
+                talk.wait_us(5).data(Client, 1460);
+            }
+            talk.wait_us(20_000 + queued_us).ack(Server);
+        }
+        let trace = trace(&talk.frames);
+        let queue = found(&trace, Kind::Queue);
+        let window = found(&trace, Kind::WindowLimit);
+        assert_eq!(queue.is_some(), queued_us > 0, "{queue:?}");
+        assert_eq!(window.is_some(), queued_us == 0, "{window:?}");
+        if let Some(queue) = queue {
+            let ms = queue.total_ns / 1_000_000;
+            assert!((340..=420).contains(&ms), "{ms}");
+        }
+    }
+}
+
+#[test]
+fn frames_that_the_capture_lost_are_said() {
+    let mut talk = far(10_000);
+    for _ in 0..10 {
+        talk.wait_us(10)
+            .data(Client, 1460)
+            .skip(Client, 1460)
+            .data(Client, 1460);
+        talk.wait_us(10_000).ack(Server);
+    }
+    let trace = trace(&talk.frames);
+    assert_eq!(trace.totals.holes_of_capture, 10);
+    let told = |warning: &String| warning.contains("not in the capture");
+    assert!(trace.warnings.iter().any(told), "{:?}", trace.warnings);
+    assert!(found(&trace, Kind::Loss).is_none());
+}
+
+#[test]
+fn the_sender_sees_reordering_too() {
+    let mut talk = far(10_000);
+    for _ in 0..12 {
+        for _ in 0..8 {
+            talk.wait_us(10).data(Client, 1460);
+        }
+        talk.wait_us(10_000).sack(Server, 8 * 1460, 2 * 1460);
+        talk.wait_us(100).ack(Server);
+    }
+    let trace = trace(&talk.frames);
+    let finding = found(&trace, Kind::Reordering).expect("reordering");
+    assert_eq!((finding.who_is, finding.count), (End::Client, 12));
+    assert!(found(&trace, Kind::Loss).is_none());
+}
+
+#[test]
+fn proofs_carry_a_filter() {
+    let mut talk = far(10_000);
+    talk.wait_us(10_000).data(Client, 500);
+    let sent = talk.frames.len();
+    talk.wait_us(300_000)
+        .again(Client, 500, 500)
+        .wait_us(10_000)
+        .ack(Server);
+    let trace = trace(&talk.frames);
+    let filter = format!("frame.number in {{{sent}, {}}}", sent + 1);
+    assert_eq!(trace.findings[0].proofs[0].filter, filter);
+}
+
+#[test]
+fn none_says_what_was_looked_for() {
+    let mut talk = Talk::new(1, 1);
+    talk.wait_us(100).data(Client, 100).wait_us(100).ack(Server);
+    let look = linerate_trace::text::Look {
+        columns: 100,
+        color: false,
+        connections: 1,
+    };
+    let text = linerate_trace::text::text(&trace(&talk.frames), look);
+    assert!(
+        text.contains("Looked for") && text.contains("no handshake"),
+        "{text}"
+    );
+}
+
+#[test]
+fn trains_of_the_other_end_are_not_ones_own() {
+    let mut talk = far(200);
+    for _ in 0..40 {
+        talk.wait_us(300).data(Server, 100);
+    }
+    talk.wait_us(300).ack(Client);
+    for _ in 0..70 {
+        talk.wait_us(300)
+            .data(Client, 100)
+            .wait_us(300)
+            .data(Server, 1460);
+    }
+    let trace = trace(&talk.frames);
+    let finding = found(&trace, Kind::SmallSegments);
+    assert!(
+        finding.is_none_or(|finding| finding.who_is == End::Server),
+        "{finding:?}"
+    );
 }

@@ -517,7 +517,7 @@ fn a_refused_connection_is_a_reset_one() {
     talk.control(Client, SYN, syn_options((1460, Some(7))));
     talk.wait_us(50).control(Server, RST | ACK, Vec::new());
     let trace = trace(&talk.frames);
-    assert_eq!(only(&trace).ending, Ending::Reset);
+    assert_eq!(only(&trace).ending, Ending::Refused);
     assert!(!only(&trace).detailed);
 }
 

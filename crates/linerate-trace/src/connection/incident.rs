@@ -33,6 +33,20 @@ pub enum IncidentKind {
     TooBig,
     /// Short segments one behind the other, without an answer between. The end is the sender.
     SmallSegments,
+    /// A SYN was sent again. The end is its sender.
+    SynAgain,
+    /// A router or host said that segments do not get through. The end is the sender; the value is
+    /// 1 for no way, 2 for prohibited, 3 for no such port.
+    Unreachable,
+    /// One end reset the connection before either had ended its stream. The end is that; the value
+    /// is the hop limit of the reset and, times 256, of the segment before, where they differ.
+    Reset,
+    /// A keepalive was answered by a reset. The end is that which had forgotten the connection.
+    HalfOpen,
+    /// An end was not heard of again, though the other repeated itself. The value says how often.
+    PeerSilent,
+    /// An end took its time from the other's last data to its own. The end is the one that took it.
+    Answer,
 }
 
 /// One occurrence.

@@ -297,6 +297,13 @@ impl Connection {
         (client.has_fin() && server.has_fin()) || client.has_rst() || server.has_rst()
     }
 
+    /// Returns whether the server answered, as far as the capture knows: no SYN stayed alone.
+    #[inline]
+    pub(crate) fn is_accepted(&self) -> bool {
+        let [client, server] = &self.halves;
+        !client.has_syn() || server.has_syn() || (server.packets > 0 && !server.has_rst())
+    }
+
     /// Returns whether `segment` begins another connection of the same ends and ports: a SYN with
     /// another sequence number, where this one is closed or has gone beyond its handshake.
     #[inline]

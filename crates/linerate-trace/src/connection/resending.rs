@@ -222,6 +222,8 @@ impl Detail {
             };
             self.incidents
                 .note(IncidentKind::RetransmissionTimeout, from, example);
+            let stalls = &mut self.ends[from as usize].unheard_stalls;
+            *stalls = (stalls.0 + 1, stalls.1 + silent_ns);
             if let Some(repeated) = &mut self.ends[from as usize].repeated
                 && repeated.sequence == seen.segment.sequence
             {
@@ -346,6 +348,8 @@ impl Detail {
             frames: [repeated.first_frame, repeated.last_frame, None],
             value: repeated.bytes,
         };
+        // The receiver is there: it is not silent.
+        self.ends[end as usize].unheard = 0;
         let kind = IncidentKind::RepeatedSegment;
         self.incidents
             .note_times(kind, end, example, repeated.sendings);

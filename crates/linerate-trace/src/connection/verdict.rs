@@ -64,6 +64,14 @@ verdicts! {
 }
 
 impl Verdict {
+    /// Whatever says a thing once more because nothing was heard.
+    pub(crate) const REPEATS: Self = Self(
+        Self::RETRANSMISSION.0
+            | Self::CONTROL_RETRANSMISSION.0
+            | Self::KEEPALIVE.0
+            | Self::ZERO_WINDOW_PROBE.0,
+    );
+
     /// Returns whether any of `other` holds.
     #[inline]
     pub(crate) fn any(self, other: Self) -> bool {

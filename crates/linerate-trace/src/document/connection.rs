@@ -64,6 +64,10 @@ pub enum Ending {
     Fin,
     /// One end reset it.
     Reset,
+    /// The server answered the SYN with a reset.
+    Refused,
+    /// Nothing answered the SYN for a second at the least, or until it was sent again.
+    Unanswered,
     /// The capture ended before.
     Open,
 }
@@ -109,6 +113,14 @@ pub struct EndReport {
     pub zero_window: Option<DurationReport>,
     /// How long its delayed acknowledgements waited.
     pub ack_delay: Option<DurationReport>,
+    /// How long it took from the last data of the other end to its own, without the way: a server's
+    /// answers, a client's pauses.
+    pub answers: Option<DurationReport>,
+    /// Round trips of its data with four full segments on their way at the least.
+    pub round_trip_loaded: Option<DurationReport>,
+    /// The mean of the windows that it offered.
+    #[serde(skip)]
+    pub(crate) window_bytes_mean: Option<f64>,
 }
 
 /// Durations of one kind.
@@ -197,7 +209,14 @@ pub struct BinsReport {
 
 impl ConnectionReport {
     /// Returns the report of `connection` with where client and server are.
-    pub(crate) fn new(connection: &Connection, [client_at, server_at]: [Endpoint; 2]) -> Self {
+    /// The capture went on until `end_ns`.
+    pub(crate) fn new(
+        connection: &Connection,
+        [client_at, server_at]: [Endpoint; 2],
+        end_ns: u64,
+    ) -> Self {
+        /// The first retransmission timer of a SYN (RFC 6298).
+        const SYN_TIMER_NS: u64 = 1_000_000_000;
         let detail = connection.detail.as_deref();
         let [syn_to_answer_ns, answer_to_ack_ns] = connection.handshake.map(|leg| leg.map(Leg::ns));
         let [client, server] = &connection.halves;
@@ -211,7 +230,13 @@ impl ConnectionReport {
             handshake: client.has_syn() && server.has_syn(),
             syn_to_answer_ns,
             answer_to_ack_ns,
-            ending: if client.has_rst() || server.has_rst() {
+            ending: if !connection.is_accepted() && server.has_rst() {
+                Ending::Refused
+            } else if !connection.is_accepted()
+                && (client.packets > 1 || end_ns.saturating_sub(connection.last_ns) >= SYN_TIMER_NS)
+            {
+                Ending::Unanswered
+            } else if client.has_rst() || server.has_rst() {
                 Ending::Reset
             } else if connection.is_closed() {
                 Ending::Fin
@@ -240,6 +265,19 @@ impl ConnectionReport {
         match end {
             End::Client => &self.from_client,
             End::Server => &self.from_server,
+        }
+    }
+
+    /// Returns the shortest round trip from the capture to `end`.
+    pub(crate) fn trip_ns(&self, end: End) -> Option<u64> {
+        let measured = self.end(end.other()).round_trip.map(|trip| trip.min_ns);
+        let handshake = match end {
+            End::Server => self.syn_to_answer_ns,
+            End::Client => self.answer_to_ack_ns,
+        };
+        match (measured, handshake) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
         }
     }
 
@@ -283,6 +321,9 @@ impl EndReport {
             flight_bytes_max: own.map(|own| own.flight_bytes_max),
             zero_window: own.and_then(|own| DurationReport::of_spread(&own.zero_window)),
             ack_delay: own.and_then(|own| DurationReport::new(&own.ack_delay)),
+            answers: own.and_then(|own| DurationReport::new(&own.answers)),
+            round_trip_loaded: own.and_then(|own| DurationReport::new(&own.round_trip_loaded)),
+            window_bytes_mean: window.and_then(|window| window.mean()),
         }
     }
 }

@@ -208,6 +208,15 @@ fn warnings(
         "frames were captured twice (on a bridge, or on any interface); counted once",
     );
     count(
+        totals.holes_of_capture,
+        "ranges were acknowledged but are not in the capture: it lost frames, and what is said of \
+         loss and waits around them may be its own",
+    );
+    count(
+        totals.findings_left_out,
+        "findings were not kept: there were more than 4096",
+    );
+    count(
         totals.without_detail,
         "connections were only counted: more were open at once than details are kept of",
     );

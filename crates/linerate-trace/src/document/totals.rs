@@ -33,6 +33,10 @@ pub struct Totals {
     pub untracked: u64,
     /// ICMP messages that a segment was too big.
     pub too_big: u64,
+    /// ICMP messages that a segment did not get through.
+    pub unreachable: u64,
+    /// Findings beyond the number that is kept.
+    pub findings_left_out: u64,
     /// Connections.
     pub connections: u64,
     /// Connections whose ends and ports had been another's before.
@@ -67,6 +71,8 @@ pub struct Totals {
     pub out_of_order: u64,
     /// Jumps over what was not captured.
     pub holes: u64,
+    /// Of these, those that were acknowledged all the same: the capture lost them.
+    pub holes_of_capture: u64,
     /// Duplicate acknowledgements.
     pub duplicate_acks: u64,
     /// Segments that closed a window.
@@ -95,6 +101,7 @@ impl Totals {
 
     /// Adds a detail that is handed back.
     pub(crate) fn add_detail(&mut self, detail: &Detail) {
+        self.holes_of_capture += u64::from(detail.holes_of_capture);
         self.duplicate_frames += u64::from(detail.duplicate_frames);
         for end in &detail.ends {
             let counts = &end.counts;

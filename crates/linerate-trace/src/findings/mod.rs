@@ -17,7 +17,7 @@ use serde::Serialize;
 mod words;
 
 use crate::connection::{Endpoint, Example, FrameId, Incident, IncidentKind};
-use crate::document::{ConnectionReport, EndReport};
+use crate::document::{ConnectionReport, Ending};
 
 /// Findings that are told apart; further ones are not kept.
 const FINDINGS_MAX: usize = 4096;
@@ -28,10 +28,15 @@ const EXAMPLES_MAX: usize = 5;
 const WINDOW_BYTES_MIN: u64 = 64 * 1024;
 /// A share of the time from which the window is called a limit.
 const WINDOW_SHARE_MIN: f64 = 0.2;
+/// What full windows over the shortest round trip could carry, as a multiple of what came: beyond,
+/// something else was the limit.
+const WINDOW_EXCESS_MAX: f64 = 3.0;
+/// Segments that closed a window from which its reader is called slow.
+const ZERO_WINDOWS_MIN: u32 = 3;
 /// Delayed acknowledgements of one end from which they are reported.
 const DELAYED_ACKS_MIN: u32 = 3;
-/// Retransmissions from which loss is reported.
-const LOSS_MIN: u32 = 3;
+/// Retransmissions that nothing else tells of, from which loss is reported.
+const LOSS_MIN: u32 = 1;
 /// Spurious ones.
 const SPURIOUS_MIN: u32 = 3;
 /// Segments out of order.
@@ -73,6 +78,30 @@ pub enum TcpFindingKind {
     ClampedMss,
     /// The capture shows longer segments than the wire.
     Superframes,
+    /// The server answered a SYN with a reset.
+    Refused,
+    /// Nothing answered a SYN.
+    Unanswered,
+    /// A SYN was sent again before it was answered.
+    SynAgain,
+    /// A router or host says that segments do not get through.
+    Unreachable,
+    /// One end reset the connection before either had ended its stream.
+    Reset,
+    /// A keepalive was answered by a reset.
+    HalfOpen,
+    /// An end was not heard of again.
+    PeerSilent,
+    /// The server took its time to answer.
+    SlowAnswer,
+    /// The client took its time between an answer and its next request.
+    ClientPause,
+    /// A queue on the way made round trips long.
+    Queue,
+    /// The sender had nothing to send.
+    IdleSender,
+    /// Routers marked congestion.
+    CongestionMarks,
 }
 
 /// One finding.
@@ -106,8 +135,8 @@ pub struct TcpFinding {
     pub total_ns: u64,
     /// How long at the longest.
     pub longest_ns: u64,
-    /// A number that belongs to it, by kind: a window, an MTU, a segment size in bytes, segments
-    /// of a burst.
+    /// A number that belongs to it, by kind: a window, a queue, an MTU, a segment size in bytes,
+    /// segments of a burst, a median in ns, how often something was repeated.
     pub value: u64,
     /// Out of how many, where that means something: data segments, or the connections' time in ns.
     pub out_of: u64,
@@ -130,6 +159,8 @@ pub struct Proof {
     pub frames: Vec<FrameId>,
     /// A number that belongs to it.
     pub value: u32,
+    /// What shows these frames in Wireshark and tshark.
+    pub filter: String,
 }
 
 /// What one finding is told apart by: kind, host, other host, the server's port, which end.
@@ -139,17 +170,36 @@ type Key = (TcpFindingKind, IpAddr, IpAddr, Option<u16>, End);
 #[derive(Debug, Default)]
 pub(crate) struct FindingBook {
     found: BTreeMap<Key, TcpFinding>,
+    left_out: u64,
 }
 
 impl FindingBook {
     /// Adds the findings of one connection.
     pub(crate) fn add(&mut self, connection: &ConnectionReport) {
         for finding in findings_of(connection) {
-            if let Some(known) = self.found.get_mut(&finding.key()) {
-                known.join(finding);
-            } else if self.found.len() < FINDINGS_MAX {
-                self.found.insert(finding.key(), finding);
-            }
+            self.keep(finding);
+        }
+    }
+
+    /// Adds what became of the SYN of a connection that was not accepted, at its end.
+    pub(crate) fn add_setup(&mut self, connection: &ConnectionReport) {
+        if let Some(finding) = setup(connection) {
+            self.keep(finding);
+        }
+    }
+
+    /// Returns how many findings were not kept.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    fn keep(&mut self, finding: TcpFinding) {
+        if let Some(known) = self.found.get_mut(&finding.key()) {
+            known.join(finding);
+        } else if self.found.len() < FINDINGS_MAX {
+            self.found.insert(finding.key(), finding);
+        } else {
+            self.left_out += 1;
         }
     }
 
@@ -166,8 +216,8 @@ impl FindingBook {
         // Those that are alike in all of this stay in the order of their keys.
         found.sort_by_key(|finding| {
             (
-                finding.kind == TcpFindingKind::ClampedMss,
-                Reverse((finding.kind.costs_time(), finding.total_ns)),
+                finding.kind.rank(),
+                Reverse(finding.total_ns / 100 * finding.kind.certainty_percent()),
                 finding.kind,
                 Reverse(finding.count),
                 finding.who,
@@ -179,17 +229,55 @@ impl FindingBook {
 }
 
 impl TcpFindingKind {
-    /// Returns whether its time is lost time; else it only explains.
-    fn costs_time(self) -> bool {
-        !matches!(
-            self,
+    /// Returns its place: what kept a connection from working, what costs time, what only explains,
+    /// and what half of the Internet has.
+    fn rank(self) -> u8 {
+        match self {
+            Self::Refused | Self::Unanswered | Self::Unreachable | Self::PeerSilent => 0,
             Self::Superframes
-                | Self::ClampedMss
-                | Self::SmallSegments
-                | Self::DelayedAck
-                | Self::Reordering
-                | Self::NoWindowScaling
-        )
+            | Self::SmallSegments
+            | Self::DelayedAck
+            | Self::Reordering
+            | Self::NoWindowScaling
+            | Self::ClientPause
+            | Self::IdleSender
+            | Self::CongestionMarks => 2,
+            Self::ClampedMss => 3,
+            _ => 1,
+        }
+    }
+
+    /// Returns how sure it is that the time of its frames was lost to it, rather than to something
+    /// that looks the same.
+    fn certainty_percent(self) -> u64 {
+        match self {
+            // The capture cannot see why a window is small, or why a program was silent.
+            Self::WindowLimit | Self::Queue => 80,
+            Self::SlowAnswer => 90,
+            _ => 100,
+        }
+    }
+
+    /// Returns what Wireshark and tshark call it, as a display filter.
+    pub(crate) fn display_filter(self) -> Option<&'static str> {
+        Some(match self {
+            Self::RetransmissionTimeout | Self::LossBurst | Self::Loss | Self::PathMtu => {
+                "tcp.analysis.retransmission"
+            }
+            Self::ZeroWindow => "tcp.analysis.zero_window",
+            Self::WindowLimit => "tcp.analysis.window_full",
+            Self::Spurious => "tcp.analysis.spurious_retransmission",
+            Self::Reordering => "tcp.analysis.out_of_order",
+            Self::Refused | Self::Reset | Self::HalfOpen => "tcp.flags.reset == 1",
+            Self::Unanswered | Self::SynAgain => {
+                "tcp.flags.syn == 1 && tcp.analysis.retransmission"
+            }
+            Self::Unreachable => "icmp.type == 3 || icmpv6.type == 1",
+            Self::Queue => "tcp.analysis.ack_rtt",
+            Self::CongestionMarks => "ip.dsfield.ecn == 3",
+            Self::NoWindowScaling | Self::ClampedMss => "tcp.flags.syn == 1",
+            _ => return None,
+        })
     }
 }
 
@@ -255,6 +343,7 @@ impl TcpFinding {
                 length_ns: example.length_ns,
                 frames: example.frames.iter().flatten().copied().collect(),
                 value: example.value,
+                filter: filter_of(example.frames.iter().flatten().copied()),
             })
             .collect();
         self
@@ -268,9 +357,49 @@ impl TcpFinding {
             length_ns: connection.duration_ns,
             frames: connection.first_frame.into_iter().collect(),
             value: 0,
+            filter: conversation(connection),
         }];
         self
     }
+}
+
+/// Returns the filter for frames.
+pub(crate) fn filter_of(frames: impl Iterator<Item = FrameId>) -> String {
+    let numbers: Vec<String> = frames.map(|frame| frame.number().to_string()).collect();
+    match &numbers[..] {
+        [] => String::new(),
+        [one] => format!("frame.number == {one}"),
+        more => format!("frame.number in {{{}}}", more.join(", ")),
+    }
+}
+
+/// Returns the filter for a whole connection.
+fn conversation(connection: &ConnectionReport) -> String {
+    let (client, server) = (connection.client, connection.server);
+    let ip = match client.address {
+        IpAddr::V4(_) => "ip",
+        IpAddr::V6(_) => "ipv6",
+    };
+    format!(
+        "{ip}.addr == {} && {ip}.addr == {} && tcp.port == {} && tcp.port == {}",
+        client.address, server.address, client.port, server.port
+    )
+}
+
+/// Returns what became of a SYN that was not accepted.
+fn setup(connection: &ConnectionReport) -> Option<TcpFinding> {
+    let kind = match connection.ending {
+        Ending::Refused => TcpFindingKind::Refused,
+        Ending::Unanswered => TcpFindingKind::Unanswered,
+        _ => return None,
+    };
+    let finding = TcpFinding {
+        count: u64::from(connection.from_client.packets),
+        total_ns: connection.duration_ns,
+        longest_ns: connection.duration_ns,
+        ..TcpFinding::new(connection, kind, End::Server)
+    };
+    Some(finding.proven_by_first_frame(connection))
 }
 
 /// Returns the findings of one connection.
@@ -281,7 +410,9 @@ fn findings_of(connection: &ConnectionReport) -> Vec<TcpFinding> {
         .filter_map(|incident| from_incident(connection, incident))
         .collect();
     for end in End::BOTH {
+        found.extend(queue(connection, end));
         found.extend(window_limit(connection, end));
+        found.extend(idle_sender(connection, end));
         found.extend(from_counts(connection, end));
         found.extend(clamped_mss(connection, end));
     }
@@ -296,22 +427,119 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
         IncidentKind::ZeroWindow => TcpFindingKind::ZeroWindow,
         IncidentKind::LossBurst => TcpFindingKind::LossBurst,
         IncidentKind::RepeatedSegment | IncidentKind::TooBig => TcpFindingKind::PathMtu,
-        IncidentKind::DelayedAck if incident.count >= DELAYED_ACKS_MIN => {
+        // What Nagle's algorithm waited for is told with it.
+        IncidentKind::DelayedAck
+            if incident.count
+                >= count_of(
+                    connection,
+                    IncidentKind::NagleDelayedAck,
+                    incident.end.other(),
+                ) + DELAYED_ACKS_MIN =>
+        {
             TcpFindingKind::DelayedAck
         }
+        // Of a SYN that was never answered more is told.
+        IncidentKind::SynAgain if connection.ending != Ending::Unanswered => {
+            TcpFindingKind::SynAgain
+        }
+        IncidentKind::Unreachable => TcpFindingKind::Unreachable,
+        IncidentKind::Reset => TcpFindingKind::Reset,
+        IncidentKind::HalfOpen => TcpFindingKind::HalfOpen,
+        // With its SYN repeated, an end was never heard of at all.
+        IncidentKind::PeerSilent => TcpFindingKind::PeerSilent,
+        IncidentKind::Answer => answer_kind(connection, incident)?,
         // What is found of loss and short segments follows from counts.
-        IncidentKind::DelayedAck | IncidentKind::Loss | IncidentKind::SmallSegments => return None,
+        IncidentKind::DelayedAck
+        | IncidentKind::SynAgain
+        | IncidentKind::Loss
+        | IncidentKind::SmallSegments => return None,
     };
     let lengths_ns = incident.examples.iter().map(|example| example.length_ns);
     let finding = TcpFinding {
         count: u64::from(incident.count),
         total_ns: incident.total_ns,
         longest_ns: lengths_ns.max().unwrap_or(0),
-        value: u64::from(incident.value_max),
+        value: match kind {
+            TcpFindingKind::SlowAnswer | TcpFindingKind::ClientPause => {
+                let answers = connection.end(incident.end).answers;
+                answers.and_then(|answers| answers.median_ns).unwrap_or(0)
+            }
+            _ => u64::from(incident.value_max),
+        },
         out_of: connection.duration_ns,
+        round_trip_ns: connection.trip_ns(incident.end),
         ..TcpFinding::new(connection, kind, incident.end)
     };
     Some(finding.proven(connection, &incident.examples))
+}
+
+/// Returns how often something happened at `end`.
+fn count_of(connection: &ConnectionReport, kind: IncidentKind, end: End) -> u32 {
+    let mut incidents = connection.incidents.iter();
+    incidents
+        .find(|incident| incident.kind == kind && incident.end == end)
+        .map_or(0, |incident| incident.count)
+}
+
+/// Waits for an end's answers, where they are much of the time.
+fn answer_kind(connection: &ConnectionReport, incident: &Incident) -> Option<TcpFindingKind> {
+    const TOTAL_NS_MIN: u64 = 50_000_000;
+    let (kind, part) = match incident.end {
+        End::Server => (TcpFindingKind::SlowAnswer, 10),
+        End::Client => (TcpFindingKind::ClientPause, 2),
+    };
+    let is_much = incident.total_ns >= TOTAL_NS_MIN.max(connection.duration_ns / part);
+    is_much.then_some(kind)
+}
+
+/// A queue on the way: round trips under load are a multiple of the shortest.
+fn queue(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
+    /// Fewer round trips under load show no queue that stands.
+    const TRIPS_MIN: u32 = 16;
+    const TIMES_MIN: u64 = 4;
+    const QUEUE_NS_MIN: u64 = 20_000_000;
+    let own = connection.end(end);
+    let loaded = own
+        .round_trip_loaded
+        .filter(|loaded| loaded.count >= TRIPS_MIN)?;
+    let least_ns = connection.trip_ns(end.other())?;
+    let median_ns = loaded.median_ns?;
+    let queued_ns = median_ns.saturating_sub(least_ns);
+    if queued_ns < QUEUE_NS_MIN || median_ns < least_ns * TIMES_MIN {
+        return None;
+    }
+    let rate = own.bits_per_second?;
+    let finding = TcpFinding {
+        count: u64::from(loaded.count),
+        total_ns: queued_ns,
+        longest_ns: loaded.max_ns.saturating_sub(least_ns),
+        value: (rate / 8e9 * queued_ns as f64) as u64,
+        out_of: rate as u64,
+        round_trip_ns: Some(least_ns),
+        ..TcpFinding::new(connection, TcpFindingKind::Queue, end)
+    };
+    Some(finding.proven_by_first_frame(connection))
+}
+
+/// A stream in one direction whose sender had nothing to send for most of the time.
+fn idle_sender(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
+    const BYTES_MIN: u64 = 1 << 20;
+    const SHARE_MIN: f64 = 0.5;
+    let (own, peer) = (connection.end(end), connection.end(end.other()));
+    let share = own.time?.idle + own.time?.sender;
+    let is_stream = own.payload_bytes >= BYTES_MIN && peer.payload_bytes < own.payload_bytes / 100;
+    if !is_stream || share < SHARE_MIN || connection.captured_at == Some(end.other()) {
+        return None;
+    }
+    let total_ns = (share * connection.duration_ns as f64) as u64;
+    let finding = TcpFinding {
+        count: 1,
+        total_ns,
+        longest_ns: total_ns,
+        out_of: connection.duration_ns,
+        ..TcpFinding::new(connection, TcpFindingKind::IdleSender, end)
+    };
+    Some(finding.proven_by_first_frame(connection))
 }
 
 /// The receiver's window: it stands for a share of the time, so it needs a stream, not a request.
@@ -327,6 +555,18 @@ fn window_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
         return None;
     }
     let zero_windows = receiver.counts.map(|counts| counts.zero_windows);
+    // A program that reads slowly closes the window again and again; its size is not the limit.
+    if zero_windows.is_some_and(|zero_windows| zero_windows >= ZERO_WINDOWS_MIN) {
+        return None;
+    }
+    // What such windows carry in such a time, over the shortest round trip. Where far less came,
+    // round trips were longer than the path: a queue, and a larger window would lengthen it.
+    let least_ns = sender.round_trip?.min_ns.max(1);
+    let window_ns = share * connection.duration_ns as f64;
+    let possible = receiver.window_bytes_mean? * window_ns / least_ns as f64;
+    if possible > WINDOW_EXCESS_MAX * sender.payload_bytes as f64 {
+        return None;
+    }
     let total_ns = (share * connection.duration_ns as f64) as u64;
     // The receiver is the one to change something.
     let finding = TcpFinding {
@@ -335,7 +575,7 @@ fn window_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
         longest_ns: total_ns,
         out_of: connection.duration_ns,
         value: receiver.window_bytes_max.unwrap_or(0),
-        round_trip_ns: sender.round_trip.map(|trip| trip.min_ns),
+        round_trip_ns: Some(least_ns),
         ..TcpFinding::new(connection, TcpFindingKind::WindowLimit, end.other())
     };
     Some(finding.proven_by_first_frame(connection))
@@ -364,14 +604,34 @@ fn from_counts(connection: &ConnectionReport, end: End) -> Vec<TcpFinding> {
         });
     };
     let lost = counts.retransmissions.saturating_sub(counts.spurious);
-    if lost >= LOSS_MIN {
+    // What a black hole, a silent peer or timers explain is told with them.
+    let told = [
+        (IncidentKind::RepeatedSegment, end),
+        (IncidentKind::RetransmissionTimeout, end),
+    ]
+    .map(|(kind, end)| count_of(connection, kind, end));
+    let silent = connection
+        .incidents
+        .iter()
+        .find(|incident| incident.kind == IncidentKind::PeerSilent && incident.end == end.other());
+    let told = told.iter().sum::<u32>() + silent.map_or(0, |silent| silent.value_max);
+    if lost.saturating_sub(told) >= LOSS_MIN {
         add(TcpFindingKind::Loss, lost, counts.retransmitted_bytes);
     }
     if counts.spurious >= SPURIOUS_MIN {
         add(TcpFindingKind::Spurious, counts.spurious, 0);
     }
-    if counts.out_of_order >= REORDERED_MIN {
-        add(TcpFindingKind::Reordering, counts.out_of_order, 0);
+    // At the receiver it is seen; at the sender the receiver tells.
+    let healed = connection
+        .end(end.other())
+        .counts
+        .map_or(0, |peer| peer.healed);
+    let reordered = counts.out_of_order.max(healed);
+    if reordered >= REORDERED_MIN {
+        add(TcpFindingKind::Reordering, reordered, 0);
+    }
+    if counts.congestion_marked > 0 {
+        add(TcpFindingKind::CongestionMarks, counts.congestion_marked, 0);
     }
     if counts.superframes > 0 {
         let largest = own.sizes.as_ref().map_or(0, |sizes| sizes.max_bytes);
@@ -383,7 +643,7 @@ fn from_counts(connection: &ConnectionReport, end: End) -> Vec<TcpFinding> {
     }
     if counts.small >= SMALL_MIN
         && counts.small > own.data_packets / 2
-        && is_streaming(connection, own)
+        && is_streaming(connection, end)
     {
         let mean = own.payload_bytes / u64::from(own.data_packets.max(1));
         add(TcpFindingKind::SmallSegments, counts.small, mean);
@@ -392,14 +652,11 @@ fn from_counts(connection: &ConnectionReport, end: End) -> Vec<TcpFinding> {
 }
 
 /// Returns whether an end sends segments one behind the other, rather than one for each answer.
-fn is_streaming(connection: &ConnectionReport, own: &EndReport) -> bool {
-    let in_trains: u64 = connection
-        .incidents
-        .iter()
-        .filter(|incident| incident.kind == IncidentKind::SmallSegments)
-        .map(|incident| u64::from(incident.value_max))
-        .sum();
-    in_trains >= u64::from(own.data_packets) / 4
+fn is_streaming(connection: &ConnectionReport, end: End) -> bool {
+    let mut trains = connection.incidents.iter();
+    let trains =
+        trains.find(|incident| incident.kind == IncidentKind::SmallSegments && incident.end == end);
+    trains.is_some_and(|trains| trains.value_max >= connection.end(end).data_packets / 4)
 }
 
 /// Keeps of several hosts with small segments the one that was sent most of them: half of the

@@ -23,11 +23,20 @@ pub(crate) fn put_into_words(finding: &mut TcpFinding) {
         ("{total}", ns(finding.total_ns)),
         ("{longest}", ns(finding.longest_ns)),
         ("{mean}", ns(mean_ns)),
+        ("{life}", ns(finding.out_of)),
         ("{time_share}", percent(finding.total_ns, finding.out_of)),
         ("{bytes}", bytes(finding.value)),
         ("{exact_bytes}", finding.value.to_string()),
         ("{exact_out_of}", finding.out_of.to_string()),
         ("{segments}", count(finding.value)),
+        ("{value_ns}", ns(finding.value)),
+        (
+            "{behind_rate}",
+            Unit::BitsPerSecond.display(finding.out_of as f64),
+        ),
+        ("{syns}", times(finding.count)),
+        ("{hops}", (finding.value & 0xff).to_string()),
+        ("{hops_before}", (finding.value >> 8).to_string()),
         ("{trip}", ns(trip_ns)),
         ("{rate}", Unit::BitsPerSecond.display(rate)),
     ];
@@ -162,6 +171,106 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "if it is not meant: compare `ip link` and `ip route get` at {who} with what arrives \
              in its SYN",
         ],
+        TcpFindingKind::Refused => [
+            "{who} refused the connection of {toward}: a reset answered the SYN after {total}",
+            "Nothing listens at that port of {who}, or a firewall there or on the way rejects it \
+             and says so.",
+            "at {who}: `ss -ltn` shows whether something listens; if it does, look for rules that \
+             reject (`nft list ruleset`)",
+        ],
+        TcpFindingKind::Unanswered => [
+            "{who} did not answer: {toward} sent its SYN {syns} within {total}",
+            "The host is not there, a firewall drops the SYN in silence, the queue of the \
+             listening program is full, or the answer goes another way than this capture sees. \
+             Only a capture at {who} tells which.",
+            "capture at {who}: if the SYN arrives there, look at `nstat -az TcpExtListenDrops` and \
+             its rules; if it does not, at the path and its firewalls",
+        ],
+        TcpFindingKind::SynAgain => [
+            "{who} had to send its SYN again: {times}, {total} in all, {longest} at the longest",
+            "The first SYN or its answer was lost or dropped; the timer for it is 1 s and doubles.",
+            "look for full accept queues (`nstat -az TcpExtListenOverflows`), rate limits of SYNs \
+             and lossy paths",
+        ],
+        TcpFindingKind::Unreachable => [
+            match finding.value {
+                2 => {
+                    "A router or host says that an administrator does not let {who} reach \
+                      {toward}: {times}"
+                }
+                3 => {
+                    "A router or host says that the port or protocol of {toward} is not there for \
+                      {who}: {times}"
+                }
+                _ => "A router says that there is no way from {who} to {toward}: {times}",
+            },
+            "The ICMP message names its sender: that is where the segments ended.",
+            "look at routes and rules of the host that sent the message",
+        ],
+        TcpFindingKind::Reset if finding.value != 0 => [
+            "{who} reset the connection with {toward} in the middle: {times}",
+            "The reset came with a hop limit of {hops}, the other segments of {who} with \
+             {hops_before}: something on the way may have sent it in its name.",
+            "look for firewalls and balancers on the way that forget idle connections or forbid \
+             their content",
+        ],
+        TcpFindingKind::Reset => [
+            "{who} reset the connection with {toward} in the middle: {times}",
+            "Neither end had ended its stream. A program that closes with data unread, that exits, \
+             or that was told to (SO_LINGER of 0) does so.",
+            "look at the program at {who} at that time",
+        ],
+        TcpFindingKind::HalfOpen => [
+            "{who} had forgotten the connection with {toward}: it answered a keepalive with a \
+             reset, {times}",
+            "The host was restarted, its program ended unseen, or a device on the way lost its \
+             state.",
+            "let keepalives come more often than what is on the way forgets idle connections",
+        ],
+        TcpFindingKind::PeerSilent => [
+            "{who} fell silent: {toward} repeated itself {segments} times within {longest} and \
+             heard nothing more",
+            "The host is gone, the path is cut, or what {toward} sent was too large for it. Until \
+             the last frame of {who} all went well.",
+            "look at {who} and the path at the time of the first of these frames",
+        ],
+        TcpFindingKind::SlowAnswer => [
+            "{who} took {total} of {life} to answer: {times}, {value_ns} in the median, {longest} \
+             at the longest",
+            if has_trip {
+                "It is the program, not the network: each wait is behind the last byte of a \
+                 request, less the way of {trip}, and nothing was lost in it."
+            } else {
+                "It is the program, if the way is short: no round trip to it was captured."
+            },
+            "look at what the program at {who} does between request and answer",
+        ],
+        TcpFindingKind::ClientPause => [
+            "{who} paused for {total} of {life} before its next request: {times}, {value_ns} in \
+             the median, {longest} at the longest",
+            "{toward} had answered; neither network nor server was waited for.",
+            "",
+        ],
+        TcpFindingKind::Queue => [
+            "A queue on the way from {who} to {toward}: under load round trips are {total} longer \
+             than {trip}, in the median, {longest} at the most",
+            "About {bytes} wait before a link that carries {behind_rate} of this connection. A \
+             larger window would only lengthen the queue.",
+            "let the sender or the bottleneck keep the queue short: fq and bbr at {who}, fq_codel \
+             or cake where the queue is",
+        ],
+        TcpFindingKind::IdleSender => [
+            "{who} had nothing to send for {time_share} of the time",
+            "All that it had sent was acknowledged, or a short segment was the last: the program \
+             was the limit, not the network.",
+            "",
+        ],
+        TcpFindingKind::CongestionMarks => [
+            "Routers marked {count} of {out_of} data segments from {who} to {toward} as congested \
+             ({share})",
+            "A queue on the way asks the sender to slow down, and drops nothing for it (ECN).",
+            "",
+        ],
         TcpFindingKind::Superframes => [
             "{count} segments from {who} are longer than the path carries ({bytes} at the most)",
             "The capture saw them before the card cut them, or after the kernel joined them. On \
@@ -223,6 +332,18 @@ mod tests {
             Kind::SmallSegments,
             Kind::ClampedMss,
             Kind::Superframes,
+            Kind::Refused,
+            Kind::Unanswered,
+            Kind::SynAgain,
+            Kind::Unreachable,
+            Kind::Reset,
+            Kind::HalfOpen,
+            Kind::PeerSilent,
+            Kind::SlowAnswer,
+            Kind::ClientPause,
+            Kind::Queue,
+            Kind::IdleSender,
+            Kind::CongestionMarks,
         ] {
             for number in [0, 7] {
                 let mut finding = TcpFinding {

@@ -1,56 +1,75 @@
-//! ICMP messages about a TCP connection: a segment was too big for a link of its path.
+//! ICMP messages about a TCP connection: a segment was too big for a link of its path, or did not
+//! get through at all.
 
 use super::ip::{self, Addresses};
 use super::{Decoded, NoSegment, u16_at, u32_at};
 
-/// "Fragmentation needed" (RFC 1191) or "packet too big" (RFC 8201).
+/// What a router or host says of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooBig {
+pub(crate) struct Complaint {
     /// From where to where the segment went.
     pub addresses: Addresses,
     /// The segment's sender's port.
     pub source_port: u16,
     /// The segment's receiver's port.
     pub target_port: u16,
-    /// What the next link carries, in bytes; zero from routers older than RFC 1191.
-    pub mtu_bytes: u32,
+    pub reason: Reason,
 }
 
-/// Decodes an ICMP message of IPv4.
+/// Why a segment did not get through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// It is too big for the next link, which carries so many bytes; zero from routers older than
+    /// RFC 1191.
+    TooBig(u32),
+    /// There is no way to the host, or it is not there.
+    NoWay,
+    /// An administrator does not want it.
+    Prohibited,
+    /// Nothing listens at the port.
+    Port,
+}
+
+/// Decodes an ICMP message of IPv4 (RFC 792, RFC 1191, RFC 1812).
 #[cold]
 pub(crate) fn decode_v4(bytes: &[u8]) -> Result<Decoded, NoSegment> {
     const UNREACHABLE: u8 = 3;
-    const FRAGMENTATION_NEEDED: u8 = 4;
-    match bytes {
-        [UNREACHABLE, FRAGMENTATION_NEEDED, ..] => {
-            let mtu_bytes = u16_at(bytes, 6).ok_or(NoSegment::Cut)?;
-            too_big(bytes, u32::from(mtu_bytes))
-        }
-        _ => Err(NoSegment::NotTcp),
-    }
+    let reason = match bytes {
+        [UNREACHABLE, 4, ..] => Reason::TooBig(u32::from(u16_at(bytes, 6).ok_or(NoSegment::Cut)?)),
+        [UNREACHABLE, 9 | 10 | 13, ..] => Reason::Prohibited,
+        [UNREACHABLE, 2 | 3, ..] => Reason::Port,
+        [UNREACHABLE, ..] => Reason::NoWay,
+        _ => return Err(NoSegment::NotTcp),
+    };
+    complaint(bytes, reason)
 }
 
-/// Decodes an ICMP message of IPv6.
+/// Decodes an ICMP message of IPv6 (RFC 4443).
 #[cold]
 pub(crate) fn decode_v6(bytes: &[u8]) -> Result<Decoded, NoSegment> {
+    const UNREACHABLE: u8 = 1;
     const PACKET_TOO_BIG: u8 = 2;
-    match bytes {
-        [PACKET_TOO_BIG, ..] => too_big(bytes, u32_at(bytes, 4).ok_or(NoSegment::Cut)?),
-        _ => Err(NoSegment::NotTcp),
-    }
+    let reason = match bytes {
+        [PACKET_TOO_BIG, ..] => Reason::TooBig(u32_at(bytes, 4).ok_or(NoSegment::Cut)?),
+        [UNREACHABLE, 1 | 5 | 6, ..] => Reason::Prohibited,
+        [UNREACHABLE, 4, ..] => Reason::Port,
+        [UNREACHABLE, ..] => Reason::NoWay,
+        _ => return Err(NoSegment::NotTcp),
+    };
+    complaint(bytes, reason)
 }
 
-/// Both quote the packet from the ninth byte on, and at least the first eight bytes of TCP.
-fn too_big(bytes: &[u8], mtu_bytes: u32) -> Result<Decoded, NoSegment> {
+/// All quote the packet from the ninth byte on, and at least the first eight bytes of TCP.
+fn complaint(bytes: &[u8], reason: Reason) -> Result<Decoded, NoSegment> {
     const HEADER_BYTES: usize = 8;
     let packet = bytes.get(HEADER_BYTES..).ok_or(NoSegment::Cut)?;
     let (addresses, segment) = ip::quoted(packet).ok_or(NoSegment::NotTcp)?;
     let ports = u16_at(segment, 0).zip(u16_at(segment, 2));
     let (source_port, target_port) = ports.ok_or(NoSegment::Cut)?;
-    Ok(Decoded::TooBig(TooBig {
+    Ok(Decoded::Complaint(Complaint {
         addresses,
         source_port,
         target_port,
-        mtu_bytes,
+        reason,
     }))
 }

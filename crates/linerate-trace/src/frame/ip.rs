@@ -50,6 +50,8 @@ pub(crate) struct Packet {
     /// Whether more fragments follow.
     pub fragmented: bool,
     pub identification: u16,
+    /// Routers that it may still pass: by it packets of another sender are known.
+    pub hop_limit: u8,
 }
 
 /// Decodes an IP packet of which `bytes` were captured and which was `packet_bytes` long.
@@ -96,6 +98,7 @@ fn ipv4(bytes: &[u8], packet_bytes: usize) -> Result<Decoded, NoSegment> {
         congestion_marked: header[1] & 3 == 3,
         fragmented: fragment & 0x2000 != 0,
         identification: u16::from_be_bytes([header[4], header[5]]),
+        hop_limit: header[8],
     };
     match header[9] {
         PROTOCOL_TCP => tcp::decode(rest, packet),
@@ -127,6 +130,7 @@ fn ipv6(bytes: &[u8], packet_bytes: usize) -> Result<Decoded, NoSegment> {
         congestion_marked: traffic_class & 3 == 3,
         fragmented,
         identification: 0,
+        hop_limit: header[7],
     };
     let rest = bytes.get(header_bytes..).ok_or(NoSegment::Cut)?;
     match protocol {

@@ -12,7 +12,7 @@ mod link;
 /// The TCP header and its options.
 mod tcp;
 
-pub(crate) use icmp::TooBig;
+pub(crate) use icmp::{Complaint, Reason};
 pub(crate) use ip::Addresses;
 pub(crate) use tcp::{Flags, Segment};
 
@@ -23,8 +23,8 @@ use crate::capture::LinkType;
 pub(crate) enum Decoded {
     /// A TCP segment.
     Tcp(Segment),
-    /// An ICMP message that a segment was too big.
-    TooBig(TooBig),
+    /// An ICMP message that a segment did not get through.
+    Complaint(Complaint),
     /// Something else, or something that cannot be decoded.
     Other(NoSegment),
 }

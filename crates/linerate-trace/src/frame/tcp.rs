@@ -112,6 +112,8 @@ pub(crate) struct Segment {
     pub fragmented: bool,
     /// Whether the capture cut its options: what is missing of them is not known.
     pub options_cut: bool,
+    /// Routers that it might still have passed.
+    pub hop_limit: u8,
     /// The identification of IPv4, by which the same packet captured twice is known.
     pub identification: u16,
     /// The checksum as it stands in the header; it covers payload and options.
@@ -160,6 +162,7 @@ pub(crate) fn decode(bytes: &[u8], packet: Packet) -> Result<Decoded, NoSegment>
         congestion_marked: packet.congestion_marked,
         fragmented: packet.fragmented,
         options_cut: bytes.len() < header_bytes,
+        hop_limit: packet.hop_limit,
         identification: packet.identification,
         checksum: u16::from_be_bytes([header[16], header[17]]),
     };

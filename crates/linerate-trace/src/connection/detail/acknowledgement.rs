@@ -94,6 +94,7 @@ impl Detail {
                 sender.loaded_trip = Some((round_trip_ns, time_ns));
             }
         }
+        let was_recovering = sender.recovery.is_some();
         sender.ambiguous_to = sender
             .ambiguous_to
             .filter(|&point| after(point, acknowledgement));
@@ -109,7 +110,11 @@ impl Detail {
         }
         let own = &mut self.ends[from as usize];
         own.duplicate_run = 0;
-        own.sacked_to = own.sacked_to.filter(|&edge| after(edge, acknowledgement));
+        let sacked_to = own.sacked_to;
+        own.sacked_to = sacked_to.filter(|&edge| after(edge, acknowledgement));
+        let closed = sacked_to.is_some() && own.sacked_to.is_none();
+        let nothing_sent_again = is_clear && !was_recovering;
+        own.counts.healed += u32::from(closed && nothing_sent_again);
         self.check_repetition(to, acknowledgement);
         self.check_recovery(to, acknowledgement);
         let is_pure = segment.payload_bytes == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);

@@ -49,6 +49,8 @@ pub struct Counts {
     pub sacks: u32,
     /// As a receiver: segments that said that something came twice.
     pub duplicate_sacks: u32,
+    /// As a receiver: gaps that it told of selectively and that closed though nothing was sent again.
+    pub healed: u32,
     /// As a receiver: acknowledgements that waited for their timer.
     pub delayed_acks: u32,
 }

@@ -27,7 +27,7 @@ use super::sizes::Sizes;
 use super::spread::{Durations, Spread};
 use super::timeline::Timeline;
 use super::{FrameId, Half, Leg, Offer, Pair, Place, Verdict};
-use crate::frame::{Flags, Segment};
+use crate::frame::{Flags, Reason, Segment};
 
 /// What timestamps take of each segment.
 const TIMESTAMP_BYTES: u32 = 12;
@@ -54,6 +54,10 @@ const QUEUE_NS_MAX: u64 = 2_000_000_000;
 /// Short segments held by Nagle's algorithm to each that it would not have let pass, at the least:
 /// beyond, the algorithm is off, and something else held them.
 const NAGLE_DEFIED_MAX: u32 = 8;
+
+/// What one end repeats, and for how long, until the other is called silent.
+const UNHEARD_MIN: u32 = 2;
+const UNHEARD_NS_MIN: u64 = 1_000_000_000;
 
 /// How many times longer the way to one end is, if the capture was taken at the other.
 const NEARER: u64 = 8;
@@ -104,6 +108,14 @@ pub(crate) struct EndDetail {
     loaded_trip: Option<(u64, u64)>,
     /// The most payload of one segment of this end that surely arrived.
     pub(super) arrived_bytes_max: u32,
+    /// From the other end's last data to its own, without the way.
+    pub answers: Durations,
+    /// The frame that it sent last, and its hop limit.
+    last_frame: Option<FrameId>,
+    hop_limit: u8,
+    /// What it repeated since it heard of the other end, and the timers among it.
+    pub(super) unheard: u32,
+    pub(super) unheard_stalls: (u32, u64),
     /// A large segment that is sent again and again.
     pub(super) repeated: Option<Repeated>,
     /// Short segments that it sent while a short one was on its way.
@@ -201,6 +213,8 @@ pub(crate) struct Detail {
     pub windows_are_doubtful: bool,
     /// Frames that were captured twice.
     pub duplicate_frames: u32,
+    /// Ranges that were acknowledged, but not captured.
+    pub holes_of_capture: u32,
     /// Who sent payload last.
     last_sender: Option<End>,
 }
@@ -289,6 +303,9 @@ impl Detail {
             self.duplicate_frames = self.duplicate_frames.saturating_add(1);
             return Verdict::DUPLICATE_FRAME;
         }
+        if seen.segment.flags.any(Flags::RST) {
+            self.handle_reset(seen);
+        }
         let mut verdict = self.handle_sequence(seen);
         verdict.add(self.handle_acknowledgement(seen, verdict));
         verdict.add(self.handle_window(seen));
@@ -296,7 +313,15 @@ impl Detail {
             self.handle_gap(seen, verdict);
         }
         let segment = seen.segment;
+        if segment.payload_bytes > 0 && self.last_sender == Some(from.other()) {
+            self.handle_turn(seen);
+        }
+        self.ends[from.other() as usize].unheard = 0;
+        self.ends[from.other() as usize].unheard_stalls = (0, 0);
         let own = &mut self.ends[from as usize];
+        own.unheard += u32::from(verdict.any(Verdict::REPEATS));
+        own.last_frame = seen.place.frame;
+        own.hop_limit = segment.hop_limit;
         own.sent_keepalive = verdict.any(Verdict::KEEPALIVE | Verdict::ZERO_WINDOW_PROBE);
         own.counts.congestion_marked += u32::from(segment.congestion_marked);
         own.counts.congestion_echoes +=
@@ -350,22 +375,82 @@ impl Detail {
         }
     }
 
-    /// Notes a router's message that a segment of `end` was too big for a link of `mtu_bytes`.
+    /// The other end spoke last, and now this one answers.
+    fn handle_turn(&mut self, seen: &Seen<'_>) {
+        let (from, to) = (seen.end, seen.end.other());
+        let other = &self.ends[to as usize];
+        // Where something was sent again, the network took its part of the time.
+        if other.ambiguous_to.is_some() || other.recovery.is_some() {
+            return;
+        }
+        let waited_ns = seen.place.time_ns.saturating_sub(other.last_data_ns);
+        let leg_ns = self.leg_ns(from).unwrap_or(0);
+        let own = &mut self.ends[from as usize];
+        own.answers.add(waited_ns.saturating_sub(leg_ns));
+    }
+
+    /// A reset: of what, and by whom.
     #[cold]
-    pub(crate) fn handle_too_big(&mut self, end: End, mtu_bytes: u32, place: Place) {
+    fn handle_reset(&mut self, seen: &Seen<'_>) {
+        let (from, to) = (seen.end, seen.end.other());
+        let is_setup = !seen.halves.iter().all(|half| half.has_acknowledged());
+        let is_ended = seen
+            .halves
+            .iter()
+            .any(|half| half.has_fin() || half.has_rst());
+        if is_setup || is_ended {
+            return;
+        }
+        let own = &self.ends[from as usize];
+        let other = &self.ends[to as usize];
+        let forgot = other.sent_keepalive;
+        let hops = seen.segment.hop_limit;
+        let differs = own.hop_limit != 0 && own.hop_limit != hops;
+        let example = Example {
+            at_ns: seen.place.time_ns,
+            length_ns: 0,
+            frames: [other.last_frame, seen.place.frame, None],
+            value: match differs {
+                true => u32::from(hops) | u32::from(own.hop_limit) << 8,
+                false => 0,
+            },
+        };
+        let kind = if forgot {
+            IncidentKind::HalfOpen
+        } else {
+            IncidentKind::Reset
+        };
+        self.incidents.note(kind, from, example);
+    }
+
+    /// Notes what a router or host says of a segment of `end`.
+    #[cold]
+    pub(crate) fn handle_complaint(&mut self, end: End, reason: Reason, place: Place) {
+        let (kind, value) = match reason {
+            Reason::TooBig(mtu_bytes) => (IncidentKind::TooBig, mtu_bytes),
+            Reason::NoWay => (IncidentKind::Unreachable, 1),
+            Reason::Prohibited => (IncidentKind::Unreachable, 2),
+            Reason::Port => (IncidentKind::Unreachable, 3),
+        };
         let sent_frame = self.ends[end as usize].last_data_frame;
         let example = Example {
             at_ns: place.time_ns,
             length_ns: 0,
             frames: [sent_frame, place.frame, None],
-            value: mtu_bytes,
+            value,
         };
-        self.incidents.note(IncidentKind::TooBig, end, example);
+        self.incidents.note(kind, end, example);
     }
 
     /// Ends what is open at the end of the capture.
-    pub(crate) fn finish(&mut self, last_ns: u64) {
+    pub(crate) fn finish(&mut self, halves: &[Half; 2], last_ns: u64) {
+        self.holes_of_capture = 0;
         for end in End::BOTH {
+            let peer = &halves[end.other() as usize];
+            if peer.has_acknowledged() {
+                let holes = &self.ends[end as usize].holes;
+                self.holes_of_capture += holes.acknowledged(peer.acknowledged).0;
+            }
             self.finish_recovery(end);
             self.finish_repetition(end);
             self.finish_nagle(end);
@@ -378,6 +463,30 @@ impl Detail {
                 },
             );
         }
+        for end in End::BOTH {
+            self.finish_silence(end, last_ns);
+        }
+    }
+
+    /// Says that `end` was not heard of again, if the other repeated itself for a while.
+    fn finish_silence(&mut self, end: End, last_ns: u64) {
+        let [own, other] = [end, end.other()].map(|end| &self.ends[end as usize]);
+        let (unheard, stalls) = (other.unheard, other.unheard_stalls);
+        let length_ns = last_ns.saturating_sub(own.last_frame_ns);
+        if unheard < UNHEARD_MIN || length_ns < UNHEARD_NS_MIN || own.last_frame.is_none() {
+            return;
+        }
+        let example = Example {
+            at_ns: own.last_frame_ns,
+            length_ns,
+            frames: [own.last_frame, other.last_frame, None],
+            value: unheard,
+        };
+        let since_ns = own.last_frame_ns;
+        self.incidents.note(IncidentKind::PeerSilent, end, example);
+        let timer = (IncidentKind::RetransmissionTimeout, end.other());
+        self.incidents.withdraw_since(timer, since_ns, stalls);
+        self.ends[end.other() as usize].unheard = 0;
     }
 
     /// Takes back what was said of Nagle's algorithm where the end does not use it.
@@ -446,7 +555,7 @@ impl Detail {
         }
         if half.is_seen() && ahead < 0 {
             if segment.payload_bytes == 0 {
-                self.ends[from as usize].counts.control_retransmissions += 1;
+                self.handle_control_again(seen);
                 return Verdict::CONTROL_RETRANSMISSION;
             }
             verdict.add(self.handle_resent(seen));
@@ -456,6 +565,24 @@ impl Detail {
         }
         verdict.add(self.handle_payload(seen));
         verdict
+    }
+
+    /// A SYN or FIN that is sent again.
+    #[cold]
+    fn handle_control_again(&mut self, seen: &Seen<'_>) {
+        let own = &mut self.ends[seen.end as usize];
+        own.counts.control_retransmissions += 1;
+        if !seen.segment.flags.any(Flags::SYN) {
+            return;
+        }
+        let example = Example {
+            at_ns: seen.place.time_ns.saturating_sub(seen.elapsed_ns),
+            length_ns: seen.elapsed_ns,
+            frames: [own.last_frame, seen.place.frame, None],
+            value: 0,
+        };
+        self.incidents
+            .note(IncidentKind::SynAgain, seen.end, example);
     }
 
     /// A keepalive or a probe of a closed window: one byte, or none, below the next number.

@@ -103,6 +103,16 @@ impl Detail {
         } else {
             (Cause::Application, from)
         };
+        if cause == Cause::Answer {
+            let request = &self.ends[to as usize];
+            let example = Example {
+                at_ns: request.last_data_ns,
+                length_ns: seen.elapsed_ns.saturating_sub(leg_ns.unwrap_or(0)),
+                frames: [request.last_data_frame, seen.place.frame, None],
+                value: 0,
+            };
+            self.incidents.note(IncidentKind::Answer, from, example);
+        }
         self.gaps
             .note(cause, end, seen.elapsed_ns, seen.place.frame);
         if let Some(held) = &mut self.ends[to as usize].held
