@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use linerate_model::analysis::HostCounters;
 use linerate_model::capture::TrialCapture;
 use linerate_model::finding::{Finding, Trust};
+use linerate_model::flag::TrialFlag;
 use linerate_model::histogram::{Histogram, observations_needed};
 use linerate_model::plan::Trial;
 use linerate_model::run::{FlowRecord, HostPart, Recording};
@@ -89,7 +90,7 @@ pub struct SingleTrial<'a> {
     /// Why not, if not.
     pub invalid: Option<String>,
     /// What to know about it.
-    pub flags: Vec<String>,
+    pub flags: Vec<TrialFlag>,
     /// Length of the window that all ends share.
     pub window_s: f64,
     /// Spread of the instants at which flows began.

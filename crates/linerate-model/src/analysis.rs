@@ -5,6 +5,7 @@
 use serde::Serialize;
 
 use crate::finding::{Comparison, Estimate, Finding, Recommendation, Trust};
+use crate::flag::TrialFlag;
 use crate::id::{HostName, TrialId};
 use crate::plan::LeftOut;
 use crate::profile::Work;
@@ -177,7 +178,7 @@ pub struct TrialLine {
     /// Why it is invalid, if it is.
     pub invalid: Option<String>,
     /// What to know about it.
-    pub flags: Vec<String>,
+    pub flags: Vec<TrialFlag>,
 }
 
 /// How positions on an axis are spaced.

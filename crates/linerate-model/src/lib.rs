@@ -20,6 +20,8 @@ pub mod datagram;
 pub mod experiment;
 /// Claims with effect, interval and evidence.
 pub mod finding;
+/// What to know of a trial although it may be averaged.
+pub mod flag;
 /// Bytes as hexadecimal digits.
 pub mod hex;
 /// Latency distributions with bounded relative error.

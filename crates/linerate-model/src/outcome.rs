@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::experiment::Cell;
+use crate::flag::TrialFlag;
 use crate::id::TrialId;
 use crate::run::Validity;
 use crate::unit::Unit;
@@ -30,7 +31,7 @@ pub struct Outcome {
     /// Whether it may be averaged; refused numbers are invalid too.
     pub validity: Validity,
     /// What to know about it although it is valid.
-    pub flags: Vec<String>,
+    pub flags: Vec<TrialFlag>,
     /// The responses by name; one that was not read is not there.
     pub responses: BTreeMap<String, Response>,
 }

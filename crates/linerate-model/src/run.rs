@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capture::TrialCapture;
 use crate::datagram::Datagrams;
+use crate::flag::TrialFlag;
 use crate::histogram::Histogram;
 use crate::host::{Availability, Snapshot};
 use crate::id::{FlowId, HostName, RunId, TrialId};
@@ -151,7 +152,7 @@ pub struct TrialRecord {
     /// Whether it may be averaged.
     pub validity: Validity,
     /// What to know about it although it is valid: generator saturated, shared host, ….
-    pub flags: Vec<String>,
+    pub flags: Vec<TrialFlag>,
     /// Start of its measured window after the start of the run.
     pub offset_ns: u64,
     /// Length of the measured window that all ends share.

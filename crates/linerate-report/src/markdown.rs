@@ -320,7 +320,9 @@ impl Page {
 
 fn remarks(trial: &TrialLine) -> String {
     let invalid = trial.invalid.iter().map(|why| format!("invalid: {why}"));
-    let parts: Vec<String> = invalid.chain(trial.flags.iter().cloned()).collect();
+    let parts: Vec<String> = invalid
+        .chain(trial.flags.iter().map(ToString::to_string))
+        .collect();
     parts.join("; ")
 }
 

@@ -33,7 +33,7 @@ use linerate_model::run::BUNDLE_FORMAT;
 use linerate_model::unit::Unit;
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::durable;
 use crate::layout::RESULTS;
@@ -146,10 +146,7 @@ fn table(outcomes: &[Outcome]) -> Table {
             "invalid_reason",
             text(&|row| row.0.validity.reason().map(ToString::to_string)),
         ),
-        (
-            "flags",
-            text(&|row| Some(Value::from(row.0.flags.clone()).to_string())),
-        ),
+        ("flags", text(&|row| Some(json!(row.0.flags).to_string()))),
     ]);
     let named = |(name, column): (&str, Column)| (name.to_owned(), column);
     Table {
@@ -230,11 +227,11 @@ mod tests {
     use std::collections::BTreeMap;
 
     use linerate_model::experiment::Cell;
+    use linerate_model::flag::TrialFlag;
     use linerate_model::run::Validity;
     use linerate_model::{Bytes, TrialId};
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
-    use serde_json::json;
 
     use super::*;
 
@@ -252,7 +249,7 @@ mod tests {
                 2 => Validity::Invalid("a host was lost".to_owned().into()),
                 _ => Validity::Valid,
             },
-            flags: vec!["corrected \"a\"".to_owned()],
+            flags: vec![TrialFlag::Told("corrected \"a\"".to_owned())],
             responses,
         }
     }

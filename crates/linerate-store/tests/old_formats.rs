@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_model::capture::CaptureOutcome;
 use linerate_model::experiment::{Factor, Level};
+use linerate_model::flag::TrialFlag;
 use linerate_model::metric::Metric;
 use linerate_model::profile::Work;
 use linerate_model::run::{EventKind, Incoming, Recording, Validity};
@@ -59,7 +60,10 @@ fn format_1_the_tables() {
     };
     assert_eq!(first.trial, TrialId(1));
     assert_eq!(first.validity, Validity::Valid);
-    assert_eq!(first.flags, ["the host is shared"]);
+    assert_eq!(
+        first.flags,
+        [TrialFlag::Told("the host is shared".to_owned())]
+    );
     assert_eq!(
         (first.offset_ns, first.window_ns),
         (1_000_000_000, 500_000_000)

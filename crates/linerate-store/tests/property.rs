@@ -3,6 +3,7 @@
 mod common;
 
 use linerate_model::datagram::Datagrams;
+use linerate_model::flag::TrialFlag;
 use linerate_model::histogram::Histogram;
 use linerate_model::metric::Metric;
 use linerate_model::run::{
@@ -130,7 +131,7 @@ prop_compose! {
 prop_compose! {
     fn trial_of(trial: u32)(
         invalid in option::of(text()),
-        flags in vec(text(), 0..3),
+        flags in vec(text().prop_map(TrialFlag::Told), 0..3),
         offset_ns in any::<u64>(),
         window_ns in any::<u64>(),
         start_skew_ns in option::of(any::<u64>()),

@@ -12,13 +12,13 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::flag::{Because, TrialFlag, Unshared};
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::response::name;
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::End;
-use linerate_model::unit::{Unit, significant};
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
 
 use super::Responses;
@@ -44,13 +44,10 @@ pub(crate) const HALVES_SHARE_MAX: f64 = 0.05;
 /// What is to be said of a stream's level.
 #[derive(Debug, Default)]
 pub(super) struct Judged {
-    /// Why it was not in force.
-    pub(super) invalid: Option<String>,
-    /// That flows shared unfairly, which spoils the level as well unless workers without CPU time explain
-    /// it: each shares its own among its flows.
-    pub(super) unfair: Option<String>,
+    /// How it was not in force, which nothing on the way explains.
+    pub(super) unshared: Option<Unshared>,
     /// What to know about it although it was.
-    pub(super) flags: Vec<String>,
+    pub(super) flags: Vec<TrialFlag>,
 }
 
 /// What arrived of one flow.
@@ -165,38 +162,27 @@ pub(super) fn judge(
     let mut judged = Judged::default();
     // A volume is over when it is over: flows end apart, or before the window has begun.
     if trial.workload.manner.bytes_max.is_none() {
-        match shared(trial, lanes, arrivals, hosts, responses) {
-            Some(Unshared {
-                why,
-                because: Some(because),
-                ..
-            }) => judged.flags.push(format!("{why}: {because}")),
-            Some(Unshared { why, idle: 0, .. }) => judged.unfair = Some(why),
-            Some(Unshared { why, .. }) => judged.invalid = Some(why),
+        match unshared(trial, lanes, arrivals, hosts, responses) {
+            Some((how, Some(because))) => judged.flags.push(TrialFlag::Unshared { how, because }),
+            Some((how, None)) => judged.unshared = Some(how),
             None => {}
         }
         let halves = responses.value(name::HALVES);
-        judged.flags.extend(halves.and_then(unsteady));
+        let unsteady = halves.filter(|halves| (halves - 1.0).abs() > HALVES_SHARE_MAX);
+        judged.flags.extend(unsteady.map(TrialFlag::Unsteady));
     }
     judged.flags.extend(buffered(arrivals));
     judged
 }
 
-/// That flows did not share, and what on the way explains it.
-struct Unshared {
-    why: String,
-    /// Flows that moved nothing.
-    idle: usize,
-    because: Option<String>,
-}
-
-fn shared(
+/// Returns how flows did not share, if so, and what on the way explains it.
+fn unshared(
     trial: &Trial,
     lanes: &Lanes<'_, '_>,
     arrivals: &Arrivals,
     hosts: &[HostRecord],
     responses: &Responses,
-) -> Option<Unshared> {
+) -> Option<(Unshared, Option<Because>)> {
     let is_udp = trial.workload.manner.transport == Transport::Udp;
     // Which datagrams get through is the result; whether each flow sent any is the level.
     let sent = |lane: &Lane| {
@@ -217,36 +203,20 @@ fn shared(
     };
     let idle = flows.iter().filter(|(_, change)| is_idle(change)).count();
     if idle > 0 {
-        return Some(Unshared {
-            idle,
-            why: match (idle, flows.len()) {
-                (1, 1) => "the flow moved nothing".to_owned(),
-                (_, all) => format!("{idle} of {all} flows moved nothing"),
-            },
-            because: pieces(trial, &flows, responses)
-                .filter(|pieces| *pieces < PIECES_MIN)
-                .map(|pieces| {
-                    format!(
-                        "at this rate the window holds {} messages or segments for each",
-                        significant(pieces)
-                    )
-                }),
-        });
+        let of = flows.len();
+        let few = pieces(trial, &flows, responses).filter(|pieces| *pieces < PIECES_MIN);
+        return Some((Unshared::Idle { idle, of }, few.map(Because::FewPieces)));
     }
     if is_udp || pieces(trial, &flows, responses).is_none_or(|pieces| pieces < PIECES_MIN) {
         return None;
     }
     let fairness = least_fair(&flows, hosts)?;
-    (fairness < FAIRNESS_MIN).then(|| Unshared {
-        idle: 0,
-        why: format!(
-            "{} flows shared unfairly (Jain's index {}, below {})",
-            flows.len(),
-            significant(fairness),
-            significant(FAIRNESS_MIN),
-        ),
-        because: reason(lanes, responses),
-    })
+    let how = Unshared::Unfair {
+        flows: flows.len(),
+        fairness,
+        fairness_min: FAIRNESS_MIN,
+    };
+    (fairness < FAIRNESS_MIN).then(|| (how, on_the_way(lanes, responses)))
 }
 
 /// Returns how many messages or segments of full size the window holds for each flow; absent where
@@ -292,13 +262,10 @@ fn least_fair(flows: &[(Lane, Change)], hosts: &[HostRecord]) -> Option<f64> {
 }
 
 /// Returns what on the way makes TCP share unequally, if anything does.
-fn reason(lanes: &Lanes<'_, '_>, responses: &Responses) -> Option<String> {
+fn on_the_way(lanes: &Lanes<'_, '_>, responses: &Responses) -> Option<Because> {
     let lost = responses.value(name::RETRANSMITTED_SHARE);
     if let Some(lost) = lost.filter(|lost| *lost >= LOSS_SHARE_MIN) {
-        return Some(format!(
-            "{} of the segments were sent again, and each flow slows down for its own losses",
-            Unit::Percent.display(100.0 * lost)
-        ));
+        return Some(Because::Losses(lost));
     }
     let shortest = |lane: &Lane| {
         let series = lanes.series(lane, lane.sender, Metric::TcpMinRtt)?;
@@ -310,47 +277,17 @@ fn reason(lanes: &Lanes<'_, '_>, responses: &Responses) -> Option<String> {
     let most = trips.iter().copied().max_by(f64::total_cmp)?;
     // Below a tenth of a millisecond a minimum is a matter of wake-ups.
     const NEAR_NS: f64 = 1e5;
-    (most > ROUND_TRIPS_RATIO_MAX * least.max(NEAR_NS)).then(|| {
-        format!(
-            "their round trips differ, from {} to {}",
-            Unit::Nanoseconds.display(least),
-            Unit::Nanoseconds.display(most)
-        )
+    (most > ROUND_TRIPS_RATIO_MAX * least.max(NEAR_NS)).then_some(Because::RoundTrips {
+        least_ns: least,
+        most_ns: most,
     })
 }
 
-fn unsteady(halves: f64) -> Option<String> {
-    let (difference, word) = match halves >= 1.0 {
-        true => (halves - 1.0, "more"),
-        false => (1.0 - halves, "less"),
-    };
-    (difference > HALVES_SHARE_MAX).then(|| {
-        format!(
-            "not steady: the second half of the window carried {} {word} than the first",
-            Unit::Percent.display(100.0 * difference)
-        )
-    })
-}
-
-fn buffered(arrivals: &Arrivals) -> Option<String> {
-    let beyond = arrivals.read_beyond_bytes?;
+fn buffered(arrivals: &Arrivals) -> Option<TrialFlag> {
+    let beyond_bytes = arrivals.read_beyond_bytes?;
     let moved = amount(&arrivals.flows);
-    if beyond.abs() <= BUFFERED_SHARE_MAX * moved {
-        return None;
-    }
-    let bytes = Unit::Bytes.display(beyond.abs());
-    let share = match moved > 0.0 {
-        true => format!(" ({})", Unit::Percent.display(100.0 * beyond.abs() / moved)),
-        false => String::new(),
-    };
-    Some(match beyond > 0.0 {
-        true => format!(
-            "receive calls returned {bytes} more than arrived in the window{share}: it had waited \
-             in receive buffers since before"
-        ),
-        false => format!(
-            "receive calls returned {bytes} less than arrived in the window{share}: it lies in \
-             receive buffers"
-        ),
+    (beyond_bytes.abs() > BUFFERED_SHARE_MAX * moved).then(|| TrialFlag::Buffered {
+        beyond_bytes,
+        share: (moved > 0.0).then(|| beyond_bytes.abs() / moved),
     })
 }

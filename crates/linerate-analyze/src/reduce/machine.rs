@@ -18,11 +18,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Add as _;
 
 use linerate_model::HostName;
+use linerate_model::flag::TrialFlag;
 use linerate_model::metric::Metric;
 use linerate_model::response::name;
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::Subject;
-use linerate_model::unit::Unit;
 
 use super::window::{Change, Readings};
 use super::{DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Responses, cost};
@@ -61,7 +61,7 @@ pub(super) fn reduce(
     hosts: &[HostRecord],
     readings: &Readings<'_>,
     responses: &mut Responses,
-) -> Vec<String> {
+) -> Vec<TrialFlag> {
     let mut spent = Spent::default();
     if let Some(host) = cpu_host(hosts, readings) {
         cpu(host, readings, responses);
@@ -119,36 +119,23 @@ pub(super) fn reduce(
 }
 
 /// Returns what took more of the machine than a measurement should share.
-fn disturbances(cpus: f64, is_lab: bool, responses: &Responses) -> Vec<String> {
+fn disturbances(cpus: f64, in_lab: bool, responses: &Responses) -> Vec<TrialFlag> {
     let mut flags = Vec::new();
     let most = DISTURBED_SHARE_MAX * cpus;
     let others = responses.value(name::CPU_OTHERS_ALL);
     if let Some(others) = others.filter(|others| *others > most.max(OTHERS_CPUS_MAX)) {
-        let own = match is_lab {
-            true => ", the lab's own relays among them,",
-            false => "",
-        };
-        flags.push(format!(
-            "other programs{own} used {} meanwhile",
-            Unit::Cpus.display(others)
-        ));
+        flags.push(TrialFlag::OtherPrograms {
+            cpus: others,
+            in_lab,
+        });
     }
-    let percent = |share: f64| Unit::Percent.display(100.0 * share);
     let stolen = responses.value(name::CPU_STEAL);
     if let Some(stolen) = stolen.filter(|stolen| cpus > 0.0 && *stolen > most) {
-        flags.push(format!(
-            "the hypervisor gave {} of the CPUs' time to others",
-            percent(stolen / cpus)
-        ));
+        flags.push(TrialFlag::Stolen(stolen / cpus));
     }
     let missing = responses.value(name::CPU_MISSING);
-    if let Some(missing) = missing.filter(|missing| *missing > DISTURBED_SHARE_MAX) {
-        flags.push(format!(
-            "{} of the CPUs' time is in no mode of /proc/stat: the machine below took it, or ticks \
-             were lost",
-            percent(missing)
-        ));
-    }
+    let missing = missing.filter(|missing| *missing > DISTURBED_SHARE_MAX);
+    flags.extend(missing.map(TrialFlag::Unaccounted));
     flags
 }
 

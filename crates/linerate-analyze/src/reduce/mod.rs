@@ -37,11 +37,11 @@ pub(crate) mod window;
 use std::collections::BTreeMap;
 
 use linerate_model::TrialId;
+use linerate_model::flag::{Because, TrialFlag, Unshared};
 use linerate_model::histogram::Histogram;
 use linerate_model::metric::Metric;
 use linerate_model::plan::{Repeat, Trial};
 use linerate_model::run::{FlowRecord, HostPart, HostRecord, Recording, TrialRecord, Validity};
-use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Traffic};
 
 use crate::live::acknowledged;
@@ -151,21 +151,26 @@ fn reduce(
     queues::reduce(trial, flows, hosts, readings, &mut responses);
     flags.extend(level.flags);
     let counted = foreign.filter(|_| responses.value(name::THROUGHPUT).is_some());
-    flags.extend(counted.and_then(|program| foreign_flag(program, trial)));
-    flags.extend(coverage_flag(readings));
+    flags.extend(counted.and_then(|program| acknowledged_flag(program, trial)));
+    let covered = readings.covered_share();
+    let uncovered = covered.filter(|share| *share < WINDOW_COVERED_SHARE_MIN);
+    flags.extend(uncovered.map(TrialFlag::Uncovered));
     let saturated = saturation_flag(&responses);
-    let unfair = level.unfair.filter(|why| {
-        let is_explained = saturated.is_some() && machine::have_several_workers(readings);
-        if is_explained {
-            flags.push(format!(
-                "{why}: each worker shares its CPU time among its flows"
-            ));
-        }
+    let unshared = level.unshared.filter(|how| {
+        // Workers without CPU time explain it: each shares its own among its flows.
+        let is_explained = matches!(how, Unshared::Unfair { .. })
+            && saturated.is_some()
+            && machine::have_several_workers(readings);
+        flags.extend(is_explained.then_some(TrialFlag::Unshared {
+            how: *how,
+            because: Because::Workers,
+        }));
         !is_explained
     });
     flags.extend(saturated);
     flags.extend(disturbances);
-    let validity = match (&record.validity, refusal.or(level.invalid).or(unfair)) {
+    let refusal = refusal.or(unshared.map(|how| how.to_string()));
+    let validity = match (&record.validity, refusal) {
         (Validity::Valid, Some(reason)) => Validity::Invalid(reason.into()),
         (validity, _) => validity.clone(),
     };
@@ -196,47 +201,31 @@ fn pooled<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {
     pooled
 }
 
-fn foreign_flag(program: &str, trial: &Trial) -> Option<String> {
+fn acknowledged_flag(program: &str, trial: &Trial) -> Option<TrialFlag> {
     let to_server = matches!(
         trial.workload.traffic,
         Traffic::Stream { direction, .. } if direction != Direction::FromServer
     );
     (to_server && acknowledged(&trial.workload) == Metric::TcpBytesAcked).then(|| {
-        format!(
-            "throughput to the server is what its TCP acknowledged, since {program} does not say \
-             what it has read at an instant"
-        )
+        TrialFlag::Acknowledged {
+            program: program.to_owned(),
+        }
     })
 }
 
-fn coverage_flag(readings: &Readings<'_>) -> Option<String> {
-    let share = readings.covered_share()?;
-    (share < WINDOW_COVERED_SHARE_MIN).then(|| {
-        format!(
-            "readings span only {} of the measured window",
-            Unit::Percent.display(100.0 * share)
-        )
-    })
-}
-
-fn saturation_flag(responses: &Responses) -> Option<String> {
+fn saturation_flag(responses: &Responses) -> Option<TrialFlag> {
     let run = responses.value(name::WORKER_BUSY_SHARE_MAX)?;
     let wanted = responses
         .value(name::WORKER_WANTED_SHARE_MAX)
         .unwrap_or(run);
-    let percent = |share: f64| Unit::Percent.display(100.0 * share);
     if run >= WORKER_SATURATED_SHARE {
-        Some(format!(
-            "generator saturated: its busiest worker ran {} of the time",
-            percent(run)
-        ))
+        Some(TrialFlag::Saturated(run))
     } else if wanted >= WORKER_SATURATED_SHARE {
         let waited = responses.value(name::WORKER_WAITED).unwrap_or(wanted - run);
-        Some(format!(
-            "generator short of CPU: a worker ran {} of the time and waited for a CPU {} of it",
-            percent(wanted - waited),
-            percent(waited)
-        ))
+        Some(TrialFlag::ShortOfCpu {
+            ran: wanted - waited,
+            waited,
+        })
     } else {
         None
     }

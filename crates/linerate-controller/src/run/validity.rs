@@ -1,5 +1,6 @@
 //! Whether a trial may be averaged.
 
+use linerate_model::flag::TrialFlag;
 use linerate_model::reason::{Edge, Reason};
 use linerate_model::run::{Admission, FlowRecord};
 use linerate_model::samples::Samples;
@@ -21,22 +22,22 @@ pub(super) fn capped(host: &HostName, settings: &Settings) -> Option<Reason> {
     })
 }
 
-/// Returns what to say of flows that did less than was due: requests of an open loop that were not
-/// sent, connections that failed.
+/// Returns what to say of flows that did less than was due.
 pub(super) fn fell_short<'a>(
     host: &HostName,
     flows: impl Iterator<Item = &'a Settings> + Clone,
-) -> Vec<String> {
-    let of_kind = |name: &str| {
-        let mut reasons = flows
+) -> Vec<TrialFlag> {
+    let of_kind = |due: &'static str| {
+        let mut missing = flows
             .clone()
             .flat_map(|settings| settings.iter())
-            .filter(|setting| setting.name == name)
+            .filter(|setting| setting.name == due)
             .filter_map(|setting| setting.capped_by.as_deref());
-        let first = reasons.next()?;
-        Some(match reasons.count() {
-            0 => format!("host {host}, {name}: {first}"),
-            others => format!("host {host}, {name}: {first}; and of {others} more flows"),
+        Some(TrialFlag::FellShort {
+            host: host.clone(),
+            due,
+            words: missing.next()?.to_owned(),
+            others: missing.count(),
         })
     };
     name::RESULTS.into_iter().filter_map(of_kind).collect()
@@ -78,10 +79,11 @@ pub(super) fn uncovered(host: &HostName, window: Nanos, samples: &Samples) -> Op
 }
 
 /// Returns what to know about a trial in which a host was shared.
-pub(super) fn shared(host: &HostName, admission: Admission, shared_with: u32) -> Option<String> {
-    let runs = if shared_with == 1 { "run" } else { "runs" };
-    (admission == Admission::Shared && shared_with > 0)
-        .then(|| format!("host {host} was shared with {shared_with} other {runs}"))
+pub(super) fn shared(host: &HostName, admission: Admission, runs: u32) -> Option<TrialFlag> {
+    (admission == Admission::Shared && runs > 0).then(|| TrialFlag::Shared {
+        host: host.clone(),
+        runs,
+    })
 }
 
 #[cfg(test)]
@@ -156,8 +158,10 @@ mod tests {
         let (whole, short) = (requests(None), requests(Some("10 of 100 were not sent")));
         assert_eq!(capped(&"client".into(), &short), None);
         let flows = [&whole, &short, &short];
+        let told = fell_short(&"client".into(), flows.into_iter());
+        let told: Vec<String> = told.iter().map(ToString::to_string).collect();
         assert_eq!(
-            fell_short(&"client".into(), flows.into_iter()),
+            told,
             ["host client, requests: 10 of 100 were not sent; and of 1 more flows"]
         );
         assert!(fell_short(&"client".into(), [&whole].into_iter()).is_empty());

@@ -142,7 +142,7 @@ fn trial(line: &TrialLine, id: Option<String>) -> Markup {
                 @if let Some(why) = &line.invalid { span.why { "invalid: " (why) } }
                 @for (at, flag) in line.flags.iter().enumerate() {
                     @if at > 0 || line.invalid.is_some() { "; " }
-                    (flag)
+                    (flag.to_string())
                 }
             }
         }

@@ -9,7 +9,7 @@ use linerate_model::reason::Reason;
 use linerate_model::run::{TrialRecord, Validity};
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Odd, leave_out};
 use crate::table::{Column, Table, TableFormat};
@@ -54,7 +54,7 @@ pub(crate) fn table(stored: &StoredTrial, planned: Option<&Trial>) -> Result<Tab
         text(planned.map(|trial| cell_json(&trial.cell))),
         maybe(planned.map(|trial| trial.replicate.into())),
         text(record.validity.reason().map(ToString::to_string)),
-        Column::texts(iter::once(Value::from(record.flags.clone()).to_string())),
+        Column::texts(iter::once(json!(record.flags).to_string())),
         number(record.offset_ns),
         number(record.window_ns),
         maybe(record.start_skew_ns),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::datagram::Datagrams;
 use linerate_model::experiment::{DesignKind, Experiment, Factor, Level, Timing};
+use linerate_model::flag::TrialFlag;
 use linerate_model::histogram::Histogram;
 use linerate_model::host::{Availability, Fact, FactValue, Snapshot};
 use linerate_model::metric::Metric;
@@ -126,7 +127,7 @@ pub fn trial(id: u32) -> TrialRecord {
     TrialRecord {
         trial: TrialId(id),
         validity: Validity::Valid,
-        flags: vec!["the host is shared".to_owned()],
+        flags: vec![TrialFlag::Told("the host is shared".to_owned())],
         offset_ns: u64::from(id) * 1_000_000_000,
         window_ns: 500_000_000,
         start_skew_ns: Some(12_345),

@@ -5,6 +5,7 @@ use std::mem::take;
 use linerate_agent::api::Inventory;
 use linerate_model::Nanos;
 use linerate_model::capture::TrialCapture;
+use linerate_model::flag::TrialFlag;
 use linerate_model::metric::Metric;
 use linerate_model::profile::TrialProfile;
 use linerate_model::reason::Reason;
@@ -102,30 +103,37 @@ impl Attempt<'_> {
         let concluded = Concluded {
             evidence,
             is_lasting,
-            cut_short: cut_short.filter(|_| is_forsaken),
+            cut_short: cut_short
+                .filter(|_| is_forsaken)
+                .map(|flag| flag.to_string()),
         };
         (concluded, self.inventories)
     }
 }
 
 /// Returns what to say of traffic that ended before its time.
-fn cut(end: &TrafficEnd, window: Nanos) -> Option<String> {
-    let why = match end {
-        TrafficEnd::Planned | TrafficEnd::AllSent => return None,
-        TrafficEnd::Interrupted => "interrupted",
-        TrafficEnd::Forsaken(why) => why,
-    };
-    Some(format!("{why} {window} after the begin of the window"))
+fn cut(end: &TrafficEnd, after: Nanos) -> Option<TrialFlag> {
+    match end {
+        TrafficEnd::Planned | TrafficEnd::AllSent => None,
+        TrafficEnd::Interrupted => Some(TrialFlag::Interrupted(after)),
+        TrafficEnd::Forsaken(words) => Some(TrialFlag::GivenUp {
+            words: words.clone(),
+            after,
+        }),
+    }
 }
 
 /// Returns what to know of a host's part although the trial may be valid.
-fn flags_of(participant: &Participant<'_>) -> Vec<String> {
+fn flags_of(participant: &Participant<'_>) -> Vec<TrialFlag> {
     let (agent, gathered) = (&participant.agent, &participant.gathered);
     let host = agent.host();
     let admission = agent.member.record.admission;
     let shared = validity::shared(host, admission, agent.member.shared_with);
     let notes = gathered.notes.iter();
-    let notes = notes.map(|note| format!("host {host}: {note}"));
+    let notes = notes.map(|words| TrialFlag::Noted {
+        host: host.clone(),
+        words: words.clone(),
+    });
     let settings = gathered.flows.iter().map(|flow| &flow.settings);
     let fell_short = validity::fell_short(host, settings);
     shared.into_iter().chain(notes).chain(fell_short).collect()

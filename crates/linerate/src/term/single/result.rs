@@ -80,7 +80,7 @@ fn print_trial(workload: &Workload, trial: &SingleTrial<'_>, rate_unit: Option<R
     mechanisms(trial);
     settings(trial);
     for flag in &trial.flags {
-        labelled("note", flag);
+        labelled("note", &flag.to_string());
     }
 }
 

@@ -1,0 +1,288 @@
+//! What to know of a trial although it may be averaged, as types. Words are made where they are shown.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::HostName;
+use crate::unit::{Nanos, Unit, significant};
+
+/// What to know of a trial although it may be averaged.
+///
+/// Shares are of 1 throughout.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TrialFlag {
+    /// The user ended its traffic this long after the begin of the window.
+    Interrupted(Nanos),
+    /// A server that is no agent gave it up.
+    GivenUp {
+        /// What that server said.
+        words: String,
+        /// How long after the begin of the window.
+        after: Nanos,
+    },
+    /// Other runs had a host as well.
+    Shared {
+        /// The host.
+        host: HostName,
+        /// How many runs.
+        runs: u32,
+    },
+    /// A host has something to say of its part.
+    Noted {
+        /// The host.
+        host: HostName,
+        /// What it says.
+        words: String,
+    },
+    /// Flows did less than was due: requests of an open loop that were not sent, connections that failed.
+    FellShort {
+        /// Their host.
+        host: HostName,
+        /// What was due, by the setting's name.
+        due: &'static str,
+        /// What is missing of the first flow's.
+        words: String,
+        /// How many more flows fell short.
+        others: usize,
+    },
+    /// Flows were not in force as one level, and something explains why.
+    Unshared {
+        /// In which way.
+        how: Unshared,
+        /// What explains it.
+        because: Because,
+    },
+    /// The halves of the window differ: the second over the first.
+    Unsteady(f64),
+    /// What receive calls returned is not what arrived in the window.
+    Buffered {
+        /// By how much more; negative where it was less.
+        beyond_bytes: f64,
+        /// That over what arrived, without its sign; absent where nothing did.
+        share: Option<f64>,
+    },
+    /// Throughput to a server of another program is what TCP acknowledged.
+    Acknowledged {
+        /// The program.
+        program: String,
+    },
+    /// Readings span only this share of the window.
+    Uncovered(f64),
+    /// The generator's busiest worker ran all the time: this share of it.
+    Saturated(f64),
+    /// A worker wanted all the time, and was not given it.
+    ShortOfCpu {
+        /// The share in which it ran.
+        ran: f64,
+        /// The share in which it waited for a CPU.
+        waited: f64,
+    },
+    /// Other programs took more of the machine than a measurement should share.
+    OtherPrograms {
+        /// CPUs' worth of their time.
+        cpus: f64,
+        /// Whether the relays of a lab are among them.
+        in_lab: bool,
+    },
+    /// The hypervisor gave this share of the CPUs' time to others.
+    Stolen(f64),
+    /// This share of the CPUs' time is in no mode of /proc/stat.
+    Unaccounted(f64),
+    /// What a bundle says, in these words.
+    Told(String),
+}
+
+/// In which way flows were not in force as one level.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Unshared {
+    /// Some of them moved nothing.
+    Idle {
+        /// How many.
+        idle: usize,
+        /// Of how many.
+        of: usize,
+    },
+    /// Their shares differ.
+    Unfair {
+        /// How many flows.
+        flows: usize,
+        /// Jain's index of their shares.
+        fairness: f64,
+        /// The least that still counts as shared.
+        fairness_min: f64,
+    },
+}
+
+/// What explains that flows were not in force as one level.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Because {
+    /// The window holds so few messages or segments for each.
+    FewPieces(f64),
+    /// This share of the segments was sent again.
+    Losses(f64),
+    /// Their round trips differ.
+    RoundTrips {
+        /// The shortest, in ns.
+        least_ns: f64,
+        /// The longest, in ns.
+        most_ns: f64,
+    },
+    /// Workers without CPU time left served them.
+    Workers,
+}
+
+impl fmt::Display for TrialFlag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Interrupted(after) => {
+                write!(f, "interrupted {after} after the begin of the window")
+            }
+            Self::GivenUp { words, after } => {
+                write!(f, "{words} {after} after the begin of the window")
+            }
+            Self::Shared { host, runs } => {
+                let noun = if *runs == 1 { "run" } else { "runs" };
+                write!(f, "host {host} was shared with {runs} other {noun}")
+            }
+            Self::Noted { host, words } => write!(f, "host {host}: {words}"),
+            Self::FellShort {
+                host,
+                due,
+                words,
+                others,
+            } => {
+                write!(f, "host {host}, {due}: {words}")?;
+                match others {
+                    0 => Ok(()),
+                    others => write!(f, "; and of {others} more flows"),
+                }
+            }
+            Self::Unshared { how, because } => write!(f, "{how}: {because}"),
+            Self::Unsteady(halves) => {
+                let word = if *halves >= 1.0 { "more" } else { "less" };
+                write!(
+                    f,
+                    "not steady: the second half of the window carried {} {word} than the first",
+                    percent((halves - 1.0).abs())
+                )
+            }
+            Self::Buffered {
+                beyond_bytes,
+                share,
+            } => {
+                let (word, meaning) = match *beyond_bytes > 0.0 {
+                    true => ("more", "it had waited in receive buffers since before"),
+                    false => ("less", "it lies in receive buffers"),
+                };
+                let bytes = Unit::Bytes.display(beyond_bytes.abs());
+                let share = share.map_or(String::new(), |share| format!(" ({})", percent(share)));
+                write!(
+                    f,
+                    "receive calls returned {bytes} {word} than arrived in the window{share}: {meaning}"
+                )
+            }
+            Self::Acknowledged { program } => write!(
+                f,
+                "throughput to the server is what its TCP acknowledged, since {program} does not say \
+                 what it has read at an instant"
+            ),
+            Self::Uncovered(share) => write!(
+                f,
+                "readings span only {} of the measured window",
+                percent(*share)
+            ),
+            Self::Saturated(share) => write!(
+                f,
+                "generator saturated: its busiest worker ran {} of the time",
+                percent(*share)
+            ),
+            Self::ShortOfCpu { ran, waited } => write!(
+                f,
+                "generator short of CPU: a worker ran {} of the time and waited for a CPU {} of it",
+                percent(*ran),
+                percent(*waited)
+            ),
+            Self::OtherPrograms { cpus, in_lab } => {
+                let own = match in_lab {
+                    true => ", the lab's own relays among them,",
+                    false => "",
+                };
+                let cpus = Unit::Cpus.display(*cpus);
+                write!(f, "other programs{own} used {cpus} meanwhile")
+            }
+            Self::Stolen(share) => write!(
+                f,
+                "the hypervisor gave {} of the CPUs' time to others",
+                percent(*share)
+            ),
+            Self::Unaccounted(share) => write!(
+                f,
+                "{} of the CPUs' time is in no mode of /proc/stat: the machine below took it, or \
+                 ticks were lost",
+                percent(*share)
+            ),
+            Self::Told(words) => f.write_str(words),
+        }
+    }
+}
+
+impl fmt::Display for Unshared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Idle { idle: 1, of: 1 } => f.write_str("the flow moved nothing"),
+            Self::Idle { idle, of } => write!(f, "{idle} of {of} flows moved nothing"),
+            Self::Unfair {
+                flows,
+                fairness,
+                fairness_min,
+            } => write!(
+                f,
+                "{flows} flows shared unfairly (Jain's index {}, below {})",
+                significant(*fairness),
+                significant(*fairness_min),
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Because {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FewPieces(pieces) => write!(
+                f,
+                "at this rate the window holds {} messages or segments for each",
+                significant(*pieces)
+            ),
+            Self::Losses(share) => write!(
+                f,
+                "{} of the segments were sent again, and each flow slows down for its own losses",
+                percent(*share)
+            ),
+            Self::RoundTrips { least_ns, most_ns } => write!(
+                f,
+                "their round trips differ, from {} to {}",
+                Unit::Nanoseconds.display(*least_ns),
+                Unit::Nanoseconds.display(*most_ns)
+            ),
+            Self::Workers => f.write_str("each worker shares its CPU time among its flows"),
+        }
+    }
+}
+
+fn percent(share: f64) -> String {
+    Unit::Percent.display(100.0 * share)
+}
+
+/// As a document has it: its words.
+impl Serialize for TrialFlag {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for TrialFlag {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::Told)
+    }
+}
