@@ -30,6 +30,7 @@ use flows::{connect_all, expected, is_placed, listen_all, ports};
 use limits::flow_rate_max;
 pub(crate) use limits::open_files_max;
 pub use limits::{Lacking, check_here};
+pub(crate) use slot::OtherEnd;
 use slot::{Gathered, TrialRecord, TrialSlot};
 use watch::Watch;
 
@@ -215,12 +216,23 @@ impl Core {
         Ok(())
     }
 
-    /// Makes the flows of a trial, or expects them.
+    /// Makes the flows of a trial between agents, or expects them.
     pub fn prepare(
         &self,
         caller: &Caller,
         lease: &str,
+        assignment: Assignment,
+    ) -> Result<Prepared, Refusal> {
+        self.prepare_with(caller, lease, assignment, OtherEnd::Agent)
+    }
+
+    /// Makes the flows of a trial with `other_end`, or expects them.
+    pub(crate) fn prepare_with(
+        &self,
+        caller: &Caller,
+        lease: &str,
         mut assignment: Assignment,
+        other_end: OtherEnd,
     ) -> Result<Prepared, Refusal> {
         self.require_admitted(lease)?;
         self.check_assignment(caller, &assignment)?;
@@ -248,7 +260,10 @@ impl Core {
         // Before the first flow connects, whose handshake says what later segments mean.
         let capture = begin_capture(caller, &assignment, &ports);
         let (flows, expected) = match assignment.end {
-            End::Client => (connect_all(&assignment, cookie)?, HashMap::new()),
+            End::Client => (
+                connect_all(&assignment, &other_end, cookie)?,
+                HashMap::new(),
+            ),
             End::Server if is_placed(&assignment) => (listening, HashMap::new()),
             End::Server => (Vec::new(), expected(&assignment)),
         };
@@ -271,6 +286,7 @@ impl Core {
             None => (None, None),
         };
         let slot = TrialSlot {
+            other_end,
             cookie,
             capture: Mutex::new(capture),
             observe: *caller == Caller::Trusted,

@@ -10,7 +10,7 @@ use crate::api::{
     InventoryRequest, Observation, ObservationRequest, PollFrom, Prepared, Refusal, StartRequest,
     TrialStatus,
 };
-use crate::core::{Caller, Core};
+use crate::core::{Caller, Core, OtherEnd};
 
 /// What messages call it.
 const ADDRESS: &str = "in-process";
@@ -25,6 +25,18 @@ impl LocalAgent {
     /// Returns the agent behind `core`; whoever holds it is trusted.
     pub fn new(core: Arc<Core>) -> Self {
         Self { core }
+    }
+
+    /// Makes the flows of a trial with `other_end`.
+    pub(crate) fn prepare_with(
+        &self,
+        lease: &str,
+        assignment: Assignment,
+        other_end: OtherEnd,
+    ) -> Result<Prepared, AgentError> {
+        self.core
+            .prepare_with(&Caller::Trusted, lease, assignment, other_end)
+            .map_err(refused)
     }
 
     /// Returns whether the senders of a trial have stopped and all they sent was acknowledged.
@@ -80,9 +92,7 @@ impl Agent for LocalAgent {
     }
 
     fn prepare(&self, lease: &str, assignment: &Assignment) -> Result<Prepared, AgentError> {
-        self.core
-            .prepare(&Caller::Trusted, lease, assignment.clone())
-            .map_err(refused)
+        self.prepare_with(lease, assignment.clone(), OtherEnd::Agent)
     }
 
     fn start(&self, lease: &str, trial: TrialId, at: &StartRequest) -> Result<(), AgentError> {

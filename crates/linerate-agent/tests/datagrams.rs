@@ -75,7 +75,6 @@ fn host(bind: &str, flows: u32) -> Host {
         length: Nanos::from_s(5),
         warm_up_more: Nanos(0),
         flow_rate_max: None,
-        greeting: None,
         timing: None,
     };
     agent.prepare(&lease, &assignment).unwrap();

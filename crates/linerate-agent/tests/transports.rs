@@ -79,7 +79,6 @@ fn assignment(end: End, transport: Transport, peer: Option<String>) -> Assignmen
         length: Nanos::from_s(5),
         warm_up_more: Nanos(0),
         flow_rate_max: None,
-        greeting: None,
         timing: None,
     }
 }

@@ -381,7 +381,6 @@ mod tests {
             length: Nanos::from_s(1),
             warm_up_more: Nanos(0),
             flow_rate_max: None,
-            greeting: None,
             timing: None,
         }
     }

@@ -245,14 +245,8 @@ pub struct Assignment {
     /// What each flow may send at the most; unlimited when absent.
     #[serde(default)]
     pub flow_rate_max: Option<BitsPerSec>,
-    /// What each flow says first to a server that is no agent, in place of cookie and number.
-    ///
-    /// Never on the wire: only the agent in the controller's own process takes it, so that no
-    /// agent can be made to speak to strangers.
-    #[serde(skip)]
-    pub greeting: Option<Vec<u8>>,
-    /// The phases of the trial, for servers that must be told before the instants are known; not
-    /// on the wire either.
+    /// The phases of the trial, for servers that must be told before the instants are known; never
+    /// on the wire.
     #[serde(skip)]
     pub timing: Option<Timing>,
 }

@@ -16,7 +16,7 @@ use linerate_model::setting::SettingPool;
 use linerate_model::workload::{Part, Traffic};
 
 use super::limits::limit_rate;
-use super::slot::TrialSlot;
+use super::slot::{OtherEnd, TrialSlot};
 use super::{Core, lock, refuse};
 use crate::api::{Assignment, FlowAssignment, FlowPort, Refusal, RefusalCode, TrialState};
 use crate::serve::hello::Hello;
@@ -135,12 +135,16 @@ fn flow_config(assignment: &Assignment, flow: FlowId, part: Part) -> FlowConfig 
 
 /// Opens every flow of the connecting end, many at a time where the peer is far; returns them in
 /// the order of the assignment. The first failure ends it and closes what was opened.
-pub(super) fn connect_all(assignment: &Assignment, cookie: [u8; 16]) -> Result<Vec<Flow>, Refusal> {
+pub(super) fn connect_all(
+    assignment: &Assignment,
+    other_end: &OtherEnd,
+    cookie: [u8; 16],
+) -> Result<Vec<Flow>, Refusal> {
     let opener = Opener::of(assignment, cookie)?;
-    match &assignment.greeting {
-        None => at_once(&assignment.flows, |plan| opener.open(plan)),
+    match other_end {
+        OtherEnd::Agent => at_once(&assignment.flows, |plan| opener.open(plan)),
         // A foreign server numbers its flows as they come.
-        Some(greeting) => opener.open_in_turn(greeting),
+        OtherEnd::Foreign { greeting } => opener.open_in_turn(greeting),
     }
 }
 

@@ -309,7 +309,6 @@ mod tests {
             length: Nanos::from_s(10),
             warm_up_more: Nanos(0),
             flow_rate_max: None,
-            greeting: None,
             timing: None,
         }
     }

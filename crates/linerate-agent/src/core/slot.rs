@@ -19,9 +19,30 @@ use super::lock;
 use crate::api::Assignment;
 use crate::session::trial::TrialSession;
 
+/// Who is at the other end of a trial's flows.
+#[derive(Debug)]
+pub(crate) enum OtherEnd {
+    /// An agent, which reads to the end of every stream by itself.
+    Agent,
+    /// A program of another protocol. Only this process may choose it, never a request: no agent can
+    /// be made to speak to strangers.
+    Foreign {
+        /// What each flow says first, in place of cookie and number.
+        greeting: Vec<u8>,
+    },
+}
+
+impl OtherEnd {
+    /// Returns whether it stops reading once its own end is told, so that delivery is waited for here.
+    pub(super) fn must_be_waited_for(&self) -> bool {
+        matches!(self, Self::Foreign { .. })
+    }
+}
+
 /// One trial on this host.
 pub(super) struct TrialSlot {
     pub(super) assignment: Assignment,
+    pub(super) other_end: OtherEnd,
     pub(super) cookie: [u8; 16],
     pub(super) observe: bool,
     /// What all its flows together may receive.

@@ -246,7 +246,7 @@ impl Sampler<'_> {
     /// Ticks lie at `measure_begin + k × interval` (k negative in the warm-up) and exactly at
     /// `measure_end`, so that window totals come from readings at the window's own edges.
     fn follow(&mut self, at: &StartRequest) -> bool {
-        let foreign = self.slot.assignment.greeting.is_some();
+        let must_wait = self.slot.other_end.must_be_waited_for();
         let interval = self.slot.assignment.sample_interval.0;
         let before = (at.measure_begin_ns - at.start_ns) / interval;
         let mut tick = at.measure_begin_ns - before * interval;
@@ -264,7 +264,7 @@ impl Sampler<'_> {
                 WakeReason::Instant => {}
                 // Ended before its time, but perhaps to keep what was measured up to here.
                 WakeReason::Abort => return false,
-                WakeReason::AllSent if foreign => break,
+                WakeReason::AllSent if must_wait => break,
                 WakeReason::AllSent => return true,
             }
             if let Some(why) = self.excess(at) {
@@ -284,7 +284,7 @@ impl Sampler<'_> {
         self.core.give_back_text(1);
         loop {
             let looked = engine::now_ns();
-            let delivered = !foreign || self.is_delivered(at);
+            let delivered = !must_wait || self.is_delivered(at);
             if delivered && self.running.done() {
                 return true;
             }
@@ -415,13 +415,13 @@ impl Sampler<'_> {
     /// Sleeps until `instant_ns`, unless the trial ends before.
     fn sleep_until(&mut self, instant_ns: u64) -> WakeReason {
         let bounded = self.slot.assignment.manner.bytes_max.is_some();
-        let foreign = self.slot.assignment.greeting.is_some();
+        let must_wait = self.slot.other_end.must_be_waited_for();
         let look = if bounded { VOLUME_LOOK } else { ABORT_LOOK };
         loop {
             if self.slot.abort.load(Ordering::Relaxed) {
                 return WakeReason::Abort;
             }
-            if bounded && foreign {
+            if bounded && must_wait {
                 self.is_volume_through();
             }
             if bounded && self.running.done() {

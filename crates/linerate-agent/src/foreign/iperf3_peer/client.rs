@@ -14,6 +14,7 @@ use crate::api::{
     InventoryRequest, Observation, ObservationRequest, PollFrom, Prepared, StartRequest,
     TrialState, TrialStatus,
 };
+use crate::core::OtherEnd;
 
 /// The agent of this process, for a trial with an iperf3 server.
 #[derive(Debug)]
@@ -79,13 +80,16 @@ impl Agent for Iperf3Client {
     fn prepare(&self, lease: &str, assignment: &Assignment) -> Result<Prepared, AgentError> {
         let trial = assignment.trial;
         let cookie = self.with_test(trial, |test| test.connection.cookie.clone())?;
-        let mut greeting = assignment.clone();
-        greeting.greeting = Some(match assignment.manner.transport {
+        let greeting = match assignment.manner.transport {
             Transport::Udp => datagram::HELLO.to_vec(),
             _ => cookie.encode().to_vec(),
-        });
-        greeting.flows = in_order(&assignment.flows);
-        let prepared = self.local.prepare(lease, &greeting)?;
+        };
+        let told = Assignment {
+            flows: in_order(&assignment.flows),
+            ..assignment.clone()
+        };
+        let other_end = OtherEnd::Foreign { greeting };
+        let prepared = self.local.prepare_with(lease, told, other_end)?;
         let (local, lease) = (Arc::clone(&self.local), lease.to_owned());
         self.with_test(trial, |test| {
             test.is_open = true;

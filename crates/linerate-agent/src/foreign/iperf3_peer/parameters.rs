@@ -233,7 +233,6 @@ mod tests {
             length: Nanos::from_s(10),
             warm_up_more: Nanos(0),
             flow_rate_max: None,
-            greeting: None,
             timing: Some(Timing {
                 settle: Nanos::from_ms(20),
                 warm_up: Nanos(0),
