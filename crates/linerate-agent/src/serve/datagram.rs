@@ -38,23 +38,15 @@ const CONFIRM_AGAIN: Duration = Duration::from_millis(50);
 /// It is called on the listener's own thread and must not block. A peer's address may be false:
 /// what is answered before it has shown that it reads the answers must not be longer than its
 /// datagram, and only whom a control connection has announced should be welcome.
-pub type Strangers = Arc<dyn Fn(&[u8], SocketAddr) -> Option<Welcome> + Send + Sync>;
+pub(crate) type Strangers = Arc<dyn Fn(&[u8], SocketAddr) -> Option<Welcome> + Send + Sync>;
 
 /// How a peer of another protocol is taken up.
-pub struct Welcome {
+pub(crate) struct Welcome {
     /// What it is answered, from the socket of its own.
-    pub answer: Vec<u8>,
+    pub(crate) answer: Vec<u8>,
     /// Takes over the socket: bound to the address and port that the peer wrote to, connected to
     /// the peer, not blocking, its first datagram read and answered.
-    pub take: Box<dyn FnOnce(OwnedFd) + Send>,
-}
-
-impl std::fmt::Debug for Welcome {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Welcome")
-            .field("answer", &self.answer)
-            .finish_non_exhaustive()
-    }
+    pub(crate) take: Box<dyn FnOnce(OwnedFd) + Send>,
 }
 
 /// Serves first datagrams for ever.

@@ -24,7 +24,7 @@ use crate::foreign::iperf3::Door;
 /// The connections that the listener holds, and who has to go when there are too many.
 mod connections;
 /// First datagrams of new peers.
-pub mod datagram;
+pub(crate) mod datagram;
 /// One page of text that is made anew for each reader.
 pub mod exporter;
 /// The first bytes of a native data connection.
