@@ -129,6 +129,9 @@ pub enum WaitBy {
     Uring,
     /// Not at all: calls are repeated until they move something. Takes a CPU for each worker.
     Spin,
+    /// A sender of datagrams not for its socket either: its frames go to the device by AF_XDP, past
+    /// sockets, routing, netfilter and queueing. Receivers wait as they choose.
+    Xdp,
 }
 
 /// A shared list on the wire and on disk: as a list.
@@ -298,6 +301,7 @@ pub fn receive_low_water(
 /// 3. Who asks for a rate asks what becomes of single datagrams, and when.
 /// 4. Only small datagrams of one size: what comes during a rest has room in the default buffer.
 ///    Who asks for a buffer, for GSO or GRO, or for a way to wait has chosen another way.
+/// 5. AF_XDP is asked for the rate alone: its one flow goes in batches of any size.
 pub fn datagram_batch(
     traffic: &Traffic,
     connections: u32,
@@ -308,15 +312,16 @@ pub fn datagram_batch(
         return 1;
     };
     let as_fast_as_it_goes = manner.transport == Transport::Udp
-        && connections > 1
+        && (connections > 1 || manner.wait == WaitBy::Xdp)
         && manner.rate_bps.is_none()
         && options.pacing_bps.is_none();
     let is_small = message_bytes.0 <= SMALL_DATAGRAM_BYTES_MAX && manner.sizes.is_none();
+    let is_past_sockets = manner.wait == WaitBy::Xdp && manner.sizes.is_none();
     let is_another_way = manner.segments != 1
         || manner.gro
         || manner.wait != WaitBy::Auto
         || options.socket_buffer.is_some();
-    match as_fast_as_it_goes && is_small && !is_another_way {
+    match as_fast_as_it_goes && (is_past_sockets || is_small && !is_another_way) {
         true => DATAGRAM_BATCH,
         false => 1,
     }
@@ -382,6 +387,7 @@ impl Named for WaitBy {
         ("epoll", WaitBy::Epoll),
         ("uring", WaitBy::Uring),
         ("spin", WaitBy::Spin),
+        ("xdp", WaitBy::Xdp),
     ];
 }
 
@@ -565,6 +571,11 @@ mod tests {
             ..none()
         };
         check(&stream(64), 2, buffer, udp(), 1);
+        let past_sockets = Manner {
+            wait: WaitBy::Xdp,
+            ..udp()
+        };
+        check(&stream(1400), 1, none(), past_sockets, DATAGRAM_BATCH);
         let rr = Traffic::Rr {
             request_bytes: Bytes(1),
             response_bytes: Bytes(1),

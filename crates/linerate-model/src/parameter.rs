@@ -9,8 +9,8 @@ use std::str::FromStr;
 
 use crate::experiment::{AUTO, Factor, Level};
 use crate::manner::{
-    BATCH_MAX, BURST_MAX, DATAGRAM_BYTES_MAX, Manner, Named, ReceiveBy, SEGMENTS_MAX, SendBy,
-    Sizes, Transport, WaitBy,
+    BATCH_MAX, BURST_MAX, DATAGRAM_BYTES_MAX, Named, ReceiveBy, SEGMENTS_MAX, SendBy, Sizes,
+    Transport, WaitBy,
 };
 use crate::unit::{BitsPerSec, Nanos, ParseUnitError};
 use crate::workload::{
@@ -234,6 +234,8 @@ pub const PARAMETERS: &[Parameter] = &[
         .flags(&[flag("--io uring").part().instead("let linerate choose with --io auto")]),
     parameter("wait = spin", MOVING, ANY, Shape::Switch, only(|workload| waits(workload, WaitBy::Spin)))
         .flags(&[flag("--busy-poll").part()]),
+    parameter("wait = xdp", STREAM, UDP, Shape::Switch, only(|workload| waits(workload, WaitBy::Xdp)))
+        .flags(&[flag("--io xdp").part().instead(DATAGRAMS_INSTEAD)]),
 ];
 
 /// Request and response alike.
@@ -439,7 +441,7 @@ pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
     if let Some(parameter) = stray {
         return Err(misplaced(parameter, kind, transport));
     }
-    match contradiction(traffic, manner) {
+    match contradiction(workload) {
         Some(why) => Err(WorkloadError::Contradiction(why)),
         None => Ok(()),
     }
@@ -464,7 +466,8 @@ fn misplaced(parameter: &Parameter, kind: Kind, transport: Transport) -> Workloa
 }
 
 /// Returns what two parameters cannot do together.
-fn contradiction(traffic: &Traffic, manner: &Manner) -> Option<&'static str> {
+fn contradiction(workload: &Workload) -> Option<&'static str> {
+    let (traffic, manner) = (&workload.traffic, &workload.manner);
     let transport = manner.transport;
     let over_udp = transport == Transport::Udp;
     let (message_bytes, writes) = match traffic {
@@ -476,6 +479,7 @@ fn contradiction(traffic: &Traffic, manner: &Manner) -> Option<&'static str> {
         .sizes
         .as_ref()
         .map_or(message_bytes, |sizes| Sizes::largest(sizes).0);
+    let past_sockets = manner.wait == WaitBy::Xdp;
     let rules = [
         (
             manner.send == SendBy::MsgZerocopy && transport != Transport::Tcp,
@@ -512,6 +516,18 @@ fn contradiction(traffic: &Traffic, manner: &Manner) -> Option<&'static str> {
         (
             over_udp && message_bytes * u64::from(manner.segments) > DATAGRAM_BYTES_MAX,
             "segments times message_bytes is above 65507 bytes, one buffer's most",
+        ),
+        (
+            past_sockets && workload.connections > 1,
+            "a queue of a device serves one AF_XDP socket: wait = xdp is for one connection",
+        ),
+        (
+            past_sockets && (manner.segments > 1 || manner.sizes.is_some()),
+            "each AF_XDP frame is a datagram, all of one size: no segments and no sizes with wait = xdp",
+        ),
+        (
+            past_sockets && workload.options.pacing_bps.is_some(),
+            "the kernel paces sockets, which AF_XDP frames go past: give a rate instead",
         ),
         (
             !over_udp && largest.saturating_mul(manner.batch.into()) > MESSAGE_BYTES_MAX.0,
@@ -670,6 +686,25 @@ mod tests {
             }
         };
         check(Kind::Stream, huge, "more than 64 MiB");
+        fn past_sockets(workload: &mut Workload) {
+            workload.manner.transport = Transport::Udp;
+            workload.manner.wait = WaitBy::Xdp;
+        }
+        let several: fn(&mut Workload) = |workload| {
+            past_sockets(workload);
+            workload.connections = 2;
+        };
+        check(Kind::Stream, several, "wait = xdp is for one connection");
+        let cut: fn(&mut Workload) = |workload| {
+            past_sockets(workload);
+            workload.manner.segments = 2;
+        };
+        check(Kind::Stream, cut, "each AF_XDP frame is a datagram");
+        let paced: fn(&mut Workload) = |workload| {
+            past_sockets(workload);
+            workload.options.pacing_bps = Some(1_000_000);
+        };
+        check(Kind::Stream, paced, "give a rate instead");
         // A file had it.
         let nothing_of_udp: fn(&mut Workload) = |workload| {
             workload.manner.transport = Transport::Udp;

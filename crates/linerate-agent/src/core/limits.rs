@@ -2,7 +2,7 @@
 
 use linerate_engine as engine;
 use linerate_engine::{ConnectError, Flow};
-use linerate_model::manner::Transport;
+use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::reason::with_causes;
 use linerate_model::sample::End;
 use linerate_model::workload::{FLOWS_MAX, Traffic, Workload, check_flow};
@@ -86,6 +86,11 @@ impl Core {
         // Otherwise anyone could make this host send to anyone.
         if assignment.end == End::Client {
             let error = "only with the agent's token may it be made to connect to other hosts";
+            return Err(refuse(RefusalCode::Unauthorized, error));
+        }
+        // Frames go past this host's own rules: its netfilter, its routing, its queues.
+        if assignment.manner.wait == WaitBy::Xdp {
+            let error = "only with the agent's token may it be made to send past its sockets (xdp)";
             return Err(refuse(RefusalCode::Unauthorized, error));
         }
         let limits = &self.config.limits;
@@ -378,6 +383,13 @@ mod tests {
             ..short.clone()
         };
         assert_eq!(check(&stranger(), two), Err(RefusalCode::Limited));
+        let mut past_sockets = short.clone();
+        past_sockets.manner.transport = Transport::Udp;
+        past_sockets.manner.wait = WaitBy::Xdp;
+        assert_eq!(
+            check(&stranger(), past_sockets),
+            Err(RefusalCode::Unauthorized)
+        );
         let connecting = Assignment {
             end: End::Client,
             peer: Some("192.0.2.1:80".into()),

@@ -3,11 +3,11 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use linerate_model::datagram::Datagrams;
-use linerate_model::manner::{ReceiveBy, Transport};
+use linerate_model::manner::{ReceiveBy, Transport, WaitBy};
 use linerate_model::setting::name;
 use linerate_model::workload::{Part, Setting, Traffic};
 
@@ -16,7 +16,9 @@ use crate::flow::options;
 use crate::flow::{ConnectError, Flow, FlowConfig, Shared, settings};
 use crate::sys::clock::now_ns;
 use crate::sys::datagram;
+use crate::sys::route;
 use crate::sys::socket::{self, SO_RCVBUF, SO_SNDBUF};
+use crate::sys::xdp::Frames;
 
 /// How long the first answer may take before the question is asked again; doubled each time.
 const REPEAT_MS_FIRST: u64 = 100;
@@ -79,13 +81,38 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
     let inspect = |source| ConnectError::Inspect { source };
     let local = socket::local(socket.as_fd()).map_err(inspect)?;
     let remote = socket::remote(socket.as_fd()).map_err(inspect)?;
+    let frames = frames(&config, local, remote).map_err(|reason| ConnectError::Xdp {
+        peer: remote,
+        reason,
+    })?;
     let settings = granted_settings(socket.as_raw_fd(), &config).map_err(inspect)?;
     let ends = (local.into(), remote.into());
     let shared = Shared {
         datagrams: Some(Arc::default()),
+        frames: Mutex::new(frames),
         ..Shared::new(config, socket, ends, settings.into())
     };
     Ok(Flow { shared })
+}
+
+/// Returns the frames of a flow that sends past its socket, or why it cannot.
+fn frames(
+    config: &FlowConfig,
+    local: SocketAddr,
+    remote: SocketAddr,
+) -> Result<Option<Box<Frames>>, String> {
+    let manner = &config.manner;
+    let payload = match (&config.traffic, config.part) {
+        (Traffic::Stream { message_bytes, .. }, Part::Sender) => message_bytes.0 as usize,
+        _ => return Ok(None),
+    };
+    if manner.wait != WaitBy::Xdp {
+        return Ok(None);
+    }
+    let way = route::way(local.ip(), remote.ip())?;
+    let tos = config.options.tos.unwrap_or(0);
+    let frames = Frames::open(way, (local, remote), tos, payload, manner.batch as usize)?;
+    Ok(Some(Box::new(frames)))
 }
 
 fn prepare(fd: RawFd, peer: SocketAddr, config: &FlowConfig) -> Result<(), ConnectError> {
@@ -254,13 +281,18 @@ impl Flow {
 
 /// Why datagrams go in batches that nobody asked for: see [`linerate_model::manner::datagram_batch`].
 const CHOSEN_BATCH: &str = " (chosen: several flows of small datagrams without a rate)";
+/// The same with AF_XDP.
+const CHOSEN_FRAMES: &str = " (chosen: without a rate)";
 
 /// Returns every setting of a flow of datagrams as requested and granted.
 pub(super) fn granted_settings(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>> {
     let mut all = options::buffers(fd, &config.options)?;
     let (name, mut mechanism) = mechanism(config);
     if config.manner.batch_is_chosen {
-        mechanism += CHOSEN_BATCH;
+        mechanism += match config.manner.wait {
+            WaitBy::Xdp => CHOSEN_FRAMES,
+            _ => CHOSEN_BATCH,
+        };
     }
     all.push(Setting::granted(name, None, Some(mechanism)));
     all.extend(pace(config));
@@ -289,6 +321,9 @@ fn mechanism(config: &FlowConfig) -> (&'static str, String) {
     match config.part {
         Part::Sender | Part::Requester => {
             let call = match manner.batch {
+                batch if manner.wait == WaitBy::Xdp => {
+                    format!("AF_XDP in copy mode, {batch} frames a call")
+                }
                 0 | 1 => "send".to_owned(),
                 batch => format!("sendmmsg of {batch}"),
             };

@@ -126,6 +126,14 @@ pub enum ConnectError {
         #[source]
         source: io::Error,
     },
+    /// Frames cannot be sent past the socket.
+    #[error("send to {peer} by AF_XDP (xdp): {reason}")]
+    Xdp {
+        /// The other end.
+        peer: SocketAddr,
+        /// What stands against it, and what it needs.
+        reason: String,
+    },
     /// The constant payload could not be made.
     #[error("make the payload that is sent without a copy")]
     Content {

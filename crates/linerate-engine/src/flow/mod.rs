@@ -38,7 +38,7 @@ mod unix;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_model::id::FlowId;
 use linerate_model::manner::{Manner, SendBy, Transport};
@@ -52,6 +52,7 @@ use crate::measure::counters::{Counters, Counts};
 use crate::measure::datagrams::DatagramCounters;
 use crate::measure::tcp_info;
 use crate::sys::socket::{self, TCP_INFO_BYTES_MAX};
+use crate::sys::xdp::Frames;
 
 pub use address::Address;
 pub use connect::{adopt, connect, listen, try_options};
@@ -109,6 +110,8 @@ pub(crate) struct Shared {
     pub(crate) greeting: Vec<u8>,
     /// What only datagrams have to count.
     pub(crate) datagrams: Option<Arc<DatagramCounters>>,
+    /// The frames of a flow that sends past its socket, until its worker takes them.
+    frames: Mutex<Option<Box<Frames>>>,
 }
 
 impl Shared {
@@ -134,6 +137,7 @@ impl Shared {
             stranger: false,
             greeting: Vec::new(),
             datagrams: None,
+            frames: Mutex::default(),
         }
     }
 }
@@ -213,6 +217,12 @@ impl Shared {
             }
             _ => counts.messages,
         }
+    }
+
+    /// Returns the frames of a flow that sends past its socket, once.
+    pub(crate) fn take_frames(&self) -> Option<Box<Frames>> {
+        let frames = self.frames.lock();
+        frames.unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Returns the socket's descriptor, open for as long as `self` lives.

@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::sys::buffer::PageBuffer;
 use crate::sys::socket::{self, IntOption, from_kernel, to_kernel};
+use crate::sys::xdp::Frames;
 
 /// UDP_SEGMENT of include/uapi/linux/udp.h: payload of each datagram that one buffer is cut into.
 pub(crate) const UDP_SEGMENT: IntOption = IntOption::new("UDP_SEGMENT", libc::SOL_UDP, 103);
@@ -312,6 +313,8 @@ pub(crate) struct Outbox {
     lengths: Vec<usize>,
     slices: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
+    /// Where the datagrams of the one flow go past its socket: everything.
+    frames: Option<Box<Frames>>,
 }
 
 impl Outbox {
@@ -323,17 +326,31 @@ impl Outbox {
             lengths: vec![bytes_each; count],
             slices: vec![no_slice(); count],
             messages: vec![empty_messages(); count],
+            frames: None,
+        }
+    }
+
+    /// Returns buffers that are frames.
+    pub(crate) fn past_sockets(frames: Box<Frames>) -> Self {
+        let frames = Some(frames);
+        Self {
+            frames,
+            ..Self::new(1, 1)
         }
     }
 
     /// Returns how many buffers there are.
     pub(crate) fn count(&self) -> usize {
-        self.slices.len()
+        let frames = self.frames.as_ref();
+        frames.map_or(self.slices.len(), |frames| frames.count())
     }
 
     /// Returns buffer number `at` for writing.
     pub(crate) fn buffer(&mut self, at: usize) -> &mut [u8] {
-        &mut self.buffer.as_mut_slice()[at * self.bytes_each..][..self.lengths[at]]
+        match &mut self.frames {
+            Some(frames) => frames.payload(at),
+            None => &mut self.buffer.as_mut_slice()[at * self.bytes_each..][..self.lengths[at]],
+        }
     }
 
     /// Sends no more than `bytes` of buffer number `at` from now on; what is beyond its end is left
@@ -347,6 +364,9 @@ impl Outbox {
     /// Cost beside the call, for more than one: 3 ns a buffer to name them anew, so that no
     /// pointer outlives a borrow.
     pub(crate) fn send(&mut self, fd: RawFd, count: usize) -> io::Result<usize> {
+        if let Some(frames) = &mut self.frames {
+            return frames.send(count);
+        }
         if count == 1 {
             socket::send(fd, &self.buffer.as_slice()[..self.lengths[0]])?;
             return Ok(1);
@@ -373,6 +393,14 @@ impl Outbox {
             )
         };
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// Makes the kernel send what it has been given and has not looked at; returns whether nothing of
+    /// that is left, as with sockets, which look at once.
+    pub(crate) fn is_flushed(&mut self) -> bool {
+        self.frames
+            .as_mut()
+            .is_none_or(|frames| frames.is_flushed())
     }
 }
 

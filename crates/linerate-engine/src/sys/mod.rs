@@ -16,6 +16,8 @@ pub(crate) mod epoll;
 pub(crate) mod heap;
 /// Memory that the kernel may go on reading after a call.
 pub(crate) mod pages;
+/// The kernel's way to an address.
+pub(crate) mod route;
 /// Sockets, their options and the calls that move payload.
 pub(crate) mod socket;
 /// Payload from a pipe or a file.
@@ -28,5 +30,7 @@ pub(crate) mod thread;
 pub(crate) mod unix;
 /// Completions of many sockets.
 pub(crate) mod uring;
+/// Frames past the sockets.
+pub(crate) mod xdp;
 /// MSG_ZEROCOPY and its completions.
 pub(crate) mod zerocopy;

@@ -42,6 +42,7 @@ const LONG_REST_NS: u64 = 150_000;
 const SILENT_NS: u64 = 5_000_000;
 /// Steps that one flow may make before the next has its turn.
 const STEPS_MAX: usize = 16;
+
 /// How a worker waits for flows of datagrams.
 pub(super) enum DatagramWaiting {
     /// For one flow, in its calls or in a loop of its own.
@@ -119,7 +120,8 @@ fn step_to_the_end(part: &mut impl DatagramPlay, io: &mut DatagramIo<'_>) -> End
 /// Returns whether a part takes what has gathered from time to time, instead of being woken.
 fn rests(config: &FlowConfig) -> bool {
     let manner = &config.manner;
-    config.part == Part::Receiver && manner.batch > 1 && manner.wait == WaitBy::Auto
+    let may_rest = matches!(manner.wait, WaitBy::Auto | WaitBy::Xdp);
+    config.part == Part::Receiver && manner.batch > 1 && may_rest
 }
 
 /// Returns how long such a part rests.

@@ -179,6 +179,11 @@ fn memory(share: &WorkerShare, records: usize) -> io::Result<Memory> {
         does.find(|config| config.part != not)
     };
     let rate = configs().find_map(|config| config.manner.requests_per_s);
+    let mut frames = share.flows.iter().filter_map(|flow| flow.1.take_frames());
+    let outbox = match frames.next() {
+        Some(frames) => Outbox::past_sockets(frames),
+        None => datagrams(Part::Receiver).map_or_else(|| Outbox::new(1, 1), datagram::outbox),
+    };
     let mut flows = share.flows.iter();
     let splices = flows.any(|(_, flow)| flow.send == SendBy::Vmsplice);
     Ok(Memory {
@@ -187,7 +192,7 @@ fn memory(share: &WorkerShare, records: usize) -> io::Result<Memory> {
         room: PageBuffer::new(longest(&room_bytes)),
         pipe: splices.then(Pipe::new).transpose()?,
         cpu_yield: CpuYield::default(),
-        outbox: datagrams(Part::Receiver).map_or_else(|| Outbox::new(1, 1), datagram::outbox),
+        outbox,
         inbox: datagrams(Part::Sender).map_or_else(|| Inbox::new(1, 1, false), datagram::inbox),
         latencies: (0..records)
             .map(|_| Latency::new(share.window, rate))

@@ -43,7 +43,7 @@ impl Wait for Waiting {
         let talks = seats.iter_mut().all(|seat| seat.player.talk().is_some());
         let mut said = Setting::granted(name::WAIT, Some(wait_word(asked).to_owned()), None);
         let waiting = match asked {
-            WaitBy::Auto if alone && takes_turns => {
+            WaitBy::Auto | WaitBy::Xdp if alone && takes_turns => {
                 let flow = &seats[0].flow;
                 blocking::prepare(flow.socket(), deadline::watches(&flow.config))?;
                 Waiting::Block
@@ -60,16 +60,18 @@ impl Wait for Waiting {
                 said.capped_by = Some(why.to_owned());
                 Waiting::Epoll(EpollLoop::prepare(seats)?)
             }
-            WaitBy::Auto if !talks => Waiting::Epoll(EpollLoop::prepare(seats)?),
-            WaitBy::Auto | WaitBy::Uring => match RingLoop::prepare(seats, memory.room.bytes()) {
-                Ok(ring) => Waiting::Uring(Box::new(ring)),
-                Err(error) => {
-                    let why = without_io_uring(&error);
-                    said.capped_by = (asked == WaitBy::Uring).then(|| why.clone());
-                    said.effective = Some(format!("epoll, since {why}"));
-                    Waiting::Epoll(EpollLoop::prepare(seats)?)
+            WaitBy::Auto | WaitBy::Xdp if !talks => Waiting::Epoll(EpollLoop::prepare(seats)?),
+            WaitBy::Auto | WaitBy::Xdp | WaitBy::Uring => {
+                match RingLoop::prepare(seats, memory.room.bytes()) {
+                    Ok(ring) => Waiting::Uring(Box::new(ring)),
+                    Err(error) => {
+                        let why = without_io_uring(&error);
+                        said.capped_by = (asked == WaitBy::Uring).then(|| why.clone());
+                        said.effective = Some(format!("epoll, since {why}"));
+                        Waiting::Epoll(EpollLoop::prepare(seats)?)
+                    }
                 }
-            },
+            }
         };
         said.granted = Some(waiting.word().to_owned());
         said.effective = said.effective.or_else(|| said.granted.clone());
@@ -160,5 +162,6 @@ pub(super) fn wait_word(wait: WaitBy) -> &'static str {
         WaitBy::Epoll => "epoll",
         WaitBy::Uring => "io_uring",
         WaitBy::Spin => "spin",
+        WaitBy::Xdp => "xdp",
     }
 }

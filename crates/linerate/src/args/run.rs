@@ -193,7 +193,8 @@ pub struct CallArgs {
     /// Never sleep: repeat calls until they move something; takes a CPU a worker
     #[arg(long, conflicts_with = "io")]
     pub busy_poll: bool,
-    /// How workers wait that have several flows, or make connections: auto, epoll, uring
+    /// How workers wait that have several flows, or make connections: auto, epoll, uring; xdp sends
+    /// datagrams past the sockets (AF_XDP)
     #[arg(long, value_parser = word_of("wait", "spin"), value_name = "HOW", hide_possible_values = true)]
     pub io: Option<String>,
 }

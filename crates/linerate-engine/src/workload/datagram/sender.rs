@@ -12,6 +12,10 @@ use crate::workload::sizes::Draw;
 /// of this host would otherwise become a burst that overflows the receiver and looks like its
 /// fault.
 const LAG_NS_MAX: u64 = 10_000_000;
+/// How long frames that the kernel has been given and has not looked at may hold up the end.
+const FLUSH_NS: u64 = 20_000_000;
+/// Time between two looks at them.
+const LOOK_AGAIN_NS: u64 = 100_000;
 const BITS: u64 = 8;
 
 /// Sends datagrams.
@@ -198,6 +202,9 @@ impl DatagramPlay for Sender {
             return end_marks.step(io, now_ns);
         }
         if now_ns >= io.control.stop_ns() || self.left_bytes == 0 {
+            if !io.outbox.is_flushed() && now_ns < self.last_ns + FLUSH_NS {
+                return Step::At(now_ns + LOOK_AGAIN_NS);
+            }
             let end_marks = EndMarks::new(io.control.stopped());
             let at_ns = end_marks.begin_ns(now_ns);
             self.end_marks = Some(end_marks);
