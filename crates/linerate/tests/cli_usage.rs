@@ -128,6 +128,10 @@ fn flags_that_would_do_nothing_are_refused_with_a_way_out() {
         "--io uring",
         &["--io uring is for --rr", "--crr", "--io auto"],
     );
+    check(
+        "--io xdp",
+        &["--io xdp is for --udp (-u)", "ask for datagrams"],
+    );
     check("--unix -S 16", &["--tos (-S)", "--unix"]);
     check("--idle -l 1K", &["--length (-l) is for streams", "--idle"]);
     check("--idle --busy-poll", &["--busy-poll", "--idle"]);

@@ -194,3 +194,34 @@ fn what_the_link_loses_is_not_located() {
     assert!(lost.at("lost_not_located") > 0.0, "{:?}", lost.places);
     assert_eq!(lost.at("lost_sender_queue"), 0.0, "{:?}", lost.places);
 }
+
+/// Frames go past sockets and queues, and are counted all the same: by their sender, by the device of
+/// the receiver, and by the receiver. The second run finds the queue that the first has left.
+#[test]
+fn frames_past_the_sockets_are_counted_alike_at_both_ends() {
+    let _alone = alone();
+    let folder = folder();
+    let token = file(&folder, "token", "0123456789abcdef");
+    let Some(pair) = Pair::up_serving(&[], &["--token-file", &token]) else {
+        return;
+    };
+    for way in ["", " -R"] {
+        let flags = format!("-l 64 -b 10M --io xdp -w 4M --token-file {token}{way}");
+        let told = measure(&pair, &flags).document.to_string();
+        assert!(told.contains("AF_XDP in copy mode"), "{told}");
+    }
+    let refused = pair.run(&format!("-u -t 1 -l 1473 --io xdp --token-file {token}"));
+    refused.run().failed(4, &["1501 B would not fit"]);
+}
+
+/// Who has no token may take such frames and not ask for them.
+#[test]
+fn strangers_get_no_frames_past_the_sockets() {
+    let _alone = alone();
+    let Some(pair) = Pair::up(&[]) else {
+        return;
+    };
+    measure(&pair, "-l 64 -b 10M --io xdp");
+    let refused = pair.run("-u -t 1 -l 64 --io xdp -R");
+    refused.run().failed(4, &["only with the agent's token"]);
+}

@@ -5,7 +5,7 @@ use linerate_engine::{ConnectError, Flow};
 use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::reason::with_causes;
 use linerate_model::sample::End;
-use linerate_model::workload::{FLOWS_MAX, Traffic, Workload, check_flow};
+use linerate_model::workload::{FLOWS_MAX, Part, Traffic, Workload, check_flow};
 use linerate_model::{BitsPerSec, Nanos};
 
 use super::{Caller, Core, lock, refuse};
@@ -89,7 +89,8 @@ impl Core {
             return Err(refuse(RefusalCode::Unauthorized, error));
         }
         // Frames go past this host's own rules: its netfilter, its routing, its queues.
-        if assignment.manner.wait == WaitBy::Xdp {
+        let mut parts = assignment.flows.iter().map(|flow| flow.part);
+        if assignment.manner.wait == WaitBy::Xdp && parts.any(|part| part == Part::Sender) {
             let error = "only with the agent's token may it be made to send past its sockets (xdp)";
             return Err(refuse(RefusalCode::Unauthorized, error));
         }
@@ -386,6 +387,7 @@ mod tests {
         let mut past_sockets = short.clone();
         past_sockets.manner.transport = Transport::Udp;
         past_sockets.manner.wait = WaitBy::Xdp;
+        past_sockets.flows[0].part = Part::Sender;
         assert_eq!(
             check(&stranger(), past_sockets),
             Err(RefusalCode::Unauthorized)

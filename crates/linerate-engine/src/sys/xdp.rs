@@ -11,6 +11,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use crate::sys::buffer::PageBuffer;
 use crate::sys::route::Way;
@@ -20,6 +22,10 @@ const FRAMES: usize = 2048;
 /// Room of one; an Ethernet frame of 1518 B fits. The memory is locked: 4 MiB.
 const FRAME_BYTES: usize = 2048;
 const ETHERNET_BYTES: usize = 14;
+/// Looks at a busy queue, and the time between two: the kernel lets go of it only some time after its
+/// socket was closed, that of the trial before.
+const BUSY_LOOKS: u32 = 100;
+const BUSY_LOOK: Duration = Duration::from_millis(5);
 const UDP_BYTES: usize = 8;
 /// Hops that packets may take, as the kernel's own (IPDEFTTL).
 const HOPS: u8 = 64;
@@ -164,7 +170,7 @@ impl Frames {
         for frame in memory.as_mut_slice().chunks_exact_mut(FRAME_BYTES) {
             header.write(frame, payload_bytes);
         }
-        let (sent, completed) = rings(fd, &mut memory, &way)
+        let (sent, completed) = rings(fd, &mut memory)
             .map_err(|error| told("preparing an AF_XDP socket for", &way.name, &error))?;
         // What a kernel does not know it does in several calls.
         let _ = set(fd, XDP_MAX_TX_SKB_BUDGET, &(batch.max(32) as u32));
@@ -293,8 +299,7 @@ impl Frames {
 }
 
 /// Gives the kernel the memory, and maps the rings.
-fn rings(fd: RawFd, memory: &mut PageBuffer, way: &Way) -> io::Result<(Ring, Ring)> {
-    debug_assert!(way.device > 0);
+fn rings(fd: RawFd, memory: &mut PageBuffer) -> io::Result<(Ring, Ring)> {
     let region = libc::xdp_umem_reg {
         addr: memory.as_mut_slice().as_mut_ptr() as u64,
         len: (FRAMES * FRAME_BYTES) as u64,
@@ -364,10 +369,18 @@ fn bind(fd: RawFd, way: &Way) -> io::Result<()> {
         sxdp_shared_umem_fd: 0,
     };
     let bytes = size_of::<libc::sockaddr_xdp>() as libc::socklen_t;
-    // SAFETY: the kernel reads a sockaddr_xdp of its true length.
-    match unsafe { libc::bind(fd, (&raw const address).cast(), bytes) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+    let mut looks = 0;
+    loop {
+        // SAFETY: the kernel reads a sockaddr_xdp of its true length.
+        if unsafe { libc::bind(fd, (&raw const address).cast(), bytes) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        looks += 1;
+        if error.raw_os_error() != Some(libc::EBUSY) || looks == BUSY_LOOKS {
+            return Err(error);
+        }
+        thread::sleep(BUSY_LOOK);
     }
 }
 

@@ -37,6 +37,7 @@ const GIVEN: &[(&str, &str, &str, &str)] = &[
     ("wait", "\"epoll\"", "--io epoll", ""),
     ("wait", "\"uring\"", "--io uring", ""),
     ("wait", "\"spin\"", "--busy-poll", ""),
+    ("wait", "\"xdp\"", "--io xdp", ""),
     ("batch", "2", "--batch 2", ""),
     ("batch", "2000", "--batch 2000", ""),
     ("segments", "4", "--gso 4", ""),
