@@ -211,7 +211,7 @@ fn frames_past_the_sockets_are_counted_alike_at_both_ends() {
         assert!(told.contains("AF_XDP in copy mode"), "{told}");
     }
     let refused = pair.run(&format!("-u -t 1 -l 1473 --io xdp --token-file {token}"));
-    refused.run().failed(1, &["1501 B would not fit"]);
+    refused.run().failed(2, &["1501 B would not fit"]);
 }
 
 /// Who has no token may take such frames and not ask for them.
@@ -223,5 +223,5 @@ fn strangers_get_no_frames_past_the_sockets() {
     };
     measure(&pair, "-l 64 -b 10M --io xdp");
     let refused = pair.run("-u -t 1 -l 64 --io xdp -R");
-    refused.run().failed(1, &["only with the agent's token"]);
+    refused.run().failed(2, &["only with the agent's token"]);
 }
