@@ -74,14 +74,19 @@ impl Ring {
     }
 
     fn producer(&self) -> &AtomicU32 {
-        // SAFETY: the kernel keeps an aligned u32 at this offset of the mapping, which lives as long
-        // as `self`; both sides access it atomically.
-        unsafe { self.mapping.byte_add(self.producer).cast().as_ref() }
+        self.index(self.producer)
     }
 
     fn consumer(&self) -> &AtomicU32 {
-        // SAFETY: as in `producer`.
-        unsafe { self.mapping.byte_add(self.consumer).cast().as_ref() }
+        self.index(self.consumer)
+    }
+
+    fn index(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: the mapping reaches beyond `offset`, which the kernel told.
+        let at: NonNull<AtomicU32> = unsafe { self.mapping.byte_add(offset) }.cast();
+        // SAFETY: the kernel keeps an aligned u32 there, in a mapping that lives as long as `self`; both
+        // sides access it atomically.
+        unsafe { at.as_ref() }
     }
 
     /// Returns where entry number `at` lies, of a ring of entries of this type.
