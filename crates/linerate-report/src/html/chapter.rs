@@ -1,12 +1,15 @@
-//! A chapter: question, answer, figures, tables, method and the trials behind it.
+//! A chapter: question, answer, figures, findings; behind a click its cells, method and trials.
 
-use linerate_model::analysis::{Analysis, Chapter, Figure, Origin, TrialLine};
+use linerate_model::analysis::{Analysis, Chapter, Figure, Origin, Table, TrialLine};
 use maud::{Markup, html};
 
 use super::anchors::Anchors;
 use super::{swatch, table};
 use crate::chart::{self, look};
 use crate::{number, points, wording};
+
+/// Most rows of a table that is open.
+const OPEN_ROWS_MAX: usize = 16;
 
 /// Sets the chapter at place `at`.
 pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
@@ -22,13 +25,17 @@ pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
                 Some(answer) => p.answer { (answer) },
                 None => p.answer.none { "No answer: nothing valid was measured." },
             }
-            @for (figure, id) in chapter.figures.iter().zip(&anchors.figures[at]) {
-                (self::figure(figure, id))
+            @if !chapter.figures.is_empty() {
+                div.figures {
+                    @for (figure, id) in chapter.figures.iter().zip(&anchors.figures[at]) {
+                        (self::figure(figure, id))
+                    }
+                }
             }
-            @for table in &chapter.tables { (table::table(table)) }
             (related(analysis, chapter, anchors))
+            @for table in &chapter.tables { (cells(table, chapter)) }
             @if !chapter.method.is_empty() {
-                div.method { h3 { "Method" } p { (chapter.method) } }
+                details { summary { "Method" } p { (chapter.method) } }
             }
             (trials(chapter, at, anchors))
         }
@@ -55,6 +62,20 @@ fn figure(figure: &Figure, id: &str) -> Markup {
                 summary { "Data of this chart" }
                 (table::points(&figure.title, &points::table(figure)))
             }
+        }
+    }
+}
+
+/// Sets a table of a chapter: behind a click where a figure shows the same, or where it is long.
+fn cells(table: &Table, chapter: &Chapter) -> Markup {
+    let rows = table.rows.len();
+    if table.title.is_empty() || (chapter.figures.is_empty() && rows <= OPEN_ROWS_MAX) {
+        return table::table(table);
+    }
+    html! {
+        details.cells {
+            summary { (table.title) " (" (rows) " rows)" }
+            (table::table(table))
         }
     }
 }

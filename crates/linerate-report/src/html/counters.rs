@@ -1,4 +1,4 @@
-//! Protocol counters that moved: those that tell of trouble open, the others behind a click.
+//! Protocol counters that moved: those that tell of trouble first, each behind a click.
 
 use linerate_model::analysis::HostCounters;
 use maud::{Markup, html};
@@ -27,10 +27,13 @@ fn host(host: &HostCounters) -> Markup {
             @if trouble.rows.is_empty() {
                 p.soft { "None that tells of trouble moved." }
             } @else {
-                (table::table(&trouble))
+                details.cells {
+                    summary { (trouble.title) " (" (trouble.rows.len()) ")" }
+                    (table::table(&trouble))
+                }
             }
             @if !others.rows.is_empty() {
-                details {
+                details.cells {
                     summary { (others.title) " (" (others.rows.len()) ")" }
                     (table::table(&others))
                 }
