@@ -400,6 +400,7 @@ fn time_line(time: &ShareReport) -> String {
         (time.sender, "application"),
         (time.path, "congestion window, pacing"),
         (time.recovering, "recovering"),
+        (time.nagle, "held by Nagle's algorithm"),
     ];
     let mut shares: Vec<_> = shares
         .into_iter()

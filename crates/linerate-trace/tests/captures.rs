@@ -263,3 +263,64 @@ fn several_files_count_their_own_frames() {
     assert_eq!(joined.files[1].frames, frames.len() as u64 - 5);
     assert!(joined.warnings.is_empty(), "{:?}", joined.warnings);
 }
+
+/// Returns the talk with `wrap` around each IP packet, in Ethernet frames of `ethertype`.
+fn wrapped(ethertype: u16, wrap: impl Fn(&[u8]) -> Vec<u8>) -> Vec<(u64, Vec<u8>)> {
+    let wrap = |(time_ns, frame): (u64, Vec<u8>)| {
+        let mut out = frame[..12].to_vec();
+        out.extend(ethertype.to_be_bytes());
+        out.extend(wrap(&frame));
+        (time_ns, out)
+    };
+    talk().into_iter().map(wrap).collect()
+}
+
+#[test]
+fn links_and_tunnels_are_looked_through() {
+    let outer = |protocol: u8, payload: Vec<u8>| {
+        let mut ip = ipv4(1, 0, &payload);
+        ip[9] = protocol;
+        ip
+    };
+    let udp = |port: u16, payload: Vec<u8>| {
+        let mut udp = vec![200, 0];
+        udp.extend(port.to_be_bytes());
+        udp.extend([0; 4]);
+        udp.extend(payload);
+        outer(17, udp)
+    };
+    let before = |head: &[u8], rest: &[u8]| [head, rest].concat();
+    let same = |ethertype, wrap: &dyn Fn(&[u8]) -> Vec<u8>| {
+        check(&pcap(&wrapped(ethertype, wrap), 1, false, true), "pcap");
+    };
+    same(0x8864, &|f| {
+        before(&[0x11, 0, 0, 1, 0, 0, 0, 0x21], &f[14..])
+    });
+    same(0x8847, &|f| before(&[0, 1, 0, 64, 0, 2, 1, 64], &f[14..]));
+    same(0x893f, &|f| before(&[0, 0, 0, 1, 0, 0, 8, 0], &f[14..]));
+    same(1400, &|f| before(&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], &f[14..]));
+    same(0x0800, &|f| outer(4, f[14..].to_vec()));
+    same(0x0800, &|f| {
+        outer(47, before(&[0x20, 0, 8, 0, 0, 0, 0, 9], &f[14..]))
+    });
+    same(0x0800, &|f| outer(47, before(&[0, 0, 0x65, 0x58], f)));
+    let erspan = [0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 0, 0, 0, 0, 0, 0, 0];
+    same(0x0800, &|f| outer(47, before(&erspan, f)));
+    same(0x0800, &|f| udp(4789, before(&[8, 0, 0, 0, 0, 0, 1, 0], f)));
+    same(0x0800, &|f| {
+        udp(6081, before(&[1, 0, 0x65, 0x58, 0, 0, 1, 0, 0, 0, 0, 0], f))
+    });
+    same(0x0800, &|f| {
+        udp(2152, before(&[0x30, 255, 0, 9, 0, 0, 0, 1], &f[14..]))
+    });
+    let extended = [0x34, 255, 0, 9, 0, 0, 0, 1, 0, 0, 0, 0x85, 1, 0, 9, 0];
+    same(0x0800, &|f| udp(2152, before(&extended, &f[14..])));
+    let ppp = talk()
+        .into_iter()
+        .map(|(time_ns, f)| (time_ns, before(&[0xff, 3, 0, 0x21], &f[14..])));
+    check(&pcap(&ppp.collect::<Vec<_>>(), 9, false, true), "pcap");
+    // What only has the port is no tunnel.
+    let frames = wrapped(0x0800, |_| udp(4789, vec![8; 40]));
+    let totals = trace(&frames).totals;
+    assert_eq!((totals.packets, totals.not_tcp), (0, frames.len() as u64));
+}

@@ -11,6 +11,8 @@ impl LinkType {
     pub const NULL: Self = Self(0);
     /// Ethernet.
     pub const ETHERNET: Self = Self(1);
+    /// Point-to-point protocol.
+    pub const PPP: Self = Self(9);
     /// IP without a link header.
     pub const RAW: Self = Self(101);
     /// OpenBSD loopback: address family in network byte order.
@@ -31,6 +33,7 @@ impl LinkType {
             self,
             Self::NULL
                 | Self::ETHERNET
+                | Self::PPP
                 | Self::RAW
                 | Self::LOOP
                 | Self::LINUX_SLL

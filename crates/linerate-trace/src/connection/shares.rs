@@ -8,6 +8,7 @@
 //! 3. `Idle`: nothing is on its way. The application has nothing to send, or waits itself.
 //! 4. `Sender`: something is on its way, the window has room, and the last segment was shorter
 //!    than a full one: the application had no more.
+//!    Where Nagle's algorithm proves to have held the next one, it is `Nagle`.
 //! 5. `Path`: as before, but the last segment was full: congestion window, pacing, or the next
 //!    segment is about to leave.
 
@@ -30,12 +31,14 @@ pub(crate) enum State {
     Path,
     /// Waiting for what was sent again.
     Recovering,
+    /// Nagle's algorithm held a short segment.
+    Nagle,
 }
 
 /// Nanoseconds in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Shares {
-    times_ns: [u64; 6],
+    times_ns: [u64; 7],
     state: State,
 }
 
@@ -44,6 +47,13 @@ impl Shares {
     #[inline]
     pub(crate) fn add_elapsed(&mut self, elapsed_ns: u64) {
         self.times_ns[self.state as usize] += elapsed_ns;
+    }
+
+    /// Gives `elapsed_ns` of `from` to `to`: what came behind says what the time went into.
+    pub(crate) fn reassign(&mut self, from: State, to: State, elapsed_ns: u64) {
+        let moved = elapsed_ns.min(self.times_ns[from as usize]);
+        self.times_ns[from as usize] -= moved;
+        self.times_ns[to as usize] += moved;
     }
 
     /// Begins a state.

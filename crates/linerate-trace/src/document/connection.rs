@@ -179,6 +179,8 @@ pub struct ShareReport {
     pub path: f64,
     /// Waiting for what was sent again.
     pub recovering: f64,
+    /// Nagle's algorithm held a short segment.
+    pub nagle: f64,
 }
 
 /// A connection over time.
@@ -389,6 +391,7 @@ impl ShareReport {
             State::Sender,
             State::Path,
             State::Recovering,
+            State::Nagle,
         ];
         let all: u64 = states.iter().map(|&state| own.shares.time_ns(state)).sum();
         let share = |state| own.shares.time_ns(state) as f64 / all as f64;
@@ -398,6 +401,7 @@ impl ShareReport {
             sender: share(State::Sender),
             path: share(State::Path),
             recovering: share(State::Recovering),
+            nagle: share(State::Nagle),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{Decoded, NoSegment, icmp, tcp, u16_at};
+use super::{Decoded, NoSegment, icmp, tcp, tunnel, u16_at};
 
 const PROTOCOL_ICMP: u8 = 1;
 const PROTOCOL_TCP: u8 = 6;
@@ -54,12 +54,13 @@ pub(crate) struct Packet {
     pub hop_limit: u8,
 }
 
-/// Decodes an IP packet of which `bytes` were captured and which was `packet_bytes` long.
+/// Decodes an IP packet of which `bytes` were captured and which was `packet_bytes` long, inside
+/// `depth` others.
 #[inline]
-pub(crate) fn decode(bytes: &[u8], packet_bytes: usize) -> Decoded {
+pub(crate) fn decode(bytes: &[u8], packet_bytes: usize, depth: u8) -> Decoded {
     let decoded = match bytes.first().map(|first| first >> 4) {
-        Some(4) => ipv4(bytes, packet_bytes),
-        Some(6) => ipv6(bytes, packet_bytes),
+        Some(4) => ipv4(bytes, packet_bytes, depth),
+        Some(6) => ipv6(bytes, packet_bytes, depth),
         Some(_) => Err(NoSegment::Malformed),
         None => Err(NoSegment::Cut),
     };
@@ -67,7 +68,7 @@ pub(crate) fn decode(bytes: &[u8], packet_bytes: usize) -> Decoded {
 }
 
 #[inline]
-fn ipv4(bytes: &[u8], packet_bytes: usize) -> Result<Decoded, NoSegment> {
+fn ipv4(bytes: &[u8], packet_bytes: usize, depth: u8) -> Result<Decoded, NoSegment> {
     let header: &[u8; IPV4_HEADER_BYTES] = bytes.first_chunk().ok_or(NoSegment::Cut)?;
     let header_bytes = usize::from(header[0] & 0xf) * 4;
     if header_bytes < IPV4_HEADER_BYTES {
@@ -103,12 +104,12 @@ fn ipv4(bytes: &[u8], packet_bytes: usize) -> Result<Decoded, NoSegment> {
     match header[9] {
         PROTOCOL_TCP => tcp::decode(rest, packet),
         PROTOCOL_ICMP => icmp::decode_v4(rest),
-        _ => Err(NoSegment::NotTcp),
+        other => tunnel::decode(other, rest, packet.payload_bytes, depth),
     }
 }
 
 #[inline]
-fn ipv6(bytes: &[u8], packet_bytes: usize) -> Result<Decoded, NoSegment> {
+fn ipv6(bytes: &[u8], packet_bytes: usize, depth: u8) -> Result<Decoded, NoSegment> {
     let header: &[u8; IPV6_HEADER_BYTES] = bytes.first_chunk().ok_or(NoSegment::Cut)?;
     let total_bytes = match usize::from(u16::from_be_bytes([header[4], header[5]])) {
         // A jumbogram: its length is in an option, and the frame's own says the same.
@@ -136,7 +137,7 @@ fn ipv6(bytes: &[u8], packet_bytes: usize) -> Result<Decoded, NoSegment> {
     match protocol {
         PROTOCOL_TCP => tcp::decode(rest, packet),
         PROTOCOL_ICMPV6 => icmp::decode_v6(rest),
-        _ => Err(NoSegment::NotTcp),
+        other => tunnel::decode(other, rest, packet.payload_bytes, depth),
     }
 }
 

@@ -1,4 +1,5 @@
-//! What lies before IP: Ethernet with VLAN tags, Linux cooked headers, BSD loopback, nothing.
+//! What lies before IP: Ethernet with VLAN tags, LLC with SNAP, PPPoE or MPLS, PPP, Linux cooked
+//! headers, BSD loopback, nothing.
 
 use super::{NoSegment, u16_at};
 use crate::capture::LinkType;
@@ -20,6 +21,7 @@ pub(crate) fn header_bytes(link: LinkType, bytes: &[u8]) -> Result<usize, NoSegm
         LinkType::ETHERNET => behind_tags(bytes, 12),
         LinkType::LINUX_SLL => behind_tags(bytes, 14),
         LinkType::LINUX_SLL2 => sll2(bytes),
+        LinkType::PPP => ppp(bytes, 0),
         LinkType::NULL | LinkType::LOOP => loopback(bytes),
         // The link type was checked when the file was opened: the others are raw IP.
         _ => Ok(0),
@@ -34,10 +36,80 @@ fn behind_tags(bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
         match u16_at(bytes, at).ok_or(NoSegment::Cut)? {
             ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => return Ok(at + 2),
             ETHERTYPE_VLAN | ETHERTYPE_QINQ | ETHERTYPE_QINQ_OLD => at += 4,
-            _ => return Err(NoSegment::NotIp),
+            other => return rare(other, bytes, at + 2),
         }
     }
     Err(NoSegment::Malformed)
+}
+
+/// Follows what is seldom between an ethertype and IP; `at` is behind the ethertype.
+#[cold]
+fn rare(ethertype: u16, bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
+    const PPPOE_SESSION: u16 = 0x8864;
+    const MPLS: u16 = 0x8847;
+    const MPLS_MULTICAST: u16 = 0x8848;
+    /// IEEE 802.1BR: four bytes more than a VLAN tag.
+    const E_TAG: u16 = 0x893f;
+    /// What is no type is a length (IEEE 802.3), and LLC follows.
+    const LENGTH_MAX: u16 = 1500;
+    match ethertype {
+        PPPOE_SESSION => ppp(bytes, at + 6),
+        MPLS | MPLS_MULTICAST => mpls(bytes, at),
+        E_TAG => match u16_at(bytes, at + 6).ok_or(NoSegment::Cut)? {
+            ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => Ok(at + 8),
+            ETHERTYPE_VLAN => behind_tags(bytes, at + 6),
+            _ => Err(NoSegment::NotIp),
+        },
+        0..=LENGTH_MAX => snap(bytes, at),
+        _ => Err(NoSegment::NotIp),
+    }
+}
+
+/// LLC with SNAP and no organisation: an ethertype follows.
+pub(crate) fn snap(bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
+    const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
+    match bytes.get(at..at + SNAP.len()).ok_or(NoSegment::Cut)? {
+        head if head == SNAP => {
+            let ethertype = u16_at(bytes, at + 6).ok_or(NoSegment::Cut)?;
+            let is_ip = matches!(ethertype, ETHERTYPE_IPV4 | ETHERTYPE_IPV6);
+            is_ip.then_some(at + 8).ok_or(NoSegment::NotIp)
+        }
+        _ => Err(NoSegment::NotIp),
+    }
+}
+
+/// A stack of labels; what follows the last is IP if it begins as IP does.
+fn mpls(bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
+    const LABELS_MAX: usize = 8;
+    for label in 0..LABELS_MAX {
+        let at = at + 4 * label;
+        let is_last = bytes.get(at + 2).ok_or(NoSegment::Cut)? & 1 != 0;
+        if is_last {
+            return begins_here(bytes, at + 4);
+        }
+    }
+    Err(NoSegment::Malformed)
+}
+
+/// Returns `at` if IP begins there.
+fn begins_here(bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
+    match bytes.get(at).ok_or(NoSegment::Cut)? >> 4 {
+        4 | 6 => Ok(at),
+        _ => Err(NoSegment::NotIp),
+    }
+}
+
+/// PPP: perhaps address and control, then a protocol of one or two bytes (RFC 1661).
+pub(crate) fn ppp(bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
+    let at = match bytes.get(at..at + 2).ok_or(NoSegment::Cut)? {
+        [0xff, 3] => at + 2,
+        _ => at,
+    };
+    match bytes.get(at..at + 2).ok_or(NoSegment::Cut)? {
+        [0, 0x21 | 0x57] => Ok(at + 2),
+        [0x21 | 0x57, _] => Ok(at + 1),
+        _ => Err(NoSegment::NotIp),
+    }
 }
 
 /// Version 2 has the ethertype first and 20 bytes in all; a tag then stands behind them.

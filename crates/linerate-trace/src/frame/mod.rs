@@ -11,6 +11,8 @@ mod ip;
 mod link;
 /// The TCP header and its options.
 mod tcp;
+/// Packets inside packets.
+mod tunnel;
 
 pub(crate) use icmp::{Complaint, Reason};
 pub(crate) use ip::Addresses;
@@ -50,7 +52,8 @@ pub(crate) fn decode(link: LinkType, bytes: &[u8], wire_bytes: u32) -> Decoded {
     match link::header_bytes(link, bytes) {
         Ok(header_bytes) => {
             let packet_bytes = (wire_bytes as usize).saturating_sub(header_bytes);
-            ip::decode(&bytes[header_bytes..], packet_bytes)
+            let packet = bytes.get(header_bytes..).unwrap_or_default();
+            ip::decode(packet, packet_bytes, 0)
         }
         Err(other) => Decoded::Other(other),
     }

@@ -11,6 +11,7 @@ use crate::connection::Verdict;
 use crate::connection::gaps::{Cause, GAP_NS_MIN};
 use crate::connection::incident::{Example, IncidentKind};
 use crate::connection::sequence::{after, distance};
+use crate::connection::shares::State;
 use crate::frame::Flags;
 
 impl Detail {
@@ -260,6 +261,9 @@ impl Detail {
         };
         self.incidents
             .note(IncidentKind::NagleDelayedAck, from, example);
+        self.ends[from as usize]
+            .shares
+            .reassign(State::Sender, State::Nagle, held.gap_ns);
         if let Some(gap) = held.gap {
             let to = (Cause::NagleDelayedAck, from);
             self.gaps.rename(gap, to, held.gap_ns, held.ack.frame);

@@ -495,6 +495,8 @@ impl Detail {
         let defied = self.ends[end as usize].defies_nagle;
         if held > 0 && defied.saturating_mul(NAGLE_DEFIED_MAX) >= held {
             self.incidents.withdraw(IncidentKind::NagleDelayedAck, end);
+            let shares = &mut self.ends[end as usize].shares;
+            shares.reassign(shares::State::Nagle, shares::State::Sender, u64::MAX);
             let (from, to) = (
                 (Cause::NagleDelayedAck, end),
                 (Cause::DelayedAck, end.other()),

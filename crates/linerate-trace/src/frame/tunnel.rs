@@ -1,0 +1,132 @@
+//! Packets inside packets: IP in IP, GRE and ERSPAN, VXLAN, GENEVE, GTP-U. What is inside is what
+//! connections are made of; what cannot be followed is IP without TCP, as before.
+
+use super::link;
+use super::{Decoded, NoSegment, ip, u16_at};
+use crate::capture::LinkType;
+
+/// Packets in packets that are looked through.
+const DEPTH_MAX: u8 = 4;
+
+const PROTOCOL_IPV4: u8 = 4;
+const PROTOCOL_UDP: u8 = 17;
+const PROTOCOL_IPV6: u8 = 41;
+const PROTOCOL_GRE: u8 = 47;
+
+const ETHERTYPE_IPV4: u16 = 0x0800;
+const ETHERTYPE_IPV6: u16 = 0x86dd;
+const ETHERTYPE_BRIDGING: u16 = 0x6558;
+const ETHERTYPE_ERSPAN: u16 = 0x88be;
+
+/// What a tunnel carries, and where it begins.
+enum Inner {
+    Ip(usize),
+    Ethernet(usize),
+}
+
+/// Decodes what is behind an IP header of `protocol`, `wire_bytes` long and inside `depth` others.
+#[cold]
+pub(crate) fn decode(
+    protocol: u8,
+    bytes: &[u8],
+    wire_bytes: usize,
+    depth: u8,
+) -> Result<Decoded, NoSegment> {
+    if depth >= DEPTH_MAX {
+        return Err(NoSegment::NotTcp);
+    }
+    let inner = match protocol {
+        PROTOCOL_IPV4 | PROTOCOL_IPV6 => Some(Inner::Ip(0)),
+        PROTOCOL_GRE => gre(bytes),
+        PROTOCOL_UDP => udp(bytes),
+        _ => None,
+    };
+    let at = match inner.ok_or(NoSegment::NotTcp)? {
+        Inner::Ip(at) => at,
+        Inner::Ethernet(at) => {
+            let frame = bytes.get(at..).ok_or(NoSegment::NotTcp)?;
+            // Bridges carry much that is no IP.
+            at + link::header_bytes(LinkType::ETHERNET, frame).map_err(|_| NoSegment::NotTcp)?
+        }
+    };
+    let packet = bytes.get(at..).ok_or(NoSegment::NotTcp)?;
+    match ip::decode(packet, wire_bytes.saturating_sub(at), depth + 1) {
+        // What looked like a tunnel by its port was none.
+        Decoded::Other(_) if protocol == PROTOCOL_UDP => Err(NoSegment::NotTcp),
+        decoded => Ok(decoded),
+    }
+}
+
+/// GRE (RFC 2784, RFC 2890), with ERSPAN of type I, II and III in it.
+fn gre(bytes: &[u8]) -> Option<Inner> {
+    const CHECKSUM: u16 = 0x8000;
+    const KEY: u16 = 0x2000;
+    const SEQUENCE: u16 = 0x1000;
+    /// Routing, recursion and version: of other protocols than this.
+    const FOREIGN: u16 = 0x4f07;
+    const ETHERTYPE_ERSPAN_III: u16 = 0x22eb;
+    let (flags, ethertype) = u16_at(bytes, 0).zip(u16_at(bytes, 2))?;
+    if flags & FOREIGN != 0 {
+        return None;
+    }
+    let options = (flags & (CHECKSUM | KEY | SEQUENCE)).count_ones() as usize;
+    let at = 4 + 4 * options;
+    match ethertype {
+        ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => Some(Inner::Ip(at)),
+        ETHERTYPE_BRIDGING => Some(Inner::Ethernet(at)),
+        // Type II has a sequence number and eight bytes, type I neither.
+        ETHERTYPE_ERSPAN if flags & SEQUENCE == 0 => Some(Inner::Ethernet(at)),
+        ETHERTYPE_ERSPAN => Some(Inner::Ethernet(at + 8)),
+        ETHERTYPE_ERSPAN_III => {
+            let has_more = bytes.get(at + 11)? & 1 != 0;
+            Some(Inner::Ethernet(at + if has_more { 20 } else { 12 }))
+        }
+        _ => None,
+    }
+}
+
+/// VXLAN (RFC 7348), GENEVE (RFC 8926) and GTP-U (3GPP TS 29.281), by their ports.
+fn udp(bytes: &[u8]) -> Option<Inner> {
+    const HEADER_BYTES: usize = 8;
+    const VXLAN: u16 = 4789;
+    /// What Linux took before VXLAN had a number.
+    const VXLAN_OLD: u16 = 8472;
+    const GENEVE: u16 = 6081;
+    const GTP_U: u16 = 2152;
+    let tunnel = bytes.get(HEADER_BYTES..)?;
+    match u16_at(bytes, 2)? {
+        VXLAN | VXLAN_OLD => {
+            (tunnel.first()? & 0x08 != 0).then_some(Inner::Ethernet(HEADER_BYTES + 8))
+        }
+        GENEVE => {
+            let (first, ethertype) = (*tunnel.first()?, u16_at(tunnel, 2)?);
+            let at = HEADER_BYTES + 8 + 4 * usize::from(first & 0x3f);
+            match ethertype {
+                _ if first >> 6 != 0 => None,
+                ETHERTYPE_BRIDGING => Some(Inner::Ethernet(at)),
+                ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => Some(Inner::Ip(at)),
+                _ => None,
+            }
+        }
+        GTP_U => {
+            const USER_DATA: u8 = 255;
+            let (flags, kind) = (*tunnel.first()?, *tunnel.get(1)?);
+            // Version 1, and neither of what lies before the packet but four bytes of options.
+            if flags >> 4 != 3 || kind != USER_DATA {
+                return None;
+            }
+            let mut at = 8 + if flags & 7 != 0 { 4 } else { 0 };
+            let mut next = if flags & 4 != 0 { *tunnel.get(11)? } else { 0 };
+            for _ in 0..4 {
+                if next == 0 {
+                    return Some(Inner::Ip(HEADER_BYTES + at));
+                }
+                let length = 4 * usize::from(*tunnel.get(at)?);
+                next = *tunnel.get(at + length.checked_sub(1)?)?;
+                at += length;
+            }
+            None
+        }
+        _ => None,
+    }
+}
