@@ -286,3 +286,71 @@ impl<'de> Deserialize<'de> for TrialFlag {
         String::deserialize(deserializer).map(Self::Told)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bundles and documents of before have these words, and who reads them may look for them.
+    #[test]
+    fn documents_have_the_words_and_tell_them_as_read() {
+        let check = |flag: TrialFlag, words: &str| {
+            let document = serde_json::to_value(&flag).expect("a text");
+            assert_eq!(document, words);
+            let read: TrialFlag = serde_json::from_value(document).expect("a text");
+            assert_eq!(read, TrialFlag::Told(words.to_owned()));
+        };
+        let host = HostName::from("server");
+        check(
+            TrialFlag::Interrupted(Nanos::from_ms(1500)),
+            "interrupted 1.5 s after the begin of the window",
+        );
+        let short = |others| TrialFlag::FellShort {
+            host: host.clone(),
+            due: "requests",
+            words: "10 of 100 were not sent".to_owned(),
+            others,
+        };
+        check(short(0), "host server, requests: 10 of 100 were not sent");
+        check(
+            short(2),
+            "host server, requests: 10 of 100 were not sent; and of 2 more flows",
+        );
+        let shared = |runs| TrialFlag::Shared {
+            host: host.clone(),
+            runs,
+        };
+        check(shared(1), "host server was shared with 1 other run");
+        check(shared(2), "host server was shared with 2 other runs");
+        check(
+            TrialFlag::Stolen(0.07),
+            "the hypervisor gave 7 % of the CPUs' time to others",
+        );
+        check(
+            TrialFlag::Buffered {
+                beyond_bytes: -1_048_576.0,
+                share: None,
+            },
+            "receive calls returned 1 MiB less than arrived in the window: it lies in receive buffers",
+        );
+        check(
+            TrialFlag::Unshared {
+                how: Unshared::Unfair {
+                    flows: 2,
+                    fairness: 0.61,
+                    fairness_min: 0.8,
+                },
+                because: Because::RoundTrips {
+                    least_ns: 1e6,
+                    most_ns: 5e6,
+                },
+            },
+            "2 flows shared unfairly (Jain's index 0.61, below 0.8): their round trips differ, from \
+             1 ms to 5 ms",
+        );
+        check(
+            TrialFlag::Unsteady(0.9),
+            "not steady: the second half of the window carried 10 % less than the first",
+        );
+    }
+}
