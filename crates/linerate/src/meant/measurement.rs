@@ -27,7 +27,7 @@ const LONG: Nanos = Nanos::from_s(600);
 /// then, and what this host measures after it is no measurement.
 const FOREIGN_LOOK_MAX: Nanos = Nanos::from_ms(100);
 /// What `-t 0` means before Ctrl-C: a day less the phases around it.
-const UNTIL_STOPPED: Nanos = Nanos::from_s(86_000);
+pub const UNTIL_STOPPED: Nanos = Nanos::from_s(86_000);
 /// How long a volume may take: less than agents allow a caller without their token.
 const VOLUME_TIME: Nanos = Nanos::from_s(3500);
 /// Quiet time before each of several measurements.

@@ -18,7 +18,7 @@ mod measurement;
 
 pub use experiments::{Experiments, experiment, study};
 pub use lab::{LAB_CLIENTS, LabAsked};
-pub use measurement::{Measurement, interval, measurement};
+pub use measurement::{Measurement, UNTIL_STOPPED, interval, measurement};
 
 /// Returns the hosts that `server` and the flags name.
 pub fn hosts(server: Option<&str>, fleet: &FleetArgs, peer: Option<&PeerArgs>) -> HostsAsked {

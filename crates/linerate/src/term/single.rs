@@ -261,7 +261,7 @@ fn heading(document: &RunDocument) {
     let Some(trial) = document.plan.trials.first() else {
         return;
     };
-    for text in heading::heading(&trial.workload, document.server()) {
+    for text in heading::heading(&trial.workload, &trial.timing, document.server()) {
         line(&text);
     }
     for left_out in &document.left_out {

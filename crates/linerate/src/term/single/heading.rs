@@ -1,27 +1,51 @@
 //! What is going to be measured, in words.
 
+use linerate_model::experiment::Timing;
 use linerate_model::manner::{Sizes, Transport};
 use linerate_model::run::HostRecord;
 use linerate_model::workload::{Direction, Traffic, Workload};
 use linerate_model::{BitsPerSec, Bytes};
 
+use crate::meant::UNTIL_STOPPED;
+
 /// Returns the first line, and one for each thing out of the ordinary.
-pub(super) fn heading(workload: &Workload, server: Option<&HostRecord>) -> Vec<String> {
+pub(super) fn heading(
+    workload: &Workload,
+    timing: &Timing,
+    server: Option<&HostRecord>,
+) -> Vec<String> {
     let flows = match workload.connections {
         1 => "1 flow".to_owned(),
         count => format!("{count} flows"),
     };
     let server = server.map_or("?", |host| host.agent.as_str());
     let first = format!(
-        "linerate {} → {server}: {} {}, {flows}",
+        "linerate {} → {server}: {} {}, {flows}{}",
         env!("CARGO_PKG_VERSION"),
         transport(workload),
         traffic(workload),
+        phases(workload, timing),
     );
     let mut lines = vec![first];
     lines.extend(rate(workload).map(|text| format!("  {text}")));
     lines.extend(volume(workload).map(|text| format!("  {text}")));
     lines
+}
+
+/// How long it takes, where no volume ends it. Of the warm-up what is certain: the path may add to it, and
+/// nobody knows the path yet.
+fn phases(workload: &Workload, timing: &Timing) -> String {
+    let length = if workload.manner.bytes_max.is_some() {
+        String::new()
+    } else if timing.measure >= UNTIL_STOPPED {
+        ", until it is stopped".to_owned()
+    } else {
+        format!(", {}", timing.measure)
+    };
+    match timing.warm_up.0 {
+        0 => length,
+        _ => format!("{length} after at least {} of warm-up", timing.warm_up),
+    }
 }
 
 fn transport(workload: &Workload) -> &'static str {
@@ -159,10 +183,43 @@ fn volume(workload: &Workload) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::Nanos;
+
     use super::*;
 
     fn lines(workload: &Workload) -> Vec<String> {
-        heading(workload, None)
+        let timing = timing(Nanos::from_s(10), Nanos::from_ms(200));
+        heading(workload, &timing, None)
+    }
+
+    fn timing(measure: Nanos, warm_up: Nanos) -> Timing {
+        Timing {
+            settle: Nanos(0),
+            warm_up,
+            measure,
+            drain: Nanos(0),
+        }
+    }
+
+    #[test]
+    fn the_first_line_says_how_long_it_takes_and_what_is_not_counted() {
+        let mut workload = Workload::stream(Direction::ToServer);
+        let check = |workload: &Workload, measure, warm_up_ms, end: &str| {
+            let timing = timing(measure, Nanos::from_ms(warm_up_ms));
+            let first = heading(workload, &timing, None).swap_remove(0);
+            assert!(first.ends_with(end), "{first}");
+        };
+        let ten = Nanos::from_s(10);
+        check(
+            &workload,
+            ten,
+            200,
+            ", 1 flow, 10 s after at least 200 ms of warm-up",
+        );
+        check(&workload, ten, 0, ", 1 flow, 10 s");
+        check(&workload, UNTIL_STOPPED, 0, ", 1 flow, until it is stopped");
+        workload.manner.bytes_max = Some(Bytes(1 << 20));
+        check(&workload, Nanos::from_s(3500), 0, ", 1 flow");
     }
 
     #[test]
@@ -176,7 +233,7 @@ mod tests {
         };
         *message_bytes = Bytes(1448);
         let lines = lines(&workload);
-        assert!(lines[0].ends_with("UDP stream to the server, datagrams of 1448 B, 4 flows"));
+        assert!(lines[0].ends_with("UDP stream to the server, datagrams of 1448 B, 4 flows, 10 s after at least 200 ms of warm-up"));
         assert_eq!(
             lines[1],
             "  10 Mbit/s for each flow, 40 Mbit/s in total, paced by linerate"
