@@ -56,6 +56,8 @@ mod watch;
 
 /// How long a start waits for flows that are on their way.
 const ARRIVAL_WAIT: Duration = Duration::from_secs(10);
+/// How long an answer waits at the most for the end of a trial.
+const END_WAIT_MAX: Duration = Duration::from_secs(1);
 /// Samples of one answer: 1.5 MB as JSON, so that a trial of 10 000 flows needs no answer of 30 MB
 /// at either end.
 const SAMPLES_PER_ANSWER: usize = 16_384;
@@ -389,8 +391,15 @@ impl Core {
     ) -> Result<TrialStatus, Refusal> {
         lock(&self.leases).handle_seen(engine::now_ns(), lease)?;
         let slot = self.slot(lease, trial)?;
+        let wait = Duration::from_nanos(from.wait.0).min(END_WAIT_MAX);
+        let goes_on = |gathered: &mut Gathered| !gathered.session.state().is_over();
+        let (gathered, _) = slot
+            .changed
+            .wait_timeout_while(lock(&slot.gathered), wait, goes_on)
+            .unwrap_or_else(PoisonError::into_inner);
         // The state first: once it says finished, the record is complete.
-        let state = lock(&slot.gathered).session.state().clone();
+        let state = gathered.session.state().clone();
+        drop(gathered);
         let mut record = lock(&slot.record);
         let (samples, more_samples) = record.samples.hand_over(from.sample, SAMPLES_PER_ANSWER);
         let (flows, more_flows) = match state == TrialState::Finished && !more_samples {

@@ -284,8 +284,15 @@ impl Agent for HttpAgent {
         let query = [
             ("from", from.sample.to_string()),
             ("flow", from.flow.to_string()),
+            ("wait_ns", from.wait.0.to_string()),
         ];
-        self.ask(&operation::POLL, (lease, Some(trial)), &query, NO_BODY)
+        let asked = if from.wait.0 > 0 { 3 } else { 2 };
+        self.ask(
+            &operation::POLL,
+            (lease, Some(trial)),
+            &query[..asked],
+            NO_BODY,
+        )
     }
 
     fn capture_part(

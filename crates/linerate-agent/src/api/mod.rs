@@ -366,6 +366,9 @@ pub struct PollFrom {
     pub sample: usize,
     /// Number of the first flow outcome.
     pub flow: usize,
+    /// How long the answer may wait for the end of the trial, 1 s at the most; an agent that does not know
+    /// this answers at once.
+    pub wait: Nanos,
 }
 
 /// State, new samples, and the results once finished.

@@ -217,6 +217,11 @@ pub(crate) static POLL: Operation = Operation::new(
         "integer",
         "Number of the first flow outcome wanted.",
     ),
+    (
+        "wait_ns",
+        "integer",
+        "How long the answer may wait for the end of the trial, 1 s at the most.",
+    ),
 ])
 .gives(|schemas| schemas.subschema_for::<TrialStatus>());
 

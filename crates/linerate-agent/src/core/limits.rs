@@ -320,6 +320,31 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_waits_for_the_end_of_the_trial_and_no_longer() {
+        let (core, lease) = agent(Limits::default());
+        core.prepare(&stranger(), &lease, receiver(1)).unwrap();
+        let poll = |wait| {
+            let from = PollFrom {
+                wait,
+                ..PollFrom::default()
+            };
+            core.poll_trial(&lease, TrialId(1), from).unwrap().state
+        };
+        let state = poll(Nanos::from_ms(1));
+        assert_eq!(state, TrialState::Gathering { missing: 1 });
+        std::thread::scope(|scope| {
+            let asked = Instant::now();
+            let waiting = scope.spawn(|| poll(Nanos::from_s(1)));
+            std::thread::sleep(Duration::from_millis(200));
+            core.leave(&lease).unwrap();
+            let state = waiting.join().unwrap();
+            let took = asked.elapsed();
+            assert!(matches!(state, TrialState::Failed { .. }), "{state:?}");
+            assert!(took < Duration::from_millis(900), "{took:?}");
+        });
+    }
+
+    #[test]
     fn a_sender_that_ignores_the_limit_is_cut_off() {
         let (core, lease) = agent(Limits {
             rate: Some(BitsPerSec(1e6)),

@@ -48,7 +48,7 @@ pub(super) struct TrialSlot {
     /// What all its flows together may receive.
     pub(super) rate_max: Option<BitsPerSec>,
     pub(super) gathered: Mutex<Gathered>,
-    /// Signalled when a flow arrives or the trial fails.
+    /// Signalled when a flow arrives and when the trial is over.
     pub(super) changed: Condvar,
     pub(super) record: Mutex<TrialRecord>,
     /// The capture under way, until the flows are launched.

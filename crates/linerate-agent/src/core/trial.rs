@@ -174,6 +174,7 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     lock(&slot.gathered)
         .session
         .handle_finished(engine::now_ns());
+    slot.changed.notify_all();
 }
 
 /// Returns why reading the host would take its time from `workers`, if all `cpus` are theirs.

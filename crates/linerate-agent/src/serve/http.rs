@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{self, MethodFilter};
 use axum::{Json, Router};
 use linerate_engine::now_ns;
-use linerate_model::TrialId;
+use linerate_model::{Nanos, TrialId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -324,6 +324,8 @@ struct PollQuery {
     from: usize,
     #[serde(default)]
     flow: usize,
+    #[serde(default)]
+    wait_ns: u64,
 }
 
 async fn poll(
@@ -334,8 +336,13 @@ async fn poll(
     let from = PollFrom {
         sample: query.from,
         flow: query.flow,
+        wait: Nanos(query.wait_ns),
     };
-    core.poll_trial(&lease, TrialId(trial), from).map(Json)
+    let answer = move || core.poll_trial(&lease, TrialId(trial), from);
+    match from.wait.0 {
+        0 => answer().map(Json),
+        _ => blocking(answer).await,
+    }
 }
 
 #[derive(Deserialize)]

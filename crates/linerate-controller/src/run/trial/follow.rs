@@ -17,9 +17,11 @@ const READ_NS: u64 = 20_000_000;
 /// How long before the stop hosts are looked at for the last time: most of what there is has been taken
 /// over then, and does not keep them from reading the end of the window and from draining.
 const LAST_LOOK_NS: u64 = 20_000_000;
-/// How long after the stop a near host may have drained one flow and handed in its results.
-const DRAINED_NS: u64 = 1_000_000;
-/// Time between looks from then on: an eighth of what it has taken since the stop, within these.
+/// How long an agent may hold its answer back from the stop on, until its flows have drained: no longer
+/// than the stop flag goes unseen elsewhere.
+const END_WAIT: Nanos = Nanos::from_ms(50);
+/// Time between looks from the stop on at agents that do not wait: an eighth of what it has taken since,
+/// within these.
 const LOOK_AT_END_NS: (u64, u64) = (300_000, 5_000_000);
 /// Longest time between looks at a trial that a volume ends: nobody knows when that will be.
 const VOLUME_LOOK: Nanos = Nanos::from_ms(50);
@@ -57,7 +59,11 @@ impl Attempt<'_> {
             // Taking over the readings of thousands of flows takes seconds on a busy machine, which
             // is no delay of the hosts.
             let looked_ns = clock.now_ns();
-            self.look(watch)?;
+            let wait = match looked_ns >= stop_ns {
+                true => END_WAIT,
+                false => Nanos(0),
+            };
+            self.look(wait, watch)?;
             let now_ns = clock.now_ns();
             let forsaken = self.forsaken().filter(|_| end == TrafficEnd::Planned);
             if let Some(why) = forsaken {
@@ -79,12 +85,12 @@ impl Attempt<'_> {
         }
     }
 
-    /// Takes over what is new at all hosts, and shows it.
-    fn look(&mut self, watch: &mut dyn FnMut(&RunEvent<'_>)) -> Result<(), Reason> {
+    /// Takes over what is new at all hosts, which may wait so long for their end, and shows it.
+    fn look(&mut self, wait: Nanos, watch: &mut dyn FnMut(&RunEvent<'_>)) -> Result<(), Reason> {
         let at = self.at;
         let unfinished = self.participants.iter_mut();
         let unfinished = unfinished.filter(|one| !one.gathered.is_finished);
-        each(unfinished, |one| one.look(&at))?;
+        each(unfinished, |one| one.look(&at, wait))?;
         // All hosts at once: what one host says alone would look like a gap in the others.
         let news = self.participants.iter_mut();
         let news: Vec<Samples> = news.map(|one| take(&mut one.gathered.news)).collect();
@@ -152,7 +158,6 @@ impl Attempt<'_> {
 /// of an interval of the window, so that its line is shown as it ends.
 fn next_look(now_ns: u64, begin_ns: u64, interval: Nanos, stop_ns: u64) -> u64 {
     let last_ns = stop_ns.saturating_sub(LAST_LOOK_NS);
-    let drained_ns = stop_ns + DRAINED_NS;
     if now_ns < last_ns {
         let (read_ns, interval_ns) = (begin_ns + READ_NS, interval.0.max(1));
         // In the warm-up, too, which may be longer than an interval.
@@ -160,8 +165,8 @@ fn next_look(now_ns: u64, begin_ns: u64, interval: Nanos, stop_ns: u64) -> u64 {
         let left_ns = interval_ns - since_ns.rem_euclid(interval_ns as i64) as u64;
         return (now_ns + left_ns).min(last_ns);
     }
-    if now_ns < drained_ns {
-        return drained_ns;
+    if now_ns < stop_ns {
+        return stop_ns;
     }
     let (least, most) = LOOK_AT_END_NS;
     now_ns + ((now_ns - stop_ns) / 8).clamp(least, most)
@@ -185,14 +190,14 @@ mod tests {
         check(220, 470_000);
         check(471, 720_000);
         check(980, 1_182_000);
-        check(1_182, 1_203_000);
-        check(1_202, 1_203_000);
+        check(1_182, 1_202_000);
+        check(1_202, 1_202_300);
         check(1_203, 1_203_300);
         check(1_206, 1_206_500);
         check(1_300, 1_305_000);
         let late_ns = next_look(100 * MS, 5_000 * MS, Nanos::from_s(1), 9_000 * MS);
         assert_eq!(late_ns, 1_020 * MS, "a long warm-up");
         let at_once = next_look(3, 0, Nanos::from_s(1), 10 * MS);
-        assert_eq!(at_once, 11 * MS, "a trial shorter than that has one look");
+        assert_eq!(at_once, 10 * MS, "a trial shorter than that has one look");
     }
 }

@@ -139,18 +139,19 @@ impl<'a> Participant<'a> {
         }
     }
 
-    /// Takes over all there is.
-    pub fn look(&mut self, at: &Instants) -> Result<(), Reason> {
-        while !self.gathered.is_finished && self.look_once(at)? {}
+    /// Takes over all there is, for which its agent may wait so long for the end of the trial.
+    pub fn look(&mut self, at: &Instants, wait: Nanos) -> Result<(), Reason> {
+        while !self.gathered.is_finished && self.look_once(at, wait)? {}
         Ok(())
     }
 
     /// Takes over one answer; returns whether there is more to be asked for at once.
-    fn look_once(&mut self, at: &Instants) -> Result<bool, Reason> {
+    fn look_once(&mut self, at: &Instants, wait: Nanos) -> Result<bool, Reason> {
         let (agent, gathered) = (&self.agent, &mut self.gathered);
         let status = agent.poll(PollFrom {
             sample: gathered.next,
             flow: gathered.flows.len(),
+            wait,
         })?;
         let begin_ns = at.on_host(agent.clock()).measure_begin_ns;
         let on_axis = |sample| on_window_axis(agent, sample, begin_ns);
