@@ -9,8 +9,8 @@ use linerate_model::run::ClockFit;
 /// CPUs. An agent that is late all the same starts at once; what that costs is told as start skew.
 const NOTICE_NS_PER_HOST: u64 = 3_000_000;
 /// The same where every host answers as fast as this machine's loopback, so that a request costs
-/// its work alone; 4 ms less that a run of one second takes beyond it.
-const NOTICE_NS_PER_NEAR_HOST: u64 = 1_000_000;
+/// its work alone; 5 ms less that a run of one second takes beyond it.
+const NOTICE_NS_PER_NEAR_HOST: u64 = 500_000;
 /// Uncertainty of the clock of a near host, at the most. A request over loopback takes 200 µs there
 /// and back on an idle machine, over a switch and from a busy host more.
 const NEAR_NS: u64 = 150_000;
@@ -127,8 +127,8 @@ mod tests {
             1,
         );
         assert_eq!(
-            at.start_ns, 2_090_000,
-            "eight times the uncertainty, twice 1 ms, 10 µs"
+            at.start_ns, 1_090_000,
+            "eight times the uncertainty, twice 0.5 ms, 10 µs"
         );
     }
 }
