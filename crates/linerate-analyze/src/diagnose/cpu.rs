@@ -190,6 +190,11 @@ fn others_min(waited_share: f64) -> f64 {
     OTHERS_CPUS_MIN.max(0.5 * waited_share)
 }
 
+/// Returns whether other programs had CPU time of a host from which on they can be what is waited for.
+pub(super) fn others_have_time(cell: &CellOutcomes<'_>) -> bool {
+    others_cpus(cell).is_some_and(|others| others.value >= OTHERS_CPUS_MIN)
+}
+
 fn others_cpus(cell: &CellOutcomes<'_>) -> Option<Estimate> {
     cell.estimate(name::OTHERS_THERE)
 }

@@ -11,14 +11,16 @@
 //! period. With several requests under way at a time a response waits for any of them, and nothing is said.
 //!
 //! A latency counts from the instant at which its request was due, so that it holds what the generator
-//! was late. Rule, for requests at a rate: where the 99th percentile of the lateness is at least a fifth of that of
-//! the latency, the tail is in part the generator's own.
+//! was late. Rule, for requests at a rate: where the 99th percentile of the lateness is at least 100 µs and
+//! at least a fifth of that of the latency, the tail is in part the generator's own. Below 100 µs it is what
+//! waking a thread takes on any host, most of it where a CPU has to leave its idle state.
 
 use linerate_model::finding::{Estimate, Evidence};
-use linerate_model::manner::Transport;
+use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
+use super::cpu;
 use super::found::{About, Found};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
@@ -29,6 +31,8 @@ const PERIODS_MAX: f64 = 1.5;
 /// Share of a period below which TCP's round trip is none.
 const ROUND_TRIP_SHARE_MAX: f64 = 0.5;
 
+/// The 99th percentile of the lateness from which on it is told.
+const LATE_NS_MIN: f64 = 100_000.0;
 /// Share of the latency's 99th percentile from which on that of the lateness is told.
 const LATE_SHARE_MIN: f64 = 0.2;
 
@@ -40,7 +44,12 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
         let cells = dataset.cells_of(&experiment.name).into_iter();
         let late = cells.filter_map(|cell| Some((cell, late_share(cell)?)));
         let (cell, share) = late.max_by(|a, b| a.1.total_cmp(&b.1))?;
-        late_caution(About::Experiment(experiment), cell, share)
+        late_caution(
+            About::Experiment(experiment),
+            cell,
+            share,
+            why_late(dataset, cell),
+        )
     });
     let waits = experiments.iter().filter_map(|experiment| {
         let cells = dataset.cells_of(&experiment.name).into_iter();
@@ -53,11 +62,37 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
 
 /// Returns the share of the tail that lateness may be, where it is told.
 fn late_share(cell: &CellOutcomes<'_>) -> Option<f64> {
-    let share = cell.mean(name::SENT_LATE_P99)? / cell.mean(name::RTT_P99)?;
-    (share >= LATE_SHARE_MIN).then_some(share)
+    let late_ns = cell.mean(name::SENT_LATE_P99)?;
+    let share = late_ns / cell.mean(name::RTT_P99)?;
+    (late_ns >= LATE_NS_MIN && share >= LATE_SHARE_MIN).then_some(share)
 }
 
-fn late_caution<'d>(about: About<'d>, cell: &CellOutcomes<'_>, share: f64) -> Option<Found<'d>> {
+/// Returns what the generator waited for, and what helps. Spinning helps against a CPU that sleeps, not
+/// against another program, and only where each end can have a CPU.
+fn why_late(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> &'static str {
+    let has_others = cpu::others_have_time(cell);
+    let spins = cell.workload.manner.wait == WaitBy::Spin;
+    let may_spin = dataset.cpus().is_some_and(|cpus| cpus >= 2.0);
+    match (has_others, spins) {
+        (true, _) => {
+            "Other programs had CPUs of the host meanwhile: stop them, or give the generator CPUs of its own (-A)."
+        }
+        (false, true) => {
+            "It spins already: give it CPUs of its own (-A), or fewer requests for each."
+        }
+        (false, false) if may_spin => {
+            "It is what the generator's host takes to wake a thread: let it spin (--busy-poll)."
+        }
+        (false, false) => "It is what the generator's host takes to wake a thread.",
+    }
+}
+
+fn late_caution<'d>(
+    about: About<'d>,
+    cell: &CellOutcomes<'_>,
+    share: f64,
+    why: &str,
+) -> Option<Found<'d>> {
     let late = cell.evidence("99th percentile of the lateness", name::SENT_LATE_P99)?;
     let tail = cell.evidence("99th percentile of the latency", name::RTT_P99)?;
     let claim = format!(
@@ -66,9 +101,10 @@ fn late_caution<'d>(about: About<'d>, cell: &CellOutcomes<'_>, share: f64) -> Op
         words::estimate(&late.estimate),
         Unit::Percent.display(100.0 * share),
     );
-    let explanation = "Latency counts from the instant at which a request was due, so this time is in it, \
-                       and it is not the server's or the network's. It is what the generator's host \
-                       takes to wake a thread: give it CPUs of its own, or let it spin (--wait spin).";
+    let explanation = format!(
+        "Latency counts from the instant at which a request was due, so this time is in it, and it is not \
+         the server's or the network's. {why}"
+    );
     let found = Found::caution(about, "generator-late", claim, explanation, late);
     Some(Found {
         evidence: found.evidence.with([tail]),

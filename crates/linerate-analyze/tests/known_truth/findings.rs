@@ -3,6 +3,7 @@
 use linerate_analyze::analyze;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::{Finding, FindingKind, Limiter};
+use linerate_model::manner::WaitBy;
 use linerate_model::run::Recording;
 use linerate_model::sample::Subject;
 use linerate_model::workload::Workload;
@@ -289,13 +290,14 @@ fn responses_that_wait_for_the_next_request_are_told_apart_from_slow_ones() {
 
 #[test]
 fn a_generator_that_is_late_is_told_where_it_makes_the_tail() {
-    let told = |late_us: u64| {
+    let told = |late_us: u64, tail_us: u64, wait: WaitBy| {
         let mut workload = rr(4);
         workload.manner.requests_per_s = Some(5000);
+        workload.manner.wait = wait;
         let mut run = Run::new(1, Some(1e9));
         run.experiment("one", None, workload);
         let truth = Truth {
-            latency: vec![(100_000, 2500)],
+            latency: vec![(tail_us * 1000, 2500)],
             lateness: vec![(2_000, 2000), (late_us * 1000, 500)],
             ..Truth::default()
         };
@@ -303,11 +305,25 @@ fn a_generator_that_is_late_is_told_where_it_makes_the_tail() {
         let mut late = told(&run.recording)
             .into_iter()
             .filter(|one| one.id.ends_with("generator-late"));
-        late.next().map(|one| one.claim)
+        late.next()
     };
-    let claim = told(40).expect("two fifths of the tail");
-    assert!(claim.contains("40 µs") && claim.contains("40 %"), "{claim}");
-    assert_eq!(told(19), None, "less than a fifth");
+    let late = told(400, 1000, WaitBy::Auto).expect("two fifths of the tail");
+    let (claim, advice) = (late.claim, late.explanation);
+    assert!(
+        claim.contains("400 µs") && claim.contains("40 %"),
+        "{claim}"
+    );
+    assert!(advice.contains("--busy-poll"), "{advice}");
+    assert!(told(199, 1000, WaitBy::Auto).is_none(), "less than a fifth");
+    assert!(
+        told(99, 100, WaitBy::Auto).is_none(),
+        "as any host wakes a thread"
+    );
+    let late = told(400, 1000, WaitBy::Spin).expect("late all the same");
+    assert!(
+        !late.explanation.contains("--busy-poll"),
+        "it does so already"
+    );
 }
 
 #[test]
