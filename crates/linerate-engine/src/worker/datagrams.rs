@@ -15,7 +15,7 @@ use crate::sys::clock::{now_ns, sleep_until};
 use crate::sys::datagram as sys_datagram;
 use crate::sys::epoll::Epoll;
 use crate::sys::socket;
-use crate::worker::timers::Timers;
+use crate::worker::timers::{SPIN_NS, Timers};
 use crate::worker::{Memory, Seat, Wait};
 use crate::workload::Want;
 use crate::workload::datagram::{
@@ -24,9 +24,6 @@ use crate::workload::datagram::{
 
 /// How long a call waits before the clock is looked at; a tenth of a requester's patience.
 const LOOK_NS: u64 = 20_000_000;
-/// The last stretch of a pause is spun through: a sleep ends up to this much late even with sharp
-/// timers, where the CPU has gone to a deeper idle state or another thread meanwhile.
-const SPIN_NS: u64 = 50_000;
 /// The longest sleep while sockets of the thread may become ready unseen.
 const NAP_NS: u64 = 500_000;
 /// The rest that a receiver of batches takes when it has emptied its socket: so short that a

@@ -46,7 +46,7 @@ impl EpollLoop {
         Ok(Self {
             epoll,
             wants,
-            timers: Timers::new(seats.len()),
+            timers: Timers::new(seats.len()).spinning_for(&seats[0].flow.config.manner),
         })
     }
 
@@ -69,7 +69,7 @@ impl EpollLoop {
                 let at = self.epoll.ready(nth);
                 left -= self.serve(at, &mut seats[at], memory, TURNS_MAX);
             }
-            now_ns = clock::now_ns();
+            now_ns = self.timers.clock_ns();
             // No more than are set now: one that is set anew and due at once has its turn after
             // the sockets had theirs.
             for _ in 0..self.timers.count() {
@@ -125,6 +125,7 @@ impl EpollLoop {
         self.watch(at, seat, next);
         if let Some(instant_ns) = seat.player.timer_ns() {
             self.timers.set(at, instant_ns);
+            self.timers.is_quiet = seat.player.is_quiet();
         }
         0
     }

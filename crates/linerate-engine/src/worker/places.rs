@@ -38,7 +38,7 @@ impl Wait for PlaceLoop {
         let place_loop = Self {
             events,
             spins: asked == WaitBy::Spin,
-            timers: Timers::new(seats.len()),
+            timers: Timers::new(seats.len()).spinning_for(&seats[0].flow.config.manner),
         };
         Ok((place_loop, Some(said)))
     }
@@ -75,7 +75,7 @@ impl PlaceLoop {
                 let handle = |place: &mut Place, io: &mut PlaceIo<'_>| place.handle(io, nth, event);
                 left -= self.serve_place(at, &mut seats[at], memory, handle);
             }
-            now = now_ns();
+            now = self.timers.clock_ns();
             for _ in 0..self.timers.count() {
                 let Some(at) = self.timers.take(now) else {
                     break;

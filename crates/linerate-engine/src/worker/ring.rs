@@ -32,7 +32,7 @@ impl RingLoop {
         Ok(Self {
             ring: Ring::new(&sockets, room_bytes)?,
             blocked: vec![false; seats.len()],
-            timers: Timers::new(seats.len()),
+            timers: Timers::new(seats.len()).spinning_for(&seats[0].flow.config.manner),
         })
     }
 
@@ -55,7 +55,7 @@ impl RingLoop {
             while let Some(event) = self.ring.next() {
                 left -= self.handle(event, seats, memory);
             }
-            now_ns = clock::now_ns();
+            now_ns = self.timers.clock_ns();
             // No more than are set now: one that is set anew and due at once has its turn after
             // the sockets had theirs.
             for _ in 0..self.timers.count() {
@@ -162,6 +162,7 @@ impl RingLoop {
         }
         if let Some(instant_ns) = seat.player.timer_ns() {
             self.timers.set(at, instant_ns);
+            self.timers.is_quiet = seat.player.is_quiet();
         }
         0
     }

@@ -2,10 +2,21 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::hint;
 use std::time::Duration;
 
+use linerate_model::manner::Manner;
+
+use crate::sys::clock::now_ns;
+
+const NS_PER_S: u64 = 1_000_000_000;
 /// No instant.
 const NEVER: u64 = u64::MAX;
+/// The last stretch before an instant is spun through: a sleep ends up to this much late even with sharp
+/// timers, where the CPU has gone to a deeper idle state meanwhile.
+pub(super) const SPIN_NS: u64 = 50_000;
+/// The most of the time between two requests that is spun through, one part of so many.
+const SPIN_PART: u64 = 4;
 /// Instants of each flow that there is room for: the next, and one that an earlier one has replaced.
 const INSTANTS_EACH: usize = 2;
 
@@ -18,6 +29,10 @@ pub(super) struct Timers {
     next: BinaryHeap<Reverse<(u64, u32)>>,
     /// When each flow goes on.
     at_ns: Vec<u64>,
+    /// How long before an instant the worker stays awake while nothing can arrive.
+    spin_ns: u64,
+    /// Whether nothing can.
+    pub(super) is_quiet: bool,
 }
 
 impl Timers {
@@ -26,6 +41,23 @@ impl Timers {
         Self {
             next: BinaryHeap::with_capacity(flows * INSTANTS_EACH),
             at_ns: vec![NEVER; flows],
+            spin_ns: 0,
+            is_quiet: true,
+        }
+    }
+
+    /// Returns the same, to be kept more sharply for a flow like `manner`: in an open loop of one flow the
+    /// worker stays awake before a request is due, while none is under way.
+    ///
+    /// Nothing can arrive then, so that no socket has to be looked at. Otherwise a response would wait, or
+    /// its sender for the CPU that both ends have.
+    pub(super) fn spinning_for(self, manner: &Manner) -> Self {
+        let is_one = self.at_ns.len() == 1;
+        let per_s = manner.requests_per_s.filter(|_| is_one);
+        let spin_ns = per_s.map_or(0, |rate| NS_PER_S / u64::from(rate.max(1)) / SPIN_PART);
+        Self {
+            spin_ns: spin_ns.min(SPIN_NS),
+            ..self
         }
     }
 
@@ -48,11 +80,28 @@ impl Timers {
         self.next.peek().map(|timer| timer.0.0)
     }
 
-    /// Returns how long there is to rest from `now_ns`: until the next one fires, or until
-    /// `most_ns` if that comes before.
+    /// Returns how long there is to rest from `now_ns`: until the next one fires, less what is spun
+    /// through, or until `most_ns` if that comes before.
     pub(super) fn rest(&self, now_ns: u64, most_ns: u64) -> Duration {
-        let until_ns = self.next_ns().map_or(most_ns, |ns| ns.min(most_ns));
+        let wake_ns = self.next_ns().map(|ns| ns.saturating_sub(self.awake_ns()));
+        let until_ns = wake_ns.map_or(most_ns, |ns| ns.min(most_ns));
         Duration::from_nanos(until_ns.saturating_sub(now_ns))
+    }
+
+    /// Returns the clock: now, or, where that is to be spun through, when the next one fires.
+    pub(super) fn clock_ns(&self) -> u64 {
+        let mut now = now_ns();
+        if let Some(next_ns) = self.next_ns().filter(|ns| *ns <= now + self.awake_ns()) {
+            while now < next_ns {
+                hint::spin_loop();
+                now = now_ns();
+            }
+        }
+        now
+    }
+
+    fn awake_ns(&self) -> u64 {
+        if self.is_quiet { self.spin_ns } else { 0 }
     }
 
     /// Takes the next timer whose instant has come.
@@ -71,6 +120,31 @@ impl Timers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_open_loop_of_one_flow_is_awake_before_a_request_is_due() {
+        let check = |flows: usize, requests_per_s: Option<u32>, is_quiet: bool, spin_us: u64| {
+            let manner = Manner {
+                requests_per_s,
+                ..Manner::default()
+            };
+            let mut timers = Timers::new(flows).spinning_for(&manner);
+            timers.is_quiet = is_quiet;
+            let now = now_ns();
+            timers.set(0, now + 1_000_000);
+            let rest = timers.rest(now, u64::MAX);
+            assert_eq!(rest, Duration::from_micros(1000 - spin_us));
+            // Shortly before, the clock is that of the instant, wherever it is spun through.
+            let soon = now_ns() + 1000 * spin_us / 2;
+            timers.set(0, soon);
+            assert!(spin_us == 0 || timers.clock_ns() >= soon);
+        };
+        check(1, Some(1000), true, 50);
+        check(1, Some(25_000), true, 10);
+        check(1, Some(1000), false, 0);
+        check(2, Some(1000), true, 0);
+        check(1, None, true, 0);
+    }
 
     #[test]
     fn timers_fire_in_their_order_and_once() {

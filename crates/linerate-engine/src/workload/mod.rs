@@ -100,6 +100,10 @@ pub(crate) trait Play {
     fn timer_ns(&self) -> Option<u64> {
         None
     }
+    /// Returns whether nothing can arrive before the part sends.
+    fn is_quiet(&self) -> bool {
+        false
+    }
     /// Returns the longest stall, given that the part ends at `now_ns`.
     fn stall_max_ns(&self, now_ns: u64) -> Option<u64>;
     /// Returns what the part has to say of its manner, given that it ends at `now_ns`.

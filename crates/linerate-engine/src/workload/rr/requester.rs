@@ -267,6 +267,10 @@ impl Play for Requester {
         self.requests.due_ns()
     }
 
+    fn is_quiet(&self) -> bool {
+        self.requests.under_way() == 0
+    }
+
     fn stall_max_ns(&self, now_ns: u64) -> Option<u64> {
         let mut longest = self.longest;
         if let Some(oldest_ns) = self.requests.oldest_ns() {
