@@ -305,6 +305,35 @@ fn how_workers_waited_is_said() {
     check(2, &of(WaitBy::Spin), &["spin"]);
 }
 
+/// Two that spin on one CPU would keep it from each other.
+#[test]
+fn no_more_workers_spin_than_have_a_cpu() {
+    let _alone = alone();
+    let check = |wait, workers_max, expect: &str| {
+        let manner = Manner {
+            wait,
+            ..Manner::default()
+        };
+        let pair = |flow| rig::pair_by(flow, Part::Requester, &rig::rr(1, 1, 1), &manner);
+        let (near, far): (Vec<_>, Vec<_>) = (0..4).map(pair).unzip();
+        let schedule = rig::schedule(100);
+        let config = |workers_max| EngineConfig {
+            workers_max,
+            cpus: vec![0],
+        };
+        let far = launch(far, schedule, &config(1)).unwrap();
+        let near = launch(near, schedule, &config(workers_max)).unwrap();
+        let threads = near.threads().len();
+        let (near, _) = (near.finish(), far.finish());
+        let said = setting(&near[0], "wait").effective.clone().unwrap();
+        assert!(said.contains(expect), "{said}");
+        threads
+    };
+    assert_eq!(check(WaitBy::Spin, 3, "by 1 of 3 workers"), 1);
+    assert_eq!(check(WaitBy::Spin, 1, "spin"), 1);
+    assert_eq!(check(WaitBy::Epoll, 3, "epoll"), 3);
+}
+
 /// Both ends on CPU 0: whoever spins there keeps the other end from answering, and yields.
 #[test]
 fn who_spins_on_the_cpu_of_its_peer_yields_and_says_so() {

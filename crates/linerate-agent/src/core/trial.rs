@@ -63,10 +63,11 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     }
     let placed = placement::place(&slot.assignment, local);
     let config = EngineConfig {
-        workers_max: slot
-            .assignment
-            .workers_max
-            .map_or_else(cpus_online, |most| most as usize),
+        workers_max: match (slot.assignment.workers_max, placed.cpus.len()) {
+            (Some(most), _) => most as usize,
+            (None, 0) => cpus_online(),
+            (None, pinned) => pinned,
+        },
         cpus: placed.cpus,
     };
     let schedule = Schedule {

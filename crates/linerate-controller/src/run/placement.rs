@@ -5,7 +5,9 @@
 //! kernel, only the controller knows of both:
 //!
 //! 1. one CPU, or nothing to send: there is nothing to choose;
-//! 2. workers that spin need their own: half of the CPUs for each end;
+//! 2. workers that spin need their own: half of the CPUs for each end. More lasting connections than that
+//!    over loopback are placed as others are (rule 7): worker k of both ends yield to each other on CPU k, and
+//!    no packet crosses to another CPU;
 //! 3. one stream that nobody receives by copying: both ends on one CPU. The sender's call does what is
 //!    left to do, and what it made is dropped where it is in the cache: 104 Gbit/s together and 76 left
 //!    alone, for half of the CPU time (vmsplice over loopback, medians of 4 interleaved runs);
@@ -96,7 +98,10 @@ pub(super) fn on_one_machine(
         return free("idle connections need no CPU");
     }
     let (clients, server) = cpus.split_at(cpus.len() / 2);
-    if workload.manner.wait == WaitBy::Spin {
+    let few = workload.connections as usize <= cpus.len() / 2;
+    let is_asked_few = workers_max.is_some_and(|workers| 2 * workers as usize <= cpus.len());
+    let yields = over_loopback && !few && !is_asked_few && spins_and_yields(workload);
+    if workload.manner.wait == WaitBy::Spin && !yields {
         return Pinned {
             server: server.to_vec(),
             clients: clients.to_vec(),
@@ -115,7 +120,7 @@ pub(super) fn on_one_machine(
     if workload.connections == 1 {
         return free("one flow (-A 0,1 keeps its ends apart, as on two hosts; -A 0,0 together)");
     }
-    if workers_max.is_some_and(|workers| 2 * workers as usize <= cpus.len()) {
+    if is_asked_few {
         return Pinned {
             server: server.to_vec(),
             clients: clients.to_vec(),
@@ -140,6 +145,11 @@ pub(super) fn on_one_machine(
 fn own_threads(workload: &Workload, cpus: usize) -> Option<u32> {
     let few = workload.connections as usize <= OWN_THREADS_PER_CPU * cpus;
     (few && is_discarded(workload)).then_some(workload.connections)
+}
+
+/// Returns whether workers that spin for such flows let the peer on their CPU have it.
+fn spins_and_yields(workload: &Workload) -> bool {
+    workload.manner.transport != Transport::Udp && !matches!(workload.traffic, Traffic::Crr { .. })
 }
 
 fn is_copied_stream(workload: &Workload) -> bool {
@@ -205,6 +215,15 @@ mod tests {
         check(&spinning, &[0, 1], &[0], &[1]);
         check(&spinning, &[0, 1, 2], &[0], &[1, 2]);
         check(&spinning, &[0], &[], &[]);
+        spinning.connections = 2;
+        check(&spinning, &[0, 1, 2, 3], &[0, 1], &[2, 3]);
+        spinning.connections = 3;
+        check(&spinning, &[0, 1, 2, 3], &[0, 1, 2, 3], &[0, 1, 2, 3]);
+        assert_eq!(between(&spinning), [1], "over no loopback");
+        let one_each = on_one_machine(&spinning, Some(1), &[0, 1], true);
+        assert_eq!((one_each.clients, one_each.server), (vec![0], vec![1]));
+        spinning.manner.transport = Transport::Udp;
+        check(&spinning, &[0, 1], &[0], &[1]);
         let idle = Workload {
             traffic: Traffic::Idle,
             ..many

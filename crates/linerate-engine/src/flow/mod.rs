@@ -225,6 +225,12 @@ impl Shared {
         frames.unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Returns whether the other end is on this host: it has the same address.
+    pub(crate) fn is_local(&self) -> bool {
+        let ip = |address: &Address| Some(address.ip()?.ip());
+        ip(&self.local) == ip(&self.remote)
+    }
+
     /// Returns the socket's descriptor, open for as long as `self` lives.
     pub(crate) fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()

@@ -1,13 +1,15 @@
 //! Launching, sampling, aborting, collecting.
 
 use std::io;
+use std::num::NonZero;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::thread::{Builder, JoinHandle};
+use std::thread::{Builder, JoinHandle, available_parallelism};
 
 use linerate_model::datagram::Datagrams;
+use linerate_model::manner::WaitBy;
 use linerate_model::run::FlowOutcome;
 use linerate_model::sample::Sample;
 use linerate_model::setting::SettingPool;
@@ -32,7 +34,8 @@ const LATENCY_RECORDS_MAX: usize = 64;
 /// How flows are spread over threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineConfig {
-    /// The most worker threads; there are never more than flows.
+    /// The most worker threads; there are never more than flows, nor more that spin than CPUs for them:
+    /// those of `cpus`, or of this process, half of them where the other end is on this host.
     pub workers_max: usize,
     /// CPUs to pin workers to, in turn; empty leaves them to the scheduler.
     pub cpus: Vec<usize>,
@@ -155,7 +158,11 @@ pub fn launch(
     let keys: Vec<FlowKey> = flows.iter().map(key).collect();
     let requesters = keys.iter().filter(|key| key.part == Part::Requester);
     let latency_per_flow = requesters.count() <= LATENCY_RECORDS_MAX;
-    let shares = deal(&keys, config.workers_max);
+    let spinners_max = cpus_to_spin_on(&flows, config);
+    let workers_max = spinners_max.map_or(config.workers_max, |most| most.min(config.workers_max));
+    let shares = deal(&keys, workers_max);
+    let asked = flows.len().min(config.workers_max);
+    let spinners = (shares.len() < asked).then_some((shares.len(), asked));
     let control = Arc::new(Control::new(&schedule, flows.len()));
     let mut running = Running {
         windows: vec![WindowsSeen::default(); flows.len()],
@@ -175,11 +182,26 @@ pub fn launch(
             window: schedule.window(),
             cpu: (!config.cpus.is_empty()).then(|| config.cpus[at % config.cpus.len()]),
             latency_per_flow,
+            spinners,
         };
         // On an error the workers so far are aborted as `running` is dropped.
         running.workers.push(start(format!("worker-{at}"), share)?);
     }
     Ok(running)
+}
+
+/// Returns how many workers of `flows` may spin, if they do: two on one CPU wait for each other, a
+/// scheduler's slice at a time.
+fn cpus_to_spin_on(flows: &[Arc<Shared>], config: &EngineConfig) -> Option<usize> {
+    let first = flows.first()?;
+    if first.config.manner.wait != WaitBy::Spin {
+        return None;
+    }
+    let cpus = match config.cpus.len() {
+        0 => available_parallelism().map_or(1, NonZero::get) / if first.is_local() { 2 } else { 1 },
+        pinned => pinned,
+    };
+    Some(cpus.max(1))
 }
 
 /// Starts the thread that ends waits, if a flow is alone on its worker that needs it.

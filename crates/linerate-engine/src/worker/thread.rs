@@ -36,6 +36,8 @@ pub(super) struct WorkerShare {
     pub(super) cpu: Option<usize>,
     /// Whether each requester has a latency record of its own.
     pub(super) latency_per_flow: bool,
+    /// How many workers spin, and how many were asked for, where those are more than have a CPU.
+    pub(super) spinners: Option<(usize, usize)>,
 }
 
 /// Why a worker could not get ready.
@@ -72,6 +74,13 @@ fn run<W: Wait>(share: &WorkerShare, ready: &SyncSender<Result<i32, Unready>>) -
     memory.control.sleep_until_start();
     seats.iter().for_each(|seat| seat.flow.greet());
     waiting.play(&mut seats, &mut memory, &mut said);
+    if let Some((spin, asked)) = share.spinners
+        && let Some(effective) = said.as_mut().and_then(|said| said.effective.as_mut())
+    {
+        effective.push_str(&format!(
+            ", by {spin} of {asked} workers: each has a CPU to itself"
+        ));
+    }
     ended_flows(seats, &memory, said)
 }
 
