@@ -55,7 +55,7 @@ impl Latency {
     }
 
     /// Records that a request of an open loop that could go at `ready_ns` went at `sent_ns`; 1 ns in a
-    /// closed loop, else about 4 ns.
+    /// closed loop, else about 4 ns: estimates, from what [`Latency::record`] takes.
     pub(crate) fn record_sent(&mut self, ready_ns: u64, sent_ns: u64) {
         if let Some(lateness) = &mut self.lateness
             && (self.window.begin_ns..=self.window.end_ns).contains(&sent_ns)
