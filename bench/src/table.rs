@@ -154,7 +154,9 @@ mod tests {
         };
         let text = table(&comparison);
         assert!(
-            text.contains("### TCP, 1 flow, copying: lab-pinned"),
+            text.contains(
+                "### TCP, 1 flow, copying, calls as each tool has them by default: lab-pinned"
+            ),
             "{text}"
         );
         assert!(

@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn less_is_better_for_time_and_memory() {
         let rows = |seconds: f64| vec![row("linerate", Kind::Ours, seconds, 1.0)];
-        assert_eq!(verdicts(Workload::Startup, rows(0.012))[0].1, Some(true));
+        assert_eq!(verdicts(Workload::Startup, rows(0.008))[0].1, Some(true));
         assert_eq!(verdicts(Workload::Startup, rows(0.050))[0].1, Some(false));
         let memory = rows(40.0 * 1_048_576.0);
         assert_eq!(verdicts(Workload::Memory10000, memory)[0].1, Some(true));
