@@ -12,6 +12,7 @@
 //! * [`environment`], [`launch`], [`side`], [`run`]: one run, its two ends and what they used.
 //! * [`truth`]: how often the analysis is right.
 //! * [`rounds`], [`target`], [`table`], [`document`]: many runs, and what they give.
+//! * [`kept`], [`page`]: results that are checked in, and the page of them.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -21,8 +22,10 @@
 mod document;
 mod environment;
 mod interrupt;
+mod kept;
 mod launch;
 mod machine;
+mod page;
 mod probe;
 mod rounds;
 mod run;
@@ -85,6 +88,9 @@ struct Args {
     /// Print JSON instead of Markdown
     #[arg(long)]
     json: bool,
+    /// Put the results into docs/performance.json, and write docs/performance.md of it
+    #[arg(long)]
+    publish: bool,
 }
 
 /// What this program also is.
@@ -94,6 +100,8 @@ enum Part {
     Probe(probe::ProbeArgs),
     /// Hold the analysis against studies of known truth
     Truth(truth::TruthArgs),
+    /// Write docs/performance.md from docs/performance.json
+    Page(page::PageArgs),
     /// Become a program, in a cgroup and on a CPU (internal)
     #[command(hide = true)]
     Launch(launch::LaunchArgs),
@@ -105,6 +113,7 @@ fn main() -> ExitCode {
         Some(Part::Probe(args)) => probe::probe(args),
         Some(Part::Launch(args)) => launch::launch(args),
         Some(Part::Truth(args)) => truth::truth(args),
+        Some(Part::Page(args)) => page::page(args),
         None if args.list => {
             list();
             Ok(())
@@ -151,11 +160,27 @@ fn compare(args: &Args) -> anyhow::Result<()> {
     // Left behind only if the system does not let us, and then it is a few files below /tmp.
     let _ = fs::remove_dir_all(&scratch);
     let document = found?;
+    if args.publish {
+        publish(&document)?;
+    }
     match args.json {
         true => println!("{}", serde_json::to_string_pretty(&document)?),
         false => print!("{}", table::markdown(&document)),
     }
     Ok(())
+}
+
+/// Puts what was found into the results that are checked in.
+fn publish(document: &Document) -> anyhow::Result<()> {
+    let path = Path::new(page::RESULTS);
+    let mut results = kept::Results::read(path)?;
+    let now = jiff::Timestamp::now().to_string();
+    let date = now.split('T').next().unwrap_or_default().to_owned();
+    results.publish(kept::Set::of(document, date));
+    let mut text = serde_json::to_string_pretty(&results)?;
+    text.push('\n');
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    page::write(path, &results)
 }
 
 /// Writes what there is so far, so that an interrupted comparison keeps what it has.

@@ -213,7 +213,7 @@ impl Row {
 }
 
 /// Where the values of a row lie.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, serde::Deserialize)]
 pub struct Spread {
     /// The median.
     pub median: f64,

@@ -3,52 +3,26 @@
 use std::fmt::Write;
 
 use crate::document::Document;
-use crate::rounds::{Comparison, Row};
-use crate::target::best;
+use crate::kept::{Kept, KeptRow};
 use crate::tool::Kind;
 
 /// Returns a head with the machine and the tools, and a table for each comparison.
 pub fn markdown(document: &Document) -> String {
-    let mut text = head(document);
+    let mut text = format!("{}\n\n", document.conditions());
     for comparison in &document.comparisons {
-        text.push_str(&table(comparison));
+        text.push_str(&table(&Kept::of(comparison)));
     }
-    text
-}
-
-fn head(document: &Document) -> String {
-    let (machine, settings) = (&document.machine, &document.settings);
-    let mut text = format!(
-        "{}, {} CPUs; Linux {}; congestion control {} (host: {}); huge pages {}; \
-         {} rounds of {} s, runs with others above {:.0} % of the machine thrown away.\n\n",
-        machine.cpu,
-        machine.cpus,
-        machine.kernel,
-        document.congestion,
-        machine.congestion,
-        machine.huge_pages,
-        settings.rounds,
-        settings.seconds,
-        settings.others_share_max * 100.0
-    );
-    for (name, version) in &document.tools {
-        let _ = writeln!(
-            text,
-            "* {name}: {}",
-            version.as_deref().unwrap_or("not installed")
-        );
-    }
-    text.push('\n');
     text
 }
 
 /// Returns one table; ratios are of medians, and `others` is the median share of the machine that
 /// other programs used.
-fn table(comparison: &Comparison) -> String {
-    let (_, title) = comparison.workload.words();
+pub fn table(comparison: &Kept) -> String {
     let (divisor, unit) = comparison.unit.scale();
+    let has_cpu = |row: &KeptRow| row.client_cpu.is_some() || row.server_cpu.is_some();
     let cpu = comparison.unit.cpu_per().map(|(_, name)| name);
-    let mut text = format!("### {title}: {}\n\n", comparison.environment.name());
+    let cpu = cpu.filter(|_| comparison.rows.iter().any(has_cpu));
+    let mut text = format!("### {}: {}\n\n", comparison.title, comparison.environment);
     let _ = write!(text, "| row | {unit}, median (range) |");
     if let Some(cpu) = cpu {
         let _ = write!(text, " {cpu}, client | server |");
@@ -56,14 +30,12 @@ fn table(comparison: &Comparison) -> String {
     text.push_str(" ÷ best peer | ÷ probe | others | runs |\n|---|---:|");
     text.push_str(if cpu.is_some() { "---:|---:|" } else { "" });
     text.push_str("---:|---:|---:|---:|\n");
-    let median = |row: &Row| row.value().map(|spread| spread.median);
-    let peer = best(comparison, Kind::Peer).and_then(median);
+    let median = |row: &KeptRow| row.value.median;
+    let peer = comparison.best(Kind::Peer).map(median);
     let probe = comparison.rows.iter().find(|row| row.kind == Kind::Probe);
-    let probe = probe.and_then(median);
+    let probe = probe.map(median);
     for row in &comparison.rows {
-        let Some(value) = row.value() else {
-            continue;
-        };
+        let value = row.value;
         let digits = if value.median / divisor < 100.0 { 1 } else { 0 };
         let _ = write!(
             text,
@@ -73,48 +45,31 @@ fn table(comparison: &Comparison) -> String {
             value.least / divisor,
             value.greatest / divisor,
         );
-        if cpu.is_some() {
-            let end = |of: fn(&crate::run::Run) -> Option<f64>| {
-                row.spread(of)
-                    .map_or_else(|| "–".to_owned(), |spread| format!("{:.3}", spread.median))
-            };
-            let (client, server) = (end(|run| run.client_cpu), end(|run| run.server_cpu));
-            let _ = write!(text, " {client} | {server} |");
-        }
-        let ratio = |other: Option<f64>| {
-            other.map_or_else(
-                || "–".to_owned(),
-                |other| format!("{:.2}", value.median / other),
-            )
+        let or_dash = |value: Option<f64>, words: &dyn Fn(f64) -> String| {
+            value.map_or_else(|| "–".to_owned(), words)
         };
-        let others = row.spread(|run| Some(run.others_share));
+        if cpu.is_some() {
+            let cpu = |end| or_dash(end, &|end| format!("{end:.3}"));
+            let _ = write!(text, " {} | {} |", cpu(row.client_cpu), cpu(row.server_cpu));
+        }
+        let ratio = |other| or_dash(other, &|other| format!("{:.2}", value.median / other));
+        let others = or_dash(row.others_share, &|share| format!("{:.0} %", share * 100.0));
         let _ = writeln!(
             text,
-            " {} | {} | {:.0} % | {} |",
+            " {} | {} | {others} | {} |",
             ratio(peer),
             ratio(probe),
-            others.map_or(0.0, |others| others.median * 100.0),
-            row.runs.len()
+            row.runs
         );
     }
     text.push('\n');
     for one in &comparison.targets {
-        let _ = writeln!(text, "* {}", one.sentence(comparison.unit));
+        let _ = writeln!(text, "* {}", one.words);
     }
-    for row in comparison.rows.iter().filter(|row| row.note.is_some()) {
-        let note = row.note.as_deref().unwrap_or_default();
-        let _ = writeln!(
-            text,
-            "* {}: {} run(s) only: {note}",
-            row.name,
-            row.runs.len()
-        );
+    for note in &comparison.notes {
+        let _ = writeln!(text, "* {note}");
     }
-    let (thrown, busy) = (comparison.thrown_away, comparison.kept_busy);
-    let _ = writeln!(
-        text,
-        "* {thrown} run(s) thrown away because other programs used the machine, {busy} kept although they did.\n"
-    );
+    text.push('\n');
     text
 }
 
@@ -122,6 +77,7 @@ fn table(comparison: &Comparison) -> String {
 mod tests {
     use super::*;
     use crate::environment::Environment;
+    use crate::rounds::{Comparison, Row};
     use crate::run::Run;
     use crate::workload::Workload;
 
@@ -152,7 +108,7 @@ mod tests {
             kept_busy: 0,
             targets: Vec::new(),
         };
-        let text = table(&comparison);
+        let text = table(&Kept::of(&comparison));
         assert!(
             text.contains(
                 "### TCP, 1 flow, copying, calls as each tool has them by default: lab-pinned"

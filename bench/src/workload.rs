@@ -46,7 +46,7 @@ pub enum Workload {
 }
 
 /// What a workload's number counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Payload bits per second at the receiver.

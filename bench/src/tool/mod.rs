@@ -22,7 +22,7 @@ mod sockperf;
 mod xfr;
 
 /// What a row is, compared to the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Our program.

@@ -5,33 +5,42 @@
 //! host for its watchers, so that the others get the same reading.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use linerate_engine as engine;
 use linerate_model::capture::CaptureOutcome;
-use linerate_model::manner::Transport;
+use linerate_model::manner::{Named, Transport};
 use linerate_model::sample::End;
 use linerate_model::setting::SettingPool;
+use linerate_model::workload::Traffic;
 use linerate_model::{TrialId, hex};
 
+pub(crate) use crate::access::Caller;
+use crate::access::Scope;
 use crate::api::{
-    API_VERSION, AdmitRequest, Admitted, AgentInfo, Assignment, Busy, FlowPort, FlowSettings,
-    LimitsInfo, PROGRAM, PollFrom, Prepared, Refusal, RefusalCode, StartRequest, TrialState,
-    TrialStatus,
+    API_VERSION, AdmitRequest, Admitted, AgentInfo, Assignment, Busy, FlowSettings, LimitsInfo,
+    PROGRAM, PollFrom, Prepared, Refusal, RefusalCode, StartRequest, TrialState, TrialStatus,
+    one_line,
 };
-use crate::session::leases::{Disconnection, LeaseError, Leases, Standing, expected_left};
+use crate::limits::Grant;
+use crate::limits::{Source, Totals};
+use crate::log::{Ledger, LogEntry};
+use crate::session::leases::{
+    Asking, Disconnection, Ending, GuestTerms, Lease, LeaseError, Leases, Standing, expected_left,
+};
 use crate::session::trial::{SessionError, TrialSession};
-use capture::RunningCapture;
+use capture::{OwnPorts, RunningCapture};
 pub(crate) use flows::CONNECT_DEADLINE;
 use flows::{connect_all, expected, is_placed, listen_all, ports};
-use limits::flow_rate_max;
 pub(crate) use limits::open_files_max;
 pub use limits::{Lacking, check_here};
+use limits::{flow_rate_max, workers_of_guest};
 pub(crate) use slot::OtherEnd;
-use slot::{Gathered, TrialRecord, TrialSlot};
+use slot::{Change, Gathered, TrialRecord, TrialSlot};
 use watch::Watch;
 
 /// The frames of a trial, where they were asked for.
@@ -65,6 +74,10 @@ const SAMPLES_PER_ANSWER: usize = 16_384;
 const FLOWS_PER_ANSWER: usize = 1024;
 /// Flows whose round trip is read when they are prepared: a trial's paths differ little.
 const TRIPS_READ: usize = 16;
+/// Memory that the samples of one trial may take; later ones are dropped and the trial says so.
+const RECORD_BYTES_MAX: u64 = 64 << 20;
+/// The same of a guest's, of whom many may be there: a controller fetches them every 250 ms.
+const GUEST_RECORD_BYTES_MAX: u64 = 8 << 20;
 /// Longest label of a run.
 const LABEL_CHARS_MAX: usize = 200;
 
@@ -76,30 +89,55 @@ pub type Limits = LimitsInfo;
 pub struct AgentConfig {
     /// The host's name as others see it.
     pub host_name: String,
-    /// Shared secret of those who may observe from other hosts.
-    pub token: Option<String>,
-    /// Limits for callers without it.
+    /// Limits for callers without a token.
     pub limits: Limits,
     /// Whether the host is a namespace of a lab.
     pub lab: bool,
-}
-
-/// What a caller may do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Caller {
-    /// Holds the token, or calls from this host.
-    Trusted,
-    /// May measure within the limits; carries why it may not observe.
-    Stranger(String),
 }
 
 /// An agent without its way in: the same for HTTP and in-process callers.
 #[derive(Debug)]
 pub struct Core {
     config: AgentConfig,
+    log: Log,
     leases: Mutex<Leases>,
     trials: Mutex<HashMap<(String, TrialId), Arc<TrialSlot>>>,
+    /// The names of its host.
+    names: Vec<String>,
+    /// The port that it listens on.
+    listens: OnceLock<u16>,
+    /// What guests have under way.
+    totals: Totals,
     watch: Mutex<Watch>,
+    /// Runs that were over when the heap was trimmed.
+    trimmed: AtomicU64,
+}
+
+/// Where ends of runs and refusals are told, if they are.
+#[derive(Default)]
+struct Log {
+    ledger: Mutex<Ledger>,
+    write: Option<Box<WriteLog>>,
+}
+
+/// Takes an entry of the log.
+type WriteLog = dyn Fn(&LogEntry) + Send + Sync;
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Log").finish_non_exhaustive()
+    }
+}
+
+impl Log {
+    /// Tells what `tell` finds worth it.
+    fn tell(&self, tell: impl FnOnce(&mut Ledger) -> Option<LogEntry>) {
+        let Some(write) = &self.write else { return };
+        let entry = tell(&mut lock(&self.ledger));
+        if let Some(entry) = entry {
+            write(&entry);
+        }
+    }
 }
 
 /// Takes a lock even if a thread panicked while it held it: the state machines behind it are
@@ -119,7 +157,8 @@ impl From<LeaseError> for Refusal {
     fn from(error: LeaseError) -> Self {
         let code = match error {
             LeaseError::Busy { .. } | LeaseError::Full => RefusalCode::Busy,
-            LeaseError::NoLease => RefusalCode::Gone,
+            LeaseError::Guests { .. } => RefusalCode::Limited,
+            LeaseError::NoLease(_) => RefusalCode::Gone,
         };
         refuse(code, error)
     }
@@ -129,11 +168,52 @@ impl Core {
     /// Returns an agent that nobody uses yet.
     pub fn new(config: AgentConfig) -> Self {
         Self {
+            names: vec![config.host_name.clone()],
+            log: Log::default(),
             config,
             leases: Mutex::default(),
             trials: Mutex::default(),
+            listens: OnceLock::new(),
+            totals: Totals::default(),
             watch: Mutex::default(),
+            trimmed: AtomicU64::new(0),
         }
+    }
+
+    /// Notes the port that it listens on, once.
+    pub(crate) fn listens_on(&self, port: u16) {
+        let _ = self.listens.set(port);
+    }
+
+    /// Tells `write` of every run that is over, and now and then of what was refused.
+    pub fn with_log(mut self, write: impl Fn(&LogEntry) + Send + Sync + 'static) -> Self {
+        self.log.write = Some(Box::new(write));
+        self
+    }
+
+    /// Counts a request that was refused.
+    pub(crate) fn note_refusal(&self, kind: &'static str) {
+        self.log.tell(|ledger| {
+            ledger.handle_refusal(kind);
+            None
+        });
+    }
+
+    fn note_end(&self, lease: &Lease, ending: Ending) {
+        let now = engine::now_ns();
+        self.log
+            .tell(|ledger| ledger.handle_run(now, lease, ending));
+    }
+
+    /// Takes requests for these names of the host beside its own.
+    pub fn with_names(mut self, names: Vec<String>) -> Self {
+        self.names.extend(names);
+        self
+    }
+
+    /// Returns the names by which it may be asked.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
     }
 
     /// Returns the set-up.
@@ -152,10 +232,7 @@ impl Core {
             host_name: self.config.host_name.clone(),
             lab: self.config.lab,
             boot: linerate_observe::boot_id(Path::new("/proc")),
-            observe_refused: match caller {
-                Caller::Trusted => None,
-                Caller::Stranger(why) => Some(why.clone()),
-            },
+            observe_refused: caller.check(Scope::Observe).err().map(|why| why.error),
             busy: leases.holder().map(|(lease, waiting)| Busy {
                 label: lease.label.clone(),
                 since: linerate_model::Nanos(now.saturating_sub(lease.since_ns)),
@@ -166,8 +243,13 @@ impl Core {
         }
     }
 
-    /// Takes up a request for the host.
-    pub fn admit(&self, request: &AdmitRequest) -> Result<Admitted, Refusal> {
+    /// Takes up a request for the host, which comes `from` there unless from this process.
+    pub fn admit(
+        &self,
+        caller: &Caller,
+        from: Option<IpAddr>,
+        request: &AdmitRequest,
+    ) -> Result<Admitted, Refusal> {
         if request.label.chars().count() > LABEL_CHARS_MAX {
             let error = format!("the label is longer than {LABEL_CHARS_MAX} characters");
             return Err(refuse(RefusalCode::BadRequest, error));
@@ -175,14 +257,28 @@ impl Core {
         let mut key = [0; 16];
         getrandom::fill(&mut key).map_err(|error| refuse(RefusalCode::Internal, error))?;
         let key = hex::encode(&key);
-        let label = request.label.clone();
-        let standing = lock(&self.leases).handle_request(
-            engine::now_ns(),
-            key.clone(),
-            label,
-            request.admission,
-            request.expected,
-        )?;
+        let limits = &self.config.limits;
+        let terms = GuestTerms {
+            runs: limits.runs.unwrap_or(u32::MAX),
+            length: limits.run,
+        };
+        let asking = Asking {
+            key: key.clone(),
+            label: one_line(&request.label),
+            admission: request.admission,
+            expected: request.expected,
+            from: from.map(Source::of),
+            guest: caller.is_stranger().then_some(terms),
+            token: caller.name().map(str::to_owned),
+        };
+        if request.evict {
+            caller.check(Scope::Admin)?;
+            // Where others hold it, too, ending guests would not give it to anybody.
+            if lock(&self.leases).is_held_by_guests() {
+                self.evict(caller)?;
+            }
+        }
+        let standing = lock(&self.leases).handle_request(engine::now_ns(), asking)?;
         Ok(admitted(key, request.admission, standing))
     }
 
@@ -190,7 +286,8 @@ impl Core {
     pub fn renew(&self, lease: &str) -> Result<Admitted, Refusal> {
         let mut leases = lock(&self.leases);
         let standing = leases.handle_seen(engine::now_ns(), lease)?;
-        let admission = leases.admission(lease).ok_or(LeaseError::NoLease)?;
+        let admission = leases.admission(lease);
+        let admission = admission.ok_or_else(|| leases.no_lease(lease))?;
         Ok(admitted(lease.to_owned(), admission, standing))
     }
 
@@ -211,11 +308,28 @@ impl Core {
 
     /// Ends a lease and whatever trials it has.
     pub fn leave(&self, lease: &str) -> Result<(), Refusal> {
-        if !lock(&self.leases).handle_leave(lease) {
-            return Err(LeaseError::NoLease.into());
-        }
+        let left = lock(&self.leases).handle_leave(lease)?;
         self.end_trials_of(lease, "the run left");
+        self.note_end(&left, Ending::Left);
         Ok(())
+    }
+
+    /// Ends the runs of all guests for a caller who holds the token; returns how many had the host or
+    /// waited for it.
+    pub fn evict(&self, caller: &Caller) -> Result<usize, Refusal> {
+        caller.check(Scope::Admin)?;
+        let evicted = lock(&self.leases).handle_eviction();
+        for lease in &evicted {
+            self.end_trials_of(&lease.key, "a caller with the token took the host back");
+            self.note_end(lease, Ending::Evicted);
+        }
+        Ok(evicted.len())
+    }
+
+    /// Returns whether trials of guests are still under way, as they are for a moment after their runs
+    /// were ended.
+    pub(crate) fn has_guests_under_way(&self) -> bool {
+        !self.totals.is_idle()
     }
 
     /// Makes the flows of a trial between agents, or expects them.
@@ -237,7 +351,8 @@ impl Core {
         other_end: OtherEnd,
     ) -> Result<Prepared, Refusal> {
         self.require_admitted(lease)?;
-        self.check_assignment(caller, &assignment)?;
+        let from = lock(&self.leases).from(lease);
+        self.check_assignment(caller, from, &assignment)?;
         let warm_up_more = self.warm_up_more(caller, &assignment);
         assignment.warm_up_more = warm_up_more;
         let cookie = hex::decode(&assignment.cookie)
@@ -248,10 +363,14 @@ impl Core {
             old.fail("prepared again");
         }
         self.make_room(lease)?;
-        if assignment.probes.profile {
+        if assignment.probes.profile && caller.may(Scope::Observe) {
             linerate_observe::load_symbols(Path::new("/proc"));
         }
-        let rate_max = self.rate_limit(caller);
+        let grant = self.claim(caller, from, &assignment)?;
+        let rate_max = grant.as_ref().and_then(Grant::rate);
+        if grant.is_some() {
+            assignment.workers_max = Some(workers_of_guest(assignment.workers_max));
+        }
         assignment.flow_rate_max = flow_rate_max(&assignment, rate_max);
         let listening = match assignment.end {
             // Places accept connections of their own: nobody has to come first.
@@ -260,7 +379,12 @@ impl Core {
         };
         let ports = ports(&listening);
         // Before the first flow connects, whose handshake says what later segments mean.
-        let capture = begin_capture(caller, &assignment, &ports);
+        let own = OwnPorts {
+            opened: &ports,
+            listens: self.listens.get().copied(),
+            is_own_request: from.is_none(),
+        };
+        let capture = begin_capture(caller, &assignment, &own);
         let (flows, expected) = match assignment.end {
             End::Client => (
                 connect_all(&assignment, &other_end, cookie)?,
@@ -288,10 +412,17 @@ impl Core {
             None => (None, None),
         };
         let slot = TrialSlot {
+            lease: lease.to_owned(),
+            record_bytes_max: match grant {
+                None => RECORD_BYTES_MAX,
+                Some(_) => GUEST_RECORD_BYTES_MAX,
+            },
+            grant: Mutex::new(grant),
+            launched: AtomicBool::new(false),
             other_end,
             cookie,
             capture: Mutex::new(capture),
-            observe: *caller == Caller::Trusted,
+            observe: caller.may(Scope::Observe),
             rate_max,
             gathered: Mutex::new(Gathered {
                 session: TrialSession::new(engine::now_ns(), expected.len() as u32),
@@ -299,7 +430,7 @@ impl Core {
                 pool: SettingPool::default(),
                 expected,
             }),
-            changed: Condvar::new(),
+            changed: Change::default(),
             record: Mutex::new(TrialRecord {
                 capture: no_capture,
                 ..TrialRecord::default()
@@ -348,6 +479,30 @@ impl Core {
         trial: TrialId,
         at: &StartRequest,
     ) -> Result<(), Refusal> {
+        let slot = self.startable(lease, trial, at)?;
+        drop(slot.wait_while(ARRIVAL_WAIT, is_gathering));
+        self.begin(&slot, at)
+    }
+
+    /// Does the same, and waits without a thread.
+    pub(crate) async fn start_when_there(
+        self: &Arc<Self>,
+        lease: &str,
+        trial: TrialId,
+        at: &StartRequest,
+    ) -> Result<(), Refusal> {
+        let slot = self.startable(lease, trial, at)?;
+        slot.while_so(ARRIVAL_WAIT, is_gathering).await;
+        self.begin(&slot, at)
+    }
+
+    /// Returns a trial that may be started at these instants, once its flows are there.
+    fn startable(
+        &self,
+        lease: &str,
+        trial: TrialId,
+        at: &StartRequest,
+    ) -> Result<Arc<TrialSlot>, Refusal> {
         self.require_admitted(lease)?;
         let slot = self.slot(lease, trial)?;
         let length_ns = at.stop_ns.saturating_sub(at.start_ns);
@@ -358,13 +513,12 @@ impl Core {
             let error = format!("the instants span {length}, but the assignment said {most}");
             return Err(refuse(RefusalCode::BadRequest, error));
         }
-        let gathering = |gathered: &mut Gathered| {
-            matches!(gathered.session.state(), TrialState::Gathering { .. })
-        };
-        let (mut gathered, _) = slot
-            .changed
-            .wait_timeout_while(lock(&slot.gathered), ARRIVAL_WAIT, gathering)
-            .unwrap_or_else(PoisonError::into_inner);
+        Ok(slot)
+    }
+
+    /// Launches the flows of a trial.
+    fn begin(self: &Arc<Self>, slot: &Arc<TrialSlot>, at: &StartRequest) -> Result<(), Refusal> {
+        let mut gathered = lock(&slot.gathered);
         gathered
             .session
             .handle_start(engine::now_ns(), at)
@@ -373,13 +527,39 @@ impl Core {
                 error => refuse(RefusalCode::Flows, error),
             })?;
         let flows = std::mem::take(&mut gathered.flows);
+        slot.launched.store(true, Ordering::Relaxed);
         drop(gathered);
-        let (core, at) = (Arc::clone(self), *at);
+        lock(&self.leases).handle_trial(&slot.lease, in_words(&slot.assignment));
+        let (core, own, at) = (Arc::clone(self), Arc::clone(slot), *at);
         let thread = std::thread::Builder::new().name("sampler".to_owned());
-        thread
-            .spawn(move || trial::run(&core, &slot, flows, at))
-            .map_err(|error| refuse(RefusalCode::Internal, format!("no thread: {error}")))?;
-        Ok(())
+        let spawned = thread.spawn(move || {
+            trial::run(&core, &own, flows, at);
+            core.trial_over(&own);
+        });
+        spawned.map(drop).map_err(|error| {
+            self.trial_over(slot);
+            refuse(RefusalCode::Internal, format!("no thread: {error}"))
+        })
+    }
+
+    /// Notes that the traffic of a foreign run began; its end is that of its lease.
+    pub(crate) fn note_traffic(&self, lease: &str, what: String) {
+        lock(&self.leases).handle_trial(lease, what);
+    }
+
+    /// Notes that a foreign run failed.
+    pub(crate) fn note_failure(&self, lease: &str, why: &str) {
+        lock(&self.leases).handle_trial_over(engine::now_ns(), lease, Some(why.to_owned()));
+    }
+
+    /// Gives back what a trial took that was launched, and notes its end.
+    fn trial_over(&self, slot: &TrialSlot) {
+        lock(&slot.grant).take();
+        let failed = match lock(&slot.gathered).session.state() {
+            TrialState::Failed { why } => Some(why.clone()),
+            _ => None,
+        };
+        lock(&self.leases).handle_trial_over(engine::now_ns(), &slot.lease, failed);
     }
 
     /// Returns the state of a trial, and what it has to hand over from `from` on.
@@ -389,38 +569,33 @@ impl Core {
         trial: TrialId,
         from: PollFrom,
     ) -> Result<TrialStatus, Refusal> {
+        let (slot, wait) = self.looked_at(lease, trial, from)?;
+        drop(slot.wait_while(wait, |state| !state.is_over()));
+        Ok(status(&slot, from))
+    }
+
+    /// Does the same, and waits without a thread.
+    pub(crate) async fn poll_when_over(
+        &self,
+        lease: &str,
+        trial: TrialId,
+        from: PollFrom,
+    ) -> Result<TrialStatus, Refusal> {
+        let (slot, wait) = self.looked_at(lease, trial, from)?;
+        slot.while_so(wait, |state| !state.is_over()).await;
+        Ok(status(&slot, from))
+    }
+
+    /// Returns a trial, and how long the answer may wait for its end.
+    fn looked_at(
+        &self,
+        lease: &str,
+        trial: TrialId,
+        from: PollFrom,
+    ) -> Result<(Arc<TrialSlot>, Duration), Refusal> {
         lock(&self.leases).handle_seen(engine::now_ns(), lease)?;
-        let slot = self.slot(lease, trial)?;
         let wait = Duration::from_nanos(from.wait.0).min(END_WAIT_MAX);
-        let goes_on = |gathered: &mut Gathered| !gathered.session.state().is_over();
-        let (gathered, _) = slot
-            .changed
-            .wait_timeout_while(lock(&slot.gathered), wait, goes_on)
-            .unwrap_or_else(PoisonError::into_inner);
-        // The state first: once it says finished, the record is complete.
-        let state = gathered.session.state().clone();
-        drop(gathered);
-        let mut record = lock(&slot.record);
-        let (samples, more_samples) = record.samples.hand_over(from.sample, SAMPLES_PER_ANSWER);
-        let (flows, more_flows) = match state == TrialState::Finished && !more_samples {
-            true => record.flows.hand_over(from.flow, FLOWS_PER_ANSWER),
-            false => (Vec::new(), more_samples),
-        };
-        let is_last = state == TrialState::Finished && !more_samples && !more_flows;
-        let stacks = match is_last {
-            true => record.stacks.clone(),
-            false => Vec::new(),
-        };
-        Ok(TrialStatus {
-            state,
-            next: from.sample + samples.len(),
-            samples,
-            flows,
-            more: more_samples || more_flows,
-            stacks,
-            notes: record.notes.clone(),
-            capture: record.capture.clone().filter(|_| is_last),
-        })
+        Ok((self.slot(lease, trial)?, wait))
     }
 
     /// Returns part `part`, from 0, of the file that a trial captured, nothing behind the last; the
@@ -467,9 +642,11 @@ impl Core {
     pub fn poll_deadlines(&self) {
         let now = engine::now_ns();
         lock(&self.watch).poll_deadline(now);
+        self.log.tell(|ledger| ledger.poll(now));
         let expired = lock(&self.leases).poll_expired(now);
-        for lease in expired {
-            self.end_trials_of(&lease.key, "the controller fell silent");
+        for (lease, ending) in expired {
+            self.end_trials_of(&lease.key, &format!("its run lost the host: {ending}"));
+            self.note_end(&lease, ending);
         }
         lock(&self.trials).retain(|_, slot| {
             let forget = lock(&slot.gathered).session.poll_deadline(now);
@@ -478,10 +655,16 @@ impl Core {
                 TrialState::Failed { .. }
             ) {
                 slot.abort.store(true, Ordering::Relaxed);
-                slot.changed.notify_all();
+                slot.release_unlaunched();
+                slot.changed.tell();
             }
             !forget
         });
+        // Only while nobody measures: it takes some hundred microseconds.
+        let (over, held) = self.runs();
+        if held == 0 && self.trimmed.swap(over, Ordering::Relaxed) != over {
+            engine::trim_heap();
+        }
     }
 
     fn end_trials_of(&self, lease: &str, why: &str) {
@@ -509,17 +692,60 @@ impl Core {
     }
 }
 
-/// Begins the capture of a trial if one is asked for; says why there is none. The caller must be one
-/// who may observe the host.
+/// Returns the state of a trial, and what it has to hand over from `from` on.
+fn status(slot: &TrialSlot, from: PollFrom) -> TrialStatus {
+    // The state first: once it says finished, the record is complete.
+    let state = lock(&slot.gathered).session.state().clone();
+    let mut record = lock(&slot.record);
+    let (samples, more_samples) = record.samples.hand_over(from.sample, SAMPLES_PER_ANSWER);
+    let (flows, more_flows) = match state == TrialState::Finished && !more_samples {
+        true => record.flows.hand_over(from.flow, FLOWS_PER_ANSWER),
+        false => (Vec::new(), more_samples),
+    };
+    let is_last = state == TrialState::Finished && !more_samples && !more_flows;
+    let stacks = match is_last {
+        true => record.stacks.clone(),
+        false => Vec::new(),
+    };
+    TrialStatus {
+        state,
+        next: from.sample + samples.len(),
+        samples,
+        flows,
+        more: more_samples || more_flows,
+        stacks,
+        notes: record.notes.clone(),
+        capture: record.capture.clone().filter(|_| is_last),
+    }
+}
+
+fn is_gathering(state: &TrialState) -> bool {
+    matches!(state, TrialState::Gathering { .. })
+}
+
+/// Returns what a trial is, for the log.
+fn in_words(assignment: &Assignment) -> String {
+    let traffic = match &assignment.traffic {
+        Traffic::Stream { direction, .. } => format!("stream {}", direction.word()),
+        Traffic::Rr { .. } => "request/response".to_owned(),
+        Traffic::Crr { .. } => "connect/request/response".to_owned(),
+        Traffic::Idle => "idle".to_owned(),
+    };
+    let transport = assignment.manner.transport.word();
+    format!("{traffic}, {transport}, flows {}", assignment.flows.len())
+}
+
+/// Begins the capture of a trial if one is asked for; says why there is none, for one to callers who
+/// may not.
 fn begin_capture(
     caller: &Caller,
     assignment: &Assignment,
-    ports: &[FlowPort],
+    own: &OwnPorts<'_>,
 ) -> Option<Result<RunningCapture, String>> {
     let options = assignment.probes.capture?;
-    Some(match caller {
-        Caller::Trusted => RunningCapture::begin(options, assignment, ports),
-        Caller::Stranger(why) => Err(why.clone()),
+    Some(match caller.check(Scope::Capture) {
+        Ok(()) => RunningCapture::begin(options, assignment, own),
+        Err(refusal) => Err(refusal.error),
     })
 }
 

@@ -8,16 +8,27 @@
 //! Two ways in, behind one trait ([`api::Agent`]): [`api::client::HttpAgent`] speaks to a
 //! `linerate serve` elsewhere, [`LocalAgent`] calls the same core in this process.
 
+/// Who may do what: tokens, scopes, networks.
+pub mod access;
 /// The types, the trait, the HTTP client and the OpenAPI document.
 pub mod api;
+/// What an agent gives up that it does not need.
+pub mod confine;
 /// The host's part itself: flows, engine, observers, one thread a trial.
 mod core;
+mod draft;
 /// Programs that speak other protocols: their clients, and their servers in the place of an agent.
 pub mod foreign;
+/// What callers without the token may have under way in all.
+pub mod limits;
+/// What is told to those who run the agent.
+pub mod log;
 /// The listener: one port for control and data.
 pub mod serve;
 /// State machines without I/O: who may use the host, and how far a trial has come.
 pub mod session;
+/// TLS on control connections: certificates, what agents showed before, handshakes.
+pub mod tls;
 
 mod local;
 

@@ -57,6 +57,10 @@ impl Agent for LocalAgent {
         ADDRESS.to_owned()
     }
 
+    fn control(&self) -> linerate_model::run::Control {
+        linerate_model::run::Control::InProcess
+    }
+
     fn info(&self) -> Result<AgentInfo, AgentError> {
         Ok(self.core.info(&Caller::Trusted))
     }
@@ -80,7 +84,9 @@ impl Agent for LocalAgent {
     }
 
     fn admit(&self, request: &AdmitRequest) -> Result<Admitted, AgentError> {
-        self.core.admit(request).map_err(refused)
+        self.core
+            .admit(&Caller::Trusted, None, request)
+            .map_err(refused)
     }
 
     fn renew(&self, lease: &str) -> Result<Admitted, AgentError> {

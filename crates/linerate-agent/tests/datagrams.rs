@@ -5,14 +5,15 @@
     reason = "a test that cannot be set up has failed"
 )]
 
+#[path = "common/plain.rs"]
+mod plain;
+
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use linerate_agent::api::{
-    AdmitRequest, Agent, Assignment, FlowAssignment, LimitsInfo, PollFrom, TrialState,
-};
+use linerate_agent::api::{AdmitRequest, Agent, Assignment, LimitsInfo, PollFrom, TrialState};
 use linerate_agent::serve::Server;
 use linerate_agent::serve::hello::Hello;
 use linerate_agent::{AgentConfig, Core, LocalAgent};
@@ -22,7 +23,7 @@ use linerate_model::manner::{Manner, Transport};
 use linerate_model::run::Admission;
 use linerate_model::sample::End;
 use linerate_model::workload::{Direction, FlowOptions, Part, Traffic};
-use linerate_model::{Bytes, FlowId, Nanos, RunId, TrialId};
+use linerate_model::{Bytes, FlowId, RunId, TrialId};
 
 const COOKIE: [u8; 16] = [0xab; 16];
 /// Longer than any answer over loopback takes, and what silence costs a test.
@@ -40,7 +41,6 @@ struct Host {
 fn host(bind: &str, flows: u32) -> Host {
     let core = Arc::new(Core::new(AgentConfig {
         host_name: "test".to_owned(),
-        token: None,
         limits: LimitsInfo::default(),
         lab: false,
     }));
@@ -54,28 +54,12 @@ fn host(bind: &str, flows: u32) -> Host {
         label: "test".to_owned(),
         admission: Admission::Shared,
         expected: None,
+        evict: false,
     };
     let lease = agent.admit(&request).unwrap().lease;
     let assignment = Assignment {
-        trial: TrialId(0),
-        end: End::Server,
-        peer: None,
-        bind: None,
-        cookie: "ab".repeat(16),
-        traffic: traffic(),
-        options: FlowOptions::default(),
         manner: manner(),
-        flows: (0..flows).map(plan).collect(),
-        workers_max: None,
-        cpus: Vec::new(),
-        placement: Default::default(),
-        probes: Default::default(),
-        capture_at: None,
-        sample_interval: Nanos(100_000_000),
-        length: Nanos::from_s(5),
-        warm_up_more: Nanos(0),
-        flow_rate_max: None,
-        timing: None,
+        ..plain::assignment(End::Server, Part::Receiver, traffic(), flows)
     };
     agent.prepare(&lease, &assignment).unwrap();
     Host {
@@ -83,14 +67,6 @@ fn host(bind: &str, flows: u32) -> Host {
         agent,
         lease,
         _stop: stop,
-    }
-}
-
-fn plan(flow: u32) -> FlowAssignment {
-    FlowAssignment {
-        flow: FlowId(flow),
-        part: Part::Receiver,
-        port: None,
     }
 }
 

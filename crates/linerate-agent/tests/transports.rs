@@ -5,13 +5,16 @@
     reason = "a test that cannot be set up has failed"
 )]
 
+#[path = "common/plain.rs"]
+mod plain;
+
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use linerate_agent::api::{
-    AdmitRequest, Agent, Assignment, FlowAssignment, LimitsInfo, PollFrom, StartRequest, TrialState,
+    AdmitRequest, Agent, Assignment, LimitsInfo, PollFrom, StartRequest, TrialState,
 };
 use linerate_agent::serve::Server;
 use linerate_agent::{AgentConfig, Core, LocalAgent};
@@ -19,15 +22,14 @@ use linerate_model::manner::{Manner, Transport};
 use linerate_model::run::Admission;
 use linerate_model::run::FlowOutcome;
 use linerate_model::sample::End;
-use linerate_model::workload::{Direction, FlowOptions, Part, Traffic};
-use linerate_model::{Bytes, FlowId, Nanos, RunId, TrialId};
+use linerate_model::workload::{Direction, Part, Traffic};
+use linerate_model::{Bytes, Nanos, RunId, TrialId};
 
 const FLOWS: u32 = 3;
 
 fn core() -> Arc<Core> {
     Arc::new(Core::new(AgentConfig {
         host_name: "test".to_owned(),
-        token: None,
         limits: LimitsInfo::default(),
         lab: false,
     }))
@@ -39,6 +41,7 @@ fn admit(agent: &LocalAgent) -> String {
         label: "test".to_owned(),
         admission: Admission::Shared,
         expected: None,
+        evict: false,
     };
     agent.admit(&request).unwrap().lease
 }
@@ -48,38 +51,20 @@ fn assignment(end: End, transport: Transport, peer: Option<String>) -> Assignmen
         End::Client => Part::Sender,
         End::Server => Part::Receiver,
     };
-    let plan = |flow| FlowAssignment {
-        flow: FlowId(flow),
-        part,
-        port: None,
+    let traffic = Traffic::Stream {
+        direction: Direction::ToServer,
+        message_bytes: Bytes(10_000),
     };
     Assignment {
-        trial: TrialId(0),
-        end,
         peer,
-        bind: None,
         // No two trials of an agent have the same.
         cookie: format!("{:02x}", transport as u8).repeat(16),
-        traffic: Traffic::Stream {
-            direction: Direction::ToServer,
-            message_bytes: Bytes(10_000),
-        },
-        options: FlowOptions::default(),
         manner: Manner {
             transport,
             ..Manner::default()
         },
-        flows: (0..FLOWS).map(plan).collect(),
-        workers_max: None,
-        cpus: Vec::new(),
-        placement: Default::default(),
-        probes: Default::default(),
-        capture_at: None,
         sample_interval: Nanos::from_ms(20),
-        length: Nanos::from_s(5),
-        warm_up_more: Nanos(0),
-        flow_rate_max: None,
-        timing: None,
+        ..plain::assignment(end, part, traffic, FLOWS)
     }
 }
 

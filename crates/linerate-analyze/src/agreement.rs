@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::analysis::{ANALYSIS_FORMAT, Analysis, Table, TableCell};
+use linerate_model::answer::Answer;
 use linerate_model::finding::{Comparison, Estimate, Trust, TrustLevel, Verdict};
 use linerate_model::unit::Unit;
 
@@ -81,6 +82,17 @@ pub fn agreement(studies: &[Analysis]) -> Analysis {
         title: format!("{} times the same study", studies.len()),
         about: Vec::new(),
         partial: None,
+        answer: Answer {
+            verdict: match pairs {
+                0 => "No verdict was decided twice".to_owned(),
+                _ => format!(
+                    "{} of the verdicts of {} studies agree",
+                    words::percent(agreed),
+                    studies.len()
+                ),
+            },
+            ..Answer::default()
+        },
         summary: Table {
             title: "Agreement".to_owned(),
             columns: ["What", "Value", "Note"].map(str::to_owned).to_vec(),

@@ -7,6 +7,8 @@
 /// What the counters mean.
 mod known;
 
+pub use known::{KnownCounter, known_counters};
+
 use linerate_model::HostName;
 use linerate_model::analysis::{CounterLine, HostCounters};
 use linerate_model::metric::Metric;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use linerate_model::TrialId;
 use linerate_model::experiment::{Cell, Experiment, Factor, Level};
-use linerate_model::finding::{CONFIDENCE, Estimate, Evidence, EvidenceList};
+use linerate_model::finding::{CONFIDENCE, Estimate, Evidence, EvidenceList, Limiter};
 use linerate_model::histogram::Histogram;
 use linerate_model::manner::Transport;
 use linerate_model::response::is_share;
@@ -32,6 +32,8 @@ pub(crate) struct Dataset<'a> {
     pub(crate) cells: Vec<CellOutcomes<'a>>,
     /// The links.
     pub(crate) path: Path,
+    /// Whether figures of other systems stand beside what was measured.
+    pub(crate) published: bool,
     /// What the comparisons of the whole report decide, once asked for.
     verdicts: OnceCell<Verdicts>,
 }
@@ -188,6 +190,7 @@ impl<'a> Dataset<'a> {
             outcomes,
             cells,
             path,
+            published: false,
             verdicts: OnceCell::new(),
         }
     }
@@ -234,6 +237,12 @@ impl<'a> Dataset<'a> {
     /// Returns what the comparisons of the whole report decide.
     pub(crate) fn verdicts(&self) -> &Verdicts {
         self.verdicts.get_or_init(|| verdicts::decide(self))
+    }
+
+    /// Returns whether nothing is varied: what `linerate run HOST` plans.
+    pub(crate) fn is_one_measurement(&self) -> bool {
+        let experiments = &self.recording.document.plan.experiments;
+        matches!(experiments.as_slice(), [one] if one.factors.is_empty())
     }
 
     /// Returns the clients of the run.
@@ -298,6 +307,12 @@ impl<'a> CellOutcomes<'a> {
             estimates: RefCell::default(),
             limiter: OnceCell::new(),
         })
+    }
+
+    /// Returns what limits it, once that was asked for.
+    pub(crate) fn known_limiter(&self) -> Option<Limiter> {
+        let verdict = self.limiter.get()?.as_ref()?;
+        Some(verdict.limiter)
     }
 
     /// Returns mean and interval of what `derive` computes of each valid outcome.

@@ -1,26 +1,15 @@
 //! Trials that should be done once more: something else took the hosts' time, or traffic had not
 //! reached its rate when the window began.
 
-use linerate_model::TrialId;
+use linerate_model::plan::Disturbed;
+use linerate_model::reason::Disturbance;
 use linerate_model::run::Recording;
-use linerate_model::unit::Unit;
 
 use crate::reduce::{DISTURBED_SHARE_MAX, Outcome, name, outcomes};
 
 /// The second half of a window over its first, above which its begin was too early: ten times what
 /// halves of a steady window differ by.
 const RISING: f64 = 1.1;
-
-/// A trial that should be done once more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Disturbed {
-    /// The trial.
-    pub trial: TrialId,
-    /// What disturbed it, as a clause.
-    pub why: String,
-    /// Whether more traffic before the window would help.
-    pub rises: bool,
-}
 
 /// Returns the valid trials of `recording` that should be done once more.
 pub fn disturbed(recording: &Recording) -> Vec<Disturbed> {
@@ -34,23 +23,14 @@ pub fn disturbed(recording: &Recording) -> Vec<Disturbed> {
     let valid = all.iter().filter(|outcome| outcome.is_valid());
     let found = valid.filter_map(|outcome| {
         let halves = outcome.value(name::HALVES).filter(|_| is_stream(outcome));
-        let rising = halves.filter(|ratio| *ratio > RISING).map(|ratio| {
-            let percent = Unit::Percent.display(100.0 * (ratio - 1.0));
-            format!("its rate still rose: by {percent} from half to half")
-        });
-        let rises = rising.is_some();
-        let why = rising.or_else(|| disturbance(&all, outcome))?;
-        let trial = outcome.trial;
-        Some(Disturbed { trial, why, rises })
+        let rising = halves.filter(|ratio| *ratio > RISING);
+        let missing = || unusually_missing(&all, outcome).map(Disturbance::Unaccounted);
+        Some(Disturbed {
+            trial: outcome.trial,
+            by: rising.map(Disturbance::Rising).or_else(missing)?,
+        })
     });
     found.collect()
-}
-
-fn disturbance(all: &[Outcome], outcome: &Outcome) -> Option<String> {
-    let percent = Unit::Percent.display(100.0 * unusually_missing(all, outcome)?);
-    Some(format!(
-        "{percent} of the CPUs' time is in none of their modes"
-    ))
 }
 
 /// Returns the CPU time of a trial that is in no mode, as a share, where that is more than what other
@@ -83,9 +63,11 @@ pub(crate) fn unusually_missing(all: &[Outcome], outcome: &Outcome) -> Option<f6
 mod tests {
     use std::collections::BTreeMap;
 
+    use linerate_model::TrialId;
     use linerate_model::experiment::Cell;
     use linerate_model::outcome::Response;
     use linerate_model::run::Validity;
+    use linerate_model::unit::Unit;
 
     use super::*;
 

@@ -86,10 +86,10 @@ pub(crate) fn partial(dataset: &Dataset<'_>) -> Option<String> {
     let planned = document.plan.trials.len();
     let done = dataset.outcomes.len();
     if done < planned {
-        reasons.push(format!(
-            "{} of {planned} trials were not done",
-            planned - done
-        ));
+        reasons.push(match planned - done {
+            1 => format!("1 of {planned} trials was not done"),
+            many => format!("{many} of {planned} trials were not done"),
+        });
     }
     if done > 0 && dataset.outcomes.iter().all(|outcome| !outcome.is_valid()) {
         reasons.push("no trial is valid".to_owned());

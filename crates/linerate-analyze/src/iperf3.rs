@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
-use linerate_model::run::{FlowRecord, HostPart, Recording, RunDocument};
+use linerate_model::run::{
+    FlowRecord, HostPart, HostProgram, Recording, RunDocument, server_program,
+};
 use linerate_model::sample::{End, Subject};
 use linerate_model::samples::edges;
 use linerate_model::samples::{Reading, Samples};
@@ -76,7 +78,7 @@ pub struct Interval {
     pub omitted: bool,
     /// The kernel's view of a TCP stream on which the client sends.
     pub tcp: Option<Tcp>,
-    /// Datagrams, without jitter, of which only the last is known.
+    /// Datagrams.
     pub datagrams: Option<Datagrams>,
 }
 
@@ -106,7 +108,7 @@ pub struct Datagrams {
     pub lost: u64,
     /// Late or double.
     pub out_of_order: u64,
-    /// Jitter at the end.
+    /// Jitter at its end.
     pub jitter_ns: u64,
 }
 
@@ -226,10 +228,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns whether the server is no agent.
-    fn is_foreign(&self) -> bool {
-        let server = self.document.server();
-        server.is_some_and(|server| server.foreign.is_some())
+    fn server(&self) -> &HostProgram {
+        server_program(&self.document.hosts)
     }
 
     fn window_s(&self) -> f64 {
@@ -246,10 +246,11 @@ impl<'a> Source<'a> {
         if sends {
             return self.of(flow, end, Metric::AppBytesSent);
         }
-        let by_tcp = self.readings.flow(flow, end, Metric::TcpBytesReceived);
-        by_tcp
-            .filter(|_| !self.is_foreign())
-            .unwrap_or_else(|| self.of(flow, end, Metric::AppBytesReceived))
+        let by_tcp = match self.server() {
+            HostProgram::Agent => self.readings.flow(flow, end, Metric::TcpBytesReceived),
+            HostProgram::Foreign(_) => None,
+        };
+        by_tcp.unwrap_or_else(|| self.of(flow, end, Metric::AppBytesReceived))
     }
 
     /// Returns what one end counted inside the window.
@@ -266,13 +267,13 @@ impl<'a> Source<'a> {
             true => record.bytes_sent,
             false => record.bytes_received,
         };
-        let (bytes, seconds) = match (self.is_foreign(), end) {
-            (false, _) => grown(&payload, window)?,
-            (true, End::Client) if self.trial.timing.warm_up.0 > 0 => {
+        let (bytes, seconds) = match (self.server(), end) {
+            (HostProgram::Agent, _) => grown(&payload, window)?,
+            (HostProgram::Foreign(_), End::Client) if self.trial.timing.warm_up.0 > 0 => {
                 let before = at(&payload, 0).unwrap_or(0).unsigned_abs();
                 (all.saturating_sub(before), self.window_s())
             }
-            (true, _) => (all, self.window_s()),
+            (HostProgram::Foreign(_), _) => (all, self.window_s()),
         };
         Some(Total {
             seconds,
@@ -394,16 +395,19 @@ fn tcp_in(series: &[Vec<Reading>; 7], between: (i64, i64)) -> Option<Tcp> {
 }
 
 /// What is counted of datagrams.
-const DATAGRAMS: [Metric; 4] = [
+const DATAGRAMS: [Metric; 5] = [
     Metric::AppDatagramsSent,
     Metric::AppDatagramsReceived,
     Metric::AppDatagramsMissing,
     Metric::AppDatagramsLate,
+    Metric::AppJitter,
 ];
 
-fn datagrams_in(series: &[Vec<Reading>; 4], sends: bool, between: (i64, i64)) -> Datagrams {
+fn datagrams_in(series: &[Vec<Reading>; 5], sends: bool, between: (i64, i64)) -> Datagrams {
     let count = |one: &Vec<Reading>| grown(one, between).map_or(0, |(count, _)| count);
-    let [sent, received, lost, late] = series.each_ref().map(count);
+    let [counts @ .., jitter] = series.each_ref();
+    let [sent, received, lost, late] = counts.map(count);
+    let jitter_ns = at(jitter, between.1).map_or(0, |ns| ns.max(0).unsigned_abs());
     match sends {
         true => Datagrams {
             packets: sent,
@@ -413,7 +417,7 @@ fn datagrams_in(series: &[Vec<Reading>; 4], sends: bool, between: (i64, i64)) ->
             packets: received + lost,
             lost,
             out_of_order: late,
-            jitter_ns: 0,
+            jitter_ns,
         },
     }
 }
@@ -515,7 +519,7 @@ mod tests {
         let mut recording = recording(stream());
         let server = recording.document.hosts.iter_mut();
         let mut server = server.filter(|host| host.part == HostPart::Server);
-        server.next().unwrap().foreign = Some("iperf3".to_owned());
+        server.next().unwrap().program = HostProgram::Foreign("iperf3".to_owned());
         for record in &mut recording.flows {
             (record.outcome.bytes_sent, record.outcome.bytes_received) = (15_000_000, 9_999_999);
         }

@@ -42,6 +42,12 @@ mod verdicts;
 /// How far the numbers of a report may be relied on.
 mod trust;
 
+/// The answer of a run: verdict, headline numbers, what limits each workload.
+mod answer;
+
+/// What to do about the limiter of one measurement.
+mod next;
+
 /// The summary table: one line a headline number.
 mod summary;
 
@@ -74,6 +80,9 @@ mod queue_map;
 
 /// Published figures to draw beside ours.
 mod published;
+
+/// What is told of a distribution of latencies.
+mod latency;
 
 /// Interval lines of a running trial.
 pub mod live;
@@ -108,8 +117,12 @@ use linerate_model::run::Recording;
 pub use agreement::agreement;
 pub use compare::balance::{Chance, Imbalance, chance, imbalance};
 pub use compare::interval::{median_interval, quantile_ranks, student_t_interval};
-pub use disturbed::{Disturbed, disturbed};
+pub use counters::{KnownCounter, known_counters};
+pub use diagnose::known::{Known, known_cautions, known_findings, known_limiters};
+pub use diagnose::limiters;
+pub use disturbed::disturbed;
 pub use flame::collapsed;
+pub use latency::Latency;
 
 use dataset::Dataset;
 use diagnose::Found;
@@ -127,16 +140,28 @@ pub fn open_experiments(recording: &Recording) -> Vec<String> {
 /// A partial or damaged recording gives a partial analysis that says so; there is no recording for
 /// which this fails.
 pub fn analyze(recording: &Recording) -> Analysis {
-    let dataset = Dataset::new(recording);
+    analysis(recording, Dataset::new(recording))
+}
+
+/// Returns the same with figures beside it that were published for other systems.
+pub fn analyze_with_published(recording: &Recording) -> Analysis {
+    let mut dataset = Dataset::new(recording);
+    dataset.published = true;
+    analysis(recording, dataset)
+}
+
+fn analysis(recording: &Recording, dataset: Dataset<'_>) -> Analysis {
     let told = diagnose::told(&dataset);
     let valid = recording.trials.iter().filter(|trial| trial.is_valid());
+    let trust = trust::trust(&dataset, &told);
     Analysis {
         format: ANALYSIS_FORMAT,
         title: front::title(&recording.document),
         about: front::about(&dataset),
         partial: front::partial(&dataset),
         summary: summary::summary(&dataset),
-        trust: Some(trust::trust(&dataset, &told.cautions)),
+        answer: answer::answer(&dataset, &told.findings, &trust),
+        trust: Some(trust),
         verdicts: verdicts::comparisons(&dataset),
         recommendations: recommend::recommendations(&dataset, &told.findings),
         chapters: chapters::chapters(&dataset, &told),

@@ -5,23 +5,31 @@
 //! difference of its readings at or after the two edges over the true time between them, so a late
 //! reading is no error.
 
-use std::collections::BTreeMap;
+/// The latencies of one host.
+mod latencies;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Add as _;
 
+use linerate_model::histogram::Histogram;
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
+use linerate_model::run::HostProgram;
 use linerate_model::sample::{End, Subject, TrialSample};
 use linerate_model::workload::{Kind, Part, Workload, receiving_end};
-use linerate_model::{FlowId, Nanos};
+use linerate_model::{FlowId, HostName, Nanos};
 use serde::Serialize;
 
-/// One interval of one flow, or of all.
+use crate::latency::Latency;
+use latencies::Latencies;
+
+/// One interval of one flow, or of all that go one way.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Interval {
-    /// The flow; absent for the sum.
+    /// The flow; absent for a sum.
     pub flow: Option<u32>,
-    /// Which way the payload went; absent for the sum of both ways.
+    /// Which way the payload of a stream went.
     pub direction: Option<&'static str>,
     /// Begin, after the begin of the window.
     pub begin_s: f64,
@@ -35,16 +43,27 @@ pub struct Interval {
     pub transactions: Option<u64>,
     /// Transactions completed, as a rate.
     pub transactions_per_second: Option<f64>,
+    /// Their latency, each within 1.6 %, of the only flow or of all: hosts tell it of all their flows
+    /// together.
+    pub latency: Option<Latency>,
     /// Segments sent again by the sending end.
     pub retransmits: Option<u64>,
     /// Congestion window of the sending end at the end of the interval.
     pub snd_cwnd_bytes: Option<u64>,
     /// Smoothed round-trip time at the sending end.
     pub rtt_us: Option<f64>,
+    /// Of a stream of datagrams: those that came or are missing.
+    pub datagrams: Option<u64>,
+    /// Of them, those that are missing.
+    pub lost: Option<u64>,
+    /// Jitter at the end of the interval; of several flows the mean.
+    pub jitter_us: Option<f64>,
 }
 
 /// An end of a flow.
 type Place = (FlowId, End);
+/// An instant after the begin of the window, and a value.
+type Reading = (i64, i64);
 
 /// Readings of a series that are held at a time: at the last edge and at the next.
 const EDGES_HELD: usize = 2;
@@ -55,6 +74,8 @@ pub struct Live {
     interval_ns: i64,
     window_ns: i64,
     transactions: bool,
+    /// Whether it is a stream of datagrams.
+    datagrams: bool,
     /// Whether the receiving end's kernel may count what arrives.
     by_tcp: bool,
     /// What stands for the payload of flows whose receiving end is at a server that is no agent:
@@ -69,7 +90,11 @@ pub struct Live {
     over_tcp: bool,
     /// Readings by end of a flow and metric, in order of time; only those that intervals still need: with
     /// thousands of flows the others would be most of the program's memory.
-    readings: BTreeMap<(Place, Metric), Vec<(i64, i64)>>,
+    readings: BTreeMap<(Place, Metric), Vec<Reading>>,
+    /// Of transactions, by the host that makes them.
+    latencies: BTreeMap<HostName, Latencies>,
+    /// Hosts that make transactions: an agent of another version may tell no latencies.
+    requesters: BTreeSet<HostName>,
     done: i64,
 }
 
@@ -80,6 +105,8 @@ impl Live {
             interval_ns: (interval.0 as i64).max(1),
             window_ns: trial.timing.measure.0 as i64,
             transactions: trial.workload.traffic.is_transactional(),
+            datagrams: trial.workload.traffic.is_stream()
+                && trial.workload.manner.transport == Transport::Udp,
             by_tcp: trial.workload.traffic.is_stream()
                 && matches!(
                     trial.workload.manner.transport,
@@ -97,14 +124,16 @@ impl Live {
             over_tcp: trial.workload.manner.transport == Transport::Tcp
                 && !matches!(trial.workload.traffic.kind(), Kind::Crr | Kind::Idle),
             readings: BTreeMap::new(),
+            latencies: BTreeMap::new(),
+            requesters: BTreeSet::new(),
             done: 0,
         }
     }
 
-    /// Returns the same cutter for a server of which nothing is read, if `foreign`: payload to it is
-    /// then what its host acknowledged, or what was sent where nothing is acknowledged.
-    pub fn with_server(mut self, trial: &Trial, foreign: bool) -> Self {
-        self.instead = foreign.then(|| acknowledged(&trial.workload));
+    /// Returns the same cutter for what serves: where nothing is read of the server, payload to it is
+    /// what its host acknowledged, or what was sent where nothing is acknowledged.
+    pub fn with_server(mut self, trial: &Trial, program: &HostProgram) -> Self {
+        self.instead = counted_instead(program, &trial.workload);
         self
     }
 
@@ -119,14 +148,24 @@ impl Live {
         self.is_over = true;
     }
 
-    /// Takes up new samples, those of each series in order of time; only those of flows matter.
+    /// Takes up new samples, those of each series in order of time; only those of flows and latencies
+    /// matter.
     pub fn add(&mut self, samples: impl IntoIterator<Item = TrialSample>) {
         for sample in samples {
-            let Subject::Flow(flow, end) = sample.subject else {
-                continue;
+            let (flow, end) = match sample.subject {
+                Subject::Flow(flow, end) => (flow, end),
+                Subject::Latency(about) if self.transactions && sample.at_ns >= 0 => {
+                    let latencies = self.latencies.entry(sample.host).or_default();
+                    latencies.add(about, (sample.at_ns, sample.value));
+                    continue;
+                }
+                _ => continue,
             };
             if sample.at_ns < 0 || !self.is_wanted((flow, end), sample.metric) {
                 continue;
+            }
+            if sample.metric == Metric::AppTransactions && !self.requesters.contains(&sample.host) {
+                self.requesters.insert(sample.host);
             }
             let (interval_ns, window_ns) = (self.interval_ns, self.window_ns);
             let edges =
@@ -154,6 +193,9 @@ impl Live {
             Metric::TcpBytesReceived => receives && self.by_tcp,
             Metric::AppTransactions => receives && self.transactions,
             Metric::TcpRetrans => receives == self.transactions,
+            Metric::AppDatagramsReceived | Metric::AppDatagramsMissing | Metric::AppJitter => {
+                receives && self.datagrams
+            }
             // A sum has none.
             Metric::TcpCwnd | Metric::TcpSndMss | Metric::TcpRtt => {
                 receives == self.transactions && !self.is_sum_alone()
@@ -162,7 +204,8 @@ impl Live {
         }
     }
 
-    /// Returns the intervals that became complete: for each its flows, then the sum.
+    /// Returns the intervals that became complete: for each its flows, then for each way of several its
+    /// sum.
     pub fn poll(&mut self) -> Vec<Vec<Interval>> {
         std::iter::from_fn(|| self.poll_next()).collect()
     }
@@ -180,6 +223,9 @@ impl Live {
         for series in self.readings.values_mut() {
             let past = series.partition_point(|reading| reading.0 < end);
             series.drain(..past);
+        }
+        for latencies in self.latencies.values_mut() {
+            latencies.forget_before(end);
         }
         Some(lines)
     }
@@ -208,8 +254,12 @@ impl Live {
     }
 
     /// Returns whether all that an interval up to `at` shows has been read: its payload, and what the
-    /// sending end says of TCP where that is read at all.
+    /// sending end says of TCP, and hosts of latencies, where that is read at all.
     fn covered(&self, at: i64) -> bool {
+        let mut latencies = self.latencies.values();
+        if !self.is_over && !latencies.all(|of_host| of_host.reach(at)) {
+            return false;
+        }
         let reaches = |place, metric| {
             let series = self.readings.get(&(place, metric));
             series.is_some_and(|all| all.last().is_some_and(|last| last.0 >= at))
@@ -239,16 +289,30 @@ impl Live {
     fn cut(&self, begin: i64, end: i64) -> Vec<Interval> {
         let cut = |&(flow, part): &(FlowId, Part)| self.cut_flow(flow, part, begin, end);
         // With room for the sum: growing by it would double the room.
-        let mut lines = Vec::with_capacity(self.flows.len() + 1);
+        let mut lines = Vec::with_capacity(self.flows.len() + 2);
         lines.extend(self.flows.iter().map(cut));
-        if lines.len() > 1 {
-            let sum = sum(&lines);
-            if self.summed {
-                return vec![sum];
-            }
-            lines.push(sum);
+        let sums = match lines.len() {
+            0 | 1 => Vec::new(),
+            _ => sums(&lines, self.is_sum_alone()),
+        };
+        if self.is_sum_alone() {
+            lines.clear();
+        }
+        lines.extend(sums);
+        if let Some(last) = lines.last_mut().filter(|_| self.transactions) {
+            let histogram = self.latencies_between(begin, end);
+            last.latency = histogram.map(|histogram| Latency::of(&histogram));
         }
         lines
+    }
+
+    /// Returns the latencies of all transactions; absent where a host that makes some has told none.
+    fn latencies_between(&self, begin: i64, end: i64) -> Option<Histogram> {
+        let mut all = Histogram::default();
+        for host in &self.requesters {
+            all.merge(&self.latencies.get(host)?.between(begin, end)?);
+        }
+        (!self.requesters.is_empty()).then_some(all)
     }
 
     fn cut_flow(&self, flow: FlowId, part: Part, begin: i64, end: i64) -> Interval {
@@ -263,6 +327,9 @@ impl Live {
         let transactions = self.difference(receiving, Metric::AppTransactions, begin, end);
         let transactions = transactions.filter(|_| self.transactions);
         let at_end = |metric| self.at(sending, metric, end);
+        let grown = |metric| self.difference(receiving, metric, begin, end);
+        let lost = grown(Metric::AppDatagramsMissing).map(|(count, _)| count);
+        let came = grown(Metric::AppDatagramsReceived).map(|(count, _)| count);
         Interval {
             flow: Some(flow.0),
             direction: match part {
@@ -276,6 +343,7 @@ impl Live {
             bits_per_second: per_second(bytes, bytes_ns) * 8.0,
             transactions: transactions.map(|(count, _)| count),
             transactions_per_second: transactions.map(|(count, ns)| per_second(count, ns)),
+            latency: None,
             retransmits: self
                 .difference(sending, Metric::TcpRetrans, begin, end)
                 .map(|(count, _)| count),
@@ -283,6 +351,11 @@ impl Live {
                 .zip(at_end(Metric::TcpSndMss))
                 .map(|(segments, mss)| (segments * mss) as u64),
             rtt_us: at_end(Metric::TcpRtt).map(|rtt| rtt as f64 / 1e3),
+            datagrams: came.zip(lost).map(|(came, lost)| came + lost),
+            lost,
+            jitter_us: self
+                .at(receiving, Metric::AppJitter, end)
+                .map(|jitter| jitter as f64 / 1e3),
         }
     }
 
@@ -304,11 +377,13 @@ impl Live {
     }
 }
 
-/// Returns the sender's counter that comes closest to what a receiver that is not read has got.
-pub(crate) fn acknowledged(workload: &Workload) -> Metric {
-    match workload.manner.transport {
-        Transport::Udp | Transport::Unix => Metric::AppBytesSent,
-        Transport::Tcp | Transport::Mptcp => Metric::TcpBytesAcked,
+/// Returns the sender's counter that comes closest to what the server has got, where nothing is read of
+/// it.
+pub(crate) fn counted_instead(program: &HostProgram, workload: &Workload) -> Option<Metric> {
+    match (program, workload.manner.transport) {
+        (HostProgram::Agent, _) => None,
+        (_, Transport::Udp | Transport::Unix) => Some(Metric::AppBytesSent),
+        (_, Transport::Tcp | Transport::Mptcp) => Some(Metric::TcpBytesAcked),
     }
 }
 
@@ -320,24 +395,51 @@ fn per_second(count: u64, ns: i64) -> f64 {
     }
 }
 
-fn sum(lines: &[Interval]) -> Interval {
-    let total = |of: fn(&Interval) -> Option<u64>| lines.iter().filter_map(of).reduce(u64::add);
-    let rate = |of: fn(&Interval) -> Option<f64>| lines.iter().filter_map(of).reduce(f64::add);
-    let one_way = lines
-        .windows(2)
-        .all(|pair| pair[0].direction == pair[1].direction);
+/// Returns the sum of each way, to the server first: the two ways of a link are no rate together. One flow alone goes without,
+/// unless nothing but sums is wanted.
+fn sums(lines: &[Interval], alone: bool) -> Vec<Interval> {
+    let ways: BTreeSet<_> = lines.iter().map(|line| line.direction).collect();
+    let least = if alone { 1 } else { 2 };
+    let of_way = |way| {
+        let lines = lines.iter().filter(|line| line.direction == way);
+        let lines: Vec<&Interval> = lines.collect();
+        (lines.len() >= least).then(|| sum(&lines))
+    };
+    ways.into_iter().rev().filter_map(of_way).collect()
+}
+
+/// Returns the sum of flows that go one way.
+fn sum(lines: &[&Interval]) -> Interval {
+    let total = |of: fn(&Interval) -> Option<u64>| {
+        let known = lines.iter().filter_map(|line| of(line));
+        known.reduce(u64::add)
+    };
+    let rate = |of: fn(&Interval) -> Option<f64>| {
+        let known = lines.iter().filter_map(|line| of(line));
+        known.reduce(f64::add)
+    };
+    // What is not known of one flow is not known of all.
+    let of_all = |of: fn(&Interval) -> Option<u64>| {
+        let all = lines.iter().map(|line| of(line));
+        all.sum::<Option<u64>>()
+    };
+    let jitters: Option<Vec<f64>> = lines.iter().map(|line| line.jitter_us).collect();
     Interval {
         flow: None,
-        direction: lines[0].direction.filter(|_| one_way),
+        direction: lines[0].direction,
         begin_s: lines[0].begin_s,
         end_s: lines[0].end_s,
         bytes: lines.iter().map(|line| line.bytes).sum(),
         bits_per_second: lines.iter().map(|line| line.bits_per_second).sum(),
         transactions: total(|line| line.transactions),
         transactions_per_second: rate(|line| line.transactions_per_second),
+        latency: None,
         retransmits: total(|line| line.retransmits),
         snd_cwnd_bytes: None,
         rtt_us: None,
+        datagrams: of_all(|line| line.datagrams),
+        lost: of_all(|line| line.lost),
+        jitter_us: jitters.map(|all| all.iter().sum::<f64>() / lines.len() as f64),
     }
 }
 
@@ -509,9 +611,152 @@ mod tests {
     }
 
     #[test]
+    fn each_way_has_a_sum_of_its_own() {
+        let check = |connections, summed: bool, expect: &[(Option<u32>, &str, u64)]| {
+            let mut trial = trial(connections);
+            trial.workload = Workload {
+                connections,
+                ..Workload::stream(Direction::Both)
+            };
+            let live = Live::new(&trial, Nanos::from_ms(500));
+            let mut live = if summed { live.summed() } else { live };
+            live.finish();
+            for flow in 0..connections {
+                let end = if flow % 2 == 0 {
+                    End::Server
+                } else {
+                    End::Client
+                };
+                live.add([0, 500].map(|at_ms| TrialSample {
+                    subject: Subject::Flow(FlowId(flow), end),
+                    ..reading(flow, at_ms, i64::from(flow + 1) * at_ms)
+                }));
+            }
+            let lines = live.poll().swap_remove(0);
+            let told = |line: &Interval| (line.flow, line.direction.unwrap_or(""), line.bytes);
+            assert_eq!(lines.iter().map(told).collect::<Vec<_>>(), expect);
+        };
+        let (to, from) = ("to-server", "from-server");
+        check(2, false, &[(Some(0), to, 500), (Some(1), from, 1000)]);
+        check(2, true, &[(None, to, 500), (None, from, 1000)]);
+        check(4, true, &[(None, to, 2000), (None, from, 3000)]);
+        let flows = [
+            (Some(0), to, 500),
+            (Some(1), from, 1000),
+            (Some(2), to, 1500),
+            (Some(3), from, 2000),
+            (None, to, 2000),
+            (None, from, 3000),
+        ];
+        check(4, false, &flows);
+    }
+
+    #[test]
+    fn transactions_tell_the_latency_of_each_interval() {
+        let mut trial = trial(2);
+        trial.workload = Workload {
+            connections: 2,
+            ..Workload::of(Kind::Rr)
+        };
+        let host = |host: &str, sample: TrialSample| TrialSample {
+            host: host.into(),
+            ..sample
+        };
+        let done = |flow, at_ms, count| TrialSample {
+            subject: Subject::Flow(FlowId(flow), End::Client),
+            metric: Metric::AppTransactions,
+            ..reading(flow, at_ms, count)
+        };
+        let took = |about: Option<u64>, at_ms, count| TrialSample {
+            subject: Subject::Latency(about.map(Nanos)),
+            metric: Metric::AppLatencies,
+            ..reading(0, at_ms, count)
+        };
+        let (fast, slow) = (Some(20_000), Some(3_000_000));
+        let of_one = [
+            done(0, 0, 50),
+            took(None, 0, 7),
+            took(fast, 0, 7),
+            done(0, 500, 1550),
+            took(None, 500, 1500),
+            took(fast, 500, 1490),
+            took(slow, 500, 10),
+            done(0, 1000, 1560),
+            took(None, 1000, 1510),
+            took(fast, 1000, 1500),
+        ];
+        let of_other = [
+            done(1, 0, 0),
+            took(None, 0, 0),
+            done(1, 500, 100),
+            took(None, 500, 100),
+            took(slow, 500, 100),
+            done(1, 1000, 100),
+            took(None, 1000, 100),
+        ];
+        let mut live = Live::new(&trial, Nanos::from_ms(500));
+        live.finish();
+        live.add(of_one.iter().cloned().map(|it| host("a", it)));
+        live.add(of_other.iter().cloned().map(|it| host("b", it)));
+        let lines = live.poll();
+        let told = |at: usize| lines[at].last().and_then(|line| line.latency.clone());
+        let first = told(0).expect("both hosts told it");
+        assert_eq!(first.n, 1600, "1490 + 10 of one host, 100 of the other");
+        assert_eq!((first.p50_us, first.p99_us), (Some(20.0), Some(3000.0)));
+        let second = told(1).expect("both hosts told it");
+        assert_eq!((second.n, second.max_us), (10, Some(20.0)));
+        assert_eq!((second.p50_us, second.p99_us), (None, None), "too few");
+        assert!(lines[0][0].latency.is_none(), "a host tells of all flows");
+
+        // An agent that does not tell latencies: what one host says is not that of all.
+        let mut live = Live::new(&trial, Nanos::from_ms(500));
+        live.finish();
+        let is_flow = |sample: &TrialSample| matches!(sample.subject, Subject::Flow(..));
+        live.add(of_one.iter().cloned().map(|it| host("a", it)));
+        let of_other = of_other.iter().filter(|it| is_flow(it)).cloned();
+        live.add(of_other.map(|it| host("b", it)));
+        assert!(live.poll().concat().iter().all(|it| it.latency.is_none()));
+    }
+
+    #[test]
+    fn datagrams_tell_what_is_missing_and_their_jitter() {
+        let mut trial = trial(2);
+        trial.workload.manner.transport = Transport::Udp;
+        let mut live = Live::new(&trial, Nanos::from_ms(500));
+        let at = |flow, at_ms, received, missing, jitter_ns| {
+            let counts = [
+                (Metric::AppBytesReceived, 100 * received),
+                (Metric::AppDatagramsReceived, received),
+                (Metric::AppDatagramsMissing, missing),
+                (Metric::AppJitter, jitter_ns),
+            ];
+            counts.map(|(metric, value)| TrialSample {
+                metric,
+                ..reading(flow, at_ms, value)
+            })
+        };
+        live.add(at(0, 0, 10, 2, 1000));
+        live.add(at(1, 0, 0, 0, 1000));
+        live.add(at(0, 500, 100, 12, 3000));
+        live.add(at(1, 500, 50, 0, 5000));
+        let lines = live.poll().swap_remove(0);
+        let told = |line: &Interval| (line.datagrams, line.lost, line.jitter_us);
+        assert_eq!(told(&lines[0]), (Some(100), Some(10), Some(3.0)));
+        assert_eq!(told(&lines[1]), (Some(50), Some(0), Some(5.0)));
+        assert_eq!(told(&lines[2]), (Some(150), Some(10), Some(4.0)));
+        // A late one that came lowers what is missing: no interval has lost less than nothing.
+        live.add(at(0, 1000, 200, 2, 3000));
+        live.add([reading(1, 1000, 9000)]);
+        let lines = live.poll().swap_remove(0);
+        assert_eq!(told(&lines[0]), (Some(100), Some(0), Some(3.0)));
+        assert_eq!(told(&lines[2]), (None, None, None), "one was not read");
+    }
+
+    #[test]
     fn what_a_foreign_server_acknowledged_stands_for_what_it_received() {
         let trial = trial(1);
-        let mut live = Live::new(&trial, Nanos::from_ms(500)).with_server(&trial, true);
+        let mut live = Live::new(&trial, Nanos::from_ms(500))
+            .with_server(&trial, &HostProgram::Foreign("iperf3".to_owned()));
         live.finish();
         let acked = |at_ms: i64, bytes: i64| TrialSample {
             host: "client1".into(),

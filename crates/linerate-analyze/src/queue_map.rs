@@ -79,7 +79,7 @@ mod tests {
             number("queue.veth0.rx.0.napi", 8195.0),
             (
                 "queue.veth0.rx.0.irq".to_owned(),
-                FactValue::Missing("nobody tells its interrupt".to_owned()),
+                FactValue::Missing("its interrupt is not reported".to_owned()),
             ),
             number("link.eth0.rx_queues", 8196.0),
         ];

@@ -1,7 +1,7 @@
 //! The result document of one measurement, for programs and for the final lines of a terminal.
 //!
 //! Keys carry their unit; rates are bits per second, volumes bytes. What was not read is `null`.
-//! The shape has a number, `SINGLE_SCHEMA_VERSION`; it grows when a key changes its meaning or
+//! The shape has a number, `SINGLE_SCHEMA`; it grows when a key changes its meaning or
 //! goes away, not when one is added.
 //!
 //! What there is of each flow is put together as it is written: with thousands of flows the
@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 
 use linerate_model::analysis::HostCounters;
 use linerate_model::capture::TrialCapture;
-use linerate_model::finding::{Finding, Trust};
+use linerate_model::finding::{Finding, FindingKind, Limiter, Trust};
 use linerate_model::flag::TrialFlag;
-use linerate_model::histogram::{Histogram, observations_needed};
 use linerate_model::plan::Trial;
-use linerate_model::run::{FlowRecord, HostPart, Recording};
+use linerate_model::run::{Control, FlowRecord, HostPart, Recording, server_program};
 use linerate_model::sample::{End, FLOWS_IN_FULL};
 use linerate_model::setting::Settings;
+use linerate_model::shortfall::{ConnectionCount, RequestCount};
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Part, Workload};
 use linerate_model::{Nanos, TrialId};
@@ -26,20 +26,21 @@ use serde::{Serialize, Serializer};
 use crate::counters::counters;
 use crate::dataset::Dataset;
 use crate::diagnose::{self, Found};
+use crate::latency::{Latency, microseconds};
 use crate::live::Live;
 use crate::queue_map::queue_of;
-use crate::reduce::{Outcome, QdiscDrops, WORKER_SATURATED_SHARE, dropping_qdiscs, name};
-use crate::{front, trust};
+use crate::reduce::{Outcome, QdiscDrops, dropping_qdiscs};
+use crate::{front, next, trust};
 
-/// The number of this document's shape.
-pub const SINGLE_SCHEMA_VERSION: u32 = 2;
+/// This document, and the number of its shape.
+pub const SINGLE_SCHEMA: (&str, u32) = ("linerate.run", 2);
 
 /// One measurement.
 #[derive(Debug, Serialize)]
 pub struct Single<'a> {
     /// Always `linerate.run`.
     pub schema: &'static str,
-    /// [`SINGLE_SCHEMA_VERSION`].
+    /// The number of `SINGLE_SCHEMA`.
     pub schema_version: u32,
     /// Version of the program.
     pub linerate_version: String,
@@ -59,6 +60,8 @@ pub struct Single<'a> {
     pub cautions: Vec<Finding>,
     /// How far the numbers may be relied on.
     pub trust: Trust,
+    /// What to do next about what limits it, if anything.
+    pub next: Option<String>,
     /// Why the numbers are partial, if they are.
     pub partial: Option<String>,
 }
@@ -72,6 +75,10 @@ pub struct SingleHost {
     pub part: HostPart,
     /// Its agent.
     pub agent: String,
+    /// How requests travelled to it, if known.
+    pub control: Option<Control>,
+    /// How payload travelled: always in the clear, since the network is measured and no cipher.
+    pub payload: Control,
     /// Address of its data flows.
     pub data_address: String,
     /// Rate of the link that data flows use, if known.
@@ -122,21 +129,27 @@ pub struct Shown {
     pub interval: Nanos,
     /// Whether every flow is shown in full, however many there are.
     pub all_flows: bool,
+    /// Whether intervals show the sum of the flows alone.
+    pub sum_only: bool,
 }
 
-/// Share of the datagrams that may be lost before they are read without spoiling the rate.
-const UNREAD_SHARE_MAX: f64 = 0.01;
+impl Single<'_> {
+    /// Returns what limits the number, with the finding that says so; our own generator is a caution.
+    pub fn limiter(&self) -> Option<(Limiter, &Finding)> {
+        let mut all = self.findings.iter().chain(&self.cautions);
+        all.find_map(|finding| match finding.kind {
+            FindingKind::Limiter(limiter) => Some((limiter, finding)),
+            _ => None,
+        })
+    }
+}
 
 impl SingleTrial<'_> {
     /// Returns the share of the datagrams that was lost in the receive buffer while a worker had no
     /// time left, where it is so much that our own program decides the rate, not the path.
     pub fn lost_unread(&self) -> Option<f64> {
-        let value = |name: &str| self.responses.get(name).copied();
-        let share = value(name::LOST_RECEIVE_BUFFER)? / value(name::DATAGRAMS_SENT)?;
-        let ran = value(name::WORKER_BUSY_SHARE_MAX);
-        let wanted = value(name::WORKER_WANTED_SHARE_MAX).or(ran)?;
-        let is_spoilt = share > UNREAD_SHARE_MAX && wanted >= WORKER_SATURATED_SHARE;
-        (self.valid && is_spoilt).then_some(share)
+        let share = trust::lost_unread(|name| self.responses.get(name).copied());
+        share.filter(|_| self.valid)
     }
 }
 
@@ -147,7 +160,7 @@ pub struct Intervals<'a> {
     /// The trial and the length of an interval; absent where none are wanted.
     cut: Option<(&'a Trial, Nanos)>,
     /// Whether each flow has a line of its own.
-    in_full: bool,
+    each: bool,
 }
 
 /// The ends of the flows of a trial; in the document a list of [`SingleFlow`], or of [`BriefFlow`].
@@ -179,13 +192,12 @@ impl Serialize for Flows<'_> {
 impl Serialize for Intervals<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut live = self.cut.map(|(trial, interval)| {
-            let server = self.recording.document.server();
-            let foreign = server.is_some_and(|server| server.foreign.is_some());
-            let samples = self.recording.samples.of_flows();
-            let mut live = Live::new(trial, interval).with_server(trial, foreign);
+            let program = server_program(&self.recording.document.hosts);
+            let samples = self.recording.samples.of_traffic();
+            let mut live = Live::new(trial, interval).with_server(trial, program);
             live.add(samples.filter(|sample| sample.trial == trial.id));
             live.finish();
-            if self.in_full { live } else { live.summed() }
+            if self.each { live } else { live.summed() }
         });
         // One at a time: the lines of thousands of flows take megabytes.
         let next = || live.as_mut().and_then(Live::poll_next);
@@ -218,11 +230,17 @@ pub struct SingleFlow<'a> {
     pub bytes_received: u64,
     /// Settings as requested, granted, effective.
     pub settings: &'a Settings,
+    /// Requests of an open loop in all phases: those that were due, and those that were sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<RequestCount>,
+    /// Connections that were made one after another, in all phases, and those that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<&'a ConnectionCount>,
     /// Latency of transactions inside the window.
-    pub latency: Option<SingleLatency>,
+    pub latency: Option<Latency>,
     /// How late the requests of an open loop went, after the instant at which each was due and might go.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub lateness: Option<SingleLatency>,
+    pub lateness: Option<Latency>,
     /// Why it ended early, if it did.
     pub ended_early: Option<&'a str>,
 }
@@ -262,25 +280,6 @@ pub struct SingleIncoming {
     pub node: Option<u32>,
 }
 
-/// A latency distribution; quantiles with too few observations are `null`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SingleLatency {
-    /// Observations.
-    pub n: u64,
-    /// Mean.
-    pub mean_us: Option<f64>,
-    /// Median.
-    pub p50_us: Option<f64>,
-    /// 90th percentile.
-    pub p90_us: Option<f64>,
-    /// 99th percentile.
-    pub p99_us: Option<f64>,
-    /// 99.9th percentile.
-    pub p999_us: Option<f64>,
-    /// Longest.
-    pub max_us: Option<f64>,
-}
-
 /// Returns the result document of a recording of one cell.
 pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     let document = &recording.document;
@@ -290,15 +289,16 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     );
     let dataset = Dataset::new(recording);
     let told = diagnose::told(&dataset);
-    Single {
-        schema: "linerate.run",
-        schema_version: SINGLE_SCHEMA_VERSION,
+    let mut single = Single {
+        schema: SINGLE_SCHEMA.0,
+        schema_version: SINGLE_SCHEMA.1,
         linerate_version: document.version.clone(),
         run: document.run.0.clone(),
         started_utc: document.started_utc.clone(),
         hosts: hosts(recording),
         workload,
-        trust: trust::trust(&dataset, &told.cautions),
+        trust: trust::trust(&dataset, &told),
+        next: None,
         findings: told.findings.into_iter().map(Found::finding).collect(),
         cautions: told.cautions.into_iter().map(Found::finding).collect(),
         partial: front::partial(&dataset),
@@ -307,7 +307,10 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
             .into_iter()
             .map(|outcome| trial(recording, outcome, shown))
             .collect(),
-    }
+    };
+    let limiter = single.limiter().map(|(limiter, _)| limiter);
+    single.next = limiter.and_then(|limiter| next::next(limiter, &single.workload));
+    single
 }
 
 fn hosts(recording: &Recording) -> Vec<SingleHost> {
@@ -317,6 +320,8 @@ fn hosts(recording: &Recording) -> Vec<SingleHost> {
             name: host.name.to_string(),
             part: host.part,
             agent: host.agent.clone(),
+            control: host.control,
+            payload: Control::Clear,
             data_address: host.data_address.clone(),
             link_bits_per_second: host.link_rate.map(|rate| rate.0),
             clock_offset_ns: host.clock.offset_ns,
@@ -357,7 +362,7 @@ fn trial(recording: &Recording, outcome: Outcome, shown: Shown) -> SingleTrial<'
         intervals: Intervals {
             recording,
             cut: wanted.map(|trial| (trial, shown.interval)),
-            in_full,
+            each: in_full && !shown.sum_only,
         },
         flows_in_full: in_full,
         flows: Flows {
@@ -372,10 +377,6 @@ fn trial(recording: &Recording, outcome: Outcome, shown: Shown) -> SingleTrial<'
             .cloned()
             .collect(),
     }
-}
-
-fn microseconds(ns: u64) -> f64 {
-    ns as f64 / 1e3
 }
 
 fn incoming(recording: &Recording, flow: &FlowRecord) -> SingleIncoming {
@@ -417,27 +418,10 @@ fn single_flow<'r>(recording: &Recording, flow: &'r FlowRecord) -> SingleFlow<'r
         bytes_sent: flow.bytes_sent,
         bytes_received: flow.bytes_received,
         settings: &flow.settings,
-        latency: flow.latency.as_ref().map(single_latency),
-        lateness: flow.lateness.as_ref().map(single_latency),
+        requests: flow.requests,
+        connections: flow.connections.as_deref(),
+        latency: flow.latency.as_ref().map(Latency::of),
+        lateness: flow.lateness.as_ref().map(Latency::of),
         ended_early: flow.ended_early.as_deref(),
-    }
-}
-
-fn single_latency(histogram: &Histogram) -> SingleLatency {
-    let n = histogram.count();
-    let quantile = |q: f64| {
-        let value = histogram
-            .quantile(q)
-            .filter(|_| n >= observations_needed(q));
-        value.map(|value| microseconds(value.0))
-    };
-    SingleLatency {
-        n,
-        mean_us: histogram.mean_ns().map(|mean| mean / 1e3),
-        p50_us: quantile(0.5),
-        p90_us: quantile(0.9),
-        p99_us: quantile(0.99),
-        p999_us: quantile(0.999),
-        max_us: histogram.max().map(|max| microseconds(max.0)),
     }
 }

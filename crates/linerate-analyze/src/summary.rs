@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::TrialId;
 use linerate_model::analysis::{Table, TableCell};
 use linerate_model::finding::{CONFIDENCE, Estimate};
+use linerate_model::number;
 use linerate_model::setting;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Part;
@@ -108,7 +109,7 @@ fn congestion(dataset: &Dataset<'_>) -> Option<Row> {
         1 => trials.keys().map(|name| (*name).to_owned()).collect(),
         _ => trials
             .iter()
-            .map(|(name, trials)| format!("{name} ({})", words::count(trials.len(), "trial")))
+            .map(|(name, trials)| format!("{name} ({})", number::counted(trials.len(), "trial")))
             .collect(),
     };
     let note = match asked {
@@ -130,7 +131,7 @@ fn plain_rows(dataset: &Dataset<'_>) -> Vec<Row> {
         .map(|cell| cell_row(dataset, cell))
         .collect();
     if dataset.cells.len() > CELLS_MAX {
-        let more = words::count(dataset.cells.len() - CELLS_MAX, "more cell");
+        let more = number::counted(dataset.cells.len() - CELLS_MAX, "more cell");
         rows.push(row(more, TableCell::Text("in the chapter".to_owned()), ""));
     }
     if let [cell] = dataset.cells.as_slice() {

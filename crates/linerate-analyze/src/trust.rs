@@ -4,15 +4,17 @@
 //!
 //! * *do not use*: no valid trial; more than [`INVALID_SHARE_MAX`] of the trials are invalid and were
 //!   not measured again; identical trials of the typical experiment differ by more than [`NOISE_SHARE_UNUSABLE`], so that two cells
-//!   have to differ twofold to be told apart;
+//!   have to differ twofold to be told apart; one measurement, of which other programs, a CPU quota or our
+//!   own reader without CPU time left decided the number;
 //! * *limited*: any other caution;
 //! * *good*: none.
 
 use linerate_model::finding::{Limiter, Trust, TrustLevel};
+use linerate_model::number;
 
 use crate::dataset::Dataset;
-use crate::diagnose::{Found, What};
-use crate::reduce;
+use crate::diagnose::{Found, Told, What};
+use crate::reduce::{self, WORKER_SATURATED_SHARE, name};
 use crate::study;
 use crate::words;
 
@@ -24,9 +26,15 @@ const REASONS_MAX: usize = 4;
 /// significant difference is 1.6 times it or more.
 const NOISE_SHARE_UNUSABLE: f64 = 0.4;
 
+/// Share of the datagrams that may be lost before they are read without spoiling the rate.
+const UNREAD_SHARE_MAX: f64 = 0.01;
+
 /// Returns the judgement of `dataset`.
-pub(crate) fn trust(dataset: &Dataset<'_>, cautions: &[Found<'_>]) -> Trust {
-    let grave = unusable(dataset);
+pub(crate) fn trust(dataset: &Dataset<'_>, told: &Told<'_>) -> Trust {
+    let mut grave = unusable(dataset);
+    if dataset.is_one_measurement() {
+        grave.extend(spoilt(dataset, told));
+    }
     if !grave.is_empty() {
         return Trust {
             level: TrustLevel::DoNotUse,
@@ -34,7 +42,7 @@ pub(crate) fn trust(dataset: &Dataset<'_>, cautions: &[Found<'_>]) -> Trust {
         };
     }
     let mut reasons: Vec<String> = Vec::new();
-    for caution in cautions {
+    for caution in &told.cautions {
         let reason = reason(caution);
         if !reasons.contains(&reason) {
             reasons.push(reason);
@@ -43,7 +51,7 @@ pub(crate) fn trust(dataset: &Dataset<'_>, cautions: &[Found<'_>]) -> Trust {
     if reasons.len() > REASONS_MAX + 1 {
         let more = reasons.len() - REASONS_MAX;
         reasons.truncate(REASONS_MAX);
-        reasons.push(format!("{more} more cautions"));
+        reasons.push(number::counted(more, "more caution"));
     }
     Trust {
         level: match reasons.is_empty() {
@@ -54,6 +62,33 @@ pub(crate) fn trust(dataset: &Dataset<'_>, cautions: &[Found<'_>]) -> Trust {
     }
 }
 
+/// Returns who else than the path decided the number of one measurement.
+fn spoilt(dataset: &Dataset<'_>, told: &Told<'_>) -> Option<String> {
+    let all = told.findings.iter().chain(&told.cautions);
+    let outside = all.filter_map(|found| match found.what {
+        What::Limiter(Limiter::OtherPrograms) => Some("other programs had the CPUs"),
+        What::Limiter(Limiter::CpuQuota) => Some("a CPU quota held the workers back"),
+        _ => None,
+    });
+    let mut outcomes = dataset.outcomes.iter();
+    let is_unread = outcomes.any(|outcome| {
+        let value = |name: &str| outcome.value(name);
+        outcome.is_valid() && lost_unread(value).is_some()
+    });
+    let unread =
+        is_unread.then_some("datagrams were lost unread while our own reader had no CPU time");
+    outside.chain(unread).next().map(str::to_owned)
+}
+
+/// Returns the share of the datagrams that was lost in the receive buffer while a worker had no time left,
+/// where it is so much that our own program decides the rate, not the path.
+pub(crate) fn lost_unread(value: impl Fn(&str) -> Option<f64>) -> Option<f64> {
+    let share = value(name::LOST_RECEIVE_BUFFER)? / value(name::DATAGRAMS_SENT)?;
+    let ran = value(name::WORKER_BUSY_SHARE_MAX);
+    let wanted = value(name::WORKER_WANTED_SHARE_MAX).or(ran)?;
+    (share > UNREAD_SHARE_MAX && wanted >= WORKER_SATURATED_SHARE).then_some(share)
+}
+
 fn unusable(dataset: &Dataset<'_>) -> Vec<String> {
     let all = dataset.outcomes.len();
     let invalid = reduce::lacking(dataset.recording, &dataset.outcomes).count();
@@ -61,7 +96,10 @@ fn unusable(dataset: &Dataset<'_>) -> Vec<String> {
     if dataset.outcomes.iter().all(|outcome| !outcome.is_valid()) {
         reasons.push("no trial is valid".to_owned());
     } else if invalid as f64 > INVALID_SHARE_MAX * all as f64 {
-        reasons.push(format!("{invalid} of {all} trials are invalid"));
+        reasons.push(match invalid {
+            1 => format!("1 of {all} trials is invalid"),
+            many => format!("{many} of {all} trials are invalid"),
+        });
     }
     let mut noises: Vec<f64> = study::noises(dataset)
         .into_iter()

@@ -3,29 +3,21 @@
 //! Clients reach the server over one link each; the server's link carries them all. In one
 //! direction no more can pass than min(server's link, sum of the clients' links in use). The
 //! smallest MTU on the way sets the segment size, and a TCP option is on the wire only when both
-//! ends have it on. What is not known makes a limit unknown, never wrong: the *ceiling* then falls
-//! back on the bare link rate, and the *limit* is absent.
+//! ends have it on. A host that tells nothing may allow less, which then no number reaches; where nobody
+//! tells a rate, an MTU or options, the *limit* is absent, never wrong, and the *ceiling* falls
+//! back on the bare link rate.
 
 use std::net::IpAddr;
 
 use linerate_model::BitsPerSec;
 use linerate_model::manner::Transport;
+use linerate_model::reason::{Ceiling, Frames};
 use linerate_model::run::{HostPart, HostRecord};
-use linerate_model::unit::Unit;
 use linerate_model::wire::{TCP_TIMESTAMP_OPTION_BYTES, Wire};
 use linerate_model::workload::{Direction, Workload};
 
 /// Data segments per ACK when it was not measured: every second segment (RFC 1122, 4.2.3.2).
 const SEGMENTS_PER_ACK_DEFAULT: f64 = 2.0;
-
-/// What no payload in one direction can exceed.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Ceiling {
-    /// The rate.
-    pub(crate) bps: f64,
-    /// The link and framing in words.
-    pub(crate) what: String,
-}
 
 /// The links that data flows use.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +27,8 @@ pub(crate) struct Path {
     clients_bps: Vec<(Option<u32>, Option<f64>)>,
     mtu_bytes: Option<u64>,
     tcp_option_bytes: Option<u64>,
+    /// Whether every host told of its options: else there may be none on the wire.
+    options_are_sure: bool,
     ipv6: bool,
 }
 
@@ -43,14 +37,16 @@ impl Path {
     pub(crate) fn new(hosts: &[HostRecord]) -> Self {
         let rate = |host: &HostRecord| host.link_rate.map(|rate| rate.0).filter(|bps| *bps > 0.0);
         let part = |part| hosts.iter().filter(move |host| host.part == part);
-        let mtus: Option<Vec<u64>> = hosts.iter().map(mtu_bytes).collect();
+        // A host that tells nothing to strangers may have less, and then fills no link of the others.
+        let mtus = hosts.iter().filter_map(mtu_bytes);
         Self {
             server_bps: part(HostPart::Server).next().and_then(rate),
             clients_bps: part(HostPart::Client)
                 .map(|host| (host.link_loss_ppm, rate(host)))
                 .collect(),
-            mtu_bytes: mtus.and_then(|mtus| mtus.into_iter().min()),
+            mtu_bytes: mtus.min(),
             tcp_option_bytes: tcp_option_bytes(hosts),
+            options_are_sure: hosts.iter().all(|host| has_timestamps(host).is_some()),
             ipv6: hosts.iter().any(|host| is_ipv6(&host.data_address)),
         }
     }
@@ -86,7 +82,7 @@ impl Path {
         }
     }
 
-    /// Returns the MTU of the way, if every host's is known.
+    /// Returns the smallest MTU of the hosts that tell theirs.
     pub(crate) fn mtu_bytes(&self) -> Option<u64> {
         self.mtu_bytes
     }
@@ -136,21 +132,25 @@ impl Path {
     }
 
     /// Returns what no payload in `direction` can exceed, assuming the best for what is unknown.
-    pub(crate) fn ceiling_bps(&self, workload: &Workload, direction: Direction) -> Option<Ceiling> {
+    pub(crate) fn ceiling(&self, workload: &Workload, direction: Direction) -> Option<Ceiling> {
         let udp = is_udp(workload)?;
         let rate = self.rate_of(workload)?;
-        let link = match direction {
-            Direction::FromServer => "the link from the server",
-            _ => "the link to the server",
+        let bare = Ceiling {
+            payload: BitsPerSec(rate),
+            direction,
+            link: BitsPerSec(rate),
+            frames: None,
         };
-        let what = format!("{link} of {}", Unit::BitsPerSecond.display(rate));
         let Some(mtu_bytes) = self.mtu_bytes else {
-            return Some(Ceiling { bps: rate, what });
+            return Some(bare);
         };
         let wire = Wire {
             rate: BitsPerSec(rate),
             mtu_bytes,
-            tcp_option_bytes: self.tcp_option_bytes.unwrap_or(0),
+            tcp_option_bytes: self
+                .tcp_option_bytes
+                .filter(|_| self.options_are_sure)
+                .unwrap_or(0),
             ipv6: self.ipv6,
             udp,
         };
@@ -163,10 +163,12 @@ impl Path {
             false => wire.payload_limit_at(payload).0,
         };
         Some(Ceiling {
-            bps,
-            what: format!(
-                "{what} with an MTU of {mtu_bytes} B and frames of {payload} B of payload"
-            ),
+            payload: BitsPerSec(bps),
+            frames: Some(Frames {
+                mtu_bytes,
+                payload_bytes: payload,
+            }),
+            ..bare
         })
     }
 }
@@ -216,20 +218,16 @@ fn mtu_bytes(host: &HostRecord) -> Option<u64> {
     (mtu >= 68.0).then_some(mtu as u64)
 }
 
-/// 12 with timestamps on at every host, 0 when one has them off, unknown otherwise.
+/// 12 with timestamps on at every host that tells, 0 when one has them off, unknown if none tells.
 fn tcp_option_bytes(hosts: &[HostRecord]) -> Option<u64> {
-    let known: Vec<Option<bool>> = hosts
-        .iter()
-        .map(|host| {
-            let level = host.snapshot.number("sysctl.net.ipv4.tcp_timestamps")?;
-            Some(level > 0.0)
-        })
-        .collect();
-    if known.contains(&Some(false)) {
-        return Some(0);
-    }
-    let all_on = !known.is_empty() && known.iter().all(|on| *on == Some(true));
-    all_on.then_some(TCP_TIMESTAMP_OPTION_BYTES)
+    let known = hosts.iter().filter_map(has_timestamps);
+    let bytes = known.map(|on| u64::from(on) * TCP_TIMESTAMP_OPTION_BYTES);
+    bytes.min()
+}
+
+fn has_timestamps(host: &HostRecord) -> Option<bool> {
+    let level = host.snapshot.number("sysctl.net.ipv4.tcp_timestamps")?;
+    Some(level > 0.0)
 }
 
 fn is_ipv6(address: &str) -> bool {

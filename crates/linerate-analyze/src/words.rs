@@ -136,14 +136,6 @@ pub(crate) fn percent(share: f64) -> String {
     linerate_model::number::percent(share)
 }
 
-/// Returns "1 trial" or "3 trials".
-pub(crate) fn count(number: usize, word: &str) -> String {
-    match number {
-        1 => format!("1 {word}"),
-        n => format!("{n} {word}s"),
-    }
-}
-
 /// Returns the numbers of trials: "trials #1, #5".
 pub(crate) fn trials(trials: &[TrialId]) -> String {
     let listed: Vec<String> = trials

@@ -22,6 +22,8 @@ mod together;
 pub use event::{RunEvent, replay};
 pub use fleet::{Fleet, FleetError, HostSpec, Inventories, Member};
 pub use record::Recorder;
-pub use run::{
-    Audience, Disturbed, Judgement, Placing, Repeats, RunError, RunRequest, WarmUp, execute,
-};
+pub use run::{Audience, Judgement, Placing, Repeats, RunError, RunRequest, WarmUp, execute};
+
+/// Runs under faults, in simulated time.
+#[cfg(test)]
+mod faults;

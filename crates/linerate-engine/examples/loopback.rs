@@ -1,141 +1,184 @@
-//! Runs both ends of a workload over loopback in one process and prints one line of the result.
+//! Runs both ends of a workload over loopback in one process, without an agent, and prints a line.
 //!
-//! `cargo run --release --example loopback -- KIND SECONDS FLOWS WORKERS BYTES [CPU,CPU…]`
+//! `cargo run --release -p linerate-engine --example loopback -- WORKLOAD [KEY=VALUE]…`
 //!
-//! KIND is `stream` (BYTES a message), `nodelay` (a stream without Nagle's algorithm) or `rr`
-//! (BYTES a request and a response). Each end has WORKERS workers. The line holds payload in
-//! Gbit/s, calls or transactions a second, and CPU seconds a GiB of both ends together.
+//! WORKLOAD is the document that agents get:
+//! `{"traffic":{"kind":"rr","request_bytes":1,"response_bytes":1,"request_writes":1},
+//! "connections":64,"clients":1,"manner":{"wait":"epoll"}}`. Keys: `seconds`, `workers` (of each end),
+//! `near` and `far` (the CPUs of the two ends, `0,1`), `sample_ms` (reads every flow that often).
+//!
+//! The line holds what came of the window a second, the CPU time of both ends, quantiles of the latency
+//! in microseconds, where datagrams were lost, and how the first flow's ends did it.
 
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
-mod common;
-
 use std::error::Error;
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
 
-use common::cpu_s;
 use linerate_engine::{
-    EngineConfig, Flow, FlowConfig, FlowResult, Schedule, adopt, connect, launch, now_ns,
+    EngineConfig, Flow, FlowConfig, FlowResult, Schedule, adopt, connect, launch, listen, now_ns,
 };
-use linerate_model::Bytes;
-use linerate_model::id::FlowId;
-use linerate_model::manner::Manner;
+use linerate_model::datagram::{Balance, Datagrams, Evidence};
+use linerate_model::histogram::Histogram;
+use linerate_model::manner::{Manner, Transport};
 use linerate_model::sample::End;
-use linerate_model::workload::{Direction, FlowOptions, Part, Traffic};
+use linerate_model::workload::{Traffic, Workload};
 
-const USAGE: &str = "arguments: stream|nodelay|rr SECONDS FLOWS WORKERS BYTES [CPU,CPU…]";
+type Failure = Box<dyn Error>;
 
-fn main() -> Result<(), Box<dyn Error>> {
+/// Ticks a second in /proc (USER_HZ), the same on every Linux that we run on.
+const TICKS_PER_S: f64 = 100.0;
+
+fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [kind, seconds, flows, workers, bytes, cpus @ ..] = &arguments[..] else {
-        return Err(USAGE.into());
+    let (workload, keys) = arguments.split_first().ok_or("WORKLOAD [KEY=VALUE]…")?;
+    let workload: Workload = serde_json::from_str(workload)?;
+    workload.check()?;
+    let value = |key: &str| {
+        let mut pairs = keys.iter().filter_map(|pair| pair.split_once('='));
+        pairs.find_map(|(known, value)| (known == key).then_some(value))
     };
-    let (part, traffic) = traffic(kind, bytes.parse()?)?;
-    let options = FlowOptions {
-        nagle: (kind == "nodelay").then_some(false),
-        ..FlowOptions::default()
+    let seconds: f64 = value("seconds").unwrap_or("1").parse()?;
+    let engine = |key| -> Result<EngineConfig, Failure> {
+        let cpus = value(key).into_iter().flat_map(|list| list.split(','));
+        Ok(EngineConfig {
+            workers_max: value("workers").unwrap_or("1").parse()?,
+            cpus: cpus.map(str::parse).collect::<Result<_, _>>()?,
+        })
     };
-    let (near, far) = open(part, &traffic, &options, flows.parse()?)?;
-    let cpus = cpus
-        .iter()
-        .flat_map(|list| list.split(','))
-        .map(str::parse)
-        .collect::<Result<Vec<usize>, _>>()?;
-    let far_cpus = cpus.iter().rev().copied().collect();
-    let workers_max = workers.parse()?;
-    let seconds: f64 = seconds.parse()?;
-
-    let schedule = schedule((seconds * 1e9) as u64);
-    let far = launch(
-        far,
-        schedule,
-        &EngineConfig {
-            workers_max,
-            cpus: far_cpus,
-        },
-    )?;
-    let near = launch(near, schedule, &EngineConfig { workers_max, cpus })?;
-    let near = near.finish();
-    let far = far.finish();
-    print(seconds, &near, &far)
-}
-
-fn traffic(kind: &str, bytes: u64) -> Result<(Part, Traffic), Box<dyn Error>> {
-    match kind {
-        "stream" | "nodelay" => Ok((
-            Part::Sender,
-            Traffic::Stream {
-                direction: Direction::ToServer,
-                message_bytes: Bytes(bytes),
-            },
-        )),
-        "rr" => Ok((
-            Part::Requester,
-            Traffic::Rr {
-                request_bytes: Bytes(bytes),
-                response_bytes: Bytes(bytes),
-                request_writes: 1,
-            },
-        )),
-        _ => Err(USAGE.into()),
+    let (near, far) = open(&workload)?;
+    let start_ns = now_ns() + 20_000_000;
+    let end_ns = start_ns + (seconds * 1e9) as u64;
+    let schedule = Schedule {
+        start_ns,
+        measure_begin_ns: start_ns,
+        measure_end_ns: end_ns,
+        stop_ns: end_ns,
+    };
+    let mut far = launch(far, schedule, &engine("far")?)?;
+    let mut near = launch(near, schedule, &engine("near")?)?;
+    if let Some(pause_ms) = value("sample_ms") {
+        let pause = Duration::from_millis(pause_ms.parse()?);
+        let mut samples = Vec::new();
+        while !far.done() {
+            std::thread::sleep(pause);
+            near.sample(&mut samples);
+            far.sample(&mut samples);
+        }
     }
+    print(seconds, &near.finish(), &far.finish(), &workload.manner)
 }
 
-fn open(
-    part: Part,
-    traffic: &Traffic,
-    options: &FlowOptions,
-    flows: u32,
-) -> Result<(Vec<Flow>, Vec<Flow>), Box<dyn Error>> {
+fn open(workload: &Workload) -> Result<(Vec<Flow>, Vec<Flow>), Failure> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let peer = listener.local_addr()?;
-    let config = |flow, end, part| FlowConfig {
-        flow: FlowId(flow),
-        end,
-        part,
-        traffic: traffic.clone(),
-        options: options.clone(),
-        manner: Manner::default(),
-    };
+    let second = Duration::from_secs(1);
     let (mut near, mut far) = (Vec::new(), Vec::new());
-    for flow in 0..flows {
-        let opened = config(flow, End::Client, part);
-        near.push(connect(opened, peer, None, b"", Duration::from_secs(1))?);
-        let accepted = config(flow, End::Server, part.opposite());
-        far.push(adopt(accepted, listener.accept()?.0.into())?);
+    for plan in workload.flows() {
+        let config = |end, part| FlowConfig {
+            flow: plan.flow,
+            end,
+            part,
+            traffic: workload.traffic.clone(),
+            options: workload.options.clone(),
+            manner: workload.manner.clone(),
+        };
+        let opened = config(End::Client, plan.client_part);
+        let accepted = config(End::Server, plan.client_part.opposite());
+        if workload.manner.transport == Transport::Udp {
+            let socket = UdpSocket::bind("127.0.0.1:0")?;
+            let opened = connect(opened, socket.local_addr()?, None, b"", second)?;
+            socket.connect(opened.local().ip().ok_or("the flow has no address")?)?;
+            near.push(opened);
+            far.push(adopt(accepted, socket.into())?);
+        } else if let Traffic::Crr { .. } = workload.traffic {
+            let place = listen(accepted, peer.ip())?;
+            let port = place.local().ip().ok_or("the place has no port")?;
+            near.push(connect(opened, port, None, b"", second)?);
+            far.push(place);
+        } else {
+            near.push(connect(opened, peer, None, b"", second)?);
+            far.push(adopt(accepted, listener.accept()?.0.into())?);
+        }
     }
     Ok((near, far))
 }
 
-fn schedule(length_ns: u64) -> Schedule {
-    let start_ns = now_ns() + 20_000_000;
-    Schedule {
-        start_ns,
-        measure_begin_ns: start_ns,
-        measure_end_ns: start_ns + length_ns,
-        stop_ns: start_ns + length_ns,
-    }
-}
-
-fn print(seconds: f64, near: &[FlowResult], far: &[FlowResult]) -> Result<(), Box<dyn Error>> {
-    let received: u64 = far.iter().map(|result| result.bytes_received).sum();
-    let gib = received as f64 / (1_u64 << 30) as f64;
+fn print(
+    seconds: f64,
+    near: &[FlowResult],
+    far: &[FlowResult],
+    manner: &Manner,
+) -> Result<(), Failure> {
+    let both = || near.iter().chain(far);
+    let received: u64 = both().map(|end| end.bytes_received).sum();
+    let messages: u64 = far.iter().map(|end| end.messages).sum();
+    let transactions: u64 = near.iter().map(|end| end.transactions).sum();
     let cpu_s = cpu_s()?;
     let mut line = format!(
-        "gbps {:.3} cpu_s {cpu_s:.2} cpu_s_per_gib {:.4}",
+        "gbps {:.3} messages_per_s {:.0} transactions_per_s {:.0} cpu_s {cpu_s:.2}",
         received as f64 * 8.0 / seconds / 1e9,
-        cpu_s / gib
+        messages as f64 / seconds,
+        transactions as f64 / seconds,
     );
-    let transactions: u64 = near
-        .iter()
-        .filter_map(|result| result.latency.as_ref())
-        .map(|latency| latency.count())
-        .sum();
-    line += &format!(" transactions_per_s {:.0}", transactions as f64 / seconds);
-    if let Some(early) = near.iter().chain(far).find_map(|r| r.ended_early.as_ref()) {
-        line += &format!(" ended_early {early:?}");
+    let mut latency = Histogram::default();
+    for record in near.iter().filter_map(|end| end.latency.as_ref()) {
+        latency.merge(record);
+    }
+    for (name, q) in [("p50_us", 0.5), ("p99_us", 0.99), ("p999_us", 0.999)] {
+        if let Some(nanos) = latency.quantile(q) {
+            line += &format!(" {name} {:.1}", nanos.0 as f64 / 1e3);
+        }
+    }
+    if manner.transport == Transport::Udp {
+        line += &lost(near, far, manner);
+    }
+    for (end, names) in [(near, ["send", "pace", "wait"]), (far, ["receive", "", ""])] {
+        let settings = end.first().map(|end| &end.settings);
+        for setting in names.iter().filter_map(|name| settings?.named(name)) {
+            let granted = setting.granted.as_deref().unwrap_or("");
+            let effective = setting.effective.as_deref().unwrap_or("");
+            line += &format!(" | {}: {granted}; {effective}", setting.name);
+        }
+    }
+    if let Some(early) = both().find_map(|end| end.ended_early.as_ref()) {
+        line += &format!(" | ended early: {early}");
     }
     println!("{line}");
     Ok(())
+}
+
+/// Returns what of the datagrams to the server was lost, and where.
+fn lost(near: &[FlowResult], far: &[FlowResult], manner: &Manner) -> String {
+    let sum = |ends: &[FlowResult], of: fn(&Datagrams) -> u64| -> u64 {
+        let counts = ends.iter().filter_map(|end| end.datagrams.as_deref());
+        counts.map(of).sum()
+    };
+    let datagrams_per_drop = match manner.gro {
+        true => manner.segments.into(),
+        false => 1,
+    };
+    let balance = Balance::of(&Evidence {
+        sent: sum(near, |counts| counts.sent),
+        received: sum(far, Datagrams::distinct),
+        refused: sum(near, |counts| counts.refused),
+        socket_drops: Some(sum(far, |counts| counts.socket_drops.unwrap_or(0))),
+        datagrams_per_drop,
+        ..Evidence::default()
+    });
+    let places = balance.lost.iter();
+    let places = places.map(|(place, count)| format!(" {count} {}", place.words()));
+    format!(" lost [{} ]", places.collect::<String>())
+}
+
+/// Returns user and system time of this process so far, in seconds.
+fn cpu_s() -> Result<f64, Failure> {
+    let text = std::fs::read_to_string("/proc/self/stat")?;
+    // After the name in parentheses, which may hold blanks: field 3 and on; 14 and 15 are utime
+    // and stime.
+    let after_name = text.rsplit(')').next().unwrap_or("");
+    let ticks = after_name.split_whitespace().skip(11).take(2);
+    let ticks: Vec<f64> = ticks.map(str::parse).collect::<Result<_, _>>()?;
+    Ok(ticks.iter().sum::<f64>() / TICKS_PER_S)
 }

@@ -10,14 +10,14 @@ use crate::spec::SpecError;
 pub enum LabError {
     /// The process has more than one thread, of which only one would move.
     #[error(
-        "enter the lab: this process has {count} threads and must have one; enter first thing in main"
+        "cannot enter the lab: this process has {count} threads and must have one; enter first thing in main"
     )]
     Threads {
         /// How many there are.
         count: usize,
     },
     /// No privilege, and no user namespace to get it from.
-    #[error("make a user namespace for the lab: {advice}")]
+    #[error("cannot make a user namespace for the lab: {advice}")]
     UserNamespace {
         /// What is missing and what to do.
         advice: String,
@@ -26,7 +26,7 @@ pub enum LabError {
         source: io::Error,
     },
     /// The identity inside the user namespace could not be set.
-    #[error("write {path} for the lab's user namespace: {advice}")]
+    #[error("cannot write {path} for the lab's user namespace: {advice}")]
     IdMap {
         /// The file.
         path: &'static str,
@@ -37,7 +37,7 @@ pub enum LabError {
         source: io::Error,
     },
     /// The network namespace of this process could not be made.
-    #[error("make a network namespace for the lab: {advice}")]
+    #[error("cannot make a network namespace for the lab: {advice}")]
     NetworkNamespace {
         /// What is missing and what to do.
         advice: String,
@@ -46,10 +46,10 @@ pub enum LabError {
         source: io::Error,
     },
     /// The spec is outside its limits.
-    #[error("check the lab")]
+    #[error("the lab is not possible")]
     Spec(#[from] SpecError),
     /// A host's first process could not be started.
-    #[error("start host `{host}`: {advice}")]
+    #[error("cannot start host `{host}`: {advice}")]
     Host {
         /// The host.
         host: String,
@@ -60,7 +60,7 @@ pub enum LabError {
         source: io::Error,
     },
     /// A step on a device failed.
-    #[error("{step}{hint}")]
+    #[error("cannot {step}{hint}")]
     Device {
         /// What was tried: `add switch br0`.
         step: String,
@@ -71,10 +71,10 @@ pub enum LabError {
         source: io::Error,
     },
     /// A link's relay could not start.
-    #[error("delay or lose frames")]
+    #[error("cannot delay or lose frames")]
     Relay(#[from] RelayError),
     /// There is no such host.
-    #[error("find host `{host}`: the lab has {known}")]
+    #[error("the lab has no host `{host}`, but {known}")]
     NoHost {
         /// The name asked for.
         host: String,
@@ -82,7 +82,7 @@ pub enum LabError {
         known: String,
     },
     /// A host did not end in time.
-    #[error("end host `{host}`: it is still there {waited_ms} ms after SIGKILL")]
+    #[error("cannot end host `{host}`: it is still there {waited_ms} ms after SIGKILL")]
     StillThere {
         /// The host.
         host: String,
@@ -90,7 +90,7 @@ pub enum LabError {
         waited_ms: u128,
     },
     /// The lab's own thread failed.
-    #[error("run the thread that holds the hosts")]
+    #[error("cannot run the thread that holds the hosts")]
     Keeper(#[source] io::Error),
 }
 

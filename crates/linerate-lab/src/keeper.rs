@@ -4,27 +4,33 @@
 //! on a thread that does nothing else and lives as long as the lab.
 
 use std::ffi::CString;
+use std::io::{PipeReader, Read};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{io, process};
 
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 
 use crate::enter::advice_for_this_machine;
 use crate::error::LabError;
-use crate::sys::init::{self, Init};
+use crate::network::names;
+use crate::sys::init::{self, Init, NO_NAMES, Told};
 use crate::sys::process as pidfd;
 
 /// How long a host may take to end after SIGKILL; the kernel needs a few ms.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
+/// How long hosts may take to be ready: each makes a few mounts.
+const READY_LIMIT: Duration = Duration::from_secs(10);
+
 /// The hosts' first processes and the thread that made them.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     inits: Vec<Kept>,
+    has_names: bool,
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -49,17 +55,23 @@ impl Keeper {
             .map_err(LabError::Keeper)?;
         let mut keeper = Self {
             inits: Vec::new(),
+            has_names: false,
             stop: Some(stop),
             thread: Some(thread),
         };
         let ended = || LabError::Keeper(io::ErrorKind::BrokenPipe.into());
-        keeper.inits = reported.recv().map_err(|_| ended())??;
+        (keeper.inits, keeper.has_names) = reported.recv().map_err(|_| ended())??;
         Ok(keeper)
     }
 
     /// Returns the hosts in the order asked for.
     pub(crate) fn inits(&self) -> &[Kept] {
         &self.inits
+    }
+
+    /// Returns whether every host knows the names of all.
+    pub(crate) fn has_names(&self) -> bool {
+        self.has_names
     }
 
     /// Ends all hosts with every program in them, and waits until they are gone.
@@ -101,7 +113,7 @@ fn end(kept: &Kept) -> Result<(), LabError> {
 }
 
 /// The thread: make the hosts, report, stay until told to stop.
-fn keep(hosts: &[String], report: &Sender<Result<Vec<Kept>, LabError>>, stopped: &Receiver<()>) {
+fn keep(hosts: &[String], report: &Sender<Result<Made, LabError>>, stopped: &Receiver<()>) {
     let made = make(hosts);
     let kept = made.is_ok();
     if report.send(made).is_ok() && kept {
@@ -110,12 +122,17 @@ fn keep(hosts: &[String], report: &Sender<Result<Vec<Kept>, LabError>>, stopped:
     }
 }
 
-fn make(hosts: &[String]) -> Result<Vec<Kept>, LabError> {
+/// The first processes, and whether every host knows the names of all.
+type Made = (Vec<Kept>, bool);
+
+fn make(hosts: &[String]) -> Result<Made, LabError> {
     // The new processes inherit the mask and so never run a handler of this program.
     pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None)
         .map_err(|errno| LabError::Keeper(errno.into()))?;
     let maker = pidfd::open(process::id()).map_err(LabError::Keeper)?;
-    hosts
+    let hosts_file = CString::new(names(hosts)).map_err(|error| LabError::Keeper(error.into()))?;
+    let (hear, ready) = io::pipe().map_err(LabError::Keeper)?;
+    let made: Result<Vec<Kept>, LabError> = hosts
         .iter()
         .map(|host| {
             let failed = |source| LabError::Host {
@@ -124,11 +141,38 @@ fn make(hosts: &[String]) -> Result<Vec<Kept>, LabError> {
                 source,
             };
             let name = CString::new(host.as_str()).map_err(|error| failed(error.into()))?;
-            let init = init::spawn(&name, maker.as_fd()).map_err(failed)?;
+            let told = Told {
+                name: &name,
+                hosts: &hosts_file,
+                maker: maker.as_fd(),
+                ready: ready.as_fd(),
+            };
+            let init = init::spawn(told).map_err(failed)?;
             Ok(Kept {
                 host: host.clone(),
                 init: Arc::new(init),
             })
         })
-        .collect()
+        .collect();
+    drop(ready);
+    let made = made?;
+    let said = until_ready(hear).map_err(LabError::Keeper)?;
+    Ok((made, !said.contains(&NO_NAMES)))
+}
+
+/// Waits until every host is ready, which closes its end of the pipe, and returns what they said.
+fn until_ready(mut hear: PipeReader) -> io::Result<Vec<u8>> {
+    let begin = Instant::now();
+    let mut said = Vec::new();
+    let mut word = [0; 64];
+    loop {
+        let left = READY_LIMIT.saturating_sub(begin.elapsed());
+        if !pidfd::wait_readable(hear.as_fd(), left)? {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match hear.read(&mut word)? {
+            0 => return Ok(said),
+            count => said.extend_from_slice(&word[..count]),
+        }
+    }
 }

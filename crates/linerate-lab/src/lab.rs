@@ -22,6 +22,7 @@ pub struct Lab {
     network: Network,
     keeper: Keeper,
     hosts: Vec<LabHost>,
+    degraded: Vec<String>,
 }
 
 /// A host of a lab that is up.
@@ -49,10 +50,15 @@ impl Lab {
         let keeper = Keeper::start(names)?;
         let network = Network::lay(&spec.hosts, keeper.inits())?;
         let hosts = keeper.inits().iter().zip(1u8..).map(described).collect();
+        let mut degraded = network.degraded().to_vec();
+        if !keeper.has_names() {
+            degraded.push("hosts do not know each other by name: /etc/hosts of a host cannot be replaced; use addresses".to_owned());
+        }
         Ok(Self {
             network,
             keeper,
             hosts,
+            degraded,
         })
     }
 
@@ -68,7 +74,7 @@ impl Lab {
 
     /// Returns what this kernel refused and the lab does without, for the report.
     pub fn degraded(&self) -> &[String] {
-        self.network.degraded()
+        &self.degraded
     }
 
     /// Returns what became of the frames on links that delay or lose.
@@ -85,7 +91,7 @@ impl Lab {
     /// The child's id is that of an escort outside the host, which hands signals on and ends as
     /// the program ends; `kill` and `wait` mean the program. The program ends with its host, so
     /// with this lab. The working directory and the file system are the caller's, but for
-    /// `/proc`, which is the host's own where the kernel allows it.
+    /// `/proc` and `/etc/hosts`, which are the host's own where the kernel allows it.
     pub fn command(&self, host: &str, program: impl AsRef<OsStr>) -> Result<Command, LabError> {
         let kept = self.find(host)?;
         let process = kept.init.process.as_fd().try_clone_to_owned();

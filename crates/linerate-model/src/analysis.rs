@@ -4,7 +4,8 @@
 
 use serde::Serialize;
 
-use crate::finding::{Comparison, Estimate, Finding, Recommendation, Trust};
+use crate::answer::Answer;
+use crate::finding::{Comparison, Estimate, Finding, Limiter, Recommendation, Trust};
 use crate::flag::TrialFlag;
 use crate::id::{HostName, TrialId};
 use crate::plan::LeftOut;
@@ -25,6 +26,8 @@ pub struct Analysis {
     pub about: Vec<(String, String)>,
     /// Why the numbers are partial, if they are.
     pub partial: Option<String>,
+    /// The answer: verdict, headline numbers, what limits each workload.
+    pub answer: Answer,
     /// The summary table: one line a headline number.
     pub summary: Table,
     /// How far the numbers may be relied on; absent where none was measured.
@@ -150,10 +153,16 @@ pub struct Chapter {
     pub question: String,
     /// The answer in one or two sentences; absent when nothing valid was measured.
     pub answer: Option<String>,
+    /// What follows from it: what limits most cells, and what would raise them; absent where that is
+    /// not known.
+    pub consequence: Option<String>,
     /// How it was measured.
     pub method: String,
     /// The pictures.
     pub figures: Vec<Figure>,
+    /// The course of trials that findings rest on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub over_time: Vec<Figure>,
     /// The tables.
     pub tables: Vec<Table>,
     /// Identifiers of the findings that come from it.
@@ -250,6 +259,9 @@ pub struct Point {
     pub high: Option<f64>,
     /// What a reader sees on hovering, beyond the numbers.
     pub note: String,
+    /// What limits the cell that it comes from, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limiter: Option<Limiter>,
 }
 
 /// One curve of a figure.

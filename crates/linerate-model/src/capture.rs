@@ -11,8 +11,9 @@ use crate::unit::{Bytes, Nanos};
 
 /// Bytes of a frame that hold every header of IPv4: Ethernet, a VLAN tag, IP, TCP with all its options.
 pub const SNAP_BYTES_MIN: u64 = 98;
-/// The longest frame that Linux hands to a device, in one piece.
-pub const SNAP_BYTES_MAX: u64 = 65_535;
+/// Bytes of a frame that hold every header that there is: those of IPv6 with its extensions, too. A
+/// capture shows headers; payload is nobody's business, and that of our own flows is a pattern.
+pub const SNAP_BYTES_MAX: u64 = 256;
 /// Least room for a file: heads, a handshake, some data.
 pub const FILE_BYTES_MIN: u64 = 16 << 10;
 /// Most room: an agent keeps it in memory until it is fetched.
@@ -234,7 +235,7 @@ mod tests {
         for (text, words) in [
             ("snap", "none of snap="),
             ("size=3", "none of snap="),
-            ("snap=20", "must be 98 to 65535"),
+            ("snap=20", "must be 98 to 256"),
             ("packets=many", "no whole number"),
             ("packets=0", "must be 1"),
             ("bytes=1G", "bytes is 1073741824"),

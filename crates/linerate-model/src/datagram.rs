@@ -198,8 +198,8 @@ impl Place {
     /// Returns what the place is called in a sentence.
     pub fn words(self) -> &'static str {
         match self {
-            Place::SenderQueue => "the sender's queueing discipline",
-            Place::SenderQdisc => "the sending host's queueing disciplines, which had taken them",
+            Place::SenderQueue => "the sender's qdisc",
+            Place::SenderQdisc => "the sending host's qdiscs, which had taken them",
             Place::SenderDevice => "the sending host's devices",
             Place::ReceiverDevice => "the receiving host's devices",
             Place::ReceiverBacklog => "the receiving host's backlog (softnet)",

@@ -128,7 +128,7 @@ impl Limiter {
         match self {
             Limiter::LinkRate => "the link's rate",
             Limiter::PathRate => "the path's rate",
-            Limiter::ReceiverWindow => "the receiver's window",
+            Limiter::ReceiverWindow => "the receive window",
             Limiter::SendBuffer => "the send buffer",
             Limiter::CongestionWindow => "the congestion window",
             Limiter::SlowReader => "the program that reads",
@@ -146,12 +146,36 @@ impl Limiter {
         }
     }
 
+    /// Returns it in as few letters as a strip below a chart has room for; the kernel's word where it
+    /// has one.
+    pub fn short(self) -> &'static str {
+        match self {
+            Limiter::LinkRate => "link",
+            Limiter::PathRate => "path",
+            Limiter::ReceiverWindow => "rwnd",
+            Limiter::SendBuffer => "sndbuf",
+            Limiter::CongestionWindow => "cwnd",
+            Limiter::SlowReader => "reader",
+            Limiter::HostDrops => "drops",
+            Limiter::Pacing => "pacing",
+            Limiter::Generator => "generator",
+            Limiter::Cpu => "CPU",
+            Limiter::OtherPrograms => "others",
+            Limiter::CpuQuota => "quota",
+            Limiter::RoundTrip => "RTT",
+            Limiter::NagleDelayedAck => "Nagle",
+            Limiter::Timeouts => "RTO",
+            Limiter::Application => "app",
+            Limiter::NothingArrives => "nothing",
+        }
+    }
+
     /// Returns the heading of a finding that names it.
     pub fn heading(self) -> &'static str {
         match self {
             Limiter::LinkRate => "Limited by the link",
             Limiter::PathRate => "Limited by the path",
-            Limiter::ReceiverWindow => "Limited by the receiver's window",
+            Limiter::ReceiverWindow => "Limited by the receive window",
             Limiter::SendBuffer => "Limited by the send buffer",
             Limiter::CongestionWindow => "Limited by the congestion window",
             Limiter::SlowReader => "Limited by the reader",

@@ -5,6 +5,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::id::HostName;
+use crate::number::counted;
+use crate::reason::{Reason, Unshared};
+use crate::shortfall::{RequestCount, Shortfall};
 use crate::unit::{Nanos, Unit, significant};
 
 /// What to know of a trial although it may be averaged.
@@ -17,9 +20,18 @@ pub enum TrialFlag {
     /// A server that is no agent gave it up.
     GivenUp {
         /// What that server said.
-        words: String,
+        why: Box<Reason>,
         /// How long after the begin of the window.
         after: Nanos,
+    },
+    /// Not all came that its hosts measured.
+    Partial {
+        /// Why.
+        words: String,
+        /// How much of the window is known.
+        kept: Nanos,
+        /// How long it was to be.
+        of: Nanos,
     },
     /// Other runs had a host as well.
     Shared {
@@ -39,10 +51,8 @@ pub enum TrialFlag {
     FellShort {
         /// Their host.
         host: HostName,
-        /// What was due, by the setting's name.
-        due: &'static str,
         /// What is missing of the first flow's.
-        words: String,
+        first: Shortfall,
         /// How many more flows fell short.
         others: usize,
     },
@@ -89,29 +99,13 @@ pub enum TrialFlag {
     Stolen(f64),
     /// This share of the CPUs' time is in no mode of /proc/stat.
     Unaccounted(f64),
+    /// Throughput is what TCP acknowledged at the senders.
+    UnreadAtReceiver {
+        /// The host that receives.
+        host: HostName,
+    },
     /// What a bundle says, in these words.
     Told(String),
-}
-
-/// In which way flows were not in force as one level.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Unshared {
-    /// Some of them moved nothing.
-    Idle {
-        /// How many.
-        idle: usize,
-        /// Of how many.
-        of: usize,
-    },
-    /// Their shares differ.
-    Unfair {
-        /// How many flows.
-        flows: usize,
-        /// Jain's index of their shares.
-        fairness: f64,
-        /// The least that still counts as shared.
-        fairness_min: f64,
-    },
 }
 
 /// What explains that flows were not in force as one level.
@@ -132,14 +126,171 @@ pub enum Because {
     Workers,
 }
 
+/// A flag for the reference: one as it may be, what it rests on, what to do about it.
+pub struct KnownFlag {
+    /// One of its kind.
+    pub example: TrialFlag,
+    /// What it rests on, without a full stop.
+    pub needs: &'static str,
+    /// What to do about it, without a full stop.
+    pub action: &'static str,
+}
+
+impl TrialFlag {
+    /// Returns what it rests on, and what to do about it.
+    fn words(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Interrupted(_) => ("an interrupt within the window", "let it end"),
+            Self::GivenUp { .. } => ("the other program ended it", "look at that program's log"),
+            Self::Partial { .. } => (
+                "a host that handed over a part of what it measured",
+                "look at that host; the rest of the window counts",
+            ),
+            Self::Shared { .. } => (
+                "other runs on the host, as its agent says",
+                "leave `--shared` out",
+            ),
+            Self::Noted { .. } => ("a note of the host's agent", "what the note says"),
+            Self::FellShort { .. } => (
+                "requests that were due and not sent, or connections that failed",
+                "a lower rate, or more flows",
+            ),
+            Self::Unshared { .. } => (
+                "Jain's index of the flows below its bound, and what explains it",
+                "a longer window, or what is named as the cause",
+            ),
+            Self::Unsteady(_) => (
+                "halves of the window that differ by more than 5 %",
+                "a longer warm-up (`-O`) or window (`-t`)",
+            ),
+            Self::Buffered { .. } => (
+                "what TCP received in the window against what receive calls returned",
+                "none: the number is TCP's; a longer window makes the difference small",
+            ),
+            Self::Acknowledged { .. } => (
+                "a server of another program",
+                "an agent on the server, for the receiver's own count",
+            ),
+            Self::Uncovered(_) => (
+                "the first and last reading of the window",
+                "a machine that is less busy, or a longer window",
+            ),
+            Self::Saturated(_) => (
+                "CPU time of the busiest worker",
+                "`-P`, `--workers`, larger messages, `-Z`: the number is a lower bound",
+            ),
+            Self::ShortOfCpu { .. } => (
+                "time that a worker waited for a CPU (schedstat)",
+                "end other programs, or pin (`-A`)",
+            ),
+            Self::OtherPrograms { .. } => (
+                "CPU time of the machine beyond idle and our own threads",
+                "end other programs",
+            ),
+            Self::Stolen(_) => (
+                "steal of /proc/stat",
+                "a quieter host below, or a machine of its own",
+            ),
+            Self::Unaccounted(_) => (
+                "time in which no mode of /proc/stat grew",
+                "a machine of its own",
+            ),
+            Self::UnreadAtReceiver { .. } => (
+                "no reading of the receiver",
+                "a token, or an agent that may observe",
+            ),
+            Self::Told(_) => ("what the bundle says", "what it says"),
+        }
+    }
+}
+
+/// Returns the flags that a trial may have, each with an example.
+pub fn known() -> impl Iterator<Item = KnownFlag> {
+    let host = || HostName::from("server");
+    let examples = [
+        TrialFlag::Saturated(0.99),
+        TrialFlag::ShortOfCpu {
+            ran: 0.4,
+            waited: 0.5,
+        },
+        TrialFlag::OtherPrograms {
+            cpus: 0.8,
+            in_lab: false,
+        },
+        TrialFlag::Stolen(0.07),
+        TrialFlag::Unaccounted(0.05),
+        TrialFlag::Unsteady(0.85),
+        TrialFlag::Unshared {
+            how: Unshared::Unfair {
+                flows: 2,
+                fairness: 0.61,
+                fairness_min: 0.8,
+            },
+            because: Because::RoundTrips {
+                least_ns: 1e6,
+                most_ns: 5e6,
+            },
+        },
+        TrialFlag::Buffered {
+            beyond_bytes: -1_048_576.0,
+            share: Some(0.02),
+        },
+        TrialFlag::UnreadAtReceiver { host: host() },
+        TrialFlag::Acknowledged {
+            program: "iperf3".to_owned(),
+        },
+        TrialFlag::FellShort {
+            host: host(),
+            first: Shortfall::Requests(RequestCount {
+                due: 1000,
+                sent: 900,
+            }),
+            others: 0,
+        },
+        TrialFlag::Shared {
+            host: host(),
+            runs: 1,
+        },
+        TrialFlag::Uncovered(0.9),
+        TrialFlag::Interrupted(Nanos(2_000_000_000)),
+        TrialFlag::GivenUp {
+            why: Box::new(Reason::ServerGaveUp("the server gave it up".to_owned())),
+            after: Nanos(2_000_000_000),
+        },
+        TrialFlag::Partial {
+            words: "host server: no answer".to_owned(),
+            kept: Nanos(2_000_000_000),
+            of: Nanos(5_000_000_000),
+        },
+        TrialFlag::Noted {
+            host: host(),
+            words: "no profile: …".to_owned(),
+        },
+    ];
+    examples.into_iter().map(|example| {
+        let (needs, action) = example.words();
+        KnownFlag {
+            example,
+            needs,
+            action,
+        }
+    })
+}
+
 impl fmt::Display for TrialFlag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Interrupted(after) => {
                 write!(f, "interrupted {after} after the begin of the window")
             }
-            Self::GivenUp { words, after } => {
-                write!(f, "{words} {after} after the begin of the window")
+            Self::GivenUp { why, after } => {
+                write!(f, "{why} {after} after the begin of the window")
+            }
+            Self::Partial { words, kept, of } if kept == of => {
+                write!(f, "not all hosts handed over what they measured: {words}")
+            }
+            Self::Partial { words, kept, of } => {
+                write!(f, "{kept} of the window of {of} are known: {words}")
             }
             Self::Shared { host, runs } => {
                 let noun = if *runs == 1 { "run" } else { "runs" };
@@ -148,14 +299,13 @@ impl fmt::Display for TrialFlag {
             Self::Noted { host, words } => write!(f, "host {host}: {words}"),
             Self::FellShort {
                 host,
-                due,
-                words,
+                first,
                 others,
             } => {
-                write!(f, "host {host}, {due}: {words}")?;
+                write!(f, "host {host}, {first}")?;
                 match others {
                     0 => Ok(()),
-                    others => write!(f, "; and of {others} more flows"),
+                    others => write!(f, "; and of {}", counted(*others, "more flow")),
                 }
             }
             Self::Unshared { how, because } => write!(f, "{how}: {because}"),
@@ -222,26 +372,11 @@ impl fmt::Display for TrialFlag {
                  ticks were lost",
                 percent(*share)
             ),
-            Self::Told(words) => f.write_str(words),
-        }
-    }
-}
-
-impl fmt::Display for Unshared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Idle { idle: 1, of: 1 } => f.write_str("the flow moved nothing"),
-            Self::Idle { idle, of } => write!(f, "{idle} of {of} flows moved nothing"),
-            Self::Unfair {
-                flows,
-                fairness,
-                fairness_min,
-            } => write!(
+            Self::UnreadAtReceiver { host } => write!(
                 f,
-                "{flows} flows shared unfairly (Jain's index {}, below {})",
-                significant(*fairness),
-                significant(*fairness_min),
+                "throughput is what TCP acknowledged to the sender, since no reading of host {host} came"
             ),
+            Self::Told(words) => f.write_str(words),
         }
     }
 }
@@ -256,7 +391,7 @@ impl fmt::Display for Because {
             ),
             Self::Losses(share) => write!(
                 f,
-                "{} of the segments were sent again, and each flow slows down for its own losses",
+                "{} of the segments were retransmitted, and each flow slows down for its own losses",
                 percent(*share)
             ),
             Self::RoundTrips { least_ns, most_ns } => write!(
@@ -290,6 +425,7 @@ impl<'de> Deserialize<'de> for TrialFlag {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shortfall::{ConnectionCount, RequestCount};
 
     /// Bundles and documents of before have these words, and who reads them may look for them.
     #[test]
@@ -307,14 +443,24 @@ mod tests {
         );
         let short = |others| TrialFlag::FellShort {
             host: host.clone(),
-            due: "requests",
-            words: "10 of 100 were not sent".to_owned(),
+            first: Shortfall::Requests(RequestCount { due: 100, sent: 90 }),
             others,
         };
-        check(short(0), "host server, requests: 10 of 100 were not sent");
+        let words = "host server, requests: 10 of 100 that were due were not sent, since responses \
+                     came too slowly";
+        check(short(0), words);
+        check(short(2), &format!("{words}; and of 2 more flows"));
         check(
-            short(2),
-            "host server, requests: 10 of 100 were not sent; and of 2 more flows",
+            TrialFlag::FellShort {
+                host: host.clone(),
+                first: Shortfall::Connections(ConnectionCount {
+                    made: 7,
+                    failed: 2,
+                    last_failure: Some("connecting failed".to_owned()),
+                }),
+                others: 0,
+            },
+            "host server, connections: 2 failed, the last: connecting failed",
         );
         let shared = |runs| TrialFlag::Shared {
             host: host.clone(),

@@ -12,6 +12,8 @@
 
 /// What is computed from a run, ready to be drawn.
 pub mod analysis;
+/// The answer of a run: verdict, headline numbers, what limits each workload.
+pub mod answer;
 /// Captures of trials: what one may take, and what came of it.
 pub mod capture;
 /// What became of datagrams, and where those that are missing were lost.
@@ -52,6 +54,8 @@ pub mod probe;
 pub mod profile;
 /// Why a trial may not be averaged.
 pub mod reason;
+/// What raises a number that a limiter holds down.
+pub mod remedy;
 /// The catalogue of responses: what an experiment can explain.
 pub mod response;
 /// What one execution of a plan recorded.
@@ -64,8 +68,14 @@ pub mod sample_log;
 pub mod samples;
 /// Settings of a flow, shared where flows have the same.
 pub mod setting;
+/// Traffic that is due one by one, and what is missing of it.
+pub mod shortfall;
 /// One TCP or UDP socket of a host at one instant.
 pub mod socket;
+/// Prose on lines of a terminal.
+pub mod text;
+/// What captures come to, ready to be drawn.
+pub mod trace_page;
 /// Units with their prefixes: bytes, bits per second, nanoseconds.
 pub mod unit;
 /// Framing overhead, line-rate payload, bandwidth-delay product.

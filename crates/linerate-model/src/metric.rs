@@ -59,10 +59,11 @@ catalogue! {
     AppCalls "app_calls" Counter Count "Send or receive calls that moved payload.";
     AppTransactions "app_transactions" Counter Count "Responses fully received by the requester, fully sent by the responder.";
     AppMessages "app_messages" Counter Count "Messages of a stream that were sent or received whole.";
+    AppLatencies "app_latencies" Counter Count "Transactions complete inside the measured window, by their latency: of `latency:all` all of them, of `latency:NANOSECONDS` those whose latency is within 1.6 % of that. Read of all together at every reading, of a bucket where it grew since the reading before.";
     AppStallMax "app_stall_max_ns" Gauge Nanoseconds "Longest wait between two receive calls that moved payload, inside the measured window.";
     // Flow of datagrams, as the engine counts it.
     AppDatagramsSent "app_datagrams_sent" Counter Count "Datagrams sent, those included that the sender's kernel refused.";
-    AppDatagramsRefused "app_datagrams_refused" Counter Count "Of the datagrams sent, those that the sender's kernel refused: its queueing discipline was full (ENOBUFS).";
+    AppDatagramsRefused "app_datagrams_refused" Counter Count "Of the datagrams sent, those that the sender's kernel refused: its qdisc was full (ENOBUFS).";
     AppDatagramsReceived "app_datagrams_received" Counter Count "Datagrams received, each counted although the kernel may hand over several in one buffer (UDP_GRO); duplicates included.";
     AppDatagramsMissing "app_datagrams_missing" Gauge Count "Numbers up to the highest received that have not come; a late datagram lowers it.";
     AppDatagramsLate "app_datagrams_late" Counter Count "Datagrams received with a lower number than one before.";
@@ -87,20 +88,20 @@ catalogue! {
     TcpBytesSent "tcp_bytes_sent" Counter Bytes "tcpi_bytes_sent: payload sent, retransmissions included.";
     TcpBytesAcked "tcp_bytes_acked" Counter Bytes "tcpi_bytes_acked: payload the peer acknowledged.";
     TcpBytesReceived "tcp_bytes_received" Counter Bytes "tcpi_bytes_received: payload received in order.";
-    TcpBytesRetrans "tcp_bytes_retrans" Counter Bytes "tcpi_bytes_retrans: payload sent again.";
+    TcpBytesRetrans "tcp_bytes_retrans" Counter Bytes "tcpi_bytes_retrans: payload retransmitted.";
     TcpSegsOut "tcp_segs_out" Counter Count "tcpi_segs_out: all segments sent, pure ACKs included.";
     TcpSegsIn "tcp_segs_in" Counter Count "tcpi_segs_in: all segments received.";
     TcpDataSegsOut "tcp_data_segs_out" Counter Count "tcpi_data_segs_out: segments sent that carry payload.";
     TcpDataSegsIn "tcp_data_segs_in" Counter Count "tcpi_data_segs_in: segments received that carry payload.";
-    TcpRetrans "tcp_retrans_segments" Counter Count "tcpi_total_retrans: segments sent again.";
+    TcpRetrans "tcp_retrans_segments" Counter Count "tcpi_total_retrans: segments retransmitted.";
     TcpDelivered "tcp_delivered_segments" Counter Count "tcpi_delivered: segments the peer acknowledged.";
     TcpReordSeen "tcp_reord_seen" Counter Count "tcpi_reord_seen: reordering events.";
-    TcpDsackDups "tcp_dsack_dups" Counter Count "tcpi_dsack_dups: segments that the peer says came twice (D-SACK), so that what was sent again had not been lost.";
+    TcpDsackDups "tcp_dsack_dups" Counter Count "tcpi_dsack_dups: segments that the peer says came twice (D-SACK), so that what was retransmitted had not been lost.";
     TcpTimeouts "tcp_rto_count" Counter Count "tcpi_total_rto: retransmission timeouts.";
     TcpAppLimited "tcp_app_limited" Gauge Count "tcpi_delivery_rate_app_limited: 1 if the delivery rate was measured while the sender had nothing more to send, or no room in its buffer.";
     TcpBusy "tcp_busy_ns" Counter Nanoseconds "tcpi_busy_time: time with data outstanding.";
-    TcpRwndLimited "tcp_rwnd_limited_ns" Counter Nanoseconds "tcpi_rwnd_limited: time held by the peer's window.";
-    TcpSndbufLimited "tcp_sndbuf_limited_ns" Counter Nanoseconds "tcpi_sndbuf_limited: time held by the send buffer.";
+    TcpRwndLimited "tcp_rwnd_limited_ns" Counter Nanoseconds "tcpi_rwnd_limited: time limited by the receive window.";
+    TcpSndbufLimited "tcp_sndbuf_limited_ns" Counter Nanoseconds "tcpi_sndbuf_limited: time limited by the send buffer.";
     // CPU of the machine, /proc/stat.
     CpuUser "cpu_user_ns" Counter Nanoseconds "Time in user mode (user).";
     CpuNice "cpu_nice_ns" Counter Nanoseconds "Time in user mode at low priority.";
@@ -163,13 +164,13 @@ catalogue! {
     ProtocolCounter "protocol_counter" Counter Count "A protocol counter of the network namespace that moved in the measured window, read at the window's edges; in the kernel's own unit. A few are values at an instant and can fall (Tcp.CurrEstab).";
     // The queues between devices and protocols, /proc/net/softnet_stat; of the whole machine.
     SoftnetDropped "softnet_dropped" Counter Count "Packets dropped because a CPU's backlog was full (net.core.netdev_max_backlog).";
-    SoftnetSqueezed "softnet_time_squeezed" Counter Count "Times that a CPU stopped taking packets off with more to come (net.core.netdev_budget).";
-    SoftnetProcessed "softnet_processed" Counter Count "Packets that a CPU took off its queues, before aggregation.";
-    SoftnetReceivedRps "softnet_received_rps" Counter Count "Times that another CPU asked this one to take packets that it had received (RPS).";
+    SoftnetSqueezed "softnet_time_squeezed" Counter Count "Times that NAPI ran out of budget before all packets were processed (time_squeeze; net.core.netdev_budget, netdev_budget_usecs).";
+    SoftnetProcessed "softnet_processed" Counter Count "Packets that a CPU processed, before aggregation.";
+    SoftnetReceivedRps "softnet_received_rps" Counter Count "Times that another CPU steered packets to this one (RPS).";
     SoftnetFlowLimit "softnet_flow_limit" Counter Count "Packets dropped because one flow filled most of a CPU's backlog (net.core.flow_limit_cpu_bitmap).";
     SoftnetBacklog "softnet_backlog_packets" Gauge Count "Packets that wait in a CPU's backlog.";
     // Queueing disciplines of network devices, by netlink (TCA_STATS2).
-    QdiscTxBytes "qdisc_tx_bytes" Counter Bytes "Bytes that left the queueing discipline; ones of ingress count what came.";
+    QdiscTxBytes "qdisc_tx_bytes" Counter Bytes "Bytes that left the qdisc; ones of ingress count what came.";
     QdiscTxPackets "qdisc_tx_packets" Counter Count "Packets that left it, each as many as its segments where the device segments.";
     QdiscDrops "qdisc_drops" Counter Count "Packets that it dropped.";
     QdiscRequeues "qdisc_requeues" Counter Count "Packets that the device would not take yet and that were put back.";
@@ -179,8 +180,8 @@ catalogue! {
     // Time in interrupts as tracepoints measure it, from a program in the kernel; only when asked for.
     SoftIrqHi "softirq_hi_ns" Counter Nanoseconds "Time in soft interrupts of vector HI, from entry to exit, hard interrupts left out.";
     SoftIrqTimer "softirq_timer_ns" Counter Nanoseconds "The same of vector TIMER.";
-    SoftIrqNetTx "softirq_net_tx_ns" Counter Nanoseconds "The same of vector NET_TX: queueing disciplines and completed transmissions.";
-    SoftIrqNetRx "softirq_net_rx_ns" Counter Nanoseconds "The same of vector NET_RX: packets taken off devices and through the protocols.";
+    SoftIrqNetTx "softirq_net_tx_ns" Counter Nanoseconds "The same of vector NET_TX: qdiscs and completed transmissions.";
+    SoftIrqNetRx "softirq_net_rx_ns" Counter Nanoseconds "The same of vector NET_RX: packets received from devices and passed through the protocols.";
     SoftIrqBlock "softirq_block_ns" Counter Nanoseconds "The same of vector BLOCK.";
     SoftIrqPoll "softirq_irq_poll_ns" Counter Nanoseconds "The same of vector IRQ_POLL.";
     SoftIrqTasklet "softirq_tasklet_ns" Counter Nanoseconds "The same of vector TASKLET.";
@@ -198,7 +199,7 @@ catalogue! {
     ProfileCopy "profile_copy_samples" Counter Count "… copying payload between user memory and the kernel's.";
     ProfileTransport "profile_transport_samples" Counter Count "… in TCP or UDP.";
     ProfileIp "profile_ip_samples" Counter Count "… in IP, routing, filters or bridges.";
-    ProfileDevice "profile_device_samples" Counter Count "… in a network driver, its queue or queueing discipline.";
+    ProfileDevice "profile_device_samples" Counter Count "… in a network driver, its queue or qdisc.";
     ProfileSoftIrq "profile_softirq_samples" Counter Count "… in the dispatch of soft interrupts and polling.";
     ProfileLocks "profile_locks_samples" Counter Count "… taking a lock.";
     ProfileScheduler "profile_scheduler_samples" Counter Count "… choosing, waking or switching threads, or in timers.";
@@ -226,13 +227,13 @@ catalogue! {
     TcpHostDataSegsIn "tcp_host_data_segs_in" Counter Count "Segments with payload received (sum of tcpi_data_segs_in).";
     TcpHostAcksOut "tcp_host_acks_out" Counter Count "Segments without payload sent: pure ACKs, and each connection's SYN and FIN (tcpi_segs_out - tcpi_data_segs_out).";
     TcpHostAcksIn "tcp_host_acks_in" Counter Count "Segments without payload received (tcpi_segs_in - tcpi_data_segs_in).";
-    TcpHostRetrans "tcp_host_retrans_segments" Counter Count "Segments sent again (sum of tcpi_total_retrans).";
+    TcpHostRetrans "tcp_host_retrans_segments" Counter Count "Segments retransmitted (sum of tcpi_total_retrans).";
     TcpHostBytesSent "tcp_host_bytes_sent" Counter Bytes "Payload sent, retransmissions included (sum of tcpi_bytes_sent).";
     TcpHostBytesReceived "tcp_host_bytes_received" Counter Bytes "Payload received in order, and 1 for the end of each stream (sum of tcpi_bytes_received).";
     TcpHostDeliveryRate "tcp_host_delivery_rate_bps" Gauge BitsPerSecond "Sum of tcpi_delivery_rate over the connections that sent payload since the reading before.";
     TcpHostBusy "tcp_host_busy_ns" Counter Nanoseconds "Time with data outstanding, summed over connections (tcpi_busy_time).";
-    TcpHostRwndLimited "tcp_host_rwnd_limited_ns" Counter Nanoseconds "Of it, time held by the peer's window (tcpi_rwnd_limited).";
-    TcpHostSndbufLimited "tcp_host_sndbuf_limited_ns" Counter Nanoseconds "Of it, time held by the send buffer (tcpi_sndbuf_limited).";
+    TcpHostRwndLimited "tcp_host_rwnd_limited_ns" Counter Nanoseconds "Of it, time limited by the receive window (tcpi_rwnd_limited).";
+    TcpHostSndbufLimited "tcp_host_sndbuf_limited_ns" Counter Nanoseconds "Of it, time limited by the send buffer (tcpi_sndbuf_limited).";
     // All UDP sockets of the host (network namespace), by sock_diag.
     UdpHostSockets "udp_host_sockets" Gauge Count "UDP sockets that exist.";
     UdpHostReceiveQueue "udp_host_receive_queue_bytes" Gauge Bytes "Bytes that wait in them to be read, with the kernel's overhead.";

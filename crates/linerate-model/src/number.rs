@@ -122,6 +122,16 @@ pub fn display(value: f64, unit: Unit) -> String {
     join(&alone(value, unit, prefix), prefix.symbol)
 }
 
+/// Writes how many there are of a thing that people count: `1 trial`, `3 trials`.
+pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    let number = display(count as f64, Unit::Count);
+    match count {
+        1 => format!("{number} {noun}"),
+        _ => format!("{number} {noun}s"),
+    }
+}
+
 /// Writes a share such as 0.95 as `95 %`.
 pub fn percent(share: f64) -> String {
     display(share * 100.0, Unit::Percent)

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::{Cell, Experiment, Timing};
 use crate::id::TrialId;
 use crate::margin::Margins;
+use crate::reason::{Disturbance, RepeatReason};
 use crate::unit::Nanos;
 use crate::workload::Workload;
 
@@ -39,14 +40,23 @@ pub struct LeftOut {
 }
 
 /// A trial that was done once more, since the first one may not be averaged or was disturbed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Repeat {
     /// The trial that repeats: it has the cell and the block of the other.
     pub trial: TrialId,
     /// The trial that it stands for.
     pub of: TrialId,
-    /// Why, as a clause: what made the other invalid, or what disturbed it.
-    pub why: String,
+    /// Why.
+    pub why: RepeatReason,
+}
+
+/// A valid trial that should be done once more.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Disturbed {
+    /// The trial.
+    pub trial: TrialId,
+    /// What disturbed it.
+    pub by: Disturbance,
 }
 
 /// Everything that will be measured, in order; complete before anything runs.

@@ -1,15 +1,17 @@
-//! Why a trial may not be averaged: what happened, as types. Words are made where they are shown.
+//! Why a trial may not be averaged, or is done once more: what happened, as types. Words are made where
+//! they are shown.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{FlowId, HostName};
-use crate::unit::Nanos;
-use crate::workload::Setting;
+use crate::id::{FlowId, HostName, TrialId};
+use crate::number::counted;
+use crate::unit::{BitsPerSec, Nanos, Unit, significant};
+use crate::workload::{Direction, Setting};
 
 /// Why a trial may not be averaged.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Reason {
     /// The user ended it before it had begun to count, or one of several trials.
     Interrupted,
@@ -29,8 +31,13 @@ pub enum Reason {
         /// How many.
         missing: u32,
     },
-    /// The hosts did not hand in their results in time.
-    Overdue,
+    /// A host did not hand in its results in time.
+    Overdue {
+        /// The host.
+        host: HostName,
+        /// How long after the end of its traffic they were waited for.
+        waited: Nanos,
+    },
     /// A host granted less than the level that the cell stands for.
     Capped {
         /// The host.
@@ -67,15 +74,100 @@ pub enum Reason {
         /// How late.
         late: Nanos,
     },
-    /// Its numbers themselves say so, or a bundle does, in these words.
+    /// The run has no server.
+    NoServer,
+    /// A server that is no agent gave it up, as it says in these words.
+    ServerGaveUp(String),
+    /// Its payload cannot have crossed the links.
+    Beyond {
+        /// How much it was.
+        rate: BitsPerSec,
+        /// What the links carry.
+        ceiling: Ceiling,
+    },
+    /// Its flows were not in force as one level.
+    Unshared(Unshared),
+    /// It was done once more, and that trial stands for it.
+    Superseded {
+        /// Why.
+        why: Box<RepeatReason>,
+        /// The other.
+        by: TrialId,
+    },
+    /// What a bundle says, in these words.
     Told(String),
+}
+
+/// Why a trial is done once more; in documents its words.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RepeatReason {
+    /// It may not be averaged.
+    Invalid(Reason),
+    /// It is valid, but something disturbed it.
+    Disturbed(Disturbance),
+    /// What a bundle says, in these words.
+    Told(String),
+}
+
+/// What disturbed a valid trial.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Disturbance {
+    /// Its rate still rose: the second half of the window over the first.
+    Rising(f64),
+    /// This share of the CPUs' time is in none of their modes.
+    Unaccounted(f64),
+}
+
+/// What no payload in one direction can exceed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ceiling {
+    /// That rate.
+    pub payload: BitsPerSec,
+    /// The direction.
+    pub direction: Direction,
+    /// The signalling rate of the link in it.
+    pub link: BitsPerSec,
+    /// Its frames, where its MTU is known.
+    pub frames: Option<Frames>,
+}
+
+/// The largest frames of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frames {
+    /// The MTU of the way.
+    pub mtu_bytes: u64,
+    /// Payload of a frame.
+    pub payload_bytes: u64,
+}
+
+/// In which way flows were not in force as one level.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Unshared {
+    /// Some of them moved nothing.
+    Idle {
+        /// How many.
+        idle: usize,
+        /// Of how many.
+        of: usize,
+    },
+    /// Their shares differ.
+    Unfair {
+        /// How many flows.
+        flows: usize,
+        /// Jain's index of their shares.
+        fairness: f64,
+        /// The least that still counts as shared.
+        fairness_min: f64,
+    },
 }
 
 /// In which way a host did not do its part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostFailure {
-    /// It does not answer: it may be gone.
+    /// Nothing answers where it was.
     Lost,
+    /// It did not answer in time: it, or the way to it, may be slow for a while.
+    Silent,
     /// It refuses what was asked of it, and will do so again.
     Refused,
     /// It got its instants when the window had begun; with more notice it would not have.
@@ -107,7 +199,7 @@ impl Reason {
         match self {
             Self::Host {
                 host,
-                failure: HostFailure::Lost,
+                failure: HostFailure::Lost | HostFailure::Silent,
                 ..
             } => Some(host),
             _ => None,
@@ -145,9 +237,16 @@ impl fmt::Display for Reason {
             Self::Interrupted => f.write_str("interrupted"),
             Self::Host { host, words, .. } => write!(f, "host {host}: {words}"),
             Self::FlowsMissing { host, missing } => {
-                write!(f, "host {host}: {missing} flows have not arrived")
+                write!(
+                    f,
+                    "host {host}: {} did not arrive",
+                    counted(*missing, "flow")
+                )
             }
-            Self::Overdue => f.write_str("the hosts did not hand in their results in time"),
+            Self::Overdue { host, waited } => write!(
+                f,
+                "host {host} did not hand in its results within {waited} after the end of its traffic"
+            ),
             Self::Capped { host, setting } => {
                 let or_unknown = |text: &Option<String>| text.clone().unwrap_or("?".to_owned());
                 write!(
@@ -177,8 +276,96 @@ impl fmt::Display for Reason {
                 f,
                 "host {host} read the {edge} of the window {late} late, more than a tenth of it"
             ),
+            Self::NoServer => f.write_str("the run has no server"),
+            Self::ServerGaveUp(words) | Self::Told(words) => f.write_str(words),
+            Self::Beyond { rate, ceiling } => {
+                let rate = Unit::BitsPerSecond.display(rate.0);
+                write!(f, "refused: {rate} of payload cannot cross {ceiling}")
+            }
+            Self::Unshared(how) => how.fmt(f),
+            Self::Superseded { why, by } => write!(f, "{why}; trial {} stands for it", by.0),
+        }
+    }
+}
+
+impl fmt::Display for RepeatReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(why) => why.fmt(f),
+            Self::Disturbed(by) => by.fmt(f),
             Self::Told(words) => f.write_str(words),
         }
+    }
+}
+
+impl fmt::Display for Disturbance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| Unit::Percent.display(100.0 * share);
+        match self {
+            Self::Rising(halves) => write!(
+                f,
+                "its rate still rose: by {} from half to half",
+                percent(halves - 1.0)
+            ),
+            Self::Unaccounted(share) => write!(
+                f,
+                "{} of the CPUs' time is in none of their modes",
+                percent(*share)
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Ceiling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let link = match self.direction {
+            Direction::FromServer => "the link from the server",
+            Direction::ToServer | Direction::Both => "the link to the server",
+        };
+        let rate = |rate: BitsPerSec| Unit::BitsPerSecond.display(rate.0);
+        write!(f, "{link} of {}", rate(self.link))?;
+        if let Some(frames) = self.frames {
+            let Frames {
+                mtu_bytes,
+                payload_bytes,
+            } = frames;
+            write!(
+                f,
+                " with an MTU of {mtu_bytes} B and frames of {payload_bytes} B of payload"
+            )?;
+        }
+        write!(f, ", which carries at most {}", rate(self.payload))
+    }
+}
+
+impl fmt::Display for Unshared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Idle { idle: 1, of: 1 } => f.write_str("the flow moved nothing"),
+            Self::Idle { idle, of } => write!(f, "{idle} of {of} flows moved nothing"),
+            Self::Unfair {
+                flows,
+                fairness,
+                fairness_min,
+            } => write!(
+                f,
+                "{flows} flows shared unfairly (Jain's index {}, below {})",
+                significant(*fairness),
+                significant(*fairness_min),
+            ),
+        }
+    }
+}
+
+impl Serialize for RepeatReason {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for RepeatReason {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::Told)
     }
 }
 
@@ -204,5 +391,60 @@ impl From<&str> for Reason {
 impl From<String> for Reason {
     fn from(words: String) -> Self {
         Self::Told(words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bundles and documents of before have these words, and who reads them may look for them.
+    #[test]
+    fn documents_have_the_words_and_tell_them_as_read() {
+        let check = |reason: Reason, words: &str| {
+            let document = serde_json::to_value(&reason).expect("a text");
+            assert_eq!(document, words);
+            let read: Reason = serde_json::from_value(document).expect("a text");
+            assert_eq!(read, Reason::Told(words.to_owned()));
+        };
+        let beyond = |direction, frames| Reason::Beyond {
+            rate: BitsPerSec(2e9),
+            ceiling: Ceiling {
+                payload: BitsPerSec(0.94e9),
+                direction,
+                link: BitsPerSec(1e9),
+                frames,
+            },
+        };
+        let frames = Frames {
+            mtu_bytes: 1500,
+            payload_bytes: 1448,
+        };
+        check(
+            beyond(Direction::ToServer, Some(frames)),
+            "refused: 2 Gbit/s of payload cannot cross the link to the server of 1 Gbit/s with an MTU \
+             of 1500 B and frames of 1448 B of payload, which carries at most 940 Mbit/s",
+        );
+        check(
+            beyond(Direction::FromServer, None),
+            "refused: 2 Gbit/s of payload cannot cross the link from the server of 1 Gbit/s, which \
+             carries at most 940 Mbit/s",
+        );
+        let superseded = |why| Reason::Superseded {
+            why: Box::new(RepeatReason::Disturbed(why)),
+            by: TrialId(7),
+        };
+        check(
+            superseded(Disturbance::Rising(1.25)),
+            "its rate still rose: by 25 % from half to half; trial 7 stands for it",
+        );
+        check(
+            superseded(Disturbance::Unaccounted(0.07)),
+            "7 % of the CPUs' time is in none of their modes; trial 7 stands for it",
+        );
+        check(
+            Reason::Unshared(Unshared::Idle { idle: 1, of: 4 }),
+            "1 of 4 flows moved nothing",
+        );
     }
 }

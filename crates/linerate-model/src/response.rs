@@ -49,14 +49,14 @@ responses! {
     PAYLOAD_PER_SEGMENT "payload_per_segment_bytes" Bytes "payload per data segment";
     ACKS_PER_TRANSACTION "acks_per_transaction" Count "pure ACKs per transaction";
     SEND_MSS "send_mss_bytes" Bytes "payload of a full-size segment";
-    RETRANSMITTED "retransmitted_segments" Count "segments sent again";
-    RETRANSMITTED_SHARE "retransmitted_share" Ratio "share of segments sent again";
-    RWND_LIMITED "rwnd_limited_share" Ratio "time held by the receiver's window";
-    SNDBUF_LIMITED "sndbuf_limited_share" Ratio "time held by the send buffer";
+    RETRANSMITTED "retransmitted_segments" Count "segments retransmitted";
+    RETRANSMITTED_SHARE "retransmitted_share" Ratio "share of segments retransmitted";
+    RWND_LIMITED "rwnd_limited_share" Ratio "time limited by the receive window";
+    SNDBUF_LIMITED "sndbuf_limited_share" Ratio "time limited by the send buffer";
     BUSY "busy_share" Ratio "time with data outstanding";
     CWND "cwnd_segments" Count "congestion window";
     SEND_WINDOW "send_window_bytes" Bytes "window advertised by the receiver";
-    WINDOW_FILLED "window_filled_share" Ratio "share of the receiver's window that is in flight";
+    WINDOW_FILLED "window_filled_share" Ratio "share of the receive window that is in flight";
     STALL_MAX "stall_max_ns" Nanoseconds "longest stall";
     MESSAGES "messages_per_s" PerSecond "messages per second";
     SEND_CALLS "send_calls_per_s" PerSecond "send calls per second";
@@ -72,7 +72,7 @@ responses! {
     DUPLICATES "datagrams_duplicate" Count "datagrams received again";
     UNANSWERED "requests_unanswered" Count "requests without a response in time";
     LOST_SENDER_QUEUE "lost_sender_queue" Count "datagrams refused by the sender's queue";
-    LOST_SENDER_QDISC "lost_sender_qdisc" Count "datagrams dropped by the sending host's queueing disciplines after they were taken";
+    LOST_SENDER_QDISC "lost_sender_qdisc" Count "datagrams dropped by the sending host's qdiscs after they were taken";
     LOST_SENDER_DEVICE "lost_sender_device" Count "datagrams dropped by the sending host's devices";
     LOST_RECEIVER_DEVICE "lost_receiver_device" Count
         "datagrams dropped by the receiving host's devices";
@@ -150,7 +150,7 @@ responses! {
     RX_QUEUE_CHANCE_MOST "rx_queue_imbalance_by_chance_most" Count
         "imbalance of receive queues that chance does not exceed in 95 of 100 cases";
     CPU_PACKETS_MOST "cpu_most_packets_per_s" PerSecond
-        "packets per second taken off its queues by the CPU with most";
+        "packets per second processed by the CPU with most";
     CPU_PACKETS_IMBALANCE "cpu_packets_imbalance" Count "packets of the CPU with most over the mean of all";
     CPU_INTERRUPTS_MOST "cpu_most_network_interrupts_per_s" PerSecond
         "interrupts of network devices per second of the CPU with most";
@@ -171,15 +171,15 @@ responses! {
     QUEUED "queued_share" Ratio "time with a queue on the way";
     RATE_VARIATION "rate_variation" Ratio
         "deviation of the rate from reading to reading, of its mean";
-    SPURIOUS "spurious_segments" Count "segments sent again although they had arrived (D-SACK)";
+    SPURIOUS "spurious_segments" Count "segments retransmitted although they had arrived (D-SACK)";
     REORDERINGS "reorderings" Count "times that segments overtook each other";
     TIMEOUTS "retransmission_timeouts" Count "retransmission timeouts of the flows";
     DROPPED_QDISC "dropped_sender_qdisc" Count
-        "packets dropped by the sending hosts' queueing disciplines";
+        "packets dropped by the sending hosts' qdiscs";
     DROPPED_DEVICE "dropped_device" Count "packets dropped by the hosts' devices";
     DROPPED_BACKLOG "dropped_backlog" Count "packets dropped from the receiving hosts' backlog";
     QDISC_BACKLOG "sender_qdisc_backlog_bytes" Bytes
-        "bytes that wait in the sending hosts' queueing disciplines";
+        "bytes that wait in the sending hosts' qdiscs";
     DELAYED_ACKS "delayed_acks_per_s" PerSecond "ACKs sent by the delayed-ACK timer per second";
     PATH_RTT "path_rtt_ns" Nanoseconds "shortest round trip of TCP at either end";
     PATH_RTT_LOADED "path_rtt_loaded_ns" Nanoseconds
@@ -194,7 +194,7 @@ responses! {
     STALLED "transactions_stalled" Count "transactions slower than the path by a delayed ACK";
     DELAYED_ACKS_SENT "delayed_acks" Count "ACKs sent by the delayed-ACK timer";
     TIMERS_FIRED "tcp_timers_fired" Count "retransmission timeouts and loss probes";
-    RETRANSMITTED_BOTH "retransmitted_both_segments" Count "segments sent again by both ends";
+    RETRANSMITTED_BOTH "retransmitted_both_segments" Count "segments retransmitted by both ends";
     WORKER_WAITED "worker_waited_share" Ratio
         "time that the worker which wanted a CPU most waited for one";
     CPU_BUSY_SHARE "cpu_busy_share" Ratio "share of all CPUs' time that was busy on its host";
@@ -213,6 +213,14 @@ pub struct Description {
     pub title: &'static str,
     /// Its unit.
     pub unit: Unit,
+}
+
+/// Returns every response with its words and unit, in the order of the catalogue.
+pub fn all() -> impl Iterator<Item = (&'static str, Description)> {
+    let described = |&(name, unit, title): &(&'static str, Unit, &'static str)| {
+        (name, Description { title, unit })
+    };
+    CATALOGUE.iter().map(described)
 }
 
 /// Returns the words and the unit of the response called `name`.

@@ -17,6 +17,7 @@ use crate::reason::Reason;
 use crate::sample::End;
 use crate::samples::Samples;
 use crate::setting::Settings;
+use crate::shortfall::{ConnectionCount, RequestCount};
 use crate::unit::{BitsPerSec, Nanos};
 use crate::workload::Part;
 
@@ -51,8 +52,22 @@ pub enum Admission {
 pub struct ClockFit {
     /// Host clock minus controller clock, both CLOCK_MONOTONIC.
     pub offset_ns: i64,
-    /// Half the shortest round trip: the offset is right within ± this.
+    /// Half of what the exchanges of the run leave open: the offset is right within ± this.
     pub uncertainty_ns: u64,
+}
+
+/// How a controller's requests travel to an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Control {
+    /// They do not: it is in the controller's process.
+    InProcess,
+    /// Within this host.
+    Loopback,
+    /// Encrypted, to an agent whose certificate is trusted.
+    Tls,
+    /// For everyone on the way to read.
+    Clear,
 }
 
 /// A host of a run.
@@ -64,14 +79,16 @@ pub struct HostRecord {
     pub part: HostPart,
     /// Address and port of its agent; `in-process` for the controller's own host.
     pub agent: String,
+    /// How requests travelled to it, when known. Payload always travels in the clear.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<Control>,
     /// Address that data flows use.
     pub data_address: String,
     /// Version of its agent.
     pub version: String,
-    /// The program that serves there, if it is no agent: nothing is read on such a host, and what
-    /// the program says it counted is all there is of its end.
-    #[serde(default)]
-    pub foreign: Option<String>,
+    /// What serves there.
+    #[serde(rename = "foreign", default)]
+    pub program: HostProgram,
     /// Whether it is a namespace of this machine: CPU counters are then shared by all hosts.
     pub lab: bool,
     /// The number of its kernel's boot, when known: hosts with the same one are one machine.
@@ -93,6 +110,46 @@ pub struct HostRecord {
     pub clock: ClockFit,
     /// How the agent admitted the run, and whether others went on beside it.
     pub admission: Admission,
+}
+
+/// What serves on a host of a run; in documents the name of another program, or null.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "Option<String>", into = "Option<String>")]
+pub enum HostProgram {
+    /// An agent, which reads its host.
+    #[default]
+    Agent,
+    /// Another program of this name: nothing is read on its host, and what it says it counted is all
+    /// there is of its end.
+    Foreign(String),
+}
+
+impl HostProgram {
+    /// Returns whether an agent reads the host.
+    pub fn is_agent(&self) -> bool {
+        matches!(self, Self::Agent)
+    }
+}
+
+impl From<Option<String>> for HostProgram {
+    fn from(foreign: Option<String>) -> Self {
+        foreign.map_or(Self::Agent, Self::Foreign)
+    }
+}
+
+impl From<HostProgram> for Option<String> {
+    fn from(program: HostProgram) -> Self {
+        match program {
+            HostProgram::Agent => None,
+            HostProgram::Foreign(name) => Some(name),
+        }
+    }
+}
+
+/// Returns what serves on the host under study, as far as `hosts` have one.
+pub fn server_program(hosts: &[HostRecord]) -> &HostProgram {
+    let server = hosts.iter().find(|host| host.part == HostPart::Server);
+    server.map_or(&HostProgram::Agent, |server| &server.program)
 }
 
 /// Returns whether all `hosts` run under one kernel, as namespaces of a machine do.
@@ -135,7 +192,7 @@ pub struct RunDocument {
 }
 
 /// Whether a trial may be averaged.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Validity {
     /// It may.
@@ -220,6 +277,12 @@ pub struct FlowOutcome {
     /// none.
     #[serde(default)]
     pub datagrams: Option<Box<Datagrams>>,
+    /// Requests of its open loop, if it is one.
+    #[serde(default)]
+    pub requests: Option<RequestCount>,
+    /// Connections that it made one after another, if that is what it does; apart, since most do not.
+    #[serde(default)]
+    pub connections: Option<Box<ConnectionCount>>,
     /// Why the flow ended before the drain phase did, if so.
     pub ended_early: Option<String>,
 }
@@ -244,7 +307,7 @@ impl Deref for FlowRecord {
 }
 
 /// Something that happened in a run, as its bundle keeps it; what was measured lies beside it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// Time after the start of the run.
     pub at_ns: u64,
@@ -258,7 +321,7 @@ pub struct Event {
 }
 
 /// What happened in a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum EventKind {
     /// Its hosts were gathered, and its plan was complete.

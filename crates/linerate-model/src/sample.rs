@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{FlowId, HostName, TrialId};
 use crate::metric::Metric;
+use crate::unit::Nanos;
 
 /// Flows of a trial that are read in full on every tick, by their number, and shown in full unless more is
 /// asked for. Of the others only what interval lines show is kept between the edges of the window: a full
@@ -90,7 +91,7 @@ impl fmt::Display for QdiscId {
 ///
 /// As text: `host`, `cpu:0`, `node:0`, `irq:24`, `link:eth0`, `queue:eth0:rx:3`,
 /// `qdisc:eth0:8001:`, `flow:3:client`, `thread:worker-0`, `counter:Tcp.RetransSegs`,
-/// `irq:24:cpu:3`, `sensor:coretemp-2:Package id 0`.
+/// `irq:24:cpu:3`, `sensor:coretemp-2:Package id 0`, `latency:all`, `latency:21504`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subject {
     /// The whole host (or network namespace, for protocol counters).
@@ -117,6 +118,8 @@ pub enum Subject {
     IrqCpu(u32, u32),
     /// One sensor, by chip and label.
     Sensor(String),
+    /// The transactions of this host's workers whose latency lies about here, or all of them.
+    Latency(Option<Nanos>),
 }
 
 impl fmt::Display for Subject {
@@ -134,6 +137,8 @@ impl fmt::Display for Subject {
             Subject::Counter(name) => write!(f, "counter:{name}"),
             Subject::IrqCpu(irq, cpu) => write!(f, "irq:{irq}:cpu:{cpu}"),
             Subject::Sensor(name) => write!(f, "sensor:{name}"),
+            Subject::Latency(None) => f.write_str("latency:all"),
+            Subject::Latency(Some(Nanos(ns))) => write!(f, "latency:{ns}"),
         }
     }
 }
@@ -160,6 +165,11 @@ impl FromStr for Subject {
             "qdisc" => qdisc(rest).ok_or_else(bad),
             "counter" if !rest.is_empty() => Ok(Subject::Counter(rest.to_owned())),
             "sensor" if !rest.is_empty() => Ok(Subject::Sensor(rest.to_owned())),
+            "latency" if rest == "all" => Ok(Subject::Latency(None)),
+            "latency" => rest
+                .parse()
+                .map(|ns| Subject::Latency(Some(Nanos(ns))))
+                .map_err(|_| bad()),
             "flow" => {
                 let (flow, end) = rest.split_once(':').ok_or_else(bad)?;
                 let end = match end {
@@ -231,7 +241,7 @@ impl schemars::JsonSchema for Subject {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "type": "string",
-            "description": "host, cpu:N, node:N, irq:N, irq:N:cpu:N, link:NAME, queue:NAME:rx:N, queue:NAME:tx:N, qdisc:NAME:HANDLE, flow:N:client, flow:N:server, thread:NAME, counter:NAME or sensor:NAME"
+            "description": "host, cpu:N, node:N, irq:N, irq:N:cpu:N, link:NAME, queue:NAME:rx:N, queue:NAME:tx:N, qdisc:NAME:HANDLE, flow:N:client, flow:N:server, thread:NAME, counter:NAME, sensor:NAME, latency:all or latency:NANOSECONDS"
         })
     }
 }
@@ -296,6 +306,8 @@ mod tests {
             "counter:Tcp.RetransSegs",
             "counter:Ip6InReceives",
             "sensor:coretemp-2:Package id 0",
+            "latency:all",
+            "latency:21504",
         ] {
             assert_eq!(text.parse::<Subject>().unwrap().to_string(), text);
         }
@@ -315,6 +327,8 @@ mod tests {
             "disk:1",
             "counter:",
             "sensor:",
+            "latency:",
+            "latency:-1",
             "irq:",
             "irq:24:cpu:",
             "irq:24:3",

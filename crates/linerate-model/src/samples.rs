@@ -136,10 +136,10 @@ impl Samples {
         self.subjects.iter().flat_map(unpacked)
     }
 
-    /// Returns those of flows in the same order: a few of the hundreds of metrics of a host.
-    pub fn of_flows(&self) -> impl Iterator<Item = TrialSample> {
-        let is_flow = |(key, _): &(&Key, &Packed)| matches!(key.2, Subject::Flow(..));
-        self.subjects.iter().filter(is_flow).flat_map(unpacked)
+    /// Returns those of flows and latencies in the same order: a few of the hundreds of metrics of a host.
+    pub fn of_traffic(&self) -> impl Iterator<Item = TrialSample> {
+        let is_traffic = |(key, _): &(&Key, &Packed)| is_traffic(&key.2);
+        self.subjects.iter().filter(is_traffic).flat_map(unpacked)
     }
 
     /// Returns the trials they belong to; one may come several times.
@@ -195,6 +195,11 @@ impl Samples {
     }
 }
 
+/// Whether a subject is a part of the traffic rather than of the host.
+fn is_traffic(subject: &Subject) -> bool {
+    matches!(subject, Subject::Flow(..) | Subject::Latency(_))
+}
+
 fn unpacked<'a>(
     (key, packed): (&'a Key, &'a Packed),
 ) -> impl Iterator<Item = TrialSample> + use<'a> {
@@ -243,6 +248,7 @@ mod tests {
             Just(Subject::Host),
             Just(Subject::Link("eth0".to_owned())),
             (0..3_u32).prop_map(|flow| Subject::Flow(FlowId(flow), End::Client)),
+            Just(Subject::Latency(None)),
         ];
         let number = || prop_oneof![any::<i64>(), Just(i64::MIN), Just(i64::MAX), -200..200_i64];
         let metric = (0..Metric::ALL.len()).prop_map(|at| Metric::ALL[at]);
@@ -278,9 +284,9 @@ mod tests {
             expected.sort_by_key(place);
             prop_assert_eq!(samples.len(), expected.len());
             prop_assert_eq!(samples.iter().collect::<Vec<_>>(), expected.clone());
-            let of_flows = |sample: &TrialSample| matches!(sample.subject, Subject::Flow(..));
-            let flows: Vec<_> = expected.iter().filter(|it| of_flows(it)).cloned().collect();
-            prop_assert_eq!(samples.of_flows().collect::<Vec<_>>(), flows);
+            let of_traffic = |sample: &&TrialSample| is_traffic(&sample.subject);
+            let traffic: Vec<_> = expected.iter().filter(of_traffic).cloned().collect();
+            prop_assert_eq!(samples.of_traffic().collect::<Vec<_>>(), traffic);
             for wanted in &expected {
                 let readings = samples.readings(wanted.trial, &wanted.host, &wanted.subject);
                 let readings = readings.unwrap_or_default();

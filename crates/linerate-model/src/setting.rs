@@ -36,14 +36,6 @@ pub mod name {
     pub const WAIT: &str = "wait";
     /// Who keeps a rate, and how.
     pub const PACE: &str = "pace";
-    /// Requests that an open loop sent, of those that were due.
-    pub const REQUESTS: &str = "requests";
-    /// Connections that were made, and that failed.
-    pub const CONNECTIONS: &str = "connections";
-
-    /// Those that tell what became of the traffic rather than which level was in force: falling
-    /// short of them is a result.
-    pub const RESULTS: [&str; 2] = [REQUESTS, CONNECTIONS];
 }
 
 /// In the effective value of [`name::TCPI_OPTIONS`]: windows are scaled.
@@ -89,11 +81,6 @@ impl Setting {
         let (_, rest) = self.effective.as_deref()?.split_once(COPIED)?;
         let percent: f64 = rest.split_once(" %")?.0.parse().ok()?;
         percent.is_finite().then_some(percent / 100.0)
-    }
-
-    /// Returns whether it tells what became of the traffic rather than which level was in force.
-    pub fn is_result(&self) -> bool {
-        name::RESULTS.contains(&self.name.as_str())
     }
 }
 

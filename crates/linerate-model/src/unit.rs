@@ -158,6 +158,16 @@ impl FromStr for Nanos {
     }
 }
 
+/// Reads a share: `0.01`, or `1%`; nothing if it is no finite number.
+pub fn parse_share(text: &str) -> Option<f64> {
+    let (number, parts) = match text.trim().strip_suffix('%') {
+        Some(percent) => (percent.trim_end(), 100.0),
+        None => (text.trim(), 1.0),
+    };
+    let number: f64 = number.parse().ok()?;
+    number.is_finite().then_some(number / parts)
+}
+
 /// Writes a quantity that someone set, with about four significant digits and no trailing zeros;
 /// what was measured is written by [`crate::number`].
 pub fn significant(value: f64) -> String {

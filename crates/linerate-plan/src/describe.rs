@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use linerate_model::experiment::{DesignKind, Experiment, Factor, Level};
+use linerate_model::number;
 use linerate_model::plan::Plan;
+use linerate_model::text::wrap;
 use linerate_model::unit::Nanos;
 
 use crate::group::{Group, groups};
@@ -80,8 +82,9 @@ fn describe_totals(text: &mut String, plan: &Plan) {
         || "no budget, files taken as they are".to_owned(),
         |budget| format!("budget {}", glued(budget)),
     );
-    let (trials, estimate, seed) = (plan.trials.len(), glued(plan.estimate), plan.seed);
-    let total = format!("{trials} trials, about {estimate}, {around} of it around the trials");
+    let trials = number::counted(plan.trials.len(), "trial");
+    let (estimate, seed) = (glued(plan.estimate), plan.seed);
+    let total = format!("{trials}, about {estimate}, {around} of it around the trials");
     text.push('\n');
     line(text, "", &format!("{total} ({budget}; seed {seed})"));
 }
@@ -92,15 +95,9 @@ fn glued(value: impl ToString) -> String {
 }
 
 fn describe_experiment(text: &mut String, experiment: &Experiment) {
-    let chapter = experiment
-        .chapter
-        .map(|chapter| format!("Chapter {chapter}: "))
-        .unwrap_or_default();
-    line(
-        text,
-        "",
-        &format!("{chapter}{} ({})", experiment.title, experiment.name),
-    );
+    // By name: the report numbers what was measured, without gaps.
+    let title = format!("{} ({})", experiment.title, experiment.name);
+    line(text, "", &title);
     line(text, "  ", &experiment.question);
     line(text, "  ", &workload_words(experiment));
     let groups = groups(experiment);
@@ -217,19 +214,7 @@ fn list(text: &mut String, start: &str, items: &[String]) {
 
 /// Appends `words` broken into lines of at most [`COLUMNS`], the later ones further in.
 fn line(text: &mut String, indent: &str, words: &str) {
-    let mut current = indent.to_owned();
-    let mut empty = true;
-    for word in words.split(' ') {
-        if !empty && current.chars().count() + 1 + word.chars().count() > COLUMNS {
-            let _ = writeln!(text, "{}", current.replace('\u{a0}', " "));
-            current = format!("{indent}  ");
-            empty = true;
-        }
-        if !empty {
-            current.push(' ');
-        }
-        current.push_str(word);
-        empty = false;
+    for line in wrap(words, COLUMNS - indent.len(), 2) {
+        let _ = writeln!(text, "{indent}{line}");
     }
-    let _ = writeln!(text, "{}", current.replace('\u{a0}', " "));
 }

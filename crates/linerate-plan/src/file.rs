@@ -57,7 +57,7 @@ const RESPONSES_ANY: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// It is not TOML, or has a key or value that the format does not know.
-    #[error("read {origin}, line {line} (`{text}`): {message}")]
+    #[error("cannot read {origin}, line {line} (`{text}`): {message}")]
     Syntax {
         /// The file.
         origin: String,
@@ -69,7 +69,7 @@ pub enum ReadError {
         message: String,
     },
     /// A value is of the right kind but cannot be.
-    #[error("read {origin}, line {line}: `{key}` is {value}, but must be {allowed}")]
+    #[error("cannot read {origin}, line {line}: `{key}` is {value}, but must be {allowed}")]
     Value {
         /// The file.
         origin: String,
@@ -83,7 +83,7 @@ pub enum ReadError {
         allowed: String,
     },
     /// The levels together make no workload.
-    #[error("read {origin}: the cell {cell} cannot be measured")]
+    #[error("cannot read {origin}: the cell {cell} cannot be measured")]
     Cell {
         /// The file.
         origin: String,
@@ -94,7 +94,7 @@ pub enum ReadError {
         cause: LevelError,
     },
     /// A newer version of the program wrote or needs the file.
-    #[error("read {origin}: it has format {found}, and this version reads format {FORMAT}")]
+    #[error("cannot read {origin}: it has format {found}, and this version reads format {FORMAT}")]
     Format {
         /// The file.
         origin: String,

@@ -39,16 +39,16 @@ pub struct PlanRequest {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// There is no client host.
-    #[error("make a plan without a client: at least one host has to drive the server")]
+    #[error("cannot make a plan without a client: at least one host has to drive the server")]
     NoClients,
     /// Two experiments have the same name.
-    #[error("make a plan with two experiments called `{name}`")]
+    #[error("cannot make a plan with two experiments called `{name}`")]
     SameName {
         /// The name.
         name: String,
     },
     /// Even the least does not fit.
-    #[error("fit the plan into {budget}: the least it takes is {least}")]
+    #[error("the plan takes {least} at the least, more than the {budget} that it may")]
     Budget {
         /// The time there is.
         budget: Nanos,
@@ -57,20 +57,20 @@ pub enum PlanError {
     },
     /// There are more trials than a plan may have.
     #[error(
-        "make a plan with {trials} trials: at most {TRIALS_MAX} are allowed; take fewer levels"
+        "cannot make a plan with {trials} trials: at most {TRIALS_MAX} are allowed; take fewer levels"
     )]
     TooManyTrials {
         /// How many there would be.
         trials: u128,
     },
     /// Nothing is left to measure.
-    #[error("make a plan: nothing can be measured on these hosts ({})", reasons(.left_out))]
+    #[error("cannot make a plan: nothing can be measured on these hosts ({})", reasons(.left_out))]
     Nothing {
         /// What was left out, and why.
         left_out: Vec<LeftOut>,
     },
     /// A cell makes no workload.
-    #[error("make the workload of a cell of `{experiment}`")]
+    #[error("cannot make the workload of a cell of `{experiment}`")]
     Level {
         /// The experiment.
         experiment: String,
@@ -79,7 +79,7 @@ pub enum PlanError {
         cause: LevelError,
     },
     /// The workload of a single measurement is impossible.
-    #[error("plan the measurement")]
+    #[error("cannot plan the measurement")]
     Workload(#[from] WorkloadError),
 }
 

@@ -149,7 +149,7 @@ fn check(from: &str, to: &str, parts: &[&str]) {
         text = format!("{text}: {error}");
         cause = error.source();
     }
-    assert!(text.starts_with("read example.toml"), "{text}");
+    assert!(text.starts_with("cannot read example.toml"), "{text}");
     for part in parts {
         assert!(text.contains(part), "`{text}` lacks `{part}`");
     }

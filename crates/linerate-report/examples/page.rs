@@ -11,10 +11,16 @@ fn main() -> std::io::Result<()> {
     let study = fixture::study();
     let mut paths = std::env::args_os().skip(1).map(PathBuf::from);
     if let Some(path) = paths.next() {
-        std::fs::write(path, linerate_report::html(&study))?;
+        std::fs::write(
+            path,
+            linerate_report::html(&study, linerate_report::Extent::Answer),
+        )?;
     }
     if let Some(path) = paths.next() {
-        std::fs::write(path, linerate_report::markdown(&study))?;
+        std::fs::write(
+            path,
+            linerate_report::markdown(&study, linerate_report::Extent::Answer),
+        )?;
     }
     Ok(())
 }

@@ -8,11 +8,12 @@
 //! let summary = Table { title: "Summary".into(), columns: vec![], rows: vec![] };
 //! let analysis = Analysis {
 //!     format: ANALYSIS_FORMAT, title: "Study of server".into(), about: vec![], partial: None,
-//!     summary, trust: None, findings: vec![],
+//!     answer: Default::default(), summary, trust: None, findings: vec![],
 //!     cautions: vec![], verdicts: vec![], recommendations: vec![], chapters: vec![], flames: vec![], hosts: vec![],
 //!     counters: vec![], interrupts: vec![], left_out: vec![], damage: vec![],
 //! };
-//! assert!(linerate_report::markdown(&analysis).starts_with("# Study of server\n"));
+//! let page = linerate_report::markdown(&analysis, linerate_report::Extent::Answer);
+//! assert!(page.starts_with("# Study of server\n"));
 //! ```
 
 use linerate_model::analysis::Analysis;
@@ -25,7 +26,7 @@ mod html;
 mod markdown;
 /// Prefix, digits, interval and unit of a number.
 mod number;
-/// A host's counters as OpenMetrics.
+/// A host's counters as text for Prometheus.
 mod openmetrics;
 /// A figure's points as rows.
 mod points;
@@ -34,10 +35,10 @@ mod terminal;
 /// Words that every output shares.
 mod wording;
 
-pub use html::html;
+pub use html::{Extent, html, trace_html};
 pub use markdown::markdown;
-pub use openmetrics::{OPENMETRICS_TYPE, openmetrics};
-pub use terminal::{terminal, terminal_page};
+pub use openmetrics::Exposition;
+pub use terminal::{terminal, terminal_answer, terminal_page};
 pub use wording::{number_columns, short_cell};
 
 /// Returns the analysis as JSON: base units, `format` first.

@@ -1,42 +1,70 @@
 //! The report as Markdown in GitHub's dialect; pictures become tables.
+//!
+//! As on the page, the answer comes first: of each chapter its answer and its first chart. What is behind a
+//! click there is written where all of it is asked for.
 
 use std::fmt::Write;
 
 use linerate_model::analysis::{
     Analysis, Chapter, Figure, HostCounters, HostInterrupts, HostSummary, Table, TrialLine,
 };
-use linerate_model::finding::{Finding, Recommendation};
+use linerate_model::finding::Finding;
 
+use crate::html::{Extent, is_open, is_usable};
 use crate::{number, points, wording};
 
 /// Returns the report as Markdown.
-pub fn markdown(analysis: &Analysis) -> String {
-    let mut page = Page(String::new());
+pub fn markdown(analysis: &Analysis, extent: Extent) -> String {
+    let mut page = Page {
+        text: String::new(),
+        extent,
+    };
     page.head(analysis);
-    page.heading(2, "Summary");
-    page.table(&analysis.summary);
-    page.findings(&analysis.findings);
-    page.cautions(&analysis.cautions);
-    page.recommendations(&analysis.recommendations);
-    for chapter in &analysis.chapters {
-        page.chapter(chapter);
+    page.answer(analysis);
+    if is_usable(analysis) {
+        page.findings(&analysis.findings);
+        page.actions(analysis);
     }
-    page.hosts(&analysis.hosts);
-    page.interrupts(&analysis.interrupts);
-    page.counters(&analysis.counters);
+    if page.is_full() {
+        page.heading(2, "Summary");
+        page.table(&analysis.summary);
+    }
+    page.cautions(&analysis.cautions);
+    let numbers = wording::chapter_numbers(analysis);
+    for (chapter, number) in analysis.chapters.iter().zip(&numbers) {
+        page.chapter(chapter, *number, is_usable(analysis));
+    }
     page.left_out(analysis);
     page.damage(&analysis.damage);
-    page.reading();
-    page.0
+    if page.is_full() {
+        page.hosts(&analysis.hosts);
+        page.interrupts(&analysis.interrupts);
+        page.counters(&analysis.counters);
+        page.reading();
+    } else {
+        page.paragraph(MORE);
+    }
+    page.text
 }
 
+/// Where the rest is.
+const MORE: &str = "All cells, trials, methods, hosts and counters: `linerate report BUNDLE --format \
+    markdown --full`.";
+
 /// The document under construction. Writing to a `String` cannot fail.
-struct Page(String);
+struct Page {
+    text: String,
+    extent: Extent,
+}
 
 impl Page {
+    fn is_full(&self) -> bool {
+        self.extent == Extent::Full
+    }
+
     fn line(&mut self, text: &str) {
-        self.0.push_str(text);
-        self.0.push('\n');
+        self.text.push_str(text);
+        self.text.push('\n');
     }
 
     fn paragraph(&mut self, text: &str) {
@@ -53,13 +81,62 @@ impl Page {
         if let Some(why) = &analysis.partial {
             self.paragraph(&format!("> **This report is partial.** {}", escape(why)));
         }
+        if !analysis.answer.verdict.is_empty() {
+            let verdict = wording::stop(&analysis.answer.verdict);
+            self.paragraph(&format!("**{}**", escape(&verdict)));
+        }
         if let Some(trust) = &analysis.trust {
             self.paragraph(&format!("**Trust:** {}", escape(&trust.line())));
         }
-        for (label, text) in &analysis.about {
-            self.line(&format!("- **{}:** {}", escape(label), escape(text)));
+        let short = ["Asked", "Version", "Started"];
+        let is_told = |label: &str| self.extent == Extent::Full || short.contains(&label);
+        let about = analysis.about.iter().filter(|(label, _)| is_told(label));
+        let about: Vec<String> = about
+            .map(|(label, text)| format!("- **{}:** {}", escape(label), escape(text)))
+            .collect();
+        for line in &about {
+            self.line(line);
         }
         self.line("");
+    }
+
+    /// Writes headline numbers and what limits each workload.
+    fn answer(&mut self, analysis: &Analysis) {
+        let answer = &analysis.answer;
+        if !answer.tiles.is_empty() {
+            let rows = answer.tiles.iter().map(|tile| {
+                let value = number::estimate(&tile.value).line();
+                vec![escape(&tile.what), value, escape(&tile.note)]
+            });
+            self.grid(&["Headline", "Value", "Note"], &[false, true, false], rows);
+        }
+        if answer.bars.is_empty() || !is_usable(analysis) {
+            return;
+        }
+        self.heading(2, "What limits it");
+        let rows = answer.bars.iter().map(|bar| {
+            let ceiling = bar.ceiling.as_ref();
+            let limiter = bar.limiter.map_or("not known", |limiter| limiter.title());
+            let bound = if bar.is_lower_bound() {
+                ": a lower bound"
+            } else {
+                ""
+            };
+            vec![
+                escape(
+                    [&*bar.experiment, &bar.workload]
+                        .join(": ")
+                        .trim_start_matches(": "),
+                ),
+                number::estimate(&bar.value).line(),
+                ceiling.map_or("–".to_owned(), |it| {
+                    number::display(it.value, bar.value.unit)
+                }),
+                format!("{limiter}{bound}"),
+            ]
+        });
+        let columns = ["Workload", "Reached", "Ceiling", "Limited by"];
+        self.grid(&columns, &[false, true, true, false], rows);
     }
 
     fn findings(&mut self, findings: &[Finding]) {
@@ -106,42 +183,70 @@ impl Page {
         );
     }
 
-    fn recommendations(&mut self, recommendations: &[Recommendation]) {
-        self.heading(2, "Recommendations");
-        if recommendations.is_empty() {
-            self.paragraph("None follows from what was measured.");
+    /// Writes what was measured to help first, then what would raise what the findings name.
+    fn actions(&mut self, analysis: &Analysis) {
+        self.heading(2, "What to do");
+        let measured = analysis.recommendations.iter();
+        let measured = measured.map(|item| {
+            let confirm = code(&item.confirm);
+            [
+                escape(&item.action),
+                escape(&item.predicted),
+                escape(wording::or_none(&item.cost)),
+                escape(wording::or_none(&item.undo)),
+                format!("\n   - Confirm: {confirm}"),
+            ]
+        });
+        let remedies = wording::remedies(analysis, usize::MAX).into_iter();
+        let remedies = remedies.map(|(place, remedy)| {
+            [
+                escape(&wording::stop(remedy.action)),
+                format!(
+                    "not measured: {} {}",
+                    code(remedy.measure),
+                    remedy.measures()
+                ),
+                escape(remedy.cost) + ".",
+                escape(remedy.undo) + ".",
+                format!("\n   - Why: finding {}", place + 1),
+            ]
+        });
+        let items: Vec<[String; 5]> = measured.chain(remedies).collect();
+        if items.is_empty() {
+            self.paragraph("Nothing follows from what was measured.");
             return;
         }
-        for (at, recommendation) in recommendations.iter().enumerate() {
-            let action = escape(&recommendation.action);
-            self.line(&format!("{}. **{action}**", at + 1));
-            let predicted = escape(&recommendation.predicted);
-            self.line(&format!("   - Measured gain: {predicted}"));
-            let more = [
-                ("Cost", &recommendation.cost),
-                ("Undo", &recommendation.undo),
-            ];
-            for (label, text) in more.iter().filter(|(_, text)| !text.is_empty()) {
-                self.line(&format!("   - {label}: {}", escape(text)));
-            }
-            self.line(&format!("   - Confirm: {}", code(&recommendation.confirm)));
+        for (at, [action, gain, cost, undo, last]) in items.iter().enumerate() {
+            self.line(&format!(
+                "{}. **{action}**\n   - Gain: {gain}\n   - Cost: {cost}\n   - Undo: {undo}{last}",
+                at + 1
+            ));
         }
         self.line("");
     }
 
-    fn chapter(&mut self, chapter: &Chapter) {
-        self.heading(2, &wording::chapter_title(chapter));
+    fn chapter(&mut self, chapter: &Chapter, number: Option<usize>, is_usable: bool) {
+        self.heading(2, &wording::chapter_title(chapter, number));
         self.paragraph(&format!("*{}*", escape(&chapter.question)));
         match &chapter.answer {
             Some(answer) => self.paragraph(&format!("**{}**", escape(answer))),
             None => self.paragraph("**No answer: nothing valid was measured.**"),
         }
-        for figure in &chapter.figures {
+        if let Some(consequence) = chapter.consequence.as_ref().filter(|_| is_usable) {
+            self.paragraph(&escape(consequence));
+        }
+        let shown = if self.is_full() { usize::MAX } else { 1 };
+        for figure in chapter.figures.iter().take(shown) {
             self.figure(figure);
         }
         for table in &chapter.tables {
-            self.heading(3, &table.title);
-            self.table(table);
+            if self.is_full() || is_open(table, chapter) {
+                self.heading(3, &table.title);
+                self.table(table);
+            }
+        }
+        if !self.is_full() {
+            return;
         }
         if !chapter.method.is_empty() {
             self.heading(3, "Method");
@@ -161,7 +266,7 @@ impl Page {
         self.grid(&table.columns, &vec![true; figure.curves.len() + 1], rows);
         if table.rows_hidden > 0 {
             let hidden = table.rows_hidden;
-            self.paragraph(&format!("{hidden} more rows are in the bundle."));
+            self.paragraph(&format!("Further rows are in the bundle: {hidden}."));
         }
         let (label, caption) = (escape(&figure.y.label), escape(&figure.caption));
         self.paragraph(&format!("{label}: {caption}"));
@@ -266,20 +371,14 @@ impl Page {
         }
         self.heading(2, "Protocol counters");
         self.paragraph(wording::COUNTERS);
-        for host in hosts {
-            let span = wording::span(host.seconds, host.trials);
-            self.heading(3, &format!("{}, {span}", host.host));
-            let (trouble, others) = wording::counter_tables(host);
-            if trouble.rows.is_empty() {
-                self.paragraph("None that tells of trouble moved.");
-            } else {
-                self.table(&trouble);
-            }
-            if !others.rows.is_empty() {
+        self.paragraph(&escape(&wording::counted(hosts)));
+        for trouble in [true, false] {
+            let table = wording::counter_table(hosts, trouble);
+            if !table.rows.is_empty() {
                 self.line("<details><summary>");
-                self.line(&format!("{} ({})", others.title, others.rows.len()));
+                self.line(&format!("{} ({})", table.title, table.rows.len()));
                 self.paragraph("</summary>");
-                self.table(&others);
+                self.table(&table);
                 self.paragraph("</details>");
             }
         }
@@ -292,8 +391,10 @@ impl Page {
             return;
         }
         let rows = analysis.left_out.iter().map(|item| {
-            let place = wording::left_out_place(item.chapter);
-            vec![place, escape(&item.what), escape(&item.why)]
+            let mut chapters = analysis.chapters.iter();
+            let known = chapters.find(|it| item.chapter.is_some() && it.number == item.chapter);
+            let place = known.map_or("–", |chapter| &chapter.title);
+            vec![escape(place), escape(&item.what), escape(&item.why)]
         });
         self.grid(&["Where", "What", "Why"], &[false; 3], rows);
     }
@@ -314,7 +415,7 @@ impl Page {
     }
 
     fn row(&mut self, cells: &[String]) {
-        let _ = writeln!(self.0, "| {} |", cells.join(" | "));
+        let _ = writeln!(self.text, "| {} |", cells.join(" | "));
     }
 }
 

@@ -2,7 +2,8 @@
 
 use linerate_model::number::largest_prefix;
 pub use linerate_model::number::{
-    EstimateText, GROUP_FROM, GROUP_SPACE, Prefixed, display, estimate, percent, value_with_bounds,
+    EstimateText, GROUP_FROM, GROUP_SPACE, Prefixed, counted, display, estimate, percent,
+    value_with_bounds,
 };
 use linerate_model::unit::Unit;
 

@@ -1,11 +1,14 @@
 //! Words that every output shares: names of kinds, notes, how to read the numbers.
 
+use std::collections::BTreeMap;
+
 use linerate_model::analysis::{
-    Chapter, CounterLine, HostCounters, HostInterrupts, InterruptCpu, InterruptLine, Origin, Table,
+    Analysis, Chapter, HostCounters, HostInterrupts, InterruptCpu, InterruptLine, Origin, Table,
     TableCell, TrialLine,
 };
 use linerate_model::finding::{Estimate, FindingKind, Trust};
 use linerate_model::id::TrialId;
+use linerate_model::remedy::Remedy;
 use linerate_model::unit::Unit;
 
 use crate::number;
@@ -46,15 +49,19 @@ pub const READING: &[(&str, &str)] = &[
          counted.",
     ),
     (
-        "computed and published curves",
-        "dotted lines follow from a formula, for instance what a link can carry; grey dashed \
-         lines are figures published for other systems, drawn for comparison and not measured \
-         here.",
+        "computed curves",
+        "dotted lines follow from a formula, for instance what a link can carry. Where they were asked \
+         for, grey dashed lines are figures published for other systems and not measured here.",
     ),
     (
         "intervals that leave a chart",
         "an interval much longer than its value is high runs out of the picture at the top; the \
          data below the chart has its ends.",
+    ),
+    (
+        "limiter",
+        "the one thing whose removal would raise the number. The strip below the first chart of a chapter \
+         names it for each point; where nothing is named, no evidence tells causes apart.",
     ),
     (
         "prefixes",
@@ -63,43 +70,73 @@ pub const READING: &[(&str, &str)] = &[
 ];
 
 /// What the tables of protocol counters are.
-pub const COUNTERS: &str = "Every counter of the kernel's protocols that moved in the measured \
-    windows of valid trials, by the kernel's own name, the difference between the readings at the \
-    windows' two ends. They count all traffic of the host or its network namespace, other programs' \
-    included; two ends on one machine show the same.";
+pub const COUNTERS: &str = "Change in the measured windows of valid trials, by the kernel's own name; all \
+    traffic of the host or its network namespace counts, that of other programs included.";
 
-/// Returns the reasons behind a judgement, as a sentence.
-pub fn trust_reasons(trust: &Trust) -> String {
-    match trust.reasons.is_empty() {
+/// Returns the first reasons behind a judgement, as a sentence.
+pub fn trust_reasons(trust: &Trust, shown: usize) -> String {
+    let reasons: Vec<&str> = trust
+        .reasons
+        .iter()
+        .take(shown)
+        .map(String::as_str)
+        .collect();
+    match reasons.is_empty() {
         true => "Nothing stands against these numbers.".to_owned(),
-        false => format!("{}.", trust.reasons.join("; ")),
+        false => stop(&reasons.join("; ")),
     }
 }
 
-/// Returns the counters of `host` that tell of trouble, and the others.
-pub fn counter_tables(host: &HostCounters) -> (Table, Table) {
-    let table = |title: &str, trouble| {
-        let of_kind = host.counters.iter().filter(|line| line.trouble == trouble);
-        Table::new(
-            title,
-            ["Counter", "What it counts", "Moved by", "A second"],
-            of_kind.map(counter_row),
-        )
+/// Returns the counters of all hosts that tell of trouble, or the others: a column a host, and what each
+/// counts once.
+pub fn counter_table(hosts: &[HostCounters], trouble: bool) -> Table {
+    let mut lines: BTreeMap<&str, (Option<&str>, Vec<Option<f64>>)> = BTreeMap::new();
+    for (at, host) in hosts.iter().enumerate() {
+        for line in host.counters.iter().filter(|line| line.trouble == trouble) {
+            let (meaning, moved) = lines.entry(&line.name).or_default();
+            *meaning = meaning.or(line.meaning.as_deref());
+            moved.resize(hosts.len(), None);
+            moved[at] = Some(line.moved);
+        }
+    }
+    let row = |(name, (meaning, moved)): (&str, (Option<&str>, Vec<Option<f64>>))| {
+        let moved = moved.into_iter().map(|moved| match moved {
+            Some(moved) => TableCell::Number(moved, Unit::Count),
+            // Unchanged, or not read.
+            None => TableCell::Text("–".to_owned()),
+        });
+        let name = TableCell::Text(name.to_owned());
+        let meaning = TableCell::Text(meaning.unwrap_or("–").to_owned());
+        std::iter::once(name)
+            .chain(moved)
+            .chain([meaning])
+            .collect()
     };
-    (
-        table("Loss, want of room, work done twice", true),
-        table("Other counters that moved", false),
+    let heads = hosts.iter().map(|host| host.host.to_string());
+    let heads = std::iter::once("Counter".to_owned()).chain(heads);
+    Table::new(
+        match trouble {
+            true => "Counters of drops, errors and retransmissions",
+            false => "Other counters that changed",
+        },
+        heads.chain(["What it counts".to_owned()]),
+        lines.into_iter().map(row),
     )
 }
 
-fn counter_row(line: &CounterLine) -> Vec<TableCell> {
-    let meaning = line.meaning.clone();
-    vec![
-        TableCell::Text(line.name.clone()),
-        TableCell::Text(meaning.unwrap_or_else(|| "–".to_owned())),
-        TableCell::Number(line.moved, Unit::Count),
-        TableCell::Number(line.per_s, Unit::PerSecond),
-    ]
+/// Says over how much time the counters of hosts were summed.
+pub fn counted(hosts: &[HostCounters]) -> String {
+    let mut spans: Vec<(String, Vec<String>)> = Vec::new();
+    for host in hosts {
+        let span = span(host.seconds, host.trials);
+        match spans.iter_mut().find(|(known, _)| *known == span) {
+            Some((_, names)) => names.push(host.host.to_string()),
+            None => spans.push((span, vec![host.host.to_string()])),
+        }
+    }
+    let one = |(span, names): &(String, Vec<String>)| format!("{}: {span}", names.join(", "));
+    let spans: Vec<String> = spans.iter().map(one).collect();
+    format!("{}.", spans.join("; "))
 }
 
 /// Writes over how much time something was counted.
@@ -110,7 +147,7 @@ pub fn span(seconds: f64, trials: u32) -> String {
 }
 
 /// What the tables of interrupts are.
-pub const INTERRUPTS: &str = "Interrupts a second in the measured windows of valid trials, those of \
+pub const INTERRUPTS: &str = "Interrupts per second in the measured windows of valid trials, those of \
     the whole machine, and the CPUs that took them.";
 
 /// Returns the interrupts of `host`, one a row.
@@ -128,14 +165,7 @@ pub fn interrupt_table(host: &HostInterrupts) -> Table {
     };
     Table::new(
         "Interrupts by CPU",
-        [
-            "Interrupt",
-            "Its name",
-            "Device",
-            "Queue",
-            "A second",
-            "Taken by",
-        ],
+        ["Interrupt", "Name", "Device", "Queue", "Per second", "CPUs"],
         host.interrupts.iter().map(row),
     )
 }
@@ -171,6 +201,31 @@ pub fn kind(kind: FindingKind) -> &'static str {
     }
 }
 
+/// Returns what would raise the numbers of the first `shown` findings that name a limiter, where no gain of
+/// it was measured, with the place of the finding: as many as there is room for beside what was measured.
+pub fn remedies(analysis: &Analysis, shown: usize) -> Vec<(usize, Remedy)> {
+    let measured = &analysis.recommendations;
+    let findings = analysis.findings.iter().take(shown).enumerate();
+    let remedies = findings.filter_map(|(place, finding)| match finding.kind {
+        FindingKind::Limiter(limiter) => {
+            let is_measured = measured.iter().any(|item| item.finding == finding.id);
+            (!is_measured).then(|| (place, limiter.remedy()))
+        }
+        _ => None,
+    });
+    remedies
+        .take(shown.saturating_sub(measured.len()))
+        .collect()
+}
+
+/// Returns `text`, or that there is nothing to tell.
+pub fn or_none(text: &str) -> &str {
+    match text {
+        "" => "none known",
+        text => text,
+    }
+}
+
 /// Returns what the origin of a curve is called behind its name; nothing when measured.
 pub fn origin(origin: Origin) -> Option<&'static str> {
     match origin {
@@ -188,11 +243,56 @@ pub fn curve_name(name: &str, from: Origin) -> String {
     }
 }
 
-/// Returns the chapter's heading with its number.
-pub fn chapter_title(chapter: &Chapter) -> String {
-    match chapter.number {
+/// Returns the number of each chapter as they stand: without gaps, and none where there is only one.
+pub fn chapter_numbers(analysis: &Analysis) -> Vec<Option<usize>> {
+    if analysis.chapters.len() < 2 {
+        return vec![None; analysis.chapters.len()];
+    }
+    let mut count = 0;
+    let chapters = analysis.chapters.iter();
+    let number = chapters.map(|chapter| {
+        chapter.number?;
+        count += 1;
+        Some(count)
+    });
+    number.collect()
+}
+
+/// Returns the chapter's heading with its number in the document.
+pub fn chapter_title(chapter: &Chapter, number: Option<usize>) -> String {
+    match number {
         Some(number) => format!("{number}. {}", chapter.title),
         None => chapter.title.clone(),
+    }
+}
+
+/// Ends `text` with a full stop, and begins it with a capital.
+pub fn stop(text: &str) -> String {
+    format!("{}.", heading_of(text.trim_end_matches('.')))
+}
+
+fn heading_of(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => String::new(),
+    }
+}
+
+/// Writes begin and end of a run: the day once, minutes.
+pub fn moments(started: &str, ended: Option<&str>) -> String {
+    // RFC 3339 in UTC: 2026-11-22T15:10:03Z.
+    let parts = |moment: &str| {
+        let (day, time) = moment.trim_end_matches('Z').split_once('T')?;
+        Some((day.to_owned(), time.get(..5)?.to_owned()))
+    };
+    let Some((day, time)) = parts(started) else {
+        return started.to_owned();
+    };
+    match ended.and_then(parts) {
+        Some((same, end)) if same == day && end != time => format!("{day} {time}–{end} UTC"),
+        Some((other, end)) if other != day => format!("{day} {time} – {other} {end} UTC"),
+        _ => format!("{day} {time} UTC"),
     }
 }
 
@@ -293,19 +393,13 @@ pub fn number_columns(table: &Table) -> Vec<bool> {
         let mut present = cells
             .filter(|cell| !matches!(cell, TableCell::Absent(_)))
             .peekable();
-        let is_number =
-            |cell: &TableCell| matches!(cell, TableCell::Estimate(_) | TableCell::Number(..));
+        let is_number = |cell: &TableCell| match cell {
+            TableCell::Text(text) => text == "–",
+            cell => matches!(cell, TableCell::Estimate(_) | TableCell::Number(..)),
+        };
         at > 0 && present.peek().is_some() && present.all(is_number)
     };
     (0..table.columns.len()).map(is_right).collect()
-}
-
-/// Returns the chapter number's words for something left out: `chapter 7`.
-pub fn left_out_place(chapter: Option<u32>) -> String {
-    chapter.map_or_else(
-        || "whole run".to_owned(),
-        |number| format!("chapter {number}"),
-    )
 }
 
 #[cfg(test)]

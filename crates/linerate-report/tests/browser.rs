@@ -7,11 +7,20 @@ use std::path::Path;
 use std::process::Command;
 
 use linerate_model::analysis::Analysis;
-use linerate_report::html;
+use linerate_report::Extent;
 
 /// Made-up analyses.
 #[expect(dead_code, reason = "the other tests use the partial study")]
 mod fixture;
+/// The page of a capture.
+#[path = "fixture/traced.rs"]
+mod traced;
+
+use traced::traced;
+
+fn html(analysis: &Analysis) -> String {
+    linerate_report::html(analysis, Extent::Answer)
+}
 
 /// Time that the page's scripts may believe to have, in ms; the browser does not wait for it.
 const VIRTUAL_MS: u32 = 8000;
@@ -124,7 +133,8 @@ fn look(browser: &str, page: &str, widths: &[u32], look: &str) -> String {
 /// Counts the shown drawings, and lists texts that are cut, or lie upon another or upon the plot.
 const LABELS: &str = r#"(window, page) => {
     const wrong = [];
-    const shown = [...page.querySelectorAll("svg.chart")].filter((svg) => svg.getBoundingClientRect().width > 0);
+    const shown = [...page.querySelectorAll("svg.chart")]
+        .filter((svg) => svg.getBoundingClientRect().width > 0 && !svg.closest("details:not([open])"));
     for (const svg of shown) {
         const whole = svg.getBoundingClientRect();
         const scale = whole.width / svg.viewBox.baseVal.width;
@@ -218,7 +228,7 @@ fn a_curve_can_be_hidden() {
     let page = html(&fixture::study());
     let hidden = r#"(window, page) => {
         const figure = page.getElementById("figure-buffer-throughput");
-        const count = () => figure.querySelectorAll("svg.chart g[display=none]").length;
+        const count = () => figure.querySelectorAll("svg.chart g.curve[display=none]").length;
         const button = figure.querySelector(".legend button");
         button.click();
         const once = count();
@@ -288,4 +298,199 @@ fn tables_are_seen_in_each_width() {
     let page = html(&fixture::study());
     let widths = [360, 390, 576, 640, 1280];
     assert_eq!(look(browser, &page, &widths, UNSEEN_TABLES), "||||");
+}
+
+/// The sheets that reports are printed on, by their names in a style sheet.
+const SHEETS: [&str; 2] = ["A4", "letter"];
+
+#[test]
+fn page_one_prints_on_one_page() {
+    let Some(browser) = chromium() else { return };
+    let mut unmeasured = fixture::study();
+    unmeasured.recommendations.clear();
+    for study in [
+        fixture::study(),
+        unmeasured,
+        fixture::empty(),
+        fixture::not_to_be_used(),
+    ] {
+        let alone = "</style><style>main, footer { display: none }</style>";
+        let page = html(&study).replacen("</style>", alone, 1);
+        for sheet in SHEETS {
+            assert_eq!(pages(browser, &page, sheet), 1, "{}", study.answer.verdict);
+        }
+    }
+}
+
+/// Counts the pages that a browser prints on this sheet.
+fn pages(browser: &str, page: &str, sheet: &str) -> usize {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (html, pdf) = (
+        folder.path().join("report.html"),
+        folder.path().join("report.pdf"),
+    );
+    let size = format!("<style>@page {{ size: {sheet} }}</style></head>");
+    std::fs::write(&html, page.replacen("</head>", &size, 1)).expect("a page is written");
+    let printed = Command::new(browser)
+        .args(
+            flags(folder.path())
+                .into_iter()
+                .filter(|flag| flag != "--dump-dom"),
+        )
+        .arg(format!("--print-to-pdf={}", pdf.display()))
+        .arg(format!("file://{}", html.display()))
+        .output();
+    printed.expect("chromium starts");
+    let pdf = std::fs::read(pdf).expect("a page is printed");
+    let count = |words: &str| {
+        let all = pdf.windows(words.len());
+        all.filter(|bytes| *bytes == words.as_bytes()).count()
+    };
+    // Points of an inch, as the browser writes them: what was asked for is what is counted.
+    let box_of_sheet = match sheet {
+        "A4" => "/MediaBox [0 0 594.9",
+        _ => "/MediaBox [0 0 612 792]",
+    };
+    let pages = count("/Type /Page\n");
+    assert_eq!(count(box_of_sheet), pages, "{sheet}");
+    pages
+}
+
+#[test]
+fn paper_leaves_shut_what_is_behind_a_click() {
+    let Some(browser) = chromium() else { return };
+    let study = fixture::study();
+    for sheet in SHEETS {
+        let shut = pages(browser, &html(&study), sheet);
+        let full = linerate_report::html(&study, Extent::Full);
+        let full = pages(browser, &full, sheet);
+        // Page one, then at most a page a chapter.
+        assert!(
+            (2..=1 + study.chapters.len()).contains(&shut),
+            "{shut} pages of {sheet}"
+        );
+        assert!(full > shut, "{full} and {shut} pages of {sheet}");
+    }
+}
+
+/// Names words that a box cuts off, or that end beyond the window.
+const CUT: &str = r#"(window, page) => {
+    const cut = [];
+    const walker = page.createTreeWalker(page.body, window.NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const node = walker.currentNode;
+        const parent = node.parentElement;
+        if (!node.textContent.trim() || parent.closest("script, style, svg, caption, .skip, .scroll")) continue;
+        const isShut = parent.closest("details:not([open])") && !parent.closest("summary");
+        // On paper some are left out.
+        if (isShut || !parent.getClientRects().length) continue;
+        const range = page.createRange();
+        range.selectNodeContents(node);
+        const box = range.getBoundingClientRect();
+        if (box.width === 0 || box.left < -1 || box.right > window.innerWidth + 1) cut.push(node.textContent);
+        for (let at = parent; at; at = at.parentElement) {
+            const its = at.getBoundingClientRect();
+            const hides = window.getComputedStyle(at).overflowX !== "visible" && at !== page.body && at !== page.documentElement;
+            if (hides && box.right > its.right + 1) cut.push(node.textContent);
+        }
+    }
+    return cut.join("; ");
+}"#;
+
+#[test]
+fn no_words_are_cut_in_any_width() {
+    let Some(browser) = chromium() else { return };
+    for study in [
+        fixture::study(),
+        fixture::not_to_be_used(),
+        fixture::spoiled(&"unbroken".repeat(40)),
+    ] {
+        let page = html(&study);
+        assert_eq!(look(browser, &page, &[390, 640, 1280], CUT), "||");
+        let paper = page.replace("@media print", "@media all");
+        assert_eq!(look(browser, &paper, &[688], CUT), "");
+    }
+}
+
+#[test]
+fn a_link_opens_what_is_behind_a_click() {
+    let Some(browser) = chromium() else { return };
+    let page = html(&fixture::study());
+    let opened = r##"(window, page) => {
+        const go = (hash) => {
+            window.location.hash = hash;
+            window.dispatchEvent(new window.HashChangeEvent("hashchange"));
+        };
+        const trial = page.querySelector("tr[id^=trial-]");
+        const before = trial.closest("details").open;
+        go("#" + trial.id);
+        go("#cautions");
+        return [before, trial.closest("details").open, page.getElementById("cautions").open].join(" ");
+    }"##;
+    assert_eq!(look(browser, &page, &[1000], opened), "false true true");
+}
+
+/// Names words that are less than 60 of 255 lighter than what they stand on, in the dark.
+const DIM: &str = r#"(window, page) => {
+    page.documentElement.dataset.theme = "dark";
+    const gray = (color) => {
+        const [r, g, b, a] = color.match(/[\d.]+/g).map(Number);
+        return a === 0 ? null : 0.3 * r + 0.59 * g + 0.11 * b;
+    };
+    const dim = new Set();
+    for (const part of page.querySelectorAll("h1, h2, h3, p, dd, dt, td, th, pre, li, figcaption, svg.chart text")) {
+        if (!part.textContent.trim() || !part.getClientRects().length) continue;
+        const style = window.getComputedStyle(part);
+        let behind = null;
+        for (let at = part; at && behind === null; at = at.parentElement)
+            behind = gray(window.getComputedStyle(at).backgroundColor);
+        const own = gray(part instanceof window.SVGElement ? style.fill : style.color);
+        if (behind !== null && Math.abs(own - behind) < 60) dim.add(part.tagName + " " + part.className);
+    }
+    return [...dim].join(", ");
+}"#;
+
+#[test]
+fn a_capture_has_a_whole_page_in_each_width_and_on_paper() {
+    let Some(browser) = chromium() else { return };
+    for name in ["office.pcapng", &"unbroken".repeat(30)] {
+        let page = linerate_report::trace_html(&traced(name));
+        // The drawings of a section, twice.
+        let widths = [390, 640, 1280];
+        assert_eq!(
+            look(browser, &page, &widths, LABELS),
+            ["8 drawings; "; 3].join("|")
+        );
+        assert_eq!(look(browser, &page, &widths, CUT), "||");
+        assert_eq!(look(browser, &page, &widths, EXCESS), "0|0|0");
+        assert_eq!(look(browser, &page, &widths, UNSEEN_TABLES), "||");
+        assert_eq!(look(browser, &page, &widths, DIM), "||", "dark");
+        let paper = page.replace("@media print", "@media all");
+        assert_ne!(paper, page);
+        assert_eq!(
+            look(browser, &paper, &[688], LABELS),
+            "8 drawings; ",
+            "paper"
+        );
+        assert_eq!(look(browser, &paper, &[688], CUT), "", "paper");
+    }
+}
+
+#[test]
+fn a_captures_page_opens_without_an_error_and_prints() {
+    let Some(browser) = chromium() else { return };
+    let attack =
+        "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">";
+    let page = linerate_report::trace_html(&traced(attack));
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join("trace.html");
+    std::fs::write(&path, &page).expect("the page can be written");
+    let opened = visit(browser, folder.path(), &path);
+    assert!(!opened.log.contains("CONSOLE"), "{}", opened.log);
+    assert!(!opened.document.contains("<title>owned</title>"));
+    // Four findings, two tables of forty rows, eight pictures.
+    for sheet in SHEETS {
+        let printed = pages(browser, &page, sheet);
+        assert!((3..=14).contains(&printed), "{sheet}: {printed} pages");
+    }
 }

@@ -5,10 +5,14 @@ use std::collections::BTreeSet;
 use linerate_model::TrialId;
 use linerate_model::analysis::{Analysis, Origin, Point, Scale};
 use linerate_model::finding::EvidenceList;
-use linerate_report::html;
+use linerate_report::Extent;
 
 /// Made-up analyses.
 mod fixture;
+
+fn html(analysis: &Analysis) -> String {
+    linerate_report::html(analysis, Extent::Answer)
+}
 
 /// Largest page that can still be mailed and opened on a phone without regret, in bytes.
 const PAGE_BYTES_MAX: usize = 200_000;
@@ -52,7 +56,7 @@ fn every_curve_is_drawn_with_all_its_points() {
     let page = html(&study);
     for figure in study.chapters.iter().flat_map(|chapter| &chapter.figures) {
         let drawing = drawing(&page, &figure.id);
-        let curves: Vec<&str> = drawing.split("<g ").skip(1).collect();
+        let curves: Vec<&str> = drawing.split("<g class=\"curve\"").skip(1).collect();
         assert_eq!(curves.len(), figure.curves.len(), "{}", figure.id);
         for (curve, drawn) in figure.curves.iter().zip(curves) {
             let bars = figure.x.scale == Scale::Category
@@ -98,7 +102,7 @@ fn everything_in_the_analysis_is_on_the_page() {
     let figures: Vec<_> = study
         .chapters
         .iter()
-        .flat_map(|chapter| &chapter.figures)
+        .flat_map(|chapter| chapter.figures.iter().chain(&chapter.over_time))
         .collect();
     for figure in &figures {
         assert!(page.contains(&format!("<figure id=\"figure-{}\"", figure.id)));
@@ -107,7 +111,12 @@ fn everything_in_the_analysis_is_on_the_page() {
     assert_eq!(page.matches("<figure ").count(), figures.len());
     for finding in &study.findings {
         assert!(page.contains(&escaped(&finding.claim)), "{}", finding.claim);
-        assert!(page.contains(&escaped(&finding.explanation)));
+        assert_eq!(
+            page.matches(&escaped(&finding.explanation)).count(),
+            1,
+            "{}",
+            finding.claim
+        );
     }
     for recommendation in &study.recommendations {
         assert!(page.contains(&escaped(&recommendation.confirm)));
@@ -120,7 +129,10 @@ fn everything_in_the_analysis_is_on_the_page() {
     }
     assert!(page.contains("invalid: client1 stopped answering after 1.2 s"));
     for host in &study.hosts {
-        assert!(page.contains(&format!("<h3>{}", host.name)));
+        assert!(
+            page.contains(&format!("{}</th>", host.name))
+                || page.contains(&format!("{},", host.name))
+        );
     }
     for item in &study.left_out {
         assert!(page.contains(&escaped(&item.why)));
@@ -214,7 +226,7 @@ fn a_partial_study_says_so_first() {
     let banner = page
         .find("Interrupted after 31 of 84 trials.")
         .expect("the reason is given");
-    assert!(banner < page.find("id=\"summary\"").expect("there is a summary"));
+    assert!(banner < page.find("class=\"verdict").expect("there is a verdict"));
     assert!(page.contains("No answer: nothing valid was measured."));
     assert!(page.contains("samples.parquet: the last row group is cut off"));
 }
@@ -228,7 +240,16 @@ fn a_run_without_a_trial_is_a_small_page() {
         page.len()
     );
     assert!(page.contains("Interrupted before the first trial ended."));
-    assert!(page.contains("there is no headline number"));
+    assert!(page.contains("Nothing was measured."));
+    // What is not known is not shown.
+    for absent in [
+        "class=\"tiles",
+        "What limits it",
+        "<h2>Findings",
+        "What to do",
+    ] {
+        assert!(!page.contains(absent), "{absent}");
+    }
 }
 
 #[test]
@@ -247,4 +268,90 @@ fn only_evidence_of_trials_has_a_column_for_them() {
     let column = "<th scope=\"col\">Trials</th>";
     assert!(page_of_evidence(&[TrialId(1)]).contains(column));
     assert!(!page_of_evidence(&[]).contains(column));
+}
+
+#[test]
+fn every_action_of_page_one_has_gain_cost_undo_and_command() {
+    let mut some = fixture::study();
+    some.recommendations.truncate(1);
+    some.recommendations[0].cost.clear();
+    let mut none = fixture::study();
+    none.recommendations.clear();
+    for study in [fixture::study(), some, none] {
+        let page = html(&study);
+        let answer = page.split("<main>").next().unwrap_or_default();
+        let actions: Vec<&str> = answer.split("<li class=\"action\">").skip(1).collect();
+        assert!((1..=3).contains(&actions.len()), "{}", actions.len());
+        for action in actions {
+            let action = action.split("</li>").next().unwrap_or_default();
+            for part in ["Gain", "Cost", "Undo"] {
+                let value = action.split(&format!("<dt>{part}</dt><dd>")).nth(1);
+                assert!(
+                    value.is_some_and(|value| !value.starts_with('<')),
+                    "{part}: {action}"
+                );
+            }
+            assert_eq!(action.matches("<code>linerate run").count(), 1, "{action}");
+        }
+        check_links(&study);
+    }
+}
+
+#[test]
+fn numbers_that_are_not_to_be_used_have_no_findings() {
+    let study = fixture::not_to_be_used();
+    let page = html(&study);
+    assert!(page.contains("These numbers do not describe the hosts: measure again."));
+    assert!(page.contains("Trust: do not use."));
+    for finding in &study.findings {
+        assert!(
+            !page.contains(&escaped(&finding.claim)),
+            "{}",
+            finding.claim
+        );
+    }
+    for recommendation in &study.recommendations {
+        assert!(!page.contains(&escaped(&recommendation.action)));
+    }
+    assert!(!page.contains("What limits it") && !page.contains("class=\"piece"));
+    check_links(&study);
+}
+
+#[test]
+fn chapters_and_figures_are_numbered_without_gaps() {
+    let page = html(&fixture::study());
+    let numbers = |before: &str, after: char| -> Vec<usize> {
+        let found = page.split(before).skip(1);
+        let number = |rest: &str| rest.split(after).next()?.parse().ok();
+        found.filter_map(number).collect()
+    };
+    assert_eq!(numbers("<span class=\"ordinal\">", '<'), [1, 2, 3, 4, 5, 6]);
+    let figures = numbers("-title\">Figure ", '.');
+    assert_eq!(figures, (1..=figures.len()).collect::<Vec<_>>());
+    assert!(figures.len() > 4);
+}
+
+#[test]
+fn all_is_open_where_paper_has_to_hold_all() {
+    let study = fixture::study();
+    let (shut, full) = (html(&study), linerate_report::html(&study, Extent::Full));
+    let folds = shut.matches("<details").count();
+    assert!(folds > 10, "{folds}");
+    assert_eq!(shut.matches("<details open").count(), 0);
+    assert_eq!(full.matches("<details open").count(), folds);
+}
+
+#[test]
+fn what_limits_is_named_in_words_beside_each_bar() {
+    let study = fixture::study();
+    let page = html(&study);
+    let bars: Vec<&str> = page.split("<span class=\"track").skip(1).collect();
+    assert_eq!(bars.len(), study.answer.bars.len());
+    for (bar, drawn) in study.answer.bars.iter().zip(bars) {
+        let title = bar.limiter.map_or("not known", |limiter| limiter.title());
+        let row = drawn.split("</li>").next().unwrap_or_default();
+        assert!(row.contains(&title[1..]), "{title}: {row}");
+        assert_eq!(row.contains("lower bound"), bar.is_lower_bound());
+        assert_eq!(row.contains("class=\"fill\""), bar.ceiling.is_some());
+    }
 }

@@ -1,9 +1,15 @@
 //! Markdown, terminal lines and JSON of a made-up study.
 
-use linerate_report::{json, markdown, terminal};
+use linerate_model::analysis::Analysis;
+use linerate_report::{Extent, json, terminal, terminal_answer};
 
 /// Made-up analyses.
 mod fixture;
+
+/// All of it.
+fn markdown(analysis: &Analysis) -> String {
+    linerate_report::markdown(analysis, Extent::Full)
+}
 
 #[test]
 fn markdown_of_a_study() {
@@ -11,8 +17,74 @@ fn markdown_of_a_study() {
 }
 
 #[test]
+fn markdown_of_a_studys_answer() {
+    let study = fixture::study();
+    let text = linerate_report::markdown(&study, Extent::Answer);
+    insta::assert_snapshot!(text);
+    // Of what is behind a click on the page nothing is there but where it is.
+    for closed in ["<details>", "## Hosts", "### Method", "## How to read this"] {
+        assert!(
+            markdown(&study).contains(closed) && !text.contains(closed),
+            "{closed}"
+        );
+    }
+}
+
+#[test]
+fn what_was_not_measured_to_help_says_how_to_measure_it() {
+    let mut study = fixture::study();
+    study.recommendations.clear();
+    let text = linerate_report::markdown(&study, Extent::Answer);
+    let actions = text.split_once("## What to do\n").expect("actions").1;
+    let actions = actions.split("\n## ").next().unwrap_or_default();
+    let count = |words: &str| actions.matches(words).count();
+    let named = |finding: &&linerate_model::finding::Finding| {
+        matches!(
+            finding.kind,
+            linerate_model::finding::FindingKind::Limiter(_)
+        )
+    };
+    let named = study.findings.iter().filter(named).count();
+    assert!(named > 1, "{named}");
+    for words in [
+        "Gain: not measured: `linerate run HOST",
+        " measures it\n",
+        "Cost: ",
+        "Undo: ",
+    ] {
+        assert_eq!(count(words), named, "{words}: {actions}");
+    }
+}
+
+#[test]
 fn terminal_lines_of_a_study() {
     insta::assert_snapshot!(terminal(&fixture::study(), 92, false));
+}
+
+/// A terminal of 24 lines shows it whole, with the prompt that follows.
+#[test]
+fn the_end_of_a_study_fits_one_screen() {
+    use linerate_model::finding::TrustLevel;
+    let study = fixture::study();
+    let path = "linerate-study-20261120T141720Z.bundle/report.html";
+    for width in [80, 100] {
+        let text = terminal_answer(&study, path, width, false);
+        assert!(text.lines().count() <= 23, "{text}");
+        let fits = |line: &str| line.chars().count() <= width;
+        assert!(text.lines().all(fits), "{text}");
+        let verdict = study.answer.verdict.split(' ').next().unwrap_or_default();
+        for words in [verdict, "Trust: ", "Findings", "What to do", path] {
+            assert!(text.contains(words), "no {words}: {text}");
+        }
+    }
+    let mut unusable = study;
+    if let Some(trust) = &mut unusable.trust {
+        trust.level = TrustLevel::DoNotUse;
+    }
+    let text = terminal_answer(&unusable, path, 80, false);
+    assert!(!text.contains("Findings") && text.contains(path), "{text}");
+    let empty = terminal_answer(&fixture::empty(), path, 80, false);
+    assert!(empty.ends_with(&format!("report  {path}\n")), "{empty}");
 }
 
 #[test]
@@ -26,6 +98,14 @@ fn markdown_says_what_is_partial_and_damaged() {
     assert!(text.contains("> **This report is partial.** Interrupted after 31 of 84 trials."));
     assert!(text.contains("**No answer: nothing valid was measured.**"));
     assert!(text.contains("- samples.parquet: the last row group is cut off"));
+}
+
+#[test]
+fn markdown_leaves_out_what_numbers_not_to_be_used_would_say() {
+    let study = fixture::not_to_be_used();
+    let text = markdown(&study);
+    assert!(text.contains("**These numbers do not describe the hosts: measure again.**"));
+    assert!(!text.contains("## Findings") && !text.contains("## What limits it"));
 }
 
 #[test]

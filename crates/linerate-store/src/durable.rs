@@ -50,7 +50,7 @@ impl fmt::Display for Step {
 
 /// A step on a file or directory that the system refused.
 #[derive(Debug, thiserror::Error)]
-#[error("{step} {path}")]
+#[error("cannot {step} {path}")]
 pub struct FileError {
     /// What was being done.
     pub step: Step,

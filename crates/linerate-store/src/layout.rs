@@ -30,6 +30,17 @@ pub(crate) enum TableName {
 }
 
 impl TableName {
+    /// Returns the most rows that are read of a file: some times what the largest runs have. A file of
+    /// megabytes may say that it has thousands of millions, which nobody could hold.
+    pub(crate) fn rows_max(self) -> u64 {
+        match self {
+            TableName::Samples => 1 << 26,
+            TableName::Flows => 1 << 22,
+            TableName::Stacks => 1 << 20,
+            TableName::Trials | TableName::Captures => 1 << 16,
+        }
+    }
+
     /// Every table.
     pub(crate) const ALL: [TableName; 5] = [
         TableName::Samples,

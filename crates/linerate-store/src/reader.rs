@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_model::TrialId;
 use linerate_model::capture::TrialCapture;
+use linerate_model::number;
 use linerate_model::profile::TrialProfile;
 use linerate_model::run::{BUNDLE_FORMAT, FlowRecord, Recording, RunDocument};
 use linerate_model::samples::Samples;
@@ -30,7 +31,7 @@ const TRIALS_NAMED_MAX: usize = 8;
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// There is no `run.json`.
-    #[error("read {path}: there is no run.json in it, so it is not an evidence bundle")]
+    #[error("cannot read {path}: there is no run.json in it, so it is not an evidence bundle")]
     NotABundle {
         /// The directory.
         path: PathBuf,
@@ -39,7 +40,7 @@ pub enum ReadError {
     #[error(transparent)]
     File(#[from] FileError),
     /// `run.json` is not what it should be.
-    #[error("understand {path}")]
+    #[error("cannot understand {path}")]
     Document {
         /// The file.
         path: PathBuf,
@@ -49,7 +50,7 @@ pub enum ReadError {
     },
     /// A later version wrote the bundle.
     #[error(
-        "read {path}: it has bundle format {found}, and this version reads up to {known}; \
+        "cannot read {path}: it has bundle format {found}, and this version reads up to {known}; \
          use a newer linerate"
     )]
     Newer {
@@ -181,10 +182,10 @@ fn read_table(
         let label = format!("{PARTIAL}/{}", name.partial_file(trial));
         read_file(&path, &label, name, damage, |table| take(table, &mut odd));
     }
-    damage
-        .extend(odd.iter().map(|(what, rows)| {
-            format!("{}: {rows} rows left out because of {what}", name.file())
-        }));
+    damage.extend(odd.iter().map(|(what, rows)| {
+        let rows = number::counted(*rows, "row");
+        format!("{}: {rows} left out because of {what}", name.file())
+    }));
 }
 
 /// Passes every readable row group of the file at `path` to `take`.
@@ -197,7 +198,10 @@ fn read_file(
 ) {
     let opened = File::open(path)
         .map_err(|error| error.to_string())
-        .and_then(|file| TableFile::open(file, format_of(name)).map_err(|error| error.to_string()));
+        .and_then(|file| {
+            TableFile::open(file, format_of(name), name.rows_max())
+                .map_err(|error| error.to_string())
+        });
     let file = match opened {
         Ok(file) => file,
         Err(error) => {

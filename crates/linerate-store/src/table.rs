@@ -176,6 +176,16 @@ impl Column {
         }
     }
 
+    /// Returns how many bytes its texts have.
+    pub(crate) fn text_bytes(&self) -> u64 {
+        let bytes = match self {
+            Column::Text(texts) => texts.iter().map(ByteArray::len).sum(),
+            Column::MaybeText(texts) => texts.iter().flatten().map(ByteArray::len).sum(),
+            _ => 0,
+        };
+        bytes as u64
+    }
+
     /// Moves the rows of `other`, a column of the same kind, behind its own.
     fn append(&mut self, other: Column) -> Result<(), ParquetError> {
         match (self, other) {

@@ -82,7 +82,7 @@ pub struct Writer {
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// There is something in the directory already.
-    #[error("use {path} for a new bundle: it is not empty")]
+    #[error("cannot use {path} for a new bundle: it is not empty")]
     NotEmpty {
         /// The directory.
         path: PathBuf,
@@ -91,7 +91,7 @@ pub enum WriteError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The content of a file could not be put together.
-    #[error("encode {path}")]
+    #[error("cannot encode {path}")]
     Encode {
         /// The file.
         path: PathBuf,
@@ -100,7 +100,7 @@ pub enum WriteError {
         cause: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A flow or sample of one trial was given with another.
-    #[error("store trial {trial}: a row of trial {other} is among its own")]
+    #[error("cannot store trial {trial}: a row of trial {other} is among its own")]
     OtherTrial {
         /// The trial to be stored.
         trial: TrialId,
@@ -298,7 +298,7 @@ fn write_document(dir: &Path, document: &RunDocument) -> Result<(), WriteError> 
 /// Returns one trial's part of a table, or nothing if it cannot be read.
 fn read_part(name: TableName, part: &Path) -> Option<Table> {
     let format = format_of(name);
-    let file = TableFile::open(File::open(part).ok()?, format).ok()?;
+    let file = TableFile::open(File::open(part).ok()?, format, name.rows_max()).ok()?;
     let mut table = format.empty().ok()?;
     for group in 0..file.groups() {
         table.append(file.read_group(group).ok()?).ok()?;

@@ -1,8 +1,10 @@
 //! Bundles of every format that was ever written stay readable.
 //!
 //! `bundles/format-N` was written once, by the version that introduced format N, and never
-//! changes. If a change to a document makes one of these tests fail, the change needs a default for
-//! what old bundles lack, or a new format number and code for the old one.
+//! changes; `bundles/format-3-typed` by the one after which nothing in format 3 was words only: events
+//! have kinds, and requests and connections columns. If a change to a document makes one of these tests
+//! fail, the change needs a default for what old bundles lack, or a new format number and code for the
+//! old one.
 
 use std::path::{Path, PathBuf};
 
@@ -11,20 +13,26 @@ use linerate_model::experiment::{Factor, Level};
 use linerate_model::flag::TrialFlag;
 use linerate_model::metric::Metric;
 use linerate_model::profile::Work;
-use linerate_model::run::{EventKind, Incoming, Recording, Validity};
+use linerate_model::run::{Event, EventKind, HostProgram, Incoming, Progress, Recording, Validity};
 use linerate_model::sample::{End, Subject};
+use linerate_model::shortfall::RequestCount;
 use linerate_model::workload::Part;
-use linerate_model::{BitsPerSec, Bytes, FlowId, TrialId};
+use linerate_model::{BitsPerSec, Bytes, FlowId, HostName, Nanos, TrialId};
 use linerate_store::{capture_path, read};
 
-fn directory(format: u32) -> PathBuf {
+fn directory(name: &str) -> PathBuf {
     let bundles = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bundles");
-    bundles.join(format!("format-{format}"))
+    bundles.join(name)
 }
 
 fn bundle(format: u32) -> Recording {
-    let recording = read(&directory(format)).expect("a bundle");
+    let recording = named(&format!("format-{format}"));
     assert_eq!(recording.document.format, format);
+    recording
+}
+
+fn named(name: &str) -> Recording {
+    let recording = read(&directory(name)).expect("a bundle");
     assert_eq!(recording.damage, Vec::<String>::new());
     recording
 }
@@ -130,7 +138,7 @@ fn format_3_the_captures() {
     let [one, none] = &captures[..] else { return };
     assert_eq!((one.trial, &*one.host.0), (TrialId(1), "client1"));
     assert_eq!(one.file.as_deref(), Some("captures/000001-client1.pcapng"));
-    let path = capture_path(&directory(3), one).expect("a file");
+    let path = capture_path(&directory("format-3"), one).expect("a file");
     assert_eq!(std::fs::metadata(path).expect("it is there").len(), 84);
     let CaptureOutcome::Taken(taken) = &one.outcome else {
         panic!("{one:?}");
@@ -147,4 +155,74 @@ fn format_3_the_captures() {
         (&*none.host.0, &none.outcome, &none.file),
         ("server", &why, &None)
     );
+}
+
+#[test]
+fn format_3_the_kinds_of_events() {
+    let recording = named("format-3-typed");
+    let lost = "host server: lost the agent at 10.0.0.1:5202 while asking for samples";
+    let began = |over, of, left| EventKind::TrialBegan(Progress { over, of, left });
+    let ended = |invalid| EventKind::TrialEnded { invalid };
+    let expected = [
+        (1, None, None, EventKind::RunBegan),
+        (2, Some(1), None, began(0, 2, None)),
+        (900, Some(1), Some("server"), ended(Some(lost.into()))),
+        (
+            901,
+            None,
+            Some("server"),
+            EventKind::HostLost {
+                wait: Nanos::from_s(10),
+            },
+        ),
+        (2000, Some(2), None, began(1, 3, Some(Nanos::from_ms(1600)))),
+        (2800, Some(2), None, ended(None)),
+        (2801, None, None, EventKind::PlanChanged),
+        (
+            2900,
+            None,
+            None,
+            EventKind::RunEnded {
+                cut_short: Some("interrupted after 2 of 3 trials".to_owned()),
+            },
+        ),
+    ];
+    let expected = expected.map(|(at_ms, trial, host, what)| Event {
+        at_ns: at_ms * 1_000_000,
+        trial: trial.map(TrialId),
+        host: host.map(HostName::from),
+        what,
+    });
+    assert_eq!(recording.events, expected);
+    let invalid = recording.trials[0].validity.reason();
+    assert_eq!(invalid, Some(&lost.into()));
+    let repeats = &recording.document.plan.repeats;
+    let repeats: Vec<_> = repeats
+        .iter()
+        .map(|repeat| (repeat.trial.0, repeat.of.0, repeat.why.to_string()))
+        .collect();
+    let rose = "its rate still rose: by 20 % from half to half";
+    let expected = [(3, 1, lost.to_owned()), (4, 2, rose.to_owned())];
+    assert_eq!(repeats, expected);
+}
+
+#[test]
+fn format_3_what_serves_and_what_was_due() {
+    let old = bundle(3);
+    let programs = |recording: &Recording| -> Vec<HostProgram> {
+        let hosts = recording.document.hosts.iter();
+        hosts.map(|host| host.program.clone()).collect()
+    };
+    assert_eq!(programs(&old), [HostProgram::Agent], "there was no other");
+    assert_eq!(old.flows[0].requests, None, "not recorded apart then");
+    let recording = named("format-3-typed");
+    let foreign = HostProgram::Foreign("iperf3".to_owned());
+    assert_eq!(programs(&recording), [HostProgram::Agent, foreign]);
+    let flow = &recording.flows[0];
+    assert_eq!(flow.requests, Some(RequestCount { due: 90, sent: 80 }));
+    let connections = flow.connections.as_deref().expect("a count");
+    assert_eq!((connections.made, connections.failed), (70, 3));
+    let why = connections.last_failure.as_deref();
+    assert_eq!(why, Some("connecting failed"));
+    assert_eq!(recording.flows[1].connections, None);
 }

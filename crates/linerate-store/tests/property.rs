@@ -10,6 +10,7 @@ use linerate_model::run::{
     FlowOutcome, FlowRecord, Incoming, TrialEvidence, TrialRecord, Validity,
 };
 use linerate_model::sample::{End, QdiscId, QueueKind, Subject, TrialSample};
+use linerate_model::shortfall::{ConnectionCount, RequestCount};
 use linerate_model::workload::{Part, Setting};
 use linerate_model::{FlowId, HostName, TrialId};
 use linerate_store::{Writer, read};
@@ -75,6 +76,8 @@ prop_compose! {
         latency in option::of(vec(any::<(u64, u64)>(), 0..5)),
         ended_early in option::of(text()),
         datagrams in option::of((any::<u64>(), option::of(vec(any::<(u64, u64)>(), 0..5)))),
+        requests in option::of(any::<(u64, u64)>()),
+        connections in option::of((any::<(u64, u64)>(), option::of(text()))),
     ) -> FlowRecord {
         FlowRecord {
             trial: TrialId(trial),
@@ -100,6 +103,10 @@ outcome: FlowOutcome {
                     departures: departures.map(|buckets| Histogram { buckets }),
                     ..Datagrams::default()
                 })
+            }),
+            requests: requests.map(|(due, sent)| RequestCount { due, sent }),
+            connections: connections.map(|((made, failed), last_failure)| {
+                Box::new(ConnectionCount { made, failed, last_failure })
             }),
             ended_early,
 

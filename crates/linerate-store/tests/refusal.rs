@@ -120,7 +120,7 @@ fn fill_the_disk(kind: std::io::ErrorKind) {
     assert!(refusal.path.starts_with(&dir), "{refusal}");
     let text = error.to_string();
     assert!(
-        text.starts_with("write ") && text.contains("samples.parquet"),
+        text.starts_with("cannot write ") && text.contains("samples.parquet"),
         "{text}"
     );
     holds(&dir, stored);

@@ -40,8 +40,10 @@ pub fn chapter(captures: &[TracedCapture<'_>]) -> Chapter {
         title: "Captures".to_owned(),
         question: "What did the packets look like, at each host?".to_owned(),
         answer: Some(answer(captures)),
+        consequence: None,
         method: method(captures),
         figures: figures(captures),
+        over_time: Vec::new(),
         tables: tables.into_iter().flatten().collect(),
         findings: Vec::new(),
         trials: Vec::new(),
@@ -69,26 +71,19 @@ fn answer(captures: &[TracedCapture<'_>]) -> String {
         .iter()
         .filter_map(|one| taken(one.capture))
         .collect();
-    let plural = |number: usize, one: &str| match number {
-        1 => format!("1 {one}"),
-        _ => format!("{number} {one}s"),
-    };
     let missing = captures.len() - all.len();
     if all.is_empty() {
         return format!(
             "Nothing was captured: {} failed.",
-            plural(missing, "capture")
+            number::counted(missing, "capture")
         );
     }
     let frames: u64 = all.iter().map(|taken| taken.frames).sum();
     let dropped: u64 = all.iter().map(|taken| taken.dropped).sum();
     let mut answer = format!(
         "{} in {}",
-        match frames {
-            1 => "1 frame".to_owned(),
-            _ => format!("{} frames", number::count(frames)),
-        },
-        plural(all.len(), "capture")
+        number::counted(frames, "frame"),
+        number::counted(all.len(), "capture")
     );
     answer.push_str(&match dropped {
         0 => ", none lost by the ring".to_owned(),
@@ -96,10 +91,13 @@ fn answer(captures: &[TracedCapture<'_>]) -> String {
     });
     let cut = all.iter().filter(|taken| taken.ended.is_some()).count();
     if cut > 0 {
-        answer.push_str(&format!("; {} ended at a limit", plural(cut, "capture")));
+        answer.push_str(&format!(
+            "; {} ended at a limit",
+            number::counted(cut, "capture")
+        ));
     }
     if missing > 0 {
-        answer.push_str(&format!("; {} failed", plural(missing, "capture")));
+        answer.push_str(&format!("; {} failed", number::counted(missing, "capture")));
     }
     let found: usize = traced(captures)
         .map(|(_, trace)| trace.findings.len())
@@ -135,7 +133,8 @@ fn method(captures: &[TracedCapture<'_>]) -> String {
     }
     if captures.len() > ROWS_MAX {
         let more = captures.len() - ROWS_MAX;
-        method.push_str(&format!(" {more} further captures are in the bundle."));
+        let more = number::counted(more, "capture");
+        method.push_str(&format!(" The bundle has {more} more."));
     }
     method
 }

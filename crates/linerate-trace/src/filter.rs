@@ -7,8 +7,6 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use crate::frame::Segment;
-
 /// Words that must all hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
@@ -44,10 +42,8 @@ impl FromStr for Filter {
 }
 
 impl Filter {
-    /// Returns whether `segment` belongs to a connection that is wanted.
-    pub(crate) fn wants(&self, segment: &Segment) -> bool {
-        let source = (segment.addresses.source(), segment.source_port);
-        let target = (segment.addresses.target(), segment.target_port);
+    /// Returns whether what goes between these ends is wanted.
+    pub(crate) fn wants(&self, [source, target]: [(IpAddr, u16); 2]) -> bool {
         let holds = |word: &Word| word.holds(source) || word.holds(target);
         match &self.words[..] {
             // Two words of one kind name both ends.

@@ -1,4 +1,4 @@
-//! TCP explained from captures: bytes in, connections and findings out.
+//! TCP explained from captures: bytes in, connections and findings out; of UDP what its protocols show.
 //!
 //! A capture is read frame by frame ([`capture`]), each frame is decoded without copying
 //! (`frame`), each segment moves the state machine of its connection (`connection`), and what
@@ -28,10 +28,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+/// Two captures of the same traffic.
+pub mod both;
 /// Captures as a sequence of frames.
 pub mod capture;
 /// The captures of a run as a chapter of its report.
 pub mod chapter;
+/// What changed between two captures.
+pub mod compare;
 /// A document as a report with pictures.
 pub mod page;
 /// Packets as rows.
@@ -41,6 +45,8 @@ pub mod text;
 
 /// One connection, packet by packet.
 mod connection;
+/// Conversations over UDP.
+mod datagrams;
 /// What is handed over at the end.
 mod document;
 /// Which connections are wanted.
@@ -55,7 +61,8 @@ mod number;
 mod tracker;
 
 pub use connection::{Cause, Counts, Gaps};
-pub use document::{ConnectionReport, Ending, Trace};
+pub use datagrams::{ConversationReport, DatagramsReport, QuicReport};
+pub use document::{ConnectionReport, Ending, LifeReport, Trace};
 pub use filter::Filter;
 pub use findings::{TcpFinding, TcpFindingKind};
 pub use tracker::{Handled, Limits, Tracker};

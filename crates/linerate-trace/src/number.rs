@@ -2,6 +2,8 @@
 
 use linerate_model::unit::Unit;
 
+pub(crate) use linerate_model::number::counted;
+
 pub(crate) fn count(number: impl Into<u64>) -> String {
     Unit::Count.display(number.into() as f64)
 }

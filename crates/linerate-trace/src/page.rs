@@ -1,57 +1,86 @@
-//! A document as a report: the findings with their frames, and for the connections that matter the
-//! pictures that an engineer draws of a capture. The report room sets it and draws it.
+//! A document as a page: the findings with their frames, and for the connections that matter the pictures
+//! that an engineer draws of a capture. The report room sets it and draws it.
 //!
-//! 1. *Time and sequence*: each segment as an upright stroke from its first number to its last, the
-//!    acknowledgements as a line below, the receiver's window as a line above, what was sent again
-//!    in a colour of its own. Of connections with many packets, what was sent over time instead.
-//! 2. *Data per acknowledgement* over time.
-//! 3. *Throughput* over time.
+//! 1. *Time and sequence*: what was sent as upright strokes from its first number to its last, what was
+//!    acknowledged as a line below, the receiver's window as a line above; what was sent again and what
+//!    was acknowledged selectively in colours of their own, and marks where a finding has its proofs.
+//! 2. *Round trips*, *bytes on their way* against the window, and *throughput* over time.
+//!
+//! Of many packets a picture shows what its pixels have room for: the least and the most of each.
 
 use linerate_model::analysis::{
-    ANALYSIS_FORMAT, Analysis, Axis, Chapter, Curve, Figure, Origin, Point, Position, Scale, Table,
-    TableCell,
-};
-use linerate_model::finding::{
-    Estimate, Evidence, EvidenceList, Finding, FindingKind, Limiter, Recommendation,
+    Axis, Curve, Figure, Origin, Point, Position, Scale, Table, TableCell,
 };
 use linerate_model::sample::End;
+use linerate_model::trace_page::{TracePage, TraceSection, TracedFinding};
 use linerate_model::unit::Unit;
 
-use crate::connection::{FrameId, PlottedPacket, Verdict};
+use crate::connection::Column;
+use crate::datagrams::DatagramsReport;
 use crate::document::{ConnectionReport, TimelineReport, Trace};
-use crate::findings::{Proof, TcpFinding, TcpFindingKind};
-use crate::number::{bytes, count, ns};
+use crate::findings::{Proof, TcpFinding};
+use crate::number::{bytes, count, counted, ns};
+use crate::text::looked_for;
 
 /// Connections that get pictures.
-const CONNECTIONS_MAX: usize = 8;
-/// PlottedPackets of a curve over time: neighbours are joined until there are no more.
+const CONNECTIONS_MAX: usize = 5;
+/// Findings that get a card.
+const FINDINGS_MAX: usize = 24;
+/// Rows of the table of connections.
+const ROWS_MAX: usize = 40;
+/// Bins of a curve over time: neighbours are joined until there are no more.
 const BINS_MAX: usize = 128;
-
+/// Payload of an end, as a share of the other's, from which its direction is drawn too.
+const DRAWN_SHARE_MIN: u64 = 10;
 /// How far above the highest number the receiver's window is drawn, as a multiple of it.
-const WINDOW_ABOVE_MAX: f64 = 2.0;
+const WINDOW_ABOVE_MAX: f64 = 1.5;
 
-/// Returns the document as a report, titled `title`.
-pub fn page(trace: &Trace, title: &str) -> Analysis {
-    Analysis {
-        format: ANALYSIS_FORMAT,
+/// Returns the document as a page, titled `title`.
+pub fn page(trace: &Trace, title: &str) -> TracePage {
+    let more = trace.findings.len().saturating_sub(FINDINGS_MAX);
+    let note = match (trace.findings.len(), more) {
+        (0, _) if trace.totals.connections == 0 => {
+            Some("There is no TCP connection to explain.".to_owned())
+        }
+        (0, _) => Some(looked_for(trace)),
+        (_, 0) => None,
+        _ => Some(format!(
+            "{more} more: linerate trace --json has all of them."
+        )),
+    };
+    TracePage {
         title: title.to_owned(),
         about: about(trace),
-        partial: None,
-        summary: summary(trace),
-        // A capture shows what was on the wire; no number was measured that could be doubted.
-        trust: None,
-        cautions: Vec::new(),
-        verdicts: Vec::new(),
+        warnings: trace.warnings.clone(),
         findings: findings_of(trace),
-        recommendations: recommendations(trace),
-        chapters: pictured(trace).map(chapter).collect(),
-        hosts: Vec::new(),
-        counters: Vec::new(),
-        interrupts: Vec::new(),
-        left_out: Vec::new(),
-        damage: Vec::new(),
-        flames: Vec::new(),
+        note,
+        tables: summary(trace)
+            .into_iter()
+            .chain(conversations(trace))
+            .collect(),
+        sections: pictured(trace).map(|one| section(one, trace)).collect(),
+        terms: terms(),
     }
+}
+
+/// Returns what was found, in the order of the document.
+pub(crate) fn findings_of(trace: &Trace) -> Vec<TracedFinding> {
+    let findings = trace.findings.iter().take(FINDINGS_MAX);
+    findings
+        .map(|finding| TracedFinding {
+            claim: finding.claim.clone(),
+            explanation: finding.explanation.clone(),
+            also: finding.also.clone(),
+            advice: finding.advice.as_deref().map(capitalised),
+            cost: (finding.total_ns > 0).then(|| ns(finding.total_ns)),
+            proofs: finding
+                .proofs
+                .iter()
+                .map(|proof| (proof_words(proof), proof.filter.clone()))
+                .collect(),
+            filter: finding.kind.display_filter().map(str::to_owned),
+        })
+        .collect()
 }
 
 /// Returns the connections that get pictures: those that prove findings, then the largest.
@@ -71,7 +100,7 @@ fn pictured(trace: &Trace) -> impl Iterator<Item = &ConnectionReport> {
     let mut connections: Vec<&ConnectionReport> = trace
         .connections
         .iter()
-        .filter(|connection| connection.detailed)
+        .filter(|connection| connection.picture.is_some())
         .collect();
     // The sort is stable: behind those with findings the most payload comes first.
     connections.sort_by_key(rank);
@@ -82,30 +111,62 @@ fn about(trace: &Trace) -> Vec<(String, String)> {
     let totals = &trace.totals;
     let names: Vec<&str> = trace.files.iter().map(|file| &*file.name).collect();
     let pair = |label: &str, text: String| (label.to_owned(), text);
-    let mut about = vec![
+    vec![
         pair("Captures", names.join(", ")),
         pair("Frames", count(totals.frames)),
         pair("Time", ns(trace.duration_ns().unwrap_or(0))),
         pair("Connections", count(totals.connections)),
         pair("Payload", bytes(totals.payload_bytes)),
-    ];
-    about.extend(
-        trace
-            .warnings
-            .iter()
-            .map(|text| pair("Warning", text.clone())),
-    );
-    about
+        pair("Data segments sent again", count(totals.retransmissions)),
+    ]
 }
 
-fn summary(trace: &Trace) -> Table {
+/// Returns terms with what they mean, and what Wireshark calls them.
+fn terms() -> Vec<(String, String)> {
+    [
+        (
+            "Round trip",
+            "From a segment to the acknowledgement that ends where it does, as this capture saw both; none of \
+             what was sent again (Wireshark: tcp.analysis.ack_rtt).",
+        ),
+        (
+            "Sent again",
+            "Payload below the highest number of its direction (tcp.analysis.retransmission): fast where \
+             acknowledgements asked for it, by timer after a silence, spurious where the receiver had it \
+             (tcp.analysis.spurious_retransmission).",
+        ),
+        (
+            "Acknowledged selectively",
+            "What the receiver has behind a gap (SACK blocks).",
+        ),
+        (
+            "Receiver's window",
+            "Up to where the sender may send: what is acknowledged and the window that was offered \
+             (tcp.window_size).",
+        ),
+        (
+            "Bytes on their way",
+            "Sent and not acknowledged yet (tcp.analysis.bytes_in_flight).",
+        ),
+        (
+            "Shares of time",
+            "Every instant of a connection has one: a program had nothing to send, segments were on their way, \
+             the receiver's window or the congestion window had no room, something lost was sent again, the other \
+             end was silent, or nothing came any more.",
+        ),
+    ]
+    .map(|(term, meaning)| (term.to_owned(), meaning.to_owned()))
+    .to_vec()
+}
+
+fn summary(trace: &Trace) -> Option<Table> {
     let columns = [
         "Connection",
-        "Time",
         "Sent by",
+        "To",
+        "Time",
         "Payload",
         "Data segments",
-        "Pure ACKs for it",
         "Data per ACK",
         "Round trip",
         "Sent again",
@@ -117,11 +178,11 @@ fn summary(trace: &Trace) -> Table {
         let per_ack = f64::from(own.data_packets) / f64::from(peer.pure_acks);
         vec![
             TableCell::Text(format!("#{}", connection.number)),
-            number(connection.duration_ns as f64, Unit::Nanoseconds),
             TableCell::Text(connection.endpoint(end).to_string()),
+            TableCell::Text(connection.endpoint(end.other()).to_string()),
+            number(connection.duration_ns as f64, Unit::Nanoseconds),
             number(own.payload_bytes as f64, Unit::Bytes),
             number(f64::from(own.data_packets), Unit::Count),
-            number(f64::from(peer.pure_acks), Unit::Count),
             match peer.pure_acks {
                 0 => absent("none"),
                 _ => number(per_ack, Unit::Ratio),
@@ -137,86 +198,72 @@ fn summary(trace: &Trace) -> Table {
             ),
         ]
     };
-    let rows = pictured(trace)
+    let rows: Vec<Vec<TableCell>> = trace
+        .connections
+        .iter()
         .flat_map(|connection| End::BOTH.map(|end| (connection, end)))
         .filter(|(connection, end)| connection.end(*end).data_packets > 0)
+        .take(ROWS_MAX)
         .map(|(connection, end)| row(connection, end))
         .collect();
-    Table {
-        title: String::new(),
+    (!rows.is_empty()).then(|| Table {
+        title: "Connections, most payload first".to_owned(),
         columns: columns.map(str::to_owned).to_vec(),
         rows,
-    }
+    })
 }
 
-fn id_of(at: usize) -> String {
-    format!("trace/{}", at + 1)
-}
-
-fn findings_of(trace: &Trace) -> Vec<Finding> {
-    trace
-        .findings
-        .iter()
-        .enumerate()
-        .filter_map(|(at, finding)| {
-            let mut evidence = finding.proofs.iter().map(|proof| evidence(proof, finding));
-            let first = evidence.next()?;
-            Some(Finding {
-                id: id_of(at),
-                chapter: None,
-                kind: kind(finding.kind),
-                claim: finding.claim.clone(),
-                explanation: finding.explanation.clone(),
-                effect: effect(finding),
-                evidence: EvidenceList::new(first, evidence.collect()),
-            })
-        })
-        .collect()
-}
-
-fn kind(kind: TcpFindingKind) -> FindingKind {
-    match kind {
-        TcpFindingKind::NagleDelayedAck => FindingKind::Limiter(Limiter::NagleDelayedAck),
-        TcpFindingKind::WindowLimit
-        | TcpFindingKind::ZeroWindow
-        | TcpFindingKind::NoWindowScaling => FindingKind::Limiter(Limiter::ReceiverWindow),
-        TcpFindingKind::Refused
-        | TcpFindingKind::Unanswered
-        | TcpFindingKind::SynAgain
-        | TcpFindingKind::Unreachable
-        | TcpFindingKind::Reset
-        | TcpFindingKind::HalfOpen
-        | TcpFindingKind::PeerSilent
-        | TcpFindingKind::SlowAnswer
-        | TcpFindingKind::Queue
-        | TcpFindingKind::Loss
-        | TcpFindingKind::LossBurst
-        | TcpFindingKind::RetransmissionTimeout
-        | TcpFindingKind::PathMtu => FindingKind::Effect,
-        TcpFindingKind::Superframes => FindingKind::Caution,
-        TcpFindingKind::ClientPause
-        | TcpFindingKind::IdleSender
-        | TcpFindingKind::CongestionMarks
-        | TcpFindingKind::Spurious
-        | TcpFindingKind::Reordering
-        | TcpFindingKind::DelayedAck
-        | TcpFindingKind::SmallSegments
-        | TcpFindingKind::ClampedMss => FindingKind::Derived,
-    }
-}
-
-fn effect(finding: &TcpFinding) -> Estimate {
-    match finding.total_ns {
-        0 => estimate(finding.count as f64, Unit::Count, finding.connections),
-        ns => estimate(ns as f64, Unit::Nanoseconds, finding.connections),
-    }
-}
-
-fn estimate(value: f64, unit: Unit, n: u32) -> Estimate {
-    Estimate {
-        n,
-        ..Estimate::point(value, unit)
-    }
+fn conversations(trace: &Trace) -> Option<Table> {
+    let columns = [
+        "Client",
+        "Server",
+        "Protocol",
+        "Time",
+        "Datagrams",
+        "Payload",
+        "Longest gap",
+        "Answer",
+        "Not answered",
+    ];
+    let absent = |why: &str| TableCell::Absent(why.to_owned());
+    let number = |value: u64, unit| TableCell::Number(value as f64, unit);
+    let rows = trace.conversations.iter().take(ROWS_MAX).map(|one| {
+        let ends = [&one.from_client, &one.from_server];
+        let sum = |of: fn(&DatagramsReport) -> u64| ends.iter().map(|sent| of(sent)).sum();
+        let client = match one.client.port {
+            0 => one.client.address.to_string(),
+            _ => one.client.to_string(),
+        };
+        vec![
+            TableCell::Text(client),
+            TableCell::Text(one.server.to_string()),
+            TableCell::Text(
+                one.protocol
+                    .map_or_else(|| "UDP".to_owned(), str::to_uppercase),
+            ),
+            number(one.duration_ns, Unit::Nanoseconds),
+            number(sum(|sent| sent.datagrams), Unit::Count),
+            number(sum(|sent| sent.payload_bytes), Unit::Bytes),
+            number(
+                ends.iter().map(|sent| sent.gap_ns_max).max().unwrap_or(0),
+                Unit::Nanoseconds,
+            ),
+            match one.answers.and_then(|answers| answers.median_ns) {
+                Some(ns) => number(ns, Unit::Nanoseconds),
+                None => absent("not seen"),
+            },
+            match one.unanswered {
+                Some(count) => number(count, Unit::Count),
+                None => absent("not seen"),
+            },
+        ]
+    });
+    let rows: Vec<Vec<TableCell>> = rows.collect();
+    (!rows.is_empty()).then(|| Table {
+        title: "UDP conversations".to_owned(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows,
+    })
 }
 
 /// Returns which frames of which connection prove something.
@@ -231,6 +278,8 @@ pub(crate) fn proof_words(proof: &Proof) -> String {
         .collect();
     match &frames[..] {
         [] => format!("connection #{}", proof.connection),
+        // What is no connection has no number.
+        more if proof.connection == 0 => format!("UDP, frames {}", more.join(" → ")),
         [one] => format!("connection #{}, frame {one}", proof.connection),
         more => format!(
             "connection #{}, frames {}",
@@ -240,51 +289,6 @@ pub(crate) fn proof_words(proof: &Proof) -> String {
     }
 }
 
-fn evidence(proof: &Proof, finding: &TcpFinding) -> Evidence {
-    let what = proof_words(proof);
-    let estimate = match proof.length_ns {
-        0 => estimate(finding.count as f64, Unit::Count, 1),
-        ns => estimate(ns as f64, Unit::Nanoseconds, 1),
-    };
-    Evidence {
-        what,
-        estimate,
-        trials: Vec::new(),
-    }
-}
-
-fn recommendations(trace: &Trace) -> Vec<Recommendation> {
-    let files: Vec<&str> = trace.files.iter().map(|file| &*file.name).collect();
-    trace
-        .findings
-        .iter()
-        .enumerate()
-        .filter_map(|(at, finding)| {
-            let action = finding.advice.clone()?;
-            let predicted = match finding.total_ns {
-                0 => "the finding goes away".to_owned(),
-                total_ns => format!(
-                    "{} less of waiting in a capture like this one",
-                    ns(total_ns)
-                ),
-            };
-            Some(Recommendation {
-                finding: id_of(at),
-                action: capitalised(&action),
-                predicted,
-                cost: String::new(),
-                undo: String::new(),
-                confirm: format!(
-                    "linerate trace --flow {},{} {}",
-                    finding.who,
-                    finding.toward,
-                    files.join(" ")
-                ),
-            })
-        })
-        .collect()
-}
-
 /// Returns `text` as the begin of a sentence; behind the arrow of a terminal it goes on.
 fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
@@ -292,36 +296,30 @@ fn capitalised(text: &str) -> String {
     first.chain(letters).collect()
 }
 
-/// Draws a connection.
+/// Draws a connection for the report of a run.
 pub(crate) fn connection_figures(connection: &ConnectionReport) -> Vec<Figure> {
-    let mut figures = Vec::new();
-    for end in End::BOTH {
-        if connection.end(end).data_packets > 1 {
-            figures.extend(sequence_figure(connection, end));
-        }
-    }
+    let mut figures = picture_figures(connection, &[]);
     if let Some(timeline) = &connection.timeline {
         figures.extend(ratio_figure(connection, timeline));
-        figures.push(rate_figure(connection, timeline));
     }
     figures
 }
 
-fn chapter(connection: &ConnectionReport) -> Chapter {
-    Chapter {
-        number: None,
+fn section(connection: &ConnectionReport, trace: &Trace) -> TraceSection {
+    let shares = connection.time.map_or_else(Vec::new, |time| time.named());
+    TraceSection {
         id: format!("connection-{}", connection.number),
         title: format!(
             "#{} {} → {}",
             connection.number, connection.client, connection.server
         ),
-        question: String::new(),
-        answer: Some(answer(connection)),
-        method: String::new(),
-        figures: connection_figures(connection),
-        tables: vec![gap_table(connection)],
-        findings: Vec::new(),
-        trials: Vec::new(),
+        lines: vec![answer(connection)],
+        shares: shares
+            .into_iter()
+            .map(|(name, share)| (name.to_owned(), share))
+            .collect(),
+        figures: picture_figures(connection, &trace.findings),
+        tables: gap_table(connection).into_iter().collect(),
     }
 }
 
@@ -329,11 +327,11 @@ fn answer(connection: &ConnectionReport) -> String {
     let sent = |end: End| {
         let own = connection.end(end);
         format!(
-            "the {} sent {} in {} segments and {} pure ACKs",
+            "the {} sent {} in {} and {}",
             end,
             bytes(own.payload_bytes),
-            count(own.data_packets),
-            count(own.pure_acks),
+            counted(own.data_packets, "segment"),
+            counted(own.pure_acks, "pure ACK"),
         )
     };
     let at = connection
@@ -347,7 +345,7 @@ fn answer(connection: &ConnectionReport) -> String {
     )
 }
 
-fn gap_table(connection: &ConnectionReport) -> Table {
+fn gap_table(connection: &ConnectionReport) -> Option<Table> {
     let columns = [
         "Waited for",
         "At",
@@ -356,46 +354,59 @@ fn gap_table(connection: &ConnectionReport) -> Table {
         "Longest",
         "Ended by frame",
     ];
-    let rows = connection.gaps.iter().map(|gap| {
-        vec![
-            TableCell::Text(gap.cause.title().to_owned()),
-            TableCell::Text(gap.end.to_string()),
-            TableCell::Number(f64::from(gap.count), Unit::Count),
-            TableCell::Number(gap.total_ns as f64, Unit::Nanoseconds),
-            TableCell::Number(gap.longest_ns as f64, Unit::Nanoseconds),
-            match gap.longest_frame {
-                Some(frame) => TableCell::Text(frame.number().to_string()),
-                None => TableCell::Absent("none".to_owned()),
-            },
-        ]
-    });
-    Table {
+    let rows: Vec<Vec<TableCell>> = connection
+        .gaps
+        .iter()
+        .map(|gap| {
+            vec![
+                TableCell::Text(gap.cause.title().to_owned()),
+                TableCell::Text(gap.end.to_string()),
+                TableCell::Number(f64::from(gap.count), Unit::Count),
+                TableCell::Number(gap.total_ns as f64, Unit::Nanoseconds),
+                TableCell::Number(gap.longest_ns as f64, Unit::Nanoseconds),
+                match gap.longest_frame {
+                    Some(frame) => TableCell::Text(frame.number().to_string()),
+                    None => TableCell::Absent("none".to_owned()),
+                },
+            ]
+        })
+        .collect();
+    (!rows.is_empty()).then(|| Table {
         title: "Silences of 5 ms and more".to_owned(),
         columns: columns.map(str::to_owned).to_vec(),
-        rows: rows.collect(),
-    }
+        rows,
+    })
 }
 
 /// The axis of time since the connection's first packet.
-fn time_axis() -> Axis {
+pub(crate) fn time_axis(label: &str) -> Axis {
     Axis {
-        label: "Time since the first packet".to_owned(),
+        label: label.to_owned(),
         unit: Unit::Nanoseconds,
         scale: Scale::Linear,
     }
 }
 
-fn point(ns: u64, y: f64, note: String) -> Point {
+fn axis(label: &str, unit: Unit) -> Axis {
+    Axis {
+        label: label.to_owned(),
+        unit,
+        scale: Scale::Linear,
+    }
+}
+
+pub(crate) fn point(ns: u64, y: f64, note: String) -> Point {
     Point {
         x: Position::Number(ns as f64),
         y,
         low: None,
         high: None,
         note,
+        limiter: None,
     }
 }
 
-fn curve(name: &str, origin: Origin, points: Vec<Point>) -> Curve {
+pub(crate) fn curve(name: &str, origin: Origin, points: Vec<Point>) -> Curve {
     Curve {
         name: name.to_owned(),
         origin,
@@ -403,104 +414,253 @@ fn curve(name: &str, origin: Origin, points: Vec<Point>) -> Curve {
     }
 }
 
-/// Draws what `end` sent, packet by packet if they were kept, else from the timeline.
-fn sequence_figure(connection: &ConnectionReport, end: End) -> Option<Figure> {
-    let points = connection
-        .points
-        .as_ref()
-        .and_then(|points| points.as_slice());
-    let curves = match points {
-        Some(points) => packet_curves(connection, points, end),
-        None => vec![sum_curve(connection.timeline.as_ref()?, end)],
+/// Draws what was kept of a connection as it is drawn; `findings` have marks where it proves them.
+fn picture_figures(connection: &ConnectionReport, findings: &[TcpFinding]) -> Vec<Figure> {
+    let Some(picture) = &connection.picture else {
+        return Vec::new();
     };
-    let curves: Vec<Curve> = curves
-        .into_iter()
-        .filter(|curve| !curve.points.is_empty())
-        .collect();
-    Some(Figure {
-        id: format!("sequence-{}-{}", connection.number, end),
-        title: format!("Time and sequence, sent by the {}", end),
-        caption: match points {
-            Some(_) => "Each stroke is a segment from its first byte to its last. The line below \
-                        says what was acknowledged, the one above up to where the receiver's \
-                        window allowed to send."
-                .to_owned(),
-            None => "Payload sent until each instant, that sent again included. Connections of up \
-                     to 2000 packets are drawn packet by packet."
-                .to_owned(),
-        },
-        x: time_axis(),
-        y: Axis {
-            label: "Sequence number from the first".to_owned(),
-            unit: Unit::Bytes,
-            scale: Scale::Linear,
-        },
-        curves,
-    })
+    let columns = picture.columns();
+    let payload = |end: End| connection.end(end).payload_bytes;
+    let is_drawn =
+        |end: End| payload(end) > 0 && payload(end) >= payload(end.other()) / DRAWN_SHARE_MIN;
+    let drawn: Vec<End> = End::BOTH.into_iter().filter(|&end| is_drawn(end)).collect();
+    let mut figures = Vec::new();
+    for &end in &drawn {
+        figures.push(sequence_figure(connection, columns, end, findings));
+    }
+    figures.extend(trip_figure(connection, columns));
+    for &end in &drawn {
+        figures.extend(flight_figure(connection, columns, end));
+    }
+    figures.push(rate_figure(connection, columns, picture.width_ns()));
+    figures
 }
 
-fn packet_curves(connection: &ConnectionReport, points: &[PlottedPacket], end: End) -> Vec<Curve> {
-    let (mut sent, mut again, mut acked, mut edge) = (vec![], vec![], vec![], vec![]);
-    for packet in points {
-        let ns = packet.time_ns.saturating_sub(connection.start_ns);
-        let frame = packet.frame.map_or(0, FrameId::number);
-        if packet.end == end {
-            if packet.payload_bytes == 0 {
-                continue;
-            }
-            let into = if packet.verdict.any(Verdict::RETRANSMISSION) {
-                &mut again
-            } else {
-                &mut sent
-            };
-            let names: Vec<&str> = packet.verdict.names().collect();
-            let note = format!("frame {frame}: {}", names.join(", ").replace('_', " "));
-            let low = f64::from(packet.sequence);
-            into.push(point(ns, low, note.clone()));
-            into.push(point(ns, low + f64::from(packet.payload_bytes), note));
-            // A break, so that strokes are not joined.
-            into.push(point(ns, f64::NAN, String::new()));
-            continue;
-        }
-        if let Some(number) = packet.acknowledged {
-            step(&mut acked, ns, f64::from(number), frame);
-        }
-        if let Some(number) = packet.window_edge {
-            step(&mut edge, ns, f64::from(number), frame);
-        }
+const SINCE: &str = "Time since the first packet";
+
+fn sequence_figure(
+    connection: &ConnectionReport,
+    columns: &[Column],
+    end: End,
+    findings: &[TcpFinding],
+) -> Figure {
+    let (mut sent, mut again, mut selective) = (vec![], vec![], vec![]);
+    let (mut acknowledged, mut edge) = (vec![], vec![]);
+    let stroke = |into: &mut Vec<Point>, ns: u64, range: Option<(i64, i64)>| {
+        let Some((from, to)) = range else { return };
+        into.push(point(ns, from as f64, String::new()));
+        into.push(point(ns, to as f64, String::new()));
+        // A break, so that strokes are not joined.
+        into.push(point(ns, f64::NAN, String::new()));
+    };
+    for column in columns {
+        let (own, other) = (
+            &column.ends[end as usize],
+            &column.ends[end.other() as usize],
+        );
+        stroke(&mut sent, column.at_ns, own.sent);
+        stroke(&mut again, column.at_ns, own.again);
+        stroke(&mut selective, column.at_ns, other.selective);
+        step(&mut acknowledged, column.at_ns, other.acknowledged);
+        step(&mut edge, column.at_ns, other.edge);
     }
     let highest = |points: &[Point]| points.iter().map(|point| point.y).fold(0.0, f64::max);
     // A window far above everything would leave a line at the bottom of the picture.
-    let top = highest(&sent).max(highest(&acked));
-    edge.retain(|point: &Point| point.y <= top * WINDOW_ABOVE_MAX);
-    vec![
+    let top = highest(&sent).max(highest(&acknowledged));
+    if highest(&edge) > top * WINDOW_ABOVE_MAX {
+        edge.clear();
+    }
+    let marks = marks(connection, columns, end, findings);
+    let curves = vec![
         curve("segments", Origin::Measured, sent),
         curve("sent again", Origin::Measured, again),
-        curve("acknowledged", Origin::Measured, acked),
+        curve("acknowledged", Origin::Measured, acknowledged),
+        curve("acknowledged selectively", Origin::Measured, selective),
+        curve("proofs of findings", Origin::Measured, marks),
         curve("receiver's window", Origin::Computed, edge),
-    ]
+    ];
+    Figure {
+        id: format!("sequence-{}-{end}", connection.number),
+        title: format!("Time and sequence, sent by the {end}"),
+        caption: "Strokes are segments from their first byte to their last. The line below says what was \
+                  acknowledged, the dotted one above up to where the receiver's window allowed to send; where \
+                  there is none, the window was far above."
+            .to_owned(),
+        x: time_axis(SINCE),
+        y: axis("Bytes from the first", Unit::Bytes),
+        curves: filled(curves),
+    }
+}
+
+fn filled(curves: Vec<Curve>) -> Vec<Curve> {
+    curves
+        .into_iter()
+        .filter(|curve| !curve.points.is_empty())
+        .collect()
+}
+
+/// Returns where findings have their proofs: at what had been sent by then.
+fn marks(
+    connection: &ConnectionReport,
+    columns: &[Column],
+    end: End,
+    findings: &[TcpFinding],
+) -> Vec<Point> {
+    /// More marks than this would be a line.
+    const MARKS_MAX: usize = 24;
+    let height = |ns: u64| {
+        let before = columns.iter().take_while(|column| column.at_ns <= ns);
+        let sent = before.filter_map(|column| column.ends[end as usize].sent);
+        sent.map(|(_, to)| to).max().unwrap_or(0) as f64
+    };
+    let mut marks = Vec::new();
+    for (at, finding) in findings.iter().enumerate() {
+        let own = finding
+            .proofs
+            .iter()
+            .filter(|proof| proof.connection == connection.number);
+        for proof in own.filter(|proof| proof.frames.len() > 1) {
+            let ns = proof.at_ns.saturating_sub(connection.start_ns);
+            let note = format!("finding {}: {}", at + 1, proof_words(proof));
+            marks.push(point(ns, height(ns), note.clone()));
+            marks.push(point(ns, f64::NAN, String::new()));
+        }
+    }
+    marks.truncate(MARKS_MAX);
+    marks
 }
 
 /// Adds a step of a line that stays level until it changes.
-fn step(points: &mut Vec<Point>, ns: u64, y: f64, frame: u64) {
+fn step(points: &mut Vec<Point>, ns: u64, number: Option<i64>) {
+    let Some(number) = number else { return };
+    let y = number as f64;
     if let Some(last) = points.last() {
-        if last.y == y {
+        if last.y >= y {
             return;
         }
         let level = point(ns, last.y, String::new());
         points.push(level);
     }
-    points.push(point(ns, y, format!("frame {frame}")));
+    points.push(point(ns, y, String::new()));
+}
+
+fn trip_figure(connection: &ConnectionReport, columns: &[Column]) -> Option<Figure> {
+    let curves = End::BOTH.map(|end| {
+        let mut points = Vec::new();
+        for column in columns {
+            let Some((least, most)) = column.ends[end as usize].trip_ns else {
+                continue;
+            };
+            points.push(point(column.at_ns, least as f64, String::new()));
+            if most > least {
+                points.push(point(column.at_ns, most as f64, String::new()));
+            }
+        }
+        curve(&format!("of the {end}'s data"), Origin::Measured, points)
+    });
+    let curves = filled(curves.into());
+    (!curves.is_empty()).then(|| Figure {
+        id: format!("trip-{}", connection.number),
+        title: "Round trip".to_owned(),
+        caption: "From a segment to its acknowledgement, as captured here; of many the shortest and the longest."
+            .to_owned(),
+        x: time_axis(SINCE),
+        y: axis("Round trip", Unit::Nanoseconds),
+        curves,
+    })
+}
+
+fn flight_figure(connection: &ConnectionReport, columns: &[Column], end: End) -> Option<Figure> {
+    let mut flight = Vec::new();
+    let mut window = Vec::new();
+    let mut acknowledged = 0;
+    let mut edge = None;
+    for column in columns {
+        let (own, other) = (
+            &column.ends[end as usize],
+            &column.ends[end.other() as usize],
+        );
+        if let Some(bytes) = own.flight_bytes {
+            flight.push(point(column.at_ns, f64::from(bytes), String::new()));
+        }
+        acknowledged = other
+            .acknowledged
+            .map_or(acknowledged, |number| number.max(acknowledged));
+        edge = other.edge.or(edge);
+        if let Some(edge) = edge.filter(|_| other.edge.is_some()) {
+            let room = (edge - acknowledged).max(0);
+            window.push(point(column.at_ns, room as f64, String::new()));
+        }
+    }
+    let most = flight.iter().map(|point| point.y).fold(0.0, f64::max);
+    // A window that is never near would press the rest to the ground.
+    let is_near = window.iter().any(|point| point.y <= most * 4.0);
+    let curves = filled(vec![
+        curve("on their way", Origin::Measured, flight),
+        curve(
+            "receiver's window",
+            Origin::Computed,
+            if is_near { window } else { vec![] },
+        ),
+    ]);
+    (!curves.is_empty() && most > 0.0).then(|| Figure {
+        id: format!("flight-{}-{end}", connection.number),
+        title: format!("Bytes on their way, sent by the {end}"),
+        caption: match is_near {
+            true => "The most of each moment, and the window that the receiver offered.",
+            false => {
+                "The most of each moment; the receiver's window was four times as large and more."
+            }
+        }
+        .to_owned(),
+        x: time_axis(SINCE),
+        y: axis("Bytes", Unit::Bytes),
+        curves,
+    })
+}
+
+fn rate_figure(connection: &ConnectionReport, columns: &[Column], width_ns: u64) -> Figure {
+    // Over single segments there is no rate: neighbours are joined.
+    let last_ns = columns.last().map_or(0, |column| column.at_ns);
+    let width_ns = (last_ns / BINS_MAX as u64 + 1).max(width_ns).max(1_000_000);
+    let bins = (last_ns / width_ns + 1) as usize;
+    let drawn = End::BOTH
+        .into_iter()
+        .filter(|&end| connection.end(end).payload_bytes > 0);
+    let curves = drawn.map(|end| {
+        let mut sums = vec![0u64; bins];
+        for column in columns {
+            sums[(column.at_ns / width_ns) as usize] += column.ends[end as usize].payload_bytes;
+        }
+        let points = sums.into_iter().enumerate().map(|(at, sum)| {
+            let rate = sum as f64 * 8e9 / width_ns as f64;
+            point(at as u64 * width_ns + width_ns / 2, rate, String::new())
+        });
+        curve(
+            &format!("from the {end}"),
+            Origin::Measured,
+            points.collect(),
+        )
+    });
+    Figure {
+        id: format!("rate-{}", connection.number),
+        title: "Throughput".to_owned(),
+        caption: format!(
+            "Payload, that sent again included, over {} each.",
+            ns(width_ns)
+        ),
+        x: time_axis(SINCE),
+        y: axis("Payload", Unit::BitsPerSecond),
+        curves: curves.collect(),
+    }
 }
 
 /// A stretch of a timeline, neighbours joined.
 struct Stretch {
     /// Its middle, since the connection's first packet.
     ns: u64,
-    seconds: f64,
     data_packets: u32,
     acks_of_other: u32,
-    payload_bytes: u64,
 }
 
 fn stretches(timeline: &TimelineReport, end: End) -> Vec<Stretch> {
@@ -516,22 +676,11 @@ fn stretches(timeline: &TimelineReport, end: End) -> Vec<Stretch> {
             let before_ns = timeline.width_ns.saturating_mul(from as u64);
             Stretch {
                 ns: before_ns.saturating_add(width_ns / 2),
-                seconds: width_ns as f64 / 1e9,
                 data_packets: sum(&own.data_packets, from, to),
                 acks_of_other: sum(&other.pure_acks, from, to),
-                payload_bytes: own.payload_bytes[from..to].iter().sum(),
             }
         })
         .collect()
-}
-
-fn sum_curve(timeline: &TimelineReport, end: End) -> Curve {
-    let mut sum = 0;
-    let points = stretches(timeline, end).into_iter().map(|stretch| {
-        sum += stretch.payload_bytes;
-        point(stretch.ns, sum as f64, String::new())
-    });
-    curve("payload sent", Origin::Measured, points.collect())
 }
 
 fn ratio_figure(connection: &ConnectionReport, timeline: &TimelineReport) -> Option<Figure> {
@@ -545,8 +694,9 @@ fn ratio_figure(connection: &ConnectionReport, timeline: &TimelineReport) -> Opt
                 .map(|stretch| {
                     let ratio = f64::from(stretch.data_packets) / f64::from(stretch.acks_of_other);
                     let note = format!(
-                        "{} data segments, {} pure ACKs",
-                        stretch.data_packets, stretch.acks_of_other
+                        "{}, {}",
+                        counted(stretch.data_packets, "data segment"),
+                        counted(stretch.acks_of_other, "pure ACK")
                     );
                     point(stretch.ns, ratio, note)
                 });
@@ -561,7 +711,7 @@ fn ratio_figure(connection: &ConnectionReport, timeline: &TimelineReport) -> Opt
         caption: "Segments with payload over the pure acknowledgements that the other end sent in \
                   the same time."
             .to_owned(),
-        x: time_axis(),
+        x: time_axis(SINCE),
         y: Axis {
             label: "Data segments per ACK".to_owned(),
             unit: Unit::Ratio,
@@ -569,30 +719,4 @@ fn ratio_figure(connection: &ConnectionReport, timeline: &TimelineReport) -> Opt
         },
         curves,
     })
-}
-
-fn rate_figure(connection: &ConnectionReport, timeline: &TimelineReport) -> Figure {
-    let curves = End::BOTH
-        .into_iter()
-        .filter(|&end| connection.end(end).payload_bytes > 0)
-        .map(|end| {
-            let points = stretches(timeline, end).into_iter().map(|stretch| {
-                let rate = stretch.payload_bytes as f64 * 8.0 / stretch.seconds;
-                point(stretch.ns, rate, String::new())
-            });
-            let name = format!("from the {}", end);
-            curve(&name, Origin::Measured, points.collect())
-        });
-    Figure {
-        id: format!("rate-{}", connection.number),
-        title: "Throughput".to_owned(),
-        caption: "Payload, that sent again included.".to_owned(),
-        x: time_axis(),
-        y: Axis {
-            label: "Payload".to_owned(),
-            unit: Unit::BitsPerSecond,
-            scale: Scale::Linear,
-        },
-        curves: curves.collect(),
-    }
 }

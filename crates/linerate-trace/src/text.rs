@@ -3,12 +3,14 @@
 use std::fmt::Write as _;
 
 use linerate_model::sample::End;
+use linerate_model::text::wrap;
 use linerate_model::unit::Unit;
 
 use crate::connection::FrameId;
-use crate::document::{ConnectionReport, DurationReport, EndReport, Ending, ShareReport, Trace};
+use crate::datagrams::{ConversationReport, DatagramsReport};
+use crate::document::{ConnectionReport, DurationReport, EndReport, Ending, LifeReport, Trace};
 use crate::findings::{Proof, TcpFinding};
-use crate::number::{bytes, count, ns};
+use crate::number::{bytes, count, counted, ns};
 
 /// Findings that are shown; the document has all of them.
 const FINDINGS_MAX: usize = 12;
@@ -29,7 +31,7 @@ pub struct Look {
 }
 
 impl Look {
-    fn paint(self, code: &str, text: &str) -> String {
+    pub(crate) fn paint(self, code: &str, text: &str) -> String {
         if self.color {
             format!("\u{1b}[{code}m{text}\u{1b}[0m")
         } else {
@@ -37,11 +39,11 @@ impl Look {
         }
     }
 
-    fn bold(self, text: &str) -> String {
+    pub(crate) fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }
 
-    fn dim(self, text: &str) -> String {
+    pub(crate) fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }
 }
@@ -52,6 +54,7 @@ pub fn text(trace: &Trace, look: Look) -> String {
     write_heading(trace, look, &mut out);
     write_findings(trace, look, &mut out);
     write_connections(trace, look, &mut out);
+    write_conversations(trace, look, &mut out);
     out
 }
 
@@ -73,15 +76,15 @@ fn write_heading(trace: &Trace, look: Look, out: &mut String) {
     };
     let _ = writeln!(
         out,
-        "{} frames in {}, {} connections, {} of payload{rate}",
-        count(totals.frames),
+        "{} in {}, {}, {} of payload{rate}",
+        counted(totals.frames, "frame"),
         ns(duration),
-        count(totals.connections),
+        counted(totals.connections, "connection"),
         bytes(totals.payload_bytes),
     );
     let mut parts = vec![
-        format!("{} data segments", count(totals.data_packets)),
-        format!("{} pure ACKs", count(totals.pure_acks)),
+        counted(totals.data_packets, "data segment"),
+        counted(totals.pure_acks, "pure ACK"),
     ];
     if totals.pure_acks > 0 {
         let ratio = totals.data_packets as f64 / totals.pure_acks as f64;
@@ -115,7 +118,7 @@ fn write_heading(trace: &Trace, look: Look, out: &mut String) {
         let _ = writeln!(out, "{}", parts.join(", "));
     }
     for warning in &trace.warnings {
-        for (at, line) in wrap(warning, look.columns.min(COLUMNS_MAX) - 9)
+        for (at, line) in wrap(warning, look.columns.min(COLUMNS_MAX) - 9, 0)
             .iter()
             .enumerate()
         {
@@ -138,7 +141,7 @@ fn write_findings(trace: &Trace, look: Look, out: &mut String) {
         };
         let _ = writeln!(out, "{}", look.dim(none));
         if trace.totals.connections > 0 {
-            for line in wrap(&looked_for(trace), look.columns.min(COLUMNS_MAX) - 5) {
+            for line in wrap(&looked_for(trace), look.columns.min(COLUMNS_MAX) - 5, 0) {
                 let _ = writeln!(out, "     {}", look.dim(&line));
             }
         }
@@ -157,7 +160,7 @@ fn write_findings(trace: &Trace, look: Look, out: &mut String) {
 }
 
 /// Says what was looked for where nothing was found, and what this capture cannot show.
-fn looked_for(trace: &Trace) -> String {
+pub(crate) fn looked_for(trace: &Trace) -> String {
     let mut text =
         "Looked for, and not seen where it costs time: refused, unanswered and repeated SYNs, resets, silent \
                     ends, slow answers, loss, retransmission timers, closed and small windows, \
@@ -200,7 +203,7 @@ fn looked_for(trace: &Trace) -> String {
 
 fn write_finding(number: usize, finding: &TcpFinding, trace: &Trace, look: Look, out: &mut String) {
     let columns = look.columns.min(COLUMNS_MAX) - 5;
-    for (at, line) in wrap(&finding.claim, columns).iter().enumerate() {
+    for (at, line) in wrap(&finding.claim, columns, 0).iter().enumerate() {
         let mark = if at == 0 {
             format!("{number:>3}")
         } else {
@@ -209,11 +212,14 @@ fn write_finding(number: usize, finding: &TcpFinding, trace: &Trace, look: Look,
         let _ = writeln!(out, "{}  {}", look.paint("36", &mark), look.bold(line));
     }
     let mut prose = |text: &str| {
-        for line in wrap(text, columns) {
+        for line in wrap(text, columns, 0) {
             let _ = writeln!(out, "     {line}");
         }
     };
     prose(&finding.explanation);
+    for also in &finding.also {
+        prose(&format!("The same frames: {also}"));
+    }
     if let Some(advice) = &finding.advice {
         prose(&format!("→ {advice}"));
     }
@@ -242,10 +248,14 @@ fn proof_line(proof: &Proof, trace: &Trace) -> String {
         [one] => format!(", frame {one}"),
         more => format!(", frames {}", more.join(" → ")),
     };
+    // What is no connection has no number.
+    let connection = match proof.connection {
+        0 => "UDP".to_owned(),
+        number => format!("connection #{number}"),
+    };
     format!(
-        "at {:.6} s: connection #{}{frames}{length}",
-        after as f64 / 1e9,
-        proof.connection
+        "at {:.6} s: {connection}{frames}{length}",
+        after as f64 / 1e9
     )
 }
 
@@ -319,14 +329,12 @@ fn write_connection(connection: &ConnectionReport, look: Look, out: &mut String)
         let (own, peer) = (connection.end(end), connection.end(end.other()));
         if own.data_packets > 0 {
             let _ = writeln!(out, "      {arrow} {}", data_line(own, peer));
-            // At the receiver, what the sender waits for does not show.
-            let is_seen = connection.captured_at != Some(end.other());
-            if let Some(time) = own.time.filter(|_| own.data_packets >= 16 && is_seen) {
-                let _ = writeln!(out, "        {}", look.dim(&time_line(&time)));
-            }
         } else if own.packets > 0 {
             let _ = writeln!(out, "      {arrow} {} pure ACKs", count(own.pure_acks));
         }
+    }
+    if let Some(time) = &connection.time {
+        let _ = writeln!(out, "      {}", look.dim(&time_line(time)));
     }
     let gaps: Vec<String> = connection
         .gaps
@@ -351,11 +359,125 @@ fn write_connection(connection: &ConnectionReport, look: Look, out: &mut String)
     }
 }
 
+fn write_conversations(trace: &Trace, look: Look, out: &mut String) {
+    let shown = trace.conversations.len().min(look.connections);
+    if shown == 0 {
+        return;
+    }
+    let of = match trace.conversations.len() {
+        all if all > shown => format!("{shown} of {all}, most payload first"),
+        _ => "most payload first".to_owned(),
+    };
+    let _ = writeln!(
+        out,
+        "\n{} {}",
+        look.bold("UDP conversations"),
+        look.dim(&of)
+    );
+    for conversation in trace.conversations.iter().take(shown) {
+        let client = match conversation.client.port {
+            // Questions come from many ports.
+            0 => conversation.client.address.to_string(),
+            _ => conversation.client.to_string(),
+        };
+        let mut facts = vec![ns(conversation.duration_ns)];
+        facts.extend(conversation.protocol.map(str::to_uppercase));
+        let _ = writeln!(
+            out,
+            "      {} → {}  {}",
+            look.bold(&client),
+            look.bold(&conversation.server.to_string()),
+            look.dim(&facts.join(", "))
+        );
+        let ends = [
+            ("→", &conversation.from_client),
+            ("←", &conversation.from_server),
+        ];
+        for (arrow, sent) in ends.into_iter().filter(|(_, sent)| sent.datagrams > 0) {
+            let _ = writeln!(out, "      {arrow} {}", datagrams_line(sent));
+        }
+        if let Some(line) = protocol_line(conversation) {
+            let _ = writeln!(out, "        {line}");
+        }
+    }
+}
+
+fn datagrams_line(sent: &DatagramsReport) -> String {
+    let mut parts = vec![format!(
+        "{} in {} of {} B at the most",
+        bytes(sent.payload_bytes),
+        counted(sent.datagrams, "datagram"),
+        sent.datagram_bytes_max
+    )];
+    parts.extend(
+        sent.bits_per_second
+            .map(|rate| Unit::BitsPerSecond.display(rate)),
+    );
+    if let Some(frame) = sent.gap_frame {
+        parts.push(format!(
+            "longest gap {} before frame {}",
+            ns(sent.gap_ns_max),
+            frame.number()
+        ));
+    }
+    parts.join(", ")
+}
+
+/// Writes what the protocol tells.
+fn protocol_line(conversation: &ConversationReport) -> Option<String> {
+    let mut parts = Vec::new();
+    if let Some(asked) = conversation.asked {
+        parts.push(format!("{} questions", count(asked)));
+        let counts = [
+            (conversation.asked_again, "asked again"),
+            (conversation.unanswered, "not answered"),
+            (conversation.failed, "failed"),
+        ];
+        for (number, what) in counts {
+            let number = number.filter(|&number| number > 0);
+            parts.extend(number.map(|number| format!("{} {what}", count(number))));
+        }
+    }
+    if let Some(answers) = &conversation.answers {
+        parts.push(format!(
+            "answered after {} ({} to {})",
+            ns(answers.median_ns.unwrap_or(answers.mean_ns as u64)),
+            ns(answers.min_ns),
+            ns(answers.max_ns)
+        ));
+    }
+    if let Some(quic) = &conversation.quic {
+        parts.push(format!("version {:#x}", quic.version));
+        parts.push(match quic.answer_ns {
+            Some(answer_ns) => format!("first Initial answered after {}", ns(answer_ns)),
+            None => "no Initial answered".to_owned(),
+        });
+        parts.extend(
+            quic.handshake_ns
+                .map(|taken| format!("set up after {}", ns(taken))),
+        );
+        if quic.initials_again > 0 {
+            parts.push(format!("{} Initials sent again", quic.initials_again));
+        }
+        let flags = [
+            (quic.retry, "Retry"),
+            (quic.negotiation, "version negotiation"),
+        ];
+        parts.extend(
+            flags
+                .iter()
+                .filter(|flag| flag.0)
+                .map(|flag| flag.1.to_owned()),
+        );
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
 fn data_line(own: &EndReport, peer: &EndReport) -> String {
     let mut parts = vec![format!(
-        "{} in {} segments",
+        "{} in {}",
         bytes(own.payload_bytes),
-        count(own.data_packets)
+        counted(own.data_packets, "segment")
     )];
     if let Some(rate) = own.bits_per_second {
         parts.push(Unit::BitsPerSecond.display(rate));
@@ -393,74 +515,18 @@ fn round_trip(trip: &DurationReport) -> String {
     )
 }
 
-fn time_line(time: &ShareReport) -> String {
-    let shares = [
-        (time.idle, "idle"),
-        (time.window, "receiver's window"),
-        (time.sender, "application"),
-        (time.path, "congestion window, pacing"),
-        (time.recovering, "recovering"),
-        (time.nagle, "held by Nagle's algorithm"),
-    ];
-    let mut shares: Vec<_> = shares
-        .into_iter()
-        .filter(|(share, _)| *share >= 0.005)
-        .collect();
-    shares.sort_by(|one, other| other.0.total_cmp(&one.0));
+/// Writes the shares of a life; what is below half a percent goes without saying.
+fn time_line(time: &LifeReport) -> String {
+    let shares = time.named();
     let parts: Vec<String> = shares
         .iter()
-        .map(|(share, name)| format!("{name} {:.0} %", share * 100.0))
+        .filter(|(_, share)| *share >= 0.005)
+        .map(|(name, share)| format!("{name} {:.0} %", share * 100.0))
         .collect();
     format!("time: {}", parts.join(", "))
 }
 
-/// Cuts `text` at blanks into lines of at most `columns` characters, where words allow.
-fn wrap(text: &str, columns: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let mut taken = 0;
-    let words: Vec<&str> = text.split(' ').collect();
-    for (at, word) in words.iter().enumerate() {
-        // A number stays with its unit, which stands behind it.
-        let unit = words.get(at + 1).filter(|next| is_unit(next));
-        let length = word.chars().count() + unit.map_or(0, |unit| unit.chars().count() + 1);
-        let is_behind_number = is_unit(word) && taken > 0;
-        let length = if is_behind_number { 0 } else { length };
-        if taken > 0 && taken + 1 + length > columns {
-            lines.push(String::new());
-            taken = 0;
-        }
-        if let Some(line) = lines.last_mut() {
-            if taken > 0 {
-                line.push(' ');
-                taken += 1;
-            }
-            line.push_str(word);
-            taken += word.chars().count();
-        }
-    }
-    lines
-}
-
-/// Returns whether a word is the unit of the number before it.
-fn is_unit(word: &str) -> bool {
-    const UNITS: [&str; 16] = [
-        "s", "ms", "µs", "ns", "min", "h", "B", "KiB", "MiB", "GiB", "%", "bit/s", "kbit/s",
-        "Mbit/s", "Gbit/s", "times",
-    ];
-    UNITS.contains(&word.trim_end_matches([',', ';', ':', '.', ')']))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::wrap;
-
-    #[test]
-    fn numbers_stay_with_their_units() {
-        assert_eq!(
-            wrap("it took 12.5 ms, all of it", 12),
-            ["it took", "12.5 ms, all", "of it"]
-        );
-        assert_eq!(wrap("a (2.2 %)", 5), ["a", "(2.2 %)"]);
-        assert_eq!(wrap("incomprehensible is", 8), ["incomprehensible", "is"]);
-    }
+/// Cuts prose into lines that fit behind a mark.
+pub(crate) fn wrap_prose(text: &str, look: Look) -> Vec<String> {
+    wrap(text, look.columns.min(COLUMNS_MAX).saturating_sub(9), 0)
 }

@@ -12,18 +12,20 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io::Read;
+use std::net::IpAddr;
 
 use hashbrown::HashTable;
 use linerate_model::sample::End;
 
 use crate::capture::{CaptureError, Frame, LinkType, Reader};
 use crate::connection::{
-    AddressBook, Connection, Endpoint, FrameId, Key, Place, Timeline, Verdict,
+    AddressBook, Connection, Drawn, Endpoint, FrameId, Key, Picture, Place, Timeline, Verdict,
 };
+use crate::datagrams::Conversations;
 use crate::document::{ConnectionReport, FileReport, Totals, Trace};
 use crate::filter::Filter;
 use crate::findings::FindingBook;
-use crate::frame::{self, Complaint, Decoded, Flags, NoSegment, Reason, Segment};
+use crate::frame::{self, Complaint, Datagram, Decoded, Flags, NoSegment, Reason, Segment};
 
 /// Connections that memory is taken for at once.
 const CHUNK: usize = 4096;
@@ -45,7 +47,7 @@ pub struct Limits {
     pub details: usize,
     /// Those that are kept over time too, of up to 14 KiB each.
     pub timelines: usize,
-    /// Those whose packets are kept for a picture, of up to 110 KiB each.
+    /// Those that are kept as they are drawn, of up to 68 KiB each.
     pub points: usize,
     /// Connections that are handed over at the end.
     pub reported: usize,
@@ -78,6 +80,16 @@ pub struct Handled {
     pub(crate) place: Place,
 }
 
+/// A datagram that was handled.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Passed {
+    /// Its conversation.
+    pub number: u32,
+    pub end: End,
+    pub datagram: Datagram,
+    pub place: Place,
+}
+
 /// All connections of one or several captures.
 pub struct Tracker {
     limits: Limits,
@@ -99,6 +111,8 @@ pub struct Tracker {
     foreign: Vec<(LinkType, u64)>,
     totals: Totals,
     findings: FindingBook,
+    conversations: Conversations,
+    passed: Option<Passed>,
 }
 
 impl Tracker {
@@ -122,6 +136,8 @@ impl Tracker {
             foreign: Vec::new(),
             totals: Totals::default(),
             findings: FindingBook::default(),
+            conversations: Conversations::default(),
+            passed: None,
         }
     }
 
@@ -193,6 +209,10 @@ impl Tracker {
         };
         match frame::decode(frame.link, frame.bytes, frame.wire_bytes) {
             Decoded::Tcp(segment) => self.handle_segment(segment, place),
+            Decoded::Udp(datagram) => {
+                self.handle_datagram(&datagram, place);
+                None
+            }
             Decoded::Complaint(complaint) => {
                 self.handle_complaint(&complaint, place);
                 None
@@ -202,6 +222,11 @@ impl Tracker {
                 None
             }
         }
+    }
+
+    /// Hands the last frame over, if it was a datagram that is wanted.
+    pub(crate) fn take_passed(&mut self) -> Option<Passed> {
+        self.passed.take()
     }
 
     /// Returns the connection of a segment that was handled last.
@@ -254,18 +279,33 @@ impl Tracker {
                 ConnectionReport::new(connection, self.endpoints(connection), end_ns)
             })
             .collect();
+        self.totals.udp_left_out = self.conversations.left_out;
+        let reported = self.limits.reported;
+        let conversations = self.conversations.finish(&self.book, reported, end_ns);
+        for conversation in &conversations {
+            self.findings.add_conversation(conversation);
+        }
         self.totals.findings_left_out = self.findings.left_out();
-        Trace::new(self.files, self.totals, self.findings.finish(), reports)
+        let mut conversations = conversations;
+        conversations.truncate(reported);
+        let findings = self.findings.finish();
+        Trace::new(self.files, self.totals, findings, reports, conversations)
     }
 
     #[inline]
     fn handle_segment(&mut self, segment: Segment, place: Place) -> Option<Handled> {
         self.totals.tcp_frames += 1;
-        if !self.filters.is_empty() && !self.filters.iter().any(|filter| filter.wants(&segment)) {
+        if !self.filters.is_empty()
+            && !self
+                .filters
+                .iter()
+                .any(|filter| filter.wants(ends_of(&segment)))
+        {
             self.totals.filtered += 1;
             return None;
         }
         self.totals.fragments += u64::from(segment.fragmented);
+        self.totals.shortened += u64::from(segment.shortened);
         let ports = (segment.source_port, segment.target_port);
         let Some((key, source_is_low)) = self.book.key(segment.addresses, ports) else {
             self.totals.untracked += 1;
@@ -443,7 +483,7 @@ impl Tracker {
         self.points += usize::from(wants_points);
         let connection = self.connection_mut(at);
         let first_ns = connection.first_ns;
-        connection.make_detail().points = wants_points.then(Box::default);
+        connection.make_detail().picture = wants_points.then(|| Box::new(Picture::new(first_ns)));
         // The first half of the timelines goes to connections as they begin, and short ones give
         // theirs back; the second half is kept for those that prove to be long.
         if self.timelines < self.limits.timelines / 2 {
@@ -485,11 +525,23 @@ impl Tracker {
         }
         let connection = self.connection_mut(at);
         let window_bytes = connection.window_bytes(end);
-        let halves = connection.halves;
+        let halves = &connection.halves;
         if let Some(detail) = &mut connection.detail
-            && let Some(points) = &mut detail.points
+            && !verdict.any(Verdict::DUPLICATE_FRAME)
         {
-            points.add(&halves, end, segment, place, (verdict, window_bytes));
+            let trip_ns = detail.trip_ns;
+            let drawn = Drawn {
+                halves,
+                end,
+                segment,
+                place,
+                verdict,
+                window_bytes: window_bytes.filter(|_| !segment.flags.any(Flags::SYN)),
+                trip_ns,
+            };
+            if let Some(picture) = &mut detail.picture {
+                picture.add(&drawn);
+            }
         }
     }
 
@@ -510,9 +562,30 @@ impl Tracker {
         };
         self.details -= 1;
         self.timelines -= usize::from(detail.timeline.is_some());
-        self.points -= usize::from(detail.points.is_some());
+        self.points -= usize::from(detail.picture.is_some());
         self.totals.folded += 1;
         self.totals.add_detail(&detail);
+    }
+
+    #[cold]
+    fn handle_datagram(&mut self, datagram: &Datagram, place: Place) {
+        self.totals.not_tcp += 1;
+        self.totals.udp += 1;
+        let ends = [
+            (datagram.addresses.source(), datagram.source_port),
+            (datagram.addresses.target(), datagram.target_port),
+        ];
+        if self.filters.is_empty() || self.filters.iter().any(|filter| filter.wants(ends)) {
+            let seed = self.limits.seed;
+            let conversations = &mut self.conversations;
+            let found = conversations.handle(&mut self.book, seed, datagram, place);
+            self.passed = found.map(|(number, end)| Passed {
+                number,
+                end,
+                datagram: *datagram,
+                place,
+            });
+        }
     }
 
     #[cold]
@@ -540,6 +613,8 @@ impl Tracker {
         let count = match other {
             NoSegment::NotIp => &mut self.totals.not_ip,
             NoSegment::NotTcp => &mut self.totals.not_tcp,
+            NoSegment::Wireless => &mut self.totals.wireless,
+            NoSegment::Encrypted => &mut self.totals.encrypted,
             NoSegment::Fragment => &mut self.totals.fragments,
             NoSegment::Cut => &mut self.totals.cut,
             NoSegment::Malformed => &mut self.totals.malformed,
@@ -556,6 +631,13 @@ impl Tracker {
             self.foreign.push((link, 1));
         }
     }
+}
+
+fn ends_of(segment: &Segment) -> [(IpAddr, u16); 2] {
+    [
+        (segment.addresses.source(), segment.source_port),
+        (segment.addresses.target(), segment.target_port),
+    ]
 }
 
 #[inline]

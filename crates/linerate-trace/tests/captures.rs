@@ -97,13 +97,15 @@ fn every_link_type_is_the_same_trace() {
 
 #[test]
 fn a_foreign_link_type_is_named() {
-    let bytes = pcap(&talk(), 105, false, true);
+    let bytes = pcap(&talk(), 107, false, true);
     let mut tracker = Tracker::new(Limits::default());
     let mut reader = Reader::new(&bytes[..]).expect("a capture");
-    let error = tracker.read(&mut reader, "radio").expect_err("of radio");
+    let error = tracker
+        .read(&mut reader, "relay")
+        .expect_err("of Frame Relay");
     assert_eq!(
         error.to_string(),
-        "frames of link type 105 (IEEE 802.11), which is not decoded"
+        "frames of link type 107 (Frame Relay), which is not decoded"
     );
 }
 

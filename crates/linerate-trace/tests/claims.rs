@@ -5,7 +5,9 @@ mod common;
 
 use common::{ACK, From, RST, SYN, Talk, pcap, pcap_cut, sack_option, syn_options, trace};
 use linerate_model::sample::End;
-use linerate_trace::{Cause, ConnectionReport, Ending, TcpFinding, TcpFindingKind as Kind, Trace};
+use linerate_trace::{
+    Cause, ConnectionReport, Ending, LifeReport, TcpFinding, TcpFindingKind as Kind, Trace,
+};
 
 use From::{Client, Server};
 
@@ -710,4 +712,258 @@ fn trains_of_the_other_end_are_not_ones_own() {
         finding.is_none_or(|finding| finding.who_is == End::Server),
         "{finding:?}"
     );
+}
+
+/// Returns the shares of a life, which add up to 1.
+fn life(trace: &Trace) -> LifeReport {
+    let time = only(trace).time.expect("shares");
+    let all = [
+        time.handshake,
+        time.client,
+        time.server,
+        time.round_trip,
+        time.window,
+        time.congestion,
+        time.recovery,
+        time.nagle,
+        time.silence,
+        time.idle,
+        time.unseen,
+    ];
+    let sum: f64 = all.iter().sum();
+    assert!((sum - 1.0).abs() < 1e-9, "{sum}: {time:?}");
+    time
+}
+
+fn is_near(share: f64, part_us: u64, whole_us: u64) -> bool {
+    (share - part_us as f64 / whole_us as f64).abs() < 1e-6
+}
+
+#[test]
+fn a_life_is_shared_out_between_network_and_programs() {
+    // Ten requests: the way takes 20 ms, the server 30 ms, the client 50 ms before the next.
+    let mut talk = far(20_000);
+    for _ in 0..10 {
+        talk.wait_us(50_000).data(Client, 200);
+        talk.wait_us(50_000)
+            .data(Server, 900)
+            .wait_us(50)
+            .ack(Client);
+    }
+    talk.wait_us(99_400).ack(Client);
+    let whole_us = 20_100 + 10 * 100_050 + 99_400;
+    let time = life(&trace(&talk.frames));
+    assert!(is_near(time.handshake, 20_100, whole_us), "{time:?}");
+    // The last acknowledgement of the client is 50 µs late for its leg of 50 µs.
+    assert!(is_near(time.server, 10 * 30_000, whole_us), "{time:?}");
+    assert!(
+        (time.client - 500_000.0 / whole_us as f64).abs() < 1e-3,
+        "{time:?}"
+    );
+    assert!(
+        (time.round_trip - 200_000.0 / whole_us as f64).abs() < 1e-3,
+        "{time:?}"
+    );
+    assert!(time.idle > 0.08 && time.unseen == 0.0, "{time:?}");
+}
+
+#[test]
+fn what_nagle_holds_is_no_programs_time() {
+    let mut talk = far(200);
+    for _ in 0..50 {
+        talk.wait_us(1000).data(Client, 100);
+        talk.wait_us(40_000).ack(Server);
+        talk.wait_us(220).data(Client, 100);
+        talk.wait_us(300).data(Server, 30).wait_us(100).ack(Client);
+    }
+    let trace = trace(&talk.frames);
+    let time = life(&trace);
+    let finding = found(&trace, Kind::NagleDelayedAck).expect("Nagle");
+    let told = finding.total_ns as f64 / only(&trace).duration_ns as f64;
+    assert!(
+        time.nagle > 0.9 && (time.nagle - told).abs() < 0.02,
+        "{time:?} {told}"
+    );
+    assert!(time.client < 0.05, "{time:?}");
+}
+
+#[test]
+fn timers_and_silences_have_their_shares() {
+    let mut talk = far(10_000);
+    talk.wait_us(10_000)
+        .data(Client, 500)
+        .wait_us(10_000)
+        .ack(Server);
+    talk.wait_us(1_000_000).data(Client, 500);
+    talk.wait_us(300_000).again(Client, 500, 500);
+    talk.wait_us(10_000).ack(Server);
+    let came_back = life(&trace(&talk.frames));
+    let whole_us = 20_100 + 10_000 + 1_300_000 + 10_000 + 10_000 - 10_000;
+    assert!(
+        is_near(came_back.recovery, 310_000, whole_us),
+        "{came_back:?} {whole_us}"
+    );
+    talk.wait_us(1_000_000).data(Client, 500);
+    for power in 0..5 {
+        talk.wait_us(300_000 << power).again(Client, 500, 500);
+    }
+    let gone = life(&trace(&talk.frames));
+    assert!(
+        is_near(gone.silence, 9_300_000, whole_us + 10_300_000),
+        "{gone:?}"
+    );
+}
+
+#[test]
+fn a_full_window_has_its_share_and_the_far_end_does_not_show() {
+    let mut talk = far(20_000);
+    talk.window(Server, 23);
+    talk.wait_us(100)
+        .data(Client, 1460)
+        .wait_us(20_000)
+        .ack(Server);
+    for _ in 0..40 {
+        for _ in 0..2 {
+            talk.wait_us(5).data(Client, 1460);
+        }
+        talk.wait_us(20_000).ack(Server);
+    }
+    let time = life(&trace(&talk.frames));
+    assert!(time.window > 0.9, "{time:?}");
+    // The same stream where it arrives: acknowledged as it is seen.
+    let mut talk = Talk::new(1, 1).with_stamps();
+    let options = || syn_options((1460, Some(7)));
+    talk.control(Client, SYN, options()).wait_us(20);
+    talk.control(Server, SYN | ACK, options()).wait_us(20_000);
+    talk.ack(Client);
+    for _ in 0..40 {
+        talk.wait_us(30_000)
+            .data(Client, 1448)
+            .wait_us(5)
+            .ack(Server);
+    }
+    let trace = trace(&talk.frames);
+    let time = life(&trace);
+    assert!(time.unseen > 0.9 && time.client < 0.01, "{time:?}");
+    let gap = only(&trace).gaps.first().expect("waits");
+    assert_eq!((gap.cause, gap.end), (Cause::Unseen, End::Client));
+    let text = linerate_trace::text::text(&trace, LOOK);
+    assert!(!text.contains("pauses of the client"), "{text}");
+    assert!(
+        text.contains("waits whose reason does not show here"),
+        "{text}"
+    );
+}
+
+const LOOK: linerate_trace::text::Look = linerate_trace::text::Look {
+    columns: 100,
+    color: false,
+    connections: 1,
+};
+
+#[test]
+fn text_and_document_have_the_same_shares() {
+    let mut talk = far(20_000);
+    for _ in 0..10 {
+        talk.wait_us(100).data(Client, 200);
+        talk.wait_us(60_000)
+            .data(Server, 900)
+            .wait_us(50)
+            .ack(Client);
+    }
+    let trace = trace(&talk.frames);
+    let server = life(&trace).server;
+    let text = linerate_trace::text::text(&trace, LOOK);
+    let words = format!("server's program {:.0} %", server * 100.0);
+    assert!(text.contains(&words), "{words}: {text}");
+    let document: serde_json::Value = serde_json::from_str(&trace.json()).expect("JSON");
+    assert_eq!(
+        document["connections"][0]["time"]["server"].as_f64(),
+        Some(server)
+    );
+}
+
+#[test]
+fn findings_of_the_same_frames_are_one() {
+    // Each request is lost once: timer and loss are the same frames.
+    let mut talk = far(10_000);
+    for _ in 0..4 {
+        talk.wait_us(10_000).data(Client, 500);
+        talk.wait_us(300_000).again(Client, 500, 500);
+        talk.wait_us(10_000)
+            .data(Server, 100)
+            .wait_us(100)
+            .ack(Client);
+    }
+    let trace = trace(&talk.frames);
+    let mut shown = std::collections::BTreeSet::new();
+    for finding in &trace.findings {
+        for proof in finding.proofs.iter().filter(|proof| proof.frames.len() > 1) {
+            for frame in &proof.frames {
+                assert!(shown.insert(frame.number()), "{:?}", trace.findings);
+            }
+        }
+    }
+    let costs = trace.findings.iter().map(|finding| finding.total_ns);
+    assert!(costs.is_sorted_by(|one, other| one >= other));
+}
+
+#[test]
+fn lengths_beyond_the_frame_are_counted() {
+    let mut talk = far(10_000);
+    talk.wait_us(1000).data(Client, 100);
+    let (_, frame) = talk.frames.last_mut().expect("a frame");
+    frame[16..18].copy_from_slice(&1500u16.to_be_bytes());
+    let trace = trace(&talk.frames);
+    assert_eq!(trace.totals.shortened, 1);
+    let told = |warning: &String| warning.contains("longer than their frames");
+    assert!(trace.warnings.iter().any(told), "{:?}", trace.warnings);
+}
+
+#[test]
+fn what_a_wait_is_not_known_to_be_is_not_told() {
+    // No round trip to the server was ever seen: its part of the wait is not known.
+    let mut talk = Talk::new(1, 1);
+    for _ in 0..10 {
+        talk.wait_us(1000).data(Client, 200);
+        talk.wait_us(300_000).data(Server, 900);
+    }
+    assert!(found(&trace(&talk.frames), Kind::ClientPause).is_none());
+    // The request was sent again: the network took its part.
+    let mut talk = far(20_000);
+    for _ in 0..10 {
+        talk.wait_us(1000).data(Client, 200);
+        talk.wait_us(250_000).again(Client, 200, 200);
+        talk.wait_us(100_000)
+            .data(Server, 900)
+            .wait_us(50)
+            .ack(Client);
+    }
+    assert!(found(&trace(&talk.frames), Kind::SlowAnswer).is_none());
+    // A SYN behind an established handshake is no setup that went wrong.
+    let mut talk = far(20_000);
+    let mut again = talk.packet(Client, 0);
+    (again.sequence, again.flags, again.acknowledgement) = (1, SYN, 0);
+    again.options = syn_options((1460, Some(7)));
+    talk.wait_us(100_000)
+        .send(again)
+        .wait_us(20_000)
+        .ack(Server);
+    assert!(found(&trace(&talk.frames), Kind::SynAgain).is_none());
+}
+
+#[test]
+fn what_the_receiver_had_is_no_burst_of_loss() {
+    let mut talk = far(20_000);
+    for _ in 0..10 {
+        talk.wait_us(10).data(Client, 1460);
+    }
+    talk.wait_us(20_000).ack(Server);
+    for at in 0..8 {
+        talk.wait_us(10).again(Client, (10 - at) * 1460, 1460);
+    }
+    talk.wait_us(20_000).ack(Server);
+    let trace = trace(&talk.frames);
+    assert!(found(&trace, Kind::LossBurst).is_none());
+    assert_eq!(found(&trace, Kind::Spurious).expect("in vain").count, 8);
 }

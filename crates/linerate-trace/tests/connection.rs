@@ -356,7 +356,7 @@ fn the_window_is_a_limit_where_it_is_full() {
     }
     let trace = trace(&talk.frames);
     let connection = only(&trace);
-    let time = connection.from_client.time.expect("shares");
+    let time = connection.time.expect("shares");
     assert!(time.window > 0.95, "{time:?}");
     let limit = found(&trace, TcpFindingKind::WindowLimit).expect("a limit");
     assert_eq!((limit.who_is, limit.value), (End::Server, 23 << 7));

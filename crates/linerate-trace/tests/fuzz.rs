@@ -7,7 +7,7 @@ mod common;
 use common::{BEGIN_NS, From, Talk, pcap, pcapng};
 use linerate_trace::capture::{LinkType, Reader};
 use linerate_trace::text::{Look, text};
-use linerate_trace::{Limits, Trace, Tracker};
+use linerate_trace::{Limits, Trace, Tracker, both, page};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -161,7 +161,9 @@ proptest! {
     #[test]
     fn random_frames_are_no_panic(
         frames in vec(vec(any::<u8>(), 0..120), 1..20),
-        link in prop_oneof![Just(0u32), Just(1), Just(101), Just(108), Just(113), Just(276)],
+        link in prop_oneof![
+            Just(0u32), Just(1), Just(101), Just(105), Just(108), Just(113), Just(119), Just(127), Just(276)
+        ],
     ) {
         let frames: Vec<_> = frames.into_iter().map(|bytes| (BEGIN_NS, bytes)).collect();
         traced(&pcap(&frames, link, false, true));
@@ -176,6 +178,7 @@ proptest! {
             frames.push((now_ns, bytes));
         }
         let trace = traced(&pcapng(&frames)).expect("a capture");
+        page::page(&trace, "fuzz");
         let totals = &trace.totals;
         prop_assert_eq!(totals.frames, frames.len() as u64);
         prop_assert_eq!(totals.tcp_frames + totals.malformed, totals.frames);
@@ -183,6 +186,207 @@ proptest! {
         prop_assert!(totals.data_packets + totals.pure_acks <= totals.packets);
         prop_assert!(totals.retransmissions <= totals.data_packets);
         prop_assert!(totals.spurious_retransmissions <= totals.retransmissions);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Random segments, of which either capture misses some and sees the others when it likes.
+    #[test]
+    fn random_captures_are_joined_or_not(
+        segments in vec((segment(), 0..8u8, -50_000_000..50_000_000i64), 1..80),
+    ) {
+        let (mut now_ns, mut one, mut other) = (BEGIN_NS, vec![], vec![]);
+        for ((wait_ns, bytes), fate, apart_ns) in segments {
+            now_ns += wait_ns;
+            if fate != 0 {
+                one.push((now_ns, bytes.clone()));
+            }
+            if fate != 1 {
+                other.push((now_ns.saturating_add_signed(apart_ns), bytes));
+            }
+        }
+        let seen = |frames: &[(u64, Vec<u8>)]| {
+            let bytes = pcapng(frames);
+            let mut reader = Reader::new(&bytes[..]).expect("a capture");
+            both::Seen::read(Tracker::new(FEW), &mut reader, "fuzz").expect("of Ethernet")
+        };
+        if let Some(both) = both::join(seen(&one), seen(&other)) {
+            for joined in &both.connections {
+                for way in [&joined.from_client, &joined.from_server] {
+                    prop_assert_eq!(
+                        way.arrived + way.lost + way.missed_by_capture + way.outside, way.sent
+                    );
+                }
+            }
+            let look = Look { columns: 40, color: true, connections: 5 };
+            prop_assert!(!both::text(&both, look).is_empty());
+            assert!(both.json().starts_with('{'));
+            both::page(&both, "fuzz");
+        }
+    }
+
+    /// Random datagrams to the ports whose protocols are looked at.
+    #[test]
+    fn random_datagrams_are_no_panic(
+        datagrams in vec((vec(any::<u8>(), 0..80), 0..4usize, any::<bool>(), 0..9_000_000_000u64), 1..60),
+    ) {
+        let mut frames = Vec::new();
+        let mut now_ns = BEGIN_NS;
+        for (payload, port, up, wait_ns) in datagrams {
+            now_ns += wait_ns;
+            let port = [53u16, 123, 443, 9999][port];
+            let (source, target) = if up { (4000, port) } else { (port, 4000) };
+            let mut udp: Vec<u8> = [source, target, 0, 0].into_iter().flat_map(u16::to_be_bytes).collect();
+            udp.extend(&payload);
+            let mut frame = common::ipv4(u8::from(!up), 1, &udp);
+            frame[9] = 17;
+            frames.push((now_ns, frame));
+        }
+        let trace = traced(&pcap(&frames, 101, false, true)).expect("a capture");
+        prop_assert_eq!(trace.totals.udp, frames.len() as u64);
+        for one in &trace.conversations {
+            let asked = one.asked.unwrap_or(0);
+            prop_assert!(one.unanswered.unwrap_or(0) + one.asked_again.unwrap_or(0) <= asked);
+        }
+    }
+}
+
+/// One frame of each link and tunnel that is looked through, and of QUIC's long headers: link type, frame,
+/// and whether it holds a segment.
+fn corpus() -> Vec<(u32, Vec<u8>, bool)> {
+    let ethernet = Talk::new(1, 1).data(Client, 300).frames.remove(0).1;
+    let ip = &ethernet[14..];
+    let join = |parts: &[&[u8]]| parts.concat();
+    let outer = |protocol: u8, payload: Vec<u8>| {
+        let mut ip = common::ipv4(1, 3, &payload);
+        ip[9] = protocol;
+        ip
+    };
+    let udp = |port: u16, payload: Vec<u8>| {
+        let [high, low] = port.to_be_bytes();
+        outer(17, join(&[&[200, 0, high, low, 0, 0, 0, 0], &payload]))
+    };
+    let mut all = Vec::new();
+    // 802.11: from a station, from an access point, between two of them, with QoS, with QoS and order.
+    let controls = [[0x08, 1], [0x08, 2], [0x08, 3], [0x88, 1], [0x88, 0x81]];
+    for [kind, flags] in controls {
+        let mut head = vec![kind, flags];
+        head.resize(24 + if flags & 3 == 3 { 6 } else { 0 }, 0);
+        head.resize(head.len() + if kind & 0x80 != 0 { 2 } else { 0 }, 0);
+        head.resize(head.len() + if flags & 0x80 != 0 { 4 } else { 0 }, 0);
+        let frame = join(&[&head, &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], ip]);
+        // Radiotap: flags, rate and channel; another word of what is present.
+        let short = [0, 0, 14, 0, 0x0e, 0, 0, 0, 0, 12, 0x6c, 9, 0xc0, 0];
+        let long = [&[0, 0, 26, 0, 0x2f, 0, 0, 0x80, 0, 0, 0, 0][..], &[0; 14]].concat();
+        all.push((127, join(&[&short, &frame]), true));
+        all.push((127, join(&[&long, &frame]), true));
+        all.push((105, frame, true));
+    }
+    let gtp = |head: &[u8]| udp(2152, join(&[head, ip]));
+    let tunnels = [
+        gtp(&[0x30, 255, 1, 64, 0, 0, 0, 1]),
+        gtp(&[0x32, 255, 1, 68, 0, 0, 0, 1, 0, 7, 0, 0]),
+        gtp(&[0x34, 255, 1, 72, 0, 0, 0, 1, 0, 0, 0, 0x85, 1, 0, 9, 0]),
+        gtp(&[
+            0x34, 255, 1, 80, 0, 0, 0, 1, 0, 0, 0, 0x85, 1, 0, 9, 0x84, 2, 0, 0, 0, 0, 0, 0, 0,
+        ]),
+        udp(4789, join(&[&[8, 0, 0, 0, 0, 0, 1, 0], &ethernet])),
+        udp(
+            6081,
+            join(&[&[1, 0, 0x65, 0x58, 0, 0, 1, 0, 0, 0, 0, 0], &ethernet]),
+        ),
+        outer(47, join(&[&[0x30, 0, 8, 0, 0, 0, 0, 9, 0, 0, 0, 1], ip])),
+        outer(4, ip.to_vec()),
+    ];
+    all.extend(tunnels.map(|packet| (101, packet, true)));
+    // QUIC: Initial with a token, 0-RTT, Handshake, Retry, and the answer to a version that is not known.
+    let ids = [8, 1, 2, 3, 4, 5, 6, 7, 8, 5, 1, 2, 3, 4, 5];
+    for (first, version) in [
+        (0xc3, 1),
+        (0xd0, 1),
+        (0xe1, 1),
+        (0xf0, 1),
+        (0xc0, 0u32),
+        (0xd3, 0x6b33_43cf),
+    ] {
+        let head = join(&[
+            &[first],
+            &version.to_be_bytes(),
+            &ids,
+            &[3, 9, 9, 9, 0x44, 0x96],
+        ]);
+        let packet = udp(443, join(&[&head, &[7; 200]]));
+        all.push((101, packet, false));
+    }
+    all
+}
+
+#[test]
+fn the_corpus_is_read_as_what_it_is() {
+    for (at, (link, frame, has_segment)) in corpus().into_iter().enumerate() {
+        let trace = traced(&pcap(&[(BEGIN_NS, frame)], link, false, true)).expect("a capture");
+        let found = (trace.totals.tcp_frames, trace.conversations.len());
+        assert_eq!(found, if has_segment { (1, 0) } else { (0, 1) }, "{at}");
+        let protocol = trace.conversations.first().map(|one| one.protocol);
+        assert_eq!(protocol, (!has_segment).then_some(Some("quic")), "{at}");
+    }
+}
+
+/// Something that happens to a frame on its way into a fuzzed capture.
+#[derive(Debug, Clone)]
+enum Change {
+    Turn(prop::sample::Index, u8),
+    Set(prop::sample::Index, u8),
+    Insert(prop::sample::Index, Vec<u8>),
+    Cut(prop::sample::Index),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let index = any::<prop::sample::Index>;
+    prop_oneof![
+        4 => (index(), 0..8u8).prop_map(|(at, bit)| Change::Turn(at, 1 << bit)),
+        4 => (index(), prop_oneof![Just(0), Just(255), any::<u8>()]).prop_map(|(at, to)| Change::Set(at, to)),
+        1 => (index(), vec(any::<u8>(), 1..12)).prop_map(|(at, bytes)| Change::Insert(at, bytes)),
+        1 => index().prop_map(Change::Cut),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// Heads of links, tunnels and QUIC are what they should not be; each frame is one thing all the same.
+    #[test]
+    fn changed_heads_are_no_panic(
+        which in any::<prop::sample::Index>(),
+        changes in vec(change(), 1..8),
+        snap in prop_oneof![Just(usize::MAX), 1..120usize],
+    ) {
+        let all = corpus();
+        let (link, mut frame, _) = all[which.index(all.len())].clone();
+        for change in changes {
+            // The heads are what parsers look at.
+            let heads = frame.len().min(96) + 1;
+            match change {
+                Change::Turn(at, bit) => if let Some(byte) = frame.get_mut(at.index(heads)) { *byte ^= bit },
+                Change::Set(at, to) => if let Some(byte) = frame.get_mut(at.index(heads)) { *byte = to },
+                Change::Insert(at, bytes) => {
+                    let at = at.index(heads).min(frame.len());
+                    frame.splice(at..at, bytes);
+                }
+                Change::Cut(at) => frame.truncate(at.index(frame.len() + 1)),
+            }
+        }
+        let frames = vec![(BEGIN_NS, frame.clone()), (BEGIN_NS + 1000, frame)];
+        let mut capture = common::pcap_cut(&frames, snap);
+        capture[20..24].copy_from_slice(&link.to_le_bytes());
+        if let Some(trace) = traced(&capture) {
+            let totals = &trace.totals;
+            prop_assert_eq!(totals.frames, 2);
+            prop_assert!(totals.tcp_frames + totals.udp <= 2, "{:?}", totals);
+            page::page(&trace, "fuzz");
+        }
     }
 }
 

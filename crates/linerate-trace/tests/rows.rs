@@ -104,3 +104,25 @@ fn rows_go_on_behind_a_full_group() {
     assert!(frames.len() > 65_536, "{}", frames.len());
     check(&frames, frames.len());
 }
+
+#[test]
+fn a_number_before_the_first_is_absent() {
+    // A capture that begins with a keepalive: one below the number of what comes next.
+    let mut talk = Talk::new(5000, 9000);
+    talk.wait_us(100).data(Client, 10).ack(Server);
+    let mut keepalive = talk.packet(Client, 0);
+    keepalive.sequence = 4999;
+    talk.wait_us(1_000_000).send(keepalive);
+    let csv = check(&talk.frames, 3);
+    let head: Vec<&str> = csv.lines().next().expect("a head").split(',').collect();
+    let at = head
+        .iter()
+        .position(|name| *name == "sequence")
+        .expect("a column");
+    let numbers: Vec<&str> = csv
+        .lines()
+        .skip(1)
+        .filter_map(|row| row.split(',').nth(at))
+        .collect();
+    assert_eq!(numbers, ["0", "0", ""], "{csv}");
+}

@@ -8,6 +8,7 @@ use linerate_model::RunId;
 use linerate_model::analysis::Analysis;
 use linerate_model::finding::TrustLevel;
 use linerate_model::run::Recording;
+use linerate_report::Extent;
 use linerate_trace::capture::Reader;
 use linerate_trace::chapter::{self, TracedCapture};
 use linerate_trace::{Limits, Trace, Tracker};
@@ -61,21 +62,52 @@ pub fn directory(asked: Option<&Path>, kind: &str, moment: &Moment) -> PathBuf {
     }
 }
 
+/// Refuses a directory that cannot become a bundle, before anything is measured.
+pub fn check_new(directory: &Path) -> CmdResult<()> {
+    let is_taken = match std::fs::read_dir(directory) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => directory.exists(),
+    };
+    match is_taken {
+        true => Err(Failure::usage(anyhow!(
+            "{} exists already and is not an empty directory",
+            directory.display()
+        ))
+        .next("name another directory with --out")),
+        false => Ok(()),
+    }
+}
+
 /// Reads a bundle, analyses it and writes its `report.html` and `results.parquet`; returns both and
 /// the report's file.
 pub fn report(directory: &Path) -> CmdResult<(Recording, Analysis, PathBuf)> {
     let recording = read(directory)?;
     let analysis = analysis(&recording, directory);
-    let html = linerate_report::html(&analysis);
-    let file = linerate_store::write_report(directory, &html)?;
-    linerate_store::write_results(directory, &linerate_analyze::reduce::outcomes(&recording))?;
+    let file = write(directory, &recording, &analysis)?;
     Ok((recording, analysis, file))
+}
+
+/// Writes the `report.html` and `results.parquet` of a bundle; returns the report's file.
+pub fn write(directory: &Path, recording: &Recording, analysis: &Analysis) -> CmdResult<PathBuf> {
+    let html = linerate_report::html(analysis, Extent::Answer);
+    let file = linerate_store::write_report(directory, &html)?;
+    linerate_store::write_results(directory, &linerate_analyze::reduce::outcomes(recording))?;
+    Ok(file)
 }
 
 /// Returns everything that the report of a bundle shows: what follows from its tables, and what its
 /// captures show.
 pub fn analysis(recording: &Recording, directory: &Path) -> Analysis {
-    let mut analysis = linerate_analyze::analyze(recording);
+    with_captures(linerate_analyze::analyze(recording), recording, directory)
+}
+
+/// Returns the same with figures that were published for other systems.
+pub fn analysis_with_published(recording: &Recording, directory: &Path) -> Analysis {
+    let analysis = linerate_analyze::analyze_with_published(recording);
+    with_captures(analysis, recording, directory)
+}
+
+fn with_captures(mut analysis: Analysis, recording: &Recording, directory: &Path) -> Analysis {
     if !recording.captures.is_empty() {
         let captured = captured(recording, directory);
         analysis.chapters.push(chapter::chapter(&captured));

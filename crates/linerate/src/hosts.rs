@@ -1,15 +1,21 @@
 //! From names on the command line to hosts of a run.
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use linerate_agent::api::client::HttpAgent;
 use linerate_agent::api::{AdmitRequest, Agent, AgentError, RefusalCode};
 use linerate_agent::foreign::iperf3_peer::Padding;
+use linerate_agent::tls::client::HandshakeError;
+use linerate_agent::tls::known::{KnownError, Met};
+use linerate_agent::tls::{Identity, KnownAgents, Trust};
 use linerate_agent::{AgentConfig, Core, Lacking, Limits, LocalAgent};
+use linerate_compat::iperf3::{COOKIE_BYTES, Cookie, State};
 use linerate_controller::{Fleet, FleetError, HostSpec, Inventories, Placing};
 use linerate_model::host::Snapshot;
 use linerate_model::run::{Admission, HostPart};
@@ -18,9 +24,12 @@ use linerate_model::{Nanos, RunId};
 use linerate_plan::Hosts;
 
 use crate::exit::{CmdResult, Exit, Failure};
+use crate::places;
 
 /// The variable that may carry the agents' token instead of a file.
 pub const TOKEN_VARIABLE: &str = "LINERATE_TOKEN";
+/// Longest wait for what tells a server of iperf3.
+const IPERF3_WAIT: Duration = Duration::from_secs(1);
 /// Longest token; longer ones do not fit a header line comfortably.
 const TOKEN_BYTES_MAX: usize = 1024;
 
@@ -35,14 +44,38 @@ pub struct HostsAsked {
     pub port: u16,
     /// File with the agents' token.
     pub token_file: Option<PathBuf>,
+    /// How agents elsewhere are known.
+    pub trust: TrustAsked,
     /// How the run wants to share them.
     pub admission: Admission,
+    /// Whether runs without a token are ended for it.
+    pub evict: bool,
     /// Address to connect from.
     pub bind: Option<IpAddr>,
     /// The only family of addresses to use.
     pub family: Option<Family>,
     /// What serves there, if it is not an agent.
     pub foreign: Option<ForeignServer>,
+}
+
+/// How agents elsewhere are known, and what they are shown.
+#[derive(Clone)]
+pub struct TrustAsked {
+    /// How they are known.
+    pub judge: Judge,
+    /// Files with a certificate of ours and its key.
+    pub own: Option<(PathBuf, PathBuf)>,
+}
+
+/// How agents elsewhere are known.
+#[derive(Clone)]
+pub enum Judge {
+    /// By the certificates that they showed before, in this file or the usual one.
+    Known(Option<PathBuf>),
+    /// By the authorities of this file.
+    Authorities(PathBuf),
+    /// Not at all: without TLS.
+    Nobody,
 }
 
 /// A family of addresses.
@@ -147,16 +180,17 @@ pub fn observed(
     host: Option<&str>,
     port: u16,
     token_file: Option<&Path>,
+    trust: &TrustAsked,
 ) -> CmdResult<Arc<dyn Agent>> {
     let Some(host) = host else {
         return Ok(Arc::new(this_agent()));
     };
-    let token = token(token_file)?;
+    let callers = Callers::new(token(token_file)?, trust)?;
     let (host, port) = split_port(host, port)?;
     // Names with several addresses: whichever answers.
     let mut last = None;
     for address in addresses(&host, port)? {
-        let agent = HttpAgent::new(&address.to_string(), token.as_deref());
+        let agent = callers.agent(&host, address)?;
         match agent.info() {
             Ok(_) => return Ok(Arc::new(agent)),
             Err(error) => last = Some(error),
@@ -166,6 +200,56 @@ pub fn observed(
         Some(error) => agent_failure(error),
         None => Failure::failed(anyhow!("{host} has no address")),
     })
+}
+
+/// What agents are called with: a token, and trust unless TLS is not wanted.
+struct Callers {
+    token: Option<String>,
+    trust: Option<Trust>,
+}
+
+impl Callers {
+    fn new(token: Option<String>, asked: &TrustAsked) -> CmdResult<Self> {
+        let trust = match &asked.judge {
+            Judge::Nobody => return Ok(Self { token, trust: None }),
+            Judge::Authorities(file) => Trust::authorities(file).map_err(Failure::usage)?,
+            Judge::Known(file) => {
+                let path = places::known_agents(file.as_deref())?;
+                Trust::known(KnownAgents::new(path, Arc::new(tell_met)))
+            }
+        };
+        let trust = match &asked.own {
+            None => trust,
+            Some((certificate, key)) => {
+                trust.showing(Identity::read(certificate, key).map_err(Failure::usage)?)
+            }
+        };
+        Ok(Self {
+            token,
+            trust: Some(trust),
+        })
+    }
+
+    /// Returns the agent at `address`, which was asked for as `host`. What does not leave this host
+    /// needs no TLS.
+    fn agent(&self, host: &str, address: SocketAddr) -> CmdResult<HttpAgent> {
+        let token = self.token.as_deref();
+        match &self.trust {
+            Some(trust) if !address.ip().to_canonical().is_loopback() => {
+                HttpAgent::over_tls(host, address, token, trust).map_err(agent_failure)
+            }
+            _ => Ok(HttpAgent::plain(address, token)),
+        }
+    }
+}
+
+fn tell_met(met: &Met) {
+    crate::term::note(&format!(
+        "first time at {}: its certificate {} is noted in {}; `linerate serve` there prints the same",
+        met.name,
+        met.fingerprint,
+        met.path.display()
+    ));
 }
 
 /// Returns the failure that an agent's error is, with what the user can do.
@@ -179,21 +263,41 @@ pub fn agent_failure(error: AgentError) -> Failure {
 
 /// Returns the hosts of a run: the server, and the clients or this host in their place.
 pub fn specs(asked: &HostsAsked) -> CmdResult<Vec<HostSpec>> {
-    let token = token(asked.token_file.as_deref())?;
-    let spec = |name: String, part, address: SocketAddr| {
-        let agent = HttpAgent::new(&address.to_string(), token.as_deref());
-        HostSpec::new(name, part, Arc::new(agent), address)
+    check_bind(asked)?;
+    let callers = Callers::new(token(asked.token_file.as_deref())?, &asked.trust)?;
+    let spec = |name: String, part, host: &str| {
+        let address = resolve(host, asked)?;
+        let agent = callers.agent(&split_port(host, asked.port)?.0, address)?;
+        CmdResult::Ok(HostSpec::new(name, part, Arc::new(agent), address))
     };
-    let address = resolve(&asked.server, asked)?;
-    let mut specs = vec![spec("server".to_owned(), HostPart::Server, address)];
+    let server = spec("server".to_owned(), HostPart::Server, &asked.server)?;
+    let address = SocketAddr::new(
+        server.data_address.unwrap_or(IpAddr::from([0; 4])),
+        server.data_port,
+    );
+    let mut specs = vec![server];
     for (at, client) in asked.clients.iter().enumerate() {
         let name = format!("client{}", at + 1);
-        specs.push(spec(name, HostPart::Client, resolve(client, asked)?));
+        specs.push(spec(name, HostPart::Client, client)?);
     }
     if asked.clients.is_empty() {
         specs.push(this_host(address, asked.bind, |agent| Arc::new(agent)));
     }
     Ok(specs)
+}
+
+/// Refuses to connect from an address that this host, where it is the client, does not have.
+pub fn check_bind(asked: &HostsAsked) -> CmdResult<()> {
+    let Some(address) = asked.bind.filter(|_| asked.clients.is_empty()) else {
+        return Ok(());
+    };
+    match UdpSocket::bind((address, 0)) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let error = anyhow!("--bind (-B): cannot connect from {address}: {error}");
+            Err(Failure::usage(error).next("name an address of this host: `ip address` lists them"))
+        }
+    }
 }
 
 /// Returns this host as the client, its agent behind what `agent` makes of it.
@@ -240,7 +344,6 @@ fn congestion_available() -> String {
 fn this_agent() -> LocalAgent {
     LocalAgent::new(Arc::new(Core::new(AgentConfig {
         host_name: host_name(),
-        token: None,
         limits: Limits::default(),
         lab: false,
     })))
@@ -293,10 +396,55 @@ pub fn gather(
     })
 }
 
+/// Returns whether a server answers as iperf3's does: with the state in which parameters are exchanged, or
+/// that it is busy, to a cookie. One that is asked notes a test that did not begin.
+fn looks_like_iperf3(address: &str) -> bool {
+    let asked = || {
+        let address = address.to_socket_addrs().ok()?.next()?;
+        let mut stream = TcpStream::connect_timeout(&address, IPERF3_WAIT).ok()?;
+        stream.set_read_timeout(Some(IPERF3_WAIT)).ok()?;
+        stream
+            .write_all(&Cookie::from_random([b'a'; COOKIE_BYTES - 1]).encode())
+            .ok()?;
+        let mut state = [0];
+        stream.read_exact(&mut state).ok()?;
+        Some(State::from_byte(state[0]))
+    };
+    matches!(
+        asked().flatten(),
+        Some(State::ParamExchange | State::AccessDenied)
+    )
+}
+
 fn next_step(error: &AgentError) -> Option<String> {
     let text = match error {
         AgentError::Unreachable { .. } => "start `linerate serve` there, or name its port with -p",
+        AgentError::NotAnAgent { address, .. } | AgentError::NoTls { address, .. }
+            if looks_like_iperf3(address) =>
+        {
+            "this looks like iperf3: add `--peer iperf3`"
+        }
         AgentError::NotAnAgent { .. } => "name another port with -p, on both hosts",
+        AgentError::NoTls { .. } => {
+            "use the same version on both hosts; name another port with -p; or, where the network is \
+             yours alone, --plain on both"
+        }
+        AgentError::Untrusted { source, .. } => match &**source {
+            HandshakeError::Known(KnownError::Changed { line, path, .. }) => {
+                return Some(format!(
+                    "compare with what `linerate serve` prints there: if its key was made anew, \
+                     remove line {line} of {}; if not, somebody is in between",
+                    path.display()
+                ));
+            }
+            HandshakeError::Known(KnownError::Line { .. }) => "correct or remove that line",
+            HandshakeError::Known(KnownError::Io { .. }) => "name another file with --known-agents",
+            HandshakeError::Certificate(_) => {
+                "name the authority of its certificate with --tls-ca, and the agent by a name that is \
+                 in it; or pin what it shows, without --tls-ca"
+            }
+            HandshakeError::NoTls(_) | HandshakeError::Other(_) => return None,
+        },
         AgentError::Version { .. } => "install the same version on both hosts",
         AgentError::Lost { .. } => "see whether `linerate serve` still runs there",
         AgentError::Foreign {
@@ -314,8 +462,13 @@ fn next_step(error: &AgentError) -> Option<String> {
             _ => return Some(format!("see what {program} says there")),
         },
         AgentError::Refused { refusal, .. } => match refusal.code {
-            RefusalCode::Unauthorized => "give the agent's token with --token-file",
-            RefusalCode::Busy => "wait for it with --queue, or run beside it with --shared",
+            RefusalCode::Unauthorized => {
+                "give the agent's token with --token-file; `linerate token add NAME` there makes one"
+            }
+            RefusalCode::Busy => {
+                "wait for it with --queue, or run beside it with --shared; with a token of scope admin, \
+                 --evict ends a run that came without one"
+            }
             _ => return None,
         },
     };
@@ -326,14 +479,15 @@ fn next_step(error: &AgentError) -> Option<String> {
 pub fn admit_request(
     run: &RunId,
     label: &str,
-    admission: Admission,
+    hosts: &HostsAsked,
     expected: Nanos,
 ) -> AdmitRequest {
     AdmitRequest {
         run: run.clone(),
         label: label.chars().take(200).collect(),
-        admission,
+        admission: hosts.admission,
         expected: Some(expected),
+        evict: hosts.evict,
     }
 }
 

@@ -83,8 +83,8 @@ impl Iperf3Lines {
         if !self.stream {
             return;
         }
-        let of_flows = samples.iter().flat_map(Samples::of_flows);
-        self.samples.extend(of_flows);
+        let of_traffic = samples.iter().flat_map(Samples::of_traffic);
+        self.samples.extend(of_traffic);
         let Some(test) = self.test_so_far() else {
             return;
         };
@@ -149,8 +149,6 @@ fn interval(test: &Test, at: usize) -> IntervalEntry {
     let sums = [Some(&mut entry.sum), entry.sum_bidir_reverse.as_mut()];
     for row in entry.streams.iter_mut().chain(sums.into_iter().flatten()) {
         row.reorder = None;
-        // Only the jitter at the end is known.
-        row.jitter_ms = None;
     }
     entry
 }

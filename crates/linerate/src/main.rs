@@ -3,11 +3,13 @@
 //! This crate is the command line: what the user typed becomes calls of the other rooms, and what
 //! they answer becomes lines, files and an exit code. It is the only place where rooms meet.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 mod args;
+mod browser;
 mod bundle;
 mod cmd;
 mod exit;
@@ -17,6 +19,8 @@ mod interrupt;
 mod iperf3;
 mod meant;
 mod peer;
+mod places;
+mod similar;
 mod term;
 mod watching;
 mod workload;
@@ -26,7 +30,12 @@ use exit::Exit;
 
 fn main() -> ExitCode {
     linerate_agent::frugal_heap();
-    let cli = Cli::parse_from(args::with_habits(std::env::args_os()));
+    let words = args::with_habits(std::env::args_os());
+    let cli = match Cli::try_parse_from(&words) {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error, &words),
+    };
+    let form = meant::printed(&cli.command);
     let result = match cli.command {
         Command::Study(args) => cmd::study::study(&args),
         Command::Serve(args) => cmd::serve::serve(&args),
@@ -36,9 +45,12 @@ fn main() -> ExitCode {
         Command::Report(args) => cmd::report::report(&args),
         Command::Trace(args) => cmd::trace::trace(&args),
         Command::Lab(args) => cmd::lab::lab(&args),
+        Command::Token(args) => cmd::token::token(&args),
+        Command::Man(args) => cmd::man::man(&args),
     };
     let exit = result.unwrap_or_else(|failure| {
         term::error(&failure);
+        term::failure::print(form, &failure);
         failure.exit
     });
     if exit != Exit::Ok {
@@ -46,4 +58,27 @@ fn main() -> ExitCode {
     } else {
         ExitCode::SUCCESS
     }
+}
+
+/// Says why a command line is none, and what to type instead; prints the help where that was asked for.
+fn refuse(error: &clap::Error, words: &[OsString]) -> ExitCode {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    let words: Vec<String> = words
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let hint = args::hint::of(error, &words);
+    let said = term::usage(error, hint.as_deref());
+    let failure = exit::Failure {
+        next: hint,
+        ..exit::Failure::usage(anyhow::anyhow!("{said}"))
+    };
+    let form = meant::asked(&words);
+    match words.get(1).is_some_and(|command| command == "run") {
+        true => term::single::print_failure(form, false, &failure),
+        false => term::failure::print(form, &failure),
+    }
+    ExitCode::from(Exit::Usage.code())
 }

@@ -18,6 +18,7 @@ pub fn specs(asked: &HostsAsked) -> CmdResult<(Vec<HostSpec>, Option<Iperf3Peer>
     let Some(foreign) = &asked.foreign else {
         return Ok((hosts::specs(asked)?, None));
     };
+    hosts::check_bind(asked)?;
     let address = hosts::resolve(&asked.server, asked)?;
     let peer = Iperf3Peer::new(Iperf3Options {
         address,

@@ -120,8 +120,8 @@ pub fn rate_note(args: &RunArgs, workload: &Workload) -> Option<String> {
     let is_default = args.rate.bitrate.is_none() && workload.manner.transport == Transport::Udp;
     (is_default && is_stream).then(|| {
         format!(
-            "NOTE: UDP is sent at {} a flow, because nothing else was asked for; \
-             name a rate with -b 100M, or send as fast as possible with -b 0",
+            "NOTE: UDP is sent at {} per flow, because no rate was asked for; \
+             name one with `-b 100M`, or send as fast as possible with `-b 0`",
             BitsPerSec(UDP_RATE_DEFAULT_BPS as f64)
         )
     })

@@ -1,23 +1,28 @@
 //! The HTTP client: [`Agent`] spoken to a `linerate serve` elsewhere.
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_model::TrialId;
 use linerate_model::manner::Transport;
+use linerate_model::run::Control;
 use linerate_model::workload::Part;
+use linerate_model::{Nanos, TrialId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use ureq::config::Config;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
-use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+use ureq::unversioned::transport::{Connector, NextTimeout};
 
+use super::connection::SmallSegments;
 use super::operation::{self, Method, Operation};
 use super::{
     API_VERSION, AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading,
-    Inventory, InventoryRequest, Observation, ObservationRequest, PollFrom, Prepared, Refusal,
-    RefusalCode, StartRequest, TrialStatus,
+    Inventory, InventoryRequest, Loss, Observation, ObservationRequest, PollFrom, Prepared,
+    Refusal, RefusalCode, StartRequest, TrialStatus,
 };
+use crate::tls::Trust;
+use crate::tls::client::HandshakeError;
 
 /// Longest wait for a connection to an agent.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -28,6 +33,9 @@ const ANSWER_BYTES_MAX: u64 = 64 << 20;
 /// Buffers of a connection, each way. Requests and most answers are below 4 KiB; the crate's own
 /// 128 KiB would be resident for each host.
 const BUFFER_BYTES: usize = 16 << 10;
+
+/// Characters of an answer that a message repeats.
+const WORDS_MAX: usize = 200;
 
 /// What an operation that names no run is asked of.
 const NO_RUN: (&str, Option<TrialId>) = ("", None);
@@ -41,11 +49,42 @@ pub struct HttpAgent {
     authority: String,
     token: Option<String>,
     http: ureq::Agent,
+    control: Control,
 }
 
 impl HttpAgent {
-    /// Returns a client for the agent at `authority` (`HOST:PORT`), without asking it anything.
-    pub fn new(authority: &str, token: Option<&str>) -> Self {
+    /// Returns a client for the agent at `address`, without asking it anything. Whoever is on the way
+    /// can read along, so it is for loopback, and for networks that the caller has for itself.
+    pub fn plain(address: SocketAddr, token: Option<&str>) -> Self {
+        let control = match address.ip().to_canonical().is_loopback() {
+            true => Control::Loopback,
+            false => Control::Clear,
+        };
+        Self::new(address, token, control, SmallSegments::default())
+    }
+
+    /// Returns a client for the agent at `address`, which was asked for as `host`, over TLS.
+    pub fn over_tls(
+        host: &str,
+        address: SocketAddr,
+        token: Option<&str>,
+        trust: &Trust,
+    ) -> Result<Self, AgentError> {
+        let tls = trust.connector(host, address);
+        let tls = tls.map_err(|error| AgentError::Untrusted {
+            address: address.to_string(),
+            source: Box::new(HandshakeError::Other(error)),
+        })?;
+        let connector = SmallSegments::default().chain(tls);
+        Ok(Self::new(address, token, Control::Tls, connector))
+    }
+
+    fn new(
+        address: SocketAddr,
+        token: Option<&str>,
+        control: Control,
+        connector: impl Connector,
+    ) -> Self {
         let http = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .proxy(None)
@@ -56,11 +95,11 @@ impl HttpAgent {
             .output_buffer_size(BUFFER_BYTES)
             .user_agent(concat!("linerate/", env!("CARGO_PKG_VERSION")))
             .build();
-        let connector = DefaultConnector::default();
         Self {
-            authority: authority.to_owned(),
+            authority: address.to_string(),
             token: token.map(str::to_owned),
             http: ureq::Agent::with_parts(http, connector, AddressFirst::default()),
+            control,
         }
     }
 
@@ -86,7 +125,7 @@ impl HttpAgent {
         let answer = self.call(operation, of, query, body)?;
         serde_json::from_slice(&answer).map_err(|error| AgentError::NotAnAgent {
             address: self.authority.clone(),
-            what: format!("its answer is not the JSON expected ({error})"),
+            what: not_json(&error),
         })
     }
 
@@ -99,7 +138,11 @@ impl HttpAgent {
         body: Option<&impl Serialize>,
     ) -> Result<Vec<u8>, AgentError> {
         let path = operation.path_of(lease, trial.map(|trial| trial.0));
-        let url = format!("http://{}{path}", self.authority);
+        let scheme = match self.control {
+            Control::Tls => "https",
+            Control::InProcess | Control::Loopback | Control::Clear => "http",
+        };
+        let url = format!("{scheme}://{}{path}", self.authority);
         let bearer = self.token.as_ref().map(|token| format!("Bearer {token}"));
         let authorization = bearer.iter().map(|bearer| ("authorization", bearer));
         let timeout = Some(operation.timeout);
@@ -122,6 +165,7 @@ impl HttpAgent {
                 let body = body.map_err(|source| AgentError::Lost {
                     address: self.authority.clone(),
                     doing: operation.doing,
+                    how: Loss::Silent,
                     source: source.into(),
                 })?;
                 let request = self.http.post(url).config().timeout_global(timeout);
@@ -151,34 +195,46 @@ impl HttpAgent {
             })?;
         Err(AgentError::Refused {
             address: self.authority.clone(),
-            refusal,
+            refusal: Refusal {
+                error: super::one_line(&refusal.error),
+                ..refusal
+            },
         })
     }
 
     fn failure(&self, operation: &Operation, source: ureq::Error) -> AgentError {
         let address = self.authority.clone();
+        let source = match source {
+            ureq::Error::Other(other) => match other.downcast::<HandshakeError>() {
+                Ok(failed) => return no_handshake(address, operation, failed),
+                Err(other) => ureq::Error::Other(other),
+            },
+            source => source,
+        };
         // Whatever answers the first request wrongly is another program.
         if operation.id != operation::INFO.id {
             return AgentError::Lost {
                 address,
                 doing: operation.doing,
-                source: source.into(),
+                how: Loss::of(&source),
+                source: in_words(operation, source),
             };
         }
-        let is_refused = |io: &std::io::Error| io.kind() == std::io::ErrorKind::ConnectionRefused;
+        let how = Loss::of(&source);
         match &source {
             ureq::Error::HostNotFound
             | ureq::Error::BadUri(_)
             | ureq::Error::ConnectionFailed
-            | ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
-                AgentError::Unreachable {
-                    address,
-                    source: source.into(),
-                }
-            }
-            ureq::Error::Io(io) if is_refused(io) => AgentError::Unreachable {
+            // Who does not answer may be an agent whose host has no CPU for it.
+            | ureq::Error::Timeout(_) => AgentError::Unreachable {
                 address,
-                source: source.into(),
+                how,
+                source: in_words(operation, source),
+            },
+            _ if how == Loss::Gone => AgentError::Unreachable {
+                address,
+                how,
+                source: in_words(operation, source),
             },
             ureq::Error::Protocol(_) | ureq::Error::Http(_) => AgentError::NotAnAgent {
                 address,
@@ -186,9 +242,63 @@ impl HttpAgent {
             },
             _ => AgentError::NotAnAgent {
                 address,
-                what: format!("no HTTP answer ({source})"),
+                what: format!("no HTTP answer ({})", in_words(operation, source)),
             },
         }
+    }
+}
+
+/// Returns what a handshake that failed means.
+fn no_handshake(address: String, operation: &Operation, source: Box<HandshakeError>) -> AgentError {
+    match *source {
+        // It did shake hands before, when it was asked who it is.
+        HandshakeError::NoTls(_) if operation.id != operation::INFO.id => AgentError::Lost {
+            address,
+            doing: operation.doing,
+            how: Loss::Silent,
+            source,
+        },
+        HandshakeError::NoTls(_) => AgentError::NoTls { address, source },
+        _ => AgentError::Untrusted { address, source },
+    }
+}
+
+/// Returns why an answer cannot be read. The error may repeat what it found, however long that is.
+fn not_json(error: &serde_json::Error) -> String {
+    let mut words = error.to_string();
+    if let Some((end, _)) = words.char_indices().nth(WORDS_MAX) {
+        words.truncate(end);
+        words.push('…');
+    }
+    format!("its answer is not the JSON expected ({words})")
+}
+
+impl Loss {
+    /// A port that nobody listens on is the kernel's own word; all else may be the way to the agent.
+    fn of(source: &ureq::Error) -> Self {
+        match source {
+            ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => Self::Gone,
+            _ => Self::Silent,
+        }
+    }
+}
+
+/// Returns the cause of a failure; where time was up, who waited for what, and how long.
+fn in_words(
+    operation: &Operation,
+    source: ureq::Error,
+) -> Box<dyn std::error::Error + Send + Sync> {
+    let waited = |what, long: Duration| {
+        let long = Nanos(long.as_nanos() as u64);
+        format!("this host waited {long} for {what}").into()
+    };
+    match source {
+        ureq::Error::Timeout(ureq::Timeout::Connect) => waited("a connection", CONNECT_TIMEOUT),
+        ureq::Error::Timeout(ureq::Timeout::Resolve) => {
+            waited("the address of that name", operation.timeout)
+        }
+        ureq::Error::Timeout(_) => waited("the answer", operation.timeout),
+        other => other.into(),
     }
 }
 
@@ -223,8 +333,19 @@ impl Agent for HttpAgent {
         self.authority.clone()
     }
 
+    fn control(&self) -> Control {
+        self.control
+    }
+
     fn info(&self) -> Result<AgentInfo, AgentError> {
-        let info: AgentInfo = self.ask(&operation::INFO, NO_RUN, &[], NO_BODY)?;
+        let ask = || self.ask::<AgentInfo>(&operation::INFO, NO_RUN, &[], NO_BODY);
+        let info = match ask() {
+            // A path that loses one packet in twenty takes longer than that for one connection in two
+            // hundred: after a lost SYN the kernel waits 3 s before it sends the first bytes again
+            // (TCP_TIMEOUT_FALLBACK). Another connection is as good as the first.
+            Err(error) if error.is_silence() => ask().map_err(|_| error.twice()),
+            answered => answered,
+        }?;
         if info.program != super::PROGRAM {
             return Err(AgentError::NotAnAgent {
                 address: self.authority.clone(),

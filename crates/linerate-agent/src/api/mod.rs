@@ -11,7 +11,7 @@ use linerate_model::host::{Availability, Program, Snapshot};
 use linerate_model::manner::Manner;
 use linerate_model::probe::Probes;
 use linerate_model::profile::Stack;
-use linerate_model::run::{Admission, FlowOutcome};
+use linerate_model::run::{Admission, Control, FlowOutcome};
 use linerate_model::sample::{End, Sample};
 use linerate_model::setting::Settings;
 use linerate_model::socket::SocketRow;
@@ -21,8 +21,12 @@ use linerate_model::{FlowId, RunId, TrialId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::tls::client::HandshakeError;
+
 /// The HTTP client.
 pub mod client;
+/// Connections for requests.
+mod connection;
 /// The OpenAPI document.
 pub mod openapi;
 /// What can be asked, each once.
@@ -75,12 +79,18 @@ pub struct Busy {
 /// Limits for callers without a token; absent means none.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LimitsInfo {
-    /// Flows of one trial.
+    /// Flows of one trial, and of all trials of one network together.
     pub flows: Option<u32>,
     /// Length of one trial.
     pub trial: Option<Nanos>,
-    /// Payload of one trial, all flows together.
+    /// Payload of all their trials together, both directions.
     pub rate: Option<BitsPerSec>,
+    /// Runs of all of them at the same time; one network may have half.
+    #[serde(default)]
+    pub runs: Option<u32>,
+    /// How long one run may have the host.
+    #[serde(default)]
+    pub run: Option<Nanos>,
 }
 
 /// Both instants of a clock exchange on the agent's CLOCK_MONOTONIC.
@@ -104,6 +114,9 @@ pub struct AdmitRequest {
     pub admission: Admission,
     /// How long the run expects to take.
     pub expected: Option<Nanos>,
+    /// Whether the runs of all callers without the token are ended for it. Needs the scope `admin`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub evict: bool,
 }
 
 /// The answer to [`AdmitRequest`].
@@ -118,6 +131,13 @@ pub struct Admitted {
     pub admission: Admission,
     /// Other runs that go on at the moment.
     pub shared_with: u32,
+}
+
+/// The answer to a caller who takes the host back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Evicted {
+    /// Runs that had the host or waited for it, and have lost it.
+    pub runs: usize,
 }
 
 /// What to look at beyond facts and observers.
@@ -257,7 +277,7 @@ pub struct Assignment {
 pub struct CaptureAt {
     /// Name of the device that carries the flows.
     pub device: String,
-    /// The server's port that the flows use, unless they have ports of their own.
+    /// The server's port, for agents of earlier versions: later ones go by the ports that they have.
     pub port: u16,
 }
 
@@ -397,6 +417,14 @@ pub struct TrialStatus {
     pub capture: Option<CaptureOutcome>,
 }
 
+/// Returns `text` that came from elsewhere as one line without control characters: a label or a refusal
+/// must not look like lines of our own, in a message or in a log.
+pub(crate) fn one_line(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}
+
 /// The body of every answer that is not a success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Refusal {
@@ -438,6 +466,8 @@ pub enum AgentError {
     Unreachable {
         /// Address and port.
         address: String,
+        /// What is known of it.
+        how: Loss,
         /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -452,9 +482,31 @@ pub enum AgentError {
         /// What came instead.
         what: String,
     },
+    /// What it shows is not to be trusted.
+    #[error("the certificate of {address} is not to be trusted")]
+    Untrusted {
+        /// Address and port.
+        address: String,
+        /// The cause.
+        #[source]
+        source: Box<HandshakeError>,
+    },
+    /// It does not shake hands.
+    #[error(
+        "{address} does not speak TLS: its linerate is older than this one, it does not take this host \
+         (--allow), or another program is on that port"
+    )]
+    NoTls {
+        /// Address and port.
+        address: String,
+        /// The cause.
+        #[source]
+        source: Box<HandshakeError>,
+    },
     /// The agent speaks another version of the API.
     #[error(
-        "{address} runs linerate {version} with API {api}, this is API {API_VERSION}; use the same version on both hosts"
+        "{address} runs linerate {version} with API {api}, which is {}, this is API {API_VERSION}; \
+         use the same version on both hosts", if *api < API_VERSION { "older" } else { "newer" }
     )]
     Version {
         /// Address and port.
@@ -471,6 +523,8 @@ pub enum AgentError {
         address: String,
         /// What was asked of it.
         doing: &'static str,
+        /// Whether it is known to be gone.
+        how: Loss,
         /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -499,7 +553,51 @@ pub enum AgentError {
     },
 }
 
+/// What is known of an agent that did not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// Nothing listens at its address.
+    Gone,
+    /// No answer came, or not all of it: the agent, or the way to it, may be slow for a while.
+    Silent,
+}
+
 impl AgentError {
+    /// Returns what is known of the agent, if it did not answer.
+    pub fn loss(&self) -> Option<Loss> {
+        match self {
+            AgentError::Unreachable { how, .. } | AgentError::Lost { how, .. } => Some(*how),
+            AgentError::Foreign { gone: true, .. } => Some(Loss::Gone),
+            _ => None,
+        }
+    }
+
+    /// Returns whether nothing came back to the first question, or a handshake broke off, as they do where
+    /// the way loses packets: asked again, an agent may answer.
+    pub(crate) fn is_silence(&self) -> bool {
+        match self {
+            AgentError::Unreachable { how, .. } => *how == Loss::Silent,
+            AgentError::NoTls { source, .. } => source.broke_off(),
+            _ => false,
+        }
+    }
+
+    /// Returns the failure, of which the same became again when it was asked once more.
+    pub(crate) fn twice(self) -> Self {
+        match self {
+            AgentError::Unreachable {
+                address,
+                how,
+                source,
+            } => AgentError::Unreachable {
+                address,
+                how,
+                source: format!("{source}, twice").into(),
+            },
+            once => once,
+        }
+    }
+
     /// Returns the kind of refusal, if the agent answered with one.
     pub fn refusal(&self) -> Option<RefusalCode> {
         match self {
@@ -507,16 +605,6 @@ impl AgentError {
             AgentError::Foreign { code, .. } => *code,
             _ => None,
         }
-    }
-
-    /// Returns whether the agent may be gone.
-    pub fn is_loss(&self) -> bool {
-        matches!(
-            self,
-            AgentError::Unreachable { .. }
-                | AgentError::Lost { .. }
-                | AgentError::Foreign { gone: true, .. }
-        )
     }
 }
 
@@ -526,6 +614,8 @@ impl AgentError {
 pub trait Agent: Send + Sync {
     /// Returns where the agent is, for messages.
     fn address(&self) -> String;
+    /// Returns how requests travel to it.
+    fn control(&self) -> Control;
     /// Returns who it is and whether it is busy.
     fn info(&self) -> Result<AgentInfo, AgentError>;
     /// Returns both instants of a clock exchange.

@@ -32,8 +32,9 @@ pub fn document() -> Value {
             "summary": "One host's part in a trial.",
             "description": "Instants are nanoseconds on the agent's CLOCK_MONOTONIC. A run is \
                 admitted once and then named by its lease, a secret that ends 20 s after the last \
-                request that used it. Measuring needs no token, within the agent's limits; \
-                observing the host from another host and making it connect elsewhere do.",
+                request that used it. Callers on other hosts speak TLS and show a token \
+                (`Authorization: Bearer`), whose scopes say what they may do; with `serve --public` \
+                measuring needs none, within the agent's limits.",
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" }
         },
         "paths": paths,

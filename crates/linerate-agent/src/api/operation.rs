@@ -6,9 +6,10 @@ use schemars::Schema;
 use schemars::generate::SchemaGenerator;
 
 use super::{
-    AdmitRequest, Admitted, AgentInfo, Assignment, ClockReading, Inventory, Observation, Prepared,
-    StartRequest, TrialStatus,
+    AdmitRequest, Admitted, AgentInfo, Assignment, ClockReading, Evicted, Inventory, Observation,
+    Prepared, StartRequest, TrialStatus,
 };
+use crate::access::Scope;
 
 /// Longest wait for an answer; `start` may take 10 s while flows arrive, an inventory 2 s.
 const ANSWER: Duration = Duration::from_secs(15);
@@ -36,6 +37,8 @@ pub(crate) struct Operation {
     /// The type of its body, if it has one.
     pub(crate) request: Option<SchemaOf>,
     pub(crate) answer: Answer,
+    /// What a caller must be allowed to do; nothing but to be let in, where absent.
+    pub(crate) scope: Option<Scope>,
 }
 
 /// A method of HTTP.
@@ -79,11 +82,19 @@ impl Operation {
             query: &[],
             request: None,
             answer: Answer::Object,
+            scope: None,
         }
     }
 
     const fn within(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
+    }
+
+    const fn for_callers_who_may(self, scope: Scope) -> Self {
+        Self {
+            scope: Some(scope),
+            ..self
+        }
     }
 
     const fn query(self, query: &'static [(&'static str, &'static str, &'static str)]) -> Self {
@@ -169,6 +180,7 @@ pub(crate) static OBSERVE: Operation = Operation::new(
     ("observe", "observing"),
     "What every observer reads now; readings within 10 ms are shared. Needs the token.",
 )
+.for_callers_who_may(Scope::Observe)
 .query(&[(
     "sockets",
     "string",
@@ -181,27 +193,39 @@ pub(crate) static ADMIT: Operation = Operation::new(
     ("admit", "asking for admission"),
     "Ask to use the host.",
 )
+.for_callers_who_may(Scope::Measure)
 .takes(|schemas| schemas.subschema_for::<AdmitRequest>())
 .gives(|schemas| schemas.subschema_for::<Admitted>());
+
+pub(crate) static EVICT: Operation = Operation::new(
+    (Method::Delete, "/v1/runs"),
+    ("evict", "taking the host back"),
+    "End the runs of all callers without the token. Needs it.",
+)
+.for_callers_who_may(Scope::Admin)
+.gives(|schemas| schemas.subschema_for::<Evicted>());
 
 pub(crate) static RENEW: Operation = Operation::new(
     (Method::Get, RUN),
     ("renew", "keeping the lease"),
     "Keep the lease, or see the queue.",
 )
+.for_callers_who_may(Scope::Measure)
 .gives(|schemas| schemas.subschema_for::<Admitted>());
 
 pub(crate) static LEAVE: Operation = Operation::new(
     (Method::Delete, RUN),
     ("leave", "leaving"),
     "Give the host back.",
-);
+)
+.for_callers_who_may(Scope::Measure);
 
 pub(crate) static PREPARE: Operation = Operation::new(
     (Method::Post, "/v1/runs/{lease}/trials"),
     ("prepare", "preparing a trial"),
     "Make or expect the flows of a trial.",
 )
+.for_callers_who_may(Scope::Measure)
 .takes(|schemas| schemas.subschema_for::<Assignment>())
 .gives(|schemas| schemas.subschema_for::<Prepared>());
 
@@ -210,6 +234,7 @@ pub(crate) static POLL: Operation = Operation::new(
     ("poll", "following a trial"),
     "State, new samples, and results once finished.",
 )
+.for_callers_who_may(Scope::Measure)
 .query(&[
     ("from", "integer", "Number of the first sample wanted."),
     (
@@ -229,26 +254,30 @@ pub(crate) static ABORT: Operation = Operation::new(
     (Method::Delete, TRIAL),
     ("abort", "ending a trial"),
     "End a trial before its time.",
-);
+)
+.for_callers_who_may(Scope::Measure);
 
 pub(crate) static START: Operation = Operation::new(
     (Method::Post, "/v1/runs/{lease}/trials/{trial}/start"),
     ("start", "starting a trial"),
     "Set the instants; waits up to 10 s until every flow exists.",
 )
+.for_callers_who_may(Scope::Measure)
 .takes(|schemas| schemas.subschema_for::<StartRequest>());
 
 pub(crate) static STOP: Operation = Operation::new(
     (Method::Post, "/v1/runs/{lease}/trials/{trial}/stop"),
     ("stop", "stopping a trial"),
     "End the traffic of a running trial now and keep what was measured.",
-);
+)
+.for_callers_who_may(Scope::Measure);
 
 pub(crate) static CAPTURE: Operation = Operation::new(
     (Method::Get, "/v1/runs/{lease}/trials/{trial}/capture"),
     ("capture", "fetching a capture"),
     "A part of the pcapng file that a finished trial captured, empty behind the last. Needs the token.",
 )
+.for_callers_who_may(Scope::Capture)
 .query(&[(
     "part",
     "integer",
@@ -257,7 +286,7 @@ pub(crate) static CAPTURE: Operation = Operation::new(
 .gives_bytes();
 
 /// All operations, in the order of the document.
-pub(crate) static ALL: [&Operation; 14] = [
-    &INFO, &DOCUMENT, &CLOCK, &INVENTORY, &OBSERVE, &ADMIT, &RENEW, &LEAVE, &PREPARE, &POLL,
-    &ABORT, &START, &STOP, &CAPTURE,
+pub(crate) static ALL: [&Operation; 15] = [
+    &INFO, &DOCUMENT, &CLOCK, &INVENTORY, &OBSERVE, &ADMIT, &EVICT, &RENEW, &LEAVE, &PREPARE,
+    &POLL, &ABORT, &START, &STOP, &CAPTURE,
 ];

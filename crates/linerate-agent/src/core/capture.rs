@@ -1,7 +1,8 @@
 //! The capture of a trial on this host: bounded, and kept in memory until it is fetched.
 //!
-//! 1. It begins before the flows connect, so that it holds their handshakes. The kernel keeps
-//!    frames of the trial's ports only.
+//! 1. It begins before the flows connect, so that it holds their handshakes. The kernel keeps the
+//!    headers of frames of the trial's ports only: what a request says of ports is not believed, by
+//!    whomever it comes. Ports are those that this agent listens on, or that its flows connect to.
 //! 2. Until all flows exist, those frames wait. Then those of the trial's own conversations go into
 //!    the file, and the others are counted: the control connection may use the same port.
 //! 3. The first limit ends it, and with it what it costs. What was kept until then stays.
@@ -10,14 +11,16 @@
 
 use std::collections::HashSet;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use linerate_engine::Flow;
 use linerate_model::Bytes;
-use linerate_model::capture::{CaptureOptions, CaptureTaken};
+use linerate_model::capture::{CaptureOptions, CaptureTaken, SNAP_BYTES_MAX};
 use linerate_model::manner::Transport;
+use linerate_model::number;
 use linerate_model::reason::with_causes;
 use linerate_model::sample::End;
 use linerate_observe::capture::{
@@ -69,27 +72,25 @@ impl std::fmt::Debug for RunningCapture {
 
 impl RunningCapture {
     /// Begins the capture that `assignment` asks for; says why there is none.
-    ///
-    /// `ports` are those that this end opened for the flows.
     pub(super) fn begin(
         options: CaptureOptions,
         assignment: &Assignment,
-        ports: &[FlowPort],
+        own: &OwnPorts<'_>,
     ) -> Result<Self, String> {
         if assignment.manner.transport == Transport::Unix {
             return Err("Unix sockets have no frames".to_owned());
         }
         let at = assignment.capture_at.as_ref();
         let at = at.ok_or("the device of its data address is not known")?;
-        let mut ports = own_ports(assignment, ports);
-        if ports.is_empty() {
-            ports.insert(at.port);
-        }
+        let options = CaptureOptions {
+            snap: Bytes(options.snap.0.min(SNAP_BYTES_MAX)),
+            ..options
+        };
         let config = CaptureConfig {
             device: at.device.clone(),
             snap_bytes: options.snap.0 as u32,
             ring_bytes: RING_BYTES,
-            ports: ports.into_iter().collect(),
+            ports: own.of(assignment)?,
         };
         let capture = Capture::open(&config).map_err(|error| with_causes(&error))?;
         let follower = Follower::new(options, &config.device, capture.link_type());
@@ -106,9 +107,11 @@ impl RunningCapture {
     /// Says which flows it is about.
     pub(super) fn select(&self, assignment: &Assignment, flows: &[Flow]) {
         let selection = match (is_placed(assignment), assignment.end) {
-            // Connections come and go: the ports are all that is known of them.
-            (true, End::Server) => Selection::Ports(own_ports(assignment, &ports(flows))),
-            (true, End::Client) => Selection::Ports(own_ports(assignment, &[])),
+            // Connections come and go: the ports that are ours are all that is known of them.
+            (true, End::Server) => {
+                Selection::Ports(ports(flows).into_iter().map(|own| own.port).collect())
+            }
+            (true, End::Client) => Selection::Ends(places(assignment).collect()),
             (false, _) => Selection::conversations(
                 flows
                     .iter()
@@ -130,11 +133,55 @@ impl RunningCapture {
     }
 }
 
-/// Returns the ports that belong to single flows: those opened here, or those to connect to.
-fn own_ports(assignment: &Assignment, opened: &[FlowPort]) -> HashSet<u16> {
-    let opened = opened.iter().map(|own| own.port);
-    let told = assignment.flows.iter().filter_map(|flow| flow.port);
-    opened.chain(told).collect()
+/// What this agent has of ports, whatever a request says of them.
+pub(super) struct OwnPorts<'a> {
+    /// Those that it opened for the flows of the trial.
+    pub(super) opened: &'a [FlowPort],
+    /// The one that it listens on, where it does.
+    pub(super) listens: Option<u16>,
+    /// Whether the request comes from this process, which shows nothing to anybody else.
+    pub(super) is_own_request: bool,
+}
+
+impl OwnPorts<'_> {
+    /// Returns the ports that frames of a trial have; says why its frames cannot be told from others'.
+    fn of(&self, assignment: &Assignment) -> Result<Vec<u16>, String> {
+        match (assignment.end, is_placed(assignment)) {
+            (End::Server, true) => Ok(self.opened.iter().map(|own| own.port).collect()),
+            (End::Server, false) => {
+                let own = self.listens.map(|port| vec![port]);
+                own.ok_or_else(|| "it does not listen".to_owned())
+            }
+            // A flow's first frames come before the flow: they wait, and all but those of the flows'
+            // own conversations are dropped.
+            (End::Client, false) => {
+                let peer = peer(assignment).map(|peer| vec![peer.port()]);
+                peer.ok_or_else(|| "its peer has no port".to_owned())
+            }
+            // Nothing tells connections that come and go to a port elsewhere from those of other
+            // programs of this host.
+            (End::Client, true) if !self.is_own_request => Err(
+                "connections that come and go are captured where they are accepted, and by their own \
+                 client's process"
+                    .to_owned(),
+            ),
+            (End::Client, true) => {
+                let ports: HashSet<u16> = places(assignment).map(|end| end.port()).collect();
+                Ok(ports.into_iter().collect())
+            }
+        }
+    }
+}
+
+fn peer(assignment: &Assignment) -> Option<SocketAddr> {
+    assignment.peer.as_deref()?.parse().ok()
+}
+
+/// Returns where the places of a client connect to.
+fn places(assignment: &Assignment) -> impl Iterator<Item = SocketAddr> + '_ {
+    let peer = peer(assignment);
+    let ports = assignment.flows.iter().filter_map(|flow| flow.port);
+    ports.filter_map(move |port| Some(SocketAddr::new(peer?.ip().to_canonical(), port)))
 }
 
 /// The file as it grows.
@@ -312,7 +359,10 @@ impl Follower {
             return Ok(());
         }
         if self.frames == self.options.packets {
-            self.ended = Some(format!("it had {} packets", self.options.packets));
+            self.ended = Some(format!(
+                "it had {}",
+                number::counted(self.options.packets, "packet")
+            ));
             return Ok(());
         }
         let hidden = match &mut self.anonymiser {

@@ -91,7 +91,7 @@ pub(super) fn take_up(
     flow.share_settings(&mut gathered.pool);
     gathered.flows.push(flow);
     gathered.session.handle_flow();
-    slot.changed.notify_all();
+    slot.changed.tell();
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use linerate_model::unit::Unit;
 use linerate_observe::ObserveConfig;
 
 use super::{Caller, Core, lock};
+use crate::access::Scope;
 use crate::api::{Inventory, InventoryRequest};
 
 /// How long the memory copy of an inventory runs.
@@ -16,14 +17,14 @@ const MEMORY_COPY_LENGTH: Duration = Duration::from_millis(150);
 impl Core {
     /// Returns the facts and observers that the caller may see.
     pub fn inventory(&self, caller: &Caller, wanted: &InventoryRequest) -> Inventory {
-        let config = self.observe_config(*caller == Caller::Trusted, Vec::new());
+        let config = self.observe_config(caller.may(Scope::Observe), Vec::new());
         let address = wanted
             .address
             .as_deref()
             .and_then(|address| address.parse().ok());
-        let mut snapshot = match caller {
-            Caller::Trusted => linerate_observe::facts(&config),
-            Caller::Stranger(_) => linerate_model::host::Snapshot::default(),
+        let mut snapshot = match caller.may(Scope::Observe) {
+            true => linerate_observe::facts(&config),
+            false => linerate_model::host::Snapshot::default(),
         };
         if wanted.memory_copy {
             let name = "memory.copy_bytes_per_s".to_owned();
@@ -41,18 +42,20 @@ impl Core {
         Inventory {
             snapshot,
             observers,
-            link: address.and_then(linerate_observe::link_of_address),
+            link: address
+                .filter(|_| caller.may(Scope::Observe))
+                .and_then(linerate_observe::link_of_address),
         }
     }
 
     /// Measures the memory's copy rate, unless that would disturb a run.
     fn memory_copy(&self, caller: &Caller) -> FactValue {
-        match caller {
-            Caller::Stranger(why) => FactValue::Missing(why.clone()),
-            Caller::Trusted if lock(&self.leases).holder().is_some() => {
+        match caller.check(Scope::Observe) {
+            Err(refusal) => FactValue::Missing(refusal.error),
+            Ok(()) if lock(&self.leases).holder().is_some() => {
                 FactValue::Missing("the host was in use".to_owned())
             }
-            Caller::Trusted => FactValue::Number(
+            Ok(()) => FactValue::Number(
                 engine::memory_copy_bytes_per_s(MEMORY_COPY_LENGTH),
                 Unit::Bytes,
             ),

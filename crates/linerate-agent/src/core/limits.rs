@@ -9,7 +9,10 @@ use linerate_model::workload::{FLOWS_MAX, Part, Traffic, Workload, check_flow};
 use linerate_model::{BitsPerSec, Nanos};
 
 use super::{Caller, Core, lock, refuse};
+use crate::access::Scope;
 use crate::api::{Assignment, Refusal, RefusalCode};
+use crate::limits::{Counts, Exceeded, Grant, Most, Source};
+use crate::session::leases::GUESTS_MAX;
 
 /// Shortest time between samples that may be asked for.
 const SAMPLE_INTERVAL_NS_MIN: u64 = 1_000_000;
@@ -19,6 +22,12 @@ const SAMPLE_INTERVAL_NS_MAX: u64 = 10_000_000_000;
 const TRIALS_UNDER_WAY_MAX: usize = 4;
 /// Longest trial that anyone may ask for: a day.
 const TRIAL_NS_MAX: u64 = 86_400_000_000_000;
+
+/// Open files that a place of connections may have: its port, and four connections at once, of which an
+/// honest caller has one.
+const FILES_OF_PLACE: usize = 5;
+/// The kernel's own range of ports, 32768 to 60999.
+const EPHEMERAL_PORTS: u32 = 28_232;
 
 /// Open files that a trial needs beside its flows: observers, workers' epoll sets, control
 /// connections.
@@ -38,17 +47,55 @@ impl Core {
         Ok(())
     }
 
-    pub(super) fn rate_limit(&self, caller: &Caller) -> Option<BitsPerSec> {
-        match caller {
-            Caller::Trusted => None,
-            Caller::Stranger(_) => self.config.limits.rate,
-        }
+    /// Claims what a trial of a guest takes of what all guests may; those who hold the token claim
+    /// nothing.
+    pub(super) fn claim(
+        &self,
+        caller: &Caller,
+        from: Option<Source>,
+        assignment: &Assignment,
+    ) -> Result<Option<Grant>, Refusal> {
+        let (true, Some(from)) = (caller.is_stranger(), from) else {
+            return Ok(None);
+        };
+        let flows = assignment.flows.len();
+        let listens = matches!(assignment.traffic, Traffic::Crr { .. });
+        let files = if listens { FILES_OF_PLACE } else { 1 };
+        let each = assignment.flow_rate_max.map(|rate| rate.0);
+        let asked = each
+            .into_iter()
+            .chain(assignment.manner.rate_bps.map(|rate| rate as f64))
+            .reduce(f64::min)
+            .map(|rate| BitsPerSec(rate * flows as f64));
+        self.claim_of(from, Counts::of_trial(flows, files, listens), asked)
+            .map(Some)
+            .map_err(|exceeded| refuse(RefusalCode::Limited, exceeded))
+    }
+
+    /// Claims `counts` and a rate for a trial from there.
+    pub(crate) fn claim_of(
+        &self,
+        from: Source,
+        counts: Counts,
+        rate_asked: Option<BitsPerSec>,
+    ) -> Result<Grant, Exceeded> {
+        let limits = &self.config.limits;
+        let most = Most::of(
+            limits.runs.unwrap_or(GUESTS_MAX).min(GUESTS_MAX),
+            limits.flows.unwrap_or(u32::MAX),
+            open_files_max().map_or(u32::MAX, |most| most as u32),
+            ephemeral_ports(),
+            limits.rate,
+        );
+        self.totals
+            .claim(engine::now_ns(), from, counts, rate_asked, &most)
     }
 
     /// Refuses what no honest controller sends, and what the limits forbid this caller.
     pub(super) fn check_assignment(
         &self,
         caller: &Caller,
+        from: Option<Source>,
         assignment: &Assignment,
     ) -> Result<(), Refusal> {
         let bad = |error: String| Err(refuse(RefusalCode::BadRequest, error));
@@ -80,32 +127,43 @@ impl Core {
             ));
         }
         check_traffic(assignment)?;
-        if *caller == Caller::Trusted {
-            return Ok(());
+        // A name on this host is of no use to anyone else, whatever token they hold.
+        if assignment.manner.transport == Transport::Unix
+            && from.is_some_and(|from| !from.is_loopback())
+        {
+            return bad("Unix sockets are for callers on the agent's own host".to_owned());
         }
         // Otherwise anyone could make this host send to anyone.
-        if assignment.end == End::Client {
+        if caller.is_stranger() && assignment.end == End::Client {
             let error = "only with the agent's token may it be made to connect to other hosts";
             return Err(refuse(RefusalCode::Unauthorized, error));
         }
         // Frames go past this host's own rules: its netfilter, its routing, its queues.
         let mut parts = assignment.flows.iter().map(|flow| flow.part);
-        if assignment.manner.wait == WaitBy::Xdp && parts.any(|part| part == Part::Sender) {
+        let is_past_sockets =
+            assignment.manner.wait == WaitBy::Xdp && parts.any(|part| part == Part::Sender);
+        if is_past_sockets && let Err(refusal) = caller.check(Scope::Admin) {
             let error = "only with the agent's token may it be made to send past its sockets (xdp)";
-            return Err(refuse(RefusalCode::Unauthorized, error));
+            return Err(match caller.is_stranger() {
+                true => refuse(RefusalCode::Unauthorized, error),
+                false => refusal,
+            });
+        }
+        if !caller.is_stranger() {
+            return Ok(());
         }
         let limits = &self.config.limits;
         let limited = |error: String| Err(refuse(RefusalCode::Limited, error));
         if limits.flows.is_some_and(|most| flows > most as usize) {
             let most = limits.flows.unwrap_or_default();
             return limited(format!(
-                "{flows} flows, but this agent allows {most} without a token"
+                "{flows} flows, but this agent allows {most} without a token (--limit-flows)"
             ));
         }
         if let Some(most) = limits.trial.filter(|most| assignment.length > *most) {
             let length = assignment.length;
             return limited(format!(
-                "a trial of {length}, but this agent allows {most} without a token"
+                "a trial of {length}, but this agent allows {most} without a token (--limit-time)"
             ));
         }
         Ok(())
@@ -113,14 +171,27 @@ impl Core {
 
     /// Returns what of the warm-up that a long path may add the limits leave.
     pub(super) fn warm_up_more(&self, caller: &Caller, assignment: &Assignment) -> Nanos {
-        let own = self
-            .config
-            .limits
-            .trial
-            .filter(|_| *caller != Caller::Trusted);
+        let own = self.config.limits.trial.filter(|_| caller.is_stranger());
         let most = own.map_or(TRIAL_NS_MAX, |most| most.0.min(TRIAL_NS_MAX));
         let spare = most.saturating_sub(assignment.length.0);
         Nanos(assignment.warm_up_more.0.min(spare))
+    }
+}
+
+/// Returns how many workers a guest's trial has: a worker for each CPU drives any number of flows.
+pub(super) fn workers_of_guest(asked: Option<u32>) -> u32 {
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+    asked.map_or(cpus, |asked| asked.min(cpus))
+}
+
+/// Returns how many ports the kernel has for connections to others (ip(7), ip_local_port_range).
+fn ephemeral_ports() -> u32 {
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
+    let range = range.unwrap_or_default();
+    let mut ends = range.split_whitespace().map(str::parse::<u32>);
+    match (ends.next(), ends.next()) {
+        (Some(Ok(first)), Some(Ok(last))) if first <= last => last - first + 1,
+        _ => EPHEMERAL_PORTS,
     }
 }
 
@@ -269,16 +340,17 @@ mod tests {
     fn agent(limits: Limits) -> (Arc<Core>, String) {
         let core = Arc::new(Core::new(AgentConfig {
             host_name: "host".into(),
-            token: None,
             limits,
             lab: false,
         }));
-        let admitted = core.admit(&AdmitRequest {
+        let request = AdmitRequest {
             run: linerate_model::RunId("r".into()),
             label: "l".into(),
             admission: Admission::Exclusive,
             expected: None,
-        });
+            evict: false,
+        };
+        let admitted = core.admit(&stranger(), Some([192, 0, 2, 1].into()), &request);
         let lease = admitted.expect("nobody else is there").lease;
         (core, lease)
     }
@@ -391,7 +463,7 @@ mod tests {
         let (core, lease) = agent(Limits {
             flows: Some(1),
             trial: Some(Nanos::from_s(5)),
-            rate: None,
+            ..Limits::default()
         });
         let check = |caller: &Caller, assignment: Assignment| {
             let result = core.prepare(caller, &lease, assignment);
@@ -414,8 +486,16 @@ mod tests {
         past_sockets.manner.wait = WaitBy::Xdp;
         past_sockets.flows[0].part = Part::Sender;
         assert_eq!(
-            check(&stranger(), past_sockets),
+            check(&stranger(), past_sockets.clone()),
             Err(RefusalCode::Unauthorized)
+        );
+        let measures = Caller::Holder {
+            name: "ci".into(),
+            scopes: "measure,observe".parse().expect("scopes"),
+        };
+        assert_eq!(
+            check(&measures, past_sockets.clone()),
+            Err(RefusalCode::Limited)
         );
         let connecting = Assignment {
             end: End::Client,

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use linerate_engine as engine;
 use linerate_engine::Flow;
@@ -13,10 +14,12 @@ use linerate_model::sample_log::SampleLog;
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::Part;
 use linerate_model::{BitsPerSec, FlowId};
+use tokio::sync::Notify;
 
 use super::capture::RunningCapture;
 use super::lock;
-use crate::api::Assignment;
+use crate::api::{Assignment, TrialState};
+use crate::limits::Grant;
 use crate::session::trial::TrialSession;
 
 /// Who is at the other end of a trial's flows.
@@ -41,15 +44,23 @@ impl OtherEnd {
 
 /// One trial on this host.
 pub(super) struct TrialSlot {
+    /// The lease of its run.
+    pub(super) lease: String,
     pub(super) assignment: Assignment,
     pub(super) other_end: OtherEnd,
     pub(super) cookie: [u8; 16],
     pub(super) observe: bool,
     /// What all its flows together may receive.
     pub(super) rate_max: Option<BitsPerSec>,
+    /// What a caller without the token may take for it, until it is over.
+    pub(super) grant: Mutex<Option<Grant>>,
+    /// Memory that its samples may take.
+    pub(super) record_bytes_max: u64,
+    /// Whether its flows were launched: they are then in the hands of its sampler.
+    pub(super) launched: AtomicBool,
     pub(super) gathered: Mutex<Gathered>,
-    /// Signalled when a flow arrives and when the trial is over.
-    pub(super) changed: Condvar,
+    /// Told when a flow arrives and when the trial is over.
+    pub(super) changed: Change,
     pub(super) record: Mutex<TrialRecord>,
     /// The capture under way, until the flows are launched.
     pub(super) capture: Mutex<Option<RunningCapture>>,
@@ -63,6 +74,21 @@ impl TrialSlot {
     /// Returns whether nothing more comes of the trial.
     pub(super) fn is_over(&self) -> bool {
         lock(&self.gathered).session.state().is_over()
+    }
+}
+
+/// Wakes whoever waits for a trial: threads of this process, and requests, which wait without one.
+#[derive(Default)]
+pub(super) struct Change {
+    threads: Condvar,
+    requests: Notify,
+}
+
+impl Change {
+    /// Wakes all who wait.
+    pub(super) fn tell(&self) {
+        self.threads.notify_all();
+        self.requests.notify_waiters();
     }
 }
 
@@ -145,7 +171,47 @@ impl TrialSlot {
             .session
             .handle_failure(engine::now_ns(), why.to_owned());
         self.abort.store(true, Ordering::Relaxed);
-        self.changed.notify_all();
+        self.release_unlaunched();
+        self.changed.tell();
+    }
+
+    /// Closes the flows of a trial that never began and gives back what they took.
+    pub(super) fn release_unlaunched(&self) {
+        let mut gathered = lock(&self.gathered);
+        if !self.launched.load(Ordering::Relaxed) {
+            gathered.flows = Vec::new();
+            lock(&self.grant).take();
+        }
+    }
+
+    /// Waits while the trial is in a state that `goes_on` names, at most so long.
+    pub(super) fn wait_while(
+        &self,
+        most: Duration,
+        goes_on: impl Fn(&TrialState) -> bool,
+    ) -> MutexGuard<'_, Gathered> {
+        let goes_on = |gathered: &mut Gathered| goes_on(gathered.session.state());
+        let waited = self
+            .changed
+            .threads
+            .wait_timeout_while(lock(&self.gathered), most, goes_on);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Waits likewise, without a thread.
+    pub(super) async fn while_so(&self, most: Duration, goes_on: impl Fn(&TrialState) -> bool) {
+        let change = async {
+            loop {
+                let mut told = std::pin::pin!(self.changed.requests.notified());
+                // From here on it hears what is told, whenever it is looked at.
+                told.as_mut().enable();
+                if !goes_on(lock(&self.gathered).session.state()) {
+                    return;
+                }
+                told.await;
+            }
+        };
+        let _ = tokio::time::timeout(most, change).await;
     }
 }
 

@@ -15,7 +15,7 @@ use linerate_model::reason::with_causes;
 use linerate_model::sample::{FLOWS_IN_FULL, Sample, Subject};
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::Part;
-use linerate_model::{BitsPerSec, FlowId};
+use linerate_model::{BitsPerSec, Bytes, FlowId};
 use linerate_observe::{Observer, Profiler, Scope};
 
 use super::capture::RunningCapture;
@@ -38,8 +38,6 @@ const END_LOOK_NS: u64 = 200_000;
 /// The same in multiples of what a look takes: 10 ms with thousands of flows, which need the CPUs to
 /// drain.
 const END_LOOK_REST: u64 = 9;
-/// Memory that the samples of one trial may take; later ones are dropped and the trial says so.
-const RECORD_BYTES_MAX: u64 = 64 << 20;
 /// How far above its limit a trial may be before it is ended. The kernel paces segments with
 /// their headers, so that an honest sender stays below.
 const RATE_TOLERANCE: f64 = 1.1;
@@ -121,6 +119,7 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         senders: senders.collect(),
         window_begun: false,
         received_bytes: 0.0,
+        new_bytes: 0.0,
         waits_since_ns: None,
     };
     // Flows are made, observers opened and workers asleep: what comes is less code than that was.
@@ -175,7 +174,7 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     lock(&slot.gathered)
         .session
         .handle_finished(engine::now_ns());
-    slot.changed.notify_all();
+    slot.changed.tell();
 }
 
 /// Returns why reading the host would take its time from `workers`, if all `cpus` are theirs.
@@ -246,6 +245,8 @@ struct Sampler<'a> {
     window_begun: bool,
     /// Payload that all flows had received at the last reading.
     received_bytes: f64,
+    /// What of it the limit of all trials has not been told of.
+    new_bytes: f64,
     /// Since when the delivery of a volume is waited for.
     waits_since_ns: Option<u64>,
 }
@@ -371,10 +372,11 @@ impl Sampler<'_> {
 
     fn sample(&mut self, reading: Reading, tick_ns: u64) {
         let mut record = lock(&self.slot.record);
-        if record.samples.bytes() as u64 > RECORD_BYTES_MAX {
-            let note = "samples beyond 64 MiB were dropped; use a longer sample interval";
-            if !record.notes.iter().any(|have| have == note) {
-                record.notes.push(note.to_owned());
+        if record.samples.bytes() as u64 > self.slot.record_bytes_max {
+            let most = Bytes(self.slot.record_bytes_max);
+            let note = format!("samples beyond {most} were dropped; use a longer sample interval");
+            if !record.notes.contains(&note) {
+                record.notes.push(note);
             }
             return;
         }
@@ -390,6 +392,9 @@ impl Sampler<'_> {
                 samples.push(&sample);
             }
         });
+        self.running
+            .sample_latencies(|sample| samples.push(&sample));
+        self.new_bytes += received as f64 - self.received_bytes;
         self.received_bytes = received as f64;
         let mut readings = Vec::new();
         let due_ns = self.observed_at_ns + self.observed_every_ns;
@@ -409,8 +414,15 @@ impl Sampler<'_> {
     }
 
     /// Returns what to say when the flows received more than the agent allows their caller.
-    fn excess(&self, at: &StartRequest) -> Option<String> {
+    fn excess(&mut self, at: &StartRequest) -> Option<String> {
         let most = self.slot.rate_max?;
+        let new_bytes = std::mem::take(&mut self.new_bytes);
+        let exceeded = lock(&self.slot.grant)
+            .as_ref()
+            .and_then(|grant| grant.note_received(engine::now_ns(), new_bytes));
+        if let Some(exceeded) = exceeded {
+            return Some(exceeded.to_string());
+        }
         let seconds = engine::now_ns().saturating_sub(at.start_ns) as f64 / 1e9;
         let bytes = self.received_bytes;
         let allowance = RATE_ALLOWANCE_BYTES * self.slot.assignment.flows.len() as f64;

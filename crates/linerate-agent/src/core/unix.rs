@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use linerate_model::hex;
 use linerate_model::manner::Transport;
+use socket2::SockRef;
 
 use super::flows::take_up;
 use super::slot::TrialSlot;
@@ -19,8 +20,8 @@ use super::{lock, refuse};
 use crate::api::{Refusal, RefusalCode, TrialState};
 use crate::serve::hello::{HELLO_BYTES, Hello};
 
-/// How long the listener sleeps when nobody connects.
-const PAUSE: Duration = Duration::from_millis(1);
+/// How long the listener waits for the next connection before it looks whether the trial goes on.
+const LOOK: Duration = Duration::from_millis(50);
 /// How long a connection may take to say whose it is. A client of ours says it in the call after
 /// the connect, so that nobody else keeps the others waiting for long.
 const HELLO_DEADLINE: Duration = Duration::from_millis(100);
@@ -38,8 +39,9 @@ pub(super) fn listen(slot: &Arc<TrialSlot>) -> Result<String, Refusal> {
     let name = format!("linerate-{}", hex::encode(&number));
     let address = SocketAddr::from_abstract_name(&name).map_err(|error| failed(&error))?;
     let listener = UnixListener::bind_addr(&address).map_err(|error| failed(&error))?;
-    listener
-        .set_nonblocking(true)
+    // SO_RCVTIMEO bounds accepting as well (unix(7) has it from socket(7)).
+    SockRef::from(&listener)
+        .set_read_timeout(Some(LOOK))
         .map_err(|error| failed(&error))?;
     let slot = Arc::clone(slot);
     let thread = std::thread::Builder::new().name("unix".to_owned());
@@ -56,9 +58,16 @@ fn accept_all(slot: &TrialSlot, listener: &UnixListener) {
             Ok((stream, _)) => {
                 let _ = take_up_stream(slot, stream);
             }
-            Err(_) => std::thread::sleep(PAUSE),
+            Err(error) if is_early(&error) => {}
+            // No files are left: those that are open have to be closed first.
+            Err(_) => std::thread::sleep(LOOK),
         }
     }
+}
+
+fn is_early(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
 fn is_gathering(slot: &TrialSlot) -> bool {

@@ -9,6 +9,7 @@ use linerate_engine::now_ns;
 use linerate_observe::{FilterError, Observer, Processes, SocketFilter, TcpSockets};
 
 use super::{Caller, Core, lock, refuse};
+use crate::access::Scope;
 use crate::api::{Observation, ObservationRequest, Refusal, RefusalCode, SocketsSeen};
 
 /// How old a reading may be to be given to the next watcher too.
@@ -129,9 +130,7 @@ impl Core {
         caller: &Caller,
         wanted: &ObservationRequest,
     ) -> Result<Observation, Refusal> {
-        if let Caller::Stranger(why) = caller {
-            return Err(refuse(RefusalCode::Unauthorized, why));
-        }
+        caller.check(Scope::Observe)?;
         let filter = wanted.sockets.as_deref().map(filter).transpose()?;
         let open = || linerate_observe::observers(&self.observe_config(true, Vec::new()));
         let mut watch = lock(&self.watch);

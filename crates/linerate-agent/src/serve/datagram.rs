@@ -19,6 +19,7 @@ use tokio::io::Interest;
 use tokio::time::Instant;
 
 use super::hello::Hello;
+use crate::access::Access;
 use crate::core::{CONNECT_DEADLINE, Core};
 
 /// What is read of a first datagram: more than any greeting that is known.
@@ -52,18 +53,11 @@ pub(crate) struct Welcome {
 /// Serves first datagrams for ever.
 pub(super) async fn serve(
     listener: DatagramListener,
-    core: Arc<Core>,
-    strangers: Strangers,
+    mut first: FirstDatagrams,
 ) -> std::io::Result<()> {
     // The runtime watches a descriptor of its own; what is read is read from the listener.
     let watch = UdpSocket::from(listener.as_fd().try_clone_to_owned()?);
     let watch = tokio::net::UdpSocket::from_std(watch)?;
-    let mut first = FirstDatagrams {
-        core,
-        strangers,
-        secret: [RandomState::new(), RandomState::new()],
-        confirm_until: Instant::now(),
-    };
     loop {
         tokio::select! {
             ready = watch.readable() => {
@@ -81,9 +75,10 @@ pub(super) async fn serve(
 }
 
 /// Who looks at first datagrams.
-struct FirstDatagrams {
+pub(super) struct FirstDatagrams {
     core: Arc<Core>,
     strangers: Strangers,
+    access: Arc<Access>,
     /// Keys of the nonces, 64 bits of nonce each.
     secret: [RandomState; 2],
     /// Until when a client may ask for its confirmation again.
@@ -91,6 +86,17 @@ struct FirstDatagrams {
 }
 
 impl FirstDatagrams {
+    /// Returns who looks at those of callers whom `access` takes.
+    pub(super) fn new(core: Arc<Core>, strangers: Strangers, access: Arc<Access>) -> Self {
+        Self {
+            core,
+            strangers,
+            access,
+            secret: [RandomState::new(), RandomState::new()],
+            confirm_until: Instant::now(),
+        }
+    }
+
     /// Takes up first datagrams until there are none, which is the error returned, or for one go.
     fn take_up(&mut self, listener: &DatagramListener) -> std::io::Result<()> {
         for _ in 0..IN_ONE_GO {
@@ -104,6 +110,9 @@ impl FirstDatagrams {
 
     /// Handles one first datagram; returns those of others that were caught with it.
     fn handle(&mut self, listener: &DatagramListener, arrival: &Arrival) -> Vec<Arrival> {
+        if !self.access.takes(arrival.peer.ip()) {
+            return Vec::new();
+        }
         match Signal::read(&arrival.bytes) {
             Some(Signal::Hello(hello)) => {
                 if self.is_expected(hello) {

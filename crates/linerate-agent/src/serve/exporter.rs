@@ -1,6 +1,7 @@
 //! One page of text that is made anew for each reader: what Prometheus scrapes.
 //!
-//! It answers `GET /metrics` to whoever asks, as exporters do, so the address decides who that is.
+//! It answers `GET /metrics` to whoever asks, as exporters do, so the address decides who that is; but not
+//! to pages in a browser, which ask as the agent's do. `/` leads people there.
 //! Readers are bounded as those of the agent are: in number, in the time for their headers, and in
 //! how long they may leave an answer unread.
 
@@ -8,56 +9,64 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
+use axum::{Extension, Router};
 use tokio::net::TcpListener;
 
 use super::connections::Connections;
-use super::{ACCEPT_PAUSE, ServeError, listen, runtime, serve_http, unless_stopped};
-use crate::api::{Refusal, RefusalCode};
+use super::gate::gate_page;
+use super::http::Peer;
+use super::threads::{Threads, Who};
+use super::{
+    ACCEPT_PAUSE, ServeError, listen, runtime, serve_http, set_control_options, unless_stopped,
+};
 use crate::core::open_files_max;
 
-/// Makes the page, or says why there is none at the moment; it may wait for another host.
-pub type Page = dyn Fn() -> Result<String, String> + Send + Sync;
+/// What lies at `/`.
+const LANDING: &str = "<!doctype html><html lang=\"en\"><title>linerate</title><h1>linerate</h1>\
+    <p>Counters of this host for Prometheus: <a href=\"/metrics\">/metrics</a>\n";
+
+/// Makes the page for a reader with this `Accept` header, with its content type, or says why there is
+/// none at the moment; it may wait for another host.
+pub type Page = dyn Fn(&str) -> Result<(&'static str, String), String> + Send + Sync;
 
 /// A bound listener for readers of one page.
 #[derive(Debug)]
-pub struct Exporter(std::net::TcpListener);
-
-/// What is served.
-#[derive(Clone)]
-struct Served {
-    content_type: &'static str,
-    page: Arc<Page>,
+pub struct Exporter {
+    listener: std::net::TcpListener,
+    names: Vec<String>,
 }
 
 impl Exporter {
-    /// Binds `address`; port 0 lets the kernel choose.
-    pub fn bind(address: SocketAddr) -> Result<Self, ServeError> {
+    /// Binds `address`, for requests by address, as localhost or by one of `names`; port 0 lets the kernel
+    /// choose.
+    pub fn bind(address: SocketAddr, names: Vec<String>) -> Result<Self, ServeError> {
         let bind = |source| ServeError::Bind { address, source };
-        listen(address).map(Self).map_err(bind)
+        let listener = listen(address).map_err(bind)?;
+        Ok(Self { listener, names })
     }
 
     /// Returns the address that it listens on.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
-        self.0.local_addr()
+        self.listener.local_addr()
     }
 
     /// Serves `page` until `stop` is dropped or sent to.
     pub fn run(
         self,
-        content_type: &'static str,
         page: Arc<Page>,
         stop: std::sync::mpsc::Receiver<()>,
     ) -> Result<(), ServeError> {
-        let served = Served { content_type, page };
+        let landing = || async { axum::response::Html(LANDING) };
         let router = Router::new()
+            .route("/", get(landing))
             .route("/metrics", get(metrics))
-            .fallback(elsewhere)
-            .with_state(served);
-        runtime()?.block_on(unless_stopped(stop, accept_all(self.0, router)))
+            .layer(from_fn_with_state(Arc::from(self.names), gate_page))
+            .with_state((page, Threads::new()));
+        runtime()?.block_on(unless_stopped(stop, accept_all(self.listener, router)))
     }
 }
 
@@ -70,25 +79,25 @@ async fn accept_all(listener: std::net::TcpListener, router: Router) -> Result<(
             continue;
         };
         let router = router.clone();
-        connections.take_in(peer, |guard| serve_http(stream, guard, router, None));
+        set_control_options(&stream);
+        let from = Peer::Address(peer);
+        connections.take_in(peer, |guard| serve_http(stream, guard, from, router, None));
     }
 }
 
-async fn metrics(State(served): State<Served>) -> Response {
-    let page = Arc::clone(&served.page);
-    let made = tokio::task::spawn_blocking(move || page()).await;
+async fn metrics(
+    State((page, threads)): State<(Arc<Page>, Threads)>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+) -> Response {
+    let accept = headers.get(header::ACCEPT);
+    let accept = accept.and_then(|value| value.to_str().ok());
+    let accept = accept.unwrap_or_default().to_owned();
+    let made = threads.run(Who::of(&peer, None), move || page(&accept));
     let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
-    match made {
-        Ok(Ok(page)) => ([(header::CONTENT_TYPE, served.content_type)], page).into_response(),
+    match made.await {
+        Ok(Ok((kind, page))) => ([(header::CONTENT_TYPE, kind)], page).into_response(),
         Ok(Err(why)) => (StatusCode::BAD_GATEWAY, plain, why).into_response(),
-        Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, plain, "it failed").into_response(),
+        Err(refusal) => (StatusCode::SERVICE_UNAVAILABLE, plain, refusal.error).into_response(),
     }
-}
-
-async fn elsewhere() -> Response {
-    let refusal = Refusal {
-        error: "the page is /metrics".to_owned(),
-        code: RefusalCode::BadRequest,
-    };
-    (StatusCode::NOT_FOUND, Json(refusal)).into_response()
 }

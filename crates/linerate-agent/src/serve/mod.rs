@@ -2,11 +2,11 @@
 //!
 //! The first byte of a connection tells what it is: `L` opens a native data connection, a capital
 //! letter of an HTTP method a control connection, a small letter or a digit is the beginning of an
-//! iperf3 cookie, 0x16 a TLS handshake (not spoken yet: this is where it will be taken up).
-//! Everything else is closed. Whoever sends nothing is closed too, after 5 s or when too many others
+//! iperf3 cookie, 0x16 a TLS handshake with a control connection behind it. Everything else is closed. Whoever sends nothing is closed too, after 5 s or when too many others
 //! come; nobody waits for a place.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,11 +15,14 @@ use hyper_util::service::TowerToHyperService;
 use linerate_compat::iperf3::auth::{AuthSetupError, Gate, Padding, PrivateKey, Users};
 use linerate_engine::DatagramListener;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use tokio::io::AsyncReadExt;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 
+use crate::access::{Access, Strangers};
 use crate::core::{Core, open_files_max};
 use crate::foreign::iperf3::Door;
+use crate::tls::server::{Acceptor, FIRST_BYTE as TLS_FIRST_BYTE, NoHandshake, shown};
+use crate::tls::{Identity, TlsFileError, authorities};
 
 /// The connections that the listener holds, and who has to go when there are too many.
 mod connections;
@@ -27,16 +30,27 @@ mod connections;
 pub(crate) mod datagram;
 /// One page of text that is made anew for each reader.
 pub mod exporter;
+/// What is asked of every request before its route.
+mod gate;
 /// The first bytes of a native data connection.
 pub mod hello;
 /// Requests and answers over HTTP.
 mod http;
+/// Callers of this host by a Unix socket.
+mod local;
 /// Whose run a control connection serves.
 mod owner;
+/// Work that takes time: each caller's in turn.
+pub(crate) mod threads;
 
 use connections::{ConnectionGuard, Connections};
+use datagram::FirstDatagrams;
 use hello::{HELLO_BYTES, Hello};
+use http::Peer;
+use local::LocalSocket;
+pub use local::sweep;
 use owner::Owner;
+use threads::Threads;
 
 /// How long a connection may take to say what it is.
 const FIRST_BYTES_DEADLINE: Duration = Duration::from_secs(5);
@@ -67,6 +81,15 @@ pub enum ServeError {
         #[source]
         source: std::io::Error,
     },
+    /// The Unix socket could not be bound.
+    #[error("cannot listen on the Unix socket {}", path.display())]
+    Socket {
+        /// Its path.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
     /// The runtime could not be made.
     #[error("cannot set up the network runtime")]
     Runtime(#[source] std::io::Error),
@@ -91,6 +114,19 @@ pub struct Server {
     datagrams: DatagramListener,
     core: Arc<Core>,
     iperf3_gate: Option<Gate>,
+    local: Option<LocalSocket>,
+    tls: Option<Acceptor>,
+    plain: Plain,
+    access: Access,
+}
+
+/// From where control connections are taken without TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plain {
+    /// From this host.
+    Loopback,
+    /// From everywhere: for networks that the agent's user has for itself, as a lab's.
+    Everywhere,
 }
 
 impl std::fmt::Debug for Server {
@@ -106,12 +142,51 @@ impl Server {
     pub fn bind(address: SocketAddr, core: Arc<Core>) -> Result<Self, ServeError> {
         let bind = |source| ServeError::Bind { address, source };
         let (listener, datagrams) = listen_twice(address).map_err(bind)?;
+        core.listens_on(listener.local_addr().map_err(bind)?.port());
         Ok(Self {
             listener,
             datagrams,
             core,
             iperf3_gate: None,
+            local: None,
+            tls: None,
+            plain: Plain::Loopback,
+            access: Access::new(None, None, Strangers::Refused, Vec::new()),
         })
+    }
+
+    /// Lets in whom `access` lets, instead of this host's callers only.
+    pub fn with_access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Speaks TLS, as `identity`. Callers may show a certificate for which an authority of the file
+    /// `callers` vouches instead of a token.
+    pub fn with_tls(
+        mut self,
+        identity: Identity,
+        callers: Option<&Path>,
+    ) -> Result<Self, TlsFileError> {
+        let callers = callers.map(authorities).transpose()?;
+        self.tls = Some(Acceptor::new(identity, callers)?);
+        Ok(self)
+    }
+
+    /// Takes control connections without TLS from there.
+    pub fn with_plain(mut self, plain: Plain) -> Self {
+        self.plain = plain;
+        self
+    }
+
+    /// Serves root and the agent's own user by a Unix socket, too.
+    pub fn add_socket(&mut self, path: &Path) -> Result<(), ServeError> {
+        let local = LocalSocket::bind(path).map_err(|source| ServeError::Socket {
+            path: path.to_owned(),
+            source,
+        })?;
+        self.local = Some(local);
+        Ok(())
     }
 
     /// Lets in only iperf3 clients that show a user's name and password.
@@ -136,14 +211,34 @@ impl Server {
     /// Serves until `stop` is dropped or sent to.
     pub fn run(self, stop: std::sync::mpsc::Receiver<()>) -> Result<(), ServeError> {
         runtime()?.block_on(async move {
-            let door = Arc::new(Door::new(Arc::clone(&self.core), self.iperf3_gate));
-            let strangers = door.strangers();
+            let access = Arc::new(self.access);
+            let threads = Threads::new();
+            let door = Door::new(
+                Arc::clone(&self.core),
+                self.iperf3_gate,
+                Arc::clone(&access),
+                threads.clone(),
+            );
+            let door = Arc::new(door);
+            let datagrams = FirstDatagrams::new(
+                Arc::clone(&self.core),
+                door.strangers(),
+                Arc::clone(&access),
+            );
+            let ways = Arc::new(Ways {
+                router: http::router(Arc::clone(&self.core), &access, &threads),
+                access,
+                core: Arc::clone(&self.core),
+                door: Arc::clone(&door),
+                tls: self.tls,
+                plain: self.plain,
+            });
             let work = async {
                 tokio::select! {
-                    result = datagram::serve(self.datagrams, Arc::clone(&self.core), strangers) => {
+                    result = datagram::serve(self.datagrams, datagrams) => {
                         result.map_err(ServeError::Runtime)
                     }
-                    result = accept_all(self.listener, self.core, Arc::clone(&door)) => result,
+                    result = accept_all(self.listener, self.local.as_ref(), ways) => result,
                 }
             };
             let result = unless_stopped(stop, work).await;
@@ -156,7 +251,7 @@ impl Server {
 fn runtime() -> Result<tokio::runtime::Runtime, ServeError> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(64)
+        .max_blocking_threads(threads::THREADS_MAX)
         .build()
         .map_err(ServeError::Runtime)
 }
@@ -211,26 +306,61 @@ fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     Ok(socket.into())
 }
 
+/// Where connections lead.
+struct Ways {
+    core: Arc<Core>,
+    router: axum::Router,
+    door: Arc<Door>,
+    tls: Option<Acceptor>,
+    plain: Plain,
+    access: Arc<Access>,
+}
+
 async fn accept_all(
     listener: std::net::TcpListener,
-    core: Arc<Core>,
-    door: Arc<Door>,
+    local: Option<&LocalSocket>,
+    ways: Arc<Ways>,
 ) -> Result<(), ServeError> {
     let listener = TcpListener::from_std(listener).map_err(ServeError::Runtime)?;
-    tokio::spawn(apply_deadlines(Arc::clone(&core)));
-    let router = http::router(Arc::clone(&core));
+    tokio::spawn(apply_deadlines(Arc::clone(&ways.core)));
     let connections = Connections::new(open_files_max());
+    if let Some(local) = local {
+        let listener = local.listener().map_err(ServeError::Runtime)?;
+        let (connections, ways) = (Arc::clone(&connections), Arc::clone(&ways));
+        tokio::spawn(accept_local(listener, connections, ways));
+    }
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
+        if !ways.access.takes(peer.ip()) {
+            continue;
+        }
         // Most flows have sent their hello by now: thousands at once need neither place nor task.
-        let Some(stream) = take_up_at_once(stream, &core) else {
+        let Some(stream) = take_up_at_once(stream, &ways.core) else {
             continue;
         };
-        let (core, router, door) = (Arc::clone(&core), router.clone(), Arc::clone(&door));
-        connections.take_in(peer, |guard| take_up(stream, guard, core, router, door));
+        let ways = Arc::clone(&ways);
+        connections.take_in(peer, |guard| take_up(stream, guard, ways));
+    }
+}
+
+/// Takes up callers of this host; others than its users are hung up on.
+async fn accept_local(listener: UnixListener, connections: Arc<Connections>, ways: Arc<Ways>) {
+    // Their connections have the places of loopback.
+    let here = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0));
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        if local::is_ours(&stream) {
+            let (core, router) = (Arc::clone(&ways.core), ways.router.clone());
+            connections.take_in(here, |guard| {
+                serve_http(stream, guard, Peer::Socket, router, Some(core))
+            });
+        }
     }
 }
 
@@ -260,31 +390,67 @@ fn take_up_at_once(stream: TcpStream, core: &Core) -> Option<TcpStream> {
 }
 
 /// Finds out what a connection is and hands it on.
-async fn take_up(
-    stream: TcpStream,
-    guard: ConnectionGuard,
-    core: Arc<Core>,
-    router: axum::Router,
-    door: Arc<Door>,
-) {
+async fn take_up(stream: TcpStream, guard: ConnectionGuard, ways: Arc<Ways>) {
     let mut first = [0; 1];
     let peeked = tokio::time::timeout(FIRST_BYTES_DEADLINE, stream.peek(&mut first)).await;
     if !matches!(peeked, Ok(Ok(1))) {
         return;
     }
     match first[0] {
-        b'L' => take_up_data(stream, &core).await,
+        b'L' => take_up_data(stream, &ways.core).await,
         // Boxed: they are far larger than what thousands of flows pass through.
-        b'G' | b'P' | b'D' | b'H' | b'O' => {
-            Box::pin(serve_http(stream, guard, router, Some(core))).await
-        }
+        b'G' | b'P' | b'D' | b'H' | b'O' => Box::pin(take_up_plain(stream, guard, &ways)).await,
+        TLS_FIRST_BYTE => Box::pin(take_up_tls(stream, guard, &ways)).await,
         byte if Door::takes(byte) => {
             // It lasts as long as its test, among the connections that said what they are.
             guard.note_request();
-            Box::pin(door.take_up(stream, guard.address())).await;
+            let alive = || guard.note_request();
+            Box::pin(ways.door.take_up(stream, guard.address(), alive)).await;
         }
         _ => {}
     }
+}
+
+/// Serves a control connection without TLS; where that is not enough, every request is told so.
+async fn take_up_plain(stream: TcpStream, guard: ConnectionGuard, ways: &Ways) {
+    let here = guard.address().ip().to_canonical().is_loopback();
+    set_control_options(&stream);
+    if here || ways.plain == Plain::Everywhere {
+        let core = Some(Arc::clone(&ways.core));
+        let peer = Peer::Address(guard.address());
+        serve_http(stream, guard, peer, ways.router.clone(), core).await;
+    } else {
+        let peer = Peer::Address(guard.address());
+        serve_http(stream, guard, peer, http::over_tls_only(), None).await;
+    }
+}
+
+/// Serves a control connection over TLS.
+async fn take_up_tls(stream: TcpStream, guard: ConnectionGuard, ways: &Ways) {
+    let Some(tls) = &ways.tls else {
+        return;
+    };
+    set_control_options(&stream);
+    // Until its first request it has no place that others want.
+    let stream = match tls.accept(stream, guard.address().ip()).await {
+        Ok(stream) => stream,
+        Err(NoHandshake::Broken) => return,
+        Err(NoHandshake::TooMany) => return ways.core.note_refusal("handshakes"),
+    };
+    let router = ways.router.clone();
+    let router = match shown(&stream) {
+        Some(certificate) => router.layer(axum::Extension(certificate)),
+        None => router,
+    };
+    let core = Some(Arc::clone(&ways.core));
+    let peer = Peer::Address(guard.address());
+    serve_http(stream, guard, peer, router, core).await;
+}
+
+fn set_control_options(stream: &TcpStream) {
+    let _ = stream.set_nodelay(true);
+    // The kernel resets a connection whose window stays closed, or whose peer is gone, that long.
+    let _ = SockRef::from(stream).set_tcp_user_timeout(Some(UNREAD_DEADLINE));
 }
 
 async fn take_up_data(mut stream: TcpStream, core: &Core) {
@@ -312,20 +478,19 @@ fn deliver(hello: Hello, stream: std::net::TcpStream, core: &Core) {
 
 /// Answers the requests of one connection; those of runs that `core` has are noted as theirs.
 async fn serve_http(
-    stream: TcpStream,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     guard: ConnectionGuard,
+    peer: Peer,
     router: axum::Router,
     core: Option<Arc<Core>>,
 ) {
-    let _ = stream.set_nodelay(true);
-    // The kernel resets a connection whose window stays closed, or whose peer is gone, that long.
-    let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(UNREAD_DEADLINE));
     let guard = Arc::new(guard);
     let owner = core.map(|core| Arc::new(Owner::new(core)));
     let service = TowerToHyperService::new(http::WithPeer {
         router,
         guard,
         owner: owner.clone(),
+        peer,
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())

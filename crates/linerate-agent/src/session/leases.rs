@@ -4,13 +4,20 @@
 //! 1. A lease that was not used for `LEASE_NS` ends; so does one whose controller hung up, once
 //!    nothing was heard of it for `HUNG_UP_NS` more: a controller that lives keeps its connection
 //!    for the next request, the kernel closes those of one that was killed.
+//!    A guest's lease, which is one of a caller without the token, ends as well when it has had the host
+//!    for `IDLE_NS` without traffic, when it has had it for as long as a guest may, and when a caller who
+//!    holds the token takes the host back.
 //! 2. An exclusive request is admitted when nobody holds the host, and refused otherwise.
 //! 3. A queued request is admitted when nobody holds the host and nobody waits before it.
 //! 4. A shared request is admitted beside other shared runs; it is refused while an exclusive or
 //!    queued run holds the host.
 
+use std::collections::VecDeque;
+
 use linerate_model::run::Admission;
 use linerate_model::unit::Nanos;
+
+use crate::limits::{Source, network_runs};
 
 /// How long a lease lasts without a request of its run. A controller asks at least every second
 /// while a trial runs; twenty leaves room for a controller that writes to a slow disk.
@@ -18,17 +25,76 @@ pub const LEASE_NS: u64 = 20_000_000_000;
 /// How long a lease lasts without a request after the last of its connections was closed from the
 /// other end. A controller that lost a connection asks again on a new one at once.
 pub const HUNG_UP_NS: u64 = 2_000_000_000;
+/// How long a guest may have the host between two trials: a run that lost a host waits 10 s for it.
+pub const IDLE_NS: u64 = 30_000_000_000;
+/// Leases of which is known how they ended, for controllers that come back.
+const ENDED_KEPT: usize = 64;
 /// Silence that is told to others: a controller at work asks at least every second.
 const SILENCE_NS: u64 = 3_000_000_000;
 const S_NS: u64 = 1_000_000_000;
 /// The most runs that hold or wait for one host.
 pub const LEASES_MAX: usize = 64;
+/// The most of them that may be guests', so that places are left for those who hold the token.
+pub const GUESTS_MAX: u32 = 48;
+
+/// A request for the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asking {
+    /// The fresh secret that is to name the lease.
+    pub key: String,
+    /// What others see.
+    pub label: String,
+    /// How it shares the host.
+    pub admission: Admission,
+    /// How long it says that it takes.
+    pub expected: Option<Nanos>,
+    /// Where it comes from, if that is not this process.
+    pub from: Option<Source>,
+    /// Whether it comes without the token, and may do what guests may.
+    pub guest: Option<GuestTerms>,
+    /// The name of the token that it shows, if it has one.
+    pub token: Option<String>,
+}
+
+/// What guests may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GuestTerms {
+    /// Runs of all of them; one network may have half.
+    pub runs: u32,
+    /// How long one may have the host.
+    pub length: Option<Nanos>,
+}
+
+/// What a run has done so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Account {
+    /// Trials whose traffic began.
+    pub trials: u32,
+    /// Those of them that failed.
+    pub failed: u32,
+    /// What the last was, in words.
+    pub what: String,
+    /// Why the last that failed did.
+    pub why: Option<String>,
+}
 
 /// One run's claim on the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     /// Secret that names it.
     pub key: String,
+    /// Where it comes from, if that is not this process.
+    pub from: Option<Source>,
+    /// What it may as a guest, if it is one.
+    pub guest: Option<GuestTerms>,
+    /// The name of the token that it came with, if it has one.
+    pub token: Option<String>,
+    /// What it has done.
+    pub account: Account,
+    /// Trials under way.
+    pub under_way: u32,
+    /// Since when it has had none.
+    pub idle_since_ns: u64,
     /// What others see.
     pub label: String,
     /// How it shares the host.
@@ -58,11 +124,49 @@ pub enum Disconnection {
 }
 
 impl Lease {
-    fn is_over(&self, now_ns: u64) -> bool {
+    /// Returns why it is over, if it is.
+    fn ending(&self, now_ns: u64) -> Option<Ending> {
         let since = |ns: u64| now_ns.saturating_sub(ns);
         let hung_up = |ns| self.connections == 0 && since(ns) > HUNG_UP_NS;
-        since(self.seen_ns) > LEASE_NS || self.hung_up_ns.is_some_and(hung_up)
+        if since(self.seen_ns) > LEASE_NS {
+            return Some(Ending::Silent);
+        }
+        if self.hung_up_ns.is_some_and(hung_up) {
+            return Some(Ending::HungUp);
+        }
+        let guest = self.guest.filter(|_| self.admitted)?;
+        let most = guest.length.filter(|most| since(self.since_ns) > most.0);
+        match most {
+            Some(most) => Some(Ending::TooLong(most)),
+            None if self.under_way == 0 && since(self.idle_since_ns) > IDLE_NS => {
+                Some(Ending::Idle)
+            }
+            None => None,
+        }
     }
+}
+
+/// How a lease ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Ending {
+    /// The run gave it back.
+    #[error("it left")]
+    Left,
+    /// Nothing was heard of it.
+    #[error("its last request was more than {} s before", LEASE_NS / S_NS)]
+    Silent,
+    /// Its controller closed its connections.
+    #[error("it hung up")]
+    HungUp,
+    /// It had the host without traffic.
+    #[error("it had no trial for {} s, and it came without a token", IDLE_NS / S_NS)]
+    Idle,
+    /// It had the host for as long as it may.
+    #[error("it had the host for {0}, the most without a token (--limit-run)")]
+    TooLong(Nanos),
+    /// A caller with the token wanted the host.
+    #[error("it came without a token, and a caller who holds it took the host back")]
+    Evicted,
 }
 
 /// The answer to a run that asks for the host.
@@ -97,9 +201,17 @@ pub enum LeaseError {
     /// Too many runs hold or wait for the host.
     #[error("{LEASES_MAX} runs hold or wait for this host already")]
     Full,
+    /// Too many runs of guests do.
+    #[error("{} may have {most} runs here at a time without a token, and has them (--limit-runs)", match .network { Some(network) => network.to_string(), None => "all callers together".to_owned() })]
+    Guests {
+        /// The network that has too many; absent where all together have.
+        network: Option<Source>,
+        /// The limit.
+        most: u32,
+    },
     /// There is no such lease.
-    #[error("this run's lease has ended (its last request was more than {} s ago, or it left or hung up)", LEASE_NS / 1_000_000_000)]
-    NoLease,
+    #[error("this run's lease has ended{}", .0.map_or(String::new(), |ending| format!(": {ending}")))]
+    NoLease(Option<Ending>),
 }
 
 fn in_words(left: &Option<Nanos>) -> String {
@@ -120,32 +232,36 @@ pub struct Leases {
     leases: Vec<Lease>,
     /// Runs that have had the host and are over.
     ended: u64,
+    /// How the last of them ended.
+    endings: VecDeque<(String, Ending)>,
 }
 
 impl Leases {
-    /// Takes up a request for the host at `now_ns`, under a fresh secret `key`.
-    pub fn handle_request(
-        &mut self,
-        now_ns: u64,
-        key: String,
-        label: String,
-        admission: Admission,
-        expected: Option<Nanos>,
-    ) -> Result<Standing, LeaseError> {
+    /// Takes up a request for the host at `now_ns`.
+    pub fn handle_request(&mut self, now_ns: u64, asking: Asking) -> Result<Standing, LeaseError> {
         if self.leases.len() >= LEASES_MAX {
             return Err(LeaseError::Full);
         }
-        let admitted = self.admissible(admission, self.leases.len());
-        if !admitted && admission != Admission::Queued {
+        let admitted = self.admissible(asking.admission, self.leases.len());
+        if !admitted && asking.admission != Admission::Queued {
             return Err(self.busy(now_ns));
         }
+        if let Some(terms) = asking.guest {
+            self.check_guest(asking.from, terms)?;
+        }
         self.leases.push(Lease {
-            key,
-            label,
-            admission,
+            key: asking.key,
+            from: asking.from,
+            guest: asking.guest,
+            token: asking.token,
+            account: Account::default(),
+            under_way: 0,
+            idle_since_ns: now_ns,
+            label: asking.label,
+            admission: asking.admission,
             admitted,
             since_ns: now_ns,
-            expected,
+            expected: asking.expected,
             seen_ns: now_ns,
             connections: 0,
             hung_up_ns: None,
@@ -153,14 +269,64 @@ impl Leases {
         Ok(self.standing(self.leases.len() - 1))
     }
 
+    /// Refuses one run of guests more than there may be.
+    fn check_guest(&self, from: Option<Source>, terms: GuestTerms) -> Result<(), LeaseError> {
+        let guests = || self.leases.iter().filter(|lease| lease.guest.is_some());
+        let own = guests().filter(|lease| lease.from == from).count();
+        let runs = terms.runs.min(GUESTS_MAX);
+        for (have, most, network) in [
+            (own, network_runs(runs), from),
+            (guests().count(), runs, None),
+        ] {
+            if have >= most as usize {
+                return Err(LeaseError::Guests { network, most });
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that the traffic of a trial of the run with `key` began, in words.
+    pub fn handle_trial(&mut self, key: &str, what: String) {
+        if let Some(at) = self.position(key) {
+            let lease = &mut self.leases[at];
+            lease.under_way += 1;
+            lease.account.trials += 1;
+            lease.account.what = what;
+        }
+    }
+
+    /// Notes that it is over, and why where it failed.
+    pub fn handle_trial_over(&mut self, now_ns: u64, key: &str, failed: Option<String>) {
+        if let Some(at) = self.position(key) {
+            let lease = &mut self.leases[at];
+            lease.under_way = lease.under_way.saturating_sub(1);
+            lease.idle_since_ns = now_ns;
+            lease.account.failed += u32::from(failed.is_some());
+            lease.account.why = failed.or(lease.account.why.take());
+        }
+    }
+
+    /// Returns whether guests hold the host, and nobody else does.
+    pub fn is_held_by_guests(&self) -> bool {
+        let mut admitted = self.leases.iter().filter(|lease| lease.admitted).peekable();
+        admitted.peek().is_some() && admitted.all(|lease| lease.guest.is_some())
+    }
+
+    /// Ends the leases of all guests and returns them.
+    pub fn handle_eviction(&mut self) -> Vec<Lease> {
+        let ended = self.end(|lease| lease.guest.map(|_| Ending::Evicted));
+        ended.into_iter().map(|(lease, _)| lease).collect()
+    }
+
     /// Notes a sign of life of the run with `key` and returns its present standing.
     pub fn handle_seen(&mut self, now_ns: u64, key: &str) -> Result<Standing, LeaseError> {
-        let at = self.position(key).ok_or(LeaseError::NoLease)?;
+        let at = self.position(key).ok_or_else(|| self.no_lease(key))?;
         self.leases[at].seen_ns = now_ns;
         self.leases[at].hung_up_ns = None;
         if !self.leases[at].admitted && self.admissible(self.leases[at].admission, at) {
             self.leases[at].admitted = true;
             self.leases[at].since_ns = now_ns;
+            self.leases[at].idle_since_ns = now_ns;
         }
         Ok(self.standing(at))
     }
@@ -186,13 +352,37 @@ impl Leases {
         }
     }
 
-    /// Ends the lease with `key`; returns whether there was one.
-    pub fn handle_leave(&mut self, key: &str) -> bool {
-        let Some(at) = self.position(key) else {
-            return false;
-        };
-        self.ended += u64::from(self.leases.remove(at).admitted);
-        true
+    /// Ends the lease with `key`, if there is one, and returns it.
+    pub fn handle_leave(&mut self, key: &str) -> Result<Lease, LeaseError> {
+        let left = self.end(|lease| (lease.key == key).then_some(Ending::Left));
+        let left = left.into_iter().next();
+        left.map(|(lease, _)| lease)
+            .ok_or_else(|| self.no_lease(key))
+    }
+
+    /// Returns the error for a lease that is not there.
+    pub fn no_lease(&self, key: &str) -> LeaseError {
+        let mut endings = self.endings.iter().rev();
+        LeaseError::NoLease(endings.find(|(ended, _)| ended == key).map(|(_, how)| *how))
+    }
+
+    /// Ends the leases that `ending` says are over, and returns them.
+    fn end(&mut self, ending: impl Fn(&Lease) -> Option<Ending>) -> Vec<(Lease, Ending)> {
+        let mut ended = Vec::new();
+        self.leases.retain(|lease| {
+            let how = ending(lease);
+            ended.extend(how.map(|how| (lease.clone(), how)));
+            how.is_none()
+        });
+        let admitted = ended.iter().filter(|(lease, _)| lease.admitted);
+        self.ended += admitted.count() as u64;
+        for (lease, how) in &ended {
+            if self.endings.len() == ENDED_KEPT {
+                self.endings.pop_front();
+            }
+            self.endings.push_back((lease.key.clone(), *how));
+        }
+        ended
     }
 
     /// Returns how many runs have had the host and are over, and how many hold it or wait for it.
@@ -200,16 +390,9 @@ impl Leases {
         (self.ended, self.leases.len())
     }
 
-    /// Ends the leases that nobody used for [`LEASE_NS`], or for [`HUNG_UP_NS`] after their
-    /// controller hung up, and returns them.
-    pub fn poll_expired(&mut self, now_ns: u64) -> Vec<Lease> {
-        let (expired, kept): (Vec<Lease>, Vec<Lease>) = std::mem::take(&mut self.leases)
-            .into_iter()
-            .partition(|lease| lease.is_over(now_ns));
-        self.leases = kept;
-        let admitted = expired.iter().filter(|lease| lease.admitted);
-        self.ended += admitted.count() as u64;
-        expired
+    /// Ends the leases whose time is over and returns them, with what ended them.
+    pub fn poll_expired(&mut self, now_ns: u64) -> Vec<(Lease, Ending)> {
+        self.end(|lease| lease.ending(now_ns))
     }
 
     /// Returns the run that holds the host longest, and the number of those that wait.
@@ -224,6 +407,11 @@ impl Leases {
     /// Returns how the run with `key` shares the host.
     pub fn admission(&self, key: &str) -> Option<Admission> {
         self.position(key).map(|at| self.leases[at].admission)
+    }
+
+    /// Returns where the run with `key` comes from, if that is not this process.
+    pub fn from(&self, key: &str) -> Option<Source> {
+        self.leases[self.position(key)?].from
     }
 
     fn position(&self, key: &str) -> Option<usize> {
@@ -274,7 +462,7 @@ impl Leases {
 
 /// Returns how much longer the run said that it would take, if it is not overdue.
 pub fn expected_left(lease: &Lease, now_ns: u64) -> Option<Nanos> {
-    let end = lease.since_ns + lease.expected?.0;
+    let end = lease.since_ns.saturating_add(lease.expected?.0);
     (end > now_ns).then(|| Nanos(end - now_ns))
 }
 
@@ -290,13 +478,108 @@ mod tests {
         key: &str,
         admission: Admission,
     ) -> Result<Standing, LeaseError> {
-        leases.handle_request(
-            now,
-            key.into(),
-            format!("run {key}"),
+        leases.handle_request(now, asking(key, admission))
+    }
+
+    fn asking(key: &str, admission: Admission) -> Asking {
+        Asking {
+            key: key.into(),
+            label: format!("run {key}"),
             admission,
-            Some(Nanos(30 * S)),
-        )
+            expected: Some(Nanos(30 * S)),
+            from: None,
+            guest: None,
+            token: None,
+        }
+    }
+
+    /// Returns a guest's request from 192.0.2.`last`.
+    fn guest(key: &str, last: u8, admission: Admission) -> Asking {
+        Asking {
+            from: Some(Source::of([192, 0, 2, last].into())),
+            guest: Some(GuestTerms {
+                runs: 4,
+                length: Some(Nanos(100 * S)),
+            }),
+            ..asking(key, admission)
+        }
+    }
+
+    #[test]
+    fn guests_have_so_many_runs_and_others_the_rest() {
+        let mut leases = Leases::default();
+        let mut ask = |key: &str, last| {
+            let asked = leases.handle_request(0, guest(key, last, Admission::Shared));
+            asked.map(drop).map_err(|error| error.to_string())
+        };
+        for key in ["a", "b"] {
+            assert_eq!(ask(key, 1), Ok(()));
+        }
+        let told = ask("c", 1).unwrap_err();
+        let words =
+            "192.0.2.1 may have 2 runs here at a time without a token, and has them (--limit-runs)";
+        assert_eq!(told, words);
+        assert_eq!((ask("d", 2), ask("e", 3)), (Ok(()), Ok(())));
+        let told = ask("f", 4).unwrap_err();
+        assert!(
+            told.starts_with("all callers together may have 4 runs"),
+            "{told}"
+        );
+        let ours = leases.handle_request(0, asking("g", Admission::Shared));
+        assert!(ours.is_ok());
+        // Whoever holds the token takes the host back from guests, and from nobody else.
+        let gone = leases.handle_eviction();
+        assert_eq!(gone.len(), 4);
+        assert_eq!(leases.runs(), (4, 1));
+        let told = leases.handle_seen(0, "a").unwrap_err().to_string();
+        assert!(
+            told.contains("a caller who holds it took the host back"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn a_guest_without_traffic_loses_the_host_and_so_does_one_that_stays() {
+        let mut leases = Leases::default();
+        leases
+            .handle_request(0, guest("a", 1, Admission::Exclusive))
+            .unwrap();
+        let see = |leases: &mut Leases, s: u64| {
+            let _ = leases.handle_seen(s * S, "a");
+            leases.poll_expired(s * S).first().map(|(_, how)| *how)
+        };
+        assert_eq!((see(&mut leases, 15), see(&mut leases, 30)), (None, None));
+        leases.handle_trial("a", "stream".into());
+        assert_eq!((see(&mut leases, 45), see(&mut leases, 60)), (None, None));
+        leases.handle_trial_over(61 * S, "a", None);
+        assert_eq!((see(&mut leases, 75), see(&mut leases, 91)), (None, None));
+        assert_eq!(see(&mut leases, 92), Some(Ending::Idle));
+        let told = leases.handle_seen(92 * S, "a").unwrap_err().to_string();
+        assert!(told.contains("it had no trial for 30 s"), "{told}");
+        leases
+            .handle_request(0, guest("a", 1, Admission::Exclusive))
+            .unwrap();
+        leases.handle_trial("a", "stream".into());
+        assert_eq!((see(&mut leases, 15), see(&mut leases, 100)), (None, None));
+        assert_eq!(see(&mut leases, 101), Some(Ending::TooLong(Nanos(100 * S))));
+        // Who holds the token stays.
+        leases
+            .handle_request(0, asking("b", Admission::Exclusive))
+            .unwrap();
+        leases.handle_seen(3600 * S, "b").unwrap();
+        assert!(leases.poll_expired(3600 * S).is_empty());
+    }
+
+    #[test]
+    fn what_a_run_expects_may_be_anything() {
+        let mut leases = Leases::default();
+        let endless = Asking {
+            expected: Some(Nanos(u64::MAX)),
+            ..asking("a", Admission::Exclusive)
+        };
+        leases.handle_request(5 * S, endless).unwrap();
+        let (lease, _) = leases.holder().unwrap();
+        assert_eq!(expected_left(lease, 6 * S), Some(Nanos(u64::MAX - 6 * S)));
     }
 
     #[test]
@@ -323,7 +606,7 @@ mod tests {
         let said = ask(&mut leases, 18 * S, "b", Admission::Shared).unwrap_err();
         assert!(!said.to_string().contains("silent"), "{said}");
         assert_eq!(leases.runs(), (0, 1));
-        assert!(leases.handle_leave("a"));
+        assert!(leases.handle_leave("a").is_ok());
         assert_eq!(leases.runs(), (1, 0));
         assert_eq!(
             ask(&mut leases, 10 * S, "b", Admission::Exclusive),
@@ -343,7 +626,7 @@ mod tests {
             ask(&mut leases, 0, "c", Admission::Queued),
             Ok(Standing::Waiting { place: 2 })
         );
-        leases.handle_leave("a");
+        leases.handle_leave("a").unwrap();
         assert_eq!(
             leases.handle_seen(S, "c"),
             Ok(Standing::Waiting { place: 2 })
@@ -386,10 +669,10 @@ mod tests {
             Ok(Standing::Admitted { shared_with: 0 })
         );
         assert!(leases.poll_expired(2 * LEASE_NS).is_empty());
-        assert_eq!(leases.poll_expired(2 * LEASE_NS + 1)[0].key, "a");
+        assert_eq!(leases.poll_expired(2 * LEASE_NS + 1)[0].0.key, "a");
         assert_eq!(
             leases.handle_seen(2 * LEASE_NS + 1, "a"),
-            Err(LeaseError::NoLease)
+            Err(LeaseError::NoLease(Some(Ending::Silent)))
         );
     }
 
@@ -423,7 +706,7 @@ mod tests {
         leases.handle_seen(40 * S, "a").unwrap();
         leases.handle_disconnection(40 * S, "a", Disconnection::HungUp);
         assert!(leases.poll_expired(42 * S).is_empty());
-        assert_eq!(leases.poll_expired(42 * S + 1)[0].key, "a");
+        assert_eq!(leases.poll_expired(42 * S + 1)[0].0.key, "a");
         ask(&mut leases, 43 * S, "b", Admission::Exclusive).unwrap();
     }
 

@@ -6,3 +6,5 @@ pub mod leases;
 pub mod places;
 /// How far one trial has come, with a deadline on every state.
 pub mod trial;
+/// Whose turn it is, where what callers ask for takes time.
+pub mod turns;

@@ -3,12 +3,15 @@
 //! Rules:
 //! 1. Whoever arrives gets a place. Nobody waits for one, since a scanner that holds all of them
 //!    must not keep a controller out.
-//! 2. When there are more than places, one has to go: of the address that holds the most, the one
+//! 2. When there are more than places, one has to go: of the network (an address, of IPv6 a /64) that
+//!    holds the most, the one
 //!    that was silent for longest. So whoever opens many loses its own, and a host that holds few
 //!    keeps them, whatever others do.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
+
+use crate::limits::Source;
 
 /// Names one connection for as long as it has its place.
 pub type PlaceId = u64;
@@ -19,9 +22,9 @@ pub struct Places {
     most: usize,
     /// Counts arrivals and signs of life: a larger number is a later one.
     turn: u64,
-    held: HashMap<PlaceId, (IpAddr, u64)>,
-    /// The places of each address, by the turn of the last sign of life.
-    of_address: HashMap<IpAddr, BTreeSet<(u64, PlaceId)>>,
+    held: HashMap<PlaceId, (Source, u64)>,
+    /// The places of each network, by the turn of the last sign of life.
+    of_network: HashMap<Source, BTreeSet<(u64, PlaceId)>>,
 }
 
 impl Places {
@@ -31,7 +34,7 @@ impl Places {
             most: most.max(1),
             turn: 0,
             held: HashMap::new(),
-            of_address: HashMap::new(),
+            of_network: HashMap::new(),
         }
     }
 
@@ -39,7 +42,7 @@ impl Places {
     pub fn handle_arrival(&mut self, address: IpAddr) -> (PlaceId, Option<PlaceId>) {
         self.turn += 1;
         let id = self.turn;
-        self.put(id, address);
+        self.put(id, Source::of(address));
         let gone = (self.held.len() > self.most)
             .then(|| self.least_deserving())
             .flatten();
@@ -51,9 +54,9 @@ impl Places {
 
     /// Notes a sign of life; a connection without a place has none to keep.
     pub fn handle_seen(&mut self, id: PlaceId) {
-        if let Some(address) = self.take(id) {
+        if let Some(network) = self.take(id) {
             self.turn += 1;
-            self.put(id, address);
+            self.put(id, network);
         }
     }
 
@@ -67,33 +70,33 @@ impl Places {
         self.held.len()
     }
 
-    /// Looks at every address; only an arrival that finds all places held pays for it, and there
-    /// are no more addresses than places.
+    /// Looks at every network; only an arrival that finds all places held pays for it, and there
+    /// are no more networks than places.
     fn least_deserving(&self) -> Option<PlaceId> {
         let silent = |places: &BTreeSet<(u64, PlaceId)>| places.first().copied();
-        self.of_address
+        self.of_network
             .values()
             .filter_map(|places| Some((places.len(), silent(places)?)))
-            // Among addresses with as many: the one that was silent for longest.
+            // Among networks with as many: the one that was silent for longest.
             .max_by_key(|(count, (turn, _))| (*count, std::cmp::Reverse(*turn)))
             .map(|(_, (_, id))| id)
     }
 
-    fn put(&mut self, id: PlaceId, address: IpAddr) {
-        self.held.insert(id, (address, self.turn));
-        let places = self.of_address.entry(address).or_default();
+    fn put(&mut self, id: PlaceId, network: Source) {
+        self.held.insert(id, (network, self.turn));
+        let places = self.of_network.entry(network).or_default();
         places.insert((self.turn, id));
     }
 
-    fn take(&mut self, id: PlaceId) -> Option<IpAddr> {
-        let (address, turn) = self.held.remove(&id)?;
-        if let Some(places) = self.of_address.get_mut(&address) {
+    fn take(&mut self, id: PlaceId) -> Option<Source> {
+        let (network, turn) = self.held.remove(&id)?;
+        if let Some(places) = self.of_network.get_mut(&network) {
             places.remove(&(turn, id));
             if places.is_empty() {
-                self.of_address.remove(&address);
+                self.of_network.remove(&network);
             }
         }
-        Some(address)
+        Some(network)
     }
 }
 
@@ -133,7 +136,19 @@ mod tests {
             assert!(places.handle_departure(id));
         }
         assert_eq!(places.held(), 80);
-        assert_eq!(places.of_address.len(), 1);
+        assert_eq!(places.of_network.len(), 1);
+    }
+
+    #[test]
+    fn a_host_with_many_addresses_of_ipv6_is_one() {
+        let mut places = Places::new(10);
+        let honest = "fd99::2".parse().unwrap();
+        let (test, _) = places.handle_arrival(honest);
+        for last in 0..3000_u128 {
+            let address = std::net::Ipv6Addr::from_bits(0xfd98 << 112 | last);
+            assert_ne!(places.handle_arrival(address.into()).1, Some(test));
+        }
+        assert!(places.handle_departure(test));
     }
 
     #[test]

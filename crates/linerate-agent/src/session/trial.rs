@@ -6,6 +6,7 @@
 //! ```
 
 use crate::api::{StartRequest, TrialState};
+use linerate_model::number;
 
 /// How long flows may take to arrive and the instants to be set.
 pub const PREPARE_NS: u64 = 15_000_000_000;
@@ -23,7 +24,7 @@ pub const START_AHEAD_NS: u64 = 60_000_000_000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
     /// Flows are missing.
-    #[error("{missing} flows have not arrived")]
+    #[error("{} did not arrive", number::counted(*missing, "flow"))]
     FlowsMissing {
         /// How many.
         missing: u32,
@@ -140,7 +141,12 @@ impl TrialSession {
         }
         let why = match &self.state {
             TrialState::Finished | TrialState::Failed { .. } => return true,
-            TrialState::Gathering { missing } => format!("{missing} flows did not arrive in time"),
+            TrialState::Gathering { missing } => {
+                format!(
+                    "{} did not arrive in time",
+                    number::counted(*missing, "flow")
+                )
+            }
             TrialState::Ready => "the instants were not set in time".to_owned(),
             TrialState::Running => "the flows did not end in time".to_owned(),
         };

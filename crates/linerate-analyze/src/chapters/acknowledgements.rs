@@ -306,10 +306,10 @@ fn retransmissions(group: &Group<'_, '_>) -> Option<Figure> {
         .collect();
     let look = Look {
         id: "retransmissions",
-        title: "Packets sent again over time",
+        title: "Retransmissions over time",
         caption: "Retransmissions at the sender.",
         y: (
-            "packets sent again per second",
+            "packets retransmitted per second",
             Unit::PerSecond,
             Scale::Linear,
         ),
@@ -332,9 +332,9 @@ fn table(groups: &[Group<'_, '_>]) -> Table {
         "Data packets per ACK",
         "… in the first tenth",
         "… in the last tenth",
-        "… while packets were sent again",
+        "… while packets were retransmitted",
         "… at other times",
-        "Sent again",
+        "Retransmitted",
         "Throughput",
     ];
     let row = |group: &Group<'_, '_>, watched: &Watched<'_, '_>| {
@@ -348,8 +348,8 @@ fn table(groups: &[Group<'_, '_>]) -> Table {
             of(name::SEGMENTS_PER_ACK),
             TableCell::of(watched.estimate(Course::at_begin), "not read"),
             TableCell::of(watched.estimate(Course::at_end), "not read"),
-            TableCell::of(lossy, "nothing was sent again"),
-            TableCell::of(other, "something was always sent again"),
+            TableCell::of(lossy, "nothing was retransmitted"),
+            TableCell::of(other, "something was always retransmitted"),
             of(name::RETRANSMITTED),
             of(name::THROUGHPUT),
         ]
@@ -447,7 +447,7 @@ fn plain_answer(watched: &Watched<'_, '_>) -> Option<String> {
         words => format!("With {words} an ACK"),
     };
     let again = match watched.cell.mean(name::RETRANSMITTED)? {
-        none if none < 0.5 => "nothing was sent again".to_owned(),
+        none if none < 0.5 => "nothing was retransmitted".to_owned(),
         some => {
             let some = some.round();
             let were = if some == 1.0 {
@@ -455,7 +455,7 @@ fn plain_answer(watched: &Watched<'_, '_>) -> Option<String> {
             } else {
                 "packets were"
             };
-            format!("{} {were} sent again", number(some))
+            format!("{} {were} retransmitted", number(some))
         }
     };
     Some(format!(

@@ -5,6 +5,7 @@ use linerate_model::analysis::{
 };
 use linerate_model::experiment::{Experiment, Factor, Level};
 use linerate_model::finding::{Estimate, Verdict};
+use linerate_model::number;
 use linerate_model::unit::Unit;
 
 use crate::dataset::{CellOutcomes, Dataset, groups, varied};
@@ -58,7 +59,11 @@ fn point(cell: &CellOutcomes<'_>, x: Factor, response: &str) -> Option<Point> {
         y: estimate.value,
         low: estimate.low,
         high: estimate.high,
-        note: format!("{}; {trials}", words::count(cell.valid.len(), "replicate")),
+        note: format!(
+            "{}; {trials}",
+            number::counted(cell.valid.len(), "replicate")
+        ),
+        limiter: cell.known_limiter(),
     })
 }
 
@@ -81,6 +86,7 @@ pub(super) fn curve(
         low: None,
         high: None,
         note: String::new(),
+        limiter: None,
     };
     Curve {
         name: name.into(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::analysis::{Chapter, Table, TableCell};
 use linerate_model::finding::{Comparison, Estimate, Limiter, Verdict};
+use linerate_model::number;
 use linerate_model::unit::Unit;
 
 use super::draw;
@@ -39,11 +40,13 @@ fn chapter(dataset: &Dataset<'_>, told: &Told<'_>) -> Chapter {
     Chapter {
         number: None,
         id: "findings".to_owned(),
-        title: "Findings".to_owned(),
+        title: "Limits and cost".to_owned(),
         question: "What limits each number, and what does throughput cost?".to_owned(),
-        answer: answer(findings),
+        answer: answer(dataset),
+        consequence: None,
         method,
         figures: Vec::new(),
+        over_time: Vec::new(),
         tables: tables
             .into_iter()
             .flatten()
@@ -54,10 +57,44 @@ fn chapter(dataset: &Dataset<'_>, told: &Told<'_>) -> Chapter {
     }
 }
 
-fn answer(findings: &[Found<'_>]) -> Option<String> {
-    let first = findings.first()?;
-    let number = words::count(findings.len(), "finding");
-    Some(format!("{number}. First: {}", first.claim))
+fn answer(dataset: &Dataset<'_>) -> Option<String> {
+    let comparisons = comparisons(dataset);
+    let of = |verdict: Verdict| {
+        comparisons
+            .iter()
+            .filter(|it| it.verdict == verdict)
+            .count()
+    };
+    let compared = (!comparisons.is_empty()).then(|| {
+        format!(
+            "Of {} {} differ, {} are the same and {} not decided.",
+            number::counted(comparisons.len(), "comparison"),
+            of(Verdict::Differs),
+            of(Verdict::Same),
+            of(Verdict::NotDecided)
+        )
+    });
+    let experiments = &dataset.recording.document.plan.experiments;
+    let best = experiments
+        .iter()
+        .filter_map(|it| best_with_cpu(dataset, &it.name));
+    let best = best.max_by(|a, b| {
+        let rate = |cell: &CellOutcomes<'_>| cell.mean(name::THROUGHPUT).unwrap_or_default();
+        rate(a).total_cmp(&rate(b))
+    });
+    let cost = best.and_then(|cell| {
+        let cost = cell.estimate(name::CPU_PER_GBIT)?;
+        let cost = Estimate {
+            unit: Unit::Cpus,
+            ..cost
+        };
+        Some(format!(
+            "1 Gbit/s costs {} at the best throughput.",
+            words::estimate(&cost)
+        ))
+    });
+    let sentences: Vec<String> = compared.into_iter().chain(cost).collect();
+    (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
 /// One row for each comparison of the report.
@@ -67,7 +104,7 @@ fn verdicts(dataset: &Dataset<'_>) -> Table {
             (Verdict::Differs, _) => "differs".to_owned(),
             (Verdict::Same, _) => format!("same within {}", words::percent(comparison.margin)),
             (Verdict::NotDecided, Some(more)) => {
-                let more = words::count(more as usize, "more replicate");
+                let more = number::counted(more, "more replicate");
                 format!("not decided (needs about {more})")
             }
             (Verdict::NotDecided, None) => "not decided".to_owned(),
@@ -99,12 +136,8 @@ fn limiters(dataset: &Dataset<'_>) -> Table {
             }
         }
         for (limiter, cells) in by_limiter {
-            let chapter = experiment
-                .chapter
-                .map_or("–".to_owned(), |chapter| chapter.to_string());
             let limiter = limiter.map_or("no limiter told apart", Limiter::title);
             rows.push(vec![
-                TableCell::Text(chapter),
                 TableCell::Text(experiment.title.clone()),
                 TableCell::Text(draw::sentence(limiter)),
                 TableCell::Number(cells.len() as f64, Unit::Count),
@@ -112,8 +145,8 @@ fn limiters(dataset: &Dataset<'_>) -> Table {
             ]);
         }
     }
-    let columns = ["Chapter", "Experiment", "Limiter", "Cells", "Response"];
-    Table::new("Limiter per chapter", columns, rows)
+    let columns = ["Experiment", "Limiter", "Cells", "Response"];
+    Table::new("Limiter of each experiment", columns, rows)
 }
 
 fn range(cells: &[&CellOutcomes<'_>]) -> TableCell {

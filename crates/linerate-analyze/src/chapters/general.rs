@@ -76,8 +76,10 @@ pub(super) fn chapter(
         title: experiment.title.clone(),
         question: experiment.question.clone(),
         answer: answer(&cells),
+        consequence: None,
         method: experiment.method.clone(),
         figures,
+        over_time: Vec::new(),
         tables: vec![draw::table("All cells", &cells, responses)],
         findings: findings
             .iter()

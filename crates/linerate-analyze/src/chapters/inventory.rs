@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::analysis::{Chapter, Table, TableCell};
 use linerate_model::host::{Fact, FactValue};
+use linerate_model::number;
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::unit::Unit;
 
@@ -59,10 +60,12 @@ fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
         title: "Inventory".to_owned(),
         question: "What are the hosts and the links between them?".to_owned(),
         answer: document.server().map(|server| answer(dataset, server)),
+        consequence: None,
         method: "Facts read from /proc, /sys, sysctls and netlink at the start of the run; memory \
                  bandwidth measured by copying a buffer larger than the caches."
             .to_owned(),
         figures: Vec::new(),
+        over_time: Vec::new(),
         tables,
         findings: Vec::new(),
         trials: Vec::new(),
@@ -89,7 +92,7 @@ fn answer(dataset: &Dataset<'_>, server: &HostRecord) -> String {
         let model = snapshot
             .text("cpu.model")
             .map_or(String::new(), |model| format!(" ({model})"));
-        parts.push(format!("{}{model}", words::count(cpus as usize, "CPU")));
+        parts.push(format!("{}{model}", number::counted(cpus as u64, "CPU")));
     }
     if let Some(rate) = snapshot.number("memory.copy_bytes_per_s") {
         parts.push(format!("memory copied at {}/s", Unit::Bytes.display(rate)));
@@ -104,7 +107,7 @@ fn answer(dataset: &Dataset<'_>, server: &HostRecord) -> String {
     if let Some(release) = snapshot.text("kernel.release") {
         parts.push(format!("Linux {release}"));
     }
-    let clients = words::count(dataset.clients().count(), "client");
+    let clients = number::counted(dataset.clients().count(), "client");
     format!(
         "{} has {}; {clients} drive it.",
         server.name,

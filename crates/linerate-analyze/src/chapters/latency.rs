@@ -41,8 +41,7 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
 
 fn rate(cells: &[&CellOutcomes<'_>], x: Factor) -> Option<Figure> {
     let caption = "Each connection waits for the response before it sends the next request. Points \
-                   are means with 95 % intervals; the published curves are from a 2003 server on \
-                   1 Gbit/s Ethernet.";
+                   are means with 95 % intervals.";
     let mut figure = draw::figure(
         cells,
         x,
@@ -81,9 +80,7 @@ fn round_trip(cells: &[&CellOutcomes<'_>], x: Factor) -> Option<Figure> {
     Some(Figure {
         id: "latency-round-trip".to_owned(),
         title: "Round trip against payload".to_owned(),
-        caption: "Time from handing down a request to having the whole response. The published \
-                  curve is the inverse of the published rate."
-            .to_owned(),
+        caption: "Time from handing down a request to having the whole response.".to_owned(),
         x: draw::factor_axis(cells, x),
         y: Axis::new("round trip", Unit::Nanoseconds, scale),
         curves,
@@ -105,7 +102,7 @@ fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
             format!(", {} one after the other", words::estimate(&rate))
         });
     let mut text = format!(
-        "{} there and back take {} at the median, half of it {} one way{rate}.",
+        "The median round trip of {} takes {} (half of it: {}){rate}.",
         bytes(*small),
         words::estimate(rtt),
         Unit::Nanoseconds.display(rtt.value / 2.0),
@@ -128,7 +125,7 @@ fn lines(measured: &Measured<'_, '_>) -> Vec<Row> {
             format!("; 99th percentile {}", Unit::Nanoseconds.display(p99))
         });
         let note = format!(
-            "median; one way about {}{p99}",
+            "median; half of it {}{p99}",
             Unit::Nanoseconds.display(rtt.value / 2.0)
         );
         Some(row(format!("Round trip of {}", bytes(cell)?), rtt, note))

@@ -2,7 +2,7 @@
 //!
 //! A chapter begins as the general one makes it; a file of its own replaces the figures and the
 //! answer where it knows more, and has its lines of the summary. Published curves are drawn beside
-//! measured ones.
+//! measured ones where that was asked for.
 
 /// Chapter 6: data packets and ACK packets over time.
 mod acknowledgements;
@@ -39,11 +39,16 @@ mod udp_packet_rate;
 /// Chapter 2: the window that link and round trip ask for.
 mod window;
 
-use linerate_model::analysis::Chapter;
-use linerate_model::experiment::Experiment;
+use std::collections::BTreeMap;
 
-use crate::dataset::Dataset;
-use crate::diagnose::Told;
+use linerate_model::analysis::{Chapter, Figure, Origin};
+use linerate_model::experiment::Experiment;
+use linerate_model::finding::Limiter;
+use linerate_model::number;
+
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::diagnose::{Told, What, limiter_of};
+use crate::words;
 use study_chapter::{Content, Measured, StudyChapter};
 pub(crate) use study_chapter::{Row, row};
 
@@ -65,6 +70,10 @@ const CHAPTERS: &[StudyChapter] = &[
 /// Returns the chapters, in order.
 pub(crate) fn chapters(dataset: &Dataset<'_>, told: &Told<'_>) -> Vec<Chapter> {
     let document = &dataset.recording.document;
+    // Before anything is drawn: points say what limits their cell.
+    for cell in dataset.cells.iter().filter(|cell| !cell.valid.is_empty()) {
+        limiter_of(dataset, cell);
+    }
     let mut chapters: Vec<Chapter> = document
         .plan
         .experiments
@@ -98,7 +107,85 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told<'_>
         fill(&mut chapter, &measured, told);
     }
     chapter.tables.extend(cost::tables(cells));
+    chapter.consequence = consequence(experiment, cells, told);
+    chapter.over_time = over_time(dataset, experiment, cells, told);
+    if !dataset.published {
+        for figure in &mut chapter.figures {
+            figure
+                .curves
+                .retain(|curve| curve.origin != Origin::Published);
+        }
+    }
+    // One strip of limiters a chapter: further figures show the same cells.
+    let others = chapter.figures.iter_mut().skip(1);
+    for point in others
+        .flat_map(|it| &mut it.curves)
+        .flat_map(|it| &mut it.points)
+    {
+        point.limiter = None;
+    }
     chapter
+}
+
+/// Says what limits cells that were measured, and what would raise them: the limiter that a finding names,
+/// else that of most cells.
+fn consequence(
+    experiment: &Experiment,
+    cells: &[&CellOutcomes<'_>],
+    told: &Told<'_>,
+) -> Option<String> {
+    let valid: Vec<_> = cells.iter().filter(|cell| !cell.valid.is_empty()).collect();
+    let mut counts: BTreeMap<Limiter, usize> = BTreeMap::new();
+    for limiter in valid.iter().filter_map(|cell| cell.known_limiter()) {
+        *counts.entry(limiter).or_default() += 1;
+    }
+    let mut own = told.findings.iter().filter(|it| it.is_about(experiment));
+    let named = own.find_map(|found| match found.what {
+        What::Limiter(limiter) => Some((limiter, *counts.get(&limiter)?)),
+        _ => None,
+    });
+    let most = counts.iter().max_by_key(|(_, count)| **count);
+    let (limiter, count) = named.or(most.map(|(limiter, count)| (*limiter, *count)))?;
+    let of = match valid.len() {
+        1 => String::new(),
+        all => format!(" in {count} of {}", number::counted(all, "cell")),
+    };
+    Some(format!(
+        "Limited by {}{of}: {}.",
+        limiter.title(),
+        limiter.remedy().raises
+    ))
+}
+
+/// Returns the course of the trials that findings about an experiment rest on.
+fn over_time(
+    dataset: &Dataset<'_>,
+    experiment: &Experiment,
+    cells: &[&CellOutcomes<'_>],
+    told: &Told<'_>,
+) -> Vec<Figure> {
+    // That of a single cell is a figure of the chapter.
+    if cells.len() < 2 {
+        return Vec::new();
+    }
+    let own = told.findings.iter().filter(|it| it.is_about(experiment));
+    let mut shown: Vec<&CellOutcomes<'_>> = Vec::new();
+    for found in own {
+        let trials = &found.evidence.as_slice()[0].trials;
+        let rests_on =
+            |cell: &&&CellOutcomes<'_>| cell.trials().iter().any(|it| trials.contains(it));
+        let cell = cells.iter().find(rests_on).copied();
+        shown.extend(cell.filter(|cell| shown.iter().all(|other| other.cell != cell.cell)));
+    }
+    let figure = |(at, cell): (usize, &CellOutcomes<'_>)| {
+        let figure = series::figure(dataset, experiment, cell)?;
+        Some(Figure {
+            id: format!("{}-{}", figure.id, at + 1),
+            title: format!("{}: {}", figure.title, words::whole_cell(&cell.cell)),
+            ..figure
+        })
+    };
+    shown.into_iter().enumerate().filter_map(figure).collect()
 }
 
 /// Returns the lines of the summary that the chapters of the study have, in their order.

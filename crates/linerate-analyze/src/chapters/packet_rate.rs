@@ -16,6 +16,8 @@ use crate::words;
 
 /// The system of the published shares.
 const PUBLISHED: &str = "Sun Fire 6800, 2003";
+/// Places of the columns of what was published.
+const THEIRS: [usize; 2] = [5, 8];
 /// Sizes that differ by less than this part are compared: 1448 B is what 1460 B was before time
 /// stamps were usual.
 const ALIKE: f64 = 0.02;
@@ -27,12 +29,12 @@ pub(super) const CHAPTER: StudyChapter = StudyChapter {
 
 /// Replaces figures and adds the table and the answer.
 fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
-    let Measured { cells, .. } = *measured;
+    let Measured { dataset, cells, .. } = *measured;
     if !varied(cells).contains(&Factor::MessageBytes) {
         return;
     }
     chapter.figures = [rate(cells), shares(cells)].into_iter().flatten().collect();
-    chapter.tables.insert(0, table(cells));
+    chapter.tables.insert(0, table(cells, dataset.published));
     chapter.answer = answer(cells).or(chapter.answer.take());
 }
 
@@ -94,7 +96,7 @@ fn shares(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     })
 }
 
-fn table(cells: &[&CellOutcomes<'_>]) -> Table {
+fn table(cells: &[&CellOutcomes<'_>], published: bool) -> Table {
     let columns = [
         "Message",
         "Data segments/s",
@@ -106,24 +108,34 @@ fn table(cells: &[&CellOutcomes<'_>]) -> Table {
         "Copying, receiving",
         "Copying, published",
     ];
+    let is_shown = |at: usize| published || !THEIRS.contains(&at);
     let row = |cell: &&CellOutcomes<'_>| -> Option<Vec<TableCell>> {
         let bytes = cell.message_bytes()?;
         let estimate = |response: &str| draw::read(cell.estimate(response));
-        Some(vec![
+        let row = vec![
             TableCell::Text(words::number(Unit::Bytes, bytes as f64)),
             estimate(name::DATA_SEGMENTS),
             estimate(name::MESSAGES_PER_SEGMENT),
             estimate(&share_name("client", Work::User)),
             estimate(&share_name("server", Work::User)),
-            published("user_percent", bytes),
+            self::published("user_percent", bytes),
             estimate(&share_name("client", Work::Copy)),
             estimate(&share_name("server", Work::Copy)),
-            published("copy_percent", bytes),
-        ])
+            self::published("copy_percent", bytes),
+        ];
+        let shown = row.into_iter().enumerate().filter(|(at, _)| is_shown(*at));
+        Some(shown.map(|(_, cell)| cell).collect())
     };
+    let columns = columns
+        .into_iter()
+        .enumerate()
+        .filter(|(at, _)| is_shown(*at));
     Table::new(
-        format!("Packets and shares; published: {PUBLISHED}"),
-        columns,
+        match published {
+            true => format!("Packets and shares; published: {PUBLISHED}"),
+            false => "Packets and shares".to_owned(),
+        },
+        columns.map(|(_, column)| column),
         cells.iter().filter_map(row),
     )
 }

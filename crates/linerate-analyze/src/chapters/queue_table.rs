@@ -109,7 +109,7 @@ mod tests {
             text("queue.eth0.rx.2.cpus", "3"),
             number("queue.eth0.rx.2.irq", 38.0),
             number("queue.eth0.rx.2.node", 1.0),
-            (missing, FactValue::Missing("nobody tells".to_owned())),
+            (missing, FactValue::Missing("not reported".to_owned())),
             number("queue.eth1.rx.0.irq", 50.0),
         ];
         let facts = facts.map(|(name, value)| Fact { name, value }).to_vec();
@@ -122,7 +122,7 @@ mod tests {
             table.rows[0][1..],
             [text("38"), text("eth0-rx-2"), text("3"), text("1")]
         );
-        assert!(matches!(&table.rows[2][1], TableCell::Absent(why) if why == "nobody tells"));
+        assert!(matches!(&table.rows[2][1], TableCell::Absent(why) if why == "not reported"));
         assert!(queues(&Snapshot::default(), "eth0", &BTreeMap::new()).is_none());
         let flows = BTreeMap::from([(10, 7)]);
         let table = queues(&snapshot, "eth0", &flows).expect("queues");

@@ -79,7 +79,7 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, told: &Told<'_>) {
         figures.extend(by_queue(&taken, queues));
         figures.extend(against_chance(cells));
     }
-    let packets = ("packets", "packets taken off its queues");
+    let packets = ("packets", "packets processed");
     figures.extend(by_cpu(&taken, packets, |cpu| cpu.packets_per_s));
     let interrupts = ("interrupts", "interrupts of network devices");
     figures.extend(by_cpu(&taken, interrupts, |cpu| cpu.interrupts_per_s));
@@ -148,7 +148,7 @@ fn untold(host: &HostRecord) -> Option<String> {
     let observer = host.observers.iter().find(|it| it.observer == "queue");
     let reason = observer.and_then(|it| it.missing.as_ref().or(it.note.as_ref()));
     Some(format!(
-        "Nobody tells how packets lie on the receive queues of {}{}.",
+        "There are no counters of packets by receive queue on {}{}.",
         host.name,
         reason.map_or(String::new(), |reason| format!(": {reason}"))
     ))
@@ -181,7 +181,7 @@ fn balance(taken: &[CellIntake<'_, '_>], queues: usize, host: &HostRecord) -> Op
     });
     Some(format!(
         "With {} the fullest of {queues} receive queues of {} took {} times its share of the \
-         packets{flows}; chance alone gives {}, and up to {} in 95 of 100 cases.",
+         packets{flows}; random hashing alone gives {}, and up to {} in 95 of 100 cases.",
         words::whole_cell(&cell.cell),
         host.name,
         two(packets),
@@ -240,6 +240,7 @@ fn curve<'t>(
             low: estimate.low,
             high: estimate.high,
             note: words::trials(&cell.cell.trials()),
+            limiter: cell.cell.known_limiter(),
         })
     };
     Curve {
@@ -331,7 +332,7 @@ fn against_chance(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
         title: "Imbalance against chance".to_owned(),
         caption:
             "What the fullest receive queue has over the mean of all: 1 is even. Only what lies \
-                  above chance could be mended by another hash."
+                  above chance could be fixed by another hash."
                 .to_owned(),
         x: draw::factor_axis(cells, Factor::Connections),
         y: axis("fullest queue over the mean", Unit::Count),
@@ -362,9 +363,9 @@ fn by_cpu(
     Some(Figure {
         id: format!("queues-cpu-{id}"),
         title: draw::sentence(&format!("{id} by CPU")),
-        caption: format!("Each CPU's {what} a second, means with 95 % intervals."),
+        caption: format!("Each CPU's {what} per second, means with 95 % intervals."),
         x: draw::factor_axis(&cells, Factor::Connections),
-        y: axis(&format!("{id} a second"), Unit::PerSecond),
+        y: axis(&format!("{id} per second"), Unit::PerSecond),
         curves: cpus.iter().map(curve).collect(),
     })
 }
@@ -490,7 +491,7 @@ fn cpu_table(cell: &CellIntake<'_, '_>) -> Option<Table> {
         row
     };
     let cpus = cpus_shown(std::slice::from_ref(cell));
-    let mut columns = vec!["CPU", "Connections brought up last", "Packets/s taken off"];
+    let mut columns = vec!["CPU", "Connections brought up last", "Packets/s processed"];
     if interrupts {
         columns.push("Network interrupts/s");
     }

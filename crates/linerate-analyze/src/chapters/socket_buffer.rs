@@ -8,6 +8,7 @@
 
 use linerate_model::analysis::{Axis, Chapter, Curve, Figure, Origin, Scale};
 use linerate_model::experiment::Factor;
+use linerate_model::number;
 use linerate_model::unit::{Bytes, Nanos, Unit};
 use linerate_model::wire::window_limit;
 use linerate_model::workload::Kind;
@@ -58,8 +59,7 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
 fn throughput(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     let x = Factor::SocketBuffer;
     let caption = "Points are means with 95 % intervals. Computed: what the wire carries after \
-                   headers and gaps, and one window per round trip. Published: an AlphaServer of \
-                   2001 on 1 Gbit/s Ethernet, writes of 64 KiB.";
+                   headers and gaps, and one window per round trip.";
     let id = "socket-buffer-throughput".to_owned();
     let mut figure = draw::figure(cells, x, name::THROUGHPUT, id, caption)?;
     figure.curves.extend(wire_limits(dataset, cells));
@@ -177,7 +177,7 @@ fn cpu(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
 /// What the sender waited for, where it waited at all.
 fn waiting(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     let x = Factor::SocketBuffer;
-    let mut curves = draw::curves(cells, x, name::RWND_LIMITED, "receiver's window");
+    let mut curves = draw::curves(cells, x, name::RWND_LIMITED, "receive window");
     curves.extend(draw::curves(cells, x, name::SNDBUF_LIMITED, "send buffer"));
     for point in curves.iter_mut().flat_map(|curve| &mut curve.points) {
         point.y *= 100.0;
@@ -192,7 +192,7 @@ fn waiting(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
         id: "socket-buffer-waiting".to_owned(),
         title: "What the sender waits for".to_owned(),
         caption: "The kernel's own account: share of the time in which data was ready but the \
-                  receiver's window or the send buffer did not let it go."
+                  receive window or the send buffer did not let it go."
             .to_owned(),
         x: draw::factor_axis(cells, x),
         y: Axis::new("share of the time", Unit::Percent, Scale::Linear),
@@ -220,7 +220,7 @@ fn sentence(found: &BufferPlateau) -> String {
     let more = match found.plateau.more {
         Some(more) => format!(
             " ({} would decide)",
-            words::count(more as usize, "more replicate")
+            number::counted(more, "more replicate")
         ),
         None => String::new(),
     };

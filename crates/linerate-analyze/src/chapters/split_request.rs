@@ -50,6 +50,7 @@ fn by_options(cells: &[&CellOutcomes<'_>], response: &str, id: &str) -> Option<F
             low: estimate.low,
             high: estimate.high,
             note: words::trials(&cell.trials()),
+            limiter: cell.known_limiter(),
         })
     };
     let mut levels: Vec<_> = cells

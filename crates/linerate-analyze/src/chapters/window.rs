@@ -1,7 +1,7 @@
 //! Chapter 2: the window that link and round trip ask for. Derived, without trials of its own.
 
 use linerate_model::analysis::{Axis, Chapter, Figure, Origin, Scale, Table, TableCell};
-use linerate_model::unit::{BitsPerSec, Bytes, Nanos, Unit};
+use linerate_model::unit::{Bytes, Nanos, Unit};
 use linerate_model::wire::{bandwidth_delay_bytes, window_limit};
 
 use super::draw;
@@ -28,8 +28,10 @@ fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
         title: "Window".to_owned(),
         question: "How many bytes must be in flight to fill the link?".to_owned(),
         answer: answer(dataset, &windows),
+        consequence: None,
         method: method(dataset),
         figures: figure(dataset, &windows).into_iter().collect(),
+        over_time: Vec::new(),
         tables: vec![table(dataset, &windows)],
         findings: Vec::new(),
         trials: Vec::new(),
@@ -51,14 +53,19 @@ fn method(dataset: &Dataset<'_>) -> String {
 
 fn answer(dataset: &Dataset<'_>, windows: &[Window]) -> Option<String> {
     let first = windows.first()?;
+    let published = match dataset.published {
+        true => format!(
+            " The published example needs {} for 1 Gbit/s over {PUBLISHED_RTT}.",
+            published_bytes()
+        ),
+        false => String::new(),
+    };
     Some(format!(
-        "{} for {} over the {} of {}. The published example needs {} for 1 Gbit/s over {}.",
+        "{} for {} over the {} of {}.{published}",
         words::estimate(&first.bytes),
         Unit::BitsPerSecond.display(dataset.path.rate_bps(1)?),
         first.basis,
         words::estimate(&first.rtt),
-        published_bytes(),
-        PUBLISHED_RTT,
     ))
 }
 
@@ -82,12 +89,14 @@ fn table(dataset: &Dataset<'_>, windows: &[Window]) -> Table {
             ]
         })
         .collect();
-    rows.push(vec![
-        TableCell::Text("Published: Sun Fire 6800, 1460 B, 2003".to_owned()),
-        TableCell::Number(PUBLISHED_LINK.0, Unit::BitsPerSecond),
-        TableCell::Number(PUBLISHED_RTT.0 as f64, Unit::Nanoseconds),
-        TableCell::Text(published_bytes()),
-    ]);
+    rows.extend(dataset.published.then(|| {
+        vec![
+            TableCell::Text("Published: Sun Fire 6800, 1460 B, 2003".to_owned()),
+            TableCell::Number(PUBLISHED_LINK.0, Unit::BitsPerSecond),
+            TableCell::Number(PUBLISHED_RTT.0 as f64, Unit::Nanoseconds),
+            TableCell::Text(published_bytes()),
+        ]
+    }));
     Table::new(
         "Bytes in flight that fill the link",
         ["Round trip of", "Link rate", "Round trip", "Window"],
@@ -120,16 +129,11 @@ fn figure(dataset: &Dataset<'_>, windows: &[Window]) -> Option<Figure> {
     if curves.is_empty() {
         return None;
     }
-    let name = format!(
-        "published: {PUBLISHED_RTT} at {}",
-        BitsPerSec(PUBLISHED_LINK.0)
-    );
-    curves.push(curve(
-        name,
-        Origin::Published,
-        PUBLISHED_RTT.0 as f64,
-        PUBLISHED_LINK.0,
-    ));
+    if dataset.published {
+        let name = format!("published: {PUBLISHED_RTT} at {PUBLISHED_LINK}");
+        let (rtt_ns, rate) = (PUBLISHED_RTT.0 as f64, PUBLISHED_LINK.0);
+        curves.push(curve(name, Origin::Published, rtt_ns, rate));
+    }
     Some(Figure {
         id: "window-limit".to_owned(),
         title: "Throughput that a window allows".to_owned(),

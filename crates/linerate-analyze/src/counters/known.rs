@@ -48,9 +48,33 @@ pub(super) fn known(name: &str) -> Known {
     }
 }
 
+/// A counter of the kernel's protocols of which it is known what it counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownCounter {
+    /// The kernel's name, as in `TcpExt.ListenOverflows`.
+    pub name: &'static str,
+    /// Whether it tells of trouble.
+    pub trouble: bool,
+    /// What it counts.
+    pub meaning: &'static str,
+}
+
+/// Returns every counter that is known, those that tell of trouble first.
+pub fn known_counters() -> impl Iterator<Item = KnownCounter> {
+    let of = |trouble| {
+        move |&(name, meaning): &(&'static str, &'static str)| KnownCounter {
+            name,
+            trouble,
+            meaning,
+        }
+    };
+    let troubles = TROUBLES.iter().map(of(true));
+    troubles.chain(OTHERS.iter().map(of(false)))
+}
+
 /// Counters that tell of loss, want of room, or work done twice.
 const TROUBLES: &[(&str, &str)] = &[
-    ("Tcp.RetransSegs", "segments sent again"),
+    ("Tcp.RetransSegs", "segments retransmitted"),
     (
         "Tcp.AttemptFails",
         "connections that failed while they were opened",
@@ -118,7 +142,7 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "Ip.OutDiscards",
-        "good packets dropped on their way out, by a queueing discipline for instance",
+        "good packets dropped on their way out, by a qdisc for instance",
     ),
     ("Ip.OutNoRoutes", "packets dropped since no route was found"),
     (
@@ -284,7 +308,7 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TCPDSACKUndo",
-        "times that a smaller congestion window was taken back: all that was sent again had come twice",
+        "times that a smaller congestion window was taken back: all that was retransmitted had come twice",
     ),
     (
         "TcpExt.TCPLossUndo",
@@ -292,7 +316,7 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TCPLostRetransmit",
-        "segments sent again that were lost again",
+        "segments retransmitted that were lost again",
     ),
     (
         "TcpExt.TCPRenoFailures",
@@ -308,11 +332,11 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TCPFastRetrans",
-        "segments sent again without waiting for a timeout",
+        "segments retransmitted without waiting for a timeout",
     ),
     (
         "TcpExt.TCPSlowStartRetrans",
-        "segments sent again after a timeout",
+        "segments retransmitted after a timeout",
     ),
     ("TcpExt.TCPTimeouts", "retransmission timeouts"),
     (
@@ -321,7 +345,7 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TCPLossProbeRecovery",
-        "losses that a probe found and mended",
+        "losses that a probe found and repaired",
     ),
     (
         "TcpExt.TCPSpuriousRTOs",
@@ -329,15 +353,15 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TCPRetransFail",
-        "segments that could not be sent again",
+        "segments that could not be retransmitted",
     ),
     (
         "TcpExt.TCPSynRetrans",
-        "requests for connections sent again",
+        "requests for connections retransmitted",
     ),
     (
         "TcpExt.TCPSpuriousRtxHostQueues",
-        "segments not sent again since they still waited in this host's queues",
+        "segments not retransmitted since they still waited in this host's queues",
     ),
     (
         "TcpExt.TCPRcvCollapsed",
@@ -528,7 +552,7 @@ const OTHERS: &[(&str, &str)] = &[
         "connections that exist; a value at an instant",
     ),
     ("Tcp.InSegs", "segments received"),
-    ("Tcp.OutSegs", "segments sent, those sent again left out"),
+    ("Tcp.OutSegs", "segments sent, those retransmitted left out"),
     ("Udp.InDatagrams", "datagrams handed to sockets"),
     ("Udp.OutDatagrams", "datagrams sent"),
     ("Udp.IgnoredMulti", "multicast datagrams that nobody wanted"),
@@ -649,7 +673,7 @@ mod tests {
     #[test]
     fn a_counter_that_is_not_listed_is_told_by_its_name() {
         let check = |name, trouble, meaning| assert_eq!(known(name), Known { trouble, meaning });
-        check("Tcp.RetransSegs", true, Some("segments sent again"));
+        check("Tcp.RetransSegs", true, Some("segments retransmitted"));
         check("Tcp.InSegs", false, Some("segments received"));
         check("TcpExt.TCPNewDrop", true, None);
         check("MPTcpExt.MPCapableSYNRX", false, None);

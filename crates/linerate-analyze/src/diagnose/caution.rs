@@ -10,13 +10,17 @@
 //! 6. Capped settings: the kernel granted less than was asked for.
 //! 7. Shared hosts: an agent let other runs go on beside this one.
 //! 8. Modes: identical trials are of two kinds, so that their mean is of neither.
-//! 9. Disturbances: the hypervisor or nobody known took more than 3 % of the CPUs' time, or other
+//! 9. Starved workers: in any valid trial a worker waited for a CPU a quarter of the time, and twice as
+//!    long as it ran.
+//! 10. Disturbances: the hypervisor or nobody known took more than 3 % of the CPUs' time, or other
 //!    programs that and more than a controller needs, in any valid trial.
+//! 11. Shortfalls: requests that were due were not sent, or connections failed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::TrialId;
 use linerate_model::finding::{CONFIDENCE, Estimate, Evidence};
+use linerate_model::number;
 use linerate_model::run::{Admission, TrialRecord};
 use linerate_model::unit::Unit;
 
@@ -42,7 +46,10 @@ const REASONS_LISTED_MAX: usize = 3;
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     let mut findings: Vec<Found<'_>> = invalid(dataset).into_iter().collect();
     findings.extend(disturbances(dataset));
+    findings.extend(starved(dataset));
     findings.extend(capped(dataset));
+    findings.extend(unsent(dataset));
+    findings.extend(failed(dataset));
     findings.extend(noise(dataset));
     findings.extend(two_kinds(dataset));
     findings.extend(skew(dataset));
@@ -100,8 +107,8 @@ fn noise<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
             "Two of its cells have to differ by {} to be told apart, and {} of a cell bring its \
              interval to ± {}.{others}",
             words::percent(worst.difference_share(replicates, replicates)),
-            words::count(
-                replicates_needed(worst.share, WIDTH_SHARE_WANTED) as usize,
+            number::counted(
+                replicates_needed(worst.share, WIDTH_SHARE_WANTED),
                 "replicate"
             ),
             words::percent(WIDTH_SHARE_WANTED),
@@ -149,7 +156,7 @@ fn two_kinds<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
             "Their mean is of neither, and an interval of it says where more such trials would bring it, \
              not what the next one shows. {} of {} have such trials.",
             found.len(),
-            words::count(dataset.cells.len(), "cell"),
+            number::counted(dataset.cells.len(), "cell"),
         ),
         evidence,
     ))
@@ -179,7 +186,7 @@ fn invalid<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         format!(
             "{} of {} {} invalid and not averaged.",
             trials.len(),
-            words::count(dataset.outcomes.len(), "trial"),
+            number::counted(dataset.outcomes.len(), "trial"),
             if trials.len() == 1 { "is" } else { "are" },
         ),
         format!("{}.", listed.join("; ")),
@@ -207,7 +214,7 @@ fn shared_cpus<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         .server()
         .and_then(|server| server.snapshot.number("cpu.online"));
     let shared = cpus.map_or("the same CPUs".to_owned(), |cpus| {
-        words::count(cpus as usize, "CPU")
+        number::counted(cpus as u64, "CPU")
     });
     Some(Found::caution(
         About::Run,
@@ -245,7 +252,7 @@ fn skew<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
             "Flows began up to {} apart, {} of the measured window, in {}.",
             Unit::Nanoseconds.display(skew),
             words::percent(*worst_share),
-            words::count(late.len(), "trial"),
+            number::counted(late.len(), "trial"),
         ),
         "Only the window in which all flows ran is counted, but connections that began earlier have \
          grown their windows longer.",
@@ -258,23 +265,39 @@ fn skew<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
 }
 
 fn replicates<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
+    // Whoever asks for one run knows that it is one.
+    if dataset.recording.document.plan.trials.len() == 1 {
+        return None;
+    }
     let few: Vec<&CellOutcomes<'_>> = dataset
         .cells
         .iter()
         .filter(|cell| !cell.valid.is_empty() && cell.valid.len() < REPLICATES_MIN)
         .collect();
     let least = few.iter().map(|cell| cell.valid.len()).min()?;
+    let (claim, more) = match dataset.is_one_measurement() {
+        true => (
+            format!("Fewer than {REPLICATES_MIN} valid runs."),
+            "`--runs` makes more",
+        ),
+        false => (
+            format!(
+                "{} of {} {} fewer than {REPLICATES_MIN} valid replicates.",
+                few.len(),
+                number::counted(dataset.cells.len(), "cell"),
+                if few.len() == 1 { "has" } else { "have" },
+            ),
+            "a larger budget gives more",
+        ),
+    };
     Some(Found::caution(
         About::Run,
         "replicates",
+        claim,
         format!(
-            "{} of {} {} fewer than {REPLICATES_MIN} valid replicates.",
-            few.len(),
-            words::count(dataset.cells.len(), "cell"),
-            if few.len() == 1 { "has" } else { "have" },
+            "With two a 95 % interval is 12.7 standard errors wide to each side, with one there is \
+             none; {more}.",
         ),
-        "With two replicates a 95 % interval is 12.7 standard errors wide to each side, with one \
-         there is none. A larger budget gives more replicates.",
         Evidence {
             what: "valid replicates of the least repeated cell".to_owned(),
             estimate: counted(least, few.len()),
@@ -305,7 +328,7 @@ fn capped<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
                 format!("capped/{}", at + 1),
                 format!(
                     "{setting} was granted less than asked for in {}: capped by {cap}.",
-                    words::count(trials.len(), "trial")
+                    number::counted(trials.len(), "trial")
                 ),
                 "The level asked for was not in force; the trial's settings show what was granted \
                  and what was effective.",
@@ -317,6 +340,64 @@ fn capped<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
             )
         })
         .collect()
+}
+
+/// Requests that were due and not sent.
+fn unsent<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
+    let counts = dataset.recording.flows.iter();
+    let counts = counts.filter_map(|flow| Some((flow.trial, flow.requests?)));
+    let short: Vec<_> = counts.filter(|(_, count)| count.sent < count.due).collect();
+    let trials = distinct(short.iter().map(|(trial, _)| *trial))?;
+    let missed: u64 = short.iter().map(|(_, count)| count.due - count.sent).sum();
+    Some(Found::caution(
+        About::Run,
+        "short/requests".to_owned(),
+        format!(
+            "{} went unsent, in {}: responses came too slowly.",
+            number::counted(missed, "due request"),
+            number::counted(trials.len(), "trial")
+        ),
+        "What was never sent has no latency: at this rate the tail is longer than it is shown.",
+        Evidence {
+            what: "trials in which requests that were due were not sent".to_owned(),
+            estimate: counted(trials.len(), dataset.outcomes.len()),
+            trials,
+        },
+    ))
+}
+
+/// Connections that failed, where one is made after another.
+fn failed<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
+    let counts = dataset.recording.flows.iter();
+    let counts = counts.filter_map(|flow| Some((flow.trial, flow.connections.as_ref()?)));
+    let short: Vec<_> = counts.filter(|(_, count)| count.failed > 0).collect();
+    let trials = distinct(short.iter().map(|(trial, _)| *trial))?;
+    let failed: u64 = short.iter().map(|(_, count)| count.failed).sum();
+    let last = short
+        .last()
+        .and_then(|(_, count)| count.last_failure.as_ref());
+    Some(Found::caution(
+        About::Run,
+        "short/connections".to_owned(),
+        format!(
+            "{} failed, in {}{}.",
+            number::counted(failed, "connection"),
+            number::counted(trials.len(), "trial"),
+            last.map_or(String::new(), |why| format!(", the last: {why}"))
+        ),
+        "The rate and the latencies are of those that were made.",
+        Evidence {
+            what: "trials in which connections failed".to_owned(),
+            estimate: counted(trials.len(), dataset.outcomes.len()),
+            trials,
+        },
+    ))
+}
+
+/// Returns each of `trials` once, in order; nothing where there is none.
+fn distinct(trials: impl Iterator<Item = TrialId>) -> Option<Vec<TrialId>> {
+    let trials: BTreeSet<TrialId> = trials.collect();
+    (!trials.is_empty()).then(|| trials.into_iter().collect())
 }
 
 fn shared_hosts<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
@@ -351,6 +432,36 @@ fn shared_hosts<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
 }
 
 /// What took CPU time beside the measurement: one caution for all of it.
+fn starved<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
+    let waited = |outcome: &Outcome| {
+        let waited = outcome.value(name::WORKER_WAITED)?;
+        let ran = outcome.value(name::WORKER_WANTED_SHARE_MAX)? - waited;
+        reduce::is_starved(waited, ran).then_some((outcome.trial, waited))
+    };
+    let valid = dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
+    let found: Vec<(TrialId, f64)> = valid.filter_map(waited).collect();
+    let values: Vec<f64> = found.iter().map(|(_, share)| *share).collect();
+    let estimate = student_t_interval(&values, Unit::Ratio)?;
+    Some(Found::caution(
+        About::Run,
+        "starved",
+        format!(
+            "A worker waited for a CPU {} of the time in {} of {}, longer than it ran.",
+            words::percent(estimate.value),
+            found.len(),
+            number::counted(dataset.outcomes.len(), "trial"),
+        ),
+        "Others had the CPU. Rates are then less than these hosts and their path can do, and round trips \
+         are longer; the kernel's own network work may have waited too. End other programs, or give \
+         both ends CPUs of their own.",
+        Evidence {
+            what: "share of the time that a worker waited for a CPU, in those trials".to_owned(),
+            estimate,
+            trials: found.into_iter().map(|(trial, _)| trial).collect(),
+        },
+    ))
+}
+
 fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     // Without their number only shares are known.
     let cpus = dataset.cpus().unwrap_or(f64::INFINITY);
@@ -392,25 +503,24 @@ fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         let Some(estimate) = student_t_interval(&values, Unit::Ratio) else {
             continue;
         };
-        told.push(format!(
-            "{who} {} in {} of them",
-            words::percent(estimate.value),
-            values.len()
-        ));
+        let of = match dataset.outcomes.len() {
+            1 => String::new(),
+            _ => format!(" in {} of them", values.len()),
+        };
+        told.push(format!("{who} {}{of}", words::percent(estimate.value)));
         trials.extend(found.into_iter().map(|(trial, _)| trial));
         if worst.is_none_or(|worst| worst.value < estimate.value) {
             worst = Some(estimate);
         }
     }
+    let among = match dataset.outcomes.len() {
+        1 => String::new(),
+        all => format!(" in {} of {}", trials.len(), number::counted(all, "trial")),
+    };
     Some(Found::caution(
         About::Run,
         "disturbed",
-        format!(
-            "Others took CPU time in {} of {}: {}.",
-            trials.len(),
-            words::count(dataset.outcomes.len(), "trial"),
-            words::list(&told),
-        ),
+        format!("Others took CPU time{among}: {}.", words::list(&told)),
         "It is missing to the traffic and makes identical trials differ. End other programs, or \
          measure on a machine of its own; cost per byte and per transaction is without it.",
         Evidence {

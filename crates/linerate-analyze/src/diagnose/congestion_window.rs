@@ -71,7 +71,7 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let (reason, explanation) = match share {
         Some(share) => (
             format!(
-                ", which loss keeps small: {} of all segments were sent again while no queue was seen",
+                ", which loss keeps small: {} of all segments were retransmitted while no queue was seen",
                 words::percent(share.value)
             ),
             "The sender may have no more in flight than its congestion window, which shrinks on loss. The \
@@ -97,8 +97,8 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         effect: share.unwrap_or(cwnd),
         evidence: cell.proof(&[
             ("throughput", name::THROUGHPUT),
-            ("share of segments sent again", name::RETRANSMITTED_SHARE),
-            ("segments sent again", name::RETRANSMITTED),
+            ("share of segments retransmitted", name::RETRANSMITTED_SHARE),
+            ("segments retransmitted", name::RETRANSMITTED),
             ("of them, those that had arrived (D-SACK)", name::SPURIOUS),
             ("congestion window", name::CWND),
             ("smoothed round trip", name::TCP_RTT),

@@ -7,7 +7,10 @@
 //!    the window (cpu.stat). Without that counter: a worker waited beside CPUs that were idle, and no
 //!    other program had them; then a quota and CPUs that it may not use are not told apart.
 //! 2. *Other programs.* A worker that ran or waited for most of the time waited for at least a quarter of
-//!    it, and other programs had at least a fifth of a CPU there, and half of what it waited.
+//!    it, and other programs had at least a fifth of a CPU there, and half of what it waited. A worker that
+//!    needs little may wait without harm, so that it also takes a rate that varies as the waiting does; a
+//!    steady rate with a queue on the way is the path's. Where nobody read what the CPUs did: it waited at
+//!    least twice as long as it ran, none of our workers had that time, and no quota throttled it.
 //! 3. *All full.* All CPUs of a worker's host were busy, and a worker ran or waited for most of the time.
 //!
 //! Workers that spin are busy by design, and say nothing of what they need.
@@ -16,9 +19,10 @@ use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::manner::WaitBy;
 
 use super::rule::{Judge, Rule};
+use super::trial::MOST;
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{describe, name};
+use crate::reduce::{Outcome, WAIT_SHARE_MIN, describe, is_starved, name};
 use crate::words;
 
 /// Share of the periods, and of the window, from which on a quota is what holds.
@@ -26,8 +30,15 @@ const THROTTLED_PERIODS_MIN: f64 = 0.1;
 const THROTTLED_SHARE_MIN: f64 = 0.05;
 /// Share of the time that a worker ran or waited for a CPU from which on it would do more with one.
 const WANTED_SHARE_MIN: f64 = 0.85;
-/// Share of the time that it waited from which on that costs a visible part of the rate.
-const WAIT_SHARE_MIN: f64 = 0.25;
+/// Deviation of the rate from reading to reading from which on a worker that needs little is held up by what
+/// it waits for, and no path's queue is to be seen behind it: queues and the grain of segments make 0.05, at
+/// the lowest rates 0.1.
+const UNEVEN_VARIATION_MIN: f64 = 0.2;
+/// Deviation up to which it may be a path's where next to no CPU is free: one that is not full was seen with
+/// 0.12 to 0.2 there, a full one with 0.16, so that nothing is said between the two.
+const EVEN_VARIATION_MAX: f64 = 0.1;
+/// Share of all CPUs' time from which on next to none is free: the kernel's own work waits, too.
+const SCARCE_SHARE_MIN: f64 = 0.9;
 /// CPUs of other programs from which on they can be what a worker waited for.
 const OTHERS_CPUS_MIN: f64 = 0.2;
 /// Share of all CPUs' time from which on none is free; ticks count to some percent.
@@ -86,22 +97,39 @@ fn quota(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 
 fn others(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let (wanted, waited) = wants(cell)?;
-    let others = others_cpus(cell)?;
-    let is_starved = wanted >= WANTED_SHARE_MIN && waited.value >= WAIT_SHARE_MIN;
-    if !is_starved || others.value < others_min(waited.value) {
+    let ran = wanted - waited.value;
+    let varies = cell.mean(name::RATE_VARIATION);
+    let would_do_more =
+        wanted >= WANTED_SHARE_MIN || varies.is_some_and(|varies| varies >= UNEVEN_VARIATION_MIN);
+    if waited.value < WAIT_SHARE_MIN || !would_do_more {
         return None;
     }
+    let others = others_cpus(cell);
+    let used = match &others {
+        Some(others) if others.value >= others_min(waited.value) => {
+            format!("while they used {}", words::estimate(others))
+        }
+        // Something runs while it waits, and it is neither we nor a quota.
+        None if is_starved(waited.value, ran)
+            && ours(cell).is_some_and(|cpus| cpus < waited.value / 2.0)
+            && cell
+                .mean(name::THROTTLED_PERIODS)
+                .is_some_and(|share| share == 0.0) =>
+        {
+            "and what ran meanwhile was not read".to_owned()
+        }
+        _ => return None,
+    };
     made(
         cell,
         Limiter::OtherPrograms,
         waited,
         format!(
             "Other programs have the CPUs: at {} a worker ran {} of the time and waited for a CPU {} of \
-             it, while they used {}.",
+             it, {used}.",
             words::estimate(&cell.main()?),
-            words::percent(wanted - waited.value),
+            words::percent(ran),
             words::percent(waited.value),
-            words::estimate(&others),
         ),
         "The number is a lower bound of what these hosts can do. Stop the other programs, or give both \
          CPUs of their own.",
@@ -182,12 +210,47 @@ fn wants(cell: &CellOutcomes<'_>) -> Option<(f64, Estimate)> {
         return None;
     }
     let wanted = cell.mean(name::WORKER_WANTED_SHARE_MAX)?;
-    Some((wanted, cell.estimate(name::WORKER_WAITED)?))
+    let waited = cell.estimate(name::WORKER_WAITED)?;
+    (!is_of_path(cell, wanted, waited.value)).then_some((wanted, waited))
+}
+
+/// Returns whether a worker that waits does no harm: it needs little, and the rate is steady behind a
+/// queue on the way.
+pub(super) fn is_of_path(cell: &CellOutcomes<'_>, wanted: f64, waited: f64) -> bool {
+    let varies = cell.mean(name::RATE_VARIATION);
+    is_starved(waited, wanted - waited)
+        && varies.is_some_and(|varies| varies < UNEVEN_VARIATION_MIN)
+        && cell.mean(name::QUEUED).is_some_and(|share| share >= MOST)
+}
+
+/// CPUs' worth of all our workers.
+fn ours(cell: &CellOutcomes<'_>) -> Option<f64> {
+    let client = cell.mean(name::CLIENT_WORKERS)?;
+    Some(client + cell.mean(name::SERVER_WORKERS)?)
 }
 
 /// What other programs use at the least where a worker waits for them: while it waits, something runs.
 fn others_min(waited_share: f64) -> f64 {
     OTHERS_CPUS_MIN.max(0.5 * waited_share)
+}
+
+/// Returns whether what a trial shows of its path may be its hosts': a worker was starved of CPU, or tasks
+/// waited for one most of the time, so that the kernel's own work may have waited as well, and the rate
+/// varied with it.
+pub(super) fn hides_path(outcome: &Outcome) -> bool {
+    let starved = outcome
+        .value(name::WORKER_WANTED_SHARE_MAX)
+        .zip(outcome.value(name::WORKER_WAITED))
+        .is_some_and(|(wanted, waited)| is_starved(waited, wanted - waited));
+    let pressed = outcome.value(name::CPU_PRESSURE);
+    let is_short = starved || pressed.is_some_and(|share| share >= MOST);
+    let busy = outcome.value(name::CPU_BUSY_SHARE);
+    let most = match busy.is_some_and(|share| share >= SCARCE_SHARE_MIN) {
+        true => EVEN_VARIATION_MAX,
+        false => UNEVEN_VARIATION_MIN,
+    };
+    let varies = outcome.value(name::RATE_VARIATION);
+    is_short && varies.is_some_and(|varies| varies > most)
 }
 
 /// Returns whether other programs had CPU time of a host from which on they can be what is waited for.

@@ -87,7 +87,7 @@ fn which(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, place: Place) -> String
 
 fn place_words(place: Place) -> &'static str {
     match place {
-        Place::NotLocated => "a place without a counter that was read",
+        Place::NotLocated => "an unknown location (no counter covers it)",
         Place::Checksum => "the receiver's check of checksums",
         _ => place.words(),
     }
@@ -97,12 +97,12 @@ fn place_words(place: Place) -> &'static str {
 fn advice(place: Place) -> &'static str {
     match place {
         Place::SenderQueue => {
-            "The sending host refused them itself (ENOBUFS): its queueing discipline is full because \
+            "The sending host refused them itself (ENOBUFS): its qdisc is full because \
              the rate asked for is above what the device or a shaper takes. Ask for a lower rate (-b), \
              or raise the queue's limit for bursts."
         }
         Place::SenderQdisc => {
-            "A queueing discipline of the sending host took them and dropped them later, because they \
+            "A qdisc of the sending host took them and dropped them later, because they \
              waited too long (codel, fq_codel), because of its policy (red, cake) or on purpose \
              (netem): `tc -s qdisc` shows which one. Ask for a lower rate (-b), or give the device \
              another discipline."

@@ -6,6 +6,7 @@
 
 use linerate_model::experiment::Level;
 use linerate_model::finding::{Estimate, Evidence, EvidenceList, Verdict};
+use linerate_model::number;
 
 use super::found::{About, Found, What};
 use crate::dataset::Dataset;
@@ -102,7 +103,7 @@ fn turns_about(effect: &FactorEffect) -> bool {
 }
 
 fn explanation(effect: &FactorEffect) -> String {
-    let pairs = words::count(effect.effect.pairs, "pair");
+    let pairs = number::counted(effect.effect.pairs, "pair");
     let turn = match turns_about(effect) {
         true => {
             " The effect turns about: what helps some harms others, so that no one setting is right for all."

@@ -4,6 +4,7 @@ use linerate_model::HostName;
 use linerate_model::experiment::Experiment;
 use linerate_model::finding::{Estimate, Evidence, EvidenceList, Finding, FindingKind, Limiter};
 
+use super::known;
 use crate::verdicts::{BufferPlateau, FactorEffect};
 
 /// A finding with what it is about and what was found.
@@ -63,9 +64,11 @@ impl<'d> Found<'d> {
         explanation: impl Into<String>,
         evidence: Evidence,
     ) -> Self {
+        let name = name.into();
+        debug_assert!(known::is_known(&name), "{name} is in no reference");
         Self {
             about,
-            what: What::Caution(name.into()),
+            what: What::Caution(name),
             claim,
             explanation: explanation.into(),
             effect: evidence.estimate,
@@ -98,7 +101,7 @@ impl<'d> Found<'d> {
     }
 
     /// Returns its kind.
-    pub(super) fn kind(&self) -> FindingKind {
+    pub(crate) fn kind(&self) -> FindingKind {
         match self.what {
             What::Limiter(limiter) => FindingKind::Limiter(limiter),
             What::Plateau(..) => FindingKind::Plateau,

@@ -14,6 +14,7 @@ use linerate_model::finding::Limiter;
 use linerate_model::manner::WaitBy;
 use linerate_model::workload::Traffic;
 
+use super::cpu::is_of_path;
 use super::rule::{Judge, Rule};
 use super::trial::pacing_algorithm;
 use super::verdict::Verdict;
@@ -43,6 +44,9 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     } else {
         let wanted = wanted.filter(|wanted| wanted.value >= WORKER_SATURATED_SHARE)?;
         let waited = cell.mean(name::WORKER_WAITED)?;
+        if is_of_path(cell, wanted.value, waited) {
+            return None;
+        }
         let how = format!(
             "ran {} of the time and waited for a CPU {} of it",
             words::percent(wanted.value - waited),

@@ -11,12 +11,14 @@ use std::collections::BTreeMap;
 
 use linerate_model::finding::{Estimate, Evidence};
 use linerate_model::metric::Metric;
+use linerate_model::number;
 use linerate_model::sample::Subject;
 use linerate_model::unit::Unit;
 use linerate_model::{HostName, TrialId};
 
 use super::caution::counted;
 use super::found::{About, Found};
+use super::known::Known;
 use crate::dataset::Dataset;
 use crate::reduce::Readings;
 use crate::words;
@@ -39,7 +41,7 @@ const RULES: &[Rule] = &[
         id: "listen-overflow",
         metric: Metric::NetstatListenOverflows,
         proves: "connections were dropped, since the queue of a listener was full",
-        advice: "Whoever connects waits for a second at the least and tries again. Raise \
+        advice: "Clients send their SYN again after 1 s at the earliest. Raise \
                  net.core.somaxconn and the backlog that the server asks for, or let it accept \
                  faster.",
         whole_machine: false,
@@ -71,7 +73,7 @@ const RULES: &[Rule] = &[
         id: "queue-pruned",
         metric: Metric::NetstatRcvQDrop,
         proves: "packets were dropped, since the receive queue of their connection was full",
-        advice: "They are sent again as if the network had lost them. Use larger receive buffers, \
+        advice: "They are retransmitted as if the network had lost them. Use larger receive buffers, \
                  or let the receiver read faster.",
         whole_machine: false,
     },
@@ -95,19 +97,29 @@ const RULES: &[Rule] = &[
         id: "throttled",
         metric: Metric::ThermalCoreThrottled,
         proves: "times a CPU was slowed, since it was hot",
-        advice: "Numbers that a CPU limits are those of a slower machine, and change with the \
-                 weather. Mend the cooling, then measure again.",
+        advice: "Numbers that a CPU limits are lower than this machine can reach, and depend on its \
+                 temperature. Fix the cooling, then measure again.",
         whole_machine: true,
     },
     Rule {
         id: "package-throttled",
         metric: Metric::ThermalPackageThrottled,
         proves: "times a CPU was slowed, since its package was hot (counted at each CPU)",
-        advice: "Numbers that a CPU limits are those of a slower machine. Mend the cooling or the \
+        advice: "Numbers that a CPU limits are those of a slower machine. Fix the cooling or the \
                  power limit, then measure again.",
         whole_machine: true,
     },
 ];
+
+/// Returns the cautions for the reference.
+pub(super) fn known() -> impl Iterator<Item = Known> {
+    RULES.iter().map(|rule| Known {
+        id: rule.id,
+        title: rule.proves,
+        needs: rule.metric.name(),
+        action: rule.advice,
+    })
+}
 
 /// What a host counted, in which trials.
 type Counts<'a> = BTreeMap<&'a HostName, (f64, Vec<TrialId>)>;
@@ -138,11 +150,11 @@ fn finding(dataset: &Dataset<'_>, rule: &Rule, mut counts: Counts<'_>) -> Option
             About::Host,
             rule.id,
             format!(
-                "{total} {}: {}, in {} of {} trials.",
+                "{total} {}: {}, in {} of {}.",
                 rule.proves,
                 words::list(&hosts),
                 trials.len(),
-                dataset.outcomes.len(),
+                number::counted(dataset.outcomes.len(), "trial"),
             ),
             rule.advice,
             Evidence {

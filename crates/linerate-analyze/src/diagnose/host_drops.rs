@@ -17,7 +17,7 @@ use crate::words;
 const PLACES: &[(&str, &str, &str)] = &[
     (
         name::DROPPED_QDISC,
-        "by the sending host's queueing discipline",
+        "by the sending host's qdisc",
         "`tc -s qdisc` names it; its limit or its rate is too small.",
     ),
     (
@@ -78,7 +78,7 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         evidence: cell.proof(&[
             ("throughput", name::THROUGHPUT),
             ("packets dropped there, a trial", response),
-            ("segments sent again", name::RETRANSMITTED),
+            ("segments retransmitted", name::RETRANSMITTED),
             ("smoothed round trip", name::TCP_RTT),
             ("shortest round trip", name::TCP_MIN_RTT),
         ])?,

@@ -76,7 +76,9 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     // What has nothing to mend is told where there is nothing else; chapters have it for every cell.
     let is_plain = |verdicts: &[(&Verdict, &CellOutcomes<'_>)]| {
         let cells = verdicts.iter().map(|(_, cell)| cell);
-        let plain = cells.filter(|cell| round_trip::is_plain(cell)).count();
+        let plain = cells
+            .filter(|cell| round_trip::is_plain(dataset, cell))
+            .count();
         verdicts[0].0.limiter == Limiter::RoundTrip && 2 * plain > verdicts.len()
     };
     if by_limiter.iter().any(|(_, verdicts)| !is_plain(verdicts)) {

@@ -23,12 +23,14 @@ mod generator;
 mod host_counters;
 /// Segments dropped inside a host.
 mod host_drops;
+/// Every finding and caution by its identifier.
+pub(crate) mod known;
 /// What limits a cell, and one finding for each limiter.
 mod limiter;
 /// The link carries what its rate and framing allow.
 mod link_rate;
 /// Nagle's algorithm waiting for a delayed acknowledgement.
-mod nagle_delayed_ack;
+pub(crate) mod nagle_delayed_ack;
 /// Nothing that was sent arrives.
 mod nothing_arrives;
 /// Responses that wait for the next request.
@@ -79,6 +81,7 @@ pub(crate) use found::{About, Found, What};
 pub(crate) use limiter::limiter_of;
 pub(crate) use plateau::cell as plateau_cell;
 pub(crate) use receiver_window::window_bytes;
+pub use rules::limiters;
 pub(crate) use segments::{Pattern, mss_bytes, pattern_bytes, pattern_of};
 
 /// Findings that a report has at the most: more are read by nobody.

@@ -46,6 +46,11 @@ pub(super) const RULE: Rule = Rule {
     judge: Judge::Cell(verdict),
 };
 
+/// Returns what evidence of the cell that differs in `factor` only is called.
+pub(crate) fn with_off(title: &str, factor: Factor) -> String {
+    format!("{title} with {} off", factor.title())
+}
+
 fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     if !may_stall(cell) {
         return None;
@@ -143,9 +148,7 @@ fn stall(
     };
     let more = cured
         .iter()
-        .filter_map(|(factor, cure, _)| {
-            cure.evidence(format!("{title} with {} off", factor.title()), quantile)
-        })
+        .filter_map(|(factor, cure, _)| cure.evidence(with_off(title, *factor), quantile))
         .chain(cell.evidence("transactions per second", name::TRANSACTIONS))
         .chain(cell.evidence(
             "ACKs sent by the delayed-ACK timer per second",

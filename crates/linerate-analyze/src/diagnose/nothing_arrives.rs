@@ -6,6 +6,7 @@
 
 use linerate_model::TrialId;
 use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
+use linerate_model::number;
 use linerate_model::unit::Unit;
 
 use super::rule::{Judge, Rule};
@@ -69,21 +70,21 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             .to_owned(),
     };
     let more = [
-        evidence("segments sent again", name::RETRANSMITTED),
+        evidence("segments retransmitted", name::RETRANSMITTED),
         evidence("payload of a full-size segment", name::SEND_MSS),
         evidence("retransmission timeouts", name::TIMEOUTS),
-        evidence("share of segments sent again", name::RETRANSMITTED_SHARE),
+        evidence("share of segments retransmitted", name::RETRANSMITTED_SHARE),
     ];
     let first = evidence(describe(main_response(cell)).title, main_response(cell));
     let mut all_evidence = first.into_iter().chain(more.into_iter().flatten());
     Some(Verdict {
         limiter: Limiter::NothingArrives,
         claim: format!(
-            "Nothing that was sent arrived: {} segments a trial were sent again, and none was acknowledged, in \
+            "Nothing that was sent arrived: {} segments a trial were retransmitted, and none was acknowledged, in \
              {} of {}.",
             words::number(Unit::Count, again.value),
             in_vain.len(),
-            words::count(all.len(), "trial"),
+            number::counted(all.len(), "trial"),
         ),
         explanation,
         effect: again,

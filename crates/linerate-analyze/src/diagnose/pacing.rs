@@ -11,13 +11,15 @@
 //!    Ethernet carries is therefore not called its own.
 //!    On loopback the estimate is the best of short bursts and the mean stays further below it
 //!    (36 of 80 Gbit/s was seen): down to 30 % counts where workers neither ran nor waited for a
-//!    CPU for three quarters of the time and the congestion window allows twice as much, so that
-//!    the timers are all that is left.
+//!    CPU for three quarters of the time, the congestion window allows twice as much, the round trip is
+//!    below half a millisecond and nobody waited for the send buffer, so that the timers are all that is
+//!    left.
 
 use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
+use super::cpu;
 use super::link_rate::share_of;
 use super::path_rate::ethernet_bps;
 use super::rule::{Judge, Rule};
@@ -43,6 +45,10 @@ const BURST_SHARE_MIN: f64 = 0.3;
 const WORKER_WANTED_SHARE_REST: f64 = 0.75;
 /// Share of the time from which on waiting for a window or a buffer is more than anything else.
 const WAITING_SHARE_MIN: f64 = 0.5;
+/// Share of the time up to which waiting for the send buffer is none to speak of.
+const WAITED_SHARE_MAX: f64 = 0.1;
+/// Shortest round trip up to which timers and bursts are what is left.
+const SHORT_NS_MAX: f64 = 500_000.0;
 /// Quotient of what the congestion window allows and the rate from which on it is roomy.
 const ROOMY_QUOTIENT_MIN: f64 = 2.0;
 /// Deviation of the rate from reading to reading up to which a line makes it.
@@ -59,7 +65,12 @@ pub(super) const ASKED: Rule = Rule {
 
 pub(super) const OWN: Rule = Rule {
     judge: Judge::Cause(
-        |trial| trial.setup.paces && !trial.is_queued() && fits(trial.outcome),
+        |trial| {
+            trial.setup.paces
+                && !trial.is_queued()
+                && !cpu::hides_path(trial.outcome)
+                && fits(trial.outcome)
+        },
         tell,
     ),
     ..ASKED
@@ -159,6 +170,8 @@ fn fits(outcome: &Outcome) -> bool {
     };
     let near = (relation - 1.0).abs() <= PACING_DIFFERENCE_MAX;
     let in_bursts = (BURST_SHARE_MIN..1.0).contains(&relation) && is_last(outcome);
+    let in_bursts =
+        in_bursts && is_short(outcome) && share(name::SNDBUF_LIMITED) < WAITED_SHARE_MAX;
     let busy = share(name::BUSY) >= BUSY_SHARE_MIN;
     busy && !held && (near || in_bursts) && !is_a_line(outcome)
 }
@@ -186,7 +199,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         ),
         explanation: format!(
             "{algorithm} spaces segments by its own estimate of the path's bandwidth. Where the \
-             sending device has no fq queueing discipline, TCP does that with a timer for each \
+             sending device has no fq qdisc, TCP does that with a timer for each \
              flow, in small bursts, and on a fast path the estimate settles far below what path \
              and hosts can carry. No queue on the way made the round trip long. Where the path is that \
              slow all the same, another algorithm gets no more."
@@ -199,11 +212,11 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             ("shortest round trip", name::TCP_MIN_RTT),
             ("share of the time with data outstanding", name::BUSY),
             (
-                "share of the time held by the receiver's window",
+                "share of the time limited by the receive window",
                 name::RWND_LIMITED,
             ),
             (
-                "share of the time held by the send buffer",
+                "share of the time limited by the send buffer",
                 name::SNDBUF_LIMITED,
             ),
             (
@@ -213,6 +226,12 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         ])?,
         weight: 1.0 - (share.value - 1.0).abs(),
     })
+}
+
+/// The round trip is that of one machine or rack, where the best of short bursts is far above the mean.
+fn is_short(outcome: &Outcome) -> bool {
+    let shortest = outcome.value(name::TCP_MIN_RTT);
+    shortest.is_some_and(|ns| ns < SHORT_NS_MAX)
 }
 
 /// Neither a CPU nor the congestion window can be what the sender waits for.

@@ -80,7 +80,7 @@ fn together<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d>
         About::Experiment(experiment),
         "one-cpu",
         format!(
-            "Both ends ran on one CPU: {} without waking another.",
+            "Both ends ran on one CPU: {} without a wake-up of another CPU, which two hosts would need.",
             words::estimate(&evidence.estimate)
         ),
         "Hosts of a real network never share a CPU, and with the ends apart one transaction at a time \

@@ -8,6 +8,7 @@
 
 use linerate_model::experiment::{Experiment, Factor};
 use linerate_model::finding::{Evidence, EvidenceList};
+use linerate_model::number;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 use super::found::{About, Found, What};
@@ -65,7 +66,7 @@ fn finding<'d>(dataset: &Dataset<'_>, experiment: &'d Experiment) -> Option<Foun
     let chance = |cell: &&CellOutcomes<'_>| {
         let level = words::whole_cell(&cell.cell);
         cell.evidence(
-            format!("what chance does not exceed in 95 of 100 cases, {level}"),
+            format!("what random hashing does not exceed in 95 of 100 cases, {level}"),
             name::RX_QUEUE_CHANCE_MOST,
         )
     };
@@ -78,16 +79,16 @@ fn finding<'d>(dataset: &Dataset<'_>, experiment: &'d Experiment) -> Option<Foun
     if !is_worse(above, exceeds.len()) {
         return None;
     }
-    let trials = words::count(exceeds.len(), "trial");
+    let trials = number::counted(exceeds.len(), "trial");
     Some(Found {
         about: About::Experiment(experiment),
         what: What::QueueBalance,
         claim: format!(
-            "The {what} lie on the receive queues less evenly than chance lays them: beyond its \
-             bound in {above} of {trials}."
+            "RSS spreads the {what} less evenly than random hashing would: the fullest queue is \
+             above the 95 % bound in {above} of {trials}."
         ),
         explanation: format!(
-            "The bound is what the fullest queue exceeds in {} of cases if a hash deals equal \
+            "The bound is what the fullest queue exceeds in {} of cases if a hash spreads equal \
              connections at random. Something steers them: too few fields in the hash, a table \
              or weights that prefer queues, or rules (`ethtool -n`, `ethtool -x`).",
             words::percent(EXCEEDED_SHARE)

@@ -14,6 +14,7 @@
 use linerate_model::experiment::Experiment;
 use linerate_model::finding::{Estimate, Evidence, EvidenceList};
 use linerate_model::metric::Metric;
+use linerate_model::number;
 use linerate_model::run::HostRecord;
 use linerate_model::sample::{QueueKind, Subject};
 use linerate_model::unit::Unit;
@@ -36,7 +37,7 @@ const SEED: u64 = 1;
 
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     let document = &dataset.recording.document;
-    let hosts = document.hosts.iter().filter(|host| host.foreign.is_none());
+    let hosts = document.hosts.iter().filter(|host| host.program.is_agent());
     // CPUs are the machine's: one host of a lab speaks for all.
     let hosts: Vec<&HostRecord> = match dataset.is_one_machine() {
         true => hosts.take(1).collect(),
@@ -171,7 +172,7 @@ fn backlog<'d>(
         return None;
     }
     let evidence = evidence(
-        "turns that ended with packets left",
+        "time_squeeze, polls that ran out of budget",
         Estimate::point(squeezed.squeezes_per_s, Unit::PerSecond),
         squeezed.trial,
     );
@@ -179,13 +180,13 @@ fn backlog<'d>(
         About::Experiment(experiment),
         format!("squeezed/{}", host.name),
         format!(
-            "CPUs of {} ended {} turns a second with packets left.",
+            "NAPI on {} ran out of budget {} times per second (time_squeeze).",
             host.name,
             words::number(Unit::Count, squeezed.squeezes_per_s)
         ),
-        "A turn ends after net.core.netdev_budget packets or netdev_budget_usecs; what is left \
-         waits, and other work runs between. Where a CPU has time to spare, raise both; where it \
-         has none, spread packets over more CPUs.",
+        "Each poll stops after net.core.netdev_budget packets or netdev_budget_usecs; the remaining \
+         packets wait for the next softirq. Where a CPU has time to spare, raise both; where it has \
+         none, spread packets over more CPUs (/proc/net/softnet_stat).",
         evidence,
     ))
 }
@@ -209,15 +210,15 @@ fn one_cpu<'d>(
     ) {
         let over = found.most_over_mean > expected.most;
         let verdict = match over {
-            true => "more than chance gives",
-            false => "no more than chance gives",
+            true => "more than random hashing gives",
+            false => "no more than random hashing gives",
         };
         balance = format!(
             " The fullest of {} receive queues took {:.2} times its share, {verdict} for {} (up to \
              {:.2} in 95 of 100 cases).{}",
             worst.queues.len(),
             found.most_over_mean,
-            words::count(worst.flows as usize, "flow"),
+            number::counted(worst.flows, "flow"),
             expected.most,
             match over {
                 true => " See which fields the hash takes in (rss_hash_… of the inventory).",

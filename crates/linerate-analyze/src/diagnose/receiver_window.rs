@@ -67,7 +67,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             ("smoothed round trip", name::TCP_RTT),
             ("share of the window in flight", name::WINDOW_FILLED),
             (
-                "share of the time held by the receiver's window",
+                "share of the time limited by the receive window",
                 name::RWND_LIMITED,
             ),
             (
@@ -83,7 +83,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     Some(Verdict {
         limiter: Limiter::ReceiverWindow,
         claim: format!(
-            "The receiver's window limits throughput to {}: {times}{} in each round trip of {}, and the \
+            "The receive window limits throughput to {}: {times}{} in each round trip of {}, and the \
              sender waited for the window {} of the time.",
             words::estimate(&throughput),
             words::number(Unit::Bytes, window),

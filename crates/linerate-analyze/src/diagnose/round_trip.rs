@@ -10,12 +10,17 @@
 //! 4. a *queue on the way*: what TCP's smoothed round trip, at the end where it is shorter, has above
 //!    path and waiting. It is one from 0.5 ms on that are a quarter of the path; below, it is the
 //!    scheduler's luck;
-//! 5. the *workers' own work*, kernel time in their calls included;
-//! 6. the *rest*, which nothing of that explains.
+//! 5. *carrying* the bytes of request and response over a link of known rate;
+//! 6. the *workers' own work*, kernel time in their calls included;
+//! 7. the *rest*, which nothing of that explains.
 //!
 //! The largest part of most trials is named. A rest of at least 1 ms and half of the whole, beside a
 //! round trip of TCP that has nothing of it, is the answering application (or a host that stands still):
 //! [`Limiter::Application`].
+//!
+//! Messages of more than [`CARRIED_AT_ONCE_BYTES`] take as long as the path needs to carry them, in several
+//! round trips where the congestion window is smaller: unless the link's rate is known and the window holds
+//! them, no rest of theirs is the application's.
 //!
 //! What cannot be told apart is said so: with the requester's end alone, TCP's round trip also holds
 //! what the responder takes to answer, up to the 200 ms for which an acknowledgement may be delayed;
@@ -48,6 +53,9 @@ const QUEUE_SHARE_MIN: f64 = 0.25;
 const APPLICATION_NS_MIN: f64 = 1e6;
 const APPLICATION_SHARE_MIN: f64 = 0.5;
 
+/// What passes at once: an initial window of ten segments (RFC 6928).
+const CARRIED_AT_ONCE_BYTES: f64 = 14_600.0;
+
 /// Least part of the round trip that is worth a word.
 const PART_SHARE_MIN: f64 = 0.005;
 
@@ -58,14 +66,15 @@ enum Part {
     Slow,
     CpuWait,
     Queue,
+    Carrying,
     Workers,
     Rest,
 }
 
 /// The parts in order, in nanoseconds; they add up to the mean.
-type Split = [(Part, f64); 6];
+type Split = [(Part, f64); 7];
 
-fn split(outcome: &Outcome) -> Option<Split> {
+fn split(outcome: &Outcome, carried_ns: f64) -> Option<Split> {
     let known = |response| outcome.value(response).unwrap_or(0.0).max(0.0);
     let mut left = outcome.value(name::RTT_MEAN).filter(|mean| *mean > 0.0)?;
     let mut take = |part, ns: f64| {
@@ -79,8 +88,10 @@ fn split(outcome: &Outcome) -> Option<Split> {
     let above = known(name::PATH_RTT_LOADED) - path.1 - waited.1;
     let is_queue = above >= QUEUE_NS_MIN && above >= QUEUE_SHARE_MIN * path.1;
     let queue = take(Part::Queue, if is_queue { above } else { 0.0 });
+    let carrying = take(Part::Carrying, carried_ns);
     let workers = take(Part::Workers, known(name::RTT_WORKERS));
-    Some([path, slow, waited, queue, workers, (Part::Rest, left)])
+    let rest = (Part::Rest, left);
+    Some([path, slow, waited, queue, carrying, workers, rest])
 }
 
 fn largest(split: &Split) -> Part {
@@ -105,7 +116,7 @@ pub(super) const RULE: Rule = Rule {
     judge: Judge::Cell(verdict),
 };
 
-fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let manner = &cell.workload.manner;
     let at_once = manner.in_flight > 1 || manner.think.is_some() || manner.requests_per_s.is_some();
     if at_once || !matches!(cell.workload.traffic, Traffic::Rr { .. }) || !always_waits(cell) {
@@ -113,13 +124,15 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     }
     let rate = cell.estimate(name::TRANSACTIONS)?;
     let mean = cell.estimate(name::RTT_MEAN)?;
+    let carried_ns = carried_ns(dataset, cell);
+    let split = |outcome: &Outcome| split(outcome, carried_ns.unwrap_or(0.0));
     let splits: Vec<Split> = cell.valid.iter().filter_map(split).collect();
     let largest = largest_of_most(&splits);
     if largest == Some(Part::Slow) {
         // Timeouts that counters prove have a rule of their own; these are slow for another reason.
         return None;
     }
-    let parts: Vec<(Part, f64)> = (0..6)
+    let parts: Vec<(Part, f64)> = (0..7)
         .map(|at| {
             let sum: f64 = splits.iter().map(|split| split[at].1).sum();
             (splits[0][at].0, sum / splits.len() as f64)
@@ -133,6 +146,9 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     };
     let (limiter, cause) = match largest {
         Some(Part::CpuWait) => cpu::of_waiting(cell),
+        Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) => {
+            (Limiter::RoundTrip, "Carrying messages of this size")
+        }
         Some(Part::Rest) if is_application(cell, of(Part::Rest), mean.value) => {
             (Limiter::Application, "The application that answers")
         }
@@ -147,6 +163,7 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         ),
         Some(Part::Path) => (Limiter::RoundTrip, "The path"),
         Some(Part::Queue) => (Limiter::RoundTrip, "A queue on the way"),
+        Some(Part::Carrying) => (Limiter::RoundTrip, "Carrying messages of this size"),
         Some(Part::Workers) => (Limiter::RoundTrip, "The work of both ends"),
         Some(Part::Rest | Part::Slow) | None => (Limiter::RoundTrip, "The round trip"),
     };
@@ -203,9 +220,49 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 }
 
 /// Whether the path or the work of both ends is most of the round trip: every host has these.
-pub(super) fn is_plain(cell: &CellOutcomes<'_>) -> bool {
-    let splits: Vec<Split> = cell.valid.iter().filter_map(split).collect();
-    matches!(largest_of_most(&splits), Some(Part::Path | Part::Workers))
+pub(super) fn is_plain(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    let carried_ns = carried_ns(dataset, cell).unwrap_or(0.0);
+    let valid = cell.valid.iter();
+    let splits: Vec<Split> = valid
+        .filter_map(|outcome| split(outcome, carried_ns))
+        .collect();
+    matches!(
+        largest_of_most(&splits),
+        Some(Part::Path | Part::Carrying | Part::Workers)
+    )
+}
+
+/// Bytes of request and response together, the largest where they differ.
+fn exchanged_bytes(cell: &CellOutcomes<'_>) -> f64 {
+    let sizes = cell.workload.manner.sizes.as_ref();
+    let largest = sizes.map(|sizes| 2 * sizes.largest().0);
+    let fixed = match cell.workload.traffic {
+        Traffic::Rr {
+            request_bytes,
+            response_bytes,
+            ..
+        } => request_bytes.0 + response_bytes.0,
+        _ => 0,
+    };
+    largest.unwrap_or(fixed) as f64
+}
+
+/// Returns how long the link takes to carry request and response, without headers; absent where its rate
+/// or the size is unknown.
+fn carried_ns(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<f64> {
+    if cell.workload.manner.sizes.is_some() {
+        return None;
+    }
+    let rate = dataset.path.rate_of(&cell.workload)?;
+    Some(exchanged_bytes(cell) * 8e9 / rate)
+}
+
+/// Whether messages are so large that the path takes long to carry them, and nobody knows how long.
+fn is_carried_in_parts(cell: &CellOutcomes<'_>, carried_ns: Option<f64>) -> bool {
+    let bytes = exchanged_bytes(cell);
+    let window = cell.mean(name::CWND).zip(cell.mean(name::SEND_MSS));
+    let is_held = window.is_some_and(|(segments, mss)| segments * mss >= bytes);
+    bytes > CARRIED_AT_ONCE_BYTES && !(is_held && carried_ns.is_some())
 }
 
 /// Whether each connection always waits for a response: the recording agrees with itself, and nothing
@@ -249,6 +306,7 @@ fn words_of(part: Part) -> &'static str {
         Part::Slow => "of slow transactions",
         Part::CpuWait => "of waiting for a CPU",
         Part::Queue => "of a queue",
+        Part::Carrying => "of carrying the bytes over the link",
         Part::Workers => "of work at both ends",
         Part::Rest => "that none of this explains",
     }
@@ -264,6 +322,10 @@ fn explanation(limiter: Limiter, largest: Option<Part>) -> &'static str {
         (_, Some(Part::CpuWait)) => {
             "Threads that move the messages could run and had no CPU. Free CPUs, or a CPU of their own, \
              shorten the round trip."
+        }
+        (_, Some(Part::Carrying)) => {
+            "A faster link, or messages of fewer bytes, shorten the round trip; a congestion window smaller \
+             than a message takes round trips of its own."
         }
         (_, Some(Part::Path)) => {
             "Requests under way at the same time, over one connection or several, make more of such \

@@ -44,6 +44,17 @@ pub(super) const RULES: &[Rule] = &[
     round_trip::RULE,
 ];
 
+/// Returns the limiters that can be found, in order of precedence, each where it is first asked for.
+pub fn limiters() -> Vec<Limiter> {
+    let mut limiters = Vec::new();
+    for rule in RULES {
+        if !limiters.contains(&rule.limiter) {
+            limiters.push(rule.limiter);
+        }
+    }
+    limiters
+}
+
 /// Returns the first rule that finds `limiter`.
 pub(super) fn rule_of(limiter: Limiter) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.limiter == limiter)

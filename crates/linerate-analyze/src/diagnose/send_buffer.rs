@@ -17,6 +17,9 @@ use crate::words;
 /// What of a send buffer is in flight when it holds: SO_SNDBUF counts memory; the kernel doubles it.
 const SEND_BUFFER_FLIGHT: std::ops::RangeInclusive<f64> = 0.8..=2.3;
 
+/// Share of the time that the sender waited for the buffer from which on it is felt.
+const WAITED_SHARE_MIN: f64 = 0.25;
+
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::SendBuffer,
     importance: 1,
@@ -45,10 +48,12 @@ fn buffer_is_in_flight(trial: &Trial<'_>) -> bool {
     let Some((flight, unsent, least, buffer)) = known() else {
         return false;
     };
+    // A pacing sender keeps some of the buffer unsent.
+    let is_waited_for = trial.share(name::SNDBUF_LIMITED) >= WAITED_SHARE_MIN;
     trial.is_long()
         && trial.is_near()
         && trial.busy() >= 0.9
-        && unsent <= 0.1 * flight
+        && (unsent <= 0.1 * flight || (is_waited_for && unsent <= 0.5 * flight))
         && flight <= FILLED_SHARE_MIN * least
         && SEND_BUFFER_FLIGHT.contains(&(flight / buffer))
 }
@@ -88,13 +93,13 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         ),
         explanation: format!(
             "Data stays in the send buffer until it is acknowledged, so the buffer bounds what is in \
-             flight as the receiver's window does. {what}"
+             flight as the receive window does. {what}"
         ),
         effect: waiting,
         evidence: cell.proof(&[
             ("throughput", name::THROUGHPUT),
             (
-                "share of the time held by the send buffer",
+                "share of the time limited by the send buffer",
                 name::SNDBUF_LIMITED,
             ),
             ("payload in flight of each flow", name::IN_FLIGHT),

@@ -57,7 +57,10 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                 "share of the receive buffer that is unread",
                 name::UNREAD_SHARE,
             ),
-            ("share of the time held by the window", name::RWND_LIMITED),
+            (
+                "share of the time limited by the receive window",
+                name::RWND_LIMITED,
+            ),
             (
                 "share of the time that the busiest worker ran",
                 name::WORKER_BUSY_SHARE_MAX,

@@ -48,7 +48,7 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         cell.sum(name::RETRANSMITTED_BOTH),
     ) {
         (Some(fired), _) => (fired, "TCP's retransmission timers fired"),
-        (None, Some(again)) => (again, "segments were sent again"),
+        (None, Some(again)) => (again, "segments were retransmitted"),
         (None, None) => return None,
     };
     if !poisson::explains(fired, slow) {
@@ -70,7 +70,10 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             "retransmission timeouts and loss probes",
             name::TIMERS_FIRED,
         ),
-        cell.evidence("segments sent again by both ends", name::RETRANSMITTED_BOTH),
+        cell.evidence(
+            "segments retransmitted by both ends",
+            name::RETRANSMITTED_BOTH,
+        ),
         cell.evidence("transactions as much slower than the others", name::SLOW),
         cell.evidence("median round trip", name::RTT_P50),
         cell.evidence("99th percentile of the round trip", name::RTT_P99),

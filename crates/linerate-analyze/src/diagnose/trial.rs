@@ -5,6 +5,7 @@ use linerate_model::run::HostRecord;
 use linerate_model::setting;
 use linerate_model::workload::Part;
 
+use super::cpu;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, name};
 
@@ -20,7 +21,7 @@ const QUEUE_NS_MIN: f64 = 500_000.0;
 const QUEUE_NS_STEADY_MIN: f64 = 200_000.0;
 const VARIATION_STEADY_MAX: f64 = 0.05;
 const WANTED_REST_MAX: f64 = 0.9;
-/// Most of the time.
+/// Share of the time, or of what waits, from which on it is most of it.
 pub(super) const MOST: f64 = 0.5;
 /// Delivery rate over mean rate from which on an end pauses: 1.4 to 1.7 where CPUs limit.
 const PAUSE_QUOTIENT_MIN: f64 = 1.3;
@@ -146,7 +147,10 @@ impl Trial<'_> {
         let delay_ns = self.delay_ns().unwrap_or(0.0);
         let enough =
             delay_ns >= QUEUE_NS_MIN || (delay_ns >= QUEUE_NS_STEADY_MIN && self.is_steady());
-        enough && !self.is_near() && self.value(name::QUEUED).is_some_and(|share| share >= MOST)
+        enough
+            && !self.is_near()
+            && !cpu::hides_path(self.outcome)
+            && self.value(name::QUEUED).is_some_and(|share| share >= MOST)
     }
 
     /// An end of a single flow pauses; of several, each has bursts of its own.

@@ -47,7 +47,7 @@ fn finding(copied: &[(TrialId, f64)]) -> Option<Found<'static>> {
         About::Run,
         "zero-copy",
         format!(
-            "The kernel copied {} of what was sent with MSG_ZEROCOPY all the same.",
+            "MSG_ZEROCOPY fell back to copying for {} of the data.",
             words::percent(effect.value)
         ),
         "Loopback, veth and devices without scatter-gather always copy, and lending the pages then \

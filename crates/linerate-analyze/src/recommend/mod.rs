@@ -11,11 +11,11 @@
 //! as it is" is no recommendation.
 
 use linerate_model::experiment::{Experiment, Factor, Level};
-use linerate_model::finding::{Recommendation, Verdict};
+use linerate_model::finding::{Limiter, Recommendation, Verdict};
 use linerate_model::unit::Bytes;
 
 use crate::dataset::Dataset;
-use crate::diagnose::{About, Found, What};
+use crate::diagnose::{About, Found, What, nagle_delayed_ack};
 use crate::verdicts::{BufferPlateau, FactorEffect};
 use crate::words;
 
@@ -31,6 +31,7 @@ pub(crate) fn recommendations(
         match found.what {
             What::Plateau(_, plateau, level) => buffers(found.id(), experiment, plateau, level),
             What::Effect(effect) => congestion(dataset, found.id(), experiment, effect),
+            What::Limiter(Limiter::NagleDelayedAck) => nodelay(found, experiment),
             What::Limiter(_)
             | What::Loss
             | What::QueueBalance
@@ -77,6 +78,28 @@ fn buffers(
             "sysctl -w with the values that `sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem` printed \
                before; without the socket options the kernel tunes again."
                 .to_owned(),
+        confirm: confirm(experiment),
+    })
+}
+
+/// Only where the same requests were measured with Nagle off; the rule of the finding asks for 30 ms.
+fn nodelay(found: &Found<'_>, experiment: &Experiment) -> Option<Recommendation> {
+    let (on, others) = found.evidence.as_slice().split_first()?;
+    let name = nagle_delayed_ack::with_off(&on.what, Factor::Nagle);
+    let off = others.iter().find(|evidence| evidence.what == name)?;
+    let remedy = Limiter::NagleDelayedAck.remedy();
+    let stop = |text: &str| format!("{text}.");
+    Some(Recommendation {
+        finding: found.id(),
+        action: stop(remedy.action),
+        predicted: format!(
+            "A {} of {} instead of {}, as measured.",
+            on.what,
+            words::estimate(&off.estimate),
+            words::estimate(&on.estimate),
+        ),
+        cost: stop(remedy.cost),
+        undo: stop(remedy.undo),
         confirm: confirm(experiment),
     })
 }

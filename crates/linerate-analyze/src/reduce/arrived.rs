@@ -4,6 +4,7 @@
 //!    is no measure of the wire in a short window: payload that arrived before it is read inside,
 //!    and what arrives at its end is read after it. The application's count stands beside it, and
 //!    is the throughput where TCP's cannot be had: datagrams, Unix sockets, old kernels.
+//!    Where no reading of a receiving end came at all, it is what TCP acknowledged to the sender.
 //! 2. A level of so many flows was in force only where each of them carried something. What TCP
 //!    itself makes unequal within one window (losses, round trips, links of different rates) is a
 //!    result and flagged; what nothing on the way explains is the generator's or the host's doing,
@@ -12,13 +13,15 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::flag::{Because, TrialFlag, Unshared};
+use linerate_model::flag::{Because, TrialFlag};
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
+use linerate_model::reason::Unshared;
 use linerate_model::response::name;
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::End;
+use linerate_model::samples::Reading;
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
 
 use super::Responses;
@@ -57,11 +60,23 @@ struct Arrival {
     halves: Option<[Change; 2]>,
 }
 
+impl Arrival {
+    fn of(lanes: &Lanes<'_, '_>, lane: &Lane, series: &[Reading]) -> Option<Self> {
+        Some(Self {
+            lane: *lane,
+            change: lanes.readings.change(series)?,
+            halves: lanes.readings.halves(series),
+        })
+    }
+}
+
 /// What arrived of all flows.
 pub(super) struct Arrivals {
     flows: Vec<Arrival>,
     /// Payload that receive calls returned beyond what arrived; negative where they lag.
     read_beyond_bytes: Option<f64>,
+    /// An end of which no reading came, where what TCP acknowledged stands for it.
+    unread: Option<Lane>,
 }
 
 /// Reduces throughput, shares and halves; absent when a flow was not read.
@@ -79,7 +94,12 @@ pub(super) fn reduce(
     responses.put(name::APP_RECEIVED, by_app.as_deref().map(bps));
     let read_beyond_bytes = by_app.as_deref().zip(by_tcp.as_deref());
     let read_beyond_bytes = read_beyond_bytes.map(|(app, tcp)| amount(app) - amount(tcp));
-    let flows = by_tcp.or(by_app)?;
+    let is_tcp = matches!(
+        trial.workload.manner.transport,
+        Transport::Tcp | Transport::Mptcp
+    );
+    let known = by_tcp.or(by_app).map(|flows| (flows, None));
+    let (flows, unread) = known.or_else(|| acknowledged(lanes).filter(|_| is_tcp))?;
     responses.put(name::THROUGHPUT, Some(bps(&flows)));
     for (name, end) in [
         (name::THROUGHPUT_TO_SERVER, End::Server),
@@ -106,17 +126,29 @@ pub(super) fn reduce(
     Some(Arrivals {
         flows,
         read_beyond_bytes,
+        unread,
     })
+}
+
+/// Returns what is known of each flow at either end, and the first of which nothing is at the receiving.
+fn acknowledged(lanes: &Lanes<'_, '_>) -> Option<(Vec<Arrival>, Option<Lane>)> {
+    let mut unread = None;
+    let arrivals = lanes.lanes.iter().map(|lane| {
+        let received = lanes.series(lane, lane.receiver, Metric::TcpBytesReceived);
+        let series = received.or_else(|| {
+            unread.get_or_insert(*lane);
+            lanes.series(lane, lane.sender, Metric::TcpBytesAcked)
+        })?;
+        Arrival::of(lanes, lane, &series)
+    });
+    let arrivals: Option<Vec<Arrival>> = arrivals.collect();
+    Some((arrivals.filter(|all| !all.is_empty())?, unread))
 }
 
 fn arrivals(lanes: &Lanes<'_, '_>, metric: Metric) -> Option<Vec<Arrival>> {
     let arrival = |lane: &Lane| {
         let series = lanes.series(lane, lane.receiver, metric)?;
-        Some(Arrival {
-            lane: *lane,
-            change: lanes.readings.change(&series)?,
-            halves: lanes.readings.halves(&series),
-        })
+        Arrival::of(lanes, lane, &series)
     };
     let all: Option<Vec<Arrival>> = lanes.lanes.iter().map(arrival).collect();
     all.filter(|all| !all.is_empty())
@@ -172,7 +204,21 @@ pub(super) fn judge(
         judged.flags.extend(unsteady.map(TrialFlag::Unsteady));
     }
     judged.flags.extend(buffered(arrivals));
+    let unread = arrivals.unread.as_ref();
     judged
+        .flags
+        .extend(unread.and_then(|lane| unread_at(lane, hosts)));
+    judged
+}
+
+fn unread_at(lane: &Lane, hosts: &[HostRecord]) -> Option<TrialFlag> {
+    let of = |part| hosts.iter().filter(move |host| host.part == part);
+    let host = match lane.receiver {
+        End::Server => of(HostPart::Server).next(),
+        End::Client => of(HostPart::Client).nth(lane.client as usize),
+    };
+    let host = host?.name.clone();
+    Some(TrialFlag::UnreadAtReceiver { host })
 }
 
 /// Returns how flows did not share, if so, and what on the way explains it.

@@ -169,7 +169,7 @@ fn sum(
 #[cfg(test)]
 mod tests {
     use linerate_model::host::{Fact, FactValue, Snapshot};
-    use linerate_model::run::{Admission, ClockFit, HostPart};
+    use linerate_model::run::{Admission, ClockFit, HostPart, HostProgram};
     use linerate_model::sample::{End, TrialSample};
     use linerate_model::samples::Samples;
     use linerate_model::unit::Unit;
@@ -189,10 +189,11 @@ mod tests {
             part: HostPart::Server,
             agent: "in-process".to_owned(),
             version: "0".to_owned(),
+            control: None,
             data_address: "10.0.0.1".to_owned(),
             lab: false,
             boot: None,
-            foreign: None,
+            program: HostProgram::Agent,
             link_rate: None,
             link_loss_ppm: None,
             link: None,

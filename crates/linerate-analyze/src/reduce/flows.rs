@@ -16,12 +16,12 @@ use linerate_model::histogram::observations_needed;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::response::name;
-use linerate_model::run::{FlowRecord, HostPart, HostRecord};
+use linerate_model::run::{FlowRecord, HostRecord, server_program};
 use linerate_model::sample::End;
 use linerate_model::samples::Reading;
 use linerate_model::workload::{FlowPlan, Part, Traffic, receiving_end};
 
-use crate::live::acknowledged;
+use crate::live::counted_instead;
 
 use super::arrived::{self, Judged};
 use super::window::{Change, Readings, mean};
@@ -69,13 +69,10 @@ pub(super) fn reduce(
     responses: &mut Responses,
 ) -> Judged {
     let plans = trial.workload.flows();
-    let server = hosts.iter().find(|host| host.part == HostPart::Server);
-    let foreign = server.is_some_and(|server| server.foreign.is_some());
     let lanes = Lanes {
         lanes: plans.iter().map(Lane::of).collect(),
         readings,
-        instead: foreign
-            .then(|| acknowledged(&trial.workload))
+        instead: counted_instead(server_program(hosts), &trial.workload)
             .filter(|metric| *metric == Metric::TcpBytesAcked),
     };
     let arrivals = match &trial.workload.traffic {

@@ -37,14 +37,17 @@ pub(crate) mod window;
 use std::collections::BTreeMap;
 
 use linerate_model::TrialId;
-use linerate_model::flag::{Because, TrialFlag, Unshared};
+use linerate_model::flag::{Because, TrialFlag};
 use linerate_model::histogram::Histogram;
 use linerate_model::metric::Metric;
 use linerate_model::plan::{Repeat, Trial};
-use linerate_model::run::{FlowRecord, HostPart, HostRecord, Recording, TrialRecord, Validity};
+use linerate_model::reason::{Reason, Unshared};
+use linerate_model::run::{
+    FlowRecord, HostProgram, HostRecord, Recording, TrialRecord, Validity, server_program,
+};
 use linerate_model::workload::{Direction, Traffic};
 
-use crate::live::acknowledged;
+use crate::live::counted_instead;
 
 pub(crate) use arrived::HALVES_SHARE_MAX;
 pub use datagrams::QdiscDrops;
@@ -95,7 +98,7 @@ pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
             let outcome = reduce(trial, record, flows, &readings, &document.hosts);
             match superseded(recording, record) {
                 Some(why) => Outcome {
-                    validity: Validity::Invalid(why.into()),
+                    validity: Validity::Invalid(why),
                     ..outcome
                 },
                 None => outcome,
@@ -106,13 +109,15 @@ pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
 
 /// Returns why a valid trial is not averaged all the same: something disturbed it, and a valid one
 /// stands for it.
-fn superseded(recording: &Recording, record: &TrialRecord) -> Option<String> {
+fn superseded(recording: &Recording, record: &TrialRecord) -> Option<Reason> {
     let mut repeats = recording.document.plan.repeats.iter();
     let repeat = repeats.find(|repeat| repeat.of == record.trial)?;
     let mut records = recording.trials.iter();
     let instead = records.find(|other| other.trial == repeat.trial)?;
-    (record.is_valid() && instead.is_valid())
-        .then(|| format!("{}; trial {} stands for it", repeat.why, repeat.trial.0))
+    (record.is_valid() && instead.is_valid()).then(|| Reason::Superseded {
+        why: Box::new(repeat.why.clone()),
+        by: repeat.trial,
+    })
 }
 
 /// Returns those that may not be averaged and that no repeat was measured for.
@@ -138,8 +143,6 @@ fn reduce(
 ) -> Outcome {
     let mut responses = Responses::default();
     let mut flags = record.flags.clone();
-    let server = hosts.iter().find(|host| host.part == HostPart::Server);
-    let foreign = server.and_then(|server| server.foreign.as_deref());
     let level = flows::reduce(trial, flows, hosts, readings, &mut responses);
     evidence::reduce(trial, flows, readings, &mut responses);
     datagrams::reduce(trial, flows, readings, &mut responses);
@@ -150,8 +153,9 @@ fn reduce(
     profile::reduce(hosts, readings, &mut responses);
     queues::reduce(trial, flows, hosts, readings, &mut responses);
     flags.extend(level.flags);
-    let counted = foreign.filter(|_| responses.value(name::THROUGHPUT).is_some());
-    flags.extend(counted.and_then(|program| acknowledged_flag(program, trial)));
+    if responses.value(name::THROUGHPUT).is_some() {
+        flags.extend(acknowledged_flag(server_program(hosts), trial));
+    }
     let covered = readings.covered_share();
     let uncovered = covered.filter(|share| *share < WINDOW_COVERED_SHARE_MIN);
     flags.extend(uncovered.map(TrialFlag::Uncovered));
@@ -169,9 +173,9 @@ fn reduce(
     });
     flags.extend(saturated);
     flags.extend(disturbances);
-    let refusal = refusal.or(unshared.map(|how| how.to_string()));
+    let refusal = refusal.or(unshared.map(Reason::Unshared));
     let validity = match (&record.validity, refusal) {
-        (Validity::Valid, Some(reason)) => Validity::Invalid(reason.into()),
+        (Validity::Valid, Some(reason)) => Validity::Invalid(reason),
         (validity, _) => validity.clone(),
     };
     Outcome {
@@ -201,16 +205,22 @@ fn pooled<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {
     pooled
 }
 
-fn acknowledged_flag(program: &str, trial: &Trial) -> Option<TrialFlag> {
+fn acknowledged_flag(server: &HostProgram, trial: &Trial) -> Option<TrialFlag> {
     let to_server = matches!(
         trial.workload.traffic,
         Traffic::Stream { direction, .. } if direction != Direction::FromServer
     );
-    (to_server && acknowledged(&trial.workload) == Metric::TcpBytesAcked).then(|| {
-        TrialFlag::Acknowledged {
-            program: program.to_owned(),
+    match server {
+        HostProgram::Foreign(program)
+            if to_server
+                && counted_instead(server, &trial.workload) == Some(Metric::TcpBytesAcked) =>
+        {
+            Some(TrialFlag::Acknowledged {
+                program: program.clone(),
+            })
         }
-    })
+        _ => None,
+    }
 }
 
 fn saturation_flag(responses: &Responses) -> Option<TrialFlag> {
@@ -220,15 +230,22 @@ fn saturation_flag(responses: &Responses) -> Option<TrialFlag> {
         .unwrap_or(run);
     if run >= WORKER_SATURATED_SHARE {
         Some(TrialFlag::Saturated(run))
-    } else if wanted >= WORKER_SATURATED_SHARE {
-        let waited = responses.value(name::WORKER_WAITED).unwrap_or(wanted - run);
-        Some(TrialFlag::ShortOfCpu {
-            ran: wanted - waited,
-            waited,
-        })
     } else {
-        None
+        let waited = responses.value(name::WORKER_WAITED);
+        let waited = waited.unwrap_or(wanted - run);
+        let ran = wanted - waited;
+        (wanted >= WORKER_SATURATED_SHARE || is_starved(waited, ran))
+            .then_some(TrialFlag::ShortOfCpu { ran, waited })
     }
+}
+
+/// Share of the time that a worker waited for a CPU from which on that costs a visible part of what it
+/// does.
+pub(crate) const WAIT_SHARE_MIN: f64 = 0.25;
+
+/// Returns whether a worker was starved of CPU: it waited long, and twice as long as it ran.
+pub(crate) fn is_starved(waited: f64, ran: f64) -> bool {
+    waited >= WAIT_SHARE_MIN && waited >= 2.0 * ran
 }
 
 /// Responses while they are collected.

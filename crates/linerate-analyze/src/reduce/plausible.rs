@@ -4,13 +4,14 @@
 //! number is refused rather than shown with a warning, since whoever copies it does not copy the
 //! warning.
 
+use linerate_model::BitsPerSec;
+use linerate_model::reason::Reason;
 use linerate_model::response::name;
 use linerate_model::run::HostRecord;
-use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Workload};
 
 use super::Responses;
-use crate::wire_use::{Ceiling, Path};
+use crate::wire_use::Path;
 
 /// Share above the limit that is still believed: clocks of the two ends and bursts that a queue
 /// held at the begin of the window explain this much in a window of a second.
@@ -21,25 +22,18 @@ pub(super) fn refusal(
     workload: &Workload,
     responses: &Responses,
     hosts: &[HostRecord],
-) -> Option<String> {
+) -> Option<Reason> {
     let path = Path::new(hosts);
     let of_direction = |direction| {
-        let ceiling = path.ceiling_bps(workload, direction)?;
+        let ceiling = path.ceiling(workload, direction)?;
         let rate = one_way_bps(workload, responses, direction)?;
-        (rate > ceiling.bps * (1.0 + LIMIT_TOLERANCE_SHARE)).then(|| refused(rate, &ceiling))
+        let rate = BitsPerSec(rate);
+        let is_beyond = rate.0 > ceiling.payload.0 * (1.0 + LIMIT_TOLERANCE_SHARE);
+        is_beyond.then_some(Reason::Beyond { rate, ceiling })
     };
     [Direction::ToServer, Direction::FromServer]
         .into_iter()
         .find_map(of_direction)
-}
-
-fn refused(rate: f64, ceiling: &Ceiling) -> String {
-    format!(
-        "refused: {} of payload cannot cross {}, which carries at most {}",
-        Unit::BitsPerSecond.display(rate),
-        ceiling.what,
-        Unit::BitsPerSecond.display(ceiling.bps),
-    )
 }
 
 /// Payload per second that goes in `direction`.

@@ -47,7 +47,7 @@ pub(super) fn reduce(hosts: &[HostRecord], readings: &Readings<'_>, responses: &
     responses.put(name::CPU_BUSY_SHARE, share.map(|(busy, all)| busy / all));
     let beside = sharing(hosts, host);
     // Another program that serves us is no stranger, and nothing is read of its threads.
-    let is_foreign = |host: &HostRecord| host.foreign.is_some() && beside.contains(&&host.name);
+    let is_foreign = |host: &HostRecord| !host.program.is_agent() && beside.contains(&&host.name);
     if !hosts.iter().any(is_foreign) {
         let programs = cpu_time(host, readings, PROGRAMS);
         let others = programs.zip(our_time(&beside, readings));

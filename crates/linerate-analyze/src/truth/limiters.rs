@@ -21,6 +21,8 @@ pub enum Cause {
     QueuedWindow,
     /// A full path behind a shallow queue that drops.
     ShallowQueue,
+    /// A path whose way back is too slow for the ACKs.
+    SlowAcks,
     /// Losses on a path that is not full.
     RandomLoss,
     /// A window of 64 KiB, since scaling was not agreed on.
@@ -43,6 +45,14 @@ pub enum Cause {
     Thinking,
     /// Requests in two writes that wait for a delayed ACK.
     Nagle,
+    /// A full path behind a deep queue, between hosts whose workers wait for CPUs without harm.
+    BusyHosts,
+    /// A stream whose hosts have no CPU for it nor for the kernel's own work.
+    StarvedHosts,
+    /// The same, where the worker rarely waits and the kernel's own work does, bbr or not.
+    FullHosts,
+    /// Requests and responses that a link of known rate carries slowly.
+    LargeMessages,
 }
 
 impl Cause {
@@ -50,6 +60,10 @@ impl Cause {
     pub const ALL: &'static [Cause] = &[
         Cause::HealthyStream,
         Cause::DeepQueue,
+        Cause::BusyHosts,
+        Cause::StarvedHosts,
+        Cause::FullHosts,
+        Cause::SlowAcks,
         Cause::QueuedWindow,
         Cause::ShallowQueue,
         Cause::RandomLoss,
@@ -59,6 +73,7 @@ impl Cause {
         Cause::BlackHole,
         Cause::TwoLimiters,
         Cause::HealthyExchange,
+        Cause::LargeMessages,
         Cause::QueuedExchange,
         Cause::Timeouts,
         Cause::Thinking,
@@ -70,6 +85,10 @@ impl Cause {
         match self {
             Cause::HealthyStream => "stream, nothing in its way",
             Cause::DeepQueue => "full path, deep queue, no loss",
+            Cause::BusyHosts => "full path, deep queue, busy hosts",
+            Cause::StarvedHosts => "hosts whose CPUs others have",
+            Cause::SlowAcks => "ACKs wait on their way back",
+            Cause::FullHosts => "the same, kernel held up",
             Cause::QueuedWindow => "full path, the queue holds the whole window",
             Cause::ShallowQueue => "full path, shallow queue that drops",
             Cause::RandomLoss => "loss without a queue",
@@ -79,6 +98,7 @@ impl Cause {
             Cause::BlackHole => "full-size segments vanish",
             Cause::TwoLimiters => "window and send buffer take turns",
             Cause::HealthyExchange => "requests, nothing in their way",
+            Cause::LargeMessages => "requests of large messages",
             Cause::QueuedExchange => "requests behind a queue",
             Cause::Timeouts => "requests that wait for a timeout",
             Cause::Thinking => "server that computes",
@@ -89,13 +109,18 @@ impl Cause {
     /// Returns the limiter that is right; absent where there is none to name.
     pub fn limiter(self) -> Option<Limiter> {
         Some(match self {
-            Cause::HealthyStream => return None,
-            Cause::DeepQueue | Cause::QueuedWindow | Cause::ShallowQueue => Limiter::PathRate,
+            Cause::HealthyStream | Cause::FullHosts | Cause::SlowAcks => return None,
+            Cause::DeepQueue | Cause::BusyHosts | Cause::QueuedWindow | Cause::ShallowQueue => {
+                Limiter::PathRate
+            }
+            Cause::StarvedHosts => Limiter::OtherPrograms,
             Cause::RandomLoss => Limiter::CongestionWindow,
             Cause::NoScaling | Cause::SmallBuffer | Cause::TwoLimiters => Limiter::ReceiverWindow,
             Cause::SlowReader => Limiter::SlowReader,
             Cause::BlackHole => Limiter::NothingArrives,
-            Cause::HealthyExchange | Cause::QueuedExchange => Limiter::RoundTrip,
+            Cause::HealthyExchange | Cause::LargeMessages | Cause::QueuedExchange => {
+                Limiter::RoundTrip
+            }
             Cause::Timeouts => Limiter::Timeouts,
             Cause::Thinking => Limiter::Application,
             Cause::Nagle => Limiter::NagleDelayedAck,
@@ -134,6 +159,45 @@ impl Cause {
             Cause::DeepQueue => {
                 let factor = between(draw, 2.0, 12.0);
                 (stream(), sending(bps, times(factor)))
+            }
+            Cause::BusyHosts => {
+                let factor = between(draw, 2.0, 12.0);
+                let truth = Truth {
+                    variation: between(draw, 0.005, 0.15),
+                    ..busy(draw, sending(bps, times(factor)))
+                };
+                (stream(), truth)
+            }
+            Cause::StarvedHosts => {
+                let (factor, slower) = (between(draw, 1.0, 300.0), between(draw, 2.0, 200.0));
+                let truth = Truth {
+                    variation: between(draw, 0.25, 0.95),
+                    ..busy(draw, sending(bps / slower, times(factor)))
+                };
+                (stream(), truth)
+            }
+            Cause::FullHosts => {
+                let (factor, slower) = (between(draw, 1.5, 30.0), between(draw, 1.5, 20.0));
+                let truth = busy(draw, sending(bps / slower, times(factor)));
+                let paces = draw.unit() < 0.5;
+                let truth = Truth {
+                    variation: between(draw, 0.115, 0.95),
+                    worker_wait_share: between(draw, 0.01, 0.24),
+                    pressure_share: Some(between(draw, 0.6, 0.99)),
+                    pacing_bps: paces.then(|| truth.throughput_bps * between(draw, 1.0, 1.4)),
+                    congestion: paces.then_some("bbr").or(truth.congestion),
+                    ..truth
+                };
+                (stream(), truth)
+            }
+            Cause::SlowAcks => {
+                let factor = between(draw, 2.0, 50.0);
+                let truth = Truth {
+                    variation: between(draw, 0.35, 0.95),
+                    segments_per_ack: between(draw, 1.0, 20.0),
+                    ..sending(bps / between(draw, 2.0, 50.0), times(factor))
+                };
+                (stream(), truth)
             }
             Cause::QueuedWindow => {
                 let rtt_ns = times(between(draw, 2.0, 12.0));
@@ -216,6 +280,20 @@ impl Cause {
                 };
                 (rr(200), truth)
             }
+            Cause::LargeMessages => {
+                let bytes = between(draw, 64e3, 16e6) as u64;
+                // Of a gigabit, with headers, and in as many round trips as the window needs.
+                let carried_ns = 16.0 * bytes as f64 * between(draw, 1.06, 2.0);
+                let path_ns = between(draw, 100e3, 5e6);
+                let truth = Truth {
+                    rtt_ns: (path_ns * 1.1) as i64,
+                    min_rtt_ns: Some(path_ns as i64),
+                    delayed_acks: Some(0.0),
+                    timeouts: Some(0.0),
+                    ..Truth::transactions((path_ns + carried_ns) as u64)
+                };
+                (rr(bytes), truth)
+            }
             Cause::QueuedExchange => {
                 let trip_ns = between(draw, 40e6, 300e6) as u64;
                 let truth = Truth {
@@ -255,6 +333,19 @@ impl Cause {
                 (workload, truth)
             }
         }
+    }
+}
+
+/// A worker needs little CPU time and waits long for it, since other programs have two CPUs.
+fn busy(draw: &mut Draw, truth: Truth) -> Truth {
+    let worker_share = between(draw, 0.0005, 0.1);
+    Truth {
+        cpus: 1.98,
+        others_cpus: 0.95,
+        others_kernel_cpus: 0.95,
+        worker_share,
+        worker_wait_share: between(draw, 0.3, 0.9 - worker_share),
+        ..truth
     }
 }
 

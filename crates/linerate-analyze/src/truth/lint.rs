@@ -37,12 +37,16 @@ pub fn disagreements(analysis: &Analysis) -> Vec<String> {
     found
 }
 
-/// Whether the table of limiters has the one of `finding` in its chapter.
+/// Whether the table of limiters has the one of `finding` for its experiment.
 fn is_in_chapter(analysis: &Analysis, finding: &Finding, limiter: &str) -> bool {
     let tables = analysis.chapters.iter().flat_map(|chapter| &chapter.tables);
-    let mut tables = tables.filter(|table| table.title == "Limiter per chapter");
-    let chapter = finding.chapter.map_or("–".to_owned(), |n| n.to_string());
-    let cells = [chapter, words::sentence(limiter)].map(TableCell::Text);
+    let mut tables = tables.filter(|table| table.title == "Limiter of each experiment");
+    let experiment = finding.id.split('/').next().unwrap_or_default();
+    let mut chapters = analysis.chapters.iter();
+    let Some(chapter) = chapters.find(|chapter| chapter.id == experiment) else {
+        return false;
+    };
+    let cells = [chapter.title.clone(), words::sentence(limiter)].map(TableCell::Text);
     tables.any(|table| {
         let mut rows = table.rows.iter();
         rows.any(|row| cells.iter().all(|cell| row.contains(cell)))

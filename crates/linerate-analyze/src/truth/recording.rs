@@ -10,8 +10,8 @@ use linerate_model::metric::Metric;
 use linerate_model::plan::{Plan, Trial};
 use linerate_model::response::name;
 use linerate_model::run::{
-    Admission, BUNDLE_FORMAT, ClockFit, FlowOutcome, FlowRecord, HostPart, HostRecord, Incoming,
-    Recording, RunDocument, TrialRecord, Validity,
+    Admission, BUNDLE_FORMAT, ClockFit, FlowOutcome, FlowRecord, HostPart, HostProgram, HostRecord,
+    Incoming, Recording, RunDocument, TrialRecord, Validity,
 };
 use linerate_model::sample::{End, QdiscId, Subject, TrialSample};
 use linerate_model::setting;
@@ -35,6 +35,8 @@ pub struct Truth {
     pub read_beyond_bytes: f64,
     /// Rate of the window's second half over that of its first.
     pub halves: f64,
+    /// Relative deviation of the rate from reading to reading, below 1.
+    pub variation: f64,
     /// Payload of a data segment.
     pub payload_bytes: f64,
     /// Data segments for each pure ACK.
@@ -122,6 +124,7 @@ impl Default for Truth {
             shares: Vec::new(),
             read_beyond_bytes: 0.0,
             halves: 1.0,
+            variation: 0.0,
             payload_bytes: MSS,
             segments_per_ack: 2.0,
             rtt_ns: 100_000,
@@ -463,7 +466,7 @@ impl Run {
 
     /// Samples at every one of `tenths`: every 100 ms from 200 ms before the window to 100 ms after it
     /// unless told otherwise, each 50 µs late; what arrives does so at `halves` times the rate from the
-    /// middle of the window on.
+    /// middle of the window on, and `variation` more and less in turn.
     fn samples(
         &mut self,
         trial: TrialId,
@@ -475,10 +478,15 @@ impl Run {
         for tenth in &self.tenths {
             let at_ns = tenth * 100_000_000 + 50_000;
             let (second, middle) = (at_ns as f64 / 1e9, 0.5 + 50e-6);
+            // What came by every other reading lags, so that the rates between are more and less in turn.
+            let lag = match tenth.rem_euclid(2) {
+                1 => 0.1 * truth.variation,
+                _ => 0.0,
+            };
             let elapsed = |metric| match metric {
                 Metric::AppBytesReceived | Metric::TcpBytesReceived => {
                     let first = 2.0 / (1.0 + truth.halves);
-                    first * (second.min(middle) + truth.halves * (second - middle).max(0.0))
+                    first * (second.min(middle) + truth.halves * (second - middle).max(0.0)) - lag
                 }
                 _ => second,
             };
@@ -632,6 +640,8 @@ fn flow_record(
                 buckets: truth.lateness.clone(),
             }),
             datagrams: None,
+            requests: None,
+            connections: None,
             ended_early: None,
 
             stall_max_ns: None,
@@ -652,12 +662,13 @@ fn host(name: &str, part: HostPart, rate: Option<f64>) -> HostRecord {
         name: name.into(),
         part,
         agent: "127.0.0.1:5210".to_owned(),
+        control: None,
         data_address: match part {
             HostPart::Server => "10.0.0.1".to_owned(),
             HostPart::Client => "10.0.0.2".to_owned(),
         },
         version: "0.1.0".to_owned(),
-        foreign: None,
+        program: HostProgram::Agent,
         lab: false,
         boot: None,
         link_rate: rate.map(BitsPerSec),

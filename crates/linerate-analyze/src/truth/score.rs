@@ -5,7 +5,7 @@ use linerate_model::finding::{Comparison, FindingKind, Verdict};
 
 use super::lint::disagreements;
 use super::noise::Noise;
-use super::study::{Chapters, Shape, Study, study};
+use super::study::{BUFFERS_KIB, Chapters, Shape, Study, study};
 use crate::analyze;
 
 /// A relative difference that the analysis calls none.
@@ -191,16 +191,12 @@ fn format_bytes(bytes: u64) -> String {
 
 /// Judges a plateau; returns whether a claim is false.
 fn plateau(shape: Shape, comparison: &Comparison, score: &mut Score) -> bool {
-    let kib = |words: &str| -> f64 {
-        let digits: String = words.chars().take_while(char::is_ascii_digit).collect();
-        let number: f64 = digits.parse().unwrap_or(0.0);
-        if words.contains("MiB") {
-            1024.0 * number
-        } else {
-            number
-        }
+    let ratio = |words: &str| {
+        let mut buffers = BUFFERS_KIB.iter();
+        let is_said = |kib: &&u64| format_bytes(*kib * 1024) == words;
+        let kib = buffers.find(is_said).expect("levels are of the study");
+        shape.buffer_share(*kib as f64) / shape.tuned_share()
     };
-    let ratio = |words: &str| shape.buffer_share(kib(words)) / shape.tuned_share();
     let says = |verdict: Verdict| {
         let levels = comparison.levels.iter();
         levels.filter(move |(_, said, _)| *said == verdict)

@@ -11,8 +11,8 @@ use crate::compare::draw::Draw;
 
 /// Replicates of each cell, as three minutes buy them.
 pub const REPLICATES: usize = 3;
-/// Socket buffers, in KiB.
-const BUFFERS: &[u64] = &[16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024];
+/// Socket buffers.
+pub(super) const BUFFERS_KIB: &[u64] = &[16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024];
 /// Payloads of requests and responses.
 const PAYLOADS: &[u64] = &[1, 4, 40, 100, 256, 512, 1024, 1460];
 /// Messages of streams.
@@ -194,7 +194,7 @@ fn socket_buffer(shape: Shape) -> Vec<Planned> {
             mean: PLATEAU_BPS * share,
             is_rr: false,
         };
-        for kib in BUFFERS {
+        for kib in BUFFERS_KIB {
             cells.push(cell(size(kib * 1024), shape.buffer_share(*kib as f64)));
         }
         cells.push(cell(Level::Word("auto".to_owned()), shape.tuned_share()));

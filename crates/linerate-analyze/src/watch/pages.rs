@@ -9,6 +9,7 @@ use super::{Span, Watched};
 mod cpus;
 mod interrupts;
 mod links;
+mod overview;
 mod queues;
 mod softnet;
 mod tcp;
@@ -25,11 +26,14 @@ pub struct Page {
     pub trend: usize,
     /// What the numbers say, where that can be said.
     pub verdict: Option<String>,
+    /// Whether the last column is sentences, which are wrapped and never cut.
+    pub is_prose: bool,
 }
 
-/// Returns every page, in the order in which they are leafed through; `facts` are the host's.
+/// Returns every page, in the order in which they are leafed through, an overview of the others first;
+/// `facts` are the host's.
 pub fn pages(watched: &Watched, facts: &Snapshot, span: Span) -> Vec<Page> {
-    vec![
+    let mut pages = vec![
         cpus::page(watched, span),
         queues::page(watched, facts, span),
         interrupts::page(watched, facts, span),
@@ -37,7 +41,9 @@ pub fn pages(watched: &Watched, facts: &Snapshot, span: Span) -> Vec<Page> {
         tcp::page(watched, span),
         links::page(watched, span),
         trouble::page(watched, span),
-    ]
+    ];
+    pages.insert(0, overview::page(watched, &pages, span));
+    pages
 }
 
 pub(super) fn text(text: impl Into<String>) -> TableCell {

@@ -189,13 +189,14 @@ fn protocol_counters_are_summed_over_valid_trials_with_trouble_first() {
     ];
     assert_eq!(told, expected);
     let meaning = counters[0].counters[1].meaning.as_deref();
-    assert_eq!(meaning, Some("segments sent again"));
+    assert_eq!(meaning, Some("segments retransmitted"));
 
     // The document of a measurement has them trial by trial, the invalid one's too.
     let single = {
         let shown = linerate_analyze::single::Shown {
             interval: linerate_model::Nanos(0),
             all_flows: false,
+            sum_only: false,
         };
         linerate_analyze::single::single(&run.recording, shown)
     };

@@ -4,6 +4,7 @@
 mod builder {
     pub use linerate_analyze::truth::recording::*;
 }
+mod answer;
 mod exchange;
 mod findings;
 mod host_counters;

@@ -176,7 +176,9 @@ fn where_sockets_do_not_tell_packets_are_judged() {
     let (_, finding) = chapter_and_finding(&recording);
     let finding = finding.expect("judged");
     assert!(
-        finding.claim.starts_with("The packets"),
+        finding
+            .claim
+            .starts_with("RSS spreads the packets less evenly"),
         "{}",
         finding.claim
     );
@@ -200,7 +202,7 @@ fn one_queue_has_nothing_to_balance_and_none_says_why() {
     assert_eq!(finding, None);
     let answer = chapter.answer.expect("an answer");
     assert!(
-        answer.starts_with("Nobody tells how packets lie"),
+        answer.starts_with("There are no counters of packets by receive queue"),
         "{answer}"
     );
 }

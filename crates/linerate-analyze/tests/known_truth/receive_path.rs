@@ -121,7 +121,7 @@ fn one_cpu_that_takes_all_packets_is_told_with_its_queues() {
     let finding = found(&recording(&growth), ID).expect("CPU 1 is full");
     let explanation = &finding.explanation;
     assert!(
-        explanation.contains("took 4.00 times its share, no more than chance"),
+        explanation.contains("took 4.00 times its share, no more than random hashing"),
         "{explanation}"
     );
     assert_eq!(finding.evidence.as_slice().len(), 2);

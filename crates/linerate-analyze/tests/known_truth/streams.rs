@@ -315,7 +315,7 @@ fn drops_of_the_own_host_count_for_tcp_too() {
         stream(),
         &truth,
         Limiter::HostDrops,
-        &["packets a trial", "queueing discipline"],
+        &["packets a trial", "qdisc"],
     );
     // Behind a full path its queue is where that path drops.
     let full = Truth {

@@ -37,6 +37,6 @@ pub use cookie::{COOKIE_BYTES, Cookie, CookieError};
 pub use error::Code;
 pub use parameters::{Direction, Gso, Parameters, ParametersError, Protocol};
 pub use results::{OmittedPackets, Results, ResultsError, ServerOutput, StreamResult};
-pub use server::{BUSY, ServerAction, ServerEnding, ServerMachine};
+pub use server::{BUSY, ServerAction, ServerEnding, ServerMachine, refusal};
 pub use state::State;
 pub use stream_id::{StreamId, stream_ids};

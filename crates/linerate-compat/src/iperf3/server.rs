@@ -24,12 +24,20 @@ use crate::iperf3::state::State;
 /// What a client is told whose test cannot be taken up now, or whose cookie is not known.
 pub const BUSY: [u8; 1] = [State::AccessDenied as u8];
 
+/// Returns what a server says that ends a test for a reason that has a code.
+pub fn refusal(code: Code, errno: i32) -> Vec<u8> {
+    let mut bytes = vec![State::ServerError.byte()];
+    bytes.extend_from_slice(&code.0.to_be_bytes());
+    bytes.extend_from_slice(&errno.to_be_bytes());
+    bytes
+}
+
 const S: u64 = 1_000_000_000;
 /// How long a client may take for its parameters. They follow at once, one round trip later.
 const PARAMETERS_NS: u64 = 10 * S;
-/// How long a client may take to open its streams: iperf3's own limit for the hello of one
-/// datagram stream.
-const STREAMS_NS: u64 = 30 * S;
+/// How long a client may take for its first stream, and for each that follows: it opens one after
+/// another, a round trip each, and a datagram stream asks again where its greeting was lost.
+const STREAM_NS: u64 = 5 * S;
 /// How long a test may overrun what the client asked for: iperf3's own guard.
 const OVERRUN_NS: u64 = 40 * S;
 /// How long a test may take whose end is bytes or blocks, or that has none: one day, as long as a
@@ -198,7 +206,7 @@ impl ServerMachine {
             return Vec::new();
         };
         self.stage = Stage::Opening;
-        self.deadline_ns = now_ns.saturating_add(STREAMS_NS);
+        self.deadline_ns = now_ns.saturating_add(STREAM_NS);
         let open = ServerAction::Open { receiving, sending };
         // The owner expects streams before the client is told to open them.
         let mut actions = vec![open, send_state(State::CreateStreams)];
@@ -220,6 +228,13 @@ impl ServerMachine {
         let mut actions = Vec::new();
         self.end(ServerEnding::Busy, BUSY.to_vec(), &mut actions);
         actions
+    }
+
+    /// A stream came; others are to follow.
+    pub fn handle_stream(&mut self, now_ns: u64) {
+        if self.is_opening() {
+            self.deadline_ns = now_ns.saturating_add(STREAM_NS);
+        }
     }
 
     /// All streams are there: the test begins.
@@ -377,10 +392,8 @@ impl ServerMachine {
     }
 
     fn fail(&mut self, code: Code, errno: i32, reason: String, actions: &mut Vec<ServerAction>) {
-        let mut bytes = vec![State::ServerError.byte()];
-        bytes.extend_from_slice(&code.0.to_be_bytes());
-        bytes.extend_from_slice(&errno.to_be_bytes());
-        self.end(ServerEnding::Failed { code, reason }, bytes, actions);
+        let last = refusal(code, errno);
+        self.end(ServerEnding::Failed { code, reason }, last, actions);
     }
 
     /// Says `last`, stops what runs and ends. In this order: a client whose streams break before it
@@ -547,7 +560,7 @@ mod tests {
             assert!(server.is_over());
         };
         check(ServerMachine::new(0, cookie()).0, 10, 114);
-        check(opening(), 30, 204);
+        check(opening(), 5, 204);
         check(running(), 1 + 2 + 40, 160);
         let mut asked = running();
         asked.handle_bytes(0, &[4]);

@@ -2,34 +2,32 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use linerate_agent::api::{
-    AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Inventory, InventoryRequest, PROGRAM,
-    RefusalCode,
+    AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Inventory, InventoryRequest, Loss,
+    PROGRAM, RefusalCode,
 };
 use linerate_model::host::{FactValue, Snapshot};
 use linerate_model::reason::{HostFailure, Reason, with_causes};
-use linerate_model::run::{ClockFit, HostPart, HostRecord};
+use linerate_model::run::{ClockFit, HostPart, HostProgram, HostRecord};
 use linerate_model::unit::Unit;
 use linerate_model::workload::Workload;
-use linerate_model::{BitsPerSec, HostName};
+use linerate_model::{BitsPerSec, HostName, Nanos};
 
 mod clock;
 
-pub(crate) use clock::Clock;
+pub(crate) use clock::{Clock, ClockFilter};
 
-use crate::together::together;
-
-/// Clock exchanges when a host joins, at the most; the one with the shortest round trip counts.
+/// Clock exchanges when a host joins, at the most.
 const EXCHANGES_AT_START: u32 = 16;
 /// How well a clock must be known for fewer exchanges to do: less than a reading takes to be made.
 const UNCERTAINTY_NS_GOOD: u64 = 100_000;
-/// Clock exchanges before each trial; drift between trials stays below what they resolve.
+/// Clock exchanges before each trial.
 const EXCHANGES_PER_TRIAL: u32 = 4;
 /// How long leases and clocks need no refreshing: the first trial begins within a few milliseconds.
 /// A clock that runs 100 ppm wrong drifts by 10 µs in it, less than most exchanges can tell.
-const FRESH: Duration = Duration::from_millis(100);
+const FRESH_NS: u64 = 100_000_000;
 /// Time between two looks at the queue.
 const QUEUE_LOOK: Duration = Duration::from_millis(500);
 
@@ -89,6 +87,10 @@ pub struct Member {
     pub record: HostRecord,
     /// Whether it was asked what it has.
     is_surveyed: bool,
+    /// What its clock has shown.
+    clock: ClockFilter,
+    /// By how much its clock was set before the present trial, if it was.
+    pub(crate) clock_stepped: Option<Nanos>,
     /// What the agent allows without its token, and who is refused observation, for messages.
     pub observe_refused: Option<String>,
 }
@@ -99,7 +101,7 @@ pub struct Fleet {
     pub(crate) clock: Clock,
     request: AdmitRequest,
     /// When all leases and clocks were last refreshed, counted from before the first of them.
-    refreshed: Instant,
+    refreshed_ns: u64,
 }
 
 /// When the hosts are asked what they have: facts, observers, the link of the data.
@@ -142,13 +144,24 @@ impl Fleet {
         stop: &AtomicBool,
         waiting: &mut dyn FnMut(&HostName, u32),
     ) -> Result<Self, FleetError> {
+        Self::gather_by(Clock::start(), specs, request, inventories, stop, waiting)
+    }
+
+    pub(crate) fn gather_by(
+        clock: Clock,
+        specs: Vec<HostSpec>,
+        request: &AdmitRequest,
+        inventories: Inventories,
+        stop: &AtomicBool,
+        waiting: &mut dyn FnMut(&HostName, u32),
+    ) -> Result<Self, FleetError> {
         let mut fleet = Fleet {
             members: Vec::new(),
-            clock: Clock::start(),
+            refreshed_ns: clock.now_ns(),
+            clock,
             request: request.clone(),
-            refreshed: Instant::now(),
         };
-        let surveys = survey_all(&specs, inventories);
+        let surveys = survey_all(&fleet.clock, &specs, inventories);
         for (spec, survey) in specs.into_iter().zip(surveys) {
             // Dropping the fleet on the way out gives back what was admitted so far.
             let host = spec.name.clone();
@@ -159,18 +172,24 @@ impl Fleet {
             let Survey { info, inventory } = survey.map_err(wrap)?;
             let Admitted {
                 lease, shared_with, ..
-            } = admit(&spec, request, stop, waiting)?;
-            let clock = fleet
+            } = admit(&fleet.clock, &spec, request, stop, waiting)?;
+            let mut filter = ClockFilter::default();
+            let exchanged = fleet
                 .clock
-                .fit(&*spec.agent, EXCHANGES_AT_START)
-                .map_err(wrap)?;
+                .exchange(&*spec.agent, &mut filter, EXCHANGES_AT_START);
+            let clock = exchanged.inspect_err(|_| drop(spec.agent.leave(&lease)));
+            let clock = clock.map_err(wrap)?;
             let mut record = HostRecord {
                 name: spec.name.clone(),
                 part: spec.part,
                 agent: spec.agent.address(),
+                control: Some(spec.agent.control()),
                 data_address: spec.data_address.map_or(String::new(), |a| a.to_string()),
                 version: info.version,
-                foreign: (info.program != PROGRAM).then_some(info.program),
+                program: match info.program {
+                    program if program == PROGRAM => HostProgram::Agent,
+                    program => HostProgram::Foreign(program),
+                },
                 lab: info.lab,
                 boot: info.boot,
                 link_rate: spec.link_rate,
@@ -187,6 +206,8 @@ impl Fleet {
             }
             fleet.members.push(Member {
                 is_surveyed,
+                clock: filter,
+                clock_stepped: None,
                 spec,
                 lease,
                 shared_with,
@@ -199,7 +220,7 @@ impl Fleet {
 
     /// Refreshes leases and clocks unless that was done just now.
     pub(crate) fn keep_fresh(&mut self) -> Result<(), Reason> {
-        if self.refreshed.elapsed() < FRESH {
+        if self.clock.now_ns() < self.refreshed_ns + FRESH_NS {
             return Ok(());
         }
         self.refresh()
@@ -208,28 +229,25 @@ impl Fleet {
     /// Keeps the leases, asks anew where an agent has forgotten the run (it may have been started
     /// again), and reads the clocks; all hosts at the same time. Returns the first failure.
     pub(crate) fn refresh(&mut self) -> Result<(), Reason> {
-        let (clock, request) = (self.clock, &self.request);
-        let began = Instant::now();
-        let refreshed = together(&mut self.members, |member| {
+        let (clock, request) = (&self.clock, &self.request);
+        let began_ns = clock.now_ns();
+        let refreshed = clock.together(&mut self.members, |member| {
             let refreshed = member.refresh(clock, request);
             refreshed.map_err(|error| failure_of(&member.record.name, &error))
         });
         refreshed.into_iter().collect::<Result<(), _>>()?;
-        self.refreshed = began;
+        self.refreshed_ns = began_ns;
         Ok(())
     }
 
-    /// Asks every host that has not been asked yet what it has; the hosts that were are `None`.
-    pub(crate) fn survey(&self) -> Result<Vec<Option<Inventory>>, Reason> {
-        let asked = together(&self.members, |member| {
-            if member.is_surveyed {
-                return Ok(None);
-            }
-            inventory(&member.spec, Some(member.lease.clone()))
-                .map(Some)
-                .map_err(|error| failure_of(&member.record.name, &error))
-        });
-        asked.into_iter().collect()
+    /// Asks every host that has not been asked yet what it has; the hosts that were, and those that do not
+    /// answer, are `None`: what they measure does not hang on it.
+    pub(crate) fn survey(&self) -> Vec<Option<Inventory>> {
+        self.clock.together(&self.members, |member| {
+            let lease = Some(member.lease.clone());
+            let is_asked = !member.is_surveyed;
+            is_asked.then(|| inventory(&member.spec, lease).ok())?
+        })
     }
 
     /// Takes over what [`Fleet::survey`] returned.
@@ -278,16 +296,18 @@ impl Fleet {
 }
 
 impl Member {
-    fn refresh(&mut self, clock: Clock, request: &AdmitRequest) -> Result<(), AgentError> {
+    fn refresh(&mut self, clock: &Clock, request: &AdmitRequest) -> Result<(), AgentError> {
         let agent = &*self.spec.agent;
         let admitted = match agent.renew(&self.lease) {
             Err(error) if error.refusal() == Some(RefusalCode::Gone) => agent.admit(request),
             other => other,
         };
         let admitted = admitted?;
-        self.record.clock = clock.fit(agent, EXCHANGES_PER_TRIAL)?;
+        // Before anything else can fail: a lease that nobody knows would keep the host for a while.
         self.lease = admitted.lease;
         self.shared_with = admitted.shared_with;
+        self.record.clock = clock.exchange(agent, &mut self.clock, EXCHANGES_PER_TRIAL)?;
+        self.clock_stepped = self.clock.poll_step();
         Ok(())
     }
 
@@ -311,11 +331,14 @@ impl Drop for Fleet {
 
 /// Returns what the failure of a request to `host` means for a trial.
 pub(crate) fn failure_of(host: &HostName, error: &AgentError) -> Reason {
-    let failure = match error.refusal() {
-        _ if error.is_loss() => HostFailure::Lost,
-        Some(RefusalCode::Late) => HostFailure::Late,
-        Some(_) => HostFailure::Refused,
-        None => HostFailure::Failed,
+    let failure = match (error.loss(), error.refusal()) {
+        (Some(Loss::Gone), _) => HostFailure::Lost,
+        (Some(Loss::Silent), _) => HostFailure::Silent,
+        (None, Some(RefusalCode::Late)) => HostFailure::Late,
+        // It forgot the run, or took the host back: asked anew it may have it again.
+        (None, Some(RefusalCode::Gone)) => HostFailure::Lost,
+        (None, Some(_)) => HostFailure::Refused,
+        (None, None) => HostFailure::Failed,
     };
     Reason::Host {
         host: host.clone(),
@@ -335,7 +358,11 @@ struct Survey {
 ///
 /// All at once, which saves the few milliseconds that each takes; one after another where memory is
 /// measured, since hosts may share a machine.
-fn survey_all(specs: &[HostSpec], inventories: Inventories) -> Vec<Result<Survey, AgentError>> {
+fn survey_all(
+    clock: &Clock,
+    specs: &[HostSpec],
+    inventories: Inventories,
+) -> Vec<Result<Survey, AgentError>> {
     let survey = |spec: &HostSpec| {
         Ok(Survey {
             info: spec.agent.info()?,
@@ -347,7 +374,7 @@ fn survey_all(specs: &[HostSpec], inventories: Inventories) -> Vec<Result<Survey
     };
     match specs.iter().any(|spec| spec.memory_copy) {
         true => specs.iter().map(survey).collect(),
-        false => together(specs, survey),
+        false => clock.together(specs, survey),
     }
 }
 
@@ -368,6 +395,7 @@ fn take_over(record: &mut HostRecord, inventory: Inventory) {
 
 /// Asks for admission and waits in the queue if that is what was asked for.
 fn admit(
+    clock: &Clock,
     spec: &HostSpec,
     request: &AdmitRequest,
     stop: &AtomicBool,
@@ -380,7 +408,7 @@ fn admit(
     let mut admitted = spec.agent.admit(request).map_err(wrap)?;
     while let Some(place) = admitted.queue_place {
         waiting(&spec.name, place);
-        std::thread::sleep(QUEUE_LOOK);
+        clock.sleep(QUEUE_LOOK);
         if stop.load(Ordering::Relaxed) {
             let _ = spec.agent.leave(&admitted.lease);
             return Err(FleetError::Interrupted(spec.name.clone()));
@@ -399,40 +427,31 @@ fn rate_of_link(record: &HostRecord) -> Option<BitsPerSec> {
 }
 
 impl Clock {
-    /// Returns a clock that starts now.
-    pub(crate) fn start() -> Self {
-        Self {
-            base: Instant::now(),
-        }
-    }
-
-    /// Returns the time since the clock started; every instant of the controller is one of these.
-    pub(crate) fn now_ns(&self) -> u64 {
-        self.base.elapsed().as_nanos() as u64
-    }
-
-    /// Returns the agent's clock against this one, from the best of `exchanges`, or of
-    /// [`EXCHANGES_PER_TRIAL`] where that is good enough.
-    pub(crate) fn fit(&self, agent: &dyn Agent, exchanges: u32) -> Result<ClockFit, AgentError> {
-        let mut best: Option<ClockFit> = None;
+    /// Exchanges instants with `agent`, so often at the most or until its clock is known well; returns what
+    /// is known of it.
+    fn exchange(
+        &self,
+        agent: &dyn Agent,
+        filter: &mut ClockFilter,
+        exchanges: u32,
+    ) -> Result<ClockFit, AgentError> {
         for done in 0..exchanges {
             let is_good = |fit: ClockFit| fit.uncertainty_ns <= UNCERTAINTY_NS_GOOD;
-            if done >= EXCHANGES_PER_TRIAL && best.is_some_and(is_good) {
+            if done >= EXCHANGES_PER_TRIAL && filter.fit().is_some_and(is_good) {
                 break;
             }
             let asked_ns = self.now_ns();
             let reading = agent.clock()?;
-            let exchange = clock::Exchange {
+            filter.handle_exchange(clock::Exchange {
                 asked_ns,
                 received_ns: reading.received_ns,
                 sent_ns: reading.sent_ns,
                 answered_ns: self.now_ns(),
-            };
-            best = Some(clock::better(best, exchange));
+            });
         }
-        Ok(best.unwrap_or(ClockFit {
-            offset_ns: 0,
-            uncertainty_ns: u64::MAX,
-        }))
+        filter.fit().ok_or_else(|| AgentError::NotAnAgent {
+            address: agent.address(),
+            what: format!("its clock passed more time than {exchanges} exchanges took"),
+        })
     }
 }

@@ -15,6 +15,9 @@ pub enum Recorder {
     Bundle(Box<Writer>),
     /// In memory, for a single measurement that nobody asked to keep.
     Memory(Box<Recording>),
+    /// On a disk that fails, for tests.
+    #[cfg(test)]
+    Afflicted(Box<Recorder>, crate::faults::Disk),
 }
 
 impl Recorder {
@@ -41,6 +44,11 @@ impl Recorder {
     pub(crate) fn keep(&mut self, at_ns: u64, event: RunEvent<'_>) -> Result<(), WriteError> {
         let kept = event.kept(at_ns);
         match self {
+            #[cfg(test)]
+            Self::Afflicted(inner, disk) => {
+                disk.keep()?;
+                inner.keep(at_ns, event)
+            }
             Self::Bundle(writer) => {
                 kept.map_or(Ok(()), |kept| writer.event(&kept))?;
                 match event {
@@ -65,6 +73,8 @@ impl Recorder {
     pub fn so_far(&mut self, document: &RunDocument) -> Result<Cow<'_, Recording>, ReadError> {
         match self {
             Self::Bundle(writer) => linerate_store::read(writer.directory()).map(Cow::Owned),
+            #[cfg(test)]
+            Self::Afflicted(inner, _) => inner.so_far(document),
             Self::Memory(recording) => {
                 recording.document = document.clone();
                 Ok(Cow::Borrowed(&**recording))
@@ -76,6 +86,8 @@ impl Recorder {
     pub fn finish(self, document: &RunDocument) -> Result<Option<Recording>, WriteError> {
         match self {
             Self::Bundle(writer) => writer.finish(document).map(|()| None),
+            #[cfg(test)]
+            Self::Afflicted(inner, _) => inner.finish(document),
             Self::Memory(mut recording) => {
                 recording.document = document.clone();
                 Ok(Some(*recording))

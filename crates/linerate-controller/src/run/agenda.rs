@@ -11,10 +11,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use linerate_model::plan::{LeftOut, Plan, Repeat, Trial};
+use linerate_model::number;
+use linerate_model::plan::{Disturbed, LeftOut, Plan, Repeat, Trial};
+use linerate_model::reason::{Disturbance, Reason, RepeatReason};
 use linerate_model::{Nanos, TrialId};
-
-use super::Disturbed;
 
 /// How often a trial is repeated at the most.
 const REPEATS_MAX: usize = 2;
@@ -29,12 +29,12 @@ const RISING_FACTOR: u64 = 4;
 const WARM_UP_MAX: Nanos = Nanos::from_s(3);
 
 /// What became of a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Fate<'a> {
     /// It may be averaged.
     Valid,
     /// It may not, for this reason, which may be gone the next time.
-    Passing(&'a str),
+    Passing(&'a Reason),
     /// It may not, and will not the next time.
     Lasting,
 }
@@ -43,7 +43,7 @@ pub(super) enum Fate<'a> {
 #[derive(Debug, Clone, PartialEq)]
 struct Spoilt {
     trial: Trial,
-    why: String,
+    why: RepeatReason,
 }
 
 /// What is to be done, and what came of the rest.
@@ -106,20 +106,21 @@ impl Agenda {
     pub fn handle_over(&mut self, plan: &Plan, trial: &Trial, fate: Fate<'_>) {
         let Fate::Passing(why) = fate else { return };
         let before: Vec<&Repeat> = repeats_of(plan, trial.id);
+        let why = RepeatReason::Invalid(why.clone());
         let same = before.last().is_some_and(|last| last.why == why);
         if same || before.len() >= REPEATS_MAX {
             return;
         }
         self.invalid.push_back(Spoilt {
             trial: trial.clone(),
-            why: why.to_owned(),
+            why,
         });
     }
 
     /// Takes up which trials were disturbed: each is repeated once, and one whose rate still rose with
     /// more traffic before its window.
     pub fn handle_disturbed(&mut self, plan: &Plan, trials: Vec<Disturbed>) {
-        for Disturbed { trial, why, rises } in trials {
+        for Disturbed { trial, by } in trials {
             let is_known = plan
                 .repeats
                 .iter()
@@ -130,11 +131,12 @@ impl Agenda {
                 continue;
             };
             let mut trial = own.clone();
-            if rises {
+            if matches!(by, Disturbance::Rising(_)) {
                 let warm_up = &mut trial.timing.warm_up;
                 *warm_up = Nanos((warm_up.0 * RISING_FACTOR).min(WARM_UP_MAX.0)).max(*warm_up);
             }
             self.disturbed_left -= 1;
+            let why = RepeatReason::Disturbed(by);
             self.disturbed.push_back(Spoilt { trial, why });
         }
     }
@@ -155,7 +157,10 @@ impl Agenda {
             plan.left_out.push(LeftOut {
                 chapter: experiment.chapter,
                 what: format!("{}: further blocks", experiment.name),
-                why: format!("its verdicts were decided after {blocks} blocks"),
+                why: format!(
+                    "its verdicts were decided after {}",
+                    number::counted(blocks, "block")
+                ),
             });
         }
         plan.trials.retain(|trial| !decided.contains(trial));
@@ -263,6 +268,8 @@ mod tests {
     use linerate_model::probe::Probes;
     use linerate_model::workload::{Direction, Workload};
 
+    use linerate_model::reason::Unshared;
+
     use super::*;
 
     const TIMING: Timing = Timing {
@@ -333,14 +340,14 @@ mod tests {
         let mut plan = plan();
         let mut agenda = Agenda::new(&plan, Repeats::WhileThereIsTime);
         let done = all(&mut agenda, &mut plan, |id| match id {
-            2 => Fate::Passing("late"),
+            2 => Fate::Passing(&Reason::NoServer),
             5 => Fate::Lasting,
             _ => Fate::Valid,
         });
         assert_eq!(done, [1, 2, 3, 4, 5, 6, 11, 7, 8, 9, 10]);
         let repeat = &plan.trials[6];
         assert_eq!((repeat.experiment.as_str(), repeat.replicate), ("b", 1));
-        let why = "late".to_owned();
+        let why = RepeatReason::Invalid(Reason::NoServer);
         let (trial, of) = (TrialId(11), TrialId(2));
         assert_eq!(plan.repeats, [Repeat { trial, of, why }]);
         assert!(
@@ -361,19 +368,23 @@ mod tests {
             assert_eq!(&done[6..], expected);
         };
         let once: fn(u32) -> Fate<'static> = |id| match id {
-            1 | 7.. => Fate::Passing("the same"),
+            1 | 7.. => Fate::Passing(&Reason::NoServer),
             _ => Fate::Valid,
         };
         check(once, Repeats::WhileThereIsTime, &[7]);
         let ever: fn(u32) -> Fate<'static> = |id| match id {
-            1 => Fate::Passing("one"),
-            7 => Fate::Passing("two"),
-            8 => Fate::Passing("three"),
+            1 => Fate::Passing(&Reason::Interrupted),
+            7 => Fate::Passing(&Reason::NoServer),
+            8 => Fate::Passing(&Reason::Unshared(Unshared::Idle { idle: 1, of: 1 })),
             _ => Fate::Valid,
         };
         check(ever, Repeats::WhileThereIsTime, &[7, 8]);
-        check(|_| Fate::Passing("all"), Repeats::Few, &[7, 8, 9]);
-        check(|_| Fate::Passing("all"), Repeats::None, &[]);
+        check(
+            |_| Fate::Passing(&Reason::NoServer),
+            Repeats::Few,
+            &[7, 8, 9],
+        );
+        check(|_| Fate::Passing(&Reason::NoServer), Repeats::None, &[]);
     }
 
     #[test]
@@ -385,12 +396,9 @@ mod tests {
             done.push(trial.id.0);
             if trial.replicate == 2 && agenda.ends_round(&plan, &trial) {
                 agenda.handle_open(&mut plan, vec!["a".to_owned()]);
-                for rises in [true, false] {
-                    let disturbed = Disturbed {
-                        trial: TrialId(1),
-                        why: "it rose".to_owned(),
-                        rises,
-                    };
+                for by in [Disturbance::Rising(1.3), Disturbance::Unaccounted(0.1)] {
+                    let trial = TrialId(1);
+                    let disturbed = Disturbed { trial, by };
                     agenda.handle_disturbed(&plan, vec![disturbed]);
                 }
             }

@@ -2,15 +2,15 @@
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use linerate_model::experiment::Timing;
-use linerate_model::plan::{LeftOut, Plan, Trial};
+use linerate_model::plan::{Disturbed, LeftOut, Plan, Trial};
 use linerate_model::reason::Reason;
 use linerate_model::run::{
     BUNDLE_FORMAT, Progress, Recording, RunDocument, TrialEvidence, TrialRecord, Validity,
 };
-use linerate_model::{HostName, Nanos, RunId, TrialId};
+use linerate_model::{HostName, Nanos, RunId};
 use linerate_store::{ReadError, WriteError};
 
 use crate::event::RunEvent;
@@ -74,23 +74,12 @@ pub struct RunRequest {
 }
 
 /// What is made of the trials so far.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Judgement {
     /// The experiments that another block may still decide; the others are measured no further.
     pub open: Vec<String>,
     /// Trials that should be done once more though they are valid.
     pub disturbed: Vec<Disturbed>,
-}
-
-/// A valid trial that should be done once more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Disturbed {
-    /// The trial.
-    pub trial: TrialId,
-    /// What disturbed it, as a clause.
-    pub why: String,
-    /// Whether more traffic before the window would help.
-    pub rises: bool,
 }
 
 /// Who is asked and told while a run goes on.
@@ -276,8 +265,7 @@ impl Execution<'_, '_> {
         let record = evidence.record.clone();
         let evidence = Box::new(evidence);
         self.tell(RunEvent::TrialEnded { trial, evidence })?;
-        let words = record.validity.reason().map(Reason::to_string);
-        let fate = match &words {
+        let fate = match record.validity.reason() {
             None => Fate::Valid,
             Some(_) if is_lasting => Fate::Lasting,
             Some(why) => Fate::Passing(why),
@@ -325,14 +313,15 @@ impl Execution<'_, '_> {
 
     /// Waits until every host answers again; returns whether they do.
     fn await_return(&mut self, host: &HostName) -> Result<bool, WriteError> {
-        let deadline = Instant::now() + RETURN_WAIT;
+        let deadline_ns = self.fleet.clock.now_ns() + RETURN_WAIT.as_nanos() as u64;
         let mut is_told = false;
         while let Err(why) = self.fleet.refresh() {
             // A host that answers is back, whatever it says; the next trial says what.
             if why.lost_host().is_none() {
                 return Ok(true);
             }
-            if self.stop.load(Ordering::Relaxed) || Instant::now() >= deadline {
+            let is_late = self.fleet.clock.now_ns() >= deadline_ns;
+            if self.stop.load(Ordering::Relaxed) || is_late {
                 return Ok(false);
             }
             if !is_told {
@@ -340,7 +329,7 @@ impl Execution<'_, '_> {
                 self.tell(RunEvent::HostLost { host, wait })?;
                 is_told = true;
             }
-            std::thread::sleep(RETURN_LOOK);
+            self.fleet.clock.sleep(RETURN_LOOK);
         }
         Ok(true)
     }

@@ -2,9 +2,10 @@
 
 use linerate_model::flag::TrialFlag;
 use linerate_model::reason::{Edge, Reason};
-use linerate_model::run::{Admission, FlowRecord};
+use linerate_model::run::{Admission, FlowOutcome, FlowRecord};
 use linerate_model::samples::Samples;
-use linerate_model::setting::{Settings, name};
+use linerate_model::setting::Settings;
+use linerate_model::shortfall::Shortfall;
 use linerate_model::{HostName, Nanos};
 
 /// Part of the window by which a host's readings may lie beside its edges.
@@ -14,8 +15,8 @@ const EDGE_SHARE_MAX: f64 = 0.1;
 ///
 /// A buffer that the kernel capped is not the level that the cell stands for.
 pub(super) fn capped(host: &HostName, settings: &Settings) -> Option<Reason> {
-    let mut levels = settings.into_iter().filter(|setting| !setting.is_result());
-    let setting = levels.find(|setting| setting.capped_by.is_some())?;
+    let mut all = settings.into_iter();
+    let setting = all.find(|setting| setting.capped_by.is_some())?;
     Some(Reason::Capped {
         host: host.clone(),
         setting: Box::new(setting.clone()),
@@ -23,24 +24,22 @@ pub(super) fn capped(host: &HostName, settings: &Settings) -> Option<Reason> {
 }
 
 /// Returns what to say of flows that did less than was due.
-pub(super) fn fell_short<'a>(
-    host: &HostName,
-    flows: impl Iterator<Item = &'a Settings> + Clone,
-) -> Vec<TrialFlag> {
-    let of_kind = |due: &'static str| {
-        let mut missing = flows
-            .clone()
-            .flat_map(|settings| settings.iter())
-            .filter(|setting| setting.name == due)
-            .filter_map(|setting| setting.capped_by.as_deref());
+pub(super) fn fell_short(host: &HostName, flows: &[FlowOutcome]) -> Vec<TrialFlag> {
+    let flag = |mut missing: Vec<Shortfall>| {
+        let others = missing.len().saturating_sub(1);
+        missing.truncate(1);
         Some(TrialFlag::FellShort {
             host: host.clone(),
-            due,
-            words: missing.next()?.to_owned(),
-            others: missing.count(),
+            first: missing.pop()?,
+            others,
         })
     };
-    name::RESULTS.into_iter().filter_map(of_kind).collect()
+    let requests = flows.iter().filter_map(|flow| flow.requests?.shortfall());
+    let connections = flows
+        .iter()
+        .filter_map(|flow| flow.connections.as_ref()?.shortfall());
+    let kinds = [requests.collect(), connections.collect()];
+    kinds.into_iter().filter_map(flag).collect()
 }
 
 /// Returns why the flows spoil the trial, if they do.
@@ -88,10 +87,13 @@ pub(super) fn shared(host: &HostName, admission: Admission, runs: u32) -> Option
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::TrialId;
     use linerate_model::metric::Metric;
-    use linerate_model::sample::{Subject, TrialSample};
-    use linerate_model::workload::Setting;
+    use linerate_model::run::Incoming;
+    use linerate_model::sample::{End, Subject, TrialSample};
+    use linerate_model::setting::name;
+    use linerate_model::shortfall::RequestCount;
+    use linerate_model::workload::{Part, Setting};
+    use linerate_model::{FlowId, TrialId};
 
     use super::*;
 
@@ -149,21 +151,33 @@ mod tests {
 
     #[test]
     fn a_loop_that_falls_behind_is_a_result_and_said() {
-        let requests = |missed: Option<&str>| {
-            Settings::from(vec![Setting {
-                capped_by: missed.map(str::to_owned),
-                ..Setting::granted(name::REQUESTS, Some("100".into()), Some("90".into()))
-            }])
+        let flow = |sent: u64| FlowOutcome {
+            flow: FlowId(0),
+            end: End::Client,
+            part: Part::Requester,
+            local: String::new(),
+            remote: String::new(),
+            cpu: None,
+            incoming: Incoming::default(),
+            first_payload_ns: None,
+            bytes_sent: 0,
+            bytes_received: 0,
+            stall_max_ns: None,
+            settings: Settings::default(),
+            latency: None,
+            lateness: None,
+            datagrams: None,
+            requests: Some(RequestCount { due: 100, sent }),
+            connections: None,
+            ended_early: None,
         };
-        let (whole, short) = (requests(None), requests(Some("10 of 100 were not sent")));
-        assert_eq!(capped(&"client".into(), &short), None);
-        let flows = [&whole, &short, &short];
-        let told = fell_short(&"client".into(), flows.into_iter());
-        let told: Vec<String> = told.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            told,
-            ["host client, requests: 10 of 100 were not sent; and of 1 more flows"]
-        );
-        assert!(fell_short(&"client".into(), [&whole].into_iter()).is_empty());
+        let told = fell_short(&"client".into(), &[flow(100), flow(90), flow(80)]);
+        let expected = TrialFlag::FellShort {
+            host: "client".into(),
+            first: Shortfall::Requests(RequestCount { due: 100, sent: 90 }),
+            others: 1,
+        };
+        assert_eq!(told, [expected]);
+        assert!(fell_short(&"client".into(), &[flow(100)]).is_empty());
     }
 }

@@ -237,7 +237,7 @@ mod tests {
         assert!(matches!(error, ConnectError::TimedOut { .. }), "{error}");
         assert_eq!(
             error.to_string(),
-            format!("connect to {peer}: no answer within 50 ms")
+            format!("cannot connect to {peer}: no answer within 50 ms")
         );
     }
 

@@ -209,11 +209,10 @@ fn receive(socket: BorrowedFd<'_>, room: &mut [u8], end_ns: u64) -> io::Result<O
     Ok(None)
 }
 
-fn wait(socket: BorrowedFd<'_>, end_ns: u64) -> io::Result<bool> {
+fn wait(fd: BorrowedFd<'_>, end_ns: u64) -> io::Result<bool> {
     loop {
-        // Rounded up, so that a rest below a millisecond does not become a busy loop.
-        let left_ms = end_ns.saturating_sub(now_ns()).div_ceil(1_000_000);
-        match datagram::wait_readable(socket, left_ms) {
+        let left = Duration::from_nanos(end_ns.saturating_sub(now_ns()));
+        match socket::wait_readable(fd, left) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             result => return result,
         }

@@ -13,7 +13,7 @@ use crate::flow::options::Refused;
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The configuration contradicts itself.
-    #[error("use the configuration of flow {}: {reason}", flow.0)]
+    #[error("cannot use the configuration of flow {}: {reason}", flow.0)]
     Config {
         /// The flow.
         flow: FlowId,
@@ -22,14 +22,14 @@ pub enum ConnectError {
     },
     /// This process has as many open files as it may have.
     #[error(
-        "open a socket to {peer}: this process may open no more files (RLIMIT_NOFILE, `ulimit -n`)"
+        "cannot open a socket to {peer}: this process may open no more files (RLIMIT_NOFILE, `ulimit -n`)"
     )]
     FileLimit {
         /// The other end.
         peer: SocketAddr,
     },
     /// No socket could be made.
-    #[error("open a socket to {peer}")]
+    #[error("cannot open a socket to {peer}")]
     Socket {
         /// The other end.
         peer: SocketAddr,
@@ -39,7 +39,7 @@ pub enum ConnectError {
     },
     /// The congestion control algorithm is not there, or not allowed to this user.
     #[error(
-        "use the congestion control algorithm `{algorithm}` (net.ipv4.tcp_available_congestion_control lists those of this host, net.ipv4.tcp_allowed_congestion_control those for everyone)"
+        "cannot use the congestion control algorithm `{algorithm}` (net.ipv4.tcp_available_congestion_control lists those of this host, net.ipv4.tcp_allowed_congestion_control those for everyone)"
     )]
     Congestion {
         /// The algorithm asked for.
@@ -49,7 +49,7 @@ pub enum ConnectError {
         source: io::Error,
     },
     /// The kernel refused an option.
-    #[error("set {name} to {value}")]
+    #[error("cannot set {name} to {value}")]
     Option {
         /// The option, by the kernel's name.
         name: &'static str,
@@ -60,7 +60,7 @@ pub enum ConnectError {
         source: io::Error,
     },
     /// The local address cannot be used.
-    #[error("bind to {address}")]
+    #[error("cannot bind to {address}")]
     Bind {
         /// The local address.
         address: SocketAddr,
@@ -69,13 +69,13 @@ pub enum ConnectError {
         source: io::Error,
     },
     /// Nothing listens there.
-    #[error("connect to {peer}: refused, nothing listens on that port")]
+    #[error("cannot connect to {peer}: refused, nothing listens on that port")]
     Refused {
         /// The other end.
         peer: SocketAddr,
     },
     /// No answer came within the deadline.
-    #[error("connect to {peer}: no answer within {} ms", deadline.as_millis())]
+    #[error("cannot connect to {peer}: no answer within {} ms", deadline.as_millis())]
     TimedOut {
         /// The other end.
         peer: SocketAddr,
@@ -83,7 +83,7 @@ pub enum ConnectError {
         deadline: Duration,
     },
     /// There is no way to that host or network.
-    #[error("connect to {peer}: unreachable")]
+    #[error("cannot connect to {peer}: unreachable")]
     Unreachable {
         /// The other end.
         peer: SocketAddr,
@@ -92,7 +92,7 @@ pub enum ConnectError {
         source: io::Error,
     },
     /// Connecting failed in another way.
-    #[error("connect to {peer}")]
+    #[error("cannot connect to {peer}")]
     Connect {
         /// The other end.
         peer: SocketAddr,
@@ -101,7 +101,7 @@ pub enum ConnectError {
         source: io::Error,
     },
     /// The first bytes, which name the flow, could not be sent.
-    #[error("send the first bytes to {peer}")]
+    #[error("cannot send the first bytes to {peer}")]
     Hello {
         /// The other end.
         peer: SocketAddr,
@@ -111,14 +111,14 @@ pub enum ConnectError {
     },
     /// No Unix socket of that name listens.
     #[error(
-        "connect to unix:@{name}: nothing of that name listens here; over Unix sockets both ends must be on one host, and in one network namespace"
+        "cannot connect to unix:@{name}: nothing of that name listens here; over Unix sockets both ends must be on one host, and in one network namespace"
     )]
     NoSuchName {
         /// The abstract name.
         name: String,
     },
     /// A Unix socket could not be connected.
-    #[error("connect to unix:@{name}")]
+    #[error("cannot connect to unix:@{name}")]
     Unix {
         /// The abstract name.
         name: String,
@@ -127,7 +127,7 @@ pub enum ConnectError {
         source: io::Error,
     },
     /// Frames cannot be sent past the socket.
-    #[error("send to {peer} by AF_XDP (xdp): {reason}")]
+    #[error("cannot send to {peer} by AF_XDP (xdp): {reason}")]
     Xdp {
         /// The other end.
         peer: SocketAddr,
@@ -135,14 +135,14 @@ pub enum ConnectError {
         reason: String,
     },
     /// The constant payload could not be made.
-    #[error("make the payload that is sent without a copy")]
+    #[error("cannot make the payload that is sent without a copy")]
     Content {
         /// The cause.
         #[source]
         source: io::Error,
     },
     /// The connected socket could not be asked for its addresses or options.
-    #[error("read the addresses and options of a connection")]
+    #[error("cannot read the addresses and options of a connection")]
     Inspect {
         /// The cause.
         #[source]

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 
 use crate::sys::buffer::PageBuffer;
 use crate::sys::socket::{self, IntOption, from_kernel, to_kernel};
@@ -32,18 +32,8 @@ const MEMINFO_DROPS: usize = 8;
 
 /// Returns a new non-blocking UDP socket for addresses like `address`.
 pub(crate) fn open(address: SocketAddr) -> io::Result<OwnedFd> {
-    let family = match address {
-        SocketAddr::V4(_) => libc::AF_INET,
-        SocketAddr::V6(_) => libc::AF_INET6,
-    };
-    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: socket takes three numbers and no pointer.
-    let fd = unsafe { libc::socket(family, kind, libc::IPPROTO_UDP) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `fd` was just returned as a new descriptor that nothing else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK;
+    socket::new(socket::family(address), kind, libc::IPPROTO_UDP)
 }
 
 /// Lets the socket take IPv4 beside IPv6, and tell to which address each datagram came.
@@ -89,19 +79,10 @@ pub(crate) fn forget_errors(fd: RawFd) {
 /// The same counter that SO_RXQ_OVFL puts beside datagrams, without a cost for each of them, and
 /// with those after the last that arrived. 32 bits, which may wrap.
 pub(crate) fn drops(fd: RawFd) -> Option<u32> {
-    let mut words = [0_u32; MEMINFO_WORDS];
-    let mut bytes = size_of::<[u32; MEMINFO_WORDS]>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `bytes` bytes to `words`, which is that long.
-    let status = unsafe {
-        libc::getsockopt(
-            fd,
-            libc::SOL_SOCKET,
-            SO_MEMINFO,
-            words.as_mut_ptr().cast(),
-            &mut bytes,
-        )
-    };
-    (status == 0 && bytes as usize == size_of_val(&words)).then(|| words[MEMINFO_DROPS])
+    let mut words = [0; 4 * MEMINFO_WORDS];
+    let bytes = socket::read_option(fd, libc::SOL_SOCKET, SO_MEMINFO, &mut words).ok()?;
+    let (drops, _) = words[4 * MEMINFO_DROPS..].split_first_chunk()?;
+    (bytes == words.len()).then(|| u32::from_ne_bytes(*drops))
 }
 
 /// Takes one datagram without waiting, its beginning if it is longer than `room`; returns its
@@ -120,42 +101,6 @@ fn receive(fd: RawFd, room: &mut [u8], flags: c_int) -> io::Result<usize> {
     // SAFETY: the kernel writes at most `room.len()` bytes to `room`, which is exclusively ours.
     let received = unsafe { libc::recv(fd, room.as_mut_ptr().cast(), room.len(), flags) };
     usize::try_from(received).map_err(|_| io::Error::last_os_error())
-}
-
-/// Waits until a datagram or an error is there, or `timeout_ms` have passed (then `false`).
-pub(crate) fn wait_readable(fd: BorrowedFd<'_>, timeout_ms: u64) -> io::Result<bool> {
-    let mut entry = libc::pollfd {
-        fd: fd.as_raw_fd(),
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    let timeout_ms = timeout_ms.min(i32::MAX as u64) as c_int;
-    // SAFETY: poll reads and writes one pollfd, which is valid and exclusively ours.
-    let ready = unsafe { libc::poll(&mut entry, 1, timeout_ms) };
-    if ready < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(ready > 0)
-}
-
-/// Waits until a datagram or an error is there, or `timeout_ns` have passed.
-pub(crate) fn wait_readable_ns(fd: BorrowedFd<'_>, timeout_ns: u64) -> io::Result<()> {
-    let mut entry = libc::pollfd {
-        fd: fd.as_raw_fd(),
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    let time = libc::timespec {
-        tv_sec: (timeout_ns / 1_000_000_000) as libc::time_t,
-        tv_nsec: (timeout_ns % 1_000_000_000) as libc::c_long,
-    };
-    // SAFETY: ppoll reads and writes one pollfd, which is valid and exclusively ours, and reads one
-    // timespec that outlives the call; a null signal mask changes none.
-    let ready = unsafe { libc::ppoll(&mut entry, 1, &time, std::ptr::null()) };
-    if ready < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
 }
 
 /// Room for the control messages of one datagram: its address or the size of its pieces.
@@ -258,9 +203,7 @@ pub(crate) fn send_to(
     // SAFETY: the kernel reads address, payload and control messages of `message`, each with its
     // true length; it writes none of them.
     let sent = unsafe { libc::sendmsg(fd, &message, flags) };
-    if sent < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())?;
     Ok(())
 }
 

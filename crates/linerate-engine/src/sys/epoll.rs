@@ -8,6 +8,8 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+use crate::sys::socket;
+
 /// What a socket must become before a part can go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Want {
@@ -43,9 +45,7 @@ impl Epoll {
     pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: epoll_create1 takes only a flag.
         let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        socket::check(fd)?;
         // SAFETY: `fd` was just returned as a new descriptor that nothing else owns.
         let set = unsafe { OwnedFd::from_raw_fd(fd) };
         let events = vec![libc::epoll_event { events: 0, u64: 0 }; EVENTS_MAX];
@@ -171,10 +171,6 @@ impl Epoll {
         };
         // SAFETY: the kernel reads one event, which outlives the call; descriptors are checked by
         // the kernel.
-        let status = unsafe { libc::epoll_ctl(self.set.as_raw_fd(), what, fd, &mut event) };
-        if status != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(())
+        socket::check(unsafe { libc::epoll_ctl(self.set.as_raw_fd(), what, fd, &mut event) })
     }
 }

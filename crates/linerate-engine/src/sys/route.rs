@@ -5,7 +5,9 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use crate::sys::socket;
 
 /// RTA_* of struct rtmsg, NDA_* of struct ndmsg, IFLA_* of struct ifinfomsg.
 const RTA_DST: u16 = 1;
@@ -142,14 +144,8 @@ struct Netlink(OwnedFd);
 
 impl Netlink {
     fn open() -> io::Result<Self> {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: takes numbers and no pointer.
-        let fd = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel has just opened `fd` for us, and nobody else closes it.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+        let protocol = libc::NETLINK_ROUTE;
+        socket::new(libc::AF_NETLINK, libc::SOCK_RAW, protocol).map(Self)
     }
 
     /// Asks one question; returns the answer without its struct nlmsghdr.
@@ -167,10 +163,10 @@ impl Netlink {
         message[..4].copy_from_slice(&length.to_ne_bytes());
         message[4..6].copy_from_slice(&kind.to_ne_bytes());
         message[6..8].copy_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
-        super::socket::send(self.0.as_raw_fd(), &message)?;
+        socket::send(self.0.as_raw_fd(), &message)?;
         // The kernel answers one such question within the call that asks it.
         let mut answer = vec![0; ANSWER_BYTES];
-        let length = super::socket::receive(self.0.as_raw_fd(), &mut answer)?;
+        let length = socket::receive(self.0.as_raw_fd(), &mut answer)?;
         answer.truncate(length);
         let short = || io::Error::from(io::ErrorKind::UnexpectedEof);
         let kind = answer.get(4..6).ok_or_else(short)?;

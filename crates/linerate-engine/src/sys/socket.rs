@@ -1,6 +1,6 @@
 //! Sockets: opening, connecting, options, TCP_INFO, and the calls that move payload.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, c_int, c_short};
 use std::io;
 use std::mem::size_of;
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, SocketAddrV6};
@@ -64,22 +64,30 @@ int_option!(SOL_SOCKET SO_BUSY_POLL);
 int_option!(IPPROTO_IP IP_TOS);
 int_option!(IPPROTO_IPV6 IPV6_TCLASS);
 int_option!(IPPROTO_IP IP_BIND_ADDRESS_NO_PORT);
+int_option!(SOL_SOCKET SO_PROTOCOL);
+int_option!(SOL_SOCKET SO_ZEROCOPY);
 
 /// Returns a new non-blocking stream socket of the address family of `peer` and of `protocol`.
 pub(crate) fn open(peer: SocketAddr, protocol: c_int) -> io::Result<OwnedFd> {
-    let family = if peer.is_ipv6() {
-        libc::AF_INET6
-    } else {
-        libc::AF_INET
-    };
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK;
+    new(family(peer), kind, protocol)
+}
+
+/// Returns a new socket.
+pub(super) fn new(family: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
     // SAFETY: socket takes three numbers and no pointer.
-    let fd = unsafe { libc::socket(family, kind, protocol) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let fd = unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) };
+    check(fd)?;
     // SAFETY: `fd` was just returned as a new descriptor that nothing else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Returns the family of an address.
+pub(super) fn family(address: SocketAddr) -> c_int {
+    match address {
+        SocketAddr::V4(_) => libc::AF_INET,
+        SocketAddr::V6(_) => libc::AF_INET6,
+    }
 }
 
 /// Gives the socket a local address.
@@ -157,17 +165,7 @@ pub(crate) fn set_blocking(fd: BorrowedFd<'_>, notice: Option<Duration>) -> io::
         tv_usec: notice.subsec_micros().into(),
     };
     for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
-        // SAFETY: the kernel reads one timeval from `time`, which outlives the call.
-        let status = unsafe {
-            libc::setsockopt(
-                raw,
-                libc::SOL_SOCKET,
-                option,
-                (&raw const time).cast(),
-                size_of::<libc::timeval>() as libc::socklen_t,
-            )
-        };
-        check(status)?;
+        set_option(raw, libc::SOL_SOCKET, option, &time)?;
     }
     Ok(())
 }
@@ -193,18 +191,28 @@ pub(crate) fn connect(fd: BorrowedFd<'_>, peer: SocketAddr) -> io::Result<()> {
 
 /// Waits until the socket is writable, has failed, or `timeout` has passed (then `false`).
 pub(crate) fn wait_writable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
+    wait(fd, libc::POLLOUT, timeout)
+}
+
+/// Waits until data or an error is there, or `timeout` has passed (then `false`).
+pub(crate) fn wait_readable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
+    wait(fd, libc::POLLIN, timeout)
+}
+
+fn wait(fd: BorrowedFd<'_>, events: c_short, timeout: Duration) -> io::Result<bool> {
     let mut entry = libc::pollfd {
         fd: fd.as_raw_fd(),
-        events: libc::POLLOUT,
+        events,
         revents: 0,
     };
-    // Rounded up, so that a rest below a millisecond does not become a busy loop.
-    let timeout_ms = timeout.as_micros().div_ceil(1000).min(i32::MAX as u128) as c_int;
-    // SAFETY: poll reads and writes one pollfd, which is valid and exclusively ours.
-    let ready = unsafe { libc::poll(&mut entry, 1, timeout_ms) };
-    if ready < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let time = libc::timespec {
+        tv_sec: timeout.as_secs().min(i32::MAX as u64) as libc::time_t,
+        tv_nsec: timeout.subsec_nanos().into(),
+    };
+    // SAFETY: ppoll reads and writes one pollfd, which is valid and exclusively ours, and reads one
+    // timespec that outlives the call; a null signal mask changes none.
+    let ready = unsafe { libc::ppoll(&mut entry, 1, &time, std::ptr::null()) };
+    check(ready)?;
     Ok(ready > 0)
 }
 
@@ -291,67 +299,59 @@ pub(crate) fn discard(fd: RawFd, bytes: usize) -> io::Result<usize> {
 
 /// Sets an option.
 pub(crate) fn set(fd: RawFd, option: IntOption, value: i32) -> io::Result<()> {
-    // SAFETY: the kernel reads one int from `value`, which outlives the call.
-    let status = unsafe {
-        libc::setsockopt(
-            fd,
-            option.level,
-            option.option,
-            (&raw const value).cast(),
-            size_of::<c_int>() as libc::socklen_t,
-        )
-    };
-    check(status)
+    set_option(fd, option.level, option.option, &value)
 }
 
 /// Returns an option as the kernel has it.
 pub(crate) fn read(fd: RawFd, option: IntOption) -> io::Result<i32> {
-    let mut value: c_int = 0;
-    let mut bytes = size_of::<c_int>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `bytes` bytes to `value`, which is an int.
-    let status = unsafe {
-        libc::getsockopt(
-            fd,
-            option.level,
-            option.option,
-            (&raw mut value).cast(),
-            &mut bytes,
-        )
-    };
+    let mut value = [0; size_of::<c_int>()];
+    read_option(fd, option.level, option.option, &mut value)?;
+    Ok(c_int::from_ne_bytes(value))
+}
+
+/// Sets an option to what lies in `value`.
+pub(super) fn set_option<T: ?Sized>(
+    fd: RawFd,
+    level: c_int,
+    option: c_int,
+    value: &T,
+) -> io::Result<()> {
+    let bytes = size_of_val(value) as libc::socklen_t;
+    // SAFETY: the kernel reads `bytes` bytes of `value`, its size; value outlives the call.
+    check(unsafe { libc::setsockopt(fd, level, option, (&raw const *value).cast(), bytes) })
+}
+
+/// Writes an option into `room` and returns how many bytes of it the kernel has.
+pub(super) fn read_option(
+    fd: RawFd,
+    level: c_int,
+    option: c_int,
+    room: &mut [u8],
+) -> io::Result<usize> {
+    let mut bytes = room.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `bytes` bytes to `room`, which is that long.
+    let status =
+        unsafe { libc::getsockopt(fd, level, option, room.as_mut_ptr().cast(), &mut bytes) };
     check(status)?;
-    Ok(value)
+    Ok((bytes as usize).min(room.len()))
 }
 
 /// Chooses the congestion control algorithm.
 pub(crate) fn set_congestion(fd: RawFd, algorithm: &str) -> io::Result<()> {
-    // SAFETY: the kernel reads `algorithm.len()` bytes of `algorithm` and adds the zero itself.
-    let status = unsafe {
-        libc::setsockopt(
-            fd,
-            libc::IPPROTO_TCP,
-            libc::TCP_CONGESTION,
-            algorithm.as_ptr().cast(),
-            algorithm.len() as libc::socklen_t,
-        )
-    };
-    check(status)
+    // The kernel adds the zero at the end itself.
+    set_option(
+        fd,
+        libc::IPPROTO_TCP,
+        libc::TCP_CONGESTION,
+        algorithm.as_bytes(),
+    )
 }
 
 /// Returns the congestion control algorithm in force.
 pub(crate) fn congestion(fd: RawFd) -> io::Result<String> {
     let mut name = [0_u8; CONGESTION_NAME_BYTES + 1];
-    let mut bytes = CONGESTION_NAME_BYTES as libc::socklen_t;
-    // SAFETY: the kernel writes at most CONGESTION_NAME_BYTES bytes to `name`, which is longer.
-    let status = unsafe {
-        libc::getsockopt(
-            fd,
-            libc::IPPROTO_TCP,
-            libc::TCP_CONGESTION,
-            name.as_mut_ptr().cast(),
-            &mut bytes,
-        )
-    };
-    check(status)?;
+    let room = &mut name[..CONGESTION_NAME_BYTES];
+    read_option(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, room)?;
     let name = CStr::from_bytes_until_nul(&name).map_err(io::Error::other)?;
     Ok(name.to_string_lossy().into_owned())
 }
@@ -359,34 +359,13 @@ pub(crate) fn congestion(fd: RawFd) -> io::Result<String> {
 /// Lets the kernel send no faster than this many bytes per second; TCP then paces by itself,
 /// whatever the queueing discipline (`SO_MAX_PACING_RATE`, socket(7)).
 pub(crate) fn limit_pacing(fd: RawFd, bytes_per_s: u64) -> io::Result<()> {
-    // SAFETY: the kernel reads one unsigned long from `bytes_per_s`, which outlives the call.
-    let status = unsafe {
-        libc::setsockopt(
-            fd,
-            libc::SOL_SOCKET,
-            libc::SO_MAX_PACING_RATE,
-            (&raw const bytes_per_s).cast(),
-            size_of::<u64>() as libc::socklen_t,
-        )
-    };
-    check(status)
+    let option = libc::SO_MAX_PACING_RATE;
+    set_option(fd, libc::SOL_SOCKET, option, &bytes_per_s)
 }
 
 /// Returns how many bytes of struct tcp_info the kernel has written to `room`.
 pub(crate) fn tcp_info(fd: RawFd, room: &mut [u8; TCP_INFO_BYTES_MAX]) -> io::Result<usize> {
-    let mut bytes = TCP_INFO_BYTES_MAX as libc::socklen_t;
-    // SAFETY: the kernel writes at most `bytes` bytes to `room`, which is that long.
-    let status = unsafe {
-        libc::getsockopt(
-            fd,
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            room.as_mut_ptr().cast(),
-            &mut bytes,
-        )
-    };
-    check(status)?;
-    Ok((bytes as usize).min(TCP_INFO_BYTES_MAX))
+    read_option(fd, libc::IPPROTO_TCP, libc::TCP_INFO, room)
 }
 
 /// What a socket that was asked to speak MPTCP speaks.
@@ -408,34 +387,12 @@ pub(crate) fn mptcp_state(fd: RawFd) -> MptcpState {
     // struct mptcp_info begins with six numbers of a byte, the first of which counts the subflows
     // beside the first, and has its flags at byte 8.
     let mut head = [0_u8; 12];
-    let mut bytes = head.len() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `bytes` bytes to `head`, which is that long.
-    let status = unsafe {
-        libc::getsockopt(
-            fd,
-            SOL_MPTCP,
-            MPTCP_INFO,
-            head.as_mut_ptr().cast(),
-            &mut bytes,
-        )
-    };
-    let mut protocol: c_int = 0;
-    let mut protocol_bytes = size_of::<c_int>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most one int to `protocol`.
-    let known = unsafe {
-        libc::getsockopt(
-            fd,
-            libc::SOL_SOCKET,
-            libc::SO_PROTOCOL,
-            (&raw mut protocol).cast(),
-            &mut protocol_bytes,
-        )
-    };
-    if known != 0 || protocol != libc::IPPROTO_MPTCP {
+    let told = read_option(fd, SOL_MPTCP, MPTCP_INFO, &mut head);
+    if !matches!(read(fd, SO_PROTOCOL), Ok(libc::IPPROTO_MPTCP)) {
         return MptcpState::Absent;
     }
     let flags = u32::from_ne_bytes([head[8], head[9], head[10], head[11]]);
-    if status != 0 || flags & MPTCP_INFO_FLAG_FALLBACK != 0 {
+    if told.is_err() || flags & MPTCP_INFO_FLAG_FALLBACK != 0 {
         return MptcpState::FellBack;
     }
     MptcpState::Spoken {
@@ -458,31 +415,22 @@ pub(crate) enum MptcpReceived {
 pub(crate) fn mptcp_bytes_received(fd: RawFd) -> MptcpReceived {
     // struct mptcp_info has its flags at byte 8 and mptcpi_bytes_received at byte 64.
     let mut info = [0_u8; 72];
-    let mut bytes = info.len() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `bytes` bytes to `info`, which is that long.
-    let status = unsafe {
-        libc::getsockopt(
-            fd,
-            SOL_MPTCP,
-            MPTCP_INFO,
-            info.as_mut_ptr().cast(),
-            &mut bytes,
-        )
-    };
+    let told = read_option(fd, SOL_MPTCP, MPTCP_INFO, &mut info);
     let number =
         |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
     // Sockets of TCP have no such option (ENOPROTOOPT), nor has MPTCP that fell back (EOPNOTSUPP).
-    if status != 0 || number(8) & MPTCP_INFO_FLAG_FALLBACK != 0 {
-        return MptcpReceived::PlainTcp;
-    }
-    if (bytes as usize) < info.len() {
-        return MptcpReceived::Unknown;
+    match told {
+        Ok(_) if number(8) & MPTCP_INFO_FLAG_FALLBACK != 0 => return MptcpReceived::PlainTcp,
+        Ok(bytes) if bytes < info.len() => return MptcpReceived::Unknown,
+        Ok(_) => {}
+        Err(_) => return MptcpReceived::PlainTcp,
     }
     let received = std::array::from_fn(|at| info[64 + at]);
     MptcpReceived::Bytes(u64::from_ne_bytes(received))
 }
 
-fn check(status: c_int) -> io::Result<()> {
+/// Returns the error that the calling thread's last call left, if `status` says that it failed.
+pub(super) fn check(status: c_int) -> io::Result<()> {
     if status < 0 {
         return Err(io::Error::last_os_error());
     }

@@ -4,6 +4,8 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
+use crate::sys::socket;
+
 /// Pipe bytes asked for: what an unprivileged user gets by default (fs.pipe-max-size).
 ///
 /// Measured over loopback in Gbit/s: 64 KiB 50, 256 KiB 76, 1 MiB 76.
@@ -35,9 +37,7 @@ impl Pipe {
         let mut ends = [0; 2];
         // SAFETY: the kernel writes two descriptors to `ends`.
         let status = unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) };
-        if status != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        socket::check(status)?;
         // SAFETY: both were just returned as new descriptors that nothing else owns.
         let read = unsafe { OwnedFd::from_raw_fd(ends[0]) };
         // SAFETY: as above.
@@ -141,9 +141,7 @@ impl MemoryFile {
     pub(crate) fn new(payload: &[u8]) -> io::Result<Self> {
         // SAFETY: the name is a C string that outlives the call.
         let fd = unsafe { libc::memfd_create(c"linerate-payload".as_ptr(), libc::MFD_CLOEXEC) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        socket::check(fd)?;
         // SAFETY: `fd` was just returned as a new descriptor that nothing else owns.
         let file = unsafe { OwnedFd::from_raw_fd(fd) };
         let mut file = std::fs::File::from(file);

@@ -2,20 +2,15 @@
 
 use std::io;
 use std::mem::{offset_of, size_of};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 
+use crate::sys::socket;
+
 /// Returns a new non-blocking stream socket.
 pub(crate) fn open() -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: socket takes three numbers and no pointer.
-    let fd = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `fd` was just returned as a new descriptor that nothing else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    socket::new(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, 0)
 }
 
 /// Connects to the socket of that name; an error of kind `WouldBlock` says that its backlog is
@@ -42,10 +37,7 @@ pub(crate) fn connect(fd: BorrowedFd<'_>, name: &str) -> io::Result<()> {
             bytes as libc::socklen_t,
         )
     };
-    if status != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    socket::check(status)
 }
 
 /// Returns the names of this end and of the other; empty for an end without one.

@@ -8,7 +8,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use crate::sys::buffer::PageBuffer;
 use crate::sys::route::Way;
+use crate::sys::socket;
 
 /// Frames that there is memory for: the largest batch, and as many that a device still holds.
 const FRAMES: usize = 2048;
@@ -162,15 +163,9 @@ impl Frames {
                 way.name
             ));
         }
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: takes numbers and no pointer.
-        let fd = unsafe { libc::socket(libc::AF_XDP, kind, 0) };
-        if fd < 0 {
-            let error = io::Error::last_os_error();
-            return Err(told("opening an AF_XDP socket for", &way.name, &error));
-        }
-        // SAFETY: the kernel has just opened `fd` for us, and nobody else closes it.
-        let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+        let socket = socket::new(libc::AF_XDP, libc::SOCK_RAW, 0)
+            .map_err(|error| told("opening an AF_XDP socket for", &way.name, &error))?;
+        let fd = socket.as_raw_fd();
         let mut memory = PageBuffer::new(FRAMES * FRAME_BYTES);
         for frame in memory.as_mut_slice().chunks_exact_mut(FRAME_BYTES) {
             header.write(frame, payload_bytes);
@@ -353,14 +348,7 @@ fn rings(fd: RawFd, memory: &mut PageBuffer) -> io::Result<(Ring, Ring)> {
 }
 
 fn set<T>(fd: RawFd, option: libc::c_int, value: &T) -> io::Result<()> {
-    let bytes = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel reads `bytes` bytes of `value`, its size.
-    let result =
-        unsafe { libc::setsockopt(fd, libc::SOL_XDP, option, (&raw const *value).cast(), bytes) };
-    match result {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    socket::set_option(fd, libc::SOL_XDP, option, value)
 }
 
 fn bind(fd: RawFd, way: &Way) -> io::Result<()> {

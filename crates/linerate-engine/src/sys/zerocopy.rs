@@ -2,9 +2,11 @@
 //! (Documentation/networking/msg_zerocopy.rst).
 
 use std::io;
-use std::mem::{MaybeUninit, size_of};
+use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::ptr;
+
+use crate::sys::socket;
 
 /// Room for the control messages of one notification: a header and a struct sock_extended_err with
 /// an address, 48 bytes, generously.
@@ -26,21 +28,7 @@ pub(crate) struct Completions {
 
 /// Lets `send` use MSG_ZEROCOPY on this socket.
 pub(crate) fn enable(fd: RawFd) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    // SAFETY: the kernel reads one int from `on`, which outlives the call.
-    let status = unsafe {
-        libc::setsockopt(
-            fd,
-            libc::SOL_SOCKET,
-            libc::SO_ZEROCOPY,
-            (&raw const on).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    if status != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    socket::set(fd, socket::SO_ZEROCOPY, 1)
 }
 
 /// Hands `payload` to the socket, which may go on reading it until its completion is reaped:

@@ -12,7 +12,6 @@ use linerate_model::workload::{Part, Setting, Traffic};
 use crate::flow::FlowConfig;
 use crate::schedule::{Ending, NOTICE_NS};
 use crate::sys::clock::{now_ns, sleep_until};
-use crate::sys::datagram as sys_datagram;
 use crate::sys::epoll::Epoll;
 use crate::sys::socket;
 use crate::worker::timers::{SPIN_NS, Timers};
@@ -151,8 +150,8 @@ fn rest_to_the_end(part: &mut Receiver, io: &mut DatagramIo<'_>) -> Ending {
                     sleep_until(now + rest_ns);
                 } else {
                     // What it waited for shows at the next step, an error too.
-                    let look_ms = LOOK_NS / 1_000_000;
-                    let _ = sys_datagram::wait_readable(io.flow.socket(), look_ms);
+                    let look = Duration::from_nanos(LOOK_NS);
+                    let _ = socket::wait_readable(io.flow.socket(), look);
                 }
             }
             Step::Ended(ending) => return ending,
@@ -198,7 +197,8 @@ fn listen(io: &DatagramIo<'_>, at_ns: u64) {
     let left_ns = at_ns.saturating_sub(now_ns()).min(LOOK_NS);
     if left_ns > SPIN_NS && io.flow.config.manner.wait != WaitBy::Spin {
         // What it waited for shows at the next step, an error too.
-        let _ = sys_datagram::wait_readable_ns(io.flow.socket(), left_ns - SPIN_NS);
+        let left = Duration::from_nanos(left_ns - SPIN_NS);
+        let _ = socket::wait_readable(io.flow.socket(), left);
     }
 }
 

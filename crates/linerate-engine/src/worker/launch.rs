@@ -10,14 +10,16 @@ use std::thread::{Builder, JoinHandle, available_parallelism};
 
 use linerate_model::datagram::Datagrams;
 use linerate_model::manner::WaitBy;
+use linerate_model::metric::Metric;
 use linerate_model::run::FlowOutcome;
-use linerate_model::sample::Sample;
+use linerate_model::sample::{Sample, Subject};
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::{Part, Setting};
 
 use crate::flow::sampler::{self, SAMPLES_PER_FLOW, WindowsSeen};
 use crate::flow::{self, Flow, Shared};
 use crate::measure::clock;
+use crate::measure::latency::{LatenciesSeen, LatencyCounts};
 use crate::schedule::{Control, Ending, Schedule};
 use crate::sys::clock::now_ns;
 use crate::sys::thread;
@@ -45,16 +47,16 @@ pub struct EngineConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// There is nothing to do.
-    #[error("launch: no flows")]
+    #[error("there are no flows to launch")]
     NoFlows,
     /// There is nobody to do it.
-    #[error("launch: workers_max is 0")]
+    #[error("flows cannot be launched with workers_max = 0")]
     NoWorkers,
     /// The instants are not in order.
-    #[error("launch: {0:?} is not in order")]
+    #[error("the instants are not in order: {0:?}")]
     Schedule(Schedule),
     /// A thread could not be made.
-    #[error("make thread {name}")]
+    #[error("cannot make thread {name}")]
     Spawn {
         /// Its name.
         name: String,
@@ -63,7 +65,7 @@ pub enum LaunchError {
         source: io::Error,
     },
     /// A worker may not run on the CPU chosen for it.
-    #[error("pin {name} to CPU {cpu}")]
+    #[error("cannot pin {name} to CPU {cpu}")]
     Pin {
         /// The worker.
         name: String,
@@ -74,7 +76,7 @@ pub enum LaunchError {
         source: io::Error,
     },
     /// A worker could not prepare its sockets or its epoll set.
-    #[error("prepare the sockets of {name}")]
+    #[error("cannot prepare the sockets of {name}")]
     Prepare {
         /// The worker.
         name: String,
@@ -108,6 +110,7 @@ impl Deref for FlowResult {
 pub struct Running {
     flows: Vec<Arc<Shared>>,
     windows: Vec<WindowsSeen>,
+    latencies: LatenciesSeen,
     control: Arc<Control>,
     deadline: Option<Deadline>,
     workers: Vec<Worker>,
@@ -164,7 +167,15 @@ pub fn launch(
     let asked = flows.len().min(config.workers_max);
     let spinners = (shares.len() < asked).then_some((shares.len(), asked));
     let control = Arc::new(Control::new(&schedule, flows.len()));
+    let makes_transactions =
+        |share: &Vec<usize>| share.iter().any(|at| keys[*at].part == Part::Requester);
+    let latency_counts = shares.iter().map(|share| {
+        let counts = makes_transactions(share).then(LatencyCounts::default);
+        counts.map(Arc::new)
+    });
+    let latency_counts: Vec<_> = latency_counts.collect();
     let mut running = Running {
+        latencies: LatenciesSeen::new(latency_counts.iter().flatten().cloned().collect()),
         windows: vec![WindowsSeen::default(); flows.len()],
         // Before the workers: none may wait without a limit that nobody watches.
         deadline: start_deadline(&control, &flows, &shares)?,
@@ -172,7 +183,7 @@ pub fn launch(
         workers: Vec::new(),
         flows,
     };
-    for (at, share) in shares.into_iter().enumerate() {
+    for (at, (share, latency_counts)) in shares.into_iter().zip(latency_counts).enumerate() {
         let share = WorkerShare {
             flows: share
                 .into_iter()
@@ -182,6 +193,7 @@ pub fn launch(
             window: schedule.window(),
             cpu: (!config.cpus.is_empty()).then(|| config.cpus[at % config.cpus.len()]),
             latency_per_flow,
+            latency_counts,
             spinners,
         };
         // On an error the workers so far are aborted as `running` is dropped.
@@ -282,6 +294,20 @@ impl Running {
         }
     }
 
+    /// Gives `take` how many transactions the workers have recorded so far: all of them, and by latency
+    /// where that has grown since the last reading. They are worth a reading in each interval that is shown.
+    pub fn sample_latencies(&mut self, mut take: impl FnMut(Sample)) {
+        let at_ns = now_ns();
+        self.latencies.read(|about, count| {
+            take(Sample {
+                metric: Metric::AppLatencies,
+                subject: Subject::Latency(about),
+                at_ns,
+                value: count.cast_signed(),
+            });
+        });
+    }
+
     /// Returns the name and kernel id of every worker thread.
     pub fn threads(&self) -> Vec<(String, i32)> {
         self.workers
@@ -370,6 +396,8 @@ fn result(
         latency: None,
         lateness: None,
         completions: None,
+        requests: None,
+        connections: None,
         settings: Vec::new(),
     });
     let mut settings = flow::effective_settings(flow, windows, ended.completions);
@@ -397,6 +425,8 @@ fn result(
         latency: times,
         lateness: ended.lateness,
         stall_max_ns: ended.stall_max_ns,
+        requests: ended.requests,
+        connections: ended.connections,
         ended_early: match ended.ending {
             Ending::Complete => None,
             Ending::Aborted => Some("aborted".to_owned()),

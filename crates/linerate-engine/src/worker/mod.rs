@@ -29,6 +29,7 @@ use std::io;
 use std::sync::Arc;
 
 use linerate_model::histogram::Histogram;
+use linerate_model::shortfall::{ConnectionCount, RequestCount};
 use linerate_model::workload::Setting;
 
 use crate::flow::Shared;
@@ -91,6 +92,8 @@ struct EndedFlow {
     lateness: Option<Histogram>,
     /// What the kernel said about calls with MSG_ZEROCOPY.
     completions: Option<Completions>,
+    requests: Option<RequestCount>,
+    connections: Option<Box<ConnectionCount>>,
     /// What the worker has to say of the flow's manner.
     settings: Vec<Arc<Setting>>,
 }

@@ -2,7 +2,7 @@
 //!
 //! A loop of its own beside those of lasting connections, because the sockets of a place come and
 //! go. Against epoll, io_uring takes a tenth to a sixth less CPU time for a transaction:
-//! see docs/performance.md, "Transactions".
+//! see docs/performance-notes.md, "Transactions".
 
 use std::io;
 use std::time::Duration;

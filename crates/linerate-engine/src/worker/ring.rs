@@ -1,7 +1,7 @@
 //! Many flows that speak and listen on a thread: io_uring receives, plain calls send.
 //!
 //! Against epoll this saves a receive call and a readiness event for each message; see
-//! docs/performance.md, "Transactions".
+//! docs/performance-notes.md, "Transactions".
 
 use std::io;
 use std::os::fd::RawFd;

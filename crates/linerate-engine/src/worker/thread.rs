@@ -10,7 +10,7 @@ use linerate_model::workload::{Part, Setting, Traffic};
 use crate::flow::datagram::is_datagram;
 use crate::flow::{FlowConfig, Shared};
 use crate::measure::Window;
-use crate::measure::latency::Latency;
+use crate::measure::latency::{Latency, LatencyCounts};
 use crate::schedule::{Control, Ending};
 use crate::sys::buffer::PageBuffer;
 use crate::sys::clock::now_ns;
@@ -36,6 +36,8 @@ pub(super) struct WorkerShare {
     pub(super) cpu: Option<usize>,
     /// Whether each requester has a latency record of its own.
     pub(super) latency_per_flow: bool,
+    /// Where it counts its transactions by their latency, if it has any.
+    pub(super) latency_counts: Option<Arc<LatencyCounts>>,
     /// How many workers spin, and how many were asked for, where those are more than have a CPU.
     pub(super) spinners: Option<(usize, usize)>,
 }
@@ -101,6 +103,8 @@ impl<P: Seated> Seat<P> {
             latency: None,
             lateness: None,
             completions: self.player.completions(),
+            requests: None,
+            connections: None,
             settings: Vec::new(),
         });
     }
@@ -204,7 +208,7 @@ fn memory(share: &WorkerShare, records: usize) -> io::Result<Memory> {
         outbox,
         inbox: datagrams(Part::Sender).map_or_else(|| Inbox::new(1, 1, false), datagram::inbox),
         latencies: (0..records)
-            .map(|_| Latency::new(share.window, rate))
+            .map(|_| Latency::new(share.window, rate, share.latency_counts.clone()))
             .collect(),
     })
 }
@@ -219,11 +223,9 @@ fn ended_flows<P: Seated>(
     let wait = wait.map(Arc::new);
     let ended = |seat: Seat<P>| {
         let mut ended = seat.ended?;
-        let said = seat
-            .player
-            .settings(&seat.flow, &memory.control, ended.at_ns);
+        ended.requests = seat.player.requests(&memory.control, ended.at_ns);
+        ended.connections = seat.player.connections(&seat.flow).map(Box::new);
         ended.settings.extend(wait.clone());
-        ended.settings.extend(said.into_iter().map(Arc::new));
         if records(&seat.flow.config) {
             ended.take_times(latencies.next());
         }

@@ -24,7 +24,8 @@ use std::net::Shutdown;
 use std::ops::{Deref, DerefMut};
 
 use linerate_model::sample::End;
-use linerate_model::workload::{Part, Setting, Traffic};
+use linerate_model::shortfall::{ConnectionCount, RequestCount};
+use linerate_model::workload::{Part, Traffic};
 
 use crate::flow::datagram::is_datagram;
 use crate::flow::{FlowConfig, Shared};
@@ -86,8 +87,12 @@ pub(crate) trait Seated: Sized {
     fn completions(&self) -> Option<Completions> {
         None
     }
-    /// Returns what the part has to say of its manner, given that it ended at `now_ns`.
-    fn settings(&self, flow: &Shared, control: &Control, now_ns: u64) -> Vec<Setting>;
+    /// Returns the requests of an open loop, given that it ended at `now_ns`.
+    fn requests(&self, control: &Control, now_ns: u64) -> Option<RequestCount>;
+    /// Returns the connections of a part that makes them, one after another.
+    fn connections(&self, _flow: &Shared) -> Option<ConnectionCount> {
+        None
+    }
 }
 
 /// What a worker needs of a part on a lasting connection.
@@ -106,8 +111,8 @@ pub(crate) trait Play {
     }
     /// Returns the longest stall, given that the part ends at `now_ns`.
     fn stall_max_ns(&self, now_ns: u64) -> Option<u64>;
-    /// Returns what the part has to say of its manner, given that it ends at `now_ns`.
-    fn setting(&self, _control: &Control, _now_ns: u64) -> Option<Setting> {
+    /// Returns the requests of an open loop, given that it ends at `now_ns`.
+    fn requests(&self, _control: &Control, _now_ns: u64) -> Option<RequestCount> {
         None
     }
 }
@@ -201,8 +206,8 @@ impl Seated for Player {
         }
     }
 
-    fn settings(&self, _: &Shared, control: &Control, now_ns: u64) -> Vec<Setting> {
-        self.setting(control, now_ns).into_iter().collect()
+    fn requests(&self, control: &Control, now_ns: u64) -> Option<RequestCount> {
+        (**self).requests(control, now_ns)
     }
 }
 

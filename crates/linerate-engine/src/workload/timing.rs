@@ -9,8 +9,7 @@
 
 use linerate_model::id::FlowId;
 use linerate_model::manner::Manner;
-use linerate_model::setting::name;
-use linerate_model::workload::Setting;
+use linerate_model::shortfall::RequestCount;
 
 use crate::pace::Pacer;
 use crate::schedule::Control;
@@ -89,23 +88,15 @@ impl RequestTiming {
     }
 
     /// Returns, for an open loop that ends at `now_ns`, requests that were due and those that began.
-    pub(crate) fn setting(&self, control: &Control, now_ns: u64) -> Option<Setting> {
+    pub(crate) fn count(&self, control: &Control, now_ns: u64) -> Option<RequestCount> {
         // An abort moves the stop to 0; what was due up to it counts.
         let until_ns = match control.stop_ns() {
             0 => now_ns,
             stop_ns => stop_ns.min(now_ns),
         };
-        let missed = self.missed(until_ns)?;
-        let due = self.begun + missed;
-        let begun = Some(self.begun.to_string());
-        Some(Setting {
-            effective: begun.clone(),
-            capped_by: (missed > 0).then(|| {
-                format!(
-                    "the rate of the responses: {missed} of {due} requests that were due were not sent"
-                )
-            }),
-            ..Setting::granted(name::REQUESTS, Some(due.to_string()), begun)
+        Some(RequestCount {
+            due: self.begun + self.missed(until_ns)?,
+            sent: self.begun,
         })
     }
 }

@@ -177,20 +177,30 @@ fn launching_refuses_what_cannot_run() {
         assert!(error.to_string().starts_with(expect), "{error}");
     };
     let schedule = rig::schedule(10);
-    check(vec![], schedule, config(1, &[]), "launch: no flows");
+    check(
+        vec![],
+        schedule,
+        config(1, &[]),
+        "there are no flows to launch",
+    );
     check(
         vec![flow()],
         schedule,
         config(0, &[]),
-        "launch: workers_max",
+        "flows cannot be launched with workers_max",
     );
-    check(vec![flow()], backwards, config(1, &[]), "launch: Schedule");
+    check(
+        vec![flow()],
+        backwards,
+        config(1, &[]),
+        "the instants are not in order",
+    );
     let impossible = config(1, &[100_000]);
     check(
         vec![flow()],
         schedule,
         impossible,
-        "pin worker-0 to CPU 100000",
+        "cannot pin worker-0 to CPU 100000",
     );
 }
 

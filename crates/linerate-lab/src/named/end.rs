@@ -21,7 +21,7 @@ pub enum DownError {
     #[error(transparent)]
     Registry(#[from] RegistryError),
     /// A process of the lab could not be signalled.
-    #[error("end process {pid} of lab `{name}`")]
+    #[error("cannot end process {pid} of lab `{name}`")]
     Signal {
         /// The lab.
         name: String,
@@ -32,7 +32,7 @@ pub enum DownError {
         source: io::Error,
     },
     /// A process of the lab is still there.
-    #[error("end process {pid} of lab `{name}`: it is still there after SIGKILL")]
+    #[error("cannot end process {pid} of lab `{name}`: it is still there after SIGKILL")]
     StillThere {
         /// The lab.
         name: String,
@@ -40,7 +40,7 @@ pub enum DownError {
         pid: u32,
     },
     /// The lab's directory could not be removed.
-    #[error("remove {path}")]
+    #[error("cannot remove {path}")]
     Remove {
         /// The directory.
         path: PathBuf,

@@ -49,11 +49,11 @@ pub enum UpError {
     #[error(transparent)]
     Registry(#[from] RegistryError),
     /// What a crashed lab of this name left could not be removed.
-    #[error("clean up after a crashed lab")]
+    #[error("cannot clean up after a crashed lab")]
     Clean(#[source] DownError),
     /// The name is taken.
     #[error(
-        "bring up lab `{name}`: it is up already (process {pid}); take it down first or choose another name"
+        "cannot bring up lab `{name}`: it is up already (process {pid}); take it down first or choose another name"
     )]
     Exists {
         /// The name.
@@ -62,7 +62,7 @@ pub enum UpError {
         pid: u32,
     },
     /// The holder could not be started or spoken to.
-    #[error("start the process that holds lab `{name}`")]
+    #[error("cannot start the process that holds lab `{name}`")]
     Start {
         /// The lab.
         name: String,
@@ -71,7 +71,7 @@ pub enum UpError {
         source: io::Error,
     },
     /// The holder could not make the lab.
-    #[error("bring up lab `{name}`: {reason}")]
+    #[error("cannot bring up lab `{name}`: {reason}")]
     Refused {
         /// The lab.
         name: String,
@@ -84,16 +84,16 @@ pub enum UpError {
 #[derive(Debug, thiserror::Error)]
 pub enum HoldError {
     /// It was not started by [`Registry::up`].
-    #[error("read what lab to hold: this subcommand is for `lab up` alone")]
+    #[error("cannot read what lab to hold: this subcommand is for `lab up` alone")]
     Request(#[source] io::Error),
     /// The lab could not be made or taken down.
     #[error(transparent)]
     Lab(#[from] LabError),
     /// The state could not be written.
-    #[error("write the state of the lab")]
+    #[error("cannot write the state of the lab")]
     State(#[source] io::Error),
     /// The signals to wait for could not be set.
-    #[error("wait for a signal")]
+    #[error("cannot wait for a signal")]
     Signal(#[source] io::Error),
 }
 

@@ -48,7 +48,7 @@ pub fn list() -> Result<Vec<State>, RegistryError> {
 
 /// Runs a program in a host of lab `name` and returns how it ended.
 ///
-/// `words` are the program and its arguments. Input, output and working directory are the
+/// `words` are the program and its arguments, without any the user's shell. Input, output and working directory are the
 /// caller's; Ctrl-C goes to the program.
 pub fn exec(name: &str, host: &str, words: &[OsString]) -> Result<ExitStatus, VisitError> {
     Registry::of_user()?.exec(name, host, words)

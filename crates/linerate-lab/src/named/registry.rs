@@ -28,7 +28,7 @@ pub struct Registry {
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     /// A directory could not be made or read.
-    #[error("use the directory {path}")]
+    #[error("cannot use the directory {path}")]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum RegistryError {
     },
     /// A directory in a shared place belongs to someone else, or others may write to it.
     #[error(
-        "trust the directory {path}: it must belong to user {user} with mode 0700; remove it or set XDG_RUNTIME_DIR"
+        "cannot trust the directory {path}: it must belong to user {user} with mode 0700; remove it or set XDG_RUNTIME_DIR"
     )]
     Untrusted {
         /// The directory.
@@ -47,7 +47,7 @@ pub enum RegistryError {
         user: u32,
     },
     /// A state file could not be read.
-    #[error("read {path}")]
+    #[error("cannot read {path}")]
     Read {
         /// The file.
         path: PathBuf,
@@ -56,7 +56,7 @@ pub enum RegistryError {
         source: io::Error,
     },
     /// The name cannot name a lab.
-    #[error("name a lab `{name}`: allowed are {rule}")]
+    #[error("a lab cannot be called `{name}`: allowed are {rule}")]
     Name {
         /// The name.
         name: String,
@@ -64,7 +64,7 @@ pub enum RegistryError {
         rule: String,
     },
     /// There is no such lab.
-    #[error("find lab `{name}`: {known}")]
+    #[error("there is no lab `{name}`: {known}")]
     Unknown {
         /// The name.
         name: String,
@@ -120,9 +120,9 @@ impl Registry {
         }
         let names = self.names()?;
         let known = if names.is_empty() {
-            "there is none; bring one up first".to_owned()
+            "none is up".to_owned()
         } else {
-            format!("there are {}", names.join(", "))
+            format!("up are {}", names.join(", "))
         };
         Err(RegistryError::Unknown {
             name: name.to_owned(),
@@ -252,7 +252,7 @@ mod tests {
             Err(RegistryError::Name { .. })
         ));
         let error = registry.find("x").expect_err("there is none");
-        assert!(error.to_string().contains("bring one up"), "{error}");
+        assert!(error.to_string().contains("none is up"), "{error}");
     }
 
     #[test]

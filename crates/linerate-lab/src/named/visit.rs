@@ -1,15 +1,18 @@
 //! Running a program in a host of a named lab.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
+use std::{env, io};
 
 use super::registry::{Registry, RegistryError};
 use super::state::State;
 use crate::sys::guest::{EndsWith, Guest, place};
 use crate::sys::init::NAMESPACES;
 use crate::sys::process::IgnoreInterrupts;
+
+/// The shell of a user who has none.
+const SHELL: &str = "/bin/sh";
 
 /// Why a program could not be run in a host.
 #[derive(Debug, thiserror::Error)]
@@ -18,13 +21,13 @@ pub enum VisitError {
     #[error(transparent)]
     Registry(#[from] RegistryError),
     /// The lab is not up any more.
-    #[error("visit lab `{name}`: it has crashed; take it down to clean up, or bring it up again")]
+    #[error("lab `{name}` has crashed")]
     Crashed {
         /// The lab.
         name: String,
     },
     /// There is no such host.
-    #[error("find host `{host}`: lab `{name}` has {known}")]
+    #[error("lab `{name}` has no host `{host}`, but {known}")]
     NoHost {
         /// The lab.
         name: String,
@@ -33,14 +36,8 @@ pub enum VisitError {
         /// The hosts there are.
         known: String,
     },
-    /// There is no program to run.
-    #[error("run a program in host `{host}`: none was named")]
-    NoProgram {
-        /// The host.
-        host: String,
-    },
     /// The program could not be started.
-    #[error("run `{program}` in host `{host}`")]
+    #[error("cannot run `{program}` in host `{host}`")]
     Start {
         /// The program.
         program: String,
@@ -70,17 +67,19 @@ impl Registry {
         Ok(command)
     }
 
-    /// Runs a program in a host of lab `name` and returns how it ended.
+    /// Runs a program in a host of lab `name` and returns how it ended; without words the user's shell.
     pub fn exec(
         &self,
         name: &str,
         host: &str,
         words: &[OsString],
     ) -> Result<ExitStatus, VisitError> {
-        let (program, arguments) = words.split_first().ok_or_else(|| VisitError::NoProgram {
-            host: host.to_owned(),
-        })?;
-        let mut command = self.command(name, host, program)?;
+        let shell = || env::var_os("SHELL").filter(|shell| !shell.is_empty());
+        let (program, arguments) = match words.split_first() {
+            Some((program, arguments)) => (program.clone(), arguments),
+            None => (shell().unwrap_or_else(|| SHELL.into()), words),
+        };
+        let mut command = self.command(name, host, &program)?;
         let failed = |source| VisitError::Start {
             program: program.to_string_lossy().into_owned(),
             host: host.to_owned(),
@@ -104,9 +103,11 @@ fn guest_of(state: &State, host: &str) -> Result<Guest, VisitError> {
             known: names.join(", "),
         }
     })?;
+    // Without its holder a host is ending, if it has not ended.
     let init = found
         .init
         .open()
+        .filter(|_| state.is_up())
         .ok_or_else(|| VisitError::Crashed { name: name() })?;
     let user = if state.in_user_namespace {
         libc::CLONE_NEWUSER

@@ -1,5 +1,9 @@
 //! The addresses of a lab: 10.77.0.0/24 and fd77::/64 for data, 10.78.0.0/24 for control.
 //!
+//! Every host knows the others by name: `NAME` is the data address, `NAME.v6` its IPv6 address and
+//! `NAME.ctl` the control address. The name alone is not the IPv6 address too, since the C library
+//! would prefer that, and a TCP segment then carries 20 bytes less.
+//!
 //! They cannot collide with the machine's own: a lab shares no network with it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -29,4 +33,20 @@ pub(crate) fn control_address(number: u8) -> IpAddr {
 /// Returns this process's address on the control network.
 pub(crate) fn controller_address() -> IpAddr {
     control_address(CONTROLLER_NUMBER)
+}
+
+/// Returns the text of `/etc/hosts` in each of `hosts`, which are in the order of their addresses.
+pub(crate) fn names(hosts: &[String]) -> String {
+    let mut text = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n".to_owned();
+    for (name, number) in hosts.iter().zip(1u8..) {
+        let rows = [
+            (data_address(number), ""),
+            (data_address_v6(number), ".v6"),
+            (control_address(number), ".ctl"),
+        ];
+        for (address, suffix) in rows {
+            text += &format!("{address} {name}{suffix}\n");
+        }
+    }
+    text
 }

@@ -2,7 +2,6 @@
 
 use super::Site;
 use crate::relay::RelayConfig;
-use crate::shape::is_framed;
 use crate::spec::LinkSpec;
 use crate::sys::packet::{FRAME_PREFIX_BYTES, PacketSocket};
 
@@ -18,19 +17,14 @@ const RELAY_ROOM_BYTES_MIN: f64 = 262_144.0;
 /// Returns what the relay in the link of `site` does.
 pub(super) fn relay_of(site: &Site<'_>, near: PacketSocket, far: PacketSocket) -> RelayConfig {
     let link = &site.spec.link;
-    let frame_bytes_max = if is_framed(link.rate) {
-        // Ethernet header and a VLAN tag.
-        FRAME_PREFIX_BYTES + link.mtu_bytes as usize + 18
-    } else {
-        FRAME_PREFIX_BYTES + SUPERFRAME_BYTES_MAX
-    };
     RelayConfig {
         host: site.spec.name.clone(),
         delay: link.delay,
         loss: link.loss,
         // The same lab loses the same frames each time.
         seed: u64::from(site.number),
-        frame_bytes_max,
+        // Also on links of single frames: who replaces a host's queueing discipline sends superframes.
+        frame_bytes_max: FRAME_PREFIX_BYTES + SUPERFRAME_BYTES_MAX,
         held_bytes_max: held_bytes_max(link),
         near,
         far,

@@ -48,7 +48,9 @@ use crate::sys::namespace::{network_of, run_in_network};
 use crate::sys::netlink::{End, Netlink, Pair};
 use crate::sys::xdp::pass_program;
 
-pub(crate) use address::{control_address, controller_address, data_address, data_address_v6};
+pub(crate) use address::{
+    control_address, controller_address, data_address, data_address_v6, names,
+};
 
 use address::{PREFIX, PREFIX_V6};
 use device::{

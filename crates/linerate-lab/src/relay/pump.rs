@@ -44,7 +44,7 @@ pub(crate) struct RelayConfig {
 
 /// Why a relay could not start.
 #[derive(Debug, thiserror::Error)]
-#[error("start the thread that delays the frames of host `{host}`")]
+#[error("cannot start the thread that delays the frames of host `{host}`")]
 pub struct RelayError {
     host: String,
     #[source]

@@ -29,10 +29,27 @@ struct HostFile {
 struct LinkFile {
     rate: Option<BitsPerSec>,
     delay: Option<Nanos>,
+    #[serde(default, deserialize_with = "share")]
     loss: Option<f64>,
     mtu_bytes: Option<u32>,
     queues: Option<u32>,
     host_queue: Option<Bytes>,
+}
+
+/// Reads a number, or text such as `1%`.
+fn share<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Share {
+        Number(f64),
+        Text(String),
+    }
+    match Share::deserialize(deserializer)? {
+        Share::Number(share) => Ok(Some(share)),
+        Share::Text(text) => linerate_model::unit::parse_share(&text)
+            .map(Some)
+            .ok_or_else(|| serde::de::Error::custom(format!("`{text}` is no share: 0.01 or 1%"))),
+    }
 }
 
 impl LabFile {

@@ -78,7 +78,7 @@ pub struct LinkSpec {
 #[derive(Debug, thiserror::Error)]
 pub enum SpecError {
     /// The text is not TOML, or has an unknown key or a value of the wrong kind.
-    #[error("read the lab `{origin}`")]
+    #[error("cannot read the lab `{origin}`")]
     Parse {
         /// Where the text came from.
         origin: String,
@@ -115,6 +115,12 @@ impl Default for LinkSpec {
 }
 
 impl LabSpec {
+    /// Returns the round trip that the delays of their links make between two hosts: every packet
+    /// crosses both links, there and back.
+    pub fn round_trip(one: &HostSpec, other: &HostSpec) -> Nanos {
+        Nanos(2 * (one.link.delay.0 + other.link.delay.0))
+    }
+
     /// Reads a lab from TOML; `origin` names the text in errors.
     ///
     /// `[link]` gives what holds for every host that does not say otherwise.

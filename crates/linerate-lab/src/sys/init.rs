@@ -19,6 +19,11 @@ pub const NAMESPACES: libc::c_int =
 const OPEN_TREE_CLONE: libc::c_uint = 1;
 /// From the same file.
 const MOVE_MOUNT_F_EMPTY_PATH: libc::c_uint = 4;
+/// From the same file: the target may be a symbolic link.
+const MOVE_MOUNT_T_SYMLINKS: libc::c_uint = 0x10;
+
+/// The byte by which a first process says that its host has no names.
+pub const NO_NAMES: u8 = b'n';
 
 /// A running first process.
 #[derive(Debug)]
@@ -29,11 +34,24 @@ pub struct Init {
     pub process: OwnedFd,
 }
 
-/// Starts the first process of host `name`; it ends when the calling thread does.
+/// What a first process is told.
+#[derive(Debug, Clone, Copy)]
+pub struct Told<'a> {
+    /// The host's name.
+    pub name: &'a CStr,
+    /// The text of its `/etc/hosts`.
+    pub hosts: &'a CStr,
+    /// A descriptor of the process that makes it.
+    pub maker: BorrowedFd<'a>,
+    /// Where it says what it does without; closed when the host is ready.
+    pub ready: BorrowedFd<'a>,
+}
+
+/// Starts the first process of a host; it ends when the calling thread does.
 ///
 /// The calling thread must have all signals blocked, so that the new process never runs one of
-/// this program's signal handlers. `maker` is a descriptor of this process.
-pub fn spawn(name: &CStr, maker: BorrowedFd<'_>) -> io::Result<Init> {
+/// this program's signal handlers.
+pub fn spawn(told: Told<'_>) -> io::Result<Init> {
     let mut pidfd: RawFd = -1;
     // SAFETY: clone_args is plain numbers, for which zero means "not used".
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
@@ -46,7 +64,7 @@ pub fn spawn(name: &CStr, maker: BorrowedFd<'_>) -> io::Result<Init> {
     // does only what `run` promises.
     let pid = check_long(unsafe { libc::syscall(libc::SYS_clone3, &raw const args, size) })?;
     if pid == 0 {
-        run(name, maker.as_raw_fd());
+        run(told);
     }
     // SAFETY: the kernel stored a new descriptor there, which nobody else owns.
     let process = unsafe { OwnedFd::from_raw_fd(pidfd) };
@@ -57,11 +75,12 @@ pub fn spawn(name: &CStr, maker: BorrowedFd<'_>) -> io::Result<Init> {
 }
 
 /// The life of the first process: only system calls, no allocation, no return.
-fn run(name: &CStr, maker: RawFd) -> ! {
+fn run(told: Told<'_>) -> ! {
+    let name = told.name;
     // SAFETY: PR_SET_PDEATHSIG takes one number; the signal comes from an ancestor namespace,
     // which is why it also ends a process 1.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) };
-    end_without(maker);
+    end_without(told.maker.as_raw_fd());
     // SAFETY: the name is a valid C string; longer ones are cut by the kernel.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"lab-host".as_ptr()) };
     // SAFETY: pointer and length describe the name without its terminator.
@@ -70,7 +89,11 @@ fn run(name: &CStr, maker: RawFd) -> ! {
     unsafe { libc::setsid() };
     // SAFETY: SIG_IGN is a valid disposition; the kernel then reaps orphans without us.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
-    mount_views();
+    if !mount_views(told.hosts) {
+        let word = [NO_NAMES];
+        // SAFETY: an open descriptor and one valid byte; the maker reads or has gone.
+        unsafe { libc::write(told.ready.as_raw_fd(), word.as_ptr().cast(), word.len()) };
+    }
     // SAFETY: closes descriptors only; none is used from here on.
     unsafe { libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) };
     loop {
@@ -94,19 +117,22 @@ fn end_without(maker: RawFd) {
     }
 }
 
-/// Gives the host its own `/proc` and `/sys`, so that process ids and devices are the host's.
+/// Gives the host its own `/proc` and `/sys`, so that process ids and devices are the host's, and
+/// `hosts` as its `/etc/hosts`; returns whether it has that.
 ///
 /// A user namespace is refused a new one where parts of the outer one are masked (containers):
 /// then the outer one stays, where `/proc/self` is right but numbers differ from `getpid`, and
 /// `/sys/class/net` shows the caller's devices.
-fn mount_views() {
+fn mount_views(hosts: &CStr) -> bool {
     let none = c"none".as_ptr();
     let private = libc::MS_REC | libc::MS_PRIVATE;
     // SAFETY: valid C strings; file system type and options are not used with MS_PRIVATE.
     let result = unsafe { libc::mount(none, c"/".as_ptr(), none, private, std::ptr::null()) };
     if result != 0 {
-        return;
+        return false;
     }
+    let hosts = file_of(hosts);
+    let has_names = attach(hosts, c"/etc/hosts");
     mount_fresh(c"proc", c"/proc");
     // What is mounted below the outer /sys (cgroups, tracing, BPF) is carried over.
     let kept = [c"/sys/fs", c"/sys/kernel"].map(|place| (place, detached_copy(place)));
@@ -115,6 +141,35 @@ fn mount_views() {
             attach(copy, place);
         }
     }
+    has_names
+}
+
+/// Returns a detached mount of a file with `text`, or -1.
+///
+/// The file needs a file system that this namespace may mount and that nobody else sees: one in
+/// memory, for a moment over `/sys`.
+fn file_of(text: &CStr) -> libc::c_long {
+    let place = c"/sys";
+    if !mount_fresh(c"tmpfs", place) {
+        return -1;
+    }
+    let path = c"/sys/hosts";
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
+    // SAFETY: a valid C string; the descriptor is closed with all others.
+    let file = unsafe { libc::open(path.as_ptr(), flags, 0o644) };
+    // The mode is what was asked for less the caller's mask: programs of other users read it too.
+    // SAFETY: a bad descriptor is refused.
+    unsafe { libc::fchmod(file, 0o644) };
+    let bytes = text.to_bytes();
+    // SAFETY: pointer and length describe the text; a bad descriptor is refused.
+    let written = unsafe { libc::write(file, bytes.as_ptr().cast(), bytes.len()) };
+    let copy = match usize::try_from(written) == Ok(bytes.len()) {
+        true => detached_copy(path),
+        false => -1,
+    };
+    // SAFETY: a valid C string: what was mounted above.
+    unsafe { libc::umount2(place.as_ptr(), libc::MNT_DETACH) };
+    copy
 }
 
 fn mount_fresh(kind: &CStr, place: &CStr) -> bool {
@@ -131,10 +186,14 @@ fn detached_copy(place: &CStr) -> libc::c_long {
     unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, place.as_ptr(), flags) }
 }
 
-/// Mounts the copy at `place`; without a copy or without the place, nothing happens.
-fn attach(copy: libc::c_long, place: &CStr) {
-    let (empty, flags) = (c"".as_ptr(), MOVE_MOUNT_F_EMPTY_PATH);
+/// Mounts the copy at `place` and returns whether it is there; without a copy or without the place,
+/// nothing happens.
+fn attach(copy: libc::c_long, place: &CStr) -> bool {
+    let (empty, flags) = (
+        c"".as_ptr(),
+        MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_SYMLINKS,
+    );
     let (here, place) = (libc::AT_FDCWD, place.as_ptr());
     // SAFETY: valid C strings; a bad descriptor is refused.
-    unsafe { libc::syscall(libc::SYS_move_mount, copy, empty, here, place, flags) };
+    unsafe { libc::syscall(libc::SYS_move_mount, copy, empty, here, place, flags) == 0 }
 }

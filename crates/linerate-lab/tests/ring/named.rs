@@ -53,6 +53,11 @@ pub fn life() {
     let exec = |host, text| registry.exec("ring", host, &words(text));
     let status = exec("client1", "test $(cat /proc/sys/kernel/hostname) = client1");
     assert!(status.expect("a shell starts").success());
+    let status = exec("client1", "grep -q '^10.77.0.1 server$' /etc/hosts");
+    assert!(
+        status.expect("a shell starts").success(),
+        "hosts know names"
+    );
     let status = exec("client1", "exit 7").expect("a shell starts");
     assert_eq!(status.code(), Some(7));
     let status = exec("client1", "kill -KILL $$").expect("a shell starts");

@@ -21,6 +21,8 @@ const PORTS_MAX: usize = 128;
 pub enum Selection {
     /// Those from or to these ports.
     Ports(HashSet<u16>),
+    /// Those from or to these ends.
+    Ends(HashSet<SocketAddr>),
     /// Those between these ends: every pair in both orders.
     Conversations(HashSet<(SocketAddr, SocketAddr)>),
 }
@@ -43,6 +45,7 @@ impl Selection {
         };
         match self {
             Selection::Ports(ports) => ports.contains(&from.port()) || ports.contains(&to.port()),
+            Selection::Ends(ends) => ends.contains(&from) || ends.contains(&to),
             Selection::Conversations(pairs) => pairs.contains(&(from, to)),
         }
     }
@@ -294,6 +297,9 @@ mod tests {
             );
             let own = Selection::conversations([pair]).has(LINKTYPE_RAW, &frame);
             let ports = Selection::Ports([5201].into()).has(LINKTYPE_RAW, &frame);
+            let server = Selection::Ends(["192.0.2.2:5201".parse().unwrap()].into());
+            let to_server = bytes[0] >> 4 == 4 && bytes[26..28] == 5201_u16.to_be_bytes();
+            assert_eq!(server.has(LINKTYPE_RAW, &frame), to_server);
             (own, ports)
         };
         assert_eq!(frame(&v4(TCP, 0, 40_000, 5201)), (true, true));

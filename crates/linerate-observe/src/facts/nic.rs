@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use linerate_model::host::FactValue;
+use linerate_model::number::counted;
 use linerate_model::unit::Unit;
 
 use super::{Facts, Reading};
@@ -206,9 +207,9 @@ fn table_words(table: &[u32]) -> String {
     let (least, most) = (shares.iter().min(), shares.iter().max());
     match (least, most) {
         (Some(least), Some(most)) if least == most => format!(
-            "{} entries over {} queues, {most} each",
+            "{} entries over {}, {most} each",
             table.len(),
-            queues.len()
+            counted(queues.len(), "queue")
         ),
         (Some(least), Some(most)) => format!(
             "{} entries over {} queues, {least} to {most} each",

@@ -26,7 +26,7 @@ pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
         }
         let irq = place
             .irq
-            .ok_or_else(|| "nobody tells its interrupt".to_owned());
+            .ok_or_else(|| "its interrupt is not reported".to_owned());
         add("irq", irq.clone().and_then(whole));
         let cpus = irq.and_then(|irq| cpus_of(&config.proc_root, irq));
         add("cpus", cpus.clone().map(FactValue::Text));

@@ -73,7 +73,10 @@ pub fn horizontal(figure: &Figure, categories: &[String]) -> DrawnAxis {
     let measured = if measured.is_empty() { all } else { measured };
     if log || measured.len() <= POSITIONS_MAX {
         return DrawnAxis {
-            title: named,
+            title: match log {
+                true => log_label(&figure.x, &measured),
+                false => named,
+            },
             ticks: labelled(&measured, figure.x.unit),
             prefix,
             range,
@@ -106,7 +109,7 @@ pub fn vertical(figure: &Figure) -> DrawnAxis {
             positive().fold(0.0, f64::max) * 1.3,
         );
         return DrawnAxis {
-            title: wording::heading(&figure.y.label),
+            title: log_label(&figure.y, &decades(range.0, range.1)),
             ticks: labelled(&decades(range.0, range.1), figure.y.unit),
             prefix,
             range,
@@ -161,9 +164,34 @@ fn label(axis: &Axis, prefix: Prefixed) -> String {
     match (axis.unit, prefix.symbol) {
         (_, "") => name,
         (_, symbol) if name.ends_with(symbol) => name,
-        (Unit::PerSecond, _) if name.ends_with("per second") => name,
+        (Unit::PerSecond, _)
+            if ["per second", "a second"]
+                .iter()
+                .any(|end| name.ends_with(end)) =>
+        {
+            name
+        }
         (Unit::PerSecond, _) => format!("{name} (per second)"),
         (_, symbol) => format!("{name} ({symbol})"),
+    }
+}
+
+/// Returns the label of an axis by factor, with the units of its first and last tick:
+/// `Socket buffer (KiB – MiB, log scale)`.
+fn log_label(axis: &Axis, ticks: &[f64]) -> String {
+    let name = wording::heading(&axis.label);
+    let most = ticks.last().copied().unwrap_or(0.0);
+    let symbol = |at: Option<&f64>| {
+        let text = number::display_on_axis(*at?, axis.unit, most);
+        let unit = text.trim_start_matches(|c: char| !c.is_alphabetic() && c != '%' && c != '/');
+        Some(unit.to_owned()).filter(|unit| !unit.is_empty())
+    };
+    match (symbol(ticks.first()), symbol(ticks.last())) {
+        // Said already.
+        _ if name.ends_with("per second") => format!("{name} (log scale)"),
+        (Some(first), Some(last)) if first == last => format!("{name} ({first}, log scale)"),
+        (Some(first), Some(last)) => format!("{name} ({first} – {last}, log scale)"),
+        _ => format!("{name} (log scale)"),
     }
 }
 

@@ -6,7 +6,7 @@ use linerate_model::analysis::{Curve, Point, Position};
 use maud::{Markup, html};
 
 use super::look::Look;
-use super::{Drawing, Plot, is_bar, mark, tenths};
+use super::{Drawing, Plot, Sheet, is_bar, mark, tenths};
 use crate::{number, points, wording};
 
 /// Share of a category's room that its bars take, and the share of a bar's room that it fills.
@@ -28,7 +28,7 @@ struct Dot<'a> {
 
 impl Drawing<'_> {
     /// Draws a curve in its colour.
-    pub fn curve(&self, curve: &Curve, look: &Look, plot: &Plot) -> Markup {
+    pub fn curve(&self, curve: &Curve, look: &Look, plot: &Plot, sheet: &Sheet) -> Markup {
         let bars = is_bar(self.figure, curve.origin);
         let shift = if bars {
             self.bar_place(curve, plot)
@@ -42,11 +42,14 @@ impl Drawing<'_> {
         };
         let dots = || strokes.iter().flatten();
         let line = path(&strokes);
-        let noted = dots().any(|dot| !dot.point.note.is_empty());
-        let told = (noted || dots().count() <= TOLD_MAX).then(|| self.told(dots()));
+        let noted = dots().any(|dot| !dot.point.note.is_empty() || dot.point.limiter.is_some());
+        let is_told = noted || dots().count() <= TOLD_MAX;
+        // The phone's drawing has the same points, unless pixels were left out.
+        let is_told = is_told && (sheet.is_first || look.shape.is_none());
+        let told = is_told.then(|| self.told(dots()));
         let zero = plot.y(self.y.share(0.0).unwrap_or(0.0));
         html! {
-            g style={ "color:" (look.color) } data-name=(wording::curve_name(&curve.name, curve.origin))
+            g.curve style={ "color:" (look.color) } data-name=(wording::curve_name(&curve.name, curve.origin))
                 data-points=[told] {
                 @if bars {
                     @let outline = bar_outline(dots(), shift.1, zero);
@@ -99,7 +102,7 @@ impl Drawing<'_> {
         strokes
     }
 
-    fn place(&self, position: &Position) -> Option<f64> {
+    pub fn place(&self, position: &Position) -> Option<f64> {
         match position {
             _ if !self.categories.is_empty() => {
                 let name = points::position(position, self.figure);
@@ -146,7 +149,11 @@ impl Drawing<'_> {
             let bounds = point.low.zip(point.high);
             let value = number::value_with_bounds(point.y, bounds, unit).line();
             let place = points::position(&point.x, self.figure);
-            let parts = [&value, &place, &point.note].map(|part| part.replace(['\t', '\n'], " "));
+            let limiter = point.limiter.map(|it| format!("limited by {}", it.title()));
+            let notes = [limiter.as_deref().unwrap_or(""), &point.note];
+            let notes = notes.into_iter().filter(|note| !note.is_empty());
+            let note = notes.collect::<Vec<_>>().join("; ");
+            let parts = [&value, &place, &note].map(|part| part.replace(['\t', '\n'], " "));
             parts.join("\t").trim_end().to_owned()
         };
         dots.map(line).collect::<Vec<_>>().join("\n")
@@ -219,6 +226,7 @@ mod tests {
             low: None,
             high: None,
             note: String::new(),
+            limiter: None,
         };
         let heights = [5.0, 1.0, 2.0, 9.0, 3.0, 7.0, 7.5];
         let points: Vec<Point> = heights.into_iter().map(point).collect();

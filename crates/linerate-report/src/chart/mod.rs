@@ -7,7 +7,7 @@
 //! 3. A curve of more points than the drawing has pixels keeps the first, the least, the largest and
 //!    the last of each pixel, which looks the same.
 //! 4. The vertices of a `path` of class `v` are a curve's points, and `data-points` says in words what
-//!    they are, for the page's script to show.
+//!    they are, for the page's script to show; the phone's drawing has those of the page's.
 
 use std::fmt::Write as _;
 
@@ -22,6 +22,8 @@ mod curve;
 pub mod look;
 /// Markers, dashes and hatches.
 pub mod mark;
+/// What limits each point, below the axis.
+mod strip;
 /// Words and the room that they need.
 mod text;
 
@@ -46,12 +48,15 @@ struct Sheet {
     class: &'static str,
     width: f64,
     height: f64,
+    /// Whether it has the words of what others have, too.
+    is_first: bool,
 }
 
 const PAGE: Sheet = Sheet {
     class: "page",
     width: 680.0,
     height: 330.0,
+    is_first: true,
 };
 
 /// As wide as the text on a phone of 390 pixels.
@@ -59,6 +64,7 @@ const PHONE: Sheet = Sheet {
     class: "phone",
     width: 358.0,
     height: 290.0,
+    is_first: false,
 };
 
 /// The rectangle of a drawing that curves lie in.
@@ -67,6 +73,8 @@ struct Plot {
     right: f64,
     top: f64,
     bottom: f64,
+    /// Where labels of the horizontal axis begin: below the strip of limiters.
+    below: f64,
     /// Room that is kept free at both ends of the horizontal axis.
     inset: f64,
 }
@@ -130,11 +138,15 @@ impl Drawing<'_> {
         let left = widest.fold(0.0, f64::max) + GAP_PX;
         let slot = (sheet.width - left - GAP_PX) / self.categories.len().max(1) as f64;
         let names = Names::of(&self.categories, slot);
+        let strips = self.strips();
+        let height = sheet.height + strip::height_px(&strips);
+        let bottom = sheet.height - 2.0 * LINE_PX - names.height_px.max(LINE_PX);
         let plot = Plot {
             left,
             right: sheet.width - GAP_PX,
             top: 2.0 * LINE_PX,
-            bottom: sheet.height - 2.0 * LINE_PX - names.height_px.max(LINE_PX),
+            bottom,
+            below: bottom + strip::height_px(&strips),
             inset: if self.categories.is_empty() {
                 INSET_PX
             } else {
@@ -153,8 +165,8 @@ impl Drawing<'_> {
         );
         let title_x = (plot.left + plot.right) / 2.0;
         html! {
-            svg.chart.(sheet.class) viewBox={ "0 0 " (sheet.width) " " (sheet.height) }
-                width=(sheet.width) height=(sheet.height) data-axes=(axes) aria-hidden="true" {
+            svg.chart.(sheet.class) viewBox={ "0 0 " (sheet.width) " " (height) }
+                width=(sheet.width) height=(height) data-axes=(axes) aria-hidden="true" {
                 // Level above the plot, where a phone has room for it.
                 text.title x="0" y=(FONT_PX) { (cut(&self.y.title, sheet.width)) }
                 (self.vertical_ticks(&plot))
@@ -163,11 +175,12 @@ impl Drawing<'_> {
                 } @else {
                     (names.draw(&plot, slot))
                 }
-                text.title.middle x=(tenths(title_x)) y=(tenths(sheet.height - 5.0)) {
+                (self.draw_strips(&strips, &plot))
+                text.title.middle x=(tenths(title_x)) y=(tenths(height - 5.0)) {
                     (cut(&self.x.title, 2.0 * (sheet.width - title_x)))
                 }
                 @for (curve, look) in self.figure.curves.iter().zip(look::looks(self.figure)) {
-                    (self.curve(curve, &look, &plot))
+                    (self.curve(curve, &look, &plot, sheet))
                 }
             }
         }
@@ -223,7 +236,7 @@ impl Drawing<'_> {
         html! {
             path.axis d=(line) {}
             @for label in labels {
-                text.middle x=(tenths(label.middle)) y=(tenths(plot.bottom + LINE_PX + 3.0)) { (label.text) }
+                text.middle x=(tenths(label.middle)) y=(tenths(plot.below + LINE_PX + 3.0)) { (label.text) }
             }
         }
     }

@@ -102,10 +102,10 @@ impl Names {
                 @for (row, line) in lines.iter().enumerate() {
                     @if self.upright {
                         text.end transform={ "translate(" (tenths(middle(at) + FONT_PX / 3.0)) " "
-                            (tenths(plot.bottom + GAP_PX)) ") rotate(-90)" } { (line) }
+                            (tenths(plot.below + GAP_PX)) ") rotate(-90)" } { (line) }
                     } @else {
                         text.middle x=(tenths(middle(at)))
-                            y=(tenths(plot.bottom + (row as f64 + 1.0) * LINE_PX + 3.0)) { (line) }
+                            y=(tenths(plot.below + (row as f64 + 1.0) * LINE_PX + 3.0)) { (line) }
                     }
                 }
             }

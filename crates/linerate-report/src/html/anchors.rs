@@ -5,14 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::analysis::Analysis;
 use linerate_model::id::TrialId;
 
+use crate::wording;
+
 /// The identifiers of everything that the page links to.
 pub struct Anchors {
     /// One per finding, in order.
     pub findings: Vec<String>,
     /// One per chapter, in order.
     pub chapters: Vec<String>,
-    /// One per chapter and figure, in order.
+    /// One per chapter and figure, in order, those over time last.
     pub figures: Vec<Vec<String>>,
+    /// The number of each chapter, as they stand: without gaps, and none outside a study.
+    pub numbers: Vec<Option<usize>>,
+    /// The number of the first figure of each chapter.
+    pub figure_numbers: Vec<usize>,
+    /// The findings of each chapter that stand in no earlier one; at the end those of none.
+    own_findings: Vec<Vec<usize>>,
+    actions: usize,
     finding_places: BTreeMap<String, usize>,
     trial_places: BTreeMap<TrialId, (usize, usize)>,
 }
@@ -42,17 +51,18 @@ impl Anchors {
             .map(|chapter| unique("chapter", &chapter.id));
         let chapters = chapters.collect();
         let figures = analysis.chapters.iter().map(|chapter| {
-            chapter
-                .figures
-                .iter()
-                .map(|figure| unique("figure", &figure.id))
-                .collect()
+            let figures = chapter.figures.iter().chain(&chapter.over_time);
+            figures.map(|figure| unique("figure", &figure.id)).collect()
         });
         let figures = figures.collect();
         Self {
             findings,
             chapters,
             figures,
+            numbers: wording::chapter_numbers(analysis),
+            figure_numbers: figure_numbers(analysis),
+            own_findings: own_findings(analysis),
+            actions: analysis.recommendations.len(),
             finding_places: finding_places(analysis),
             trial_places: trial_places(analysis),
         }
@@ -62,6 +72,17 @@ impl Anchors {
     pub fn finding(&self, id: &str) -> Option<(&str, usize)> {
         let place = *self.finding_places.get(id)?;
         Some((&self.findings[place], place))
+    }
+
+    /// Returns the places of the findings that stand in a chapter, or in none.
+    pub fn findings_of(&self, chapter: Option<usize>) -> &[usize] {
+        let at = chapter.unwrap_or(self.own_findings.len() - 1);
+        &self.own_findings[at]
+    }
+
+    /// Returns how many actions there are beyond the first `shown`.
+    pub fn actions_left(&self, shown: usize) -> usize {
+        self.actions.saturating_sub(shown)
     }
 
     /// Returns the identifier of `trial` if the page lists it.
@@ -81,6 +102,30 @@ impl Anchors {
 
 fn trial_name(trial: TrialId) -> String {
     format!("trial-{}", trial.0)
+}
+
+fn figure_numbers(analysis: &Analysis) -> Vec<usize> {
+    let mut next = 1;
+    let chapters = analysis.chapters.iter();
+    let first = chapters.map(|chapter| {
+        let first = next;
+        next += chapter.figures.len();
+        first
+    });
+    first.collect()
+}
+
+fn own_findings(analysis: &Analysis) -> Vec<Vec<usize>> {
+    let mut left: Vec<usize> = (0..analysis.findings.len()).collect();
+    let mut own: Vec<Vec<usize>> = Vec::new();
+    for chapter in &analysis.chapters {
+        let is_own = |at: &usize| chapter.findings.contains(&analysis.findings[*at].id);
+        let (mine, others) = left.into_iter().partition(is_own);
+        own.push(mine);
+        left = others;
+    }
+    own.push(left);
+    own
 }
 
 fn finding_places(analysis: &Analysis) -> BTreeMap<String, usize> {

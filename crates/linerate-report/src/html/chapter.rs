@@ -1,23 +1,27 @@
-//! A chapter: question, answer, figures, findings; behind a click its cells, method and trials.
+//! A chapter: question, answer, what follows, figures, findings; behind a click the course of its
+//! trials, method, cells, trials and data.
 
 use linerate_model::analysis::{Analysis, Chapter, Figure, Origin, Table, TrialLine};
 use maud::{Markup, html};
 
 use super::anchors::Anchors;
-use super::{swatch, table};
+use super::{findings, is_usable, limits, swatch, table};
 use crate::chart::{self, look};
 use crate::{number, points, wording};
 
-/// Most rows of a table that is open.
+/// Most rows of all tables of a chapter together that are open.
 const OPEN_ROWS_MAX: usize = 16;
 
 /// Sets the chapter at place `at`.
 pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
     let chapter = &analysis.chapters[at];
+    let findings = anchors.findings_of(Some(at));
+    let figures = chapter.figures.iter().zip(&anchors.figures[at]);
+    let number = |place: usize| anchors.figure_numbers[at] + place;
     html! {
         section.chapter id=(anchors.chapters[at]) {
             h2 {
-                @if let Some(number) = chapter.number { span.ordinal { (number) } }
+                @if let Some(number) = anchors.numbers[at] { span.ordinal { (number) } }
                 (chapter.title)
             }
             @if !chapter.question.is_empty() { p.question { (chapter.question) } }
@@ -25,62 +29,113 @@ pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
                 Some(answer) => p.answer { (answer) },
                 None => p.answer.none { "No answer: nothing valid was measured." },
             }
+            @if let Some(consequence) = chapter.consequence.as_ref().filter(|_| is_usable(analysis)) {
+                p.consequence { b { "So what: " } (consequence) }
+            }
             @if !chapter.figures.is_empty() {
                 div.figures {
-                    @for (figure, id) in chapter.figures.iter().zip(&anchors.figures[at]) {
-                        (self::figure(figure, id))
+                    @for (place, (figure, id)) in figures.clone().enumerate() {
+                        (self::figure(figure, id, Some(number(place))))
                     }
                 }
             }
-            (related(analysis, chapter, anchors))
-            @for table in &chapter.tables { (cells(table, chapter)) }
-            @if !chapter.method.is_empty() {
-                details { summary { "Method" } p { (chapter.method) } }
+            @if !findings.is_empty() && is_usable(analysis) {
+                (findings::cards(analysis, findings, anchors))
             }
-            (trials(chapter, at, anchors))
+            @for table in chapter.tables.iter().filter(|table| is_open(table, chapter)) {
+                (table::table(table))
+            }
+            div.folds {
+                (over_time(chapter, &anchors.figures[at]))
+                @if !chapter.method.is_empty() {
+                    details { summary { "Method" } p { (chapter.method) } }
+                }
+                @for table in chapter.tables.iter().filter(|table| !is_open(table, chapter)) {
+                    details.cells {
+                        summary { (table.title) " (" (table.rows.len()) " rows)" }
+                        (table::table(table))
+                    }
+                }
+                (trials(chapter, at, anchors))
+                (data(chapter, number(0)))
+            }
         }
     }
 }
 
-/// Sets a chart, its legend and caption, and its data as a table.
-fn figure(figure: &Figure, id: &str) -> Markup {
-    if figure.curves.iter().all(|curve| curve.points.is_empty()) {
+/// Sets the points of all figures.
+fn data(chapter: &Chapter, first: usize) -> Markup {
+    let drawn = || {
+        chapter
+            .figures
+            .iter()
+            .enumerate()
+            .filter(|(_, figure)| is_drawn(figure))
+    };
+    let numbers: Vec<usize> = drawn().map(|(place, _)| first + place).collect();
+    html! {
+        @if let (Some(first), Some(last)) = (numbers.first(), numbers.last()) {
+            details {
+                summary {
+                    @if first == last { "Data of figure " (first) }
+                    @else { "Data of figures " (first) "–" (last) }
+                }
+                @for (number, (_, figure)) in numbers.iter().zip(drawn()) {
+                    @let title = format!("Figure {number}. {}", figure.title);
+                    (table::points(&title, &points::table(figure)))
+                }
+            }
+        }
+    }
+}
+
+fn is_drawn(figure: &Figure) -> bool {
+    figure.curves.iter().any(|curve| !curve.points.is_empty())
+}
+
+/// Sets a chart, its legend and caption.
+fn figure(figure: &Figure, id: &str, number: Option<usize>) -> Markup {
+    let heading = html! {
+        @if let Some(number) = number { "Figure " (number) ". " } (figure.title)
+    };
+    if !is_drawn(figure) {
         return html! {
-            figure id=(id) { h3 { (figure.title) } p.soft { "Nothing valid to draw." } }
+            figure id=(id) { h3 { (heading) } p.soft { "Nothing valid to draw." } }
         };
     }
     let title = format!("{id}-title");
     let label = format!("Chart: {}. Its data follows as a table.", figure.title);
     html! {
         figure id=(id) aria-labelledby=(title) {
-            h3 id=(title) { (figure.title) }
+            h3 id=(title) { (heading) }
             // A curve without a name is alone: the heading says what it is.
             @if figure.curves.iter().any(|curve| !curve.name.is_empty()) { (legend(figure)) }
             div.plot id={ (id) "-plot" } role="img" aria-label=(label) { (chart::drawings(figure)) }
+            (limits::legend(figure))
             @if !figure.caption.is_empty() { figcaption { (figure.caption) } }
-            details {
-                summary { "Data of this chart" }
-                (table::points(&figure.title, &points::table(figure)))
-            }
         }
     }
 }
 
-/// Sets a table of a chapter: behind a click where a figure shows the same, or where it is long.
-fn cells(table: &Table, chapter: &Chapter) -> Markup {
-    let rows = table.rows.len();
-    if table.title.is_empty() || (chapter.figures.is_empty() && rows <= OPEN_ROWS_MAX) {
-        return table::table(table);
-    }
+/// Sets the course of the trials that findings rest on, behind a click.
+fn over_time(chapter: &Chapter, ids: &[String]) -> Markup {
+    let ids = &ids[chapter.figures.len()..];
     html! {
-        details.cells {
-            summary { (table.title) " (" (rows) " rows)" }
-            (table::table(table))
+        @for (figure, id) in chapter.over_time.iter().zip(ids) {
+            details { summary { (figure.title) } (self::figure(figure, id, None)) }
         }
     }
 }
 
-fn legend(figure: &Figure) -> Markup {
+/// Tells whether a table is open: one without a title always, others where no figure shows the same and
+/// they are short.
+pub fn is_open(table: &Table, chapter: &Chapter) -> bool {
+    let rows: usize = chapter.tables.iter().map(|table| table.rows.len()).sum();
+    table.title.is_empty() || (chapter.figures.is_empty() && rows <= OPEN_ROWS_MAX)
+}
+
+/// Sets what each curve's look means.
+pub fn legend(figure: &Figure) -> Markup {
     html! {
         ul.legend {
             @for (curve, look) in figure.curves.iter().zip(look::looks(figure)) {
@@ -101,26 +156,6 @@ fn legend(figure: &Figure) -> Markup {
 /// Returns the word for the curve's origin unless its name says it already.
 fn origin_word(name: &str, origin: Origin) -> Option<&'static str> {
     wording::origin(origin).filter(|_| wording::curve_name(name, origin) != name)
-}
-
-fn related(analysis: &Analysis, chapter: &Chapter, anchors: &Anchors) -> Markup {
-    let found: Vec<(&str, usize)> = chapter
-        .findings
-        .iter()
-        .filter_map(|id| anchors.finding(id))
-        .collect();
-    html! {
-        @if !found.is_empty() {
-            div.related {
-                h3 { "Findings from this chapter" }
-                ul {
-                    @for (id, place) in found {
-                        li { a href={ "#" (id) } { (analysis.findings[place].claim) } }
-                    }
-                }
-            }
-        }
-    }
 }
 
 fn trials(chapter: &Chapter, at: usize, anchors: &Anchors) -> Markup {

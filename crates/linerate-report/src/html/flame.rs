@@ -11,26 +11,21 @@ const WIDTH: f64 = 1160.0;
 /// Height of a function's bar with the gap to the next.
 const ROW: f64 = 17.0;
 /// Bars narrower than this are not drawn: no pointer finds them.
-const NARROWEST: f64 = 1.0;
+const NARROWEST: f64 = 4.0;
 /// Mean width of a letter, and the room beside a name.
 const LETTER: f64 = 6.3;
 const MARGIN: f64 = 6.0;
 /// Letters below which a name says nothing.
 const LETTERS_MIN: usize = 3;
 
-/// Sets the section of all flame graphs, if there are any.
+/// Sets all flame graphs.
 pub fn flames(flames: &[Flame]) -> Markup {
     html! {
-        @if !flames.is_empty() {
-            section.chapter #flames {
-                h2 { "What the CPUs did" }
-                p.soft {
-                    "Hold the pointer over a function for its whole name and its share. Colours tell \
-                     kinds of work."
-                }
-                @for flame in flames { (figure(flame)) }
-            }
+        p.soft.small {
+            "Hold the pointer over a function for its whole name and its share. Colours are kinds of \
+             work."
         }
+        @for flame in flames { (figure(flame)) }
     }
 }
 
@@ -90,7 +85,7 @@ fn draw(bar: &Bar<'_>, rows: usize, all: u64) -> Markup {
     let percent = 100.0 * bar.frame.looks as f64 / all.max(1) as f64;
     let label = shortened(&bar.frame.name, letters);
     html! {
-        rect.(class(bar.frame.work)) x=(tenths(bar.left)) y=(tenths(top)) width=(tenths(bar.width))
+        rect.(bar.frame.work.name()) x=(tenths(bar.left)) y=(tenths(top)) width=(tenths(bar.width))
             height=(ROW - 1.0) {
             title {
                 (bar.frame.name) ": " (format!("{percent:.1}")) " % (" (bar.frame.looks)
@@ -124,30 +119,12 @@ fn legend(bars: &[Bar<'_>]) -> Markup {
             @for work in works {
                 li {
                     svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true" {
-                        rect.(class(*work)) width="14" height="14" {}
+                        rect.(work.name()) width="14" height="14" {}
                     }
                     span { (work.title()) }
                 }
             }
         }
-    }
-}
-
-/// Returns the class that the style sheet gives a kind of work its colour by.
-fn class(work: Work) -> &'static str {
-    match work {
-        Work::User => "user",
-        Work::Entry => "entry",
-        Work::Copy => "copy",
-        Work::Transport => "transport",
-        Work::Ip => "ip",
-        Work::Device => "device",
-        Work::SoftIrq => "soft-irq",
-        Work::Locks => "locks",
-        Work::Scheduler => "scheduler",
-        Work::Memory => "memory",
-        Work::Other => "other",
-        Work::Idle => "idle",
     }
 }
 
@@ -196,7 +173,6 @@ mod tests {
         let page = flames(&[flame]).into_string();
         assert!(page.contains("a&lt;b&gt;: 60.0 % (60 looks)"), "{page}");
         assert!(!page.contains("tiny"));
-        assert_eq!(flames(&[]).into_string(), "");
     }
 
     #[test]

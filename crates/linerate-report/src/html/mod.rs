@@ -6,28 +6,39 @@
 //!
 //! A content security policy forbids the page every request, so that a reader need not trust that
 //! no part of it makes one.
+//!
+//! The answer is page one; a chapter follows a chapter; what proves them is behind a click, and stays
+//! there on paper unless it is asked for.
 
 use linerate_model::analysis::Analysis;
+use linerate_model::finding::TrustLevel;
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 
-/// Identifiers inside the page.
+/// Identifiers inside the page, and the numbers of chapters and figures.
 mod anchors;
-/// Hosts, what was not measured, damage, definitions.
-mod appendix;
+/// Page one: verdict, trust, headline numbers, what limits each workload, findings and actions.
+mod answer;
 /// One chapter.
 mod chapter;
-/// Protocol counters.
-mod counters;
+/// What is behind a click: all numbers, hosts, counters, what was not measured, definitions.
+mod evidence;
+/// Findings with what they rest on.
+mod findings;
 /// Flame graphs.
 mod flame;
-/// Interrupts of network devices.
-mod interrupts;
-/// Head, headline numbers, findings, recommendations, contents.
-mod summary;
+/// Hosts: one row a machine, and what differs.
+mod hosts;
+/// What limits each workload, as bars and as words.
+pub mod limits;
 /// The drawing before a curve's name in a legend.
 mod swatch;
 /// Tables.
 mod table;
+/// The page of captures.
+mod trace;
+
+pub use chapter::is_open;
+pub use trace::trace_html;
 
 use crate::chart::mark;
 use anchors::Anchors;
@@ -36,19 +47,37 @@ use anchors::Anchors;
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
     base-uri 'none'; form-action 'none'";
 
+/// How much of a report is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Extent {
+    /// The answer and the chapters; what proves them is behind a click.
+    #[default]
+    Answer,
+    /// Everything, for paper that has to hold all of it.
+    Full,
+}
+
 /// Returns the report as one HTML file without external references.
-pub fn html(analysis: &Analysis) -> String {
+pub fn html(analysis: &Analysis, extent: Extent) -> String {
+    let stripped;
+    let analysis = match is_usable(analysis) {
+        true => analysis,
+        false => {
+            stripped = without_limiters(analysis);
+            &stripped
+        }
+    };
     let anchors = Anchors::new(analysis);
     let page = markup! {
         (DOCTYPE)
         html lang="en" {
-            (head(analysis))
+            (head_of(&analysis.title))
             body {
-                a.skip href="#summary" { "Skip to the summary" }
+                a.skip href="#answer" { "Skip to the answer" }
                 @if analysis.chapters.iter().any(|chapter| !chapter.figures.is_empty()) {
                     (mark::definitions())
                 }
-                (summary::masthead(analysis))
+                (answer::page_one(analysis, &anchors))
                 main { (sections(analysis, &anchors)) }
                 footer {
                     "Made by linerate from stored data alone: the same bundle gives the same page."
@@ -57,10 +86,34 @@ pub fn html(analysis: &Analysis) -> String {
             }
         }
     };
-    page.into_string()
+    let page = page.into_string();
+    match extent {
+        Extent::Answer => page,
+        // Words from outside are escaped, so that this is an element of ours.
+        Extent::Full => page.replace("<details", "<details open"),
+    }
 }
 
-fn head(analysis: &Analysis) -> Markup {
+/// Tells whether the numbers may be drawn conclusions from.
+pub fn is_usable(analysis: &Analysis) -> bool {
+    let trust = analysis.trust.as_ref();
+    trust.is_none_or(|trust| trust.level != TrustLevel::DoNotUse)
+}
+
+/// Returns the analysis with charts that name no limiter.
+fn without_limiters(analysis: &Analysis) -> Analysis {
+    let mut analysis = analysis.clone();
+    for chapter in &mut analysis.chapters {
+        let figures = chapter.figures.iter_mut().chain(&mut chapter.over_time);
+        let curves = figures.flat_map(|figure| &mut figure.curves);
+        for point in curves.flat_map(|curve| &mut curve.points) {
+            point.limiter = None;
+        }
+    }
+    analysis
+}
+
+fn head_of(title: &str) -> Markup {
     markup! {
         head {
             meta charset="utf-8";
@@ -68,36 +121,58 @@ fn head(analysis: &Analysis) -> Markup {
             meta name="viewport" content="width=device-width, initial-scale=1";
             meta name="generator" content="linerate";
             meta name="color-scheme" content="light dark";
-            title { (analysis.title) }
-            style { (PreEscaped(style())) }
+            title { (title) }
+            style { (PreEscaped(style(title))) }
         }
     }
 }
 
 fn sections(analysis: &Analysis, anchors: &Anchors) -> Markup {
     markup! {
-        (summary::headline(analysis))
-        (summary::findings(analysis, anchors))
-        (summary::recommendations(analysis, anchors))
-        (summary::contents(analysis, anchors))
+        (findings::without_chapter(analysis, anchors))
         @for at in 0..analysis.chapters.len() { (chapter::chapter(analysis, at, anchors)) }
-        (flame::flames(&analysis.flames))
-        (appendix::hosts(&analysis.hosts))
-        (interrupts::interrupts(&analysis.interrupts))
-        (counters::counters(&analysis.counters))
-        (appendix::left_out(analysis))
-        (appendix::damage(&analysis.damage))
-        (appendix::reading())
+        (evidence::damage(&analysis.damage))
+        (evidence::evidence(analysis, anchors))
     }
 }
 
 /// Returns the style sheet: the dark colours hold where the system or the reader asks for them.
-fn style() -> String {
+fn style(title: &str) -> String {
     let (light, dark) = (include_str!("light.css"), include_str!("dark.css"));
     format!(
         ":root {{ {light} }}\n\
          @media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ {dark} }} }}\n\
-         @media screen {{ :root[data-theme=dark] {{ {dark} }} }}\n{}",
-        include_str!("page.css")
+         @media screen {{ :root[data-theme=dark] {{ {dark} }} }}\n{}\n\
+         @page {{ @top-left {{ content: \"linerate: {}\"; }} }}\n",
+        include_str!("page.css"),
+        style_string(title),
     )
+}
+
+/// Writes words from outside inside a string of a style sheet: all but letters, digits and a few signs
+/// by their numbers, so that nothing ends the string, or the sheet.
+fn style_string(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars().take(HEAD_MAX) {
+        match c.is_alphanumeric() || " .,:()-/".contains(c) {
+            true => out.push(c),
+            false => out.push_str(&format!("\\{:x} ", u32::from(c))),
+        }
+    }
+    out
+}
+
+/// Most characters of the title in the running head of a printed page.
+const HEAD_MAX: usize = 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_from_outside_stay_inside_a_style_string() {
+        assert_eq!(style_string("Study of a-1"), "Study of a-1");
+        assert_eq!(style_string("\"</style>"), "\\22 \\3c /style\\3e ");
+        assert_eq!(style_string("a\n\\"), "a\\a \\5c ");
+    }
 }

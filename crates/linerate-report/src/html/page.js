@@ -19,12 +19,14 @@
   // The points of a drawing with what there is to say of each, from left to right.
   const pointsOf = (svg) => {
     const axes = JSON.parse(svg.dataset.axes);
-    return [...svg.querySelectorAll("g")].flatMap((group) => {
+    return [...svg.querySelectorAll("g.curve")].flatMap((group, at) => {
       if (group.hasAttribute("display")) return [];
-      const told = group.dataset.points && group.dataset.points.split("\n");
+      const first = svg.parentElement.querySelectorAll("svg.page g.curve")[at];
+      const points = group.dataset.points || (first && first.dataset.points);
+      const told = points && points.split("\n");
       const d = group.querySelector(".v").getAttribute("d");
-      return [...d.matchAll(/[ML]([-\d.]+) ([-\d.]+)/g)].map(([, x, y], at) => {
-        const [value, place, note] = told ? told[at].split("\t") : [read(axes[1], y), read(axes[0], x)];
+      return [...d.matchAll(/[ML]([-\d.]+) ([-\d.]+)/g)].map(([, x, y], point) => {
+        const [value, place, note] = told ? told[point].split("\t") : [read(axes[1], y), read(axes[0], x)];
         return { x: +x, y: +y, value, place, note, name: group.dataset.name };
       });
     }).sort((a, b) => a.x - b.x || a.y - b.y);
@@ -92,7 +94,7 @@
 
   const legends = () => {
     for (const box of document.querySelectorAll(".plot")) {
-      const items = box.closest("figure").querySelectorAll(".legend li");
+      const items = box.closest("figure").querySelectorAll(".legend:not(.limiters) li");
       if (items.length < 2) continue;
       items.forEach((item, at) => {
         const button = document.createElement("button");
@@ -105,7 +107,7 @@
           const hide = button.getAttribute("aria-pressed") === "true";
           button.setAttribute("aria-pressed", String(!hide));
           for (const svg of box.querySelectorAll("svg.chart")) {
-            const curve = svg.querySelectorAll("g")[at];
+            const curve = svg.querySelectorAll("g.curve")[at];
             if (hide) curve.setAttribute("display", "none"); else curve.removeAttribute("display");
           }
         });
@@ -127,14 +129,15 @@
     button.hidden = false;
   };
 
-  // A link to a trial opens the list that holds it.
+  // A link to what is behind a click opens it.
   const reveal = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    const details = target && target.closest("details");
-    if (details && !details.open) {
-      details.open = true;
-      target.scrollIntoView({ block: "center" });
+    let shut = false;
+    for (let at = target && target.closest("details"); at; at = at.parentElement.closest("details")) {
+      shut ||= !at.open;
+      at.open = true;
     }
+    if (shut) target.scrollIntoView({ block: target.tagName === "DETAILS" ? "start" : "center" });
   };
 
   const contents = () => {

@@ -74,16 +74,19 @@ fn words(cell: &TableCell) -> Markup {
     }
 }
 
-/// Sets an estimate: value, interval and unit each in its own weight.
+/// Sets an estimate: interval and unit are softer than the value.
 pub fn estimate(estimate: &Estimate) -> Markup {
     parts(&number::estimate(estimate))
 }
 
 fn parts(text: &EstimateText) -> Markup {
     html! {
-        span.value { (text.value) }
-        @if let Some(spread) = &text.spread { " " span.spread { (spread) } }
-        @if !text.unit.is_empty() { " " span.unit { (text.unit) } }
+        (text.value)
+        @match (&text.spread, text.unit) {
+            (None, "") => {},
+            (Some(spread), unit) => { " " i { (spread) " " (unit) } },
+            (None, unit) => { " " i { (unit) } },
+        }
     }
 }
 
@@ -91,6 +94,7 @@ fn parts(text: &EstimateText) -> Markup {
 pub fn points(title: &str, table: &PointTable) -> Markup {
     let body = html! {
         table {
+            caption { (title) }
             thead { tr {
                 @for (at, column) in table.columns.iter().enumerate() {
                     th scope="col" class=[(at > 0).then_some("number")] { (column) }

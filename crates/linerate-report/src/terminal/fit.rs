@@ -1,4 +1,4 @@
-//! Text fitted to a width: wrapping, columns, harmless characters.
+//! Text fitted to a width: columns, harmless characters.
 
 /// Narrowest a column of words gets before its words are broken, in characters.
 const COLUMN_MIN: usize = 8;
@@ -6,60 +6,36 @@ const COLUMN_MIN: usize = 8;
 /// Characters between two columns.
 pub const GAP: usize = 2;
 
-/// Returns the width of each column so that all fit into `width` where words allow it.
+/// Returns the width of each column so that all fit into `width`: words are broken only where all
+/// columns are as narrow as their longest word.
 pub fn column_widths(heads: &[String], rows: &[Vec<String>], width: usize) -> Vec<usize> {
-    let mut widths: Vec<usize> = (0..heads.len())
-        .map(|at| {
-            let cells = rows.iter().filter_map(|row| row.get(at));
-            cells
-                .chain([&heads[at]])
-                .map(|cell| length(cell))
-                .max()
-                .unwrap_or(0)
-        })
-        .collect();
+    let (mut widths, words) = natural_widths(heads, rows);
     let room = width.saturating_sub(GAP * (heads.len() - 1));
     while widths.iter().sum::<usize>() > room {
-        let Some(widest) = widths.iter_mut().max_by_key(|width| **width) else {
-            break;
+        let widest_above = |least: &dyn Fn(usize) -> usize| {
+            let above = (0..widths.len()).filter(|at| widths[*at] > least(*at));
+            above.max_by_key(|at| widths[*at])
         };
-        if *widest <= COLUMN_MIN {
-            break;
-        }
-        *widest -= 1;
+        let widest = widest_above(&|at| words[at]).or_else(|| widest_above(&|_| COLUMN_MIN));
+        let Some(widest) = widest else { break };
+        widths[widest] -= 1;
     }
     widths
 }
 
-/// Breaks `text` into lines of at most `width` characters, between words where possible.
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let width = width.max(1);
-    let mut lines = vec![String::new()];
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let mut rest: Vec<char> = word.chars().collect();
-        let used = lines.last().map_or(0, |line| length(line));
-        if used > 0 && used + 1 + rest.len() > width {
-            lines.push(String::new());
-        }
-        while let Some(line) = lines.last_mut() {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            let room = width - length(line).min(width);
-            let tail = rest.split_off(rest.len().min(room));
-            line.extend(rest);
-            if tail.is_empty() {
-                break;
-            }
-            rest = tail;
-            lines.push(String::new());
-        }
-    }
-    // The space that kept words together has done its work; programs search for the plain one.
-    lines
-        .iter()
-        .map(|line| line.replace('\u{a0}', " "))
-        .collect()
+/// Returns the longest cell of each column and the longest word of it.
+pub fn natural_widths(heads: &[String], rows: &[Vec<String>]) -> (Vec<usize>, Vec<usize>) {
+    let longest = |at: usize, of: &dyn Fn(&str) -> usize| {
+        let cells = rows.iter().filter_map(|row| row.get(at));
+        let cells = cells.chain([&heads[at]]).map(|cell| of(cell));
+        cells.max().unwrap_or(0)
+    };
+    let word = |cell: &str| cell.split(' ').map(length).max().unwrap_or(0);
+    let columns = 0..heads.len();
+    (
+        columns.clone().map(|at| longest(at, &length)).collect(),
+        columns.map(|at| longest(at, &word)).collect(),
+    )
 }
 
 /// Returns `text` on one line without control characters.

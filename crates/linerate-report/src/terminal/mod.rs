@@ -2,12 +2,17 @@
 
 use linerate_model::analysis::{Analysis, Table, TableCell};
 use linerate_model::finding::{Finding, FindingKind, Trust, TrustLevel};
+use linerate_model::text;
 
+/// The end of a study, on one screen.
+mod answer;
 /// Text fitted to a width.
 mod fit;
 
+pub use answer::terminal_answer;
+
 use crate::{number, wording};
-use fit::{GAP, clean, column_widths, length, pad, wrap};
+use fit::{GAP, clean, column_widths, length, natural_widths, pad};
 
 /// Narrowest width that lines are wrapped to, in characters.
 const WIDTH_MIN: usize = 40;
@@ -15,8 +20,8 @@ const WIDTH_MIN: usize = 40;
 /// Widest width, in characters: longer lines are hard to read.
 const WIDTH_MAX: usize = 120;
 
-/// Columns of a page that are never left out.
-const COLUMNS_MIN: usize = 3;
+/// Characters from which on a cell of a page may be wrapped for the sake of other columns.
+const COLUMN_WRAPS: usize = 24;
 
 /// Most findings written out; the report has them all.
 const FINDINGS_MAX: usize = 6;
@@ -50,23 +55,19 @@ pub fn terminal(analysis: &Analysis, width: usize, color: bool) -> String {
 
 /// Returns one page of a watched host: its table, and what the numbers say.
 ///
-/// Lines are at most `width` characters long where the columns allow it.
+/// Lines are at most `width` characters long. Columns that have no room beside the others follow in a
+/// table of their own below, each time with the first column, which names the rows.
 pub fn terminal_page(table: &Table, verdict: Option<&str>, width: usize, color: bool) -> String {
     let mut page = Page {
         text: String::new(),
         width: width.max(WIDTH_MIN),
         color,
     };
-    let (table, beyond) = fitting(table, page.width);
-    match table.rows.is_empty() {
-        true => page.line(Look::Heading, &clean(&table.title)),
-        false => page.table_of(&clean(&table.title), &table, wording::short_cell),
-    }
-    if !beyond.is_empty() {
-        page.text.truncate(page.text.trim_end().len());
-        page.blank();
-        page.quiet(2, &format!("no room for: {}", beyond.join(", ")));
-        page.blank();
+    page.line(Look::Heading, &clean(&table.title));
+    if !table.rows.is_empty() {
+        for part in parts(table, page.width) {
+            page.columns(&part, wording::short_cell);
+        }
     }
     if let Some(verdict) = verdict {
         page.text.truncate(page.text.trim_end().len());
@@ -74,39 +75,51 @@ pub fn terminal_page(table: &Table, verdict: Option<&str>, width: usize, color: 
         page.hanging("  ", Look::Plain, 2, &clean(verdict));
         page.blank();
     }
+    page.text.truncate(page.text.trim_end().len());
+    page.blank();
     page.text
 }
 
-/// Returns as many of the first columns as fit into `width` with the first of them whole, or half the
-/// width of it, and the heads of the others.
-fn fitting(table: &Table, width: usize) -> (Table, Vec<String>) {
-    let mut table = table.clone();
-    let mut beyond = Vec::new();
-    while table.columns.len() > COLUMNS_MIN && !fits(&table, width) {
-        beyond.extend(table.columns.pop().map(|head| clean(&head)));
-        for row in &mut table.rows {
-            row.truncate(table.columns.len());
+/// Cuts `table` into tables of as many columns as fit into `width`, each with the first column.
+fn parts(table: &Table, width: usize) -> Vec<Table> {
+    let (heads, rows) = texts(table, wording::short_cell);
+    let (longest, words) = natural_widths(&heads, &rows);
+    // Names may have half of the width, others wrap from so many characters on.
+    let need = |at: usize| {
+        let wraps = if at == 0 { width / 2 } else { COLUMN_WRAPS };
+        words[at].max(longest[at].min(wraps))
+    };
+    let mut cuts: Vec<Vec<usize>> = Vec::new();
+    let mut taken = width;
+    for at in 1..heads.len() {
+        taken += GAP + need(at);
+        if taken > width {
+            cuts.push(vec![0]);
+            taken = need(0) + GAP + need(at);
         }
+        cuts.last_mut().expect("pushed above").push(at);
     }
-    beyond.reverse();
-    (table, beyond)
+    if cuts.is_empty() {
+        return vec![table.clone()];
+    }
+    let part = |columns: Vec<usize>| Table {
+        title: table.title.clone(),
+        columns: columns
+            .iter()
+            .map(|at| table.columns[*at].clone())
+            .collect(),
+        rows: (table.rows.iter())
+            .map(|row| columns.iter().map(|at| row[*at].clone()).collect())
+            .collect(),
+    };
+    cuts.into_iter().map(part).collect()
 }
 
-fn fits(table: &Table, width: usize) -> bool {
-    let cell = |one: &TableCell| clean(&wording::short_cell(one));
-    let rows: Vec<Vec<String>> = table
-        .rows
-        .iter()
-        .map(|row| row.iter().map(cell).collect())
-        .collect();
-    let heads: Vec<String> = table.columns.iter().map(|head| clean(head)).collect();
-    let widths = column_widths(&heads, &rows, width);
-    let first = rows.iter().filter_map(|row| row.first());
-    let first = first.map(|text| length(text)).max().unwrap_or(0);
-    let is_whole = widths
-        .first()
-        .is_none_or(|width_of| *width_of >= first.min(width / 2));
-    is_whole && widths.iter().sum::<usize>() + GAP * (widths.len().max(1) - 1) <= width
+/// Returns the heads and cells of `table` as they are written.
+fn texts(table: &Table, cell: fn(&TableCell) -> String) -> (Vec<String>, Vec<Vec<String>>) {
+    let row = |row: &Vec<TableCell>| row.iter().map(|one| clean(&cell(one))).collect();
+    let heads = table.columns.iter().map(|head| clean(head));
+    (heads.collect(), table.rows.iter().map(row).collect())
 }
 
 /// How a piece of text stands out.
@@ -252,12 +265,11 @@ impl Page {
             return;
         }
         self.line(Look::Heading, title);
-        let rows: Vec<Vec<String>> = table
-            .rows
-            .iter()
-            .map(|row| row.iter().map(|one| clean(&cell(one))).collect())
-            .collect();
-        let heads: Vec<String> = table.columns.iter().map(|head| clean(head)).collect();
+        self.columns(table, cell);
+    }
+
+    fn columns(&mut self, table: &Table, cell: fn(&TableCell) -> String) {
+        let (heads, rows) = texts(table, cell);
         let right = wording::number_columns(table);
         let widths = column_widths(&heads, &rows, self.width);
         self.row(&heads, &widths, &right, Look::Quiet);
@@ -275,7 +287,7 @@ impl Page {
         let wrapped: Vec<Vec<String>> = cells
             .iter()
             .zip(widths)
-            .map(|(cell, &width)| wrap(cell, width))
+            .map(|(cell, &width)| text::fit(cell, width))
             .collect();
         let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
         for at in 0..height {
@@ -306,14 +318,14 @@ impl Page {
     }
 
     fn quiet(&mut self, indent: usize, text: &str) {
-        for line in wrap(text, self.width - indent) {
+        for line in text::fit(text, self.width - indent) {
             self.line(Look::Quiet, &format!("{}{line}", " ".repeat(indent)));
         }
     }
 
     /// Writes `text` behind `lead`, following lines indented.
     fn hanging(&mut self, lead: &str, look: Look, indent: usize, text: &str) {
-        for (at, line) in wrap(text, self.width.saturating_sub(indent))
+        for (at, line) in text::fit(text, self.width.saturating_sub(indent))
             .iter()
             .enumerate()
         {
@@ -350,7 +362,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_without_room_are_named_and_addresses_stay_whole() {
+    fn columns_without_room_follow_and_no_word_is_cut() {
         let connection = "192.168.100.100:54321 → 192.168.100.101:5201";
         let heads = [
             "connection",
@@ -374,16 +386,13 @@ mod tests {
         };
         let text = terminal_page(&table, Some("1 connection"), 80, false);
         assert!(text.lines().all(|line| length(line) <= 80), "{text}");
-        let address = &connection[..40.min(connection.len())];
-        assert!(text.contains(address.trim_end()), "{text}");
-        assert!(
-            text.contains("no room for:") && text.contains("congestion"),
-            "{text}"
-        );
+        for word in connection.split(' ').chain(heads) {
+            let is_whole = |line: &str| line.split_whitespace().any(|one| one == word);
+            assert!(text.lines().any(is_whole), "{word}: {text}");
+        }
+        let heads = |text: &str| text.matches("connection  ").count();
+        assert_eq!(heads(&text), 2, "{text}");
         let wide = terminal_page(&table, None, 200, false);
-        assert!(
-            wide.contains(connection) && !wide.contains("no room"),
-            "{wide}"
-        );
+        assert!(wide.contains(connection) && heads(&wide) == 1, "{wide}");
     }
 }

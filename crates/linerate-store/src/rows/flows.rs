@@ -3,6 +3,8 @@
 use linerate_model::histogram::Histogram;
 use linerate_model::run::{FlowOutcome, FlowRecord, Incoming};
 use linerate_model::sample::End;
+use linerate_model::setting::Settings;
+use linerate_model::shortfall::{ConnectionCount, RequestCount};
 use linerate_model::workload::Part;
 use linerate_model::{FlowId, HostName, TrialId};
 use parquet::data_type::ByteArray;
@@ -33,6 +35,11 @@ pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
         optional int64 incoming_cpu;
         optional int64 incoming_napi;
         optional binary lateness (STRING);
+        optional int64 requests_due;
+        optional int64 requests_sent;
+        optional int64 connections_made;
+        optional int64 connections_failed;
+        optional binary connection_failure (STRING);
     }",
     dictionary: &["host", "end", "part", "settings"],
     delta: &["trial", "flow"],
@@ -90,6 +97,15 @@ pub(crate) fn table(flows: &[FlowRecord]) -> Result<Table, TableError> {
         number(&|flow| flow.incoming.cpu.map(i64::from)),
         number(&|flow| flow.incoming.napi.map(i64::from)),
         Column::maybe_texts(lateness.into_iter()),
+        number(&|flow| flow.requests.map(|count| count.due.cast_signed())),
+        number(&|flow| flow.requests.map(|count| count.sent.cast_signed())),
+        number(&|flow| Some(flow.connections.as_ref()?.made.cast_signed())),
+        number(&|flow| Some(flow.connections.as_ref()?.failed.cast_signed())),
+        Column::maybe_texts(
+            flows
+                .iter()
+                .map(|flow| flow.connections.as_ref()?.last_failure.clone()),
+        ),
     ])?)
 }
 
@@ -136,12 +152,23 @@ fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
         (_, Column::MaybeInt64(incoming_cpus)),
         (_, Column::MaybeInt64(incoming_napis)),
         (_, Column::MaybeText(lateness)),
+        (_, Column::MaybeInt64(due)),
+        (_, Column::MaybeInt64(begun)),
+        (_, Column::MaybeInt64(made)),
+        (_, Column::MaybeInt64(failed)),
+        (_, Column::MaybeText(failures)),
     ] = table.columns.as_slice()
     else {
         return Err("a table of another shape");
     };
     let text = |bytes: &ByteArray| String::from_utf8_lossy(bytes.data()).into_owned();
     let number = |numbers: &[Option<i64>]| numbers[at].map(u32::try_from).transpose();
+    let count = |numbers: &[Option<i64>]| numbers[at].map(i64::cast_unsigned);
+    let settings = serde_json::from_slice(settings[at].data())
+        .map_err(|_| "settings that are not a JSON list")?;
+    let (settings, told) = told_in_settings(settings);
+    let requests = count(due).zip(count(begun));
+    let connections = count(made).zip(count(failed));
     Ok(FlowRecord {
         trial: TrialId(trials[at].cast_unsigned()),
         host: HostName::from(text(&hosts[at])),
@@ -159,8 +186,7 @@ fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
             first_payload_ns: first_payloads[at],
             bytes_sent: sent[at].cast_unsigned(),
             bytes_received: received[at].cast_unsigned(),
-            settings: serde_json::from_slice(settings[at].data())
-                .map_err(|_| "settings that are not a JSON list")?,
+            settings,
             latency: histogram(uppers[at].as_deref(), counts[at].as_deref())?,
             lateness: lateness[at]
                 .as_ref()
@@ -172,11 +198,59 @@ fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
                 .map(|counts| serde_json::from_slice(counts.data()))
                 .transpose()
                 .map_err(|_| "counts of datagrams that are not JSON")?,
+            requests: requests
+                .map(|(due, sent)| RequestCount { due, sent })
+                .or(told.requests),
+            connections: connections
+                .map(|(made, failed)| ConnectionCount {
+                    made,
+                    failed,
+                    last_failure: failures[at].as_ref().map(text),
+                })
+                .or(told.connections)
+                .map(Box::new),
             ended_early: ended[at].as_ref().map(text),
 
             stall_max_ns: None,
         },
     })
+}
+
+/// What settings told of before it had columns of its own.
+#[derive(Default)]
+struct Told {
+    requests: Option<RequestCount>,
+    connections: Option<ConnectionCount>,
+}
+
+/// Returns `settings` without those that tell what became of the traffic, and what they tell.
+fn told_in_settings(settings: Settings) -> (Settings, Told) {
+    let (requests, connections) = (settings.named("requests"), settings.named("connections"));
+    if requests.is_none() && connections.is_none() {
+        return (settings, Told::default());
+    }
+    let number = |value: &Option<String>| value.as_ref()?.parse().ok();
+    let told = Told {
+        requests: requests.and_then(|setting| {
+            Some(RequestCount {
+                due: number(&setting.requested)?,
+                sent: number(&setting.granted)?,
+            })
+        }),
+        connections: connections.and_then(|setting| {
+            // "2 that failed, the last: connecting failed: connection refused"
+            let failure = setting.capped_by.as_ref();
+            let failure = failure.and_then(|words| words.split_once(" that failed, the last: "));
+            Some(ConnectionCount {
+                made: number(&setting.effective)?,
+                failed: failure.map_or(Some(0), |(count, _)| count.parse().ok())?,
+                last_failure: failure.map(|(_, why)| why.to_owned()),
+            })
+        }),
+    };
+    let levels = (&settings).into_iter();
+    let levels = levels.filter(|one| !["requests", "connections"].contains(&one.name.as_str()));
+    (levels.cloned().collect(), told)
 }
 
 fn histogram(
@@ -221,4 +295,43 @@ fn part_of(word: &[u8]) -> Option<Part> {
     ]
     .into_iter()
     .find(|part| part_word(*part).as_bytes() == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::workload::Setting;
+
+    use super::*;
+
+    #[test]
+    fn what_older_bundles_told_in_settings_is_read() {
+        let window = Setting::granted("SO_SNDBUF", None, Some("1".to_owned()));
+        let requests = Setting {
+            capped_by: Some("the rate of the responses: 2 of 9 requests …".to_owned()),
+            ..Setting::granted("requests", Some("9".to_owned()), Some("7".to_owned()))
+        };
+        let connections = |failure: Option<&str>| Setting {
+            capped_by: failure.map(str::to_owned),
+            ..Setting::seen("connections", Some("5".to_owned()))
+        };
+        let check =
+            |all: Vec<Setting>, due: Option<(u64, u64)>, made: Option<(u64, Option<&str>)>| {
+                let (left, told) = told_in_settings(all.into());
+                assert_eq!(left, vec![window.clone()].into());
+                let requests = told.requests.map(|count| (count.due, count.sent));
+                assert_eq!(requests, due);
+                let connections = told.connections.as_ref();
+                let connections =
+                    connections.map(|count| (count.failed, count.last_failure.as_deref()));
+                assert_eq!(connections, made);
+            };
+        check(vec![window.clone()], None, None);
+        check(vec![requests.clone(), window.clone()], Some((9, 7)), None);
+        let failed = connections(Some("2 that failed, the last: connecting failed: refused"));
+        let why = "connecting failed: refused";
+        let all = vec![window.clone(), requests, failed];
+        check(all, Some((9, 7)), Some((2, Some(why))));
+        let whole = vec![window.clone(), connections(None)];
+        check(whole, None, Some((0, None)));
+    }
 }

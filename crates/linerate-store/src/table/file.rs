@@ -1,10 +1,11 @@
 //! Parquet files as tables: the values of each column with their levels, put together again.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::DataType;
+use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, RowGroupReader};
@@ -15,15 +16,37 @@ use super::{Column, Table, TableFormat};
 /// The most rows of a row group; the writer closes one after some ten thousand rows, or one trial.
 const GROUP_ROWS_MAX: i64 = 1 << 24;
 
+/// The most values of a column in a row group: lists have several in a row.
+const GROUP_VALUES_MAX: i64 = 1 << 25;
+/// The most bytes of a file once it is unpacked.
+const FILE_BYTES_MAX: i64 = 4 << 30;
+/// The most bytes of the texts of a column in a row group: stored once, one may stand in every row.
+const TEXT_BYTES_MAX: usize = 256 << 20;
+/// What any file may hold once it is read, over all row groups: as much as one column's texts.
+const HELD_BYTES: u64 = TEXT_BYTES_MAX as u64;
+/// What it may hold for each of its own bytes beyond that: a million samples are 4 MB and hold 35 times as
+/// much, and what repeats one value says that it holds thousands of times its size.
+const HELD_PER_BYTE: u64 = 100;
+/// What a value counts for, present or not; texts count their bytes beside.
+const HELD_PER_VALUE: u64 = 16;
+
 /// A Parquet file opened for reading, row group by row group.
 pub(crate) struct TableFile {
     reader: SerializedFileReader<File>,
     empty: Table,
+    /// What the texts may still take of what the file may hold.
+    texts_left: Cell<u64>,
 }
 
 impl TableFile {
     /// Opens `file`, which should hold a table of `format`.
-    pub(crate) fn open(file: File, format: &TableFormat<'_>) -> Result<Self, ParquetError> {
+    /// One with more rows than `rows_max`, or values of which a row has too many, is refused unread.
+    pub(crate) fn open(
+        file: File,
+        format: &TableFormat<'_>,
+        rows_max: u64,
+    ) -> Result<Self, ParquetError> {
+        let length = file.metadata()?.len();
         let reader = guarded(|| SerializedFileReader::new(file))?;
         let negative = reader.metadata().row_groups().iter().any(|group| {
             let offsets = |column: &ColumnChunkMetaData| {
@@ -40,8 +63,33 @@ impl TableFile {
         if negative {
             return Err(ParquetError::General("its sizes cannot be".into()));
         }
+        let groups = reader.metadata().row_groups();
+        let rows: i64 = groups.iter().map(|group| group.num_rows()).sum();
+        if rows.unsigned_abs() > rows_max {
+            let error = format!("it has {rows} rows, and {rows_max} are the most");
+            return Err(ParquetError::General(error));
+        }
+        let columns = groups.iter().flat_map(|group| group.columns());
+        let (mut values, mut bytes) = (0_i64, 0_i64);
+        let mut held = 0_u64;
+        for column in columns {
+            values = values.max(column.num_values());
+            let count = column.num_values().unsigned_abs();
+            held = held.saturating_add(count.saturating_mul(HELD_PER_VALUE));
+            bytes = bytes.saturating_add(column.uncompressed_size());
+        }
+        if values > GROUP_VALUES_MAX || bytes > FILE_BYTES_MAX {
+            let error = format!("it has {bytes} B, up to {values} values in a column");
+            return Err(ParquetError::General(error));
+        }
+        let most = HELD_BYTES.max(length.saturating_mul(HELD_PER_BYTE));
+        let texts_left = most.checked_sub(held).ok_or_else(|| too_dense(most))?;
         let empty = format.empty()?;
-        Ok(Self { reader, empty })
+        Ok(Self {
+            reader,
+            empty,
+            texts_left: Cell::new(texts_left),
+        })
     }
 
     /// Returns the number of row groups.
@@ -70,8 +118,22 @@ impl TableFile {
             .iter()
             .map(|(name, empty)| Ok((name.clone(), read_column(&*source, name, empty, rows)?)))
             .collect::<Result<_, ParquetError>>()?;
-        Ok(Table { columns })
+        let table = Table { columns };
+        let texts = table.columns.iter().map(|(_, column)| column.text_bytes());
+        let left = self.texts_left.get().checked_sub(texts.sum());
+        // Nothing of a file that says so much is worth reading.
+        self.texts_left.set(left.unwrap_or(0));
+        match left {
+            Some(_) => Ok(table),
+            None => Err(too_dense(HELD_BYTES)),
+        }
     }
+}
+
+fn too_dense(most: u64) -> ParquetError {
+    ParquetError::General(format!(
+        "it holds more than {most} B for its size, as no bundle does"
+    ))
 }
 
 /// Runs `read`, and makes a panic in it an error.
@@ -113,13 +175,13 @@ fn read_column(
             Column::Int64(Values::read(from, rows)?.required(rows)?)
         }
         (Column::Text(_), ColumnReader::ByteArrayColumnReader(from)) => {
-            Column::Text(Values::read(from, rows)?.required(rows)?)
+            Column::Text(bounded(Values::read(from, rows)?)?.required(rows)?)
         }
         (Column::MaybeInt64(_), ColumnReader::Int64ColumnReader(from)) => {
             Column::MaybeInt64(Values::read(from, rows)?.optional(rows)?)
         }
         (Column::MaybeText(_), ColumnReader::ByteArrayColumnReader(from)) => {
-            Column::MaybeText(Values::read(from, rows)?.optional(rows)?)
+            Column::MaybeText(bounded(Values::read(from, rows)?)?.optional(rows)?)
         }
         (Column::MaybeList(_), ColumnReader::Int64ColumnReader(from)) => {
             Column::MaybeList(Values::read(from, rows)?.lists(rows)?)
@@ -131,6 +193,16 @@ fn read_column(
         }
     };
     Ok(column)
+}
+
+/// Refuses texts that are too long together.
+fn bounded(texts: Values<ByteArray>) -> Result<Values<ByteArray>, ParquetError> {
+    let bytes: usize = texts.present.iter().map(ByteArray::len).sum();
+    if bytes > TEXT_BYTES_MAX {
+        let error = format!("a column of it has {bytes} B of text");
+        return Err(ParquetError::General(error));
+    }
+    Ok(texts)
 }
 
 /// The values of a column with their levels, as Parquet stores them.
@@ -207,5 +279,69 @@ impl<T> Values<T> {
             return Err(mismatch());
         }
         Ok(lists)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMAT: TableFormat<'static> = TableFormat {
+        schema: "message m { REQUIRED INT32 trial; REQUIRED BYTE_ARRAY text; }",
+        dictionary: &["text"],
+        delta: &[],
+    };
+
+    /// Returns a file of `groups` row groups of `rows` rows, all with the same text of `bytes`.
+    fn written(groups: usize, rows: usize, bytes: usize) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        let mut writer = FORMAT.writer(&mut file, 1).unwrap();
+        let text = ByteArray::from(vec![b'x'; bytes]);
+        for _ in 0..groups {
+            let columns = [
+                Column::Int32(vec![1; rows]),
+                Column::Text(vec![text.clone(); rows]),
+            ];
+            FORMAT
+                .table(columns)
+                .unwrap()
+                .write_group(&mut writer)
+                .unwrap();
+        }
+        writer.close().unwrap();
+        file
+    }
+
+    #[test]
+    fn more_rows_than_there_may_be_are_refused_unread() {
+        let open = |most| TableFile::open(written(3, 10, 5), &FORMAT, most);
+        assert_eq!(open(30).unwrap().groups(), 3);
+        let refused = open(29).map(|file| file.groups()).unwrap_err().to_string();
+        assert!(
+            refused.contains("it has 30 rows, and 29 are the most"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn a_text_that_stands_in_too_many_rows_is_refused() {
+        let read = |rows| {
+            let file = written(1, rows, 1 << 20);
+            TableFile::open(file, &FORMAT, 1000).unwrap().read_group(0)
+        };
+        assert_eq!(read(200).unwrap().rows(), 200);
+        let refused = read(300).unwrap_err().to_string();
+        assert!(refused.contains("B of text"), "{refused}");
+    }
+
+    #[test]
+    fn what_holds_too_much_for_its_size_is_refused_over_all_groups() {
+        // Each group is within its limits: 200 MiB of one text, in a file of some KB.
+        let file = TableFile::open(written(3, 200, 1 << 20), &FORMAT, 1000).unwrap();
+        assert_eq!(file.read_group(0).unwrap().rows(), 200);
+        for group in [1, 2] {
+            let refused = file.read_group(group).unwrap_err().to_string();
+            assert!(refused.contains("as no bundle does"), "{refused}");
+        }
     }
 }

@@ -10,10 +10,11 @@ use linerate_model::host::{Availability, Fact, FactValue, Snapshot};
 use linerate_model::metric::Metric;
 use linerate_model::plan::{Plan, Trial};
 use linerate_model::run::{
-    Admission, BUNDLE_FORMAT, ClockFit, FlowOutcome, FlowRecord, HostPart, HostRecord, Incoming,
-    RunDocument, TrialEvidence, TrialRecord, Validity,
+    Admission, BUNDLE_FORMAT, ClockFit, FlowOutcome, FlowRecord, HostPart, HostProgram, HostRecord,
+    Incoming, RunDocument, TrialEvidence, TrialRecord, Validity,
 };
 use linerate_model::sample::{End, Subject, TrialSample};
+use linerate_model::shortfall::{ConnectionCount, RequestCount};
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Part, Setting, Workload};
 use linerate_model::{BitsPerSec, Bytes, FlowId, HostName, Nanos, RunId, TrialId};
@@ -89,9 +90,10 @@ fn host() -> HostRecord {
         name: HostName::from("server"),
         part: HostPart::Server,
         agent: "10.0.0.1:5202".to_owned(),
+        control: None,
         data_address: "10.0.0.1".to_owned(),
         version: "0.1.0".to_owned(),
-        foreign: None,
+        program: HostProgram::Agent,
         boot: None,
         lab: true,
         link_rate: Some(BitsPerSec(1e9 / 3.0)),
@@ -171,6 +173,14 @@ pub fn flows(id: u32) -> Vec<FlowRecord> {
                     received: 41_000,
                     socket_drops: Some(7),
                     ..Datagrams::default()
+                })
+            }),
+            requests: (end == End::Client).then_some(RequestCount { due: 90, sent: 80 }),
+            connections: (end == End::Client).then(|| {
+                Box::new(ConnectionCount {
+                    made: 70,
+                    failed: 3,
+                    last_failure: Some("connecting failed".to_owned()),
                 })
             }),
             ended_early: None,

@@ -15,6 +15,12 @@ impl LinkType {
     pub const PPP: Self = Self(9);
     /// IP without a link header.
     pub const RAW: Self = Self(101);
+    /// 802.11.
+    pub const IEEE802_11: Self = Self(105);
+    /// 802.11 behind a Prism header.
+    pub const PRISM: Self = Self(119);
+    /// 802.11 behind a radiotap header.
+    pub const RADIOTAP: Self = Self(127);
     /// OpenBSD loopback: address family in network byte order.
     pub const LOOP: Self = Self(108);
     /// Linux cooked capture, version 1 (`-i any`).
@@ -35,6 +41,9 @@ impl LinkType {
                 | Self::ETHERNET
                 | Self::PPP
                 | Self::RAW
+                | Self::IEEE802_11
+                | Self::PRISM
+                | Self::RADIOTAP
                 | Self::LOOP
                 | Self::LINUX_SLL
                 | Self::IPV4

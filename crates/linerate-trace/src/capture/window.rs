@@ -1,7 +1,7 @@
 //! A window that slides over the input: records are looked at where they were read to.
 //!
 //! Cost: one copy by the kernel into a buffer that stays in the second-level cache, and for each
-//! fill one move of the begun record (at most a frame): 13 GB/s here (docs/performance.md). Mapping
+//! fill one move of the begun record (at most a frame): 13 GB/s here (docs/performance-notes.md). Mapping
 //! the file instead would save the copy, but not be safe: a file that is cut while it is mapped kills
 //! the process.
 

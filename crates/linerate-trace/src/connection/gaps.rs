@@ -29,6 +29,8 @@ pub enum Cause {
     RoundTrip,
     /// The end of the connection.
     Close,
+    /// The far end went on later than it could have: why does not show where this was captured.
+    Unseen,
 }
 
 impl Cause {
@@ -61,6 +63,11 @@ impl Cause {
             Self::Window => ["window", "× the window", "× the window"],
             Self::RoundTrip => ["round trip", "round trip", "round trips"],
             Self::Close => ["close", "× the end", "× the end"],
+            Self::Unseen => [
+                "not visible here",
+                "wait whose reason does not show here",
+                "waits whose reason does not show here",
+            ],
         }
     }
 }

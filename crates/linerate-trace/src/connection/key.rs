@@ -40,7 +40,7 @@ impl Key {
 }
 
 /// Where an end of a connection is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct Endpoint {
     /// Its address.
     pub address: IpAddr,
@@ -63,6 +63,7 @@ fn fold(one: u64, other: u64) -> u64 {
 }
 
 /// The addresses of IPv6 that were seen.
+#[derive(Debug)]
 pub(crate) struct AddressBook {
     seed: u64,
     addresses: Vec<u128>,

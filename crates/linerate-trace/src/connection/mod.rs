@@ -23,12 +23,14 @@ mod holes;
 mod incident;
 /// Which connection a segment belongs to.
 mod key;
+/// What the life of a connection went into.
+mod life;
 /// Segments on their way.
 mod outstanding;
+/// As it is drawn.
+mod picture;
 /// When and where a segment was captured.
 mod place;
-/// Packets for a picture.
-mod points;
 /// Retransmissions: what they are and why they came.
 mod resending;
 /// Numbers that wrap.
@@ -39,6 +41,8 @@ mod shares;
 mod sizes;
 /// Quantities and durations.
 mod spread;
+/// Silences with room in the window.
+mod standing;
 /// Over time.
 mod timeline;
 /// What a segment turned out to be.
@@ -50,11 +54,13 @@ pub use gaps::{Cause, Gaps};
 pub(crate) use detail::{Detail, EndDetail};
 pub(crate) use incident::{Example, Incident, IncidentKind};
 pub(crate) use key::{AddressBook, Endpoint, Key};
+pub(crate) use life::Phase;
+pub(crate) use picture::{Column, Drawn, Picture};
 pub(crate) use place::{FrameId, Place};
-pub(crate) use points::{PlottedPacket, PlottedPackets};
 pub(crate) use shares::State;
 pub(crate) use sizes::Sizes;
 pub(crate) use spread::{Durations, Spread};
+pub(crate) use standing::Standing;
 pub(crate) use timeline::{BinEnd, Timeline};
 pub(crate) use verdict::Verdict;
 
@@ -64,6 +70,7 @@ use linerate_model::sample::End;
 use serde::Serialize;
 
 use crate::frame::{Flags, Segment};
+pub(crate) use sequence::distance as sequence_distance;
 use sequence::{after, furthest};
 
 /// One thing of the sender and one of the receiver.
@@ -147,6 +154,20 @@ pub struct Offer {
     pub options_cut: bool,
 }
 
+impl Offer {
+    /// Returns what a SYN offers.
+    pub(crate) fn of(segment: &Segment) -> Self {
+        let known = |is_there: bool| (is_there || !segment.options_cut).then_some(is_there);
+        Self {
+            mss_bytes: segment.mss.and_then(NonZeroU16::new),
+            window_scale: segment.window_scale,
+            sack_permitted: known(segment.sack_permitted),
+            timestamps: known(segment.timestamps.is_some()),
+            options_cut: segment.options_cut,
+        }
+    }
+}
+
 /// How long one leg of a handshake took, in four bytes: nanoseconds up to 2 s, microseconds up to
 /// 35 min.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -221,7 +242,7 @@ impl Connection {
     /// Handles one segment that `end` sent, and says what it is.
     ///
     /// Cost: of a full-size frame of a bulk flow, 80 ns with decoding and finding the connection
-    /// (docs/performance.md). Nothing is allocated but where something happens for the first time.
+    /// (docs/performance-notes.md). Nothing is allocated but where something happens for the first time.
     #[inline]
     pub(crate) fn handle_segment(&mut self, end: End, segment: &Segment, place: Place) -> Verdict {
         let elapsed_ns = place.time_ns.saturating_sub(self.last_ns);
@@ -284,6 +305,9 @@ impl Connection {
     #[cold]
     pub(crate) fn make_detail(&mut self) -> &mut Detail {
         let mut detail = Box::<Detail>::default();
+        detail
+            .life
+            .begin(self.last_ns.saturating_sub(self.first_ns));
         detail.set_full_segment(&self.offers);
         detail.set_handshake(self.handshake);
         detail.update_states(&self.halves, self.shifts);
@@ -390,14 +414,7 @@ impl Connection {
 
     #[cold]
     fn handle_syn(&mut self, end: End, segment: &Segment, place: Place) {
-        let known = |is_there: bool| (is_there || !segment.options_cut).then_some(is_there);
-        self.offers[end as usize] = Offer {
-            mss_bytes: segment.mss.and_then(NonZeroU16::new),
-            window_scale: segment.window_scale,
-            sack_permitted: known(segment.sack_permitted),
-            timestamps: known(segment.timestamps.is_some()),
-            options_cut: segment.options_cut,
-        };
+        self.offers[end as usize] = Offer::of(segment);
         let is_answer = end == End::Server && segment.flags.any(Flags::ACK);
         let client = &self.halves[End::Client as usize];
         // A SYN that was sent twice has no round trip: the answer may be to either (Karn).
@@ -425,7 +442,12 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
-    use super::Leg;
+    use super::{Connection, Leg};
+
+    #[test]
+    fn a_connection_takes_as_much_as_the_reference_says() {
+        assert_eq!(size_of::<Connection>(), 160);
+    }
 
     #[test]
     fn legs_of_a_handshake_are_kept() {

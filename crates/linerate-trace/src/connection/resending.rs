@@ -61,6 +61,20 @@ struct Run {
     last_frame: Option<FrameId>,
 }
 
+impl Run {
+    /// Returns a run that begins with a segment, and has none yet.
+    fn of(seen: &Seen<'_>) -> Self {
+        Self {
+            segments: 0,
+            end: seen.segment.sequence,
+            began_ns: seen.place.time_ns,
+            last_ns: seen.place.time_ns,
+            first_frame: seen.place.frame,
+            last_frame: seen.place.frame,
+        }
+    }
+}
+
 /// Ranges that were sent again, the newest first.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Resent([(u32, u32); RESENT_MAX]);
@@ -132,6 +146,10 @@ impl Detail {
         }
         self.note_repetition(seen, before);
         self.note_recovery(seen, reason);
+        // What the receiver had was not lost.
+        if !is_acknowledged {
+            self.note_run(seen);
+        }
         verdict
     }
 
@@ -208,7 +226,9 @@ impl Detail {
         let place = seen.place;
         let own = &self.ends[from as usize];
         let silent_ns = place.time_ns.saturating_sub(own.last_data_ns);
+        // What is sent again behind something else did not wait for a timer.
         let is_timer = reason.any(Verdict::TIMEOUT)
+            && silent_ns >= UNASKED_NS_MIN
             && (silent_ns >= TIMER_NS_MIN
                 || own
                     .recovery
@@ -234,21 +254,22 @@ impl Detail {
                 self.finish_recovery(from);
             }
         }
-        let sequence = seen.segment.sequence;
-        let fresh = Run {
-            segments: 0,
-            end: sequence,
-            began_ns: place.time_ns,
-            last_ns: place.time_ns,
-            first_frame: place.frame,
-            last_frame: place.frame,
-        };
-        let recovery = self.ends[from as usize].recovery.get_or_insert(Recovery {
+        self.ends[from as usize].recovery.get_or_insert(Recovery {
             point: half.next,
             reason,
-            longest: fresh,
-            run: fresh,
+            longest: Run::of(seen),
+            run: Run::of(seen),
         });
+    }
+
+    /// Adds a segment to those side by side that were sent again.
+    fn note_run(&mut self, seen: &Seen<'_>) {
+        let place = seen.place;
+        let sequence = seen.segment.sequence;
+        let fresh = Run::of(seen);
+        let Some(recovery) = &mut self.ends[seen.end as usize].recovery else {
+            return;
+        };
         let run = &mut recovery.run;
         if run.end != sequence {
             *run = fresh;

@@ -84,6 +84,8 @@ pub(crate) struct Sending {
     pub last_was_short: bool,
     /// The receiver's window in bytes, if its scale is known.
     pub window_bytes: Option<u64>,
+    /// The largest that it was.
+    pub window_bytes_max: u64,
 }
 
 /// Returns the state of the direction from `pair.from` to `pair.to`.
@@ -97,15 +99,23 @@ pub(crate) fn state(pair: Pair<&Half>, sending: &Sending) -> State {
     if closed {
         return State::Window;
     }
+    let room = sending
+        .window_bytes
+        .map(|window| window.saturating_sub(flight.max(0) as u64));
     if flight <= 0 {
-        return State::Idle;
+        // A sender does not cut its segments to fill a window that was twice as large once (RFC 9293,
+        // section 3.8.6.2.1).
+        let least = u64::from(sending.segment_bytes).min(sending.window_bytes_max / 2);
+        let is_narrow = room.is_some_and(|room| room < least);
+        return if is_narrow {
+            State::Window
+        } else {
+            State::Idle
+        };
     }
     if sending.recovering {
         return State::Recovering;
     }
-    let room = sending
-        .window_bytes
-        .map(|window| window.saturating_sub(flight as u64));
     if room.is_some_and(|room| room < u64::from(sending.segment_bytes)) {
         return State::Window;
     }

@@ -4,8 +4,8 @@ use linerate_model::sample::End;
 use serde::Serialize;
 
 use crate::connection::{
-    BinEnd, Connection, Counts, Durations, EndDetail, Endpoint, FrameId, Gaps, Half, Incident, Leg,
-    Offer, PlottedPackets, Sizes, Spread, State, Timeline,
+    BinEnd, Cause, Connection, Counts, Detail, Durations, EndDetail, Endpoint, FrameId, Gaps, Half,
+    Incident, Leg, Offer, Phase, Picture, Sizes, Spread, Standing, State, Timeline,
 };
 
 /// One connection.
@@ -42,6 +42,9 @@ pub struct ConnectionReport {
     pub from_client: EndReport,
     /// The server's side.
     pub from_server: EndReport,
+    /// What its life went into, in shares that add up to 1; unknown where only one direction was
+    /// captured, and of what was only counted.
+    pub time: Option<LifeReport>,
     /// Times without a packet by cause, the longest together first.
     pub gaps: Vec<Gaps>,
     /// What happened.
@@ -51,9 +54,9 @@ pub struct ConnectionReport {
     pub timeline: Option<TimelineReport>,
     /// Whether more than counts was kept.
     pub detailed: bool,
-    /// Its packets, for a picture.
+    /// As it is drawn.
     #[serde(skip)]
-    pub(crate) points: Option<Box<PlottedPackets>>,
+    pub(crate) picture: Option<Box<Picture>>,
 }
 
 /// How a connection ended.
@@ -99,8 +102,9 @@ pub struct EndReport {
     pub round_trip_by_timestamps: Option<DurationReport>,
     /// Sizes of payloads.
     pub sizes: Option<SizeReport>,
-    /// What its time went into.
-    pub time: Option<ShareReport>,
+    /// What the time of this direction went into.
+    #[serde(skip)]
+    pub(crate) time: Option<ShareReport>,
     /// The smallest window that it offered.
     pub window_bytes_min: Option<u64>,
     /// The largest.
@@ -121,6 +125,9 @@ pub struct EndReport {
     /// The mean of the windows that it offered.
     #[serde(skip)]
     pub(crate) window_bytes_mean: Option<f64>,
+    /// What was on its way in silences.
+    #[serde(skip)]
+    pub(crate) standing: Standing,
 }
 
 /// Durations of one kind.
@@ -166,9 +173,36 @@ pub struct RepeatReport {
     pub packets: u32,
 }
 
-/// What the time of a direction went into, as shares of the time of the connection.
+/// What the life of a connection went into; the shares add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct ShareReport {
+pub struct LifeReport {
+    /// From the SYN until both ends had acknowledged.
+    pub handshake: f64,
+    /// The client's program had nothing to send, or had not asked or answered yet.
+    pub client: f64,
+    /// The server's program had nothing to send, or had not answered yet.
+    pub server: f64,
+    /// What was sent was on its way, or its acknowledgement.
+    pub round_trip: f64,
+    /// The receiver's window had no room.
+    pub window: f64,
+    /// Congestion window, pacing, or sending.
+    pub congestion: f64,
+    /// Waiting for what was sent again, or for the timer that sends it.
+    pub recovery: f64,
+    /// Nagle's algorithm held a short segment.
+    pub nagle: f64,
+    /// The other end was not heard of again.
+    pub silence: f64,
+    /// Nothing was on its way, and nothing came any more.
+    pub idle: f64,
+    /// The far end went on later than it could have; why does not show where this was captured.
+    pub unseen: f64,
+}
+
+/// What the time of a direction went into, as shares of the time of the connection.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ShareReport {
     /// Nothing was on its way.
     pub idle: f64,
     /// The receiver's window had no room.
@@ -252,13 +286,14 @@ impl ConnectionReport {
                 .map(|detail| detail.segment_bytes),
             from_client: EndReport::new(connection, End::Client),
             from_server: EndReport::new(connection, End::Server),
-            gaps: detail.map_or_else(Vec::new, |detail| detail.gaps.sorted()),
+            time: LifeReport::new(connection),
+            gaps: detail.map_or_else(Vec::new, gaps_seen),
             incidents: detail.map_or_else(Vec::new, |detail| detail.incidents.as_slice().to_vec()),
             timeline: detail
                 .and_then(|detail| detail.timeline.as_deref())
                 .map(TimelineReport::new),
             detailed: detail.is_some(),
-            points: detail.and_then(|detail| detail.points.clone()),
+            picture: detail.and_then(|detail| detail.picture.clone()),
         }
     }
 
@@ -326,6 +361,7 @@ impl EndReport {
             answers: own.and_then(|own| DurationReport::new(&own.answers)),
             round_trip_loaded: own.and_then(|own| DurationReport::new(&own.round_trip_loaded)),
             window_bytes_mean: window.and_then(|window| window.mean()),
+            standing: own.map(|own| own.standing).unwrap_or_default(),
         }
     }
 }
@@ -343,7 +379,7 @@ fn data_rate(connection: &Connection, half: &Half, own: &EndDetail) -> Option<f6
 }
 
 impl DurationReport {
-    fn new(durations: &Durations) -> Option<Self> {
+    pub(crate) fn new(durations: &Durations) -> Option<Self> {
         Some(Self {
             median_ns: durations.quantile(0.5),
             p99_ns: durations.quantile(0.99),
@@ -380,6 +416,108 @@ impl SizeReport {
                 packets: repeat.packets,
             }),
         })
+    }
+}
+
+/// Returns the gaps; of the far end's pauses the reason does not show.
+fn gaps_seen(detail: &Detail) -> Vec<Gaps> {
+    let far = detail.captured_at().map(End::other);
+    let mut gaps = detail.gaps.sorted();
+    for gap in &mut gaps {
+        if gap.cause == Cause::Application && Some(gap.end) == far {
+            gap.cause = Cause::Unseen;
+        }
+    }
+    gaps
+}
+
+impl LifeReport {
+    fn new(connection: &Connection) -> Option<Self> {
+        let all_ns = connection.last_ns.saturating_sub(connection.first_ns);
+        if all_ns == 0 || !connection.halves.iter().all(Half::is_seen) && connection.is_accepted() {
+            return None;
+        }
+        let share = |ns: u64| ns as f64 / all_ns as f64;
+        let empty = Self {
+            handshake: 0.0,
+            client: 0.0,
+            server: 0.0,
+            round_trip: 0.0,
+            window: 0.0,
+            congestion: 0.0,
+            recovery: 0.0,
+            nagle: 0.0,
+            silence: 0.0,
+            idle: 0.0,
+            unseen: 0.0,
+        };
+        let Some(detail) = connection.detail.as_deref() else {
+            // Without data and without anything out of the ordinary.
+            let legs_ns = connection
+                .handshake
+                .iter()
+                .flatten()
+                .map(|leg| leg.ns())
+                .sum();
+            let handshake = match connection.is_accepted() {
+                true => share(all_ns.min(legs_ns)),
+                false => 1.0,
+            };
+            let is_counted = connection.halves.iter().any(|half| half.data_packets > 0);
+            return (!is_counted).then_some(Self {
+                handshake,
+                idle: 1.0 - handshake,
+                ..empty
+            });
+        };
+        let time = |phase| share(detail.life.time_ns(phase));
+        let far = detail.captured_at().map(End::other);
+        // Where the far end's data is seen as it arrives, what it waits for does not show.
+        let pauses = |end: End| match end {
+            End::Client => [Phase::ClientPauses, Phase::ClientGoesOn].map(time),
+            End::Server => [Phase::ServerPauses, Phase::ServerGoesOn].map(time),
+        };
+        let seen = |end: End| {
+            if far == Some(end) {
+                [0.0; 2]
+            } else {
+                pauses(end)
+            }
+        };
+        let [[client, to_client], [server, to_server]] = End::BOTH.map(seen);
+        Some(Self {
+            handshake: time(Phase::Handshake),
+            client: time(Phase::ClientAnswers) + client,
+            server: time(Phase::ServerAnswers) + server,
+            round_trip: time(Phase::RoundTrip) + to_client + to_server,
+            window: time(Phase::Window),
+            congestion: time(Phase::Congestion),
+            recovery: time(Phase::Recovery),
+            nagle: time(Phase::Nagle),
+            silence: time(Phase::Silence),
+            idle: time(Phase::Idle),
+            unseen: far.map_or(0.0, |end| pauses(end).iter().sum()),
+        })
+    }
+
+    /// Returns each share with its name, the largest first, without those that are none.
+    pub(crate) fn named(&self) -> Vec<(&'static str, f64)> {
+        let mut shares = vec![
+            ("handshake", self.handshake),
+            ("client's program", self.client),
+            ("server's program", self.server),
+            ("round trips", self.round_trip),
+            ("receiver's window", self.window),
+            ("congestion window, pacing", self.congestion),
+            ("loss recovery", self.recovery),
+            ("Nagle's algorithm", self.nagle),
+            ("silence of the peer", self.silence),
+            ("idle", self.idle),
+            ("far end, not visible here", self.unseen),
+        ];
+        shares.retain(|(_, share)| *share > 0.0);
+        shares.sort_by(|one, other| other.1.total_cmp(&one.1));
+        shares
     }
 }
 

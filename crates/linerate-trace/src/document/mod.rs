@@ -9,16 +9,17 @@ mod connection;
 /// Sums over all connections.
 mod totals;
 
-pub use connection::{ConnectionReport, Ending};
+pub use connection::{ConnectionReport, Ending, LifeReport};
 
-pub(crate) use connection::{DurationReport, EndReport, ShareReport, TimelineReport};
+pub(crate) use connection::{DurationReport, EndReport, TimelineReport};
 pub(crate) use totals::Totals;
 
 use crate::capture::Reader;
+use crate::datagrams::ConversationReport;
 use crate::findings::TcpFinding;
 
 /// The number of the document's shape.
-pub(crate) const TRACE_SCHEMA_VERSION: u32 = 1;
+pub(crate) const TRACE_SCHEMA_VERSION: u32 = 2;
 
 /// What a trace comes to.
 #[derive(Debug, Clone, Serialize)]
@@ -35,6 +36,8 @@ pub struct Trace {
     pub findings: Vec<TcpFinding>,
     /// The connections, most payload first, as many as were asked for.
     pub connections: Vec<ConnectionReport>,
+    /// Conversations over UDP, most payload first, as many as were asked for.
+    pub conversations: Vec<ConversationReport>,
     /// What to know of the numbers.
     pub warnings: Vec<String>,
 }
@@ -102,6 +105,7 @@ impl Trace {
         totals: Totals,
         findings: Vec<TcpFinding>,
         connections: Vec<ConnectionReport>,
+        conversations: Vec<ConversationReport>,
     ) -> Self {
         let warnings = warnings(&files, &totals, &connections);
         Self {
@@ -111,6 +115,7 @@ impl Trace {
             totals,
             findings,
             connections,
+            conversations,
             warnings,
         }
     }
@@ -192,12 +197,29 @@ fn warnings(
         "frames contradict themselves and were left out",
     );
     count(
+        totals.shortened,
+        "packets say that they are longer than their frames: what was on the wire is counted",
+    );
+    count(
         totals.fragments,
         "fragments of IP packets: payload of all but the first is not counted",
     );
     count(
         totals.foreign_links,
         "frames are of link types without IP and were left out",
+    );
+    count(
+        totals.encrypted,
+        "frames of 802.11 are encrypted, and what they carry is not seen: capture behind the access \
+         point, or decrypt them first (airdecap-ng)",
+    );
+    count(
+        totals.wireless,
+        "frames of 802.11 carry no data (management, control)",
+    );
+    count(
+        totals.udp_left_out,
+        "datagrams were left out: there were more conversations over UDP than are kept",
     );
     count(
         totals.untracked,

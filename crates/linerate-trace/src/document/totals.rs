@@ -17,12 +17,22 @@ pub struct Totals {
     pub not_ip: u64,
     /// IP packets without TCP.
     pub not_tcp: u64,
+    /// Of these, datagrams of UDP.
+    pub udp: u64,
+    /// Datagrams of conversations beyond the number that is kept.
+    pub udp_left_out: u64,
+    /// Frames of 802.11 without data.
+    pub wireless: u64,
+    /// Frames of 802.11 whose data is encrypted.
+    pub encrypted: u64,
     /// Fragments.
     pub fragments: u64,
     /// Frames that the capture cut before the end of the TCP header.
     pub cut: u64,
     /// SYNs of which the capture cut the options.
     pub options_cut: u64,
+    /// Segments whose packet says that it is longer than its frame.
+    pub shortened: u64,
     /// Frames that contradict themselves.
     pub malformed: u64,
     /// Frames of link types without IP.

@@ -4,7 +4,9 @@
 //!    ends.
 //! 2. Those of one kind between the same hosts and the same service are one finding: a thousand
 //!    connections with the same stall are one thing to mend, not a thousand.
-//! 3. What costs time comes first, the longest together first; then what only explains.
+//! 3. What costs time comes first, by time × certainty; then what only explains.
+//! 4. What the frames of an earlier one show too is told with it: a lost segment is one thing,
+//!    whether it is told as a loss, as a timer or as a burst.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,6 +19,7 @@ use serde::Serialize;
 mod words;
 
 use crate::connection::{Endpoint, Example, FrameId, Incident, IncidentKind};
+use crate::datagrams::ConversationReport;
 use crate::document::{ConnectionReport, Ending};
 
 /// Findings that are told apart; further ones are not kept.
@@ -100,8 +103,14 @@ pub enum TcpFindingKind {
     Queue,
     /// The sender had nothing to send.
     IdleSender,
+    /// The sender stopped at the same amount again and again, with room in the window.
+    SendLimit,
     /// Routers marked congestion.
     CongestionMarks,
+    /// Questions over UDP without an answer.
+    QuestionsUnanswered,
+    /// Questions over UDP that were answered late.
+    AnswersLate,
 }
 
 /// One finding.
@@ -142,6 +151,8 @@ pub struct TcpFinding {
     pub out_of: u64,
     /// The shortest round trip, where that means something.
     pub round_trip_ns: Option<u64>,
+    /// What else the same frames show, as claims.
+    pub also: Vec<String>,
     /// What proves it.
     pub proofs: Vec<Proof>,
 }
@@ -161,6 +172,17 @@ pub struct Proof {
     pub value: u32,
     /// What shows these frames in Wireshark and tshark.
     pub filter: String,
+}
+
+impl Proof {
+    /// Returns whether its frames are those of something that happened, not a connection's first.
+    fn is_event(&self) -> bool {
+        self.frames.len() > 1
+    }
+
+    fn shares_frame(&self, other: &Self) -> bool {
+        self.frames.iter().any(|frame| other.frames.contains(frame))
+    }
 }
 
 /// What one finding is told apart by: kind, host, other host, the server's port, which end.
@@ -184,6 +206,13 @@ impl FindingBook {
     /// Adds what became of the SYN of a connection that was not accepted, at its end.
     pub(crate) fn add_setup(&mut self, connection: &ConnectionReport) {
         if let Some(finding) = setup(connection) {
+            self.keep(finding);
+        }
+    }
+
+    /// Adds what a conversation over UDP proves.
+    pub(crate) fn add_conversation(&mut self, conversation: &ConversationReport) {
+        for finding in questions(conversation) {
             self.keep(finding);
         }
     }
@@ -224,7 +253,7 @@ impl FindingBook {
                 finding.toward,
             )
         });
-        found
+        told_once(found)
     }
 }
 
@@ -252,7 +281,7 @@ impl TcpFindingKind {
     fn certainty_percent(self) -> u64 {
         match self {
             // The capture cannot see why a window is small, or why a program was silent.
-            Self::WindowLimit | Self::Queue => 80,
+            Self::WindowLimit | Self::Queue | Self::SendLimit => 80,
             Self::SlowAnswer => 90,
             _ => 100,
         }
@@ -272,9 +301,11 @@ impl TcpFindingKind {
             Self::Unanswered | Self::SynAgain => {
                 "tcp.flags.syn == 1 && tcp.analysis.retransmission"
             }
+            Self::QuestionsUnanswered => "dns.flags.response == 0 && !dns.response_in",
+            Self::AnswersLate => "dns.time > 0.05",
             Self::Unreachable => "icmp.type == 3 || icmpv6.type == 1",
             Self::Queue => "tcp.analysis.ack_rtt",
-            Self::CongestionMarks => "ip.dsfield.ecn == 3",
+            Self::CongestionMarks => "ip.dsfield.ecn == 3 || ipv6.tclass.ecn == 3",
             Self::NoWindowScaling | Self::ClampedMss => "tcp.flags.syn == 1",
             _ => return None,
         })
@@ -284,6 +315,11 @@ impl TcpFindingKind {
 impl TcpFinding {
     fn new(connection: &ConnectionReport, kind: TcpFindingKind, end: End) -> Self {
         let (who, toward) = (connection.endpoint(end), connection.endpoint(end.other()));
+        Self::between(kind, who, end, toward)
+    }
+
+    /// A finding about `who`, which is the `end` of what it has with `toward`.
+    fn between(kind: TcpFindingKind, who: Endpoint, end: End, toward: Endpoint) -> Self {
         let port = |endpoint: Endpoint, end: End| (end == End::Server).then_some(endpoint.port);
         Self {
             kind,
@@ -303,6 +339,7 @@ impl TcpFinding {
             value: 0,
             out_of: 0,
             round_trip_ns: None,
+            also: Vec::new(),
             proofs: Vec::new(),
         }
     }
@@ -310,6 +347,30 @@ impl TcpFinding {
     fn key(&self) -> Key {
         let server_port = self.who_port.or(self.toward_port);
         (self.kind, self.who, self.toward, server_port, self.who_is)
+    }
+
+    /// Returns whether the frames that prove `other` prove this finding as well, and `other` is not
+    /// more than it.
+    fn shows(&self, other: &Self) -> bool {
+        let hosts = |finding: &Self| {
+            let (one, other) = (finding.who, finding.toward);
+            (one.min(other), one.max(other))
+        };
+        let segments = match self.kind {
+            TcpFindingKind::LossBurst => self.count * self.value,
+            _ => self.count,
+        };
+        let is_proven = |proof: &Proof| {
+            let mut own = self.proofs.iter();
+            own.any(|own| own.is_event() && own.shares_frame(proof))
+        };
+        hosts(self) == hosts(other)
+            && other.count <= segments.saturating_mul(2)
+            && !other.proofs.is_empty()
+            && other
+                .proofs
+                .iter()
+                .all(|proof| proof.is_event() && is_proven(proof))
     }
 
     fn join(&mut self, other: Self) {
@@ -363,9 +424,35 @@ impl TcpFinding {
     }
 }
 
+/// Joins each finding to the first before it that its frames show as well. What says no more than that
+/// something was lost is joined to what says why.
+fn told_once(found: Vec<TcpFinding>) -> Vec<TcpFinding> {
+    let mut kept: Vec<TcpFinding> = Vec::with_capacity(found.len());
+    for mut finding in found {
+        let says_why = |known: &TcpFinding| known.kind != TcpFindingKind::Loss;
+        let mut known = kept.iter_mut();
+        let known =
+            known.find(|known| known.shows(&finding) || !says_why(known) && finding.shows(known));
+        match known {
+            Some(known) if says_why(known) => known.also.push(finding.claim),
+            Some(known) => {
+                std::mem::swap(known, &mut finding);
+                known.also.push(finding.claim);
+            }
+            None => kept.push(finding),
+        }
+    }
+    kept
+}
+
 /// Returns the filter for frames.
 pub(crate) fn filter_of(frames: impl Iterator<Item = FrameId>) -> String {
-    let numbers: Vec<String> = frames.map(|frame| frame.number().to_string()).collect();
+    numbers_filter(frames.map(FrameId::number))
+}
+
+/// Returns the filter for frames by their numbers.
+pub(crate) fn numbers_filter(numbers: impl Iterator<Item = u64>) -> String {
+    let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
     match &numbers[..] {
         [] => String::new(),
         [one] => format!("frame.number == {one}"),
@@ -388,6 +475,10 @@ fn conversation(connection: &ConnectionReport) -> String {
 
 /// Returns what became of a SYN that was not accepted.
 fn setup(connection: &ConnectionReport) -> Option<TcpFinding> {
+    // What a router said of it explains it.
+    if count_of(connection, IncidentKind::Unreachable, End::Client) > 0 {
+        return None;
+    }
     let kind = match connection.ending {
         Ending::Refused => TcpFindingKind::Refused,
         Ending::Unanswered => TcpFindingKind::Unanswered,
@@ -402,6 +493,60 @@ fn setup(connection: &ConnectionReport) -> Option<TcpFinding> {
     Some(finding.proven_by_first_frame(connection))
 }
 
+/// What became of the questions of a conversation over UDP.
+fn questions(conversation: &ConversationReport) -> Vec<TcpFinding> {
+    /// A median from which answers are late: people notice, and resolvers on the way answer in less.
+    const LATE_NS_MIN: u64 = 50_000_000;
+    const ANSWERS_MIN: u32 = 3;
+    let (server, client) = (conversation.server, conversation.client);
+    let finding = |kind, frames: Vec<FrameId>, (at_ns, length_ns)| TcpFinding {
+        out_of: conversation.asked.unwrap_or(0),
+        proofs: vec![Proof {
+            connection: 0,
+            at_ns,
+            length_ns,
+            filter: filter_of(frames.iter().copied()),
+            frames,
+            value: 0,
+        }],
+        ..TcpFinding::between(kind, server, End::Server, client)
+    };
+    let mut found = Vec::new();
+    let unanswered = conversation.unanswered.unwrap_or(0);
+    if unanswered > 0
+        && let Some((at_ns, frame)) = conversation.first_unanswered
+    {
+        found.push(TcpFinding {
+            count: unanswered,
+            ..finding(
+                TcpFindingKind::QuestionsUnanswered,
+                frame.into_iter().collect(),
+                (at_ns, 0),
+            )
+        });
+    }
+    if let Some(answers) = conversation.answers
+        && let Some(median_ns) = answers.median_ns
+        && median_ns >= LATE_NS_MIN
+        && answers.count >= ANSWERS_MIN
+    {
+        let (longest_ns, frames) = conversation.slowest;
+        let frames = frames.into_iter().flatten().collect();
+        found.push(TcpFinding {
+            count: u64::from(answers.count),
+            total_ns: answers.sum_ns,
+            longest_ns: answers.max_ns,
+            value: median_ns,
+            ..finding(
+                TcpFindingKind::AnswersLate,
+                frames,
+                (conversation.start_ns, longest_ns),
+            )
+        });
+    }
+    found
+}
+
 /// Returns the findings of one connection.
 fn findings_of(connection: &ConnectionReport) -> Vec<TcpFinding> {
     let mut found: Vec<TcpFinding> = connection
@@ -413,6 +558,7 @@ fn findings_of(connection: &ConnectionReport) -> Vec<TcpFinding> {
         found.extend(queue(connection, end));
         found.extend(window_limit(connection, end));
         found.extend(idle_sender(connection, end));
+        found.extend(send_limit(connection, end));
         found.extend(from_counts(connection, end));
         found.extend(clamped_mss(connection, end));
     }
@@ -498,7 +644,15 @@ fn queue(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     const TRIPS_MIN: u32 = 16;
     const TIMES_MIN: u64 = 4;
     const QUEUE_NS_MIN: u64 = 20_000_000;
-    let own = connection.end(end);
+    let (own, peer) = (connection.end(end), connection.end(end.other()));
+    // At the receiver the path is behind its data, and round trips are its own; and one whose window
+    // closes acknowledges when its program reads.
+    let closes = peer
+        .counts
+        .is_some_and(|counts| counts.zero_windows >= ZERO_WINDOWS_MIN);
+    if connection.captured_at == Some(end.other()) || closes {
+        return None;
+    }
     let loaded = own
         .round_trip_loaded
         .filter(|loaded| loaded.count >= TRIPS_MIN)?;
@@ -526,9 +680,17 @@ fn idle_sender(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     const BYTES_MIN: u64 = 1 << 20;
     const SHARE_MIN: f64 = 0.5;
     let (own, peer) = (connection.end(end), connection.end(end.other()));
-    let share = own.time?.idle + own.time?.sender;
     let is_stream = own.payload_bytes >= BYTES_MIN && peer.payload_bytes < own.payload_bytes / 100;
-    if !is_stream || share < SHARE_MIN || connection.captured_at == Some(end.other()) {
+    if !is_stream || connection.captured_at == Some(end.other()) {
+        return None;
+    }
+    // Of a stream the program's time is its pauses; behind its last word it is none's.
+    let life = connection.time?;
+    let share = match end {
+        End::Client => life.client,
+        End::Server => life.server,
+    };
+    if share < SHARE_MIN {
         return None;
     }
     let total_ns = (share * connection.duration_ns as f64) as u64;
@@ -538,6 +700,40 @@ fn idle_sender(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
         longest_ns: total_ns,
         out_of: connection.duration_ns,
         ..TcpFinding::new(connection, TcpFindingKind::IdleSender, end)
+    };
+    Some(finding.proven_by_first_frame(connection))
+}
+
+/// A sender that stops at the same amount again and again, though nothing was lost and the window has room.
+fn send_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
+    /// A congestion window has grown by more than a level's width in as many round trips.
+    const SILENCES_MIN: u32 = 24;
+    const SHARE_MIN: f64 = 0.5;
+    const LEVEL_SHARE_MIN: f64 = 0.8;
+    let (own, peer) = (connection.end(end), connection.end(end.other()));
+    let (counts, standing) = (own.counts?, own.standing);
+    let is_level = standing.count >= SILENCES_MIN
+        && standing.level_ns as f64 >= LEVEL_SHARE_MIN * standing.total_ns as f64
+        && standing.level_ns as f64 >= SHARE_MIN * connection.duration_ns as f64;
+    let is_stream = peer.payload_bytes < own.payload_bytes / 100;
+    let had_room =
+        peer.window_is_scaled && peer.window_bytes_mean? >= 2.0 * f64::from(standing.bytes);
+    // What shows less than every loss and mark shows no cause.
+    let is_clear = counts.retransmissions == 0
+        && counts.congestion_marked == 0
+        && peer.counts?.congestion_echoes == 0
+        && connection.captured_at == Some(end);
+    if !(is_level && is_stream && had_room && is_clear) {
+        return None;
+    }
+    let finding = TcpFinding {
+        count: u64::from(standing.count),
+        total_ns: standing.level_ns,
+        longest_ns: standing.level_ns,
+        out_of: connection.duration_ns,
+        value: u64::from(standing.bytes),
+        round_trip_ns: Some(own.round_trip?.min_ns.max(1)),
+        ..TcpFinding::new(connection, TcpFindingKind::SendLimit, end)
     };
     Some(finding.proven_by_first_frame(connection))
 }
@@ -586,10 +782,18 @@ fn from_counts(connection: &ConnectionReport, end: End) -> Vec<TcpFinding> {
     let Some(counts) = own.counts else {
         return Vec::new();
     };
+    // What timers took is told with them; the rest of a recovery is a loss's.
+    let recovering = own.time.map_or(0.0, |time| time.recovering);
+    let recovering_ns = (recovering * connection.duration_ns as f64) as u64;
     let mut found = Vec::new();
     let mut add = |kind, count: u32, value: u64| {
         let finding = TcpFinding {
             count: u64::from(count),
+            total_ns: if kind == TcpFindingKind::Loss {
+                recovering_ns
+            } else {
+                0
+            },
             out_of: u64::from(own.data_packets),
             value,
             ..TcpFinding::new(connection, kind, end)

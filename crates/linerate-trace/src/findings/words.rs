@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use linerate_model::unit::Unit;
 
 use super::{TcpFinding, TcpFindingKind};
-use crate::number::{bytes, count, ns};
+use crate::number::{bytes, count, counted, ns};
 
 /// Fills in claim, explanation and advice.
 pub(crate) fn put_into_words(finding: &mut TcpFinding) {
@@ -18,6 +18,7 @@ pub(crate) fn put_into_words(finding: &mut TcpFinding) {
         ("{toward}", host(finding.toward, finding.toward_port)),
         ("{times}", times(finding.count)),
         ("{count}", count(finding.count)),
+        ("{data_segments}", counted(finding.count, "data segment")),
         ("{out_of}", count(finding.out_of)),
         ("{share}", percent(finding.count, finding.out_of)),
         ("{total}", ns(finding.total_ns)),
@@ -138,7 +139,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "`linerate watch` shows where hosts drop; compare captures of both ends for the path",
         ],
         TcpFindingKind::Spurious => [
-            "{who} sent {count} data segments again that {toward} had already ({share} of \
+            "{who} sent {data_segments} again that {toward} had already ({share} of \
              {out_of})",
             "Acknowledgements came late rather than not at all: round trips that jump, or segments \
              out of order.",
@@ -179,7 +180,11 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              reject (`nft list ruleset`)",
         ],
         TcpFindingKind::Unanswered => [
-            "{who} did not answer: {toward} sent its SYN {syns} within {total}",
+            if finding.total_ns > 0 {
+                "{who} did not answer: {toward} sent its SYN {syns} within {total}"
+            } else {
+                "{who} did not answer the SYN of {toward}: {times}"
+            },
             "The host is not there, a firewall drops the SYN in silence, the queue of the \
              listening program is full, or the answer goes another way than this capture sees. \
              Only a capture at {who} tells which.",
@@ -265,6 +270,28 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              was the limit, not the network.",
             "",
         ],
+        TcpFindingKind::SendLimit => [
+            "{who} stopped at {bytes} on their way, though the window of {toward} had room: {times}, \
+             {time_share} of the time",
+            "Nothing was lost, and it did not grow as a congestion window does: the send buffer is full \
+             of what is not acknowledged, the congestion window is clamped, or the program has a \
+             window of its own. {bytes} over a round trip of {trip} are {rate} at the most.",
+            "at {who}: do not set SO_SNDBUF in the program, raise the third value of \
+             net.ipv4.tcp_wmem, look for `cwnd` in `ip route`; else for a window in the program's \
+             own protocol",
+        ],
+        TcpFindingKind::QuestionsUnanswered => [
+            "{who} left {count} of {out_of} questions of {toward} without an answer",
+            "No answer was captured within 5 s: question or answer was lost, or nobody listens. UDP does \
+             not say which.",
+            "capture at {who} as well: `linerate trace` of both ends tells where datagrams end",
+        ],
+        TcpFindingKind::AnswersLate => [
+            "{who} answered {toward} late: {value_ns} in the median of {count} answers, {longest} at the \
+             longest",
+            "From a question, asked first, to its answer, the way included.",
+            "ask a server that is nearer, or keep answers at hand (a resolver on the host)",
+        ],
         TcpFindingKind::CongestionMarks => [
             "Routers marked {count} of {out_of} data segments from {who} to {toward} as congested \
              ({share})",
@@ -272,7 +299,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "",
         ],
         TcpFindingKind::Superframes => [
-            "{count} segments from {who} are longer than the path carries ({bytes} at the most)",
+            "Segments from {who} are longer than the path carries: {count}, {bytes} at the most",
             "The capture saw them before the card cut them, or after the kernel joined them. On \
              the wire they were several segments each: packet counts, data per ACK and sizes are \
              the host's, not the wire's.",
@@ -343,7 +370,10 @@ mod tests {
             Kind::ClientPause,
             Kind::Queue,
             Kind::IdleSender,
+            Kind::SendLimit,
             Kind::CongestionMarks,
+            Kind::QuestionsUnanswered,
+            Kind::AnswersLate,
         ] {
             for number in [0, 7] {
                 let mut finding = TcpFinding {
@@ -364,6 +394,7 @@ mod tests {
                     value: number,
                     out_of: number,
                     round_trip_ns: Some(number),
+                    also: Vec::new(),
                     proofs: Vec::new(),
                 };
                 put_into_words(&mut finding);

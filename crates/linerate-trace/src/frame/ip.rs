@@ -2,10 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{Decoded, NoSegment, icmp, tcp, tunnel, u16_at};
+use super::{Decoded, NoSegment, icmp, tcp, tunnel, u16_at, udp};
 
 const PROTOCOL_ICMP: u8 = 1;
 const PROTOCOL_TCP: u8 = 6;
+const PROTOCOL_UDP: u8 = 17;
 const PROTOCOL_ICMPV6: u8 = 58;
 
 const IPV4_HEADER_BYTES: usize = 20;
@@ -47,6 +48,8 @@ pub(crate) struct Packet {
     pub payload_bytes: usize,
     /// Whether routers marked congestion (ECN CE).
     pub congestion_marked: bool,
+    /// Whether its length goes beyond its frame.
+    pub shortened: bool,
     /// Whether more fragments follow.
     pub fragmented: bool,
     pub identification: u16,
@@ -97,6 +100,7 @@ fn ipv4(bytes: &[u8], packet_bytes: usize, depth: u8) -> Result<Decoded, NoSegme
             .checked_sub(header_bytes)
             .ok_or(NoSegment::Malformed)?,
         congestion_marked: header[1] & 3 == 3,
+        shortened: usize::from(u16::from_be_bytes([header[2], header[3]])) > packet_bytes,
         fragmented: fragment & 0x2000 != 0,
         identification: u16::from_be_bytes([header[4], header[5]]),
         hop_limit: header[8],
@@ -104,7 +108,16 @@ fn ipv4(bytes: &[u8], packet_bytes: usize, depth: u8) -> Result<Decoded, NoSegme
     match header[9] {
         PROTOCOL_TCP => tcp::decode(rest, packet),
         PROTOCOL_ICMP => icmp::decode_v4(rest),
-        other => tunnel::decode(other, rest, packet.payload_bytes, depth),
+        other => behind(other, rest, packet, depth),
+    }
+}
+
+/// Decodes what is neither TCP nor ICMP: a tunnel, or UDP that is none.
+#[cold]
+fn behind(protocol: u8, rest: &[u8], packet: Packet, depth: u8) -> Result<Decoded, NoSegment> {
+    match tunnel::decode(protocol, rest, packet.payload_bytes, depth) {
+        Err(NoSegment::NotTcp) if protocol == PROTOCOL_UDP => udp::decode(rest, packet),
+        decoded => decoded,
     }
 }
 
@@ -129,6 +142,8 @@ fn ipv6(bytes: &[u8], packet_bytes: usize, depth: u8) -> Result<Decoded, NoSegme
             .checked_sub(header_bytes)
             .ok_or(NoSegment::Malformed)?,
         congestion_marked: traffic_class & 3 == 3,
+        shortened: usize::from(u16::from_be_bytes([header[4], header[5]])) + IPV6_HEADER_BYTES
+            > packet_bytes,
         fragmented,
         identification: 0,
         hop_limit: header[7],
@@ -137,7 +152,7 @@ fn ipv6(bytes: &[u8], packet_bytes: usize, depth: u8) -> Result<Decoded, NoSegme
     match protocol {
         PROTOCOL_TCP => tcp::decode(rest, packet),
         PROTOCOL_ICMPV6 => icmp::decode_v6(rest),
-        other => tunnel::decode(other, rest, packet.payload_bytes, depth),
+        other => behind(other, rest, packet, depth),
     }
 }
 

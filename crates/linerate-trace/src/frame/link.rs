@@ -1,5 +1,5 @@
-//! What lies before IP: Ethernet with VLAN tags, LLC with SNAP, PPPoE or MPLS, PPP, Linux cooked
-//! headers, BSD loopback, nothing.
+//! What lies before IP: Ethernet with VLAN tags, LLC with SNAP, PPPoE or MPLS, PPP, 802.11 with and without
+//! radiotap, Linux cooked headers, BSD loopback, nothing.
 
 use super::{NoSegment, u16_at};
 use crate::capture::LinkType;
@@ -23,6 +23,9 @@ pub(crate) fn header_bytes(link: LinkType, bytes: &[u8]) -> Result<usize, NoSegm
         LinkType::LINUX_SLL2 => sll2(bytes),
         LinkType::PPP => ppp(bytes, 0),
         LinkType::NULL | LinkType::LOOP => loopback(bytes),
+        LinkType::IEEE802_11 => wireless(bytes, 0),
+        LinkType::RADIOTAP => wireless(bytes, radiotap(bytes)?),
+        LinkType::PRISM => wireless(bytes, PRISM_BYTES),
         // The link type was checked when the file was opened: the others are raw IP.
         _ => Ok(0),
     }
@@ -110,6 +113,66 @@ pub(crate) fn ppp(bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
         [0x21 | 0x57, _] => Ok(at + 1),
         _ => Err(NoSegment::NotIp),
     }
+}
+
+/// What Prism chips' drivers put before a frame.
+const PRISM_BYTES: usize = 144;
+
+/// Returns how long a radiotap header is: the third and fourth byte, the lower first.
+fn radiotap(bytes: &[u8]) -> Result<usize, NoSegment> {
+    const HEADER_BYTES_MIN: usize = 8;
+    match bytes {
+        [0, _, low, high, ..] => match usize::from(u16::from_le_bytes([*low, *high])) {
+            length if length >= HEADER_BYTES_MIN => Ok(length),
+            _ => Err(NoSegment::Malformed),
+        },
+        [_, _, _, _, ..] => Err(NoSegment::Malformed),
+        _ => Err(NoSegment::Cut),
+    }
+}
+
+/// A frame of 802.11 (IEEE 802.11-2020, section 9.3.2): data has LLC with SNAP behind its header.
+fn wireless(bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
+    const HEADER_BYTES: usize = 24;
+    const ADDRESS_BYTES: usize = 6;
+    const QOS_BYTES: usize = 2;
+    const HT_BYTES: usize = 4;
+    let field = |offset: usize| bytes.get(at + offset).copied().ok_or(NoSegment::Cut);
+    let (control, flags) = (field(0)?, field(1)?);
+    let (is_data, is_empty, has_qos) = (
+        control & 0x0c == 0x08,
+        control & 0x40 != 0,
+        control & 0x80 != 0,
+    );
+    if !is_data || is_empty {
+        return Err(NoSegment::Wireless);
+    }
+    if flags & 0x40 != 0 {
+        return Err(NoSegment::Encrypted);
+    }
+    if field(22)? & 0x0f != 0 {
+        return Err(NoSegment::Fragment);
+    }
+    let mut header_bytes = HEADER_BYTES;
+    if flags & 3 == 3 {
+        header_bytes += ADDRESS_BYTES;
+    }
+    if has_qos {
+        // Several packets in one: their own addresses and lengths would follow.
+        if field(header_bytes)? & 0x80 != 0 {
+            return Err(NoSegment::NotIp);
+        }
+        header_bytes += QOS_BYTES;
+        if flags & 0x80 != 0 {
+            header_bytes += HT_BYTES;
+        }
+    }
+    // Some cards pad the header to four bytes.
+    let padded = header_bytes.next_multiple_of(4);
+    snap(bytes, at + header_bytes).or_else(|error| match padded == header_bytes {
+        true => Err(error),
+        false => snap(bytes, at + padded),
+    })
 }
 
 /// Version 2 has the ethertype first and 20 bytes in all; a tag then stands behind them.

@@ -13,10 +13,13 @@ mod link;
 mod tcp;
 /// Packets inside packets.
 mod tunnel;
+/// UDP and what shows of its protocols.
+mod udp;
 
 pub(crate) use icmp::{Complaint, Reason};
 pub(crate) use ip::Addresses;
 pub(crate) use tcp::{Flags, Segment};
+pub(crate) use udp::{Asked, Datagram, QuicKind, Says};
 
 use crate::capture::LinkType;
 
@@ -25,6 +28,8 @@ use crate::capture::LinkType;
 pub(crate) enum Decoded {
     /// A TCP segment.
     Tcp(Segment),
+    /// A datagram of UDP.
+    Udp(Datagram),
     /// An ICMP message that a segment did not get through.
     Complaint(Complaint),
     /// Something else, or something that cannot be decoded.
@@ -36,8 +41,12 @@ pub(crate) enum Decoded {
 pub(crate) enum NoSegment {
     /// Not IP: ARP, LLDP, spanning tree.
     NotIp,
-    /// IP, but not TCP.
+    /// IP, but neither TCP nor UDP.
     NotTcp,
+    /// A frame of 802.11 that carries no data: management, control.
+    Wireless,
+    /// Data of 802.11 that is encrypted.
+    Encrypted,
     /// A fragment behind the first, which carries no TCP header.
     Fragment,
     /// The capture cut it before the end of the TCP header.

@@ -110,6 +110,8 @@ pub(crate) struct Segment {
     pub congestion_marked: bool,
     /// Whether it is the first fragment of a packet, so that its length is not all of it.
     pub fragmented: bool,
+    /// Whether its packet says that it is longer than its frame.
+    pub shortened: bool,
     /// Whether the capture cut its options: what is missing of them is not known.
     pub options_cut: bool,
     /// Routers that it might still have passed.
@@ -161,6 +163,7 @@ pub(crate) fn decode(bytes: &[u8], packet: Packet) -> Result<Decoded, NoSegment>
         sack: SackBlocks::default(),
         congestion_marked: packet.congestion_marked,
         fragmented: packet.fragmented,
+        shortened: packet.shortened,
         options_cut: bytes.len() < header_bytes,
         hop_limit: packet.hop_limit,
         identification: packet.identification,

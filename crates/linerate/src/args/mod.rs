@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use linerate_agent::access::{Network, Scopes};
 use linerate_agent::api::PORT_DEFAULT;
 use linerate_model::margin::Margins;
 use linerate_model::probe::SampleRate;
@@ -11,10 +12,16 @@ use linerate_model::{BitsPerSec, Bytes, Nanos};
 
 /// Flags of the catalogue of parameters, as they were typed.
 mod given;
+/// What to type instead.
+pub mod hint;
 /// Servers of other programs.
 mod peer;
+/// Times and shares as typed.
+mod quantity;
 /// `linerate run`.
 mod run;
+/// TLS, for callers of agents and for agents.
+mod tls;
 /// `linerate trace`.
 mod trace;
 /// `linerate watch`.
@@ -23,7 +30,8 @@ mod watch;
 pub use given::Typed;
 pub use peer::PeerArgs;
 pub use run::{RateFormat, RunArgs};
-pub use trace::{LiveArgs, TraceArgs};
+pub use tls::{ServeTlsArgs, TlsArgs};
+pub use trace::{LiveArgs, TraceArgs, TraceFormat};
 pub use watch::WatchArgs;
 
 /// Measure how fast servers drive a network, what limits them, and what to do about it.
@@ -41,14 +49,14 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
     /// Print the version
-    #[arg(short = 'v', long, action = clap::ArgAction::Version)]
+    #[arg(short = 'v', short_alias = 'V', long, action = clap::ArgAction::Version)]
     version: Option<bool>,
 }
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Characterise a server: latency, window, socket buffers, small messages, findings
+    /// Characterise a server by a series of experiments: what its numbers are, what limits them
     Study(StudyArgs),
     /// Serve measurements to other hosts
     Serve(ServeArgs),
@@ -64,6 +72,18 @@ pub enum Command {
     Trace(TraceArgs),
     /// Make, use and remove a network of hosts on this machine
     Lab(LabArgs),
+    /// Make, list and remove tokens for callers of this host's agent
+    Token(TokenArgs),
+    /// Write the man pages
+    Man(ManArgs),
+}
+
+/// `linerate man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Directory for linerate.1, linerate-run.1, …
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
 }
 
 /// How agents are found and shared.
@@ -85,6 +105,9 @@ pub struct FleetArgs {
     /// Run beside others; results are marked
     #[arg(long)]
     pub shared: bool,
+    /// End the runs of callers without a token that have a host (the token's scope: admin)
+    #[arg(long, conflicts_with = "shared")]
+    pub evict: bool,
     /// Connect from this address
     #[arg(short = 'B', long, value_name = "ADDRESS")]
     pub bind: Option<std::net::IpAddr>,
@@ -94,6 +117,18 @@ pub struct FleetArgs {
     /// Use IPv6 only
     #[arg(short = '6', long)]
     pub ipv6: bool,
+    /// How agents are known.
+    #[command(flatten)]
+    pub tls: TlsArgs,
+}
+
+/// A form of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// A sentence
+    Text,
+    /// An object of JSON on a line
+    Json,
 }
 
 /// `linerate study`.
@@ -192,23 +227,52 @@ pub struct ServeArgs {
     /// Address to listen on
     #[arg(short = 'B', long, default_value = "::", value_name = "ADDRESS")]
     pub bind: std::net::IpAddr,
-    /// File with a token; whoever shows it may observe this host from elsewhere
+    /// File with a token; whoever shows it may do everything (`linerate token` makes others)
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Flows of one trial that callers without the token may ask for
+    /// Let other hosts measure without a token, within the limits, also by iperf3
+    #[arg(long)]
+    pub public: bool,
+    /// Take connections from these networks only, and from this host (repeatable)
+    #[arg(long = "allow", value_name = "ADDRESS[/PREFIX]")]
+    pub networks: Vec<Network>,
+    /// Become this user once the port is open, change no file and start no program; captures and profiles
+    /// go on (as root only)
+    #[arg(long, value_name = "NAME", conflicts_with = "lab_host")]
+    pub user: Option<String>,
+    /// Unix socket for root and this user, who need no token there [default: linerate/PORT.sock in
+    /// /run or $XDG_RUNTIME_DIR, where it can be made]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Another name by which this host may be asked, beside its own, its addresses and localhost
+    /// (repeatable)
+    #[arg(long = "name", value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Flows of one trial for callers without the token, and of all trials of one address (of IPv6: /64);
+    /// all of them together have four times as many
     #[arg(long, default_value_t = 1024, value_name = "N")]
     pub limit_flows: u32,
-    /// Length of one trial that callers without the token may ask for
+    /// Length of one trial for callers without the token
     #[arg(long, default_value = "1h", value_name = "TIME")]
     pub limit_time: Nanos,
-    /// Payload rate of one trial for callers without the token [default: none]
+    /// Payload rate of all callers without the token together, both directions [default: none]
     #[arg(long, value_name = "RATE")]
     pub limit_rate: Option<BitsPerSec>,
+    /// Runs of callers without the token at the same time, tests of iperf3 among them; one address has
+    /// half
+    #[arg(long, default_value_t = 48, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=48))]
+    pub limit_runs: u32,
+    /// How long one run without the token may have this host
+    #[arg(long, default_value = "4h", value_name = "TIME")]
+    pub limit_run: Nanos,
+    /// How runs and refusals are told on standard error
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub log_format: LogFormat,
     /// End after one run, of linerate or of iperf3
     #[arg(short = '1', long)]
     pub one_off: bool,
     /// With --one-off: end when nobody has come for so long
-    #[arg(long, value_name = "SECONDS", requires = "one_off", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", requires = "one_off", value_parser = quantity::some_seconds)]
     pub idle_timeout: Option<u64>,
     /// File for the process id, removed at the end
     #[arg(short = 'I', long, value_name = "FILE")]
@@ -219,6 +283,9 @@ pub struct ServeArgs {
     /// This host is a namespace of a lab
     #[arg(long, hide = true)]
     pub lab_host: bool,
+    /// How it shows who it is.
+    #[command(flatten)]
+    pub tls: ServeTlsArgs,
     /// Who may come with iperf3.
     #[command(flatten)]
     pub iperf3: Iperf3AuthArgs,
@@ -236,7 +303,7 @@ pub struct Iperf3AuthArgs {
     #[arg(long, value_name = "FILE", requires = "rsa_private_key_path")]
     pub authorized_users_path: Option<PathBuf>,
     /// How far the clock of an iperf3 client may be from ours, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = quantity::whole_seconds)]
     pub time_skew_threshold: u64,
     /// Take passwords that are padded as iperf3 up to 3.16 does it (PKCS#1 v1.5), instead of OAEP
     #[arg(long, requires = "rsa_private_key_path")]
@@ -273,6 +340,8 @@ pub enum ReportFormat {
     Json,
     /// The rows of results.parquet: one a trial and response.
     Csv,
+    /// The page as it is printed; needs a Chromium in PATH or in LINERATE_BROWSER.
+    Pdf,
 }
 
 /// `linerate report`.
@@ -280,12 +349,19 @@ pub enum ReportFormat {
 pub struct ReportArgs {
     /// Directory of the evidence bundle
     pub bundle: PathBuf,
-    /// What to render; html is written into the bundle, the others to standard output
+    /// What to render; html and pdf are written into the bundle, the others to standard output
     #[arg(long, value_enum, default_value_t = ReportFormat::Html)]
     pub format: ReportFormat,
     /// File to write instead; `-` for standard output
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Open everything that the page has behind a click, for paper that has to hold all of it; of Markdown
+    /// the cells, trials, methods, hosts and counters, too
+    #[arg(long, conflicts_with_all = ["flame", "replay"])]
+    pub full: bool,
+    /// Show figures that were published for other systems beside what was measured
+    #[arg(long, conflicts_with_all = ["flame", "replay"])]
+    pub published: bool,
     /// Write the stacks of its profiles as text that flame graphs are drawn from; `-` for standard output
     #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "out"])]
     pub flame: Option<PathBuf>,
@@ -301,12 +377,19 @@ pub struct ReportArgs {
         conflicts_with_all = ["format", "out", "flame"]
     )]
     pub replay: Option<ReplayForm>,
-    /// Seconds between the interval lines of --replay, 0.1 or more; 0 for none
-    #[arg(short, long, default_value_t = 1.0, requires = "replay")]
-    pub interval: f64,
-    /// Show every flow in full in the JSON of --replay, however many there are
-    #[arg(long, requires = "replay")]
+    /// Time between the interval lines of --replay, 0.1 s or more; 0 for none [default: 1 s; none of several
+    /// runs]
+    #[arg(short, long, requires = "replay", value_name = "SECONDS", value_parser = quantity::seconds)]
+    pub interval: Option<f64>,
+    /// Show every flow of --replay in full, however many there are
+    #[arg(long, requires = "replay", conflicts_with = "sum_only")]
     pub all_flows: bool,
+    /// Of the flows of --replay show the sum only, interval by interval
+    #[arg(long, requires = "replay")]
+    pub sum_only: bool,
+    /// Show settings, CPUs and mechanisms in --replay, too
+    #[arg(short, long, requires = "replay")]
+    pub verbose: bool,
 }
 
 /// How a stored run is shown again.
@@ -336,15 +419,19 @@ pub enum LabCommand {
     /// Make a lab and leave it running
     Up(LabUpArgs),
     /// List the labs and their hosts
-    List,
-    /// Run a program in a host
+    List {
+        /// Print a JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a program in a host, or a shell
     Exec {
         /// The lab
         name: String,
         /// The host
         host: String,
-        /// The program and its arguments
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        /// The program and its arguments [default: your shell]
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<OsString>,
     },
     /// Remove a lab
@@ -364,8 +451,8 @@ pub enum LabCommand {
 /// What the links of a built-in lab are like, beside their rate of 1 Gbit/s.
 #[derive(Debug, Clone, Args)]
 pub struct LabLinkArgs {
-    /// With --lab: share of frames that every link loses, 0 to 0.5
-    #[arg(long, requires = "lab", value_name = "SHARE")]
+    /// With --lab: share of frames that every link loses, 0 to 50%
+    #[arg(long, requires = "lab", value_name = "SHARE", value_parser = quantity::share)]
     pub lab_loss: Option<f64>,
     /// With --lab: delay of every link, one way; a path crosses two links
     #[arg(long, requires = "lab", value_name = "TIME")]
@@ -416,8 +503,8 @@ pub struct LabUpArgs {
     /// Delay of every link, one way
     #[arg(long, value_name = "TIME", conflicts_with = "file")]
     pub delay: Option<Nanos>,
-    /// Share of frames that every link loses, 0 to 0.5
-    #[arg(long, value_name = "SHARE", conflicts_with = "file")]
+    /// Share of frames that every link loses, 0 to 50%
+    #[arg(long, value_name = "SHARE", conflicts_with = "file", value_parser = quantity::share)]
     pub loss: Option<f64>,
     /// MTU of every link
     #[arg(long, value_name = "BYTES", conflicts_with = "file")]
@@ -428,6 +515,40 @@ pub struct LabUpArgs {
     /// Bytes that may wait before the device of every host [default: 64 MiB]
     #[arg(long, value_name = "BYTES", conflicts_with = "file")]
     pub host_queue: Option<Bytes>,
+}
+
+/// `linerate token`.
+#[derive(Debug, Args)]
+pub struct TokenArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: TokenCommand,
+    /// Directory of the agent's state, as `linerate serve` has it
+    #[arg(long, value_name = "DIR", global = true)]
+    pub state: Option<PathBuf>,
+}
+
+/// The subcommands of `linerate token`.
+#[derive(Debug, Subcommand)]
+pub enum TokenCommand {
+    /// Make a token and print it; it is shown this once
+    Add {
+        /// Its name, for lists and refusals
+        name: String,
+        /// What it is good for: measure, observe, capture, admin
+        #[arg(long, value_name = "SCOPE,…", default_value = "measure,observe")]
+        scope: Scopes,
+        /// For how long: 12h, 720h [default: until it is removed]
+        #[arg(long, value_name = "TIME")]
+        expires: Option<Nanos>,
+    },
+    /// List the tokens: name, scopes, expiry
+    List,
+    /// Remove a token; agents that run refuse it from then on
+    Remove {
+        /// Its name
+        name: String,
+    },
 }
 
 /// Turns the habits of iperf3 into subcommands: `-s` into `serve`, `-c HOST` into `run HOST`.

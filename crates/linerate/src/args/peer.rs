@@ -21,7 +21,7 @@ pub struct PeerArgs {
         value_enum,
         value_name = "iperf3",
         hide_possible_values = true,
-        conflicts_with_all = ["clients", "lab", "token_file", "shared"]
+        conflicts_with_all = ["clients", "lab", "token_file", "shared", "known_agents", "tls_ca", "tls_client_cert", "plain"]
     )]
     pub peer: Option<PeerChoice>,
     /// User for a server that asks for one; password from IPERF3_PASSWORD, or asked for

@@ -14,6 +14,7 @@ use linerate_model::{BitsPerSec, Bytes, Nanos};
 use super::FleetArgs;
 use super::given::Given;
 use super::peer::PeerArgs;
+use super::quantity::seconds;
 
 /// Lets flags take a number below zero, which is refused later with words of its own; a positional
 /// argument may not, or `-6 HOST` would be a host called -6.
@@ -28,7 +29,7 @@ fn numbers_below_zero(arg: clap::Arg) -> clap::Arg {
     mut_args(numbers_below_zero),
     args_override_self = true,
     after_help = "Sizes take K, M, G (1024), rates K, M, G (1000), times ns, us, ms, s, m, h.\n\
-                  docs/guide/run.md shows every flag with an example."
+                  docs/guide/run.md has examples by purpose."
 )]
 pub struct RunArgs {
     /// The server; it runs `linerate serve`
@@ -274,7 +275,7 @@ pub struct CaptureArgs {
     #[arg(long, value_name = "LIMITS", num_args = 0..=1, require_equals = true,
           default_missing_value = "")]
     pub capture: Option<CaptureOptions>,
-    /// Capture made addresses and no payload
+    /// Capture anonymised addresses and no payload
     #[arg(long, requires = "capture")]
     pub anonymous: bool,
 }
@@ -313,11 +314,11 @@ impl ObserveArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Time")]
 pub struct TimeArgs {
-    /// Seconds to measure; 0 = until Ctrl-C
-    #[arg(short, long, default_value_t = 10.0, value_name = "SECONDS")]
+    /// Time to measure: 10, 10s, 2m; 0 = until Ctrl-C
+    #[arg(short, long, default_value = "10", value_name = "SECONDS", value_parser = seconds)]
     pub time: f64,
-    /// Seconds of traffic that are not counted at the start [default: 0.2; 0 with -n and -k]
-    #[arg(short = 'O', long, value_name = "SECONDS")]
+    /// Time of traffic that is not counted at the start [default: 0.2; 0 with -n and -k]
+    #[arg(short = 'O', long, value_name = "SECONDS", value_parser = seconds)]
     pub omit: Option<f64>,
     /// Measure so many times, for an interval on the result; with --precision or -I at least
     #[arg(long, default_value_t = 1, value_name = "N")]
@@ -421,18 +422,24 @@ pub enum RateFormat {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Seconds between interval lines, from 0.1; 0 = none
-    #[arg(short, long, default_value_t = 1.0, value_name = "SECONDS")]
-    pub interval: f64,
+    /// Time between interval lines, from 0.1; 0 = none [default: 1; with --runs none but in JSON]
+    #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
+    pub interval: Option<f64>,
+    /// Show settings, CPUs, placement and mechanisms, too
+    #[arg(short, long, short_alias = 'V')]
+    pub verbose: bool,
     /// Print one JSON document
     #[arg(short = 'J', long, conflicts_with = "json_stream")]
     pub json: bool,
     /// Print a line of JSON for each event
     #[arg(long)]
     pub json_stream: bool,
-    /// Show every flow in full in JSON; more than 256 are otherwise shown in brief, and summed in intervals
-    #[arg(long)]
+    /// Show every flow in full; of more than 4 (JSON 256) intervals otherwise show the sum
+    #[arg(long, conflicts_with = "sum_only")]
     pub all_flows: bool,
+    /// Of the flows show the sum only, interval by interval
+    #[arg(long)]
+    pub sum_only: bool,
     /// Prefix of rates: k m g t for bits, K M G T for bytes; iperf3 = JSON as iperf3 -J has it
     #[arg(
         short,

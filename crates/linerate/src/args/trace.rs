@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use linerate_model::{Bytes, Nanos};
 use linerate_trace::Filter;
 
 /// `linerate trace`.
 #[derive(Debug, Args)]
 pub struct TraceArgs {
-    /// Captures: pcap or pcapng, in gzip or not; `-` for standard input; or a bundle that has some
+    /// Captures: pcap or pcapng, in gzip or not; `-` for standard input; or a bundle that has some. Two
+    /// that show the same packets, taken at both ends, are joined
     #[arg(required_unless_present = "interface", value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Only these connections: ADDRESS, NETWORK/BITS, :PORT, ADDRESS:PORT; joined by `,` all must
@@ -19,10 +20,19 @@ pub struct TraceArgs {
     /// Connections to show, most payload first [default: 10, 1000 with --json or --html]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
-    /// Print JSON
+    /// What to write
+    #[arg(long, value_enum, default_value_t = TraceFormat::Text, conflicts_with = "json")]
+    pub format: TraceFormat,
+    /// File to write it to instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Print JSON, as --format json
     #[arg(short = 'J', long)]
     pub json: bool,
-    /// Write a report with pictures: one page that opens without a network
+    /// Say what changed from the first file to the second
+    #[arg(long, conflicts_with_all = ["html", "csv", "parquet", "interface"])]
+    pub compare: bool,
+    /// Write a page with pictures too: one file that opens without a network
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Write one row for each packet, as text
@@ -34,6 +44,28 @@ pub struct TraceArgs {
     /// A capture of this host, in place of files.
     #[command(flatten)]
     pub live: LiveArgs,
+}
+
+/// How what was found is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TraceFormat {
+    /// Lines for people
+    Text,
+    /// One document
+    Json,
+    /// One page with pictures that opens without a network
+    Html,
+}
+
+impl TraceArgs {
+    /// Returns the format that was asked for.
+    pub fn wanted(&self) -> TraceFormat {
+        if self.json {
+            TraceFormat::Json
+        } else {
+            self.format
+        }
+    }
 }
 
 /// A capture of this host as it happens.
@@ -65,7 +97,7 @@ pub struct LiveArgs {
     /// Keep the frames as pcapng too
     #[arg(short, long, value_name = "FILE", requires = "interface")]
     pub write: Option<PathBuf>,
-    /// Write made addresses and no payload, and TCP and UDP only
+    /// Write anonymised addresses and no payload, and TCP and UDP only
     #[arg(long, requires = "write")]
     pub anonymous: bool,
 }

@@ -7,6 +7,8 @@ use clap::{Args, ValueEnum};
 use linerate_agent::api::PORT_DEFAULT;
 use linerate_model::Nanos;
 
+use super::TlsArgs;
+
 /// `linerate watch`.
 #[derive(Debug, Args)]
 pub struct WatchArgs {
@@ -17,7 +19,7 @@ pub struct WatchArgs {
     #[arg(short, long, default_value = "1s", value_name = "TIME")]
     pub interval: Nanos,
     /// Begin with this page
-    #[arg(long, value_enum, default_value_t = PageChoice::Cpus)]
+    #[arg(long, value_enum, default_value_t = PageChoice::Overview)]
     pub page: PageChoice,
     /// Which TCP sockets to show, as in: state connected and dport 5201 and dst 10.0.0.0/8
     #[arg(long, value_name = "FILTER", default_value = "state connected")]
@@ -34,24 +36,33 @@ pub struct WatchArgs {
     /// Serve the counters to Prometheus at this address, under /metrics
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "count")]
     pub prometheus: Option<SocketAddr>,
+    /// With --prometheus: another name by which it may be asked, beside this host's own, its addresses and
+    /// localhost (repeatable)
+    #[arg(long = "name", value_name = "NAME", requires = "prometheus")]
+    pub names: Vec<String>,
     /// Port of the agent
     #[arg(short, long, default_value_t = PORT_DEFAULT, value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,
     /// File with the agent's token
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// How the agent is known.
+    #[command(flatten)]
+    pub tls: TlsArgs,
 }
 
 /// A page of `linerate watch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PageChoice {
+    /// What each page says in a line, trouble first
+    Overview,
     /// CPU time by mode
     Cpus,
     /// Packets by queue, and where each queue is served
     Queues,
     /// Interrupts of network devices, with queue, device and CPU
     Interrupts,
-    /// What each CPU takes off, drops and puts off
+    /// Packets that each CPU processed and dropped, and NAPI's budget (time_squeeze)
     Softnet,
     /// TCP connections
     Tcp,
@@ -65,6 +76,7 @@ impl PageChoice {
     /// Returns the page's own name.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Overview => "Overview",
             Self::Cpus => "CPUs",
             Self::Queues => "Queues",
             Self::Interrupts => "Interrupts",

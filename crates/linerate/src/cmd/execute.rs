@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
-use linerate_controller::{Audience, Disturbed, Fleet, Judgement, Recorder, RunRequest, execute};
+use linerate_controller::{Audience, Fleet, Judgement, Recorder, RunRequest, execute};
 use linerate_model::analysis::Analysis;
 use linerate_model::finding::TrustLevel;
 use linerate_model::run::Recording;
 
-use crate::exit::{CmdResult, Exit, Failure};
+use crate::exit::{CmdResult, Failure};
 use crate::{bundle, term};
 
 /// Executes what `request` asks for, writes bundle and report, prints the summary.
@@ -21,30 +21,38 @@ pub fn run(request: &RunRequest, fleet: Fleet, directory: &Path, stop: &AtomicBo
     };
     let driven = drive(request, fleet, Some(directory), stop, audience);
     progress.clear();
-    let Driven { recording, report } = driven?;
-    let Some((analysis, file)) = report else {
-        return Ok(Exit::Failed);
-    };
-    show(&analysis);
-    term::line("");
-    term::line(&format!("bundle  {}", directory.display()));
-    term::line(&format!("report  {}", file.display()));
+    let Driven { recording } = driven?;
+    let analysis = bundle::analysis(&recording, directory);
+    // What a disk that is full now cannot take is not lost.
+    show(&analysis, &directory.join("report.html"));
+    report(directory, &recording, &analysis)?;
     let trust = analysis.trust.map_or(TrustLevel::Good, |trust| trust.level);
     let interrupted = stop.load(Ordering::Relaxed);
     Ok(bundle::exit_of(&recording, trust, interrupted))
 }
 
-/// Prints what the report of a run says first.
-pub fn show(analysis: &Analysis) {
-    term::line(linerate_report::terminal(analysis, term::width(), term::color()).trim_end());
+/// Writes the report of a run that was shown already.
+pub fn report(directory: &Path, recording: &Recording, analysis: &Analysis) -> CmdResult<PathBuf> {
+    bundle::write(directory, recording, analysis).map_err(|failure| {
+        let directory = directory.display();
+        Failure::failed(failure.error).next(format!(
+            "the result is above, and what was measured is in {directory}; once there is room, \
+             `linerate report {directory}` writes the report"
+        ))
+    })
+}
+
+/// Prints what the report of a run, which is in `file`, says first: one screen.
+pub fn show(analysis: &Analysis, file: &Path) {
+    let file = file.display().to_string();
+    let text = linerate_report::terminal_answer(analysis, &file, term::width(), term::color());
+    term::line(text.trim_end());
 }
 
 /// What a run left.
 pub struct Driven {
     /// What was recorded.
     pub recording: Recording,
-    /// What follows from it, and the file that says so, where a bundle is kept.
-    pub report: Option<(Analysis, PathBuf)>,
 }
 
 /// Executes what was asked for and keeps it in `directory`, or in memory; the hosts are given back.
@@ -68,16 +76,14 @@ pub fn drive(
     bundle::ended(&mut document);
     let recording = recorder.finish(&document);
     let recording = recording.map_err(|error| kept(directory, error.into()))?;
-    let (recording, report) = match (recording, directory) {
-        (Some(recording), _) => (recording, None),
+    let recording = match (recording, directory) {
+        (Some(recording), _) => recording,
         (None, Some(path)) => {
-            let (recording, analysis, file) =
-                bundle::report(path).map_err(|failure| kept(directory, failure.error))?;
-            (recording, Some((analysis, file)))
+            bundle::read(path).map_err(|failure| kept(directory, failure.error))?
         }
         (None, None) => return Err(Failure::failed(anyhow!("the run was not recorded"))),
     };
-    Ok(Driven { recording, report })
+    Ok(Driven { recording })
 }
 
 /// Returns the failure of a run whose bundle has what was measured before it.
@@ -93,15 +99,8 @@ fn kept(directory: Option<&Path>, error: anyhow::Error) -> Failure {
 
 /// Returns which experiments another block may still decide, and which trials were disturbed.
 fn judge(recording: &Recording) -> Judgement {
-    let disturbed = linerate_analyze::disturbed(recording).into_iter();
     Judgement {
         open: linerate_analyze::open_experiments(recording),
-        disturbed: disturbed
-            .map(|found| Disturbed {
-                trial: found.trial,
-                why: found.why,
-                rises: found.rises,
-            })
-            .collect(),
+        disturbed: linerate_analyze::disturbed(recording),
     }
 }

@@ -50,11 +50,14 @@ pub fn on_hosts(
 
 /// Plans the experiments and executes the plan, or shows it where no more is asked for.
 pub fn measure(asked: &Experiments, specs: Vec<HostSpec>) -> CmdResult {
+    if let Some(directory) = &asked.directory {
+        bundle::check_new(directory)?;
+    }
     let stop = interrupt::flag()?;
     let moment = Moment::now();
     let (run, seed) = bundle::new_run(&moment, asked.seed)?;
     let expected = asked.budget.unwrap_or(EXPECTED);
-    let request = hosts::admit_request(&run, &asked.label, asked.hosts.admission, expected);
+    let request = hosts::admit_request(&run, &asked.label, &asked.hosts, expected);
     let fleet = hosts::gather(specs, &request, Inventories::First, &stop)?;
     let plan = plan_of(asked, seed, hosts::plan_hosts(&fleet))?;
     if asked.dry_run {

@@ -2,19 +2,18 @@
 
 use anyhow::Context;
 use linerate_lab::LabSpec;
-use linerate_lab::named::{
-    self, DownError, HolderCommand, RegistryError, State, UpError, VisitError,
-};
+use linerate_lab::named::{self, DownError, HolderCommand, RegistryError, UpError, VisitError};
 
 use crate::args::{LabArgs, LabCommand, LabUpArgs};
 use crate::exit::{CmdResult, Exit, Failure};
 use crate::term;
+use crate::term::lab::{Labs, show};
 
 /// Runs the command.
 pub fn lab(args: &LabArgs) -> CmdResult {
     match &args.command {
         LabCommand::Up(args) => up(args),
-        LabCommand::List => list(),
+        LabCommand::List { json } => list(*json),
         LabCommand::Exec {
             name,
             host,
@@ -57,7 +56,7 @@ fn up(args: &LabUpArgs) -> CmdResult {
     }
     show(&state);
     term::note(&format!(
-        "run a program in a host: linerate lab exec {name} {host} COMMAND; remove it: linerate lab down {name}",
+        "hosts know each other by name; a shell in one: linerate lab exec {name} {host}; remove the lab: linerate lab down {name}",
         name = state.spec.name,
         host = state.spec.hosts[0].name,
     ));
@@ -71,7 +70,15 @@ fn spec(args: &LabUpArgs) -> CmdResult<LabSpec> {
             let text = std::fs::read_to_string(file)
                 .with_context(|| format!("cannot read the lab file {}", file.display()))
                 .map_err(Failure::usage)?;
-            LabSpec::from_toml(&text, &file.display().to_string()).map_err(Failure::usage)?
+            LabSpec::from_toml(&text, &file.display().to_string()).map_err(|error| {
+                let error = anyhow::Error::from(error);
+                let message = format!("{error:#}");
+                let failure = Failure::usage(error);
+                match crate::similar::of_key(&message) {
+                    Some(near) => failure.next(format!("did you mean `{near}`?")),
+                    None => failure,
+                }
+            })?
         }
         None => LabSpec::study_default(args.clients),
     };
@@ -93,8 +100,12 @@ fn spec(args: &LabUpArgs) -> CmdResult<LabSpec> {
     Ok(spec)
 }
 
-fn list() -> CmdResult {
+fn list(json: bool) -> CmdResult {
     let states = named::list()?;
+    if json {
+        term::json_document(&Labs::of(&states));
+        return Ok(Exit::Ok);
+    }
     if states.is_empty() {
         term::note("no lab is up");
     }
@@ -102,31 +113,6 @@ fn list() -> CmdResult {
         show(state);
     }
     Ok(Exit::Ok)
-}
-
-fn show(state: &State) {
-    let standing = if state.is_up() {
-        "up"
-    } else {
-        "crashed; remove it with `linerate lab down --all`"
-    };
-    term::line(&format!("{}  {standing}", state.spec.name));
-    for (host, at) in state.spec.hosts.iter().zip(&state.hosts) {
-        let link = &host.link;
-        let rate = link
-            .rate
-            .map_or_else(|| "unshaped".to_owned(), |rate| rate.to_string());
-        term::line(&format!(
-            "  {:<12} {:<15} control {:<15} {rate}, delay {}, loss {} %, MTU {}, {} queue(s)",
-            host.name,
-            at.data_address.to_string(),
-            at.control_address.to_string(),
-            link.delay,
-            linerate_model::unit::significant(link.loss * 100.0),
-            link.mtu_bytes,
-            link.queues,
-        ));
-    }
 }
 
 fn exec(name: &str, host: &str, command: &[std::ffi::OsString]) -> CmdResult {
@@ -159,7 +145,7 @@ fn visit_failed(error: VisitError, name: &str) -> Failure {
                 ..Failure::failed(error)
             }
         }
-        VisitError::NoHost { .. } | VisitError::NoProgram { .. } => {
+        VisitError::NoHost { .. } => {
             Failure::failed(error).next("`linerate lab list` shows the hosts")
         }
     }

@@ -13,6 +13,7 @@ use linerate_observe::capture::{Anonymiser, Capture, CaptureConfig, CaptureCount
 use crate::args::LiveArgs;
 use crate::exit::{CmdResult, Failure};
 use crate::{interrupt, term};
+use linerate_model::number;
 
 /// Longest wait for frames between two looks whether to end.
 const LOOK: Duration = Duration::from_millis(50);
@@ -72,13 +73,15 @@ impl LiveCapture {
             let kept = counts.frames - counts.drops;
             let path = path.display();
             term::note(&format!(
-                "{kept} frames were captured; what is to be kept of them is in {path}"
+                "captured: {}; what is to be kept of it is in {path}",
+                number::counted(kept, "frame")
             ));
         }
         if counts.drops > 0 {
             term::note(&format!(
-                "{} of {} frames are missing: the ring was full (--ring makes it larger)",
-                counts.drops, counts.frames
+                "missing: {} of {}, since the ring was full (--ring makes it larger)",
+                counts.drops,
+                number::counted(counts.frames, "frame")
             ));
         }
         Ok(())

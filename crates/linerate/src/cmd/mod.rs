@@ -2,6 +2,8 @@
 
 /// `linerate lab`.
 pub mod lab;
+/// `linerate man`.
+pub mod man;
 /// `linerate plan`.
 pub mod plan;
 /// `linerate report`.
@@ -12,6 +14,8 @@ pub mod run;
 pub mod serve;
 /// `linerate study`.
 pub mod study;
+/// `linerate token`.
+pub mod token;
 /// `linerate trace`.
 pub mod trace;
 /// `linerate watch`.

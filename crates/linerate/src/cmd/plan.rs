@@ -8,7 +8,7 @@ use linerate_plan::Draft;
 use super::experiments::{make_plan, show, this_machine};
 use crate::args::PlanArgs;
 use crate::exit::{CmdResult, Exit, Failure};
-use crate::term;
+use crate::{similar, term};
 
 /// Largest experiment file.
 const EXPERIMENT_BYTES_MAX: u64 = 1 << 20;
@@ -33,10 +33,24 @@ pub fn read(file: &Path) -> CmdResult<Draft> {
     if let Some(draft) = chapter.filter(|_| !file.exists()) {
         return Ok(draft);
     }
+    let names: Vec<String> = linerate_plan::study()
+        .into_iter()
+        .map(|draft| draft.experiment.name)
+        .collect();
+    let near = file.to_str().filter(|_| !file.exists());
+    let near = near.and_then(|typed| similar::nearest(typed, names.iter().map(String::as_str)));
+    let unknown = |error| {
+        let failure = Failure::usage(error);
+        match near {
+            Some(name) => failure.next(format!("did you mean the chapter `{name}`?")),
+            None if file.exists() => failure,
+            None => failure.next(format!("name a file, or a chapter: {}", names.join(", "))),
+        }
+    };
     let unreadable = || format!("cannot read the experiment file {}", file.display());
     let length = std::fs::metadata(file)
         .with_context(unreadable)
-        .map_err(Failure::usage)?
+        .map_err(unknown)?
         .len();
     if length > EXPERIMENT_BYTES_MAX {
         let error = anyhow::anyhow!("{} is larger than 1 MiB", file.display());
@@ -46,6 +60,13 @@ pub fn read(file: &Path) -> CmdResult<Draft> {
         .with_context(unreadable)
         .map_err(Failure::usage)?;
     linerate_plan::read_experiment(&text, &file.display().to_string()).map_err(|error| {
-        Failure::usage(error).next("docs/reference/experiment.md lists every key and its range")
+        let error = anyhow::Error::from(error);
+        let message = format!("{error:#}");
+        let keys = "docs/reference/experiment.md lists every key and its range";
+        let next = match similar::of_key(&message) {
+            Some(near) => format!("did you mean `{near}`? {keys}"),
+            None => keys.to_owned(),
+        };
+        Failure::usage(error).next(next)
     })
 }

@@ -6,13 +6,15 @@ use std::path::Path;
 use anyhow::{Context, anyhow};
 use linerate_analyze::reduce;
 use linerate_model::plan::Plan;
+use linerate_report::Extent;
 
 use super::execute;
+use super::run::failure_of;
 use crate::args::{ReplayForm, ReportArgs, ReportFormat};
 use crate::exit::{CmdResult, Exit, Failure};
 use crate::term::progress::PlanProgress;
 use crate::term::single::{self, Conclusion, Form, Output};
-use crate::{bundle, meant, term};
+use crate::{browser, bundle, meant, term};
 
 /// Runs the command.
 pub fn report(args: &ReportArgs) -> CmdResult {
@@ -22,16 +24,40 @@ pub fn report(args: &ReportArgs) -> CmdResult {
     if let Some(form) = args.replay {
         return replay(args, form);
     }
-    if args.format == ReportFormat::Html && args.out.is_none() {
+    let is_as_kept = !args.full && !args.published;
+    if args.format == ReportFormat::Html && args.out.is_none() && is_as_kept {
         let (_, _, file) = bundle::report(&args.bundle)?;
         term::line(&file.display().to_string());
         return Ok(Exit::Ok);
     }
     let recording = bundle::read(&args.bundle)?;
-    let analysis = || bundle::analysis(&recording, &args.bundle);
+    let analysis = || match args.published {
+        true => bundle::analysis_with_published(&recording, &args.bundle),
+        false => bundle::analysis(&recording, &args.bundle),
+    };
+    let extent = match args.full {
+        true => Extent::Full,
+        false => Extent::Answer,
+    };
+    let html = || linerate_report::html(&analysis(), extent);
     let text = match args.format {
-        ReportFormat::Html => linerate_report::html(&analysis()),
-        ReportFormat::Markdown => linerate_report::markdown(&analysis()),
+        ReportFormat::Html if args.out.is_none() => {
+            let file =
+                linerate_store::write_report(&args.bundle, &html()).map_err(Failure::failed)?;
+            term::line(&file.display().to_string());
+            return Ok(Exit::Ok);
+        }
+        ReportFormat::Pdf => {
+            let file = args
+                .out
+                .clone()
+                .unwrap_or_else(|| args.bundle.join("report.pdf"));
+            browser::print(&html(), &file)?;
+            term::line(&file.display().to_string());
+            return Ok(Exit::Ok);
+        }
+        ReportFormat::Html => html(),
+        ReportFormat::Markdown => linerate_report::markdown(&analysis(), extent),
         ReportFormat::Json => linerate_report::json(&analysis()),
         ReportFormat::Csv => linerate_store::results_csv(&reduce::outcomes(&recording)),
     };
@@ -41,7 +67,6 @@ pub fn report(args: &ReportArgs) -> CmdResult {
 
 /// Shows a run as it was seen live.
 fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
-    let interval = meant::interval(args.interval)?;
     let recording = bundle::read(&args.bundle)?;
     let plan = &recording.document.plan;
     if !is_one_measurement(plan) {
@@ -52,9 +77,11 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
         let mut progress = PlanProgress::new(plan);
         linerate_controller::replay(&recording, &mut |event| progress.take(event));
         progress.clear();
-        execute::show(&bundle::analysis(&recording, &args.bundle));
+        let file = args.bundle.join("report.html");
+        execute::show(&bundle::analysis(&recording, &args.bundle), &file);
         return Ok(Exit::Ok);
     }
+    let runs = plan.trials.len() as u32;
     let output = Output {
         form: match form {
             ReplayForm::Text => Form::Text,
@@ -63,20 +90,28 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
         },
         iperf3: form == ReplayForm::Iperf3,
         rate_unit: None,
-        interval,
+        interval: meant::interval(args.interval, form == ReplayForm::Text, runs)?,
         all_flows: args.all_flows,
+        sum_only: args.sum_only,
+        verbose: args.verbose,
     };
-    let runs = plan.trials.len() as u32;
     let mut reader = single::reader(output, runs..=runs);
     linerate_controller::replay(&recording, &mut |event| {
         single::show(&mut *reader, event);
     });
     let result = linerate_analyze::single::single(&recording, output.of_result());
+    // In which way a host failed is not kept: then what to do next is told in general.
+    let failed = match bundle::exit_of(&recording, result.trust.level, false) {
+        exit @ Exit::Failed => failure_of(&recording.document, &result, exit, None).err(),
+        _ => None,
+    };
+    let why = failed.as_ref().map(ToString::to_string);
     reader.conclude(&Conclusion {
         recording: &recording,
         single: &result,
         peer: None,
-        failure: recording.document.cut_short.as_deref(),
+        error: failed.as_ref(),
+        failure: why.as_deref().or(recording.document.cut_short.as_deref()),
     });
     Ok(Exit::Ok)
 }

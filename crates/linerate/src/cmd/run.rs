@@ -9,7 +9,7 @@ use linerate_analyze::precision::Precision;
 use linerate_controller::{Audience, Fleet, Judgement, RunEvent};
 use linerate_model::Bytes;
 use linerate_model::capture::CaptureOutcome;
-use linerate_model::finding::{FindingKind, Limiter};
+use linerate_model::number;
 use linerate_model::plan::Plan;
 use linerate_model::reason::{HostFailure, Reason};
 use linerate_model::run::{Recording, RunDocument};
@@ -21,9 +21,9 @@ use crate::args::RunArgs;
 use crate::bundle;
 use crate::exit::{CmdResult, Exit, Failure};
 use crate::meant::{self, Measurement};
-use crate::term::single::{self, Conclusion, Form, Output};
+use crate::term::single::{self, Conclusion, Output};
 use crate::workload::not_possible;
-use crate::{hosts, interrupt, iperf3, peer, term};
+use crate::{hosts, interrupt, peer, term};
 
 /// How long before the stop code may be read that comes after it: when hosts are looked at for the last
 /// time before.
@@ -31,36 +31,43 @@ const AHEAD_NS: i64 = 50_000_000;
 
 /// Runs the command.
 pub fn run(args: &RunArgs) -> CmdResult {
+    let mut concluded = false;
+    let result = run_as_asked(args, &mut concluded);
+    if let Err(failure) = &result
+        && !concluded
+    {
+        let (form, iperf3) = meant::form(args);
+        single::print_failure(form, iperf3, failure);
+    }
+    result
+}
+
+/// Runs it; `concluded` says whether the result was shown, with what failed of it.
+fn run_as_asked(args: &RunArgs, concluded: &mut bool) -> CmdResult {
     match &args.plan.experiment {
         Some(file) => {
             let asked = meant::experiment(args, file, super::plan::read(file)?);
             experiments::on_hosts(&asked, |specs| experiments::measure(&asked, specs))
         }
-        None => measure(meant::measurement(args)?),
+        None => measure(meant::measurement(args)?, concluded),
     }
 }
 
-fn measure(mut asked: Measurement) -> CmdResult {
+fn measure(mut asked: Measurement, concluded: &mut bool) -> CmdResult {
     let (specs, foreign) = peer::specs(&asked.hosts)?;
     let stop = interrupt::flag()?;
     let label = format!("linerate run {}", asked.hosts.server);
     let (run, expected) = (&asked.request.run, asked.request.plan.estimate);
-    let request = hosts::admit_request(run, &label, asked.hosts.admission, expected);
+    let request = hosts::admit_request(run, &label, &asked.hosts, expected);
     // Reading the command line is over.
     linerate_agent::give_back_text();
-    let fleet =
-        hosts::gather(specs, &request, asked.inventories, &stop).inspect_err(|failure| {
-            if asked.output.iperf3 {
-                let is_stream = asked.output.form == Form::JsonStream;
-                iperf3::print_failure(is_stream, &failure.to_string());
-            }
-        })?;
+    let fleet = hosts::gather(specs, &request, asked.inventories, &stop)?;
     check_buffers(asked.window, &fleet)?;
     deal(
         &mut asked.request.plan,
         fleet.clients().min(asked.clients_max),
     )?;
-    execute_single(&asked, fleet, &stop, foreign.as_ref())
+    execute_single(&asked, fleet, &stop, foreign.as_ref(), concluded)
 }
 
 /// Refuses a buffer that a host would silently cap, naming the sysctl.
@@ -102,6 +109,7 @@ fn execute_single(
     fleet: Fleet,
     stop: &AtomicBool,
     peer: Option<&Iperf3Peer>,
+    concluded: &mut bool,
 ) -> CmdResult {
     let mut reader = single::reader(asked.output, asked.runs.clone());
     let wanted = asked.precision;
@@ -134,7 +142,8 @@ fn execute_single(
     let driven = drive(&asked.request, fleet, directory, stop, audience)?;
     let recording = &driven.recording;
     let single = linerate_analyze::single::single(recording, asked.output.of_result());
-    let exit = exit_of(recording, &single, stop.load(Ordering::Relaxed));
+    let interrupted = stop.load(Ordering::Relaxed);
+    let exit = bundle::exit_of(recording, single.trust.level, interrupted);
     let result = match exit {
         Exit::Failed | Exit::Interrupted => failure_of(&recording.document, &single, exit, failed),
         exit => Ok(exit),
@@ -144,14 +153,18 @@ fn execute_single(
         Ok(Exit::Interrupted) => Some("interrupt - the client has terminated".to_owned()),
         Ok(_) => None,
     };
+    *concluded = true;
     reader.conclude(&Conclusion {
         recording,
         single: &single,
         peer,
+        error: result.as_ref().err(),
         failure: failure.as_deref(),
     });
     if let Some(directory) = directory {
-        term::note(&format!("report in {}", directory.display()));
+        let analysis = bundle::analysis(recording, directory);
+        let report = super::execute::report(directory, recording, &analysis)?;
+        term::note(&format!("report in {}", report.display()));
         if !asked.output.iperf3 {
             captures(recording, directory);
         }
@@ -182,10 +195,10 @@ fn determined(recording: &Recording, wanted: Precision, output: Output) -> CmdRe
     let percent = |share: f64| format!("±{} %", significant(100.0 * share));
     let reached = wanted.reached(&results);
     let words = format!(
-        "{} at {} % confidence after {} valid runs",
+        "{} at {} % confidence after {}",
         reached.map_or_else(|| "no interval".to_owned(), percent),
         significant(100.0 * wanted.confidence),
-        results.len(),
+        number::counted(results.len(), "valid run"),
     );
     let asked = percent(wanted.half_share);
     if wanted.is_met(&results) {
@@ -208,7 +221,8 @@ fn captures(recording: &Recording, directory: &Path) {
         term::note(&match &capture.outcome {
             CaptureOutcome::Missing(why) => format!("nothing captured at {host}: {why}"),
             CaptureOutcome::Taken(taken) => {
-                let mut text = format!("captured at {host}: {} frames", taken.frames);
+                let frames = number::counted(taken.frames, "frame");
+                let mut text = format!("captured at {host}: {frames}");
                 if taken.dropped > 0 {
                     text.push_str(&format!(", {} more lost by the ring", taken.dropped));
                 }
@@ -226,7 +240,7 @@ fn captures(recording: &Recording, directory: &Path) {
 
 /// Says on standard error why nothing was measured, where nothing was, or why not all of it; `failed` is
 /// in which way a host did not do its part, if one did not.
-fn failure_of(
+pub(super) fn failure_of(
     document: &RunDocument,
     single: &linerate_analyze::single::Single<'_>,
     exit: Exit,
@@ -248,44 +262,19 @@ fn failure_of(
     if exit == Exit::Interrupted {
         return Err(failure.next("let it run longer, or measure for less time with -t"));
     }
-    let is_foreign = document.hosts.iter().any(|host| host.foreign.is_some());
+    let are_agents = document.hosts.iter().all(|host| host.program.is_agent());
     Err(match failed {
         // An agent that refuses its part has not measured anything, and will not the next time.
-        Some(HostFailure::Refused) if !is_foreign => Failure {
+        Some(HostFailure::Refused) if are_agents => Failure {
             exit: Exit::Usage,
             ..failure.next("ask for what that host can do, or change what it names there")
         },
         Some(HostFailure::Lost) => {
-            failure.next("see whether `linerate serve` still runs there, and measure again")
+            failure.next("measure again; where no agent answers, see whether `linerate serve` runs there")
         }
-        _ => failure.next("mend what it names, and measure again"),
+        Some(HostFailure::Silent) => failure.next(
+            "see what the way there loses or holds back: the same path carries requests and answers",
+        ),
+        _ => failure.next("fix the cause above and run again"),
     })
-}
-
-/// Returns the exit code of a single measurement: who took CPUs from our workers spoils its trust. That
-/// they are themselves the limit is a finding, as over loopback at full speed.
-fn exit_of(
-    recording: &Recording,
-    single: &linerate_analyze::single::Single<'_>,
-    interrupted: bool,
-) -> Exit {
-    let exit = bundle::exit_of(recording, single.trust.level, interrupted);
-    let mut told = single.findings.iter().chain(&single.cautions);
-    let took_cpus = told.any(|finding| match finding.kind {
-        FindingKind::Limiter(limiter) => is_from_outside(limiter),
-        _ => false,
-    });
-    let unread = single
-        .trials
-        .iter()
-        .any(|trial| trial.lost_unread().is_some());
-    match exit {
-        Exit::Ok if took_cpus || unread => Exit::Untrustworthy,
-        other => other,
-    }
-}
-
-/// Whether a limiter says that others had the CPUs that our workers wanted.
-fn is_from_outside(limiter: Limiter) -> bool {
-    matches!(limiter, Limiter::OtherPrograms | Limiter::CpuQuota)
 }

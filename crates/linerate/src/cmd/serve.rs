@@ -1,17 +1,22 @@
 //! `linerate serve`: take part in measurements of other hosts.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use linerate_agent::serve::{Iperf3Auth, ServeError, Server};
+use linerate_agent::access::{Access, Register, Strangers};
+use linerate_agent::confine::{Becoming, Confined};
+use linerate_agent::log::LogEntry;
+use linerate_agent::serve::{Iperf3Auth, Plain, ServeError, Server};
+use linerate_agent::tls::{Fingerprint, Identity, TlsFileError};
 use linerate_agent::{AgentConfig, Core, Limits};
+use serde::Serialize;
 
-use crate::args::{Iperf3AuthArgs, ServeArgs};
+use crate::args::{Iperf3AuthArgs, LogFormat, ServeArgs};
 use crate::exit::{CmdResult, Exit, Failure};
-use crate::{files, hosts, term};
+use crate::{files, hosts, places, term};
 
 /// How often a server that ends after one run looks whether it is over.
 const LOOK: Duration = Duration::from_millis(50);
@@ -25,25 +30,45 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
             "let `systemd-run --unit linerate linerate serve` keep it, or `nohup linerate serve &`",
         ));
     }
+    let becoming = args.user.as_deref().map(Becoming::user).transpose();
+    let becoming = becoming.map_err(Failure::usage)?;
     files::raise_limit();
+    // It starts no programs; whatever comes in must not gain rights by one.
+    nix::sys::prctl::set_no_new_privs()?;
     let token = hosts::token(args.token_file.as_deref())?;
-    if args.limit_flows == 0 || args.limit_time.0 == 0 {
+    if args.limit_flows == 0 || args.limit_time.0 == 0 || args.limit_run.0 == 0 {
         return Err(Failure::usage(anyhow!(
             "a limit of zero would refuse every measurement"
         )));
     }
-    let with_token = token.is_some();
-    let core = Arc::new(Core::new(AgentConfig {
+    let core = Core::new(AgentConfig {
         host_name: hosts::host_name(),
-        token,
         limits: Limits {
             flows: Some(args.limit_flows),
             trial: Some(args.limit_time),
             rate: args.limit_rate,
+            runs: Some(args.limit_runs),
+            run: Some(args.limit_run),
         },
         lab: args.lab_host,
-    }));
-    let server = with_iperf3_auth(bind(args, &core)?, &args.iperf3)?;
+    });
+    let form = args.log_format;
+    let core = core.with_names(args.names.clone());
+    // A lab's own agents serve the program that made them, which tells of its run itself.
+    let core = match args.lab_host {
+        true => core,
+        false => core.with_log(move |entry| log(entry, form)),
+    };
+    let core = Arc::new(core);
+    let state = state(args)?;
+    let has_tokens = token.is_some() || register_has_tokens(state.as_deref())?;
+    let access = access(args, token.as_deref(), state.as_deref());
+    let server = bind(args, &core)?.with_access(access);
+    let (server, identity) = with_tls(server, args, state.as_deref())?;
+    let server = with_iperf3_auth(server, &args.iperf3)?;
+    let (server, socket) = with_socket(server, args)?;
+    let pid = args.pidfile.as_deref().map(PidFile::write).transpose()?;
+    let confined = confine(args, becoming, state.as_deref(), socket.as_deref())?;
     let mut signals = signal_hook::iterator::Signals::new([
         signal_hook::consts::SIGINT,
         signal_hook::consts::SIGTERM,
@@ -61,14 +86,22 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
         signals.forever().next();
         let _ = stop.send(());
     });
-    let _pid = args.pidfile.as_deref().map(PidFile::write).transpose()?;
+    let _pid = pid;
     // Said last: who waits for it may read the file, send a signal and come with a run at once.
     if !args.lab_host {
+        if let Some(fingerprint) = identity {
+            term::note(&format!("certificate {fingerprint}"));
+        }
+        if let Some(socket) = socket {
+            let path = socket.display();
+            term::note(&format!("serving root and this user on {path}"));
+        }
+        if let Some(confined) = confined {
+            term::note(&confined.to_string());
+        }
         term::note(&format!("serving on {}", server.address()?));
-        if !with_token {
-            term::note(
-                "no token: other hosts may measure but not observe this one (see --token-file)",
-            );
+        if let Some(note) = note_on_access(args, has_tokens) {
+            term::note(note);
         }
     }
     // What it took to get here is not needed to serve.
@@ -76,6 +109,35 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
     linerate_agent::read_text_ahead();
     server.run(stopped)?;
     Ok(Exit::Ok)
+}
+
+/// Becomes the user that was asked for, to whom belongs what it has to read and to remove.
+fn confine(
+    args: &ServeArgs,
+    becoming: Option<Becoming>,
+    state: Option<&Path>,
+    socket: Option<&Path>,
+) -> CmdResult<Option<Confined>> {
+    let Some(becoming) = becoming else {
+        return Ok(None);
+    };
+    let words = |path: &Path| format!("cannot give {} to that user", path.display());
+    if let Some(state) = state {
+        let given = becoming.own_private(state);
+        given.with_context(|| words(state))?;
+    }
+    let tokens = state.map(|state| Register::of(state).path());
+    for path in tokens.as_deref().into_iter().chain(socket) {
+        becoming.own(path).with_context(|| words(path))?;
+    }
+    let folders = [socket, args.pidfile.as_deref()].into_iter().flatten();
+    let folders: Vec<&Path> = folders.filter_map(Path::parent).collect();
+    let confined = becoming.confine(&folders)?;
+    // Said now, and not to every caller.
+    register_has_tokens(state).map_err(|failure| {
+        failure.next("name a directory that this user may enter with --state")
+    })?;
+    Ok(Some(confined))
 }
 
 /// Waits until a run has had this host and nobody has it any more, or until nobody has come for
@@ -107,6 +169,133 @@ impl Drop for PidFile<'_> {
         // Whoever removed it before wanted the same.
         let _ = std::fs::remove_file(self.0);
     }
+}
+
+/// Returns the directory of key and tokens, unless nobody elsewhere can come.
+fn state(args: &ServeArgs) -> CmdResult<Option<PathBuf>> {
+    let is_near = args.lab_host || args.bind.to_canonical().is_loopback();
+    match is_near && args.tls.state.is_none() {
+        true => Ok(None),
+        false => places::state(args.tls.state.as_deref()).map(Some),
+    }
+}
+
+fn register_has_tokens(state: Option<&Path>) -> CmdResult<bool> {
+    let tokens = state
+        .map(|state| Register::of(state).tokens())
+        .transpose()?;
+    Ok(tokens.is_some_and(|tokens| !tokens.is_empty()))
+}
+
+fn access(args: &ServeArgs, token: Option<&str>, state: Option<&Path>) -> Access {
+    let strangers = match args.public {
+        true => Strangers::Measure,
+        false => Strangers::Refused,
+    };
+    Access::new(
+        token,
+        state.map(Register::of),
+        strangers,
+        args.networks.clone(),
+    )
+}
+
+/// Says who may come, where that is not whoever has a token.
+fn note_on_access(args: &ServeArgs, has_tokens: bool) -> Option<&'static str> {
+    let is_near = args.bind.to_canonical().is_loopback();
+    match (args.public, has_tokens) {
+        _ if is_near => None,
+        (true, _) => {
+            Some("public: other hosts may measure without a token, but not observe this one")
+        }
+        (false, false) => Some(
+            "no token: only this host may measure; `linerate token add NAME` makes one for others, \
+             --public lets everyone measure",
+        ),
+        (false, true) => None,
+    }
+}
+
+/// Speaks TLS unless nobody elsewhere can come; returns the fingerprint of what it shows.
+fn with_tls(
+    server: Server,
+    args: &ServeArgs,
+    state: Option<&Path>,
+) -> CmdResult<(Server, Option<Fingerprint>)> {
+    // A lab's control network is in namespaces of its own.
+    let plain = match args.tls.plain || args.lab_host {
+        true => Plain::Everywhere,
+        false => Plain::Loopback,
+    };
+    let server = server.with_plain(plain);
+    let given = args
+        .tls
+        .tls_cert
+        .as_deref()
+        .zip(args.tls.tls_key.as_deref());
+    let identity = match (given, state) {
+        (Some((certificate, key)), _) => {
+            Identity::read(certificate, key).map_err(Failure::usage)?
+        }
+        (None, Some(state)) => kept_identity(state)?,
+        (None, None) => return Ok((server, None)),
+    };
+    let fingerprint = identity.fingerprint();
+    let server = server.with_tls(identity, args.tls.client_ca.as_deref());
+    Ok((server.map_err(Failure::usage)?, Some(fingerprint)))
+}
+
+fn kept_identity(state: &Path) -> CmdResult<Identity> {
+    Identity::kept_in(state, &hosts::host_name()).map_err(|error| {
+        let next = match &error {
+            TlsFileError::Readable { path, .. } => format!("chmod 600 {}", path.display()),
+            _ => {
+                "name another directory with --state, or files with --tls-cert and --tls-key".into()
+            }
+        };
+        Failure::failed(error).next(next)
+    })
+}
+
+/// Writes an entry of the log.
+fn log(entry: &LogEntry, form: LogFormat) {
+    /// An entry with its moment; whoever reads sentences has them stamped by what keeps them.
+    #[derive(Serialize)]
+    struct Stamped<'a> {
+        time: String,
+        #[serde(flatten)]
+        entry: &'a LogEntry,
+    }
+    let time = jiff::Timestamp::now().to_string();
+    match (form, serde_json::to_string(&Stamped { time, entry })) {
+        (LogFormat::Json, Ok(line)) => term::bare_note(&line),
+        // On one line, however long: others read it by lines.
+        _ => term::bare_note(&format!("linerate: {entry}")),
+    }
+}
+
+/// Serves this host's users by a Unix socket: the one that was asked for, or the usual one where it can
+/// be made.
+fn with_socket(mut server: Server, args: &ServeArgs) -> CmdResult<(Server, Option<PathBuf>)> {
+    if let Some(path) = &args.socket {
+        server.add_socket(path)?;
+        return Ok((server, Some(path.clone())));
+    }
+    // The hosts of a lab share this machine's folders.
+    if args.lab_host {
+        return Ok((server, None));
+    }
+    let port = server.address()?.port();
+    let run = Some(PathBuf::from("/run")).filter(|_| nix::unistd::geteuid().is_root());
+    let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let Some(folder) = run.or(own).filter(|folder| folder.is_dir()) else {
+        return Ok((server, None));
+    };
+    let path = folder.join(format!("linerate/{port}.sock"));
+    linerate_agent::serve::sweep(&folder.join("linerate"));
+    // Nobody asked for it, and most agents do without.
+    let made = server.add_socket(&path).is_ok();
+    Ok((server, made.then_some(path)))
 }
 
 /// Lets only known users come with iperf3, if that was asked for.

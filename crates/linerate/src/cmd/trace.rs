@@ -5,11 +5,14 @@ use std::io::{BufWriter, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use linerate_model::TrialId;
+use linerate_trace::both::{self, Both, Seen};
 use linerate_trace::capture::{CaptureError, Reader};
+use linerate_trace::compare::compare;
 use linerate_trace::rows::{CsvRows, ParquetRows, Row};
-use linerate_trace::{Limits, Tracker, page, text};
+use linerate_trace::{Limits, Trace, Tracker, page, text};
 
-use crate::args::TraceArgs;
+use crate::args::{TraceArgs, TraceFormat};
 use crate::cmd::live_capture;
 use crate::exit::{CmdResult, Exit, Failure};
 use crate::{bundle, term};
@@ -24,60 +27,97 @@ const PICTURED_MAX: usize = 256;
 /// Runs the command.
 pub fn trace(args: &TraceArgs) -> CmdResult {
     match &args.files[..] {
+        [before, after] if args.compare => comparison(args, before, after),
+        files if args.compare => {
+            let error = anyhow!("--compare takes two files, and {} are named", files.len());
+            Err(Failure::usage(error).next("linerate trace --compare BEFORE AFTER"))
+        }
         [directory] if directory.is_dir() => of_bundle(args, directory),
-        _ => one(args, &args.files),
+        [one, other] if may_be_joined(args) => match joined(args, one, other)? {
+            Some(both) => show_both(args, &both),
+            None => explain(args, &args.files),
+        },
+        _ => explain(args, &args.files),
     }
 }
 
-/// Explains the captures of a bundle, each by itself: two hosts saw the same segments.
+/// Explains the captures of a bundle, each by itself, since two hosts saw the same segments; and then
+/// those of two hosts together.
 fn of_bundle(args: &TraceArgs, directory: &Path) -> CmdResult {
     let recording = bundle::read(directory)?;
-    let files: Vec<(String, PathBuf)> = recording
+    let files: Vec<(TrialId, String, PathBuf)> = recording
         .captures
         .iter()
         .filter_map(|capture| {
             let path = linerate_store::capture_path(directory, capture)?;
-            Some((format!("trial {} at {}", capture.trial, capture.host), path))
+            let title = format!("trial {} at {}", capture.trial, capture.host);
+            Some((capture.trial, title, path))
         })
         .collect();
-    let into_files = [&args.html, &args.csv, &args.parquet];
     if files.is_empty() {
         let error = anyhow!("there is no capture in {}", directory.display());
         return Err(Failure::failed(error).next("measure again with --capture"));
     }
-    if files.len() > 1 && into_files.iter().any(|file| file.is_some()) {
+    let into_files = [&args.html, &args.csv, &args.parquet, &args.out];
+    let is_one = into_files.iter().any(|file| file.is_some()) || args.wanted() == TraceFormat::Html;
+    if files.len() > 1 && is_one {
         let count = files.len();
         let error = anyhow!("there are {count} captures in {}", directory.display());
-        let first = files[0].1.display();
-        return Err(Failure::usage(error).next(format!("name one of them: {first}")));
+        let (first, second) = (files[0].2.display(), files[1].2.display());
+        let next =
+            format!("name one of them: {first}; or two that belong together: {first} {second}");
+        return Err(Failure::usage(error).next(next));
     }
-    for (at, (title, path)) in files.iter().enumerate() {
-        if !args.json {
+    for (at, (_, title, path)) in files.iter().enumerate() {
+        if args.wanted() == TraceFormat::Text {
             if at > 0 {
                 term::line("");
             }
             term::line(title);
         }
-        one(args, std::slice::from_ref(path))?;
+        explain(args, std::slice::from_ref(path))?;
+    }
+    for (at, (trial, _, one)) in files.iter().enumerate() {
+        for (_, _, other) in files[at + 1..].iter().filter(|(of, _, _)| of == trial) {
+            if let Some(both) = joined(args, one, other)? {
+                if args.wanted() == TraceFormat::Text {
+                    term::line("");
+                    term::line(both::text(&both, look(args)).trim_end());
+                } else {
+                    term::line(&both.json());
+                }
+            }
+        }
     }
     Ok(Exit::Ok)
 }
 
-/// Explains what `files` hold together, or what passes on this host.
-fn one(args: &TraceArgs, files: &[PathBuf]) -> CmdResult {
-    let has_document = args.json || args.html.is_some();
-    let shown = args.top.unwrap_or(if has_document {
-        DOCUMENT_CONNECTIONS
-    } else {
-        TEXT_CONNECTIONS
-    });
-    let limits = Limits {
-        reported: shown,
-        points: if args.html.is_some() { PICTURED_MAX } else { 0 },
+fn limits(args: &TraceArgs) -> CmdResult<Limits> {
+    let is_page = args.html.is_some() || args.wanted() == TraceFormat::Html;
+    let has_document = is_page || args.wanted() != TraceFormat::Text;
+    Ok(Limits {
+        reported: args.top.unwrap_or(if has_document {
+            DOCUMENT_CONNECTIONS
+        } else {
+            TEXT_CONNECTIONS
+        }),
+        points: if is_page { PICTURED_MAX } else { 0 },
         seed: seed()?,
         ..Limits::default()
-    };
-    let mut tracker = Tracker::new(limits).with_filters(args.flow.clone());
+    })
+}
+
+fn look(args: &TraceArgs) -> text::Look {
+    text::Look {
+        columns: term::width(),
+        color: term::color() && args.out.is_none(),
+        connections: args.top.unwrap_or(TEXT_CONNECTIONS),
+    }
+}
+
+/// Explains what `files` hold together, or what passes on this host.
+fn explain(args: &TraceArgs, files: &[PathBuf]) -> CmdResult {
+    let mut tracker = Tracker::new(limits(args)?).with_filters(args.flow.clone());
     let mut rows = create_row_files(args)?;
     if let Some(device) = &args.live.interface {
         let (reader, capture) = live_capture::begin(&args.live, device)?;
@@ -92,23 +132,99 @@ fn one(args: &TraceArgs, files: &[PathBuf]) -> CmdResult {
         written(file.finish(), &path)?;
     }
     let trace = tracker.finish();
-    if let Some(path) = &args.html {
-        let device = args.live.interface.clone();
-        let files = files.iter().map(|path| name_of(path));
-        let names: Vec<String> = device.into_iter().chain(files).collect();
-        let title = format!("Trace of {}", names.join(", "));
-        let html = linerate_report::html(&page::page(&trace, &title));
-        written(std::fs::write(path, html), path)?;
-    }
-    if args.json {
-        term::line(&trace.json());
-    } else {
-        let look = text::Look {
-            columns: term::width(),
-            color: term::color(),
-            connections: args.top.unwrap_or(TEXT_CONNECTIONS),
+    let device = args.live.interface.clone();
+    let files = files.iter().map(|path| name_of(path));
+    let names: Vec<String> = device.into_iter().chain(files).collect();
+    let title = format!("Trace of {}", names.join(", "));
+    show(
+        args,
+        || linerate_report::trace_html(&page::page(&trace, &title)),
+        || trace.json(),
+        || text::text(&trace, look(args)),
+    )
+}
+
+/// Returns whether two files may be two views of the same traffic, rather than packets to be listed.
+fn may_be_joined(args: &TraceArgs) -> bool {
+    let has_rows = args.csv.is_some() || args.parquet.is_some();
+    !has_rows && args.files.iter().all(|path| path.is_file())
+}
+
+/// Joins two captures, if they show the same packets.
+fn joined(args: &TraceArgs, one: &Path, other: &Path) -> CmdResult<Option<Both>> {
+    let seen = |path: &Path| -> CmdResult<Seen> {
+        let name = path.display().to_string();
+        let reader = Reader::new(open(&name)?).map_err(|error| unreadable(error, &name));
+        let tracker = Tracker::new(limits(args)?).with_filters(args.flow.clone());
+        let seen = Seen::read(tracker, &mut reader?, &name_of(path));
+        seen.map_err(|error| unreadable(error, &name))
+    };
+    Ok(both::join(seen(one)?, seen(other)?))
+}
+
+fn show_both(args: &TraceArgs, joined: &Both) -> CmdResult {
+    let title = format!("Trace of {} and {}", joined.files[0], joined.files[1]);
+    let lines = || {
+        let alone = text::Look {
+            connections: args.top.unwrap_or(0),
+            ..look(args)
         };
-        term::line(text::text(&trace, look).trim_end());
+        let each = joined.captures.iter().map(|trace| text::text(trace, alone));
+        let all: Vec<String> = std::iter::once(both::text(joined, look(args)))
+            .chain(each)
+            .collect();
+        all.join("\n")
+    };
+    show(
+        args,
+        || linerate_report::trace_html(&both::page(joined, &title)),
+        || joined.json(),
+        lines,
+    )
+}
+
+/// Says what changed from one capture to the other.
+fn comparison(args: &TraceArgs, before: &Path, after: &Path) -> CmdResult {
+    let traced = |path: &Path| -> CmdResult<Trace> {
+        let name = path.display().to_string();
+        let limits = Limits {
+            reported: args.top.unwrap_or(DOCUMENT_CONNECTIONS),
+            ..limits(args)?
+        };
+        let mut tracker = Tracker::new(limits).with_filters(args.flow.clone());
+        read(&mut tracker, &mut RowFiles::new(), open(&name)?, &name)?;
+        Ok(tracker.finish())
+    };
+    let comparison = compare(&traced(before)?, &traced(after)?);
+    show(
+        args,
+        || {
+            let title = format!("{} and {}", name_of(before), name_of(after));
+            linerate_report::trace_html(&comparison.page(&title))
+        },
+        || comparison.json(),
+        || comparison.text(look(args)),
+    )
+}
+
+/// Writes what was asked for to where it was asked for.
+fn show(
+    args: &TraceArgs,
+    html: impl Fn() -> String,
+    json: impl Fn() -> String,
+    text: impl Fn() -> String,
+) -> CmdResult {
+    if let Some(path) = &args.html {
+        written(std::fs::write(path, html()), path)?;
+    }
+    let shown = match args.wanted() {
+        TraceFormat::Html => html(),
+        TraceFormat::Json => json(),
+        TraceFormat::Text => text().trim_end().to_owned(),
+    };
+    match &args.out {
+        Some(path) => written(std::fs::write(path, shown + "\n"), path)?,
+        None => term::line(&shown),
     }
     Ok(Exit::Ok)
 }

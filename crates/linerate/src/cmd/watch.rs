@@ -14,11 +14,12 @@ use linerate_agent::serve::exporter::Exporter;
 use linerate_analyze::watch::pages::pages;
 use linerate_analyze::watch::{Span, Watched};
 use linerate_model::Nanos;
+use linerate_report::Exposition;
 
 use crate::args::WatchArgs;
 use crate::exit::{CmdResult, Exit, Failure};
 use crate::watching::{Watching, take};
-use crate::{hosts, interrupt, term};
+use crate::{hosts, interrupt, meant, term};
 
 /// Shortest time between two readings: one takes about a millisecond.
 const INTERVAL_MIN: Nanos = Nanos::from_ms(20);
@@ -33,7 +34,12 @@ pub fn watch(args: &WatchArgs) -> CmdResult {
         let error = anyhow!("the interval must be {INTERVAL_MIN} to {INTERVAL_MAX}");
         return Err(Failure::usage(error));
     }
-    let agent = hosts::observed(args.host.as_deref(), args.port, args.token_file.as_deref())?;
+    let agent = hosts::observed(
+        args.host.as_deref(),
+        args.port,
+        args.token_file.as_deref(),
+        &meant::trust(&args.tls),
+    )?;
     if args.prometheus.is_none() && !args.once && !args.json_stream && !is_terminal() {
         let error = anyhow!("watching needs a terminal");
         return Err(Failure::usage(error).next("use --once, --json-stream or --prometheus"));
@@ -52,7 +58,8 @@ pub fn watch(args: &WatchArgs) -> CmdResult {
         interval: args.interval,
     };
     if let Some(address) = args.prometheus {
-        return export(address, host);
+        let names = [&[hosts::host_name()], &args.names[..]].concat();
+        return export(address, names, host);
     }
     let stop = interrupt::flag()?;
     if args.once {
@@ -144,8 +151,8 @@ fn sleep_until(due: Instant, stop: &AtomicBool) -> bool {
 }
 
 /// Serves the counters to Prometheus, reading the host whenever it asks.
-fn export(address: std::net::SocketAddr, host: Watching) -> CmdResult {
-    let exporter = Exporter::bind(address).map_err(|error| {
+fn export(address: std::net::SocketAddr, names: Vec<String>, host: Watching) -> CmdResult {
+    let exporter = Exporter::bind(address, names).map_err(|error| {
         let ServeError::Bind { .. } = &error else {
             return Failure::failed(error);
         };
@@ -160,11 +167,13 @@ fn export(address: std::net::SocketAddr, host: Watching) -> CmdResult {
         }
         drop(ended);
     });
-    let page = move || {
+    let page = move |accept: &str| {
         let words = |error: AgentError| error.to_string();
         let seen = host.observe().map_err(words)?;
-        Ok(linerate_report::openmetrics(&seen.samples))
+        let exposition = Exposition::accepted(accept);
+        let text = exposition.text(env!("CARGO_PKG_VERSION"), &seen.samples);
+        Ok((exposition.content_type(), text))
     };
-    exporter.run(linerate_report::OPENMETRICS_TYPE, Arc::new(page), wait)?;
+    exporter.run(Arc::new(page), wait)?;
     Ok(Exit::Ok)
 }

@@ -14,7 +14,7 @@ use linerate_model::{Bytes, Nanos};
 use crate::args::{RateFormat, RunArgs};
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure};
-use crate::hosts::{self, HostsAsked};
+use crate::hosts::{self, ForeignServer, HostsAsked};
 use crate::term;
 use crate::term::single::{Form, Output, RateUnit};
 use crate::workload::{rate_note, workload};
@@ -85,8 +85,8 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     let workload = workload(args)?;
     let (client_cpus, server_cpus) = cpus(args.place.affinity.as_deref())?;
     let hosts = super::hosts(args.host.as_deref(), &args.fleet, Some(&args.peer));
-    let is_foreign = hosts.foreign.is_some();
-    if is_foreign {
+    let foreign = hosts.foreign.as_ref();
+    if foreign.is_some() {
         check_foreign(&workload)?;
     }
     if hosts.clients.is_empty() {
@@ -97,7 +97,7 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     if output.iperf3 {
         check_iperf3_document(&workload, *runs.end())?;
     }
-    let timing = timing(args, is_foreign)?;
+    let timing = timing(args, foreign)?;
     check_runs(args)?;
     if let Some(note) = rate_note(args, &workload) {
         term::note(&note);
@@ -106,6 +106,9 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     if probes.capture.is_some() && args.output.out.is_none() {
         let error = anyhow!("--capture keeps its files in a bundle");
         return Err(Failure::usage(error).next("name a directory for it: --out DIR"));
+    }
+    if let Some(directory) = &args.output.out {
+        bundle::check_new(directory)?;
     }
     let moment = Moment::now();
     let (run, seed) = bundle::new_run(&moment, args.plan.seed)?;
@@ -122,7 +125,7 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         study: false,
         plan,
         sample_interval: sample_interval(timing.measure, interval),
-        look_interval: look_interval(interval, is_foreign),
+        look_interval: look_interval(interval, foreign),
         server_cpus,
         client_cpus,
         placing: match args.place.affinity {
@@ -153,12 +156,14 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
 }
 
 /// Returns when hosts are asked what they have: buffers are held against it, captures need the link's
-/// name, what comes before the window of many streams follows from its rate, and what is on the disk of a
+/// name, what comes before the window of many streams follows from its rate, each of several runs is
+/// explained when it is over, and what is on the disk of a
 /// run that is killed should tell whose it was.
 fn inventories(args: &RunArgs) -> Inventories {
     let is_needed = args.socket.window.is_some()
         || args.observe.capture.capture.is_some()
-        || args.traffic.parallel >= FLOWS_THAT_QUEUE;
+        || args.traffic.parallel >= FLOWS_THAT_QUEUE
+        || *args.time.repetitions().end() > 1;
     match is_needed || args.output.out.is_some() {
         true => Inventories::First,
         false => Inventories::Underway,
@@ -166,7 +171,11 @@ fn inventories(args: &RunArgs) -> Inventories {
 }
 
 fn interval_of(args: &RunArgs) -> CmdResult<Nanos> {
-    let interval = interval(args.output.interval)?;
+    let interval = interval(
+        args.output.interval,
+        is_text(args),
+        *args.time.repetitions().end(),
+    )?;
     match args.observe.sample_rate {
         Some(rate) if interval.0 > 0 && rate.interval() > interval => Err(Failure::usage(anyhow!(
             "--interval is {interval}, but --sample-rate {} samples every {}",
@@ -177,12 +186,18 @@ fn interval_of(args: &RunArgs) -> CmdResult<Nanos> {
     }
 }
 
-/// Returns the time between interval lines: whole tenths, since that is when samples are taken.
-pub fn interval(seconds: f64) -> CmdResult<Nanos> {
-    match seconds {
+fn is_text(args: &RunArgs) -> bool {
+    !args.output.json && !args.output.json_stream
+}
+
+/// Returns the time between interval lines: whole tenths, since that is when samples are taken. Several runs
+/// are shown to people as a table of them, unless they ask for intervals.
+pub fn interval(asked: Option<f64>, is_text: bool, runs: u32) -> CmdResult<Nanos> {
+    let several = is_text && runs > 1;
+    match asked.unwrap_or(if several { 0.0 } else { 1.0 }) {
         0.0 => Ok(Nanos(0)),
-        0.1..=3600.0 => Ok(Nanos((seconds * 10.0).round() as u64 * INTERVAL_MIN.0)),
-        _ => Err(Failure::usage(anyhow!(
+        seconds @ 0.1..=3600.0 => Ok(Nanos((seconds * 10.0).round() as u64 * INTERVAL_MIN.0)),
+        seconds => Err(Failure::usage(anyhow!(
             "--interval is {seconds}, but must be 0 or 0.1 to 3600 s"
         ))),
     }
@@ -201,14 +216,14 @@ fn sample_interval(measure: Nanos, interval: Nanos) -> Nanos {
     }
 }
 
-fn look_interval(interval: Nanos, is_foreign: bool) -> Nanos {
+fn look_interval(interval: Nanos, foreign: Option<&ForeignServer>) -> Nanos {
     let shown = match interval.0 {
         0 => Nanos::from_s(1),
         _ => interval,
     };
-    match is_foreign {
-        true => shown.min(FOREIGN_LOOK_MAX),
-        false => shown,
+    match foreign {
+        Some(_) => shown.min(FOREIGN_LOOK_MAX),
+        None => shown,
     }
 }
 
@@ -257,6 +272,12 @@ fn check_iperf3_document(workload: &Workload, runs: u32) -> CmdResult<()> {
     Ok(())
 }
 
+/// Returns how failures are told, before anything else is known.
+pub fn form(args: &RunArgs) -> (Form, bool) {
+    let output = output(args, Nanos(0));
+    (output.form, output.iperf3)
+}
+
 fn output(args: &RunArgs, interval: Nanos) -> Output {
     let output = &args.output;
     Output {
@@ -268,6 +289,8 @@ fn output(args: &RunArgs, interval: Nanos) -> Output {
         iperf3: output.format == Some(RateFormat::Iperf3),
         rate_unit: output.format.and_then(rate_unit),
         all_flows: output.all_flows,
+        sum_only: output.sum_only,
+        verbose: output.verbose,
         interval,
     }
 }
@@ -293,7 +316,7 @@ fn rate_unit(format: RateFormat) -> Option<RateUnit> {
 
 /// Returns the phases. A server of another program has them as iperf3 does: what is counted ends with
 /// the sending, and nothing is left out at the start unless that is asked for.
-fn timing(args: &RunArgs, is_foreign: bool) -> CmdResult<Timing> {
+fn timing(args: &RunArgs, foreign: Option<&ForeignServer>) -> CmdResult<Timing> {
     let seconds = |what: &str, value: f64, low: f64| {
         if value.is_finite() && (low..=TIME_S_MAX).contains(&value) {
             return Ok(Nanos((value * 1e9) as u64));
@@ -308,24 +331,24 @@ fn timing(args: &RunArgs, is_foreign: bool) -> CmdResult<Timing> {
     };
     let by_volume = args.rate.bytes.is_some() || args.rate.blockcount.is_some();
     let measure = if by_volume { VOLUME_TIME } else { measure };
-    let omit_default = match by_volume || is_foreign {
-        true => 0.0,
-        false => OMIT_S,
+    let omit_default = match foreign {
+        None if !by_volume => OMIT_S,
+        _ => 0.0,
     };
     let omit = args.time.omit.unwrap_or(omit_default);
     Ok(Timing {
         settle: match args.time.repetitions().end() {
             // Over TCP such a server begins with the traffic; over UDP it waits for it.
-            _ if is_foreign && !args.traffic.udp => FOREIGN_SETTLE,
+            _ if foreign.is_some() && !args.traffic.udp => FOREIGN_SETTLE,
             // Before the first there is nothing that would have to settle.
             1 => Nanos(0),
             _ => SETTLE,
         },
         warm_up: seconds("--omit", omit, 0.0)?,
         measure,
-        drain: match is_foreign {
-            true => Nanos(0),
-            false => Nanos(measure.0 / DRAIN_PART).min(DRAIN_MAX),
+        drain: match foreign {
+            Some(_) => Nanos(0),
+            None => Nanos(measure.0 / DRAIN_PART).min(DRAIN_MAX),
         },
     })
 }

@@ -6,9 +6,11 @@
 use linerate_agent::foreign::iperf3_peer::Padding;
 use linerate_model::run::Admission;
 
-use crate::args::{FleetArgs, PeerArgs};
-use crate::hosts::{Family, ForeignServer, HostsAsked, Login};
+use crate::args::{FleetArgs, PeerArgs, TlsArgs};
+use crate::hosts::{Family, ForeignServer, HostsAsked, Judge, Login, TrustAsked};
 
+/// Whether what is printed is for programs.
+mod documents;
 /// The study, or the experiments of a file.
 mod experiments;
 /// The built-in lab.
@@ -16,9 +18,10 @@ mod lab;
 /// One measurement.
 mod measurement;
 
+pub use documents::{asked, printed};
 pub use experiments::{Experiments, experiment, study};
 pub use lab::{LAB_CLIENTS, LabAsked};
-pub use measurement::{Measurement, UNTIL_STOPPED, interval, measurement};
+pub use measurement::{Measurement, UNTIL_STOPPED, form, interval, measurement};
 
 /// Returns the hosts that `server` and the flags name.
 pub fn hosts(server: Option<&str>, fleet: &FleetArgs, peer: Option<&PeerArgs>) -> HostsAsked {
@@ -27,11 +30,13 @@ pub fn hosts(server: Option<&str>, fleet: &FleetArgs, peer: Option<&PeerArgs>) -
         clients: fleet.clients.clone(),
         port: fleet.port,
         token_file: fleet.token_file.clone(),
+        trust: trust(&fleet.tls),
         admission: match (fleet.queue, fleet.shared) {
             (true, _) => Admission::Queued,
             (_, true) => Admission::Shared,
             _ => Admission::Exclusive,
         },
+        evict: fleet.evict,
         bind: fleet.bind,
         family: match (fleet.ipv4, fleet.ipv6) {
             (true, _) => Some(Family::V4),
@@ -44,6 +49,18 @@ pub fn hosts(server: Option<&str>, fleet: &FleetArgs, peer: Option<&PeerArgs>) -
                 login: login(peer),
                 server_output: peer.get_server_output,
             }),
+    }
+}
+
+/// Returns how agents are known.
+pub fn trust(tls: &TlsArgs) -> TrustAsked {
+    TrustAsked {
+        judge: match (&tls.tls_ca, tls.plain) {
+            (_, true) => Judge::Nobody,
+            (Some(authorities), false) => Judge::Authorities(authorities.clone()),
+            (None, false) => Judge::Known(tls.known_agents.clone()),
+        },
+        own: tls.tls_client_cert.clone().zip(tls.tls_client_key.clone()),
     }
 }
 

@@ -1,14 +1,21 @@
 //! What a person sees on the terminal. Data goes to standard output, everything else to standard
-//! error.
-#![expect(clippy::print_stderr, reason = "this module is the terminal")]
+//! error. Every line is wrapped at blanks: 80 columns, or as many as the terminal has up to 100.
 
+use std::borrow::Cow;
 use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
+use std::sync::OnceLock;
 
+use console::{Style, Term};
+pub use linerate_model::text::wrap;
 use linerate_model::{HostName, Nanos};
 use serde::Serialize;
 
 use crate::exit::Failure;
 
+/// Failures for programs.
+pub mod failure;
+/// A named lab.
+pub mod lab;
 /// The progress of a plan.
 pub mod progress;
 /// Lines of a single measurement.
@@ -16,17 +23,114 @@ pub mod single;
 /// A watched host.
 pub mod watch;
 
+/// Columns where no terminal says how many it has.
+const COLUMNS: usize = 80;
+/// Fewest columns that text is wrapped to.
+const COLUMNS_MIN: usize = 40;
+/// Most: longer lines are hard to read.
+const COLUMNS_MAX: usize = 100;
+
 /// Prints a failure with its next step.
 pub fn error(failure: &Failure) {
-    eprintln!("linerate: error: {failure}");
+    say("linerate: error: ", &failure.to_string());
     if let Some(next) = &failure.next {
-        eprintln!("  next: {next}");
+        say("  next: ", next);
     }
+}
+
+/// Prints why a command line is none, in the words of its parser, and `hint` in the place of its guess;
+/// returns the reason alone.
+pub fn usage(error: &clap::Error, hint: Option<&str>) -> String {
+    let text = error.render().to_string();
+    let text = text.trim().strip_prefix("error: ").unwrap_or(text.trim());
+    let mut parts: Vec<&str> = text.split("\n\n").collect();
+    let reason = parts.remove(0);
+    // To give it as a value is what nobody means who types a flag.
+    parts.retain(|part| !part.trim_start().starts_with("tip: to pass"));
+    if hint.is_some() {
+        let is_guess = |part: &&str| part.trim_start().starts_with("tip:");
+        let was_guess = parts.iter().any(is_guess);
+        parts.retain(|part| !(is_guess(part) || was_guess && part.starts_with("Usage:")));
+    }
+    say("linerate: error: ", reason);
+    if let Some(hint) = hint {
+        say("  next: ", hint);
+    }
+    for part in parts {
+        bare_note("");
+        say("", part);
+    }
+    reason.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Prints something to know, on standard error.
 pub fn note(text: &str) {
-    eprintln!("linerate: {text}");
+    say("linerate: ", text);
+}
+
+/// Prints `text` on standard error, further lines indented.
+fn say(lead: &str, text: &str) {
+    for line in wrap(&format!("{lead}{text}"), columns(&Term::stderr()), 2) {
+        bare_note(&line);
+    }
+}
+
+/// Prints a line as it is, on standard error. A log that nobody takes any more ends nothing.
+pub fn bare_note(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{}", clean(text, Colours::None));
+}
+
+/// Whether a text may have colours.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Colours {
+    /// It may, and has them from us.
+    Own,
+    /// It has none.
+    None,
+}
+
+/// Returns `text` without what a terminal would obey: labels, host names, refusals, file names and values
+/// of files come from elsewhere, and all that is printed passes here. Colours stay where they are ours.
+fn clean(text: &str, colours: Colours) -> Cow<'_, str> {
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let colour = if colours == Colours::Own {
+            colour_bytes(rest)
+        } else {
+            0
+        };
+        let taken = colour.max(c.len_utf8());
+        match colour == 0 && is_obeyed(c) {
+            true => shown.push(char::REPLACEMENT_CHARACTER),
+            false => shown.push_str(&rest[..taken]),
+        }
+        rest = &rest[taken..];
+    }
+    Cow::Owned(shown)
+}
+
+/// Returns the length of the change of colour that `text` begins with (ECMA-48, SGR), or 0.
+fn colour_bytes(text: &str) -> usize {
+    let Some(parameters) = text.strip_prefix("\u{1b}[") else {
+        return 0;
+    };
+    let end = parameters.find(|c: char| !c.is_ascii_digit() && c != ';');
+    match end.filter(|end| parameters[*end..].starts_with('m')) {
+        Some(end) => "\u{1b}[".len() + end + 1,
+        None => 0,
+    }
+}
+
+/// Whether a terminal does something else with a character than show it: control characters, and those
+/// that turn the direction of what follows (Unicode, UAX #9).
+fn is_obeyed(c: char) -> bool {
+    let turns =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || (c.is_control() && !matches!(c, '\n' | '\t'))
 }
 
 /// Returns what to say of a host that is waited for.
@@ -35,12 +139,16 @@ fn lost(host: &HostName, wait: Nanos) -> String {
     format!("host {host} is lost; waiting up to {seconds} s for it to come back")
 }
 
-/// Prints a line of data. A reader that went away ends the program quietly.
+/// Prints a line of data. A reader that went away ends the program quietly, in order.
 pub fn line(text: &str) {
+    let colours = match color() {
+        true => Colours::Own,
+        false => Colours::None,
+    };
+    let text = clean(text, colours);
     let mut out = std::io::stdout().lock();
     if writeln!(out, "{text}").and_then(|()| out.flush()).is_err() {
-        // What was measured is in the bundle already, where there is one.
-        std::process::exit(1);
+        crate::interrupt::nobody_reads();
     }
 }
 
@@ -71,67 +179,115 @@ fn print_json(write: impl FnOnce(&mut BufWriter<StdoutLock<'_>>) -> serde_json::
         .and_then(|()| out.flush())
         .is_err()
     {
-        std::process::exit(1);
+        crate::interrupt::nobody_reads();
     }
 }
 
 /// Returns whether to use colours on standard output.
 pub fn color() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-        && std::io::stdout().is_terminal()
+    static COLOR: OnceLock<bool> = OnceLock::new();
+    *COLOR.get_or_init(|| {
+        std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            && std::io::stdout().is_terminal()
+    })
 }
 
-/// Returns the columns of the terminal, between 40 and 120.
+/// How words stand out, where standard output has colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// As everything.
+    Plain,
+    /// The answer.
+    Strong,
+    /// Heads of tables.
+    Quiet,
+    /// What is as it should be.
+    Good,
+    /// What to bear in mind.
+    Warning,
+    /// What makes a number useless.
+    Bad,
+}
+
+/// Returns `text` as it stands out.
+pub fn styled(text: &str, look: Look) -> String {
+    let style = Style::new().force_styling(color());
+    let style = match look {
+        Look::Plain => return text.to_owned(),
+        Look::Strong => style.bold(),
+        Look::Quiet => style.dim(),
+        Look::Good => style.green(),
+        Look::Warning => style.yellow(),
+        Look::Bad => style.red().bold(),
+    };
+    style.apply_to(text).to_string()
+}
+
+/// Returns the columns of lines on standard output.
 pub fn width() -> usize {
-    let (_, columns) = console::Term::stdout().size();
-    usize::from(columns).clamp(40, 120)
+    columns(&Term::stdout())
+}
+
+fn columns(term: &Term) -> usize {
+    let of_terminal = term.size_checked().filter(|_| term.is_term());
+    of_terminal.map_or(COLUMNS, |(_, columns)| {
+        usize::from(columns).clamp(COLUMNS_MIN, COLUMNS_MAX)
+    })
 }
 
 /// Columns of a label.
 const LABEL_COLUMNS: usize = 16;
 
-/// Prints a label and its words; on a terminal they are wrapped beside the label.
+/// Prints a label and its words, wrapped beside the label.
 pub fn labelled(label: &str, words: &str) {
-    let columns = match std::io::stdout().is_terminal() {
-        true => width().saturating_sub(LABEL_COLUMNS),
-        // Whoever searches the text finds it on one line.
-        false => usize::MAX,
-    };
+    labelled_as(label, words, Look::Plain);
+}
+
+/// Prints a label and words that stand out.
+pub fn labelled_as(label: &str, words: &str, look: Look) {
+    labelled_wrapped(label, words, look, 0);
+}
+
+/// Prints words as one of a list under a label.
+pub fn listed(words: &str) {
+    labelled_wrapped("", &format!("- {words}"), Look::Plain, 2);
+}
+
+fn labelled_wrapped(label: &str, words: &str, look: Look, indent: usize) {
     let mut label = label;
-    for text in wrap(words, columns) {
+    for text in wrap(words, width() - LABEL_COLUMNS, indent) {
         // Labels that are too long push their words on, rather than losing the blank between.
-        line(format!("{label:<15} {text}").trim_end());
+        line(format!("{label:<15} {}", styled(&text, look)).trim_end());
         label = "";
     }
 }
 
-/// Cuts `text` at blanks into lines of at most `columns` characters, where words allow.
-fn wrap(text: &str, columns: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.len() - 1;
-        let taken = lines[last].chars().count();
-        if taken > 0 && taken + 1 + word.chars().count() > columns {
-            lines.push(word.to_owned());
-        } else {
-            if taken > 0 {
-                lines[last].push(' ');
-            }
-            lines[last].push_str(word);
-        }
+/// Prints words over the whole width, further lines indented.
+pub fn paragraph(words: &str) {
+    for text in wrap(words, width(), 2) {
+        line(&text);
     }
-    lines
 }
 
 #[cfg(test)]
 mod tests {
-    use super::wrap;
+    use super::{Colours, clean};
 
     #[test]
-    fn lines_are_cut_at_blanks() {
-        assert_eq!(wrap("one two three", 8), ["one two", "three"]);
-        assert_eq!(wrap("one two", usize::MAX), ["one two"]);
-        assert_eq!(wrap("incomprehensible is", 8), ["incomprehensible", "is"]);
-        assert_eq!(wrap("", 8), [""]);
+    fn a_terminal_obeys_nobody_else() {
+        let label = "\u{1b}[2J\u{1b}]0;x\u{7}\rHACKED\u{202e}\u{9b}31m\u{7f}";
+        assert_eq!(
+            clean(label, Colours::None),
+            "\u{fffd}[2J\u{fffd}]0;x\u{fffd}\u{fffd}HACKED\u{fffd}\u{fffd}31m\u{fffd}"
+        );
+        assert_eq!(
+            clean("two\n\tlines, ± ä", Colours::Own),
+            "two\n\tlines, ± ä"
+        );
+        let own = "\u{1b}[1;31mred\u{1b}[0m\u{1b}[2J";
+        assert_eq!(
+            clean(own, Colours::Own),
+            "\u{1b}[1;31mred\u{1b}[0m\u{fffd}[2J"
+        );
     }
 }

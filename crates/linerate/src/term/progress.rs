@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use linerate_analyze::live::Live;
+use linerate_analyze::live::{Interval, Live};
 use linerate_controller::RunEvent;
 use linerate_model::Nanos;
 use linerate_model::experiment::{Factor, Level};
@@ -17,8 +17,8 @@ use super::note;
 
 /// Without a terminal, one line at least after so many trials.
 const LINE_EVERY_TRIALS: usize = 25;
-/// Most characters of a trial's levels, beside chapter and number on a line of 100.
-const CELL_CHARS_MAX: usize = 60;
+/// Columns of the bar with its percentage.
+const BAR_COLUMNS: usize = 30;
 /// The window of the rate that is shown live.
 const LIVE_INTERVAL: Nanos = Nanos::from_ms(200);
 
@@ -29,6 +29,8 @@ pub struct PlanProgress<'a> {
     live: Option<Live>,
     chapter: String,
     reading: String,
+    /// Trials that may not be averaged.
+    invalid: usize,
     lines: usize,
 }
 
@@ -36,7 +38,7 @@ impl<'a> PlanProgress<'a> {
     /// Returns a bar on a terminal, plain lines elsewhere.
     pub fn new(plan: &'a Plan) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
-            let template = "{prefix:.bold}\n{bar:40.cyan/dim} {percent:>3} %  {msg}";
+            let template = "{prefix:.bold}\n{bar:20.cyan/dim} {percent:>3} %  {msg}";
             let style = ProgressStyle::with_template(template)
                 .unwrap_or_else(|_| ProgressStyle::default_bar())
                 .progress_chars("━╸─");
@@ -50,6 +52,7 @@ impl<'a> PlanProgress<'a> {
             live: None,
             chapter: String::new(),
             reading: String::new(),
+            invalid: 0,
             lines: 0,
         }
     }
@@ -60,11 +63,15 @@ impl<'a> PlanProgress<'a> {
             RunEvent::TrialBegan { trial, progress } => self.begins(trial, progress),
             RunEvent::Samples { hosts, .. } => self.look(hosts),
             RunEvent::TrialEnded { trial, evidence } => {
-                if let Some(why) = evidence.record.validity.reason() {
-                    self.print(&format!("trial {} is invalid: {why}", trial.id.0));
-                }
-                if let Some(bar) = &self.bar {
-                    bar.inc(1);
+                let invalid = evidence.record.validity.reason();
+                self.invalid += usize::from(invalid.is_some());
+                match (&self.bar, invalid) {
+                    // The report says why; a busy machine would fill the screen with it.
+                    (Some(bar), _) => bar.inc(1),
+                    (None, Some(why)) => {
+                        self.print(&format!("trial {} is invalid: {why}", trial.id.0));
+                    }
+                    (None, None) => {}
                 }
             }
             RunEvent::HostLost { host, wait } => self.print(&super::lost(host, *wait)),
@@ -74,14 +81,16 @@ impl<'a> PlanProgress<'a> {
 
     fn look(&mut self, hosts: &[Samples]) {
         let Some(live) = &mut self.live else { return };
-        live.add(hosts.iter().flat_map(Samples::of_flows));
-        if let Some(last) = live.poll().pop().and_then(|mut lines| lines.pop()) {
-            self.reading = match last.transactions_per_second {
+        live.add(hosts.iter().flat_map(Samples::of_traffic));
+        if let Some(lines) = live.poll().pop() {
+            let of_way = |line: &Interval| match line.transactions_per_second {
                 Some(rate) => Unit::PerSecond
                     .display(rate)
                     .replace("/s", " transactions/s"),
-                None => Unit::BitsPerSecond.display(last.bits_per_second),
+                None => Unit::BitsPerSecond.display(line.bits_per_second),
             };
+            let ways: Vec<String> = lines.iter().map(of_way).collect();
+            self.reading = ways.join(" and ");
         }
     }
 
@@ -108,16 +117,38 @@ impl<'a> PlanProgress<'a> {
         if let Some(bar) = &self.bar {
             let cell = cell_words(self.plan, trial);
             bar.set_length(of as u64);
-            bar.set_prefix(format!("{chapter}   trial {} of {of}   {cell}", over + 1));
+            let prefix = format!("{chapter}   trial {} of {of}   {cell}", over + 1);
+            bar.set_prefix(prefix.chars().take(super::width() - 1).collect::<String>());
             let reading = if self.reading.is_empty() {
                 "…"
             } else {
                 &self.reading
             };
-            bar.set_message(format!("{reading}{}", left("   ")));
+            let invalid = match self.invalid {
+                0 => String::new(),
+                count => format!("   {count} invalid"),
+            };
+            let message = format!("{reading}{}{invalid}", left("   "));
+            bar.set_message(
+                message
+                    .chars()
+                    .take(super::width() - BAR_COLUMNS)
+                    .collect::<String>(),
+            );
         } else if chapter != self.chapter || over >= self.lines + LINE_EVERY_TRIALS {
-            let left = left(", ");
-            note(&format!("{chapter}: trial {} of {of}{left}", over + 1));
+            let cell = match cell_words(self.plan, trial) {
+                cell if cell.is_empty() => cell,
+                cell => format!("; {cell}"),
+            };
+            let reading = match self.reading.as_str() {
+                "" => String::new(),
+                reading => format!("; last {reading}"),
+            };
+            let left = left("; ");
+            note(&format!(
+                "{chapter}: trial {} of {of}{cell}{reading}{left}",
+                over + 1
+            ));
             self.lines = over;
         }
         self.chapter = chapter;
@@ -125,17 +156,15 @@ impl<'a> PlanProgress<'a> {
 
     fn chapter_of(&self, trial: &Trial) -> String {
         match self.plan.experiment(&trial.experiment) {
-            Some(experiment) => match experiment.chapter {
-                Some(number) => format!("{number} {}", experiment.title),
-                None => experiment.title.clone(),
-            },
+            // By name: the report numbers what was measured, without gaps.
+            Some(experiment) => experiment.title.clone(),
             None => trial.experiment.clone(),
         }
     }
 }
 
 /// Returns the levels of `trial` that vary in its experiment. Clients that follow from the
-/// connections are left out, and so is what does not fit on a line.
+/// connections are left out.
 fn cell_words(plan: &Plan, trial: &Trial) -> String {
     let siblings = plan
         .trials
@@ -153,5 +182,5 @@ fn cell_words(plan: &Plan, trial: &Trial) -> String {
         .filter(|(factor, level)| varies(factor, level))
         .map(|(factor, level)| format!("{} {level}", factor.title()))
         .collect();
-    levels.join(", ").chars().take(CELL_CHARS_MAX).collect()
+    levels.join(", ")
 }

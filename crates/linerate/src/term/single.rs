@@ -4,29 +4,36 @@ use std::ops::RangeInclusive;
 
 use linerate_agent::foreign::iperf3_peer::{Iperf3Peer, ServerOutput};
 use linerate_analyze::live::{Interval, Live};
-use linerate_analyze::single::{Shown, Single};
+use linerate_analyze::single::{SINGLE_SCHEMA, Shown, Single};
 use linerate_controller::RunEvent;
 use linerate_model::Nanos;
-use linerate_model::plan::Trial;
-use linerate_model::run::{Recording, RunDocument};
+use linerate_model::run::{HostProgram, Recording, RunDocument, TrialEvidence, server_program};
 use linerate_model::sample::FLOWS_IN_FULL;
 use linerate_model::samples::Samples;
 use linerate_model::unit::Unit;
+use serde::Serialize;
 
 /// What the traffic cost, and what the CPUs did.
 mod cost;
 /// What became of datagrams.
 mod datagrams;
+/// How the traffic was made, for those who ask.
+mod details;
 /// What is going to be measured.
 mod heading;
-/// The final block.
+/// The answer.
 mod result;
+/// Lines of intervals and runs.
+mod table;
 
-use super::{json_document, json_line, line};
+use super::failure::ErrorDocument;
+use super::{Look, json_document, json_line, line, paragraph, styled};
+use crate::exit::Failure;
 use crate::iperf3::Iperf3Lines;
 
-/// Flows up to which each has its own interval lines; beyond, only the sum is printed.
-const FLOW_LINES_MAX: u32 = 16;
+/// Flows up to which each has its own interval lines; of more only the sum is printed: with their sum they
+/// fill a quarter of a screen each second.
+const FLOW_LINES_MAX: u32 = 4;
 
 /// How one measurement is shown.
 #[derive(Debug, Clone, Copy)]
@@ -39,8 +46,12 @@ pub struct Output {
     pub rate_unit: Option<RateUnit>,
     /// Time between interval lines; 0 = none.
     pub interval: Nanos,
-    /// Whether documents show every flow in full, however many there are.
+    /// Whether every flow is shown in full, however many there are.
     pub all_flows: bool,
+    /// Whether of the flows only the sum is shown, interval by interval.
+    pub sum_only: bool,
+    /// Whether settings, CPUs and mechanisms are shown, too.
+    pub verbose: bool,
 }
 
 impl Output {
@@ -53,6 +64,16 @@ impl Output {
                 Form::Json | Form::JsonStream => self.interval,
             },
             all_flows: self.all_flows,
+            sum_only: self.sum_only,
+        }
+    }
+
+    /// Returns the flows up to which each has its own lines, where nothing is asked for up to `most`.
+    fn flows_max(&self, most: u32) -> u32 {
+        match (self.sum_only, self.all_flows) {
+            (true, _) => 1,
+            (_, true) => u32::MAX,
+            _ => most,
         }
     }
 }
@@ -101,37 +122,64 @@ pub struct Conclusion<'a> {
     pub single: &'a Single<'a>,
     /// The server, if it is no agent.
     pub peer: Option<&'a Iperf3Peer>,
+    /// Why the command fails, if it does.
+    pub error: Option<&'a Failure>,
     /// Why it is not all that was asked for.
     pub failure: Option<&'a str>,
+}
+
+/// The document of one that failed, with what was measured.
+#[derive(Serialize)]
+struct FailedDocument<'a> {
+    #[serde(flatten)]
+    single: &'a Single<'a>,
+    error: String,
+    #[serde(rename = "error_next", skip_serializing_if = "Option::is_none")]
+    next: Option<&'a str>,
+}
+
+/// Prints the failure of a measurement that did not come to a result, where documents are asked for: whoever
+/// parses them finds one.
+pub fn print_failure(form: Form, iperf3: bool, failure: &Failure) {
+    match iperf3 {
+        true => crate::iperf3::print_failure(form == Form::JsonStream, &failure.to_string()),
+        false => ErrorDocument::of(failure, SINGLE_SCHEMA).print(form),
+    }
 }
 
 /// Returns who shows a measurement that is repeated `runs` times.
 pub fn reader(output: Output, runs: RangeInclusive<u32>) -> Box<dyn Reader> {
     let interval = output.interval;
-    let flows_max = if output.all_flows {
-        u32::MAX
-    } else {
-        FLOWS_IN_FULL
-    };
     match output.form {
         form if output.iperf3 => Box::new(Iperf3Lines::new(form == Form::JsonStream, interval)),
         Form::Text => Box::new(TextLines {
-            rate_unit: output.rate_unit,
+            output,
             runs,
-            intervals: Intervals::new(interval, FLOW_LINES_MAX),
+            intervals: Intervals::new(interval, output.flows_max(FLOW_LINES_MAX)),
+            document: None,
+            has_head: false,
+            over: 0,
+            rows: Vec::new(),
         }),
         Form::Json => Box::new(JsonDocument),
         Form::JsonStream => Box::new(JsonLines {
-            intervals: Intervals::new(interval, flows_max),
+            intervals: Intervals::new(interval, output.flows_max(FLOWS_IN_FULL)),
         }),
     }
 }
 
 /// Lines for people.
 struct TextLines {
-    rate_unit: Option<RateUnit>,
+    output: Output,
     runs: RangeInclusive<u32>,
     intervals: Intervals,
+    /// What is measured, of several runs: each has its own result.
+    document: Option<RunDocument>,
+    /// Whether the head of the table stands.
+    has_head: bool,
+    /// Runs that are over, and their lines where intervals stand between.
+    over: usize,
+    rows: Vec<String>,
 }
 
 /// A line of JSON for each event.
@@ -147,8 +195,8 @@ struct Intervals {
     interval: Nanos,
     /// Flows up to which each is told; of more, only their sum.
     flows_max: u32,
-    /// Whether nothing is read at the server.
-    foreign: bool,
+    /// What serves.
+    server: HostProgram,
     /// Of the present trial, where intervals are wanted.
     live: Option<Live>,
 }
@@ -158,7 +206,7 @@ impl Intervals {
         Self {
             interval,
             flows_max,
-            foreign: false,
+            server: HostProgram::Agent,
             live: None,
         }
     }
@@ -167,19 +215,18 @@ impl Intervals {
     fn take(&mut self, event: &RunEvent<'_>, mut show: impl FnMut(&[Interval])) {
         match event {
             RunEvent::RunBegan(document) => {
-                let server = document.server();
-                self.foreign = server.is_some_and(|server| server.foreign.is_some());
+                self.server = server_program(&document.hosts).clone();
             }
             RunEvent::TrialBegan { trial, .. } => {
                 let is_summed = trial.workload.connections > self.flows_max;
                 self.live = (self.interval.0 > 0).then(|| {
-                    let live = Live::new(trial, self.interval).with_server(trial, self.foreign);
+                    let live = Live::new(trial, self.interval).with_server(trial, &self.server);
                     if is_summed { live.summed() } else { live }
                 });
             }
             RunEvent::Samples { hosts, .. } => {
                 if let Some(live) = &mut self.live {
-                    live.add(hosts.iter().flat_map(Samples::of_flows));
+                    live.add(hosts.iter().flat_map(Samples::of_traffic));
                 }
             }
             RunEvent::TrialEnded { .. } => {
@@ -195,23 +242,102 @@ impl Intervals {
     }
 }
 
+impl TextLines {
+    /// Shows the intervals that `event` completes; their head stands above the first of a run.
+    fn intervals(&mut self, event: &RunEvent<'_>) {
+        let (rate_unit, has_head) = (self.output.rate_unit, &mut self.has_head);
+        let flows_max = self.intervals.flows_max;
+        let is_shown = self.intervals.interval.0 > 0;
+        let trial = match event {
+            RunEvent::TrialBegan { trial, progress } if is_shown => {
+                *has_head = false;
+                if *self.runs.end() > 1 {
+                    line("");
+                    line(&styled(&run_words(progress.over, &self.runs), Look::Quiet));
+                }
+                trial
+            }
+            RunEvent::Samples { trial, .. } | RunEvent::TrialEnded { trial, .. } => trial,
+            _ => return self.intervals.take(event, |_| {}),
+        };
+        let workload = &trial.workload;
+        self.intervals.take(event, |lines| {
+            if !std::mem::replace(has_head, true) {
+                let flows = workload.flows().len() as u32;
+                table::interval_head(workload, flows > flows_max.max(1));
+            }
+            for interval in lines {
+                line(&table::interval(interval, workload, rate_unit));
+            }
+        });
+    }
+
+    /// Shows a run that is over as a line of their table.
+    fn run_ended(&mut self, evidence: &TrialEvidence) {
+        let Some(document) = &self.document else {
+            return;
+        };
+        self.over += 1;
+        let recording = recording_of(document, evidence);
+        let shown = Shown {
+            interval: Nanos(0),
+            ..self.output.of_result()
+        };
+        let single = linerate_analyze::single::single(&recording, shown);
+        let rows = table::run(self.over, &single, self.output.rate_unit);
+        if self.intervals.interval.0 > 0 {
+            self.rows.extend(rows);
+            return;
+        }
+        if !std::mem::replace(&mut self.has_head, true) {
+            table::run_head(&single.workload);
+        }
+        rows.iter().for_each(|row| line(row));
+    }
+}
+
+/// Returns the recording of a run that is one of several.
+fn recording_of(document: &RunDocument, evidence: &TrialEvidence) -> Recording {
+    let mut document = document.clone();
+    document
+        .plan
+        .trials
+        .retain(|trial| trial.id == evidence.record.trial);
+    Recording {
+        document,
+        trials: vec![evidence.record.clone()],
+        flows: evidence.flows.clone(),
+        samples: evidence.samples.clone(),
+        profiles: Vec::new(),
+        captures: Vec::new(),
+        events: Vec::new(),
+        damage: Vec::new(),
+    }
+}
+
 impl Reader for TextLines {
     fn take(&mut self, event: &RunEvent<'_>) {
-        let unit = self.rate_unit;
-        self.intervals
-            .take(event, |lines| print_interval(lines, unit));
-        if let RunEvent::RunBegan(document) = event {
-            heading(document);
-        }
-        if let RunEvent::TrialBegan { trial, progress } = event
-            && self.intervals.live.is_some()
-        {
-            table_head(trial, progress.over, &self.runs);
+        self.intervals(event);
+        match event {
+            RunEvent::RunBegan(document) => {
+                heading(document, self.output.verbose);
+                self.document = (*self.runs.end() > 1).then(|| (*document).clone());
+            }
+            RunEvent::PlanChanged(document) if self.document.is_some() => {
+                self.document = Some((*document).clone());
+            }
+            RunEvent::TrialEnded { evidence, .. } => self.run_ended(evidence),
+            _ => {}
         }
     }
 
     fn conclude(&mut self, conclusion: &Conclusion<'_>) {
-        result::print(conclusion.single, self.rate_unit);
+        if !self.rows.is_empty() {
+            line("");
+            table::run_head(&conclusion.single.workload);
+            self.rows.iter().for_each(|row| line(row));
+        }
+        result::print(conclusion.single, self.output);
         print_server_output(conclusion.peer);
     }
 }
@@ -226,6 +352,9 @@ impl Reader for JsonLines {
     }
 
     fn conclude(&mut self, conclusion: &Conclusion<'_>) {
+        if let Some(error) = conclusion.error {
+            ErrorDocument::of(error, SINGLE_SCHEMA).print(Form::JsonStream);
+        }
         json_line("end", conclusion.single);
     }
 }
@@ -234,7 +363,14 @@ impl Reader for JsonDocument {
     fn take(&mut self, _: &RunEvent<'_>) {}
 
     fn conclude(&mut self, conclusion: &Conclusion<'_>) {
-        json_document(conclusion.single);
+        match conclusion.error {
+            None => json_document(conclusion.single),
+            Some(error) => json_document(&FailedDocument {
+                single: conclusion.single,
+                error: error.to_string(),
+                next: error.next.as_deref(),
+            }),
+        }
     }
 }
 
@@ -257,12 +393,13 @@ impl Reader for Iperf3Lines {
 }
 
 /// Tells what is going to be measured.
-fn heading(document: &RunDocument) {
+fn heading(document: &RunDocument, verbose: bool) {
     let Some(trial) = document.plan.trials.first() else {
         return;
     };
-    for text in heading::heading(&trial.workload, &trial.timing, document.server()) {
-        line(&text);
+    let server = document.server();
+    for text in heading::heading(&trial.workload, &trial.timing, server, verbose) {
+        paragraph(&text);
     }
     for left_out in &document.left_out {
         super::note(&format!("{}: {}", left_out.what, left_out.why));
@@ -277,7 +414,7 @@ fn start_line(document: &RunDocument) {
     json_line(
         "start",
         serde_json::json!({
-            "schema": "linerate.run", "schema_version": linerate_analyze::single::SINGLE_SCHEMA_VERSION,
+            "schema": SINGLE_SCHEMA.0, "schema_version": SINGLE_SCHEMA.1,
             "run": document.run, "started_utc": document.started_utc,
             "workload": trial.workload, "timing": trial.timing,
             "hosts": hosts.collect::<Vec<_>>(),
@@ -285,20 +422,13 @@ fn start_line(document: &RunDocument) {
     );
 }
 
-fn table_head(trial: &Trial, over: usize, runs: &RangeInclusive<u32>) {
+fn run_words(over: usize, runs: &RangeInclusive<u32>) -> String {
     let (least, most) = (runs.start(), runs.end());
-    if *most > 1 {
-        let of = if least == most {
-            least.to_string()
-        } else {
-            format!("at most {most}")
-        };
-        line(&format!("\nrun {} of {of}", over + 1));
-    }
-    let what = trial.workload.traffic.kind().about().counted;
-    line(&format!(
-        " flow  interval           {what:>12}            rate   retr       cwnd        rtt"
-    ));
+    let of = match least == most {
+        true => least.to_string(),
+        false => format!("at most {most}"),
+    };
+    format!("run {} of {of}", over + 1)
 }
 
 /// Prints what a server of iperf3 printed itself, if it was asked for.
@@ -311,46 +441,6 @@ fn print_server_output(peer: Option<&Iperf3Peer>) {
     };
     line("\nserver output:");
     line(text.trim_end());
-}
-
-fn print_interval(lines: &[Interval], rate_unit: Option<RateUnit>) {
-    let flows = lines.len() as u32 - u32::from(lines.len() > 1);
-    for interval in lines {
-        let is_sum = interval.flow.is_none();
-        if !is_sum && flows > FLOW_LINES_MAX {
-            continue;
-        }
-        let name = interval
-            .flow
-            .map_or_else(|| "sum".to_owned(), |flow| flow.to_string());
-        let (volume, rate) = match (interval.transactions, interval.transactions_per_second) {
-            (Some(count), Some(rate)) => (
-                Unit::Count.display(count as f64),
-                Unit::PerSecond.display(rate),
-            ),
-            _ => (
-                Unit::Bytes.display(interval.bytes as f64),
-                rate_words(interval.bits_per_second, rate_unit),
-            ),
-        };
-        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
-        line(&format!(
-            "{name:>5}  {:>6.1}–{:<6.1} s  {volume:>14}  {rate:>14}  {:>5}  {:>9}  {:>9}",
-            interval.begin_s,
-            interval.end_s,
-            or_dash(interval.retransmits.map(|count| count.to_string())),
-            or_dash(
-                interval
-                    .snd_cwnd_bytes
-                    .map(|bytes| Unit::Bytes.display(bytes as f64))
-            ),
-            or_dash(
-                interval
-                    .rtt_us
-                    .map(|rtt| Unit::Nanoseconds.display(rtt * 1e3))
-            ),
-        ));
-    }
 }
 
 /// Writes a rate in the unit that was asked for, or the one that fits.

@@ -23,16 +23,18 @@ use std::time::Duration;
 
 use linerate_compat::iperf3::auth::Gate;
 use linerate_compat::iperf3::datagram::{HELLO_ANSWER, is_hello};
-use linerate_compat::iperf3::{BUSY, COOKIE_BYTES, Cookie};
+use linerate_compat::iperf3::{BUSY, COOKIE_BYTES, Code, Cookie, refusal};
 use linerate_model::RunId;
 use linerate_model::run::Admission;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 
+use crate::access::Access;
 use crate::api::AdmitRequest;
-use crate::core::{Core, lock};
+use crate::core::{Caller, Core, lock};
 use crate::serve::datagram::{Strangers, Welcome};
+use crate::serve::threads::Threads;
 
 /// How long a connection may take for its cookie.
 const COOKIE_DEADLINE: Duration = Duration::from_secs(5);
@@ -46,6 +48,8 @@ const GOODBYE: Duration = Duration::from_millis(500);
 pub(crate) struct Door {
     core: Arc<Core>,
     gate: Option<Gate>,
+    access: Arc<Access>,
+    threads: Threads,
     expected: Mutex<Expected>,
     closing: watch::Sender<bool>,
 }
@@ -61,11 +65,19 @@ struct Expected {
 }
 
 impl Door {
-    /// Returns a door; with a gate, only its users come through.
-    pub(crate) fn new(core: Arc<Core>, gate: Option<Gate>) -> Self {
+    /// Returns a door; with a gate, only its users come through. Without one it is open to those
+    /// who may measure without a token, since iperf3 has none to show.
+    pub(crate) fn new(
+        core: Arc<Core>,
+        gate: Option<Gate>,
+        access: Arc<Access>,
+        threads: Threads,
+    ) -> Self {
         Self {
             core,
             gate,
+            access,
+            threads,
             expected: Mutex::default(),
             closing: watch::Sender::new(false),
         }
@@ -77,7 +89,13 @@ impl Door {
     }
 
     /// Takes up a connection: a stream of a test under way, or a new test, until its end.
-    pub(crate) async fn take_up(self: &Arc<Self>, mut stream: TcpStream, peer: SocketAddr) {
+    /// A test says through `alive` that it goes on.
+    pub(crate) async fn take_up(
+        self: &Arc<Self>,
+        mut stream: TcpStream,
+        peer: SocketAddr,
+        alive: impl Fn() + Send + Sync,
+    ) {
         let mut bytes = [0; COOKIE_BYTES];
         let read = tokio::time::timeout(COOKIE_DEADLINE, stream.read_exact(&mut bytes)).await;
         let (Ok(Ok(_)), Ok(cookie)) = (read, Cookie::decode(&bytes)) else {
@@ -87,12 +105,18 @@ impl Door {
         if let Some(test) = test {
             return bring(&test, stream).await;
         }
+        if self.gate.is_none() && !self.access.is_open_to(peer.ip()) {
+            return say(stream, &refusal(Code::AUTHENTICATION, 0)).await;
+        }
         // Who says no more than a cookie has no place that others want; but a client that would be
         // refused anyway is told at once.
         let has_place = self.admit(peer).is_some();
         match has_place {
-            true => test::run(self, cookie, stream, peer).await,
-            false => refuse(stream).await,
+            true => test::run(self, cookie, stream, peer, &alive).await,
+            false => {
+                self.core.note_refusal("busy");
+                refuse(stream).await
+            }
         }
     }
 
@@ -123,8 +147,11 @@ impl Door {
             label: format!("an iperf3 client at {}", peer.ip().to_canonical()),
             admission: Admission::Shared,
             expected: None,
+            evict: false,
         };
-        let admitted = self.core.admit(&request).ok()?;
+        // Whoever calls, it has no token.
+        let guest = Caller::Stranger(String::new());
+        let admitted = self.core.admit(&guest, Some(peer.ip()), &request).ok()?;
         Some(Lease {
             core: Arc::clone(&self.core),
             key: admitted.lease,
@@ -167,9 +194,13 @@ fn owned(stream: TcpStream) -> Option<OwnedFd> {
 }
 
 /// Says what iperf3's server says when it runs another test.
-async fn refuse(mut stream: TcpStream) {
+async fn refuse(stream: TcpStream) {
+    say(stream, &BUSY).await;
+}
+
+async fn say(mut stream: TcpStream, words: &[u8]) {
     // Whoever has gone has been told nothing, and does not care.
-    let _ = tokio::time::timeout(COOKIE_DEADLINE, stream.write_all(&BUSY)).await;
+    let _ = tokio::time::timeout(COOKIE_DEADLINE, stream.write_all(words)).await;
 }
 
 /// A test's place at the desk; given back when it is dropped.
@@ -183,6 +214,18 @@ impl Lease {
     /// Keeps the place; returns whether it is still there.
     fn renew(&self) -> bool {
         self.core.renew(&self.key).is_ok()
+    }
+
+    /// Notes that the test failed.
+    fn note_failure(&self, why: &str) {
+        self.core.note_failure(&self.key, why);
+    }
+
+    /// Notes that payload flows.
+    fn note_traffic(&self, streams: usize, udp: bool) {
+        let transport = if udp { "udp" } else { "tcp" };
+        let what = format!("iperf3, {transport}, flows {streams}");
+        self.core.note_traffic(&self.key, what);
     }
 }
 
@@ -215,6 +258,11 @@ impl Listed {
             cookie,
             address: None,
         })
+    }
+
+    /// Notes that the test was refused.
+    fn note_refusal(&self) {
+        self.door.core.note_refusal("iperf3");
     }
 
     /// Expects the datagram streams of `address`, unless another test does.

@@ -49,7 +49,7 @@ pub(super) fn check(parameters: &Parameters, limits: &Limits) -> Result<(), Refu
     match (asked_bps, limits.rate) {
         (Some(asked), Some(most)) if asked as f64 > most.0 => {
             let asked = BitsPerSec(asked as f64);
-            let reason = format!("{asked} in all, but this agent allows {most}");
+            let reason = format!("{asked} in all, but this agent allows {most} (--limit-rate)");
             refuse(Code::TOTAL_RATE, reason)
         }
         _ => Ok(()),
@@ -190,6 +190,7 @@ mod tests {
             flows: Some(4),
             trial: Some(Nanos::from_s(20)),
             rate: Some(BitsPerSec(1e9)),
+            ..Limits::default()
         };
         let check = |change: fn(&mut Parameters), expected: Option<i32>| {
             let refused = check(&parameters(change), &limits).err();

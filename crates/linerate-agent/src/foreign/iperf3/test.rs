@@ -15,6 +15,7 @@ use linerate_compat::iperf3::{
 };
 use linerate_engine::{Flow, now_ns};
 use linerate_model::reason::with_causes;
+use linerate_model::{BitsPerSec, Nanos};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -22,13 +23,15 @@ use tokio::sync::mpsc;
 use super::plan::{self, Refused};
 use super::traffic::{Counted, Traffic};
 use super::{ARRIVALS_MAX, Door, Lease, Listed};
+use crate::limits::{Counts, Exceeded, Grant, Source};
 
 /// How much of the control connection is read at once.
 const ROOM_BYTES: usize = 16 << 10;
 /// How long a client may take to take what it is sent.
 const SEND_DEADLINE: Duration = Duration::from_secs(10);
 /// How often the place at the desk is kept; a lease lasts 20 s.
-const RENEW_NS: u64 = 5_000_000_000;
+/// A test whose lease was taken back ends as late.
+const RENEW_NS: u64 = 500_000_000;
 /// How often a test looks whether another one of the same address has got all its datagram streams.
 const TURN_LOOK_NS: u64 = 20_000_000;
 /// How long a client may take to read why the server ends its test, and to close, before its
@@ -36,6 +39,11 @@ const TURN_LOOK_NS: u64 = 20_000_000;
 const LAST_WORD: Duration = Duration::from_millis(250);
 /// How long after its last word the control connection is read to its end.
 const LINGER: Duration = Duration::from_secs(2);
+/// How long after its streams were there a test may begin, at the least. The client's clock runs from then
+/// on: a tenth of the shortest test is what a test of ours may be late, too.
+const LATE_NS_MIN: u64 = 100_000_000;
+/// Share of a test that it may begin late, which is what its throughput lacks then.
+const LATE_SHARE: u64 = 50;
 /// The longest test, if the agent has no limit.
 const TEST_NS_MAX: u64 = 86_400_000_000_000;
 
@@ -49,7 +57,13 @@ enum Event {
 }
 
 /// Runs one test to its end.
-pub(super) async fn run(door: &Arc<Door>, cookie: Cookie, control: TcpStream, peer: SocketAddr) {
+pub(super) async fn run(
+    door: &Arc<Door>,
+    cookie: Cookie,
+    control: TcpStream,
+    peer: SocketAddr,
+    alive: &(impl Fn() + Sync),
+) {
     let (streams, arrivals) = mpsc::channel(ARRIVALS_MAX);
     let Some(listed) = Listed::new(door, cookie.clone(), streams.clone()) else {
         return super::refuse(control).await;
@@ -59,6 +73,7 @@ pub(super) async fn run(door: &Arc<Door>, cookie: Cookie, control: TcpStream, pe
     let (machine, first) = ServerMachine::new(now_ns(), cookie);
     let mut test = Test {
         lease: None,
+        grant: None,
         listed,
         machine,
         control,
@@ -73,13 +88,15 @@ pub(super) async fn run(door: &Arc<Door>, cookie: Cookie, control: TcpStream, pe
         end_ns: None,
         renew_ns: now_ns() + RENEW_NS,
     };
-    test.follow(door, first).await;
+    test.follow(door, first, alive).await;
     test.leave().await;
 }
 
 struct Test {
     /// The place at the desk, from the moment that the parameters are good.
     lease: Option<Lease>,
+    /// What it may take, as long.
+    grant: Option<Grant>,
     listed: Listed,
     machine: ServerMachine,
     control: TcpStream,
@@ -98,7 +115,12 @@ struct Test {
 }
 
 impl Test {
-    async fn follow(&mut self, door: &Arc<Door>, first: Vec<ServerAction>) {
+    async fn follow(
+        &mut self,
+        door: &Arc<Door>,
+        first: Vec<ServerAction>,
+        alive: &(impl Fn() + Sync),
+    ) {
         let mut room = vec![0; ROOM_BYTES];
         let mut closing = door.closing.subscribe();
         self.perform(door, first).await;
@@ -116,8 +138,14 @@ impl Test {
             let actions = match event {
                 Event::Bytes(count) => self.machine.handle_bytes(now_ns(), &room[..count]),
                 Event::Closed => self.machine.handle_closed(),
-                Event::Stream(stream) => self.handle_stream(stream, door),
-                Event::Wake => self.poll(),
+                Event::Stream(stream) => self.handle_stream(stream),
+                Event::Wake => {
+                    // A test is heard of on its streams only, which say nothing here.
+                    if self.traffic.is_some() {
+                        alive();
+                    }
+                    self.poll()
+                }
                 Event::Closing => self.machine.handle_terminate(),
             };
             self.perform(door, actions).await;
@@ -158,6 +186,10 @@ impl Test {
     }
 
     fn fail(&mut self, code: Code, reason: &str) -> Vec<ServerAction> {
+        match &self.lease {
+            Some(lease) => lease.note_failure(reason),
+            None => self.listed.note_refusal(),
+        }
         self.machine.handle_refused(code, 0, reason.to_owned())
     }
 
@@ -188,7 +220,7 @@ impl Test {
 
     async fn decide(&mut self, door: &Arc<Door>, parameters: Parameters) -> Vec<ServerAction> {
         let limits = &door.core.config().limits;
-        let decided = match admit(door, &parameters).await {
+        let decided = match admit(door, self.peer, &parameters).await {
             Ok(()) => plan::check(&parameters, limits),
             Err(refused) => Err(refused),
         };
@@ -198,6 +230,10 @@ impl Test {
         self.lease = door.admit(self.peer);
         if self.lease.is_none() {
             return self.machine.handle_busy();
+        }
+        match claim(door, self.peer, &parameters) {
+            Ok(grant) => self.grant = Some(grant),
+            Err(refused) => return self.fail(refused.code, &refused.reason),
         }
         self.renew_ns = now_ns() + RENEW_NS;
         self.parameters = Some(parameters);
@@ -219,7 +255,7 @@ impl Test {
     }
 
     /// Takes up a stream; those that nobody expects are closed by being dropped.
-    fn handle_stream(&mut self, stream: OwnedFd, door: &Door) -> Vec<ServerAction> {
+    fn handle_stream(&mut self, stream: OwnedFd) -> Vec<ServerAction> {
         let Some(parameters) = self
             .parameters
             .as_ref()
@@ -227,7 +263,7 @@ impl Test {
         else {
             return Vec::new();
         };
-        let rate = door.core.config().limits.rate;
+        let rate = self.grant.as_ref().and_then(Grant::rate);
         let config = plan::flow(parameters, self.flows.len(), rate);
         match linerate_engine::adopt(config, stream) {
             Ok(mut flow) => {
@@ -243,6 +279,7 @@ impl Test {
             }
         }
         if self.flows.len() < parameters.streams() {
+            self.machine.handle_stream(now_ns());
             return Vec::new();
         }
         self.listed.expect_no_more();
@@ -256,13 +293,23 @@ impl Test {
         };
         let limits = &door.core.config().limits;
         let most_ns = limits.trial.map_or(TEST_NS_MAX, |most| most.0);
-        let end_ns = now_ns().saturating_add(most_ns);
-        let rate = limits.rate;
+        let there_ns = now_ns();
+        let end_ns = there_ns.saturating_add(most_ns);
+        let (streams, udp) = (parameters.streams(), parameters.protocol == Protocol::Udp);
+        let rate = self.grant.as_ref().and_then(Grant::rate);
+        let allowed_ns = late_ns_max(&parameters);
         let flows = std::mem::take(&mut self.flows);
         let launched =
             tokio::task::spawn_blocking(move || Traffic::launch(flows, &parameters, end_ns, rate));
         match launched.await {
             Ok(Ok(traffic)) => {
+                if let Some(reason) = too_late(now_ns().saturating_sub(there_ns), allowed_ns) {
+                    traffic.abort().await;
+                    return self.fail(Code::PREPARE_STREAM, &reason);
+                }
+                if let Some(lease) = &self.lease {
+                    lease.note_traffic(streams, udp);
+                }
                 self.end_ns = Some(end_ns);
                 self.traffic = Some(traffic);
                 Vec::new()
@@ -359,21 +406,60 @@ impl Test {
     }
 }
 
+/// Returns how late a test may begin: what it leaves out at its start costs it nothing.
+fn late_ns_max(parameters: &Parameters) -> u64 {
+    let ns = |seconds: u32| u64::from(seconds) * 1_000_000_000;
+    let share = ns(parameters.time_s) / LATE_SHARE;
+    ns(parameters.omit_s) + share.max(LATE_NS_MIN)
+}
+
+/// Returns why a test that begins `late_ns` after its streams were there may not be measured.
+fn too_late(late_ns: u64, allowed_ns: u64) -> Option<String> {
+    let late = Nanos(late_ns);
+    (late_ns > allowed_ns).then(|| format!("this busy host began the test {late} late"))
+}
+
+/// Claims what a test takes of what all callers without the token may.
+fn claim(door: &Door, peer: SocketAddr, parameters: &Parameters) -> Result<Grant, Refused> {
+    let streams = parameters.streams();
+    let asked = parameters
+        .bits_per_second
+        .map(|rate| BitsPerSec((rate * streams as u64) as f64));
+    let counts = Counts::of_trial(streams, 1, false);
+    let refuse = |code, reason: String| Refused { code, reason };
+    let claimed = door.core.claim_of(Source::of(peer.ip()), counts, asked);
+    let grant = claimed.map_err(|exceeded| {
+        let code = match exceeded {
+            Exceeded::Count { .. } => Code::STREAMS,
+            Exceeded::Rate { .. } | Exceeded::Debt { .. } => Code::TOTAL_RATE,
+        };
+        refuse(code, exceeded.to_string())
+    })?;
+    // A client that asks for a rate measures that one or none.
+    match (asked, grant.rate()) {
+        (Some(asked), Some(rate)) if rate.0 < asked.0 => {
+            let reason = format!("{asked} in all, but {rate} is left of what this agent allows");
+            Err(refuse(Code::TOTAL_RATE, reason))
+        }
+        _ => Ok(grant),
+    }
+}
+
 /// Lets in whoever the gate knows; without a gate, everybody.
-async fn admit(door: &Arc<Door>, parameters: &Parameters) -> Result<(), Refused> {
+async fn admit(door: &Arc<Door>, peer: SocketAddr, parameters: &Parameters) -> Result<(), Refused> {
     if door.gate.is_none() {
         return Ok(());
     }
-    let (door, token) = (Arc::clone(door), parameters.auth_token.clone());
+    let (asked, token) = (Arc::clone(door), parameters.auth_token.clone());
     // Decrypting takes milliseconds.
-    let checked = tokio::task::spawn_blocking(move || check(&door, token.as_deref()));
+    let checked = move || check(&asked, token.as_deref());
+    let checked = door.threads.run_from(peer.ip(), checked).await;
     let refuse = |reason: String| Refused {
         code: Code::AUTHENTICATION,
         reason,
     };
     checked
-        .await
-        .unwrap_or_else(|error| Err(error.to_string()))
+        .unwrap_or_else(|refusal| Err(refusal.error))
         .map_err(refuse)
 }
 
@@ -399,4 +485,61 @@ fn check(door: &Door, token: Option<&str>) -> Result<(), String> {
 fn unix_s() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_compat::iperf3::{ServerEnding, State};
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// The client has been told to begin when the load is launched.
+    #[test]
+    fn a_client_that_is_served_late_is_told_while_its_test_runs() {
+        let test = |omit_s, time_s| Parameters {
+            omit_s,
+            time_s,
+            ..Parameters::of(Protocol::Tcp)
+        };
+        // As `-n` has it, `-t 1`, `-t 10`, and `-O 1 -t 10`.
+        let most = [test(0, 0), test(0, 1), test(0, 10), test(1, 10)].map(|of| late_ns_max(&of));
+        assert_eq!(most, [100 * MS, 100 * MS, 200 * MS, 1200 * MS]);
+        assert_eq!(too_late(100 * MS, 100 * MS), None);
+        let words = "this busy host began the test 250 ms late";
+        assert_eq!(too_late(250 * MS, 200 * MS).as_deref(), Some(words));
+        let cookie = [b'a'; linerate_compat::iperf3::COOKIE_BYTES - 1];
+        let cookie = Cookie::decode(&[&cookie[..], &[0]].concat().try_into().unwrap()).unwrap();
+        let (mut machine, _) = ServerMachine::new(0, cookie);
+        let parameters = br#"{"tcp":true,"time":1,"parallel":1}"#;
+        let length = (parameters.len() as u32).to_be_bytes();
+        machine.handle_bytes(0, &[&length[..], parameters].concat());
+        machine.handle_accepted(0);
+        let run = machine.handle_streams(0);
+        assert!(run.iter().any(|action| matches!(action, ServerAction::Run)));
+        let told = machine.handle_refused(Code::PREPARE_STREAM, 0, words.to_owned());
+        let sent: Vec<u8> = told
+            .iter()
+            .filter_map(|action| match action {
+                ServerAction::Send(bytes) => Some(bytes.clone()),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        assert_eq!(sent.first(), Some(&State::ServerError.byte()), "{told:?}");
+        assert!(
+            told.iter()
+                .any(|action| matches!(action, ServerAction::Stop))
+        );
+        assert!(machine.is_over());
+        let ended = told.iter().find_map(|action| match action {
+            ServerAction::End(ending) => Some(ending),
+            _ => None,
+        });
+        assert!(
+            matches!(ended, Some(ServerEnding::Failed { .. })),
+            "{ended:?}"
+        );
+    }
 }

@@ -49,6 +49,10 @@ impl Agent for Iperf3Client {
         self.local.address()
     }
 
+    fn control(&self) -> linerate_model::run::Control {
+        linerate_model::run::Control::InProcess
+    }
+
     fn info(&self) -> Result<AgentInfo, AgentError> {
         self.local.info()
     }

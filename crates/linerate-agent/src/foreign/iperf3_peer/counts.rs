@@ -192,6 +192,8 @@ pub(super) fn server_ends(
             datagrams: stream
                 .filter(|_| udp)
                 .map(|stream| Box::new(datagrams(stream, part))),
+            requests: None,
+            connections: None,
             ended_early: match stream {
                 Some(_) => None,
                 None => Some("the server has no result of it".to_owned()),

@@ -141,6 +141,10 @@ impl Agent for Iperf3Server {
         self.0.options.address.to_string()
     }
 
+    fn control(&self) -> linerate_model::run::Control {
+        linerate_model::run::Control::Clear
+    }
+
     fn info(&self) -> Result<AgentInfo, AgentError> {
         Ok(AgentInfo {
             program: PROGRAM.to_owned(),

@@ -48,7 +48,10 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
             ),
         }
     });
-    let verdict = verdict.map(|verdict| verdict + &users(watched, span));
+    let verdict = verdict.map(|verdict| match users(watched, span) {
+        Some(users) => format!("{verdict}; {users}"),
+        None => verdict,
+    });
     Page {
         name: "CPUs",
         table: Table::new(
@@ -60,19 +63,17 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
         ),
         trend: 1,
         verdict,
+        is_prose: false,
     }
 }
 
 /// Who uses the CPUs, as far as programs were read.
-fn users(watched: &Watched, span: Span) -> String {
+fn users(watched: &Watched, span: Span) -> Option<String> {
     let busiest = watched.programs().busiest(span);
     let told = busiest.iter().take(PROGRAMS_TOLD_MAX);
     let told: Vec<String> = told
         .filter(|program| program.cpus >= PROGRAM_CPUS_MIN)
         .map(|program| format!("{} ({:.2} CPUs)", program.name, program.cpus))
         .collect();
-    match told.is_empty() {
-        true => String::new(),
-        false => format!("; most is used by {}", words::list(&told)),
-    }
+    (!told.is_empty()).then(|| format!("most is used by {}", words::list(&told)))
 }

@@ -48,6 +48,7 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
         ),
         trend: 1,
         verdict: Some(verdict(watched, irqs.len(), span)),
+        is_prose: false,
     }
 }
 

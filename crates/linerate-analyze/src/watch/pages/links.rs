@@ -52,5 +52,6 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
         ),
         trend: 1,
         verdict: (watched.readings() > 1).then_some(verdict),
+        is_prose: false,
     }
 }

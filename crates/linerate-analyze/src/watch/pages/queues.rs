@@ -1,4 +1,4 @@
-//! The queues of network devices: how packets lie on them, and where each is served.
+//! The queues of network devices: how packets are spread over them, and where each is served.
 
 use std::collections::BTreeMap;
 
@@ -63,6 +63,7 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
         ),
         trend: 1,
         verdict: Some(verdict(watched, &queues)),
+        is_prose: false,
     }
 }
 
@@ -141,11 +142,11 @@ fn verdict(watched: &Watched, queues: &[Queue<'_>]) -> String {
     let words = format!("{link} {side}: queue {number} has {most:.1} times the mean of {count}");
     match chance(flows, count, SEED) {
         Some(chance) if most > chance.most => format!(
-            "{words}, more than chance gives {flows} equal flows (up to {:.1})",
+            "{words}, more than random hashing of {flows} equal flows gives (up to {:.1})",
             chance.most
         ),
         Some(chance) => format!(
-            "{words}; chance alone gives {flows} equal flows up to {:.1}",
+            "{words}; random hashing of {flows} equal flows gives up to {:.1}",
             chance.most
         ),
         None => words,

@@ -1,4 +1,5 @@
-//! The queues between devices and protocols: what each CPU takes off, drops and puts off.
+//! The queues between devices and protocols (`/proc/net/softnet_stat`): what each CPU processes and
+//! drops, and how often NAPI ran out of budget.
 
 use linerate_model::analysis::Table;
 use linerate_model::metric::Metric;
@@ -11,7 +12,7 @@ use super::{Page, number, text, unit_of_counts};
 const COLUMNS: [(&str, Metric); 6] = [
     ("packets", Metric::SoftnetProcessed),
     ("dropped", Metric::SoftnetDropped),
-    ("squeezed", Metric::SoftnetSqueezed),
+    ("time_squeeze", Metric::SoftnetSqueezed),
     ("from RPS", Metric::SoftnetReceivedRps),
     ("flow limit", Metric::SoftnetFlowLimit),
     ("net irqs", Metric::IrqNetworkCount),
@@ -46,12 +47,13 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
     Page {
         name: "Softnet",
         table: Table::new(
-            "Packets taken off by each CPU",
+            "Packets processed by each CPU (softnet)",
             heads,
             cpus.iter().map(line),
         ),
         trend: 1,
         verdict: verdict(watched, &cpus, span),
+        is_prose: false,
     }
 }
 
@@ -80,7 +82,7 @@ fn verdict(watched: &Watched, cpus: &[(u32, &Subject)], span: Span) -> Option<St
     if !squeezed.is_empty() {
         let cpus = names(&squeezed);
         return Some(format!(
-            "{cpus} stopped with packets left to take off (net.core.netdev_budget)"
+            "NAPI ran out of budget on {cpus} (time_squeeze; net.core.netdev_budget): packets wait for the next softirq"
         ));
     }
     let known = cpus.iter().any(|(_, cpu)| {
@@ -88,7 +90,7 @@ fn verdict(watched: &Watched, cpus: &[(u32, &Subject)], span: Span) -> Option<St
             .change(cpu, Metric::SoftnetProcessed, span)
             .is_some()
     });
-    known.then(|| "nothing is dropped, and no CPU stops with packets left".to_owned())
+    known.then(|| "nothing is dropped, and NAPI's budget is enough (no time_squeeze)".to_owned())
 }
 
 #[cfg(test)]
@@ -120,7 +122,11 @@ mod tests {
                 .unwrap()
                 .contains("dropped at CPU 1: the backlog is full")
         );
-        assert!(verdict_after(0, 5).unwrap().starts_with("CPU 0 stopped"));
+        assert!(
+            verdict_after(0, 5)
+                .unwrap()
+                .contains("out of budget on CPU 0")
+        );
         assert!(
             verdict_after(0, 0)
                 .unwrap()

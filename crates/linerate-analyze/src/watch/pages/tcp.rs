@@ -1,17 +1,23 @@
-//! The TCP connections: rates, round trips, and what holds each back.
+//! The TCP connections: rates, round trips, and what limits each.
 
 use linerate_model::analysis::Table;
+use linerate_model::number;
 use linerate_model::unit::Unit;
 
 use super::super::sockets::Flow;
 use super::super::{Span, Watched};
-use super::{Page, number, text, unit_of_counts, volume};
+use super::{Page, number, tenths, text, unit_of_counts, volume};
 
-/// Share of its busy time from which a connection counts as held back.
-const HELD_FROM: f64 = 0.1;
+/// Share of its busy time from which a connection counts as limited.
+const LIMITED_FROM: f64 = 0.1;
+
+/// What can limit a connection, as the column says it.
+const RECEIVE_WINDOW: &str = "receive window";
+const SEND_BUFFER: &str = "send buffer";
 
 pub(super) fn page(watched: &Watched, span: Span) -> Page {
     let flows = watched.sockets().flows(span);
+    let share = |of: Option<f64>| number(of.map(|of| tenths(100.0 * of)), Unit::Percent);
     let line = |flow: &Flow| {
         vec![
             text(format!("{} → {}", flow.local, flow.remote)),
@@ -19,11 +25,16 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
             volume(flow.received_bytes, span),
             number(flow.rtt_us.map(|us| 1000.0 * us), Unit::Nanoseconds),
             number(flow.retransmissions, unit_of_counts(span)),
-            text(held_by(flow).unwrap_or("–")),
+            text(limited_by(flow).unwrap_or("–")),
             text(flow.owner.as_deref().unwrap_or("–")),
-            number(flow.data_per_ack.map(super::tenths), Unit::Ratio),
+            number(flow.data_per_ack.map(tenths), Unit::Ratio),
             number(flow.cwnd_bytes, Unit::Bytes),
             text(flow.congestion.as_str()),
+            share(flow.rwnd_limited),
+            share(flow.sndbuf_limited),
+            number(Some(f64::from(flow.receive_queue_bytes)), Unit::Bytes),
+            number(Some(f64::from(flow.send_queue_bytes)), Unit::Bytes),
+            text(flow.state),
         ]
     };
     let rows = flows.iter().map(line);
@@ -36,28 +47,34 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
                 "sends",
                 "receives",
                 "RTT",
-                "resent",
-                "held by",
+                "retransmits",
+                "limited by",
                 "process",
                 "data/ACK",
                 "cwnd",
                 "congestion",
+                "rwnd-limited",
+                "sndbuf-limited",
+                "receive queue",
+                "send queue",
+                "state",
             ],
             rows,
         ),
         trend: 1,
         verdict: verdict(watched, &flows),
+        is_prose: false,
     }
 }
 
-/// Returns what holds a sender back most, by the kernel's own clocks.
-fn held_by(flow: &Flow) -> Option<&'static str> {
+/// Returns what limits a sender most, by the kernel's own clocks.
+fn limited_by(flow: &Flow) -> Option<&'static str> {
     let window = flow.rwnd_limited?;
     let buffer = flow.sndbuf_limited?;
     match window.max(buffer) {
-        most if most < HELD_FROM => None,
-        _ if window >= buffer => Some("peer window"),
-        _ => Some("send buffer"),
+        most if most < LIMITED_FROM => None,
+        _ if window >= buffer => Some(RECEIVE_WINDOW),
+        _ => Some(SEND_BUFFER),
     }
 }
 
@@ -66,22 +83,26 @@ fn verdict(watched: &Watched, flows: &[Flow]) -> Option<String> {
         return Some(format!("sockets cannot be read: {why}"));
     }
     let sum = |of: fn(&Flow) -> Option<f64>| flows.iter().filter_map(of).sum::<f64>();
-    let count = match flows.len() {
-        1 => "1 connection".to_owned(),
-        count => format!("{count} connections"),
-    };
+    let count = number::counted(flows.len(), "connection");
     let beyond = match watched.sockets().beyond() {
         0 => String::new(),
         beyond => format!(" and {beyond} more that are not shown"),
     };
-    let resent = sum(|flow| flow.retransmissions);
+    let again = sum(|flow| flow.retransmissions);
     let sent = sum(|flow| flow.data_segments);
-    let loss = match 100.0 * resent / sent {
-        share if share >= 0.01 => format!("{share:.2} % of segments are sent again"),
-        share if share > 0.0 => "fewer than 0.01 % of segments are sent again".to_owned(),
-        _ => "nothing is sent again".to_owned(),
+    let loss = match 100.0 * again / sent {
+        share if share >= 0.01 => format!("{share:.2} % of segments are retransmitted"),
+        share if share > 0.0 => "fewer than 0.01 % of segments are retransmitted".to_owned(),
+        _ => "no retransmissions".to_owned(),
     };
-    Some(format!("{count}{beyond}; {loss}"))
+    let limited = flows.iter().filter_map(limited_by);
+    let (by_window, by_buffer): (Vec<_>, Vec<_>) = limited.partition(|by| *by == RECEIVE_WINDOW);
+    let limits = [(by_window, RECEIVE_WINDOW), (by_buffer, SEND_BUFFER)];
+    let limits = limits.into_iter().filter(|(flows, _)| !flows.is_empty());
+    let limits: String = limits
+        .map(|(flows, by)| format!("; {} limited by the {by}", flows.len()))
+        .collect();
+    Some(format!("{count}{beyond}; {loss}{limits}"))
 }
 
 #[cfg(test)]
@@ -97,10 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn the_larger_of_both_clocks_names_what_holds() {
-        assert_eq!(held_by(&flow(0.05, 0.0)), None);
-        assert_eq!(held_by(&flow(0.5, 0.2)), Some("peer window"));
-        assert_eq!(held_by(&flow(0.1, 0.2)), Some("send buffer"));
-        assert_eq!(held_by(&Flow::default()), None, "one reading says nothing");
+    fn the_larger_of_both_clocks_names_the_limit() {
+        assert_eq!(limited_by(&flow(0.05, 0.0)), None);
+        assert_eq!(limited_by(&flow(0.5, 0.2)), Some("receive window"));
+        assert_eq!(limited_by(&flow(0.1, 0.2)), Some("send buffer"));
+        assert_eq!(
+            limited_by(&Flow::default()),
+            None,
+            "one reading says nothing"
+        );
     }
 }

@@ -21,14 +21,14 @@ const LOST: &[(Metric, &str)] = &[
         "UDP: not sent, send buffer full",
     ),
     (Metric::SnmpUdpInCsumErrors, "UDP: wrong checksum"),
-    (Metric::SnmpUdpNoPorts, "UDP: nobody listens on the port"),
+    (Metric::SnmpUdpNoPorts, "UDP: no socket on the port"),
     (
         Metric::NetstatListenOverflows,
-        "connections refused: a listener's queue is full",
+        "connections dropped: a listener's accept queue is full",
     ),
     (
         Metric::NetstatReqQFullDrop,
-        "connections refused: too many are pending",
+        "connections dropped: the SYN queue is full",
     ),
     (Metric::NetstatTcpTimeouts, "TCP: retransmission timeouts"),
     (Metric::NetstatTcpBacklogDrop, "TCP: socket backlog full"),
@@ -50,7 +50,7 @@ const LOST: &[(Metric, &str)] = &[
         "backlog full (net.core.netdev_max_backlog)",
     ),
     (Metric::SoftnetFlowLimit, "backlog full of one flow"),
-    (Metric::QdiscDrops, "dropped by the queueing discipline"),
+    (Metric::QdiscDrops, "dropped by the qdisc"),
     (
         Metric::LinkRxDropped,
         "received packets dropped at the device",
@@ -76,29 +76,49 @@ const LOST: &[(Metric, &str)] = &[
     ),
 ];
 
+/// Counters that say that packets waited, with what it means: now and then they do on a busy host.
+const WAITED: &[(Metric, &str)] = &[(
+    Metric::SoftnetSqueezed,
+    "NAPI ran out of budget (time_squeeze), packets waited (net.core.netdev_budget)",
+)];
+
 /// Share of the time in which some thread waited for a CPU from which on that is told.
 const PRESSURE_MIN: f64 = 0.05;
 
 pub(super) fn page(watched: &Watched, span: Span) -> Page {
-    let mut lines = Vec::new();
-    for (metric, meaning) in LOST {
-        let moved = watched.subjects().filter_map(|subject| {
-            let change = watched.change(subject, *metric, span)?;
-            (change > 0.0).then_some((subject, change))
-        });
-        lines.extend(moved.map(|(subject, change)| (place(subject), change, *meaning)));
-    }
-    let verdict = verdict(watched, span, &lines);
+    let lost = moved(watched, span, LOST);
+    let verdict = verdict(watched, span, &lost);
     let unit = unit_of_counts(span);
-    let rows = lines.into_iter().map(|(place, change, meaning)| {
-        vec![text(meaning), text(place), number(Some(change), unit)]
-    });
+    let waited = moved(watched, span, WAITED);
+    let rows = lost
+        .into_iter()
+        .chain(waited)
+        .map(|(place, change, meaning)| {
+            vec![text(place), number(Some(change), unit), text(meaning)]
+        });
     Page {
         name: "Trouble",
-        table: Table::new("Trouble", ["what", "where", "count"], rows),
-        trend: 2,
+        table: Table::new("Trouble", ["where", "count", "what"], rows),
+        trend: 1,
         verdict,
+        is_prose: true,
     }
+}
+
+/// Returns the counters of `list` that moved: where, how much, and what that means.
+fn moved(
+    watched: &Watched,
+    span: Span,
+    list: &[(Metric, &'static str)],
+) -> Vec<(String, f64, &'static str)> {
+    let of = |(metric, meaning): &(Metric, &'static str)| {
+        let moved = watched.subjects().filter_map(|subject| {
+            let change = watched.change(subject, *metric, span)?;
+            (change > 0.0).then(|| (place(subject), change, *meaning))
+        });
+        moved.collect::<Vec<_>>()
+    };
+    list.iter().flat_map(of).collect()
 }
 
 /// Names a subject without its kind where the words before it say the kind.
@@ -116,7 +136,10 @@ fn verdict(watched: &Watched, span: Span, lines: &[(String, f64, &str)]) -> Opti
     }
     let mut said = match lines {
         [] => "nothing is dropped or refused".to_owned(),
-        [(place, _, what), ..] => format!("trouble, first of all: {what} ({place})"),
+        [(place, _, what)] => format!("{what} ({place})"),
+        [(place, _, what), more @ ..] => {
+            format!("{what} ({place}), and {} more", more.len())
+        }
     };
     let waited = watched.change(&Subject::Host, Metric::PressureCpuSome, span);
     let share = waited.map(|ns| match span {
@@ -125,7 +148,7 @@ fn verdict(watched: &Watched, span: Span, lines: &[(String, f64, &str)]) -> Opti
     });
     if let Some(share) = share.filter(|share| *share >= PRESSURE_MIN) {
         said += &format!(
-            "; some thread waits for a CPU {} of the time",
+            "; some thread waited for a CPU {} of the time",
             Unit::Percent.display((100.0 * share).round())
         );
     }
@@ -165,7 +188,7 @@ mod tests {
             Some("nothing is dropped or refused")
         );
         let page = seen(7, 2, 400_000_000);
-        let places: Vec<_> = page.table.rows.iter().map(|row| row[1].clone()).collect();
+        let places: Vec<_> = page.table.rows.iter().map(|row| row[0].clone()).collect();
         assert_eq!(places, [text("host"), text("host"), text("qdisc:eth0:0:")]);
         let verdict = page.verdict.expect("two readings");
         assert!(

@@ -1,5 +1,10 @@
 //! The keys of the documents, in iperf3's order and spelling.
 
+#![expect(
+    missing_docs,
+    reason = "iperf3's own names; docs/guide/iperf3.md lists them"
+)]
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_with::skip_serializing_none;
@@ -29,10 +34,6 @@ pub struct Document {
 /// The head of the document.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[expect(
-    missing_docs,
-    reason = "iperf3's own names; docs/guide/iperf3.md lists them"
-)]
 pub struct Start {
     pub connected: Vec<Connected>,
     pub version: String,
@@ -54,10 +55,6 @@ pub struct Start {
 
 /// The addresses of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(
-    missing_docs,
-    reason = "iperf3's own names; docs/guide/iperf3.md lists them"
-)]
 pub struct Connected {
     pub socket: u32,
     pub local_host: String,
@@ -68,10 +65,6 @@ pub struct Connected {
 
 /// When the test began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(
-    missing_docs,
-    reason = "iperf3's own names; docs/guide/iperf3.md lists them"
-)]
 pub struct Timestamp {
     pub time: String,
     pub timesecs: u64,
@@ -82,10 +75,6 @@ pub struct Timestamp {
 
 /// The other end of the control connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(
-    missing_docs,
-    reason = "iperf3's own names; docs/guide/iperf3.md lists them"
-)]
 pub struct Endpoint {
     pub host: String,
     pub port: u16,
@@ -93,10 +82,6 @@ pub struct Endpoint {
 
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[expect(
-    missing_docs,
-    reason = "iperf3's own names; docs/guide/iperf3.md lists them"
-)]
 pub struct TestStart {
     pub protocol: String,
     pub num_streams: u32,
@@ -135,10 +120,6 @@ pub struct IntervalEntry {
 /// One interval of one stream, or of a sum of streams, which has no socket.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[expect(
-    missing_docs,
-    reason = "iperf3's own names; docs/guide/iperf3.md lists them"
-)]
 pub struct IntervalRow {
     pub socket: Option<u32>,
     pub start: f64,
@@ -164,10 +145,6 @@ pub struct IntervalRow {
 /// The totals.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[expect(
-    missing_docs,
-    reason = "iperf3's own names; docs/guide/iperf3.md lists them"
-)]
 pub struct End {
     #[serde(default)]
     pub streams: Vec<EndStream>,
@@ -186,10 +163,6 @@ pub struct End {
 /// The totals of one stream: two sides for TCP, one entry for UDP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-#[expect(
-    missing_docs,
-    reason = "iperf3's own names; docs/guide/iperf3.md lists them"
-)]
 pub enum EndStream {
     /// A UDP stream.
     Udp { udp: Box<TotalRow> },
@@ -203,10 +176,6 @@ pub enum EndStream {
 /// The totals of one side of a stream, or of a sum of streams, which has no socket.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[expect(
-    missing_docs,
-    reason = "iperf3's own names; docs/guide/iperf3.md lists them"
-)]
 pub struct TotalRow {
     pub socket: Option<u32>,
     pub start: f64,
@@ -231,10 +200,6 @@ pub struct TotalRow {
 
 /// CPU time over wall time at both ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[expect(
-    missing_docs,
-    reason = "iperf3's own names; docs/guide/iperf3.md lists them"
-)]
 pub struct CpuUtilization {
     pub host_total: f64,
     pub host_user: f64,

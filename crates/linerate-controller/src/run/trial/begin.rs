@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use linerate_agent::api::{Assignment, Placement, PollFrom, Prepared, TrialState};
 use linerate_model::experiment::Timing;
+use linerate_model::manner::Transport;
 use linerate_model::plan::Trial;
 use linerate_model::probe::Probes;
 use linerate_model::reason::{HostFailure, Reason};
@@ -68,7 +69,7 @@ impl<'a> Attempt<'a> {
 
     fn begin_with(&mut self, patience: u64) -> Result<(), Reason> {
         let Some((server, clients)) = self.participants.split_first_mut() else {
-            return Err(Reason::Told("the run has no server".to_owned()));
+            return Err(Reason::NoServer);
         };
         let prepared = server.prepare()?;
         for client in &mut *clients {
@@ -76,12 +77,21 @@ impl<'a> Attempt<'a> {
             client.assignment.flow_rate_max =
                 share(prepared.rate_limit, server.assignment.flows.len());
         }
-        each(clients, |client| client.prepare().map(drop))?;
+        let clock = &self.fleet.clock;
+        each(clock, clients, |client| client.prepare().map(drop))?;
         self.await_flows()?;
         self.at = self.instants(patience);
-        let at = self.at;
-        each(&mut self.participants, |one| {
-            one.agent.start(&at.on_host(one.agent.clock()))
+        let (clock, at) = (&self.fleet.clock, self.at);
+        each(clock, &mut self.participants, |one| {
+            let asked_ns = clock.now_ns();
+            match one.agent.start(&at.on_host(one.agent.clock())) {
+                // Whether it has heard is seen by following it.
+                Err(why) if why.host_failure() == Some(HostFailure::Silent) => {
+                    one.handle_failure(asked_ns, why);
+                    Ok(())
+                }
+                told => told,
+            }
         })
     }
 
@@ -106,7 +116,7 @@ impl<'a> Attempt<'a> {
                 return Err(Reason::Interrupted);
             }
             let (least, most) = LOOK_SOON_NS;
-            std::thread::sleep(Duration::from_nanos((waited_ns / 4).clamp(least, most)));
+            clock.sleep(Duration::from_nanos((waited_ns / 4).clamp(least, most)));
         }
     }
 
@@ -121,7 +131,7 @@ impl<'a> Attempt<'a> {
         let warm_up = self.run.request.warm_up.length(asked, round_trip, turn);
         // Every agent has limits of its own.
         let granted = participants.iter().map(|one| one.warm_up_more.0).min();
-        let most = Nanos(asked.0 + granted.unwrap_or(0));
+        let most = Nanos(asked.0.saturating_add(granted.unwrap_or(0)));
         let timing = Timing {
             warm_up: warm_up.min(most),
             ..trial.timing
@@ -201,7 +211,8 @@ impl<'a> Attempt<'a> {
 
 /// Tells the flows of a client where the server expects them.
 fn point_at(client: &mut Assignment, server: &Prepared) {
-    if let Some(name) = &server.socket_name {
+    let is_local = client.manner.transport == Transport::Unix;
+    if let Some(name) = server.socket_name.as_ref().filter(|_| is_local) {
         client.peer = Some(format!("unix:@{name}"));
         client.bind = None;
     }

@@ -3,7 +3,6 @@
 use std::mem::take;
 
 use linerate_agent::api::Inventory;
-use linerate_model::Nanos;
 use linerate_model::capture::TrialCapture;
 use linerate_model::flag::TrialFlag;
 use linerate_model::metric::Metric;
@@ -13,10 +12,11 @@ use linerate_model::run::{FlowOutcome, FlowRecord, TrialEvidence, TrialRecord, V
 use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::samples::Samples;
 use linerate_model::workload::Part;
+use linerate_model::{HostName, Nanos};
 
 use super::super::instants::Instants;
 use super::super::validity;
-use super::participant::{Participant, TrialAgent};
+use super::participant::{Gathered, Participant, TrialAgent, since};
 use super::{Attempt, Concluded, TrafficEnd};
 
 impl Attempt<'_> {
@@ -27,9 +27,11 @@ impl Attempt<'_> {
         ended: Result<TrafficEnd, Reason>,
     ) -> (Concluded, Vec<Option<Inventory>>) {
         let (trial, at) = (self.trial.id, self.at);
+        let measure = self.trial.timing.measure;
         let window = match ended {
-            Ok(TrafficEnd::Planned) | Err(_) => self.trial.timing.measure,
-            Ok(_) => common_window(&self.participants).min(self.trial.timing.measure),
+            Ok(TrafficEnd::Planned) | Err(_) => measure,
+            Ok(TrafficEnd::Lost(_)) => kept_window(&self.participants, measure),
+            Ok(_) => common_window(&self.participants).min(measure),
         };
         let mut evidence = TrialEvidence {
             record: TrialRecord {
@@ -51,9 +53,11 @@ impl Attempt<'_> {
         let is_timed = matches!(&ended, Ok(end) if *end != TrafficEnd::AllSent);
         let is_whole = matches!(ended, Ok(TrafficEnd::Planned | TrafficEnd::AllSent));
         let asked_capture = self.probes.capture.is_some() && ended.is_ok();
-        let is_forsaken = matches!(ended, Ok(TrafficEnd::Forsaken(_)));
+        let is_cut_short = matches!(ended, Ok(TrafficEnd::Forsaken(_) | TrafficEnd::Lost(_)));
         let (mut reasons, cut_short) = match ended {
-            Ok(end) => (Vec::new(), cut(&end, window)),
+            // Nothing of the window was read on any host.
+            Ok(TrafficEnd::Lost(why)) if window == Nanos(0) => (vec![why], None),
+            Ok(end) => (Vec::new(), cut(&end, window, measure)),
             Err(why) => (vec![why], None),
         };
         evidence.record.flags.extend(cut_short.clone());
@@ -68,7 +72,8 @@ impl Attempt<'_> {
                 evidence.samples.extend(stall_sample(&agent, window, &flow));
                 evidence.flows.push(flow_record(&agent, flow, &at));
             }
-            if is_timed && !agent.is_foreign() {
+            let reaches_end = gathered.lost.is_none() || reads(agent.host(), gathered) >= window.0;
+            if is_timed && agent.program().is_agent() && reaches_end {
                 let samples = &gathered.samples;
                 reasons.extend(validity::uncovered(agent.host(), window, samples));
             }
@@ -104,7 +109,7 @@ impl Attempt<'_> {
             evidence,
             is_lasting,
             cut_short: cut_short
-                .filter(|_| is_forsaken)
+                .filter(|_| is_cut_short)
                 .map(|flag| flag.to_string()),
         };
         (concluded, self.inventories)
@@ -112,13 +117,18 @@ impl Attempt<'_> {
 }
 
 /// Returns what to say of traffic that ended before its time.
-fn cut(end: &TrafficEnd, after: Nanos) -> Option<TrialFlag> {
+fn cut(end: &TrafficEnd, after: Nanos, of: Nanos) -> Option<TrialFlag> {
     match end {
         TrafficEnd::Planned | TrafficEnd::AllSent => None,
         TrafficEnd::Interrupted => Some(TrialFlag::Interrupted(after)),
-        TrafficEnd::Forsaken(words) => Some(TrialFlag::GivenUp {
-            words: words.clone(),
+        TrafficEnd::Forsaken(why) => Some(TrialFlag::GivenUp {
+            why: Box::new(why.clone()),
             after,
+        }),
+        TrafficEnd::Lost(why) => Some(TrialFlag::Partial {
+            words: why.to_string(),
+            kept: after,
+            of,
         }),
     }
 }
@@ -129,24 +139,51 @@ fn flags_of(participant: &Participant<'_>) -> Vec<TrialFlag> {
     let host = agent.host();
     let admission = agent.member.record.admission;
     let shared = validity::shared(host, admission, agent.member.shared_with);
-    let notes = gathered.notes.iter();
+    let stepped = agent
+        .member
+        .clock_stepped
+        .map(|step| format!("its clock was set by {step}, or ran away, since the trial before"));
+    let notes = gathered.notes.iter().cloned().chain(stepped);
     let notes = notes.map(|words| TrialFlag::Noted {
         host: host.clone(),
-        words: words.clone(),
+        words,
     });
-    let settings = gathered.flows.iter().map(|flow| &flow.settings);
-    let fell_short = validity::fell_short(host, settings);
+    let fell_short = validity::fell_short(host, &gathered.flows);
     shared.into_iter().chain(notes).chain(fell_short).collect()
 }
 
 /// Returns the part of the window that every host has read to its end.
 fn common_window(participants: &[Participant<'_>]) -> Nanos {
-    let observed = participants.iter().filter(|one| !one.agent.is_foreign());
+    let observed = participants
+        .iter()
+        .filter(|one| one.agent.program().is_agent());
     let last_ns = observed.map(|one| {
         let instants = one.gathered.samples.instants(one.agent.host());
         instants.max().unwrap_or(0)
     });
     Nanos(last_ns.min().unwrap_or(0).max(0).unsigned_abs())
+}
+
+/// Returns the part of the window that is known although not all came that hosts measured: to the last
+/// reading that all have, leaving out hosts of which less than half as much came as of another.
+fn kept_window(participants: &[Participant<'_>], measure: Nanos) -> Nanos {
+    let observed = participants
+        .iter()
+        .filter(|one| one.agent.program().is_agent());
+    let read = observed.map(|one| reads(one.agent.host(), &one.gathered).min(measure.0));
+    let read: Vec<u64> = read.collect();
+    let most = read.iter().copied().max().unwrap_or(0);
+    let kept = read.into_iter().filter(|until| until * 2 >= most);
+    Nanos(kept.min().unwrap_or(0))
+}
+
+/// Returns how long after the begin of the window a host's last reading lies.
+fn reads(host: &HostName, gathered: &Gathered) -> u64 {
+    gathered
+        .read_until_ns(host)
+        .unwrap_or(0)
+        .max(0)
+        .unsigned_abs()
 }
 
 /// Returns the spread of the instants at which sending ends moved their first payload.
@@ -183,12 +220,12 @@ fn stall_sample(agent: &TrialAgent<'_>, window: Nanos, flow: &FlowOutcome) -> Op
 }
 
 fn flow_record(agent: &TrialAgent<'_>, flow: FlowOutcome, at: &Instants) -> FlowRecord {
-    let begin_ns = at.on_host(agent.clock()).measure_begin_ns as i64;
+    let begin_ns = at.on_host(agent.clock()).measure_begin_ns;
     FlowRecord {
         trial: agent.trial,
         host: agent.host().clone(),
         outcome: FlowOutcome {
-            first_payload_ns: flow.first_payload_ns.map(|first| first - begin_ns),
+            first_payload_ns: flow.first_payload_ns.map(|first| since(first, begin_ns)),
             stall_max_ns: None,
             ..flow
         },

@@ -60,6 +60,9 @@ impl Participant<'_> {
     }
 
     fn capture_file(&self, bytes: u64) -> Result<Vec<u8>, String> {
+        if bytes > FILE_BYTES_MAX {
+            return Err(format!("it has {bytes} bytes, more than a capture may"));
+        }
         let mut file = Vec::new();
         // One more than there are: the answer to the last says that all have arrived.
         for part in 0..CAPTURE_PARTS_MAX {
@@ -84,7 +87,7 @@ impl Participant<'_> {
         if let Some(outcome) = self.gathered.capture.take() {
             return outcome;
         }
-        let why = if self.agent.is_foreign() {
+        let why = if !self.agent.program().is_agent() {
             "only agents capture, and the server is none"
         } else if self.assignment.probes.capture.is_none() {
             "the captures of one run take 1 GiB together at the most, and those before took it"

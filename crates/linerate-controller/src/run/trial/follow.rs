@@ -8,7 +8,7 @@ use linerate_model::Nanos;
 use linerate_model::reason::Reason;
 use linerate_model::samples::Samples;
 
-use super::participant::each;
+use super::participant::Participant;
 use super::{Attempt, TrafficEnd};
 use crate::event::RunEvent;
 
@@ -32,12 +32,14 @@ const STOP_LOOK: Duration = Duration::from_millis(50);
 const OVERTIME_NS: u64 = 12_000_000_000;
 
 impl Attempt<'_> {
-    /// Takes over samples until every host has handed in its results, and then what it captured.
+    /// Takes over samples until every host has handed in its results, and then what it captured. A host
+    /// that does not answer is asked until [`OVERTIME_NS`] after the end of the traffic: the measured path
+    /// may be that of the answers.
     pub(super) fn follow(
         &mut self,
         watch: &mut dyn FnMut(&RunEvent<'_>),
     ) -> Result<TrafficEnd, Reason> {
-        let clock = self.fleet.clock;
+        let clock = &self.fleet.clock;
         let mut end = TrafficEnd::Planned;
         let mut stop_ns = self.at.stop_ns;
         let by_volume = self.trial.workload.manner.bytes_max.is_some();
@@ -63,34 +65,37 @@ impl Attempt<'_> {
                 true => END_WAIT,
                 false => Nanos(0),
             };
-            self.look(wait, watch)?;
+            self.look(wait, watch);
             let now_ns = clock.now_ns();
+            self.give_up(stop_ns + OVERTIME_NS, looked_ns);
             let forsaken = self.forsaken().filter(|_| end == TrafficEnd::Planned);
             if let Some(why) = forsaken {
-                stop_ns = self.end_now(Reason::Told(why.clone()))?;
+                stop_ns = self.end_now(why.clone())?;
                 end = TrafficEnd::Forsaken(why);
             }
+            let lost = self.lost().filter(|_| !matches!(end, TrafficEnd::Lost(_)));
+            if let Some(why) = lost {
+                stop_ns = stop_ns.min(self.end_now(why.clone())?);
+                end = TrafficEnd::Lost(why);
+            }
             if self.participants.iter().all(|one| one.gathered.is_finished) {
-                self.fetch_captures()?;
+                self.fetch_captures();
                 let is_all_sent = by_volume && now_ns < self.at.stop_ns;
                 return Ok(match end {
                     TrafficEnd::Planned if is_all_sent => TrafficEnd::AllSent,
                     end => end,
                 });
             }
-            if looked_ns > stop_ns + OVERTIME_NS {
-                return Err(Reason::Overdue);
-            }
             look_ns = next(now_ns, stop_ns);
         }
     }
 
     /// Takes over what is new at all hosts, which may wait so long for their end, and shows it.
-    fn look(&mut self, wait: Nanos, watch: &mut dyn FnMut(&RunEvent<'_>)) -> Result<(), Reason> {
-        let at = self.at;
+    fn look(&mut self, wait: Nanos, watch: &mut dyn FnMut(&RunEvent<'_>)) {
+        let (clock, at) = (&self.fleet.clock, self.at);
         let unfinished = self.participants.iter_mut();
         let unfinished = unfinished.filter(|one| !one.gathered.is_finished);
-        each(unfinished, |one| one.look(&at, wait))?;
+        clock.together(unfinished, |one| one.look(clock, &at, wait));
         // All hosts at once: what one host says alone would look like a gap in the others.
         let news = self.participants.iter_mut();
         let news: Vec<Samples> = news.map(|one| take(&mut one.gathered.news)).collect();
@@ -103,16 +108,13 @@ impl Attempt<'_> {
         for (participant, news) in self.participants.iter_mut().zip(news) {
             participant.gathered.samples.append(news);
         }
-        Ok(())
     }
 
-    fn fetch_captures(&mut self) -> Result<(), Reason> {
+    fn fetch_captures(&mut self) {
         let captured = self.participants.iter_mut();
         let captured = captured.filter(|one| one.gathered.capture.is_some());
-        each(captured, |one| {
-            one.fetch_capture();
-            Ok(())
-        })
+        let clock = &self.fleet.clock;
+        clock.together(captured, Participant::fetch_capture);
     }
 
     /// Waits for the instant of the next look; returns true if the user interrupts before.
@@ -131,7 +133,8 @@ impl Attempt<'_> {
     /// Sleeps until the instant, but no longer than until the stop flag should be looked at.
     fn sleep_until(&self, instant_ns: u64) {
         let left = instant_ns.saturating_sub(self.fleet.clock.now_ns());
-        std::thread::sleep(Duration::from_nanos(left).min(STOP_LOOK));
+        let clock = &self.fleet.clock;
+        clock.sleep(Duration::from_nanos(left).min(STOP_LOOK));
     }
 
     /// Ends the traffic of a trial that goes on no longer, if its numbers are worth keeping: a single
@@ -143,12 +146,32 @@ impl Attempt<'_> {
         }
         let unfinished = self.participants.iter_mut();
         let unfinished = unfinished.filter(|one| !one.gathered.is_finished);
-        each(unfinished, |one| one.agent.stop())?;
+        let clock = &self.fleet.clock;
+        // One that cannot be told ends in time, and whether it still answers is seen by looking.
+        clock.together(unfinished, |one| drop(one.agent.stop()));
         Ok(now_ns)
     }
 
+    /// Waits no longer for hosts that have not handed in their results by then; all were asked at
+    /// `looked_ns`, and what those that answer hand over may take its time.
+    fn give_up(&mut self, overtime_ns: u64, looked_ns: u64) {
+        let now_ns = self.fleet.clock.now_ns();
+        for one in &mut self.participants {
+            let since_ns = if one.is_silent() { now_ns } else { looked_ns };
+            if !one.gathered.is_finished && since_ns > overtime_ns {
+                one.give_up(Nanos(OVERTIME_NS));
+            }
+        }
+    }
+
+    /// Returns why not all came that hosts measured, if it did not.
+    fn lost(&self) -> Option<Reason> {
+        let mut participants = self.participants.iter();
+        participants.find_map(|one| one.gathered.lost.clone())
+    }
+
     /// Returns why a server that is no agent gave up, if one did.
-    fn forsaken(&self) -> Option<String> {
+    fn forsaken(&self) -> Option<Reason> {
         let mut participants = self.participants.iter();
         participants.find_map(|one| one.gathered.forsook.clone())
     }

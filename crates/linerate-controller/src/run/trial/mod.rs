@@ -34,7 +34,7 @@ mod participant;
 use participant::Participant;
 
 /// How the traffic of a trial ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum TrafficEnd {
     /// At the instant agreed on.
     Planned,
@@ -42,9 +42,11 @@ pub(super) enum TrafficEnd {
     Interrupted,
     /// When the volume that was asked for had been received.
     AllSent,
-    /// When a server that is no agent gave up, which says so in these words. What this host
-    /// measured until then is all there ever will be.
-    Forsaken(String),
+    /// When a server that is no agent gave up. What this host measured until then is all there ever
+    /// will be.
+    Forsaken(Reason),
+    /// In time or before, but not all came that a host measured, for this reason.
+    Lost(Reason),
 }
 
 /// What is the same for every trial of a run.
@@ -91,7 +93,7 @@ pub(super) fn drive(
     let refreshed = fleet.keep_fresh();
     let mut attempt = Attempt::new(run, fleet, trial);
     let ended = refreshed.and_then(|()| attempt.run(watch));
-    if ended.is_err() {
+    if matches!(ended, Err(_) | Ok(TrafficEnd::Lost(_))) {
         attempt.abort();
     }
     let (concluded, inventories) = attempt.conclude(ended);
@@ -103,14 +105,15 @@ impl Attempt<'_> {
     fn run(&mut self, watch: &mut dyn FnMut(&RunEvent<'_>)) -> Result<TrafficEnd, Reason> {
         self.begin()?;
         // All threads there are have been made, and workers wait for the start.
-        self.inventories = self.fleet.survey()?;
+        self.inventories = self.fleet.survey();
         self.follow(watch)
     }
 
     /// Ends the trial on all hosts. Agents that cannot be told end it by its deadlines.
     fn abort(&self) {
-        for participant in &self.participants {
-            let _ = participant.agent.abort();
-        }
+        let agents = self.participants.iter().map(|one| one.agent);
+        self.fleet
+            .clock
+            .together(agents, |agent| drop(agent.abort()));
     }
 }

@@ -6,7 +6,7 @@ use linerate_agent::api::{
 use linerate_model::capture::CaptureOutcome;
 use linerate_model::profile::Stack;
 use linerate_model::reason::{HostFailure, Reason};
-use linerate_model::run::{ClockFit, FlowOutcome};
+use linerate_model::run::{ClockFit, FlowOutcome, HostProgram};
 use linerate_model::sample::{Sample, TrialSample};
 use linerate_model::samples::Samples;
 use linerate_model::setting::SettingPool;
@@ -15,8 +15,7 @@ use linerate_model::{HostName, Nanos, TrialId};
 
 use super::super::instants::Instants;
 use super::super::validity;
-use crate::fleet::{Member, failure_of};
-use crate::together::together;
+use crate::fleet::{Clock, Member, failure_of};
 
 /// A host that takes part in a trial.
 pub(super) struct Participant<'a> {
@@ -52,10 +51,20 @@ pub(super) struct Gathered {
     pub capture: Option<CaptureOutcome>,
     /// The file of the capture.
     pub capture_file: Vec<u8>,
+    /// Whether nothing more will come.
     pub is_finished: bool,
+    /// Why not all came that there was, if it did not.
+    pub lost: Option<Reason>,
+    /// Since when its agent has not answered, and the last reason.
+    silence: Option<(u64, Reason)>,
     /// Why it gave up in the middle, if it is no agent.
-    pub forsook: Option<String>,
+    pub forsook: Option<Reason>,
 }
+
+/// Samples of one answer, at the most: an agent hands over 16 384.
+const ANSWER_SAMPLES_MAX: usize = 1 << 15;
+/// Answers of one look, at the most: an agent keeps 64 MiB of samples, and none takes less than 4 B.
+const ANSWERS_MAX: usize = 1024;
 
 impl<'a> TrialAgent<'a> {
     pub fn host(&self) -> &'a HostName {
@@ -66,8 +75,8 @@ impl<'a> TrialAgent<'a> {
         &self.member.record.clock
     }
 
-    pub fn is_foreign(&self) -> bool {
-        self.member.record.foreign.is_some()
+    pub fn program(&self) -> &'a HostProgram {
+        &self.member.record.program
     }
 
     pub fn prepare(&self, assignment: &Assignment) -> Result<Prepared, Reason> {
@@ -139,20 +148,87 @@ impl<'a> Participant<'a> {
         }
     }
 
-    /// Takes over all there is, for which its agent may wait so long for the end of the trial.
-    pub fn look(&mut self, at: &Instants, wait: Nanos) -> Result<(), Reason> {
-        while !self.gathered.is_finished && self.look_once(at, wait)? {}
-        Ok(())
+    /// Takes over all there is, for which its agent may wait so long for the end of the trial. One that
+    /// does not answer now may later: what it has measured is there until then.
+    pub fn look(&mut self, clock: &Clock, at: &Instants, wait: Nanos) {
+        let asked_ns = clock.now_ns();
+        let mut answers = (0..ANSWERS_MAX).map(|_| self.look_once(at, wait));
+        let looked = answers.find(|answer| !matches!(answer, Ok(true)));
+        let endless = || self.failed("its agent hands over more than an agent keeps".to_owned());
+        match looked.unwrap_or_else(|| Err(endless())) {
+            Ok(_) => self.handle_answer(clock.now_ns()),
+            Err(why) => self.handle_failure(asked_ns, why),
+        }
+    }
+
+    /// Notes that a request of `asked_ns` failed.
+    pub fn handle_failure(&mut self, asked_ns: u64, why: Reason) {
+        let gathered = &mut self.gathered;
+        if why.host_failure() == Some(HostFailure::Silent) {
+            let since_ns = gathered.silence.take().map_or(asked_ns, |(since, _)| since);
+            gathered.silence = Some((since_ns, why));
+        } else {
+            self.lose(why);
+        }
+    }
+
+    /// Notes that the agent answers; how long it did not is something to know of the trial.
+    fn handle_answer(&mut self, now_ns: u64) {
+        let Some((since_ns, why)) = self.gathered.silence.take() else {
+            return;
+        };
+        let silent = Nanos(now_ns.saturating_sub(since_ns));
+        let note = format!("it did not answer for {silent}, and nothing is missing ({why})");
+        self.gathered.notes.push(note);
+    }
+
+    /// Returns whether the last request was not answered.
+    pub fn is_silent(&self) -> bool {
+        self.gathered.silence.is_some()
+    }
+
+    /// Gives up waiting for what has not come in `waited` since the end of the traffic.
+    pub fn give_up(&mut self, waited: Nanos) {
+        let host = self.agent.host().clone();
+        let why = match self.gathered.silence.take() {
+            Some((_, why)) => why,
+            None => Reason::Overdue { host, waited },
+        };
+        self.lose(why);
+    }
+
+    fn failed(&self, words: String) -> Reason {
+        self.because(HostFailure::Failed, words)
+    }
+
+    fn because(&self, failure: HostFailure, words: String) -> Reason {
+        Reason::Host {
+            host: self.agent.host().clone(),
+            failure,
+            words,
+        }
+    }
+
+    fn lose(&mut self, why: Reason) {
+        self.gathered.is_finished = true;
+        self.gathered.lost = Some(why);
     }
 
     /// Takes over one answer; returns whether there is more to be asked for at once.
     fn look_once(&mut self, at: &Instants, wait: Nanos) -> Result<bool, Reason> {
-        let (agent, gathered) = (&self.agent, &mut self.gathered);
-        let status = agent.poll(PollFrom {
-            sample: gathered.next,
-            flow: gathered.flows.len(),
+        let flows = self.assignment.flows.len();
+        let status = self.agent.poll(PollFrom {
+            sample: self.gathered.next,
+            flow: self.gathered.flows.len(),
             wait,
         })?;
+        if status.next != self.gathered.next.saturating_add(status.samples.len()) {
+            let words = "it answered another request than the last".to_owned();
+            return Err(self.because(HostFailure::Silent, words));
+        }
+        let checked = self.gathered.check(&status, flows);
+        checked.map_err(|what| self.failed(format!("its agent {what}")))?;
+        let (agent, gathered) = (&self.agent, &mut self.gathered);
         let begin_ns = at.on_host(agent.clock()).measure_begin_ns;
         let on_axis = |sample| on_window_axis(agent, sample, begin_ns);
         gathered
@@ -161,7 +237,7 @@ impl<'a> Participant<'a> {
         gathered.next = status.next;
         match status.state {
             TrialState::Finished => {
-                gathered.add_flows(status.flows, self.assignment.flows.len());
+                gathered.add_flows(status.flows, flows);
                 if !status.more {
                     gathered.stacks = status.stacks;
                     gathered.capture = status.capture;
@@ -170,16 +246,14 @@ impl<'a> Participant<'a> {
                 }
                 Ok(status.more)
             }
-            TrialState::Failed { why } if agent.is_foreign() => {
-                gathered.forsook = Some(why);
-                gathered.is_finished = true;
-                Ok(false)
-            }
-            TrialState::Failed { why } => Err(Reason::Host {
-                host: agent.host().clone(),
-                failure: HostFailure::Failed,
-                words: why,
-            }),
+            TrialState::Failed { why } => match agent.program() {
+                HostProgram::Foreign(_) => {
+                    gathered.forsook = Some(Reason::ServerGaveUp(why));
+                    gathered.is_finished = true;
+                    Ok(false)
+                }
+                HostProgram::Agent => Err(self.failed(why)),
+            },
             TrialState::Gathering { .. } | TrialState::Ready | TrialState::Running => {
                 Ok(status.more)
             }
@@ -188,6 +262,26 @@ impl<'a> Participant<'a> {
 }
 
 impl Gathered {
+    /// Returns the instant of the last reading on the window's axis.
+    pub fn read_until_ns(&self, host: &HostName) -> Option<i64> {
+        let instants = [&self.samples, &self.news].map(|samples| samples.instants(host).max());
+        instants.into_iter().flatten().max()
+    }
+
+    /// Refuses what no agent hands over: these answers would never end, or fill the memory.
+    fn check(&self, status: &TrialStatus, flows: usize) -> Result<(), &'static str> {
+        let is_more = status.next > self.next || !status.flows.is_empty();
+        if status.more && !is_more {
+            Err("says that there is more and hands over nothing")
+        } else if self.flows.len() + status.flows.len() > flows {
+            Err("hands over flows that the trial does not have")
+        } else if status.samples.len() > ANSWER_SAMPLES_MAX {
+            Err("hands over more samples at once than an agent does")
+        } else {
+            Ok(())
+        }
+    }
+
     /// Adds `flows`, of `of` in all, with settings shared where they are the same.
     fn add_flows(&mut self, flows: Vec<FlowOutcome>, of: usize) {
         // At once, since growing by and by would hold the list twice.
@@ -208,15 +302,22 @@ fn on_window_axis(agent: &TrialAgent<'_>, sample: Sample, begin_on_host_ns: u64)
         host: agent.host().clone(),
         subject: sample.subject,
         metric: sample.metric,
-        at_ns: sample.at_ns as i64 - begin_on_host_ns as i64,
+        at_ns: since(sample.at_ns, begin_on_host_ns),
         value: sample.value,
     }
 }
 
+/// Returns how long after `base_ns` an instant of the same clock lies, whatever a host says that it is.
+pub(super) fn since(instant_ns: impl Into<i128>, base_ns: u64) -> i64 {
+    let since_ns = instant_ns.into() - i128::from(base_ns);
+    since_ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+}
+
 /// Runs `work` for every participant at the same time; returns the first failure in their order.
 pub(super) fn each<'a, 'p: 'a>(
+    clock: &Clock,
     participants: impl IntoIterator<Item = &'a mut Participant<'p>>,
     work: impl Fn(&mut Participant<'_>) -> Result<(), Reason> + Sync,
 ) -> Result<(), Reason> {
-    together(participants, work).into_iter().collect()
+    clock.together(participants, work).into_iter().collect()
 }

@@ -7,8 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use linerate_model::setting::name;
-use linerate_model::workload::Setting;
+use linerate_model::shortfall::{ConnectionCount, RequestCount};
 
 use crate::flow::{Shared, options};
 use crate::measure::Window;
@@ -90,7 +89,7 @@ impl Caller {
         io.latencies[self.latency].record_sent(ready_ns, now_ns);
         match self.dial(io) {
             Ok(()) => None,
-            Err((doing, error)) => self.fail(doing, &error),
+            Err((doing, error)) => self.fail(io.control, doing, &error),
         }
     }
 
@@ -200,9 +199,9 @@ impl Caller {
                 Ok(false) => None,
                 Ok(true) => match self.watch(io, READ | END, false) {
                     Ok(()) => None,
-                    Err(error) => self.fail("watching a connection", &error),
+                    Err(error) => self.fail(io.control, "watching a connection", &error),
                 },
-                Err(error) => self.fail("sending a request", &error),
+                Err(error) => self.fail(io.control, "sending a request", &error),
             };
         }
         match self.receive(io, events & END != 0) {
@@ -211,7 +210,7 @@ impl Caller {
                 self.complete(io);
                 self.next(io)
             }
-            Err(error) => self.fail("receiving a response", &error),
+            Err(error) => self.fail(io.control, "receiving a response", &error),
         }
     }
 
@@ -256,11 +255,17 @@ impl Caller {
     }
 
     /// Counts a connection that failed; gives the flow up when too many did one after another.
-    fn fail(&mut self, doing: &str, error: &io::Error) -> Option<Ending> {
+    ///
+    /// One that outlives the trial is none: its peer has gone, which a SYN that is sent again late finds.
+    fn fail(&mut self, control: &Control, doing: &str, error: &io::Error) -> Option<Ending> {
         self.call = None;
         let now_ns = now_ns();
         let began_ns = self.requests.end(now_ns);
         self.longest.note(began_ns, now_ns);
+        if now_ns >= control.stop_ns() {
+            self.stopped = true;
+            return Some(control.stopped());
+        }
         self.not_before_ns = now_ns + PAUSE_NS;
         self.failed += 1;
         self.failed_in_a_row += 1;
@@ -310,17 +315,17 @@ impl Caller {
         longest.longest_ns()
     }
 
-    /// Returns what there is to say of the connections.
-    pub(crate) fn settings(&self, control: &Control, complete: u64, now_ns: u64) -> Vec<Setting> {
-        let failed = self.failed;
-        let connections = Setting {
-            capped_by: self
-                .last_failure
-                .as_ref()
-                .map(|why| format!("{failed} that failed, the last: {why}")),
-            ..Setting::seen(name::CONNECTIONS, Some(complete.to_string()))
-        };
-        let requests = self.requests.timing.setting(control, now_ns);
-        requests.into_iter().chain([connections]).collect()
+    /// Returns the requests of an open loop.
+    pub(crate) fn requests(&self, control: &Control, now_ns: u64) -> Option<RequestCount> {
+        self.requests.timing.count(control, now_ns)
+    }
+
+    /// Returns the connections, of which `made` are complete.
+    pub(crate) fn connections(&self, made: u64) -> ConnectionCount {
+        ConnectionCount {
+            made,
+            failed: self.failed,
+            last_failure: self.last_failure.clone(),
+        }
     }
 }

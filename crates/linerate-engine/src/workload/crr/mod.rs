@@ -22,7 +22,8 @@ use std::io;
 use std::net::Shutdown;
 use std::time::Duration;
 
-use linerate_model::workload::{Part, Setting, Traffic};
+use linerate_model::shortfall::{ConnectionCount, RequestCount};
+use linerate_model::workload::{Part, Traffic};
 
 use crate::flow::Shared;
 use crate::measure::Window;
@@ -149,13 +150,17 @@ impl Seated for Place {
         }
     }
 
-    fn settings(&self, flow: &Shared, control: &Control, now_ns: u64) -> Vec<Setting> {
+    fn requests(&self, control: &Control, now_ns: u64) -> Option<RequestCount> {
         match self {
-            Place::Caller(caller) => {
-                let complete = flow.counters.read().transactions;
-                caller.settings(control, complete, now_ns)
-            }
-            Place::Callee(_) => Vec::new(),
+            Place::Caller(caller) => caller.requests(control, now_ns),
+            Place::Callee(_) => None,
+        }
+    }
+
+    fn connections(&self, flow: &Shared) -> Option<ConnectionCount> {
+        match self {
+            Place::Caller(caller) => Some(caller.connections(flow.counters.read().transactions)),
+            Place::Callee(_) => None,
         }
     }
 }

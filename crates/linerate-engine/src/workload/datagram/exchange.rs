@@ -4,7 +4,8 @@
 //! have room for it; the response repeats it. So the response to a request that was given up is
 //! not taken for that to another one. Where sizes differ, a response is as long as its request.
 
-use linerate_model::workload::{Setting, Traffic};
+use linerate_model::shortfall::RequestCount;
+use linerate_model::workload::Traffic;
 
 use super::requests::Requests;
 use super::{DatagramIo, DatagramPlay, EndMarks, Failure, Step, ended_by_peer, failure, listen_on};
@@ -105,9 +106,9 @@ impl Requester {
         self.longest.longest_ns()
     }
 
-    /// Returns what an open loop has to say.
-    pub(super) fn setting(&self, control: &Control, now_ns: u64) -> Option<Setting> {
-        self.requests.timing.setting(control, now_ns)
+    /// Returns the requests of an open loop.
+    pub(super) fn requests(&self, control: &Control, now_ns: u64) -> Option<RequestCount> {
+        self.requests.timing.count(control, now_ns)
     }
 
     /// Cost beside the send call: the clock 30 ns, four counters 1 ns each, the slot 8 ns, and with

@@ -20,7 +20,8 @@ use std::net::Shutdown;
 use std::sync::Arc;
 
 use linerate_model::manner::{DATAGRAM_BYTES_MIN, ReceiveBy};
-use linerate_model::workload::{Part, Setting, Traffic};
+use linerate_model::shortfall::RequestCount;
+use linerate_model::workload::{Part, Traffic};
 
 use crate::flow::{FlowConfig, Shared, opening};
 use crate::measure::Window;
@@ -135,12 +136,11 @@ impl Seated for DatagramPlayer {
         }
     }
 
-    fn settings(&self, _: &Shared, control: &Control, now_ns: u64) -> Vec<Setting> {
-        let said = match &self.part {
-            DatagramPart::Requester(part) => part.setting(control, now_ns),
+    fn requests(&self, control: &Control, now_ns: u64) -> Option<RequestCount> {
+        match &self.part {
+            DatagramPart::Requester(part) => part.requests(control, now_ns),
             _ => None,
-        };
-        said.into_iter().collect()
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use linerate_model::workload::Setting;
+use linerate_model::shortfall::RequestCount;
 
 use crate::measure::Window;
 use crate::measure::latency::Longest;
@@ -279,7 +279,7 @@ impl Play for Requester {
         Some(longest.longest_ns())
     }
 
-    fn setting(&self, control: &Control, now_ns: u64) -> Option<Setting> {
-        self.requests.timing.setting(control, now_ns)
+    fn requests(&self, control: &Control, now_ns: u64) -> Option<RequestCount> {
+        self.requests.timing.count(control, now_ns)
     }
 }

@@ -85,6 +85,7 @@ impl Detail {
         sender.arrived_bytes_max = sender.arrived_bytes_max.max(said.bytes_max);
         if let Some(round_trip_ns) = said.round_trip_ns.filter(|_| is_clear) {
             sender.round_trip.add(round_trip_ns);
+            self.trip_ns = Some(round_trip_ns);
             let flight = distance(
                 seen.halves[from as usize].acknowledged,
                 seen.halves[to as usize].next,
@@ -145,13 +146,14 @@ impl Detail {
             .map_or(0, |(trip_ns, _)| trip_ns);
         let beyond_ns = delay_ns.saturating_sub(leg_ns.max(queued_ns));
         let is_late = (DELAYED_ACK_NS_MIN..=DELAYED_ACK_NS_MAX).contains(&beyond_ns);
-        if !is_late || sender.recovery.is_some() {
+        // What acknowledges less did not wait since the last segment.
+        let is_all = seen.segment.acknowledgement == seen.halves[to as usize].next;
+        if !is_late || sender.recovery.is_some() || !is_all {
             return Verdict::default();
         }
-        let is_all = seen.segment.acknowledgement == seen.halves[to as usize].next;
         let is_short = !sender.last_data_bytes.is_multiple_of(self.segment_bytes);
         let (data_frame, began_ns) = (sender.last_data_frame, sender.last_data_ns);
-        if is_all && is_short {
+        if is_short {
             let receiver = &seen.halves[from as usize];
             let flight = distance(receiver.acknowledged, seen.halves[to as usize].next);
             // Without a scale the window is at least what stands in the header.

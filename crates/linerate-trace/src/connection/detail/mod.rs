@@ -18,13 +18,15 @@ use linerate_model::sample::End;
 use super::gaps::{Cause, GAP_NS_MIN, GapList};
 use super::holes::Holes;
 use super::incident::{Example, IncidentKind, Incidents};
+use super::life::{Life, Speech};
 use super::outstanding::{Outstanding, Sent};
-use super::points::PlottedPackets;
+use super::picture::Picture;
 use super::resending::{Recovery, Repeated, Resent};
 use super::sequence::{after, distance};
-use super::shares::{self, Sending, Shares};
+use super::shares::{self, Sending, Shares, State};
 use super::sizes::Sizes;
 use super::spread::{Durations, Spread};
+use super::standing::Standing;
 use super::timeline::Timeline;
 use super::{FrameId, Half, Leg, Offer, Pair, Place, Verdict};
 use crate::frame::{Flags, Reason, Segment};
@@ -54,6 +56,10 @@ const QUEUE_NS_MAX: u64 = 2_000_000_000;
 /// Short segments held by Nagle's algorithm to each that it would not have let pass, at the least:
 /// beyond, the algorithm is off, and something else held them.
 const NAGLE_DEFIED_MAX: u32 = 8;
+
+/// The part of the shortest round trip from which a wait is a program's: what else is sent on the way makes
+/// round trips differ by some percent to a quarter.
+const ANSWER_TRIP_PART: u64 = 3;
 
 /// What one end repeats, and for how long, until the other is called silent.
 const UNHEARD_MIN: u32 = 2;
@@ -97,6 +103,8 @@ pub(crate) struct EndDetail {
     pub zero_window: Spread,
     /// The most bytes that were on their way at once.
     pub flight_bytes_max: u32,
+    /// What was on its way in silences.
+    pub standing: Standing,
     pub(super) outstanding: Outstanding,
     pub(super) holes: Holes,
     pub(super) recovery: Option<Recovery>,
@@ -118,10 +126,14 @@ pub(crate) struct EndDetail {
     pub(super) unheard_stalls: (u32, u64),
     /// A large segment that is sent again and again.
     pub(super) repeated: Option<Repeated>,
+    /// Whether it sent SYNs with different numbers: which is sent again is not known.
+    has_other_syn: bool,
     /// Short segments that it sent while a short one was on its way.
     defies_nagle: u32,
     pub(super) last_data_ns: u64,
     pub(super) last_data_frame: Option<FrameId>,
+    /// Whether that was sent again, or overtaken.
+    last_data_is_late: bool,
     /// The highest edge of selective acknowledgements that it sent.
     pub(super) sacked_to: Option<u32>,
     /// Duplicate acknowledgements in a row that it sent.
@@ -195,14 +207,18 @@ pub(crate) struct Seen<'a> {
 pub(crate) struct Detail {
     /// The client, then the server.
     pub ends: [EndDetail; 2],
+    /// What its life went into.
+    pub life: Life,
     /// Times without a packet.
     pub gaps: GapList,
     /// What happened.
     pub incidents: Incidents,
     /// The connection over time, if there was room for it.
     pub timeline: Option<Box<Timeline>>,
-    /// Its packets, if they are wanted and few.
-    pub points: Option<Box<PlottedPackets>>,
+    /// As it is drawn, if that is wanted.
+    pub picture: Option<Box<Picture>>,
+    /// The round trip that the last segment ended.
+    pub trip_ns: Option<u64>,
     /// Bytes of a full segment.
     pub segment_bytes: u32,
     /// Whether that follows from the handshake.
@@ -299,6 +315,8 @@ impl Detail {
         for end in &mut self.ends {
             end.shares.add_elapsed(seen.elapsed_ns);
         }
+        self.life.add_elapsed(seen.elapsed_ns);
+        self.trip_ns = None;
         if self.is_duplicate_frame(seen) {
             self.duplicate_frames = self.duplicate_frames.saturating_add(1);
             return Verdict::DUPLICATE_FRAME;
@@ -313,8 +331,9 @@ impl Detail {
             self.handle_gap(seen, verdict);
         }
         let segment = seen.segment;
+        self.tell_life(seen, verdict);
         if segment.payload_bytes > 0 && self.last_sender == Some(from.other()) {
-            self.handle_turn(seen);
+            self.handle_turn(seen, verdict);
         }
         self.ends[from.other() as usize].unheard = 0;
         self.ends[from.other() as usize].unheard_stalls = (0, 0);
@@ -332,6 +351,7 @@ impl Detail {
             }
             own.last_data_ns = seen.place.time_ns;
             own.last_data_frame = seen.place.frame;
+            own.last_data_is_late = verdict.any(Verdict::RETRANSMISSION | Verdict::OUT_OF_ORDER);
             own.last_data_bytes = segment.payload_bytes;
             self.last_sender = Some(from);
             // With data on its way back, the other end's next segment need not follow the ACK.
@@ -360,12 +380,14 @@ impl Detail {
                 to: &halves[to as usize],
             };
             let segment_bytes = self.segment_bytes;
+            let window_bytes_max = self.ends[to as usize].window.max;
             let own = &mut self.ends[from as usize];
             let sending = Sending {
                 recovering: own.recovery.is_some(),
                 segment_bytes,
                 last_was_short: !own.last_data_bytes.is_multiple_of(segment_bytes),
                 window_bytes: window_bytes(halves, shifts, to),
+                window_bytes_max,
             };
             own.shares.enter(shares::state(pair, &sending));
             if pair.to.has_acknowledged() {
@@ -373,20 +395,72 @@ impl Detail {
                 own.flight_bytes_max = own.flight_bytes_max.max(flight);
             }
         }
+        let states = End::BOTH.map(|end| self.ends[end as usize].shares.state());
+        self.life.enter(halves, states);
+    }
+
+    /// Says what the time until this segment went into, as far as it tells.
+    #[inline]
+    fn tell_life(&mut self, seen: &Seen<'_>, verdict: Verdict) {
+        let from = seen.end;
+        if verdict.any(Verdict::REPEATS) {
+            if self.ends[from as usize].unheard == 0 {
+                self.life.handle_repetition(from, seen.elapsed_ns);
+            }
+            if verdict.any(Verdict::TIMEOUT | Verdict::TAIL_PROBE) {
+                self.life.recover(seen.elapsed_ns);
+            }
+        }
+        if seen.segment.payload_bytes == 0 || verdict.any(Verdict::REPEATS) {
+            return;
+        }
+        // A queue that was there a moment ago is part of the way.
+        let loaded = self.ends[from.other() as usize].loaded_trip;
+        let queued_ns = loaded
+            .filter(|(_, at_ns)| seen.place.time_ns.saturating_sub(*at_ns) <= QUEUE_NS_MAX)
+            .map_or(0, |(trip_ns, _)| trip_ns);
+        let leg_ns = self.leg_ns(from).unwrap_or(0);
+        self.life.handle_data(&Speech {
+            end: from,
+            last: self.last_sender,
+            leg_ns,
+            trip_ns: leg_ns.max(queued_ns),
+            is_nagle: verdict.any(Verdict::NAGLE_RELEASED),
+        });
     }
 
     /// The other end spoke last, and now this one answers.
-    fn handle_turn(&mut self, seen: &Seen<'_>) {
+    fn handle_turn(&mut self, seen: &Seen<'_>, verdict: Verdict) {
         let (from, to) = (seen.end, seen.end.other());
         let other = &self.ends[to as usize];
         // Where something was sent again, the network took its part of the time.
-        if other.ambiguous_to.is_some() || other.recovery.is_some() {
+        if other.ambiguous_to.is_some() || other.recovery.is_some() || other.last_data_is_late {
             return;
         }
-        let waited_ns = seen.place.time_ns.saturating_sub(other.last_data_ns);
-        let leg_ns = self.leg_ns(from).unwrap_or(0);
-        let own = &mut self.ends[from as usize];
-        own.answers.add(waited_ns.saturating_sub(leg_ns));
+        let (asked_ns, asked_frame) = (other.last_data_ns, other.last_data_frame);
+        let leg_ns = self.leg_ns(from);
+        let waited_ns = seen.place.time_ns.saturating_sub(asked_ns);
+        let length_ns = waited_ns.saturating_sub(leg_ns.unwrap_or(0));
+        self.ends[from as usize].answers.add(length_ns);
+        let is_first = !verdict.any(Verdict::RETRANSMISSION | Verdict::OUT_OF_ORDER);
+        let is_window = End::BOTH
+            .iter()
+            .any(|&end| self.ends[end as usize].shares.state() == State::Window);
+        // Where no round trip was seen, nobody knows the network's part; and by some of it the way may
+        // take longer than it did at its best.
+        let Some(leg_ns) = leg_ns.filter(|_| is_first && !is_window) else {
+            return;
+        };
+        if length_ns < GAP_NS_MIN.max(leg_ns / ANSWER_TRIP_PART) {
+            return;
+        }
+        let example = Example {
+            at_ns: asked_ns,
+            length_ns,
+            frames: [asked_frame, seen.place.frame, None],
+            value: 0,
+        };
+        self.incidents.note(IncidentKind::Answer, from, example);
     }
 
     /// A reset: of what, and by whom.
@@ -466,6 +540,7 @@ impl Detail {
         for end in End::BOTH {
             self.finish_silence(end, last_ns);
         }
+        self.life.finish(self.round_trip_ns().unwrap_or(0));
     }
 
     /// Says that `end` was not heard of again, if the other repeated itself for a while.
@@ -487,6 +562,7 @@ impl Detail {
         let timer = (IncidentKind::RetransmissionTimeout, end.other());
         self.incidents.withdraw_since(timer, since_ns, stalls);
         self.ends[end.other() as usize].unheard = 0;
+        self.life.fall_silent(end.other());
     }
 
     /// Takes back what was said of Nagle's algorithm where the end does not use it.
@@ -497,6 +573,7 @@ impl Detail {
             self.incidents.withdraw(IncidentKind::NagleDelayedAck, end);
             let shares = &mut self.ends[end as usize].shares;
             shares.reassign(shares::State::Nagle, shares::State::Sender, u64::MAX);
+            self.life.forget_nagle(end);
             let (from, to) = (
                 (Cause::NagleDelayedAck, end),
                 (Cause::DelayedAck, end.other()),
@@ -574,7 +651,12 @@ impl Detail {
     fn handle_control_again(&mut self, seen: &Seen<'_>) {
         let own = &mut self.ends[seen.end as usize];
         own.counts.control_retransmissions += 1;
-        if !seen.segment.flags.any(Flags::SYN) {
+        // Behind anything else it is no part of the setup.
+        let half = &seen.halves[seen.end as usize];
+        let is_setup = half.data_packets == 0 && half.pure_acks == 0;
+        own.has_other_syn |=
+            seen.segment.flags.any(Flags::SYN) && half.first != seen.segment.sequence;
+        if !seen.segment.flags.any(Flags::SYN) || !is_setup || own.has_other_syn {
             return;
         }
         let example = Example {

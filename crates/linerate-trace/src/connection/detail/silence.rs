@@ -103,15 +103,12 @@ impl Detail {
         } else {
             (Cause::Application, from)
         };
-        if cause == Cause::Answer {
-            let request = &self.ends[to as usize];
-            let example = Example {
-                at_ns: request.last_data_ns,
-                length_ns: seen.elapsed_ns.saturating_sub(leg_ns.unwrap_or(0)),
-                frames: [request.last_data_frame, seen.place.frame, None],
-                value: 0,
-            };
-            self.incidents.note(IncidentKind::Answer, from, example);
+        if cause == Cause::RoundTrip && self.ends[to as usize].shares.state() == State::Path {
+            let (sender, receiver) = (&seen.halves[to as usize], &seen.halves[from as usize]);
+            let flight_bytes = distance(receiver.acknowledged, sender.next).max(0) as u32;
+            let segment_bytes = self.segment_bytes;
+            let standing = &mut self.ends[to as usize].standing;
+            standing.note(flight_bytes, segment_bytes, seen.elapsed_ns);
         }
         self.gaps
             .note(cause, end, seen.elapsed_ns, seen.place.frame);

@@ -41,7 +41,7 @@ fn time(trial: &SingleTrial<'_>) -> Option<String> {
     ];
     each.into_iter().find_map(|(name, of_what)| {
         let time = Unit::Nanoseconds.display(of(trial, name)?);
-        Some(format!("{time} of CPU a {of_what}"))
+        Some(format!("{time} of CPU per {of_what}"))
     })
 }
 
@@ -64,8 +64,8 @@ fn cycles(trial: &SingleTrial<'_>) -> Option<String> {
     sources.into_iter().find_map(|(names, source)| {
         let [packet, byte, bits] =
             names.map(|name| of(trial, name).map(|value| Unit::Count.display(value)));
-        let packet = packet.map(|cycles| format!("{cycles} cycles a packet"));
-        let byte = byte.map(|cycles| format!("{cycles} a byte"));
+        let packet = packet.map(|cycles| format!("{cycles} cycles per packet"));
+        let byte = byte.map(|cycles| format!("{cycles} per byte"));
         let bits = bits.map(|bits| format!("{bits} Gbit/s per GHz"));
         let words: Vec<String> = [packet, byte, bits].into_iter().flatten().collect();
         (!words.is_empty()).then(|| format!("{} ({source})", words.join(", ")))

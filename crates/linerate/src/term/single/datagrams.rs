@@ -1,6 +1,7 @@
 //! What became of datagrams: lines of the final block.
 
 use linerate_analyze::single::SingleTrial;
+use linerate_model::number;
 use linerate_model::response::name;
 use linerate_model::unit::Unit;
 
@@ -32,9 +33,9 @@ pub(super) fn print(trial: &SingleTrial<'_>) {
         of(trial, name::DATAGRAMS_RECEIVED),
     ) {
         let mut words = format!(
-            "{} of {} datagrams ({})",
+            "{} of {} ({})",
             whole((sent - received).max(0.0)),
-            whole(sent),
+            number::counted(sent.round() as u64, "datagram"),
             Unit::Percent.display(100.0 * share)
         );
         let places: Vec<String> = PLACES
@@ -53,7 +54,8 @@ pub(super) fn print(trial: &SingleTrial<'_>) {
         labelled("lost", &words);
     }
     if let Some(unanswered) = count(name::UNANSWERED) {
-        labelled("unanswered", &format!("{} requests", whole(unanswered)));
+        let unanswered = number::counted(unanswered.round() as u64, "request");
+        labelled("unanswered", &unanswered);
     }
     let order = [
         ("late", count(name::LATE)),

@@ -2,34 +2,46 @@
 
 use linerate_model::experiment::Timing;
 use linerate_model::manner::{Sizes, Transport};
-use linerate_model::run::HostRecord;
-use linerate_model::workload::{Direction, Traffic, Workload};
+use linerate_model::number;
+use linerate_model::run::{Control, HostRecord};
+use linerate_model::workload::{Direction, STREAM_MESSAGE_BYTES_DEFAULT, Traffic, Workload};
 use linerate_model::{BitsPerSec, Bytes};
 
 use crate::meant::UNTIL_STOPPED;
 
-/// Returns the first line, and one for each thing out of the ordinary.
+/// Returns who measures against whom, what, and a line for each thing out of the ordinary; sizes that nobody
+/// chose are told to those who want everything.
 pub(super) fn heading(
     workload: &Workload,
     timing: &Timing,
     server: Option<&HostRecord>,
+    verbose: bool,
 ) -> Vec<String> {
-    let flows = match workload.connections {
-        1 => "1 flow".to_owned(),
-        count => format!("{count} flows"),
-    };
+    let flows = number::counted(workload.connections, "flow");
+    let control = server.and_then(secrecy);
     let server = server.map_or("?", |host| host.agent.as_str());
-    let first = format!(
-        "linerate {} → {server}: {} {}, {flows}{}",
-        env!("CARGO_PKG_VERSION"),
-        transport(workload),
-        traffic(workload),
-        phases(workload, timing),
-    );
-    let mut lines = vec![first];
-    lines.extend(rate(workload).map(|text| format!("  {text}")));
-    lines.extend(volume(workload).map(|text| format!("  {text}")));
+    let mut lines = vec![
+        format!("linerate {} → {server}", env!("CARGO_PKG_VERSION")),
+        format!(
+            "{} {}, {flows}{}",
+            transport(workload),
+            traffic(workload, verbose),
+            phases(workload, timing),
+        ),
+    ];
+    lines.extend(rate(workload));
+    lines.extend(volume(workload));
+    lines.extend(control.map(str::to_owned));
     lines
+}
+
+/// What others on the way can read, where there is a way.
+fn secrecy(server: &HostRecord) -> Option<&'static str> {
+    match server.control? {
+        Control::Tls => Some("control over TLS, payload in the clear"),
+        Control::Clear => Some("control and payload in the clear"),
+        Control::InProcess | Control::Loopback => None,
+    }
 }
 
 /// How long it takes, where no volume ends it. Of the warm-up what is certain: the path may add to it, and
@@ -57,7 +69,7 @@ fn transport(workload: &Workload) -> &'static str {
     }
 }
 
-fn traffic(workload: &Workload) -> String {
+fn traffic(workload: &Workload, verbose: bool) -> String {
     let manner = &workload.manner;
     match &workload.traffic {
         Traffic::Stream {
@@ -73,6 +85,12 @@ fn traffic(workload: &Workload) -> String {
                 Some(sizes) => mix(sizes),
                 None => bytes(*message_bytes),
             };
+            let is_default =
+                *message_bytes == STREAM_MESSAGE_BYTES_DEFAULT && manner.sizes.is_none();
+            let is_asked = manner.batch > 1 && !manner.batch_is_chosen;
+            if manner.transport != Transport::Udp && is_default && !is_asked && !verbose {
+                return format!("stream {way}");
+            }
             let what = match (manner.transport, manner.segments, manner.batch) {
                 (Transport::Udp, 1, 1) => format!("datagrams of {size}"),
                 (Transport::Udp, 1, batch) => format!("{batch} datagrams of {size} per send call"),
@@ -152,7 +170,7 @@ fn rate(workload: &Workload) -> Option<String> {
     if let Some(rate) = manner.requests_per_s {
         let all = total(format!("{}/s", flows * f64::from(rate)));
         return Some(format!(
-            "{rate} requests/s begin on each flow{all}, whatever the responses do"
+            "{rate} requests/s on each flow{all}, whatever the responses do (open loop)"
         ));
     }
     if let Some(think) = manner.think {
@@ -189,7 +207,7 @@ mod tests {
 
     fn lines(workload: &Workload) -> Vec<String> {
         let timing = timing(Nanos::from_s(10), Nanos::from_ms(200));
-        heading(workload, &timing, None)
+        heading(workload, &timing, None, false)
     }
 
     fn timing(measure: Nanos, warm_up: Nanos) -> Timing {
@@ -202,11 +220,11 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_says_how_long_it_takes_and_what_is_not_counted() {
+    fn the_second_line_says_how_long_it_takes_and_what_is_not_counted() {
         let mut workload = Workload::stream(Direction::ToServer);
         let check = |workload: &Workload, measure, warm_up_ms, end: &str| {
             let timing = timing(measure, Nanos::from_ms(warm_up_ms));
-            let first = heading(workload, &timing, None).swap_remove(0);
+            let first = heading(workload, &timing, None, false).swap_remove(1);
             assert!(first.ends_with(end), "{first}");
         };
         let ten = Nanos::from_s(10);
@@ -223,6 +241,19 @@ mod tests {
     }
 
     #[test]
+    fn sizes_that_nobody_chose_are_for_those_who_want_everything() {
+        let workload = Workload::stream(Direction::ToServer);
+        let timing = timing(Nanos::from_s(10), Nanos(0));
+        let line = |verbose| heading(&workload, &timing, None, verbose).swap_remove(1);
+        assert_eq!(line(false), "TCP stream to the server, 1 flow, 10 s");
+        assert!(
+            line(true).contains("128 KiB per send call"),
+            "{}",
+            line(true)
+        );
+    }
+
+    #[test]
     fn rates_are_told_for_a_flow_and_for_all() {
         let mut workload = Workload::stream(Direction::ToServer);
         workload.manner.transport = Transport::Udp;
@@ -233,10 +264,10 @@ mod tests {
         };
         *message_bytes = Bytes(1448);
         let lines = lines(&workload);
-        assert!(lines[0].ends_with("UDP stream to the server, datagrams of 1448 B, 4 flows, 10 s after at least 200 ms of warm-up"));
+        assert!(lines[1].ends_with("UDP stream to the server, datagrams of 1448 B, 4 flows, 10 s after at least 200 ms of warm-up"));
         assert_eq!(
-            lines[1],
-            "  10 Mbit/s for each flow, 40 Mbit/s in total, paced by linerate"
+            lines[2],
+            "10 Mbit/s for each flow, 40 Mbit/s in total, paced by linerate"
         );
     }
 }

@@ -11,6 +11,8 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Points of a sparkline that are kept.
 const TREND_POINTS: usize = 60;
+/// The page whose rows are about the others.
+const OVERVIEW: &str = "Overview";
 /// What `+` and `-` choose from.
 const INTERVALS_MS: [u64; 8] = [50, 100, 200, 500, 1000, 2000, 5000, 10_000];
 
@@ -50,8 +52,20 @@ pub(super) struct State {
     interval: Nanos,
     /// First row shown.
     pub(super) offset: usize,
+    /// The row that Enter opens.
+    pub(super) selected: usize,
+    /// Its name, once it was chosen: rows change places.
+    chosen: Option<String>,
+    /// Name of the row that is open.
+    open: Option<String>,
+    /// Columns after the first that are scrolled away to the left.
+    pub(super) left: usize,
+    /// Whether columns are left over at the right.
+    pub(super) has_more_right: bool,
     /// Rows that the last drawing had room for.
     pub(super) room: usize,
+    /// The widest that each column of a page has been, so that columns do not jump.
+    pub(super) widths: HashMap<String, Vec<usize>>,
     trends: HashMap<(String, String), VecDeque<f64>>,
     /// What is wrong at the moment.
     pub(super) trouble: Option<String>,
@@ -62,6 +76,12 @@ pub(super) struct State {
 pub(super) struct Row<'a> {
     pub(super) cells: &'a [TableCell],
     pub(super) trend: Option<&'a VecDeque<f64>>,
+}
+
+impl Row<'_> {
+    fn name(&self) -> String {
+        (self.cells.first()).map_or(String::new(), linerate_report::short_cell)
+    }
 }
 
 impl State {
@@ -79,7 +99,13 @@ impl State {
             span: Span::PerSecond,
             interval,
             offset: 0,
+            selected: 0,
+            chosen: None,
+            open: None,
+            left: 0,
+            has_more_right: false,
             room: 1,
+            widths: HashMap::new(),
             trends: HashMap::new(),
             trouble: None,
         }
@@ -110,6 +136,27 @@ impl State {
         if is_new && self.span == Span::PerSecond {
             self.note_trends();
         }
+        self.find_chosen();
+    }
+
+    /// Finds the chosen row where it is now; one that has gone leaves its place to another.
+    fn find_chosen(&mut self) {
+        let names: Vec<String> = self.rows().iter().map(Row::name).collect();
+        if let Some(chosen) = &self.chosen
+            && let Some(at) = names.iter().position(|name| name == chosen)
+        {
+            self.selected = at;
+        }
+        self.selected = self.selected.min(names.len().saturating_sub(1));
+        if self.open.as_ref().is_some_and(|open| !names.contains(open)) {
+            self.open = None;
+        }
+    }
+
+    /// Returns the row that is open.
+    pub(super) fn opened(&self) -> Option<Row<'_>> {
+        let open = self.open.as_ref()?;
+        self.rows().into_iter().find(|row| row.name() == *open)
     }
 
     /// Keeps the trend column of every row, and forgets rows that have gone.
@@ -197,19 +244,25 @@ impl State {
             return Action::Nothing;
         }
         match key.code {
-            KeyCode::Char('q') | KeyCode::Esc if self.filter.is_empty() => return Action::Quit,
+            KeyCode::Enter | KeyCode::Esc | KeyCode::Backspace if self.open.is_some() => {
+                self.open = None;
+            }
+            KeyCode::Enter => self.open_selected(),
             KeyCode::Char('q') => return Action::Quit,
+            KeyCode::Esc if self.filter.is_empty() => return Action::Quit,
             KeyCode::Esc => self.filter.clear(),
             KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.is_helping = true,
             KeyCode::Char(digit @ '1'..='9') => self.turn_to(digit as usize - '1' as usize),
-            KeyCode::Tab | KeyCode::Right | KeyCode::Char('l') => self.turn(1),
-            KeyCode::BackTab | KeyCode::Left => self.turn(self.pages.len().saturating_sub(1)),
-            KeyCode::Down | KeyCode::Char('j') => self.scroll(1),
-            KeyCode::Up | KeyCode::Char('k') => self.scroll(-1),
-            KeyCode::PageDown => self.scroll(self.room as isize),
-            KeyCode::PageUp => self.scroll(-(self.room as isize)),
-            KeyCode::Home | KeyCode::Char('g') => self.offset = 0,
-            KeyCode::End | KeyCode::Char('G') => self.scroll(isize::MAX),
+            KeyCode::Tab => self.turn(1),
+            KeyCode::BackTab => self.turn(self.pages.len().saturating_sub(1)),
+            KeyCode::Right | KeyCode::Char('l') if self.has_more_right => self.left += 1,
+            KeyCode::Left => self.left = self.left.saturating_sub(1),
+            KeyCode::Down | KeyCode::Char('j') => self.select(1),
+            KeyCode::Up | KeyCode::Char('k') => self.select(-1),
+            KeyCode::PageDown => self.select(self.room as isize),
+            KeyCode::PageUp => self.select(-(self.room as isize)),
+            KeyCode::Home | KeyCode::Char('g') => self.rewind(),
+            KeyCode::End | KeyCode::Char('G') => self.select(isize::MAX),
             KeyCode::Char('s') => self.sort_by_next(),
             KeyCode::Char('r') => self.reverse(),
             KeyCode::Char('/') => self.is_filtering = true,
@@ -222,6 +275,7 @@ impl State {
                     Span::PerSecond => Span::SinceStart,
                     Span::SinceStart => Span::PerSecond,
                 };
+                self.widths.clear();
                 return Action::Renew;
             }
             KeyCode::Char('+') => self.interval = longer(self.interval),
@@ -244,7 +298,22 @@ impl State {
             KeyCode::Char(c) => self.filter.push(c),
             _ => {}
         }
-        self.offset = 0;
+        self.rewind();
+    }
+
+    fn rewind(&mut self) {
+        (self.offset, self.selected, self.chosen) = (0, 0, None);
+    }
+
+    /// Opens the selected row; of the overview the page that it is about.
+    fn open_selected(&mut self) {
+        let name = self.rows().get(self.selected).map(Row::name);
+        let Some(name) = name else { return };
+        let is_overview = self.page().is_some_and(|page| page.name == OVERVIEW);
+        match self.pages.iter().position(|page| page.name == name) {
+            Some(at) if is_overview => self.turn_to(at),
+            _ => self.open = Some(name),
+        }
     }
 
     fn turn(&mut self, by: usize) {
@@ -256,13 +325,20 @@ impl State {
     fn turn_to(&mut self, at: usize) {
         if let Some(page) = self.pages.get(at) {
             self.page = page.name.to_owned();
-            self.offset = 0;
+            (self.left, self.open) = (0, None);
+            self.rewind();
         }
     }
 
-    fn scroll(&mut self, by: isize) {
-        let most = self.rows().len().saturating_sub(self.room);
-        self.offset = self.offset.saturating_add_signed(by).min(most);
+    /// Selects the row so far below; what is open follows.
+    fn select(&mut self, by: isize) {
+        let names: Vec<String> = self.rows().iter().map(Row::name).collect();
+        let most = names.len().saturating_sub(1);
+        self.selected = self.selected.saturating_add_signed(by).min(most);
+        self.chosen = names.get(self.selected).cloned();
+        if self.open.is_some() {
+            self.open.clone_from(&self.chosen);
+        }
     }
 
     /// Sorts by the next column, numbers from the top; after the last not at all.
@@ -279,7 +355,7 @@ impl State {
                 self.sorts.remove(&name);
             }
         }
-        self.offset = 0;
+        self.rewind();
     }
 
     fn reverse(&mut self) {
@@ -344,6 +420,7 @@ pub(super) mod tests {
             },
             trend: 1,
             verdict: Some("as it should be".to_owned()),
+            is_prose: false,
         }
     }
 
@@ -412,14 +489,43 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn scrolling_ends_with_the_last_row() {
+    fn selecting_ends_with_the_last_row() {
         let mut state = state();
         press(&mut state, "1>>>");
-        assert_eq!(state.offset, 2);
+        assert_eq!(state.selected, 3);
         press(&mut state, "k");
-        assert_eq!(state.offset, 1);
+        assert_eq!(state.selected, 2);
         press(&mut state, "<<");
-        assert_eq!(state.offset, 0);
+        assert_eq!(state.selected, 0);
+    }
+
+    #[test]
+    fn a_chosen_row_is_followed_and_opened() {
+        let mut state = state();
+        press(&mut state, "1j\n");
+        assert_eq!(state.opened().unwrap().name(), "9");
+        let rows = [("9", 1.0), ("10", 2.0), ("eth0", 5.0)];
+        state.renew(vec![page("A", &rows)], 2.0);
+        assert_eq!(state.selected, 0, "it is the first now");
+        press(&mut state, "j");
+        assert_eq!(state.opened().unwrap().name(), "10", "the next one");
+        assert_eq!(press(&mut state, "\u{1b}"), Action::Nothing, "closes it");
+        assert!(state.opened().is_none());
+        press(&mut state, "\n");
+        state.renew(vec![page("A", &rows[2..])], 3.0);
+        assert!(state.opened().is_none(), "it has gone");
+        assert_eq!(state.selected, 0);
+    }
+
+    #[test]
+    fn a_row_of_the_overview_leads_to_its_page() {
+        let mut state = state();
+        let rows = [("A", 1.0), ("B", 2.0)];
+        let pages = vec![page(OVERVIEW, &rows), page("A", &rows), page("B", &rows)];
+        state.renew(pages, 2.0);
+        press(&mut state, "1j\n");
+        assert_eq!(state.page().unwrap().name, "B");
+        assert!(state.opened().is_none());
     }
 
     #[test]

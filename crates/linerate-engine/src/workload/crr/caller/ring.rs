@@ -69,7 +69,7 @@ impl Caller {
             Ok(0) if left_bytes == 0 => return self.complete_and_go_on(io),
             Ok(0) => {
                 let cut = io::ErrorKind::UnexpectedEof.into();
-                return self.fail("receiving a response", &cut);
+                return self.fail(io.control, "receiving a response", &cut);
             }
             // Beyond the response nothing counts; there is room for a byte of it each time.
             Ok(_) if left_bytes == 0 => {}
@@ -86,7 +86,7 @@ impl Caller {
                     .failure
                     .take()
                     .unwrap_or(("receiving a response", error));
-                return self.fail(doing, &error);
+                return self.fail(io.control, doing, &error);
             }
         }
         let fd = call.socket.as_raw_fd();
@@ -96,7 +96,7 @@ impl Caller {
         let asked = ring.receive(fd, io.key, self.room_bytes(ring));
         asked
             .err()
-            .and_then(|error| self.fail("asking io_uring to receive", &error))
+            .and_then(|error| self.fail(io.control, "asking io_uring to receive", &error))
     }
 
     fn complete_and_go_on(&mut self, io: &mut PlaceIo<'_>) -> Option<Ending> {

@@ -1,0 +1,366 @@
+//! Who may do what: callers by where they call from and by the token that they show.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Mutex;
+
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::api::{Refusal, RefusalCode};
+use crate::core::lock;
+use crate::tls::Fingerprint;
+
+/// Networks whose hosts may call.
+mod network;
+/// The file of tokens.
+pub mod register;
+/// What a token is good for.
+mod scope;
+
+pub use network::Network;
+pub use register::{Register, RegisterError};
+pub use scope::{Scope, Scopes};
+
+use register::{Digest, Reading};
+
+/// Who a caller is, and so what it may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Caller {
+    /// Shows the agent's own token, or calls from this host: may do everything.
+    Trusted,
+    /// Shows a token of the register, or a certificate that an authority vouches for.
+    Holder {
+        /// The token's name, or the certificate's fingerprint.
+        name: String,
+        /// What it is good for.
+        scopes: Scopes,
+    },
+    /// May measure within the limits; carries why it may not observe.
+    Stranger(String),
+}
+
+impl Caller {
+    /// Refuses what this caller may not do.
+    pub(crate) fn check(&self, scope: Scope) -> Result<(), Refusal> {
+        match self {
+            Self::Trusted => Ok(()),
+            Self::Stranger(_) if scope == Scope::Measure => Ok(()),
+            Self::Stranger(why) => Err(refuse(RefusalCode::Unauthorized, why)),
+            Self::Holder { scopes, .. } if scopes.has(scope) => Ok(()),
+            Self::Holder { name, scopes } => {
+                let error = format!(
+                    "the token `{name}` is good for {scopes}, not for {}; `linerate token add --scope` \
+                     there makes one that is",
+                    scope.name()
+                );
+                Err(refuse(RefusalCode::Limited, &error))
+            }
+        }
+    }
+
+    /// Returns whether this caller may do it.
+    pub(crate) fn may(&self, scope: Scope) -> bool {
+        self.check(scope).is_ok()
+    }
+
+    /// Returns the name under which it is known, if it has one.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            Self::Holder { name, .. } => Some(name),
+            Self::Trusted | Self::Stranger(_) => None,
+        }
+    }
+
+    /// Returns whether the limits for callers without a token are this one's.
+    pub(crate) fn is_stranger(&self) -> bool {
+        matches!(self, Self::Stranger(_))
+    }
+}
+
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Trusted => f.write_str("trusted"),
+            Self::Holder { name, .. } => write!(f, "token {name}"),
+            Self::Stranger(_) => f.write_str("no token"),
+        }
+    }
+}
+
+/// Whether callers from other hosts need a token to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strangers {
+    /// They do.
+    Refused,
+    /// They may measure, within the limits.
+    Measure,
+}
+
+/// What a caller shows of itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Shown<'a> {
+    /// A token.
+    pub(crate) token: Option<&'a [u8]>,
+    /// A certificate that an authority of the agent vouches for.
+    pub(crate) certificate: Option<Fingerprint>,
+}
+
+/// What decides who may do what.
+#[derive(Debug)]
+pub struct Access {
+    /// Digest of the token that is good for everything.
+    own: Option<Digest>,
+    register: Option<(Register, Mutex<Reading>)>,
+    strangers: Strangers,
+    networks: Vec<Network>,
+}
+
+impl Access {
+    /// Returns the rules of an agent: its own token, the register of others, whether callers
+    /// without one may measure, and from which networks it takes connections – all, where none is
+    /// named.
+    pub fn new(
+        own: Option<&str>,
+        register: Option<Register>,
+        strangers: Strangers,
+        networks: Vec<Network>,
+    ) -> Self {
+        Self {
+            own: own.map(|token| digest(token.as_bytes())),
+            register: register.map(|register| (register, Mutex::default())),
+            strangers,
+            networks,
+        }
+    }
+
+    /// Returns whether connections from `address` are taken at all. This host's always are.
+    pub(crate) fn takes(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.networks.is_empty()
+            || address.is_loopback()
+            || self.networks.iter().any(|network| network.has(address))
+    }
+
+    /// Returns whether programs that cannot show a token may measure from `address`.
+    pub(crate) fn is_open_to(&self, address: IpAddr) -> bool {
+        self.strangers == Strangers::Measure || address.to_canonical().is_loopback()
+    }
+
+    /// Decides who a caller is, from where it calls and what it shows, at `now_s` of the UNIX epoch.
+    ///
+    /// 1. A token that is shown must be right.
+    /// 2. What it is good for is what its holder may do.
+    /// 3. A certificate that is vouched for is good for everything.
+    /// 4. Callers on the host of an agent without tokens are trusted: what they could observe they can
+    ///    read themselves. Where there is one, loopback is no proof: what comes from there may be
+    ///    forwarded. Root and the agent's own user have its Unix socket.
+    /// 5. All others may measure within the limits, if that was said.
+    pub(crate) fn caller(
+        &self,
+        shown: Shown<'_>,
+        address: IpAddr,
+        now_s: u64,
+    ) -> Result<Caller, Refusal> {
+        let here = address.to_canonical().is_loopback();
+        if let Some(token) = shown.token {
+            if let Some(caller) = self.holder(token, now_s)? {
+                return Ok(caller);
+            }
+            // Where no token would ever be right, this host's callers show one by habit.
+            if self.has_tokens()? || !here {
+                let error = "the token is not this agent's";
+                return Err(refuse(RefusalCode::Unauthorized, error));
+            }
+        }
+        if let Some(certificate) = shown.certificate {
+            return Ok(Caller::Holder {
+                name: certificate.to_string(),
+                scopes: Scopes::ALL,
+            });
+        }
+        let has_tokens = self.has_tokens()?;
+        if here && !has_tokens {
+            return Ok(Caller::Trusted);
+        }
+        match (self.strangers, has_tokens) {
+            (Strangers::Refused, true) => Err(refuse(
+                RefusalCode::Unauthorized,
+                "calling needs the agent's token (--token-file)",
+            )),
+            (Strangers::Refused, false) => Err(refuse(
+                RefusalCode::Unauthorized,
+                "this agent measures with callers that show a token, and it has none yet: make one \
+                 there with `linerate token add NAME`, or let everyone measure with `linerate serve \
+                 --public`",
+            )),
+            (Strangers::Measure, true) => Ok(Caller::Stranger(
+                "observing needs the agent's token (--token-file)".to_owned(),
+            )),
+            (Strangers::Measure, false) => Ok(Caller::Stranger(
+                "the agent was started without a token, so only its own host may observe it"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// Returns who holds the token that is shown. All digests are compared, each in a time that does
+    /// not depend on where two differ.
+    fn holder(&self, shown: &[u8], now_s: u64) -> Result<Option<Caller>, Refusal> {
+        let shown = digest(shown);
+        let is_own = self.own.is_some_and(|own| own.ct_eq(&shown).into());
+        if is_own {
+            return Ok(Some(Caller::Trusted));
+        }
+        let Some((register, reading)) = &self.register else {
+            return Ok(None);
+        };
+        let mut reading = lock(reading);
+        let tokens = register.renewed(&mut reading).map_err(unreadable)?;
+        let mut found = None;
+        for token in tokens {
+            if token.digest.ct_eq(&shown).into() {
+                found = Some(token);
+            }
+        }
+        let Some(token) = found else {
+            return Ok(None);
+        };
+        if token.expires_s.is_some_and(|end| now_s >= end) {
+            let error = format!(
+                "the token `{}` has expired; `linerate token add` there makes another",
+                token.name
+            );
+            return Err(refuse(RefusalCode::Unauthorized, &error));
+        }
+        Ok(Some(Caller::Holder {
+            name: token.name.clone(),
+            scopes: token.scopes,
+        }))
+    }
+
+    fn has_tokens(&self) -> Result<bool, Refusal> {
+        if self.own.is_some() {
+            return Ok(true);
+        }
+        let Some((register, reading)) = &self.register else {
+            return Ok(false);
+        };
+        let tokens = register
+            .renewed(&mut lock(reading))
+            .map_err(unreadable)?
+            .len();
+        Ok(tokens > 0)
+    }
+}
+
+fn digest(token: &[u8]) -> Digest {
+    Sha256::digest(token).into()
+}
+
+fn refuse(code: RefusalCode, error: &str) -> Refusal {
+    Refusal {
+        error: error.to_owned(),
+        code,
+    }
+}
+
+/// Callers are not told what the file is called, or why it cannot be read.
+fn unreadable(_: RegisterError) -> Refusal {
+    refuse(
+        RefusalCode::Internal,
+        "this agent cannot read its tokens; `linerate token list` there says why",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAR: &str = "192.0.2.1";
+    const HERE: &str = "::ffff:127.0.0.1";
+
+    fn caller(access: &Access, shown: Option<&str>, from: &str, now_s: u64) -> Result<Caller, u16> {
+        let shown = Shown {
+            token: shown.map(str::as_bytes),
+            certificate: None,
+        };
+        access
+            .caller(shown, from.parse().unwrap(), now_s)
+            .map_err(|refusal| refusal.code.status())
+    }
+
+    #[test]
+    fn strangers_measure_where_that_was_said_and_this_host_always() {
+        let closed = Access::new(None, None, Strangers::Refused, Vec::new());
+        assert_eq!(caller(&closed, None, FAR, 0), Err(401));
+        assert_eq!(caller(&closed, Some("any"), FAR, 0), Err(401));
+        assert_eq!(caller(&closed, None, HERE, 0), Ok(Caller::Trusted));
+        let open = Access::new(None, None, Strangers::Measure, Vec::new());
+        let stranger = caller(&open, None, FAR, 0).unwrap();
+        assert!(stranger.is_stranger());
+        assert!(stranger.may(Scope::Measure));
+        assert!(!stranger.may(Scope::Observe) && !stranger.may(Scope::Admin));
+    }
+
+    #[test]
+    fn a_token_that_is_shown_must_be_right() {
+        let access = Access::new(Some("secret-secret"), None, Strangers::Measure, Vec::new());
+        for from in [FAR, HERE] {
+            let right = caller(&access, Some("secret-secret"), from, 0);
+            assert_eq!(right, Ok(Caller::Trusted));
+            for wrong in ["secret-secreT", "secret", "", "secret-secretsecret-secret"] {
+                assert_eq!(caller(&access, Some(wrong), from, 0), Err(401), "{wrong}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_register_is_followed_as_it_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let register = Register::of(folder.path());
+        let access = Access::new(None, Some(register.clone()), Strangers::Refused, Vec::new());
+        assert_eq!(caller(&access, None, FAR, 0), Err(401));
+        let observe: Scopes = "observe".parse().unwrap();
+        let token = register.add("ci", observe, Some(100)).unwrap();
+        let held = caller(&access, Some(&token), FAR, 99).unwrap();
+        assert!(held.may(Scope::Observe));
+        assert_eq!(held.check(Scope::Measure).unwrap_err().code.status(), 403);
+        let words = held.check(Scope::Capture).unwrap_err().error;
+        assert!(
+            words.contains("`ci`") && words.contains("observe"),
+            "{words}"
+        );
+        // At its end it is good for nothing, which its holder is told.
+        assert_eq!(caller(&access, Some(&token), FAR, 100), Err(401));
+        assert!(register.remove("ci").unwrap());
+        assert_eq!(caller(&access, Some(&token), FAR, 99), Err(401));
+        assert_eq!(caller(&access, Some(&token), HERE, 99), Ok(Caller::Trusted));
+    }
+
+    #[test]
+    fn a_register_that_cannot_be_read_lets_nobody_in_from_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let register = Register::of(folder.path());
+        register.add("ci", Scopes::ALL, None).unwrap();
+        std::fs::write(register.path(), "no token\n").unwrap();
+        let access = Access::new(None, Some(register), Strangers::Measure, Vec::new());
+        assert_eq!(caller(&access, Some("any"), FAR, 0), Err(500));
+        assert_eq!(caller(&access, None, FAR, 0), Err(500));
+    }
+
+    #[test]
+    fn connections_are_taken_from_the_networks_named() {
+        let networks = ["10.1.0.0/16", "fd00::/8"].map(|text| text.parse().unwrap());
+        let some = Access::new(None, None, Strangers::Measure, networks.to_vec());
+        let takes = |address: &str| some.takes(address.parse().unwrap());
+        for address in ["10.1.2.3", "::ffff:10.1.2.3", "fd12::1", "127.0.0.1", "::1"] {
+            assert!(takes(address), "{address}");
+        }
+        for address in ["10.2.0.1", "fe80::1", "192.0.2.1"] {
+            assert!(!takes(address), "{address}");
+        }
+        let all = Access::new(None, None, Strangers::Measure, Vec::new());
+        assert!(all.takes(FAR.parse().unwrap()));
+    }
+}

@@ -1,0 +1,327 @@
+//! The file of tokens: a line `NAME SCOPES EXPIRES DIGEST` each.
+//!
+//! A token is 256 random bits, so its SHA-256 digest tells whoever reads the file nothing that could
+//! be guessed from: there is no dictionary of such tokens to go through, against which the slow
+//! digests of passwords are made.
+
+use std::fs::File;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use linerate_model::hex;
+
+use crate::draft;
+
+use super::digest;
+use super::scope::Scopes;
+
+/// The file in the state directory.
+const FILE: &str = "tokens";
+/// Longest name of a token.
+const NAME_BYTES_MAX: usize = 64;
+/// What stands for no expiry.
+const NEVER: &str = "-";
+
+/// A digest of a token.
+pub(super) type Digest = [u8; 32];
+
+/// A token, without what is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// Its name, for lists and logs.
+    pub name: String,
+    /// What it is good for.
+    pub scopes: Scopes,
+    /// From when on it is good for nothing, in seconds of the UNIX epoch.
+    pub expires_s: Option<u64>,
+    pub(super) digest: Digest,
+}
+
+/// The tokens of an agent, in their file.
+#[derive(Debug, Clone)]
+pub struct Register {
+    directory: PathBuf,
+}
+
+/// What was read of the file, and when it was another.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    stamp: Option<Stamp>,
+    tokens: Vec<Token>,
+}
+
+/// What changes whenever the file does: a change is another file in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    changed: (i64, i64),
+}
+
+/// Why tokens could not be read or changed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum RegisterError {
+    /// The file cannot be used.
+    #[error("cannot {doing} the tokens in {}", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: Arc<std::io::Error>,
+    },
+    /// A line is no token.
+    #[error("line {line} of {} is not NAME SCOPES EXPIRES DIGEST", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// The name cannot be one.
+    #[error("`{0}` cannot name a token: 1 to {NAME_BYTES_MAX} letters, digits, `-`, `_` and `.`")]
+    Name(String),
+    /// There is one of that name.
+    #[error("there is a token `{0}` already")]
+    Exists(String),
+}
+
+impl Register {
+    /// Returns the register in a directory; neither need exist yet.
+    pub fn of(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+        }
+    }
+
+    /// Returns its file.
+    pub fn path(&self) -> PathBuf {
+        self.directory.join(FILE)
+    }
+
+    /// Returns all tokens.
+    pub fn tokens(&self) -> Result<Vec<Token>, RegisterError> {
+        let path = self.path();
+        match std::fs::read_to_string(&path) {
+            Ok(text) => parse(&text).map_err(|line| RegisterError::Line { path, line }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(self.io("read")(error)),
+        }
+    }
+
+    /// Makes a token and returns what its holder shows; it is kept nowhere.
+    pub fn add(
+        &self,
+        name: &str,
+        scopes: Scopes,
+        expires_s: Option<u64>,
+    ) -> Result<String, RegisterError> {
+        if !is_name(name) {
+            return Err(RegisterError::Name(name.to_owned()));
+        }
+        let _guard = self.lock()?;
+        let mut tokens = self.tokens()?;
+        if tokens.iter().any(|token| token.name == name) {
+            return Err(RegisterError::Exists(name.to_owned()));
+        }
+        let secret = hex::encode(&self.random::<32>()?);
+        tokens.push(Token {
+            name: name.to_owned(),
+            scopes,
+            expires_s,
+            digest: digest(secret.as_bytes()),
+        });
+        self.write(&tokens)?;
+        Ok(secret)
+    }
+
+    /// Removes a token; returns whether there was one of that name.
+    pub fn remove(&self, name: &str) -> Result<bool, RegisterError> {
+        if !self.path().exists() {
+            return Ok(false);
+        }
+        let _guard = self.lock()?;
+        let mut tokens = self.tokens()?;
+        let before = tokens.len();
+        tokens.retain(|token| token.name != name);
+        if tokens.len() == before {
+            return Ok(false);
+        }
+        self.write(&tokens)?;
+        Ok(true)
+    }
+
+    /// Returns the tokens as they are now; the file is read where it is another than before.
+    pub(super) fn renewed<'a>(
+        &self,
+        reading: &'a mut Reading,
+    ) -> Result<&'a [Token], RegisterError> {
+        let metadata = std::fs::metadata(self.path());
+        let stamp = metadata.ok().map(|metadata| Stamp {
+            inode: metadata.ino(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        });
+        if stamp.is_none() || stamp != reading.stamp {
+            *reading = Reading::default();
+            reading.tokens = self.tokens()?;
+            reading.stamp = stamp;
+        }
+        Ok(&reading.tokens)
+    }
+
+    /// Puts another file in the place of the present one.
+    fn write(&self, tokens: &[Token]) -> Result<(), RegisterError> {
+        let text: String = tokens.iter().map(line).collect();
+        let kept = draft::keep(&self.path(), &text, |draft| {
+            give_to_owner(draft, &self.directory)?;
+            std::fs::rename(draft, self.path())
+        });
+        kept.map_err(self.io("write"))
+    }
+
+    /// Holds other writers back until the guard is dropped.
+    fn lock(&self) -> Result<File, RegisterError> {
+        let mut make = std::fs::DirBuilder::new();
+        let made = make.recursive(true).mode(0o700).create(&self.directory);
+        let locked = made
+            .and_then(|()| File::open(&self.directory))
+            .and_then(|directory| directory.lock().map(|()| directory));
+        locked.map_err(self.io("change"))
+    }
+
+    fn random<const BYTES: usize>(&self) -> Result<[u8; BYTES], RegisterError> {
+        let mut bytes = [0; BYTES];
+        let filled = getrandom::fill(&mut bytes);
+        filled.map_err(|error| self.io("make")(std::io::Error::other(error.to_string())))?;
+        Ok(bytes)
+    }
+
+    fn io(&self, doing: &'static str) -> impl Fn(std::io::Error) -> RegisterError {
+        let path = self.path();
+        move |source| RegisterError::Io {
+            doing,
+            path: path.clone(),
+            source: Arc::new(source),
+        }
+    }
+}
+
+/// Gives a file to whom its directory belongs: root makes tokens for an agent that is another user.
+fn give_to_owner(file: &Path, directory: &Path) -> std::io::Result<()> {
+    let owner = std::fs::metadata(directory)?;
+    if owner.uid() == std::fs::metadata(file)?.uid() {
+        return Ok(());
+    }
+    std::os::unix::fs::chown(file, Some(owner.uid()), Some(owner.gid()))
+}
+
+fn is_name(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain)
+}
+
+fn line(token: &Token) -> String {
+    let expires = token.expires_s;
+    let expires = expires.map_or(NEVER.to_owned(), |expires| expires.to_string());
+    let digits = hex::encode(&token.digest);
+    format!("{} {} {expires} {digits}\n", token.name, token.scopes)
+}
+
+/// Returns the tokens of a file, or the number of the line that is none.
+fn parse(text: &str) -> Result<Vec<Token>, usize> {
+    let lines = text.lines().map(str::trim).enumerate();
+    let said = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    said.map(|(at, line)| token(line).ok_or(at + 1)).collect()
+}
+
+fn token(line: &str) -> Option<Token> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [name, scopes, expires, digits] = words[..] else {
+        return None;
+    };
+    Some(Token {
+        name: is_name(name).then(|| name.to_owned())?,
+        scopes: scopes.parse().ok()?,
+        expires_s: match expires {
+            NEVER => None,
+            expires => Some(expires.parse().ok()?),
+        },
+        digest: hex::decode(digits)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_not_in_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let register = Register::of(&folder.path().join("state"));
+        assert_eq!(register.tokens().unwrap(), []);
+        assert!(!register.remove("ci").unwrap());
+        let scopes: Scopes = "measure".parse().unwrap();
+        let one = register.add("ci", scopes, None).unwrap();
+        let two = register.add("lab.2", Scopes::ALL, Some(7)).unwrap();
+        assert!(one.len() == 64 && one != two);
+        let text = std::fs::read_to_string(register.path()).unwrap();
+        assert!(!text.contains(&one) && !text.contains(&two), "{text}");
+        assert!(text.starts_with("ci measure - "), "{text}");
+        let mode = register.path().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let tokens = register.tokens().unwrap();
+        assert_eq!(tokens[0].digest, digest(one.as_bytes()));
+        assert_eq!(
+            (tokens[1].name.as_str(), tokens[1].expires_s),
+            ("lab.2", Some(7))
+        );
+        assert!(matches!(
+            register.add("ci", scopes, None),
+            Err(RegisterError::Exists(_))
+        ));
+        for bad in ["", "a b", "a\n", "ä", &"x".repeat(65)] {
+            let refused = register.add(bad, scopes, None);
+            assert!(matches!(refused, Err(RegisterError::Name(_))), "{bad}");
+        }
+        assert!(register.remove("ci").unwrap());
+        assert_eq!(register.tokens().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn several_at_once_lose_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let register = Register::of(folder.path());
+        let writers: Vec<_> = (0..8)
+            .map(|at| {
+                let register = register.clone();
+                std::thread::spawn(move || {
+                    register.add(&format!("t{at}"), Scopes::ALL, None).unwrap()
+                })
+            })
+            .collect();
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        assert_eq!(register.tokens().unwrap().len(), 8);
+    }
+
+    #[test]
+    fn lines_that_are_no_tokens_are_named() {
+        let digits = "0".repeat(64);
+        let good = format!("# ours\n\nci measure - {digits}\n");
+        assert_eq!(parse(&good).map(|tokens| tokens.len()), Ok(1));
+        for bad in [
+            "ci".to_owned(),
+            format!("ci all - {digits}"),
+            format!("ci measure soon {digits}"),
+            format!("ci measure - {}", &digits[1..]),
+            format!("ci measure - {digits} more"),
+        ] {
+            assert_eq!(parse(&format!("{good}{bad}\n")), Err(4), "{bad}");
+        }
+    }
+}

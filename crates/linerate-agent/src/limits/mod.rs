@@ -1,0 +1,451 @@
+//! What callers without the token may have under way at the same time: each network of theirs, and all
+//! of them together.
+//!
+//! 1. A trial claims what it may take before anything is opened for it, and gives it back when it is
+//!    over: native or of iperf3, however many there are.
+//! 2. One network gets half of the trials and open files and a quarter of the flows and ports that all
+//!    get. Those who hold the token are not counted.
+//! 3. A rate is given to whoever comes first. What is left may be less than a trial could use; where
+//!    next to nothing is left it is refused, since it would measure the limit's rest.
+//! 4. What is received in spite of it is counted over all trials, so that many short ones receive no
+//!    more than one long one.
+//!
+//! How many runs there may be is the desk's business ([`crate::session::leases`]).
+
+mod source;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use linerate_model::BitsPerSec;
+
+use crate::core::lock;
+pub use source::Source;
+
+/// What part of what all may have one network may have.
+pub const NETWORK_PART: u32 = 4;
+/// Least part of the whole rate that is worth a trial.
+const RATE_PART_MIN: f64 = 0.01;
+/// How far above the rate received payload may be: the kernel paces segments with their headers.
+const RATE_TOLERANCE: f64 = 1.1;
+/// Payload that may arrive at once, over all trials, before the rate tells: what 128 senders emit before
+/// pacing takes hold, four segments of the largest size each.
+const BURST_BYTES: f64 = 32.0 * 1024.0 * 1024.0;
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Trials under way, tests of iperf3 among them.
+    Trials,
+    /// Flows.
+    Flows,
+    /// Open files.
+    Files,
+    /// Ports opened for places of connections.
+    Ports,
+}
+
+const KINDS: [Kind; 4] = [Kind::Trials, Kind::Flows, Kind::Files, Kind::Ports];
+
+impl Kind {
+    /// Returns what it is called, and what changes its limit.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Kind::Trials => ("trials", "--limit-runs"),
+            Kind::Flows => ("flows", "--limit-flows"),
+            Kind::Files => (
+                "open files",
+                "the limit on open files, LimitNOFILE= or ulimit -Hn",
+            ),
+            Kind::Ports => (
+                "ports",
+                "net.ipv4.ip_local_port_range, of which half stays free",
+            ),
+        }
+    }
+}
+
+/// A number of each kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts([u32; KINDS.len()]);
+
+impl Counts {
+    /// Returns what a trial of `flows` flows takes that have `files` each; those that listen have a port
+    /// of their own.
+    pub fn of_trial(flows: usize, files_each: usize, listens: bool) -> Self {
+        let flows = u32::try_from(flows).unwrap_or(u32::MAX);
+        let files = flows.saturating_mul(files_each as u32);
+        Self([1, flows, files, if listens { flows } else { 0 }])
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self(std::array::from_fn(|at| {
+            self.0[at].saturating_add(other.0[at])
+        }))
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self(std::array::from_fn(|at| {
+            self.0[at].saturating_sub(other.0[at])
+        }))
+    }
+}
+
+/// What may be under way: of one network, and of all.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Most {
+    /// Of one network.
+    pub network: Counts,
+    /// Of all together.
+    pub all: Counts,
+    /// Payload of all together, both directions.
+    pub rate: Option<BitsPerSec>,
+}
+
+impl Most {
+    /// Returns the limits that follow from those that are told.
+    ///
+    /// `flows` is what one network may have. Of open files and ports strangers get half, since the host
+    /// needs the rest for itself.
+    pub fn of(runs: u32, flows: u32, files: u32, ports: u32, rate: Option<BitsPerSec>) -> Self {
+        let all = Counts([
+            runs,
+            flows.saturating_mul(NETWORK_PART),
+            files / 2,
+            ports / 2,
+        ]);
+        let network = Counts([
+            network_runs(runs),
+            flows,
+            files / 2,
+            (ports / 2).div_ceil(NETWORK_PART),
+        ]);
+        Self { network, all, rate }
+    }
+}
+
+/// Returns how many runs of `runs` one network may have: half, so that twenty clients of iperf3 on one
+/// host are served by an agent as it is started without flags.
+pub fn network_runs(runs: u32) -> u32 {
+    runs.div_ceil(2)
+}
+
+/// A claim that is refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Exceeded {
+    /// There would be too many.
+    #[error("{who} may have {most} {} under way without a token, {have} are, and this is {asked} more ({})", kind.words().0, kind.words().1)]
+    Count {
+        /// Whose limit it is.
+        who: Whose,
+        /// Of what.
+        kind: Kind,
+        /// The limit.
+        most: u32,
+        /// What is under way.
+        have: u32,
+        /// What was asked for.
+        asked: u32,
+    },
+    /// Nothing is left of the rate.
+    #[error(
+        "callers without a token may move {most} together (--limit-rate), and trials under way have all of it"
+    )]
+    Rate {
+        /// The limit.
+        most: BitsPerSec,
+    },
+    /// More was received than the rate allows.
+    #[error(
+        "callers without a token sent more than the {most} that they may together (--limit-rate); what they may again is there in {wait_s} s"
+    )]
+    Debt {
+        /// The limit.
+        most: BitsPerSec,
+        /// How long until it is paid.
+        wait_s: u64,
+    },
+}
+
+/// Whose limit it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// One network's.
+    Network(Source),
+    /// That of all callers without the token.
+    All,
+}
+
+impl fmt::Display for Whose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Whose::Network(network) => write!(f, "{network}"),
+            Whose::All => f.write_str("all callers together"),
+        }
+    }
+}
+
+/// What is under way.
+#[derive(Debug, Default)]
+struct Held {
+    of: HashMap<Source, Counts>,
+    all: Counts,
+    rate_bps: f64,
+    /// Payload received beyond what the rate allowed so far, and when that was reckoned.
+    debt_bytes: f64,
+    at_ns: u64,
+}
+
+impl Held {
+    /// Lets the debt shrink as time passes.
+    fn reckon(&mut self, now_ns: u64, most: BitsPerSec) {
+        let passed_s = now_ns.saturating_sub(self.at_ns) as f64 / 1e9;
+        self.at_ns = self.at_ns.max(now_ns);
+        self.debt_bytes = (self.debt_bytes - passed_s * most.0 / 8.0 * RATE_TOLERANCE).max(0.0);
+    }
+}
+
+/// What all callers without the token have under way.
+#[derive(Debug, Clone, Default)]
+pub struct Totals(Arc<Mutex<Held>>);
+
+impl Totals {
+    /// Returns whether nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        lock(&self.0).of.is_empty()
+    }
+
+    /// Claims `counts` for a trial of `network`, and of the rate, where that is limited, what is left or
+    /// `rate_asked` if that is less.
+    pub fn claim(
+        &self,
+        now_ns: u64,
+        network: Source,
+        counts: Counts,
+        rate_asked: Option<BitsPerSec>,
+        most: &Most,
+    ) -> Result<Grant, Exceeded> {
+        let mut held = lock(&self.0);
+        let own = held.of.get(&network).copied().unwrap_or_default();
+        for (who, have, most) in [
+            (Whose::Network(network), own, most.network),
+            (Whose::All, held.all, most.all),
+        ] {
+            let sum = have.plus(counts);
+            let over = (0..KINDS.len()).find(|&at| counts.0[at] > 0 && sum.0[at] > most.0[at]);
+            if let Some(at) = over {
+                return Err(Exceeded::Count {
+                    who,
+                    kind: KINDS[at],
+                    most: most.0[at],
+                    have: have.0[at],
+                    asked: counts.0[at],
+                });
+            }
+        }
+        let rate = match most.rate {
+            None => None,
+            Some(most) => Some(held.rate(now_ns, most, rate_asked)?),
+        };
+        held.of.insert(network, own.plus(counts));
+        held.all = held.all.plus(counts);
+        held.rate_bps += rate.map_or(0.0, |rate| rate.0);
+        Ok(Grant {
+            totals: self.clone(),
+            network,
+            counts,
+            rate,
+            most: most.rate,
+        })
+    }
+}
+
+impl Held {
+    fn rate(
+        &mut self,
+        now_ns: u64,
+        most: BitsPerSec,
+        asked: Option<BitsPerSec>,
+    ) -> Result<BitsPerSec, Exceeded> {
+        self.reckon(now_ns, most);
+        if self.debt_bytes > BURST_BYTES {
+            let over_bits = (self.debt_bytes - BURST_BYTES) * 8.0;
+            let wait_s = (over_bits / most.0 / RATE_TOLERANCE).ceil() as u64;
+            return Err(Exceeded::Debt { most, wait_s });
+        }
+        let left = most.0 - self.rate_bps;
+        let wanted = asked.map_or(left, |asked| asked.0.min(left));
+        match left < most.0 * RATE_PART_MIN {
+            true => Err(Exceeded::Rate { most }),
+            false => Ok(BitsPerSec(wanted)),
+        }
+    }
+}
+
+/// What one trial may take, until it is dropped.
+#[derive(Debug)]
+pub struct Grant {
+    totals: Totals,
+    network: Source,
+    counts: Counts,
+    rate: Option<BitsPerSec>,
+    most: Option<BitsPerSec>,
+}
+
+impl Grant {
+    /// Returns what its flows together may move, if that is limited.
+    pub fn rate(&self) -> Option<BitsPerSec> {
+        self.rate
+    }
+
+    /// Notes payload that arrived since the last note; says why the trial has to end, if all trials
+    /// together received more than the rate allows.
+    pub fn note_received(&self, now_ns: u64, bytes: f64) -> Option<Exceeded> {
+        let most = self.most?;
+        let mut held = lock(&self.totals.0);
+        held.reckon(now_ns, most);
+        held.debt_bytes += bytes;
+        let over_bits = (held.debt_bytes - BURST_BYTES) * 8.0;
+        let wait_s = (over_bits / most.0 / RATE_TOLERANCE).ceil() as u64;
+        (over_bits > 0.0).then_some(Exceeded::Debt { most, wait_s })
+    }
+}
+
+impl Drop for Grant {
+    fn drop(&mut self) {
+        let mut held = lock(&self.totals.0);
+        held.all = held.all.minus(self.counts);
+        held.rate_bps = (held.rate_bps - self.rate.map_or(0.0, |rate| rate.0)).max(0.0);
+        let own = held.of.get(&self.network).copied().unwrap_or_default();
+        match own.minus(self.counts) {
+            none if none == Counts::default() => drop(held.of.remove(&self.network)),
+            left => drop(held.of.insert(self.network, left)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn network(last: u8) -> Source {
+        Source::of([192, 0, 2, last].into())
+    }
+
+    fn most(rate: Option<f64>) -> Most {
+        Most::of(8, 100, 10_000, 4000, rate.map(BitsPerSec))
+    }
+
+    #[test]
+    fn one_network_has_its_part_and_all_have_theirs() {
+        let totals = Totals::default();
+        let most = most(None);
+        let claim = |last, flows, listens| {
+            let counts = Counts::of_trial(flows, 1, listens);
+            totals.claim(0, network(last), counts, None, &most)
+        };
+        let first = claim(1, 60, false).unwrap();
+        let words = claim(1, 41, false).unwrap_err().to_string();
+        let expected = "192.0.2.1 may have 100 flows under way without a token, 60 are, and this is \
+                        41 more (--limit-flows)";
+        assert_eq!(words, expected);
+        let others: Vec<Grant> = (2..5)
+            .map(|last| claim(last, 100, false).unwrap())
+            .collect();
+        let words = claim(5, 41, false).unwrap_err().to_string();
+        assert!(
+            words.starts_with("all callers together may have 400 flows"),
+            "{words}"
+        );
+        drop(others);
+        let words = claim(1, 1, false).map(|grant| grant.counts).unwrap();
+        assert_eq!(words, Counts([1, 1, 1, 0]));
+        drop(first);
+        assert!(claim(1, 100, false).is_ok());
+        assert_eq!(lock(&totals.0).all, Counts::default());
+        assert!(lock(&totals.0).of.is_empty());
+    }
+
+    #[test]
+    fn places_leave_half_of_the_ports_free() {
+        let totals = Totals::default();
+        let most = Most::of(48, 1024, 1_000_000, 28_232, None);
+        let mut held = Vec::new();
+        for last in 0..=255 {
+            let claim = |flows| {
+                let counts = Counts::of_trial(flows, 2, true);
+                totals.claim(0, network(last), counts, None, &most)
+            };
+            held.extend([1024, 1024, 1024, 1024].map(|flows| claim(flows).ok()));
+        }
+        let ports: u32 = held.iter().flatten().map(|grant| grant.counts.0[3]).sum();
+        assert!(ports <= 14_116, "{ports}");
+        // The four networks that have theirs are told of flows; all others of what all have.
+        assert!(ports >= 4096, "{ports}");
+    }
+
+    #[test]
+    fn trials_are_counted_whatever_they_are() {
+        let totals = Totals::default();
+        let most = most(None);
+        let one = || totals.claim(0, network(1), Counts::of_trial(1, 1, false), None, &most);
+        let held: Vec<Grant> = (0..4).map(|_| one().unwrap()).collect();
+        let words = one().unwrap_err().to_string();
+        assert!(
+            words.contains("4 trials") && words.contains("--limit-runs"),
+            "{words}"
+        );
+        drop(held);
+    }
+
+    #[test]
+    fn a_rate_is_shared_by_all_and_given_once() {
+        let totals = Totals::default();
+        let most = most(Some(10e6));
+        let claim = |last, asked: Option<f64>| {
+            let counts = Counts::of_trial(1, 1, false);
+            totals.claim(0, network(last), counts, asked.map(BitsPerSec), &most)
+        };
+        let small = claim(1, Some(2e6)).unwrap();
+        assert_eq!(small.rate(), Some(BitsPerSec(2e6)));
+        let rest = claim(2, None).unwrap();
+        assert_eq!(rest.rate(), Some(BitsPerSec(8e6)));
+        let words = claim(3, Some(1e3)).unwrap_err().to_string();
+        assert!(
+            words.contains("10 Mbit/s") && words.contains("--limit-rate"),
+            "{words}"
+        );
+        drop(rest);
+        assert_eq!(claim(3, Some(100e6)).unwrap().rate(), Some(BitsPerSec(8e6)));
+        drop(small);
+        assert_eq!(claim(3, None).unwrap().rate(), Some(BitsPerSec(10e6)));
+    }
+
+    #[test]
+    fn many_short_trials_receive_no_more_than_a_long_one() {
+        let totals = Totals::default();
+        let most = most(Some(8e6));
+        let claim = |now_ns| {
+            let counts = Counts::of_trial(1, 1, false);
+            totals.claim(now_ns, network(1), counts, None, &most)
+        };
+        // 4 MB a trial: eight of them are the burst, and the ninth is one too many.
+        let mut trials = 0;
+        loop {
+            let Ok(grant) = claim(0) else { break };
+            let exceeded = grant.note_received(0, 4e6);
+            trials += 1;
+            assert_eq!(exceeded.is_some(), trials == 9, "{trials}: {exceeded:?}");
+        }
+        assert_eq!(trials, 9);
+        let words = claim(S).unwrap_err().to_string();
+        assert!(
+            words.contains("8 Mbit/s") && words.contains("in 2 s"),
+            "{words}"
+        );
+        assert!(claim(4 * S).is_ok());
+    }
+}

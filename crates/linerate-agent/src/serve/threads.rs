@@ -1,0 +1,194 @@
+//! Work of which others shall not wait: each caller's in turn, so that one's pile is its own to wait for.
+
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::oneshot;
+
+use super::http::Peer;
+use crate::access::Caller;
+use crate::api::{Refusal, RefusalCode};
+use crate::core::lock;
+use crate::limits::Source;
+use crate::session::turns::{Arrival, Rules, Turns};
+
+/// What callers may have on threads. Two of one take two CPUs at the most while another's begins; flows to
+/// hosts that do not answer keep a thread for 10 s, so there are more for all.
+const WORK: Rules = Rules {
+    share: 2,
+    most: 32,
+    reserved: 16,
+    waiting: 64,
+};
+
+/// Threads of the runtime: those of callers' work, one for each of 48 tests of iperf3 that are launched
+/// or wound up, and the runtime's own.
+pub(super) const THREADS_MAX: usize = WORK.most + 64;
+
+/// Places for which callers queue.
+#[derive(Debug)]
+pub(crate) struct Queue<K: Clone + Eq + Hash>(Mutex<Turns<K, oneshot::Sender<Place<K>>>>);
+
+/// A place; the next has it once this is dropped.
+#[derive(Debug)]
+pub(crate) struct Place<K: Clone + Eq + Hash> {
+    queue: Arc<Queue<K>>,
+    of: K,
+}
+
+impl<K: Clone + Eq + Hash> Queue<K> {
+    /// Returns places that nobody has.
+    pub(crate) fn new(rules: Rules) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Turns::new(rules))))
+    }
+
+    /// Waits for a place; none where `of` has too many waiting.
+    pub(crate) async fn place(self: &Arc<Self>, of: K) -> Option<Place<K>> {
+        let (give, given) = oneshot::channel();
+        let arrival = lock(&self.0).handle_arrival(of.clone(), give, oneshot::Sender::is_closed);
+        match arrival {
+            Arrival::Begins(_) => Some(self.granted(of)),
+            Arrival::Waits => given.await.ok(),
+            Arrival::Refused => None,
+        }
+    }
+
+    fn granted(self: &Arc<Self>, of: K) -> Place<K> {
+        let queue = Arc::clone(self);
+        Place { queue, of }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Drop for Place<K> {
+    fn drop(&mut self) {
+        // Whoever has gone meanwhile hands its place on; dropped here, it would do so one call deeper.
+        let mut over = self.of.clone();
+        loop {
+            let next = lock(&self.queue.0).handle_over(&over);
+            let Some((of, give)) = next else { return };
+            if !give.is_closed() {
+                // Who goes at this moment drops the place that it was given.
+                drop(give.send(self.queue.granted(of)));
+                return;
+            }
+            over = of;
+        }
+    }
+}
+
+/// A caller: where it is, and the token that it shows.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Who {
+    from: Source,
+    token: Option<String>,
+}
+
+impl Who {
+    /// Returns who sends a request.
+    pub(super) fn of(peer: &Peer, caller: Option<&Caller>) -> Self {
+        let from = match peer {
+            Peer::Address(peer) => peer.ip(),
+            Peer::Socket => Ipv4Addr::LOCALHOST.into(),
+        };
+        let token = caller.and_then(Caller::name).map(str::to_owned);
+        let from = Source::of(from);
+        Self { from, token }
+    }
+}
+
+/// Threads for work of callers.
+#[derive(Debug, Clone)]
+pub(crate) struct Threads(Arc<Queue<Who>>);
+
+impl Threads {
+    /// Returns threads that nobody has.
+    pub(crate) fn new() -> Self {
+        Self(Queue::new(WORK))
+    }
+
+    /// Runs `work` of a caller from `address` on a thread.
+    pub(crate) async fn run_from<T: Send + 'static>(
+        &self,
+        address: IpAddr,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let from = Source::of(address);
+        self.run(Who { from, token: None }, work).await
+    }
+
+    /// Runs `work` of a caller on a thread once it is its turn. It has its place until it is done, also
+    /// where nobody waits for it any more.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        of: Who,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let from = of.from;
+        let Some(place) = self.0.place(of).await else {
+            let error = format!("{} requests from {from} wait here already", WORK.waiting);
+            let code = RefusalCode::Limited;
+            return Err(Refusal { error, code });
+        };
+        let work = move || {
+            let done = work();
+            drop(place);
+            done
+        };
+        tokio::task::spawn_blocking(work)
+            .await
+            .map_err(|_| Refusal {
+                error: "the agent failed; its log may say why".to_owned(),
+                code: RefusalCode::Internal,
+            })
+    }
+}
+
+/// The threads, and who asks for them: what a request brings along.
+#[derive(Debug, Clone)]
+pub(super) struct Desk {
+    pub(super) threads: Threads,
+    pub(super) of: Who,
+}
+
+impl Desk {
+    /// Runs `work` on a thread once it is the caller's turn.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        self.threads.run(self.of.clone(), work).await?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Rules = Rules {
+        share: 1,
+        most: 1,
+        reserved: 0,
+        waiting: 2,
+    };
+
+    #[tokio::test]
+    async fn whoever_goes_hands_its_place_on() {
+        let queue = Queue::new(ONE);
+        let first = queue.place('a').await;
+        assert!(first.is_some());
+        let wait = |of: char| {
+            let queue = Arc::clone(&queue);
+            tokio::spawn(async move { queue.place(of).await.map(drop) })
+        };
+        let (gone, second, third) = (wait('a'), wait('a'), wait('b'));
+        tokio::task::yield_now().await;
+        assert!(queue.place('a').await.is_none());
+        gone.abort();
+        tokio::task::yield_now().await;
+        drop(first);
+        assert_eq!(second.await.unwrap(), Some(()));
+        assert_eq!(third.await.unwrap(), Some(()));
+        assert!(queue.place('c').await.is_some());
+    }
+}

@@ -1,0 +1,37 @@
+//! An assignment in which nothing is asked for that a test does not name.
+
+use linerate_agent::api::{Assignment, FlowAssignment};
+use linerate_model::manner::Manner;
+use linerate_model::sample::End;
+use linerate_model::workload::{FlowOptions, Part, Traffic};
+use linerate_model::{FlowId, Nanos, TrialId};
+
+/// Returns one end of `flows` flows, as trial 0 of at most five seconds.
+pub fn assignment(end: End, part: Part, traffic: Traffic, flows: u32) -> Assignment {
+    let plan = |flow| FlowAssignment {
+        flow: FlowId(flow),
+        part,
+        port: None,
+    };
+    Assignment {
+        trial: TrialId(0),
+        end,
+        peer: None,
+        bind: None,
+        cookie: "ab".repeat(16),
+        traffic,
+        options: FlowOptions::default(),
+        manner: Manner::default(),
+        flows: (0..flows).map(plan).collect(),
+        workers_max: None,
+        cpus: Vec::new(),
+        placement: Default::default(),
+        probes: Default::default(),
+        capture_at: None,
+        sample_interval: Nanos::from_ms(100),
+        length: Nanos::from_s(5),
+        warm_up_more: Nanos(0),
+        flow_rate_max: None,
+        timing: None,
+    }
+}

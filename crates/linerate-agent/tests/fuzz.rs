@@ -1,0 +1,348 @@
+//! What strangers may send to the port of an agent: first bytes, datagrams, and requests of every operation of
+//! the API's document while a lease is held. No answer is an error of the agent's own, none of a datagram
+//! is longer than what it answers, and afterwards the agent is as it was.
+//!
+//! `PROPTEST_CASES` in the environment says how many cases there are; a failure prints its seed.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use linerate_agent::api::{LimitsInfo, openapi};
+use linerate_agent::serve::Server;
+use linerate_agent::{AgentConfig, Core};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rand::SeedableRng as _;
+use rand_pcg::Pcg64;
+use serde_json::{Value, json};
+
+/// How long an answer may take before the caller hangs up, as strangers do.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// How deep a value of a schema goes before only what must be there is.
+const DEPTH_MAX: u32 = 6;
+
+/// Returns where the agent of all these tests is.
+fn agent() -> SocketAddr {
+    static AGENT: OnceLock<SocketAddr> = OnceLock::new();
+    *AGENT.get_or_init(|| {
+        let core = Arc::new(Core::new(AgentConfig {
+            host_name: "fuzz".to_owned(),
+            limits: LimitsInfo::default(),
+            lab: false,
+        }));
+        let any = "127.0.0.1:0".parse().expect("an address");
+        let server = Server::bind(any, core).expect("a port");
+        let address = server.address().expect("bound");
+        std::thread::spawn(move || {
+            let (_stop, wait) = std::sync::mpsc::channel();
+            server.run(wait)
+        });
+        address
+    })
+}
+
+/// Few cases in the test command, as many as asked for elsewhere.
+fn config(few: u32) -> ProptestConfig {
+    let is_asked = std::env::var_os("PROPTEST_CASES").is_some();
+    ProptestConfig {
+        cases: if is_asked {
+            ProptestConfig::default().cases
+        } else {
+            few
+        },
+        failure_persistence: None,
+        max_shrink_iters: 100,
+        ..ProptestConfig::default()
+    }
+}
+
+/// Sends `bytes` on a connection of its own; returns what comes back until the end or patience's.
+fn say(bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(agent()).expect("the agent listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    // The agent may have closed already.
+    let _ = stream.write_all(bytes);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    answer
+}
+
+/// Asks for `path`; returns status and body, if the answer came in time.
+fn ask(method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n\r\n{body}",
+        agent()
+    );
+    let answer = String::from_utf8_lossy(&say(request.as_bytes())).into_owned();
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let status = head.split(' ').nth(1)?.parse().expect("a status");
+    Some((status, serde_json::from_str(body).unwrap_or(Value::Null)))
+}
+
+/// Holds that the agent answers, and has nothing on its hands.
+fn is_well() {
+    let (status, info) = ask("GET", "/v1/agent", "").expect("an answer");
+    assert_eq!(status, 200);
+    assert_eq!(info["program"], "linerate");
+}
+
+fn first_bytes() -> impl Strategy<Value = Vec<u8>> {
+    let known: Vec<&[u8]> = vec![
+        b"",
+        b"LINERATE\x00\x01\x00\x00",
+        b"LINERATE",
+        b"GET /v1/agent HTTP/1.1\r\n",
+        b"POST /v1/runs HTTP/1.1\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n",
+        b"POST /v1/runs HTTP/1.1\r\ncontent-length: 99999999999999999999\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"\x16\x03\x01\x00\xf4\x01\x00\x00\xf0\x03\x03",
+        // An iperf3 cookie and the length of its parameters.
+        b"abcdefghijklmnopqrstuvwxyz0123456789\x00",
+        b"abcdefghijklmnopqrstuvwxyz0123456789\x00\x00\x00\x00\x10{\"tcp\":true,\"omi",
+        b"abcdefghijklmnopqrstuvwxyz0123456789\x00\xff\xff\xff\xff",
+    ];
+    (proptest::sample::select(known), vec(any::<u8>(), 0..80)).prop_map(|(known, noise)| {
+        let mut bytes = known.to_vec();
+        bytes.extend(noise);
+        bytes
+    })
+}
+
+proptest! {
+    #![proptest_config(config(24))]
+
+    #[test]
+    fn first_bytes_of_any_kind_do_no_harm(all in vec(first_bytes(), 1..4)) {
+        for bytes in all {
+            say(&bytes);
+        }
+        is_well();
+    }
+
+    #[test]
+    fn no_datagram_is_answered_at_greater_length(
+        magic in any::<bool>(),
+        noise in vec(any::<u8>(), 0..200),
+    ) {
+        let mut datagram = if magic { b"LINERATE\x00\x01".to_vec() } else { Vec::new() };
+        datagram.extend(noise);
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        socket.set_read_timeout(Some(Duration::from_millis(5))).expect("a timeout");
+        socket.send_to(&datagram, agent()).expect("loopback");
+        let mut answer = [0; 2048];
+        if let Ok((length, _)) = socket.recv_from(&mut answer) {
+            prop_assert!(length <= datagram.len());
+        }
+        is_well();
+    }
+
+    #[test]
+    fn requests_of_the_document_are_done_or_refused(seed in any::<u64>()) {
+        let mut maker = Maker {
+            document: openapi::document(),
+            random: Pcg64::seed_from_u64(seed),
+        };
+        let admission = json!({"run": "fuzz", "label": "fuzz", "admission": "shared", "expected": null});
+        let (status, admitted) = ask("POST", "/v1/runs", &admission.to_string()).expect("an answer");
+        prop_assert_eq!(status, 200, "{}", admitted);
+        let lease = admitted["lease"].as_str().expect("a lease").to_owned();
+        let mut leases = vec![lease.clone()];
+        for _ in 0..12 {
+            let (method, path, body) = maker.request(&lease);
+            let Some((status, answer)) = ask(&method, &path, &body) else { continue };
+            prop_assert!(status < 500, "{} {}: {} {}\n{}", method, path, status, answer, body);
+            leases.extend(answer["lease"].as_str().map(str::to_owned));
+            if status >= 400 && status != 405 {
+                prop_assert!(answer["error"].is_string(), "{} {}: {}", method, path, answer);
+            }
+        }
+        for lease in leases {
+            ask("DELETE", &format!("/v1/runs/{lease}"), "");
+        }
+        is_well();
+    }
+}
+
+/// Makes requests from the document of the API.
+struct Maker {
+    document: Value,
+    random: Pcg64,
+}
+
+impl Maker {
+    /// Returns method, path and body of some operation, of the run with `lease` where it is of one.
+    fn request(&mut self, lease: &str) -> (String, String, String) {
+        let paths = self.document["paths"].as_object().expect("paths").clone();
+        // Assignments have most to say.
+        let path = match self.random.random_range(0..3) {
+            0 => "/v1/runs/{lease}/trials".to_owned(),
+            _ => self.one(&paths.keys().cloned().collect::<Vec<_>>()),
+        };
+        let methods = paths[&path].as_object().expect("methods").clone();
+        let method = self.one(&methods.keys().cloned().collect::<Vec<_>>());
+        let operation = &methods[&method];
+        let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+        let body = match schema {
+            Value::Null => String::new(),
+            schema => {
+                let mut body = self.value("", schema, 0);
+                self.tie(&path, &mut body);
+                body.to_string()
+            }
+        };
+        let trial = self.random.random_range(0..3).to_string();
+        let mut url = path.replace("{lease}", lease).replace("{trial}", &trial);
+        let parameters = operation["parameters"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let query = parameters.iter().filter(|one| one["in"] == "query");
+        for (at, parameter) in query.enumerate() {
+            let name = parameter["name"].as_str().unwrap_or_default();
+            let value = self.value(name, &parameter["schema"], 0);
+            let text = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            let plain = text.chars().filter(char::is_ascii_alphanumeric);
+            let mark = if at == 0 { '?' } else { '&' };
+            url.push_str(&format!("{mark}{name}={}", plain.collect::<String>()));
+        }
+        (method.to_uppercase(), url, body)
+    }
+
+    /// Makes some requests such as a controller would: only these get far.
+    fn tie(&mut self, path: &str, body: &mut Value) {
+        if !body.is_object() || self.random.random_bool(0.3) {
+            return;
+        }
+        if path.ends_with("/trials") {
+            body["trial"] = self.random.random_range(0..3).into();
+            body["cookie"] = format!("{:032x}", u128::from(self.random.next_u64())).into();
+            body["length"] = json!(100_000_000);
+            body["sample_interval"] = json!(10_000_000);
+        }
+        if path.ends_with("/start") {
+            let (_, clock) = ask("GET", "/v1/clock", "").unwrap_or_default();
+            let now_ns = clock["sent_ns"].as_u64().unwrap_or(0);
+            for (name, after_ms) in [
+                ("start_ns", 1),
+                ("measure_begin_ns", 2),
+                ("measure_end_ns", 22),
+                ("stop_ns", 22),
+            ] {
+                body[name] = (now_ns + after_ms * 1_000_000).into();
+            }
+        }
+    }
+
+    /// Returns a value that `schema` allows, nearly always; traffic goes to this host alone.
+    fn value(&mut self, name: &str, schema: &Value, depth: u32) -> Value {
+        if self.random.random_bool(0.01) {
+            return self.odd();
+        }
+        let own = match name {
+            "peer" => vec![
+                agent().to_string(),
+                "127.0.0.1:1".into(),
+                "unix:@nosuch".into(),
+                "x".into(),
+            ],
+            "bind" | "address" => vec!["127.0.0.1".into(), "::1".into(), "nonsense:".into()],
+            "device" => vec!["lo".into(), "nosuch0".into(), "../../lo".into()],
+            _ => Vec::new(),
+        };
+        if !own.is_empty() {
+            return self.one(&own).into();
+        }
+        if let Some(reference) = schema["$ref"].as_str() {
+            let pointer = reference.trim_start_matches('#');
+            let schema = self.document.pointer(pointer).cloned().unwrap_or_default();
+            return self.value(name, &schema, depth + 1);
+        }
+        for kind in ["oneOf", "anyOf"] {
+            if let Some(several) = schema[kind].as_array() {
+                let which = match depth > DEPTH_MAX {
+                    true => several.len() - 1,
+                    false => self.random.random_range(0..several.len()),
+                };
+                return self.value(name, &several[which], depth + 1);
+            }
+        }
+        if !schema["const"].is_null() {
+            return schema["const"].clone();
+        }
+        if let Some(values) = schema["enum"].as_array() {
+            return self.one(values);
+        }
+        let kinds = match &schema["type"] {
+            Value::Array(kinds) => kinds.clone(),
+            kind => vec![kind.clone()],
+        };
+        let kind = self.one(&kinds);
+        match kind.as_str().unwrap_or_default() {
+            "object" => self.object(schema, depth),
+            "array" => {
+                let most = if depth > DEPTH_MAX { 0 } else { 3 };
+                let count = self.random.random_range(0..=most);
+                (0..count)
+                    .map(|_| self.value("", &schema["items"], depth + 1))
+                    .collect()
+            }
+            "integer" => self.integer(schema),
+            "number" => self.random.random_range(0.0..1e9).into(),
+            "boolean" => self.random.random_bool(0.5).into(),
+            "string" => self
+                .one(&["", "a", "cubic", "0", "\u{1b}[2J", "ä"].map(String::from))
+                .into(),
+            _ => Value::Null,
+        }
+    }
+
+    fn object(&mut self, schema: &Value, depth: u32) -> Value {
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        let properties = schema["properties"]
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
+        let share = if depth > DEPTH_MAX { 0.0 } else { 0.3 };
+        let mut object = serde_json::Map::new();
+        for (name, schema) in &properties {
+            let is_required = required.iter().any(|one| one == name);
+            if is_required || self.random.random_bool(share) {
+                object.insert(name.clone(), self.value(name, schema, depth + 1));
+            }
+        }
+        object.into()
+    }
+
+    fn integer(&mut self, schema: &Value) -> Value {
+        let least = schema["minimum"].as_f64().unwrap_or(0.0).max(0.0) as u64;
+        let most = schema["maximum"].as_u64().unwrap_or(u64::MAX);
+        let small = least
+            .saturating_add(self.random.random_range(0..20))
+            .min(most);
+        let bits = self.random.random_range(0..63);
+        let any = (self.random.next_u64() >> bits).clamp(least, most);
+        self.one(&[small, small, small, any, least, most]).into()
+    }
+
+    fn odd(&mut self) -> Value {
+        let deep = (0..200).fold(Value::Null, |inner, _| vec![inner].into());
+        self.one(&[
+            Value::Null,
+            json!(-1),
+            json!(1e300),
+            json!("x".repeat(5000)),
+            json!({}),
+            deep,
+        ])
+    }
+
+    fn one<T: Clone>(&mut self, of: &[T]) -> T {
+        of[self.random.random_range(0..of.len())].clone()
+    }
+}

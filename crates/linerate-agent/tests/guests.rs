@@ -1,0 +1,269 @@
+//! What callers without the token may have under way in all, whatever they open and however often.
+
+#[path = "common/plain.rs"]
+mod plain;
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+
+use linerate_agent::access::Caller;
+use linerate_agent::api::{
+    AdmitRequest, Assignment, InventoryRequest, LimitsInfo, PollFrom, Refusal, RefusalCode,
+    TrialState,
+};
+use linerate_agent::{AgentConfig, Core};
+use linerate_model::manner::Transport;
+use linerate_model::run::Admission;
+use linerate_model::sample::End;
+use linerate_model::workload::{Direction, Part, Traffic};
+use linerate_model::{BitsPerSec, Bytes, Nanos, RunId, TrialId};
+
+fn core(limits: LimitsInfo) -> Arc<Core> {
+    Arc::new(Core::new(AgentConfig {
+        host_name: "test".to_owned(),
+        limits,
+        lab: false,
+    }))
+}
+
+fn guest() -> Caller {
+    Caller::Stranger("far away".to_owned())
+}
+
+/// Returns the address number `at` of one /64 after another.
+fn v6(network: u64, at: u64) -> IpAddr {
+    Ipv6Addr::from_bits(u128::from(0x2001_0db8_0000_0000 + network) << 64 | u128::from(at)).into()
+}
+
+fn admit(core: &Core, caller: &Caller, from: IpAddr, how: Admission) -> Result<String, Refusal> {
+    ask(core, caller, from, how, false)
+}
+
+fn ask(
+    core: &Core,
+    caller: &Caller,
+    from: IpAddr,
+    how: Admission,
+    evict: bool,
+) -> Result<String, Refusal> {
+    let request = AdmitRequest {
+        run: RunId("test".to_owned()),
+        label: "test".to_owned(),
+        admission: how,
+        expected: Some(Nanos(u64::MAX)),
+        evict,
+    };
+    core.admit(caller, Some(from), &request)
+        .map(|admitted| admitted.lease)
+}
+
+/// Returns the accepting end of `flows` streams, or places of connections.
+fn assignment(trial: u32, flows: u32, traffic: Traffic) -> Assignment {
+    let part = match traffic {
+        Traffic::Crr { .. } => Part::Responder,
+        _ => Part::Receiver,
+    };
+    Assignment {
+        trial: TrialId(trial),
+        cookie: format!("{trial:032x}"),
+        length: Nanos::from_s(3600),
+        ..plain::assignment(End::Server, part, traffic, flows)
+    }
+}
+
+fn stream() -> Traffic {
+    Traffic::Stream {
+        direction: Direction::ToServer,
+        message_bytes: Bytes(1024),
+    }
+}
+
+fn places() -> Traffic {
+    Traffic::Crr {
+        request_bytes: Bytes(1),
+        response_bytes: Bytes(1),
+    }
+}
+
+#[test]
+fn places_of_guests_leave_half_of_the_ports_and_files() {
+    let core = core(LimitsInfo {
+        flows: Some(64),
+        ..LimitsInfo::default()
+    });
+    let mut opened = 0;
+    let mut told = Vec::new();
+    for network in 0..8 {
+        for run in 0..4 {
+            // Every run from another address of its network.
+            let lease = admit(&core, &guest(), v6(network, run), Admission::Shared).unwrap();
+            for trial in 0..4 {
+                match core.prepare(&guest(), &lease, assignment(trial, 32, places())) {
+                    Ok(prepared) => opened += prepared.ports.len(),
+                    Err(refusal) => told.push((network, refusal)),
+                }
+            }
+        }
+    }
+    // Four networks have theirs, 64 each; then all together have what all may.
+    assert_eq!(opened, 256);
+    assert!(
+        told.iter()
+            .all(|(_, refusal)| refusal.code == RefusalCode::Limited)
+    );
+    let of = |network| {
+        let mut own = told.iter().filter(|(other, _)| *other == network);
+        own.next().unwrap().1.error.clone()
+    };
+    let first = of(0);
+    assert!(
+        first.starts_with("2001:db8::/64 may have 64 flows"),
+        "{first}"
+    );
+    assert!(first.contains("(--limit-flows)"), "{first}");
+    assert!(
+        of(7).starts_with("all callers together may have 256 flows"),
+        "{}",
+        of(7)
+    );
+    // Who holds the token is not held up by them.
+    let lease = admit(&core, &Caller::Trusted, v6(9, 0), Admission::Shared).unwrap();
+    core.prepare(&Caller::Trusted, &lease, assignment(1, 100, places()))
+        .unwrap();
+}
+
+#[test]
+fn what_a_trial_took_is_there_again_when_it_is_over() {
+    let core = core(LimitsInfo {
+        flows: Some(8),
+        ..LimitsInfo::default()
+    });
+    let lease = admit(&core, &guest(), v6(0, 0), Admission::Exclusive).unwrap();
+    for trial in 0..100 {
+        core.prepare(&guest(), &lease, assignment(trial, 8, places()))
+            .unwrap();
+        core.abort(&lease, TrialId(trial)).unwrap();
+    }
+    core.prepare(&guest(), &lease, assignment(100, 8, places()))
+        .unwrap();
+    core.leave(&lease).unwrap();
+    let lease = admit(&core, &guest(), v6(0, 1), Admission::Exclusive).unwrap();
+    core.prepare(&guest(), &lease, assignment(1, 8, stream()))
+        .unwrap();
+}
+
+#[test]
+fn a_rate_is_the_sum_of_all_trials() {
+    let core = core(LimitsInfo {
+        rate: Some(BitsPerSec(10e6)),
+        ..LimitsInfo::default()
+    });
+    let mut granted = 0.0;
+    let mut refused = 0;
+    for network in 0..6 {
+        let lease = admit(&core, &guest(), v6(network, 0), Admission::Shared).unwrap();
+        for trial in 0..4 {
+            let mut asked = assignment(trial, 2, stream());
+            asked.flow_rate_max = Some(BitsPerSec(1e6));
+            match core.prepare(&guest(), &lease, asked) {
+                Ok(prepared) => granted += prepared.rate_limit.unwrap().0,
+                Err(refusal) => {
+                    assert!(refusal.error.contains("10 Mbit/s together (--limit-rate)"));
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert_eq!((granted, refused), (10e6, 19));
+}
+
+#[test]
+fn the_host_is_taken_back_with_the_token_only() {
+    let core = core(LimitsInfo::default());
+    let lease = admit(&core, &guest(), v6(0, 0), Admission::Exclusive).unwrap();
+    core.prepare(&guest(), &lease, assignment(1, 1, stream()))
+        .unwrap();
+    let busy = admit(&core, &Caller::Trusted, v6(1, 0), Admission::Exclusive).unwrap_err();
+    assert_eq!(busy.code, RefusalCode::Busy);
+    assert_eq!(
+        core.evict(&guest()).unwrap_err().code,
+        RefusalCode::Unauthorized
+    );
+    assert_eq!(core.evict(&Caller::Trusted).unwrap(), 1);
+    let gone = core.renew(&lease).unwrap_err();
+    assert_eq!(gone.code, RefusalCode::Gone);
+    assert!(gone.error.contains("took the host back"), "{}", gone.error);
+    let own = admit(&core, &Caller::Trusted, v6(1, 0), Admission::Exclusive).unwrap();
+    assert_eq!(core.evict(&Caller::Trusted).unwrap(), 0);
+    core.prepare(&Caller::Trusted, &own, assignment(1, 1, stream()))
+        .unwrap();
+    let status = core
+        .poll_trial(&own, TrialId(1), PollFrom::default())
+        .unwrap();
+    assert_eq!(status.state, TrialState::Gathering { missing: 1 });
+}
+
+#[test]
+fn an_admission_may_take_the_host_back_from_guests_only() {
+    let core = core(LimitsInfo::default());
+    let holder = |scopes: &str| Caller::Holder {
+        name: "ci".to_owned(),
+        scopes: scopes.parse().unwrap(),
+    };
+    let admin = holder("measure,admin");
+    let theirs = admit(&core, &guest(), v6(0, 0), Admission::Exclusive).unwrap();
+    for (caller, code) in [
+        (guest(), RefusalCode::Unauthorized),
+        (holder("measure"), RefusalCode::Limited),
+    ] {
+        let refused = ask(&core, &caller, v6(1, 0), Admission::Exclusive, true).unwrap_err();
+        assert_eq!(refused.code, code, "{}", refused.error);
+    }
+    core.renew(&theirs).unwrap();
+    let ours = ask(&core, &admin, v6(1, 0), Admission::Exclusive, true).unwrap();
+    assert_eq!(core.renew(&theirs).unwrap_err().code, RefusalCode::Gone);
+    let busy = ask(&core, &admin, v6(2, 0), Admission::Exclusive, true).unwrap_err();
+    assert_eq!(busy.code, RefusalCode::Busy);
+    core.leave(&ours).unwrap();
+    // Guests beside a run that stays are not ended for nothing.
+    admit(&core, &admin, v6(1, 0), Admission::Shared).unwrap();
+    let beside = admit(&core, &guest(), v6(0, 0), Admission::Shared).unwrap();
+    ask(&core, &admin, v6(2, 0), Admission::Exclusive, true).unwrap_err();
+    core.renew(&beside).unwrap();
+}
+
+#[test]
+fn unix_sockets_are_for_callers_of_this_host() {
+    let core = core(LimitsInfo::default());
+    let mut unix = assignment(1, 1, stream());
+    unix.manner.transport = Transport::Unix;
+    for caller in [guest(), Caller::Trusted] {
+        let lease = admit(&core, &caller, v6(0, 0), Admission::Shared).unwrap();
+        let refused = core.prepare(&caller, &lease, unix.clone()).unwrap_err();
+        assert!(
+            refused.error.contains("on the agent's own host"),
+            "{}",
+            refused.error
+        );
+    }
+    let here = IpAddr::from([127, 0, 0, 1]);
+    let lease = admit(&core, &Caller::Trusted, here, Admission::Shared).unwrap();
+    assert!(
+        core.prepare(&Caller::Trusted, &lease, unix)
+            .unwrap()
+            .socket_name
+            .is_some()
+    );
+}
+
+#[test]
+fn guests_are_not_told_of_devices() {
+    let core = core(LimitsInfo::default());
+    let wanted = InventoryRequest {
+        address: Some("127.0.0.1".to_owned()),
+        ..InventoryRequest::default()
+    };
+    let told = |caller: &Caller| core.inventory(caller, &wanted).link;
+    assert_eq!(told(&guest()), None);
+    assert_eq!(told(&Caller::Trusted).as_deref(), Some("lo"));
+}

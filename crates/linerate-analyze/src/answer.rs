@@ -1,0 +1,466 @@
+//! The answer of a run: verdict, headline numbers, what limits each workload.
+//!
+//! Everything here repeats what rules and intervals say elsewhere; nothing is decided anew:
+//!
+//! 1. the verdict names the bulk throughput with its limiter, then the exchange; of a lone experiment
+//!    that compares, the first finding that a comparison decided. Numbers that are not to be used
+//!    give no verdict but that;
+//! 2. a headline number is there only if it was measured, on the host as it is;
+//! 3. a bar is a cell with what it reached, what it cannot exceed and its limiter: of several cells of
+//!    an experiment with one limiter the one that the finding shows, too.
+
+use linerate_model::answer::{Answer, BARS_MAX, Ceiling, Ceilings, LimitBar, TILES_MAX, Tile};
+use linerate_model::experiment::{Factor, Level};
+use linerate_model::finding::{Estimate, FindingKind, Limiter, Trust, TrustLevel};
+use linerate_model::manner::Transport;
+use linerate_model::number;
+use linerate_model::unit::Unit;
+use linerate_model::workload::{Direction, Traffic};
+
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::diagnose::{Found, limiter_of};
+use crate::reduce::name;
+use crate::study;
+use crate::words;
+
+/// Share above its ceiling from which on a number shows that the ceiling is not one.
+const CEILING_EXCESS: f64 = 1.02;
+
+/// Returns the answer of `dataset`.
+pub(crate) fn answer(dataset: &Dataset<'_>, findings: &[Found<'_>], trust: &Trust) -> Answer {
+    let shown = Shown::of(dataset);
+    Answer {
+        verdict: verdict(dataset, &shown, findings, trust),
+        tiles: tiles(dataset, &shown),
+        bars: bars(dataset),
+    }
+}
+
+/// The cells that headline numbers are taken of.
+struct Shown<'d, 'a> {
+    /// A stream that is meant to fill the path.
+    bulk: Option<&'d CellOutcomes<'a>>,
+    /// An exchange of the smallest messages that does not stall.
+    exchange: Option<&'d CellOutcomes<'a>>,
+    /// The exchange that Nagle and delayed ACK stall longest.
+    stalled: Option<&'d CellOutcomes<'a>>,
+}
+
+impl<'d, 'a> Shown<'d, 'a> {
+    fn of(dataset: &'d Dataset<'a>) -> Self {
+        let cells: Vec<&CellOutcomes<'a>> = measured(dataset);
+        let is_stalled = |cell: &&&CellOutcomes<'a>| {
+            limiter(dataset, cell) == Some(Limiter::NagleDelayedAck)
+                && cell.mean(name::RTT_P50).is_some()
+        };
+        let by_median = |a: &&&CellOutcomes<'a>, b: &&&CellOutcomes<'a>| {
+            let median = |cell: &CellOutcomes<'_>| cell.mean(name::RTT_P50).unwrap_or_default();
+            median(a).total_cmp(&median(b))
+        };
+        let exchanges = cells.iter().filter(|cell| cell.is_rr());
+        let stalled = exchanges.clone().filter(is_stalled).max_by(by_median);
+        let exchange = exchanges
+            .filter(|cell| !is_stalled(cell))
+            .filter(|cell| cell.level(Factor::DelayedAck) != Some(&Level::Switch(false)))
+            .min_by_key(|cell| (cell.experiment.chapter, study::payload_bytes(cell)));
+        Self {
+            bulk: bulk(dataset, &cells),
+            exchange: exchange.copied(),
+            stalled: stalled.copied(),
+        }
+    }
+}
+
+/// Returns the measured cells of the host as it is; all of them where it was not measured as it is.
+fn measured<'d, 'a>(dataset: &'d Dataset<'a>) -> Vec<&'d CellOutcomes<'a>> {
+    let known = dataset.cells.iter().filter(|cell| !cell.valid.is_empty());
+    let known: Vec<_> = known.collect();
+    let as_it_is: Vec<_> = known
+        .iter()
+        .copied()
+        .filter(|cell| dataset.is_as_it_is(cell))
+        .collect();
+    match as_it_is.is_empty() {
+        true => known,
+        false => as_it_is,
+    }
+}
+
+fn limiter(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Limiter> {
+    limiter_of(dataset, cell).map(|verdict| verdict.limiter)
+}
+
+/// Returns the stream with the fewest connections that fills its link, else the fastest.
+fn bulk<'d, 'a>(
+    dataset: &Dataset<'_>,
+    cells: &[&'d CellOutcomes<'a>],
+) -> Option<&'d CellOutcomes<'a>> {
+    // Messages that are varied are there to be small.
+    let is_bulk = |cell: &&&CellOutcomes<'_>| {
+        cell.workload.traffic.is_stream()
+            && cell.mean(name::THROUGHPUT).is_some()
+            && (cells.len() == 1 || cell.level(Factor::MessageBytes).is_none())
+    };
+    let rate = |cell: &CellOutcomes<'_>| cell.mean(name::THROUGHPUT).unwrap_or_default();
+    let streams: Vec<_> = cells.iter().filter(is_bulk).copied().collect();
+    let full = streams
+        .iter()
+        .filter(|cell| limiter(dataset, cell) == Some(Limiter::LinkRate))
+        .min_by(|a, b| {
+            let connections = |cell: &CellOutcomes<'_>| cell.workload.connections;
+            let fewest = connections(a).cmp(&connections(b));
+            fewest.then(rate(b).total_cmp(&rate(a)))
+        });
+    full.or(streams.iter().max_by(|a, b| rate(a).total_cmp(&rate(b))))
+        .copied()
+}
+
+fn verdict(
+    dataset: &Dataset<'_>,
+    shown: &Shown<'_, '_>,
+    findings: &[Found<'_>],
+    trust: &Trust,
+) -> String {
+    if dataset.outcomes.iter().all(|outcome| !outcome.is_valid()) {
+        return match dataset.outcomes.is_empty() {
+            true => "Nothing was measured".to_owned(),
+            false => "Nothing valid was measured".to_owned(),
+        };
+    }
+    if trust.level == TrustLevel::DoNotUse {
+        return "These numbers do not describe the hosts: measure again".to_owned();
+    }
+    let compared = || {
+        let decided =
+            |found: &&Found<'_>| matches!(found.kind(), FindingKind::Effect | FindingKind::Plateau);
+        let first = findings.iter().find(decided)?;
+        Some(first.claim.trim_end_matches('.').to_owned())
+    };
+    let is_study = dataset.recording.document.study;
+    if let Some(claim) = compared().filter(|_| !is_study) {
+        return claim;
+    }
+    let stream = shown.bulk.map(|cell| stream(dataset, cell));
+    let exchange = match (shown.stalled, shown.exchange) {
+        (Some(cell), _) => stall(dataset, cell),
+        (None, Some(cell)) => exchange(dataset, cell),
+        (None, None) => None,
+    };
+    let clauses: Vec<String> = stream.into_iter().chain(exchange).collect();
+    match clauses.is_empty() {
+        true => words::sentence(&plain(dataset)),
+        false => words::sentence(&clauses.join("; ")),
+    }
+}
+
+/// "one connection fills the link: 940 ± 5 Mbit/s, 99.8 % of the wire".
+fn stream(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> String {
+    let Some(throughput) = cell.estimate(name::THROUGHPUT) else {
+        return plain(dataset);
+    };
+    let rate = words::estimate(&throughput);
+    let who = connections(cell);
+    let verb = |one: &'static str, more: &'static str| match cell.workload.connections {
+        1 => one,
+        _ => more,
+    };
+    let lost = cell.mean(name::LOSS_SHARE).filter(|lost| *lost > 0.0);
+    let lost = lost.map_or(String::new(), |lost| {
+        format!(", {} of the datagrams lost", words::percent(lost))
+    });
+    match limiter(dataset, cell) {
+        Some(Limiter::LinkRate) => {
+            let fills = verb("fills", "fill");
+            format!("{who} {fills} the link: {rate}{lost}")
+        }
+        Some(Limiter::Generator) => {
+            let reaches = verb("reaches", "reach");
+            format!("{who} {reaches} at least {rate}{lost}: our own generator is the limit")
+        }
+        Some(limiter) => {
+            let reaches = verb("reaches", "reach");
+            format!(
+                "{who} {reaches} {rate}{lost}, limited by {}",
+                limiter.title()
+            )
+        }
+        None => {
+            let reaches = verb("reaches", "reach");
+            format!("{who} {reaches} {rate}{lost}; what limits that is not known")
+        }
+    }
+}
+
+fn connections(cell: &CellOutcomes<'_>) -> String {
+    let workload = &cell.workload;
+    let (one, many) = match workload.manner.transport {
+        Transport::Udp => ("one flow of datagrams", "flows of datagrams"),
+        _ => ("one connection", "connections"),
+    };
+    let ways = match workload.traffic.stream() {
+        Some((Direction::Both, _)) => " both ways",
+        _ => "",
+    };
+    match (workload.connections, workload.clients) {
+        (1, _) => format!("{one}{ways}"),
+        (n, 0 | 1) => format!("{n} {many}{ways}"),
+        (n, clients) => format!("{n} {many} from {clients} clients{ways}"),
+    }
+}
+
+/// A request in pieces against the same with the cure.
+fn stall(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
+    let median = cell.estimate(name::RTT_P50)?;
+    let writes = match cell.workload.traffic {
+        Traffic::Rr { request_writes, .. } => request_writes,
+        _ => return None,
+    };
+    let cured = dataset.cells.iter().find(|other| {
+        let mut wanted = cell.cell.clone();
+        wanted.insert(Factor::Nagle, Level::Switch(false));
+        other.experiment.name == cell.experiment.name && other.cell == wanted
+    });
+    let cured = cured.and_then(|cured| cured.estimate(name::RTT_P50));
+    let instead = cured.map_or(String::new(), |cured| {
+        format!(" instead of {} with Nagle off", words::estimate(&cured))
+    });
+    Some(format!(
+        "requests written in {writes} pieces take {}{instead}",
+        words::estimate(&median)
+    ))
+}
+
+fn exchange(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
+    let held = match limiter(dataset, cell) {
+        // Every exchange takes its round trip.
+        None | Some(Limiter::RoundTrip) => String::new(),
+        Some(Limiter::Generator) => ", with our own generator as the limit".to_owned(),
+        Some(limiter) => format!(", limited by {}", limiter.title()),
+    };
+    if let (Some(median), Some(bytes)) = (cell.estimate(name::RTT_P50), study::payload_bytes(cell))
+    {
+        let bytes = words::number(Unit::Bytes, bytes as f64);
+        let median = words::estimate(&median);
+        return Some(format!("a round trip of {bytes} takes {median}{held}"));
+    }
+    let rate = words::estimate(&cell.main()?);
+    Some(match cell.workload.traffic {
+        Traffic::Crr { .. } => format!("connections are made at {rate}{held}"),
+        _ => format!("transactions complete at {rate}{held}"),
+    })
+}
+
+/// What is left to say of traffic of no other kind.
+fn plain(dataset: &Dataset<'_>) -> String {
+    let valid = dataset.outcomes.iter().filter(|it| it.is_valid()).count();
+    format!("{} measured", number::counted(valid, "trial"))
+}
+
+fn tiles(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Vec<Tile> {
+    let rate = shown
+        .bulk
+        .and_then(|cell| throughput(dataset, cell))
+        .or_else(|| {
+            shown
+                .exchange
+                .or(shown.stalled)
+                .and_then(|cell| transactions(dataset, cell))
+        });
+    let tiles = [
+        rate,
+        round_trip(shown),
+        buffer(dataset, shown),
+        longest_stall(dataset),
+    ];
+    tiles.into_iter().flatten().take(TILES_MAX).collect()
+}
+
+fn tile(what: impl Into<String>, value: Estimate, notes: Vec<String>) -> Tile {
+    Tile {
+        what: what.into(),
+        value,
+        note: notes.join("; "),
+    }
+}
+
+fn throughput(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Tile> {
+    let value = cell.estimate(name::THROUGHPUT)?;
+    let share = ceiling(dataset, cell).map(|ceiling| {
+        format!(
+            "{} of the wire",
+            words::percent((value.value / ceiling.value).min(1.0))
+        )
+    });
+    let mut notes: Vec<String> = share.into_iter().collect();
+    if limiter(dataset, cell) == Some(Limiter::Generator) {
+        notes.push("lower bound".to_owned());
+    }
+    notes.push(connections(cell));
+    Some(tile("Throughput", value, notes))
+}
+
+fn transactions(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Tile> {
+    let (what, response) = match cell.workload.traffic {
+        Traffic::Crr { .. } => ("Connections", name::CONNECTIONS),
+        _ => ("Transactions", name::TRANSACTIONS),
+    };
+    let mut notes = Vec::new();
+    if limiter(dataset, cell) == Some(Limiter::Generator) {
+        notes.push("lower bound".to_owned());
+    }
+    notes.push(number::counted(cell.workload.connections, "connection"));
+    Some(tile(what, cell.estimate(response)?, notes))
+}
+
+fn round_trip(shown: &Shown<'_, '_>) -> Option<Tile> {
+    if let Some(cell) = shown.exchange.or(shown.stalled)
+        && let Some(median) = cell.estimate(name::RTT_P50)
+    {
+        let p99 = cell.mean(name::RTT_P99);
+        let notes = match p99 {
+            Some(p99) => format!("median; p99 {}", Unit::Nanoseconds.display(p99)),
+            None => "median; too few for a p99".to_owned(),
+        };
+        let bytes = study::payload_bytes(cell).unwrap_or_default();
+        let what = format!("Round trip, {}", words::number(Unit::Bytes, bytes as f64));
+        return Some(tile(what, median, vec![notes]));
+    }
+    let cell = shown.bulk?;
+    let notes = cell.mean(name::TCP_MIN_RTT);
+    let notes = notes.map(|least| format!("TCP's; shortest {}", Unit::Nanoseconds.display(least)));
+    Some(tile(
+        "Round trip under load",
+        cell.estimate(name::TCP_RTT)?,
+        notes.into_iter().collect(),
+    ))
+}
+
+/// The smallest buffer that does as well as the host's own tuning, else the window that the path needs.
+fn buffer(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
+    let window = study::windows(dataset).into_iter().next();
+    let plateaus = &dataset.verdicts().plateaus;
+    let begin = plateaus.iter().find_map(|found| {
+        let level = found.plateau.begin.map(|at| &found.levels[at])?;
+        Some((level.as_number()?, found.with("with ")))
+    });
+    if let Some((bytes, with)) = begin {
+        let needed = window.map(|window| format!("path needs {}", words::estimate(&window.bytes)));
+        let with = Some(with).filter(|with| !with.is_empty());
+        let notes = with.into_iter().chain(needed).collect();
+        let value = Estimate::point(bytes, Unit::Bytes);
+        return Some(tile("Smallest sufficient buffer", value, notes));
+    }
+    shown.bulk?;
+    let window = window?;
+    let note = format!("link rate × {}", window.basis);
+    Some(tile("Window needed", window.bytes, vec![note]))
+}
+
+/// The longest time in which a workload of the host as it is did not go on.
+fn longest_stall(dataset: &Dataset<'_>) -> Option<Tile> {
+    let stall = |cell: &CellOutcomes<'_>| match cell.is_rr() {
+        true => Some((cell.estimate(name::RTT_MAX)?, "longest round trip")),
+        false => Some((cell.estimate(name::STALL_MAX)?, "a flow received nothing")),
+    };
+    let cells = measured(dataset);
+    let known = cells.iter().filter_map(|cell| Some((stall(cell)?, *cell)));
+    let ((value, what), cell) = known.max_by(|a, b| a.0.0.value.total_cmp(&b.0.0.value))?;
+    let cause = match limiter(dataset, cell) {
+        Some(Limiter::NagleDelayedAck) => "Nagle and delayed ACK".to_owned(),
+        _ if dataset.cells.len() == 1 => what.to_owned(),
+        _ => format!("{what}: {}", cell.experiment.title),
+    };
+    Some(tile("Longest stall", value, vec![cause]))
+}
+
+/// One bar for each limiter of each experiment; of few cells of a lone experiment, one each.
+fn bars(dataset: &Dataset<'_>) -> Vec<LimitBar> {
+    let lone = dataset.recording.document.plan.experiments.len() == 1;
+    let known: Vec<&CellOutcomes<'_>> = match lone {
+        true => dataset.cells.iter().collect(),
+        false => measured(dataset),
+    };
+    let known: Vec<_> = known
+        .into_iter()
+        .filter(|cell| reached(cell).is_some())
+        .collect();
+    if lone && known.len() <= BARS_MAX {
+        return known
+            .into_iter()
+            .filter_map(|cell| bar(dataset, cell, 1))
+            .collect();
+    }
+    type Group<'d, 'a> = (&'d str, Option<Limiter>, Vec<&'d CellOutcomes<'a>>);
+    let mut groups: Vec<Group<'_, '_>> = Vec::new();
+    for cell in known {
+        let (experiment, limiter) = (&*cell.experiment.name, limiter(dataset, cell));
+        let same = |group: &&mut Group<'_, '_>| (group.0, group.1) == (experiment, limiter);
+        match groups.iter_mut().find(same) {
+            Some(group) => group.2.push(cell),
+            None => groups.push((experiment, limiter, vec![cell])),
+        }
+    }
+    let weight = |cell: &CellOutcomes<'_>| limiter_of(dataset, cell).map_or(0.0, |it| it.weight);
+    let bar_of = |(_, _, cells): &Group<'_, '_>| {
+        let shown = cells
+            .iter()
+            .max_by(|a, b| weight(a).total_cmp(&weight(b)))?;
+        bar(dataset, shown, cells.len() as u32)
+    };
+    groups.iter().filter_map(bar_of).take(BARS_MAX).collect()
+}
+
+fn bar(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, cells: u32) -> Option<LimitBar> {
+    let value = reached(cell)?;
+    let lone = dataset.recording.document.plan.experiments.len() == 1;
+    Some(LimitBar {
+        experiment: match lone {
+            true => String::new(),
+            false => cell.experiment.title.clone(),
+        },
+        workload: match cell.cell.is_empty() {
+            true => connections(cell),
+            false => words::whole_cell(&cell.cell),
+        },
+        cells,
+        value,
+        ceiling: ceiling(dataset, cell).filter(|known| value.value <= CEILING_EXCESS * known.value),
+        limiter: limiter(dataset, cell),
+    })
+}
+
+/// Returns what a workload is there to reach.
+fn reached(cell: &CellOutcomes<'_>) -> Option<Estimate> {
+    match cell.workload.traffic {
+        Traffic::Stream { .. } => cell.estimate(name::THROUGHPUT),
+        Traffic::Rr { .. } => cell.estimate(name::TRANSACTIONS),
+        Traffic::Crr { .. } => cell.estimate(name::CONNECTIONS),
+        Traffic::Idle => None,
+    }
+}
+
+/// Returns what the wire carries in segments of the measured size, and of an exchange what the path's
+/// shortest round trip allows.
+fn ceiling(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ceiling> {
+    match cell.workload.traffic {
+        Traffic::Stream { .. } => {
+            let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
+            let per_ack = cell.mean(name::SEGMENTS_PER_ACK);
+            let limit = dataset.path.limit_bps(&cell.workload, payload, per_ack)?;
+            Some(Ceiling {
+                value: limit,
+                what: Ceilings::Wire,
+            })
+        }
+        Traffic::Rr { .. } => {
+            let least_ns = cell.mean(name::TCP_MIN_RTT).filter(|ns| *ns > 0.0)?;
+            let at_once = f64::from(cell.workload.connections.max(1))
+                * f64::from(cell.workload.manner.in_flight.max(1));
+            Some(Ceiling {
+                value: at_once * 1e9 / least_ns,
+                what: Ceilings::RoundTrip,
+            })
+        }
+        Traffic::Crr { .. } | Traffic::Idle => None,
+    }
+}

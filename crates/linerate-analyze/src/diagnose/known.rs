@@ -1,0 +1,265 @@
+//! Every finding and caution by its identifier: what it is called, what it rests on, what to do about it.
+//!
+//! For the reference; a finding itself says it with its numbers. A caution whose name is not here cannot be
+//! made in a debug build, so that tests find it.
+
+use linerate_model::finding::Limiter;
+
+use super::{host_counters, rules};
+
+/// A finding or caution that may be in a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// Its identifier behind the experiment that it is about and its kind; some are followed by a host or a
+    /// number.
+    pub id: &'static str,
+    /// What it is called.
+    pub title: &'static str,
+    /// What it rests on, without a full stop.
+    pub needs: &'static str,
+    /// What to do about it, without a full stop.
+    pub action: &'static str,
+}
+
+/// Findings that name no limiter.
+const OTHERS: &[Known] = &[
+    Known {
+        id: "plateau",
+        title: "A buffer does better than the host's own",
+        needs: "a level of the socket buffer and buffers that the kernel tunes, in one experiment; the ratio \
+                beyond what matters, with the error of the whole report",
+        action: "what the recommendation says: the maxima of tcp_rmem and tcp_wmem, or the socket options",
+    },
+    Known {
+        id: "effect",
+        title: "A switch or a word changes the result",
+        needs: "pairs of trials of the same block that differ in it only; the ratio beyond what matters, with \
+                the error of the whole report",
+        action: "use the better one where the traffic is like the one measured; it may differ by size",
+    },
+    Known {
+        id: "loss",
+        title: "Datagrams are lost at one place",
+        needs: "a thousandth of the datagrams of a cell; counts of both ends that add up to what was sent",
+        action: "what the table of places in the guide to UDP says of it",
+    },
+    Known {
+        id: "queue-balance",
+        title: "Connections lie unevenly on receive queues",
+        needs: "more trials beyond the bound of random hashing than chance explains",
+        action: "look at hash fields and indirection table: `ethtool -x`, `ethtool -n DEVICE rx-flow-hash tcp4`",
+    },
+    Known {
+        id: "placement",
+        title: "It matters where the two ends ran",
+        needs: "trials of one connection whose ends shared a CPU and others whose did not, and rates apart",
+        action: "pin both ends: `-A 0,1` or `-A 0,0`",
+    },
+];
+
+/// Cautions, but for those of a host's counters.
+const CAUTIONS: &[Known] = &[
+    Known {
+        id: "one-cpu",
+        title: "Both ends ran on one CPU",
+        needs: "all trials of a cell on one machine with client and server on the same CPU",
+        action: "pin them apart: `-A 0,1`; no network is like one CPU",
+    },
+    Known {
+        id: "one-cpu-of-packets",
+        title: "One CPU takes all packets of a host",
+        needs: "a CPU in interrupts for most of the window, the others for less than half as long",
+        action: "spread packets over CPUs: more queues, the affinity of interrupts, RPS",
+    },
+    Known {
+        id: "backlog",
+        title: "A CPU's backlog was full",
+        needs: "drops in /proc/net/softnet_stat during a trial",
+        action: "raise net.core.netdev_max_backlog, or spread packets over more CPUs",
+    },
+    Known {
+        id: "squeezed",
+        title: "NAPI ran out of budget",
+        needs: "time_squeeze of /proc/net/softnet_stat more than ten times per second",
+        action: "raise net.core.netdev_budget and netdev_budget_usecs where a CPU has time, else spread packets",
+    },
+    Known {
+        id: "pcie",
+        title: "The PCIe link is narrower than the card",
+        needs: "width and speed of the narrowest link between card and CPU, and the card's rate",
+        action: "another slot, or what keeps the link from its full width and speed",
+    },
+    Known {
+        id: "zero-copy",
+        title: "Zero-copy sends were copied",
+        needs: "the kernel's notes on MSG_ZEROCOPY sends",
+        action: "measure between hosts: loopback, veth and packet sockets have the kernel copy",
+    },
+    Known {
+        id: "generator-late",
+        title: "Requests went late",
+        needs: "an open loop; 99th percentile of the lateness 100 µs or more, and a fifth of that of the latency",
+        action: "more workers, pinned; a part of the tail is the generator's own",
+    },
+    Known {
+        id: "response-waits",
+        title: "Responses come one request late",
+        needs: "an open loop with Nagle on; a median latency of one period and a round trip below half of one",
+        action: "TCP_NODELAY (`-N`)",
+    },
+    Known {
+        id: "conntrack-full",
+        title: "The table of connection tracking is nearly full",
+        needs: "nine tenths of nf_conntrack_max in use",
+        action: "raise net.netfilter.nf_conntrack_max, or do not track this traffic (notrack)",
+    },
+    Known {
+        id: "noise",
+        title: "Identical trials differ",
+        needs: "a pooled relative standard deviation above 5 %",
+        action: "a quieter machine, or a larger budget; the caution says how many replicates",
+    },
+    Known {
+        id: "modes",
+        title: "Identical trials are of two kinds",
+        needs: "two groups of values with a gap between that chance does not explain",
+        action: "find what switches: the CPU that workers ran on, a queue, other traffic",
+    },
+    Known {
+        id: "invalid",
+        title: "Trials are invalid",
+        needs: "any trial that failed a check; it is kept with its reason and not averaged",
+        action: "what the reason says",
+    },
+    Known {
+        id: "replicates",
+        title: "Few replicates",
+        needs: "a cell with fewer than three valid trials",
+        action: "a larger `--budget`, or `--runs`",
+    },
+    Known {
+        id: "start-skew",
+        title: "Flows began apart",
+        needs: "starts spread over more than 5 % of the measured window",
+        action: "a longer window, or fewer flows; windows of early connections have grown more",
+    },
+    Known {
+        id: "capped",
+        title: "A setting was granted less than asked for",
+        needs: "what the kernel granted, read back from the socket",
+        action: "raise the sysctl that is named",
+    },
+    Known {
+        id: "short/requests",
+        title: "Requests that were due were not sent",
+        needs: "an open loop; fewer requests sent than its rate asked for",
+        action: "a lower rate or more flows: what was not sent has no latency",
+    },
+    Known {
+        id: "short/connections",
+        title: "Connections failed",
+        needs: "connections that were not made, with the last error",
+        action: "what the error says: ports, backlog, firewall",
+    },
+    Known {
+        id: "starved",
+        title: "Workers waited for CPUs",
+        needs: "a worker that waited for a quarter of the time and twice as long as it ran",
+        action: "end other programs, or give both ends CPUs of their own (`-A`)",
+    },
+    Known {
+        id: "disturbed",
+        title: "Others took CPU time",
+        needs: "3 % of the CPUs' time with the hypervisor, or in no mode; or other programs beyond what a \
+                controller needs",
+        action: "end other programs, or measure on a machine of its own",
+    },
+    Known {
+        id: "shared-cpus",
+        title: "All hosts share this machine's CPUs",
+        needs: "hosts that are namespaces of one machine",
+        action: "measure CPU cost, transaction and packet rates between machines",
+    },
+    Known {
+        id: "shared-hosts",
+        title: "Other runs may have gone on at the same time",
+        needs: "an agent that admitted the run as shared",
+        action: "leave `--shared` out",
+    },
+];
+
+/// Returns what evidence a limiter needs, without a full stop; the guide has it in full.
+fn needs(limiter: Limiter) -> &'static str {
+    match limiter {
+        Limiter::NothingArrives => "retransmissions, and nothing acknowledged, in most trials",
+        Limiter::LinkRate => {
+            "98.5 % of the payload that the link carries at the measured segment size"
+        }
+        Limiter::PathRate => {
+            "round trips well above the shortest, while the reader keeps up: a queue"
+        }
+        Limiter::ReceiverWindow => {
+            "a full window, round trips near the shortest, and their quotient is the rate"
+        }
+        Limiter::SendBuffer => {
+            "sndbuf_limited half of the time, or a buffer that holds all in flight"
+        }
+        Limiter::CongestionWindow => {
+            "round trips near the shortest, and losses that explain the rate; or a full window without loss"
+        }
+        Limiter::SlowReader => "more than half of the receive buffer is payload that was not read",
+        Limiter::HostDrops => {
+            "drops of a qdisc, device or backlog of the hosts, without a queue on the way"
+        }
+        Limiter::Pacing => {
+            "the rate that was asked for; or TCP's own pacing rate (bbr) and nothing else"
+        }
+        Limiter::Generator => "our busiest worker ran 95 % of the window, with CPUs free",
+        Limiter::Cpu => "all CPUs of a worker's host busy, and it ran or waited nearly always",
+        Limiter::OtherPrograms => {
+            "a worker waited a quarter of the time, and others had half as much"
+        }
+        Limiter::CpuQuota => "throttled in a tenth of the control group's periods",
+        Limiter::RoundTrip => "one transaction at a time; parts of the mean round trip",
+        Limiter::NagleDelayedAck => {
+            "requests in pieces that take 30 ms longer than with either off, and the delayed-ACK timer as often"
+        }
+        Limiter::Timeouts => {
+            "transactions 150 ms above the fastest tenth, and the kernel's timers as often"
+        }
+        Limiter::Application => {
+            "a writer with nothing to send a third of the time; or half of a round trip that nothing of the \
+             network explains"
+        }
+    }
+}
+
+/// Returns the findings that name a limiter, in the order of the rules.
+pub fn known_limiters() -> Vec<(Limiter, Known)> {
+    let known = |limiter: Limiter| Known {
+        id: limiter.id(),
+        title: limiter.heading(),
+        needs: needs(limiter),
+        action: limiter.remedy().action,
+    };
+    let limiters = rules::limiters().into_iter();
+    limiters.map(|limiter| (limiter, known(limiter))).collect()
+}
+
+/// Returns the other findings.
+pub fn known_findings() -> &'static [Known] {
+    OTHERS
+}
+
+/// Returns the cautions, those of the counters of a host last.
+pub fn known_cautions() -> impl Iterator<Item = Known> {
+    CAUTIONS.iter().copied().chain(host_counters::known())
+}
+
+/// Returns whether a caution of this name, with or without what follows it, is in the reference.
+pub(super) fn is_known(name: &str) -> bool {
+    known_cautions().any(|known| {
+        let rest = name.strip_prefix(known.id);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
+}

@@ -1,0 +1,83 @@
+//! What to do next about the limiter of one measurement, in one line: flags to repeat it with, or where to
+//! look. Nothing of it was measured to help; a study's recommendations are.
+
+use linerate_model::finding::Limiter;
+use linerate_model::manner::Transport;
+use linerate_model::workload::{Kind, Workload};
+
+/// Returns what to do about `limiter`, if there is anything.
+pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
+    let is_stream = workload.traffic.is_stream();
+    let has_buffers = workload.options.socket_buffer.is_some();
+    let words = match limiter {
+        // Nothing behind a full link can raise the number.
+        Limiter::LinkRate => return None,
+        Limiter::PathRate => "find the slowest hop: its rate is the number above, whatever sends",
+        Limiter::ReceiverWindow | Limiter::SendBuffer if has_buffers => {
+            "repeat with a larger `-w`, or without it: the kernel then tunes the buffers"
+        }
+        Limiter::ReceiverWindow => "raise net.ipv4.tcp_rmem at the receiver, or compare `-w 4M`",
+        Limiter::SendBuffer => "raise net.ipv4.tcp_wmem at the sender, or compare `-w 4M`",
+        Limiter::CongestionWindow => {
+            "find the loss: repeat with `--capture -o DIR`, look at `ip -s link` and `tc -s qdisc` of \
+             both hosts"
+        }
+        Limiter::SlowReader => "see why the receiver reads slowly: CPU, disk, a single thread",
+        Limiter::HostDrops => {
+            "see which queue drops: `tc -s qdisc`, `ip -s link`, /proc/net/softnet_stat"
+        }
+        Limiter::Pacing => match is_paced_on_request(workload) {
+            true if is_stream && workload.manner.transport == Transport::Udp => {
+                "repeat with a higher `-b` to find what the path carries"
+            }
+            true => "leave the rate out to find what the path carries",
+            false => "compare `-C cubic`: its window decides, not a pacing rate",
+        },
+        Limiter::Generator if is_stream => {
+            "spread the load: `-P 4`, larger messages with `-l`, `-Z`, or another client"
+        }
+        Limiter::Generator => "spread the load: `-P 4`, or another client (`--client`)",
+        Limiter::Cpu => "compare larger messages, `-Z`, fewer flows, or hosts with more CPUs",
+        Limiter::OtherPrograms => "stop the other programs, or repeat when both hosts are quiet",
+        Limiter::CpuQuota => "raise the quota (cpu.max; a container's CPU limit), then repeat",
+        Limiter::RoundTrip if workload.traffic.kind() == Kind::Crr => "make more at once: `-P 8`",
+        Limiter::RoundTrip => "keep more requests in flight: `--in-flight 8`, or `-P 8`",
+        Limiter::NagleDelayedAck => "repeat with `-N` (TCP_NODELAY), or one write per message",
+        Limiter::Timeouts => "find the loss: repeat with `--capture -o DIR`, then read its report",
+        Limiter::Application => "see why the program that sends pauses",
+        Limiter::NothingArrives => "check firewalls and the path's MTU: `ping -M do -s 1472 HOST`",
+    };
+    Some(words.to_owned())
+}
+
+fn is_paced_on_request(workload: &Workload) -> bool {
+    let manner = &workload.manner;
+    manner.rate_bps.is_some()
+        || manner.requests_per_s.is_some()
+        || manner.think.is_some()
+        || workload.options.pacing_bps.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::Bytes;
+    use linerate_model::workload::Direction;
+
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_changes_what_to_do() {
+        let mut workload = Workload::stream(Direction::ToServer);
+        let check = |limiter, workload: &Workload, words: &str| {
+            let said = next(limiter, workload).unwrap_or_default();
+            assert!(said.contains(words), "{said}");
+        };
+        assert_eq!(next(Limiter::LinkRate, &workload), None);
+        check(Limiter::ReceiverWindow, &workload, "tcp_rmem");
+        check(Limiter::Pacing, &workload, "-C cubic");
+        workload.options.socket_buffer = Some(Bytes(65_536));
+        workload.manner.rate_bps = Some(1_000_000);
+        check(Limiter::ReceiverWindow, &workload, "larger `-w`");
+        check(Limiter::Pacing, &workload, "leave the rate out");
+    }
+}

@@ -1,0 +1,138 @@
+//! The answer on page one: what it says of recordings of a known truth, and that it says no more.
+
+use linerate_analyze::analyze;
+use linerate_model::answer::Answer;
+use linerate_model::finding::Limiter;
+use linerate_model::unit::Unit;
+use linerate_model::workload::{Direction, Workload};
+
+use crate::builder::{Run, Truth, rr, stream, study};
+
+fn answer_of(rate: Option<f64>, workload: Workload, truths: &[Truth]) -> Answer {
+    let mut run = Run::new(1, rate);
+    run.experiment("one", None, workload);
+    run.cell(&[], truths);
+    analyze(&run.recording).answer
+}
+
+#[track_caller]
+fn check(answer: &Answer, begins: &str, tiles: &[&str], limiters: &[Option<Limiter>]) {
+    assert!(answer.verdict.starts_with(begins), "{}", answer.verdict);
+    let shown: Vec<&str> = answer.tiles.iter().map(|tile| &*tile.what).collect();
+    assert_eq!(shown, tiles, "{answer:#?}");
+    let named: Vec<_> = answer.bars.iter().map(|bar| bar.limiter).collect();
+    assert_eq!(named, limiters);
+}
+
+#[test]
+fn a_full_link_is_named_with_its_share() {
+    let truth = Truth::stream(941e6);
+    let answer = answer_of(Some(1e9), stream(), &[truth.clone(), truth.clone(), truth]);
+    let tiles = [
+        "Throughput",
+        "Round trip under load",
+        "Window needed",
+        "Longest stall",
+    ];
+    let link = Some(Limiter::LinkRate);
+    check(
+        &answer,
+        "One connection fills the link: 941",
+        &tiles,
+        &[link],
+    );
+    assert!(
+        answer.tiles[0].note.starts_with("99.9 % of the wire"),
+        "{answer:#?}"
+    );
+    let share = answer.bars[0].share(941e6).expect("the wire is known");
+    assert!(share > 0.99, "{share}");
+}
+
+/// Over a path whose rate nobody knows there is no ceiling, no window, and no share.
+#[test]
+fn what_is_not_known_is_not_said() {
+    let truth = Truth::stream(500e6);
+    let answer = answer_of(None, stream(), &[truth]);
+    let tiles = ["Throughput", "Round trip under load", "Longest stall"];
+    check(&answer, "One connection reaches 500", &tiles, &[None]);
+    assert!(
+        answer.verdict.ends_with("what limits that is not known"),
+        "{}",
+        answer.verdict
+    );
+    assert_eq!(answer.bars[0].ceiling, None);
+    assert!(!answer.tiles[0].note.contains('%'), "{answer:#?}");
+}
+
+#[test]
+fn our_own_generator_gives_a_lower_bound() {
+    let truth = Truth {
+        worker_share: 0.99,
+        ..Truth::stream(500e6)
+    };
+    let answer = answer_of(Some(1e9), stream(), &[truth]);
+    assert!(
+        answer
+            .verdict
+            .starts_with("One connection reaches at least 500"),
+        "{}",
+        answer.verdict
+    );
+    assert!(answer.bars[0].is_lower_bound());
+    assert!(answer.tiles[0].note.contains("lower bound"), "{answer:#?}");
+}
+
+#[test]
+fn an_exchange_is_told_by_its_round_trip() {
+    let truth = Truth::transactions(100_000);
+    let answer = answer_of(Some(1e9), rr(1), &[truth]);
+    assert!(
+        answer.verdict.starts_with("A round trip of 1 B takes 100"),
+        "{}",
+        answer.verdict
+    );
+    assert_eq!(answer.tiles[0].what, "Transactions");
+    assert_eq!(answer.tiles[1].what, "Round trip, 1 B");
+    assert_eq!(answer.bars[0].value.unit, Unit::PerSecond);
+}
+
+#[test]
+fn a_study_names_the_stall_and_its_cure() {
+    let answer = analyze(&study().recording).answer;
+    let begins = "Requests written in 2 pieces take 44";
+    assert!(answer.verdict.starts_with(begins), "{}", answer.verdict);
+    assert!(
+        answer.verdict.ends_with("with Nagle off"),
+        "{}",
+        answer.verdict
+    );
+    let tile = |what: &str| answer.tiles.iter().find(|tile| tile.what == what);
+    assert!(tile("Smallest sufficient buffer").is_some(), "{answer:#?}");
+    let stall = tile("Longest stall").expect("a stall is there");
+    assert_eq!(stall.note, "Nagle and delayed ACK");
+    // The stalled requests are far below what the path allows.
+    let stalled = answer
+        .bars
+        .iter()
+        .find(|bar| bar.limiter == Some(Limiter::NagleDelayedAck));
+    let stalled = stalled.expect("the stall has a bar");
+    assert!(
+        stalled
+            .share(stalled.value.value)
+            .is_none_or(|share| share < 0.1)
+    );
+}
+
+#[test]
+fn nothing_valid_gives_no_number() {
+    let truth = Truth {
+        invalid: Some("a host was lost".to_owned()),
+        ..Truth::stream(941e6)
+    };
+    let answer = answer_of(Some(1e9), stream(), &[truth]);
+    assert_eq!(answer.verdict, "Nothing valid was measured");
+    assert_eq!((answer.tiles.len(), answer.bars.len()), (0, 0));
+    let nothing = answer_of(Some(1e9), Workload::stream(Direction::Both), &[]);
+    assert_eq!(nothing.verdict, "Nothing was measured");
+}

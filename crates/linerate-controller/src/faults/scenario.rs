@@ -1,0 +1,381 @@
+//! What a seed stands for: hosts, a plan, and what happens.
+
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use linerate_agent::api::AdmitRequest;
+use linerate_model::experiment::{Cell, DesignKind, Experiment, Timing};
+use linerate_model::plan::{Plan, Trial};
+use linerate_model::response::name;
+use linerate_model::run::{Admission, HostPart};
+use linerate_model::workload::{Direction, Workload};
+use linerate_model::{Nanos, TrialId};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64;
+
+use super::host::{Affliction, Fate, Fault, SimulatedAgent, Wrong};
+use super::{Ended, Time};
+use crate::fleet::{Clock, Fleet, HostSpec, Inventories};
+use crate::record::Recorder;
+use crate::run::{Audience, Placing, Repeats, RunRequest, WarmUp, execute};
+
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000 * MS;
+
+/// A run with all that happens to it.
+pub(super) struct Scenario {
+    pub request: RunRequest,
+    pub hosts: Hosts,
+    pub interrupt_ns: u64,
+    pub disk: Storage,
+    /// Whether valid trials must be right: nobody lies, and no clock jumps or runs away.
+    pub is_told_truly: bool,
+}
+
+/// Where the run is kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Storage {
+    /// Whether in a bundle, which takes longer than all the rest of a scenario; in memory otherwise.
+    pub is_kept: bool,
+    pub trouble: Option<Trouble>,
+}
+
+/// What is wrong with a disk.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Trouble {
+    /// It is full after so many events.
+    Full(usize),
+    /// Each event takes so long.
+    Slow(Duration),
+}
+
+/// The hosts, the server first.
+pub(super) struct Hosts {
+    fates: Vec<Fate>,
+    agents: std::cell::OnceCell<Vec<Arc<SimulatedAgent>>>,
+}
+
+const NAMES: [&str; 3] = ["server", "client1", "client2"];
+
+impl Hosts {
+    fn new(fates: Vec<Fate>) -> Self {
+        Self {
+            fates,
+            agents: std::cell::OnceCell::new(),
+        }
+    }
+
+    /// Returns the hosts of a run whose agents live in `time`.
+    pub fn specs(&self, time: &Arc<Time>) -> Vec<HostSpec> {
+        let agents = self.agents.get_or_init(|| {
+            let mut agents: Vec<Arc<SimulatedAgent>> = Vec::new();
+            for (name, fate) in NAMES.into_iter().zip(&self.fates) {
+                let server = agents.first().map_or(Weak::new(), Arc::downgrade);
+                let agent = SimulatedAgent::new(name, fate.clone(), time, server);
+                agents.push(Arc::new(agent));
+            }
+            agents
+        });
+        let specs = NAMES.into_iter().zip(agents).enumerate();
+        let spec = |(at, (name, agent)): (usize, (&str, &Arc<SimulatedAgent>))| {
+            let part = if at == 0 {
+                HostPart::Server
+            } else {
+                HostPart::Client
+            };
+            let address = ([10, 0, 0, 1 + at as u8], 5201).into();
+            HostSpec::new(name, part, Arc::clone(agent) as Arc<_>, address)
+        };
+        specs.map(spec).collect()
+    }
+
+    /// Holds that nothing of the run is left at any host.
+    pub fn nothing_is_left(&self, time: &Time) {
+        for agent in self.agents.get().into_iter().flatten() {
+            agent.nothing_is_left(time.now_ns());
+        }
+    }
+
+    /// Returns the same, but that no answer of the server arrives `during_ns`, and then each is late for
+    /// as long again.
+    pub fn with_silence(mut self, during_ns: Range<u64>, late_ns: u64) -> Self {
+        let length_ns = during_ns.end - during_ns.start;
+        let after_ns = during_ns.end..during_ns.end + length_ns;
+        self.fates[0].faults = vec![
+            Fault {
+                during_ns,
+                what: Affliction::AnswersLost,
+            },
+            Fault {
+                during_ns: after_ns,
+                what: Affliction::Slow {
+                    there_ns: 0,
+                    back_ns: late_ns,
+                },
+            },
+        ];
+        self
+    }
+
+    /// Returns the same, but that the server dies then.
+    pub fn with_death(mut self, at_ns: u64) -> Self {
+        self.fates[0].faults = vec![Fault {
+            during_ns: at_ns..u64::MAX,
+            what: Affliction::Dead,
+        }];
+        self
+    }
+}
+
+/// Returns two hosts to which nothing happens, and a run of one trial.
+pub(super) fn quiet(measure: Duration) -> (Hosts, RunRequest) {
+    let fate = || Fate {
+        seed: 1,
+        clock: Wrong {
+            offset_ns: 0,
+            drift_ppm: 0,
+            jump: None,
+        },
+        faults: Vec::new(),
+        latency_ns: (100_000, 10_000),
+        lies: 0,
+        lies_from_ns: 0,
+    };
+    let timing = Timing {
+        settle: Nanos(0),
+        warm_up: Nanos::from_ms(200),
+        measure: Nanos(measure.as_nanos() as u64),
+        drain: Nanos(0),
+    };
+    let hosts = Hosts::new(vec![fate(), fate()]);
+    (hosts, request(plan(1, 1, 1, timing), Nanos::from_ms(250)))
+}
+
+/// Executes `request` in memory.
+pub(super) fn run(
+    hosts: &Hosts,
+    request: &RunRequest,
+    time: &Arc<Time>,
+    stop: &AtomicBool,
+) -> Ended {
+    let admit = AdmitRequest {
+        run: request.run.clone(),
+        label: "faults".to_owned(),
+        admission: Admission::Exclusive,
+        expected: None,
+        evict: false,
+    };
+    let clock = Clock::Simulated(Arc::clone(time));
+    let (specs, inventories) = (hosts.specs(time), Inventories::Underway);
+    let fleet = Fleet::gather_by(clock, specs, &admit, inventories, stop, &mut |_, _| ());
+    let mut fleet = fleet.expect("nothing happens yet");
+    let mut recorder = Recorder::memory(&request.document(&fleet));
+    let audience = Audience {
+        watch: &mut |_| (),
+        judge: None,
+    };
+    let document = execute(request, &mut fleet, &mut recorder, stop, audience);
+    let document = document.expect("memory does not fail");
+    let recording = recorder.finish(&document).expect("memory");
+    Ended {
+        trials: recording.expect("it was kept in memory").trials,
+        cut_short: document.cut_short,
+        failed: None,
+        took_ns: time.now_ns(),
+    }
+}
+
+/// Returns what `seed` stands for.
+pub(super) fn scenario(seed: u64) -> Scenario {
+    let mut random = Pcg64::seed_from_u64(seed);
+    let random = &mut random;
+    let trials = if random.random_bool(0.6) { 1 } else { 3 };
+    let clients = random.random_range(1..=2);
+    let timing = Timing {
+        settle: Nanos::from_ms(random.random_range(0..50)),
+        warm_up: Nanos::from_ms(random.random_range(0..300)),
+        measure: Nanos::from_ms(random.random_range(300..5000)),
+        drain: Nanos::from_ms(random.random_range(0..20)),
+    };
+    let whole_ns = trials as u64 * (timing.total().0 + 200 * MS);
+    let is_near = random.random_bool(0.5);
+    let fates = (0..=clients).map(|at| fate(random, at == 1 && is_near, whole_ns));
+    let fates: Vec<Fate> = fates.collect();
+    let is_true = |fate: &Fate| {
+        let slow = fate.clock.drift_ppm.unsigned_abs() <= 1000;
+        fate.lies == 0 && fate.clock.jump.is_none() && slow
+    };
+    let trouble = match random.random_range(0..20) {
+        0 => Some(Trouble::Full(random.random_range(0..10))),
+        1 => Some(Trouble::Slow(Duration::from_millis(
+            random.random_range(1..8000),
+        ))),
+        _ => None,
+    };
+    let disk = Storage {
+        is_kept: random.random_bool(0.1),
+        trouble,
+    };
+    let look = if random.random_bool(0.5) { 250 } else { 1000 };
+    let flows = clients * random.random_range(1..=3);
+    Scenario {
+        request: request(plan(trials, clients, flows, timing), Nanos::from_ms(look)),
+        is_told_truly: fates.iter().all(is_true),
+        hosts: Hosts::new(fates),
+        interrupt_ns: match random.random_bool(0.15) {
+            true => random.random_range(0..2 * whole_ns),
+            false => u64::MAX,
+        },
+        disk,
+    }
+}
+
+fn fate(random: &mut Pcg64, is_near: bool, whole_ns: u64) -> Fate {
+    let far_ns = 10 ^ random.random_range(0..4);
+    let clock = Wrong {
+        offset_ns: random.random_range(-(1 << 58)..1 << 58),
+        drift_ppm: match random.random_range(0..10) {
+            0 => random.random_range(-50_000..50_000),
+            1 | 2 => 0,
+            _ => random.random_range(-100..=100),
+        },
+        jump: random.random_bool(0.1).then(|| {
+            let at_ns = random.random_range(0..2 * whole_ns);
+            (
+                at_ns,
+                random.random_range(-(100 * S as i64)..100 * S as i64),
+            )
+        }),
+    };
+    if is_near {
+        let clock = Wrong {
+            offset_ns: 0,
+            drift_ppm: 0,
+            jump: None,
+        };
+        return Fate {
+            seed: random.random_range(0..u64::MAX),
+            clock,
+            faults: Vec::new(),
+            latency_ns: (1000, 1000),
+            lies: 0,
+            lies_from_ns: 0,
+        };
+    }
+    let faults = match random.random_range(0..10) {
+        0..3 => 0,
+        3..8 => 1,
+        _ => random.random_range(2..5),
+    };
+    Fate {
+        seed: random.random_range(0..u64::MAX),
+        clock,
+        faults: (0..faults).map(|_| fault(random, whole_ns)).collect(),
+        latency_ns: (20_000 * far_ns, 5_000 * far_ns),
+        lies: match random.random_range(0..10) {
+            0 | 1 => random.random_range(1..500),
+            _ => 0,
+        },
+        // Who lies from the beginning is not let in.
+        lies_from_ns: random.random_range(0..whole_ns),
+    }
+}
+
+fn fault(random: &mut Pcg64, whole_ns: u64) -> Fault {
+    let begin_ns = random.random_range(0..whole_ns + whole_ns / 4);
+    let length_ns = match random.random_range(0..5) {
+        0 => random.random_range(0..100 * MS),
+        1 => random.random_range(0..3 * S),
+        2 => random.random_range(0..12 * S),
+        3 => random.random_range(0..60 * S),
+        _ => u64::MAX / 2,
+    };
+    let queue = |random: &mut Pcg64| match random.random_range(0..3) {
+        0 => 0,
+        1 => random.random_range(0..200 * MS),
+        _ => random.random_range(0..6 * S),
+    };
+    let what = match random.random_range(0..11) {
+        0 | 1 => Affliction::Dead,
+        2 => Affliction::Stopped,
+        3 => Affliction::RequestsLost,
+        4 => Affliction::AnswersLost,
+        5 | 6 => Affliction::Slow {
+            there_ns: queue(random),
+            back_ns: queue(random),
+        },
+        7 => Affliction::Doubled,
+        8 => Affliction::Reordered,
+        9 => Affliction::Reset,
+        _ => Affliction::FlowsLost,
+    };
+    Fault {
+        during_ns: begin_ns..begin_ns + length_ns,
+        what,
+    }
+}
+
+fn request(plan: Plan, look_interval: Nanos) -> RunRequest {
+    RunRequest {
+        run: super::run_id(),
+        asked: "faults".to_owned(),
+        study: false,
+        plan,
+        sample_interval: Nanos::from_ms(100),
+        look_interval,
+        server_cpus: Vec::new(),
+        client_cpus: Vec::new(),
+        placing: Placing::AsAsked,
+        workers_max: None,
+        started_utc: "2026-11-23T00:00:00Z".to_owned(),
+        warm_up: WarmUp::RoundTrips,
+        time: None,
+        repeats: Repeats::Few,
+        first_look: 3,
+    }
+}
+
+fn plan(trials: u32, clients: u32, flows: u32, timing: Timing) -> Plan {
+    let workload = Workload {
+        connections: flows,
+        clients,
+        ..Workload::stream(Direction::ToServer)
+    };
+    let trial = |id| Trial {
+        id: TrialId(id),
+        experiment: "faults".to_owned(),
+        cell: Cell::new(),
+        replicate: id,
+        seed: 0,
+        workload: workload.clone(),
+        timing,
+    };
+    Plan {
+        experiments: vec![Experiment {
+            name: "faults".to_owned(),
+            chapter: None,
+            title: "faults".to_owned(),
+            question: String::new(),
+            method: String::new(),
+            response: name::THROUGHPUT.to_owned(),
+            workload: workload.clone(),
+            factors: Vec::new(),
+            linked: Vec::new(),
+            design: DesignKind::Full,
+            baseline: Cell::new(),
+            replicates: trials,
+            timing,
+            probes: Default::default(),
+        }],
+        trials: (1..=trials).map(trial).collect(),
+        seed: 1,
+        estimate: Nanos(u64::from(trials) * timing.total().0),
+        budget: None,
+        left_out: Vec::new(),
+        optional: Vec::new(),
+        repeats: Vec::new(),
+        margins: Default::default(),
+    }
+}

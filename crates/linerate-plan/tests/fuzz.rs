@@ -1,0 +1,109 @@
+//! Experiment files of strangers: cut, mixed, with values that no one would write. They are read or refused,
+//! in words of a bounded length. `PROPTEST_CASES` in the environment says how many cases there are.
+
+use linerate_plan::read_experiment;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// The files that come with the program: what is near them is read furthest.
+const FILES: &[&str] = &[
+    include_str!("../../../experiments/01-latency.toml"),
+    include_str!("../../../experiments/03-socket-buffer.toml"),
+    include_str!("../../../experiments/10-packet-rate.toml"),
+    include_str!("../../../experiments/congestion-control.toml"),
+    include_str!("../../../experiments/many-clients.toml"),
+    include_str!("../../../experiments/netpipe.toml"),
+];
+const VALUES: &[&str] = &[
+    "1",
+    "-1",
+    "0",
+    "1e400",
+    "nan",
+    "18446744073709551616",
+    "9223372036854775807",
+    "true",
+    "\"\"",
+    "\"1ms\"",
+    "\"-1ms\"",
+    "\"99999999999999999999G\"",
+    "\"\\u001b[2J\"",
+    "[]",
+    "[[]]",
+    "{}",
+    "[\"a\", 1, {}]",
+    "[1, 2, 3, 4, 5, 6, 7, 8, 9]",
+    "{ load = 1 }",
+    "2026-11-23",
+    "'",
+    "\"ä",
+];
+/// Longest refusal: a line of the file, and what is allowed there.
+const WORDS_MAX: usize = 4000;
+
+fn check(text: &str) {
+    if let Err(error) = read_experiment(text, "fuzz.toml") {
+        let words = error.to_string();
+        assert!(!words.is_empty());
+        assert!(
+            words.len() <= WORDS_MAX + text.len(),
+            "{} bytes",
+            words.len()
+        );
+    }
+}
+
+fn config() -> ProptestConfig {
+    ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn values_may_be_anything(
+        file in proptest::sample::select(FILES),
+        changes in vec((any::<prop::sample::Index>(), proptest::sample::select(VALUES)), 1..4),
+    ) {
+        let mut lines: Vec<String> = file.lines().map(str::to_owned).collect();
+        for (at, value) in changes {
+            let at = at.index(lines.len());
+            if let Some((key, _)) = lines[at].clone().split_once('=') {
+                lines[at] = format!("{key}= {value}");
+            }
+        }
+        check(&lines.join("\n"));
+    }
+
+    #[test]
+    fn lines_may_stand_anywhere(
+        file in proptest::sample::select(FILES),
+        other in proptest::sample::select(FILES),
+        moves in vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..8),
+    ) {
+        let mut lines: Vec<&str> = file.lines().collect();
+        let others: Vec<&str> = other.lines().collect();
+        for (from, to) in moves {
+            lines.insert(to.index(lines.len()), others[from.index(others.len())]);
+        }
+        check(&lines.join("\n"));
+    }
+
+    #[test]
+    fn bytes_may_be_anything(
+        file in proptest::sample::select(FILES),
+        changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        end in any::<prop::sample::Index>(),
+    ) {
+        let mut bytes = file.as_bytes().to_vec();
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        bytes.truncate(end.index(bytes.len() * 4).max(1));
+        check(&String::from_utf8_lossy(&bytes));
+    }
+}

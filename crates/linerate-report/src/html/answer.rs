@@ -1,0 +1,226 @@
+//! Page one: what a reader knows after a minute, on a screen, a phone or one sheet of paper.
+
+use linerate_model::analysis::Analysis;
+use linerate_model::answer::Tile;
+use linerate_model::finding::Recommendation;
+use linerate_model::remedy::Remedy;
+use maud::{Markup, html};
+
+use super::anchors::Anchors;
+use super::{is_usable, limits, table};
+use crate::{number, wording};
+
+/// Findings and actions on page one; the chapters have the others.
+const SHOWN_MAX: usize = 3;
+
+/// Reasons to trust the numbers less that stand on page one.
+const REASONS_SHOWN: usize = 2;
+
+/// What says where a report comes from: labels of `about`, as far as there are such.
+const PROVENANCE: [&str; 4] = ["Version", "Started", "Ended", "Asked"];
+
+/// Sets page one.
+pub fn page_one(analysis: &Analysis, anchors: &Anchors) -> Markup {
+    let answer = &analysis.answer;
+    html! {
+        header.masthead #answer {
+            (bar())
+            h1 { (analysis.title) }
+            (provenance(analysis))
+            @if let Some(why) = &analysis.partial {
+                p.banner role="note" { strong { "This report is partial." } " " (wording::stop(why)) }
+            }
+            @if !analysis.damage.is_empty() {
+                p.banner role="note" {
+                    strong { "The bundle is damaged." } " "
+                    a href="#damage" { "What is missing from it" } "."
+                }
+            }
+            @if !answer.verdict.is_empty() {
+                p.verdict.refused[!is_usable(analysis)] { (wording::stop(&answer.verdict)) }
+            }
+            @if let Some(trust) = &analysis.trust {
+                p.trust {
+                    strong { "Trust: " (trust.level.title()) "." } " " (wording::trust_reasons(trust, REASONS_SHOWN))
+                    @if trust.reasons.len() > REASONS_SHOWN && !analysis.cautions.is_empty() {
+                        " " a href="#cautions" { "All " (analysis.cautions.len()) " cautions" } "."
+                    }
+                }
+            }
+            @if !answer.tiles.is_empty() {
+                ul.tiles.refused[!is_usable(analysis)] {
+                    @for one in &answer.tiles { (tile(one)) }
+                }
+            }
+            // A page without an answer, of a capture, begins with its table.
+            @if answer.verdict.is_empty() && !analysis.summary.rows.is_empty() {
+                (table::table(&analysis.summary))
+            }
+            @if is_usable(analysis) {
+                (limits::bars(&answer.bars))
+                (findings_and_actions(analysis, anchors))
+            } @else if !analysis.findings.is_empty() || !answer.bars.is_empty() {
+                p.soft { "Findings, limiters and actions are left out: they would rest on these numbers." }
+            }
+            (contents(analysis, anchors))
+        }
+    }
+}
+
+/// The line above a page's heading.
+pub fn bar() -> Markup {
+    html! {
+        div.bar {
+            div.brand { (mark()) "linerate" }
+            button #theme type="button" hidden { "Dark theme" }
+        }
+    }
+}
+
+/// The mark: a curve that rises to its plateau under a dotted limit.
+fn mark() -> Markup {
+    html! {
+        svg width="26" height="20" viewBox="0 0 26 20" fill="none" stroke="currentColor"
+            stroke-width="2.4" stroke-linecap="round" aria-hidden="true" {
+            path d="M2 18C6 18 7 7 12 7h12" {}
+            path d="M2 2h22" stroke-dasharray="0.1 4.4" {}
+        }
+    }
+}
+
+/// Sets in one line what was run, when and by which version; of other documents all that is told.
+fn provenance(analysis: &Analysis) -> Markup {
+    let told = |label: &str| {
+        let mut pairs = analysis.about.iter();
+        pairs
+            .find(|(known, _)| known == label)
+            .map(|(_, text)| text)
+    };
+    let [version, started, ended, asked] = PROVENANCE.map(told);
+    if version.is_none() && asked.is_none() {
+        return html! {
+            @if !analysis.about.is_empty() {
+                dl.about {
+                    @for (label, text) in &analysis.about { div { dt { (label) } dd { (text) } } }
+                }
+            }
+        };
+    }
+    html! {
+        p.provenance {
+            "linerate " (version.map_or("", String::as_str))
+            @if let Some(started) = started {
+                " · " (wording::moments(started, ended.map(String::as_str)))
+            }
+            @if let Some(asked) = asked { " · " code { (asked) } }
+        }
+    }
+}
+
+fn tile(tile: &Tile) -> Markup {
+    let text = number::estimate(&tile.value);
+    html! {
+        li.tile {
+            span.label { (tile.what) }
+            span.reads {
+                b { (text.value) }
+                @if let Some(spread) = &text.spread { " " span.spread { (spread) } }
+                @if !text.unit.is_empty() { " " b.unit { (text.unit) } }
+            }
+            @if !tile.note.is_empty() { span.note { (tile.note) } }
+        }
+    }
+}
+
+fn findings_and_actions(analysis: &Analysis, anchors: &Anchors) -> Markup {
+    if analysis.findings.is_empty() {
+        return html! {};
+    }
+    let actions = actions(analysis, anchors);
+    html! {
+        div.pair {
+            section {
+                h2 { "Findings" }
+                ol {
+                    @for (finding, id) in analysis.findings.iter().zip(&anchors.findings).take(SHOWN_MAX) {
+                        li { a href={ "#" (id) } { (finding.claim) } }
+                    }
+                }
+                @if analysis.findings.len() > SHOWN_MAX {
+                    @let more = analysis.findings.len() - SHOWN_MAX;
+                    p.small { a href={ "#" (anchors.findings[SHOWN_MAX]) } {
+                        (more) " more " (if more == 1 { "finding" } else { "findings" })
+                    } }
+                }
+            }
+            @if let Some(actions) = actions { section { h2 { "What to do" } (actions) } }
+        }
+    }
+}
+
+/// Sets what was measured to help first, then what would raise what the findings next to it name.
+fn actions(analysis: &Analysis, anchors: &Anchors) -> Option<Markup> {
+    let measured = analysis.recommendations.iter().take(SHOWN_MAX);
+    let remedies = wording::remedies(analysis, SHOWN_MAX);
+    if analysis.recommendations.is_empty() && remedies.is_empty() {
+        return None;
+    }
+    Some(html! {
+        ol {
+            @for item in measured { (action(item, anchors)) }
+            @for (place, remedy) in remedies { (unmeasured(place, &remedy, anchors)) }
+        }
+    })
+}
+
+/// Sets what would raise a number, of which no gain was measured here.
+fn unmeasured(place: usize, remedy: &Remedy, anchors: &Anchors) -> Markup {
+    html! {
+        li.action {
+            strong { (wording::stop(remedy.action)) }
+            dl {
+                dt { "Gain" } dd { "not measured: " code { (remedy.measure) } " " (remedy.measures()) }
+                dt { "Cost" } dd { (remedy.cost) "." }
+                dt { "Undo" } dd { (remedy.undo) "." }
+                dt { "Why" } dd { a href={ "#" (anchors.findings[place]) } { "finding " (place + 1) } }
+            }
+        }
+    }
+}
+
+/// Sets one thing to do: what, what it gains and costs, how to undo and to confirm it.
+pub fn action(item: &Recommendation, anchors: &Anchors) -> Markup {
+    html! {
+        li.action {
+            strong { (item.action) }
+            dl {
+                dt { "Gain" } dd { (item.predicted) }
+                dt { "Cost" } dd { (wording::or_none(&item.cost)) }
+                dt { "Undo" } dd { (wording::or_none(&item.undo)) }
+                dt { "Confirm" } dd { code { (item.confirm) } }
+                @if let Some((id, place)) = anchors.finding(&item.finding) {
+                    dt { "Why" } dd { a href={ "#" (id) } { "finding " (place + 1) } }
+                }
+            }
+        }
+    }
+}
+
+/// Sets where the rest is.
+fn contents(analysis: &Analysis, anchors: &Anchors) -> Markup {
+    let chapters = analysis.chapters.iter().zip(&anchors.chapters);
+    html! {
+        nav #contents aria-label="Contents" {
+            ol {
+                @for (at, (chapter, id)) in chapters.enumerate() {
+                    li { a href={ "#" (id) } { (wording::chapter_title(chapter, anchors.numbers[at])) } }
+                }
+                @if anchors.actions_left(SHOWN_MAX) > 0 {
+                    li { a href="#actions" { (anchors.actions_left(SHOWN_MAX)) " more actions" } }
+                }
+                li { a href="#evidence" { "Evidence" } }
+                li { a href="#reading" { "How to read this" } }
+            }
+        }
+    }
+}

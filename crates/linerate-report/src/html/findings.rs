@@ -1,0 +1,113 @@
+//! Findings with what they rest on: a card each, where they belong.
+
+use linerate_model::analysis::Analysis;
+use linerate_model::finding::{Evidence, Finding, FindingKind};
+use linerate_model::id::TrialId;
+use maud::{Markup, html};
+
+use super::anchors::Anchors;
+use super::{is_usable, table};
+use crate::{number, wording};
+
+/// Sets the findings that no chapter has.
+pub fn without_chapter(analysis: &Analysis, anchors: &Anchors) -> Markup {
+    let rest = anchors.findings_of(None);
+    html! {
+        @if is_usable(analysis) && !rest.is_empty() {
+            section.chapter #findings {
+                h2 { "Findings" }
+                (cards(analysis, rest, anchors))
+            }
+        }
+    }
+}
+
+/// Sets these findings, one card each.
+pub fn cards(analysis: &Analysis, places: &[usize], anchors: &Anchors) -> Markup {
+    html! {
+        ol.cards {
+            @for &at in places { (card(&analysis.findings[at], at, anchors)) }
+        }
+    }
+}
+
+fn card(finding: &Finding, at: usize, anchors: &Anchors) -> Markup {
+    let tone = match finding.kind {
+        FindingKind::Caution => "caution",
+        FindingKind::Limiter(_) | FindingKind::Plateau | FindingKind::Effect => "strong",
+        FindingKind::Derived | FindingKind::Absence => "neutral",
+    };
+    html! {
+        li.card.(tone) id=(anchors.findings[at]) {
+            p.kind { "Finding " (at + 1) ": " (wording::kind(finding.kind)) }
+            h3 { (finding.claim) }
+            p { (finding.explanation) }
+            (evidence(finding, anchors))
+        }
+    }
+}
+
+fn evidence(finding: &Finding, anchors: &Anchors) -> Markup {
+    let evidence = finding.evidence.as_slice();
+    // What a capture shows comes from no trial.
+    let of_trials = evidence.iter().any(|piece| !piece.trials.is_empty());
+    let note = wording::interval_note(&finding.effect);
+    let row = |piece: &Evidence| {
+        html! {
+            tr {
+                th scope="row" { (piece.what) }
+                td.number { (table::estimate(&piece.estimate)) }
+                @if of_trials { td { (trial_links(&piece.trials, anchors)) } }
+            }
+        }
+    };
+    let body = html! {
+        table {
+            thead { tr {
+                th scope="col" { "Measured" }
+                th.number scope="col" { "Value" }
+                @if of_trials { th scope="col" { "Trials" } }
+            } }
+            tbody { @for piece in evidence { (row(piece)) } }
+        }
+    };
+    html! {
+        details {
+            summary {
+                "Evidence: effect " (number::estimate(&finding.effect).line()) ", " (note)
+            }
+            (table::scrolling("Evidence", &body))
+        }
+    }
+}
+
+/// Sets the reasons to trust a number less, a line each.
+pub fn cautions(cautions: &[Finding], anchors: &Anchors) -> Markup {
+    let body = html! {
+        table {
+            thead { tr { th scope="col" { "Caution" } th scope="col" { "What it means" } } }
+            tbody {
+                @for caution in cautions {
+                    tr {
+                        th scope="row" { (caution.claim) }
+                        td { (caution.explanation) " " (trial_links(caution.evidence.as_slice().first().map_or(&[], |piece| &piece.trials), anchors)) }
+                    }
+                }
+            }
+        }
+    };
+    table::scrolling("Cautions", &body)
+}
+
+/// Sets trial numbers as links, runs of neighbours as a link to the first of them.
+fn trial_links(trials: &[TrialId], anchors: &Anchors) -> Markup {
+    html! {
+        @for (at, run) in wording::trial_runs(trials).iter().enumerate() {
+            @if at > 0 { ", " }
+            @match anchors.trial(run.first) {
+                Some(id) => a.nowrap href={ "#" (id) } { (run.text) },
+                None => span.nowrap { (run.text) },
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What limits each workload: a bar a workload against its ceiling; colours repeat what words say.
+
+use linerate_model::analysis::Figure;
+use linerate_model::answer::{Ceilings, LimitBar};
+use linerate_model::finding::Limiter;
+use maud::{Markup, html};
+
+use crate::{number, wording};
+
+/// Sets the bars of all workloads.
+pub fn bars(bars: &[LimitBar]) -> Markup {
+    html! {
+        @if !bars.is_empty() {
+            section.limits {
+                h2 { "What limits it" }
+                ul.bars { @for bar in bars { (self::bar(bar)) } }
+                p.soft.small { (caption(bars)) }
+            }
+        }
+    }
+}
+
+/// Says what a bar is, as far as there are such bars.
+fn caption(bars: &[LimitBar]) -> String {
+    let has = |what: Ceilings| {
+        let mut ceilings = bars.iter().filter_map(|bar| bar.ceiling.as_ref());
+        ceilings.any(|ceiling| ceiling.what == what)
+    };
+    let full = match (has(Ceilings::Wire), has(Ceilings::RoundTrip)) {
+        (true, true) => {
+            "A full bar is what the wire carries in frames of the measured size, and for requests what \
+             the path's shortest round trip allows; the line is the interval."
+        }
+        (true, false) => {
+            "A full bar is what the wire carries in frames of the measured size; the line is the interval."
+        }
+        (false, true) => {
+            "A full bar is what the path's shortest round trip allows; the line is the interval."
+        }
+        (false, false) => "What these could reach at the most is not known.",
+    };
+    let mut text = full.to_owned();
+    if bars.iter().any(LimitBar::is_lower_bound) {
+        text += " Grey: our own generator is the limit, so the host can do at least as much.";
+    }
+    text
+}
+
+fn bar(bar: &LimitBar) -> Markup {
+    let text = number::estimate(&bar.value);
+    html! {
+        li.(tone(bar.limiter)) {
+            span.what {
+                @if !bar.experiment.is_empty() { b { (bar.experiment) } " " }
+                (bar.workload)
+            }
+            (track(bar))
+            span.reads {
+                b { (text.value) }
+                @if let Some(spread) = &text.spread { " " (spread) }
+                " " (text.unit)
+                @if let Some(ceiling) = &bar.ceiling {
+                    span.soft { " of " (number::display(ceiling.value, bar.value.unit)) }
+                }
+                span.limiter {
+                    @match bar.limiter {
+                        Some(limiter) => (wording::heading(limiter.title())),
+                        None => "Limiter not known",
+                    }
+                    @if bar.is_lower_bound() { ": a lower bound" }
+                    @if bar.cells > 1 { span.soft { ", and " (number::counted(bar.cells - 1, "more cell")) } }
+                }
+            }
+        }
+    }
+}
+
+/// Draws how much of the ceiling is reached, and the interval of that.
+fn track(bar: &LimitBar) -> Markup {
+    let percent = |value: f64| bar.share(value).map(|share| 100.0 * share);
+    let Some(reached) = percent(bar.value.value) else {
+        return html! { span.track.unknown aria-hidden="true" {} };
+    };
+    let ends = bar.value.low.zip(bar.value.high);
+    let interval = ends.and_then(|(low, high)| percent(low.max(0.0)).zip(percent(high)));
+    html! {
+        span.track aria-hidden="true" {
+            span.fill style={ "width:" (format!("{reached:.2}")) "%" } {}
+            @if let Some((low, high)) = interval {
+                span.interval style={
+                    "left:" (format!("{low:.2}")) "%;width:" (format!("{:.2}", high - low)) "%"
+                } {}
+            }
+        }
+    }
+}
+
+/// Sets which limiters the strip below a chart shows, with their whole names.
+pub fn legend(figure: &Figure) -> Markup {
+    let points = figure.curves.iter().flat_map(|curve| &curve.points);
+    let mut limiters: Vec<Limiter> = points.filter_map(|point| point.limiter).collect();
+    limiters.sort();
+    limiters.dedup();
+    html! {
+        @if !limiters.is_empty() {
+            ul.legend.limiters {
+                li { "Strip, limited by:" }
+                @for limiter in limiters {
+                    li.(tone(Some(limiter))) {
+                        span.swatch aria-hidden="true" {}
+                        span { b { (limiter.short()) } " " (limiter.title()) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the class that has the colour of a limiter: limiters of one kind share it.
+pub fn tone(limiter: Option<Limiter>) -> &'static str {
+    match limiter {
+        Some(Limiter::LinkRate | Limiter::PathRate) => "of-path",
+        Some(Limiter::RoundTrip) => "of-time",
+        Some(Limiter::ReceiverWindow | Limiter::SendBuffer | Limiter::CongestionWindow) => {
+            "of-window"
+        }
+        Some(Limiter::Cpu | Limiter::OtherPrograms | Limiter::CpuQuota | Limiter::HostDrops) => {
+            "of-host"
+        }
+        Some(Limiter::NagleDelayedAck | Limiter::Timeouts | Limiter::NothingArrives) => {
+            "of-protocol"
+        }
+        Some(Limiter::SlowReader | Limiter::Application | Limiter::Pacing) => "of-program",
+        Some(Limiter::Generator) => "of-generator",
+        None => "of-unknown",
+    }
+}

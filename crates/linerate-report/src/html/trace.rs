@@ -1,0 +1,156 @@
+//! The page of captures: findings with display filters, connections, pictures.
+
+use linerate_model::analysis::Figure;
+use linerate_model::number::percent;
+use linerate_model::trace_page::{TracePage, TraceSection, TracedFinding};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::{answer, chapter, head_of, table};
+use crate::chart::{self, look, mark};
+
+/// Shares below this are not worth a place in the bar; the list has them.
+const SHARE_MIN: f64 = 0.002;
+
+/// Returns the page as one HTML file without external references.
+pub fn trace_html(page: &TracePage) -> String {
+    let has_figures = page
+        .sections
+        .iter()
+        .any(|section| !section.figures.is_empty());
+    let body = html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head_of(&page.title))
+            body {
+                a.skip href="#findings" { "Skip to the findings" }
+                @if has_figures { (mark::definitions()) }
+                header.masthead {
+                    (answer::bar())
+                    h1 { (page.title) }
+                    @for warning in &page.warnings {
+                        p.banner role="note" { (warning) }
+                    }
+                    dl.about {
+                        @for (label, text) in &page.about {
+                            div { dt { (label) } dd { (text) } }
+                        }
+                    }
+                }
+                main {
+                    (findings(page))
+                    @for table in &page.tables { section { h2 { (table.title) } div.headline { (table::table(table)) } } }
+                    @for section in &page.sections { (self::section(section)) }
+                    (terms(page))
+                }
+                footer { "Made by linerate from the captures alone." }
+                script { (PreEscaped(include_str!("page.js"))) }
+            }
+        }
+    };
+    body.into_string()
+}
+
+fn findings(page: &TracePage) -> Markup {
+    html! {
+        section #findings {
+            h2 { "Findings" }
+            @if page.findings.is_empty() { p { "None." } }
+            ol.cards {
+                @for (at, finding) in page.findings.iter().enumerate() { (card(at + 1, finding)) }
+            }
+            @if let Some(note) = &page.note { p.soft { (note) } }
+        }
+    }
+}
+
+fn card(number: usize, finding: &TracedFinding) -> Markup {
+    html! {
+        li.card id={ "finding-" (number) } {
+            p.kind { span.ordinal { (number) } @if let Some(cost) = &finding.cost { (cost) } }
+            h3 { (finding.claim) }
+            p { (finding.explanation) }
+            @for also in &finding.also { p.soft { "The same frames: " (also) } }
+            dl {
+                @if let Some(advice) = &finding.advice { dt { "What to do" } dd { (coded(advice)) } }
+                @for (place, filter) in &finding.proofs {
+                    dt { "Proof" }
+                    dd { (place) @if !filter.is_empty() { pre { (filter) } } }
+                }
+                @if let Some(filter) = &finding.filter { dt { "All such frames" } dd { pre { (filter) } } }
+            }
+        }
+    }
+}
+
+/// Sets what stands between backticks as code.
+fn coded(text: &str) -> Markup {
+    html! {
+        @for (at, part) in text.split('`').enumerate() {
+            @if at % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
+fn section(section: &TraceSection) -> Markup {
+    html! {
+        section.chapter id=(section.id) {
+            h2 { (section.title) }
+            @for line in &section.lines { p { (line) } }
+            (shares(&section.shares))
+            @if !section.figures.is_empty() {
+                div.figures { @for figure in &section.figures { (self::figure(figure)) } }
+            }
+            @for table in &section.tables { (table::table(table)) }
+        }
+    }
+}
+
+/// Sets the shares of time as a bar, and as a list that says the same.
+fn shares(shares: &[(String, f64)]) -> Markup {
+    if shares.is_empty() {
+        return html! {};
+    }
+    let color = |at: usize| match at {
+        at if at < look::HUES => format!("var(--curve-{})", at + 1),
+        _ => "var(--published)".to_owned(),
+    };
+    html! {
+        div.shares role="img" aria-label="What the time went into; the list below says the same" {
+            @for (at, (_, share)) in shares.iter().enumerate() {
+                @if *share >= SHARE_MIN {
+                    span style={ "flex-grow:" (format!("{share:.4}")) ";background:" (color(at)) } {}
+                }
+            }
+        }
+        ul.legend {
+            @for (at, (name, share)) in shares.iter().enumerate() {
+                li { span.hue style={ "background:" (color(at)) } {} span { (name) " " (percent(*share)) } }
+            }
+        }
+    }
+}
+
+fn figure(figure: &Figure) -> Markup {
+    let title = format!("{}-title", figure.id);
+    html! {
+        figure id=(figure.id) aria-labelledby=(title) {
+            h3 id=(title) { (figure.title) }
+            @if figure.curves.iter().any(|curve| !curve.name.is_empty()) { (chapter::legend(figure)) }
+            div.plot id={ (figure.id) "-plot" } role="img" aria-label={ "Chart: " (figure.title) ". " (figure.caption) } {
+                (chart::drawings(figure))
+            }
+            @if !figure.caption.is_empty() { figcaption { (figure.caption) } }
+        }
+    }
+}
+
+fn terms(page: &TracePage) -> Markup {
+    html! {
+        @if !page.terms.is_empty() {
+            section #terms {
+                h2 { "Words" }
+                dl.terms { @for (term, meaning) in &page.terms { dt { (term) } dd { (meaning) } } }
+            }
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Datagrams that two captures saw: which conversations are the same, and what became of each datagram.
+//!
+//! A datagram has no number that both captures could know it by. It is known by its ports, its IP
+//! identification, its length and the first 32 bytes of its payload, which the capture must have kept. Those
+//! that are alike in all of that are matched in their order.
+
+use std::collections::HashMap;
+
+use linerate_model::sample::End;
+
+use super::clock::{Clock, Instants};
+use super::join::turn;
+use super::way::{Fate, Sending, Way};
+use super::{Joined, Sighting};
+use crate::connection::{Endpoint, FrameId};
+use crate::frame::{Datagram, Flags, Says};
+use crate::tracker::Passed;
+
+/// The most that a datagram may take on its way.
+const WAY_NS_MAX: i128 = 5_000_000_000;
+
+/// One conversation as a capture saw it.
+#[derive(Debug)]
+pub(crate) struct SeenConversation {
+    pub number: u32,
+    /// Client and server.
+    pub ends: [Endpoint; 2],
+    pub passings: Vec<Passing>,
+}
+
+/// One datagram as a capture saw it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Passing {
+    pub end: End,
+    time_ns: u64,
+    frame: u64,
+    mark: Mark,
+    hop_limit: u8,
+    congestion_marked: bool,
+}
+
+/// What a datagram is known by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Mark {
+    ports: [u16; 2],
+    identification: u16,
+    payload_bytes: u32,
+    begin: [u64; 4],
+}
+
+impl SeenConversation {
+    pub(crate) fn new(passed: &Passed) -> Self {
+        let datagram = &passed.datagram;
+        // Questions of a host are one conversation, whatever port each comes from.
+        let (source_port, target_port) = match datagram.says {
+            Says::Question(..) => (0, datagram.target_port),
+            Says::Answer(..) => (datagram.source_port, 0),
+            _ => (datagram.source_port, datagram.target_port),
+        };
+        let source = Endpoint {
+            address: datagram.addresses.source(),
+            port: source_port,
+        };
+        let target = Endpoint {
+            address: datagram.addresses.target(),
+            port: target_port,
+        };
+        Self {
+            number: passed.number,
+            ends: match passed.end {
+                End::Client => [source, target],
+                End::Server => [target, source],
+            },
+            passings: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, passed: &Passed) {
+        self.passings.push(Passing::new(passed));
+    }
+}
+
+impl Passing {
+    fn new(passed: &Passed) -> Self {
+        let Datagram {
+            source_port,
+            target_port,
+            payload_bytes,
+            identification,
+            hop_limit,
+            congestion_marked,
+            begin,
+            ..
+        } = passed.datagram;
+        Self {
+            end: passed.end,
+            time_ns: passed.place.time_ns,
+            frame: passed.place.frame.map_or(0, FrameId::number),
+            mark: Mark {
+                ports: [source_port, target_port],
+                identification,
+                payload_bytes,
+                begin,
+            },
+            hop_limit,
+            congestion_marked,
+        }
+    }
+
+    /// As a segment is kept.
+    fn sighting(&self) -> Sighting {
+        Sighting {
+            time_ns: self.time_ns,
+            frame: self.frame,
+            end: self.end,
+            sequence: 0,
+            length: 1,
+            payload_bytes: self.mark.payload_bytes,
+            acknowledgement: 0,
+            stamp: None,
+            identification: self.mark.identification,
+            window: 0,
+            flags: Flags(0),
+            hop_limit: self.hop_limit,
+            congestion_marked: self.congestion_marked,
+        }
+    }
+}
+
+/// Returns the conversations that both captures saw, by their addresses and ports.
+pub(crate) fn join(
+    first: &[SeenConversation],
+    second: &[SeenConversation],
+) -> Vec<(Joined, Vec<Instants>)> {
+    let mut by_ends: HashMap<[Endpoint; 2], usize> = HashMap::new();
+    for (at, conversation) in second.iter().enumerate() {
+        by_ends.entry(conversation.ends).or_insert(at);
+    }
+    let mut joined = Vec::new();
+    for (at, one) in first.iter().enumerate() {
+        let turned = [one.ends[1], one.ends[0]];
+        let found = [(one.ends, false), (turned, true)];
+        let found = found
+            .iter()
+            .find_map(|(ends, is_turned)| Some((*by_ends.get(ends)?, *is_turned)));
+        let Some((place, is_turned)) = found else {
+            continue;
+        };
+        let pairs = once_in_both(one, &second[place], is_turned);
+        let Some(first_is_nearer) = first_is_nearer(&pairs) else {
+            continue;
+        };
+        let instants = pairs.iter().map(|(sent, arrived)| Instants {
+            first_ns: sent.time_ns,
+            second_ns: arrived.time_ns,
+            is_forward: (sent.end == End::Client) == first_is_nearer,
+        });
+        let instants = instants.collect();
+        let joined_one = Joined {
+            first: at,
+            second: place,
+            is_turned,
+            shifts: [0; 2],
+            first_is_nearer,
+        };
+        joined.push((joined_one, instants));
+    }
+    joined
+}
+
+/// Returns the datagrams that stand once in each of two captures, in the order of the first.
+fn once_in_both(
+    one: &SeenConversation,
+    other: &SeenConversation,
+    is_turned: bool,
+) -> Vec<(Passing, Passing)> {
+    let theirs = once(&other.passings, |passing| {
+        (turn(passing.end, is_turned), passing.mark)
+    });
+    let ours = once(&one.passings, |passing| (passing.end, passing.mark));
+    let mut pairs: Vec<(Passing, Passing)> = ours
+        .into_iter()
+        .filter_map(|(key, passing)| Some((passing, *theirs.get(&key)?)))
+        .collect();
+    pairs.sort_by_key(|(passing, _)| (passing.time_ns, passing.frame));
+    pairs
+}
+
+fn once(
+    passings: &[Passing],
+    key: impl Fn(&Passing) -> (End, Mark),
+) -> HashMap<(End, Mark), Passing> {
+    let mut seen: HashMap<(End, Mark), Option<Passing>> = HashMap::new();
+    for passing in passings {
+        let entry = seen.entry(key(passing));
+        entry
+            .and_modify(|known| *known = None)
+            .or_insert(Some(*passing));
+    }
+    let once = seen.into_iter();
+    once.filter_map(|(key, passing)| Some((key, passing?)))
+        .collect()
+}
+
+/// Returns whether the first capture is the nearer to the client; nothing if no datagram is in both.
+///
+/// With datagrams both ways the clocks do not matter: by how much the second capture saw the client's later
+/// and the server's earlier is the way there and back. With one way only, hop limits tell; else the clocks
+/// are believed.
+fn first_is_nearer(pairs: &[(Passing, Passing)]) -> Option<bool> {
+    let apart = |(first, second): &(Passing, Passing)| {
+        i128::from(second.time_ns) - i128::from(first.time_ns)
+    };
+    let of = |end: End| pairs.iter().filter(move |(first, _)| first.end == end);
+    let client = of(End::Client).map(apart).min();
+    let server = of(End::Server).map(apart).max();
+    if let (Some(client), Some(server)) = (client, server) {
+        return Some(client > server);
+    }
+    let (first, second) = pairs.first()?;
+    let is_later = match first.hop_limit.cmp(&second.hop_limit) {
+        std::cmp::Ordering::Greater => true,
+        std::cmp::Ordering::Less => false,
+        std::cmp::Ordering::Equal => second.time_ns > first.time_ns,
+    };
+    Some(is_later == (first.end == End::Client))
+}
+
+/// What is known of a direction of a conversation.
+pub(crate) struct Course<'a> {
+    /// What the capture at the sender's side saw, and what the other did.
+    pub sent: &'a [Passing],
+    pub arrived: &'a [Passing],
+    pub clock: Clock,
+    /// Whether the first capture is at the sender's side.
+    pub is_forward: bool,
+    /// When the capture at the receiver's side ran, by its own clock.
+    pub span_ns: (u64, u64),
+}
+
+impl Course<'_> {
+    fn ns(&self, time_ns: u64, is_first: bool) -> i128 {
+        match is_first {
+            true => i128::from(time_ns),
+            false => self.clock.to_first_ns(time_ns),
+        }
+    }
+
+    /// Returns what became of each datagram.
+    pub(crate) fn way(&self) -> Way {
+        let mut way = Way::default();
+        let ran = [self.span_ns.0, self.span_ns.1].map(|ns| self.ns(ns, !self.is_forward));
+        let mut waiting: HashMap<Mark, Vec<usize>> = HashMap::new();
+        for (at, passing) in (0..).zip(self.sent) {
+            let time_ns = self.ns(passing.time_ns, self.is_forward);
+            waiting
+                .entry(passing.mark)
+                .or_default()
+                .push(way.sendings.len());
+            way.sendings.push(Sending {
+                sighting: passing.sighting(),
+                from: at,
+                to: at + 1,
+                time_ns,
+                arrived_bytes: 0,
+                delay_ns: None,
+                fate: match (ran[0]..=ran[1]).contains(&time_ns) {
+                    true => Fate::Lost,
+                    false => Fate::Unknown,
+                },
+            });
+        }
+        let mut arrivals: HashMap<Mark, usize> = HashMap::new();
+        for passing in self.arrived {
+            *arrivals.entry(passing.mark).or_default() += 1;
+        }
+        let usual_ns = self.usual_ns(&waiting, &arrivals, &way);
+        let mut furthest = i64::MIN;
+        for passing in self.arrived {
+            let time_ns = self.ns(passing.time_ns, !self.is_forward);
+            let all = arrivals.get(&passing.mark).copied().unwrap_or(0);
+            let Some(sendings) = waiting.get_mut(&passing.mark) else {
+                way.not_sent += 1;
+                continue;
+            };
+            // As many sent as arrived are the same in their order; of more it is the one whose way is the most
+            // like that of others.
+            let way_ns = |at: usize| time_ns - way.sendings[at].time_ns;
+            let place = match sendings.len() == all {
+                true => (!sendings.is_empty()).then_some(0),
+                false => (0..sendings.len())
+                    .min_by_key(|&place| (way_ns(sendings[place]) - usual_ns).abs()),
+            };
+            let place = place.filter(|&place| way_ns(sendings[place]).abs() < WAY_NS_MAX);
+            *arrivals.entry(passing.mark).or_insert(1) -= 1;
+            let Some(place) = place else {
+                way.duplicated += u64::from(sendings.is_empty());
+                way.not_sent += u64::from(!sendings.is_empty());
+                continue;
+            };
+            let at = sendings.remove(place);
+            let sending = &mut way.sendings[at];
+            sending.fate = Fate::Arrived;
+            sending.delay_ns = i64::try_from(time_ns - sending.time_ns).ok();
+            let own = &sending.sighting;
+            way.marked += u64::from(passing.congestion_marked && !own.congestion_marked);
+            way.hops = own.hop_limit.checked_sub(passing.hop_limit).or(way.hops);
+            way.reordered += u64::from(sending.from < furthest);
+            furthest = furthest.max(sending.from);
+        }
+        way
+    }
+
+    /// Returns the median way of those that stand once in both captures.
+    fn usual_ns(
+        &self,
+        waiting: &HashMap<Mark, Vec<usize>>,
+        arrivals: &HashMap<Mark, usize>,
+        way: &Way,
+    ) -> i128 {
+        let alone = self.arrived.iter().filter_map(|passing| {
+            let sendings = waiting.get(&passing.mark)?;
+            let is_alone = sendings.len() == 1 && arrivals.get(&passing.mark) == Some(&1);
+            let time_ns = self.ns(passing.time_ns, !self.is_forward);
+            is_alone.then(|| time_ns - way.sendings[sendings[0]].time_ns)
+        });
+        let mut ways: Vec<i128> = alone.collect();
+        ways.sort_unstable();
+        ways.get(ways.len() / 2).copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,503 @@
+//! What two captures come to together: a document.
+
+use linerate_model::sample::End;
+use serde::Serialize;
+
+use super::datagrams::{self, Passing};
+use super::join::{self, Joined};
+use super::way::{Course, Fate, Sending, Way};
+use super::{Clock, Seen, SeenConnection, Sighting};
+use crate::connection::Endpoint;
+use crate::document::Trace;
+use crate::number::counted;
+
+/// The number of the document's shape.
+const BOTH_SCHEMA_VERSION: u32 = 1;
+/// Connections that are handed over, those with the most segments.
+const CONNECTIONS_MAX: usize = 1000;
+/// Lost segments of one direction that are named.
+const EXAMPLES_MAX: usize = 8;
+/// Points of a delay over time that are kept.
+const POINTS_MAX: usize = 512;
+
+/// Two captures of the same traffic.
+#[derive(Debug, Serialize)]
+pub struct Both {
+    /// What this document is: `linerate.trace.both`.
+    pub schema: &'static str,
+    /// The number of its shape.
+    pub schema_version: u32,
+    /// The two files.
+    pub files: [String; 2],
+    /// How far the second clock is from the first.
+    pub clock: ClockReport,
+    /// Connections that both saw, those with the most segments first.
+    pub connections: Vec<JoinedReport>,
+    /// Connections that only one of them saw.
+    pub alone: [u64; 2],
+    /// Conversations over UDP that both saw, those with the most datagrams first.
+    pub conversations: Vec<JoinedReport>,
+    /// What to know of the numbers.
+    pub warnings: Vec<String>,
+    /// What each comes to by itself.
+    pub captures: [Trace; 2],
+}
+
+/// The second capture's clock, as the first one's shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ClockReport {
+    /// The second clock less the first, when the first segment was seen.
+    pub offset_ns: i64,
+    /// By how much that may be wrong: half the shortest round trip between the captures; unknown where
+    /// segments went one way only.
+    pub uncertainty_ns: Option<u64>,
+    /// What the second clock gains, in millionths.
+    pub drift_ppm: f64,
+    /// Segments that tell so.
+    pub samples: u64,
+}
+
+/// A connection, or a conversation over UDP, that both saw.
+#[derive(Debug, Serialize)]
+pub struct JoinedReport {
+    /// Its number in each capture.
+    pub numbers: [u32; 2],
+    /// The end that connected, as each capture saw it.
+    pub client: [Endpoint; 2],
+    /// The end that accepted.
+    pub server: [Endpoint; 2],
+    /// The capture that is nearer to the client: 0 or 1.
+    pub nearer_to_client: usize,
+    /// From the client to the server.
+    pub from_client: WayReport,
+    /// From the server to the client.
+    pub from_server: WayReport,
+    /// What was rewritten between the captures.
+    pub rewritten: Vec<Rewritten>,
+}
+
+/// One direction between the captures.
+#[derive(Debug, Serialize)]
+pub struct WayReport {
+    /// The capture at the sender's side: 0 or 1.
+    pub sent_at: usize,
+    /// Segments with payload, SYN or FIN, or datagrams, that passed it.
+    pub sent: u64,
+    /// Of these, those that passed the other.
+    pub arrived: u64,
+    /// Of these, those that were lost between the captures.
+    pub lost: u64,
+    /// Bytes of those.
+    pub lost_bytes: u64,
+    /// Those that the other capture missed: their bytes were acknowledged.
+    pub missed_by_capture: u64,
+    /// Those sent when the other capture did not run.
+    pub outside: u64,
+    /// Segments whose first byte had passed before.
+    pub sent_again: u64,
+    /// Segments that passed the other only.
+    pub not_captured: u64,
+    /// Segments that arrived more often than they were sent.
+    pub duplicated: u64,
+    /// Segments that arrived behind later ones.
+    pub reordered: u64,
+    /// Segments that were marked between the captures (ECN CE).
+    pub marked: u64,
+    /// Acknowledgements without payload.
+    pub acks: u64,
+    /// Of these, those that were lost between the captures.
+    pub acks_lost: u64,
+    /// Routers between the captures, as hop limits tell.
+    pub hops: Option<u8>,
+    /// How long the way took.
+    pub delay: Option<DelayReport>,
+    /// The first of those that were lost.
+    pub examples: Vec<LostReport>,
+    /// Delay over time: instants by the first clock, and delays.
+    #[serde(skip)]
+    pub(crate) points: Vec<(u64, i64)>,
+    /// When segments were lost, by the first clock.
+    #[serde(skip)]
+    pub(crate) losses_ns: Vec<u64>,
+}
+
+/// How long a way took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct DelayReport {
+    /// Segments that tell so.
+    pub count: u64,
+    /// The shortest; as wrong as the clock may be.
+    pub min_ns: i64,
+    /// How much longer than the shortest the median was: exact, whatever the clock.
+    pub above_min_median_ns: u64,
+    /// The 99th percentile of that.
+    pub above_min_p99_ns: u64,
+    /// The most of that.
+    pub above_min_max_ns: u64,
+}
+
+/// A segment that was lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LostReport {
+    /// Its frame in the capture at the sender's side.
+    pub frame: u64,
+    /// When it passed there, by that capture's clock.
+    pub at_ns: u64,
+    /// The frame in which the same bytes passed there again, and arrived.
+    pub again_frame: Option<u64>,
+    /// Its payload.
+    pub payload_bytes: u32,
+}
+
+/// What differs between the captures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Rewritten {
+    /// Whose segments.
+    pub end: End,
+    /// What: address, port, MSS, window scale, SACK permitted, timestamps, sequence numbers.
+    pub what: &'static str,
+    /// Before, at the sender's side.
+    pub sent: String,
+    /// Behind.
+    pub arrived: String,
+}
+
+impl Both {
+    pub(crate) fn new(
+        first: Seen,
+        second: Seen,
+        [joined, spoken]: [&[Joined]; 2],
+        clock: Clock,
+    ) -> Self {
+        let mut connections: Vec<(usize, JoinedReport)> = joined
+            .iter()
+            .map(|one| {
+                let pair = [
+                    &first.connections[one.first],
+                    &second.connections[one.second],
+                ];
+                let segments = pair.map(|connection| connection.sightings.len());
+                let spans = [span(&first), span(&second)];
+                (
+                    segments[0].max(segments[1]),
+                    JoinedReport::new(one, pair, clock, spans),
+                )
+            })
+            .collect();
+        connections.sort_by_key(|(segments, one)| (std::cmp::Reverse(*segments), one.numbers));
+        connections.truncate(CONNECTIONS_MAX);
+        let mut conversations: Vec<JoinedReport> = spoken
+            .iter()
+            .map(|one| JoinedReport::of_datagrams(one, [&first, &second], clock))
+            .collect();
+        let sent = |one: &JoinedReport| one.from_client.sent + one.from_server.sent;
+        conversations.sort_by_key(|one| (std::cmp::Reverse(sent(one)), one.numbers));
+        conversations.truncate(CONNECTIONS_MAX);
+        let alone = [&first, &second].map(|seen| (seen.connections.len() - joined.len()) as u64);
+        let mut warnings = Vec::new();
+        for seen in [&first, &second] {
+            if seen.left_out > 0 {
+                warnings.push(format!(
+                    "{}: {} beyond those that are kept went uncompared",
+                    name(&seen.trace),
+                    counted(seen.left_out, "packet")
+                ));
+            }
+        }
+        if clock.uncertainty_ns.is_none() {
+            warnings.push(
+                "segments went one way only: how far the clocks are apart is not known, and the \
+                 shortest way is taken for none"
+                    .to_owned(),
+            );
+        }
+        Self {
+            schema: "linerate.trace.both",
+            schema_version: BOTH_SCHEMA_VERSION,
+            files: [name(&first.trace), name(&second.trace)],
+            clock: ClockReport {
+                offset_ns: clock.offset_ns,
+                uncertainty_ns: clock.uncertainty_ns,
+                drift_ppm: clock.drift * 1e6,
+                samples: clock.samples,
+            },
+            connections: connections.into_iter().map(|(_, one)| one).collect(),
+            alone,
+            conversations,
+            warnings,
+            captures: [first.trace, second.trace],
+        }
+    }
+
+    /// Returns the document as JSON.
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self)
+            .expect("the document has no map with odd keys and no failing serializer")
+    }
+}
+
+fn name(trace: &Trace) -> String {
+    let names: Vec<&str> = trace.files.iter().map(|file| &*file.name).collect();
+    names.join(", ")
+}
+
+/// Returns when a capture ran.
+fn span(seen: &Seen) -> (u64, u64) {
+    let files = &seen.trace.files;
+    let first = files.iter().filter_map(|file| file.first_ns).min();
+    let last = files.iter().filter_map(|file| file.last_ns).max();
+    (first.unwrap_or(0), last.unwrap_or(0))
+}
+
+impl JoinedReport {
+    fn new(
+        joined: &Joined,
+        [first, second]: [&SeenConnection; 2],
+        clock: Clock,
+        spans: [(u64, u64); 2],
+    ) -> Self {
+        let normal: Vec<Sighting> = second
+            .sightings
+            .iter()
+            .map(|one| joined.as_first(one))
+            .collect();
+        let captures = [&first.sightings[..], &normal[..]];
+        let ways = End::BOTH.map(|end| {
+            let sent_at = joined.sent_at(end);
+            let by = |capture: usize, end: End| -> Vec<Sighting> {
+                let all = captures[capture].iter();
+                all.filter(|one| one.end == end).copied().collect()
+            };
+            let course = Course {
+                sent: &by(sent_at, end),
+                arrived: &by(1 - sent_at, end),
+                answers: &by(1 - sent_at, end.other()),
+                clock,
+                is_forward: sent_at == 0,
+                span_ns: spans[1 - sent_at],
+            };
+            (sent_at, Way::of(&course))
+        });
+        let mut rewritten = Vec::new();
+        for (end, (sent_at, way)) in End::BOTH.into_iter().zip(&ways) {
+            rewritten.extend(rewritings(joined, [first, second], end, *sent_at));
+            if way.stamps_differ {
+                rewritten.push(Rewritten {
+                    end,
+                    what: "timestamps",
+                    sent: "as sent".to_owned(),
+                    arrived: "others".to_owned(),
+                });
+            }
+        }
+        let ways = ways.map(|(sent_at, way)| WayReport::new(sent_at, &way));
+        let numbers = [first.number, second.number];
+        Self::made(joined, numbers, [first.ends, second.ends], ways, rewritten)
+    }
+
+    /// Puts together what is the same of both: `ends` are the two of each capture, as it took them.
+    fn made(
+        joined: &Joined,
+        numbers: [u32; 2],
+        [first, second]: [[Endpoint; 2]; 2],
+        [from_client, from_server]: [WayReport; 2],
+        rewritten: Vec<Rewritten>,
+    ) -> Self {
+        let turned = |end: End| join::turn(end, joined.is_turned) as usize;
+        let of = |end: End| [first[end as usize], second[turned(end)]];
+        Self {
+            numbers,
+            client: of(End::Client),
+            server: of(End::Server),
+            nearer_to_client: joined.nearer_to_client(),
+            from_client,
+            from_server,
+            rewritten,
+        }
+    }
+
+    /// A conversation over UDP.
+    fn of_datagrams(joined: &Joined, seen: [&Seen; 2], clock: Clock) -> Self {
+        let [first, second] = [
+            &seen[0].conversations[joined.first],
+            &seen[1].conversations[joined.second],
+        ];
+        let turned = |end: End| join::turn(end, joined.is_turned);
+        let ways = End::BOTH.map(|end| {
+            let sent_at = joined.sent_at(end);
+            let by = |capture: usize| -> Vec<Passing> {
+                let (all, end) = match capture {
+                    0 => (&first.passings, end),
+                    _ => (&second.passings, turned(end)),
+                };
+                all.iter().filter(|one| one.end == end).copied().collect()
+            };
+            let course = datagrams::Course {
+                sent: &by(sent_at),
+                arrived: &by(1 - sent_at),
+                clock,
+                is_forward: sent_at == 0,
+                span_ns: span(seen[1 - sent_at]),
+            };
+            WayReport::new(sent_at, &course.way())
+        });
+        let numbers = [first.number, second.number];
+        Self::made(joined, numbers, [first.ends, second.ends], ways, Vec::new())
+    }
+
+    /// Returns the direction from `end`.
+    pub(crate) fn from(&self, end: End) -> &WayReport {
+        match end {
+            End::Client => &self.from_client,
+            End::Server => &self.from_server,
+        }
+    }
+}
+
+/// Returns what of the SYN of `end`, its address and its numbers is another behind the way.
+fn rewritings(
+    joined: &Joined,
+    pair: [&SeenConnection; 2],
+    end: End,
+    sent_at: usize,
+) -> Vec<Rewritten> {
+    let end_in = |capture: usize| match capture {
+        0 => end,
+        _ => join::turn(end, joined.is_turned),
+    };
+    let order = [sent_at, 1 - sent_at];
+    let mut found = Vec::new();
+    let mut compare = |what, values: [String; 2]| {
+        let [sent, arrived] = values;
+        if sent != arrived {
+            found.push(Rewritten {
+                end,
+                what,
+                sent,
+                arrived,
+            });
+        }
+    };
+    let ends = order.map(|capture| pair[capture].ends[end_in(capture) as usize]);
+    compare("address", ends.map(|one| one.address.to_string()));
+    compare("port", ends.map(|one| one.port.to_string()));
+    let offers = order.map(|capture| pair[capture].offers[end_in(capture) as usize]);
+    if let [Some((one, first)), Some((other, second))] = offers {
+        let written = |number: Option<String>| number.unwrap_or_else(|| "none".to_owned());
+        let offers = [one, other];
+        compare(
+            "MSS",
+            offers.map(|offer| written(offer.mss_bytes.map(|mss| format!("{mss} B")))),
+        );
+        if !offers.iter().any(|offer| offer.options_cut) {
+            compare(
+                "window scale",
+                offers.map(|offer| written(offer.window_scale.map(|scale| scale.to_string()))),
+            );
+            let yes = |is_there: Option<bool>| match is_there {
+                Some(true) => "offered".to_owned(),
+                _ => "none".to_owned(),
+            };
+            compare("SACK", offers.map(|offer| yes(offer.sack_permitted)));
+            compare(
+                "timestamps option",
+                offers.map(|offer| yes(offer.timestamps)),
+            );
+        }
+        compare(
+            "sequence numbers",
+            [first, second].map(|number| format!("from {number}")),
+        );
+    }
+    found
+}
+
+impl WayReport {
+    fn new(sent_at: usize, way: &Way) -> Self {
+        let all = |fate: Fate| way.sendings.iter().filter(move |one| one.fate == fate);
+        let mut delays: Vec<(u64, i64)> = way
+            .sendings
+            .iter()
+            .filter_map(|one| Some((u64::try_from(one.time_ns).ok()?, one.delay_ns?)))
+            .collect();
+        delays.sort_unstable();
+        let again = |lost: &Sending| {
+            let mut later = way.sendings.iter().filter(|one| {
+                one.from <= lost.from && one.to > lost.from && one.time_ns > lost.time_ns
+            });
+            later
+                .find(|one| one.fate == Fate::Arrived)
+                .map(|one| one.sighting.frame)
+        };
+        Self {
+            sent_at,
+            sent: way.sendings.len() as u64,
+            arrived: all(Fate::Arrived).count() as u64,
+            lost: all(Fate::Lost).count() as u64,
+            lost_bytes: all(Fate::Lost)
+                .map(|one| u64::from(one.sighting.payload_bytes))
+                .sum(),
+            missed_by_capture: all(Fate::Missed).count() as u64,
+            outside: all(Fate::Unknown).count() as u64,
+            sent_again: way.sent_again,
+            not_captured: way.not_sent,
+            duplicated: way.duplicated,
+            reordered: way.reordered,
+            marked: way.marked,
+            acks: way.acks.0,
+            acks_lost: way.acks.1,
+            hops: way.hops,
+            delay: DelayReport::new(&delays),
+            examples: all(Fate::Lost)
+                .take(EXAMPLES_MAX)
+                .map(|one| LostReport {
+                    frame: one.sighting.frame,
+                    at_ns: one.sighting.time_ns,
+                    again_frame: again(one),
+                    payload_bytes: one.sighting.payload_bytes,
+                })
+                .collect(),
+            losses_ns: all(Fate::Lost)
+                .filter_map(|one| u64::try_from(one.time_ns).ok())
+                .collect(),
+            points: thinned(&delays),
+        }
+    }
+}
+
+impl DelayReport {
+    fn new(delays: &[(u64, i64)]) -> Option<Self> {
+        let mut sorted: Vec<i64> = delays.iter().map(|(_, delay)| *delay).collect();
+        sorted.sort_unstable();
+        let min_ns = *sorted.first()?;
+        let quantile = |share: f64| {
+            let at = (sorted.len() as f64 * share).ceil() as usize;
+            sorted[at.clamp(1, sorted.len()) - 1].abs_diff(min_ns)
+        };
+        Some(Self {
+            count: sorted.len() as u64,
+            min_ns,
+            above_min_median_ns: quantile(0.5),
+            above_min_p99_ns: quantile(0.99),
+            above_min_max_ns: quantile(1.0),
+        })
+    }
+}
+
+/// Keeps of each stretch of the time its least and its most.
+fn thinned(delays: &[(u64, i64)]) -> Vec<(u64, i64)> {
+    if delays.len() <= POINTS_MAX {
+        return delays.to_vec();
+    }
+    let width = delays.len().div_ceil(POINTS_MAX / 2);
+    let mut kept = Vec::with_capacity(POINTS_MAX);
+    for stretch in delays.chunks(width) {
+        let least = stretch.iter().min_by_key(|point| point.1);
+        let most = stretch.iter().max_by_key(|point| point.1);
+        let mut both: Vec<_> = [least, most].into_iter().flatten().copied().collect();
+        both.sort_unstable();
+        both.dedup();
+        kept.extend(both);
+    }
+    kept
+}

@@ -1,0 +1,302 @@
+//! One direction of a connection between two captures: what was sent past the one, and what of it came
+//! past the other.
+//!
+//! 1. An arrival belongs to the sending that has its IP identification, else its timestamp, else to the
+//!    last one of its bytes before it: a lost first sending is followed by a second.
+//! 2. Bytes, not segments, are looked for: offloads cut and join segments at either host.
+//! 3. A sending of which no byte arrived was lost between the captures; unless the receiver acknowledged
+//!    its bytes though none of their sendings arrived, then the second capture missed it.
+
+use super::Sighting;
+use super::clock::Clock;
+use crate::connection::sequence_distance;
+use crate::frame::Flags;
+
+/// Sendings before its end that are looked at for one arrival; 64 KiB have 45 full segments.
+const CANDIDATES_MAX: usize = 256;
+
+/// A sending, and what came of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Sending {
+    pub sighting: Sighting,
+    /// Where it begins, from the first number of the direction, and behind where it ends.
+    pub from: i64,
+    pub to: i64,
+    /// By the clock of the capture at the sender's side.
+    pub time_ns: i128,
+    pub arrived_bytes: u64,
+    /// How long the way of its first byte took.
+    pub delay_ns: Option<i64>,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// What became of a sending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Arrived,
+    Lost,
+    /// The other capture did not see it, but the receiver did.
+    Missed,
+    /// It was sent when the other capture did not run.
+    Unknown,
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+pub(crate) struct Way {
+    pub sendings: Vec<Sending>,
+    /// Arrivals beyond their sendings: the network sent them twice.
+    pub duplicated: u64,
+    /// Arrivals of which no sending was captured.
+    pub not_sent: u64,
+    /// Arrivals behind those of later sendings.
+    pub reordered: u64,
+    /// Arrivals with a mark of congestion that the sending did not have.
+    pub marked: u64,
+    /// Routers between the captures.
+    pub hops: Option<u8>,
+    /// Acknowledgements without payload, and those that did not arrive.
+    pub acks: (u64, u64),
+    /// Sendings of bytes that had been sent before.
+    pub sent_again: u64,
+    /// Whether timestamps differ between sending and arrival.
+    pub stamps_differ: bool,
+}
+
+/// What is known of both captures.
+pub(crate) struct Course<'a> {
+    /// What the capture at the sender's side saw of the sender, in the order of time.
+    pub sent: &'a [Sighting],
+    /// What the other saw of it, with numbers as the first has them.
+    pub arrived: &'a [Sighting],
+    /// What the other saw of the receiver.
+    pub answers: &'a [Sighting],
+    pub clock: Clock,
+    /// Whether the first capture is at the sender's side.
+    pub is_forward: bool,
+    /// When the capture at the receiver's side ran, by its own clock.
+    pub span_ns: (u64, u64),
+}
+
+impl Way {
+    pub(crate) fn of(course: &Course<'_>) -> Self {
+        let mut way = Self::default();
+        let Some(base) = course.sent.iter().map(|one| one.sequence).next() else {
+            return way;
+        };
+        let sent_ns = |sighting: &Sighting| course.sent_ns(sighting.time_ns);
+        let mut at = (base, 0);
+        let mut highest: Option<i64> = None;
+        for sighting in course.sent.iter().filter(|one| one.length > 0) {
+            let from = unwrapped(&mut at, sighting.sequence);
+            way.sent_again += u64::from(highest.is_some_and(|highest| from < highest));
+            highest = highest.max(Some(from + i64::from(sighting.length)));
+            way.sendings.push(Sending {
+                sighting: *sighting,
+                from,
+                to: from + i64::from(sighting.length),
+                time_ns: sent_ns(sighting),
+                arrived_bytes: 0,
+                delay_ns: None,
+                fate: Fate::Unknown,
+            });
+        }
+        way.match_arrivals(course, base);
+        way.match_acks(course);
+        way.tell_fates(course, base);
+        way
+    }
+
+    fn match_arrivals(&mut self, course: &Course<'_>, base: u32) {
+        let mut order: Vec<usize> = (0..self.sendings.len()).collect();
+        order.sort_by_key(|&at| (self.sendings[at].from, self.sendings[at].time_ns));
+        let longest = self
+            .sendings
+            .iter()
+            .map(|one| one.to - one.from)
+            .max()
+            .unwrap_or(0);
+        let late_ns = i128::from(course.clock.uncertainty_ns.unwrap_or(0));
+        let mut at = (base, 0);
+        let mut last_sent_ns = i128::MIN;
+        for arrival in course.arrived.iter().filter(|one| one.length > 0) {
+            let from = unwrapped(&mut at, arrival.sequence);
+            let to = from + i64::from(arrival.length);
+            let time_ns = course.arrived_ns(arrival.time_ns);
+            let begin = order.partition_point(|&at| self.sendings[at].from <= from - longest);
+            let end = order.partition_point(|&at| self.sendings[at].from < to);
+            let begin = begin.max(end.saturating_sub(CANDIDATES_MAX)).min(end);
+            let mut candidates: Vec<usize> = order[begin..end]
+                .iter()
+                .copied()
+                .filter(|&at| self.sendings[at].to > from)
+                .filter(|&at| self.sendings[at].time_ns <= time_ns + late_ns)
+                .collect();
+            // Those that are surely it first, then the latest.
+            candidates.sort_by_key(|&at| {
+                let sending = &self.sendings[at];
+                let own = &sending.sighting;
+                let is_it = own.identification != 0 && own.identification == arrival.identification;
+                let is_near = own.stamp.is_some() && own.stamp == arrival.stamp;
+                (!is_it, !is_near, std::cmp::Reverse(sending.time_ns))
+            });
+            let has_candidates = !candidates.is_empty();
+            let mut rest = vec![(from, to)];
+            for at in candidates {
+                let sending = &mut self.sendings[at];
+                let room = (sending.to - sending.from) as u64 - sending.arrived_bytes;
+                let taken = take(&mut rest, (sending.from, sending.to), room as i64);
+                if taken == 0 {
+                    continue;
+                }
+                sending.arrived_bytes += taken as u64;
+                if sending.from == from {
+                    let delay = time_ns - sending.time_ns;
+                    sending.delay_ns = i64::try_from(delay).ok();
+                    let (own, theirs) = (sending.sighting.hop_limit, arrival.hop_limit);
+                    self.hops = own.checked_sub(theirs).or(self.hops);
+                    self.marked +=
+                        u64::from(arrival.congestion_marked && !sending.sighting.congestion_marked);
+                    self.stamps_differ |= sending.sighting.stamp != arrival.stamp
+                        && sending.sighting.identification == arrival.identification
+                        && arrival.identification != 0;
+                    self.reordered += u64::from(sending.time_ns < last_sent_ns);
+                    last_sent_ns = last_sent_ns.max(sending.time_ns);
+                }
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            if rest == [(from, to)] {
+                if has_candidates {
+                    self.duplicated += 1;
+                } else {
+                    self.not_sent += 1;
+                }
+            }
+        }
+    }
+
+    fn match_acks(&mut self, course: &Course<'_>) {
+        let key = |one: &Sighting| {
+            (
+                one.acknowledgement,
+                one.sequence,
+                one.window,
+                one.identification,
+            )
+        };
+        let mut seen = std::collections::HashMap::new();
+        let is_ack = |one: &&Sighting| one.length == 0 && one.flags.any(Flags::ACK);
+        for one in course.arrived.iter().filter(is_ack) {
+            *seen.entry(key(one)).or_insert(0u32) += 1;
+        }
+        for one in course.sent.iter().filter(is_ack) {
+            if !course.ran_at(course.sent_ns(one.time_ns)) {
+                continue;
+            }
+            self.acks.0 += 1;
+            match seen.get_mut(&key(one)) {
+                Some(count) if *count > 0 => *count -= 1,
+                _ => self.acks.1 += 1,
+            }
+        }
+    }
+
+    fn tell_fates(&mut self, course: &Course<'_>, base: u32) {
+        // How far the receiver has acknowledged, by what the capture at its side saw.
+        let mut at = (base, 0);
+        let acknowledged = course
+            .answers
+            .iter()
+            .filter(|one| one.flags.any(Flags::ACK) && !one.flags.any(Flags::RST))
+            .map(|one| unwrapped(&mut at, one.acknowledgement))
+            .max();
+        // Bytes that arrived by any of their sendings.
+        let mut arrived: Vec<(i64, i64)> = self
+            .sendings
+            .iter()
+            .filter(|one| one.arrived_bytes > 0)
+            .map(|one| (one.from, one.to))
+            .collect();
+        arrived.sort_unstable();
+        let mut joined: Vec<(i64, i64)> = Vec::new();
+        for (from, to) in arrived {
+            match joined.last_mut() {
+                Some(last) if from <= last.1 => last.1 = last.1.max(to),
+                _ => joined.push((from, to)),
+            }
+        }
+        let has_arrived = |from: i64| {
+            let before = joined.partition_point(|range| range.0 <= from);
+            before > 0 && joined[before - 1].1 > from
+        };
+        for sending in &mut self.sendings {
+            let was_acknowledged = acknowledged.is_some_and(|number| number >= sending.to);
+            sending.fate = if sending.arrived_bytes > 0 {
+                Fate::Arrived
+            } else if !course.ran_at(sending.time_ns) {
+                Fate::Unknown
+            } else if was_acknowledged && !has_arrived(sending.from) {
+                Fate::Missed
+            } else {
+                Fate::Lost
+            };
+        }
+    }
+}
+
+impl Course<'_> {
+    fn sent_ns(&self, time_ns: u64) -> i128 {
+        match self.is_forward {
+            true => i128::from(time_ns),
+            false => self.clock.to_first_ns(time_ns),
+        }
+    }
+
+    fn arrived_ns(&self, time_ns: u64) -> i128 {
+        match self.is_forward {
+            true => self.clock.to_first_ns(time_ns),
+            false => i128::from(time_ns),
+        }
+    }
+
+    /// Returns whether the capture at the receiver's side ran when this was sent.
+    fn ran_at(&self, time_ns: i128) -> bool {
+        let (begin, end) = (
+            self.arrived_ns(self.span_ns.0),
+            self.arrived_ns(self.span_ns.1),
+        );
+        (begin..=end).contains(&time_ns)
+    }
+}
+
+/// Returns the number behind wrapping: how far `sequence` lies from the base, near the one before.
+fn unwrapped(at: &mut (u32, i64), sequence: u32) -> i64 {
+    let far = at.1 + i64::from(sequence_distance(at.0, sequence));
+    *at = (sequence, far);
+    far
+}
+
+/// Takes what lies within `range` out of `rest`, `most` at the most; returns how much that is.
+fn take(rest: &mut Vec<(i64, i64)>, range: (i64, i64), most: i64) -> i64 {
+    let mut taken = 0;
+    let mut left = Vec::with_capacity(rest.len() + 1);
+    for &(from, to) in rest.iter() {
+        let begin = from.max(range.0);
+        let end = to.min(range.1).min(begin.saturating_add(most - taken));
+        if begin >= end {
+            left.push((from, to));
+            continue;
+        }
+        taken += end - begin;
+        left.extend(
+            [(from, begin), (end, to)]
+                .into_iter()
+                .filter(|part| part.0 < part.1),
+        );
+    }
+    *rest = left;
+    taken
+}

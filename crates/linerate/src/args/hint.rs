@@ -1,0 +1,176 @@
+//! What to type instead of what is no command or flag here: near misses, and the flags of neighbours.
+
+use clap::CommandFactory;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::Cli;
+use crate::similar;
+
+/// Flags of iperf3's and netperf's that `linerate run` does not have, and what does the same here.
+const OF_NEIGHBOURS: &[(&[&str], &str)] = &[
+    (&["-d", "--debug"], "-v shows settings, CPUs and mechanisms"),
+    (
+        &["-T", "--title"],
+        "-o DIR keeps the command with its result: name the directory",
+    ),
+    (
+        &["-F", "--file"],
+        "payload is never read from a disk; -l and --size-mix choose its sizes",
+    ),
+    (
+        &["--logfile"],
+        "redirect the output: `linerate run HOST > FILE`, or keep a bundle with -o DIR",
+    ),
+    (
+        &["--forceflush"],
+        "leave it out: every line is written at once",
+    ),
+    (
+        &["--timestamps"],
+        "--json-stream prints an event a line, and -o DIR keeps every instant",
+    ),
+    (
+        &["--connect-timeout"],
+        "leave it out: a host that does not answer is reported by itself",
+    ),
+    (
+        &["--rcv-timeout", "--snd-timeout"],
+        "leave it out: stalls are measured, and a lost host is reported",
+    ),
+    (
+        &["--cport"],
+        "leave it out: the kernel chooses the ports (net.ipv4.ip_local_port_range)",
+    ),
+    (
+        &["--bind-dev"],
+        "-B ADDRESS connects from an address of that device",
+    ),
+    (
+        &["--sctp", "-X", "--xbind", "--nstreams"],
+        "there is no SCTP here: TCP, -u, -m or --unix",
+    ),
+    (
+        &["--dont-fragment"],
+        "-M sets the segment size; with -u keep -l below the path's MTU",
+    ),
+    (
+        &["-L", "--flowlabel"],
+        "there are no flow labels here; -S and --dscp mark packets",
+    ),
+    (
+        &["--repeating-payload"],
+        "leave it out: payload is random once, and the same for every call",
+    ),
+    (
+        &["--udp-counters-64bit"],
+        "leave it out: datagrams have 64-bit numbers",
+    ),
+    (
+        &["--no-fq-socket-pacing", "--pacing-timer"],
+        "-b paces in linerate, --fq-rate in the kernel",
+    ),
+    (
+        &["--json-stream-full-output"],
+        "--json-stream ends with the whole document",
+    ),
+    (
+        &["--extra-data"],
+        "-o DIR keeps the command; name the directory",
+    ),
+    (
+        &["--server-bitrate-limit"],
+        "`linerate serve --limit-rate RATE` limits at the server",
+    ),
+    (
+        &["--server-max-duration"],
+        "`linerate serve --limit-time TIME` limits at the server",
+    ),
+    (
+        &["-H", "--host"],
+        "name the host alone: `linerate run HOST`",
+    ),
+    (
+        &["-c", "--client-cpu"],
+        "leave it out: CPU time is always measured, and -v shows it",
+    ),
+    (&["-j"], "leave it out: --rr always has latency percentiles"),
+];
+
+/// Returns what to type instead of what `error` refuses, where that is known.
+pub fn of(error: &clap::Error, words: &[String]) -> Option<String> {
+    let command = words.get(1).map(String::as_str);
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    match (error.kind(), command) {
+        (ErrorKind::UnknownArgument, Some("run" | "serve")) => {
+            let flag = text(ContextKind::InvalidArg)?;
+            let flag = flag.split('=').next().unwrap_or(flag);
+            let known = OF_NEIGHBOURS
+                .iter()
+                .find(|(flags, _)| flags.contains(&flag));
+            known.map(|(_, instead)| (*instead).to_owned())
+        }
+        (ErrorKind::InvalidSubcommand, _) => {
+            let typed = text(ContextKind::InvalidSubcommand)?;
+            let cli = Cli::command();
+            let parent = match command {
+                Some(name) if name != typed => cli.find_subcommand(name)?,
+                _ => &cli,
+            };
+            let visible = parent.get_subcommands().filter(|one| !one.is_hide_set());
+            let near = similar::nearest(typed, visible.map(clap::Command::get_name))?;
+            Some(format!("did you mean `{near}`?"))
+        }
+        (ErrorKind::MissingRequiredArgument, Some("study")) => Some(
+            "name a host that runs `linerate serve`, or study a network of hosts made on this \
+             machine: `linerate study --lab`"
+                .to_owned(),
+        ),
+        (ErrorKind::MissingRequiredArgument, Some("run" | "-c")) => Some(
+            "name a host that runs `linerate serve`; on one machine alone, `linerate study --lab` \
+             makes a network of hosts"
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    fn hint(line: &str) -> Option<String> {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let error = Cli::try_parse_from(&words).err()?;
+        of(&error, &words)
+    }
+
+    #[test]
+    fn every_flag_of_neighbours_is_none_of_ours_and_has_a_hint() {
+        for (flags, instead) in OF_NEIGHBOURS {
+            for flag in *flags {
+                let said = hint(&format!("linerate run host {flag} x"));
+                assert_eq!(said.as_deref(), Some(*instead), "{flag}");
+            }
+        }
+        assert!(hint("linerate run host --logfile=x").is_some());
+        assert_eq!(hint("linerate run host --nosuch"), None);
+    }
+
+    #[test]
+    fn a_near_miss_of_a_command_is_named() {
+        let check = |line: &str, word: &str| {
+            let said = hint(line).unwrap_or_default();
+            assert!(said.contains(word), "{line}: {said}");
+        };
+        check("linerate rnu host", "`run`");
+        check("linerate stduy", "`study`");
+        check("linerate lab dwn", "`down`");
+        check("linerate study", "--lab");
+        assert_eq!(hint("linerate nosuch"), None);
+    }
+}

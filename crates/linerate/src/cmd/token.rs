@@ -1,0 +1,91 @@
+//! `linerate token`: who may call this host's agent.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::anyhow;
+use linerate_agent::access::register::Token;
+use linerate_agent::access::{Register, RegisterError, Scopes};
+use linerate_model::Nanos;
+
+use crate::args::{TokenArgs, TokenCommand};
+use crate::exit::{CmdResult, Exit, Failure};
+use crate::{places, term};
+
+/// Runs the command.
+pub fn token(args: &TokenArgs) -> CmdResult {
+    let register = Register::of(&places::state(args.state.as_deref())?);
+    match &args.command {
+        TokenCommand::Add {
+            name,
+            scope,
+            expires,
+        } => add(&register, name, *scope, *expires),
+        TokenCommand::List => list(&register),
+        TokenCommand::Remove { name } => remove(&register, name),
+    }
+}
+
+fn add(register: &Register, name: &str, scopes: Scopes, expires: Option<Nanos>) -> CmdResult {
+    let expires_s = expires.map(|after| now_s() + after.0 / 1_000_000_000);
+    let secret = register
+        .add(name, scopes, expires_s)
+        .map_err(|error| match error {
+            RegisterError::Exists(_) => Failure::failed(error).next(format!(
+                "choose another name, or `linerate token remove {name}`"
+            )),
+            RegisterError::Name(_) => Failure::usage(error),
+            error => Failure::failed(error),
+        })?;
+    term::line(&secret);
+    term::note(&format!(
+        "token {name} is good for {scopes}, {}; its holder keeps it in a file and names that with \
+         --token-file; it is shown this once",
+        until(expires_s)
+    ));
+    Ok(Exit::Ok)
+}
+
+fn list(register: &Register) -> CmdResult {
+    let tokens = register.tokens()?;
+    if tokens.is_empty() {
+        term::note(&format!("no token in {}", register.path().display()));
+    }
+    for Token {
+        name,
+        scopes,
+        expires_s,
+        ..
+    } in &tokens
+    {
+        let has_expired = expires_s.is_some_and(|end| now_s() >= end);
+        let standing = if has_expired { ", expired" } else { "" };
+        term::line(&format!(
+            "{name}  {scopes}  {}{standing}",
+            until(*expires_s)
+        ));
+    }
+    Ok(Exit::Ok)
+}
+
+fn remove(register: &Register, name: &str) -> CmdResult {
+    if register.remove(name)? {
+        return Ok(Exit::Ok);
+    }
+    let path = register.path();
+    let error = anyhow!("there is no token `{name}` in {}", path.display());
+    Err(Failure::failed(error).next("`linerate token list` shows those there are"))
+}
+
+fn until(expires_s: Option<u64>) -> String {
+    let end = expires_s.map(|end| i64::try_from(end).unwrap_or(i64::MAX));
+    match end.map(jiff::Timestamp::from_second) {
+        None => "until it is removed".to_owned(),
+        Some(Ok(end)) => format!("until {end}"),
+        Some(Err(_)) => "for longer than there are dates".to_owned(),
+    }
+}
+
+fn now_s() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,48 @@
+//! Words that are near others: what somebody probably meant.
+
+/// Returns the word of `known` that `typed` is a slip of: a letter too many, too few, wrong or in the wrong
+/// place for each three letters.
+pub fn nearest<'k>(typed: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let most = (typed.chars().count() / 3).max(1);
+    let distances = known
+        .into_iter()
+        .map(|word| (strsim::osa_distance(typed, word), word));
+    let near = distances.filter(|(distance, _)| (1..=most).contains(distance));
+    near.min_by_key(|(distance, _)| *distance)
+        .map(|(_, word)| word)
+}
+
+/// Returns what an unknown key of a file was probably meant to be, as its reader's `message` lists those
+/// there are: "unknown field `rte`, expected one of `rate`, `delay`".
+pub fn of_key(message: &str) -> Option<&str> {
+    let (_, rest) = message.rsplit_once("unknown ")?;
+    let mut quoted = rest.split('`').skip(1).step_by(2);
+    let typed = quoted.next()?;
+    nearest(typed, quoted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_near_and_other_words_are_not() {
+        let words = ["run", "study", "serve", "latency", "socket-buffer"];
+        let check = |typed: &str, expected: Option<&str>| {
+            assert_eq!(nearest(typed, words), expected, "{typed}");
+        };
+        check("rnu", Some("run"));
+        check("latncy", Some("latency"));
+        check("socket-bufer", Some("socket-buffer"));
+        check("bench", None);
+        check("run", None);
+    }
+
+    #[test]
+    fn keys_are_found_in_what_a_reader_says() {
+        let message = "line 2: unknown field `rte`, expected one of `rate`, `delay`, `loss`";
+        assert_eq!(of_key(message), Some("rate"));
+        assert_eq!(of_key("unknown field `x`, expected `name`"), None);
+        assert_eq!(of_key("cannot read it"), None);
+    }
+}

@@ -1,0 +1,367 @@
+//! How the traffic was made and what it took, for those who ask: window, CPUs, placement, mechanisms, socket
+//! options.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_analyze::single::{Flows, SingleTrial};
+use linerate_model::Bytes;
+use linerate_model::manner::Transport;
+use linerate_model::response::name;
+use linerate_model::sample::End;
+use linerate_model::setting;
+use linerate_model::shortfall::RequestCount;
+use linerate_model::unit::Unit;
+use linerate_model::workload::{Part, Setting, Traffic, Workload};
+
+use super::cost;
+use super::result::of;
+use crate::term::labelled;
+
+/// Messages from this size on are not counted aloud: the rate in bytes says enough.
+const MESSAGE_BYTES_TOLD_MAX: u64 = 16 << 10;
+/// CPUs of a host that are listed.
+const CPUS_LISTED_MAX: usize = 8;
+/// The settings that say how traffic was made, in this order.
+const MECHANISMS: &[&str] = &[
+    setting::name::PLACEMENT,
+    setting::name::SEND,
+    setting::name::RECEIVE,
+    setting::name::WAIT,
+    setting::name::PACE,
+];
+
+/// Prints it all.
+pub(super) fn print(workload: &Workload, trial: &SingleTrial<'_>) {
+    messages(workload, trial);
+    window(trial);
+    tcp(trial);
+    cpu(workload, trial);
+    mechanisms(trial);
+    settings(trial);
+}
+
+/// Messages and calls, where messages are small or several go in one call.
+fn messages(workload: &Workload, trial: &SingleTrial<'_>) {
+    let Traffic::Stream { message_bytes, .. } = workload.traffic else {
+        return;
+    };
+    let manner = &workload.manner;
+    let is_small = message_bytes.0 <= MESSAGE_BYTES_TOLD_MAX || manner.sizes.is_some();
+    let Some(rate) = of(trial, name::MESSAGES).filter(|_| is_small) else {
+        return;
+    };
+    let calls = of(trial, name::SEND_CALLS).map_or(String::new(), |calls| {
+        format!(" in {} send calls/s", Unit::Count.display(calls.round()))
+    });
+    let noun = match manner.transport {
+        Transport::Udp => "datagrams",
+        _ => "messages",
+    };
+    labelled(noun, &(Unit::PerSecond.display(rate) + &calls));
+}
+
+fn window(trial: &SingleTrial<'_>) {
+    let skew = trial
+        .start_skew_us
+        .filter(|_| trial.flows.records().nth(2).is_some())
+        .map_or(String::new(), |skew| {
+            // Hosts with one clock know it exactly.
+            let uncertainty = trial.start_skew_uncertainty_us.filter(|us| *us > 0.0);
+            let uncertainty = uncertainty.map_or(String::new(), |us| {
+                format!(" (± {})", Unit::Nanoseconds.display(us * 1e3))
+            });
+            format!(
+                ", flows started within {}{uncertainty}",
+                Unit::Nanoseconds.display(skew * 1e3)
+            )
+        });
+    let words = format!(
+        "{} s, the same on every host{skew}",
+        Unit::Ratio.display(trial.window_s)
+    );
+    labelled("window", &words);
+}
+
+fn tcp(trial: &SingleTrial<'_>) {
+    let mut words = Vec::new();
+    if let Some(bytes) = of(trial, name::PAYLOAD_PER_SEGMENT) {
+        words.push(format!("{} per data segment", Unit::Bytes.display(bytes)));
+    }
+    if let Some(count) = of(trial, name::SEGMENTS_PER_ACK) {
+        words.push(format!(
+            "{} data segments per ACK",
+            Unit::Ratio.display(count)
+        ));
+    }
+    if !words.is_empty() {
+        labelled("TCP", &words.join(", "));
+    }
+}
+
+fn cpu(workload: &Workload, trial: &SingleTrial<'_>) {
+    if let Some(busy) = of(trial, name::WORKER_BUSY_SHARE_MAX) {
+        let words = format!(
+            "busiest worker ran {} of the time",
+            Unit::Percent.display(busy * 100.0)
+        );
+        labelled("generator", &words);
+    }
+    if let Some(busy) = of(trial, name::CPU_BUSY) {
+        let parts: Vec<String> = [
+            (name::CPU_USER, "user"),
+            (name::CPU_SYSTEM, "system"),
+            (name::CPU_SOFTIRQ, "softirq"),
+            (name::CPU_IRQ, "irq"),
+            (name::CPU_STEAL, "steal"),
+        ]
+        .into_iter()
+        .filter_map(|(name, label)| {
+            Some(format!("{label} {}", Unit::Ratio.display(of(trial, name)?)))
+        })
+        .collect();
+        let words = format!("{} ({})", Unit::Ratio.display(busy), parts.join(", "));
+        labelled("CPUs busy", &words);
+    }
+    let measured: Vec<String> = [
+        (name::SOFTIRQ_MEASURED, "soft"),
+        (name::NET_RX, "of it receiving"),
+        (name::NET_TX, "sending"),
+        (name::HARDIRQ_MEASURED, "of devices"),
+    ]
+    .into_iter()
+    .filter_map(|(name, label)| Some(format!("{label} {}", Unit::Ratio.display(of(trial, name)?))))
+    .collect();
+    if !measured.is_empty() {
+        labelled("interrupts", &format!("{}, measured", measured.join(", ")));
+    }
+    // Connections that carry nothing have no packets that anything could be the cost of.
+    if workload.traffic != Traffic::Idle {
+        cost::print(trial);
+    }
+    if let Some(words) = cpus_used(trial.flows) {
+        labelled("ran on", &words);
+    }
+    if let Some(words) = queues(trial) {
+        labelled("queues", &words);
+    }
+}
+
+/// How packets lay on the receive queues, where that is less even than chance would have it.
+fn queues(trial: &SingleTrial<'_>) -> Option<String> {
+    let uneven = of(trial, name::RX_QUEUE_IMBALANCE)?;
+    let chance = of(trial, name::RX_QUEUE_CHANCE_MOST)?;
+    let queues = of(trial, name::RX_QUEUES)?;
+    let flows = of(trial, name::RX_QUEUE_FLOWS_IMBALANCE).map_or(String::new(), |flows| {
+        format!(
+            ", {} times its share of the flows",
+            Unit::Ratio.display(flows)
+        )
+    });
+    (uneven > chance).then(|| {
+        format!(
+            "the fullest of {queues} receive queues took {} times its share of the packets{flows}; \
+             chance gives up to {}",
+            Unit::Ratio.display(uneven),
+            Unit::Ratio.display(chance)
+        )
+    })
+}
+
+/// The CPUs that each host's ends were last seen on: "client1 CPU 0, server CPU 1".
+fn cpus_used(flows: Flows<'_>) -> Option<String> {
+    let mut hosts: BTreeMap<(End, &str), BTreeSet<u32>> = BTreeMap::new();
+    for flow in flows.records() {
+        let cpus = hosts.entry((flow.end, &*flow.host.0)).or_default();
+        cpus.extend(flow.cpu);
+    }
+    let words: Vec<String> = hosts
+        .into_iter()
+        .filter(|(_, cpus)| !cpus.is_empty())
+        .map(|((_, host), cpus)| {
+            let noun = if cpus.len() == 1 { "CPU" } else { "CPUs" };
+            let more = if cpus.len() > CPUS_LISTED_MAX {
+                " …"
+            } else {
+                ""
+            };
+            let listed: Vec<String> = cpus
+                .iter()
+                .take(CPUS_LISTED_MAX)
+                .map(u32::to_string)
+                .collect();
+            format!("{host} {noun} {}{more}", listed.join(" "))
+        })
+        .collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// How traffic was made: what each end says, once where all say the same.
+fn mechanisms(trial: &SingleTrial<'_>) {
+    for name in MECHANISMS {
+        let mut said: Vec<(String, End)> = Vec::new();
+        for flow in trial.flows.records() {
+            let of_name = flow.settings.named(name);
+            let Some(words) = of_name.and_then(in_force) else {
+                continue;
+            };
+            // The first flow of each end speaks for the others: numbers differ a little.
+            if !said.iter().any(|(_, end)| *end == flow.end) {
+                said.push((words, flow.end));
+            }
+        }
+        match said.as_slice() {
+            [] => {}
+            [(words, _)] => labelled(name, words),
+            [(one, _), (other, _), ..] if one == other => labelled(name, one),
+            [one, other] if has_one_reason(&one.0, &other.0) => {
+                let words = [one, other]
+                    .map(|(words, end)| format!("{} {}", end_word(*end), reason(words).0));
+                labelled(name, &(words.join("; ") + reason(&one.0).1));
+            }
+            several => {
+                let of_end = |(words, end): &(String, End)| format!("{} {words}", end_word(*end));
+                let words: Vec<String> = several.iter().map(of_end).collect();
+                labelled(name, &words.join("; "));
+            }
+        }
+    }
+}
+
+fn end_word(end: End) -> &'static str {
+    match end {
+        End::Client => "client",
+        End::Server => "server",
+    }
+}
+
+fn has_one_reason(one: &str, other: &str) -> bool {
+    let (one, other) = (reason(one).1, reason(other).1);
+    one == other && !one.is_empty()
+}
+
+/// Splits a reason off, in brackets or behind a colon: what it is, and the rest with both.
+fn reason(said: &str) -> (&str, &str) {
+    let at = said.find(" (").filter(|_| said.ends_with(')'));
+    said.split_at(at.or_else(|| said.find(": ")).unwrap_or(said.len()))
+}
+
+/// What a mechanism turned out to be, with what kept it from being what was asked for.
+fn in_force(setting: &Setting) -> Option<String> {
+    let words = setting.in_force()?;
+    // Why a choice fell is said when it is granted, what came of it at the end.
+    let chosen = setting.granted.as_ref().filter(|granted| {
+        setting.effective.is_some() && granted.contains('(') && !words.contains(granted.as_str())
+    });
+    let reason = chosen
+        .and_then(|granted| granted.split_once('('))
+        .map_or(String::new(), |(_, reason)| format!(" ({reason}"));
+    let cap = setting
+        .capped_by
+        .as_ref()
+        .map_or(String::new(), |cap| format!(", capped by {cap}"));
+    Some(format!("{words}{reason}{cap}"))
+}
+
+/// Socket options that were asked for, and always the congestion control in force, from the
+/// sending end; of the receiving end those that only it has.
+fn settings(trial: &SingleTrial<'_>) {
+    requests(trial);
+    let first = |parts: [Part; 2]| {
+        let mut flows = trial.flows.records();
+        flows.find(|flow| parts.contains(&flow.part))
+    };
+    let sending = first([Part::Sender, Part::Requester]).into_iter();
+    let receiving = first([Part::Receiver, Part::Responder]).into_iter();
+    let receiving = receiving.filter_map(|flow| flow.settings.named(setting::name::SO_RCVLOWAT));
+    for setting in sending.flat_map(|flow| &flow.settings).chain(receiving) {
+        let is_told = MECHANISMS.contains(&&*setting.name);
+        if is_told || (setting.requested.is_none() && setting.name != setting::name::TCP_CONGESTION)
+        {
+            continue;
+        }
+        labelled(&setting.name, &setting_words(setting));
+    }
+}
+
+fn setting_words(setting: &Setting) -> String {
+    if let (None, Some(value)) = (&setting.requested, setting.in_force()) {
+        return format!("{value} (host default)");
+    }
+    let value = |value: &String| with_unit(&setting.name, value);
+    let words = [
+        ("requested", setting.requested.as_ref().map(value)),
+        ("granted", setting.granted.as_ref().map(value)),
+        ("effective", setting.effective.as_ref().map(value)),
+        ("capped by", setting.capped_by.clone()),
+    ];
+    let words = words.into_iter();
+    let words = words.filter_map(|(label, value)| Some(format!("{label} {}", value?)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the value of a setting with its unit, if it is a number of one.
+fn with_unit(name: &str, value: &str) -> String {
+    let Ok(number) = value.parse::<u64>() else {
+        return value.to_owned();
+    };
+    match name {
+        setting::name::SO_SNDBUF | setting::name::SO_RCVBUF | setting::name::SO_RCVLOWAT => {
+            Bytes(number).to_string()
+        }
+        setting::name::TCP_MAXSEG => format!("{value} B"),
+        "SO_BUSY_POLL" => format!("{value} µs"),
+        _ => value.to_owned(),
+    }
+}
+
+/// Requests of an open loop, of all flows: how many were due, and how many were sent.
+fn requests(trial: &SingleTrial<'_>) {
+    let counts = trial.flows.records().filter_map(|flow| flow.requests);
+    let sum = |all: RequestCount, one: RequestCount| RequestCount {
+        due: all.due + one.due,
+        sent: all.sent + one.sent,
+    };
+    let Some(RequestCount { due, sent }) = counts.reduce(sum) else {
+        return;
+    };
+    let count = |number: u64| Unit::Count.display(number as f64);
+    let words = match due.saturating_sub(sent) {
+        0 => format!("{} were due in all phases, and sent", count(due)),
+        missed => format!(
+            "{} were due in all phases, {} of them were not sent: responses came too slowly",
+            count(due),
+            count(missed)
+        ),
+    };
+    labelled("requests", &words);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_are_numbers_of_something_have_its_unit() {
+        let check = |name: &str, value: &str, expected: &str| {
+            assert_eq!(with_unit(name, value), expected);
+        };
+        check("SO_SNDBUF", "65536", "64 KiB");
+        check("SO_RCVLOWAT", "100", "100 B");
+        check("TCP_MAXSEG", "1448", "1448 B");
+        check("SO_BUSY_POLL", "50", "50 µs");
+        check("TCP_NODELAY", "1", "1");
+        check("TCP_CONGESTION", "bbr", "bbr");
+    }
+
+    #[test]
+    fn a_reason_is_split_off_whole() {
+        let check = |said: &str, what: &str, why: &str| assert_eq!(reason(said), (what, why));
+        check(
+            "send, 4 KiB (chosen: as fast as it goes)",
+            "send, 4 KiB",
+            " (chosen: as fast as it goes)",
+        );
+        check("pinned: both ends", "pinned", ": both ends");
+        check("blocking", "blocking", "");
+    }
+}

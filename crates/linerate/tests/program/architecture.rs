@@ -1,0 +1,631 @@
+//! ARCHITECTURE.md is held against the code: the graph of the crates, what a room may not touch,
+//! where `unsafe` lives, that a noun has one definition and every file says what it is for.
+//!
+//! The table of crates in ARCHITECTURE.md is read as it stands there, so that nobody has to keep
+//! two lists. A row whose notes say "later" is a room that does not exist yet.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
+
+/// The line before the table.
+const TABLE: &str = "<!-- crates: read by crates/linerate/tests/program/architecture.rs -->";
+/// What the last column says of a crate that does not exist yet.
+const LATER: &str = "later";
+
+/// Rooms that are functions of their arguments: no I/O, no clock, no environment.
+const PURE: [&str; 6] = [
+    "linerate-model",
+    "linerate-plan",
+    "linerate-analyze",
+    "linerate-report",
+    "linerate-compat",
+    "linerate-trace",
+];
+/// What a pure room may not name. Addresses are values: `std::net::IpAddr` is allowed.
+const IMPURE: [&str; 9] = [
+    "std::fs",
+    "std::env",
+    "std::process",
+    "std::thread",
+    "std::io::stdin",
+    "std::time::Instant",
+    "std::time::SystemTime",
+    "Instant::now",
+    "SystemTime::now",
+];
+/// The only names of `std::net` that are plain values.
+const ADDRESSES: [&str; 6] = [
+    "IpAddr",
+    "Ipv4Addr",
+    "Ipv6Addr",
+    "SocketAddr",
+    "SocketAddrV4",
+    "SocketAddrV6",
+];
+/// Crates that reach outside the process; a pure room may not depend on them.
+const IMPURE_CRATES: [&str; 12] = [
+    "axum",
+    "getrandom",
+    "hyper",
+    "indicatif",
+    "jiff",
+    "libc",
+    "netlink-sys",
+    "nix",
+    "signal-hook",
+    "socket2",
+    "tokio",
+    "ureq",
+];
+
+/// One row of the table.
+#[derive(Debug)]
+struct Row {
+    layer: u32,
+    arrows: BTreeSet<String>,
+    later: bool,
+}
+
+fn root() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.ancestors()
+        .nth(2)
+        .expect("the crate lies two folders below the workspace")
+        .to_owned()
+}
+
+fn metadata() -> Metadata {
+    MetadataCommand::new()
+        .manifest_path(root().join("Cargo.toml"))
+        .no_deps()
+        .other_options(["--offline".to_owned()])
+        .exec()
+        .expect("cargo metadata describes the workspace")
+}
+
+/// Returns the words between backticks.
+fn code_words(text: &str) -> Vec<String> {
+    let parts = text.split('`').enumerate();
+    parts
+        .filter(|(at, _)| at % 2 == 1)
+        .map(|(_, word)| word.to_owned())
+        .collect()
+}
+
+/// Reads the table of crates out of ARCHITECTURE.md.
+fn table() -> BTreeMap<String, Row> {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let (_, after) = text.split_once(TABLE).expect("the mark before the table");
+    let rows = after
+        .trim_start()
+        .lines()
+        .take_while(|line| line.starts_with('|'));
+    rows.skip(2)
+        .map(|line| {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+            let [layer, name, arrows, notes] = cells[..] else {
+                panic!("four cells a row: {line}");
+            };
+            let names = code_words(name);
+            let [name] = &names[..] else {
+                panic!("one crate a row: {line}");
+            };
+            let row = Row {
+                layer: layer.parse().unwrap_or_else(|_| panic!("a layer: {line}")),
+                arrows: code_words(arrows).into_iter().collect(),
+                later: notes.starts_with(LATER),
+            };
+            (name.clone(), row)
+        })
+        .collect()
+}
+
+/// Returns every crate of the workspace with those of ours that it depends on, by kind.
+fn crates() -> BTreeMap<String, BTreeMap<&'static str, BTreeSet<String>>> {
+    let metadata = metadata();
+    let members = metadata.workspace_packages();
+    let ours: BTreeSet<&str> = members
+        .iter()
+        .map(|package| package.name.as_str())
+        .collect();
+    members
+        .iter()
+        .map(|package| {
+            let mut kinds: BTreeMap<&'static str, BTreeSet<String>> = BTreeMap::new();
+            for dependency in &package.dependencies {
+                if !ours.contains(dependency.name.as_str()) {
+                    continue;
+                }
+                let kind = match dependency.kind {
+                    DependencyKind::Normal => "normal",
+                    _ => "test",
+                };
+                kinds
+                    .entry(kind)
+                    .or_default()
+                    .insert(dependency.name.clone());
+            }
+            (package.name.to_string(), kinds)
+        })
+        .collect()
+}
+
+/// Returns every Rust file below `folder`, sorted.
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries {
+            let path = entry.expect("an entry of a folder").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Returns the sources of every crate of the workspace.
+fn sources() -> Vec<PathBuf> {
+    let metadata = metadata();
+    let packages = metadata.workspace_packages();
+    packages
+        .iter()
+        .flat_map(|package| {
+            let folder = package.manifest_path.with_file_name("src");
+            rust_files(folder.as_std_path())
+        })
+        .collect()
+}
+
+fn short(path: &Path) -> String {
+    let path = path.strip_prefix(root()).unwrap_or(path);
+    path.display().to_string()
+}
+
+/// Returns the lines of `text` that are code, with their numbers.
+fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate();
+    lines
+        .map(|(at, line)| (at + 1, line))
+        .filter(|(_, line)| !line.trim_start().starts_with("//"))
+}
+
+/// The same without the tests of a file, which stand at its end.
+fn code_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    code_lines(text.split("#[cfg(test)]\nmod ").next().unwrap_or_default())
+}
+
+/// Fails with all `faults` at once, one a line.
+fn assert_none(what: &str, faults: &[String]) {
+    assert!(faults.is_empty(), "{what}:\n  {}", faults.join("\n  "));
+}
+
+#[test]
+fn the_graph_is_the_one_in_the_table() {
+    let (table, crates) = (table(), crates());
+    let none = BTreeSet::new();
+    let mut faults = Vec::new();
+    for (name, kinds) in &crates {
+        let Some(row) = table.get(name) else {
+            faults.push(format!("{name} exists, but has no row"));
+            continue;
+        };
+        if row.later {
+            faults.push(format!("{name} exists; its row still says \"{LATER}\""));
+        }
+        let arrows = kinds.get("normal").unwrap_or(&none);
+        for extra in arrows.difference(&row.arrows) {
+            faults.push(format!(
+                "{name} depends on {extra}, which the table forbids"
+            ));
+        }
+        for missing in row.arrows.difference(arrows) {
+            faults.push(format!(
+                "{name} does not depend on {missing}, the table says so"
+            ));
+        }
+    }
+    for (name, row) in &table {
+        if !row.later && !crates.contains_key(name) {
+            faults.push(format!("{name} has a row, but does not exist"));
+        }
+    }
+    assert_none("ARCHITECTURE.md and the manifests disagree", &faults);
+}
+
+#[test]
+fn arrows_go_down() {
+    let table = table();
+    let mut faults = Vec::new();
+    let layer = |name: &str| table.get(name).map(|row| row.layer);
+    for (name, row) in &table {
+        for target in &row.arrows {
+            if layer(target).is_none_or(|target| target >= row.layer) {
+                faults.push(format!("{name} → {target}"));
+            }
+        }
+    }
+    // Tests may use a lower room that the crate itself does not, but never a higher one.
+    for (name, kinds) in crates() {
+        for target in kinds.get("test").into_iter().flatten() {
+            if layer(target) >= layer(&name) {
+                faults.push(format!("the tests of {name} → {target}"));
+            }
+        }
+    }
+    assert_none("arrows that do not go to a lower layer", &faults);
+}
+
+#[test]
+fn pure_rooms_touch_nothing() {
+    let mut faults = Vec::new();
+    for path in sources() {
+        let place = short(&path);
+        if !PURE
+            .iter()
+            .any(|room| place.starts_with(&format!("crates/{room}/")))
+        {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a source file");
+        for (at, line) in code_lines(&text) {
+            let named = IMPURE.iter().filter(|name| line.contains(**name));
+            faults.extend(named.map(|name| format!("{place}:{at}: {name}")));
+            faults.extend(more_than_addresses(line).map(|name| format!("{place}:{at}: {name}")));
+        }
+    }
+    assert_none("rooms without I/O, clock or environment name them", &faults);
+}
+
+/// Returns what `line` names of `std::net` beyond addresses.
+fn more_than_addresses(line: &str) -> Option<String> {
+    let (_, names) = line.split_once("std::net::")?;
+    let names = match names.strip_prefix('{') {
+        Some(list) => list.split('}').next().unwrap_or(list),
+        None => names
+            .split(|letter: char| !letter.is_alphanumeric())
+            .next()
+            .unwrap_or(names),
+    };
+    names
+        .split(',')
+        .map(str::trim)
+        .find(|name| !name.is_empty() && !ADDRESSES.contains(name))
+        .map(|name| format!("std::net::{name}"))
+}
+
+#[test]
+fn pure_rooms_depend_on_nothing_that_reaches_outside() {
+    let metadata = metadata();
+    let mut faults = Vec::new();
+    for package in metadata.workspace_packages() {
+        if !PURE.contains(&package.name.as_str()) {
+            continue;
+        }
+        let normal = package
+            .dependencies
+            .iter()
+            .filter(|dependency| dependency.kind == DependencyKind::Normal);
+        let reaching = normal.filter(|dependency| {
+            let name = dependency.name.as_str();
+            IMPURE_CRATES.contains(&name)
+        });
+        faults.extend(reaching.map(|dependency| format!("{} → {}", package.name, dependency.name)));
+    }
+    assert_none("rooms without I/O depend on crates that do it", &faults);
+}
+
+#[test]
+fn the_controller_knows_agents_by_their_api_only() {
+    let mut faults = Vec::new();
+    let source = root().join("crates/linerate-controller/src");
+    // Simulated agents have leases and trials like real ones.
+    let files = rust_files(&source).into_iter();
+    for path in files.filter(|path| !path.starts_with(source.join("faults"))) {
+        let text = std::fs::read_to_string(&path).expect("a source file");
+        for (at, line) in code_lines(&text) {
+            let mut rest = line;
+            while let Some((_, after)) = rest.split_once("linerate_agent") {
+                if !after.starts_with("::api") {
+                    faults.push(format!("{}:{at}", short(&path)));
+                }
+                rest = after;
+            }
+        }
+    }
+    assert_none("uses of the agent beside `linerate_agent::api`", &faults);
+}
+
+/// Where the binary may name what the command line parser fills, and the commands.
+const FLAGS: [&str; 4] = ["args/", "meant/", "cmd/", "workload"];
+
+#[test]
+fn flags_end_where_they_are_meant() {
+    let source = root().join("crates/linerate/src");
+    let mut faults = Vec::new();
+    for path in rust_files(&source) {
+        let inner = path.strip_prefix(&source).expect("a file of the binary");
+        if FLAGS
+            .iter()
+            .any(|room| inner.to_string_lossy().starts_with(room))
+        {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a source file");
+        let is_above = |line: &str| line.contains("crate::args") || line.contains("crate::cmd");
+        let named = code_lines(&text).filter(|(_, line)| is_above(line));
+        faults.extend(named.map(|(at, _)| format!("{}:{at}", short(&path))));
+    }
+    assert_none(
+        "uses of flags or commands beside args, meant and cmd",
+        &faults,
+    );
+}
+
+#[test]
+fn unsafe_lives_in_sys() {
+    const FORMS: [&str; 6] = [
+        "unsafe {",
+        "unsafe fn",
+        "unsafe impl",
+        "unsafe trait",
+        "unsafe extern",
+        "unsafe(",
+    ];
+    let mut faults = Vec::new();
+    for path in sources() {
+        let place = short(&path);
+        if place.contains("/src/sys/") || place.ends_with("/src/sys.rs") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a source file");
+        for (at, line) in code_lines(&text) {
+            if FORMS.iter().any(|form| line.contains(form)) {
+                faults.push(format!("{place}:{at}: {}", line.trim()));
+            }
+        }
+    }
+    assert_none("unsafe code outside sys/", &faults);
+}
+
+/// System calls know the kernel's types and their own; what is above gives meaning to them.
+#[test]
+fn sys_imports_nothing_above_it() {
+    let mut faults = Vec::new();
+    for path in sources() {
+        let name = short(&path);
+        if !name.contains("/src/sys/") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a source file is readable");
+        let above = rooms_named(&text).filter(|(_, room)| *room != "sys");
+        faults.extend(above.map(|(at, room)| format!("{name}:{at}: {room}")));
+    }
+    assert_none("sys/ that looks up", &faults);
+}
+
+/// The layers of the engine, lowest first.
+const ENGINE: [&[&str]; 6] = [
+    &["sys"],
+    &["measure", "pace"],
+    &["schedule"],
+    &["flow"],
+    &["workload"],
+    &["worker"],
+];
+
+#[test]
+fn the_engine_imports_from_its_own_or_lower_layers() {
+    let layer = |room: &str| ENGINE.iter().position(|rooms| rooms.contains(&room));
+    let source = root().join("crates/linerate-engine/src");
+    let mut faults = Vec::new();
+    for path in rust_files(&source) {
+        let inner = path.strip_prefix(&source).expect("a file of the engine");
+        let first = inner.components().next().expect("a file has a name");
+        let name = first.as_os_str().to_string_lossy();
+        let own = name.trim_end_matches(".rs");
+        if own == "lib" {
+            continue;
+        }
+        let place = short(&path);
+        if layer(own).is_none() {
+            faults.push(format!("{place}: a room without a layer"));
+        }
+        let text = std::fs::read_to_string(&path).expect("a source file");
+        let is_above =
+            |room: &str| room != own && layer(room).is_none_or(|at| Some(at) >= layer(own));
+        let above = rooms_named(&text).filter(|(_, room)| is_above(room));
+        faults.extend(above.map(|(at, room)| format!("{place}:{at}: {room}")));
+    }
+    assert_none("rooms of the engine that look up", &faults);
+}
+
+/// Returns the rooms of its crate that a file names, its tests left out, with the lines.
+fn rooms_named(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    code_of(text).flat_map(|(at, line)| {
+        let paths = line.split("crate::").skip(1);
+        paths.map(move |path| {
+            let end = path.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            (at, end.map_or(path, |end| &path[..end]))
+        })
+    })
+}
+
+/// The catalogue of responses.
+const RESPONSES: &str = "crates/linerate-model/src/response.rs";
+/// Files whose texts of such names are something else: metrics, facts, columns of published tables, and what
+/// `bench` reads in documents, which it knows from outside.
+const NO_RESPONSES: [&str; 6] = [
+    RESPONSES,
+    "crates/linerate-model/src/metric.rs",
+    "crates/linerate-observe/src/facts/link.rs",
+    "crates/linerate-analyze/src/published/mod.rs",
+    "crates/linerate-analyze/src/chapters/latency.rs",
+    "bench/src/tool/linerate.rs",
+];
+
+/// A name that is spelled twice is changed once: responses are named by their constants.
+#[test]
+fn responses_are_named_by_their_constants() {
+    let catalogue = std::fs::read_to_string(root().join(RESPONSES)).expect("the catalogue");
+    let listed = catalogue.split("\nresponses! {").nth(1);
+    let listed = listed.and_then(|rest| rest.split("\n}").next());
+    let names: BTreeSet<&str> = literals(listed.unwrap_or_default()).collect();
+    assert!(names.contains("throughput_bps") && names.len() > 80);
+    let mut faults = Vec::new();
+    for path in sources() {
+        let name = short(&path);
+        if NO_RESPONSES.contains(&name.as_str()) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a source file is readable");
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (at, line) in code_lines(code) {
+            let named = literals(line).filter(|literal| names.contains(literal));
+            faults.extend(named.map(|literal| format!("{name}:{at}: {literal}")));
+        }
+    }
+    assert_none("responses that are not named by their constants", &faults);
+}
+
+/// Returns the texts of `code` that could be the name of a response: with a unit behind an underscore.
+fn literals(code: &str) -> impl Iterator<Item = &str> {
+    let texts = code.split('"').skip(1).step_by(2);
+    texts.filter(|text| {
+        let is_plain =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        text.contains('_') && text.bytes().all(is_plain)
+    })
+}
+
+/// The title before the table of nouns.
+const NOUNS: &str = "## The nouns";
+
+/// Where a noun is defined once more, with another meaning; to become fewer.
+const SECOND_MEANINGS: [(&str, &str); 16] = [
+    ("End", "bench/src/probe/mod.rs"),
+    ("End", "crates/linerate-compat/src/iperf3/json/document.rs"),
+    ("End", "crates/linerate-lab/src/sys/netlink.rs"),
+    ("Event", "crates/linerate-agent/src/foreign/iperf3/test.rs"),
+    (
+        "Event",
+        "crates/linerate-agent/src/foreign/iperf3_peer/control.rs",
+    ),
+    ("Event", "crates/linerate-observe/src/sys/perf.rs"),
+    ("Flow", "crates/linerate-analyze/src/watch/sockets.rs"),
+    ("Lease", "crates/linerate-agent/src/foreign/iperf3/mod.rs"),
+    ("Part", "bench/src/main.rs"),
+    ("Part", "crates/linerate-analyze/src/diagnose/round_trip.rs"),
+    ("Plan", "bench/src/tool/mod.rs"),
+    ("Run", "crates/linerate-analyze/src/truth/recording.rs"),
+    ("Run", "crates/linerate-trace/src/connection/resending.rs"),
+    ("Snapshot", "crates/linerate-observe/src/tcp/totals.rs"),
+    ("Trial", "crates/linerate-analyze/src/diagnose/trial.rs"),
+    ("Workload", "bench/src/workload.rs"),
+];
+
+/// Reads the nouns out of ARCHITECTURE.md; those of rooms that come later are not taken yet.
+fn nouns() -> BTreeSet<String> {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let (_, after) = text.split_once(NOUNS).expect("the title before the table");
+    let rows = after.lines().filter_map(|line| line.strip_prefix("| **"));
+    rows.filter_map(|row| row.split_once("** | "))
+        .filter(|(_, meaning)| !meaning.starts_with(&format!("({LATER}")))
+        .flat_map(|(nouns, _)| nouns.split(" / "))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Returns the type that a line of code defines.
+fn type_defined(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let line = match line.strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest.split_once(')')?.1,
+        Some(rest) => rest,
+        None => line,
+    };
+    let (kind, name) = line.trim_start().split_once(' ')?;
+    let end = name.find(|letter: char| !letter.is_alphanumeric());
+    ["struct", "enum", "trait"]
+        .contains(&kind)
+        .then(|| end.map_or(name, |end| &name[..end]))
+}
+
+#[test]
+fn a_noun_is_defined_once() {
+    let nouns = nouns();
+    let mut places: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for path in sources() {
+        let text = std::fs::read_to_string(&path).expect("a source file");
+        for name in code_of(&text).filter_map(|(_, line)| type_defined(line)) {
+            if nouns.contains(name) {
+                let places = places.entry(name.to_owned()).or_default();
+                places.insert(short(&path));
+            }
+        }
+    }
+    let mut faults = Vec::new();
+    for (noun, place) in SECOND_MEANINGS {
+        let defined = places.get_mut(noun);
+        if !defined.is_some_and(|all| all.len() > 1 && all.remove(place)) {
+            faults.push(format!("{noun} is no second meaning in {place} any more"));
+        }
+    }
+    let twice = places.iter().filter(|(_, places)| places.len() > 1);
+    faults.extend(twice.map(|(noun, places)| format!("{noun}: {places:?}")));
+    assert_none("nouns of ARCHITECTURE.md with two definitions", &faults);
+}
+
+#[test]
+fn every_file_says_what_it_is_for() {
+    let mut faults = Vec::new();
+    for path in sources() {
+        let text = std::fs::read_to_string(&path).expect("a source file");
+        if !text.starts_with("//! ") {
+            faults.push(short(&path));
+        }
+    }
+    assert_none("files that do not open with `//! `", &faults);
+}
+
+#[test]
+fn the_checks_find_what_they_look_for() {
+    let text = "use crate::sys::clock;\npub(crate) use crate::card_of::Mode;\n#[cfg(test)]\nmod tests {\ncrate::x";
+    let rooms: Vec<(usize, &str)> = rooms_named(text).collect();
+    assert_eq!(rooms, [(1, "sys"), (2, "card_of")]);
+    let check = |line: &str, expected: Option<&str>| {
+        assert_eq!(more_than_addresses(line).as_deref(), expected, "{line}");
+    };
+    check("use std::net::IpAddr;", None);
+    check("use std::net::{IpAddr, Ipv6Addr};", None);
+    check("use std::net::TcpStream;", Some("std::net::TcpStream"));
+    check(
+        "use std::net::{TcpListener};",
+        Some("std::net::TcpListener"),
+    );
+    check(
+        "let x = std::net::UdpSocket::bind(a);",
+        Some("std::net::UdpSocket"),
+    );
+    check("let x: std::net::IpAddr = y.parse()?;", None);
+    let defined = [
+        "pub(crate) enum Step {",
+        "struct Flow<'a> {",
+        "pub trait Agent: Send {",
+    ];
+    let names = defined.map(|line| type_defined(line).unwrap_or_default());
+    assert_eq!(names, ["Step", "Flow", "Agent"]);
+    assert_eq!(type_defined("    let flow = Flow::new();"), None);
+    assert!(nouns().contains("Worker") && !nouns().contains("Knob"));
+    assert_eq!(code_words("`a`, `b-c` and d"), ["a", "b-c"]);
+    assert_eq!(code_lines("a\n // b\nc").count(), 2);
+}

@@ -1,0 +1,161 @@
+//! What people read of `linerate run`: 80 columns, the answer first, nothing twice, in every form.
+
+use std::collections::BTreeSet;
+
+use crate::common::{Said, Server, free_port, linerate};
+
+/// Columns of a terminal that nobody has widened.
+const COLUMNS: usize = 80;
+/// Columns of a label.
+const LABEL: usize = 16;
+/// What is shorter may well stand twice: a number, a name.
+const SENTENCE: usize = 20;
+
+/// Returns the words behind each label of the final block, wrapped lines joined.
+fn labelled(out: &str) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    let is_answer = |line: &&str| {
+        let first = [
+            "received",
+            "completed",
+            "held",
+            "INVALID",
+            "mean",
+            "limited by",
+        ];
+        first.iter().any(|label| line.starts_with(label))
+    };
+    let answer = out.lines().skip_while(|line| !is_answer(line));
+    for line in answer.filter(|line| !line.is_empty()) {
+        let head: String = line.chars().take(LABEL).collect();
+        let words: String = line.chars().skip(LABEL).collect();
+        match (head.trim(), all.last_mut()) {
+            ("", Some((_, last))) if !words.starts_with("- ") => *last += &format!(" {words}"),
+            (label, _) => all.push((label.to_owned(), words)),
+        }
+    }
+    all
+}
+
+/// Asserts that no line is too long and that nothing is said twice.
+#[track_caller]
+fn is_readable(flags: &str, said: &Said) {
+    let lines = said.out.lines().chain(said.err_lines.lines());
+    for line in lines {
+        let length = line.chars().count();
+        assert!(length <= COLUMNS, "{flags}: {length} columns: {line}");
+    }
+    let mut sentences = BTreeSet::new();
+    // What follows for those who ask lists settings, of which several may have one value.
+    let answer = labelled(&said.out).into_iter();
+    for (_, words) in answer.take_while(|(label, _)| label != "window") {
+        let words = words.trim_start_matches("- ").to_lowercase();
+        for sentence in words.split(". ") {
+            let sentence = sentence.trim_end_matches('.').trim().to_owned();
+            let is_new = sentence.len() < SENTENCE || sentences.insert(sentence.clone());
+            assert!(is_new, "{flags}: twice `{sentence}` in\n{}", said.out);
+        }
+    }
+}
+
+#[test]
+fn every_form_fits_80_columns_and_says_nothing_twice() {
+    let server = Server::start(&[]);
+    let host = server.host();
+    for flags in [
+        "",
+        "-R",
+        "--bidir",
+        "-P 3",
+        "-P 8",
+        "-P 8 --all-flows",
+        "-P 64",
+        "-u",
+        "-u -b 50M -R",
+        "--rr",
+        "--rr --rate 500 -P 4",
+        "--crr",
+        "--idle -P 2",
+        "-n 1M",
+        "-w 64K -v",
+        "--bidir -v",
+        "--runs 3",
+        "--runs 2 -i 0.2 -v",
+        "--rr --runs 2",
+        "-u --runs 2",
+        "-J --nosuch",
+        "--logfile x",
+        "-l 0",
+        "-w 1G",
+        "-C nosuch",
+    ] {
+        let said = linerate(&["run", &host, "-t", "0.4s"])
+            .words(&flags.split_whitespace().collect::<Vec<_>>())
+            .run();
+        if !flags.contains("-J") {
+            is_readable(flags, &said);
+        }
+        if matches!(said.code, 0 | 3) {
+            let labels = labelled(&said.out);
+            let at = |label: &str| labels.iter().position(|(known, _)| known == label);
+            let is_invalid = said.out.contains("INVALID");
+            let limiter = at("limited by");
+            assert!(limiter.is_some() || is_invalid, "{flags}: {}", said.out);
+            assert!(at("trust") > limiter, "{flags}: {}", said.out);
+            assert!(at("window").is_none_or(|window| Some(window) > limiter));
+            assert_eq!(at("window").is_some(), flags.contains("-v"), "{flags}");
+        }
+    }
+    let closed = format!("127.0.0.1:{}", free_port());
+    is_readable("closed", &linerate(&["run", &closed]).run());
+    is_readable("study", &linerate(&["study"]).run());
+}
+
+/// Of few flows each has its lines, of many the sum alone, and the table says so.
+#[test]
+fn who_sees_flows_and_who_their_sum() {
+    let server = Server::start(&[]);
+    let host = server.host();
+    let check = |flags: &str, flows: bool, hint: bool| {
+        let said = linerate(&["run", &host, "-t", "0.4", "-i", "0.4", "-b", "10M"])
+            .words(&flags.split_whitespace().collect::<Vec<_>>())
+            .run();
+        let has = |name: &str| said.out.lines().any(|line| line.starts_with(name));
+        assert_eq!(has("    1  "), flows, "{flags}: {}", said.out);
+        assert!(has("  sum  "), "{flags}: {}", said.out);
+        let is_told = said.out.contains("--all-flows shows each");
+        assert_eq!(is_told, hint, "{flags}: {}", said.out);
+    };
+    check("-P 4", true, false);
+    check("-P 4 --sum-only", false, true);
+    check("-P 5", false, true);
+    check("-P 5 --all-flows", true, false);
+}
+
+/// Loss and jitter of datagrams stand in every interval, in all forms that have words for them.
+#[test]
+fn intervals_of_datagrams_have_loss_and_jitter() {
+    let server = Server::start(&[]);
+    let host = server.host();
+    let run = |flags: &str| {
+        linerate(&["run", &host, "-u", "-b", "10M", "-t", "0.6", "-i", "0.3"])
+            .words(&flags.split_whitespace().collect::<Vec<_>>())
+            .run()
+    };
+    let text = run("").out;
+    for head in ["lost", "of sent", "jitter"] {
+        assert!(text.contains(head), "no {head}: {text}");
+    }
+    let document = crate::common::json(&run("-J").out);
+    // Where the CPUs are others' the first interval may have none.
+    let intervals = document["trials"][0]["intervals"].as_array();
+    let mut of_flow = intervals.expect("intervals").iter().map(|all| &all[0]);
+    let interval = of_flow.find(|one| one["datagrams"].as_u64() > Some(10));
+    let interval = interval.unwrap_or_else(|| panic!("{document}"));
+    assert!(interval["datagrams"].as_u64() > Some(10), "{interval}");
+    assert!(interval["lost"].is_u64(), "{interval}");
+    assert!(interval["jitter_us"].as_f64() > Some(0.0), "{interval}");
+    let document = crate::common::json(&run("-J --format iperf3 -R").out);
+    let stream = &document["intervals"][0]["streams"][0];
+    assert!(stream["jitter_ms"].as_f64() > Some(0.0), "{stream}");
+}

@@ -1,0 +1,504 @@
+//! Impossible command lines and documents: refused with exit code 2 before anything is measured,
+//! naming the flag or the key and what it may be.
+
+use crate::common::{Call, Server, file, folder, linerate};
+
+/// Asserts that `words`, split at blanks, are refused with all of `said` on standard error.
+#[track_caller]
+fn refused(words: &str, said: &[&str]) {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    linerate(&words).run().failed(2, said);
+}
+
+#[test]
+fn how_often_a_study_is_made_again_has_limits() {
+    refused("study 127.0.0.1:1 --aa=1", &["--aa", "2..=100"]);
+    refused("study 127.0.0.1:1 --aa=3 --dry-run", &["--dry-run"]);
+}
+
+#[test]
+fn values_outside_their_limits_name_the_flag_and_the_range() {
+    // Nothing listens on port 1: the refusal comes before anyone is asked.
+    let check = |flags: &str, said: &[&str]| refused(&format!("run 127.0.0.1:1 {flags}"), said);
+    check("-P 0", &["--parallel (-P)", "is 0", "1 to 20000"]);
+    check("-P 30000", &["--parallel (-P)", "is 30000", "1 to 20000"]);
+    check("-P 15000 --bidir", &["--parallel (-P)", "20000"]);
+    check("-P -1", &["--parallel"]);
+    check("-l 0", &["--length (-l)", "is 0", "1 to 67108864"]);
+    check(
+        "-l 1G",
+        &["--length (-l)", "is 1073741824", "1 to 67108864"],
+    );
+    check("-l -5", &["--length", "-5"]);
+    check("-l 5Q", &["--length", "5Q"]);
+    check("-i 0.01", &["--interval is 0.01", "0 or 0.1 to 3600 s"]);
+    check("-i -1", &["--interval is -1", "0.1 to 3600"]);
+    check("-i nan", &["--interval is NaN", "0.1 to 3600"]);
+    check("-t -1", &["--time is -1", "0.1 to 86000 s"]);
+    check("-t nan", &["--time is NaN", "0.1 to 86000 s"]);
+    check("-t inf", &["--time is inf", "0.1 to 86000 s"]);
+    check("-t 1e9", &["--time is 1000000000", "0.1 to 86000 s"]);
+    check("-O -1", &["--omit is -1", "0 to 86000 s"]);
+    check("-w 1", &["--window (-w) is 1", "1024 to 1073741824"]);
+    check(
+        "-w 2G",
+        &["--window (-w) is 2147483648", "1024 to 1073741824"],
+    );
+    check("-M 1", &["--set-mss (-M) is 1", "88 to 32767"]);
+    check("--rr -r 0", &["--sizes (-r) is 0", "1 to 67108864"]);
+    check("--rr -r 1,0", &["--sizes (-r) is 0", "1 to 67108864"]);
+    check("--rr -r x,1", &["x", "give sizes as `-r 64,1K`"]);
+    check(
+        "--rr --request-writes 2",
+        &["--request-writes is 2", "1 to 1"],
+    );
+    check(
+        "--rr --request-writes 0",
+        &["--request-writes is 0", "1 to 1"],
+    );
+    check("--runs 0", &["--runs is 0", "1 to 1000"]);
+    check("--runs 1001", &["--runs is 1001", "1 to 1000"]);
+    check("-A x", &["`x` in --affinity x is not a CPU number"]);
+    check(
+        "-A 3-1",
+        &["`3-1` in --affinity 3-1 is not a CPU number", "0-3"],
+    );
+    check("-A 0,y", &["`y` in --affinity 0,y is not a CPU number"]);
+    check("--seed x", &["--seed", "x"]);
+    check("--seed -1", &["--seed", "-1"]);
+    check("-f z", &["--format", "k, m, g, t, K, M, G, T"]);
+}
+
+#[test]
+fn flags_that_do_not_exist_or_do_not_go_together_are_refused() {
+    refused("run 127.0.0.1:1 --nosuch", &["--nosuch", "--help"]);
+    refused("run 127.0.0.1:1 -R --bidir", &["--reverse", "--bidir"]);
+    refused("run 127.0.0.1:1 --rr -R", &["--reverse", "--rr"]);
+    refused(
+        "run 127.0.0.1:1 -J --json-stream",
+        &["--json", "--json-stream"],
+    );
+    refused("run 127.0.0.1:1 --queue --shared", &["--queue", "--shared"]);
+    refused("run 127.0.0.1:1 -4 -6", &["--ipv4", "--ipv6"]);
+    refused("run 127.0.0.1:1 --budget 1m", &["--experiment"]);
+    refused("run", &["HOST", "Usage"]);
+    refused("study", &["HOST", "Usage", "`linerate study --lab`"]);
+    refused("study --lab 127.0.0.1", &["--lab", "HOST"]);
+    refused("nosuch", &["nosuch", "--help"]);
+    refused("rnu 127.0.0.1", &["rnu", "did you mean `run`?"]);
+    refused("run 127.0.0.1:1 -t soon", &["--time", "`soon` is no time"]);
+    refused(
+        "lab up --loss x",
+        &["--loss", "`x` is no share: 0.01, or 1%"],
+    );
+    refused(
+        "plan latncy",
+        &["latncy", "did you mean the chapter `latency`?"],
+    );
+    refused(
+        "run 127.0.0.1:1 -B 192.0.2.1",
+        &["--bind (-B): cannot connect from 192.0.2.1", "`ip address`"],
+    );
+    refused(
+        "run 127.0.0.1:1 -o /proc",
+        &["/proc exists already", "--out"],
+    );
+    refused("lab exec", &["<NAME>", "<HOST>"]);
+    refused("lab down", &["NAME", "Usage"]);
+    refused("report", &["<BUNDLE>"]);
+}
+
+#[test]
+fn flags_that_would_do_nothing_are_refused_with_a_way_out() {
+    let check = |flags: &str, said: &[&str]| refused(&format!("run 127.0.0.1:1 {flags}"), said);
+    check(
+        "--rr -b 1M",
+        &[
+            "--bitrate (-b) is for streams",
+            "--rr",
+            "leave out",
+            "--rate",
+        ],
+    );
+    check("--rate 100", &["--rate is for --rr and --crr", "with -b"]);
+    check(
+        "--crr --in-flight 4",
+        &["--in-flight is for --rr", "--crr", "with -P"],
+    );
+    check(
+        "-u -N",
+        &["--no-delay (-N) is for TCP and MPTCP", "--udp (-u)"],
+    );
+    check("-u -C cubic", &["--congestion (-C)", "--udp (-u)"]);
+    check(
+        "-u --crr",
+        &["--udp (-u) is for streams and --rr", "over TCP"],
+    );
+    check("-u -Z", &["--zerocopy (-Z)", "--udp (-u)"]);
+    check("--rr --rcvlowat 4K", &["--rcvlowat is for streams", "--rr"]);
+    check("-u --rcvlowat 4K", &["--rcvlowat", "--udp (-u)"]);
+    check("--rr --rx discard", &["--rx is for streams", "--rr"]);
+    check("--gso 4", &["--gso is for --udp (-u)", "ask for datagrams"]);
+    check("--gro", &["--gro is for --udp (-u)"]);
+    check(
+        "--io uring",
+        &["--io uring is for --rr", "--crr", "--io auto"],
+    );
+    check(
+        "--io xdp",
+        &["--io xdp is for --udp (-u)", "ask for datagrams"],
+    );
+    check("--unix -S 16", &["--tos (-S)", "--unix"]);
+    check("--idle -l 1K", &["--length (-l) is for streams", "--idle"]);
+    check("--idle --busy-poll", &["--busy-poll", "--idle"]);
+    check(
+        "-r 1,1",
+        &["--sizes (-r) is for --rr and --crr", "with --rr or --crr"],
+    );
+    check(
+        "--crr --batch 4",
+        &["--batch is for streams and --rr", "--in-flight"],
+    );
+    check("--idle --busy-poll", &["--busy-poll is for streams"]);
+    check("--unix --busy-poll-us 50", &["--busy-poll-us is for TCP"]);
+    check("--connect --size-mix list:1", &["--size-mix", "--connect"]);
+}
+
+#[test]
+fn flags_that_contradict_each_other_are_refused() {
+    let check = |flags: &str, said: &[&str]| refused(&format!("run 127.0.0.1:1 {flags}"), said);
+    check(
+        "--rr --crr",
+        &["--rr and --crr are two kinds of traffic", "choose one"],
+    );
+    check("--idle --connect", &["--connect and --idle", "choose one"]);
+    check("-u --unix", &["--udp (-u) and --unix are two transports"]);
+    check("--connect -r 1,1", &["--connect sends nothing", "--crr"]);
+    check(
+        "--rr --rate 10 --think 1ms",
+        &["--rate", "--think", "leave out one"],
+    );
+    check(
+        "--rr --batch 4",
+        &["requests that are under way", "in_flight"],
+    );
+    check("-l 1K --size-mix list:1", &["--size-mix", "--length (-l)"]);
+    check("-n 1G -t 3", &["--bytes", "--time"]);
+    check("-k 10 -t 3", &["--blockcount", "--time"]);
+    check("-n 1G -k 3", &["--bytes", "--blockcount"]);
+    check("--rx copy --skip-rx-copy", &["--rx", "--skip-rx-copy"]);
+    check("--busy-poll --io epoll", &["--busy-poll", "--io"]);
+    check("-S 16 --dscp ef", &["--tos", "--dscp"]);
+}
+
+#[test]
+fn a_server_says_how_it_is_kept_in_the_background() {
+    refused("serve -D", &["--daemon (-D)", "systemd-run", "nohup"]);
+    refused("serve --idle-timeout 5", &["--one-off"]);
+}
+
+#[test]
+fn values_of_rates_sizes_and_calls_name_the_flag_and_the_range() {
+    let check = |flags: &str, said: &[&str]| refused(&format!("run 127.0.0.1:1 {flags}"), said);
+    check("-b x", &["--bitrate (-b)", "x", "-b 100M"]);
+    check("-b 10M/x", &["--bitrate (-b) 10M/x", "`x`", "-b 100M/16"]);
+    check("-b 0/8", &["--bitrate (-b) 0/8", "no rate", "--batch"]);
+    check(
+        "-b 10M/2000",
+        &["burst of --bitrate (-b) is 2000", "1 to 1000"],
+    );
+    check(
+        "-u --size-mix list:8,100",
+        &["--size-mix with --udp (-u) is 8", "16 to 65507"],
+    );
+    check(
+        "-u --rr --in-flight 200",
+        &["--in-flight with --udp (-u)", "1 B is 200", "1 to 128"],
+    );
+    check("-u --gso 4 --size-mix list:64", &["--gso", "--size-mix"]);
+    check("-b 1", &["--bitrate (-b) is 1", "8 to"]);
+    check("--fq-rate 1", &["--fq-rate is 1", "8 to"]);
+    check("-k 0", &["--blockcount (-k) is 0"]);
+    check("-n 0", &["--bytes (-n) is 0"]);
+    check("--rr --in-flight 0", &["--in-flight is 0", "1 to 1024"]);
+    check("--rr --rate 0", &["--rate is 0", "1 to 100000000"]);
+    check("--batch 2000", &["--batch is 2000", "1 to 1024"]);
+    check("-u --gso 200", &["--gso is 200", "1 to 128"]);
+    check(
+        "-u --gso 100",
+        &["--gso 100 of 1448 B", "65507", "--gso 45"],
+    );
+    check(
+        "-u -l 8",
+        &["--length (-l) with --udp (-u) is 8", "16 to 65507"],
+    );
+    check(
+        "-u --rr -r 65K",
+        &["--sizes (-r) with --udp (-u)", "1 to 65507"],
+    );
+    check("--crr -r 0,1", &["--sizes (-r) is 0", "1 to"]);
+    check("-Z=fast", &["--zerocopy", "auto, vmsplice, msg, sendfile"]);
+    check("--rx map", &["--rx", "copy, discard"]);
+    check("--io poll", &["--io", "auto, epoll, uring"]);
+    check("--workers 0", &["--workers", "1..=1024"]);
+    check("-S 256", &["--tos (-S) is 256", "0 to 255"]);
+    check("--dscp gold", &["--dscp is gold", "af41"]);
+    check(
+        "--size-mix 64",
+        &["--size-mix 64", "uniform:64-1K", "file:PATH"],
+    );
+    check("--size-mix uniform:9-3", &["--size-mix is 3", "9 to"]);
+    check("--size-mix list:0", &["a size of --size-mix is 0"]);
+    check(
+        "--size-mix file:/nosuch",
+        &["cannot read the sizes in /nosuch"],
+    );
+}
+
+#[test]
+fn addresses_and_ports_that_cannot_be_are_refused() {
+    for bad in ["127.0.0.1:99999", "127.0.0.1:x", ":80", "127.0.0.1:0"] {
+        refused(&format!("run {bad}"), &[bad, "HOST or HOST:PORT"]);
+    }
+    refused("run 127.0.0.1 -p 70000", &["--port", "70000"]);
+    refused("run 127.0.0.1 -p 0", &["--port", "1..=65535"]);
+    refused("run 127.0.0.1 -B nowhere", &["--bind", "nowhere"]);
+    refused("run 127.0.0.1:1 --client :9", &[":9", "HOST or HOST:PORT"]);
+    refused("serve -p x", &["--port", "x"]);
+    refused("serve -B nowhere", &["--bind", "nowhere"]);
+    refused("serve -p 0 --limit-flows 0", &["limit of zero"]);
+    refused("serve -p 0 --limit-time 0s", &["limit of zero"]);
+    refused("serve -p 0 --limit-rate=-1", &["--limit-rate"]);
+}
+
+/// Whoever parses documents finds one, whatever fails.
+#[test]
+fn failures_are_documents_where_documents_are_asked_for() {
+    let closed = format!("127.0.0.1:{}", crate::common::free_port());
+    for (flags, code, words) in [
+        ("-t 1", 1, "no agent answers at"),
+        ("-l 0", 2, "--length (-l) is 0"),
+        ("--nosuch", 2, "'--nosuch'"),
+    ] {
+        let mut line = vec!["run", &closed];
+        line.extend(flags.split(' '));
+        let said = linerate(&line).words(&["-J"]).run().failed(code, &[words]);
+        let document = crate::common::json(&said.out);
+        assert_eq!(document["schema"], "linerate.run", "{flags}");
+        let error = document["error"].as_str().expect("an error");
+        assert!(error.contains(words), "{flags}: {error}");
+        let said = linerate(&line).words(&["--json-stream"]).run();
+        let event = crate::common::json(&said.out);
+        assert_eq!((&event["event"], said.code), (&"error".into(), code));
+        let error = event["data"]["error"].as_str().expect("an error");
+        assert!(error.contains(words), "{flags}: {error}");
+    }
+    for (line, code, is_stream) in [
+        ("plan /nosuch.toml -J", 2, false),
+        ("plan latency --clients many --json", 2, false),
+        ("watch HOST --json-stream -c 1", 1, true),
+        ("watch --json-stream --nosuch", 2, true),
+        ("trace /nosuch.pcap --json", 1, false),
+        ("trace /nosuch.pcap --format json", 1, false),
+        ("trace --json", 2, false),
+        ("report /nosuch --format json", 1, false),
+        ("report /nosuch --replay=json", 1, false),
+        ("report /nosuch --replay=json-stream", 1, true),
+        ("lab list --json --nosuch", 2, false),
+    ] {
+        let line = line.replace("HOST", &closed);
+        let words: Vec<&str> = line.split(' ').collect();
+        let said = linerate(&words).run();
+        let document = crate::common::json(&said.out);
+        let error = match is_stream {
+            true => {
+                assert_eq!(document["event"], "error", "{line}");
+                &document["data"]
+            }
+            false => &document,
+        };
+        assert_eq!(error["schema"], "linerate.error", "{line}");
+        let told = error["error"].as_str().expect("an error");
+        assert!(!told.is_empty(), "{line}");
+        assert_eq!(said.code, code, "{line}: {told}");
+    }
+    let said = linerate(&["plan", "/nosuch.toml"]).run();
+    assert_eq!((said.code, said.out.as_str()), (2, ""));
+    let said = linerate(&["run", &closed, "--logfile", "x"]).run();
+    let said = said.failed(2, &["--logfile", "linerate run HOST > FILE"]);
+    assert!(!said.err.contains("--profile"), "{}", said.err);
+}
+
+#[test]
+fn tokens_must_be_readable_and_printable() {
+    let folder = folder();
+    let next = "openssl rand -hex 16";
+    for (name, text) in [
+        ("short", "abc"),
+        ("empty", ""),
+        ("odd", "päßwörter sind schön"),
+    ] {
+        let path = file(&folder, name, text);
+        refused(
+            &format!("run 127.0.0.1:1 --token-file {path}"),
+            &["token", "8 to 1024 printable ASCII", next],
+        );
+        refused(
+            &format!("serve -p 0 --token-file {path}"),
+            &["token", "8 to 1024 printable ASCII", next],
+        );
+    }
+    refused(
+        "run 127.0.0.1:1 --token-file /nosuch/token",
+        &["cannot read the token file /nosuch/token"],
+    );
+    linerate(&["run", "127.0.0.1:1"])
+        .with("LINERATE_TOKEN", "abc")
+        .run()
+        .failed(2, &["token", next]);
+}
+
+#[test]
+fn a_buffer_above_the_sysctl_names_the_sysctl() {
+    let server = Server::start(&[]);
+    let most = std::fs::read_to_string("/proc/sys/net/core/wmem_max").expect("Linux has it");
+    let said = linerate(&["run", &server.host(), "-w", "1G"]).run();
+    said.failed(
+        2,
+        &[
+            "1073741824 B on",
+            &format!("net.core.wmem_max = {}", most.trim()),
+            &format!("ask for at most {} B", most.trim()),
+            "sysctl -w net.core.wmem_max=1073741824",
+        ],
+    );
+    assert!(server.info()["busy"].is_null(), "the host is given back");
+}
+
+#[test]
+fn what_this_host_cannot_do_is_said_before_anyone_is_asked() {
+    // Nothing listens on port 1.
+    let check = |flags: &str, said: &[&str]| refused(&format!("run 127.0.0.1:1 {flags}"), said);
+    check("-A 8000", &["CPU 8000: this host allows", "with -A"]);
+    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let available = available.expect("Linux has it");
+    check("-C nosuch", &["`nosuch`", "with -C", available.trim()]);
+    let words = "ulimit -n 256; exec \"$0\" run 127.0.0.1:1 -P 2000";
+    let said = Call::of("sh").words(&["-c", words, env!("CARGO_BIN_EXE_linerate")]);
+    said.run().failed(
+        2,
+        &["2000 flows need", "may have 256 (RLIMIT_NOFILE)", "ulimit"],
+    );
+}
+
+#[test]
+fn what_another_host_refuses_is_said_once_and_is_no_failure_of_the_run() {
+    let server = Server::start(&[]);
+    let said = linerate(&["run", &server.host(), "-t", "0.2", "-A", "0,8000"]).run();
+    let said = said.failed(
+        2,
+        &["host server", "CPU 8000: this host allows", "next: ask for"],
+    );
+    assert!(!said.out.contains("8000"), "{}", said.out);
+}
+
+#[test]
+fn experiment_files_name_file_key_and_what_is_allowed() {
+    let folder = folder();
+    let source = crate::common::repository().join("experiments/first-look.toml");
+    let good = std::fs::read_to_string(source).expect("the example is there");
+    let check = |name: &str, text: &str, said: &[&str]| {
+        let path = file(&folder, name, text);
+        let mut said = said.to_vec();
+        said.push(name);
+        said.push("docs/reference/experiment.md");
+        linerate(&["plan", &path]).run().failed(2, &said);
+        linerate(&["run", "127.0.0.1:1", "--experiment", &path])
+            .run()
+            .failed(2, &said);
+    };
+    check(
+        "unknown.toml",
+        &format!("colour = 1\n{good}"),
+        &["colour", "expected"],
+    );
+    check(
+        "slip.toml",
+        &format!("titel = \"x\"\n{good}"),
+        &["titel", "did you mean `title`?"],
+    );
+    check("empty.toml", "", &[]);
+    // What no trial could do is refused before there is one, as a flag would be.
+    let of_workload = |keys: &str| {
+        let start = good.find("[workload]").expect("a workload");
+        let end = start + good[start..].find("\n[").expect("another table");
+        format!("{}[workload]\n{keys}{}", &good[..start], &good[end..])
+    };
+    check(
+        "uring.toml",
+        &of_workload("kind = \"stream\"\nwait = \"uring\"\n"),
+        &["wait = uring is for rr, crr, and does nothing with stream"],
+    );
+    check(
+        "zerocopy.toml",
+        &of_workload("kind = \"stream\"\ntransport = \"mptcp\"\nsend = \"msg_zerocopy\"\n"),
+        &["MSG_ZEROCOPY works with TCP only"],
+    );
+    check(
+        "gro.toml",
+        &of_workload("kind = \"rr\"\ngro = true\n"),
+        &["workload.gro", "it belongs to kind `stream`"],
+    );
+    check("noise.toml", "\u{1}\u{2}[[[", &["line 1"]);
+    linerate(&["plan", "/nosuch.toml"])
+        .run()
+        .failed(2, &["cannot read the experiment file /nosuch.toml"]);
+    let huge = file(&folder, "huge.toml", &"#".repeat(1 << 21));
+    linerate(&["plan", &huge])
+        .run()
+        .failed(2, &["huge.toml", "larger than 1 MiB"]);
+    let path = file(&folder, "good.toml", &good);
+    linerate(&["plan", &path, "--budget", "1ms"])
+        .run()
+        .failed(2, &["1 ms", "at the least", "--budget"]);
+    linerate(&["plan", &path, "--budget", "soon"])
+        .run()
+        .failed(2, &["--budget", "soon"]);
+    linerate(&["plan", &path, "--clients", "0"])
+        .run()
+        .failed(2, &["client"]);
+}
+
+#[test]
+fn a_study_whose_budget_is_too_small_says_the_least() {
+    linerate(&["study", "--lab", "--dry-run", "--budget", "2s"])
+        .run()
+        .failed(2, &["2 s", "at the least", "--budget"]);
+    linerate(&["study", "--lab", "--dry-run", "--budget", "0s"])
+        .run()
+        .failed(2, &["at the least", "--budget"]);
+    linerate(&["study", "--lab", "--budget=-3m"])
+        .run()
+        .failed(2, &["--budget"]);
+}
+
+#[test]
+fn bundles_that_are_none_are_refused() {
+    let folder = folder();
+    let next = "name a directory that `linerate study` or `linerate run --out` made";
+    let empty = folder.path().display().to_string();
+    linerate(&["report", "/nosuch/bundle"])
+        .run()
+        .failed(1, &["/nosuch/bundle", next]);
+    linerate(&["report", &empty])
+        .run()
+        .failed(1, &[&empty, next]);
+    file(&folder, "run.json", "{\"format\": 999}");
+    linerate(&["report", &empty])
+        .run()
+        .failed(1, &[&empty, next]);
+    file(&folder, "run.json", "garbage");
+    linerate(&["report", &empty])
+        .run()
+        .failed(1, &[&empty, next]);
+}

@@ -1,0 +1,30 @@
+//! The program as its users meet it, in one test binary: 23 would wait for each other, and link the
+//! same crates 23 times.
+
+mod architecture;
+mod cli_abuse;
+mod cli_agent;
+mod cli_capture;
+mod cli_disk;
+mod cli_lines;
+mod cli_peers;
+mod cli_usage;
+mod cli_watch;
+mod cli_workloads;
+mod common;
+mod iperf3_client;
+mod iperf3_current;
+mod iperf3_server;
+mod lab_datagrams;
+mod lab_named;
+mod lab_queues;
+mod lab_strangers;
+mod lab_truth;
+mod recorded;
+mod reference;
+mod run_capture;
+mod trace;
+mod whole_loss;
+mod whole_run;
+mod whole_study;
+mod words;
