@@ -413,21 +413,19 @@ impl Sampler<'_> {
         readings.iter().for_each(|sample| samples.push(sample));
     }
 
-    /// Returns what to say when the flows received more than the agent allows their caller.
+    /// Returns what to say when the flows received more than the agent allows: their own excess before
+    /// that of all callers together, which they may have caused between two looks.
     fn excess(&mut self, at: &StartRequest) -> Option<String> {
         let most = self.slot.rate_max?;
         let new_bytes = std::mem::take(&mut self.new_bytes);
         let exceeded = lock(&self.slot.grant)
             .as_ref()
             .and_then(|grant| grant.note_received(engine::now_ns(), new_bytes));
-        if let Some(exceeded) = exceeded {
-            return Some(exceeded.to_string());
-        }
         let seconds = engine::now_ns().saturating_sub(at.start_ns) as f64 / 1e9;
         let bytes = self.received_bytes;
         let allowance = RATE_ALLOWANCE_BYTES * self.slot.assignment.flows.len() as f64;
         if bytes <= most.0 / 8.0 * seconds * RATE_TOLERANCE + allowance {
-            return None;
+            return exceeded.map(|exceeded| exceeded.to_string());
         }
         let rate = BitsPerSec(bytes * 8.0 / seconds);
         Some(format!(
