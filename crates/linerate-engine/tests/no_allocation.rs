@@ -202,7 +202,7 @@ fn every_way_of_bulk_payload() {
 }
 
 fn nothing_is_allocated(near: Vec<Flow>, far: Vec<Flow>, workers: usize) {
-    let schedule = rig::schedule(150);
+    let schedule = rig::schedule_after(rig::READY_MS, 150);
     END_NS.store(schedule.measure_end_ns, SeqCst);
     let far = rig::start(far, schedule, workers);
     let near = rig::start(near, schedule, workers);

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! new ─► Send(9)                          bytes ─► Decide(parameters)
-//! handle_accepted ─► Send(10), Open       handle_streams ─► Send(1), Send(2), Run
+//! handle_accepted ─► Send(10), Open       handle_streams ─► Run, Send(1), Send(2); Run last if it sends
 //! byte 4 ─► Stop, Send(13)                bytes ─► Report(their results)
 //! handle_results ─► Send(results), Send(14)    byte 16 ─► End(Done)
 //! ```
@@ -244,11 +244,17 @@ impl ServerMachine {
         }
         self.stage = Stage::Running;
         self.deadline_ns = now_ns.saturating_add(self.test_ns);
-        vec![
-            send_state(State::TestStart),
-            send_state(State::TestRunning),
-            ServerAction::Run,
-        ]
+        let mut actions = vec![send_state(State::TestStart), send_state(State::TestRunning)];
+        // The client's clock begins with the first of them. Who only receives is ready before, however long
+        // a busy host takes; who sends must not before.
+        let at = if self.sends() { actions.len() } else { 0 };
+        actions.insert(at, ServerAction::Run);
+        actions
+    }
+
+    /// Returns whether the server sends in this test.
+    pub fn sends(&self) -> bool {
+        self.direction.is_some_and(|(_, sending)| sending > 0)
     }
 
     /// The owner has summed up.
@@ -458,6 +464,25 @@ mod tests {
             _ => None,
         });
         bytes.flatten().collect()
+    }
+
+    #[test]
+    fn who_only_receives_is_ready_before_the_clients_clock_begins() {
+        let run = |parameters: &[u8]| {
+            let (mut server, _) = ServerMachine::new(0, cookie());
+            server.handle_bytes(0, &frame::encode(parameters));
+            server.handle_accepted(0);
+            let actions = server.handle_streams(0);
+            assert_eq!(sent(&actions), [1, 2]);
+            actions
+                .iter()
+                .position(|action| *action == ServerAction::Run)
+        };
+        assert_eq!(run(br#"{"tcp":true,"time":1,"parallel":1}"#), Some(0));
+        assert_eq!(
+            run(br#"{"tcp":true,"time":1,"parallel":1,"reverse":true}"#),
+            Some(2)
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Bulk payload in every manner: both ends count the same bytes and the same messages.
 
-use linerate_engine::{Flow, FlowConfig, FlowResult, Schedule, adopt};
+use linerate_engine::{Flow, FlowConfig, FlowResult, adopt};
 use linerate_model::Bytes;
 use linerate_model::manner::{Manner, ReceiveBy, SendBy, Sizes, Transport, WaitBy};
 use linerate_model::sample::End;
@@ -19,25 +19,8 @@ enum End_ {
     After(u64),
 }
 
-/// How long the workers may take to make their pages, pipes and files: in a debug build on a busy
-/// machine they take tens of milliseconds.
-const READY_MS: u64 = 60;
-/// The same where the test is of what was sent, and there must be something.
+/// How long workers may take to be ready where the test is of what was sent, and there must be something.
 const SURELY_READY_MS: u64 = 400;
-
-/// Returns a schedule of `length_ms` that starts when the workers are ready.
-fn schedule(ready_ms: u64, length_ms: u64) -> Schedule {
-    let mut schedule = rig::schedule(length_ms);
-    for instant in [
-        &mut schedule.start_ns,
-        &mut schedule.measure_begin_ns,
-        &mut schedule.measure_end_ns,
-        &mut schedule.stop_ns,
-    ] {
-        *instant += ready_ms * 1_000_000;
-    }
-    schedule
-}
 
 fn sizes() -> impl Strategy<Value = Option<Sizes>> {
     let size = || prop_oneof![1..300_u64, 1..100_000_u64].prop_map(Bytes);
@@ -153,11 +136,11 @@ proptest! {
             .unzip();
         // Who has a volume ends with it, however long a busy machine takes.
         let length_ms = if matches!(ending, End_::After(_)) { 3000 } else { 30 };
-        let schedule = schedule(READY_MS, length_ms);
+        let schedule = rig::schedule_after(rig::READY_MS, length_ms);
         let far = rig::start(far, schedule, workers);
         let near = rig::start(near, schedule, workers);
         if matches!(ending, End_::Aborted) {
-            std::thread::sleep(std::time::Duration::from_millis(READY_MS + 20));
+            std::thread::sleep(std::time::Duration::from_millis(rig::READY_MS + 20));
             near.abort();
             far.abort();
         }
@@ -202,7 +185,7 @@ fn setting<'a>(result: &'a FlowResult, name: &str) -> &'a Setting {
 fn run_by(manner: &Manner, message_bytes: u64, length_ms: u64) -> (FlowResult, FlowResult) {
     let traffic = rig::stream(message_bytes);
     let (near, far) = rig::pair_by(0, Part::Sender, &traffic, manner);
-    let schedule = schedule(SURELY_READY_MS, length_ms);
+    let schedule = rig::schedule_after(SURELY_READY_MS, length_ms);
     let far = rig::start(vec![far], schedule, 1);
     let near = rig::start(vec![near], schedule, 1);
     (near.finish().remove(0), far.finish().remove(0))
@@ -291,7 +274,7 @@ fn a_stream_that_ends_below_the_mark_arrives_whole() {
         let (near, far): (Vec<Flow>, Vec<Flow>) = (0..flows)
             .map(|flow| rig::pair_by(flow, Part::Sender, &rig::stream(100), &manner))
             .unzip();
-        let schedule = schedule(SURELY_READY_MS, 20);
+        let schedule = rig::schedule_after(SURELY_READY_MS, 20);
         let far = rig::start(far, schedule, 1);
         let near = rig::start(near, schedule, 1);
         for (near, far) in near.finish().iter().zip(&far.finish()) {

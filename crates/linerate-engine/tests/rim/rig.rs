@@ -130,9 +130,18 @@ pub fn mptcp_listener() -> TcpListener {
     socket.into()
 }
 
+/// How long the workers may take to make their pages, pipes and files: in a debug build on a busy
+/// machine they take tens of milliseconds.
+pub const READY_MS: u64 = 60;
+
 /// Returns a schedule that starts now, with `length_ms` measured and 10 ms before and after.
 pub fn schedule(length_ms: u64) -> Schedule {
-    let start_ns = now_ns();
+    schedule_after(0, length_ms)
+}
+
+/// The same, starting after `ready_ms`.
+pub fn schedule_after(ready_ms: u64, length_ms: u64) -> Schedule {
+    let start_ns = now_ns() + ready_ms * 1_000_000;
     let measure_begin_ns = start_ns + 10_000_000;
     let measure_end_ns = measure_begin_ns + length_ms * 1_000_000;
     Schedule {

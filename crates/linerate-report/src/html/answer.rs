@@ -43,7 +43,7 @@ pub fn page_one(analysis: &Analysis, anchors: &Anchors) -> Markup {
                 p.trust {
                     strong { "Trust: " (trust.level.title()) "." } " " (wording::trust_reasons(trust, REASONS_SHOWN))
                     @if trust.reasons.len() > REASONS_SHOWN && !analysis.cautions.is_empty() {
-                        " " a href="#cautions" { "All " (analysis.cautions.len()) " cautions" } "."
+                        " " a href="#cautions" { "See " (number::counted(analysis.cautions.len(), "caution")) } "."
                     }
                 }
             }

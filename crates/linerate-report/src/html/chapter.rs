@@ -52,7 +52,7 @@ pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
                 }
                 @for table in chapter.tables.iter().filter(|table| !is_open(table, chapter)) {
                     details.cells {
-                        summary { (table.title) " (" (table.rows.len()) " rows)" }
+                        summary { (table.title) " (" (number::counted(table.rows.len(), "row")) ")" }
                         (table::table(table))
                     }
                 }

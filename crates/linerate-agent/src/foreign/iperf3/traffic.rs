@@ -75,7 +75,8 @@ impl Traffic {
         stop_ns: u64,
         rate_max: Option<BitsPerSec>,
     ) -> Result<Self, LaunchError> {
-        let opened = flows.iter().map(opened).collect();
+        let opened: Vec<Opened> = flows.iter().map(opened).collect();
+        let sends = opened.iter().any(|stream| stream.sender);
         let config = EngineConfig {
             workers_max: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             cpus: parameters
@@ -94,6 +95,8 @@ impl Traffic {
             stop_ns,
         };
         let running = linerate_engine::launch(flows, schedule, &config)?;
+        // Who only receives is asked for bytes after this: the test begins here.
+        let start_ns = if sends { start_ns } else { now_ns() };
         let mut threads = linerate_observe::observers(&ObserveConfig {
             proc_root: "/proc".into(),
             sys_root: "/sys".into(),
