@@ -146,7 +146,7 @@ fn reduce(
     let level = flows::reduce(trial, flows, hosts, readings, &mut responses);
     evidence::reduce(trial, flows, readings, &mut responses);
     datagrams::reduce(trial, flows, readings, &mut responses);
-    let refusal = plausible::refusal(&trial.workload, &responses, hosts);
+    let refusal = plausible::refusal(&trial.workload, record.window(), &responses, hosts);
     let disturbances = machine::reduce(hosts, readings, &mut responses);
     starved::reduce(hosts, readings, &mut responses);
     exchange::reduce(trial, flows, hosts, readings, &mut responses);

@@ -4,31 +4,35 @@
 //! number is refused rather than shown with a warning, since whoever copies it does not copy the
 //! warning.
 
-use linerate_model::BitsPerSec;
 use linerate_model::reason::Reason;
 use linerate_model::response::name;
 use linerate_model::run::HostRecord;
 use linerate_model::workload::{Direction, Workload};
+use linerate_model::{BitsPerSec, Nanos};
 
 use super::Responses;
 use crate::wire_use::Path;
 
-/// Share above the limit that is still believed: clocks of the two ends and bursts that a queue
-/// held at the begin of the window explain this much in a window of a second.
-pub(crate) const LIMIT_TOLERANCE_SHARE: f64 = 0.005;
+/// Share above the limit that is still believed: the clocks of the two ends.
+const CLOCK_SHARE: f64 = 0.005;
+/// What a shaper or a queue owed when the window began: so much of the link's time may come beside the
+/// window's own. A lab's link passes 4 ms of what it owes.
+const OWED_NS: f64 = 5_000_000.0;
 
 /// Returns why the throughput of a direction is refused, if it is.
 pub(super) fn refusal(
     workload: &Workload,
+    window: Nanos,
     responses: &Responses,
     hosts: &[HostRecord],
 ) -> Option<Reason> {
+    let tolerance = CLOCK_SHARE.max(OWED_NS / window.0.max(1) as f64);
     let path = Path::new(hosts);
     let of_direction = |direction| {
         let ceiling = path.ceiling(workload, direction)?;
         let rate = one_way_bps(workload, responses, direction)?;
         let rate = BitsPerSec(rate);
-        let is_beyond = rate.0 > ceiling.payload.0 * (1.0 + LIMIT_TOLERANCE_SHARE);
+        let is_beyond = rate.0 > ceiling.payload.0 * (1.0 + tolerance);
         is_beyond.then_some(Reason::Beyond { rate, ceiling })
     };
     [Direction::ToServer, Direction::FromServer]
