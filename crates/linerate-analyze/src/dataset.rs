@@ -365,7 +365,7 @@ impl<'a> CellOutcomes<'a> {
             let form = self.siblings.form(response, &noise, values.len());
             noise.widen(&values, form, plain)
         });
-        Some(self.bounded(response, estimate))
+        Some(self.bounded(response, estimate, &values))
     }
 
     /// Returns the noise of a response over all cells of the experiment.
@@ -374,16 +374,18 @@ impl<'a> CellOutcomes<'a> {
     }
 
     /// Cuts an interval at what the response cannot exceed.
-    fn bounded(&self, response: &str, estimate: Estimate) -> Estimate {
+    fn bounded(&self, response: &str, estimate: Estimate, values: &[f64]) -> Estimate {
         let most = match estimate.unit {
             Unit::Ratio if is_share(response) => Some(1.0),
             Unit::Cpus if response != name::CPU_PER_GBIT => self.bounds.cpus,
             Unit::BitsPerSecond if response == name::THROUGHPUT => self.bounds.limit_bps,
             _ => None,
         };
+        // A value above the bound was let pass by the rule that refuses it; it stays inside.
         let high = estimate.high.map(|high| {
-            // A value above the bound was let pass by the rule that refuses it; it stays inside.
-            most.map_or(high, |most| high.min(most).max(estimate.value))
+            most.map_or(high, |most| {
+                values.iter().copied().fold(most, f64::max).min(high)
+            })
         });
         Estimate { high, ..estimate }
     }

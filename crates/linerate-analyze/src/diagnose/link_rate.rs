@@ -62,7 +62,8 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                 Estimate::point(limit, Unit::BitsPerSecond),
             )],
         )?,
-        weight: share.value,
+        // The surest cell is shown, not the one that by chance carried most.
+        weight: share.low.unwrap_or(share.value).min(1.0),
     })
 }
 

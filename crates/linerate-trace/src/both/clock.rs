@@ -6,7 +6,8 @@
 //! it can be wrong. That is half the shortest round trip between the captures.
 //!
 //! Clocks drift: the least delays of 16 stretches of the time give a rate for each direction (Theil and
-//! Sen). A drift shows in both alike; a queue that grows shows in one, and is none.
+//! Sen). A drift shows in both alike; a queue that grows shows in one, and is none. Nor is it one if chance
+//! can make such a rate of stretches in any order.
 
 /// When both captures saw the same segment.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +24,9 @@ const STRETCHES: u64 = 16;
 const DRIFT_MAX: f64 = 500e-6;
 /// How far the rates of both directions may lie apart, as a share of the larger.
 const APART_MAX: f64 = 0.25;
+
+/// Standard deviations of Kendall's statistic within which a rate may be chance (three in a thousand).
+const CHANCE_DEVIATIONS: f64 = 3.0;
 
 /// The second clock as the first shows it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -102,7 +106,11 @@ fn bounds<'p>(
     (low, high)
 }
 
-/// Returns the median of the slopes between the least delays of stretches of one direction.
+/// Returns the median of the slopes between the least delays of stretches of one direction, if its interval
+/// has no zero inside.
+///
+/// P. K. Sen, Estimates of the regression coefficient based on Kendall's tau, 1968: of the sorted slopes
+/// between n points, the middle ones within z √(n (n − 1) (2n + 5) / 18) hold the rate.
 fn rate<'p>(pairs: impl Iterator<Item = &'p Instants>, begin_ns: u64, end_ns: u64) -> Option<f64> {
     let width_ns = (end_ns - begin_ns) / STRETCHES + 1;
     let mut least: [Option<(u64, i128)>; STRETCHES as usize] = [None; STRETCHES as usize];
@@ -123,7 +131,17 @@ fn rate<'p>(pairs: impl Iterator<Item = &'p Instants>, begin_ns: u64, end_ns: u6
         }
     }
     slopes.sort_by(f64::total_cmp);
-    slopes.get(slopes.len() / 2).copied()
+    let n = known.len() as f64;
+    let within = CHANCE_DEVIATIONS * (n * (n - 1.0) * (2.0 * n + 5.0) / 18.0).sqrt();
+    let from = ((slopes.len() as f64 - within) / 2.0).floor();
+    if from < 0.0 {
+        return None;
+    }
+    let ends = slopes
+        .get(from as usize)
+        .zip(slopes.iter().nth_back(from as usize));
+    let (low, high) = ends?;
+    (low * high > 0.0).then(|| slopes[slopes.len() / 2])
 }
 
 #[cfg(test)]
@@ -156,6 +174,38 @@ mod tests {
             assert!(bound <= 4_200_000, "{clock:?}");
             assert!(clock.offset_ns.abs_diff(offset) <= bound, "{clock:?}");
             assert!((clock.drift - drift).abs() < 2e-6, "{clock:?}");
+        }
+    }
+
+    #[test]
+    fn queues_of_a_short_capture_are_no_drift() {
+        let mut state = 1u64;
+        let mut queue_ns = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 40) % 300_000
+        };
+        for run in 0..500 {
+            let pairs: Vec<Instants> = (0..600u64)
+                .map(|at| {
+                    let first_ns = 1_000_000_000 + at * 1_000_000;
+                    let is_forward = at % 2 == 0;
+                    let apart = 5_000_000 + queue_ns();
+                    let second_ns = if is_forward {
+                        first_ns + apart
+                    } else {
+                        first_ns - apart
+                    };
+                    Instants {
+                        first_ns,
+                        second_ns,
+                        is_forward,
+                    }
+                })
+                .collect();
+            let clock = Clock::of(&pairs).expect("pairs");
+            assert_eq!(clock.drift, 0.0, "run {run}: {clock:?}");
         }
     }
 }
