@@ -18,7 +18,9 @@ use serde::Serialize;
 /// What each kind says and asks for.
 mod words;
 
-use crate::connection::{Endpoint, Example, FrameId, Incident, IncidentKind};
+use crate::connection::{
+    Connection, EndDetail, Endpoint, Example, FrameId, Half, Incident, IncidentKind,
+};
 use crate::datagrams::ConversationReport;
 use crate::document::{ConnectionReport, Ending};
 
@@ -196,11 +198,41 @@ pub(crate) struct FindingBook {
 }
 
 impl FindingBook {
-    /// Adds the findings of one connection.
-    pub(crate) fn add(&mut self, connection: &ConnectionReport) {
-        for finding in findings_of(connection) {
-            self.keep(finding);
-        }
+    /// Adds the findings of one connection; returns how many there were.
+    pub(crate) fn add(&mut self, connection: &ConnectionReport) -> usize {
+        let found = findings_of(connection);
+        let count = found.len();
+        found.into_iter().for_each(|finding| self.keep(finding));
+        count
+    }
+
+    /// Returns whether there may be something to tell of a connection. Of most there is not: they are short,
+    /// and nothing happened to them; a report of each of a million costs a quarter of the time.
+    pub(crate) fn may_tell(connection: &Connection) -> bool {
+        /// Fewer than any count of segments from which something is told.
+        const DATA_PACKETS_MAX: u32 = 15;
+        let Some(detail) = &connection.detail else {
+            return !connection.is_accepted();
+        };
+        let is_short = |half: &Half| {
+            half.data_packets <= DATA_PACKETS_MAX && half.payload_bytes < WINDOW_BYTES_MIN
+        };
+        let is_quiet = |own: &EndDetail| {
+            let counts = &own.counts;
+            let told = [
+                counts.retransmissions,
+                counts.spurious,
+                counts.out_of_order,
+                counts.healed,
+                counts.congestion_marked,
+                counts.superframes,
+            ];
+            told == [0; 6] && own.standing.count <= DATA_PACKETS_MAX
+        };
+        !(connection.is_accepted()
+            && detail.incidents.as_slice().is_empty()
+            && connection.halves.iter().all(is_short)
+            && detail.ends.iter().all(is_quiet))
     }
 
     /// Adds what became of the SYN of a connection that was not accepted, at its end.
