@@ -264,7 +264,7 @@ pub struct Confined {
 
 impl fmt::Display for Confined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "confined: user {}, ", self.user)?;
+        write!(f, "user {}, ", self.user)?;
         match &self.reads_only {
             Ok(()) => f.write_str("changes no file (Landlock)")?,
             Err(why) => write!(

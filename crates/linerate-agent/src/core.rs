@@ -26,6 +26,7 @@ use crate::api::{
     PROGRAM, PollFrom, Prepared, Refusal, RefusalCode, StartRequest, TrialState, TrialStatus,
     one_line,
 };
+use crate::confine::Confined;
 use crate::limits::Grant;
 use crate::limits::{Source, Totals};
 use crate::log::{Ledger, LogEntry};
@@ -106,6 +107,8 @@ pub struct Core {
     names: Vec<String>,
     /// The port that it listens on.
     listens: OnceLock<u16>,
+    /// What it gave up before it served, and what it could not.
+    confined: OnceLock<String>,
     /// What guests have under way.
     totals: Totals,
     watch: Mutex<Watch>,
@@ -174,6 +177,7 @@ impl Core {
             leases: Mutex::default(),
             trials: Mutex::default(),
             listens: OnceLock::new(),
+            confined: OnceLock::new(),
             totals: Totals::default(),
             watch: Mutex::default(),
             trimmed: AtomicU64::new(0),
@@ -209,6 +213,11 @@ impl Core {
     pub fn with_names(mut self, names: Vec<String>) -> Self {
         self.names.extend(names);
         self
+    }
+
+    /// Notes what it gave up before it served; said in its inventory.
+    pub fn note_confined(&self, confined: &Confined) {
+        let _ = self.confined.set(confined.to_string());
     }
 
     /// Returns the names by which it may be asked.

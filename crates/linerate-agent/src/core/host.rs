@@ -26,6 +26,16 @@ impl Core {
             true => linerate_observe::facts(&config),
             false => linerate_model::host::Snapshot::default(),
         };
+        if caller.may(Scope::Observe) && !self.config.lab {
+            snapshot.facts.push(Fact {
+                name: "agent.confined".to_owned(),
+                value: match self.confined.get() {
+                    Some(words) => FactValue::Text(words.clone()),
+                    None => FactValue::Missing("`serve` was started without --user".to_owned()),
+                },
+            });
+            snapshot.facts.sort_by(|a, b| a.name.cmp(&b.name));
+        }
         if wanted.memory_copy {
             let name = "memory.copy_bytes_per_s".to_owned();
             snapshot.facts.push(Fact {

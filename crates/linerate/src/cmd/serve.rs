@@ -69,6 +69,9 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
     let (server, socket) = with_socket(server, args)?;
     let pid = args.pidfile.as_deref().map(PidFile::write).transpose()?;
     let confined = confine(args, becoming, state.as_deref(), socket.as_deref())?;
+    if let Some(confined) = &confined {
+        core.note_confined(confined);
+    }
     let mut signals = signal_hook::iterator::Signals::new([
         signal_hook::consts::SIGINT,
         signal_hook::consts::SIGTERM,
@@ -97,7 +100,7 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
             term::note(&format!("serving root and this user on {path}"));
         }
         if let Some(confined) = confined {
-            term::note(&confined.to_string());
+            term::note(&format!("confined: {confined}"));
         }
         term::note(&format!("serving on {}", server.address()?));
         if let Some(note) = note_on_access(args, has_tokens) {

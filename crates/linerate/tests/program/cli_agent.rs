@@ -695,6 +695,9 @@ fn a_confined_agent_is_another_user_and_measures_and_captures() {
         .run();
     assert!(said.is_measured(), "{said:?}");
     assert!(said.err.contains("captured at server"), "{said:?}");
+    // The run's hosts tell what its agent gave up, or could not.
+    let run = std::fs::read_to_string(format!("{out}/run.json")).expect("a bundle");
+    assert!(run.contains("user nobody, "), "{run}");
     let answer = ask_socket(
         &socket,
         "GET /v1/observation HTTP/1.1\r\nhost: localhost\r\n",
