@@ -85,8 +85,13 @@ fn write_joined(both: &Both, joined: &JoinedReport, what: &str, look: Look, out:
             let _ = writeln!(out, "      {arrow} {line}");
         }
         if !way.examples.is_empty() {
-            let line = both.lost_words(way);
-            let _ = writeln!(out, "        {}", look.dim(&line));
+            let [frames, filter] = both.lost_words(way);
+            // What is to be pasted stays in one line.
+            let mut lines = wrap_prose(&frames, look);
+            lines.push(filter);
+            for line in lines {
+                let _ = writeln!(out, "        {}", look.dim(&line));
+            }
         }
     }
     for rewritten in &joined.rewritten {
@@ -181,8 +186,8 @@ impl Both {
         parts.join(", ")
     }
 
-    /// Names the frames of the first that were lost.
-    pub(crate) fn lost_words(&self, way: &WayReport) -> String {
+    /// Names the frames of the first that were lost, and what shows them in Wireshark.
+    pub(crate) fn lost_words(&self, way: &WayReport) -> [String; 2] {
         let frames: Vec<String> = way
             .examples
             .iter()
@@ -192,11 +197,10 @@ impl Both {
             })
             .collect();
         let numbers = way.examples.iter().map(|lost| lost.frame);
-        format!(
-            "lost, of {}: frames {}; Wireshark: {}",
-            self.files[way.sent_at],
-            frames.join(", "),
-            numbers_filter(numbers)
-        )
+        let file = &self.files[way.sent_at];
+        [
+            format!("lost, of {file}: frames {}", frames.join(", ")),
+            format!("Wireshark: {}", numbers_filter(numbers)),
+        ]
     }
 }
