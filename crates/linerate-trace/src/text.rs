@@ -180,6 +180,10 @@ pub(crate) fn looked_for(trace: &Trace) -> String {
             "windows in bytes, where no handshake was captured",
         ),
         (
+            trace.totals.options_cut > 0,
+            "small windows, and what options tell, where the capture cut the options",
+        ),
+        (
             any(|one| one.one_sided),
             "round trips and waits, where only one direction was captured",
         ),

@@ -249,6 +249,24 @@ fn what_a_box_on_the_way_rewrote_is_told() {
         (connection.from_client.lost, connection.from_client.hops),
         (0, Some(3))
     );
+    // A box that draws identifications anew: nothing is lost by that.
+    let identified = at_server(&talk.frames, 10_000_000, 0, |at, frame| {
+        frame[18..20].copy_from_slice(&(40_000 - at as u16).to_be_bytes());
+        Some(0)
+    });
+    let both = joined(&talk.frames, &identified).expect("the same traffic");
+    let connection = &both.connections[0];
+    let (client, server) = (&connection.from_client, &connection.from_server);
+    assert!(client.acks + server.acks > 3, "{connection:?}");
+    assert_eq!((client.acks_lost, server.acks_lost), (0, 0));
+    assert!(
+        connection
+            .rewritten
+            .iter()
+            .any(|one| one.what == "IP identification"),
+        "{:?}",
+        connection.rewritten
+    );
     // A firewall that draws the client's numbers anew.
     let renumbered = at_server(&talk.frames, 10_000_000, 0, |_, frame| {
         let at = if is_clients(frame) { 38 } else { 42 };

@@ -371,6 +371,28 @@ fn round_trips_come_from_all_of_a_long_flight() {
 }
 
 #[test]
+fn all_of_a_long_flight_is_measured_alike() {
+    let mut talk = far(100_000);
+    talk.window(Server, 60_000);
+    for _ in 0..6 {
+        for _ in 0..3000 {
+            talk.wait_us(10).data(Client, 1460);
+        }
+        talk.wait_us(70_000);
+        for at in 1..=1500 {
+            talk.wait_us(4)
+                .ack_but(Server, 3000 * 1460 - at * 2 * 1460);
+        }
+    }
+    let trace = trace(&talk.frames);
+    let trip = only(&trace).from_client.round_trip.expect("round trips");
+    // From 100 ms for the first to 76 ms for the last.
+    assert!((trip.mean_ns - 88e6).abs() < 1e6, "{trip:?}");
+    let median_ns = trip.median_ns.expect("enough of them");
+    assert!((80_000_000..97_000_000).contains(&median_ns), "{trip:?}");
+}
+
+#[test]
 fn the_last_segment_has_a_round_trip_too() {
     let mut talk = far(10_000);
     let mut packet = talk.packet(Client, 500);

@@ -278,6 +278,8 @@ impl JoinedReport {
             };
             (sent_at, Way::of(&course))
         });
+        /// Fewer sendings with another identification may be mistaken for each other.
+        const IDENTIFIED_MIN: u64 = 3;
         let mut rewritten = Vec::new();
         for (end, (sent_at, way)) in End::BOTH.into_iter().zip(&ways) {
             rewritten.extend(rewritings(joined, [first, second], end, *sent_at));
@@ -285,6 +287,14 @@ impl JoinedReport {
                 rewritten.push(Rewritten {
                     end,
                     what: "timestamps",
+                    sent: "as sent".to_owned(),
+                    arrived: "others".to_owned(),
+                });
+            }
+            if way.identified.0 == 0 && way.identified.1 >= IDENTIFIED_MIN {
+                rewritten.push(Rewritten {
+                    end,
+                    what: "IP identification",
                     sent: "as sent".to_owned(),
                     arrived: "others".to_owned(),
                 });

@@ -62,6 +62,8 @@ pub(crate) struct Way {
     pub sent_again: u64,
     /// Whether timestamps differ between sending and arrival.
     pub stamps_differ: bool,
+    /// Sendings that arrived with their IP identification, and with another.
+    pub identified: (u64, u64),
 }
 
 /// What is known of both captures.
@@ -158,6 +160,9 @@ impl Way {
                     self.hops = own.checked_sub(theirs).or(self.hops);
                     self.marked +=
                         u64::from(arrival.congestion_marked && !sending.sighting.congestion_marked);
+                    let (is_same, is_other) = identities(&sending.sighting, arrival);
+                    self.identified.0 += u64::from(is_same);
+                    self.identified.1 += u64::from(is_other);
                     self.stamps_differ |= sending.sighting.stamp != arrival.stamp
                         && sending.sighting.identification == arrival.identification
                         && arrival.identification != 0;
@@ -178,28 +183,35 @@ impl Way {
         }
     }
 
+    /// Tells which acknowledgements without payload arrived: by their IP identification, and what is left on
+    /// both sides by their numbers, since boxes rewrite identifications, and some windows.
     fn match_acks(&mut self, course: &Course<'_>) {
-        let key = |one: &Sighting| {
-            (
-                one.acknowledgement,
-                one.sequence,
-                one.window,
-                one.identification,
-            )
-        };
-        let mut seen = std::collections::HashMap::new();
         let is_ack = |one: &&Sighting| one.length == 0 && one.flags.any(Flags::ACK);
+        let numbers = |one: &Sighting| (one.acknowledgement, one.sequence);
+        let key = |one: &Sighting| (numbers(one), one.window, one.identification);
+        let mut seen = std::collections::HashMap::new();
+        let mut left = std::collections::HashMap::new();
         for one in course.arrived.iter().filter(is_ack) {
             *seen.entry(key(one)).or_insert(0u32) += 1;
+            *left.entry(numbers(one)).or_insert(0u32) += 1;
         }
+        let mut missing = Vec::new();
         for one in course.sent.iter().filter(is_ack) {
-            if !course.ran_at(course.sent_ns(one.time_ns)) {
-                continue;
+            let has_run = course.ran_at(course.sent_ns(one.time_ns));
+            self.acks.0 += u64::from(has_run);
+            match seen.get_mut(&key(one)).filter(|count| **count > 0) {
+                Some(count) => {
+                    *count -= 1;
+                    left.entry(numbers(one)).and_modify(|left| *left -= 1);
+                }
+                None if has_run => missing.push(numbers(one)),
+                None => {}
             }
-            self.acks.0 += 1;
-            match seen.get_mut(&key(one)) {
-                Some(count) if *count > 0 => *count -= 1,
-                _ => self.acks.1 += 1,
+        }
+        for numbers in missing {
+            match left.get_mut(&numbers).filter(|count| **count > 0) {
+                Some(count) => *count -= 1,
+                None => self.acks.1 += 1,
             }
         }
     }
@@ -245,6 +257,13 @@ impl Way {
             };
         }
     }
+}
+
+/// Returns whether an arrival surely has the identification of its sending, and whether it surely has not.
+fn identities(sent: &Sighting, arrived: &Sighting) -> (bool, bool) {
+    let is_known = sent.identification != 0 && arrived.identification != 0;
+    let is_same = sent.identification == arrived.identification;
+    (is_known && is_same, is_known && !is_same)
 }
 
 impl Course<'_> {

@@ -5,9 +5,13 @@ use std::collections::VecDeque;
 use super::FrameId;
 use super::sequence::{after, distance};
 
-/// Segments of one direction that are remembered; 32 KiB. Beyond it neighbours are joined by twos:
-/// a pair gives a round trip where its second is acknowledged, and its first frame as proof.
+/// Segments of one direction that are remembered; 32 KiB. Beyond it neighbours are joined by twos, and those
+/// that follow are joined as far: what is joined gives a round trip where its last is acknowledged, and its
+/// first frame as proof, so that all of a long flight is measured alike.
 const SEGMENTS_MAX: usize = 1024;
+
+/// Two to the power of this are joined at the most.
+const JOINED_MAX: u8 = 12;
 
 /// One segment on its way.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +31,21 @@ pub(crate) struct Sent {
     pub stamp: u32,
 }
 
+impl Sent {
+    fn is_followed_by(&self, other: &Self) -> bool {
+        self.end == other.sequence && self.again == other.again
+    }
+
+    fn joined(&self, other: &Self) -> Self {
+        Self {
+            sequence: self.sequence,
+            frame: self.frame,
+            bytes: self.bytes.max(other.bytes),
+            ..*other
+        }
+    }
+}
+
 /// What an acknowledgement said of the segments on their way.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Acknowledged {
@@ -43,16 +62,39 @@ pub(crate) struct Acknowledged {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outstanding {
     segments: VecDeque<Sent>,
+    /// Two to the power of this are joined.
+    joined: u8,
+    /// How many the last has.
+    last: u16,
 }
 
 impl Outstanding {
     /// Notes a segment that was sent for the first time.
     #[inline]
     pub(crate) fn note_sent(&mut self, segment: Sent) {
+        if self.joined > 0 && self.join_last(&segment) {
+            return;
+        }
         if self.segments.len() == SEGMENTS_MAX {
             self.thin_out();
         }
         self.segments.push_back(segment);
+        self.last = 1;
+    }
+
+    /// Joins a segment with the last, if it belongs to it.
+    #[cold]
+    fn join_last(&mut self, segment: &Sent) -> bool {
+        if self.segments.len() < SEGMENTS_MAX / 4 {
+            self.joined -= 1;
+        }
+        let is_full = self.last >= 1 << self.joined;
+        let last = self.segments.back_mut();
+        let last = last.filter(|last| !is_full && last.is_followed_by(segment));
+        let Some(last) = last else { return false };
+        *last = last.joined(segment);
+        self.last += 1;
+        true
     }
 
     /// Joins neighbours by twos.
@@ -63,17 +105,14 @@ impl Outstanding {
         while at < self.segments.len() {
             let one = self.segments[at];
             let other = self.segments.get(at + 1).copied();
-            let other = other.filter(|other| one.end == other.sequence && one.again == other.again);
-            self.segments[kept] = other.map_or(one, |other| Sent {
-                sequence: one.sequence,
-                frame: one.frame,
-                bytes: one.bytes.max(other.bytes),
-                ..other
-            });
+            let other = other.filter(|other| one.is_followed_by(other));
+            self.segments[kept] = other.map_or(one, |other| one.joined(&other));
             kept += 1;
             at += 1 + usize::from(other.is_some());
         }
         self.segments.truncate(kept);
+        self.joined = (self.joined + 1).min(JOINED_MAX);
+        self.last = 1 << self.joined;
         if kept == SEGMENTS_MAX {
             self.segments.pop_front();
         }
