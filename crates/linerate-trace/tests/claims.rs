@@ -380,8 +380,7 @@ fn all_of_a_long_flight_is_measured_alike() {
         }
         talk.wait_us(70_000);
         for at in 1..=1500 {
-            talk.wait_us(4)
-                .ack_but(Server, 3000 * 1460 - at * 2 * 1460);
+            talk.wait_us(4).ack_but(Server, 3000 * 1460 - at * 2 * 1460);
         }
     }
     let trace = trace(&talk.frames);

@@ -50,6 +50,9 @@ pub(super) struct Traffic {
     base_ns: Option<u64>,
     tick_ns: u64,
     rate_max: Option<BitsPerSec>,
+    /// Payload that arrived, and of it what was taken for the sum of all guests.
+    received_bytes: f64,
+    taken_bytes: f64,
     room: Vec<Sample>,
 }
 
@@ -115,6 +118,8 @@ impl Traffic {
             base_ns: (omit_ns > 0).then_some(start_ns + omit_ns),
             tick_ns: start_ns + INTERVAL_NS,
             rate_max,
+            received_bytes: 0.0,
+            taken_bytes: 0.0,
             room: Vec::new(),
             running,
         })
@@ -152,9 +157,17 @@ impl Traffic {
         self.excess(&readings)
     }
 
-    fn excess(&self, readings: &[Reading]) -> Option<String> {
+    /// Returns how much arrived since it was asked last.
+    pub(super) fn take_received(&mut self) -> f64 {
+        let new = self.received_bytes - self.taken_bytes;
+        self.taken_bytes = self.received_bytes;
+        new
+    }
+
+    fn excess(&mut self, readings: &[Reading]) -> Option<String> {
         let most = self.rate_max?;
         let bytes = Count::received_bytes(readings, self.count.opened()) as f64;
+        self.received_bytes = bytes;
         let elapsed_s = now_ns().saturating_sub(self.start_ns) as f64 / 1e9;
         let allowance = RATE_ALLOWANCE_BYTES * readings.len() as f64;
         if bytes <= most.0 / 8.0 * elapsed_s * RATE_TOLERANCE + allowance {
