@@ -5,6 +5,10 @@ use linerate_model::finding::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::workload::{Kind, Workload};
 
+/// What to try where no rule holds.
+pub(crate) const WHERE_UNKNOWN: &str =
+    "repeat for longer (`-t 10`), and with `--capture -o DIR`: its report shows where time goes";
+
 /// Returns what to do about `limiter`, if there is anything.
 pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
     let is_stream = workload.traffic.is_stream();

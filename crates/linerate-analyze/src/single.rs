@@ -309,7 +309,11 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
             .collect(),
     };
     let limiter = single.limiter().map(|(limiter, _)| limiter);
-    single.next = limiter.and_then(|limiter| next::next(limiter, &single.workload));
+    let is_measured = single.trials.iter().any(|trial| trial.valid);
+    single.next = match limiter {
+        Some(limiter) => next::next(limiter, &single.workload),
+        None => is_measured.then(|| next::WHERE_UNKNOWN.to_owned()),
+    };
     single
 }
 

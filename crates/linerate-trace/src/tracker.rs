@@ -620,6 +620,7 @@ impl Tracker {
         let count = match other {
             NoSegment::NotIp => &mut self.totals.not_ip,
             NoSegment::NotTcp => &mut self.totals.not_tcp,
+            NoSegment::Undecoded(what) => self.totals.undecoded.entry(what).or_default(),
             NoSegment::Wireless => &mut self.totals.wireless,
             NoSegment::Encrypted => &mut self.totals.encrypted,
             NoSegment::Fragment => &mut self.totals.fragments,

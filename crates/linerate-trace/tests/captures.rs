@@ -320,7 +320,36 @@ fn links_and_tunnels_are_looked_through() {
     let ppp = talk()
         .into_iter()
         .map(|(time_ns, f)| (time_ns, before(&[0xff, 3, 0, 0x21], &f[14..])));
-    check(&pcap(&ppp.collect::<Vec<_>>(), 9, false, true), "pcap");
+    let ppp: Vec<_> = ppp.collect();
+    for link in [9, 50] {
+        check(&pcap(&ppp, link, false, true), "pcap");
+    }
+    // What is known to carry packets and is not decoded has its name and its count.
+    let named = |ethertype, wrap: &dyn Fn(&[u8]) -> Vec<u8>| {
+        let frames = wrapped(ethertype, wrap);
+        let trace = trace(&frames);
+        let undecoded: Vec<_> = trace.totals.undecoded.into_iter().collect();
+        let [(what, count)] = undecoded[..] else {
+            panic!("{undecoded:?}")
+        };
+        assert_eq!((trace.totals.packets, count), (0, frames.len() as u64));
+        let told = |warning: &String| warning.contains(what);
+        assert!(trace.warnings.iter().any(told), "{:?}", trace.warnings);
+        what
+    };
+    assert_eq!(named(0x0800, &|_| outer(50, vec![7; 40])), "IPsec ESP");
+    assert_eq!(named(0x88e5, &|_| vec![7; 40]), "MACsec");
+    let inside = named(0x8847, &|f| before(&[0, 1, 1, 64, 0, 0, 0, 0], f));
+    assert!(inside.starts_with("MPLS"), "{inside}");
+    let inside = named(0x0800, &|f| outer(47, before(&[0x30, 1, 0x88, 0x0b], f)));
+    assert!(inside.starts_with("GRE"), "{inside}");
+    let five_deep = named(0x0800, &|f| {
+        (0..6).fold(f[14..].to_vec(), |inner, _| outer(4, inner))
+    });
+    assert!(
+        five_deep.starts_with("packets more than four"),
+        "{five_deep}"
+    );
     // What only has the port is no tunnel.
     let frames = wrapped(0x0800, |_| udp(4789, vec![8; 40]));
     let totals = trace(&frames).totals;

@@ -70,7 +70,10 @@ fn check(headers: &HeaderMap, uri: &Uri, names: &[String]) -> Result<(), (Status
         (None, _) => uri.authority().map(|authority| authority.as_str()),
         (Some(_), Some(_)) => None,
     };
-    let is_ours = host.is_some_and(|host| is_ours(host, names));
+    // A target with a host of its own outranks the header (RFC 9112, 3.2.2).
+    let target = uri.authority().map(|authority| authority.as_str());
+    let is_ours = host.is_some_and(|host| is_ours(host, names))
+        && target.is_none_or(|target| is_ours(target, names));
     if !is_ours {
         let error = "the request is for another host: ask by address, as localhost, or by a name that was \
                      given with --name there";
@@ -165,6 +168,9 @@ mod tests {
         assert_eq!(check(&[local]), 200);
         assert_eq!(check(&[]), 421);
         assert_eq!(check(&[("host", "evil.example")]), 421);
+        let headers = HeaderMap::from_iter([(header::HOST, "127.0.0.1".parse().unwrap())]);
+        let foreign = Uri::from_static("http://evil.example/v1/agent");
+        assert!(super::check(&headers, &foreign, &[]).is_err());
         assert_eq!(check(&[local, ("host", "evil.example")]), 421);
         assert_eq!(check(&[local, ("origin", "http://127.0.0.1:5201")]), 403);
         assert_eq!(check(&[local, ("origin", "null")]), 403);

@@ -13,6 +13,8 @@ impl LinkType {
     pub const ETHERNET: Self = Self(1);
     /// Point-to-point protocol.
     pub const PPP: Self = Self(9);
+    /// PPP as it is on a serial line, in frames like those of HDLC.
+    pub const PPP_SERIAL: Self = Self(50);
     /// IP without a link header.
     pub const RAW: Self = Self(101);
     /// 802.11.
@@ -40,6 +42,7 @@ impl LinkType {
             Self::NULL
                 | Self::ETHERNET
                 | Self::PPP
+                | Self::PPP_SERIAL
                 | Self::RAW
                 | Self::IEEE802_11
                 | Self::PRISM

@@ -208,6 +208,10 @@ fn warnings(
         totals.foreign_links,
         "frames are of link types without IP and were left out",
     );
+    for (what, &number) in &totals.undecoded {
+        let words = format!("frames have their packets in what is not decoded: {what}");
+        count(number, &words);
+    }
     count(
         totals.encrypted,
         "frames of 802.11 are encrypted, and what they carry is not seen: capture behind the access \

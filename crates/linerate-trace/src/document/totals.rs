@@ -1,5 +1,7 @@
 //! Sums over all connections, those included that are not kept.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::connection::{Connection, Detail};
@@ -21,6 +23,8 @@ pub struct Totals {
     pub udp: u64,
     /// Datagrams of conversations beyond the number that is kept.
     pub udp_left_out: u64,
+    /// Frames with packets in packets that are not decoded, by what they are in.
+    pub undecoded: BTreeMap<&'static str, u64>,
     /// Frames of 802.11 without data.
     pub wireless: u64,
     /// Frames of 802.11 whose data is encrypted.

@@ -21,7 +21,7 @@ pub(crate) fn header_bytes(link: LinkType, bytes: &[u8]) -> Result<usize, NoSegm
         LinkType::ETHERNET => behind_tags(bytes, 12),
         LinkType::LINUX_SLL => behind_tags(bytes, 14),
         LinkType::LINUX_SLL2 => sll2(bytes),
-        LinkType::PPP => ppp(bytes, 0),
+        LinkType::PPP | LinkType::PPP_SERIAL => ppp(bytes, 0),
         LinkType::NULL | LinkType::LOOP => loopback(bytes),
         LinkType::IEEE802_11 => wireless(bytes, 0),
         LinkType::RADIOTAP => wireless(bytes, radiotap(bytes)?),
@@ -53,6 +53,9 @@ fn rare(ethertype: u16, bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
     const MPLS_MULTICAST: u16 = 0x8848;
     /// IEEE 802.1BR: four bytes more than a VLAN tag.
     const E_TAG: u16 = 0x893f;
+    const MACSEC: u16 = 0x88e5;
+    const BACKBONE: u16 = 0x88e7;
+    const SERVICE_CHAIN: u16 = 0x894f;
     /// What is no type is a length (IEEE 802.3), and LLC follows.
     const LENGTH_MAX: u16 = 1500;
     match ethertype {
@@ -63,6 +66,9 @@ fn rare(ethertype: u16, bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
             ETHERTYPE_VLAN => behind_tags(bytes, at + 6),
             _ => Err(NoSegment::NotIp),
         },
+        MACSEC => Err(NoSegment::Undecoded("MACsec")),
+        BACKBONE => Err(NoSegment::Undecoded("provider backbone bridges (802.1ah)")),
+        SERVICE_CHAIN => Err(NoSegment::Undecoded("network service headers (NSH)")),
         0..=LENGTH_MAX => snap(bytes, at),
         _ => Err(NoSegment::NotIp),
     }
@@ -88,7 +94,11 @@ fn mpls(bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
         let at = at + 4 * label;
         let is_last = bytes.get(at + 2).ok_or(NoSegment::Cut)? & 1 != 0;
         if is_last {
-            return begins_here(bytes, at + 4);
+            let no_ip = NoSegment::Undecoded("MPLS without IP in it (pseudowires)");
+            return begins_here(bytes, at + 4).map_err(|error| match error {
+                NoSegment::NotIp => no_ip,
+                other => other,
+            });
         }
     }
     Err(NoSegment::Malformed)
@@ -160,7 +170,9 @@ fn wireless(bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
     if has_qos {
         // Several packets in one: their own addresses and lengths would follow.
         if field(header_bytes)? & 0x80 != 0 {
-            return Err(NoSegment::NotIp);
+            return Err(NoSegment::Undecoded(
+                "several packets in a frame of 802.11 (A-MSDU)",
+            ));
         }
         header_bytes += QOS_BYTES;
         if flags & 0x80 != 0 {

@@ -43,6 +43,8 @@ pub(crate) enum NoSegment {
     NotIp,
     /// IP, but neither TCP nor UDP.
     NotTcp,
+    /// Packets in packets of a kind that is not decoded, by its name.
+    Undecoded(&'static str),
     /// A frame of 802.11 that carries no data: management, control.
     Wireless,
     /// Data of 802.11 that is encrypted.

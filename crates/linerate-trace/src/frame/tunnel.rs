@@ -1,5 +1,5 @@
 //! Packets inside packets: IP in IP, GRE and ERSPAN, VXLAN, GENEVE, GTP-U. What is inside is what
-//! connections are made of; what cannot be followed is IP without TCP, as before.
+//! connections are made of; what is known to carry packets and is not followed is named.
 
 use super::link;
 use super::{Decoded, NoSegment, ip, u16_at};
@@ -12,6 +12,10 @@ const PROTOCOL_IPV4: u8 = 4;
 const PROTOCOL_UDP: u8 = 17;
 const PROTOCOL_IPV6: u8 = 41;
 const PROTOCOL_GRE: u8 = 47;
+const PROTOCOL_ESP: u8 = 50;
+const PROTOCOL_AH: u8 = 51;
+const PROTOCOL_L2TP: u8 = 115;
+const PROTOCOL_MPLS: u8 = 137;
 
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
@@ -33,15 +37,24 @@ pub(crate) fn decode(
     depth: u8,
 ) -> Result<Decoded, NoSegment> {
     if depth >= DEPTH_MAX {
-        return Err(NoSegment::NotTcp);
+        return Err(match protocol {
+            PROTOCOL_IPV4 | PROTOCOL_IPV6 | PROTOCOL_GRE => {
+                NoSegment::Undecoded("packets more than four deep in others")
+            }
+            _ => NoSegment::NotTcp,
+        });
     }
     let inner = match protocol {
-        PROTOCOL_IPV4 | PROTOCOL_IPV6 => Some(Inner::Ip(0)),
-        PROTOCOL_GRE => gre(bytes),
-        PROTOCOL_UDP => udp(bytes),
-        _ => None,
+        PROTOCOL_IPV4 | PROTOCOL_IPV6 => Inner::Ip(0),
+        PROTOCOL_GRE => gre(bytes).ok_or(NoSegment::Undecoded("GRE of other protocols"))?,
+        PROTOCOL_UDP => udp(bytes).ok_or(NoSegment::NotTcp)?,
+        PROTOCOL_ESP => return Err(NoSegment::Undecoded("IPsec ESP")),
+        PROTOCOL_AH => return Err(NoSegment::Undecoded("IPsec AH")),
+        PROTOCOL_L2TP => return Err(NoSegment::Undecoded("L2TP")),
+        PROTOCOL_MPLS => return Err(NoSegment::Undecoded("MPLS in IP")),
+        _ => return Err(NoSegment::NotTcp),
     };
-    let at = match inner.ok_or(NoSegment::NotTcp)? {
+    let at = match inner {
         Inner::Ip(at) => at,
         Inner::Ethernet(at) => {
             let frame = bytes.get(at..).ok_or(NoSegment::NotTcp)?;

@@ -112,6 +112,10 @@ impl<'a> PlanProgress<'a> {
         let Progress { over, of, left } = *progress;
         self.live = Some(Live::new(trial, LIVE_INTERVAL).summed());
         let chapter = self.chapter_of(trial);
+        if chapter != self.chapter {
+            // A number of another workload would be read as one of this.
+            self.reading.clear();
+        }
         let left = left.map(|left| Nanos(left.0.div_ceil(1_000_000_000) * 1_000_000_000));
         let left = |before: &str| left.map_or(String::new(), |left| format!("{before}{left} left"));
         if let Some(bar) = &self.bar {
