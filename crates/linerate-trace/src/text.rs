@@ -104,7 +104,7 @@ fn write_heading(trace: &Trace, look: Look, out: &mut String) {
             .map(|(number, name)| format!("{} {name}", count(*number)))
             .collect();
         parts.push(format!(
-            "{} sent again ({}{}{})",
+            "{} retransmitted ({}{}{})",
             count(totals.retransmissions),
             Unit::Percent.display((share * 1e4).round() / 100.0),
             if kinds.is_empty() { "" } else { "; " },
@@ -115,7 +115,9 @@ fn write_heading(trace: &Trace, look: Look, out: &mut String) {
         parts.push(format!("{} out of order", count(totals.out_of_order)));
     }
     if totals.data_packets + totals.pure_acks > 0 {
-        let _ = writeln!(out, "{}", parts.join(", "));
+        for line in wrap(&parts.join(", "), look.columns.min(COLUMNS_MAX), 0) {
+            let _ = writeln!(out, "{line}");
+        }
     }
     for warning in &trace.warnings {
         for (at, line) in wrap(warning, look.columns.min(COLUMNS_MAX) - 9, 0)
@@ -320,25 +322,39 @@ fn write_connection(connection: &ConnectionReport, look: Look, out: &mut String)
         facts.push("begun before the capture".to_owned());
     }
     let number = format!("#{}", connection.number);
-    let _ = writeln!(
+    let (client, server) = (connection.client.to_string(), connection.server.to_string());
+    let facts = facts.join(", ");
+    let _ = write!(
         out,
-        "{}  {} → {}  {}",
+        "{}  {} → {}",
         look.paint("36", &format!("{number:>4}")),
-        look.bold(&connection.client.to_string()),
-        look.bold(&connection.server.to_string()),
-        look.dim(&facts.join(", "))
+        look.bold(&client),
+        look.bold(&server),
     );
+    let columns = [&client, &server, &facts].map(|text| text.chars().count());
+    if columns.iter().sum::<usize>() + 11 <= look.columns.min(COLUMNS_MAX) {
+        let _ = writeln!(out, "  {}", look.dim(&facts));
+    } else {
+        let _ = writeln!(out);
+        write_hanging("", &facts, look, true, out);
+    }
     for end in End::BOTH {
         let arrow = if end == End::Client { "→" } else { "←" };
         let (own, peer) = (connection.end(end), connection.end(end.other()));
         if own.data_packets > 0 {
-            let _ = writeln!(out, "      {arrow} {}", data_line(own, peer));
+            write_hanging(
+                &format!("{arrow} "),
+                &data_line(own, peer),
+                look,
+                false,
+                out,
+            );
         } else if own.packets > 0 {
-            let _ = writeln!(out, "      {arrow} {} pure ACKs", count(own.pure_acks));
+            let _ = writeln!(out, "      {arrow} {}", counted(own.pure_acks, "pure ACK"));
         }
     }
     if let Some(time) = &connection.time {
-        let _ = writeln!(out, "      {}", look.dim(&time_line(time)));
+        write_hanging("", &time_line(time), look, true, out);
     }
     let gaps: Vec<String> = connection
         .gaps
@@ -355,11 +371,7 @@ fn write_connection(connection: &ConnectionReport, look: Look, out: &mut String)
         })
         .collect();
     if !gaps.is_empty() {
-        let _ = writeln!(
-            out,
-            "      {}",
-            look.dim(&format!("silent: {}", gaps.join("; ")))
-        );
+        write_hanging("", &format!("silent: {}", gaps.join("; ")), look, true, out);
     }
 }
 
@@ -398,11 +410,33 @@ fn write_conversations(trace: &Trace, look: Look, out: &mut String) {
             ("←", &conversation.from_server),
         ];
         for (arrow, sent) in ends.into_iter().filter(|(_, sent)| sent.datagrams > 0) {
-            let _ = writeln!(out, "      {arrow} {}", datagrams_line(sent));
+            write_hanging(
+                &format!("{arrow} "),
+                &datagrams_line(sent),
+                look,
+                false,
+                out,
+            );
         }
         if let Some(line) = protocol_line(conversation) {
-            let _ = writeln!(out, "        {line}");
+            write_hanging("  ", &line, look, false, out);
         }
+    }
+}
+
+/// Writes `text` behind `mark`, below a connection; further lines begin where the first does.
+fn write_hanging(mark: &str, text: &str, look: Look, is_dim: bool, out: &mut String) {
+    let indent = 6 + mark.chars().count();
+    let lines = wrap(
+        text,
+        look.columns.min(COLUMNS_MAX).saturating_sub(indent),
+        0,
+    );
+    for (at, line) in lines.iter().enumerate() {
+        let before = if at == 0 { mark } else { "" };
+        let width = indent - 6;
+        let line = if is_dim { look.dim(line) } else { line.clone() };
+        let _ = writeln!(out, "      {before:width$}{line}");
     }
 }
 
@@ -461,7 +495,7 @@ fn protocol_line(conversation: &ConversationReport) -> Option<String> {
                 .map(|taken| format!("set up after {}", ns(taken))),
         );
         if quic.initials_again > 0 {
-            parts.push(format!("{} Initials sent again", quic.initials_again));
+            parts.push(format!("{} Initials retransmitted", quic.initials_again));
         }
         let flags = [
             (quic.retry, "Retry"),
@@ -489,15 +523,15 @@ fn data_line(own: &EndReport, peer: &EndReport) -> String {
     if peer.pure_acks > 0 {
         let ratio = f64::from(own.data_packets) / f64::from(peer.pure_acks);
         parts.push(format!(
-            "{ratio:.1} per ACK ({} ACKs)",
-            count(peer.pure_acks)
+            "{ratio:.1} per ACK ({})",
+            counted(peer.pure_acks, "ACK")
         ));
     }
     if let Some(trip) = &own.round_trip {
         parts.push(round_trip(trip));
     }
     if let Some(counts) = own.counts.filter(|counts| counts.retransmissions > 0) {
-        parts.push(format!("{} sent again", count(counts.retransmissions)));
+        parts.push(format!("{} retransmitted", count(counts.retransmissions)));
     }
     if let Some(repeat) = own
         .sizes
