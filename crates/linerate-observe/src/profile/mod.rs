@@ -340,7 +340,13 @@ mod tests {
     #[inline(never)]
     fn busy_in_user_mode(until_ns: u64) {
         while now_ns() < until_ns {
-            std::hint::black_box((0..20_000_u64).fold(1_u64, |a, b| a.rotate_left(3) ^ b));
+            // Without a call, so that a sample of it has its name.
+            let (mut mixed, mut at) = (1_u64, 0_u64);
+            while at < 20_000 {
+                mixed = (mixed << 3) ^ at;
+                at += 1;
+            }
+            std::hint::black_box(mixed);
         }
     }
 

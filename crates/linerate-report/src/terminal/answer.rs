@@ -7,7 +7,7 @@ use linerate_model::text;
 
 use super::fit::{clean, length, pad};
 use super::{Look, Page, WIDTH_MAX, WIDTH_MIN};
-use crate::number;
+use crate::{number, wording};
 
 /// Lines of the screen, less one for the prompt that follows.
 const LINES_MAX: usize = 23;
@@ -76,12 +76,16 @@ impl Page {
             analysis.findings.iter().map(|one| one.claim.as_str()),
             lines_each,
         );
-        let actions = analysis.recommendations.iter();
-        self.told(
-            "What to do",
-            actions.map(|one| one.action.as_str()),
-            lines_each,
-        );
+        // What was measured to help first, then what would raise what the findings above name.
+        let measured = analysis.recommendations.iter();
+        let measured = measured.map(|one| one.action.clone());
+        let remedies = wording::remedies(analysis, TOLD_MAX).into_iter();
+        let remedies = remedies.map(|(_, remedy)| {
+            let action = wording::stop(remedy.action);
+            format!("{action} (Gain not measured.)")
+        });
+        let actions: Vec<String> = measured.chain(remedies).collect();
+        self.told("What to do", actions.iter().map(String::as_str), lines_each);
     }
 
     fn tiles(&mut self, analysis: &Analysis, lines_each: usize) {

@@ -233,10 +233,11 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "let keepalives come more often than what is on the way forgets idle connections",
         ],
         TcpFindingKind::PeerSilent => [
-            "{who} fell silent: {toward} repeated itself {segments} times within {longest} and \
-             heard nothing more",
-            "The host is gone, the path is cut, or what {toward} sent was too large for it. Until \
-             the last frame of {who} all went well.",
+            "{who} fell silent: {toward} repeated itself {segments} times and heard nothing more for \
+             {longest}",
+            "What it repeated are segments, keep-alives or probes of a closed window. The host is gone, \
+             the path is cut, or, if it was data, too large for the path. Until the last frame of {who} \
+             all went well.",
             "look at {who} and the path at the time of the first of these frames",
         ],
         TcpFindingKind::SlowAnswer => [

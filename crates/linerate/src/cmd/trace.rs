@@ -60,6 +60,16 @@ fn of_bundle(args: &TraceArgs, directory: &Path) -> CmdResult {
     }
     let into_files = [&args.html, &args.csv, &args.parquet, &args.out];
     let is_one = into_files.iter().any(|file| file.is_some()) || args.wanted() == TraceFormat::Html;
+    // Both ends of one trial are one page, as two files are.
+    let has_rows = args.csv.is_some() || args.parquet.is_some();
+    if let [(trial, _, one), (of, _, other)] = &files[..]
+        && is_one
+        && !has_rows
+        && trial == of
+        && let Some(both) = joined(args, one, other)?
+    {
+        return show_both(args, &both);
+    }
     if files.len() > 1 && is_one {
         let count = files.len();
         let error = anyhow!("there are {count} captures in {}", directory.display());

@@ -165,7 +165,15 @@ fn both_hosts_of_a_lab_saw_the_same_segments_as_their_kernels_count() {
     // Both hosts' views are joined, and nothing is lost on the way over loopback.
     assert!(all.contains("The clock of 000001-"), "{all}");
     assert!(all.contains("none lost between the captures"), "{all}");
-    linerate(&["trace", &out, "--html", "x.html"])
+    let page = path.join("both.html");
+    linerate(&["trace", &out, "--html", &page.display().to_string()])
+        .run()
+        .done();
+    let page = fs::read_to_string(page).expect("a page");
+    for end in ["000001-client1.pcapng", "000001-server.pcapng"] {
+        assert!(page.contains(end), "{end}");
+    }
+    linerate(&["trace", &out, "--csv", "x.csv"])
         .run()
         .failed(2, &["2 captures", "name one of them"]);
 }
