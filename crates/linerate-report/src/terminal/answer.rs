@@ -13,26 +13,27 @@ use crate::{number, wording};
 const LINES_MAX: usize = 23;
 /// Findings, and actions, that are told.
 const TOLD_MAX: usize = 3;
-/// Most lines of each thing that is told; fewer where the screen would not hold them.
-const LINES_EACH: usize = 3;
+/// Lines of each number and of each thing that is told, from the most to the least: the first that the
+/// screen holds. What stands behind a number goes before a sentence is cut.
+const LINES_EACH: [(usize, usize); 4] = [(3, 3), (2, 2), (1, 2), (1, 1)];
 /// Least lines of the verdict and of trust.
 const LINES_FIRST: usize = 2;
 
 /// Returns the last lines of a command that made `report`: 23 of at most `width` characters.
 pub fn terminal_answer(analysis: &Analysis, report: &str, width: usize, color: bool) -> String {
     // A path is not wrapped: it must survive copying.
-    let page = |lines_each| {
+    let page = |(of_tiles, lines_each)| {
         let mut page = Page {
             text: String::new(),
             width: width.clamp(WIDTH_MIN, WIDTH_MAX),
             color,
         };
-        page.answer(analysis, lines_each);
+        page.answer(analysis, of_tiles, lines_each);
         page.styled(Look::Quiet, "report  ");
         page.line(Look::Plain, &clean(report));
         page.text
     };
-    let pages = (1..=LINES_EACH).rev().map(page);
+    let pages = LINES_EACH.into_iter().map(page);
     let mut last = String::new();
     for page in pages {
         last = page;
@@ -44,7 +45,7 @@ pub fn terminal_answer(analysis: &Analysis, report: &str, width: usize, color: b
 }
 
 impl Page {
-    fn answer(&mut self, analysis: &Analysis, lines_each: usize) {
+    fn answer(&mut self, analysis: &Analysis, of_tiles: usize, lines_each: usize) {
         self.line(Look::Quiet, &clean(&analysis.title));
         let first = lines_each.max(LINES_FIRST);
         let verdict = &analysis.answer.verdict;
@@ -70,7 +71,7 @@ impl Page {
         if level == Some(TrustLevel::DoNotUse) {
             return self.blank();
         }
-        self.tiles(analysis, lines_each);
+        self.tiles(analysis, of_tiles);
         self.told(
             "Findings",
             analysis.findings.iter().map(|one| one.claim.as_str()),
