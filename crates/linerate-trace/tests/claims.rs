@@ -349,21 +349,26 @@ fn long_handshakes_have_their_length() {
     assert!(gaps.all(|gap| gap.cause != Cause::DelayedAck));
 }
 
-#[test]
-fn round_trips_come_from_all_of_a_long_flight() {
+/// Returns what is said of `flights` of 3000 segments, with an acknowledgement of two each `ack_us`.
+fn long_flights(flights: u32, ack_us: u64) -> Trace {
     let mut talk = far(100_000);
     talk.window(Server, 60_000);
-    for _ in 0..3 {
+    for _ in 0..flights {
         for _ in 0..3000 {
             talk.wait_us(10).data(Client, 1460);
         }
         talk.wait_us(70_000);
         for at in 1..=1500 {
-            talk.wait_us(20)
+            talk.wait_us(ack_us)
                 .ack_but(Server, 3000 * 1460 - at * 2 * 1460);
         }
     }
-    let trace = trace(&talk.frames);
+    trace(&talk.frames)
+}
+
+#[test]
+fn round_trips_come_from_all_of_a_long_flight() {
+    let trace = long_flights(3, 20);
     let trip = only(&trace).from_client.round_trip.expect("round trips");
     // The first of a flight waits 100 ms, the last 100 ms too: none is forgotten.
     assert!(trip.max_ns >= 99_000_000, "{trip:?}");
@@ -372,18 +377,7 @@ fn round_trips_come_from_all_of_a_long_flight() {
 
 #[test]
 fn all_of_a_long_flight_is_measured_alike() {
-    let mut talk = far(100_000);
-    talk.window(Server, 60_000);
-    for _ in 0..6 {
-        for _ in 0..3000 {
-            talk.wait_us(10).data(Client, 1460);
-        }
-        talk.wait_us(70_000);
-        for at in 1..=1500 {
-            talk.wait_us(4).ack_but(Server, 3000 * 1460 - at * 2 * 1460);
-        }
-    }
-    let trace = trace(&talk.frames);
+    let trace = long_flights(6, 4);
     let trip = only(&trace).from_client.round_trip.expect("round trips");
     // From 100 ms for the first to 76 ms for the last.
     assert!((trip.mean_ns - 88e6).abs() < 1e6, "{trip:?}");

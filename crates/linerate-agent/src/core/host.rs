@@ -34,7 +34,6 @@ impl Core {
                     None => FactValue::Missing("`serve` was started without --user".to_owned()),
                 },
             });
-            snapshot.facts.sort_by(|a, b| a.name.cmp(&b.name));
         }
         if wanted.memory_copy {
             let name = "memory.copy_bytes_per_s".to_owned();
@@ -42,8 +41,8 @@ impl Core {
                 name,
                 value: self.memory_copy(caller),
             });
-            snapshot.facts.sort_by(|a, b| a.name.cmp(&b.name));
         }
+        snapshot.facts.sort_by(|a, b| a.name.cmp(&b.name));
         // Facts and observers are most of the code that runs before a trial, once each.
         let own_trials = wanted.lease.as_deref().map_or(0, |run| self.trials_of(run));
         self.give_back_text(own_trials);

@@ -63,15 +63,15 @@ pub(super) async fn gate_page(
 }
 
 fn check(headers: &HeaderMap, uri: &Uri, names: &[String]) -> Result<(), (StatusCode, String)> {
+    // A target with a host of its own outranks the header (RFC 9112, 3.2.2).
+    let target = uri.authority().map(|authority| authority.as_str());
     // Two of them would be two opinions.
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.to_str().ok(),
-        (None, _) => uri.authority().map(|authority| authority.as_str()),
+        (None, _) => target,
         (Some(_), Some(_)) => None,
     };
-    // A target with a host of its own outranks the header (RFC 9112, 3.2.2).
-    let target = uri.authority().map(|authority| authority.as_str());
     let is_ours = host.is_some_and(|host| is_ours(host, names))
         && target.is_none_or(|target| is_ours(target, names));
     if !is_ours {
