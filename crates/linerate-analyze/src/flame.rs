@@ -56,7 +56,7 @@ pub(crate) fn flames(dataset: &Dataset<'_>) -> Vec<Flame> {
 
 fn caption(root: &FlameFrame) -> String {
     format!(
-        "{} looks at busy CPUs in the measured windows. The wider a function, the more of the time \
+        "{} samples of busy CPUs in the measured windows. The wider a function, the more of the time \
          it or what it called took; what it called stands above it. Threads are at the bottom.",
         root.looks
     )

@@ -42,7 +42,7 @@ pub(crate) fn level(factor: Factor, level: &Level) -> String {
         Factor::Receive => format!("received by {level}"),
         Factor::Wait => format!("waiting by {level}"),
         Factor::Segments => format!("{} a buffer", plural("datagram")),
-        Factor::Batch => format!("{} a call", plural("message")),
+        Factor::Batch => format!("{} per call", plural("message")),
         Factor::InFlight => format!("{} in flight", plural("request")),
         Factor::RequestsPerS => format!("{level} requests/s each"),
         Factor::Rate => format!("{level} each"),

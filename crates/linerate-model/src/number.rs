@@ -33,6 +33,8 @@ const DIGITS: i32 = 3;
 
 /// Most significant digits that are written of a value, however narrow its interval.
 const DIGITS_MAX: i32 = 6;
+/// Most digits of a value with a range of two: how near they lie by chance is no precision.
+const RANGE_DIGITS_MAX: i32 = 4;
 
 /// Whole sizes below this are written in plain bytes unless a binary prefix fits them exactly.
 const PLAIN_BYTES_BELOW: f64 = 100_000.0;
@@ -180,16 +182,20 @@ pub fn estimate(estimate: &Estimate) -> EstimateText {
     let bounds = estimate.low.zip(estimate.high);
     let mut text = value_with_bounds(estimate.value, bounds, estimate.unit);
     if estimate.is_range()
-        && let Some(Spread { low, high, .. }) = spread(estimate.value, bounds, estimate.unit)
+        && let Some(spread) = spread(estimate.value, bounds, estimate.unit, RANGE_DIGITS_MAX)
     {
-        text.spread = Some(format!("(2 values: {})", ends(&low, &high)));
+        text.spread = Some(match spread.low == spread.high {
+            true => "(2 values)".to_owned(),
+            false => format!("(2 values: {})", ends(&spread.low, &spread.high)),
+        });
+        text.value = spread.value;
     }
     text
 }
 
 /// Writes a value and its lower and upper bound in parts, as [`estimate`] does.
 pub fn value_with_bounds(value: f64, bounds: Option<(f64, f64)>, unit: Unit) -> EstimateText {
-    let Some(spread) = spread(value, bounds, unit) else {
+    let Some(spread) = spread(value, bounds, unit, DIGITS_MAX) else {
         return EstimateText::plain(value, unit);
     };
     let words = match &spread.half {
@@ -215,7 +221,7 @@ struct Spread {
 
 /// Writes the numbers of an interval; nothing if it is not finite, or has no width and so says
 /// nothing that the value does not.
-fn spread(value: f64, bounds: Option<(f64, f64)>, unit: Unit) -> Option<Spread> {
+fn spread(value: f64, bounds: Option<(f64, f64)>, unit: Unit, digits_max: i32) -> Option<Spread> {
     let is_finite = |(low, high): &(f64, f64)| low.is_finite() && high.is_finite() && low < high;
     let (low, high) = bounds.filter(is_finite).filter(|_| value.is_finite())?;
     let prefix = match value {
@@ -234,7 +240,7 @@ fn spread(value: f64, bounds: Option<(f64, f64)>, unit: Unit) -> Option<Spread> 
         if low > 0.0 {
             place = place.min(exponent(low).max(exponent(value) - DIGITS + 1));
         }
-        place = place.max(exponent(value) - DIGITS_MAX + 1);
+        place = place.max(exponent(value) - digits_max + 1);
     }
     Some(Spread {
         value: rounded(value, place),

@@ -18,11 +18,11 @@ pub struct Remedy {
 }
 
 impl Remedy {
-    /// Returns how its command measures the gain: with and without the change in one run, or in two.
-    pub fn measures(&self) -> &'static str {
+    /// Returns when its command is to be run: one that compares both settings once.
+    pub fn when(&self) -> &'static str {
         match self.measure.contains("--experiment") {
-            true => "measures it",
-            false => "before and after measures it",
+            true => "",
+            false => ", before and after",
         }
     }
 }

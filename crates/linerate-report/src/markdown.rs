@@ -201,14 +201,15 @@ impl Page {
         let remedies = remedies.map(|(place, remedy)| {
             [
                 escape(&wording::stop(remedy.action)),
-                format!(
-                    "not measured: {} {}",
-                    code(remedy.measure),
-                    remedy.measures()
-                ),
+                "not measured".to_owned(),
                 escape(remedy.cost) + ".",
                 escape(remedy.undo) + ".",
-                format!("\n   - Why: finding {}", place + 1),
+                format!(
+                    "\n   - Confirm: {}{}\n   - Why: finding {}",
+                    code(remedy.measure),
+                    remedy.when(),
+                    place + 1
+                ),
             ]
         });
         let items: Vec<[String; 5]> = measured.chain(remedies).collect();

@@ -47,8 +47,8 @@ fn what_was_not_measured_to_help_says_how_to_measure_it() {
     let named = study.findings.iter().filter(named).count();
     assert!(named > 1, "{named}");
     for words in [
-        "Gain: not measured: `linerate run HOST",
-        " measures it\n",
+        "Gain: not measured\n",
+        "Confirm: `linerate run HOST",
         "Cost: ",
         "Undo: ",
     ] {

@@ -1,6 +1,6 @@
 //! From names on the command line to hosts of a run.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -396,12 +396,23 @@ pub fn gather(
     })
 }
 
-/// Returns whether a server answers as iperf3's does: with the state in which parameters are exchanged, or
-/// that it is busy, to a cookie. One that is asked notes a test that did not begin.
-fn looks_like_iperf3(address: &str) -> bool {
-    let asked = || {
-        let address = address.to_socket_addrs().ok()?.next()?;
-        let mut stream = TcpStream::connect_timeout(&address, IPERF3_WAIT).ok()?;
+/// Returns what to do about a server that answered, but not as an agent does, if it can be told.
+///
+/// iperf3's answers a cookie with the state in which parameters are exchanged, or that it is busy. One that
+/// is asked notes a test that did not begin.
+fn next_step_elsewhere(address: &str) -> Option<&'static str> {
+    let address = address.to_socket_addrs().ok()?.next()?;
+    let mut stream = match TcpStream::connect_timeout(&address, IPERF3_WAIT) {
+        Ok(stream) => stream,
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            return Some(
+                "what answered there has ended, as `iperf3 -s -1` does after one client: start it \
+                 again, and add `--peer iperf3` if it is iperf3",
+            );
+        }
+        Err(_) => return None,
+    };
+    let mut asked = || {
         stream.set_read_timeout(Some(IPERF3_WAIT)).ok()?;
         stream
             .write_all(&Cookie::from_random([b'a'; COOKIE_BYTES - 1]).encode())
@@ -410,25 +421,24 @@ fn looks_like_iperf3(address: &str) -> bool {
         stream.read_exact(&mut state).ok()?;
         Some(State::from_byte(state[0]))
     };
-    matches!(
-        asked().flatten(),
-        Some(State::ParamExchange | State::AccessDenied)
-    )
+    match asked().flatten() {
+        Some(State::ParamExchange | State::AccessDenied) => {
+            Some("this looks like iperf3: add `--peer iperf3`")
+        }
+        _ => None,
+    }
 }
 
 fn next_step(error: &AgentError) -> Option<String> {
     let text = match error {
         AgentError::Unreachable { .. } => "start `linerate serve` there, or name its port with -p",
-        AgentError::NotAnAgent { address, .. } | AgentError::NoTls { address, .. }
-            if looks_like_iperf3(address) =>
-        {
-            "this looks like iperf3: add `--peer iperf3`"
+        AgentError::NotAnAgent { address, .. } => {
+            next_step_elsewhere(address).unwrap_or("name another port with -p, on both hosts")
         }
-        AgentError::NotAnAgent { .. } => "name another port with -p, on both hosts",
-        AgentError::NoTls { .. } => {
+        AgentError::NoTls { address, .. } => next_step_elsewhere(address).unwrap_or(
             "use the same version on both hosts; name another port with -p; or, where the network is \
-             yours alone, --plain on both"
-        }
+             yours alone, --plain on both",
+        ),
         AgentError::Untrusted { source, .. } => match &**source {
             HandshakeError::Known(KnownError::Changed { line, path, .. }) => {
                 return Some(format!(

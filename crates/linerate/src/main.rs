@@ -71,8 +71,13 @@ fn refuse(error: &clap::Error, words: &[OsString]) -> ExitCode {
         .collect();
     let hint = args::hint::of(error, &words);
     let said = term::usage(error, hint.as_deref());
+    let help = || {
+        let command = words.get(1).filter(|word| !word.starts_with('-'));
+        let command = command.map_or(String::new(), |command| format!(" {command}"));
+        format!("`linerate{command} --help` lists what is understood")
+    };
     let failure = exit::Failure {
-        next: hint,
+        next: Some(hint.unwrap_or_else(help)),
         ..exit::Failure::usage(anyhow::anyhow!("{said}"))
     };
     let form = meant::asked(&words);

@@ -1,15 +1,23 @@
 //! Words that are near others: what somebody probably meant.
 
 /// Returns the word of `known` that `typed` is a slip of: a letter too many, too few, wrong or in the wrong
-/// place for each three letters.
+/// place for each three letters, or the same letters in another order.
 pub fn nearest<'k>(typed: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let most = (typed.chars().count() / 3).max(1);
     let distances = known
         .into_iter()
         .map(|word| (strsim::osa_distance(typed, word), word));
-    let near = distances.filter(|(distance, _)| (1..=most).contains(distance));
+    let near = distances.filter(|&(distance, word)| {
+        (1..=most).contains(&distance) || (distance == 2 && letters(typed) == letters(word))
+    });
     near.min_by_key(|(distance, _)| *distance)
         .map(|(_, word)| word)
+}
+
+fn letters(word: &str) -> Vec<char> {
+    let mut letters: Vec<char> = word.chars().collect();
+    letters.sort_unstable();
+    letters
 }
 
 /// Returns what an unknown key of a file was probably meant to be, as its reader's `message` lists those
@@ -32,6 +40,7 @@ mod tests {
             assert_eq!(nearest(typed, words), expected, "{typed}");
         };
         check("rnu", Some("run"));
+        check("urn", Some("run"));
         check("latncy", Some("latency"));
         check("socket-bufer", Some("socket-buffer"));
         check("bench", None);

@@ -180,7 +180,7 @@ fn rate(text: &str) -> CmdResult<(Option<u64>, u32)> {
     if rate.is_none() {
         let error = anyhow!("--bitrate (-b) {text} has a burst, but no rate to rest by");
         return Err(Failure::usage(error)
-            .next("give a rate as `-b 100M/16`, or several messages a call with --batch"));
+            .next("give a rate as `-b 100M/16`, or several messages per call with --batch"));
     }
     Ok((rate, burst))
 }

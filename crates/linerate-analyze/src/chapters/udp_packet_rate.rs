@@ -32,7 +32,7 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
 }
 
 fn figure(cells: &[&CellOutcomes<'_>], response: &str, word: &str) -> Option<Figure> {
-    let caption = "Counted one by one, whatever moves them: one a system call, several a call, or \
+    let caption = "Counted one by one, whatever moves them: one per system call, several per call, or \
                    several cut out of one buffer. Points are means with 95 % intervals.";
     let id = format!("udp-packet-rate-{word}");
     let x = match varied(cells).contains(&Factor::MessageBytes) {
@@ -91,10 +91,10 @@ fn sending(cell: &CellOutcomes<'_>) -> String {
     let size = cell.message_bytes().unwrap_or(0) as f64;
     let size = words::number(Unit::Bytes, size);
     match (manner.batch, manner.segments) {
-        (1, 1) => format!("{size}, one a call"),
-        (batch, 1) => format!("{size}, {batch} a call (sendmmsg)"),
+        (1, 1) => format!("{size}, one per call"),
+        (batch, 1) => format!("{size}, {batch} per call (sendmmsg)"),
         (1, segments) => format!("{size}, {segments} cut from a buffer (UDP_SEGMENT)"),
-        (batch, segments) => format!("{size}, {batch} buffers of {segments} a call"),
+        (batch, segments) => format!("{size}, {batch} buffers of {segments} per call"),
     }
 }
 

@@ -479,11 +479,7 @@ fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let kinds = [
         (name::CPU_STEAL, cpus, "the hypervisor"),
         (name::CPU_OTHERS_ALL, cpus, programs),
-        (
-            name::CPU_MISSING,
-            1.0,
-            "somebody whom no mode of the CPUs shows",
-        ),
+        (name::CPU_MISSING, 1.0, "unaccounted (in no CPU mode)"),
     ];
     let valid = || dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
     let mut trials = BTreeSet::new();

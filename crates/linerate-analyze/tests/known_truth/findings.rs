@@ -346,13 +346,15 @@ fn zero_copy_that_copies_is_a_caution() {
         of_copies.map(|finding| finding.claim).collect::<Vec<_>>()
     };
     assert_eq!(
-        cautions("MSG_ZEROCOPY, 128 KiB a call, copied by the kernel after all: 99 % of 812 calls"),
+        cautions(
+            "MSG_ZEROCOPY, 128 KiB per call, copied by the kernel after all: 99 % of 812 calls"
+        ),
         ["MSG_ZEROCOPY fell back to copying for 99 % of the data."]
     );
     let none: [String; 0] = [];
-    let lent = "MSG_ZEROCOPY, 128 KiB a call, copied by the kernel after all: 0 % of 812 calls";
+    let lent = "MSG_ZEROCOPY, 128 KiB per call, copied by the kernel after all: 0 % of 812 calls";
     assert_eq!(cautions(lent), none);
-    assert_eq!(cautions("send, 128 KiB a call"), none);
+    assert_eq!(cautions("send, 128 KiB per call"), none);
 }
 
 #[test]

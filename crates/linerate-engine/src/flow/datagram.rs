@@ -321,7 +321,7 @@ fn mechanism(config: &FlowConfig) -> (&'static str, String) {
         Part::Sender | Part::Requester => {
             let call = match manner.batch {
                 batch if manner.wait == WaitBy::Xdp => {
-                    format!("AF_XDP in copy mode, frames a call: {batch}")
+                    format!("AF_XDP in copy mode, frames per call: {batch}")
                 }
                 0 | 1 => "send".to_owned(),
                 batch => format!("sendmmsg of {batch}"),

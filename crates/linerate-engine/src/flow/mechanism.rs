@@ -39,7 +39,7 @@ pub(super) fn choose(config: &FlowConfig) -> (SendBy, Vec<Setting>) {
         by if manner.batch_is_chosen => {
             let batch = manner.batch;
             let granted = format!(
-                "{}, {batch} messages a call ({CHOSEN_BATCH})",
+                "{}, {batch} messages per call ({CHOSEN_BATCH})",
                 send_name(by)
             );
             (by, granted)
@@ -79,9 +79,9 @@ pub(crate) fn received_words(by: ReceiveBy, counts: &Counts) -> String {
 fn a_call(bytes: u64, calls: u64) -> String {
     let mean = bytes as f64 / calls.max(1) as f64;
     if mean < 10_000.0 {
-        return format!("{mean:.0} B a call");
+        return format!("{mean:.0} B per call");
     }
-    format!("{:.0} KiB a call", mean / 1024.0)
+    format!("{:.0} KiB per call", mean / 1024.0)
 }
 
 /// Returns the name of a way to send.
@@ -117,15 +117,15 @@ mod tests {
         let completions = Completions { done: 8, copied: 2 };
         assert_eq!(
             sent_words(SendBy::Vmsplice, &counts, None),
-            "vmsplice, 512 KiB a call"
+            "vmsplice, 512 KiB per call"
         );
         assert_eq!(
             sent_words(SendBy::MsgZerocopy, &counts, Some(completions)),
-            "MSG_ZEROCOPY, 512 KiB a call, copied by the kernel after all: 25 % of 8 calls"
+            "MSG_ZEROCOPY, 512 KiB per call, copied by the kernel after all: 25 % of 8 calls"
         );
         assert_eq!(
             received_words(ReceiveBy::Discard, &counts),
-            "discard (MSG_TRUNC), 167 B a call"
+            "discard (MSG_TRUNC), 167 B per call"
         );
     }
 }

@@ -206,7 +206,7 @@ fn the_mechanism_is_named_in_the_result() {
             "{send:?}"
         );
         assert!(
-            send.effective.as_deref().unwrap().contains(" a call"),
+            send.effective.as_deref().unwrap().contains(" per call"),
             "{send:?}"
         );
         assert_eq!(receive.granted.as_deref(), Some(received));
@@ -247,7 +247,7 @@ fn a_batch_is_one_call() {
     let told = setting(&near, "send").effective.clone().unwrap();
     let mean: f64 = told
         .trim_start_matches("send, ")
-        .trim_end_matches(" B a call")
+        .trim_end_matches(" B per call")
         .parse()
         .unwrap();
     assert!((2500.0..=5000.0).contains(&mean), "{told}");
@@ -307,9 +307,14 @@ fn a_receiver_with_a_mark_takes_many_messages_at_once() {
     assert_eq!((near.messages, far.messages), (3000, 3000));
     let told = setting(&far, "receive").effective.clone().unwrap();
     let mean = told.trim_start_matches("recv, ");
-    let bytes: f64 = match mean.strip_suffix(" B a call") {
+    let bytes: f64 = match mean.strip_suffix(" B per call") {
         Some(bytes) => bytes.parse().unwrap(),
-        None => mean.trim_end_matches(" KiB a call").parse::<f64>().unwrap() * 1024.0,
+        None => {
+            mean.trim_end_matches(" KiB per call")
+                .parse::<f64>()
+                .unwrap()
+                * 1024.0
+        }
     };
     // A window that ran out or a rest of 100 ms may have cut one or two short.
     assert!(bytes >= 10_000.0, "{told}");

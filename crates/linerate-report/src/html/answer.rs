@@ -179,9 +179,10 @@ fn unmeasured(place: usize, remedy: &Remedy, anchors: &Anchors) -> Markup {
         li.action {
             strong { (wording::stop(remedy.action)) }
             dl {
-                dt { "Gain" } dd { "not measured: " code { (remedy.measure) } " " (remedy.measures()) }
+                dt { "Gain" } dd { "not measured" }
                 dt { "Cost" } dd { (remedy.cost) "." }
                 dt { "Undo" } dd { (remedy.undo) "." }
+                dt { "Confirm" } dd { code { (remedy.measure) } (remedy.when()) }
                 dt { "Why" } dd { a href={ "#" (anchors.findings[place]) } { "finding " (place + 1) } }
             }
         }

@@ -12,6 +12,10 @@ const WIDTH: f64 = 1160.0;
 const ROW: f64 = 17.0;
 /// Bars narrower than this are not drawn: no pointer finds them.
 const NARROWEST: f64 = 4.0;
+/// Most bars of a drawing: of deep stacks the narrowest are left out, so that a page stays light.
+const BARS_MAX: usize = 320;
+/// How much wider bars have to be at each look for few enough.
+const WIDER: f64 = 1.25;
 /// Mean width of a letter, and the room beside a name.
 const LETTER: f64 = 6.3;
 const MARGIN: f64 = 6.0;
@@ -30,8 +34,7 @@ pub fn flames(flames: &[Flame]) -> Markup {
 }
 
 fn figure(flame: &Flame) -> Markup {
-    let mut bars = Vec::new();
-    place(&flame.root, 0, 0.0, flame.root.looks, &mut bars);
+    let bars = bars(&flame.root);
     let rows = bars.iter().map(|bar| bar.row).max().unwrap_or(0) + 1;
     let height = rows as f64 * ROW;
     let id = format!("flame-{}", flame.id);
@@ -58,6 +61,19 @@ struct Bar<'a> {
     row: usize,
     left: f64,
     width: f64,
+}
+
+/// Returns the bars of all functions, at most [`BARS_MAX`].
+fn bars(root: &FlameFrame) -> Vec<Bar<'_>> {
+    let mut bars = Vec::new();
+    place(root, 0, 0.0, root.looks, &mut bars);
+    let mut narrowest = NARROWEST;
+    // A bar is never wider than its caller's: none loses what it stands on.
+    while bars.len() > BARS_MAX {
+        narrowest *= WIDER;
+        bars.retain(|bar| bar.width >= narrowest);
+    }
+    bars
 }
 
 fn place<'a>(frame: &'a FlameFrame, row: usize, left: f64, all: u64, bars: &mut Vec<Bar<'a>>) {
@@ -89,7 +105,7 @@ fn draw(bar: &Bar<'_>, rows: usize, all: u64) -> Markup {
             height=(ROW - 1.0) {
             title {
                 (bar.frame.name) ": " (format!("{percent:.1}")) " % (" (bar.frame.looks)
-                " looks), mostly " (bar.frame.work.title())
+                " samples), mostly " (bar.frame.work.title())
             }
         }
         @if let Some(label) = label {
@@ -154,9 +170,7 @@ mod tests {
             caption: String::new(),
             root: frame("all", 100, calls),
         };
-        let mut bars = Vec::new();
-        place(&flame.root, 0, 0.0, 100, &mut bars);
-        let places: Vec<_> = bars
+        let places: Vec<_> = bars(&flame.root)
             .iter()
             .map(|bar| (&*bar.frame.name, bar.row, bar.left, bar.width))
             .collect();
@@ -171,8 +185,30 @@ mod tests {
             ]
         );
         let page = flames(&[flame]).into_string();
-        assert!(page.contains("a&lt;b&gt;: 60.0 % (60 looks)"), "{page}");
+        assert!(page.contains("a&lt;b&gt;: 60.0 % (60 samples)"), "{page}");
         assert!(!page.contains("tiny"));
+    }
+
+    #[test]
+    fn of_many_functions_the_widest_are_drawn() {
+        let call = |looks| frame("f", looks, vec![frame("inner", looks, vec![])]);
+        let root = frame(
+            "all",
+            50_000,
+            (0..500).map(|at| call(400 - at / 2)).collect(),
+        );
+        let drawn = bars(&root);
+        assert!(
+            drawn.len() <= BARS_MAX && drawn.len() > BARS_MAX / 3,
+            "{}",
+            drawn.len()
+        );
+        let narrowest = drawn.iter().map(|bar| bar.frame.looks).min();
+        let wider = root
+            .calls
+            .iter()
+            .filter(|call| Some(call.looks) >= narrowest);
+        assert_eq!(drawn.len(), 1 + 2 * wider.count());
     }
 
     #[test]

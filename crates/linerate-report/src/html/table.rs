@@ -93,20 +93,15 @@ fn parts(text: &EstimateText) -> Markup {
 /// Sets the points of a figure.
 pub fn points(title: &str, table: &PointTable) -> Markup {
     let body = html! {
-        table {
+        // Its look is the table's, not each cell's: of large figures it is most of the page.
+        table.points {
             caption { (title) }
-            thead { tr {
-                @for (at, column) in table.columns.iter().enumerate() {
-                    th scope="col" class=[(at > 0).then_some("number")] { (column) }
-                }
-            } }
+            thead { tr { @for column in &table.columns { th scope="col" { (column) } } } }
             tbody {
                 @for (position, values) in &table.rows {
                     tr {
-                        th.nowrap scope="row" { (position) }
-                        @for value in values {
-                            td.number { (value.as_deref().unwrap_or("–")) }
-                        }
+                        th scope="row" { (position) }
+                        @for value in values { td { (value.as_deref().unwrap_or("–")) } }
                     }
                 }
             }

@@ -94,6 +94,10 @@ const OF_NEIGHBOURS: &[(&[&str], &str)] = &[
         "leave it out: CPU time is always measured, and -v shows it",
     ),
     (&["-j"], "leave it out: --rr always has latency percentiles"),
+    (
+        &["-D", "--daemon"],
+        "`linerate serve` measures for others and stays in the foreground: `systemd-run linerate serve`",
+    ),
 ];
 
 /// Returns what to type instead of what `error` refuses, where that is known.
@@ -110,7 +114,11 @@ pub fn of(error: &clap::Error, words: &[String]) -> Option<String> {
             let known = OF_NEIGHBOURS
                 .iter()
                 .find(|(flags, _)| flags.contains(&flag));
-            known.map(|(_, instead)| (*instead).to_owned())
+            match known {
+                Some((_, instead)) => Some((*instead).to_owned()),
+                None if command == Some("run") => of_server(flag),
+                None => None,
+            }
         }
         (ErrorKind::InvalidSubcommand, _) => {
             let typed = text(ContextKind::InvalidSubcommand)?;
@@ -137,6 +145,21 @@ pub fn of(error: &clap::Error, words: &[String]) -> Option<String> {
     }
 }
 
+/// Returns where a flag belongs that only the server has.
+fn of_server(flag: &str) -> Option<String> {
+    let cli = Cli::command();
+    let serve = cli.find_subcommand("serve")?;
+    let name = flag.trim_start_matches('-');
+    let is_it = |arg: &clap::Arg| match flag.starts_with("--") {
+        true => arg.get_long() == Some(name),
+        false => arg
+            .get_short()
+            .is_some_and(|short| name == short.to_string()),
+    };
+    let is_known = serve.get_arguments().any(is_it);
+    is_known.then(|| format!("{flag} is the server's: `linerate serve {flag}`"))
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -159,6 +182,13 @@ mod tests {
         }
         assert!(hint("linerate run host --logfile=x").is_some());
         assert_eq!(hint("linerate run host --nosuch"), None);
+        for flag in ["-1", "--one-off", "--pidfile"] {
+            let said = hint(&format!("linerate run host {flag}"));
+            assert_eq!(
+                said,
+                Some(format!("{flag} is the server's: `linerate serve {flag}`"))
+            );
+        }
     }
 
     #[test]
@@ -170,6 +200,7 @@ mod tests {
         check("linerate rnu host", "`run`");
         check("linerate stduy", "`study`");
         check("linerate lab dwn", "`down`");
+        check("linerate lab ecex", "`exec`");
         check("linerate study", "--lab");
         assert_eq!(hint("linerate nosuch"), None);
     }

@@ -32,7 +32,7 @@ pub use peer::PeerArgs;
 pub use run::{RateFormat, RunArgs};
 pub use tls::{ServeTlsArgs, TlsArgs};
 pub use trace::{LiveArgs, TraceArgs, TraceFormat};
-pub use watch::WatchArgs;
+pub use watch::{PageChoice, WatchArgs};
 
 /// Measure how fast servers drive a network, what limits them, and what to do about it.
 #[derive(Debug, Parser)]

@@ -18,13 +18,13 @@ pub struct WatchArgs {
     /// Time between two readings, 20ms to 1h
     #[arg(short, long, default_value = "1s", value_name = "TIME")]
     pub interval: Nanos,
-    /// Begin with this page
-    #[arg(long, value_enum, default_value_t = PageChoice::Overview)]
-    pub page: PageChoice,
+    /// Begin with this page [default: overview]; with --once print it alone
+    #[arg(long, value_enum)]
+    pub page: Option<PageChoice>,
     /// Which TCP sockets to show, as in: state connected and dport 5201 and dst 10.0.0.0/8
     #[arg(long, value_name = "FILTER", default_value = "state connected")]
     pub filter: String,
-    /// Take two readings, print every page and end
+    /// Take two readings, print every page, or that of --page, and end
     #[arg(long, conflicts_with_all = ["json_stream", "prometheus"])]
     pub once: bool,
     /// Print a line of JSON for each interval

@@ -16,7 +16,7 @@ use linerate_analyze::watch::{Span, Watched};
 use linerate_model::Nanos;
 use linerate_report::Exposition;
 
-use crate::args::WatchArgs;
+use crate::args::{PageChoice, WatchArgs};
 use crate::exit::{CmdResult, Exit, Failure};
 use crate::watching::{Watching, take};
 use crate::{hosts, interrupt, meant, term};
@@ -63,12 +63,13 @@ pub fn watch(args: &WatchArgs) -> CmdResult {
     }
     let stop = interrupt::flag()?;
     if args.once {
-        return once(&host, first, &stop);
+        return once(&host, args.page, first, &stop);
     }
     if args.json_stream {
         return stream(&host, args.count, first, &stop);
     }
-    term::watch::live(host, args.page.name(), first, &stop)?;
+    let page = args.page.unwrap_or(PageChoice::Overview);
+    term::watch::live(host, page.name(), first, &stop)?;
     Ok(Exit::Ok)
 }
 
@@ -85,8 +86,13 @@ fn is_terminal() -> bool {
     std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
 }
 
-/// Prints every page as it is over one interval.
-fn once(host: &Watching, first: Observation, stop: &AtomicBool) -> CmdResult {
+/// Prints the page that is asked for, or every page, as it is over one interval.
+fn once(
+    host: &Watching,
+    only: Option<PageChoice>,
+    first: Observation,
+    stop: &AtomicBool,
+) -> CmdResult {
     let mut watched = Watched::default();
     take(&mut watched, first);
     if !sleep_until(Instant::now() + Duration::from_nanos(host.interval.0), stop) {
@@ -97,7 +103,8 @@ fn once(host: &Watching, first: Observation, stop: &AtomicBool) -> CmdResult {
     take(&mut watched, second);
     let seconds = watched.seconds();
     term::line(&format!("Host {host_name} over {seconds:.2} s\n"));
-    for page in pages(&watched, &host.facts, Span::PerSecond) {
+    let pages = pages(&watched, &host.facts, Span::PerSecond).into_iter();
+    for page in pages.filter(|page| only.is_none_or(|only| only.name() == page.name)) {
         let verdict = page.verdict.as_deref();
         let text =
             linerate_report::terminal_page(&page.table, verdict, term::width(), term::color());

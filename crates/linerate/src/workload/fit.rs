@@ -82,7 +82,7 @@ fn contradictions(args: &RunArgs) -> CmdResult<()> {
         (
             args.calls.gso != 1 && traffic.size_mix.is_some(),
             "--gso cuts a buffer into datagrams of one size, and --size-mix makes many",
-            "leave out one of them, or send several a call with --batch",
+            "leave out one of them, or send several per call with --batch",
         ),
         (
             rate.blockcount.is_some() && traffic.size_mix.is_some(),

@@ -55,6 +55,25 @@ fn a_server_of_iperf3_is_recognised() {
         .failed(1, &["this looks like iperf3: add `--peer iperf3`"]);
 }
 
+/// It serves one client, as with `-1`: nobody is left to be asked what it was.
+#[test]
+fn a_server_of_iperf3_for_one_client_is_guessed() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        drop(listener);
+        let mut cookie = [0; 37];
+        if stream.read_exact(&mut cookie).is_ok() {
+            let _ = stream.write_all(&[9]);
+        }
+    });
+    linerate(&["run", &address.to_string(), "-t", "1"])
+        .run()
+        .failed(1, &["has ended", "`iperf3 -s -1`", "`--peer iperf3`"]);
+    server.join().expect("it served one");
+}
+
 #[test]
 fn the_name_is_unknown() {
     fails(

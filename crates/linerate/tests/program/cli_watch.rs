@@ -27,6 +27,11 @@ fn every_page_is_printed_once() {
     for words in pages {
         assert!(said.out.contains(words), "{words}: {said:?}");
     }
+    let one = linerate(&["watch", "--once", "--page", "links", "-i", "100ms"]).run();
+    assert!(
+        one.out.contains("lo ") && !one.out.contains("Overview"),
+        "{one:?}"
+    );
     let widest = said.out.lines().map(|line| line.chars().count()).max();
     assert!(widest <= Some(80), "a pipe has 80 columns: {said:?}");
 }

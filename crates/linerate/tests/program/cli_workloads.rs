@@ -51,7 +51,7 @@ fn streams_tell_messages_calls_and_mechanisms() {
         assert!(said.contains(words), "{flags}: {name} is {said}");
         Some(trial)
     };
-    check("", "send", "send, 8 messages a call (chosen: ");
+    check("", "send", "send, 8 messages per call (chosen: ");
     check("-l 128K", "send", "\"send\"");
     check("-b 100M", "send", "\"send\"");
     check("", "TCP_CONGESTION", "\"");
@@ -60,17 +60,17 @@ fn streams_tell_messages_calls_and_mechanisms() {
     check("-Z=sendfile", "send", "sendfile");
     check("--rx discard", "receive", "MSG_TRUNC");
     check("-R", "placement", "one flow");
-    check("-P 2", "send", "8 messages a call");
+    check("-P 2", "send", "8 messages per call");
     check("-A none", "placement", "left to the scheduler");
     check("-P 3 --size-mix uniform:64-1K", "receive", "recv");
-    let Some(batched) = check("-l 100 --batch 16", "send", "1600 B a call") else {
+    let Some(batched) = check("-l 100 --batch 16", "send", "1600 B per call") else {
         return;
     };
     let number = |name: &str| batched["responses"][name].as_f64().expect("it was read");
     let per_call = number("messages_per_s") / number("send_calls_per_s");
     assert!(
         (12.0..=20.0).contains(&per_call),
-        "{per_call} messages a call"
+        "{per_call} messages per call"
     );
 }
 

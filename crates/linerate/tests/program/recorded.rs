@@ -150,6 +150,16 @@ fn a_study_as_markdown_is_short_and_its_page_is_light() {
 }
 
 #[test]
+fn the_page_of_a_run_is_light_with_captures_and_with_a_profile() {
+    for run in ["loss", "profile", "udp", "window"] {
+        let bundle = repository().join(format!("docs/recorded/{run}.bundle"));
+        let words = ["report", &bundle.display().to_string(), "--out", "-"];
+        let page = linerate(&words).run().done().out;
+        assert!(page.len() < 200_000, "{run}: {} bytes", page.len());
+    }
+}
+
+#[test]
 fn a_study_prints_on_fifteen_sheets_of_either_size_and_its_answer_on_the_first() {
     let page = rendered(&["--format", "html"]);
     let alone = "<style>main, footer { display: none }</style></head>";
