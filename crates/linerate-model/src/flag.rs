@@ -63,8 +63,13 @@ pub enum TrialFlag {
         /// What explains it.
         because: Because,
     },
-    /// The halves of the window differ: the second over the first.
-    Unsteady(f64),
+    /// The halves of the window differ.
+    Unsteady {
+        /// The second over the first.
+        halves: f64,
+        /// Time into the window from which on the rate is steady, if it is by the middle.
+        steady_after_ns: Option<f64>,
+    },
     /// What receive calls returned is not what arrived in the window.
     Buffered {
         /// By how much more; negative where it was less.
@@ -159,7 +164,7 @@ impl TrialFlag {
                 "Jain's index of the flows below its bound, and what explains it",
                 "a longer window, or what is named as the cause",
             ),
-            Self::Unsteady(_) => (
+            Self::Unsteady { .. } => (
                 "halves of the window that differ by more than 5 %",
                 "a longer warm-up (`-O`) or window (`-t`)",
             ),
@@ -219,7 +224,10 @@ pub fn known() -> impl Iterator<Item = KnownFlag> {
         },
         TrialFlag::Stolen(0.07),
         TrialFlag::Unaccounted(0.05),
-        TrialFlag::Unsteady(0.85),
+        TrialFlag::Unsteady {
+            halves: 0.85,
+            steady_after_ns: None,
+        },
         TrialFlag::Unshared {
             how: Unshared::Unfair {
                 flows: 2,
@@ -309,13 +317,23 @@ impl fmt::Display for TrialFlag {
                 }
             }
             Self::Unshared { how, because } => write!(f, "{how}: {because}"),
-            Self::Unsteady(halves) => {
+            Self::Unsteady {
+                halves,
+                steady_after_ns,
+            } => {
                 let word = if *halves >= 1.0 { "more" } else { "less" };
                 write!(
                     f,
                     "not steady: the second half of the window carried {} {word} than the first",
                     percent((halves - 1.0).abs())
-                )
+                )?;
+                match steady_after_ns {
+                    Some(ns) => {
+                        let after = Unit::Nanoseconds.display(*ns);
+                        write!(f, "; steady from {after} on (MSER-5)")
+                    }
+                    None => Ok(()),
+                }
             }
             Self::Buffered {
                 beyond_bytes,
@@ -495,8 +513,19 @@ mod tests {
              1 ms to 5 ms",
         );
         check(
-            TrialFlag::Unsteady(0.9),
+            TrialFlag::Unsteady {
+                halves: 0.9,
+                steady_after_ns: None,
+            },
             "not steady: the second half of the window carried 10 % less than the first",
+        );
+        check(
+            TrialFlag::Unsteady {
+                halves: 1.12,
+                steady_after_ns: Some(1.5e9),
+            },
+            "not steady: the second half of the window carried 12 % more than the first; steady from \
+             1.5 s on (MSER-5)",
         );
     }
 }

@@ -27,6 +27,8 @@ responses! {
     FLOWS_IDLE "flows_idle" Count "flows that moved nothing";
     FAIRNESS "fairness_jain" Ratio "fairness of the flows (Jain), 1 = equal shares";
     HALVES "second_half_over_first" Ratio "second half of the window over the first";
+    STEADY_AFTER "steady_after_ns" Nanoseconds
+        "time into the window from which on the rate is steady (MSER-5), where its halves differ";
     TRANSACTIONS "transactions_per_s" PerSecond "transactions per second";
     TRANSACTIONS_TIMED "transactions_timed" Count "transactions timed";
     TRANSACTIONS_INTENDED "transactions_intended_per_s" PerSecond

@@ -9,7 +9,8 @@
 //!    itself makes unequal within one window (losses, round trips, links of different rates) is a
 //!    result and flagged; what nothing on the way explains is the generator's or the host's doing,
 //!    and such a trial is invalid.
-//! 3. A rate is that of a state only where both halves of the window show it.
+//! 3. A rate is that of a state only where both halves of the window show it. Where they do not, MSER-5
+//!    says from when on it is.
 
 use std::collections::BTreeMap;
 
@@ -26,6 +27,7 @@ use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
 
 use super::Responses;
 use super::flows::{Lane, Lanes};
+use super::steady;
 use super::window::Change;
 
 /// Share of a window's payload that may lie in receive buffers before it is told.
@@ -56,14 +58,17 @@ pub(super) struct Judged {
 /// What arrived of one flow.
 struct Arrival {
     lane: Lane,
+    /// What counted it at the receiving end.
+    metric: Metric,
     change: Change,
     halves: Option<[Change; 2]>,
 }
 
 impl Arrival {
-    fn of(lanes: &Lanes<'_, '_>, lane: &Lane, series: &[Reading]) -> Option<Self> {
+    fn of(lanes: &Lanes<'_, '_>, lane: &Lane, metric: Metric, series: &[Reading]) -> Option<Self> {
         Some(Self {
             lane: *lane,
+            metric,
             change: lanes.readings.change(series)?,
             halves: lanes.readings.halves(series),
         })
@@ -122,7 +127,11 @@ pub(super) fn reduce(
     }
     let idle = flows.iter().filter(|flow| is_idle(&flow.change)).count();
     responses.put(name::FLOWS_IDLE, Some(idle as f64));
-    responses.put(name::HALVES, halves(&flows));
+    let halves = halves(&flows);
+    responses.put(name::HALVES, halves);
+    if halves.is_some_and(is_unsteady) {
+        responses.put(name::STEADY_AFTER, steady_after(lanes, &flows));
+    }
     Some(Arrivals {
         flows,
         read_beyond_bytes,
@@ -139,7 +148,7 @@ fn acknowledged(lanes: &Lanes<'_, '_>) -> Option<(Vec<Arrival>, Option<Lane>)> {
             unread.get_or_insert(*lane);
             lanes.series(lane, lane.sender, Metric::TcpBytesAcked)
         })?;
-        Arrival::of(lanes, lane, &series)
+        Arrival::of(lanes, lane, Metric::TcpBytesReceived, &series)
     });
     let arrivals: Option<Vec<Arrival>> = arrivals.collect();
     Some((arrivals.filter(|all| !all.is_empty())?, unread))
@@ -148,7 +157,7 @@ fn acknowledged(lanes: &Lanes<'_, '_>) -> Option<(Vec<Arrival>, Option<Lane>)> {
 fn arrivals(lanes: &Lanes<'_, '_>, metric: Metric) -> Option<Vec<Arrival>> {
     let arrival = |lane: &Lane| {
         let series = lanes.series(lane, lane.receiver, metric)?;
-        Arrival::of(lanes, lane, &series)
+        Arrival::of(lanes, lane, metric, &series)
     };
     let all: Option<Vec<Arrival>> = lanes.lanes.iter().map(arrival).collect();
     all.filter(|all| !all.is_empty())
@@ -172,6 +181,23 @@ fn jain(shares: impl Iterator<Item = f64>) -> Option<f64> {
         squares += share * share;
     }
     (squares > 0.0).then(|| sum * sum / (count * squares))
+}
+
+/// Tells whether the halves of a window are of two states.
+fn is_unsteady(halves: f64) -> bool {
+    (halves - 1.0).abs() > HALVES_SHARE_MAX
+}
+
+/// Returns the time into the window from which on what arrived is steady.
+fn steady_after(lanes: &Lanes<'_, '_>, flows: &[Arrival]) -> Option<f64> {
+    let series = |flow: &Arrival| lanes.series(&flow.lane, flow.lane.receiver, flow.metric);
+    let window_ns = lanes.readings.window_ns();
+    let readings = lanes.readings.count(&series(flows.first()?)?);
+    let mut growth = vec![0.0; steady::pieces(readings)?];
+    for flow in flows {
+        steady::add_growth(&series(flow)?, window_ns, &mut growth)?;
+    }
+    Some(steady::steady_after(&growth)? * window_ns as f64)
 }
 
 fn halves(flows: &[Arrival]) -> Option<f64> {
@@ -200,8 +226,13 @@ pub(super) fn judge(
             None => {}
         }
         let halves = responses.value(name::HALVES);
-        let unsteady = halves.filter(|halves| (halves - 1.0).abs() > HALVES_SHARE_MAX);
-        judged.flags.extend(unsteady.map(TrialFlag::Unsteady));
+        let unsteady = halves.filter(|halves| is_unsteady(*halves));
+        judged
+            .flags
+            .extend(unsteady.map(|halves| TrialFlag::Unsteady {
+                halves,
+                steady_after_ns: responses.value(name::STEADY_AFTER).filter(|ns| *ns > 0.0),
+            }));
     }
     judged.flags.extend(buffered(arrivals));
     let unread = arrivals.unread.as_ref();

@@ -31,6 +31,7 @@ mod profile;
 mod queues;
 /// Whether workers got the CPUs that they wanted.
 mod starved;
+mod steady;
 /// First and last reading of each counter in the measured window.
 pub(crate) mod window;
 

@@ -212,6 +212,12 @@ impl<'a> Readings<'a> {
         Some([change(begin, middle)?, change(middle, end)?])
     }
 
+    /// Returns how many readings of a series lie in the window.
+    pub(crate) fn count(&self, series: &[Reading]) -> usize {
+        let begin = series.partition_point(|reading| reading.0 < 0);
+        series.partition_point(|reading| reading.0 <= self.window_ns) - begin
+    }
+
     fn edges(&self, series: &[Reading]) -> Option<(Reading, Reading)> {
         edges(series, 0, self.window_ns).filter(|(begin, end)| end.0 > begin.0)
     }

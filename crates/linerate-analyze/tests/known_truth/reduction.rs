@@ -503,6 +503,39 @@ fn halves_that_differ_are_told() {
     );
 }
 
+/// Read a hundred times, a window in which the rate rises for its first 0.3 s shows from when on it is steady.
+#[test]
+fn where_halves_differ_the_steady_part_is_told() {
+    const READINGS: i64 = 100;
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("one", None, stream());
+    run.cell(&[], &[Truth::stream(800e6)]);
+    let counts = |sample: &TrialSample| {
+        sample.metric == Metric::TcpBytesReceived
+            && matches!(sample.subject, Subject::Flow(_, End::Server))
+    };
+    let all: Vec<TrialSample> = run.recording.samples.iter().collect();
+    let counter = all.iter().find(|sample| counts(sample)).expect("a counter");
+    let finer = (0..=READINGS).map(|at| {
+        let second = at as f64 / READINGS as f64;
+        // 1 MB a reading from 0.3 s on, and evenly more before.
+        let bytes = 1e8 * (second - 0.15 + 0.5 * (0.3 - second).max(0.0).powi(2) / 0.3);
+        TrialSample {
+            at_ns: at * 1_000_000_000 / READINGS,
+            value: bytes as i64,
+            ..counter.clone()
+        }
+    });
+    let finer: Vec<TrialSample> = finer.collect();
+    let others = all.iter().filter(|sample| !counts(sample)).cloned();
+    run.recording.samples = others.chain(finer).collect();
+    let outcome = reduce::outcomes(&run.recording).remove(0);
+    check(&outcome, "steady_after_ns", 0.3e9, Unit::Nanoseconds);
+    let flags = flags(&outcome);
+    let told = |flag: &String| flag.contains("steady from 300 ms on (MSER-5)");
+    assert!(flags.iter().any(told), "{flags:?}");
+}
+
 #[test]
 fn a_counter_of_all_hosts_is_absent_when_one_was_not_read() {
     let mut run = Run::new(1, Some(1e9));
