@@ -546,24 +546,21 @@ fn resets_are_told_with_who_sent_them() {
 
 #[test]
 fn a_peer_that_falls_silent_is_told_once() {
-    for full in [true, false] {
+    // A full segment, or a last byte, which is no keepalive while it is not acknowledged.
+    for (bytes, resets) in [(1460, false), (1460, true), (1, false)] {
         let mut talk = far(10_000);
         talk.wait_us(10_000)
             .data(Client, 500)
             .wait_us(10_000)
             .ack(Server);
         let heard = talk.frames.len() as u64;
-        talk.wait_us(1_000_000);
-        if full {
-            talk.data(Client, 1460);
-        }
+        talk.wait_us(60_000_000).data(Client, bytes);
         for power in 0..5 {
-            talk.wait_us(300_000 << power);
-            if full {
-                talk.again(Client, 1460, 1460);
-            } else {
-                talk.again(Client, 1, 0);
-            }
+            talk.wait_us(300_000 << power)
+                .again(Client, bytes as u32, bytes);
+        }
+        if resets {
+            talk.control(Client, RST | ACK, Vec::new());
         }
         let last = talk.frames.len() as u64;
         let trace = trace(&talk.frames);
@@ -571,6 +568,7 @@ fn a_peer_that_falls_silent_is_told_once() {
         assert_eq!(kinds, [Kind::PeerSilent], "{:?}", trace.findings);
         let finding = &trace.findings[0];
         assert_eq!((finding.who_is, finding.value), (End::Server, 5));
+        assert_eq!(finding.total_ns, 9_300_000_000);
         assert_eq!(frames_of(finding), [heard, last]);
     }
     // It came back.
@@ -583,6 +581,70 @@ fn a_peer_that_falls_silent_is_told_once() {
     let back = trace(&talk.frames);
     assert!(found(&back, Kind::PeerSilent).is_none());
     assert!(found(&back, Kind::RetransmissionTimeout).is_some());
+}
+
+/// A connection of which the first keepalive is answered, and the `unanswered` ones after it are not.
+fn kept_alive(unanswered: u32) -> Talk {
+    let mut talk = far(10_000);
+    talk.wait_us(10_000)
+        .data(Client, 500)
+        .wait_us(10_000)
+        .ack(Server);
+    talk.wait_us(75_000_000).again(Client, 1, 0);
+    talk.wait_us(10_000).ack(Server);
+    talk.wait_us(65_000_000);
+    for _ in 0..unanswered {
+        talk.wait_us(10_000_000).again(Client, 1, 0);
+    }
+    talk
+}
+
+#[test]
+fn keepalives_without_an_answer_are_told_as_such() {
+    for resets in [false, true] {
+        let mut talk = kept_alive(5);
+        let mut last = talk.frames.len() as u64;
+        let first = last - 4;
+        if resets {
+            talk.wait_us(10_000_000)
+                .control(Client, RST | ACK, Vec::new());
+            last += 1;
+        }
+        let trace = trace(&talk.frames);
+        let kinds: Vec<Kind> = trace.findings.iter().map(|finding| finding.kind).collect();
+        assert_eq!(kinds, [Kind::KeepaliveUnanswered], "{:?}", trace.findings);
+        let finding = &trace.findings[0];
+        assert_eq!((finding.who_is, finding.value), (End::Server, 5));
+        assert_eq!(frames_of(finding), [first - 1, first, last]);
+        // From the first of them on; what was idle before was not silent.
+        let silent_us = if resets { 50_000_000 } else { 40_000_000 };
+        assert_eq!(finding.total_ns, silent_us * 1000);
+        let whole_us = only(&trace).duration_ns / 1000;
+        let time = life(&trace);
+        assert!(is_near(time.silence, silent_us, whole_us), "{time:?}");
+        let idle = 150_000_000.0 / whole_us as f64;
+        assert!((time.idle - idle).abs() < 1e-3, "{time:?}");
+    }
+    // The first was answered, or the last in the end; one alone is none.
+    let unheard = |talk: &Talk| found(&trace(&talk.frames), Kind::KeepaliveUnanswered).is_some();
+    assert!(!unheard(&kept_alive(0)) && !unheard(&kept_alive(1)));
+    let mut late = kept_alive(5);
+    late.wait_us(10_000).ack(Server);
+    assert!(!unheard(&late));
+    assert_eq!(life(&trace(&late.frames)).silence, 0.0);
+    // A reset of the other end is its answer.
+    let mut forgotten = kept_alive(2);
+    forgotten.wait_us(10_000).control(Server, RST, Vec::new());
+    assert!(!unheard(&forgotten));
+    assert!(found(&trace(&forgotten.frames), Kind::HalfOpen).is_some());
+    // What is sent meanwhile is more than a keepalive.
+    let mut speaks = kept_alive(2);
+    speaks.wait_us(10_000).data(Client, 300);
+    for _ in 0..3 {
+        speaks.wait_us(1_000_000).again(Client, 300, 300);
+    }
+    assert!(!unheard(&speaks));
+    assert!(found(&trace(&speaks.frames), Kind::PeerSilent).is_some());
 }
 
 #[test]

@@ -45,6 +45,8 @@ pub enum IncidentKind {
     HalfOpen,
     /// An end was not heard of again, though the other repeated itself. The value says how often.
     PeerSilent,
+    /// An end answered no keepalive any more. The value says how many, the length since the first.
+    KeepaliveUnanswered,
     /// An end took its time from the other's last data to its own. The end is the one that took it.
     Answer,
 }
@@ -143,6 +145,13 @@ impl Incidents {
     /// Takes back what was noted of `kind` at `end`.
     pub(crate) fn withdraw(&mut self, kind: IncidentKind, end: End) {
         self.0.retain(|all| (all.kind, all.end) != (kind, end));
+    }
+
+    /// Takes back what was noted of `kind` at `end`, if all of it was from `since_ns` on.
+    pub(crate) fn withdraw_from(&mut self, kind: IncidentKind, end: End, since_ns: u64) {
+        let is_later = |all: &Incident| all.examples.iter().all(|one| one.at_ns >= since_ns);
+        self.0
+            .retain(|all| (all.kind, all.end) != (kind, end) || !is_later(all));
     }
 
     /// Takes back the `count` occurrences of `kind` at `end` since `since_ns`, which took

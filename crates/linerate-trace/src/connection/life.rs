@@ -11,7 +11,8 @@
 //!    sends it, as much as the way takes was the *round trip* and the rest the program that *answers*;
 //!    if the same end goes on, its program *paused*, or Nagle's algorithm held it. If nothing comes any
 //!    more, the connection was *idle*.
-//! 6. *Silence*: the other end was not heard of again, from the first repetition on.
+//! 6. *Silence*: the other end was not heard of again, from what was repeated first on; of keepalives, from
+//!    the first on that was not answered.
 
 use linerate_model::sample::End;
 
@@ -155,12 +156,13 @@ impl Life {
         self.times_ns[phase as usize] += waited_ns - trip_ns;
     }
 
-    /// `end` repeats itself for the first time since it heard of the other, after `elapsed_ns`.
+    /// `end` repeats itself for the first time since it heard of the other, for which it had waited
+    /// `waited_ns`.
     #[cold]
-    pub(crate) fn handle_repetition(&mut self, end: End, elapsed_ns: u64) {
+    pub(crate) fn handle_repetition(&mut self, end: End, waited_ns: u64) {
         let mut times_ns = self.times_ns;
         let last = &mut times_ns[self.phase as usize];
-        *last = last.saturating_sub(elapsed_ns);
+        *last = last.saturating_sub(waited_ns);
         self.heard[end as usize] = Some(Box::new(times_ns));
     }
 

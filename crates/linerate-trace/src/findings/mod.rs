@@ -97,6 +97,8 @@ pub enum TcpFindingKind {
     HalfOpen,
     /// An end was not heard of again.
     PeerSilent,
+    /// An end answered no keepalive any more.
+    KeepaliveUnanswered,
     /// The server took its time to answer.
     SlowAnswer,
     /// The client took its time between an answer and its next request.
@@ -294,7 +296,11 @@ impl TcpFindingKind {
     /// and what half of the Internet has.
     fn rank(self) -> u8 {
         match self {
-            Self::Refused | Self::Unanswered | Self::Unreachable | Self::PeerSilent => 0,
+            Self::Refused
+            | Self::Unanswered
+            | Self::Unreachable
+            | Self::PeerSilent
+            | Self::KeepaliveUnanswered => 0,
             Self::Superframes
             | Self::SmallSegments
             | Self::DelayedAck
@@ -336,6 +342,7 @@ impl TcpFindingKind {
             Self::QuestionsUnanswered => "dns.flags.response == 0 && !dns.response_in",
             Self::AnswersLate => "dns.time > 0.05",
             Self::Unreachable => "icmp.type == 3 || icmpv6.type == 1",
+            Self::KeepaliveUnanswered => "tcp.analysis.keep_alive",
             Self::Queue => "tcp.analysis.ack_rtt",
             Self::CongestionMarks => "ip.dsfield.ecn == 3 || ipv6.tclass.ecn == 3",
             Self::NoWindowScaling | Self::ClampedMss => "tcp.flags.syn == 1",
@@ -625,6 +632,7 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
         IncidentKind::HalfOpen => TcpFindingKind::HalfOpen,
         // With its SYN repeated, an end was never heard of at all.
         IncidentKind::PeerSilent => TcpFindingKind::PeerSilent,
+        IncidentKind::KeepaliveUnanswered => TcpFindingKind::KeepaliveUnanswered,
         IncidentKind::Answer => answer_kind(connection, incident)?,
         // What is found of loss and short segments follows from counts.
         IncidentKind::DelayedAck

@@ -235,10 +235,18 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         TcpFindingKind::PeerSilent => [
             "{who} fell silent: {toward} repeated itself {segments} times and heard nothing more for \
              {longest}",
-            "What it repeated are segments, keep-alives or probes of a closed window. The host is gone, \
-             the path is cut, or, if it was data, too large for the path. Until the last frame of {who} \
-             all went well.",
+            "What it repeated are segments or probes of a closed window. The host is gone, the path is \
+             cut, or, if it was data, too large for the path. Until the last frame of {who} all went \
+             well.",
             "look at {who} and the path at the time of the first of these frames",
+        ],
+        TcpFindingKind::KeepaliveUnanswered => [
+            "{who} answered none of the last {segments} keepalives of {toward}, within {longest}",
+            "The connection was idle before, so {who} went unheard between its last frame and the first \
+             of these keepalives: the host is gone, the path is cut, or a device on the way forgot the \
+             connection. When, the idle time hides.",
+            "look at {who} and the path between these frames; let keepalives come more often than \
+             devices on the way forget idle connections (net.ipv4.tcp_keepalive_time at {toward})",
         ],
         TcpFindingKind::SlowAnswer => [
             "{who} took {total} of {life} to answer: {times}, {value_ns} in the median, {longest} \
@@ -367,6 +375,7 @@ mod tests {
             Kind::Reset,
             Kind::HalfOpen,
             Kind::PeerSilent,
+            Kind::KeepaliveUnanswered,
             Kind::SlowAnswer,
             Kind::ClientPause,
             Kind::Queue,

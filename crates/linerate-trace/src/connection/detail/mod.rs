@@ -124,6 +124,10 @@ pub(crate) struct EndDetail {
     /// What it repeated since it heard of the other end, and the timers among it.
     pub(super) unheard: u32,
     pub(super) unheard_stalls: (u32, u64),
+    /// The keepalives among it.
+    unheard_keepalives: u32,
+    /// Since when the first of it was without an answer, and its frame.
+    unheard_since: Option<Place>,
     /// A large segment that is sent again and again.
     pub(super) repeated: Option<Repeated>,
     /// Whether it sent SYNs with different numbers: which is sent again is not known.
@@ -338,7 +342,6 @@ impl Detail {
         self.ends[from.other() as usize].unheard = 0;
         self.ends[from.other() as usize].unheard_stalls = (0, 0);
         let own = &mut self.ends[from as usize];
-        own.unheard += u32::from(verdict.any(Verdict::REPEATS));
         own.last_frame = seen.place.frame;
         own.hop_limit = segment.hop_limit;
         own.sent_keepalive = verdict.any(Verdict::KEEPALIVE | Verdict::ZERO_WINDOW_PROBE);
@@ -404,9 +407,7 @@ impl Detail {
     fn tell_life(&mut self, seen: &Seen<'_>, verdict: Verdict) {
         let from = seen.end;
         if verdict.any(Verdict::REPEATS) {
-            if self.ends[from as usize].unheard == 0 {
-                self.life.handle_repetition(from, seen.elapsed_ns);
-            }
+            self.note_unheard(seen, verdict.any(Verdict::KEEPALIVE));
             if verdict.any(Verdict::TIMEOUT | Verdict::TAIL_PROBE) {
                 self.life.recover(seen.elapsed_ns);
             }
@@ -427,6 +428,24 @@ impl Detail {
             trip_ns: leg_ns.max(queued_ns),
             is_nagle: verdict.any(Verdict::NAGLE_RELEASED),
         });
+    }
+
+    /// Notes a repetition of an end that may not hear of the other any more. What came before the first
+    /// keepalive was nobody's silence; what came before any other was the wait for an answer.
+    #[cold]
+    fn note_unheard(&mut self, seen: &Seen<'_>, is_keepalive: bool) {
+        let own = &mut self.ends[seen.end as usize];
+        if own.unheard == 0 {
+            let waited_ns = if is_keepalive { 0 } else { seen.elapsed_ns };
+            own.unheard_keepalives = 0;
+            own.unheard_since = Some(Place {
+                time_ns: seen.place.time_ns.saturating_sub(waited_ns),
+                ..seen.place
+            });
+            self.life.handle_repetition(seen.end, waited_ns);
+        }
+        own.unheard += 1;
+        own.unheard_keepalives += u32::from(is_keepalive);
     }
 
     /// The other end spoke last, and now this one answers.
@@ -543,24 +562,42 @@ impl Detail {
         self.life.finish(self.round_trip_ns().unwrap_or(0));
     }
 
-    /// Says that `end` was not heard of again, if the other repeated itself for a while.
+    /// Says that `end` was not heard of again, if the other repeated itself for a while: keepalives
+    /// without an answer, or anything else.
     fn finish_silence(&mut self, end: End, last_ns: u64) {
         let [own, other] = [end, end.other()].map(|end| &self.ends[end as usize]);
         let (unheard, stalls) = (other.unheard, other.unheard_stalls);
-        let length_ns = last_ns.saturating_sub(own.last_frame_ns);
+        let Some(since) = other.unheard_since else {
+            return;
+        };
+        let length_ns = last_ns.saturating_sub(since.time_ns);
         if unheard < UNHEARD_MIN || length_ns < UNHEARD_NS_MIN || own.last_frame.is_none() {
             return;
         }
+        let is_idle = other.unheard_keepalives == unheard;
+        let (kind, frames) = match is_idle {
+            true => (
+                IncidentKind::KeepaliveUnanswered,
+                [own.last_frame, since.frame, other.last_frame],
+            ),
+            false => (
+                IncidentKind::PeerSilent,
+                [own.last_frame, other.last_frame, None],
+            ),
+        };
+        let heard_ns = own.last_frame_ns;
         let example = Example {
-            at_ns: own.last_frame_ns,
+            at_ns: if is_idle { since.time_ns } else { heard_ns },
             length_ns,
-            frames: [own.last_frame, other.last_frame, None],
+            frames,
             value: unheard,
         };
-        let since_ns = own.last_frame_ns;
-        self.incidents.note(IncidentKind::PeerSilent, end, example);
+        self.incidents.note(kind, end, example);
         let timer = (IncidentKind::RetransmissionTimeout, end.other());
-        self.incidents.withdraw_since(timer, since_ns, stalls);
+        self.incidents.withdraw_since(timer, heard_ns, stalls);
+        // Who gives up may say so with a reset.
+        self.incidents
+            .withdraw_from(IncidentKind::Reset, end.other(), heard_ns);
         self.ends[end.other() as usize].unheard = 0;
         self.life.fall_silent(end.other());
     }
@@ -611,7 +648,12 @@ impl Detail {
         let is_control = segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
         let ahead = distance(half.next, segment.sequence);
         if half.is_seen() {
-            if segment.payload_bytes <= 1 && ahead == -1 && !is_control {
+            // A last byte that is not acknowledged, and that there is room for, is sent again.
+            let is_missing = segment.payload_bytes == 1
+                && peer.window != 0
+                && peer.has_acknowledged()
+                && after(half.next, peer.acknowledged);
+            if segment.payload_bytes <= 1 && ahead == -1 && !is_control && !is_missing {
                 return self.handle_probe(seen);
             }
             let probes = segment.payload_bytes == 1 && peer.is_seen() && peer.window == 0;
