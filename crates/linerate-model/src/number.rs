@@ -139,6 +139,21 @@ pub fn percent(share: f64) -> String {
     display(share * 100.0, Unit::Percent)
 }
 
+/// Returns parts of a whole as whole percents that add up to 100, as the parts add up to 1: each is rounded
+/// down, and those that lost most by it get what is missing (the method of the largest remainder).
+pub fn whole_percents(shares: &[f64]) -> Vec<u32> {
+    let mut percents: Vec<u32> = shares.iter().map(|share| (share * 100.0) as u32).collect();
+    let whole = (shares.iter().sum::<f64>() * 100.0).round() as u32;
+    let missing = whole.saturating_sub(percents.iter().sum());
+    let lost = |&at: &usize| shares[at] * 100.0 - f64::from(percents[at]);
+    let mut order: Vec<usize> = (0..shares.len()).collect();
+    order.sort_by(|one, other| lost(other).total_cmp(&lost(one)));
+    for at in order.into_iter().take(missing as usize) {
+        percents[at] += 1;
+    }
+    percents
+}
+
 /// An estimate in parts, so that each output can set them its own way.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EstimateText {
@@ -456,6 +471,21 @@ mod tests {
         // What was measured is not.
         check(18_753.4, Unit::Bytes, "18\u{202f}800 B");
         check(250_123.0, Unit::Bytes, "244 KiB");
+    }
+
+    #[test]
+    fn whole_percents_add_up() {
+        let check = |shares: &[f64], expected: &[u32]| {
+            assert_eq!(whole_percents(shares), expected, "{shares:?}");
+        };
+        check(&[1.0 / 3.0; 3], &[34, 33, 33]);
+        check(&[0.125; 8], &[13, 13, 13, 13, 12, 12, 12, 12]);
+        check(&[0.995, 0.004, 0.001], &[100, 0, 0]);
+        check(&[0.496, 0.496, 0.008], &[50, 49, 1]);
+        check(&[0.999, 0.000_999], &[100, 0]);
+        check(&[0.1, 0.2, 0.7], &[10, 20, 70]);
+        check(&[1.0], &[100]);
+        check(&[], &[]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use linerate_model::number::whole_percents;
 use linerate_model::sample::End;
 use linerate_model::text::wrap;
 use linerate_model::unit::Unit;
@@ -553,13 +554,14 @@ fn round_trip(trip: &DurationReport) -> String {
     )
 }
 
-/// Writes the shares of a life; what is below half a percent goes without saying.
+/// Writes the shares of a life; what is no whole percent goes without saying.
 fn time_line(time: &LifeReport) -> String {
-    let shares = time.named();
-    let parts: Vec<String> = shares
+    let (names, shares): (Vec<_>, Vec<f64>) = time.named().into_iter().unzip();
+    let parts: Vec<String> = names
         .iter()
-        .filter(|(_, share)| *share >= 0.005)
-        .map(|(name, share)| format!("{name} {:.0} %", share * 100.0))
+        .zip(whole_percents(&shares))
+        .filter(|(_, percent)| *percent > 0)
+        .map(|(name, percent)| format!("{name} {percent} %"))
         .collect();
     format!("time: {}", parts.join(", "))
 }

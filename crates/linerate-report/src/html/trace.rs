@@ -1,15 +1,12 @@
 //! The page of captures: findings with display filters, connections, pictures.
 
 use linerate_model::analysis::Figure;
-use linerate_model::number::percent;
+use linerate_model::number::whole_percents;
 use linerate_model::trace_page::{TracePage, TraceSection, TracedFinding};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{answer, chapter, head_of, table};
 use crate::chart::{self, look, mark};
-
-/// Shares below this are not worth a place in the bar; the list has them.
-const SHARE_MIN: f64 = 0.002;
 
 /// Returns the page as one HTML file without external references.
 pub fn trace_html(page: &TracePage) -> String {
@@ -105,7 +102,7 @@ fn section(section: &TraceSection) -> Markup {
     }
 }
 
-/// Sets the shares of time as a bar, and as a list that says the same.
+/// Sets the shares of time as a bar, and as a list that says the same, in whole percents.
 fn shares(shares: &[(String, f64)]) -> Markup {
     if shares.is_empty() {
         return html! {};
@@ -114,17 +111,21 @@ fn shares(shares: &[(String, f64)]) -> Markup {
         at if at < look::HUES => format!("var(--curve-{})", at + 1),
         _ => "var(--published)".to_owned(),
     };
+    let all: Vec<f64> = shares.iter().map(|(_, share)| *share).collect();
+    let whole = shares.iter().zip(whole_percents(&all));
+    let shown: Vec<(&str, u32)> = whole
+        .map(|((name, _), percent)| (&**name, percent))
+        .filter(|(_, percent)| *percent > 0)
+        .collect();
     html! {
         div.shares role="img" aria-label="What the time went into; the list below says the same" {
-            @for (at, (_, share)) in shares.iter().enumerate() {
-                @if *share >= SHARE_MIN {
-                    span style={ "flex-grow:" (format!("{share:.4}")) ";background:" (color(at)) } {}
-                }
+            @for (at, (_, percent)) in shown.iter().enumerate() {
+                span style={ "flex-grow:" (percent) ";background:" (color(at)) } {}
             }
         }
         ul.legend {
-            @for (at, (name, share)) in shares.iter().enumerate() {
-                li { span.hue style={ "background:" (color(at)) } {} span { (name) " " (percent(*share)) } }
+            @for (at, (name, percent)) in shown.iter().enumerate() {
+                li { span.hue style={ "background:" (color(at)) } {} span { (name) " " (percent) " %" } }
             }
         }
     }
