@@ -498,6 +498,57 @@ fn what_becomes_of_a_syn_is_told_first() {
     assert_eq!(trace(&talk.frames).findings.len(), 0);
 }
 
+/// Returns what is said of a SYN-ACK that comes twice, `between` it and the first.
+fn syn_ack_again(between: impl Fn(&mut Talk)) -> Trace {
+    let mut talk = Talk::new(1, 1);
+    let options = || syn_options((1460, Some(7)));
+    talk.control(Client, SYN, options()).wait_us(20_000);
+    let mut again = talk.packet(Server, 0);
+    (again.flags, again.options) = (SYN | ACK, options());
+    talk.control(Server, SYN | ACK, options()).wait_us(100);
+    between(&mut talk);
+    talk.wait_us(1_000_000).send(again);
+    talk.wait_us(100).ack(Client);
+    talk.wait_us(100).data(Client, 300);
+    talk.wait_us(20_000).data(Server, 300);
+    trace(&talk.frames)
+}
+
+#[test]
+fn a_syn_ack_that_comes_again_is_not_a_syn() {
+    for (acknowledged, words) in [
+        (false, "saw no acknowledgement"),
+        (true, "had acknowledged it"),
+    ] {
+        let trace = syn_ack_again(|talk| {
+            if acknowledged {
+                talk.ack(Client);
+            }
+        });
+        let finding = found(&trace, Kind::SynAgain).expect("a SYN-ACK that came again");
+        assert_eq!((finding.who_is, finding.count), (End::Server, 1));
+        assert!(finding.claim.contains("SYN-ACK"), "{}", finding.claim);
+        assert!(
+            finding.explanation.contains(words),
+            "{}",
+            finding.explanation
+        );
+    }
+    // It answers a SYN that was sent again: that is told.
+    let trace = syn_ack_again(|talk| {
+        let mut syn = talk.packet(Client, 0);
+        (syn.flags, syn.acknowledgement, syn.sequence) = (SYN, 0, 1);
+        syn.options = syn_options((1460, Some(7)));
+        talk.wait_us(1_000_000).send(syn);
+    });
+    let ends: Vec<End> = trace
+        .findings
+        .iter()
+        .map(|finding| finding.who_is)
+        .collect();
+    assert_eq!(ends, [End::Client], "{:?}", trace.findings);
+}
+
 #[test]
 fn resets_are_told_with_who_sent_them() {
     let mut talk = far(10_000);

@@ -33,7 +33,8 @@ pub enum IncidentKind {
     TooBig,
     /// Short segments one behind the other, without an answer between. The end is the sender.
     SmallSegments,
-    /// A SYN was sent again. The end is its sender.
+    /// A SYN or SYN-ACK was sent again. The end is its sender; the value is 1 where the capture had seen the
+    /// acknowledgement of a SYN-ACK.
     SynAgain,
     /// A router or host said that segments do not get through. The end is the sender; the value is
     /// 1 for no way, 2 for prohibited, 3 for no such port.

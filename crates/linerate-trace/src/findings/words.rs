@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
+use linerate_model::sample::End;
 use linerate_model::unit::Unit;
 
 use super::{TcpFinding, TcpFindingKind};
@@ -191,6 +192,29 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "capture at {who}: if the SYN arrives there, look at `nstat -az TcpExtListenDrops` and \
              its rules; if it does not, at the path and its firewalls",
         ],
+        TcpFindingKind::SynAgain if finding.who_is == End::Server => [
+            "{who} sent its SYN-ACK to {toward} again: {times}, {total} in all, {longest} at the longest",
+            match finding.value {
+                0 => {
+                    "This capture saw no acknowledgement of {toward} before. Either the SYN-ACK did \
+                     not reach it, or its acknowledgement was lost before it came here."
+                }
+                _ => {
+                    "{toward} had acknowledged it, and that passed here: the acknowledgement was lost \
+                     behind this capture, or {who} did not take it. Its accept queue was full, or it \
+                     waits for data (TCP_DEFER_ACCEPT)."
+                }
+            },
+            match finding.value {
+                0 => {
+                    "capture at {toward} as well: `linerate trace` of both ends tells which was lost"
+                }
+                _ => {
+                    "at {who}: look for full accept queues (`nstat -az TcpExtListenOverflows`); `ss -ltn` \
+                      shows them"
+                }
+            },
+        ],
         TcpFindingKind::SynAgain => [
             "{who} had to send its SYN again: {times}, {total} in all, {longest} at the longest",
             "The first SYN or its answer was lost or dropped; the timer for it is 1 s and doubles.",
@@ -346,8 +370,6 @@ fn percent(part: u64, whole: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::sample::End;
-
     use super::*;
 
     #[test]

@@ -701,11 +701,17 @@ impl Detail {
         if !seen.segment.flags.any(Flags::SYN) || !is_setup || own.has_other_syn {
             return;
         }
+        // Of a SYN-ACK: one that answers another SYN was not sent again by its timer.
+        let peer = &seen.halves[seen.end.other() as usize];
+        let is_acknowledged = seen.end == End::Server && peer.has_acknowledged();
+        if seen.end == End::Server && !is_acknowledged && peer.packets > half.packets {
+            return;
+        }
         let example = Example {
             at_ns: seen.place.time_ns.saturating_sub(seen.elapsed_ns),
             length_ns: seen.elapsed_ns,
             frames: [own.last_frame, seen.place.frame, None],
-            value: 0,
+            value: u32::from(is_acknowledged),
         };
         self.incidents
             .note(IncidentKind::SynAgain, seen.end, example);
