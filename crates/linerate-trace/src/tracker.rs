@@ -258,7 +258,7 @@ impl Tracker {
             if is_told || cfg!(debug_assertions) {
                 let ends = self.endpoints(connection);
                 let report = ConnectionReport::new(connection, ends, end_ns);
-                let found = self.findings.add(&report);
+                let found = self.findings.add(&report, connection);
                 debug_assert!(is_told || found == 0, "{report:?}");
                 self.findings.add_setup(&report);
             }
@@ -561,7 +561,7 @@ impl Tracker {
             let now_ns = self.files.last().and_then(|file| file.last_ns);
             let ends = self.endpoints(connection);
             let report = ConnectionReport::new(connection, ends, now_ns.unwrap_or(0));
-            let found = self.findings.add(&report);
+            let found = self.findings.add(&report, connection_at(&self.chunks, at));
             debug_assert!(is_told || found == 0, "{report:?}");
         }
         let Some(detail) = self.connection_mut(at).detail.take() else {

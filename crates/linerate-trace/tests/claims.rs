@@ -731,6 +731,54 @@ fn network_or_server_has_an_answer() {
 }
 
 #[test]
+fn a_slow_server_is_one_finding_for_all_of_its_clients() {
+    for clients in [1, 10, 300] {
+        let mut frames = Vec::new();
+        for at in 0..clients {
+            let mut talk = far(20_000);
+            // Of ten requests seven are answered at once, and three late: the last client waits longest.
+            for request in 0..10 {
+                let late_us = if request < 7 { 0 } else { 300_000 };
+                let last_us = if at == clients - 1 { 2 * late_us } else { 0 };
+                talk.wait_us(100).data(Client, 200);
+                talk.wait_us(20_000 + late_us + last_us).data(Server, 900);
+                talk.wait_us(50).ack(Client);
+            }
+            for (time_ns, mut frame) in talk.frames {
+                // The client's address, as source or as target.
+                let place = if frame[29] == 1 { 28 } else { 32 };
+                frame[place..place + 2]
+                    .copy_from_slice(&[(at / 250) as u8 + 9, (at % 250) as u8 + 3]);
+                frames.push((time_ns + at * 1_000_000_000, frame));
+            }
+        }
+        let trace = trace(&frames);
+        let found = trace.findings.iter();
+        let slow: Vec<_> = found.filter(|one| one.kind == Kind::SlowAnswer).collect();
+        assert_eq!(slow.len(), 1, "{:?}", trace.findings);
+        let finding = slow[0];
+        assert_eq!(u64::from(finding.connections), clients);
+        assert_eq!(
+            (finding.count, finding.longest_ns),
+            (3 * clients, 900_000_000)
+        );
+        assert_eq!(finding.others, (clients as u32 - 1).min(63));
+        let median_ms = finding.value / 1_000_000;
+        let expected_ms = if clients == 1 { 900 } else { 300 };
+        assert!(
+            median_ms.abs_diff(expected_ms) < expected_ms / 8,
+            "{median_ms} of {clients}"
+        );
+        let words = match clients {
+            1 => "900 ms at the longest",
+            10 => ", in 10 connections of 10 clients",
+            _ => ", in 300 connections of 64 clients and more",
+        };
+        assert!(finding.claim.ends_with(words), "{}", finding.claim);
+    }
+}
+
+#[test]
 fn a_queue_is_not_a_small_window() {
     // The window is always full; round trips rise from 20 to 400 ms.
     for queued_us in [0, 380_000] {

@@ -38,6 +38,13 @@ impl Spread {
         self.sum = self.sum.saturating_add(value);
     }
 
+    fn join(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.sum = self.sum.saturating_add(other.sum);
+    }
+
     /// Returns the mean, if there is any value.
     pub(crate) fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / f64::from(self.count))
@@ -72,6 +79,25 @@ impl Durations {
             places[place(first)] += 1;
             places[place(ns)] += 1;
             self.places = Some(places);
+        }
+    }
+
+    /// Adds all of `other`.
+    pub(crate) fn join(&mut self, other: &Self) {
+        // Without places there is one value at the most.
+        let only = |durations: &Self| durations.spread.least();
+        match (&mut self.places, &other.places) {
+            (_, None) => only(other).into_iter().for_each(|ns| self.add(ns)),
+            (None, Some(_)) => {
+                let own = std::mem::replace(self, other.clone());
+                only(&own).into_iter().for_each(|ns| self.add(ns));
+            }
+            (Some(places), Some(others)) => {
+                for (place, other) in places.iter_mut().zip(others.iter()) {
+                    *place = place.saturating_add(*other);
+                }
+                self.spread.join(&other.spread);
+            }
         }
     }
 
@@ -131,6 +157,24 @@ mod tests {
         check(0.5, 5e6);
         check(0.99, 9.9e6);
         assert_eq!(durations.spread.min, 10_000);
+    }
+
+    #[test]
+    fn joined_durations_are_those_of_both() {
+        for counts in [[0, 0], [0, 1], [1, 0], [1, 1], [1, 9], [9, 1], [9, 9]] {
+            let mut all = Durations::default();
+            let [mut one, other] = counts.map(|count| {
+                let mut some = Durations::default();
+                for at in 1..=count {
+                    some.add(at * 1_000_000 * count);
+                    all.add(at * 1_000_000 * count);
+                }
+                some
+            });
+            one.join(&other);
+            assert_eq!(one.spread, all.spread, "{counts:?}");
+            assert_eq!(one.quantile(0.5), all.quantile(0.5), "{counts:?}");
+        }
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! 1. Each connection gives its own (`findings_of`), when its detail is handed back or the capture
 //!    ends.
 //! 2. Those of one kind between the same hosts and the same service are one finding: a thousand
-//!    connections with the same stall are one thing to mend, not a thousand.
+//!    connections with the same stall are one thing to mend, not a thousand. What is a server's alone
+//!    is one finding for all of its clients.
 //! 3. What costs time comes first, by time × certainty; then what only explains.
 //! 4. What the frames of an earlier one show too is told with it: a lost segment is one thing,
 //!    whether it is told as a loss, as a timer or as a burst.
@@ -19,7 +20,7 @@ use serde::Serialize;
 mod words;
 
 use crate::connection::{
-    Connection, EndDetail, Endpoint, Example, FrameId, Half, Incident, IncidentKind,
+    Connection, Durations, EndDetail, Endpoint, Example, FrameId, Half, Incident, IncidentKind,
 };
 use crate::datagrams::ConversationReport;
 use crate::document::{ConnectionReport, Ending};
@@ -28,6 +29,8 @@ use crate::document::{ConnectionReport, Ending};
 const FINDINGS_MAX: usize = 4096;
 /// Examples of one finding.
 const EXAMPLES_MAX: usize = 5;
+/// Clients of one server that are told apart.
+pub(crate) const CLIENTS_MAX: usize = 64;
 
 /// Less payload does not need a window.
 const WINDOW_BYTES_MIN: u64 = 64 * 1024;
@@ -128,7 +131,7 @@ pub struct TcpFinding {
     pub who_port: Option<u16>,
     /// What that end is.
     pub who_is: End,
-    /// The other end.
+    /// The other end; one of them, where `others` says that there are more.
     pub toward: IpAddr,
     /// The port of the other end, if it is the server.
     pub toward_port: Option<u16>,
@@ -140,7 +143,7 @@ pub struct TcpFinding {
     pub advice: Option<String>,
     /// In how many connections.
     pub connections: u32,
-    /// Of how many more hosts the same is true.
+    /// Of how many more hosts the same is true; of a server's clients no more than 63 are told apart.
     pub others: u32,
     /// How often.
     pub count: u64,
@@ -159,6 +162,12 @@ pub struct TcpFinding {
     pub also: Vec<String>,
     /// What proves it.
     pub proofs: Vec<Proof>,
+    /// How long an end took for its answers, those that were not late included.
+    #[serde(skip)]
+    pub(crate) waits: Durations,
+    /// The clients of the server that it is about.
+    #[serde(skip)]
+    pub(crate) clients: Vec<IpAddr>,
 }
 
 /// Frames that prove a finding.
@@ -200,11 +209,18 @@ pub(crate) struct FindingBook {
 }
 
 impl FindingBook {
-    /// Adds the findings of one connection; returns how many there were.
-    pub(crate) fn add(&mut self, connection: &ConnectionReport) -> usize {
-        let found = findings_of(connection);
+    /// Adds the findings of one connection, of which there is a detail; returns how many there were.
+    pub(crate) fn add(&mut self, report: &ConnectionReport, connection: &Connection) -> usize {
+        let found = findings_of(report);
         let count = found.len();
-        found.into_iter().for_each(|finding| self.keep(finding));
+        for mut finding in found {
+            if let Some(detail) = &connection.detail
+                && finding.kind.is_wait()
+            {
+                finding.waits = detail.ends[finding.who_is as usize].answers.clone();
+            }
+            self.keep(finding);
+        }
         count
     }
 
@@ -271,6 +287,9 @@ impl FindingBook {
         let mut found: Vec<TcpFinding> = self.found.into_values().collect();
         join_clamped(&mut found);
         for finding in &mut found {
+            if finding.kind.is_wait() {
+                finding.value = finding.median_wait_ns().unwrap_or(finding.longest_ns);
+            }
             finding
                 .proofs
                 .sort_by_key(|proof| (proof.at_ns, proof.connection));
@@ -312,6 +331,16 @@ impl TcpFindingKind {
             Self::ClampedMss => 3,
             _ => 1,
         }
+    }
+
+    /// Returns whether it is the server's, whoever its client is.
+    fn is_of_server(self) -> bool {
+        matches!(self, Self::SlowAnswer)
+    }
+
+    /// Returns whether it is how long an end took for its answers.
+    fn is_wait(self) -> bool {
+        matches!(self, Self::SlowAnswer | Self::ClientPause)
     }
 
     /// Returns how sure it is that the time of its frames was lost to it, rather than to something
@@ -380,12 +409,28 @@ impl TcpFinding {
             round_trip_ns: None,
             also: Vec::new(),
             proofs: Vec::new(),
+            waits: Durations::default(),
+            clients: match kind.is_of_server() {
+                true => vec![toward.address],
+                false => Vec::new(),
+            },
         }
     }
 
     fn key(&self) -> Key {
         let server_port = self.who_port.or(self.toward_port);
-        (self.kind, self.who, self.toward, server_port, self.who_is)
+        let toward = match self.kind.is_of_server() {
+            true => self.who,
+            false => self.toward,
+        };
+        (self.kind, self.who, toward, server_port, self.who_is)
+    }
+
+    /// Returns the median of the waits that count: as many of the longest as there are.
+    fn median_wait_ns(&self) -> Option<u64> {
+        let all = u64::from(self.waits.spread.count).max(1);
+        let share = self.count as f64 / all as f64;
+        self.waits.quantile(1.0 - share.min(1.0) / 2.0)
     }
 
     /// Returns whether the frames that prove `other` prove this finding as well, and `other` is not
@@ -403,7 +448,8 @@ impl TcpFinding {
             let mut own = self.proofs.iter();
             own.any(|own| own.is_event() && own.shares_frame(proof))
         };
-        hosts(self) == hosts(other)
+        let is_a_clients = self.others > 0 && [other.who, other.toward].contains(&self.who);
+        (hosts(self) == hosts(other) || is_a_clients)
             && other.count <= segments.saturating_mul(2)
             && !other.proofs.is_empty()
             && other
@@ -426,6 +472,13 @@ impl TcpFinding {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
+        self.waits.join(&other.waits);
+        for client in other.clients {
+            if self.clients.len() < CLIENTS_MAX && !self.clients.contains(&client) {
+                self.clients.push(client);
+            }
+        }
+        self.others = self.clients.len().saturating_sub(1) as u32;
         self.proofs.extend(other.proofs);
         if self.proofs.len() > EXAMPLES_MAX {
             self.proofs
@@ -645,13 +698,7 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
         count: u64::from(incident.count),
         total_ns: incident.total_ns,
         longest_ns: lengths_ns.max().unwrap_or(0),
-        value: match kind {
-            TcpFindingKind::SlowAnswer | TcpFindingKind::ClientPause => {
-                let answers = connection.end(incident.end).answers;
-                answers.and_then(|answers| answers.median_ns).unwrap_or(0)
-            }
-            _ => u64::from(incident.value_max),
-        },
+        value: u64::from(incident.value_max),
         out_of: connection.duration_ns,
         round_trip_ns: connection.trip_ns(incident.end),
         ..TcpFinding::new(connection, kind, incident.end)

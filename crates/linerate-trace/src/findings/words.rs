@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use linerate_model::sample::End;
 use linerate_model::unit::Unit;
 
-use super::{TcpFinding, TcpFindingKind};
+use super::{CLIENTS_MAX, TcpFinding, TcpFindingKind};
 use crate::number::{bytes, count, counted, ns};
 
 /// Fills in claim, explanation and advice.
@@ -48,10 +48,18 @@ pub(crate) fn put_into_words(finding: &mut TcpFinding) {
     });
     finding.claim = claim;
     if finding.connections > 1 {
-        let _ = write!(finding.claim, ", in {} connections", finding.connections);
+        let connections = count(finding.connections);
+        let _ = write!(finding.claim, ", in {connections} connections");
     }
     match finding.others {
         0 => {}
+        others if !finding.clients.is_empty() => {
+            let more = match finding.clients.len() {
+                CLIENTS_MAX.. => " and more",
+                _ => "",
+            };
+            let _ = write!(finding.claim, " of {} clients{more}", others + 1);
+        }
         1 => finding.claim += " (and of another host)",
         others => {
             let _ = write!(finding.claim, " (and of {others} other hosts)");
@@ -371,6 +379,7 @@ fn percent(part: u64, whole: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::Durations;
 
     #[test]
     fn every_name_in_braces_is_filled_in() {
@@ -428,6 +437,8 @@ mod tests {
                     round_trip_ns: Some(number),
                     also: Vec::new(),
                     proofs: Vec::new(),
+                    waits: Durations::default(),
+                    clients: Vec::new(),
                 };
                 put_into_words(&mut finding);
                 let text = format!("{} {}", finding.claim, finding.explanation);
