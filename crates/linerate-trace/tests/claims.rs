@@ -730,6 +730,65 @@ fn network_or_server_has_an_answer() {
     assert!(found(&pauses, Kind::SlowAnswer).is_none());
 }
 
+/// Returns what is said of `count` requests over a way of `trip_us`, each of which the server answers after
+/// `thinks_us`, and the client goes on after `pauses_us`.
+fn asked(count: u32, [trip_us, thinks_us, pauses_us]: [u64; 3]) -> Trace {
+    let mut talk = far(trip_us);
+    for _ in 0..count {
+        talk.wait_us(pauses_us).data(Client, 200);
+        talk.wait_us(trip_us + thinks_us).data(Server, 900);
+        talk.wait_us(50).ack(Client);
+    }
+    trace(&talk.frames)
+}
+
+#[test]
+fn the_network_is_told_where_it_took_most_of_the_time() {
+    let far = asked(40, [100_000, 2000, 1000]);
+    let finding = found(&far, Kind::RoundTrips).expect("round trips");
+    assert_eq!((finding.who_is, finding.count), (End::Server, 40));
+    assert_eq!(finding.round_trip_ns, Some(100_100_000 - 50_000));
+    let share = finding.total_ns as f64 / finding.out_of as f64;
+    assert!((share - life(&far).round_trip).abs() < 1e-6 && share > 0.9);
+    assert!(found(&far, Kind::SlowAnswer).is_none());
+    // Beside a server that takes a part of it.
+    let both = asked(40, [100_000, 80_000, 1000]);
+    assert!(found(&both, Kind::RoundTrips).is_some());
+    assert!(found(&both, Kind::SlowAnswer).is_some());
+    let untold = [
+        (40, [100_000, 120_000, 1000]), // the server took more,
+        (40, [100_000, 2000, 200_000]), // or the client,
+        (9, [100_000, 2000, 1000]),     // it was short,
+        (15, [100_000, 2000, 1000]),    // or no chain of requests,
+        (400, [3000, 100, 100]),        // or in a building.
+    ];
+    for (count, times) in untold {
+        let trace = asked(count, times);
+        assert!(found(&trace, Kind::RoundTrips).is_none(), "{times:?}");
+    }
+}
+
+#[test]
+fn round_trips_are_told_only_if_a_handshake_shows_the_way() {
+    // The server takes 100 ms for each answer, and acknowledges with it: the way may be short.
+    let mut talk = Talk::new(1, 1);
+    for _ in 0..40 {
+        talk.wait_us(100).data(Client, 200);
+        talk.wait_us(100_000).data(Server, 900);
+        talk.wait_us(50).ack(Client);
+    }
+    assert!(found(&trace(&talk.frames), Kind::RoundTrips).is_none());
+    // What was lost is loss's: a timer for each request.
+    let mut talk = far(20_000);
+    for _ in 0..40 {
+        talk.wait_us(100).data(Client, 200);
+        talk.wait_us(250_000).again(Client, 200, 200);
+        talk.wait_us(20_000).data(Server, 900);
+        talk.wait_us(50).ack(Client);
+    }
+    assert!(found(&trace(&talk.frames), Kind::RoundTrips).is_none());
+}
+
 #[test]
 fn a_slow_server_is_one_finding_for_all_of_its_clients() {
     for clients in [1, 10, 300] {

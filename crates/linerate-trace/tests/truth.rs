@@ -61,6 +61,21 @@ const CASES: &[Case] = &[
         make: |world, draw| world.program = requests(draw),
     },
     Case {
+        name: "requests on a long way",
+        causes: &[(Kind::RoundTrips, End::Server)],
+        shows_at: EVERYWHERE,
+        also: &[],
+        make: |world, draw| {
+            world.program = waiting(requests(draw), 0, draw.within(0, 10) * MS);
+            if let Program::Requests { count, answer, .. } = &mut world.program {
+                (*count, *answer) = (draw.within(18, 60), draw.one_of(&[120, 900, 5000]));
+            }
+            for path in &mut world.paths {
+                path.delay_ns = draw.within(35, 120) * MS;
+            }
+        },
+    },
+    Case {
         name: "requests on a jittery path",
         causes: &[],
         shows_at: EVERYWHERE,
@@ -380,8 +395,20 @@ fn judge(case: &Case, number: u64, score: &mut Score) -> Option<String> {
         .iter()
         .map(|one| (one.kind, one.who_is))
         .collect();
+    // Requests one behind the other, of which the way took a second.
+    let is_far = match world.program {
+        Program::Requests { count, .. } => {
+            let trip_ns = world.paths.iter().map(|path| path.delay_ns).sum::<u64>();
+            count * trip_ns > 900 * MS
+        }
+        _ => false,
+    };
     let is_foreign = |name: &&(Kind, End)| {
-        !case.causes.contains(name) && !case.also.contains(&name.0) && !ALWAYS.contains(&name.0)
+        let is_true = match name.0 {
+            Kind::RoundTrips => is_far,
+            kind => case.also.contains(&kind) || ALWAYS.contains(&kind),
+        };
+        !case.causes.contains(name) && !is_true
     };
     let shows = case.shows_at.contains(&at);
     let is_named = named.iter().any(|name| case.causes.contains(name));

@@ -104,6 +104,8 @@ pub enum TcpFindingKind {
     KeepaliveUnanswered,
     /// The server took its time to answer.
     SlowAnswer,
+    /// Requests waited for the way to the server and back, more than for anything else.
+    RoundTrips,
     /// The client took its time between an answer and its next request.
     ClientPause,
     /// A queue on the way made round trips long.
@@ -335,7 +337,7 @@ impl TcpFindingKind {
 
     /// Returns whether it is the server's, whoever its client is.
     fn is_of_server(self) -> bool {
-        matches!(self, Self::SlowAnswer)
+        matches!(self, Self::SlowAnswer | Self::RoundTrips)
     }
 
     /// Returns whether it is how long an end took for its answers.
@@ -348,7 +350,8 @@ impl TcpFindingKind {
     fn certainty_percent(self) -> u64 {
         match self {
             // The capture cannot see why a window is small, or why a program was silent.
-            Self::WindowLimit | Self::Queue | Self::SendLimit => 80,
+            // Nor whether a request had to wait for the answer before.
+            Self::WindowLimit | Self::Queue | Self::SendLimit | Self::RoundTrips => 80,
             Self::SlowAnswer => 90,
             _ => 100,
         }
@@ -372,7 +375,7 @@ impl TcpFindingKind {
             Self::AnswersLate => "dns.time > 0.05",
             Self::Unreachable => "icmp.type == 3 || icmpv6.type == 1",
             Self::KeepaliveUnanswered => "tcp.analysis.keep_alive",
-            Self::Queue => "tcp.analysis.ack_rtt",
+            Self::Queue | Self::RoundTrips => "tcp.analysis.ack_rtt",
             Self::CongestionMarks => "ip.dsfield.ecn == 3 || ipv6.tclass.ecn == 3",
             Self::NoWindowScaling | Self::ClampedMss => "tcp.flags.syn == 1",
             _ => return None,
@@ -655,6 +658,13 @@ fn findings_of(connection: &ConnectionReport) -> Vec<TcpFinding> {
         found.extend(clamped_mss(connection, end));
     }
     found.extend(missing_scaling(connection));
+    // A queue makes round trips long: that is told.
+    if !found
+        .iter()
+        .any(|finding| finding.kind == TcpFindingKind::Queue)
+    {
+        found.extend(round_trips(connection));
+    }
     found
 }
 
@@ -723,6 +733,40 @@ fn answer_kind(connection: &ConnectionReport, incident: &Incident) -> Option<Tcp
     };
     let is_much = incident.total_ns >= TOTAL_NS_MIN.max(connection.duration_ns / part);
     is_much.then_some(kind)
+}
+
+/// Requests, one behind the other, over a way that takes most of the time.
+fn round_trips(connection: &ConnectionReport) -> Option<TcpFinding> {
+    /// With fewer `may_tell` asks for nothing.
+    const REQUESTS_MIN: u32 = 16;
+    const SHARE_MIN: f64 = 0.5;
+    const TOTAL_NS_MIN: u64 = 1_000_000_000;
+    /// Shorter ways are those of a building, where the hosts take as long.
+    const TRIP_NS_MIN: u64 = 5_000_000;
+    // An answer takes its server's time too: only a handshake that needed no second try shows the way alone.
+    connection
+        .syn_to_answer_ns
+        .zip(connection.answer_to_ack_ns)?;
+    let trip_ns = connection.trip_ns(End::Client)? + connection.trip_ns(End::Server)?;
+    let requests = connection.from_server.answers?.count;
+    let share = connection.time?.round_trip;
+    let total_ns = (share * connection.duration_ns as f64) as u64;
+    // Other segments wait for the way too; requests must be most of what waited.
+    let by_requests_ns = trip_ns.saturating_mul(requests.into());
+    let is_much = share >= SHARE_MIN
+        && total_ns >= TOTAL_NS_MIN
+        && trip_ns >= TRIP_NS_MIN
+        && requests >= REQUESTS_MIN
+        && by_requests_ns >= total_ns / 2;
+    let finding = TcpFinding {
+        count: u64::from(requests),
+        total_ns,
+        longest_ns: total_ns,
+        out_of: connection.duration_ns,
+        round_trip_ns: Some(trip_ns),
+        ..TcpFinding::new(connection, TcpFindingKind::RoundTrips, End::Server)
+    };
+    is_much.then(|| finding.proven_by_first_frame(connection))
 }
 
 /// A queue on the way: round trips under load are a multiple of the shortest.

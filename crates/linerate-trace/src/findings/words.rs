@@ -291,6 +291,14 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             },
             "look at what the program at {who} does between request and answer",
         ],
+        TcpFindingKind::RoundTrips => [
+            "The way to {who} took {total} of {life}: {count} requests were answered, one behind the \
+             other, over round trips of {trip} at the least",
+            "It is the network, by its distance, and not the server: the handshake took as long. What \
+             {who} took to answer, what was sent again and what waited for a window is not in it.",
+            "make fewer requests, or several at once (batches, pipelining, more connections); else move \
+             client and server nearer to each other",
+        ],
         TcpFindingKind::ClientPause => [
             "{who} paused for {total} of {life} before its next request: {times}, {value_ns} in \
              the median, {longest} at the longest",
@@ -408,6 +416,7 @@ mod tests {
             Kind::PeerSilent,
             Kind::KeepaliveUnanswered,
             Kind::SlowAnswer,
+            Kind::RoundTrips,
             Kind::ClientPause,
             Kind::Queue,
             Kind::IdleSender,
