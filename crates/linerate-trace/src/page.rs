@@ -276,16 +276,15 @@ pub(crate) fn proof_words(proof: &Proof) -> String {
             file => format!("{} of file {}", frame.number(), file + 1),
         })
         .collect();
+    // What is no connection has no number.
+    let of = match proof.connection {
+        0 => "UDP".to_owned(),
+        number => format!("connection #{number}"),
+    };
     match &frames[..] {
-        [] => format!("connection #{}", proof.connection),
-        // What is no connection has no number.
-        more if proof.connection == 0 => format!("UDP, frames {}", more.join(" → ")),
-        [one] => format!("connection #{}, frame {one}", proof.connection),
-        more => format!(
-            "connection #{}, frames {}",
-            proof.connection,
-            more.join(" → ")
-        ),
+        [] => of,
+        [one] => format!("{of}, frame {one}"),
+        more => format!("{of}, frames {}", more.join(" → ")),
     }
 }
 

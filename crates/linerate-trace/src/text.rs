@@ -96,7 +96,7 @@ fn write_heading(trace: &Trace, look: Look, out: &mut String) {
         let kinds = [
             (totals.fast_retransmissions, "fast"),
             (totals.timeout_retransmissions, "by timer"),
-            (totals.tail_probes, "tail probes"),
+            (totals.tail_probes, "by tail probe"),
             (totals.spurious_retransmissions, "spurious"),
         ];
         let kinds: Vec<String> = kinds
@@ -466,7 +466,7 @@ fn datagrams_line(sent: &DatagramsReport) -> String {
 fn protocol_line(conversation: &ConversationReport) -> Option<String> {
     let mut parts = Vec::new();
     if let Some(asked) = conversation.asked {
-        parts.push(format!("{} questions", count(asked)));
+        parts.push(counted(asked, "question"));
         let counts = [
             (conversation.asked_again, "asked again"),
             (conversation.unanswered, "not answered"),
@@ -496,7 +496,8 @@ fn protocol_line(conversation: &ConversationReport) -> Option<String> {
                 .map(|taken| format!("set up after {}", ns(taken))),
         );
         if quic.initials_again > 0 {
-            parts.push(format!("{} Initials retransmitted", quic.initials_again));
+            let initials = counted(quic.initials_again, "Initial");
+            parts.push(format!("{initials} retransmitted"));
         }
         let flags = [
             (quic.retry, "Retry"),

@@ -181,7 +181,7 @@ impl Both {
             parts.push(format!("{} {what}", count(number)));
         }
         if let Some(hops) = way.hops.filter(|&hops| hops > 0) {
-            parts.push(format!("{hops} routers between"));
+            parts.push(format!("{} between", counted(hops, "router")));
         }
         parts.join(", ")
     }

@@ -17,6 +17,7 @@ pub(crate) use totals::Totals;
 use crate::capture::Reader;
 use crate::datagrams::ConversationReport;
 use crate::findings::TcpFinding;
+use crate::number::counted;
 
 /// The number of the document's shape.
 pub(crate) const TRACE_SCHEMA_VERSION: u32 = 2;
@@ -151,20 +152,21 @@ fn warnings(
             warnings.push(format!("{}: {damage}", file.name));
         }
         if file.backward > 0 {
-            let frames = match file.backward {
-                1 => "1 frame lies before the one before it in time; it is".to_owned(),
-                more => format!("{more} frames lie before the one before them in time; they are"),
+            let lie = match file.backward {
+                1 => "lies before the one before it in time; it is",
+                _ => "lie before the one before them in time; they are",
             };
             warnings.push(format!(
-                "{}: {frames} taken in the order of the file (reordercap sorts them)",
-                file.name
+                "{}: {} {lie} taken in the order of the file (reordercap sorts them)",
+                file.name,
+                counted(file.backward, "frame")
             ));
         }
     }
     if totals.connections == 0 && totals.filtered > 0 {
+        let segments = counted(totals.filtered, "TCP segment");
         warnings.push(format!(
-            "no connection is one that --flow wants: all {} TCP segments are of others",
-            totals.filtered
+            "no connection is one that --flow wants: there is no more than {segments} of others"
         ));
     }
     for pair in files.windows(2) {
@@ -178,83 +180,152 @@ fn warnings(
             ));
         }
     }
-    let mut count = |number: u64, what: &str| {
+    let mut tell = |number: u64, noun: &str, [one, many]: [&str; 2]| {
         if number > 0 {
-            warnings.push(format!("{number} {what}"));
+            let rest = if number == 1 { one } else { many };
+            warnings.push(format!("{} {rest}", counted(number, noun)));
         }
     };
-    count(
+    tell(
         totals.cut,
-        "frames were cut before the end of their TCP header: capture 128 bytes of each frame at least",
+        "frame",
+        [
+            "was cut before the end of its TCP header: capture 128 bytes of each frame at least",
+            "were cut before the end of their TCP header: capture 128 bytes of each frame at least",
+        ],
     );
-    count(
+    tell(
         totals.options_cut,
-        "SYNs were cut before the end of their options: what they offered (window scale, SACK, \
-         timestamps) is not known, and no window is told; capture 128 bytes of each frame at least",
+        "SYN",
+        [
+            "was cut before the end of its options: what it offered (window scale, SACK, timestamps) is \
+             not known, and no window is told; capture 128 bytes of each frame at least",
+            "were cut before the end of their options: what they offered (window scale, SACK, \
+             timestamps) is not known, and no window is told; capture 128 bytes of each frame at least",
+        ],
     );
-    count(
+    tell(
         totals.malformed,
-        "frames contradict themselves and were left out",
+        "frame",
+        [
+            "contradicts itself and was left out",
+            "contradict themselves and were left out",
+        ],
     );
-    count(
+    tell(
         totals.shortened,
-        "packets say that they are longer than their frames: what was on the wire is counted",
+        "packet",
+        [
+            "says that it is longer than its frame: what was on the wire is counted",
+            "say that they are longer than their frames: what was on the wire is counted",
+        ],
     );
-    count(
+    tell(
         totals.fragments,
-        "fragments of IP packets: payload of all but the first is not counted",
+        "fragment",
+        ["of IP packets: payload of all but the first is not counted"; 2],
     );
-    count(
+    tell(
         totals.foreign_links,
-        "frames are of link types without IP and were left out",
+        "frame",
+        [
+            "is of a link type without IP and was left out",
+            "are of link types without IP and were left out",
+        ],
     );
     for (what, &number) in &totals.undecoded {
-        let words = format!("frames have their packets in what is not decoded: {what}");
-        count(number, &words);
+        let words = [
+            format!("has its packet in what is not decoded: {what}"),
+            format!("have their packets in what is not decoded: {what}"),
+        ];
+        tell(number, "frame", [&words[0], &words[1]]);
     }
-    count(
+    tell(
         totals.encrypted,
-        "frames of 802.11 are encrypted, and what they carry is not seen: capture behind the access \
-         point, or decrypt them first (airdecap-ng)",
+        "frame",
+        [
+            "of 802.11 is encrypted, and what it carries is not seen: capture behind the access point, \
+             or decrypt it first (airdecap-ng)",
+            "of 802.11 are encrypted, and what they carry is not seen: capture behind the access point, \
+             or decrypt them first (airdecap-ng)",
+        ],
     );
-    count(
+    tell(
         totals.wireless,
-        "frames of 802.11 carry no data (management, control)",
+        "frame",
+        [
+            "of 802.11 carries no data (management, control)",
+            "of 802.11 carry no data (management, control)",
+        ],
     );
-    count(
+    tell(
         totals.udp_left_out,
-        "datagrams were left out: there were more conversations over UDP than are kept",
+        "datagram",
+        [
+            "was left out: there were more conversations over UDP than are kept",
+            "were left out: there were more conversations over UDP than are kept",
+        ],
     );
-    count(
+    tell(
         totals.untracked,
-        "segments were left out: too many addresses of IPv6",
+        "segment",
+        [
+            "was left out: too many addresses of IPv6",
+            "were left out: too many addresses of IPv6",
+        ],
     );
-    count(
+    tell(
         totals.duplicate_frames,
-        "frames were captured twice (on a bridge, or on any interface); counted once",
+        "frame",
+        [
+            "was captured twice (on a bridge, or on any interface); counted once",
+            "were captured twice (on a bridge, or on any interface); counted once",
+        ],
     );
-    count(
+    tell(
         totals.holes_of_capture,
-        "ranges were acknowledged but are not in the capture: it lost frames, and what is said of \
-         loss and waits around them may be its own",
+        "range",
+        [
+            "was acknowledged but is not in the capture: it lost frames, and what is said of loss and \
+             waits around them may be its own",
+            "were acknowledged but are not in the capture: it lost frames, and what is said of loss and \
+             waits around them may be its own",
+        ],
     );
-    count(
+    tell(
         totals.findings_left_out,
-        "findings were not kept: there were more than 4096",
+        "finding",
+        [
+            "was not kept: there were more than 4096",
+            "were not kept: there were more than 4096",
+        ],
     );
-    count(
+    tell(
         totals.without_detail,
-        "connections were only counted: more were open at once than details are kept of",
+        "connection",
+        [
+            "was only counted: more were open at once than details are kept of",
+            "were only counted: more were open at once than details are kept of",
+        ],
     );
-    count(
+    tell(
         totals.forgotten,
-        "connections are in the totals only: there were more than are kept",
+        "connection",
+        [
+            "is in the totals only: there were more than are kept",
+            "are in the totals only: there were more than are kept",
+        ],
     );
     let half = connections.iter().filter(|one| one.one_sided).count();
-    count(
+    tell(
         half as u64,
-        "of the connections shown have only one direction in the capture: round trips and \
-         acknowledgements are missing",
+        "connection",
+        [
+            "of those shown has only one direction in the capture: round trips and acknowledgements are \
+             missing",
+            "of those shown have only one direction in the capture: round trips and acknowledgements \
+             are missing",
+        ],
     );
     warnings
 }

@@ -21,6 +21,8 @@ pub(crate) fn put_into_words(finding: &mut TcpFinding) {
         ("{count}", count(finding.count)),
         ("{data_segments}", counted(finding.count, "data segment")),
         ("{out_of}", count(finding.out_of)),
+        ("{of_segments}", counted(finding.out_of, "data segment")),
+        ("{of_questions}", counted(finding.out_of, "question")),
         ("{share}", percent(finding.count, finding.out_of)),
         ("{total}", ns(finding.total_ns)),
         ("{longest}", ns(finding.longest_ns)),
@@ -143,7 +145,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              pacing at the sender (fq) makes its bursts shorter",
         ],
         TcpFindingKind::Loss => [
-            "{who} sent {count} of {out_of} data segments to {toward} again ({share})",
+            "{who} sent {count} of {of_segments} to {toward} again ({share})",
             "They were lost on the way to {toward}, or their acknowledgements on the way back.",
             "`linerate watch` shows where hosts drop; compare captures of both ends for the path",
         ],
@@ -155,7 +157,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "on Linux leave tcp_recovery and tcp_frto on; a shorter queue makes round trips steady",
         ],
         TcpFindingKind::Reordering => [
-            "{count} of {out_of} data segments from {who} came out of order ({share})",
+            "{count} of {of_segments} from {who} came out of order ({share})",
             "Packets of one connection take different ways: links joined packet by packet, or \
              several queues that one flow is spread over.",
             "spread by flow, not by packet (layer3+4 hashing of bonds and routes)",
@@ -167,7 +169,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "",
         ],
         TcpFindingKind::SmallSegments => [
-            "{who} sends trains of short segments: {count} of {out_of} data segments are half a \
+            "{who} sends trains of short segments: {count} of {of_segments} are half a \
              full one or less, {bytes} on average",
             "Each packet costs its sender and receiver about the same, however little it carries.",
             "at {who}: write more at once (buffer, writev), or let Nagle's algorithm join segments \
@@ -330,7 +332,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              own protocol",
         ],
         TcpFindingKind::QuestionsUnanswered => [
-            "{who} left {count} of {out_of} questions of {toward} without an answer",
+            "{who} left {count} of {of_questions} of {toward} without an answer",
             "No answer was captured within 5 s: question or answer was lost, or nobody listens. UDP does \
              not say which.",
             "capture at {who} as well: `linerate trace` of both ends tells where datagrams end",
@@ -342,7 +344,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "ask a server that is nearer, or keep answers at hand (a resolver on the host)",
         ],
         TcpFindingKind::CongestionMarks => [
-            "Routers marked {count} of {out_of} data segments from {who} to {toward} as congested \
+            "Routers marked {count} of {of_segments} from {who} to {toward} as congested \
              ({share})",
             "A queue on the way asks the sender to slow down, and drops nothing for it (ECN).",
             "",
