@@ -10,7 +10,7 @@ use linerate_model::unit::Unit;
 use crate::connection::FrameId;
 use crate::datagrams::{ConversationReport, DatagramsReport};
 use crate::document::{ConnectionReport, DurationReport, EndReport, Ending, LifeReport, Trace};
-use crate::findings::{Proof, TcpFinding};
+use crate::findings::{Proof, TcpFinding, proofs_filter};
 use crate::number::{bytes, count, counted, ns};
 
 /// Findings that are shown; the document has all of them.
@@ -234,6 +234,10 @@ fn write_finding(number: usize, finding: &TcpFinding, trace: &Trace, look: Look,
         let line = proof_line(proof, trace);
         let _ = writeln!(out, "     {}", look.dim(&line));
     }
+    let more = finding.proofs.len().saturating_sub(PROOFS_MAX);
+    if more > 0 {
+        let _ = writeln!(out, "     {}", look.dim(&format!("… and {more} more")));
+    }
     if let Some(line) = filter_line(finding) {
         let _ = writeln!(out, "     {}", look.dim(&line));
     }
@@ -266,14 +270,14 @@ fn proof_line(proof: &Proof, trace: &Trace) -> String {
     )
 }
 
-/// Returns what shows the first proof in Wireshark, and what Wireshark calls such frames.
+/// Returns what shows the proofs in Wireshark, and what Wireshark calls such frames.
 fn filter_line(finding: &TcpFinding) -> Option<String> {
-    let proof = finding.proofs.first()?;
+    let filter = proofs_filter(&finding.proofs)?;
     let name = match finding.kind.display_filter() {
         Some(name) => format!("; all: {name}"),
         None => String::new(),
     };
-    Some(format!("Wireshark: {}{name}", proof.filter))
+    Some(format!("Wireshark: {filter}{name}"))
 }
 
 fn frame_name(frame: FrameId, trace: &Trace) -> String {

@@ -160,6 +160,22 @@ fn who_lost_which_segment_is_told() {
 }
 
 #[test]
+fn losses_beyond_those_named_are_counted() {
+    let loses = |round: u32| round % 5 == 1;
+    for (rounds, more) in [(40, None), (45, Some("… and 1 more"))] {
+        let talk = stream(rounds, loses);
+        let places = lost_places(&talk, rounds, loses);
+        let far = at_server(&talk.frames, 10_000_000, 0, |at, _| {
+            (!places.contains(&at)).then_some(0)
+        });
+        let both = joined(&talk.frames, &far).expect("the same traffic");
+        let text = both::text(&both, LOOK);
+        let told = more.is_none_or(|more| text.contains(more));
+        assert!(told && text.contains("more\n") == more.is_some(), "{text}");
+    }
+}
+
+#[test]
 fn what_was_lost_elsewhere_is_not_lost_between() {
     let loses = |round: u32| round % 5 == 1;
     let talk = stream(40, loses);

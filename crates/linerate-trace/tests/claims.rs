@@ -913,6 +913,32 @@ fn proofs_carry_a_filter() {
 }
 
 #[test]
+fn one_filter_shows_all_proofs() {
+    let mut talk = far(10_000);
+    let mut frames = Vec::new();
+    for _ in 0..3 {
+        talk.wait_us(10_000).data(Client, 500);
+        frames.push(talk.frames.len());
+        talk.wait_us(300_000).again(Client, 500, 500);
+        frames.push(talk.frames.len());
+        talk.wait_us(10_000).ack(Server);
+    }
+    let text = linerate_trace::text::text(&trace(&talk.frames), LOOK);
+    let numbers: Vec<String> = frames.iter().map(ToString::to_string).collect();
+    let filter = format!(
+        "Wireshark: frame.number in {{{}}}; all:",
+        numbers.join(", ")
+    );
+    assert!(
+        text.contains(&filter) && text.contains("… and 1 more"),
+        "{text}"
+    );
+    // Of counts, the connection.
+    let text = linerate_trace::text::text(&asked(40, [100_000, 2000, 1000]), LOOK);
+    assert!(text.contains("Wireshark: ip.addr == 10.0.0.1 &&"), "{text}");
+}
+
+#[test]
 fn none_says_what_was_looked_for() {
     let mut talk = Talk::new(1, 1);
     talk.wait_us(100).data(Client, 100).wait_us(100).ack(Server);

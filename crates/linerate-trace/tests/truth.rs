@@ -3,7 +3,7 @@
 //!
 //! Said is *right* if the cause is named at the right end, *silent* if nothing is named where a capture there
 //! can show it, *wrong* if anything is named that cannot be. `TRACE_TRUTH=N` tries N worlds of each cause and
-//! prints the table of docs/accuracy.md.
+//! prints the table of docs/accuracy.md, and what was not right.
 
 /// Captures made by hand.
 mod common;
@@ -395,11 +395,11 @@ fn judge(case: &Case, number: u64, score: &mut Score) -> Option<String> {
         .iter()
         .map(|one| (one.kind, one.who_is))
         .collect();
-    // Requests one behind the other, of which the way took a second.
+    // Requests one behind the other, for which the way took half of what is told at the least.
     let is_far = match world.program {
         Program::Requests { count, .. } => {
             let trip_ns = world.paths.iter().map(|path| path.delay_ns).sum::<u64>();
-            count * trip_ns > 900 * MS
+            count * trip_ns >= 500 * MS
         }
         _ => false,
     };
@@ -455,6 +455,9 @@ fn findings_name_the_cause_and_nothing_else() {
         all.wrong += score.wrong;
     }
     println!("| all | {} | {} | {} |", all.right, all.silent, all.wrong);
+    if asked.is_some() {
+        println!("{}", failed.join("\n"));
+    }
     let total = all.right + all.silent + all.wrong;
     assert!(
         all.wrong * 100 <= total && all.silent * 20 <= total,

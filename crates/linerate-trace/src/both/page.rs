@@ -79,7 +79,12 @@ fn between(both: &Both) -> Vec<TracedFinding> {
                 DATAGRAM => "UDP conversation",
                 _ => "connection",
             };
-            let place = format!("{kind} #{} of {at}", joined.numbers[way.sent_at]);
+            let shown = way.examples.len() as u64;
+            let first = match way.lost > shown {
+                true => format!(", the first {shown} of them"),
+                false => String::new(),
+            };
+            let place = format!("{kind} #{} of {at}{first}", joined.numbers[way.sent_at]);
             let frames = numbers_filter(way.examples.iter().map(|lost| lost.frame));
             found.push(TracedFinding {
                 claim: format!(

@@ -186,7 +186,7 @@ impl Both {
         parts.join(", ")
     }
 
-    /// Names the frames of the first that were lost, and what shows them in Wireshark.
+    /// Names the frames of the first that were lost and says how many more there are, and what shows them in Wireshark.
     pub(crate) fn lost_words(&self, way: &WayReport) -> [String; 2] {
         let frames: Vec<String> = way
             .examples
@@ -198,8 +198,13 @@ impl Both {
             .collect();
         let numbers = way.examples.iter().map(|lost| lost.frame);
         let file = &self.files[way.sent_at];
+        let noun = if frames.len() == 1 { "frame" } else { "frames" };
+        let more = match way.lost.saturating_sub(frames.len() as u64) {
+            0 => String::new(),
+            more => format!(", … and {} more", count(more)),
+        };
         [
-            format!("lost, of {file}: frames {}", frames.join(", ")),
+            format!("lost, of {file}: {noun} {}{more}", frames.join(", ")),
             format!("Wireshark: {}", numbers_filter(numbers)),
         ]
     }

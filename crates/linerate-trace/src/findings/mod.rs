@@ -10,7 +10,7 @@
 //!    whether it is told as a loss, as a timer or as a burst.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use linerate_model::sample::End;
@@ -553,6 +553,23 @@ pub(crate) fn numbers_filter(numbers: impl Iterator<Item = u64>) -> String {
         [one] => format!("frame.number == {one}"),
         more => format!("frame.number in {{{}}}", more.join(", ")),
     }
+}
+
+/// Returns one filter for the frames of all proofs, those of the first one's file; where the first is a whole
+/// connection, for that.
+pub(crate) fn proofs_filter(proofs: &[Proof]) -> Option<String> {
+    let first = proofs.first()?;
+    let file = first.frames.first().map(|frame| frame.file());
+    let is_connection = first.filter != filter_of(first.frames.iter().copied());
+    if is_connection {
+        return Some(first.filter.clone());
+    }
+    let frames = proofs.iter().flat_map(|proof| &proof.frames);
+    let numbers: BTreeSet<u64> = frames
+        .filter(|frame| Some(frame.file()) == file)
+        .map(|frame| frame.number())
+        .collect();
+    Some(numbers_filter(numbers.into_iter()))
 }
 
 /// Returns the filter for a whole connection.
