@@ -317,6 +317,22 @@ fn links_and_tunnels_are_looked_through() {
     });
     let extended = [0x34, 255, 0, 9, 0, 0, 0, 1, 0, 0, 0, 0x85, 1, 0, 9, 0];
     same(0x0800, &|f| udp(2152, before(&extended, &f[14..])));
+    same(0x0800, &|f| {
+        udp(4790, before(&[12, 0, 0, 3, 0, 0, 1, 0], f))
+    });
+    same(0x0800, &|f| {
+        udp(4790, before(&[12, 0, 0, 1, 0, 0, 1, 0], &f[14..]))
+    });
+    same(0x0800, &|f| {
+        udp(6635, before(&[0, 1, 0, 64, 0, 2, 1, 64], &f[14..]))
+    });
+    // Without length and sequence numbers, and with both.
+    for header in [
+        vec![0, 2, 0, 1, 0, 2, 0xff, 3, 0, 0x21],
+        vec![0x48, 2, 0, 99, 0, 1, 0, 2, 0, 0, 0, 0, 0, 0x21],
+    ] {
+        same(0x0800, &|f| udp(1701, before(&header, &f[14..])));
+    }
     let ppp = talk()
         .into_iter()
         .map(|(time_ns, f)| (time_ns, before(&[0xff, 3, 0, 0x21], &f[14..])));
@@ -350,8 +366,24 @@ fn links_and_tunnels_are_looked_through() {
         five_deep.starts_with("packets more than four"),
         "{five_deep}"
     );
-    // What only has the port is no tunnel.
-    let frames = wrapped(0x0800, |_| udp(4789, vec![8; 40]));
-    let totals = trace(&frames).totals;
-    assert_eq!((totals.packets, totals.not_tcp), (0, frames.len() as u64));
+    let inside = named(0x0800, &|f| {
+        udp(4790, before(&[12, 0, 0, 4, 0, 0, 1, 0], f))
+    });
+    assert!(inside.contains("NSH"), "{inside}");
+    // What only has the port is no tunnel, nor what is longer or shorter than the packet in it.
+    let none = |wrap: &dyn Fn(&[u8]) -> Vec<u8>| {
+        let frames = wrapped(0x0800, wrap);
+        let totals = trace(&frames).totals;
+        let counts = (totals.packets, totals.not_tcp, totals.undecoded.len());
+        assert_eq!(counts, (0, frames.len() as u64, 0));
+    };
+    for port in [1701, 4789, 4790, 6635] {
+        for byte in [0, 2, 4, 8, 12, 0x45, 0xff] {
+            none(&|_| udp(port, vec![byte; 40]));
+        }
+    }
+    none(&|f| {
+        let padded = [&[0, 1, 1, 64], &f[14..], &[0; 3]].concat();
+        udp(6635, padded)
+    });
 }

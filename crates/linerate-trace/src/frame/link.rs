@@ -88,7 +88,7 @@ pub(crate) fn snap(bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
 }
 
 /// A stack of labels; what follows the last is IP if it begins as IP does.
-fn mpls(bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
+pub(crate) fn mpls(bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
     const LABELS_MAX: usize = 8;
     for label in 0..LABELS_MAX {
         let at = at + 4 * label;

@@ -1,5 +1,6 @@
-//! Packets inside packets: IP in IP, GRE and ERSPAN, VXLAN, GENEVE, GTP-U. What is inside is what
-//! connections are made of; what is known to carry packets and is not followed is named.
+//! Packets inside packets: IP in IP, GRE and ERSPAN, VXLAN with and without its generic extension, GENEVE,
+//! GTP-U, L2TP, MPLS in UDP. What is inside is what connections are made of; what is known to carry packets
+//! and is not followed is named.
 
 use super::link;
 use super::{Decoded, NoSegment, ip, u16_at};
@@ -26,6 +27,8 @@ const ETHERTYPE_ERSPAN: u16 = 0x88be;
 enum Inner {
     Ip(usize),
     Ethernet(usize),
+    /// What is not followed.
+    Named(&'static str),
 }
 
 /// Decodes what is behind an IP header of `protocol`, `wire_bytes` long and inside `depth` others.
@@ -47,7 +50,7 @@ pub(crate) fn decode(
     let inner = match protocol {
         PROTOCOL_IPV4 | PROTOCOL_IPV6 => Inner::Ip(0),
         PROTOCOL_GRE => gre(bytes).ok_or(NoSegment::Undecoded("GRE of other protocols"))?,
-        PROTOCOL_UDP => udp(bytes).ok_or(NoSegment::NotTcp)?,
+        PROTOCOL_UDP => udp(bytes, wire_bytes).ok_or(NoSegment::NotTcp)?,
         PROTOCOL_ESP => return Err(NoSegment::Undecoded("IPsec ESP")),
         PROTOCOL_AH => return Err(NoSegment::Undecoded("IPsec AH")),
         PROTOCOL_L2TP => return Err(NoSegment::Undecoded("L2TP")),
@@ -56,6 +59,7 @@ pub(crate) fn decode(
     };
     let at = match inner {
         Inner::Ip(at) => at,
+        Inner::Named(what) => return Err(NoSegment::Undecoded(what)),
         Inner::Ethernet(at) => {
             let frame = bytes.get(at..).ok_or(NoSegment::NotTcp)?;
             // Bridges carry much that is no IP.
@@ -98,19 +102,28 @@ fn gre(bytes: &[u8]) -> Option<Inner> {
     }
 }
 
-/// VXLAN (RFC 7348), GENEVE (RFC 8926) and GTP-U (3GPP TS 29.281), by their ports.
-fn udp(bytes: &[u8]) -> Option<Inner> {
-    const HEADER_BYTES: usize = 8;
+/// The header of UDP.
+const HEADER_BYTES: usize = 8;
+
+/// VXLAN (RFC 7348) and its generic extension, GENEVE (RFC 8926), GTP-U (3GPP TS 29.281), L2TP (RFC 2661)
+/// and MPLS (RFC 7510), by their ports.
+fn udp(bytes: &[u8], wire_bytes: usize) -> Option<Inner> {
     const VXLAN: u16 = 4789;
     /// What Linux took before VXLAN had a number.
     const VXLAN_OLD: u16 = 8472;
     const GENEVE: u16 = 6081;
+    const VXLAN_GPE: u16 = 4790;
     const GTP_U: u16 = 2152;
+    const L2TP: u16 = 1701;
+    const MPLS: u16 = 6635;
     let tunnel = bytes.get(HEADER_BYTES..)?;
     match u16_at(bytes, 2)? {
         VXLAN | VXLAN_OLD => {
             (tunnel.first()? & 0x08 != 0).then_some(Inner::Ethernet(HEADER_BYTES + 8))
         }
+        VXLAN_GPE => vxlan_gpe(tunnel),
+        L2TP => l2tp(bytes, wire_bytes),
+        MPLS => filled(bytes, wire_bytes, link::mpls(bytes, HEADER_BYTES).ok()?),
         GENEVE => {
             let (first, ethertype) = (*tunnel.first()?, u16_at(tunnel, 2)?);
             let at = HEADER_BYTES + 8 + 4 * usize::from(first & 0x3f);
@@ -142,4 +155,54 @@ fn udp(bytes: &[u8]) -> Option<Inner> {
         }
         _ => None,
     }
+}
+
+/// VXLAN that says what it carries (draft-ietf-nvo3-vxlan-gpe-13).
+fn vxlan_gpe(tunnel: &[u8]) -> Option<Inner> {
+    /// Reserved bits, the version, and messages to the tunnel's ends.
+    const FOREIGN: u8 = 0xf1;
+    const SAYS_PROTOCOL: u8 = 0x04;
+    let [flags, 0, 0, protocol, _, _, _, 0] = *tunnel.first_chunk()? else {
+        return None;
+    };
+    let at = HEADER_BYTES + 8;
+    match protocol {
+        _ if flags & FOREIGN != 0 || flags & SAYS_PROTOCOL == 0 => None,
+        1 | 2 => Some(Inner::Ip(at)),
+        3 => Some(Inner::Ethernet(at)),
+        4 => Some(Inner::Named("network service headers (NSH)")),
+        _ => None,
+    }
+}
+
+/// Data of L2TP, version 2: PPP behind it.
+fn l2tp(bytes: &[u8], wire_bytes: usize) -> Option<Inner> {
+    const LENGTH: u16 = 0x4000;
+    const SEQUENCE: u16 = 0x0800;
+    const OFFSET: u16 = 0x0200;
+    const PRIORITY: u16 = 0x0100;
+    const VERSION: u16 = 2;
+    let flags = u16_at(bytes, HEADER_BYTES)?;
+    // Messages of control have the highest bit.
+    if flags & !(LENGTH | SEQUENCE | OFFSET | PRIORITY) != VERSION {
+        return None;
+    }
+    let bytes_if = |flag: u16, count: usize| if flags & flag != 0 { count } else { 0 };
+    let mut at = HEADER_BYTES + 6 + bytes_if(LENGTH, 2) + bytes_if(SEQUENCE, 4);
+    if flags & OFFSET != 0 {
+        at += 2 + usize::from(u16_at(bytes, at)?);
+    }
+    filled(bytes, wire_bytes, link::ppp(bytes, at).ok()?)
+}
+
+/// A packet at `at` whose own length is what is left of its datagram: what stands before it says too little
+/// to know it by.
+fn filled(bytes: &[u8], wire_bytes: usize, at: usize) -> Option<Inner> {
+    const IPV6_HEADER_BYTES: usize = 40;
+    let packet = bytes.get(at..)?;
+    let packet_bytes = match packet.first()? >> 4 {
+        4 => usize::from(u16_at(packet, 2)?),
+        _ => usize::from(u16_at(packet, 4)?) + IPV6_HEADER_BYTES,
+    };
+    (packet_bytes == wire_bytes.checked_sub(at)?).then_some(Inner::Ip(at))
 }
