@@ -93,19 +93,53 @@ fn every_link_type_is_the_same_trace() {
     check(&relinked(228, &[]), "pcap");
     check(&relinked(0, &[2, 0, 0, 0]), "pcap");
     check(&relinked(108, &[0, 0, 0, 2]), "pcap");
+    check(&relinked(104, &[0x0f, 0, 8, 0]), "pcap");
+    check(&relinked(104, &[0x0f, 0, 0x81, 0, 0, 5, 8, 0]), "pcap");
+    // Frame Relay with IPv4's own number, with SNAP, with four bytes of address, and as Cisco has it.
+    check(&relinked(107, &[0x18, 0x41, 3, 0xcc]), "pcap");
+    let snap = [0x18, 0x41, 3, 0, 0x80, 0, 0, 0, 8, 0];
+    check(&relinked(107, &snap), "pcap");
+    check(&relinked(107, &[0x18, 0x40, 0, 1, 3, 0xcc]), "pcap");
+    check(&relinked(107, &[0x18, 0x41, 8, 0]), "pcap");
+    for direction in [0, 1] {
+        check(&relinked(166, &[direction, 3, 0, 0x21]), "pcap");
+        check(&relinked(204, &[direction, 0xff, 3, 0, 0x21]), "pcap");
+        check(&relinked(204, &[direction, 0x21]), "pcap");
+    }
+    let around = |link: u8| vec![0, 0, 12, 0, link, 0, 0, 0, 9, 9, 9, 9];
+    check(&relinked(192, &around(101)), "pcap");
+    let ethernet = [&around(1)[..], &macs, &[8, 0]].concat();
+    check(&relinked(192, &ethernet), "pcap");
+}
+
+#[test]
+fn link_headers_that_are_none_are_left_out() {
+    for (link, header) in [
+        (104, vec![0x8f, 0, 0x80, 0x35]),
+        (107, vec![0, 0, 0, 0]),
+        (107, vec![0x18, 0x41, 3, 0xcf]),
+        (166, vec![0, 3, 0xc0, 0x21]),
+        (192, vec![0, 0, 4, 0, 101, 0, 0, 0]),
+        (192, vec![0, 0, 8, 0, 192, 0, 0, 0]),
+        (192, vec![0, 0, 8, 0, 195, 0, 0, 0]),
+        (192, vec![1, 0, 8, 0, 101, 0, 0, 0]),
+    ] {
+        let trace = common::trace_bytes(&relinked(link, &header));
+        assert_eq!(trace.totals.packets, 0, "{link} {header:?}");
+    }
 }
 
 #[test]
 fn a_foreign_link_type_is_named() {
-    let bytes = pcap(&talk(), 107, false, true);
+    let bytes = pcap(&talk(), 6, false, true);
     let mut tracker = Tracker::new(Limits::default());
     let mut reader = Reader::new(&bytes[..]).expect("a capture");
     let error = tracker
-        .read(&mut reader, "relay")
-        .expect_err("of Frame Relay");
+        .read(&mut reader, "ring")
+        .expect_err("of Token Ring");
     assert_eq!(
         error.to_string(),
-        "frames of link type 107 (Frame Relay), which is not decoded"
+        "frames of link type 6 (IEEE 802.5 Token Ring), which is not decoded"
     );
 }
 

@@ -301,6 +301,25 @@ fn corpus() -> Vec<(u32, Vec<u8>, bool)> {
         outer(4, ip.to_vec()),
     ];
     all.extend(tunnels.map(|packet| (101, packet, true)));
+    let wrapped = [
+        udp(4790, join(&[&[12, 0, 0, 3, 0, 0, 1, 0], &ethernet])),
+        udp(6635, join(&[&[0, 1, 0, 64, 0, 2, 1, 64], ip])),
+        udp(1701, join(&[&[0, 2, 0, 1, 0, 2, 0xff, 3, 0, 0x21], ip])),
+        udp(
+            1701,
+            join(&[&[0x4a, 2, 0, 9, 0, 1, 0, 2, 0, 0, 0, 0, 0, 1, 9, 0x21], ip]),
+        ),
+    ];
+    all.extend(wrapped.map(|packet| (101, packet, true)));
+    let links: [(u32, &[u8]); 6] = [
+        (104, &[0x0f, 0, 8, 0]),
+        (107, &[0x18, 0x41, 3, 0xcc]),
+        (107, &[0x18, 0x41, 3, 0, 0x80, 0, 0, 0, 8, 0]),
+        (166, &[0, 3, 0, 0x21]),
+        (204, &[1, 0xff, 3, 0, 0x21]),
+        (192, &[0, 0, 8, 0, 101, 0, 0, 0]),
+    ];
+    all.extend(links.map(|(link, head)| (link, join(&[head, ip]), true)));
     // QUIC: Initial with a token, 0-RTT, Handshake, Retry, and the answer to a version that is not known.
     let ids = [8, 1, 2, 3, 4, 5, 6, 7, 8, 5, 1, 2, 3, 4, 5];
     for (first, version) in [

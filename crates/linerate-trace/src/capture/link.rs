@@ -17,6 +17,16 @@ impl LinkType {
     pub const PPP_SERIAL: Self = Self(50);
     /// IP without a link header.
     pub const RAW: Self = Self(101);
+    /// Cisco's HDLC.
+    pub const CISCO_HDLC: Self = Self(104);
+    /// Frame Relay.
+    pub const FRAME_RELAY: Self = Self(107);
+    /// PPP as pppd captures it: the direction in place of the address.
+    pub const PPP_PPPD: Self = Self(166);
+    /// PPP behind a byte for the direction.
+    pub const PPP_DIRECTION: Self = Self(204);
+    /// Per-packet information: a header that says how long it is and what follows.
+    pub const PPI: Self = Self(192);
     /// 802.11.
     pub const IEEE802_11: Self = Self(105);
     /// 802.11 behind a Prism header.
@@ -43,6 +53,11 @@ impl LinkType {
                 | Self::ETHERNET
                 | Self::PPP
                 | Self::PPP_SERIAL
+                | Self::PPP_PPPD
+                | Self::PPP_DIRECTION
+                | Self::CISCO_HDLC
+                | Self::FRAME_RELAY
+                | Self::PPI
                 | Self::RAW
                 | Self::IEEE802_11
                 | Self::PRISM
@@ -66,6 +81,7 @@ impl LinkType {
             12 | 14 | 101 => "raw IP",
             50 => "PPP over serial",
             51 => "PPPoE",
+            104 => "Cisco HDLC",
             105 => "IEEE 802.11",
             107 => "Frame Relay",
             108 => "OpenBSD loopback",
@@ -74,10 +90,12 @@ impl LinkType {
             119 => "IEEE 802.11 with Prism header",
             127 => "IEEE 802.11 with radiotap header",
             147..=162 => "a private link type",
+            166 => "PPP of pppd",
             189 => "USB",
             192 => "per-packet information (PPI)",
             195 => "IEEE 802.15.4",
             201 => "Bluetooth",
+            204 => "PPP with direction",
             220 => "Linux USB",
             227 => "CAN",
             228 => "raw IPv4",

@@ -1,5 +1,5 @@
-//! What lies before IP: Ethernet with VLAN tags, LLC with SNAP, PPPoE or MPLS, PPP, 802.11 with and without
-//! radiotap, Linux cooked headers, BSD loopback, nothing.
+//! What lies before IP: Ethernet with VLAN tags, LLC with SNAP, PPPoE or MPLS, PPP, Cisco's HDLC, Frame Relay,
+//! 802.11 with and without radiotap, Linux cooked headers, BSD loopback, nothing.
 
 use super::{NoSegment, u16_at};
 use crate::capture::LinkType;
@@ -22,6 +22,12 @@ pub(crate) fn header_bytes(link: LinkType, bytes: &[u8]) -> Result<usize, NoSegm
         LinkType::LINUX_SLL => behind_tags(bytes, 14),
         LinkType::LINUX_SLL2 => sll2(bytes),
         LinkType::PPP | LinkType::PPP_SERIAL => ppp(bytes, 0),
+        // The control field of HDLC shows whether the direction stands for its address.
+        LinkType::PPP_PPPD if bytes.get(1) == Some(&3) => ppp(bytes, 2),
+        LinkType::PPP_PPPD | LinkType::PPP_DIRECTION => ppp(bytes, 1),
+        LinkType::CISCO_HDLC => behind_tags(bytes, 2),
+        LinkType::FRAME_RELAY => frame_relay(bytes),
+        LinkType::PPI => ppi(bytes),
         LinkType::NULL | LinkType::LOOP => loopback(bytes),
         LinkType::IEEE802_11 => wireless(bytes, 0),
         LinkType::RADIOTAP => wireless(bytes, radiotap(bytes)?),
@@ -123,6 +129,51 @@ pub(crate) fn ppp(bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
         [0x21 | 0x57, _] => Ok(at + 1),
         _ => Err(NoSegment::NotIp),
     }
+}
+
+/// Frame Relay: an address whose last byte has its lowest bit set (ITU-T Q.922), and what follows as RFC 2427
+/// has it, or an ethertype as Cisco does.
+fn frame_relay(bytes: &[u8]) -> Result<usize, NoSegment> {
+    const ADDRESS_BYTES_MAX: usize = 4;
+    const UNNUMBERED: u8 = 3;
+    const NLPID_SNAP: u8 = 0x80;
+    const NLPID_IPV4: u8 = 0xcc;
+    const NLPID_IPV6: u8 = 0x8e;
+    let mut address = bytes.iter().take(ADDRESS_BYTES_MAX);
+    let at = match address.position(|byte| byte & 1 != 0) {
+        Some(last) => last + 1,
+        None if bytes.len() < ADDRESS_BYTES_MAX => return Err(NoSegment::Cut),
+        None => return Err(NoSegment::Malformed),
+    };
+    match bytes.get(at..).ok_or(NoSegment::Cut)? {
+        [UNNUMBERED, NLPID_IPV4 | NLPID_IPV6, ..] => Ok(at + 2),
+        // A byte may stand between, so that what follows begins at an even one.
+        [UNNUMBERED, 0, NLPID_SNAP, 0, 0, 0, ..] => behind_tags(bytes, at + 6),
+        [UNNUMBERED, NLPID_SNAP, 0, 0, 0, ..] => behind_tags(bytes, at + 5),
+        [UNNUMBERED, _, _, ..] => Err(NoSegment::NotIp),
+        _ => behind_tags(bytes, at),
+    }
+}
+
+/// Per-packet information: version, flags, its length and the link type of what follows, the lower byte first.
+fn ppi(bytes: &[u8]) -> Result<usize, NoSegment> {
+    const HEADER_BYTES_MIN: usize = 8;
+    let [0, _, length @ .., link_low, link_high, 0, 0] = *bytes
+        .first_chunk::<HEADER_BYTES_MIN>()
+        .ok_or(NoSegment::Cut)?
+    else {
+        return Err(NoSegment::Malformed);
+    };
+    let length = usize::from(u16::from_le_bytes(length));
+    let link = LinkType(u16::from_le_bytes([link_low, link_high]));
+    if length < HEADER_BYTES_MIN || link == LinkType::PPI {
+        return Err(NoSegment::Malformed);
+    }
+    if !link.is_decoded() {
+        return Err(NoSegment::NotIp);
+    }
+    let frame = bytes.get(length..).ok_or(NoSegment::Cut)?;
+    Ok(length + header_bytes(link, frame)?)
 }
 
 /// What Prism chips' drivers put before a frame.
