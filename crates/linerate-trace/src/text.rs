@@ -166,7 +166,7 @@ fn write_findings(trace: &Trace, look: Look, out: &mut String) {
 pub(crate) fn looked_for(trace: &Trace) -> String {
     let mut text =
         "Looked for, and not seen where it costs time: refused, unanswered and repeated SYNs, resets, silent \
-                    ends, slow answers, loss, retransmission timers, closed and small windows, \
+                    ends, slow answers, many requests over a long way, loss, retransmission timers, closed and small windows, \
                     queues, black holes, reordering, delayed ACKs that Nagle's algorithm waits for."
             .to_owned();
     let any = |holds: fn(&ConnectionReport) -> bool| trace.connections.iter().any(holds);

@@ -210,7 +210,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
                      not reach it, or its acknowledgement was lost before it came here."
                 }
                 _ => {
-                    "{toward} had acknowledged it, and that passed here: the acknowledgement was lost \
+                    "At least once {toward} had acknowledged it, and that passed here: it was lost \
                      behind this capture, or {who} did not take it. Its accept queue was full, or it \
                      waits for data (TCP_DEFER_ACCEPT)."
                 }
