@@ -4,6 +4,7 @@
 mod common;
 
 use common::{BEGIN_NS, From, Talk, ipv4, pcap, trace, trace_bytes};
+use linerate_model::sample::End;
 use linerate_trace::capture::Reader;
 use linerate_trace::{ConversationReport, Limits, TcpFindingKind, Trace, Tracker, both};
 
@@ -281,6 +282,21 @@ fn two_views(loses: impl Fn(bool, u32) -> bool) -> [Frames; 2] {
     [near, far]
 }
 
+/// Returns frames as they are behind a box that gives the client another address and port.
+fn behind_nat(frames: &Frames) -> Frames {
+    let client = frames[0].1[26..30].to_vec();
+    let mut frames = frames.clone();
+    for (_, frame) in &mut frames {
+        let (address, port) = match frame[26..30] == client {
+            true => (26, 34),
+            false => (30, 36),
+        };
+        frame[address..address + 4].copy_from_slice(&[192, 0, 2, 7]);
+        frame[port..port + 2].copy_from_slice(&61_000u16.to_be_bytes());
+    }
+    frames
+}
+
 #[test]
 fn datagrams_that_were_lost_between_two_captures_are_told() {
     let loses = |is_clients, at| is_clients && at % 20 == 3 || !is_clients && at == 77;
@@ -290,10 +306,14 @@ fn datagrams_that_were_lost_between_two_captures_are_told() {
         let mut reader = Reader::new(&bytes[..]).expect("a capture");
         both::Seen::read(Tracker::new(Limits::default()), &mut reader, name).expect("of Ethernet")
     };
-    for turned in [false, true] {
+    // As it is, and with a box between that rewrites the client's address and port.
+    for (turned, is_behind_nat) in [(false, false), (true, false), (false, true), (true, true)] {
         let [near, far] = &views;
         let near = seen(near, "near");
-        let far = seen(far, "far");
+        let far = match is_behind_nat {
+            false => seen(far, "far"),
+            true => seen(&behind_nat(far), "far"),
+        };
         let both = match turned {
             false => both::join(near, far),
             true => both::join(far, near),
@@ -314,6 +334,16 @@ fn datagrams_that_were_lost_between_two_captures_are_told() {
         assert_eq!((both.connections.len(), both.conversations.len()), (0, 1));
         let one = &both.conversations[0];
         assert_eq!(one.nearer_to_client, usize::from(turned));
+        let rewritten: Vec<_> = one
+            .rewritten
+            .iter()
+            .map(|one| (one.end, one.what, &*one.arrived))
+            .collect();
+        let expected = [
+            (End::Client, "address", "192.0.2.7"),
+            (End::Client, "port", "61000"),
+        ];
+        assert_eq!(rewritten, &expected[..if is_behind_nat { 2 } else { 0 }]);
         let [there, back] = [&one.from_client, &one.from_server];
         assert_eq!(
             (there.sent, there.arrived, there.lost),

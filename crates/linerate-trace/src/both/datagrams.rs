@@ -1,10 +1,12 @@
 //! Datagrams that two captures saw: which conversations are the same, and what became of each datagram.
 //!
-//! A datagram has no number that both captures could know it by. It is known by its ports, its IP
-//! identification, its length and the first 32 bytes of its payload, which the capture must have kept. Those
-//! that are alike in all of that are matched in their order.
+//! A datagram has no number that both captures could know it by. It is known by its IP identification, its
+//! length and the first 32 bytes of its payload, which the capture must have kept. Those that are alike in all
+//! of that are matched in their order. A conversation is known by its addresses and ports; where a box on the
+//! way rewrote those, by its datagrams.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use linerate_model::sample::End;
 
@@ -16,6 +18,10 @@ use crate::connection::{Endpoint, FrameId};
 use crate::frame::{Datagram, Flags, Says};
 use crate::tracker::Passed;
 
+/// Datagrams of each conversation by which it is looked for where its addresses are others.
+const LOOKED_AT_MAX: usize = 256;
+/// Of these, those that must be in the other, and nowhere else.
+const ALIKE_MIN: u32 = 8;
 /// The most that a datagram may take on its way.
 const WAY_NS_MAX: i128 = 5_000_000_000;
 
@@ -42,7 +48,6 @@ pub(crate) struct Passing {
 /// What a datagram is known by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Mark {
-    ports: [u16; 2],
     identification: u16,
     payload_bytes: u32,
     begin: [u64; 4],
@@ -83,8 +88,6 @@ impl SeenConversation {
 impl Passing {
     fn new(passed: &Passed) -> Self {
         let Datagram {
-            source_port,
-            target_port,
             payload_bytes,
             identification,
             hop_limit,
@@ -97,7 +100,6 @@ impl Passing {
             time_ns: passed.place.time_ns,
             frame: passed.place.frame.map_or(0, FrameId::number),
             mark: Mark {
-                ports: [source_port, target_port],
                 identification,
                 payload_bytes,
                 begin,
@@ -127,7 +129,7 @@ impl Passing {
     }
 }
 
-/// Returns the conversations that both captures saw, by their addresses and ports.
+/// Returns the conversations that both captures saw.
 pub(crate) fn join(
     first: &[SeenConversation],
     second: &[SeenConversation],
@@ -136,16 +138,25 @@ pub(crate) fn join(
     for (at, conversation) in second.iter().enumerate() {
         by_ends.entry(conversation.ends).or_insert(at);
     }
-    let mut joined = Vec::new();
-    for (at, one) in first.iter().enumerate() {
+    let same_ends = |one: &SeenConversation| {
         let turned = [one.ends[1], one.ends[0]];
         let found = [(one.ends, false), (turned, true)];
-        let found = found
+        found
             .iter()
-            .find_map(|(ends, is_turned)| Some((*by_ends.get(ends)?, *is_turned)));
-        let Some((place, is_turned)) = found else {
+            .find_map(|(ends, is_turned)| Some((*by_ends.get(ends)?, *is_turned)))
+    };
+    let places: Vec<Option<(usize, bool)>> = first.iter().map(same_ends).collect();
+    let mut taken: HashSet<usize> = places.iter().flatten().map(|(place, _)| *place).collect();
+    let others = match places.contains(&None) {
+        true => by_content(second, &taken),
+        false => Only::new(),
+    };
+    let mut joined = Vec::new();
+    for (at, (one, place)) in first.iter().zip(places).enumerate() {
+        let Some((place, is_turned)) = place.or_else(|| alike(one, &others, &taken)) else {
             continue;
         };
+        taken.insert(place);
         let pairs = once_in_both(one, &second[place], is_turned);
         let Some(first_is_nearer) = first_is_nearer(&pairs) else {
             continue;
@@ -166,6 +177,46 @@ pub(crate) fn join(
         joined.push((joined_one, instants));
     }
     joined
+}
+
+/// The conversations of datagrams that stand nowhere else, by what they are known by and who sent them.
+type Only = HashMap<(Mark, End), Option<usize>>;
+
+/// Returns the first datagrams of all conversations but those that are `taken`, by what they are known by.
+fn by_content(conversations: &[SeenConversation], taken: &HashSet<usize>) -> Only {
+    let mut only = Only::new();
+    for (place, conversation) in conversations.iter().enumerate() {
+        if taken.contains(&place) {
+            continue;
+        }
+        for passing in conversation.passings.iter().take(LOOKED_AT_MAX) {
+            let entry = only.entry((passing.mark, passing.end));
+            entry
+                .and_modify(|known| *known = None)
+                .or_insert(Some(place));
+        }
+    }
+    only
+}
+
+/// Returns the conversation that has the datagrams of `one` and is not taken, and whether client and server are
+/// turned there.
+fn alike(one: &SeenConversation, others: &Only, taken: &HashSet<usize>) -> Option<(usize, bool)> {
+    let mut counts: BTreeMap<(usize, bool), u32> = BTreeMap::new();
+    for passing in one.passings.iter().take(LOOKED_AT_MAX) {
+        for is_turned in [false, true] {
+            let key = (passing.mark, turn(passing.end, is_turned));
+            if let Some(Some(place)) = others.get(&key)
+                && !taken.contains(place)
+            {
+                *counts.entry((*place, is_turned)).or_default() += 1;
+            }
+        }
+    }
+    // Of as many, those that are not turned.
+    let most = counts.into_iter().min_by_key(|(_, count)| Reverse(*count));
+    most.filter(|(_, count)| *count >= ALIKE_MIN)
+        .map(|(found, _)| found)
 }
 
 /// Returns the datagrams that stand once in each of two captures, in the order of the first.

@@ -352,7 +352,10 @@ impl JoinedReport {
             WayReport::new(sent_at, &course.way())
         });
         let numbers = [first.number, second.number];
-        Self::made(joined, numbers, [first.ends, second.ends], ways, Vec::new())
+        let ends = [first.ends, second.ends];
+        let moved = End::BOTH.map(|end| moved(joined, ends, end));
+        let rewritten = moved.into_iter().flatten().collect();
+        Self::made(joined, numbers, ends, ways, rewritten)
     }
 
     /// Returns the direction from `end`.
@@ -362,6 +365,28 @@ impl JoinedReport {
             End::Server => &self.from_server,
         }
     }
+}
+
+/// Returns what of the address and port of `end` is another behind the way; `ends` are those of each capture.
+fn moved(joined: &Joined, ends: [[Endpoint; 2]; 2], end: End) -> Vec<Rewritten> {
+    let sent_at = joined.sent_at(end);
+    let ends = [sent_at, 1 - sent_at].map(|capture| match capture {
+        0 => ends[0][end as usize],
+        _ => ends[1][join::turn(end, joined.is_turned) as usize],
+    });
+    let address = differing(end, "address", ends.map(|one| one.address.to_string()));
+    let port = differing(end, "port", ends.map(|one| one.port.to_string()));
+    address.into_iter().chain(port).collect()
+}
+
+/// Returns that `what` of `end` is another behind the way, if it is.
+fn differing(end: End, what: &'static str, [sent, arrived]: [String; 2]) -> Option<Rewritten> {
+    (sent != arrived).then_some(Rewritten {
+        end,
+        what,
+        sent,
+        arrived,
+    })
 }
 
 /// Returns what of the SYN of `end`, its address and its numbers is another behind the way.
@@ -376,21 +401,8 @@ fn rewritings(
         _ => join::turn(end, joined.is_turned),
     };
     let order = [sent_at, 1 - sent_at];
-    let mut found = Vec::new();
-    let mut compare = |what, values: [String; 2]| {
-        let [sent, arrived] = values;
-        if sent != arrived {
-            found.push(Rewritten {
-                end,
-                what,
-                sent,
-                arrived,
-            });
-        }
-    };
-    let ends = order.map(|capture| pair[capture].ends[end_in(capture) as usize]);
-    compare("address", ends.map(|one| one.address.to_string()));
-    compare("port", ends.map(|one| one.port.to_string()));
+    let mut found = moved(joined, pair.map(|one| one.ends), end);
+    let mut compare = |what, values| found.extend(differing(end, what, values));
     let offers = order.map(|capture| pair[capture].offers[end_in(capture) as usize]);
     if let [Some((one, first)), Some((other, second))] = offers {
         let written = |number: Option<String>| number.unwrap_or_else(|| "none".to_owned());
