@@ -234,9 +234,8 @@ fn write_finding(number: usize, finding: &TcpFinding, trace: &Trace, look: Look,
         let line = proof_line(proof, trace);
         let _ = writeln!(out, "     {}", look.dim(&line));
     }
-    let more = finding.proofs.len().saturating_sub(PROOFS_MAX);
-    if more > 0 {
-        let _ = writeln!(out, "     {}", look.dim(&format!("… and {more} more")));
+    if let Some(line) = more_line(finding) {
+        let _ = writeln!(out, "     {}", look.dim(&line));
     }
     if let Some(line) = filter_line(finding) {
         let _ = writeln!(out, "     {}", look.dim(&line));
@@ -268,6 +267,21 @@ fn proof_line(proof: &Proof, trace: &Trace) -> String {
         "at {:.6} s: {connection}{frames}{length}",
         after as f64 / 1e9
     )
+}
+
+/// Says how many there are beyond those that are shown, and which of them the filter shows.
+fn more_line(finding: &TcpFinding) -> Option<String> {
+    let shown = finding.proofs.len().min(PROOFS_MAX) as u64;
+    let kept = finding.proofs.len() as u64 - shown;
+    let more = kept.max(finding.occurrences().saturating_sub(shown));
+    match (more, kept) {
+        _ if shown == 0 || more == 0 => None,
+        (more, kept) if kept == 0 || kept == more => Some(format!("… and {} more", count(more))),
+        (more, kept) => Some(format!(
+            "… and {} more, {kept} of them in the filter",
+            count(more)
+        )),
+    }
 }
 
 /// Returns what shows the proofs in Wireshark, and what Wireshark calls such frames.

@@ -914,25 +914,30 @@ fn proofs_carry_a_filter() {
 
 #[test]
 fn one_filter_shows_all_proofs() {
-    let mut talk = far(10_000);
-    let mut frames = Vec::new();
-    for _ in 0..3 {
-        talk.wait_us(10_000).data(Client, 500);
-        frames.push(talk.frames.len());
-        talk.wait_us(300_000).again(Client, 500, 500);
-        frames.push(talk.frames.len());
-        talk.wait_us(10_000).ack(Server);
+    for (losses, more) in [
+        (2, None),
+        (3, Some("… and 1 more\n")),
+        (9, Some("… and 7 more, 2 of them in the filter\n")),
+    ] {
+        let mut talk = far(10_000);
+        let mut frames = Vec::new();
+        for _ in 0..losses {
+            talk.wait_us(10_000).data(Client, 500);
+            frames.push(talk.frames.len());
+            talk.wait_us(300_000).again(Client, 500, 500);
+            frames.push(talk.frames.len());
+            talk.wait_us(10_000).ack(Server);
+        }
+        let text = linerate_trace::text::text(&trace(&talk.frames), LOOK);
+        // Four examples are kept.
+        frames.truncate(8);
+        let numbers: Vec<String> = frames.iter().map(ToString::to_string).collect();
+        let numbers = numbers.join(", ");
+        let filter = format!("Wireshark: frame.number in {{{numbers}}}; all:");
+        assert!(text.contains(&filter), "{filter}: {text}");
+        assert!(more.is_none_or(|more| text.contains(more)), "{text}");
+        assert_eq!(text.contains("… and"), more.is_some(), "{text}");
     }
-    let text = linerate_trace::text::text(&trace(&talk.frames), LOOK);
-    let numbers: Vec<String> = frames.iter().map(ToString::to_string).collect();
-    let filter = format!(
-        "Wireshark: frame.number in {{{}}}; all:",
-        numbers.join(", ")
-    );
-    assert!(
-        text.contains(&filter) && text.contains("… and 1 more"),
-        "{text}"
-    );
     // Of counts, the connection.
     let text = linerate_trace::text::text(&asked(40, [100_000, 2000, 1000]), LOOK);
     assert!(text.contains("Wireshark: ip.addr == 10.0.0.1 &&"), "{text}");

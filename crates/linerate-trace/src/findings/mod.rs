@@ -195,6 +195,11 @@ impl Proof {
         self.frames.len() > 1
     }
 
+    /// Returns whether its filter is for its frames, not for a connection.
+    fn is_of_frames(&self) -> bool {
+        self.filter == filter_of(self.frames.iter().copied())
+    }
+
     fn shares_frame(&self, other: &Self) -> bool {
         self.frames.iter().any(|frame| other.frames.contains(frame))
     }
@@ -436,6 +441,21 @@ impl TcpFinding {
         self.waits.quantile(1.0 - share.min(1.0) / 2.0)
     }
 
+    /// Returns how many proofs there could be: one each time, or of each connection where that is all that
+    /// they show.
+    pub(crate) fn occurrences(&self) -> u64 {
+        let is_each_time = self.proofs.iter().all(Proof::is_of_frames)
+            && !matches!(
+                self.kind,
+                // Its segment was sent so often; the slowest answer stands for the others.
+                TcpFindingKind::PathMtu | TcpFindingKind::AnswersLate
+            );
+        match is_each_time {
+            true => self.count,
+            false => u64::from(self.connections),
+        }
+    }
+
     /// Returns whether the frames that prove `other` prove this finding as well, and `other` is not
     /// more than it.
     fn shows(&self, other: &Self) -> bool {
@@ -560,8 +580,7 @@ pub(crate) fn numbers_filter(numbers: impl Iterator<Item = u64>) -> String {
 pub(crate) fn proofs_filter(proofs: &[Proof]) -> Option<String> {
     let first = proofs.first()?;
     let file = first.frames.first().map(|frame| frame.file());
-    let is_connection = first.filter != filter_of(first.frames.iter().copied());
-    if is_connection {
+    if !first.is_of_frames() {
         return Some(first.filter.clone());
     }
     let frames = proofs.iter().flat_map(|proof| &proof.frames);

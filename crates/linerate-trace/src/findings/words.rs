@@ -276,9 +276,9 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         ],
         TcpFindingKind::KeepaliveUnanswered => [
             "{who} answered none of the last {segments} keepalives of {toward}, within {longest}",
-            "The connection was idle before, so {who} went unheard between its last frame and the first \
-             of these keepalives: the host is gone, the path is cut, or a device on the way forgot the \
-             connection. When, the idle time hides.",
+            "The host is gone, the path is cut, or a device on the way forgot the connection. It was idle \
+             before, so since when does not show: between the last frame of {who} and the first of \
+             these keepalives.",
             "look at {who} and the path between these frames; let keepalives come more often than \
              devices on the way forget idle connections (net.ipv4.tcp_keepalive_time at {toward})",
         ],
