@@ -651,6 +651,26 @@ fn kept_alive(unanswered: u32) -> Talk {
 }
 
 #[test]
+fn the_first_payload_of_an_end_waited_for_no_timer() {
+    // Its number is the SYN's: a generator that counts nothing.
+    let mut talk = far(10_000);
+    talk.wait_us(1000).again(Client, 1, 300);
+    talk.wait_us(10_000).again(Server, 1, 300);
+    let wrong = trace(&talk.frames);
+    assert_eq!(wrong.findings.len(), 0, "{:?}", wrong.findings);
+    assert_eq!(wrong.totals.retransmissions, 0);
+    // It was lost before the capture, which saw an acknowledgement of its sender behind it.
+    let mut talk = far(10_000);
+    talk.wait_us(1000).skip(Client, 300).ack(Client);
+    talk.wait_us(300_000).again(Client, 300, 300);
+    talk.wait_us(10_000).ack(Server);
+    let lost = trace(&talk.frames);
+    assert_eq!(lost.totals.retransmissions, 1);
+    let longest = lost.findings.iter().map(|finding| finding.total_ns).max();
+    assert!(longest.unwrap_or(0) < 1_000_000_000, "{:?}", lost.findings);
+}
+
+#[test]
 fn keepalives_without_an_answer_are_told_as_such() {
     for resets in [false, true] {
         let mut talk = kept_alive(5);

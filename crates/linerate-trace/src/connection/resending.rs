@@ -195,8 +195,11 @@ impl Detail {
         let own = &self.ends[seen.end as usize];
         let half = &seen.halves[seen.end as usize];
         let time_ns = seen.place.time_ns;
-        let silent_ns = time_ns.saturating_sub(own.last_data_ns);
-        let since_ns = before.map_or(silent_ns, |sent| time_ns.saturating_sub(sent.time_ns));
+        let silent_ns = own.silent_ns(time_ns);
+        let since_ns = match before {
+            Some(sent) => time_ns.saturating_sub(sent.time_ns),
+            None => silent_ns,
+        };
         let round_trip_ns = self.round_trip_ns().unwrap_or(0);
         let timer_ns = TIMER_NS_MIN.max(round_trip_ns * 2);
         if silent_ns >= timer_ns && since_ns >= timer_ns {
@@ -225,7 +228,7 @@ impl Detail {
         let half = &seen.halves[from as usize];
         let place = seen.place;
         let own = &self.ends[from as usize];
-        let silent_ns = place.time_ns.saturating_sub(own.last_data_ns);
+        let silent_ns = own.silent_ns(place.time_ns);
         // What is sent again behind something else did not wait for a timer.
         let is_timer = reason.any(Verdict::TIMEOUT)
             && silent_ns >= UNASKED_NS_MIN

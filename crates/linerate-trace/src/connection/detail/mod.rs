@@ -187,6 +187,12 @@ struct Train {
 }
 
 impl EndDetail {
+    /// Returns how long it sent no payload; where none was captured, that is not known, and none.
+    pub(super) fn silent_ns(&self, now_ns: u64) -> u64 {
+        let (_, last_ns) = self.data_times_ns().unwrap_or((0, now_ns));
+        now_ns.saturating_sub(last_ns)
+    }
+
     /// Returns when it sent its first payload and its last, if it sent any.
     pub(crate) fn data_times_ns(&self) -> Option<(u64, u64)> {
         (self.sizes.packets() > 0).then_some((self.first_data_ns, self.last_data_ns))
@@ -679,7 +685,11 @@ impl Detail {
                 self.handle_control_again(seen);
                 return Verdict::CONTROL_RETRANSMISSION;
             }
-            verdict.add(self.handle_resent(seen));
+            // The first payload is not sent again if all that it overlaps is the SYN.
+            let has_sent = self.ends[from as usize].sizes.packets() > 0;
+            if has_sent || !half.has_syn() || after(segment.sequence, half.first) {
+                verdict.add(self.handle_resent(seen));
+            }
         }
         if segment.payload_bytes == 0 {
             return verdict;
