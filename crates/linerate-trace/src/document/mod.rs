@@ -164,9 +164,12 @@ fn warnings(
         }
     }
     if totals.connections == 0 && totals.filtered > 0 {
-        let segments = counted(totals.filtered, "TCP segment");
+        let others = match totals.filtered {
+            1 => "the only TCP segment is".to_owned(),
+            all => format!("all {} are", counted(all, "TCP segment")),
+        };
         warnings.push(format!(
-            "no connection is one that --flow wants: there is no more than {segments} of others"
+            "no connection is one that --flow wants: {others} of others"
         ));
     }
     for pair in files.windows(2) {
