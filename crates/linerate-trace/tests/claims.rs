@@ -498,8 +498,8 @@ fn what_becomes_of_a_syn_is_told_first() {
     assert_eq!(trace(&talk.frames).findings.len(), 0);
 }
 
-/// Returns what is said of a SYN-ACK that comes twice, `between` it and the first.
-fn syn_ack_again(between: impl Fn(&mut Talk)) -> Trace {
+/// Returns what is said of a SYN-ACK that comes again `wait_us` after what is `between` it and the first.
+fn syn_ack_again(wait_us: u64, between: impl Fn(&mut Talk)) -> Trace {
     let mut talk = Talk::new(1, 1);
     let options = || syn_options((1460, Some(7)));
     talk.control(Client, SYN, options()).wait_us(20_000);
@@ -507,7 +507,7 @@ fn syn_ack_again(between: impl Fn(&mut Talk)) -> Trace {
     (again.flags, again.options) = (SYN | ACK, options());
     talk.control(Server, SYN | ACK, options()).wait_us(100);
     between(&mut talk);
-    talk.wait_us(1_000_000).send(again);
+    talk.wait_us(wait_us).send(again);
     talk.wait_us(100).ack(Client);
     talk.wait_us(100).data(Client, 300);
     talk.wait_us(20_000).data(Server, 300);
@@ -520,7 +520,7 @@ fn a_syn_ack_that_comes_again_is_not_a_syn() {
         (false, "saw no acknowledgement"),
         (true, "had acknowledged it"),
     ] {
-        let trace = syn_ack_again(|talk| {
+        let trace = syn_ack_again(1_000_000, |talk| {
             if acknowledged {
                 talk.ack(Client);
             }
@@ -534,8 +534,13 @@ fn a_syn_ack_that_comes_again_is_not_a_syn() {
             finding.explanation
         );
     }
+    // It left before the acknowledgement can have come to its sender: the way doubled it.
+    let doubled = syn_ack_again(5000, |talk| {
+        talk.ack(Client);
+    });
+    assert_eq!(doubled.findings.len(), 0, "{:?}", doubled.findings);
     // It answers a SYN that was sent again: that is told.
-    let trace = syn_ack_again(|talk| {
+    let trace = syn_ack_again(1_000_000, |talk| {
         let mut syn = talk.packet(Client, 0);
         (syn.flags, syn.acknowledgement, syn.sequence) = (SYN, 0, 1);
         syn.options = syn_options((1460, Some(7)));

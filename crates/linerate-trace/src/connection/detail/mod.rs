@@ -701,6 +701,7 @@ impl Detail {
     /// A SYN or FIN that is sent again.
     #[cold]
     fn handle_control_again(&mut self, seen: &Seen<'_>) {
+        let leg_ns = self.leg_ns(seen.end).unwrap_or(0);
         let own = &mut self.ends[seen.end as usize];
         own.counts.control_retransmissions += 1;
         // Behind anything else it is no part of the setup.
@@ -711,10 +712,12 @@ impl Detail {
         if !seen.segment.flags.any(Flags::SYN) || !is_setup || own.has_other_syn {
             return;
         }
-        // Of a SYN-ACK: one that answers another SYN was not sent again by its timer.
+        // Of a SYN-ACK: one that answers another SYN was not sent again by its timer, nor one that left before
+        // what came here last can have arrived: the way doubled it.
         let peer = &seen.halves[seen.end.other() as usize];
         let is_acknowledged = seen.end == End::Server && peer.has_acknowledged();
-        if seen.end == End::Server && !is_acknowledged && peer.packets > half.packets {
+        let answers_another = !is_acknowledged && peer.packets > half.packets;
+        if seen.end == End::Server && (answers_another || seen.elapsed_ns < leg_ns) {
             return;
         }
         let example = Example {
