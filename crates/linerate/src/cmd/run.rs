@@ -44,6 +44,7 @@ pub fn run(args: &RunArgs) -> CmdResult {
 
 /// Runs it; `concluded` says whether the result was shown, with what failed of it.
 fn run_as_asked(args: &RunArgs, concluded: &mut bool) -> CmdResult {
+    meant::check_evict(&args.fleet, &args.peer)?;
     match &args.plan.experiment {
         Some(file) => {
             let asked = meant::experiment(args, file, super::plan::read(file)?);

@@ -3,10 +3,12 @@
 //! Whatever contradicts itself, or names what cannot be, is refused here, before any other host is
 //! asked. What comes after knows no flags.
 
+use anyhow::anyhow;
 use linerate_agent::foreign::iperf3_peer::Padding;
 use linerate_model::run::Admission;
 
 use crate::args::{FleetArgs, PeerArgs, TlsArgs};
+use crate::exit::{CmdResult, Failure};
 use crate::hosts::{Family, ForeignServer, HostsAsked, Judge, Login, TrustAsked};
 
 /// Whether what is printed is for programs.
@@ -50,6 +52,17 @@ pub fn hosts(server: Option<&str>, fleet: &FleetArgs, peer: Option<&PeerArgs>) -
                 server_output: peer.get_server_output,
             }),
     }
+}
+
+/// Refuses to take a host back from guests of a program that knows none.
+pub fn check_evict(fleet: &FleetArgs, peer: &PeerArgs) -> CmdResult<()> {
+    if !fleet.evict || peer.peer.is_none() {
+        return Ok(());
+    }
+    let error =
+        anyhow!("--evict ends runs at `linerate serve`, and iperf3's servers know nothing of it");
+    Err(Failure::usage(error)
+        .next("leave --evict away, or leave --peer away where `linerate serve` runs"))
 }
 
 /// Returns how agents are known.

@@ -402,6 +402,20 @@ fn what_another_host_refuses_is_said_once_and_is_no_failure_of_the_run() {
     assert!(!said.out.contains("8000"), "{}", said.out);
 }
 
+/// iperf3's servers have no guests to end; an experiment is refused before its file is read.
+#[test]
+fn a_host_is_not_taken_back_from_guests_of_iperf3() {
+    let said = [
+        "--evict ends runs at `linerate serve`",
+        "next: leave --evict away",
+    ];
+    refused("run 127.0.0.1:1 --peer iperf3 --evict", &said);
+    refused(
+        "run 127.0.0.1:1 --peer iperf3 --evict --experiment nosuch.toml",
+        &said,
+    );
+}
+
 #[test]
 fn experiment_files_name_file_key_and_what_is_allowed() {
     let folder = folder();
