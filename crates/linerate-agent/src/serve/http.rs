@@ -11,7 +11,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
 use axum::handler::Handler;
 use axum::http::{StatusCode, header};
-use axum::middleware::{self, Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{self, MethodFilter};
 use axum::{Extension, Json, Router};
@@ -131,26 +131,27 @@ impl IntoResponse for Refusal {
 /// Returns the routes: every operation with what answers it, for those whom `access` lets.
 pub(super) fn router(core: Arc<Core>, access: &Arc<Access>, threads: &Threads) -> Router {
     [
-        on(access, &operation::INFO, agent),
-        on(access, &operation::DOCUMENT, api_document),
-        on(access, &operation::CLOCK, clock),
-        on(access, &operation::INVENTORY, inventory),
-        on(access, &operation::OBSERVE, observation),
-        on(access, &operation::ADMIT, admit),
-        on(access, &operation::EVICT, evict),
-        on(access, &operation::RENEW, renew),
-        on(access, &operation::LEAVE, leave),
-        on(access, &operation::PREPARE, prepare),
-        on(access, &operation::POLL, poll),
-        on(access, &operation::ABORT, abort),
-        on(access, &operation::START, start),
-        on(access, &operation::STOP, stop),
-        on(access, &operation::CAPTURE, capture),
+        on(&operation::INFO, agent),
+        on(&operation::DOCUMENT, api_document),
+        on(&operation::CLOCK, clock),
+        on(&operation::INVENTORY, inventory),
+        on(&operation::OBSERVE, observation),
+        on(&operation::ADMIT, admit),
+        on(&operation::EVICT, evict),
+        on(&operation::RENEW, renew),
+        on(&operation::LEAVE, leave),
+        on(&operation::PREPARE, prepare),
+        on(&operation::POLL, poll),
+        on(&operation::ABORT, abort),
+        on(&operation::START, start),
+        on(&operation::STOP, stop),
+        on(&operation::CAPTURE, capture),
     ]
     .into_iter()
     .fold(Router::new(), Router::merge)
-    .layer(Extension(threads.clone()))
     .layer(DefaultBodyLimit::max(ASSIGNMENT_BYTES_MAX))
+    .layer(from_fn_with_state(Arc::clone(access), identify))
+    .layer(Extension(threads.clone()))
     .layer(from_fn_with_state(Arc::clone(&core), gate))
     .with_state(core)
 }
@@ -168,25 +169,20 @@ pub(super) fn over_tls_only() -> Router {
     })
 }
 
-fn on<T: 'static>(
-    access: &Arc<Access>,
-    operation: &Operation,
-    handler: impl Handler<T, Arc<Core>>,
-) -> Router<Arc<Core>> {
+fn on<T: 'static>(operation: &Operation, handler: impl Handler<T, Arc<Core>>) -> Router<Arc<Core>> {
     let method = match operation.method {
         Method::Get => MethodFilter::GET,
         Method::Post => MethodFilter::POST,
         Method::Delete => MethodFilter::DELETE,
     };
-    let rules = (Arc::clone(access), operation.scope);
-    let rules = middleware::from_fn_with_state(rules, authorise);
-    let answered = routing::on(method, handler).route_layer(rules);
+    let rule = from_fn_with_state(operation.scope, authorise);
+    let answered = routing::on(method, handler).route_layer(rule);
     Router::new().route(operation.path, answered)
 }
 
-/// Lets a request through to its operation, with who asks it, or refuses it.
-async fn authorise(
-    State((access, scope)): State<(Arc<Access>, Option<Scope>)>,
+/// Finds out who asks, whatever is asked for: who may not call is not told either what there is.
+async fn identify(
+    State(access): State<Arc<Access>>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Refusal> {
@@ -205,8 +201,10 @@ async fn authorise(
         Peer::Socket => Caller::Trusted,
         Peer::Address(peer) => access.caller(shown, peer.ip(), now_s())?,
     };
-    if let Some(scope) = scope {
-        caller.check(scope)?;
+    if request.method() == axum::http::Method::CONNECT {
+        let error = "this agent is no proxy: it connects to no host for its callers";
+        let refused = Json(refusal(RefusalCode::BadRequest, error));
+        return Ok((StatusCode::NOT_IMPLEMENTED, refused).into_response());
     }
     let of = Who::of(peer, Some(&caller));
     let threads = request.extensions().get::<Threads>().cloned();
@@ -214,6 +212,19 @@ async fn authorise(
     let desk = desk.ok_or_else(|| refusal(RefusalCode::Internal, "a request without threads"))?;
     request.extensions_mut().insert(desk);
     request.extensions_mut().insert(caller);
+    Ok(next.run(request).await)
+}
+
+/// Lets a request through to its operation, if that is what its caller may.
+async fn authorise(
+    State(scope): State<Option<Scope>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Refusal> {
+    if let Some(scope) = scope {
+        caller.check(scope)?;
+    }
     Ok(next.run(request).await)
 }
 

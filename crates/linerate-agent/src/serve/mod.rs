@@ -1,9 +1,8 @@
 //! The listener: one port for control and data.
 //!
-//! The first byte of a connection tells what it is: `L` opens a native data connection, a capital
-//! letter of an HTTP method a control connection, a small letter or a digit is the beginning of an
-//! iperf3 cookie, 0x16 a TLS handshake with a control connection behind it. Everything else is closed. Whoever sends nothing is closed too, after 5 s or when too many others
-//! come; nobody waits for a place.
+//! The first bytes of a connection tell what it is ([`Opening`]): a native data connection, HTTP, a client of
+//! iperf3, or TLS with a control connection behind it. Everything else is closed. Whoever sends nothing is
+//! closed too, after 5 s or when too many others come; nobody waits for a place.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -45,7 +44,7 @@ pub(crate) mod threads;
 
 use connections::{ConnectionGuard, Connections};
 use datagram::FirstDatagrams;
-use hello::{HELLO_BYTES, Hello};
+use hello::{HELLO_BYTES, HELLO_MAGIC, Hello};
 use http::Peer;
 use local::LocalSocket;
 pub use local::sweep;
@@ -54,6 +53,8 @@ use threads::Threads;
 
 /// How long a connection may take to say what it is.
 const FIRST_BYTES_DEADLINE: Duration = Duration::from_secs(5);
+/// First bytes that are looked at: a cookie of iperf3 has no space in so many.
+const OPENING_BYTES: usize = 36;
 /// How long an HTTP connection may take for the headers of its next request.
 const HEADERS_DEADLINE: Duration = Duration::from_secs(30);
 /// How long an answer may wait for a peer that does not read it.
@@ -391,24 +392,59 @@ fn take_up_at_once(stream: TcpStream, core: &Core) -> Option<TcpStream> {
 
 /// Finds out what a connection is and hands it on.
 async fn take_up(stream: TcpStream, guard: ConnectionGuard, ways: Arc<Ways>) {
-    let mut first = [0; 1];
+    let mut first = [0; OPENING_BYTES];
     let peeked = tokio::time::timeout(FIRST_BYTES_DEADLINE, stream.peek(&mut first)).await;
-    if !matches!(peeked, Ok(Ok(1))) {
-        return;
-    }
-    match first[0] {
-        b'L' => take_up_data(stream, &ways.core).await,
+    let Ok(Ok(count)) = peeked else { return };
+    match Opening::of(&first[..count]) {
+        Some(Opening::Data) => take_up_data(stream, &ways.core).await,
         // Boxed: they are far larger than what thousands of flows pass through.
-        b'G' | b'P' | b'D' | b'H' | b'O' => Box::pin(take_up_plain(stream, guard, &ways)).await,
-        TLS_FIRST_BYTE => Box::pin(take_up_tls(stream, guard, &ways)).await,
-        byte if Door::takes(byte) => {
+        Some(Opening::Http) => Box::pin(take_up_plain(stream, guard, &ways)).await,
+        Some(Opening::Tls) => Box::pin(take_up_tls(stream, guard, &ways)).await,
+        Some(Opening::Iperf3) => {
             // It lasts as long as its test, among the connections that said what they are.
             guard.note_request();
             let alive = || guard.note_request();
             Box::pin(ways.door.take_up(stream, guard.address(), alive)).await;
         }
-        _ => {}
+        None => {}
     }
+}
+
+/// What the first bytes of a connection say that it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    /// A native data connection.
+    Data,
+    /// HTTP without TLS, whatever the method is called: who asks for one that is not there is told so.
+    Http,
+    /// A handshake of TLS.
+    Tls,
+    /// A client of iperf3.
+    Iperf3,
+}
+
+impl Opening {
+    /// Returns what a connection is that begins with `first`, of which there is what came at once.
+    ///
+    /// 1. Methods of HTTP are told from a hello and from a cookie where they differ: `LOCK` in its second
+    ///    letter, `get /` by the space behind it.
+    /// 2. One byte alone is what it is most often: `L` a hello, a small letter or a digit a cookie.
+    fn of(first: &[u8]) -> Option<Self> {
+        let begin = *first.first()?;
+        let same = first.len().min(HELLO_MAGIC.len());
+        match begin {
+            TLS_FIRST_BYTE => Some(Self::Tls),
+            _ if first[..same] == HELLO_MAGIC[..same] => Some(Self::Data),
+            _ if Door::takes(begin) && !first.contains(&b' ') => Some(Self::Iperf3),
+            _ if is_of_method(begin) => Some(Self::Http),
+            _ => None,
+        }
+    }
+}
+
+/// Returns whether a method of HTTP may begin so (RFC 9110, 5.6.2).
+fn is_of_method(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// Serves a control connection without TLS; where that is not enough, every request is told so.
@@ -502,5 +538,52 @@ async fn serve_http(
     let is_ours = connection.await.is_err_and(|error| error.is_timeout());
     if let Some(owner) = owner.filter(|_| !is_ours) {
         owner.note_hang_up();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_bytes_tell_what_a_connection_is() {
+        let check = |first: &[u8], expected| {
+            let text = String::from_utf8_lossy(first);
+            assert_eq!(Opening::of(first), expected, "{text:?}");
+        };
+        for data in [&b"L"[..], b"LINE", b"LINERATE", b"LINERATE\0\x01\0\0"] {
+            check(data, Some(Opening::Data));
+        }
+        for request in [
+            "GET / HTTP/1.1\r\n",
+            "QUERY /v1/agent HTTP/1.1",
+            "TRACE / HTTP/1.1",
+            "CONNECT 127.0.0.1:80 HTTP/1.1",
+            "LOCK / HTTP/1.1",
+            "LINK / HTTP/1.1",
+            "get / HTTP/1.1",
+            "nosuch /v1/agent HTTP/1.1",
+            "M-SEARCH * HTTP/1.1",
+            "$ / HTTP/1.1",
+            "G",
+            "T",
+        ] {
+            check(request.as_bytes(), Some(Opening::Http));
+        }
+        for cookie in [&b"a"[..], b"abc", b"2bcdefghijklmnopqrstuvwxyz0123456789\0"] {
+            check(cookie, Some(Opening::Iperf3));
+        }
+        check(b"\x16\x03\x01", Some(Opening::Tls));
+        for other in [
+            &b""[..],
+            b"\0",
+            b"\xff\xff",
+            b" GET /",
+            b"\r\n",
+            b"\x80\x80",
+            b"{\"a\":1}",
+        ] {
+            check(other, None);
+        }
     }
 }

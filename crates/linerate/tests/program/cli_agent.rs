@@ -173,6 +173,10 @@ fn requests_that_cannot_be_are_refused_in_json() {
         ("PUT", "/v1/agent", "get"),
         ("PATCH", "/v1/runs", "post"),
         ("PATCH", "/v1/runs", "delete"),
+        ("QUERY", "/v1/agent", "get"),
+        ("TRACE", "/v1/agent", "get"),
+        ("LOCK", "/v1/agent", "get"),
+        ("nosuch", "/v1/runs", "post"),
     ] {
         let head = ask(server.address, method, path, "").head;
         let mut lines = head.lines();
@@ -184,6 +188,9 @@ fn requests_that_cannot_be_are_refused_in_json() {
     check("GET", "/v1/runs/a/b/c/d", "", 404, "bad_request");
     check("PUT", "/v1/agent", "{}", 405, "bad_request");
     check("PATCH", "/v1/runs", "{}", 405, "bad_request");
+    check("TRACE", "/v1/agent", "", 405, "bad_request");
+    check("NOSUCH", "/v1/nosuch", "", 404, "bad_request");
+    check("CONNECT", &server.host(), "", 501, "bad_request");
     check("POST", "/v1/runs", "", 400, "bad_request");
     check("POST", "/v1/runs", "{", 400, "bad_request");
     check("POST", "/v1/runs", "[]", 400, "bad_request");
@@ -370,8 +377,14 @@ fn a_wrong_token_is_told_and_a_right_one_taken() {
         (401, "unauthorized")
     );
     assert_eq!(info("authorization: Basic eDp5\r\n").status, 401);
-    // Routes that ask for none hear of it, too.
+    // Routes that ask for none hear of it, too, and so does who looks for others.
     for (method, path) in [
+        ("GET", "/"),
+        ("GET", "/v1/nosuch"),
+        ("PUT", "/v1/agent"),
+        ("QUERY", "/v1/agent"),
+        ("HEAD", "/v1/clock"),
+        ("GET", "/v1/runs/nosuch/trials/x"),
         ("GET", "/v1/clock"),
         ("GET", "/v1/openapi.json"),
         ("GET", "/v1/runs/nosuch"),
@@ -395,6 +408,9 @@ fn a_wrong_token_is_told_and_a_right_one_taken() {
         401
     );
     assert_eq!(ask(server.address, "DELETE", "/v1/runs", "").status, 401);
+    assert_eq!(ask(server.address, "GET", "/v1/nosuch", "").status, 401);
+    let connect = ask(server.address, "CONNECT", &server.host(), "");
+    assert_eq!(connect.status, 401);
     let answer = info(&bearer("0123456789abcdef"));
     assert_eq!(answer.status, 200);
     assert!(answer.json()["observe_refused"].is_null());
