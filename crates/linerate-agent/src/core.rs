@@ -266,20 +266,7 @@ impl Core {
         let mut key = [0; 16];
         getrandom::fill(&mut key).map_err(|error| refuse(RefusalCode::Internal, error))?;
         let key = hex::encode(&key);
-        let limits = &self.config.limits;
-        let terms = GuestTerms {
-            runs: limits.runs.unwrap_or(u32::MAX),
-            length: limits.run,
-        };
-        let asking = Asking {
-            key: key.clone(),
-            label: one_line(&request.label),
-            admission: request.admission,
-            expected: request.expected,
-            from: from.map(Source::of),
-            guest: caller.is_stranger().then_some(terms),
-            token: caller.name().map(str::to_owned),
-        };
+        let asking = self.asking(caller, from, request, key.clone());
         if request.evict {
             caller.check(Scope::Admin)?;
             // Where others hold it, too, ending guests would not give it to anybody.
@@ -289,6 +276,40 @@ impl Core {
         }
         let standing = lock(&self.leases).handle_request(engine::now_ns(), asking)?;
         Ok(admitted(key, request.admission, standing))
+    }
+
+    /// Returns whether such a request would be taken up now.
+    pub(crate) fn would_admit(
+        &self,
+        caller: &Caller,
+        from: Option<IpAddr>,
+        request: &AdmitRequest,
+    ) -> bool {
+        let asking = self.asking(caller, from, request, String::new());
+        lock(&self.leases).check(engine::now_ns(), &asking).is_ok()
+    }
+
+    fn asking(
+        &self,
+        caller: &Caller,
+        from: Option<IpAddr>,
+        request: &AdmitRequest,
+        key: String,
+    ) -> Asking {
+        let limits = &self.config.limits;
+        let terms = GuestTerms {
+            runs: limits.runs.unwrap_or(u32::MAX),
+            length: limits.run,
+        };
+        Asking {
+            key,
+            label: one_line(&request.label),
+            admission: request.admission,
+            expected: request.expected,
+            from: from.map(Source::of),
+            guest: caller.is_stranger().then_some(terms),
+            token: caller.name().map(str::to_owned),
+        }
     }
 
     /// Keeps a lease alive and returns its present standing.

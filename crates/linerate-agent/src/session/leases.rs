@@ -239,16 +239,7 @@ pub struct Leases {
 impl Leases {
     /// Takes up a request for the host at `now_ns`.
     pub fn handle_request(&mut self, now_ns: u64, asking: Asking) -> Result<Standing, LeaseError> {
-        if self.leases.len() >= LEASES_MAX {
-            return Err(LeaseError::Full);
-        }
-        let admitted = self.admissible(asking.admission, self.leases.len());
-        if !admitted && asking.admission != Admission::Queued {
-            return Err(self.busy(now_ns));
-        }
-        if let Some(terms) = asking.guest {
-            self.check_guest(asking.from, terms)?;
-        }
+        let admitted = self.check(now_ns, &asking)?;
         self.leases.push(Lease {
             key: asking.key,
             from: asking.from,
@@ -267,6 +258,21 @@ impl Leases {
             hung_up_ns: None,
         });
         Ok(self.standing(self.leases.len() - 1))
+    }
+
+    /// Returns whether a request would have the host at `now_ns`, or wait for it; refuses it otherwise.
+    pub fn check(&self, now_ns: u64, asking: &Asking) -> Result<bool, LeaseError> {
+        if self.leases.len() >= LEASES_MAX {
+            return Err(LeaseError::Full);
+        }
+        let admitted = self.admissible(asking.admission, self.leases.len());
+        if !admitted && asking.admission != Admission::Queued {
+            return Err(self.busy(now_ns));
+        }
+        if let Some(terms) = asking.guest {
+            self.check_guest(asking.from, terms)?;
+        }
+        Ok(admitted)
     }
 
     /// Refuses one run of guests more than there may be.

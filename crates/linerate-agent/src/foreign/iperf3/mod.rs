@@ -108,10 +108,12 @@ impl Door {
         if self.gate.is_none() && !self.access.is_open_to(peer.ip()) {
             return say(stream, &refusal(Code::AUTHENTICATION, 0)).await;
         }
-        // Who says no more than a cookie has no place that others want; but a client that would be
-        // refused anyway is told at once.
-        let has_place = self.admit(peer).is_some();
-        match has_place {
+        // The place is taken when the streams are there; but a client that would be refused now is told
+        // at once.
+        match self
+            .core
+            .would_admit(&guest(), Some(peer.ip()), &request(peer))
+        {
             true => test::run(self, cookie, stream, peer, &alive).await,
             false => {
                 self.core.note_refusal("busy");
@@ -142,16 +144,8 @@ impl Door {
 
     /// Asks the desk for a place beside other shared runs.
     fn admit(self: &Arc<Self>, peer: SocketAddr) -> Option<Lease> {
-        let request = AdmitRequest {
-            run: RunId("iperf3".to_owned()),
-            label: format!("an iperf3 client at {}", peer.ip().to_canonical()),
-            admission: Admission::Shared,
-            expected: None,
-            evict: false,
-        };
-        // Whoever calls, it has no token.
-        let guest = Caller::Stranger(String::new());
-        let admitted = self.core.admit(&guest, Some(peer.ip()), &request).ok()?;
+        let asked = self.core.admit(&guest(), Some(peer.ip()), &request(peer));
+        let admitted = asked.ok()?;
         Some(Lease {
             core: Arc::clone(&self.core),
             key: admitted.lease,
@@ -172,6 +166,22 @@ impl Door {
 
     fn expected(&self) -> MutexGuard<'_, Expected> {
         lock(&self.expected)
+    }
+}
+
+/// Returns who a client is to the desk: whoever calls, it has no token.
+fn guest() -> Caller {
+    Caller::Stranger(String::new())
+}
+
+/// Returns what a client asks of the desk.
+fn request(peer: SocketAddr) -> AdmitRequest {
+    AdmitRequest {
+        run: RunId("iperf3".to_owned()),
+        label: format!("an iperf3 client at {}", peer.ip().to_canonical()),
+        admission: Admission::Shared,
+        expected: None,
+        evict: false,
     }
 }
 
@@ -260,9 +270,9 @@ impl Listed {
         })
     }
 
-    /// Notes that the test was refused.
-    fn note_refusal(&self) {
-        self.door.core.note_refusal("iperf3");
+    /// Notes that the test was refused, as one of this kind.
+    fn note_refusal(&self, kind: &'static str) {
+        self.door.core.note_refusal(kind);
     }
 
     /// Expects the datagram streams of `address`, unless another test does.

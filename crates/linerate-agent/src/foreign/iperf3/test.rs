@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use super::plan::{self, Refused};
 use super::traffic::{Counted, Traffic};
 use super::{ARRIVALS_MAX, Door, Lease, Listed};
-use crate::limits::{Counts, Exceeded, Grant, Source};
+use crate::limits::{Counts, Exceeded, Grant, Kind, Source};
 
 /// How much of the control connection is read at once.
 const ROOM_BYTES: usize = 16 << 10;
@@ -93,9 +93,10 @@ pub(super) async fn run(
 }
 
 struct Test {
-    /// The place at the desk, from the moment that the parameters are good.
+    /// The place at the desk, from the moment that all streams are there: who opens none has a connection
+    /// and nothing that others want.
     lease: Option<Lease>,
-    /// What it may take, as long.
+    /// What it may take, from its first stream on.
     grant: Option<Grant>,
     listed: Listed,
     machine: ServerMachine,
@@ -138,7 +139,7 @@ impl Test {
             let actions = match event {
                 Event::Bytes(count) => self.machine.handle_bytes(now_ns(), &room[..count]),
                 Event::Closed => self.machine.handle_closed(),
-                Event::Stream(stream) => self.handle_stream(stream),
+                Event::Stream(stream) => self.handle_stream(door, stream),
                 Event::Wake => {
                     // A test is heard of on its streams only, which say nothing here.
                     if self.traffic.is_some() {
@@ -191,7 +192,7 @@ impl Test {
     fn fail(&mut self, code: Code, reason: &str) -> Vec<ServerAction> {
         match &self.lease {
             Some(lease) => lease.note_failure(reason),
-            None => self.listed.note_refusal(),
+            None => self.listed.note_refusal("iperf3"),
         }
         self.machine.handle_refused(code, 0, reason.to_owned())
     }
@@ -237,15 +238,6 @@ impl Test {
         if let Err(refused) = decided {
             return self.fail(refused.code, &refused.reason);
         }
-        self.lease = door.admit(self.peer);
-        if self.lease.is_none() {
-            return self.machine.handle_busy();
-        }
-        match claim(door, self.peer, &parameters) {
-            Ok(grant) => self.grant = Some(grant),
-            Err(refused) => return self.fail(refused.code, &refused.reason),
-        }
-        self.renew_ns = now_ns() + RENEW_NS;
         self.parameters = Some(parameters);
         self.accept()
     }
@@ -265,7 +257,7 @@ impl Test {
     }
 
     /// Takes up a stream; those that nobody expects are closed by being dropped.
-    fn handle_stream(&mut self, stream: OwnedFd) -> Vec<ServerAction> {
+    fn handle_stream(&mut self, door: &Arc<Door>, stream: OwnedFd) -> Vec<ServerAction> {
         let Some(parameters) = self
             .parameters
             .as_ref()
@@ -273,6 +265,13 @@ impl Test {
         else {
             return Vec::new();
         };
+        if self.grant.is_none() {
+            match claim(door, self.peer, parameters) {
+                Ok(grant) => self.grant = Some(grant),
+                Err(None) => return self.busy(),
+                Err(Some(refused)) => return self.fail(refused.code, &refused.reason),
+            }
+        }
         let rate = self.grant.as_ref().and_then(Grant::rate);
         let config = plan::flow(parameters, self.flows.len(), rate);
         match linerate_engine::adopt(config, stream) {
@@ -293,7 +292,18 @@ impl Test {
             return Vec::new();
         }
         self.listed.expect_no_more();
+        self.lease = door.admit(self.peer);
+        if self.lease.is_none() {
+            return self.busy();
+        }
+        self.renew_ns = now_ns() + RENEW_NS;
         self.machine.handle_streams(now_ns())
+    }
+
+    /// Ends a test for which there is no place.
+    fn busy(&mut self) -> Vec<ServerAction> {
+        self.listed.note_refusal("busy");
+        self.machine.handle_busy()
     }
 
     /// Launches the flows, which may take some milliseconds: on a thread that may block.
@@ -432,17 +442,21 @@ fn too_late(late_ns: u64, allowed_ns: u64) -> Option<String> {
     (late_ns > allowed_ns).then(|| format!("this busy host began the test {late} late"))
 }
 
-/// Claims what a test takes of what all callers without the token may.
-fn claim(door: &Door, peer: SocketAddr, parameters: &Parameters) -> Result<Grant, Refused> {
+/// Claims what a test takes of what all callers without the token may; `None` where there is no place for
+/// one more test.
+fn claim(door: &Door, peer: SocketAddr, parameters: &Parameters) -> Result<Grant, Option<Refused>> {
     let streams = parameters.streams();
     let asked = parameters
         .bits_per_second
         .map(|rate| BitsPerSec((rate * streams as u64) as f64));
     let counts = Counts::of_trial(streams, 1, false);
-    let refuse = |code, reason: String| Refused { code, reason };
+    let refuse = |code, reason: String| Some(Refused { code, reason });
     let claimed = door.core.claim_of(Source::of(peer.ip()), counts, asked);
     let grant = claimed.map_err(|exceeded| {
         let code = match exceeded {
+            Exceeded::Count {
+                kind: Kind::Trials, ..
+            } => return None,
             Exceeded::Count { .. } => Code::STREAMS,
             Exceeded::Rate { .. } | Exceeded::Debt { .. } => Code::TOTAL_RATE,
         };
