@@ -23,6 +23,7 @@ use super::host::{degraded, limits_of_profile, unseen};
 use super::slot::TrialSlot;
 use super::{Core, lock, placement};
 use crate::api::StartRequest;
+use crate::limits::UNPACED_BYTES;
 
 /// Longest sleep between two looks at the abort flag.
 const ABORT_LOOK: Duration = Duration::from_millis(50);
@@ -45,9 +46,6 @@ const RATE_TOLERANCE: f64 = 1.1;
 const SLEEP_NS_MIN: u64 = 1_000_000;
 /// How long after the stop senders have stopped for certain: they look at a clock of 10 ms.
 const STOPPED_NS: u64 = 15_000_000;
-/// Payload of each flow that may arrive before its rate is looked at: what a sender emits before
-/// pacing takes hold, four segments of the largest size.
-const RATE_ALLOWANCE_BYTES: f64 = 262_144.0;
 
 /// Runs the flows of `slot` through the instants `at`; the body of the sampler thread.
 pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequest) {
@@ -419,11 +417,11 @@ impl Sampler<'_> {
         let most = self.slot.rate_max?;
         let new_bytes = std::mem::take(&mut self.new_bytes);
         let exceeded = lock(&self.slot.grant)
-            .as_ref()
+            .as_mut()
             .and_then(|grant| grant.note_received(engine::now_ns(), new_bytes));
         let seconds = engine::now_ns().saturating_sub(at.start_ns) as f64 / 1e9;
         let bytes = self.received_bytes;
-        let allowance = RATE_ALLOWANCE_BYTES * self.slot.assignment.flows.len() as f64;
+        let allowance = UNPACED_BYTES * self.slot.assignment.flows.len() as f64;
         if bytes <= most.0 / 8.0 * seconds * RATE_TOLERANCE + allowance {
             return exceeded.map(|exceeded| exceeded.to_string());
         }

@@ -8,7 +8,7 @@
 //! 3. A rate is given to whoever comes first. What is left may be less than a trial could use; where
 //!    next to nothing is left it is refused, since it would measure the limit's rest.
 //! 4. What is received in spite of it is counted over all trials, so that many short ones receive no
-//!    more than one long one.
+//!    more than one long one. Who begins next waits for it; who owes next to nothing of it goes on.
 //!
 //! How many runs there may be is the desk's business ([`crate::session::leases`]).
 
@@ -29,9 +29,14 @@ pub const NETWORK_PART: u32 = 4;
 const RATE_PART_MIN: f64 = 0.01;
 /// How far above the rate received payload may be: the kernel paces segments with their headers.
 const RATE_TOLERANCE: f64 = 1.1;
-/// Payload that may arrive at once, over all trials, before the rate tells: what 128 senders emit before
-/// pacing takes hold, four segments of the largest size each.
+/// Payload of one flow that may arrive before its rate tells: TCP paces no flow's first ten segments
+/// (`tcp_update_skb_after_send` of net/ipv4/tcp_output.c), of 64 KiB each on loopback, and two are under way.
+pub const UNPACED_BYTES: f64 = 12.0 * 64.0 * 1024.0;
+/// Payload that may arrive at once, over all trials, before the rate tells: that of 43 flows on loopback, of
+/// hundreds on a network, whose segments are shorter.
 const BURST_BYTES: f64 = 32.0 * 1024.0 * 1024.0;
+/// What one trial may owe of it and go on: what two flows do that keep to their rate.
+const OWED_BYTES_MAX: f64 = BURST_BYTES / 16.0;
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,17 +197,29 @@ struct Held {
     of: HashMap<Source, Counts>,
     all: Counts,
     rate_bps: f64,
-    /// Payload received beyond what the rate allowed so far, and when that was reckoned.
-    debt_bytes: f64,
+    debt: Debt,
+}
+
+/// Payload received beyond what a rate allowed so far, and when that was reckoned.
+#[derive(Debug, Clone, Copy, Default)]
+struct Debt {
+    bytes: f64,
     at_ns: u64,
 }
 
-impl Held {
-    /// Lets the debt shrink as time passes.
+impl Debt {
+    /// Lets it shrink as time passes.
     fn reckon(&mut self, now_ns: u64, most: BitsPerSec) {
         let passed_s = now_ns.saturating_sub(self.at_ns) as f64 / 1e9;
         self.at_ns = self.at_ns.max(now_ns);
-        self.debt_bytes = (self.debt_bytes - passed_s * most.0 / 8.0 * RATE_TOLERANCE).max(0.0);
+        self.bytes = (self.bytes - passed_s * most.0 / 8.0 * RATE_TOLERANCE).max(0.0);
+    }
+
+    /// Returns how long until no more of it is left than the burst, where that is any time.
+    fn wait_s(self, most: BitsPerSec) -> Option<u64> {
+        let over_bits = (self.bytes - BURST_BYTES) * 8.0;
+        let wait_s = (over_bits / most.0 / RATE_TOLERANCE).ceil() as u64;
+        (over_bits > 0.0).then_some(wait_s)
     }
 }
 
@@ -256,6 +273,10 @@ impl Totals {
             network,
             counts,
             rate,
+            own: Debt {
+                bytes: 0.0,
+                at_ns: now_ns,
+            },
             most: most.rate,
         })
     }
@@ -268,10 +289,8 @@ impl Held {
         most: BitsPerSec,
         asked: Option<BitsPerSec>,
     ) -> Result<BitsPerSec, Exceeded> {
-        self.reckon(now_ns, most);
-        if self.debt_bytes > BURST_BYTES {
-            let over_bits = (self.debt_bytes - BURST_BYTES) * 8.0;
-            let wait_s = (over_bits / most.0 / RATE_TOLERANCE).ceil() as u64;
+        self.debt.reckon(now_ns, most);
+        if let Some(wait_s) = self.debt.wait_s(most) {
             return Err(Exceeded::Debt { most, wait_s });
         }
         let left = most.0 - self.rate_bps;
@@ -290,6 +309,8 @@ pub struct Grant {
     network: Source,
     counts: Counts,
     rate: Option<BitsPerSec>,
+    /// What it received beyond its own.
+    own: Debt,
     most: Option<BitsPerSec>,
 }
 
@@ -300,15 +321,16 @@ impl Grant {
     }
 
     /// Notes payload that arrived since the last note; says why the trial has to end, if all trials
-    /// together received more than the rate allows.
-    pub fn note_received(&self, now_ns: u64, bytes: f64) -> Option<Exceeded> {
-        let most = self.most?;
+    /// together received more than the rate allows, and this one has part in it.
+    pub fn note_received(&mut self, now_ns: u64, bytes: f64) -> Option<Exceeded> {
+        let (most, rate) = (self.most?, self.rate?);
         let mut held = lock(&self.totals.0);
-        held.reckon(now_ns, most);
-        held.debt_bytes += bytes;
-        let over_bits = (held.debt_bytes - BURST_BYTES) * 8.0;
-        let wait_s = (over_bits / most.0 / RATE_TOLERANCE).ceil() as u64;
-        (over_bits > 0.0).then_some(Exceeded::Debt { most, wait_s })
+        for (debt, rate) in [(&mut held.debt, most), (&mut self.own, rate)] {
+            debt.reckon(now_ns, rate);
+            debt.bytes += bytes;
+        }
+        let wait_s = held.debt.wait_s(most)?;
+        (self.own.bytes > OWED_BYTES_MAX).then_some(Exceeded::Debt { most, wait_s })
     }
 }
 
@@ -435,7 +457,7 @@ mod tests {
         // 4 MB a trial: eight of them are the burst, and the ninth is one too many.
         let mut trials = 0;
         loop {
-            let Ok(grant) = claim(0) else { break };
+            let Ok(mut grant) = claim(0) else { break };
             let exceeded = grant.note_received(0, 4e6);
             trials += 1;
             assert_eq!(exceeded.is_some(), trials == 9, "{trials}: {exceeded:?}");
@@ -447,5 +469,33 @@ mod tests {
             "{words}"
         );
         assert!(claim(4 * S).is_ok());
+    }
+
+    #[test]
+    fn who_keeps_to_its_rate_is_not_ended_for_what_another_sent() {
+        let totals = Totals::default();
+        let most = most(Some(8e6));
+        let claim = |last, rate| {
+            let counts = Counts::of_trial(1, 1, false);
+            totals.claim(0, network(last), counts, Some(BitsPerSec(rate)), &most)
+        };
+        let (mut keeps, mut does_not) = (claim(1, 6e6).unwrap(), claim(2, 2e6).unwrap());
+        // The first segments of a flow on loopback, then 6 Mbit/s; the other one sends 100 MB at once.
+        assert_eq!(keeps.note_received(0, UNPACED_BYTES), None);
+        assert!(does_not.note_received(0, 100e6).is_some());
+        for second in 1..60 {
+            assert_eq!(keeps.note_received(second * S, 750e3), None, "{second}");
+        }
+        drop((keeps, does_not));
+        let waits = totals.claim(
+            60 * S,
+            network(3),
+            Counts::of_trial(1, 1, false),
+            None,
+            &most,
+        );
+        assert!(
+            waits.is_err_and(|why| why.to_string().contains("what they may again is there in"))
+        );
     }
 }

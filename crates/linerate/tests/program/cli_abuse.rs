@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::call::PROGRAM;
 use crate::common::http::{ask, connect, read};
-use crate::common::{Call, Server, alone, json, linerate, loading};
+use crate::common::{Call, Server, alone, file, folder, json, linerate, loading};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// What an agent may grow by under any abuse below: 2048 connections with buffers of 8 KiB each.
@@ -474,6 +474,24 @@ fn clients_of_iperf3_that_say_no_more_hold_nothing() {
         "{:?}",
         began.elapsed()
     );
+}
+
+/// TCP paces no flow's first ten segments, which are large on loopback: who keeps to the rate after them stays.
+#[test]
+fn a_guest_that_keeps_to_the_rate_is_not_ended_for_its_first_segments() {
+    let _load = loading();
+    let folder = folder();
+    let token = file(&folder, "token", "0123456789abcdef");
+    let words = ["--public", "--token-file", &token, "--limit-rate", "10M"];
+    let server = Server::start(&words);
+    for words in [&[][..], &["-w", "1M"], &["-P", "8"], &["-R"]] {
+        let run = ["run", &server.host(), "-t", "1"];
+        let said = linerate(&run).words(words).words(&["-J"]).run();
+        // That a busy machine spoils the number is no matter here.
+        let flags = json(&said.out)["trials"][0]["flags"].to_string();
+        assert!(flags.contains("limited by the agent"), "{said:?}");
+        assert!(!said.out.contains("but this agent allows"), "{said:?}");
+    }
 }
 
 #[test]
