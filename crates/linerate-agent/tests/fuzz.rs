@@ -23,6 +23,9 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// How deep a value of a schema goes before only what must be there is.
 const DEPTH_MAX: u32 = 6;
 
+/// Trials of a run; an agent takes four at a time.
+const TRIALS: u32 = 3;
+
 /// Returns where the agent of all these tests is.
 fn agent() -> SocketAddr {
     static AGENT: OnceLock<SocketAddr> = OnceLock::new();
@@ -58,10 +61,10 @@ fn config(few: u32) -> ProptestConfig {
     }
 }
 
-/// Sends `bytes` on a connection of its own; returns what comes back until the end or patience's.
-fn say(bytes: &[u8]) -> Vec<u8> {
+/// Sends `bytes` on a connection of its own; returns what comes back until the end or that of `patience`.
+fn say(bytes: &[u8], patience: Duration) -> Vec<u8> {
     let mut stream = TcpStream::connect(agent()).expect("the agent listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(patience)).expect("a timeout");
     // The agent may have closed already.
     let _ = stream.write_all(bytes);
     let mut answer = Vec::new();
@@ -71,13 +74,22 @@ fn say(bytes: &[u8]) -> Vec<u8> {
 
 /// Asks for `path`; returns status and body, if the answer came in time.
 fn ask(method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
+    ask_for(PATIENCE, method, path, body)
+}
+
+/// Asks for what is answered at once; a busy machine has its time.
+fn answer(method: &str, path: &str, body: &str) -> (u16, Value) {
+    ask_for(Duration::from_secs(30), method, path, body).expect("an answer")
+}
+
+fn ask_for(patience: Duration, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
     let length = body.len();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\n\
          content-length: {length}\r\n\r\n{body}",
         agent()
     );
-    let answer = String::from_utf8_lossy(&say(request.as_bytes())).into_owned();
+    let answer = String::from_utf8_lossy(&say(request.as_bytes(), patience)).into_owned();
     let (head, body) = answer.split_once("\r\n\r\n")?;
     let status = head.split(' ').nth(1)?.parse().expect("a status");
     Some((status, serde_json::from_str(body).unwrap_or(Value::Null)))
@@ -85,9 +97,20 @@ fn ask(method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
 
 /// Holds that the agent answers, and has nothing on its hands.
 fn is_well() {
-    let (status, info) = ask("GET", "/v1/agent", "").expect("an answer");
+    let (status, info) = answer("GET", "/v1/agent", "");
     assert_eq!(status, 200);
     assert_eq!(info["program"], "linerate");
+}
+
+/// Returns an assignment as a controller would send it, whose flows never come.
+fn assignment(trial: u32) -> String {
+    let assignment = json!({
+        "trial": trial, "end": "server", "peer": null, "bind": null, "cookie": format!("{trial:032x}"),
+        "traffic": {"kind": "stream", "direction": "to-server", "message_bytes": 1024},
+        "options": {}, "flows": [{"flow": 0, "part": "receiver"}], "workers_max": null,
+        "cpus": [], "sample_interval": 10_000_000, "length": 100_000_000
+    });
+    assignment.to_string()
 }
 
 fn first_bytes() -> impl Strategy<Value = Vec<u8>> {
@@ -118,7 +141,7 @@ proptest! {
     #[test]
     fn first_bytes_of_any_kind_do_no_harm(all in vec(first_bytes(), 1..4)) {
         for bytes in all {
-            say(&bytes);
+            say(&bytes, PATIENCE);
         }
         is_well();
     }
@@ -147,10 +170,29 @@ proptest! {
             random: Pcg64::seed_from_u64(seed),
         };
         let admission = json!({"run": "fuzz", "label": "fuzz", "admission": "shared", "expected": null});
-        let (status, admitted) = ask("POST", "/v1/runs", &admission.to_string()).expect("an answer");
+        let (status, admitted) = answer("POST", "/v1/runs", &admission.to_string());
         prop_assert_eq!(status, 200, "{}", admitted);
         let lease = admitted["lease"].as_str().expect("a lease").to_owned();
         let mut leases = vec![lease.clone()];
+        // Every operation once while the run holds the host and has trials, then as it comes.
+        for trial in 0..TRIALS {
+            let trials = format!("/v1/runs/{lease}/trials");
+            let (status, prepared) = answer("POST", &trials, &assignment(trial));
+            prop_assert_eq!(status, 200, "{}", prepared);
+        }
+        for (path, method) in maker.operations() {
+            let (status, held) = answer("GET", &format!("/v1/runs/{lease}"), "");
+            let holds = status == 200 && held["queue_place"].is_null();
+            prop_assert!(holds, "before {} {}: {}", method, path, held);
+            let (method, path, body) = maker.request_of(&path, &method, &lease);
+            let Some((status, answer)) = ask(&method, &path, &body) else { continue };
+            prop_assert!(status < 500, "{} {}: {} {}\n{}", method, path, status, answer, body);
+            leases.extend(answer["lease"].as_str().map(str::to_owned));
+        }
+        let (status, admitted) = answer("POST", "/v1/runs", &admission.to_string());
+        prop_assert_eq!(status, 200, "{}", admitted);
+        let lease = admitted["lease"].as_str().expect("a lease").to_owned();
+        leases.push(lease.clone());
         for _ in 0..12 {
             let (method, path, body) = maker.request(&lease);
             let Some((status, answer)) = ask(&method, &path, &body) else { continue };
@@ -161,7 +203,7 @@ proptest! {
             }
         }
         for lease in leases {
-            ask("DELETE", &format!("/v1/runs/{lease}"), "");
+            answer("DELETE", &format!("/v1/runs/{lease}"), "");
         }
         is_well();
     }
@@ -184,17 +226,42 @@ impl Maker {
         };
         let methods = paths[&path].as_object().expect("methods").clone();
         let method = self.one(&methods.keys().cloned().collect::<Vec<_>>());
-        let operation = &methods[&method];
+        self.request_of(&path, &method, lease)
+    }
+
+    /// Returns path and method of every operation, in any order but that ends come last: of trials, of guests'
+    /// runs, of the run itself.
+    fn operations(&mut self) -> Vec<(String, String)> {
+        let paths = self.document["paths"].as_object().expect("paths");
+        let of = |(path, methods): (&String, &Value)| {
+            let methods = methods.as_object().expect("methods").clone();
+            let path = path.clone();
+            methods
+                .into_iter()
+                .map(move |(method, _)| (path.clone(), method))
+        };
+        let mut operations: Vec<(String, String)> = paths.iter().flat_map(of).collect();
+        let is_end = |method: &str| method == "delete";
+        operations.sort_by_cached_key(|(path, method)| match is_end(method) {
+            true => (1, u32::from(path.ends_with("{lease}")), 0),
+            false => (0, 0, self.random.next_u32()),
+        });
+        operations
+    }
+
+    /// Returns method, path and body of an operation of the run with `lease`.
+    fn request_of(&mut self, path: &str, method: &str, lease: &str) -> (String, String, String) {
+        let operation = self.document["paths"][path][method].clone();
         let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
         let body = match schema {
             Value::Null => String::new(),
             schema => {
                 let mut body = self.value("", schema, 0);
-                self.tie(&path, &mut body);
+                self.tie(path, &mut body);
                 body.to_string()
             }
         };
-        let trial = self.random.random_range(0..3).to_string();
+        let trial = self.random.random_range(0..TRIALS).to_string();
         let mut url = path.replace("{lease}", lease).replace("{trial}", &trial);
         let parameters = operation["parameters"]
             .as_array()
@@ -220,7 +287,7 @@ impl Maker {
             return;
         }
         if path.ends_with("/trials") {
-            body["trial"] = self.random.random_range(0..3).into();
+            body["trial"] = self.random.random_range(0..TRIALS).into();
             body["cookie"] = format!("{:032x}", u128::from(self.random.next_u64())).into();
             body["length"] = json!(100_000_000);
             body["sample_interval"] = json!(10_000_000);
