@@ -695,6 +695,37 @@ fn files_that_pages_name_exist() {
     );
 }
 
+/// Every row of the threat model names tests, each by its file and its function.
+#[test]
+fn the_threat_model_names_tests_that_exist() {
+    let page = read("docs/reference/security.md");
+    let rows = page.lines().filter(|line| line.starts_with("| "));
+    let rows = rows.filter(|line| !line.ends_with("| tested by |"));
+    let mut faults = Vec::new();
+    let mut named = 0;
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches(['|', ' ']).split(" | ").collect();
+        let tests = cells.last().expect("a cell");
+        let mut source = String::new();
+        let before = named;
+        for word in tests.split('`').skip(1).step_by(2) {
+            if word.ends_with(".rs") {
+                source = read(word);
+                continue;
+            }
+            named += 1;
+            if !source.contains(&format!("fn {word}(")) {
+                faults.push(format!("{}: no test {word}", cells[0]));
+            }
+        }
+        if named == before {
+            faults.push(format!("{}: no test is named", cells[0]));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(named > 40, "{named}");
+}
+
 /// The two commands with which the README begins.
 const STUDY: &str = "cargo run --release -- study --lab";
 const TEST: &str = "cargo test --workspace";
