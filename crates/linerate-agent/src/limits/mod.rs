@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use linerate_model::BitsPerSec;
 
 use crate::core::lock;
-pub use source::Source;
+pub use source::{Site, Source};
 
 /// What part of what all may have one network may have.
 pub const NETWORK_PART: u32 = 4;

@@ -1,7 +1,7 @@
 //! Whom a limit counts as one: an address, of IPv6 the network that one host has for itself.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Bits of an IPv6 address that name its network (RFC 4291, 2.5.4): whoever is in it has all the rest.
 const V6_BITS: u32 = 64;
@@ -25,6 +25,30 @@ impl Source {
     /// Returns whether it is this host.
     pub fn is_loopback(self) -> bool {
         self.0.is_loopback()
+    }
+}
+
+/// The networks that one organisation may have without asking for more: a /24 of IPv4, a /48 of IPv6 (RFC 6177).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Site(IpAddr);
+
+/// Bits of an address that name its site.
+const V4_SITE_BITS: u32 = 24;
+const V6_SITE_BITS: u32 = 48;
+
+impl Source {
+    /// Returns the site that it is of.
+    pub fn site(self) -> Site {
+        Site(match self.0 {
+            IpAddr::V4(address) => {
+                let bits = address.to_bits() & (u32::MAX << (32 - V4_SITE_BITS));
+                Ipv4Addr::from_bits(bits).into()
+            }
+            IpAddr::V6(address) => {
+                let bits = address.to_bits() & (u128::MAX << (128 - V6_SITE_BITS));
+                Ipv6Addr::from_bits(bits).into()
+            }
+        })
     }
 }
 

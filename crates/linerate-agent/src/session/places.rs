@@ -3,15 +3,17 @@
 //! Rules:
 //! 1. Whoever arrives gets a place. Nobody waits for one, since a scanner that holds all of them
 //!    must not keep a controller out.
-//! 2. When there are more than places, one has to go: of the network (an address, of IPv6 a /64) that
-//!    holds the most, the one
-//!    that was silent for longest. So whoever opens many loses its own, and a host that holds few
-//!    keeps them, whatever others do.
+//! 2. When there are more than places, one has to go: of the site (a /24, of IPv6 a /48) that holds the most
+//!    the network (an address, of IPv6 a /64) that does, and of that the one that was silent for longest. So
+//!    whoever opens many loses its own, from however many addresses, and a host that holds few keeps them,
+//!    whatever others do.
 
+use std::cmp::Reverse;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use crate::limits::Source;
+use crate::limits::{Site, Source};
 
 /// Names one connection for as long as it has its place.
 pub type PlaceId = u64;
@@ -25,6 +27,8 @@ pub struct Places {
     held: HashMap<PlaceId, (Source, u64)>,
     /// The places of each network, by the turn of the last sign of life.
     of_network: HashMap<Source, BTreeSet<(u64, PlaceId)>>,
+    /// How many places each site has.
+    of_site: HashMap<Site, usize>,
 }
 
 impl Places {
@@ -35,6 +39,7 @@ impl Places {
             turn: 0,
             held: HashMap::new(),
             of_network: HashMap::new(),
+            of_site: HashMap::new(),
         }
     }
 
@@ -74,18 +79,23 @@ impl Places {
     /// are no more networks than places.
     fn least_deserving(&self) -> Option<PlaceId> {
         let silent = |places: &BTreeSet<(u64, PlaceId)>| places.first().copied();
+        let of_site = |network: &Source| self.of_site.get(&network.site()).copied();
         self.of_network
-            .values()
-            .filter_map(|places| Some((places.len(), silent(places)?)))
+            .iter()
+            .filter_map(|(network, places)| {
+                let (turn, id) = silent(places)?;
+                Some(((of_site(network), places.len(), Reverse(turn)), id))
+            })
             // Among networks with as many: the one that was silent for longest.
-            .max_by_key(|(count, (turn, _))| (*count, std::cmp::Reverse(*turn)))
-            .map(|(_, (_, id))| id)
+            .max_by_key(|(rank, _)| *rank)
+            .map(|(_, id)| id)
     }
 
     fn put(&mut self, id: PlaceId, network: Source) {
         self.held.insert(id, (network, self.turn));
         let places = self.of_network.entry(network).or_default();
         places.insert((self.turn, id));
+        *self.of_site.entry(network.site()).or_default() += 1;
     }
 
     fn take(&mut self, id: PlaceId) -> Option<Source> {
@@ -94,6 +104,12 @@ impl Places {
             places.remove(&(turn, id));
             if places.is_empty() {
                 self.of_network.remove(&network);
+            }
+        }
+        if let Entry::Occupied(mut places) = self.of_site.entry(network.site()) {
+            *places.get_mut() -= 1;
+            if *places.get() == 0 {
+                places.remove();
             }
         }
         Some(network)
@@ -137,6 +153,25 @@ mod tests {
         }
         assert_eq!(places.held(), 80);
         assert_eq!(places.of_network.len(), 1);
+        assert_eq!(places.of_site.len(), 1);
+    }
+
+    /// Each of its networks holds one place, and the honest host more than that.
+    #[test]
+    fn a_site_with_many_networks_is_one() {
+        let mut places = Places::new(20);
+        let honest: [IpAddr; 2] = ["2001:db8:1::2", "198.51.100.2"].map(|own| own.parse().unwrap());
+        let own = honest.map(|address| [(); 3].map(|()| places.handle_arrival(address).0));
+        for at in 0..3000_u128 {
+            let network = std::net::Ipv6Addr::from_bits(0x2001_0db8_0002 << 80 | at << 64);
+            places.handle_arrival(network.into());
+        }
+        for at in 0..=255 {
+            places.handle_arrival([203, 0, 113, at].into());
+        }
+        for id in own.concat() {
+            assert!(places.handle_departure(id));
+        }
     }
 
     #[test]
