@@ -38,6 +38,8 @@ const PARAMETERS_NS: u64 = 10 * S;
 /// How long a client may take for its first stream, and for each that follows: it opens one after
 /// another, a round trip each, and a datagram stream asks again where its greeting was lost.
 const STREAM_NS: u64 = 5 * S;
+/// How long for all of them: 256, a round trip of 200 ms each.
+const STREAMS_NS: u64 = 60 * S;
 /// How long a test may overrun what the client asked for: iperf3's own guard.
 const OVERRUN_NS: u64 = 40 * S;
 /// How long a test may take whose end is bytes or blocks, or that has none: one day, as long as a
@@ -122,6 +124,8 @@ pub struct ServerMachine {
     cookie: Cookie,
     stage: Stage,
     deadline_ns: u64,
+    /// When all streams must be there.
+    streams_ns: u64,
     /// How long the test may take, known with the parameters.
     test_ns: u64,
     direction: Option<(u32, u32)>,
@@ -136,6 +140,7 @@ impl ServerMachine {
             cookie,
             stage: Stage::Parameters(FrameDecoder::new(PARAMETERS_BYTES_MAX)),
             deadline_ns: now_ns.saturating_add(PARAMETERS_NS),
+            streams_ns: u64::MAX,
             test_ns: UNTIMED_NS,
             direction: None,
             early: Vec::new(),
@@ -207,6 +212,7 @@ impl ServerMachine {
         };
         self.stage = Stage::Opening;
         self.deadline_ns = now_ns.saturating_add(STREAM_NS);
+        self.streams_ns = now_ns.saturating_add(STREAMS_NS);
         let open = ServerAction::Open { receiving, sending };
         // The owner expects streams before the client is told to open them.
         let mut actions = vec![open, send_state(State::CreateStreams)];
@@ -233,7 +239,8 @@ impl ServerMachine {
     /// A stream came; others are to follow.
     pub fn handle_stream(&mut self, now_ns: u64) {
         if self.is_opening() {
-            self.deadline_ns = now_ns.saturating_add(STREAM_NS);
+            let next_ns = now_ns.saturating_add(STREAM_NS);
+            self.deadline_ns = next_ns.min(self.streams_ns);
         }
     }
 
@@ -573,6 +580,22 @@ mod tests {
         let actions = server.handle_accepted(0);
         let end = ServerAction::End(ServerEnding::ClientTerminated);
         assert_eq!(actions.last(), Some(&end));
+    }
+
+    #[test]
+    fn streams_that_trickle_in_have_a_deadline_for_all() {
+        let mut server = opening();
+        for second in 1..15 {
+            server.handle_stream(second * 4 * S);
+            assert!(
+                server.poll_deadline(second * 4 * S + 1).is_empty(),
+                "{second}"
+            );
+        }
+        server.handle_stream(59 * S);
+        assert_eq!(server.deadline_ns(), Some(60 * S));
+        let told = sent(&server.poll_deadline(60 * S));
+        assert_eq!(told[..5], [0xFE, 0, 0, 0, 204]);
     }
 
     #[test]

@@ -407,6 +407,9 @@ impl Test {
 
     /// Waits for the workers and for the client to close.
     async fn leave(mut self) {
+        // Streams that come now are nobody's: they are refused, and those that wait are closed.
+        self.arrivals.close();
+        while self.arrivals.try_recv().is_ok() {}
         let _ = self.control.shutdown().await;
         if let Some(traffic) = self.traffic.take() {
             traffic.abort().await;
