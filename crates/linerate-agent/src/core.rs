@@ -79,6 +79,8 @@ const TRIPS_READ: usize = 16;
 const RECORD_BYTES_MAX: u64 = 64 << 20;
 /// The same of a guest's, of whom many may be there: a controller fetches them every 250 ms.
 const GUEST_RECORD_BYTES_MAX: u64 = 8 << 20;
+/// Connections after which the heap is trimmed: they may have sent 64 KiB each.
+const CONNECTIONS_A_TRIM: u64 = 64;
 /// Longest label of a run.
 const LABEL_CHARS_MAX: usize = 200;
 
@@ -112,7 +114,7 @@ pub struct Core {
     /// What guests have under way.
     totals: Totals,
     watch: Mutex<Watch>,
-    /// Runs that were over when the heap was trimmed.
+    /// Runs and connections that were over when the heap was trimmed.
     trimmed: AtomicU64,
 }
 
@@ -690,9 +692,14 @@ impl Core {
             }
             !forget
         });
+    }
+
+    /// Gives memory back that runs took, or `gone` connections so far; to be called about once a second.
+    pub(crate) fn trim(&self, gone: u64) {
         // Only while nobody measures: it takes some hundred microseconds.
         let (over, held) = self.runs();
-        if held == 0 && self.trimmed.swap(over, Ordering::Relaxed) != over {
+        let mark = over + gone / CONNECTIONS_A_TRIM;
+        if held == 0 && self.trimmed.swap(mark, Ordering::Relaxed) != mark {
             engine::trim_heap();
         }
     }

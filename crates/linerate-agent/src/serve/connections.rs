@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::task::AbortHandle;
@@ -23,6 +24,7 @@ const FILES_PART: usize = 4;
 pub(super) struct Connections {
     unknown: Mutex<ConnectionTable>,
     control: Mutex<ConnectionTable>,
+    gone: AtomicU64,
 }
 
 /// Connections of one kind.
@@ -62,7 +64,13 @@ impl Connections {
         Arc::new(Self {
             unknown: table(UNKNOWN_MAX),
             control: table(CONTROL_MAX),
+            gone: AtomicU64::new(0),
         })
+    }
+
+    /// Returns how many there were that are over.
+    pub(super) fn gone(&self) -> u64 {
+        self.gone.load(Ordering::Relaxed)
     }
 
     /// Runs the task of a connection that was accepted just now, which `serve` makes of its guard.
@@ -140,5 +148,6 @@ impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         let (kind, id) = *lock(&self.at);
         self.connections.leave(kind, id);
+        self.connections.gone.fetch_add(1, Ordering::Relaxed);
     }
 }

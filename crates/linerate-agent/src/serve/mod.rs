@@ -323,8 +323,11 @@ async fn accept_all(
     ways: Arc<Ways>,
 ) -> Result<(), ServeError> {
     let listener = TcpListener::from_std(listener).map_err(ServeError::Runtime)?;
-    tokio::spawn(apply_deadlines(Arc::clone(&ways.core)));
     let connections = Connections::new(open_files_max());
+    tokio::spawn(apply_deadlines(
+        Arc::clone(&ways.core),
+        Arc::clone(&connections),
+    ));
     if let Some(local) = local {
         let listener = local.listener().map_err(ServeError::Runtime)?;
         let (connections, ways) = (Arc::clone(&connections), Arc::clone(&ways));
@@ -365,11 +368,12 @@ async fn accept_local(listener: UnixListener, connections: Arc<Connections>, way
     }
 }
 
-async fn apply_deadlines(core: Arc<Core>) {
+async fn apply_deadlines(core: Arc<Core>, connections: Arc<Connections>) {
     let mut ticks = tokio::time::interval(Duration::from_secs(1));
     loop {
         ticks.tick().await;
         core.poll_deadlines();
+        core.trim(connections.gone());
     }
 }
 

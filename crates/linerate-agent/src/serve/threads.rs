@@ -22,6 +22,14 @@ const WORK: Rules = Rules {
     waiting: 64,
 };
 
+/// Bodies of up to 4 MiB that are read at the same time: 64 MiB in all, whoever sends them and however slowly.
+const BODIES: Rules = Rules {
+    share: 2,
+    most: 16,
+    reserved: 8,
+    waiting: 64,
+};
+
 /// Threads of the runtime: those of callers' work, one for each of 48 tests of iperf3 that are launched
 /// or wound up, and the runtime's own.
 pub(super) const THREADS_MAX: usize = WORK.most + 64;
@@ -97,14 +105,20 @@ impl Who {
     }
 }
 
-/// Threads for work of callers.
+/// Threads for work of callers, and memory for what they send.
 #[derive(Debug, Clone)]
-pub(crate) struct Threads(Arc<Queue<Who>>);
+pub(crate) struct Threads {
+    work: Arc<Queue<Who>>,
+    bodies: Arc<Queue<Who>>,
+}
 
 impl Threads {
     /// Returns threads that nobody has.
     pub(crate) fn new() -> Self {
-        Self(Queue::new(WORK))
+        Self {
+            work: Queue::new(WORK),
+            bodies: Queue::new(BODIES),
+        }
     }
 
     /// Runs `work` of a caller from `address` on a thread.
@@ -125,11 +139,8 @@ impl Threads {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Refusal> {
         let from = of.from;
-        let Some(place) = self.0.place(of).await else {
-            let error = format!("{} requests from {from} wait here already", WORK.waiting);
-            let code = RefusalCode::Limited;
-            return Err(Refusal { error, code });
-        };
+        let place = self.work.place(of).await;
+        let place = place.ok_or_else(|| too_many(from, WORK))?;
         let work = move || {
             let done = work();
             drop(place);
@@ -141,6 +152,13 @@ impl Threads {
                 error: "the agent failed; its log may say why".to_owned(),
                 code: RefusalCode::Internal,
             })
+    }
+}
+
+fn too_many(from: Source, rules: Rules) -> Refusal {
+    Refusal {
+        error: format!("{} requests from {from} wait here already", rules.waiting),
+        code: RefusalCode::Limited,
     }
 }
 
@@ -158,6 +176,12 @@ impl Desk {
         work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
         self.threads.run(self.of.clone(), work).await?
+    }
+
+    /// Waits until it is the caller's turn to send a large body, which is read while the place is held.
+    pub(super) async fn place_of_body(&self) -> Result<Place<Who>, Refusal> {
+        let place = self.threads.bodies.place(self.of.clone()).await;
+        place.ok_or_else(|| too_many(self.of.from, BODIES))
     }
 }
 

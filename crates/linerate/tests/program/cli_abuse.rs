@@ -267,6 +267,38 @@ fn bodies_of_any_size_and_depth_are_refused() {
     is_as_before(&server, files, memory);
 }
 
+/// Each piece that is kept takes tens of bytes, and each connection may send four million of them.
+#[test]
+fn bodies_in_the_smallest_chunks_take_bounded_memory() {
+    let _load = loading();
+    let (server, files, memory) = server();
+    let admitted = r#"{"run":"r","label":"chunks","admission":"shared","expected":null}"#;
+    let lease = ask(server.address, "POST", "/v1/runs", admitted).json()["lease"].clone();
+    let path = format!("/v1/runs/{}", lease.as_str().expect("a lease"));
+    let head = format!(
+        "POST {path}/trials HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         transfer-encoding: chunked\r\n\r\n"
+    );
+    let chunks = b"1\r\n \r\n".repeat(10_000);
+    let mut sending: Vec<TcpStream> = Vec::new();
+    for _ in 0..8 {
+        let mut stream = connect(server.address);
+        stream.write_all(head.as_bytes()).expect("the agent reads");
+        // The agent reads two of one caller at a time, and leaves the others in the kernel.
+        let patience = Some(Duration::from_millis(500));
+        stream.set_write_timeout(patience).expect("a timeout");
+        let mut sent = 0;
+        while sent < 60 && stream.write_all(&chunks).is_ok() {
+            sent += 1;
+        }
+        sending.push(stream);
+    }
+    measure_shared(&server);
+    drop(sending);
+    assert_eq!(ask(server.address, "DELETE", &path, "").status, 200);
+    is_as_before(&server, files, memory);
+}
+
 /// A label is whatever a stranger wrote; others see it in refusals and in the log.
 #[test]
 fn a_label_moves_nobodys_cursor() {
@@ -474,6 +506,32 @@ fn clients_of_iperf3_that_say_no_more_hold_nothing() {
         "{:?}",
         began.elapsed()
     );
+}
+
+/// A refused client has 2 s to read why; what it opens meanwhile is refused, too, and holds no file.
+#[test]
+fn streams_of_a_refused_client_of_iperf3_are_not_kept() {
+    let _alone = alone();
+    let server = Server::start(&["--limit-flows", "2"]);
+    let stream = |of: u8| {
+        let mut stream = connect(server.address);
+        let cookie = [[of; 36].as_slice(), &[0]].concat();
+        stream.write_all(&cookie).expect("it reads");
+        stream
+    };
+    // The first of two streams claims both.
+    let held = begun(&server, b'a', br#"{"tcp":true,"time":10,"parallel":2}"#);
+    let first = stream(b'a');
+    let mut refused = begun(&server, b'b', br#"{"tcp":true,"time":10,"parallel":1}"#);
+    let second = stream(b'b');
+    let mut state = [0];
+    refused.read_exact(&mut state).expect("a state");
+    assert_eq!(state, [0xfe]);
+    let mut third = stream(b'b');
+    third.read_exact(&mut state).expect("a state");
+    // On a busy machine the 2 s were over, and the cookie begins another test.
+    assert!(matches!(state, [0xff | 9]), "{state:?}");
+    drop((held, first, second));
 }
 
 /// TCP paces no flow's first ten segments, which are large on loopback: who keeps to the rate after them stays.
