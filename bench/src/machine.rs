@@ -65,6 +65,15 @@ pub fn tree(all: &[Process], root: i32) -> Vec<i32> {
     found
 }
 
+/// Returns the CPU seconds that a process and everything below it have used.
+pub fn cpu_s_of(root: i32) -> anyhow::Result<f64> {
+    let per_second = sysconf(SysconfVar::CLK_TCK)?.context("the kernel counts ticks")? as f64;
+    let all = processes();
+    let own = tree(&all, root);
+    let own = all.iter().filter(|process| own.contains(&process.pid));
+    Ok(own.map(|process| process.ticks).sum::<f64>() / per_second)
+}
+
 /// CPU seconds of everyone but this program and what it started.
 ///
 /// Summed over processes with the children they waited for, so that one which ends meanwhile is

@@ -11,6 +11,7 @@
 //! * [`probe`]: bare loops, about what the kernel allows.
 //! * [`environment`], [`launch`], [`side`], [`run`]: one run, its two ends and what they used.
 //! * [`truth`]: how often the analysis is right.
+//! * [`attack`], [`hostile`]: what real clients get of an agent that is attacked.
 //! * [`rounds`], [`target`], [`table`], [`document`]: many runs, and what they give.
 //! * [`kept`], [`page`]: results that are checked in, and the page of them.
 #![expect(
@@ -19,8 +20,10 @@
     reason = "a benchmark prints its result"
 )]
 
+mod attack;
 mod document;
 mod environment;
+mod hostile;
 mod interrupt;
 mod kept;
 mod launch;
@@ -102,6 +105,11 @@ enum Part {
     Truth(truth::TruthArgs),
     /// Write docs/performance.md from docs/performance.json
     Page(page::PageArgs),
+    /// Measure what real clients get of an agent that is attacked
+    Attack(attack::AttackArgs),
+    /// Attack an agent (internal)
+    #[command(hide = true)]
+    Hostile(hostile::HostileArgs),
     /// Become a program, in a cgroup and on a CPU (internal)
     #[command(hide = true)]
     Launch(launch::LaunchArgs),
@@ -114,6 +122,8 @@ fn main() -> ExitCode {
         Some(Part::Launch(args)) => launch::launch(args),
         Some(Part::Truth(args)) => truth::truth(args),
         Some(Part::Page(args)) => page::page(args),
+        Some(Part::Attack(args)) => attack::attack(args),
+        Some(Part::Hostile(args)) => hostile::hostile(args),
         None if args.list => {
             list();
             Ok(())
