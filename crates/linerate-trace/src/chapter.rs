@@ -148,7 +148,7 @@ fn counts(captures: &[TracedCapture<'_>]) -> Option<Table> {
         "Data segments",
         "Pure ACKs",
         "Data per ACK",
-        "Sent again",
+        "Retransmitted",
     ];
     let absent = |why: &str| TableCell::Absent(why.to_owned());
     table("What passed", &columns, captures, |captured, taken| {

@@ -122,7 +122,7 @@ const NUMBERS: [Number; 9] = [
         Unit::Ratio,
         |trace| ratio(trace.totals.data_packets, trace.totals.pure_acks),
     ),
-    ("sent_again_percent", "sent again", Unit::Percent, |trace| {
+    ("sent_again_percent", "retransmitted", Unit::Percent, |trace| {
         Some(ratio(trace.totals.retransmissions, trace.totals.data_packets)? * 100.0)
     }),
     (

@@ -117,7 +117,7 @@ fn about(trace: &Trace) -> Vec<(String, String)> {
         pair("Time", ns(trace.duration_ns().unwrap_or(0))),
         pair("Connections", count(totals.connections)),
         pair("Payload", bytes(totals.payload_bytes)),
-        pair("Data segments sent again", count(totals.retransmissions)),
+        pair("Data segments retransmitted", count(totals.retransmissions)),
     ]
 }
 
@@ -127,10 +127,10 @@ fn terms() -> Vec<(String, String)> {
         (
             "Round trip",
             "From a segment to the acknowledgement that ends where it does, as this capture saw both; none of \
-             what was sent again (Wireshark: tcp.analysis.ack_rtt).",
+             what was retransmitted (Wireshark: tcp.analysis.ack_rtt).",
         ),
         (
-            "Sent again",
+            "Retransmitted",
             "Payload below the highest number of its direction (tcp.analysis.retransmission): fast where \
              acknowledgements asked for it, by timer after a silence, spurious where the receiver had it \
              (tcp.analysis.spurious_retransmission).",
@@ -169,7 +169,7 @@ fn summary(trace: &Trace) -> Option<Table> {
         "Data segments",
         "Data per ACK",
         "Round trip",
-        "Sent again",
+        "Retransmitted",
     ];
     let absent = |why: &str| TableCell::Absent(why.to_owned());
     let number = |value: f64, unit| TableCell::Number(value, unit);
@@ -472,7 +472,7 @@ fn sequence_figure(
     let marks = marks(connection, columns, end, findings);
     let curves = vec![
         curve("segments", Origin::Measured, sent),
-        curve("sent again", Origin::Measured, again),
+        curve("retransmitted", Origin::Measured, again),
         curve("acknowledged", Origin::Measured, acknowledged),
         curve("acknowledged selectively", Origin::Measured, selective),
         curve("proofs of findings", Origin::Measured, marks),
@@ -645,7 +645,7 @@ fn rate_figure(connection: &ConnectionReport, columns: &[Column], width_ns: u64)
         id: format!("rate-{}", connection.number),
         title: "Throughput".to_owned(),
         caption: format!(
-            "Payload, that sent again included, over {} each.",
+            "Payload, retransmitted included, over {} each.",
             ns(width_ns)
         ),
         x: time_axis(SINCE),

@@ -82,7 +82,7 @@ fn pictures_of_any_size_end_where_the_connection_does() {
             "{count}: {at} {life_ns}"
         );
         // What was sent again, and what had arrived behind it.
-        let again = points(named(sequence, "sent again"));
+        let again = points(named(sequence, "retransmitted"));
         let selective = points(named(sequence, "acknowledged selectively"));
         assert_eq!(again.len(), 2, "{count}");
         assert_eq!(again[1].1, selective[0].1, "{count}");

@@ -144,7 +144,7 @@ impl Both {
         }
         if way.lost == 0 && way.acks_lost == 0 && way.sent_again > 0 {
             parts.push(format!(
-                "{} sent again all the same: what was lost was lost behind {behind}",
+                "{} retransmitted all the same: what was lost was lost behind {behind}",
                 count(way.sent_again)
             ));
         }

@@ -106,7 +106,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         TcpFindingKind::PathMtu if by_router => [
             "A router says that segments from {who} to {toward} are too big for a link of \
              {exact_bytes} B: {times}",
-            "The sender learns the path's MTU from it, and sends the segment again in pieces.",
+            "The sender learns the path's MTU from it, and retransmits the segment in pieces.",
             "set the MTU of the route at {who}, or let a router clamp the MSS",
         ],
         TcpFindingKind::PathMtu => [
@@ -145,12 +145,12 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              pacing at the sender (fq) makes its bursts shorter",
         ],
         TcpFindingKind::Loss => [
-            "{who} sent {count} of {of_segments} to {toward} again ({share})",
+            "{who} retransmitted {count} of {of_segments} to {toward} ({share})",
             "They were lost on the way to {toward}, or their acknowledgements on the way back.",
             "`linerate watch` shows where hosts drop; compare captures of both ends for the path",
         ],
         TcpFindingKind::Spurious => [
-            "{who} sent {data_segments} again that {toward} had already ({share} of \
+            "{who} retransmitted {data_segments} that {toward} had already ({share} of \
              {out_of})",
             "Acknowledgements came late rather than not at all: round trips that jump, or segments \
              out of order.",
@@ -203,7 +203,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              its rules; if it does not, at the path and its firewalls",
         ],
         TcpFindingKind::SynAgain if finding.who_is == End::Server => [
-            "{who} sent its SYN-ACK to {toward} again: {times}, {total} in all, {longest} at the longest",
+            "{who} retransmitted its SYN-ACK to {toward}: {times}, {total} in all, {longest} at the longest",
             match finding.value {
                 0 => {
                     "This capture saw no acknowledgement of {toward} before. Either the SYN-ACK did \
@@ -226,7 +226,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             },
         ],
         TcpFindingKind::SynAgain => [
-            "{who} had to send its SYN again: {times}, {total} in all, {longest} at the longest",
+            "{who} retransmitted its SYN: {times}, {total} in all, {longest} at the longest",
             "The first SYN or its answer was lost or dropped; the timer for it is 1 s and doubles.",
             "look for full accept queues (`nstat -az TcpExtListenOverflows`), rate limits of SYNs \
              and lossy paths",
@@ -297,7 +297,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "The way to {who} took {total} of {life}: {count} requests were answered, one behind the \
              other, over round trips of {trip} at the least",
             "It is the network, by its distance, and not the server: the handshake took as long. What \
-             {who} took to answer, what was sent again and what waited for a window is not in it.",
+             {who} took to answer, what was retransmitted and what waited for a window is not in it.",
             "make fewer requests, or several at once (batches, pipelining, more connections); else move \
              client and server nearer to each other",
         ],
