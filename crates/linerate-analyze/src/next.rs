@@ -9,6 +9,10 @@ use linerate_model::workload::{Kind, Workload};
 pub(crate) const WHERE_UNKNOWN: &str =
     "repeat for longer (`-t 10`), and with `--capture -o DIR`: its report shows where time goes";
 
+/// What to do where windows are not scaled.
+pub(crate) const WHERE_UNSCALED: &str = "turn on net.ipv4.tcp_window_scaling at both ends; where it is on, \
+                                         find what removes the option";
+
 /// Returns what to do about `limiter`, if there is anything.
 pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
     let is_stream = workload.traffic.is_stream();
@@ -16,7 +20,9 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
     let words = match limiter {
         // Nothing behind a full link can raise the number.
         Limiter::LinkRate => return None,
-        Limiter::PathRate => "find the slowest hop: its rate is the number above, whatever sends",
+        Limiter::PathRate => {
+            "find the slowest hop: it carries about the number above, whatever sends"
+        }
         Limiter::ReceiverWindow | Limiter::SendBuffer if has_buffers => {
             "repeat with a larger `-w`, or without it: the kernel then tunes the buffers"
         }

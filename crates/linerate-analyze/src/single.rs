@@ -289,6 +289,10 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     );
     let dataset = Dataset::new(recording);
     let told = diagnose::told(&dataset);
+    let is_unscaled = dataset
+        .cells
+        .first()
+        .is_some_and(|cell| diagnose::is_unscaled(&dataset, cell));
     let mut single = Single {
         schema: SINGLE_SCHEMA.0,
         schema_version: SINGLE_SCHEMA.1,
@@ -311,6 +315,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     let limiter = single.limiter().map(|(limiter, _)| limiter);
     let is_measured = single.trials.iter().any(|trial| trial.valid);
     single.next = match limiter {
+        Some(Limiter::ReceiverWindow) if is_unscaled => Some(next::WHERE_UNSCALED.to_owned()),
         Some(limiter) => next::next(limiter, &single.workload),
         None => is_measured.then(|| next::WHERE_UNKNOWN.to_owned()),
     };

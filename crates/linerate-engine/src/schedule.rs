@@ -70,6 +70,8 @@ pub(crate) enum Ending {
     Aborted,
     /// Before its time, for this reason.
     Early(String),
+    /// As scheduled, but for what the peer was to say at the end, which this words as missing.
+    Unheard(String),
 }
 
 /// The schedule as workers see it; an abort moves its ends to the past.
@@ -134,10 +136,19 @@ impl Control {
 
     /// Returns how a part that waited until the limit for `what` has ended.
     pub(crate) fn overdue(&self, what: &str) -> Ending {
-        self.early_unless_aborted(Ending::Early(format!(
+        self.early_unless_aborted(Ending::Early(self.missing(what)))
+    }
+
+    /// Returns how a stream has ended whose end did not come until the limit.
+    pub(crate) fn unheard(&self, what: &str) -> Ending {
+        self.early_unless_aborted(Ending::Unheard(self.missing(what)))
+    }
+
+    fn missing(&self, what: &str) -> String {
+        format!(
             "{what} did not come within {} s after the stop",
             (self.grace_ns + 500_000_000) / 1_000_000_000
-        )))
+        )
     }
 
     /// Returns how a part has ended whose peer closed the connection at `now_ns`.

@@ -57,7 +57,8 @@ impl Limiter {
             ),
             Limiter::ReceiverWindow => remedy(
                 "a larger receive buffer raises it",
-                "Raise the maximum of net.ipv4.tcp_rmem on the receiver, or leave SO_RCVBUF unset",
+                "Raise the maximum of net.ipv4.tcp_rmem on the receiver, or leave SO_RCVBUF unset; where \
+                 windows are not scaled, turn on net.ipv4.tcp_window_scaling at both ends",
                 "Memory of up to that size for each connection",
                 "sysctl -w with the values that were printed before",
                 "linerate run HOST --experiment socket-buffer",

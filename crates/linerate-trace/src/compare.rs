@@ -122,9 +122,12 @@ const NUMBERS: [Number; 9] = [
         Unit::Ratio,
         |trace| ratio(trace.totals.data_packets, trace.totals.pure_acks),
     ),
-    ("sent_again_percent", "retransmitted", Unit::Percent, |trace| {
-        Some(ratio(trace.totals.retransmissions, trace.totals.data_packets)? * 100.0)
-    }),
+    (
+        "sent_again_percent",
+        "retransmitted",
+        Unit::Percent,
+        |trace| Some(ratio(trace.totals.retransmissions, trace.totals.data_packets)? * 100.0),
+    ),
     (
         "round_trip_median_ns",
         "round trip, median",

@@ -1,7 +1,8 @@
 //! Segments are dropped inside a host, while no queue on the way is full.
 //!
 //! What the sending host's queueing discipline drops is not in TCP's count of segments sent again: it
-//! was never counted as sent. What a device or a CPU's backlog drops is.
+//! was never counted as sent. What a device or a CPU's backlog drops is. Where the link is all but full they
+//! hold nothing back: it could carry next to no more.
 
 use linerate_model::finding::Limiter;
 use linerate_model::unit::Unit;
@@ -37,11 +38,23 @@ const PLACES: &[(&str, &str, &str)] = &[
 const DROPS_MIN: f64 = 10.0;
 const DROPS_SHARE_MIN: f64 = 1e-4;
 
+/// Share of what a known link carries up to which drops can be what limits.
+const LINK_SHARE_MAX: f64 = 0.95;
+
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::HostDrops,
     importance: 1,
     explains_failure: true,
-    judge: Judge::Cause(|trial| !trial.is_queued() && drops(trial), tell),
+    judge: Judge::Cause(
+        |trial| {
+            !trial.is_queued()
+                && drops(trial)
+                && trial
+                    .link_share()
+                    .is_none_or(|share| share < LINK_SHARE_MAX)
+        },
+        tell,
+    ),
 };
 
 fn drops(trial: &Trial<'_>) -> bool {

@@ -1,7 +1,8 @@
 //! Nothing that was sent arrives.
 //!
 //! Rule: in most trials of the cell, those that may not be averaged included, no transaction ended and no
-//! more than a full segment a second arrived, while segments were sent again. The handshake passed, and the first bytes of each flow: so small packets get
+//! more than a full segment a second arrived, while segments were sent again, or timers fired for them where
+//! the own host drops what is sent again, which is then not counted. The handshake passed, and the first bytes of each flow: so small packets get
 //! through, or did. What remains is a path that swallows full-size ones, or a peer that has gone.
 
 use linerate_model::TrialId;
@@ -54,7 +55,14 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             trials: trials.clone(),
         })
     };
-    let again = estimate(name::RETRANSMITTED)?;
+    let again = estimate(name::RETRANSMITTED).filter(|again| again.value >= AGAIN_MIN);
+    let (again, what) = match again {
+        Some(again) => (again, "segments a trial were retransmitted"),
+        None => (
+            estimate(name::TIMEOUTS)?,
+            "retransmission timers a trial fired",
+        ),
+    };
     let segment = estimate(name::SEND_MSS);
     let sizes = segment.filter(|bytes| bytes.value > SAFE_PAYLOAD_BYTES);
     let explanation = match sizes {
@@ -80,8 +88,7 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     Some(Verdict {
         limiter: Limiter::NothingArrives,
         claim: format!(
-            "Nothing that was sent arrived: {} segments a trial were retransmitted, and none was acknowledged, in \
-             {} of {}.",
+            "Nothing that was sent arrived: {} {what}, and nothing was acknowledged, in {} of {}.",
             words::number(Unit::Count, again.value),
             in_vain.len(),
             number::counted(all.len(), "trial"),
@@ -102,7 +109,8 @@ fn main_response(cell: &CellOutcomes<'_>) -> &'static str {
 
 fn is_in_vain(cell: &CellOutcomes<'_>, outcome: &Outcome) -> bool {
     let moved = outcome.value(main_response(cell)).unwrap_or(0.0);
-    let again = outcome.value(name::RETRANSMITTED).unwrap_or(0.0);
+    let of = |response| outcome.value(response).unwrap_or(0.0);
+    let again = of(name::RETRANSMITTED).max(of(name::TIMEOUTS));
     let least = match cell.is_rr() {
         true => 0.0,
         false => 8.0 * outcome.value(name::SEND_MSS).unwrap_or(0.0),

@@ -7,8 +7,9 @@
 //!    (with one it tracks a bottleneck, see [`super::stream`]), the receiver's window and the send buffer
 //!    held less than half of the time, data was outstanding for at least half of it, and the throughput
 //!    is within 25 % of the mean pacing rate (tcpi_pacing_rate). bbr takes its rate from the delivery that
-//!    it measures, so that the two agree wherever nothing else holds the sender; a steady rate that is what
-//!    Ethernet carries is therefore not called its own.
+//!    it measures, so that the two agree wherever nothing else holds the sender; a link that is full with
+//!    what was retransmitted, and a steady rate that is what Ethernet carries, are therefore not called its
+//!    own.
 //!    On loopback the estimate is the best of short bursts and the mean stays further below it
 //!    (36 of 80 Gbit/s was seen): down to 30 % counts where workers neither ran nor waited for a
 //!    CPU for three quarters of the time, the congestion window allows twice as much, the round trip is
@@ -20,10 +21,10 @@ use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
 use super::cpu;
-use super::link_rate::share_of;
+use super::link_rate::{FULL_SHARE_MIN, share_of};
 use super::path_rate::ethernet_bps;
 use super::rule::{Judge, Rule};
-use super::trial::pacing_algorithm;
+use super::trial::{Trial, pacing_algorithm};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, name};
@@ -69,7 +70,10 @@ pub(super) const OWN: Rule = Rule {
             trial.setup.paces
                 && !trial.is_queued()
                 && !cpu::hides_path(trial.outcome)
-                && fits(trial.outcome)
+                && trial
+                    .link_share()
+                    .is_none_or(|share| share < FULL_SHARE_MIN)
+                && fits(trial)
         },
         tell,
     ),
@@ -162,7 +166,8 @@ fn what_was_asked(cell: &CellOutcomes<'_>) -> Option<Asked> {
 }
 
 /// Whether the throughput of a trial is what TCP's congestion control paces itself at.
-fn fits(outcome: &Outcome) -> bool {
+fn fits(trial: &Trial<'_>) -> bool {
+    let outcome = trial.outcome;
     let share = |response| outcome.value(response).unwrap_or(0.0);
     let held = share(name::RWND_LIMITED).max(share(name::SNDBUF_LIMITED)) >= WAITING_SHARE_MIN;
     let Some(relation) = relation(outcome) else {
@@ -173,7 +178,7 @@ fn fits(outcome: &Outcome) -> bool {
     let in_bursts =
         in_bursts && is_short(outcome) && share(name::SNDBUF_LIMITED) < WAITED_SHARE_MAX;
     let busy = share(name::BUSY) >= BUSY_SHARE_MIN;
-    busy && !held && (near || in_bursts) && !is_a_line(outcome)
+    busy && !held && (near || in_bursts) && !is_a_line(trial)
 }
 
 /// The limit is what TCP's congestion control paces itself at.
@@ -247,14 +252,12 @@ fn is_roomy(outcome: &Outcome) -> Option<bool> {
     Some(window > ROOMY_QUOTIENT_MIN * outcome.value(name::IN_FLIGHT)?)
 }
 
-/// The rate is steady, and what Ethernet carries.
-fn is_a_line(outcome: &Outcome) -> bool {
-    let is_steady = outcome
+/// The rate is steady, and what was sent is what Ethernet carries.
+fn is_a_line(trial: &Trial<'_>) -> bool {
+    let is_steady = trial
         .value(name::RATE_VARIATION)
         .is_some_and(|share| share <= VARIATION_LINE_MAX);
-    let rate = outcome
-        .value(name::THROUGHPUT)
-        .zip(outcome.value(name::PAYLOAD_PER_SEGMENT));
+    let rate = trial.sent_bps().zip(trial.value(name::PAYLOAD_PER_SEGMENT));
     is_steady && rate.is_some_and(|(rate, segment)| ethernet_bps(rate, segment).is_some())
 }
 

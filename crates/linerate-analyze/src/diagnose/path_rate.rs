@@ -5,10 +5,15 @@
 //! The queue may as well be one of ACKs on their way back. What a full path carries is steady, and what ACKs
 //! that come in bursts let go is not.
 //!
+//! Where CPU time was lost meanwhile, or the rate is not steady, the path was not full all the time: then it
+//! carries at least this much. With several flows the queue may never have been empty, so that the shortest
+//! round trip holds a part of it: then at least this much waits.
+//!
 //! Where the payload is what Ethernet of a common rate carries at this segment size, that is said; shapers
 //! count frames without checksum, preamble and gap, so that a little more passes them.
 
 use linerate_model::finding::{Estimate, Limiter};
+use linerate_model::flag::TrialFlag;
 use linerate_model::unit::Unit;
 use linerate_model::wire::{ETHERNET_HEADER_BYTES, ETHERNET_UNSEEN_BYTES};
 use linerate_model::workload::Direction;
@@ -74,8 +79,12 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             ("shortest round trip of the path", path),
         ],
     )?;
+    let several = match cell.workload.connections {
+        1 => "",
+        _ => "at least ",
+    };
     let wait = format!(
-        "{} ({}) wait before it",
+        "{several}{} ({}) wait before it",
         words::number(Unit::Bytes, bytes.value),
         words::number(Unit::Nanoseconds, delay.value),
     );
@@ -95,7 +104,8 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             Limiter::PathRate,
             throughput.value,
             format!(
-                "The path is full: it carries {}{}, and {wait}.",
+                "The path is full: it carries {}{}{}, and {wait}.",
+                at_least(cell),
                 words::estimate(&throughput),
                 carried(cell, throughput.value),
             ),
@@ -109,6 +119,25 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         evidence,
         weight,
     })
+}
+
+/// Returns the words for a path that was not full all the time.
+fn at_least(cell: &CellOutcomes<'_>) -> &'static str {
+    let disturbed = |flag: &TrialFlag| {
+        matches!(
+            flag,
+            TrialFlag::OtherPrograms { .. }
+                | TrialFlag::Stolen(_)
+                | TrialFlag::Unaccounted(_)
+                | TrialFlag::ShortOfCpu { .. }
+                | TrialFlag::Unsteady { .. }
+        )
+    };
+    let mut flags = cell.valid.iter().flat_map(|outcome| &outcome.flags);
+    match flags.any(disturbed) {
+        true => "at least ",
+        false => "",
+    }
 }
 
 /// Whether the rate varies as that of a full path does not.

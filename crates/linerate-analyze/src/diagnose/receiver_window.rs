@@ -80,11 +80,15 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             Estimate::point(allowed, Unit::BitsPerSecond),
         )],
     )?;
+    let unscaled = match is_unscaled(dataset, cell) {
+        true => "; it is not scaled, so that no window exceeds 65 535 B",
+        false => "",
+    };
     Some(Verdict {
         limiter: Limiter::ReceiverWindow,
         claim: format!(
             "The receive window limits throughput to {}: {times}{} in each round trip of {}, and the \
-             sender waited for the window {} of the time.",
+             sender waited for the window {} of the time{unscaled}.",
             words::estimate(&throughput),
             words::number(Unit::Bytes, window),
             words::number(Unit::Nanoseconds, cell.mean(name::TCP_RTT)?),
@@ -103,7 +107,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 
 /// Why the window is as small as it is, and what helps.
 fn why(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, window: f64) -> String {
-    if window <= UNSCALED_WINDOW_MAX && !scales(dataset, cell) {
+    if is_unscaled(dataset, cell) {
         return "The handshake agreed on no window scaling, so that no window exceeds 65 535 B: a larger \
                 receive buffer cannot help. Turn on net.ipv4.tcp_window_scaling at both ends; where it is \
                 on, something on the way removes the option."
@@ -126,6 +130,12 @@ fn why(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, window: f64) -> String {
     "The window is below what auto-tuning may reach: it is still growing, or the program at the receiver \
      set SO_RCVBUF."
         .to_owned()
+}
+
+/// Whether no receive buffer can make the window larger, since the handshake agreed on no window scaling.
+pub(crate) fn is_unscaled(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    let is_small = window_bytes(cell).is_some_and(|window| window <= UNSCALED_WINDOW_MAX);
+    is_small && !scales(dataset, cell)
 }
 
 /// Whether windows are scaled: by what the handshakes agreed on, else by the hosts' settings.

@@ -48,6 +48,8 @@ pub(super) struct Setup {
     pub(super) buffer_is_set: bool,
     /// What the send buffer may hold, by what was set or the host's limit.
     pub(super) send_buffer: Option<f64>,
+    /// Payload that the link carries, where its rate is known.
+    pub(super) link_bps: Option<f64>,
 }
 
 impl Setup {
@@ -61,6 +63,11 @@ impl Setup {
             send_buffer: asked
                 .map(|bytes| bytes.0 as f64)
                 .or_else(|| auto_buffer(dataset, "tcp_wmem").map(|bytes| bytes / 2.0)),
+            link_bps: dataset.path.limit_bps(
+                &cell.workload,
+                cell.mean(name::PAYLOAD_PER_SEGMENT),
+                cell.mean(name::SEGMENTS_PER_ACK),
+            ),
         }
     }
 }
@@ -174,6 +181,17 @@ impl Trial<'_> {
             .value(name::BUSY)
             .map_or(1.0, |busy| busy.clamp(0.0, 1.0));
         busy.max(held.min(1.0))
+    }
+
+    /// What was sent, retransmitted segments included, bit/s of payload: where the way loses, the sender's
+    /// link carries more than arrives.
+    pub(super) fn sent_bps(&self) -> Option<f64> {
+        Some(self.rate()? / (1.0 - self.share(name::RETRANSMITTED_SHARE)).max(MOST))
+    }
+
+    /// What was sent as a share of what the link carries, where its rate is known.
+    pub(super) fn link_share(&self) -> Option<f64> {
+        Some(self.sent_bps()? / self.setup.link_bps.filter(|bps| *bps > 0.0)?)
     }
 
     /// Segments that were lost: sent again, less those that had arrived.

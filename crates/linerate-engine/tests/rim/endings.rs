@@ -1,6 +1,6 @@
 //! What goes wrong: peers that vanish, aborts, refusals.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 
 use linerate_engine::{
@@ -142,6 +142,20 @@ fn an_end_that_never_comes_is_waited_for_until_the_grace_is_over() {
     );
     // Nothing came: the whole window was one stall.
     assert_eq!(result[0].stall_max_ns, Some(10_000_000));
+}
+
+/// The path is there, as the other stream of the same peer shows: one that is silent says nothing.
+#[test]
+fn an_end_that_never_comes_is_forgiven_where_another_stream_came_through() {
+    let (silent, _peer) = with_bare_peer(0, Part::Receiver, &rig::stream(1));
+    let (near, mut speaks) = with_bare_peer(1, Part::Receiver, &rig::stream(1));
+    let running = rig::start(vec![silent, near], rig::schedule(10), 1);
+    speaks.write_all(&[0; 100]).unwrap();
+    let results = running.finish();
+    assert_eq!(results[1].bytes_received, 100);
+    for result in results {
+        assert_eq!(result.ended_early, None, "{result:?}");
+    }
 }
 
 /// Each alone on its worker, where a wait has no limit of its own.
