@@ -27,7 +27,7 @@ const OF_NEIGHBOURS: &[(&[&str], &str)] = &[
     ),
     (
         &["--timestamps"],
-        "--json-stream prints an event a line, and -o DIR keeps every instant",
+        "--json-stream prints one event per line, and -o DIR keeps every timestamp",
     ),
     (
         &["--connect-timeout"],
@@ -47,7 +47,7 @@ const OF_NEIGHBOURS: &[(&[&str], &str)] = &[
     ),
     (
         &["--sctp", "-X", "--xbind", "--nstreams"],
-        "there is no SCTP here: TCP, -u, -m or --unix",
+        "SCTP is not supported: use TCP, -u, -m or --unix",
     ),
     (
         &["--dont-fragment"],
@@ -55,7 +55,7 @@ const OF_NEIGHBOURS: &[(&[&str], &str)] = &[
     ),
     (
         &["-L", "--flowlabel"],
-        "there are no flow labels here; -S and --dscp mark packets",
+        "flow labels are not supported; -S and --dscp mark packets",
     ),
     (
         &["--repeating-payload"],

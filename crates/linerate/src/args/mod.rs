@@ -41,8 +41,9 @@ pub use watch::{PageChoice, WatchArgs};
     version,
     disable_version_flag = true,
     propagate_version = true,
-    after_help = "Habits: `linerate -s` is `linerate serve`, `linerate -c HOST` is `linerate run HOST`.\n\
-                  Exit codes: 0 done, 1 failed, 2 usage, 3 measured but not to be trusted, 130 interrupted."
+    after_help = "Shortcuts: `linerate -s` is `linerate serve`, `linerate -c HOST` is `linerate run \
+                  HOST`.\nExit codes: 0 done, 1 failed, 2 usage, 3 measured but unreliable, 130 \
+                  interrupted."
 )]
 pub struct Cli {
     /// What to do.
@@ -56,9 +57,9 @@ pub struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Characterise a server by a series of experiments: what its numbers are, what limits them
+    /// Characterise a server with a series of experiments: its numbers and what limits them
     Study(StudyArgs),
-    /// Serve measurements to other hosts
+    /// Run the agent that other hosts measure against
     Serve(ServeArgs),
     /// Measure once, or execute an experiment file
     Run(Box<RunArgs>),
@@ -66,13 +67,13 @@ pub enum Command {
     Watch(WatchArgs),
     /// Show the plan of an experiment file
     Plan(PlanArgs),
-    /// Render a bundle's report again from its stored data
+    /// Render the report again from a bundle's stored data
     Report(ReportArgs),
     /// Explain TCP from captures: pcap, pcapng
     Trace(TraceArgs),
-    /// Make, use and remove a network of hosts on this machine
+    /// Create, use and remove a network of virtual hosts on this machine
     Lab(LabArgs),
-    /// Make, list and remove tokens for callers of this host's agent
+    /// Create, list and remove tokens for this host's agent
     Token(TokenArgs),
     /// Write the man pages
     Man(ManArgs),
@@ -93,7 +94,7 @@ pub struct FleetArgs {
     /// Port of the agents
     #[arg(short, long, default_value_t = PORT_DEFAULT, value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,
-    /// Drive the server from this host too, or instead of this one (repeatable; runs `linerate serve`)
+    /// Client host that drives the server, in place of this one (repeatable; it runs `linerate serve`)
     #[arg(long = "client", value_name = "HOST[:PORT]")]
     pub clients: Vec<String>,
     /// File with the agents' token
@@ -102,10 +103,10 @@ pub struct FleetArgs {
     /// Wait for a busy host instead of giving up
     #[arg(long, conflicts_with = "shared")]
     pub queue: bool,
-    /// Run beside others; results are marked
+    /// Run at the same time as others; results are marked
     #[arg(long)]
     pub shared: bool,
-    /// End the runs of callers without a token that have a host (the token's scope: admin)
+    /// End runs without a token that occupy a host (needs a token with scope admin)
     #[arg(long, conflicts_with = "shared")]
     pub evict: bool,
     /// Connect from this address
@@ -127,7 +128,7 @@ pub struct FleetArgs {
 pub enum LogFormat {
     /// A sentence
     Text,
-    /// An object of JSON on a line
+    /// One JSON object per line
     Json,
 }
 
@@ -141,22 +142,22 @@ pub struct StudyArgs {
         value_name = "HOST[:PORT]"
     )]
     pub host: Option<String>,
-    /// Study a server in a network of six hosts made on this machine
+    /// Study a server in a network of six virtual hosts on this machine
     #[arg(long)]
     pub lab: bool,
     #[command(flatten)]
     pub lab_link: LabLinkArgs,
-    /// Time that the whole study may take: 3m, 30m, 4h
+    /// Time limit of the whole study: 3m, 30m, 4h
     #[arg(long, default_value = "3m", value_name = "TIME")]
     pub budget: Nanos,
-    /// A look of 30 s: the chapters that it has time for
+    /// A study of 30 s: only the chapters that fit
     #[arg(long, conflicts_with = "budget")]
     pub quick: bool,
-    /// Make the same study so many times, each with the whole budget, and say how often their verdicts
+    /// Repeat the same study N times, each with the whole budget, and report how often the verdicts
     /// agree [without a number: 5]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "5", conflicts_with = "dry_run", value_parser = clap::value_parser!(u32).range(2..=100))]
     pub aa: Option<u32>,
-    /// Print the plan and its time, measure nothing
+    /// Print the plan and how long it takes; measure nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Directory of the evidence bundle [default: linerate-study-TIME.bundle]
@@ -165,7 +166,7 @@ pub struct StudyArgs {
     /// Seed of the order of trials [default: random]
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Sample both ends so many times a second, 1 to 1000 [default: 10]
+    /// Samples per second on both sides, 1 to 1000 [default: 10]
     #[arg(long, value_name = "HZ", value_parser = run::sample_rate)]
     pub sample_rate: Option<SampleRate>,
     /// What is captured.
@@ -227,54 +228,53 @@ pub struct ServeArgs {
     /// Address to listen on
     #[arg(short = 'B', long, default_value = "::", value_name = "ADDRESS")]
     pub bind: std::net::IpAddr,
-    /// File with a token; whoever shows it may do everything (`linerate token` makes others)
+    /// File with a token that permits everything (`linerate token` makes others, with scopes)
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Let other hosts measure without a token, within the limits, also by iperf3
+    /// Let other hosts, iperf3 clients included, measure without a token, within the limits
     #[arg(long)]
     pub public: bool,
-    /// Take connections from these networks only, and from this host (repeatable)
+    /// Accept connections only from these networks and from this host (repeatable)
     #[arg(long = "allow", value_name = "ADDRESS[/PREFIX]")]
     pub networks: Vec<Network>,
-    /// Become this user once the port is open, change no file and start no program; captures and profiles
-    /// go on (as root only)
+    /// Switch to this user once the port is open; from then on change no file and start no program.
+    /// Captures and profiles still work (root only)
     #[arg(long, value_name = "NAME", conflicts_with = "lab_host")]
     pub user: Option<String>,
-    /// Unix socket for root and this user, who need no token there [default: linerate/PORT.sock in
-    /// /run or $XDG_RUNTIME_DIR, where it can be made]
+    /// Unix socket for root and this user, without a token [default: linerate/PORT.sock in /run or
+    /// $XDG_RUNTIME_DIR, if it can be created]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Another name by which this host may be asked, beside its own, its addresses and localhost
-    /// (repeatable)
+    /// Another name by which callers may address this host, besides its own name, its addresses and
+    /// localhost (repeatable)
     #[arg(long = "name", value_name = "NAME")]
     pub names: Vec<String>,
-    /// Flows of one trial for callers without the token, and of all trials of one address (of IPv6: /64);
-    /// all of them together have four times as many
+    /// Most flows without a token, of one trial and of all trials from one address (IPv6: /64); all
+    /// callers without a token together may have four times as many
     #[arg(long, default_value_t = 1024, value_name = "N")]
     pub limit_flows: u32,
-    /// Length of one trial for callers without the token
+    /// Longest trial without a token
     #[arg(long, default_value = "1h", value_name = "TIME")]
     pub limit_time: Nanos,
-    /// Payload rate of all callers without the token together, both directions [default: none]
+    /// Most payload rate without a token, all callers and both directions together [default: none]
     #[arg(long, value_name = "RATE")]
     pub limit_rate: Option<BitsPerSec>,
-    /// Runs of callers without the token at the same time, tests of iperf3 among them; one address has
-    /// half
+    /// Most concurrent runs without a token, iperf3 tests included; one address may have half of them
     #[arg(long, default_value_t = 48, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=48))]
     pub limit_runs: u32,
-    /// How long one run without the token may have this host
+    /// Longest time that one run without a token may occupy this host
     #[arg(long, default_value = "4h", value_name = "TIME")]
     pub limit_run: Nanos,
-    /// How runs and refusals are told on standard error
+    /// Format of the log of runs and refusals on standard error
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub log_format: LogFormat,
-    /// End after one run, of linerate or of iperf3
+    /// Exit after one run, of linerate or iperf3
     #[arg(short = '1', long)]
     pub one_off: bool,
-    /// With --one-off: end when nobody has come for so long
+    /// With --one-off: exit if no client has connected for this long
     #[arg(long, value_name = "SECONDS", requires = "one_off", value_parser = quantity::some_seconds)]
     pub idle_timeout: Option<u64>,
-    /// File for the process id, removed at the end
+    /// File for the process id, removed on exit
     #[arg(short = 'I', long, value_name = "FILE")]
     pub pidfile: Option<PathBuf>,
     /// Refused: let systemd-run or nohup put it into the background
@@ -293,19 +293,19 @@ pub struct ServeArgs {
 
 /// Who may come with iperf3; the flags are those of its own server.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Clients of iperf3")]
+#[command(next_help_heading = "iperf3 clients")]
 pub struct Iperf3AuthArgs {
-    /// RSA key that opens the passwords of iperf3 clients, in PEM, without a passphrase; with it
-    /// only users of the file are let in
+    /// RSA private key (PEM, without a passphrase) that decrypts the passwords of iperf3 clients; only
+    /// users in the users file are then admitted
     #[arg(long, value_name = "FILE", requires = "authorized_users_path")]
     pub rsa_private_key_path: Option<PathBuf>,
-    /// Users: a line NAME,DIGEST each, the SHA-256 digest of {NAME}PASSWORD
+    /// Users file: a line NAME,DIGEST per user, with the SHA-256 digest of {NAME}PASSWORD
     #[arg(long, value_name = "FILE", requires = "rsa_private_key_path")]
     pub authorized_users_path: Option<PathBuf>,
-    /// How far the clock of an iperf3 client may be from ours, in seconds
+    /// Largest difference between an iperf3 client's clock and this host's, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = quantity::whole_seconds)]
     pub time_skew_threshold: u64,
-    /// Take passwords that are padded as iperf3 up to 3.16 does it (PKCS#1 v1.5), instead of OAEP
+    /// Accept passwords with PKCS#1 v1.5 padding, as iperf3 up to 3.16 sends them, instead of OAEP
     #[arg(long, requires = "rsa_private_key_path")]
     pub use_pkcs1_padding: bool,
 }
@@ -315,10 +315,10 @@ pub struct Iperf3AuthArgs {
 pub struct PlanArgs {
     /// The experiment file, or a chapter of the study: latency, socket-buffer, small-messages, …
     pub experiment: PathBuf,
-    /// Time that it may take
+    /// Time limit
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Nanos>,
-    /// Client hosts that there would be
+    /// Client hosts to plan for
     #[arg(long, default_value_t = 5, value_name = "N")]
     pub clients: u32,
     /// Seed of the order of trials
@@ -338,9 +338,9 @@ pub enum ReportFormat {
     Markdown,
     /// Every number, for programs.
     Json,
-    /// The rows of results.parquet: one a trial and response.
+    /// The rows of results.parquet: one per trial and response.
     Csv,
-    /// The page as it is printed; needs a Chromium in PATH or in LINERATE_BROWSER.
+    /// The page as printed; needs a Chromium in PATH or in LINERATE_BROWSER.
     Pdf,
 }
 
@@ -355,18 +355,18 @@ pub struct ReportArgs {
     /// File to write instead; `-` for standard output
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Open everything that the page has behind a click, for paper that has to hold all of it; of Markdown
-    /// the cells, trials, methods, hosts and counters, too
+    /// Unfold everything on the page, for printing; in Markdown, also include cells, trials, methods,
+    /// hosts and counters
     #[arg(long, conflicts_with_all = ["flame", "replay"])]
     pub full: bool,
-    /// Show figures that were published for other systems beside what was measured
+    /// Show published figures of other systems next to what was measured
     #[arg(long, conflicts_with_all = ["flame", "replay"])]
     pub published: bool,
-    /// Write the stacks of its profiles as text that flame graphs are drawn from; `-` for standard output
+    /// Write the stacks of its profiles as text for flame-graph tools; `-` for standard output
     #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "out"])]
     pub flame: Option<PathBuf>,
-    /// Show the run as it was seen live; of one measurement also what -J, --json-stream and
-    /// --format iperf3 print
+    /// Print the run as it was shown live; for one measurement also as -J, --json-stream or --format
+    /// iperf3 print it
     #[arg(
         long,
         value_enum,
@@ -416,7 +416,7 @@ pub struct LabArgs {
 /// The subcommands of `linerate lab`.
 #[derive(Debug, Subcommand)]
 pub enum LabCommand {
-    /// Make a lab and leave it running
+    /// Create a lab and leave it running
     Up(LabUpArgs),
     /// List the labs and their hosts
     List {
@@ -424,7 +424,7 @@ pub enum LabCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Run a program in a host, or a shell
+    /// Run a program or a shell in a host
     Exec {
         /// The lab
         name: String,
@@ -439,7 +439,7 @@ pub enum LabCommand {
         /// The lab
         #[arg(required_unless_present = "all")]
         name: Option<String>,
-        /// Remove every lab of this user, and what crashed ones left
+        /// Remove every lab of this user, and the remains of crashed ones
         #[arg(long, conflicts_with = "name")]
         all: bool,
     },
@@ -451,7 +451,7 @@ pub enum LabCommand {
 /// What the links of a built-in lab are like, beside their rate of 1 Gbit/s.
 #[derive(Debug, Clone, Args)]
 pub struct LabLinkArgs {
-    /// With --lab: share of frames that every link loses, 0 to 50%
+    /// With --lab: frame loss of every link, 0 to 50%
     #[arg(long, requires = "lab", value_name = "SHARE", value_parser = quantity::share)]
     pub lab_loss: Option<f64>,
     /// With --lab: delay of every link, one way; a path crosses two links
@@ -460,7 +460,7 @@ pub struct LabLinkArgs {
     /// With --lab: receive queues of every host, 1 to 16 [default: 4]
     #[arg(long, requires = "lab", value_name = "N")]
     pub lab_queues: Option<u32>,
-    /// With --lab: congestion control of streams and requests that ask for none [default: cubic]
+    /// With --lab: congestion control of streams and requests that set none [default: cubic]
     #[arg(long, requires = "lab", value_name = "NAME")]
     pub lab_congestion: Option<String>,
 }
@@ -494,7 +494,7 @@ pub struct LabUpArgs {
     /// Describe hosts and links in this file
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Client hosts, beside one server
+    /// Client hosts, in addition to one server
     #[arg(long, default_value_t = 1, value_name = "N", conflicts_with = "file", value_parser = clap::value_parser!(u32).range(1..))]
     pub clients: u32,
     /// Rate of every link [default: 1gbit]
@@ -503,7 +503,7 @@ pub struct LabUpArgs {
     /// Delay of every link, one way
     #[arg(long, value_name = "TIME", conflicts_with = "file")]
     pub delay: Option<Nanos>,
-    /// Share of frames that every link loses, 0 to 50%
+    /// Frame loss of every link, 0 to 50%
     #[arg(long, value_name = "SHARE", conflicts_with = "file", value_parser = quantity::share)]
     pub loss: Option<f64>,
     /// MTU of every link
@@ -512,7 +512,7 @@ pub struct LabUpArgs {
     /// Receive queues of every host
     #[arg(long, value_name = "N", conflicts_with = "file")]
     pub queues: Option<u32>,
-    /// Bytes that may wait before the device of every host [default: 64 MiB]
+    /// Queue limit of every host's device [default: 64 MiB]
     #[arg(long, value_name = "BYTES", conflicts_with = "file")]
     pub host_queue: Option<Bytes>,
 }
@@ -523,7 +523,7 @@ pub struct TokenArgs {
     /// What to do.
     #[command(subcommand)]
     pub command: TokenCommand,
-    /// Directory of the agent's state, as `linerate serve` has it
+    /// State directory of the agent, as in `linerate serve --state`
     #[arg(long, value_name = "DIR", global = true)]
     pub state: Option<PathBuf>,
 }
@@ -531,22 +531,22 @@ pub struct TokenArgs {
 /// The subcommands of `linerate token`.
 #[derive(Debug, Subcommand)]
 pub enum TokenCommand {
-    /// Make a token and print it; it is shown this once
+    /// Create a token and print it; it is shown only once
     Add {
-        /// Its name, for lists and refusals
+        /// Name of the token, shown in lists and refusals
         name: String,
-        /// What it is good for: measure, observe, capture, admin
+        /// What it permits: measure, observe, capture, admin
         #[arg(long, value_name = "SCOPE,…", default_value = "measure,observe")]
         scope: Scopes,
-        /// For how long: 12h, 720h [default: until it is removed]
+        /// How long it is valid: 12h, 720h [default: until it is removed]
         #[arg(long, value_name = "TIME")]
         expires: Option<Nanos>,
     },
     /// List the tokens: name, scopes, expiry
     List,
-    /// Remove a token; agents that run refuse it from then on
+    /// Remove a token; running agents refuse it from then on
     Remove {
-        /// Its name
+        /// Name of the token
         name: String,
     },
 }

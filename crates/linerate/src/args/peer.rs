@@ -15,7 +15,7 @@ pub enum PeerChoice {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Servers of other programs")]
 pub struct PeerArgs {
-    /// What serves at HOST instead of `linerate serve`; its host is not observed
+    /// Program that serves at HOST instead of `linerate serve`; that host is not observed
     #[arg(
         long,
         value_enum,
@@ -24,13 +24,13 @@ pub struct PeerArgs {
         conflicts_with_all = ["clients", "lab", "token_file", "shared", "known_agents", "tls_ca", "tls_client_cert", "plain"]
     )]
     pub peer: Option<PeerChoice>,
-    /// User for a server that asks for one; password from IPERF3_PASSWORD, or asked for
+    /// User name, if the server wants one; the password comes from IPERF3_PASSWORD or a prompt
     #[arg(long, value_name = "USER", requires_all = ["peer", "rsa_public_key_path"])]
     pub username: Option<String>,
     /// The server's public key, PEM
     #[arg(long, value_name = "FILE", requires = "username")]
     pub rsa_public_key_path: Option<PathBuf>,
-    /// Pad as servers up to 3.16 want it (PKCS#1 instead of OAEP)
+    /// PKCS#1 padding instead of OAEP, for servers up to 3.16
     #[arg(long, requires = "username")]
     pub use_pkcs1_padding: bool,
     /// Print the server's own output too

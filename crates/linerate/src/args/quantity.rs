@@ -10,7 +10,7 @@ pub fn seconds(text: &str) -> Result<f64, String> {
         Err(_) => text
             .parse()
             .map(Nanos::as_s)
-            .map_err(|_| format!("`{text}` is no time: 10 or 10s, 500ms, 3m, 1h")),
+            .map_err(|_| format!("`{text}` is not a time: 10 or 10s, 500ms, 3m, 1h")),
     }
 }
 
@@ -19,7 +19,7 @@ pub fn whole_seconds(text: &str) -> Result<u64, String> {
     let seconds = seconds(text)?;
     match seconds.fract() == 0.0 && (0.0..1e9).contains(&seconds) {
         true => Ok(seconds as u64),
-        false => Err(format!("`{text}` is no number of whole seconds")),
+        false => Err(format!("`{text}` is not a number of whole seconds")),
     }
 }
 
@@ -34,7 +34,7 @@ pub fn some_seconds(text: &str) -> Result<u64, String> {
 /// Reads a share: `0.01`, or `1%`.
 pub fn share(text: &str) -> Result<f64, String> {
     linerate_model::unit::parse_share(text)
-        .ok_or_else(|| format!("`{text}` is no share: 0.01, or 1%"))
+        .ok_or_else(|| format!("`{text}` is not a share: 0.01, or 1%"))
 }
 
 #[cfg(test)]

@@ -83,13 +83,13 @@ pub struct TrafficArgs {
     /// The server sends, the client receives
     #[arg(short = 'R', long)]
     pub reverse: bool,
-    /// Both ways at once: each flow is joined by one the other way
+    /// Both directions at once: each flow gets a second one in the opposite direction
     #[arg(long)]
     pub bidir: bool,
     /// Request/response: the next request follows the response
     #[arg(long)]
     pub rr: bool,
-    /// Connect, request, response, close: a connection for each exchange
+    /// Connect, request, response, close: a new connection per transaction
     #[arg(long)]
     pub crr: bool,
     /// Connect and close: the same as --crr -r 0,0
@@ -101,7 +101,7 @@ pub struct TrafficArgs {
     /// UDP instead of TCP: a stream of datagrams, or --rr
     #[arg(short, long)]
     pub udp: bool,
-    /// Multipath TCP, where both kernels have it
+    /// Multipath TCP, if both kernels support it
     #[arg(short, long)]
     pub mptcp: bool,
     /// Unix-domain stream sockets: a baseline without a network, on one host
@@ -110,16 +110,16 @@ pub struct TrafficArgs {
     /// Parallel flows
     #[arg(short = 'P', long, default_value_t = 1, value_name = "N")]
     pub parallel: u32,
-    /// Bytes of a message of a stream [default: 128K; UDP 1448]
+    /// Message size of a stream [default: 128K; UDP 1448]
     #[arg(short = 'l', long, value_name = "BYTES")]
     pub length: Option<Bytes>,
     /// Sizes of request and response, for --rr and --crr [default: 1,1]
     #[arg(short = 'r', long, value_name = "REQ[,RESP]")]
     pub sizes: Option<String>,
-    /// Sizes that differ: list:64,1K,64K uniform:64-1K lognormal:4K,1.0 file:PATH
+    /// Mixed sizes: list:64,1K,64K uniform:64-1K lognormal:4K,1.0 file:PATH
     #[arg(long, value_name = "SPEC")]
     pub size_mix: Option<String>,
-    /// Send calls that each request is split over
+    /// Send calls per request
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub request_writes: u32,
 }
@@ -128,10 +128,10 @@ pub struct TrafficArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Rate and volume")]
 pub struct RateArgs {
-    /// Payload of each flow a second, N messages back to back; 0 = no limit [default: none; UDP 1M]
+    /// Payload rate of each flow, sent N messages back to back; 0 = no limit [default: none; UDP 1M]
     #[arg(short, long, value_name = "RATE[/N]")]
     pub bitrate: Option<String>,
-    /// Let the kernel space the segments of each flow at this rate
+    /// Let the kernel pace each flow at this rate (SO_MAX_PACING_RATE)
     #[arg(long, value_name = "RATE")]
     pub fq_rate: Option<BitsPerSec>,
     /// Bytes that each flow sends, instead of a time
@@ -140,10 +140,10 @@ pub struct RateArgs {
     /// Messages that each flow sends, instead of a time
     #[arg(short = 'k', long, value_name = "N", conflicts_with = "time")]
     pub blockcount: Option<u64>,
-    /// Requests that each flow may have under way, for --rr [default: 1; 64 with --rate]
+    /// Requests in flight per flow, for --rr [default: 1; 64 with --rate]
     #[arg(long, value_name = "N")]
     pub in_flight: Option<u32>,
-    /// Requests that each flow begins a second, whatever the responses do (open loop)
+    /// Requests per second of each flow, whether or not responses have arrived (open loop)
     #[arg(long, value_name = "N")]
     pub rate: Option<u32>,
     /// Pause between a response and the next request
@@ -170,7 +170,7 @@ pub struct CallArgs {
           num_args = 0..=1, require_equals = true, default_missing_value = "auto",
           hide_possible_values = true)]
     pub zerocopy: Option<String>,
-    /// Receive by copying, or let the kernel count and discard
+    /// Copy received payload, or let the kernel count and discard it
     #[arg(
         long,
         value_parser = word_of("receive", ""),
@@ -182,27 +182,28 @@ pub struct CallArgs {
     /// The same as --rx discard
     #[arg(long)]
     pub skip_rx_copy: bool,
-    /// Messages, or datagrams, that one send call carries [1; 8 without -l for a TCP stream as fast as it goes; 64 for several flows of small datagrams with -b 0]
+    /// Messages or datagrams per send call [default: 1; 8 for a TCP stream without -l and without a
+    /// rate; 64 for several flows of small datagrams with -b 0]
     #[arg(long, value_name = "N")]
     pub batch: Option<u32>,
-    /// Datagrams that the kernel cuts one send into (UDP_SEGMENT)
+    /// Datagrams that the kernel splits one send into (UDP_SEGMENT)
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub gso: u32,
-    /// Take datagrams that the kernel has put together (UDP_GRO)
+    /// Receive datagrams that the kernel has coalesced (UDP_GRO)
     #[arg(long)]
     pub gro: bool,
-    /// Never sleep: repeat calls until they move something; takes a CPU a worker
+    /// Busy-wait: repeat calls instead of sleeping; takes one CPU per worker
     #[arg(long, conflicts_with = "io")]
     pub busy_poll: bool,
-    /// How workers wait that have several flows, or make connections: auto, epoll, uring; xdp sends
-    /// datagrams past the sockets (AF_XDP)
+    /// Wait method of workers with several flows or short-lived connections: auto, epoll, uring; xdp
+    /// sends datagrams through AF_XDP, bypassing the sockets
     #[arg(long, value_parser = word_of("wait", "spin"), value_name = "HOW", hide_possible_values = true)]
     pub io: Option<String>,
 }
 
 /// Through what sockets.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Socket options, of both ends")]
+#[command(next_help_heading = "Socket options, on both sides")]
 pub struct SocketArgs {
     /// Socket buffers
     #[arg(short, long, value_name = "BYTES")]
@@ -216,17 +217,17 @@ pub struct SocketArgs {
     /// Set TCP_NODELAY (Nagle's algorithm off)
     #[arg(short = 'N', long)]
     pub no_delay: bool,
-    /// Set TCP_CORK: segments leave full, or after 200 ms
+    /// Set TCP_CORK: send full segments only, or after 200 ms
     #[arg(long)]
     pub cork: bool,
     /// Acknowledge at once: re-arm TCP_QUICKACK at each receive
     #[arg(long)]
     pub quick_ack: bool,
-    /// Wake the receiver when so much has come; 0 = for every byte [default: 32K for small
-    /// messages with -N]
+    /// Wake the receiver once this much has arrived (SO_RCVLOWAT); 0 = for every byte [default: 32K for
+    /// small messages with -N]
     #[arg(long, value_name = "BYTES")]
     pub rcvlowat: Option<Bytes>,
-    /// Poll the device's queue for so many µs before a receive call sleeps, 1 to 1000 (SO_BUSY_POLL)
+    /// Poll the device's queue for this many µs before a receive call sleeps, 1 to 1000 (SO_BUSY_POLL)
     #[arg(long, value_name = "US")]
     pub busy_poll_us: Option<u32>,
     /// Type-of-service byte: 0 to 255, or 0x…
@@ -241,25 +242,25 @@ pub struct SocketArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "CPUs")]
 pub struct PlaceArgs {
-    /// Pin workers: LOCAL[,REMOTE], lists as 0:2:4; none = leave it to the scheduler
+    /// Pin workers to CPUs: LOCAL[,REMOTE], lists such as 0:2:4; none = leave it to the scheduler
     #[arg(short = 'A', long, value_name = "CPUS")]
     pub affinity: Option<String>,
-    /// Most worker threads of each host [default: a CPU each]
+    /// Most worker threads per host [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub workers: Option<u32>,
 }
 
 /// What is looked at beside the traffic.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Observation, of both hosts")]
+#[command(next_help_heading = "Observation, on both hosts")]
 pub struct ObserveArgs {
-    /// Find out what the CPUs do: shares of each kind of work, and a flame graph with --out
+    /// Profile the CPUs: share of each kind of work, and flame graphs with --out
     #[arg(long)]
     pub profile: bool,
-    /// Measure the time in soft and hard interrupts, instead of sampling it at the tick
+    /// Measure softirq and hardirq time, instead of sampling it at the tick
     #[arg(long)]
     pub irq_time: bool,
-    /// Sample everything so many times a second, 1 to 1000 [default: 10]
+    /// Samples per second, 1 to 1000 [default: 10]
     #[arg(long, value_name = "HZ", value_parser = sample_rate)]
     pub sample_rate: Option<SampleRate>,
     /// What is captured.
@@ -270,8 +271,8 @@ pub struct ObserveArgs {
 /// What each host captures.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct CaptureArgs {
-    /// Keep the headers of the traffic's own packets, as each host sees them, in the bundle; limits
-    /// are snap=128,packets=1000000,bytes=32M,time=TIME
+    /// Capture the headers of the traffic's own packets on each host, into the bundle; limits:
+    /// snap=128,packets=1000000,bytes=32M,time=TIME
     #[arg(long, value_name = "LIMITS", num_args = 0..=1, require_equals = true,
           default_missing_value = "")]
     pub capture: Option<CaptureOptions>,
@@ -294,7 +295,7 @@ impl CaptureArgs {
 pub fn sample_rate(text: &str) -> Result<SampleRate, String> {
     let hz: u32 = text
         .parse()
-        .map_err(|_| format!("`{text}` is no whole number"))?;
+        .map_err(|_| format!("`{text}` is not a whole number"))?;
     SampleRate::try_from(hz).map_err(|error| error.to_string())
 }
 
@@ -317,16 +318,17 @@ pub struct TimeArgs {
     /// Time to measure: 10, 10s, 2m; 0 = until Ctrl-C
     #[arg(short, long, default_value = "10", value_name = "SECONDS", value_parser = seconds)]
     pub time: f64,
-    /// Time of traffic that is not counted at the start [default: 0.2; 0 with -n and -k]
+    /// Warm-up: traffic at the start that is not counted [default: 0.2; 0 with -n and -k]
     #[arg(short = 'O', long, value_name = "SECONDS", value_parser = seconds)]
     pub omit: Option<f64>,
-    /// Measure so many times, for an interval on the result; with --precision or -I at least
+    /// Repeat the measurement, for an interval of the result; with --precision or -I, the minimum
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub runs: u32,
-    /// Repeat until the 95 % interval of the result is within so much of it: 2%
+    /// Repeat until the 95 % interval is within this share of the result: 2%
     #[arg(long, value_name = "PERCENT", value_parser = half_share, conflicts_with = "confidence")]
     pub precision: Option<f64>,
-    /// The same as netperf has it: level, and whole width in percent of the result [width: 5]
+    /// The same in netperf's form: confidence level, and full width of the interval in percent [width:
+    /// 5]
     #[arg(short = 'I', long, value_name = "LEVEL[,WIDTH]", value_parser = confidence)]
     pub confidence: Option<Precision>,
     /// Most repetitions with --precision or -I
@@ -364,7 +366,7 @@ pub(super) fn half_share(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();
     let percent: f64 = number
         .parse()
-        .map_err(|_| format!("`{text}` is no number"))?;
+        .map_err(|_| format!("`{text}` is not a number"))?;
     match percent > 0.0 && percent <= 50.0 {
         true => Ok(percent / 100.0),
         false => Err(format!("{percent} % is not above 0 and at most 50")),
@@ -422,7 +424,7 @@ pub enum RateFormat {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Time between interval lines, from 0.1; 0 = none [default: 1; with --runs none but in JSON]
+    /// Time between interval lines, from 0.1; 0 = none [default: 1; with --runs none, except in JSON]
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     pub interval: Option<f64>,
     /// Show settings, CPUs, placement and mechanisms, too
@@ -431,16 +433,17 @@ pub struct OutputArgs {
     /// Print one JSON document
     #[arg(short = 'J', long, conflicts_with = "json_stream")]
     pub json: bool,
-    /// Print a line of JSON for each event
+    /// Print one line of JSON per event
     #[arg(long)]
     pub json_stream: bool,
-    /// Show every flow in full; of more than 4 (JSON 256) intervals otherwise show the sum
+    /// Show every flow in full; otherwise the intervals of more than 4 flows (JSON: 256) show only
+    /// their sum
     #[arg(long, conflicts_with = "sum_only")]
     pub all_flows: bool,
-    /// Of the flows show the sum only, interval by interval
+    /// Show only the sum of the flows in each interval
     #[arg(long)]
     pub sum_only: bool,
-    /// Prefix of rates: k m g t for bits, K M G T for bytes; iperf3 = JSON as iperf3 -J has it
+    /// Prefix of rates: k m g t for bits, K M G T for bytes; iperf3 = JSON as iperf3 -J prints it
     #[arg(
         short,
         long,
@@ -448,7 +451,7 @@ pub struct OutputArgs {
         hide_possible_values = true
     )]
     pub format: Option<RateFormat>,
-    /// Keep an evidence bundle with its report in this directory
+    /// Write an evidence bundle with its report to this directory
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
@@ -457,15 +460,15 @@ pub struct OutputArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Experiments")]
 pub struct PlanOfRunArgs {
-    /// Execute this experiment file, or chapter of the study, instead of one measurement
+    /// Execute this experiment file, or a chapter of the study, instead of one measurement
     #[arg(long, value_name = "FILE")]
     pub experiment: Option<PathBuf>,
-    /// Execute it in a network of six hosts made on this machine
+    /// Execute it in a network of six virtual hosts on this machine
     #[arg(long, requires = "experiment", conflicts_with = "host")]
     pub lab: bool,
     #[command(flatten)]
     pub lab_link: super::LabLinkArgs,
-    /// Time that it may take
+    /// Time limit
     #[arg(long, requires = "experiment", value_name = "TIME")]
     pub budget: Option<Nanos>,
     /// Seed of the order of trials [default: random]

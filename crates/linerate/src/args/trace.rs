@@ -9,21 +9,21 @@ use linerate_trace::Filter;
 /// `linerate trace`.
 #[derive(Debug, Args)]
 pub struct TraceArgs {
-    /// Captures: pcap or pcapng, in gzip or not; `-` for standard input; or a bundle that has some. Two
-    /// that show the same packets, taken at both ends, are joined
+    /// Captures: pcap or pcapng, also gzipped; `-` for standard input; or a bundle with captures. Two
+    /// captures of the same packets, one from each end, are joined
     #[arg(required_unless_present = "interface", value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Only these connections: ADDRESS, NETWORK/BITS, :PORT, ADDRESS:PORT; joined by `,` all must
-    /// hold (repeatable: any)
+    /// Only these connections: ADDRESS, NETWORK/BITS, :PORT, ADDRESS:PORT; terms joined by `,` must all
+    /// match (repeatable: any)
     #[arg(long, value_name = "FILTER")]
     pub flow: Vec<Filter>,
-    /// Connections to show, most payload first [default: 10, 1000 with --json or --html]
+    /// Number of connections to show, most payload first [default: 10, 1000 with --json or --html]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
     /// What to write
     #[arg(long, value_enum, default_value_t = TraceFormat::Text, conflicts_with = "json")]
     pub format: TraceFormat,
-    /// File to write it to instead of standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Print JSON, as --format json
@@ -32,7 +32,7 @@ pub struct TraceArgs {
     /// Say what changed from the first file to the second
     #[arg(long, conflicts_with_all = ["html", "csv", "parquet", "interface"])]
     pub compare: bool,
-    /// Write a page with pictures too: one file that opens without a network
+    /// Also write a page with pictures: one file that opens without a network
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Write one row for each packet, as text
@@ -75,7 +75,7 @@ pub struct LiveArgs {
     /// Capture on this device until Ctrl-C, then explain it; needs root or CAP_NET_RAW
     #[arg(short, long, value_name = "DEVICE", conflicts_with = "files")]
     pub interface: Option<String>,
-    /// End after this time
+    /// Stop after this time
     #[arg(short, long, value_name = "TIME", requires = "interface")]
     pub time: Option<Nanos>,
     /// Bytes of each frame that are kept: headers and options
@@ -94,7 +94,7 @@ pub struct LiveArgs {
         requires = "interface"
     )]
     pub ring: Bytes,
-    /// Keep the frames as pcapng too
+    /// Also write the frames as pcapng
     #[arg(short, long, value_name = "FILE", requires = "interface")]
     pub write: Option<PathBuf>,
     /// Write anonymised addresses and no payload, and TCP and UDP only

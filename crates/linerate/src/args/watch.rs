@@ -18,26 +18,26 @@ pub struct WatchArgs {
     /// Time between two readings, 20ms to 1h
     #[arg(short, long, default_value = "1s", value_name = "TIME")]
     pub interval: Nanos,
-    /// Begin with this page [default: overview]; with --once print it alone
+    /// Start with this page [default: overview]; with --once, print only this page
     #[arg(long, value_enum)]
     pub page: Option<PageChoice>,
     /// Which TCP sockets to show, as in: state connected and dport 5201 and dst 10.0.0.0/8
     #[arg(long, value_name = "FILTER", default_value = "state connected")]
     pub filter: String,
-    /// Take two readings, print every page, or that of --page, and end
+    /// Take two readings, print every page or that of --page, and exit
     #[arg(long, conflicts_with_all = ["json_stream", "prometheus"])]
     pub once: bool,
-    /// Print a line of JSON for each interval
+    /// Print one line of JSON per interval
     #[arg(long, conflicts_with = "prometheus")]
     pub json_stream: bool,
-    /// End after this many intervals
+    /// Exit after this many intervals
     #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// Serve the counters to Prometheus at this address, under /metrics
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "count")]
     pub prometheus: Option<SocketAddr>,
-    /// With --prometheus: another name by which it may be asked, beside this host's own, its addresses and
-    /// localhost (repeatable)
+    /// With --prometheus: another name by which it may be addressed, besides this host's own, its
+    /// addresses and localhost (repeatable)
     #[arg(long = "name", value_name = "NAME", requires = "prometheus")]
     pub names: Vec<String>,
     /// Port of the agent
@@ -54,7 +54,7 @@ pub struct WatchArgs {
 /// A page of `linerate watch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PageChoice {
-    /// What each page says in a line, trouble first
+    /// One line per page, problems first
     Overview,
     /// CPU time by mode
     Cpus,
