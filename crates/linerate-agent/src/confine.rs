@@ -23,7 +23,7 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 
 /// The capabilities that are kept, and for what.
 pub const KEPT: [(Capability, &str); 6] = [
-    (Capability::CAP_NET_RAW, "captures, frames past the sockets"),
+    (Capability::CAP_NET_RAW, "captures, AF_XDP frames"),
     (
         Capability::CAP_NET_ADMIN,
         "what connections counted to their end, conntrack",

@@ -175,7 +175,7 @@ fn stream(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> String {
         }
         Some(Limiter::Generator) => {
             let reaches = verb("reaches", "reach");
-            format!("{who} {reaches} at least {rate}{lost}: our own generator is the limit")
+            format!("{who} {reaches} at least {rate}{lost}: the load generator is the limit")
         }
         Some(limiter) => {
             let reaches = verb("reaches", "reach");
@@ -186,7 +186,7 @@ fn stream(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> String {
         }
         None => {
             let reaches = verb("reaches", "reach");
-            format!("{who} {reaches} {rate}{lost}; what limits that is not known")
+            format!("{who} {reaches} {rate}{lost}; the limiter is not known")
         }
     }
 }
@@ -225,7 +225,7 @@ fn stall(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
         format!(" instead of {} with Nagle off", words::estimate(&cured))
     });
     Some(format!(
-        "requests written in {writes} pieces take {}{instead}",
+        "requests in {writes} writes take {}{instead}",
         words::estimate(&median)
     ))
 }
@@ -234,7 +234,7 @@ fn exchange(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
     let held = match limiter(dataset, cell) {
         // Every exchange takes its round trip.
         None | Some(Limiter::RoundTrip) => String::new(),
-        Some(Limiter::Generator) => ", with our own generator as the limit".to_owned(),
+        Some(Limiter::Generator) => ", limited by the load generator".to_owned(),
         Some(limiter) => format!(", limited by {}", limiter.title()),
     };
     if let (Some(median), Some(bytes)) = (cell.estimate(name::RTT_P50), study::payload_bytes(cell))

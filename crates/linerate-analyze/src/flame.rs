@@ -56,8 +56,8 @@ pub(crate) fn flames(dataset: &Dataset<'_>) -> Vec<Flame> {
 
 fn caption(root: &FlameFrame) -> String {
     format!(
-        "{} samples of busy CPUs in the measured windows. The wider a function, the more of the time \
-         it or what it called took; what it called stands above it. Threads are at the bottom.",
+        "{} samples of busy CPUs in the measured windows. The width of a function is its share of the \
+         time, callees included; callees are drawn above it. Threads are at the bottom.",
         root.looks
     )
 }

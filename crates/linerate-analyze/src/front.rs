@@ -80,7 +80,7 @@ pub(crate) fn partial(dataset: &Dataset<'_>) -> Option<String> {
     let mut reasons = Vec::new();
     match (&document.cut_short, &document.ended_utc) {
         (Some(reason), _) => reasons.push(format!("the run ended early: {reason}")),
-        (None, None) => reasons.push("the end of the run was never written".to_owned()),
+        (None, None) => reasons.push("the end of the run was not recorded".to_owned()),
         (None, Some(_)) => {}
     }
     let planned = document.plan.trials.len();

@@ -21,7 +21,7 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
         // Nothing behind a full link can raise the number.
         Limiter::LinkRate => return None,
         Limiter::PathRate => {
-            "find the slowest hop: it carries about the number above, whatever sends"
+            "find the slowest hop of the path: the number above is about its rate"
         }
         Limiter::ReceiverWindow | Limiter::SendBuffer if has_buffers => {
             "repeat with a larger `-w`, or without it: the kernel then tunes the buffers"
@@ -32,16 +32,16 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
             "find the loss: repeat with `--capture -o DIR`, look at `ip -s link` and `tc -s qdisc` of \
              both hosts"
         }
-        Limiter::SlowReader => "see why the receiver reads slowly: CPU, disk, a single thread",
+        Limiter::SlowReader => "check why the receiver reads slowly: CPU, disk, a single thread",
         Limiter::HostDrops => {
-            "see which queue drops: `tc -s qdisc`, `ip -s link`, /proc/net/softnet_stat"
+            "check which queue drops: `tc -s qdisc`, `ip -s link`, /proc/net/softnet_stat"
         }
         Limiter::Pacing => match is_paced_on_request(workload) {
             true if is_stream && workload.manner.transport == Transport::Udp => {
                 "repeat with a higher `-b` to find what the path carries"
             }
-            true => "leave the rate out to find what the path carries",
-            false => "compare `-C cubic`: its window decides, not a pacing rate",
+            true => "omit the rate to find what the path carries",
+            false => "compare `-C cubic`: a window limits it, not a pacing rate",
         },
         Limiter::Generator if is_stream => {
             "spread the load: `-P 4`, larger messages with `-l`, `-Z`, or another client"
@@ -50,11 +50,14 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
         Limiter::Cpu => "compare larger messages, `-Z`, fewer flows, or hosts with more CPUs",
         Limiter::OtherPrograms => "stop the other programs, or repeat when both hosts are quiet",
         Limiter::CpuQuota => "raise the quota (cpu.max; a container's CPU limit), then repeat",
-        Limiter::RoundTrip if workload.traffic.kind() == Kind::Crr => "make more at once: `-P 8`",
+        Limiter::RoundTrip if workload.traffic.kind() == Kind::Crr => {
+            "open more connections at the same \
+                                                                       time: `-P 8`"
+        }
         Limiter::RoundTrip => "keep more requests in flight: `--in-flight 8`, or `-P 8`",
         Limiter::NagleDelayedAck => "repeat with `-N` (TCP_NODELAY), or one write per message",
         Limiter::Timeouts => "find the loss: repeat with `--capture -o DIR`, then read its report",
-        Limiter::Application => "see why the program that sends pauses",
+        Limiter::Application => "check why the sending program pauses",
         Limiter::NothingArrives => "check firewalls and the path's MTU: `ping -M do -s 1472 HOST`",
     };
     Some(words.to_owned())
@@ -88,6 +91,6 @@ mod tests {
         workload.options.socket_buffer = Some(Bytes(65_536));
         workload.manner.rate_bps = Some(1_000_000);
         check(Limiter::ReceiverWindow, &workload, "larger `-w`");
-        check(Limiter::Pacing, &workload, "leave the rate out");
+        check(Limiter::Pacing, &workload, "omit the rate");
     }
 }

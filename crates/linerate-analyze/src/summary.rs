@@ -79,7 +79,7 @@ fn noise(dataset: &Dataset<'_>) -> Option<Row> {
         unit: Unit::Percent,
     };
     let note = format!(
-        "standard deviation of identical trials, greatest in {}",
+        "standard deviation of identical trials, largest in {}",
         experiment.title
     );
     Some(row("Noise floor", estimate, note))
@@ -114,7 +114,7 @@ fn congestion(dataset: &Dataset<'_>) -> Option<Row> {
     };
     let note = match asked {
         true => "asked for",
-        false => "the hosts' own choice where none was asked for",
+        false => "the hosts' default where none was set",
     };
     Some(row(
         "Congestion control",

@@ -76,7 +76,7 @@ fn spoilt(dataset: &Dataset<'_>, told: &Told<'_>) -> Option<String> {
         outcome.is_valid() && lost_unread(value).is_some()
     });
     let unread =
-        is_unread.then_some("datagrams were lost unread while our own reader had no CPU time");
+        is_unread.then_some("datagrams were lost unread while linerate's reader had no CPU time");
     outside.chain(unread).next().map(str::to_owned)
 }
 
@@ -118,7 +118,7 @@ fn unusable(dataset: &Dataset<'_>) -> Vec<String> {
 fn reason(caution: &Found<'_>) -> String {
     match caution.what {
         What::Limiter(Limiter::Generator) => {
-            "numbers that our own generator limits are lower bounds".to_owned()
+            "numbers limited by the load generator are lower bounds".to_owned()
         }
         _ => {
             let claim = caution.claim.trim_end_matches('.');

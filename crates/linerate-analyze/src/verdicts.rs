@@ -329,7 +329,7 @@ impl BufferPlateau {
     fn what(&self, response: &str) -> String {
         let with = self.with(" with ");
         let control = match self.is_against_host() {
-            true => "buffers that the kernel tunes".to_owned(),
+            true => "autotuned buffers".to_owned(),
             false => words::level(Factor::SocketBuffer, &self.control),
         };
         let title = describe(response).title;

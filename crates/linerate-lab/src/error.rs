@@ -99,7 +99,7 @@ pub(crate) fn at_step(step: String) -> impl FnOnce(io::Error) -> LabError {
     move |source| {
         let hint = match source.raw_os_error() {
             Some(libc::EEXIST) => {
-                ": it exists already; one process holds one lab at a time, take the first down"
+                ": it exists already; one process holds one lab at a time, remove the first"
             }
             Some(libc::EPERM) => ": needs CAP_NET_ADMIN over the lab; call enter() first",
             Some(libc::EOPNOTSUPP) => ": this kernel was built without it",

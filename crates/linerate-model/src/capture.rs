@@ -119,7 +119,7 @@ impl FromStr for CaptureOptions {
                 "snap" => options.snap = bytes()?,
                 "bytes" => options.bytes = bytes()?,
                 "packets" => {
-                    let whole = |_| refused(format!("`{value}` is no whole number"));
+                    let whole = |_| refused(format!("`{value}` is not a whole number"));
                     options.packets = value.parse().map_err(whole)?;
                 }
                 "time" => {
@@ -236,7 +236,7 @@ mod tests {
             ("snap", "none of snap="),
             ("size=3", "none of snap="),
             ("snap=20", "must be 98 to 256"),
-            ("packets=many", "no whole number"),
+            ("packets=many", "not a whole number"),
             ("packets=0", "must be 1"),
             ("bytes=1G", "bytes is 1073741824"),
             ("time=soon", "time: "),

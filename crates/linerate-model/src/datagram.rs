@@ -205,7 +205,7 @@ impl Place {
             Place::ReceiverBacklog => "the receiving host's backlog (softnet)",
             Place::Checksum => "wrong checksums",
             Place::ReceiveBuffer => "the receiving socket's buffer",
-            Place::NotLocated => "not located: between the hosts, or where nothing counts",
+            Place::NotLocated => "not located: between the hosts, or where no counter covers it",
         }
     }
 }

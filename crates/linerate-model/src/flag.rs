@@ -148,11 +148,11 @@ impl TrialFlag {
             Self::Interrupted(_) => ("an interrupt within the window", "let it end"),
             Self::GivenUp { .. } => ("the other program ended it", "look at that program's log"),
             Self::Partial { .. } => (
-                "a host that handed over a part of what it measured",
-                "look at that host; the rest of the window counts",
+                "a host that delivered only part of what it measured",
+                "check that host; the rest of the window counts",
             ),
             Self::Shared { .. } => (
-                "other runs on the host, as its agent says",
+                "other runs on the host, as its agent reports",
                 "leave `--shared` out",
             ),
             Self::Noted { .. } => ("a note of the host's agent", "what the note says"),
@@ -186,11 +186,11 @@ impl TrialFlag {
             ),
             Self::ShortOfCpu { .. } => (
                 "time that a worker waited for a CPU (schedstat)",
-                "end other programs, or pin (`-A`)",
+                "stop other programs, or pin (`-A`)",
             ),
             Self::OtherPrograms { .. } => (
                 "CPU time of the machine beyond idle and our own threads",
-                "end other programs",
+                "stop other programs",
             ),
             Self::Stolen(_) => (
                 "steal of /proc/stat",
@@ -289,13 +289,13 @@ impl fmt::Display for TrialFlag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Interrupted(after) => {
-                write!(f, "interrupted {after} after the begin of the window")
+                write!(f, "interrupted {after} after the start of the window")
             }
             Self::GivenUp { why, after } => {
-                write!(f, "{why} {after} after the begin of the window")
+                write!(f, "{why} {after} after the start of the window")
             }
             Self::Partial { words, kept, of } if kept == of => {
-                write!(f, "not all hosts handed over what they measured: {words}")
+                write!(f, "not all hosts delivered what they measured: {words}")
             }
             Self::Partial { words, kept, of } => {
                 write!(f, "{kept} of the window of {of} are known: {words}")
@@ -340,8 +340,8 @@ impl fmt::Display for TrialFlag {
                 share,
             } => {
                 let (word, meaning) = match *beyond_bytes > 0.0 {
-                    true => ("more", "it had waited in receive buffers since before"),
-                    false => ("less", "it lies in receive buffers"),
+                    true => ("more", "it was in receive buffers before the window"),
+                    false => ("less", "it is still in receive buffers"),
                 };
                 let bytes = Unit::Bytes.display(beyond_bytes.abs());
                 let share = share.map_or(String::new(), |share| format!(" ({})", percent(share)));
@@ -352,8 +352,8 @@ impl fmt::Display for TrialFlag {
             }
             Self::Acknowledged { program } => write!(
                 f,
-                "throughput to the server is what its TCP acknowledged, since {program} does not say \
-                 what it has read at an instant"
+                "throughput to the server is what its TCP acknowledged, because {program} does not report \
+                 what it has read so far"
             ),
             Self::Uncovered(share) => write!(
                 f,
@@ -377,7 +377,7 @@ impl fmt::Display for TrialFlag {
                     false => "",
                 };
                 let cpus = Unit::Cpus.display(*cpus);
-                write!(f, "other programs{own} used {cpus} meanwhile")
+                write!(f, "other programs{own} used {cpus} during the window")
             }
             Self::Stolen(share) => write!(
                 f,
@@ -392,7 +392,8 @@ impl fmt::Display for TrialFlag {
             ),
             Self::UnreadAtReceiver { host } => write!(
                 f,
-                "throughput is what TCP acknowledged to the sender, since no reading of host {host} came"
+                "throughput is what TCP acknowledged to the sender, because no reading of host {host} \
+                 arrived"
             ),
             Self::Told(words) => f.write_str(words),
         }
@@ -457,7 +458,7 @@ mod tests {
         let host = HostName::from("server");
         check(
             TrialFlag::Interrupted(Nanos::from_ms(1500)),
-            "interrupted 1.5 s after the begin of the window",
+            "interrupted 1.5 s after the start of the window",
         );
         let short = |others| TrialFlag::FellShort {
             host: host.clone(),
@@ -495,7 +496,7 @@ mod tests {
                 beyond_bytes: -1_048_576.0,
                 share: None,
             },
-            "receive calls returned 1 MiB less than arrived in the window: it lies in receive buffers",
+            "receive calls returned 1 MiB less than arrived in the window: it is still in receive buffers",
         );
         check(
             TrialFlag::Unshared {

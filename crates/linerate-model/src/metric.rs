@@ -65,10 +65,16 @@ catalogue! {
     AppDatagramsSent "app_datagrams_sent" Counter Count "Datagrams sent, those included that the sender's kernel refused.";
     AppDatagramsRefused "app_datagrams_refused" Counter Count "Of the datagrams sent, those that the sender's kernel refused: its qdisc was full (ENOBUFS).";
     AppDatagramsReceived "app_datagrams_received" Counter Count "Datagrams received, each counted although the kernel may hand over several in one buffer (UDP_GRO); duplicates included.";
-    AppDatagramsMissing "app_datagrams_missing" Gauge Count "Numbers up to the highest received that have not come; a late datagram lowers it.";
-    AppDatagramsLate "app_datagrams_late" Counter Count "Datagrams received with a lower number than one before.";
-    AppDatagramsDuplicate "app_datagrams_duplicate" Counter Count "Datagrams received with a number that had come before.";
-    AppSocketDrops "app_socket_drops" Counter Count "Datagrams that the kernel dropped at the socket: no room in its receive buffer, or a wrong checksum (SO_MEMINFO; SO_RXQ_OVFL counts the same).";
+    AppDatagramsMissing "app_datagrams_missing" Gauge Count "Sequence numbers up to the highest received \
+                                                             that have not arrived; a late datagram lowers \
+                                                             it.";
+    AppDatagramsLate "app_datagrams_late" Counter Count "Datagrams received with a lower sequence number \
+                                                         than an earlier one.";
+    AppDatagramsDuplicate "app_datagrams_duplicate" Counter Count "Datagrams received with a sequence \
+                                                                   number that had arrived before.";
+    AppSocketDrops "app_socket_drops" Counter Count "Datagrams that the kernel dropped at the socket: its \
+                                                     receive buffer was full, or the checksum wrong \
+                                                     (SO_MEMINFO; SO_RXQ_OVFL counts the same).";
     AppJitter "app_jitter_ns" Gauge Nanoseconds "Jitter of arriving datagrams: a running mean of the difference in transit time of two (RFC 3550, 6.4.1).";
     // Flow, from TCP_INFO (include/uapi/linux/tcp.h).
     TcpRtt "tcp_rtt_ns" Gauge Nanoseconds "tcpi_rtt: smoothed round-trip time.";
@@ -80,7 +86,7 @@ catalogue! {
     TcpPmtu "tcp_pmtu_bytes" Gauge Bytes "tcpi_pmtu: path MTU.";
     TcpSndWnd "tcp_snd_wnd_bytes" Gauge Bytes "tcpi_snd_wnd: window that the peer advertises.";
     TcpRcvWnd "tcp_rcv_wnd_bytes" Gauge Bytes "tcpi_rcv_wnd: window that this end advertises.";
-    TcpRcvSpace "tcp_rcv_space_bytes" Gauge Bytes "tcpi_rcv_space: receive auto-tuning's estimate.";
+    TcpRcvSpace "tcp_rcv_space_bytes" Gauge Bytes "tcpi_rcv_space: receive autotuning's estimate.";
     TcpUnacked "tcp_unacked_segments" Gauge Count "tcpi_unacked: segments in flight.";
     TcpNotSent "tcp_notsent_bytes" Gauge Bytes "tcpi_notsent_bytes: queued, not yet sent.";
     TcpPacingRate "tcp_pacing_rate_bps" Gauge BitsPerSecond "tcpi_pacing_rate, as bits per second.";
@@ -96,9 +102,13 @@ catalogue! {
     TcpRetrans "tcp_retrans_segments" Counter Count "tcpi_total_retrans: segments retransmitted.";
     TcpDelivered "tcp_delivered_segments" Counter Count "tcpi_delivered: segments the peer acknowledged.";
     TcpReordSeen "tcp_reord_seen" Counter Count "tcpi_reord_seen: reordering events.";
-    TcpDsackDups "tcp_dsack_dups" Counter Count "tcpi_dsack_dups: segments that the peer says came twice (D-SACK), so that what was retransmitted had not been lost.";
+    TcpDsackDups "tcp_dsack_dups" Counter Count "tcpi_dsack_dups: duplicate segments that the peer \
+                                                 reported (D-SACK): what was retransmitted had not been \
+                                                 lost.";
     TcpTimeouts "tcp_rto_count" Counter Count "tcpi_total_rto: retransmission timeouts.";
-    TcpAppLimited "tcp_app_limited" Gauge Count "tcpi_delivery_rate_app_limited: 1 if the delivery rate was measured while the sender had nothing more to send, or no room in its buffer.";
+    TcpAppLimited "tcp_app_limited" Gauge Count "tcpi_delivery_rate_app_limited: 1 if the delivery rate \
+                                                 was measured while the sender had nothing more to send, \
+                                                 or its buffer was full.";
     TcpBusy "tcp_busy_ns" Counter Nanoseconds "tcpi_busy_time: time with data outstanding.";
     TcpRwndLimited "tcp_rwnd_limited_ns" Counter Nanoseconds "tcpi_rwnd_limited: time limited by the receive window.";
     TcpSndbufLimited "tcp_sndbuf_limited_ns" Counter Nanoseconds "tcpi_sndbuf_limited: time limited by the send buffer.";
@@ -137,7 +147,8 @@ catalogue! {
     SnmpUdpOutDatagrams "snmp_udp_out_datagrams" Counter Count "Udp: OutDatagrams.";
     SnmpUdpNoPorts "snmp_udp_no_ports" Counter Count "Udp: NoPorts, datagrams for ports on which nothing listens.";
     SnmpUdpInErrors "snmp_udp_in_errors" Counter Count "Udp: InErrors, datagrams not handed over for any of the reasons below.";
-    SnmpUdpRcvbufErrors "snmp_udp_rcvbuf_errors" Counter Count "Udp: RcvbufErrors, no room in the receive buffer of the socket.";
+    SnmpUdpRcvbufErrors "snmp_udp_rcvbuf_errors" Counter Count "Udp: RcvbufErrors, the receive buffer of \
+                                                                the socket was full.";
     SnmpUdpSndbufErrors "snmp_udp_sndbuf_errors" Counter Count "Udp: SndbufErrors, datagrams that this host could not send.";
     SnmpUdpInCsumErrors "snmp_udp_in_csum_errors" Counter Count "Udp: InCsumErrors, wrong checksums.";
     NetstatDelayedAcks "netstat_delayed_acks" Counter Count "TcpExt: DelayedACKs, ACKs sent by the delayed-ACK timer.";
@@ -152,14 +163,25 @@ catalogue! {
     NetstatPruneCalled "netstat_prune_called" Counter Count "TcpExt: PruneCalled, receive queues pruned for memory.";
     NetstatZeroWindowDrop "netstat_zero_window_drop" Counter Count "TcpExt: TCPZeroWindowDrop.";
     NetstatListenDrops "netstat_listen_drops" Counter Count "TcpExt: ListenDrops.";
-    NetstatListenOverflows "netstat_listen_overflows" Counter Count "TcpExt: ListenOverflows, connections dropped since the queue of a listener was full.";
-    NetstatReqQFullDrop "netstat_req_q_full_drop" Counter Count "TcpExt: TCPReqQFullDrop, requests for connections dropped since too many were pending.";
-    NetstatReqQFullDoCookies "netstat_req_q_full_do_cookies" Counter Count "TcpExt: TCPReqQFullDoCookies, requests answered with a cookie since too many were pending.";
+    NetstatListenOverflows "netstat_listen_overflows" Counter Count "TcpExt: ListenOverflows, connections \
+                                                                     dropped because a listener's accept \
+                                                                     queue was full.";
+    NetstatReqQFullDrop "netstat_req_q_full_drop" Counter Count "TcpExt: TCPReqQFullDrop, SYNs dropped \
+                                                                 because too many connection requests were \
+                                                                 pending.";
+    NetstatReqQFullDoCookies "netstat_req_q_full_do_cookies" Counter Count "TcpExt: TCPReqQFullDoCookies, \
+                                                                            SYNs answered with a cookie \
+                                                                            because too many connection \
+                                                                            requests were pending.";
     NetstatMemoryPressures "netstat_tcp_memory_pressures" Counter Count "TcpExt: TCPMemoryPressures, times that TCP came under memory pressure (net.ipv4.tcp_mem).";
     NetstatMemoryPressureTime "netstat_tcp_memory_pressure_ms" Counter Count "TcpExt: TCPMemoryPressuresChrono, milliseconds under memory pressure.";
-    NetstatAbortOnMemory "netstat_tcp_abort_on_memory" Counter Count "TcpExt: TCPAbortOnMemory, connections aborted for want of memory.";
-    NetstatOfoDrop "netstat_tcp_ofo_drop" Counter Count "TcpExt: TCPOFODrop, out-of-order packets dropped for want of memory.";
-    NetstatRcvQDrop "netstat_tcp_rcv_q_drop" Counter Count "TcpExt: TCPRcvQDrop, packets dropped since the receive queue was full.";
+    NetstatAbortOnMemory "netstat_tcp_abort_on_memory" Counter Count "TcpExt: TCPAbortOnMemory, \
+                                                                      connections aborted for lack of \
+                                                                      memory.";
+    NetstatOfoDrop "netstat_tcp_ofo_drop" Counter Count "TcpExt: TCPOFODrop, out-of-order packets dropped \
+                                                         for lack of memory.";
+    NetstatRcvQDrop "netstat_tcp_rcv_q_drop" Counter Count "TcpExt: TCPRcvQDrop, packets dropped because \
+                                                            the receive queue was full.";
     // Every protocol counter that moved, by the kernel's name: /proc/net/snmp, netstat and snmp6.
     ProtocolCounter "protocol_counter" Counter Count "A protocol counter of the network namespace that moved in the measured window, read at the window's edges; in the kernel's own unit. A few are values at an instant and can fall (Tcp.CurrEstab).";
     // The queues between devices and protocols, /proc/net/softnet_stat; of the whole machine.
@@ -170,7 +192,8 @@ catalogue! {
     SoftnetFlowLimit "softnet_flow_limit" Counter Count "Packets dropped because one flow filled most of a CPU's backlog (net.core.flow_limit_cpu_bitmap).";
     SoftnetBacklog "softnet_backlog_packets" Gauge Count "Packets that wait in a CPU's backlog.";
     // Queueing disciplines of network devices, by netlink (TCA_STATS2).
-    QdiscTxBytes "qdisc_tx_bytes" Counter Bytes "Bytes that left the qdisc; ones of ingress count what came.";
+    QdiscTxBytes "qdisc_tx_bytes" Counter Bytes "Bytes that left the qdisc; ingress qdiscs count what \
+                                                 arrived.";
     QdiscTxPackets "qdisc_tx_packets" Counter Count "Packets that left it, each as many as its segments where the device segments.";
     QdiscDrops "qdisc_drops" Counter Count "Packets that it dropped.";
     QdiscRequeues "qdisc_requeues" Counter Count "Packets that the device would not take yet and that were put back.";
@@ -190,12 +213,14 @@ catalogue! {
     SoftIrqRcu "softirq_rcu_ns" Counter Nanoseconds "The same of vector RCU.";
     HardIrqHandlers "hardirq_handlers_ns" Counter Nanoseconds "Time in the handlers of devices' hard interrupts; timers and calls between CPUs have none.";
     // Hardware counters of a CPU, or of a thread of ours where the CPU's may not be read.
-    PerfCycles "perf_cycles" Counter Count "Cycles that the CPU was not halted, scaled where counters took turns.";
+    PerfCycles "perf_cycles" Counter Count "Cycles that the CPU was not halted, scaled where counters were \
+                                            multiplexed.";
     PerfInstructions "perf_instructions" Counter Count "Instructions completed.";
     PerfCacheMisses "perf_cache_misses" Counter Count "Misses of the last level of cache.";
     // Where CPUs were when they were looked at; only when asked for.
-    ProfileUser "profile_user_samples" Counter Count "Looks at a CPU that found it in user mode.";
-    ProfileEntry "profile_entry_samples" Counter Count "… in the way into the kernel and out, or in the socket calls themselves.";
+    ProfileUser "profile_user_samples" Counter Count "Samples of a CPU in user mode.";
+    ProfileEntry "profile_entry_samples" Counter Count "… entering or leaving the kernel, or in the socket \
+                                                        calls themselves.";
     ProfileCopy "profile_copy_samples" Counter Count "… copying payload between user memory and the kernel's.";
     ProfileTransport "profile_transport_samples" Counter Count "… in TCP or UDP.";
     ProfileIp "profile_ip_samples" Counter Count "… in IP, routing, filters or bridges.";
@@ -205,10 +230,11 @@ catalogue! {
     ProfileScheduler "profile_scheduler_samples" Counter Count "… choosing, waking or switching threads, or in timers.";
     ProfileMemory "profile_memory_samples" Counter Count "… allocating, clearing or freeing memory and packets.";
     ProfileOther "profile_other_samples" Counter Count "… anywhere else in the kernel.";
-    ProfileIdle "profile_idle_samples" Counter Count "… idle; too few, since an idle CPU's timer stops: /proc/stat knows better.";
-    ProfileLost "profile_lost_samples" Counter Count "Looks that found no room in the buffer.";
+    ProfileIdle "profile_idle_samples" Counter Count "… idle; too few, because an idle CPU's timer stops: \
+                                                      prefer /proc/stat.";
+    ProfileLost "profile_lost_samples" Counter Count "Samples lost because the buffer was full.";
     // Queues of network devices, by generic netlink (netdev qstats) or the driver's statistics.
-    QueueRxPackets "queue_rx_packets" Counter Count "Packets that a receive queue took.";
+    QueueRxPackets "queue_rx_packets" Counter Count "Packets that a receive queue received.";
     QueueRxBytes "queue_rx_bytes" Counter Bytes "Bytes of them.";
     QueueRxDrops "queue_rx_drops" Counter Count "Packets that a receive queue dropped.";
     QueueTxPackets "queue_tx_packets" Counter Count "Packets that a transmit queue sent.";
@@ -237,13 +263,15 @@ catalogue! {
     // All UDP sockets of the host (network namespace), by sock_diag.
     UdpHostSockets "udp_host_sockets" Gauge Count "UDP sockets that exist.";
     UdpHostReceiveQueue "udp_host_receive_queue_bytes" Gauge Bytes "Bytes that wait in them to be read, with the kernel's overhead.";
-    UdpHostSendQueue "udp_host_send_queue_bytes" Gauge Bytes "Bytes that they handed down and that have not left.";
+    UdpHostSendQueue "udp_host_send_queue_bytes" Gauge Bytes "Bytes that they sent and that have not left \
+                                                              the host.";
     UdpHostDrops "udp_host_drops" Counter Count "Datagrams dropped at UDP sockets, as far as a reading saw the socket (SK_MEMINFO_DROPS).";
     // Memory: /proc/meminfo, /proc/net/sockstat, /proc/pressure; of the whole machine.
     MemoryAvailable "memory_available_bytes" Gauge Bytes "Memory that programs can have without swapping (MemAvailable).";
     MemoryTcp "memory_tcp_bytes" Gauge Bytes "Memory of all TCP sockets, which net.ipv4.tcp_mem limits.";
     MemoryUdp "memory_udp_bytes" Gauge Bytes "Memory of all UDP sockets, which net.ipv4.udp_mem limits.";
-    MemoryTcpOrphans "memory_tcp_orphans" Gauge Count "TCP connections that no program holds any more.";
+    MemoryTcpOrphans "memory_tcp_orphans" Gauge Count "Orphaned TCP connections, which no program holds \
+                                                       any more.";
     MemoryTcpTimeWait "memory_tcp_time_wait" Gauge Count "TCP connections in TIME_WAIT.";
     PressureMemorySome "pressure_memory_some_ns" Counter Nanoseconds "Time in which some task waited for memory.";
     PressureMemoryFull "pressure_memory_full_ns" Counter Nanoseconds "Time in which all tasks that had work waited for memory.";
@@ -255,22 +283,26 @@ catalogue! {
     CgroupThrottledTime "cgroup_cpu_throttled_ns" Counter Nanoseconds "Time that the group was throttled, summed over CPUs (throttled_usec, throttled_time).";
     CgroupQuota "cgroup_cpu_quota_ns" Gauge Nanoseconds "CPU time that the group may use in a second (cpu.max, cpu.cfs_quota_us); absent without a quota.";
     // NUMA nodes, /sys/devices/system/node.
-    NumaHit "numa_hit_pages" Counter Count "Pages taken from the node that was wanted.";
-    NumaMiss "numa_miss_pages" Counter Count "Pages taken from this node though another was wanted.";
-    NumaLocal "numa_local_pages" Counter Count "Pages of this node taken by a task running on it.";
-    NumaOther "numa_other_pages" Counter Count "Pages of this node taken by a task running on another.";
+    NumaHit "numa_hit_pages" Counter Count "Pages allocated on the intended node.";
+    NumaMiss "numa_miss_pages" Counter Count "Pages allocated on this node although another was intended.";
+    NumaLocal "numa_local_pages" Counter Count "Pages of this node allocated by a task running on it.";
+    NumaOther "numa_other_pages" Counter Count "Pages of this node allocated by a task running on another.";
     NumaFree "numa_free_bytes" Gauge Bytes "Free memory of the node.";
     // Connection tracking, /proc/sys/net/netfilter and /proc/net/stat/nf_conntrack.
     ConntrackCount "conntrack_count" Gauge Count "Connections in the table.";
     ConntrackMax "conntrack_max" Gauge Count "Connections that fit (net.netfilter.nf_conntrack_max).";
-    ConntrackInsertFailed "conntrack_insert_failed" Counter Count "Connections that could not be put into the table.";
-    ConntrackDrop "conntrack_drop" Counter Count "Packets dropped since the table was full or memory short.";
-    ConntrackEarlyDrop "conntrack_early_drop" Counter Count "Connections thrown out to make room for new ones.";
+    ConntrackInsertFailed "conntrack_insert_failed" Counter Count "Connections that could not be inserted \
+                                                                   into the table.";
+    ConntrackDrop "conntrack_drop" Counter Count "Packets dropped because the table was full or memory was \
+                                                  short.";
+    ConntrackEarlyDrop "conntrack_early_drop" Counter Count "Connections evicted to make room for new ones.";
     ConntrackInvalid "conntrack_invalid" Counter Count "Packets that belong to no connection and cannot begin one.";
     // Frequency and temperature, /sys/devices/system/cpu, /sys/class/thermal and /sys/class/hwmon.
     ThermalFrequency "thermal_frequency_hz" Gauge Count "Clock frequency of the CPU, in hertz (scaling_cur_freq).";
-    ThermalCoreThrottled "thermal_core_throttled" Counter Count "Times that the CPU was slowed since its core was hot.";
-    ThermalPackageThrottled "thermal_package_throttled" Counter Count "Times that the CPU was slowed since its package was hot.";
+    ThermalCoreThrottled "thermal_core_throttled" Counter Count "Times that the CPU was throttled because \
+                                                                 its core was hot.";
+    ThermalPackageThrottled "thermal_package_throttled" Counter Count "Times that the CPU was throttled \
+                                                                       because its package was hot.";
     ThermalZone "thermal_zone_millicelsius" Gauge Count "Temperature of the CPUs' thermal zone, in thousandths of a degree Celsius.";
     ThermalSensor "thermal_sensor_millicelsius" Gauge Count "Temperature of a CPU's or a network card's sensor (hardware monitoring), in thousandths of a degree Celsius.";
 }

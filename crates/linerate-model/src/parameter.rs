@@ -194,7 +194,7 @@ pub const PARAMETERS: &[Parameter] = &[
         .flags(&[flag("--io"), flag("--busy-poll").word("spin")]),
     parameter("batch", SIZED, ANY, Shape::Count, at!(manner.batch)).factor(Factor::Batch, "messages per call")
         .within(1, BATCH_MAX as u64)
-        .flags(&[flag("--batch").instead("have several requests under way with --in-flight")]),
+        .flags(&[flag("--batch").instead("keep several requests in flight with --in-flight")]),
     parameter("segments", STREAM, UDP, Shape::Count, at!(manner.segments))
         .factor(Factor::Segments, "datagrams per buffer").within(1, SEGMENTS_MAX as u64)
         .flags(&[flag("--gso").instead(DATAGRAMS_INSTEAD)]),
@@ -507,7 +507,7 @@ fn contradiction(workload: &Workload) -> Option<&'static str> {
         ),
         (
             manner.batch > manner.in_flight && traffic.kind() == Kind::Rr,
-            "a call joins requests that are under way: in_flight must be batch or more",
+            "a call joins requests that are in flight: in_flight must be batch or more",
         ),
         (
             manner.requests_per_s.is_some() && manner.think.is_some(),
@@ -527,7 +527,7 @@ fn contradiction(workload: &Workload) -> Option<&'static str> {
         ),
         (
             past_sockets && workload.options.pacing_bps.is_some(),
-            "the kernel paces sockets, which AF_XDP frames go past: give a rate instead",
+            "the kernel paces sockets, which AF_XDP frames bypass: give a rate instead",
         ),
         (
             !over_udp && largest.saturating_mul(manner.batch.into()) > MESSAGE_BYTES_MAX.0,

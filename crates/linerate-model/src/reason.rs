@@ -245,13 +245,13 @@ impl fmt::Display for Reason {
             }
             Self::Overdue { host, waited } => write!(
                 f,
-                "host {host} did not hand in its results within {waited} after the end of its traffic"
+                "host {host} did not deliver its results within {waited} after the end of its traffic"
             ),
             Self::Capped { host, setting } => {
                 let or_unknown = |text: &Option<String>| text.clone().unwrap_or("?".to_owned());
                 write!(
                     f,
-                    "{} of {} was asked for, {} granted on {host}: capped by {}",
+                    "{} of {} was requested, {} granted on {host}: capped by {}",
                     setting.name,
                     or_unknown(&setting.requested),
                     or_unknown(&setting.granted),
@@ -266,7 +266,7 @@ impl fmt::Display for Reason {
                 words,
             } => write!(
                 f,
-                "{ends} of {of} flow ends ended early, flow {} on {host} since {words}",
+                "{ends} of {of} flow ends ended early, flow {} on {host} because {words}",
                 flow.0
             ),
             Self::Unread { host, edge } => {
@@ -283,7 +283,7 @@ impl fmt::Display for Reason {
                 write!(f, "refused: {rate} of payload cannot cross {ceiling}")
             }
             Self::Unshared(how) => how.fmt(f),
-            Self::Superseded { why, by } => write!(f, "{why}; trial {} stands for it", by.0),
+            Self::Superseded { why, by } => write!(f, "{why}; trial {} replaces it", by.0),
         }
     }
 }
@@ -304,7 +304,7 @@ impl fmt::Display for Disturbance {
         match self {
             Self::Rising(halves) => write!(
                 f,
-                "its rate still rose: by {} from half to half",
+                "its rate still rose: by {} from the first half to the second",
                 percent(halves - 1.0)
             ),
             Self::Unaccounted(share) => write!(
@@ -436,11 +436,11 @@ mod tests {
         };
         check(
             superseded(Disturbance::Rising(1.25)),
-            "its rate still rose: by 25 % from half to half; trial 7 stands for it",
+            "its rate still rose: by 25 % from the first half to the second; trial 7 replaces it",
         );
         check(
             superseded(Disturbance::Unaccounted(0.07)),
-            "7 % of the CPUs' time is in none of their modes; trial 7 stands for it",
+            "7 % of the CPUs' time is in none of their modes; trial 7 replaces it",
         );
         check(
             Reason::Unshared(Unshared::Idle { idle: 1, of: 4 }),

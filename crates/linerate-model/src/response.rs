@@ -20,7 +20,7 @@ responses! {
     THROUGHPUT_FROM_SERVER "throughput_from_server_bps" BitsPerSecond "throughput from the server";
     APP_RECEIVED "app_received_bps" BitsPerSecond "payload that receive calls returned";
     THROUGHPUT_SENT "throughput_sent_bps" BitsPerSecond "payload accepted from the sender";
-    THROUGHPUT_INTENDED "throughput_intended_bps" BitsPerSecond "throughput that was asked for";
+    THROUGHPUT_INTENDED "throughput_intended_bps" BitsPerSecond "requested throughput";
     PACING "pacing_bps" BitsPerSecond "rate that TCP paces itself at, all flows together";
     FLOW_MIN "flow_throughput_min_bps" BitsPerSecond "throughput of the slowest flow";
     FLOW_MAX "flow_throughput_max_bps" BitsPerSecond "throughput of the fastest flow";
@@ -28,11 +28,11 @@ responses! {
     FAIRNESS "fairness_jain" Ratio "fairness of the flows (Jain), 1 = equal shares";
     HALVES "second_half_over_first" Ratio "second half of the window over the first";
     STEADY_AFTER "steady_after_ns" Nanoseconds
-        "time into the window from which on the rate is steady (MSER-5), where its halves differ";
+        "time into the window after which the rate is steady (MSER-5), where its halves differ";
     TRANSACTIONS "transactions_per_s" PerSecond "transactions per second";
     TRANSACTIONS_TIMED "transactions_timed" Count "transactions timed";
     TRANSACTIONS_INTENDED "transactions_intended_per_s" PerSecond
-        "transactions per second that were asked for";
+        "requested transactions per second";
     CONNECTIONS "connections_per_s" PerSecond "connections made and closed per second";
     CONNECTIONS_HELD "connections_held" Count "connections held to the end";
     RTT_P50 "rtt_p50_ns" Nanoseconds "round trip, median";
@@ -81,8 +81,8 @@ responses! {
     LOST_BACKLOG "lost_receiver_backlog" Count "datagrams dropped from the receiving host's backlog";
     LOST_CHECKSUM "lost_checksum" Count "datagrams with wrong checksums";
     LOST_RECEIVE_BUFFER "lost_receive_buffer" Count
-        "datagrams for which the receive buffer had no room";
-    LOST_NOT_LOCATED "lost_not_located" Count "datagrams lost where nothing counts";
+        "datagrams dropped because the receive buffer was full";
+    LOST_NOT_LOCATED "lost_not_located" Count "datagrams lost where no counter covers it";
     CPU_BUSY "cpu_busy_cpus" Cpus "busy CPUs";
     CPU_USER "cpu_usr_cpus" Cpus "CPUs busy in user mode";
     CPU_SYSTEM "cpu_sys_cpus" Cpus "CPUs busy in the kernel";
@@ -148,9 +148,9 @@ responses! {
     RX_QUEUE_FLOWS_IMBALANCE "rx_queue_flows_imbalance" Count
         "flows of the receive queue with most over the mean of all";
     RX_QUEUE_CHANCE "rx_queue_imbalance_by_chance" Count
-        "imbalance of receive queues that chance gives, median";
+        "imbalance of receive queues under random hashing, median";
     RX_QUEUE_CHANCE_MOST "rx_queue_imbalance_by_chance_most" Count
-        "imbalance of receive queues that chance does not exceed in 95 of 100 cases";
+        "imbalance of receive queues that random hashing does not exceed in 95 of 100 cases";
     CPU_PACKETS_MOST "cpu_most_packets_per_s" PerSecond
         "packets per second processed by the CPU with most";
     CPU_PACKETS_IMBALANCE "cpu_packets_imbalance" Count "packets of the CPU with most over the mean of all";
@@ -161,7 +161,7 @@ responses! {
     CPU_INTERRUPT_SHARE_MOST "cpu_most_interrupt_share" Ratio
         "time in interrupts of the CPU with most";
     CPU_CHANCE_MOST "cpu_imbalance_by_chance_most" Count
-        "imbalance of CPUs that chance does not exceed in 95 of 100 cases";
+        "imbalance of CPUs that random hashing does not exceed in 95 of 100 cases";
     DELIVERY_RATE "delivery_rate_bps" BitsPerSecond
         "delivery rate that TCP saw, median, all flows together";
     APP_LIMITED "app_limited_share" Ratio
@@ -170,11 +170,11 @@ responses! {
     UNSENT "unsent_bytes" Bytes "payload that waits unsent at the sender, mean of the flows";
     UNREAD "unread_bytes" Bytes "payload that waits unread at the receiver, mean of the flows";
     UNREAD_SHARE "unread_share" Ratio "share of the receive buffer that is unread payload";
-    QUEUED "queued_share" Ratio "time with a queue on the way";
+    QUEUED "queued_share" Ratio "time with a queue on the path";
     RATE_VARIATION "rate_variation" Ratio
         "deviation of the rate from reading to reading, of its mean";
     SPURIOUS "spurious_segments" Count "segments retransmitted although they had arrived (D-SACK)";
-    REORDERINGS "reorderings" Count "times that segments overtook each other";
+    REORDERINGS "reorderings" Count "reordering events";
     TIMEOUTS "retransmission_timeouts" Count "retransmission timeouts of the flows";
     DROPPED_QDISC "dropped_sender_qdisc" Count
         "packets dropped by the sending hosts' qdiscs";
@@ -198,7 +198,7 @@ responses! {
     TIMERS_FIRED "tcp_timers_fired" Count "retransmission timeouts and loss probes";
     RETRANSMITTED_BOTH "retransmitted_both_segments" Count "segments retransmitted by both ends";
     WORKER_WAITED "worker_waited_share" Ratio
-        "time that the worker which wanted a CPU most waited for one";
+        "time that a worker waited for a CPU, highest of all workers";
     CPU_BUSY_SHARE "cpu_busy_share" Ratio "share of all CPUs' time that was busy on its host";
     OTHERS_THERE "cpu_others_there_cpus" Cpus "CPUs that other programs used on its host";
     THROTTLED_PERIODS "cgroup_throttled_periods_share" Ratio

@@ -81,7 +81,7 @@ impl Hosts {
     /// is meant by none.
     fn refuses_link_loss(&self, ppm: u32) -> Option<String> {
         let is_there = ppm == 0 || self.link_losses_ppm.contains(&ppm);
-        (!is_there).then(|| "only the links of a lab (--lab) lose frames on purpose".to_owned())
+        (!is_there).then(|| "only the links of a lab (--lab) can inject loss".to_owned())
     }
 
     /// Returns why `level` of `factor` cannot run here.

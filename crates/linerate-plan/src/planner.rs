@@ -48,7 +48,7 @@ pub enum PlanError {
         name: String,
     },
     /// Even the least does not fit.
-    #[error("the plan takes {least} at the least, more than the {budget} that it may")]
+    #[error("the plan needs at least {least}, more than its budget of {budget}")]
     Budget {
         /// The time there is.
         budget: Nanos,
@@ -181,7 +181,7 @@ pub fn fitting(drafts: &[Draft], blocks: u32, request: &PlanRequest) -> Result<P
     plan.left_out.extend(left.map(|at| LeftOut {
         chapter: drafts[at].experiment.chapter,
         what: drafts[at].experiment.name.clone(),
-        why: format!("{blocks} blocks of it take longer than there is time"),
+        why: format!("{blocks} blocks of it do not fit into the time"),
     }));
     Ok(plan)
 }

@@ -219,7 +219,7 @@ fn a_budget_below_the_least_is_refused_with_what_it_takes() {
     assert_eq!(error, budget);
     assert_eq!(
         error.to_string(),
-        "the plan takes 8 s at the least, more than the 7 s that it may"
+        "the plan needs at least 8 s, more than its budget of 7 s"
     );
 }
 
@@ -303,10 +303,7 @@ fn losses_on_purpose_need_links_that_are_there_for_them() {
         panic!("{:?}", real.left_out);
     };
     assert_eq!(left.what, "example: link_loss 0.1 %, 1 %");
-    assert_eq!(
-        left.why,
-        "only the links of a lab (--lab) lose frames on purpose"
-    );
+    assert_eq!(left.why, "only the links of a lab (--lab) can inject loss");
     request.hosts.link_losses_ppm = losses.into_keys().collect();
     let lab = plan(&drafts, &request).expect("a plan");
     assert_eq!(lab.left_out, []);

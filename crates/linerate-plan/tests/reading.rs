@@ -466,7 +466,7 @@ fn manners_that_cannot_be_name_what_can() {
     check(
         "kind = \"rr\"\nbatch = 4",
         connections,
-        &["requests that are under way", "in_flight"],
+        &["requests that are in flight", "in_flight"],
     );
     check(
         "kind = \"crr\"\nbatch = 4",

@@ -142,7 +142,7 @@ impl Page {
     fn findings(&mut self, findings: &[Finding]) {
         self.heading(2, "Findings");
         if findings.is_empty() {
-            self.paragraph("Nothing was found that the measurements support.");
+            self.paragraph("The measurements support no finding.");
         }
         for (at, finding) in findings.iter().enumerate() {
             self.heading(3, &format!("{}. {}", at + 1, finding.claim));
@@ -214,7 +214,7 @@ impl Page {
         });
         let items: Vec<[String; 5]> = measured.chain(remedies).collect();
         if items.is_empty() {
-            self.paragraph("Nothing follows from what was measured.");
+            self.paragraph("The measurements suggest no action.");
             return;
         }
         for (at, [action, gain, cost, undo, last]) in items.iter().enumerate() {

@@ -55,13 +55,13 @@ pub const READING: &[(&str, &str)] = &[
     ),
     (
         "intervals that leave a chart",
-        "an interval much longer than its value is high runs out of the picture at the top; the \
-         data below the chart has its ends.",
+        "an interval much longer than its value leaves the chart at the top; the data below the chart has \
+         both ends.",
     ),
     (
         "limiter",
         "the one thing whose removal would raise the number. The strip below the first chart of a chapter \
-         names it for each point; where nothing is named, no evidence tells causes apart.",
+         names it for each point; where none is named, the evidence does not single out one cause.",
     ),
     (
         "prefixes",
@@ -70,8 +70,8 @@ pub const READING: &[(&str, &str)] = &[
 ];
 
 /// What the tables of protocol counters are.
-pub const COUNTERS: &str = "Change in the measured windows of valid trials, by the kernel's own name; all \
-    traffic of the host or its network namespace counts, that of other programs included.";
+pub const COUNTERS: &str = "Change during the measured windows of valid trials, under the kernel's own \
+    names; all traffic of the host or its network namespace counts, including that of other programs.";
 
 /// Returns the first reasons behind a judgement, as a sentence.
 pub fn trust_reasons(trust: &Trust, shown: usize) -> String {
@@ -82,7 +82,7 @@ pub fn trust_reasons(trust: &Trust, shown: usize) -> String {
         .map(String::as_str)
         .collect();
     match reasons.is_empty() {
-        true => "Nothing stands against these numbers.".to_owned(),
+        true => "No reason to doubt these numbers was found.".to_owned(),
         false => stop(&reasons.join("; ")),
     }
 }
@@ -147,8 +147,8 @@ pub fn span(seconds: f64, trials: u32) -> String {
 }
 
 /// What the tables of interrupts are.
-pub const INTERRUPTS: &str = "Interrupts per second in the measured windows of valid trials, those of \
-    the whole machine, and the CPUs that took them.";
+pub const INTERRUPTS: &str = "Interrupts per second of the whole machine during the measured windows of \
+    valid trials, and the CPUs that took them.";
 
 /// Returns the interrupts of `host`, one a row.
 pub fn interrupt_table(host: &HostInterrupts) -> Table {

@@ -245,7 +245,8 @@ impl Callers {
 
 fn tell_met(met: &Met) {
     crate::term::note(&format!(
-        "first time at {}: its certificate {} is noted in {}; `linerate serve` there prints the same",
+        "first connection to {}: its certificate {} is now noted in {}; compare it with the one that \
+         `linerate serve` prints there",
         met.name,
         met.fingerprint,
         met.path.display()
@@ -406,8 +407,8 @@ fn next_step_elsewhere(address: &str) -> Option<&'static str> {
         Ok(stream) => stream,
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
             return Some(
-                "what answered there has ended, as `iperf3 -s -1` does after one client: start it \
-                 again, and add `--peer iperf3` if it is iperf3",
+                "the server there has exited, as `iperf3 -s -1` does after one client: start it again, and \
+                 add `--peer iperf3` if it is iperf3",
             );
         }
         Err(_) => return None,
@@ -442,21 +443,21 @@ fn next_step(error: &AgentError) -> Option<String> {
         AgentError::Untrusted { source, .. } => match &**source {
             HandshakeError::Known(KnownError::Changed { line, path, .. }) => {
                 return Some(format!(
-                    "compare with what `linerate serve` prints there: if its key was made anew, \
-                     remove line {line} of {}; if not, somebody is in between",
+                    "compare with what `linerate serve` prints there: if its key was replaced, remove line \
+                     {line} of {}; if not, somebody is in between",
                     path.display()
                 ));
             }
             HandshakeError::Known(KnownError::Line { .. }) => "correct or remove that line",
             HandshakeError::Known(KnownError::Io { .. }) => "name another file with --known-agents",
             HandshakeError::Certificate(_) => {
-                "name the authority of its certificate with --tls-ca, and the agent by a name that is \
-                 in it; or pin what it shows, without --tls-ca"
+                "give the CA of its certificate with --tls-ca, and address the agent by a name in that \
+                 certificate; or pin its certificate, without --tls-ca"
             }
             HandshakeError::NoTls(_) | HandshakeError::Other(_) => return None,
         },
         AgentError::Version { .. } => "install the same version on both hosts",
-        AgentError::Lost { .. } => "see whether `linerate serve` still runs there",
+        AgentError::Lost { .. } => "check whether `linerate serve` is still running there",
         AgentError::Foreign {
             code,
             program,
@@ -469,15 +470,15 @@ fn next_step(error: &AgentError) -> Option<String> {
                 "check --username, the password and --rsa-public-key-path; servers up to 3.16 need \
                  --use-pkcs1-padding"
             }
-            _ => return Some(format!("see what {program} says there")),
+            _ => return Some(format!("check what {program} reports there")),
         },
         AgentError::Refused { refusal, .. } => match refusal.code {
             RefusalCode::Unauthorized => {
                 "give the agent's token with --token-file; `linerate token add NAME` there makes one"
             }
             RefusalCode::Busy => {
-                "wait for it with --queue, or run beside it with --shared; with a token of scope admin, \
-                 --evict ends a run that came without one"
+                "wait for it with --queue, or run at the same time with --shared; with a token of scope \
+                 admin, --evict ends a run that came without one"
             }
             _ => return None,
         },

@@ -74,7 +74,7 @@ fn refuse(error: &clap::Error, words: &[OsString]) -> ExitCode {
     let help = || {
         let command = words.get(1).filter(|word| !word.starts_with('-'));
         let command = command.map_or(String::new(), |command| format!(" {command}"));
-        format!("`linerate{command} --help` lists what is understood")
+        format!("`linerate{command} --help` lists commands and options")
     };
     let failure = exit::Failure {
         next: Some(hint.unwrap_or_else(help)),

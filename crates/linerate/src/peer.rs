@@ -49,7 +49,7 @@ fn public_key(file: &Path) -> CmdResult<PublicKey> {
         .with_context(|| format!("cannot read the public key {}", file.display()))
         .map_err(Failure::usage)?;
     PublicKey::from_pem(&text)
-        .with_context(|| format!("{} is no public key", file.display()))
+        .with_context(|| format!("{} is not a public key", file.display()))
         .map_err(|error| {
             Failure::usage(error)
                 .next("make one with `openssl rsa -in private.pem -pubout -out public.pem`")

@@ -120,8 +120,8 @@ pub fn rate_note(args: &RunArgs, workload: &Workload) -> Option<String> {
     let is_default = args.rate.bitrate.is_none() && workload.manner.transport == Transport::Udp;
     (is_default && is_stream).then(|| {
         format!(
-            "NOTE: UDP is sent at {} per flow, because no rate was asked for; \
-             name one with `-b 100M`, or send as fast as possible with `-b 0`",
+            "NOTE: UDP is sent at {} per flow, because no rate was given; set one with `-b 100M`, or send \
+             as fast as possible with `-b 0`",
             BitsPerSec(UDP_RATE_DEFAULT_BPS as f64)
         )
     })
@@ -174,11 +174,11 @@ fn rate(text: &str) -> CmdResult<(Option<u64>, u32)> {
         return Ok((rate, 1));
     };
     let burst: u32 = burst.parse().map_err(|_| {
-        let error = anyhow!("--bitrate (-b) {text}: `{burst}` is no number of messages");
+        let error = anyhow!("--bitrate (-b) {text}: `{burst}` is not a number of messages");
         Failure::usage(error).next("give rate and burst as `-b 100M/16`")
     })?;
     if rate.is_none() {
-        let error = anyhow!("--bitrate (-b) {text} has a burst, but no rate to rest by");
+        let error = anyhow!("--bitrate (-b) {text} has a burst, but no rate");
         return Err(Failure::usage(error)
             .next("give a rate as `-b 100M/16`, or several messages per call with --batch"));
     }

@@ -50,8 +50,8 @@ impl Caller {
             Self::Holder { scopes, .. } if scopes.has(scope) => Ok(()),
             Self::Holder { name, scopes } => {
                 let error = format!(
-                    "the token `{name}` is good for {scopes}, not for {}; `linerate token add --scope` \
-                     there makes one that is",
+                    "the token `{name}` permits {scopes}, not {}; `linerate token add --scope` there makes \
+                     one that is",
                     scope.name()
                 );
                 Err(refuse(RefusalCode::Limited, &error))

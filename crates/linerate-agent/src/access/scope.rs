@@ -23,7 +23,7 @@ pub struct Scopes(u8);
 
 /// Words that name no scopes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no scope: measure, observe, capture, admin, or several of them with commas")]
+#[error("`{0}` is not a scope: measure, observe, capture, admin, or several of them with commas")]
 pub struct ScopeError(String);
 
 impl Scope {

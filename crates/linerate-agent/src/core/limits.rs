@@ -41,7 +41,7 @@ impl Core {
         trials.retain(|key, slot| key.0 != lease || !slot.is_over());
         let under_way = trials.keys().filter(|key| key.0 == lease).count();
         if under_way >= TRIALS_UNDER_WAY_MAX {
-            let error = format!("the run has {under_way} trials under way already");
+            let error = format!("the run has {under_way} trials in progress already");
             return Err(refuse(RefusalCode::Limited, error));
         }
         Ok(())
@@ -135,7 +135,7 @@ impl Core {
         }
         // Otherwise anyone could make this host send to anyone.
         if caller.is_stranger() && assignment.end == End::Client {
-            let error = "only with the agent's token may it be made to connect to other hosts";
+            let error = "connecting to other hosts needs the agent's token";
             return Err(refuse(RefusalCode::Unauthorized, error));
         }
         // Frames go past this host's own rules: its netfilter, its routing, its queues.
@@ -143,7 +143,7 @@ impl Core {
         let is_past_sockets =
             assignment.manner.wait == WaitBy::Xdp && parts.any(|part| part == Part::Sender);
         if is_past_sockets && let Err(refusal) = caller.check(Scope::Admin) {
-            let error = "only with the agent's token may it be made to send past its sockets (xdp)";
+            let error = "sending by AF_XDP (xdp) needs the agent's token";
             return Err(match caller.is_stranger() {
                 true => refuse(RefusalCode::Unauthorized, error),
                 false => refusal,

@@ -152,7 +152,7 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         && at.measure_end_ns - at.measure_begin_ns > RARELY_OBSERVED_NS
     {
         record.notes.push(format!(
-            "the host was read twice a second only, since {why}; --sample-rate asks for more"
+            "the host was sampled only twice per second, because {why}; --sample-rate sets more"
         ));
     }
     match captured {
@@ -185,7 +185,7 @@ fn why_no_cpu_is_free(cpus: usize, manner: &Manner, workers: usize) -> Option<&'
     }
     let spins = manner.wait == WaitBy::Spin;
     let why = match manner.requests_per_s {
-        _ if spins => Some("spinning workers leave no CPU idle"),
+        _ if spins => Some("busy-polling workers leave no CPU idle"),
         Some(_) => Some("requests at a rate would wait for readings"),
         None => None,
     };
@@ -478,7 +478,7 @@ mod tests {
         };
         check(1, WaitBy::Auto, 1, Some("everything here shares one CPU"));
         check(2, WaitBy::Auto, 2, None);
-        let spinning = Some("spinning workers leave no CPU idle");
+        let spinning = Some("busy-polling workers leave no CPU idle");
         check(2, WaitBy::Spin, 2, spinning);
         check(2, WaitBy::Spin, 4, spinning);
         check(2, WaitBy::Spin, 1, None);

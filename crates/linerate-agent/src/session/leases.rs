@@ -156,13 +156,13 @@ pub enum Ending {
     #[error("its last request was more than {} s before", LEASE_NS / S_NS)]
     Silent,
     /// Its controller closed its connections.
-    #[error("it hung up")]
+    #[error("it closed the connection")]
     HungUp,
     /// It had the host without traffic.
     #[error("it had no trial for {} s, and it came without a token", IDLE_NS / S_NS)]
     Idle,
     /// It had the host for as long as it may.
-    #[error("it had the host for {0}, the most without a token (--limit-run)")]
+    #[error("it had the host for {0}, the longest time without a token (--limit-run)")]
     TooLong(Nanos),
     /// A caller with the token wanted the host.
     #[error("it came without a token, and a caller who holds it took the host back")]
@@ -188,7 +188,7 @@ pub enum Standing {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LeaseError {
     /// Another run has it.
-    #[error("the host is in use by \"{label}\"{}{}; use --queue to wait or --shared to run beside it", in_words(.left), silence_in_words(.silent))]
+    #[error("the host is in use by \"{label}\"{}{}; use --queue to wait or --shared to run at the same time", in_words(.left), silence_in_words(.silent))]
     Busy {
         /// What the other run calls itself.
         label: String,

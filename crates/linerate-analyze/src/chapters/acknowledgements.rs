@@ -269,8 +269,8 @@ fn ratios(group: &Group<'_, '_>) -> Figure {
     let look = Look {
         id: "ratio",
         title: "Data packets per ACK over time",
-        caption: "The receiver answers packets that come together with one ACK, and packets out of \
-                  order one by one: after a loss the ratio falls. The trial shown is the middle one \
+        caption: "The receiver acknowledges packets that arrive together with one ACK, and out-of-order \
+                  packets one by one, so the ratio falls after a loss. The trial shown is the middle one \
                   of its cell.",
         // A receiver that gets no CPU for a moment answers a hundred packets at once.
         y: ("data packets per ACK", Unit::Count, Scale::Log),
@@ -402,7 +402,7 @@ fn changes(groups: &[Group<'_, '_>]) -> Option<Table> {
             rows.push(row);
         }
     }
-    let title = "What losses change: multiples of what the clean link has";
+    let title = "Effect of losses, as multiples of the values on the clean link";
     draw::unless_empty(Table::new(title, columns, rows))
 }
 
@@ -420,7 +420,7 @@ fn answer(group: &Group<'_, '_>) -> Option<String> {
     };
     let lossy_per_ack = change(clean, most, name::SEGMENTS_PER_ACK)?;
     Some(format!(
-        "{subject} ACK answers {} data packets on the clean link and {} with {}, {}; data packets per \
+        "{subject} ACK acknowledges {} data packets on the clean link and {} with {}, {}; data packets per \
          second are then {}.",
         words::estimate(&per_ack(clean)?),
         words::estimate(&per_ack(most)?),
@@ -434,7 +434,7 @@ fn answer(group: &Group<'_, '_>) -> Option<String> {
 fn times(multiple: &Estimate) -> String {
     match multiple.low.zip(multiple.high) {
         Some((low, high)) if low <= 1.0 && high >= 1.0 => {
-            "not shown to be more or fewer".to_owned()
+            "not significantly more or fewer".to_owned()
         }
         _ => format!("{} times as many", words::estimate(multiple)),
     }
@@ -459,7 +459,7 @@ fn plain_answer(watched: &Watched<'_, '_>) -> Option<String> {
         }
     };
     Some(format!(
-        "{subject} answers {} data packets, {} in the first tenth of the time and {} in the last; \
+        "{subject} acknowledges {} data packets, {} in the first tenth of the time and {} in the last; \
          {again}.",
         words::estimate(&watched.cell.estimate(name::SEGMENTS_PER_ACK)?),
         number(watched.estimate(Course::at_begin)?.value),
@@ -540,6 +540,6 @@ mod tests {
             unit: Unit::Ratio,
         };
         assert_eq!(times(&multiple(0.25, 0.75)), "0.50 ± 0.25 times as many");
-        assert!(times(&multiple(0.9, 1.2)).starts_with("not shown"));
+        assert!(times(&multiple(0.9, 1.2)).starts_with("not significantly"));
     }
 }

@@ -25,12 +25,11 @@ pub(super) const CHAPTER: StudyChapter = StudyChapter {
 fn chapter(dataset: &Dataset<'_>, told: &Told<'_>) -> Chapter {
     let findings = &told.findings;
     let mut method =
-        "Each valid cell is held against the limiters in order of precedence; cost is \
-                      busy CPU time over throughput in the best cell of each stream experiment."
+        "Each valid cell is checked against the limiters in order of precedence; cost is busy CPU time \
+                      over throughput in the best cell of each stream experiment."
             .to_owned();
     if dataset.is_lab() {
-        method += " All hosts share this machine's CPUs, so that the cost is that of senders, \
-                   receivers and switch together.";
+        method += " All hosts share this machine's CPUs, so the cost includes senders, receivers and switch.";
     }
     let tables = [
         Some(verdicts(dataset)),
@@ -136,7 +135,7 @@ fn limiters(dataset: &Dataset<'_>) -> Table {
             }
         }
         for (limiter, cells) in by_limiter {
-            let limiter = limiter.map_or("no limiter told apart", Limiter::title);
+            let limiter = limiter.map_or("no limiter identified", Limiter::title);
             rows.push(vec![
                 TableCell::Text(experiment.title.clone()),
                 TableCell::Text(draw::sentence(limiter)),

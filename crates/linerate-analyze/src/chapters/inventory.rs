@@ -189,9 +189,9 @@ fn hosts(hosts: &[HostRecord]) -> Table {
         "Address",
         "Link",
         "Rate",
-        "Loses on purpose",
+        "Injected loss",
         "Memory copy",
-        "Clock known to",
+        "Clock uncertainty",
     ];
     let row = |host: &HostRecord| {
         vec![
@@ -205,7 +205,7 @@ fn hosts(hosts: &[HostRecord]) -> Table {
             TableCell::of(
                 host.link_loss_ppm
                     .map(|ppm| (f64::from(ppm) / 1e4, Unit::Percent)),
-                "nothing is known of it",
+                "nothing is known about it",
             ),
             match host.snapshot.number("memory.copy_bytes_per_s") {
                 Some(rate) => TableCell::Text(format!("{}/s", Unit::Bytes.display(rate))),

@@ -80,7 +80,7 @@ fn round_trip(cells: &[&CellOutcomes<'_>], x: Factor) -> Option<Figure> {
     Some(Figure {
         id: "latency-round-trip".to_owned(),
         title: "Round trip against payload".to_owned(),
-        caption: "Time from handing down a request to having the whole response.".to_owned(),
+        caption: "Time from the send call of a request to the complete response.".to_owned(),
         x: draw::factor_axis(cells, x),
         y: Axis::new("round trip", Unit::Nanoseconds, scale),
         curves,
@@ -99,7 +99,7 @@ fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
     let rate = cell
         .estimate(name::TRANSACTIONS)
         .map_or(String::new(), |rate| {
-            format!(", {} one after the other", words::estimate(&rate))
+            format!(", {} one at a time", words::estimate(&rate))
         });
     let mut text = format!(
         "The median round trip of {} takes {} (half of it: {}){rate}.",
@@ -133,7 +133,7 @@ fn lines(measured: &Measured<'_, '_>) -> Vec<Row> {
     let rate = |cell: &&CellOutcomes<'_>| {
         let rate = cell.estimate(name::TRANSACTIONS)?;
         let what = format!("Transactions of {}", bytes(cell)?);
-        Some(row(what, rate, "one connection, one after the other"))
+        Some(row(what, rate, "one connection, one at a time"))
     };
     let largest = cells.last().filter(|_| cells.len() > 1);
     [

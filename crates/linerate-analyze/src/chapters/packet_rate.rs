@@ -39,8 +39,8 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
 }
 
 fn rate(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
-    let caption = "Segments with payload on the wire, by TCP_INFO of the sender. Where a packet costs \
-                   the same whatever is in it, the line is level.";
+    let caption = "Segments with payload on the wire, by TCP_INFO of the sender. If the cost of a packet \
+                   does not depend on its size, the line is level.";
     let id = "packet-rate-segments".to_owned();
     let mut figure = draw::figure(
         cells,
@@ -64,8 +64,8 @@ fn rate(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
 
 /// The shares that were published, beside those of both ends.
 fn shares(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
-    let caption = "Part of the busy time of each end's CPUs, from looking at them 999 times a second. \
-                   The client sends, the server receives.";
+    let caption = "Share of the busy time of each side's CPUs, sampled 999 times per second. The client \
+                   sends, the server receives.";
     let mut curves = Vec::new();
     for work in [Work::User, Work::Copy] {
         for (end, does) in [("client", "sending"), ("server", "receiving")] {

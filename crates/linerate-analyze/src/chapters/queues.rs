@@ -56,8 +56,8 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, told: &Told<'_>) {
     let Some(host) = host else { return };
     chapter.method += &format!(" {}", hash(host));
     if dataset.is_lab() {
-        chapter.method += " CPUs and their counters are the machine's: they show what all hosts of \
-                           the lab and the switch did.";
+        chapter.method +=
+            " CPU counters are machine-wide: they include all hosts of the lab and the switch.";
     }
     let queues = most_queues(&taken);
     let answers = match queues {
@@ -127,15 +127,15 @@ fn hash(host: &HostRecord) -> String {
     let fact = |fact: &str| format!("link.{link}.{fact}");
     match host.snapshot.value(&fact("rss_hash_tcp4")) {
         Some(FactValue::Text(fields)) => format!(
-            "The hash of {link} takes in {fields} of TCP over IPv4; it was not varied (`ethtool -N \
-             {link} rx-flow-hash` sets it)."
+            "The RSS hash of {link} uses {fields} of TCP over IPv4; it was not varied (`ethtool -N {link} \
+             rx-flow-hash` sets it)."
         ),
         Some(FactValue::Missing(reason)) => {
-            format!("Hash fields of {link} cannot be told and were not varied: {reason}.")
+            format!("The RSS hash fields of {link} cannot be read and were not varied: {reason}.")
         }
         _ => format!(
-            "{link}{} has no hash fields to choose, so that these were not varied; the sending \
-             kernel's hash of the connection decides.",
+            "{link}{} has no RSS hash fields to choose, so they were not varied; the sending kernel's hash \
+             of the connection selects the queue.",
             match host.snapshot.text(&fact("driver")) {
                 Some(driver) => format!(" ({driver})"),
                 None => String::new(),
@@ -161,8 +161,7 @@ fn single(host: &HostRecord) -> Option<String> {
         .filter(|most| *most > 1.0)
         .map(|most| format!(" It could have {most}: `ethtool -L {link} combined N`, or `rx N`."));
     Some(format!(
-        "{link} of {} has one receive queue, so that all packets take the same way and there is \
-         nothing to balance.{}",
+        "{link} of {} has one receive queue, so there is nothing to balance.{}",
         host.name,
         more.unwrap_or_default()
     ))
@@ -217,7 +216,7 @@ fn one_cpu(taken: &[CellIntake<'_, '_>], told: &Told<'_>) -> Option<String> {
     });
     let (cell, share) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;
     Some(format!(
-        "No CPU alone was full of interrupts while the others had room: the busiest spent {} of its \
+        "No single CPU was full of interrupts while the others had time left: the busiest spent {} of its \
          time in them, with {}.",
         words::percent(share),
         words::whole_cell(&cell.cell)
@@ -282,9 +281,10 @@ fn by_queue(taken: &[CellIntake<'_, '_>], queues: usize) -> Option<Figure> {
     (curves.len() > 1).then(|| Figure {
         id: "queues-packets".to_owned(),
         title: "Packets by receive queue".to_owned(),
-        caption: "The queues of each trial in order of their packets, as parts of all. With fewer \
-                  connections than queues some stay empty; with many the lines come together."
-            .to_owned(),
+        caption:
+            "The queues of each trial, sorted by packets, as shares of all packets. With fewer \
+                  connections than queues some stay empty; with many, the lines converge."
+                .to_owned(),
         x: draw::factor_axis(&cells, Factor::Connections),
         y: axis("share of the packets", Unit::Ratio),
         curves,
@@ -311,7 +311,7 @@ fn against_chance(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
         (name::RX_QUEUE_CHANCE, "chance, median"),
         (
             name::RX_QUEUE_CHANCE_MOST,
-            "chance, up to this in 95 of 100",
+            "random hashing, up to this in 95 of 100",
         ),
     ];
     let mut curves: Vec<Curve> = measured
@@ -329,10 +329,10 @@ fn against_chance(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     }));
     Some(Figure {
         id: "queues-chance".to_owned(),
-        title: "Imbalance against chance".to_owned(),
+        title: "Imbalance against random hashing".to_owned(),
         caption:
-            "What the fullest receive queue has over the mean of all: 1 is even. Only what lies \
-                  above chance could be fixed by another hash."
+            "Packets of the fullest receive queue over the mean of all queues: 1 is even. Another hash \
+                  could fix only what lies above random hashing."
                 .to_owned(),
         x: draw::factor_axis(cells, Factor::Connections),
         y: axis("fullest queue over the mean", Unit::Count),
@@ -394,7 +394,7 @@ fn balance_table(cells: &[&CellOutcomes<'_>]) -> Table {
             name::RX_QUEUE_IMBALANCE,
         ),
         ("… connections", name::RX_QUEUE_FLOWS_IMBALANCE),
-        ("… by chance", name::RX_QUEUE_CHANCE),
+        ("… with random hashing", name::RX_QUEUE_CHANCE),
         ("… in 95 of 100 up to", name::RX_QUEUE_CHANCE_MOST),
         (
             "CPU with most over the mean, packets",
@@ -448,7 +448,7 @@ fn map(cell: &CellIntake<'_, '_>, host: &HostRecord) -> Option<Table> {
         let known = cell.intakes.iter().any(|intake| intake.flows_mapped > 0);
         let flows = match known {
             true => of(|queue| f64::from(queue.flows), Unit::Count),
-            false => TableCell::Absent("the sockets do not tell".to_owned()),
+            false => TableCell::Absent("not reported by the sockets".to_owned()),
         };
         let mut row = vec![
             TableCell::Text(format!("rx {number}")),

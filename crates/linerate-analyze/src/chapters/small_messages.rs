@@ -44,8 +44,8 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
 }
 
 fn throughput(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
-    let caption = "Payload that arrives, for each combination of Nagle at the sender and delayed ACK \
-                   at the receiver. Points are means with 95 % intervals.";
+    let caption = "Payload received, for each combination of Nagle at the sender and delayed ACK at the \
+                   receiver. Points are means with 95 % intervals.";
     let id = "small-messages-throughput".to_owned();
     let mut figure = draw::figure(cells, Factor::MessageBytes, name::THROUGHPUT, id, caption)?;
     add_published(&mut figure, "mbit_per_s", 1e6);
@@ -78,8 +78,8 @@ fn add_published(figure: &mut Figure, column: &str, unit: f64) {
 }
 
 fn payload(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
-    let caption = "Mean payload of a data segment on the wire. Computed: one message a segment, and \
-                   the mean of segments that alternate between one message and as many as fit.";
+    let caption = "Mean payload of a data segment on the wire. Computed: one message per segment, and the \
+                   mean of segments that alternate between one message and as many as fit.";
     let id = "small-messages-payload".to_owned();
     let mut figure = draw::figure(
         cells,
@@ -97,7 +97,7 @@ fn payload(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figure>
     let single = sizes
         .iter()
         .map(|(message, mss)| (*message as f64, *message.min(mss) as f64));
-    let single = draw::computed("one message a segment", single);
+    let single = draw::computed("one message per segment", single);
     figure.curves.push(single);
     let alternating: Vec<(f64, f64)> = sizes
         .iter()

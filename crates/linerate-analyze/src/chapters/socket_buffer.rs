@@ -191,8 +191,8 @@ fn waiting(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     seen.then(|| Figure {
         id: "socket-buffer-waiting".to_owned(),
         title: "What the sender waits for".to_owned(),
-        caption: "The kernel's own account: share of the time in which data was ready but the \
-                  receive window or the send buffer did not let it go."
+        caption: "From TCP_INFO of the sender: share of the time in which data was ready but the receive \
+                  window or the send buffer did not allow sending it."
             .to_owned(),
         x: draw::factor_axis(cells, x),
         y: Axis::new("share of the time", Unit::Percent, Scale::Linear),
@@ -210,9 +210,9 @@ fn sentence(found: &BufferPlateau) -> String {
     let size = |at: usize| words::bare_level(Factor::SocketBuffer, &found.levels[at]);
     let with = found.with(" with ");
     let control = match found.is_against_host() {
-        true => "the kernel's own tuning".to_owned(),
+        true => "the kernel's autotuning".to_owned(),
         false => format!(
-            "{} (the host's own tuning was not measured)",
+            "{} (the host's autotuning was not measured)",
             size(found.levels.len() - 1)
         ),
     };

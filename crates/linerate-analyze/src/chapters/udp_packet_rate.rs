@@ -32,8 +32,8 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
 }
 
 fn figure(cells: &[&CellOutcomes<'_>], response: &str, word: &str) -> Option<Figure> {
-    let caption = "Counted one by one, whatever moves them: one per system call, several per call, or \
-                   several cut out of one buffer. Points are means with 95 % intervals.";
+    let caption = "Datagrams are counted one by one, however they are sent: one per system call, several \
+                   per call, or several cut from one buffer. Points are means with 95 % intervals.";
     let id = format!("udp-packet-rate-{word}");
     let x = match varied(cells).contains(&Factor::MessageBytes) {
         true => Factor::MessageBytes,
@@ -79,7 +79,7 @@ fn table(cells: &[&CellOutcomes<'_>]) -> Table {
         row
     };
     Table::new(
-        "Sent, received, and where the rest was lost, as parts of those sent",
+        "Sent, received, and where the rest was lost, as shares of those sent",
         columns,
         cells.iter().map(row),
     )

@@ -44,9 +44,9 @@ fn method(dataset: &Dataset<'_>) -> String {
                     bytes in flight = rate × round trip / 8. The interval is that of the round trip."
             .to_owned();
     if dataset.path.rate_bps(1).is_none() {
-        text += " The rate of the link is not known, so that no window follows.";
+        text += " The rate of the link is not known, so no window can be computed.";
     } else if study::round_trips(dataset).is_empty() {
-        text += " No round trip was measured, so that no window follows.";
+        text += " No round trip was measured, so no window can be computed.";
     }
     text
 }
@@ -98,7 +98,7 @@ fn table(dataset: &Dataset<'_>, windows: &[Window]) -> Table {
         ]
     }));
     Table::new(
-        "Bytes in flight that fill the link",
+        "Bandwidth-delay product: bytes in flight that fill the link",
         ["Round trip of", "Link rate", "Round trip", "Window"],
         rows,
     )

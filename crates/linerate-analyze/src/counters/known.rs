@@ -92,7 +92,7 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "Udp.RcvbufErrors",
-        "datagrams that found no room in the receive buffer of their socket",
+        "datagrams dropped because the receive buffer of their socket was full",
     ),
     ("Udp.InCsumErrors", "datagrams with a wrong checksum"),
     (
@@ -113,7 +113,7 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "Udp6RcvbufErrors",
-        "datagrams over IPv6 that found no room in the receive buffer of their socket",
+        "datagrams over IPv6 dropped because the receive buffer of their socket was full",
     ),
     (
         "Udp6InCsumErrors",
@@ -138,20 +138,23 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "Ip.InDiscards",
-        "good packets dropped on their way in, for want of memory for instance",
+        "good packets dropped on their way in, for lack of memory for instance",
     ),
     (
         "Ip.OutDiscards",
         "good packets dropped on their way out, by a qdisc for instance",
     ),
-    ("Ip.OutNoRoutes", "packets dropped since no route was found"),
+    (
+        "Ip.OutNoRoutes",
+        "packets dropped because no route was found",
+    ),
     (
         "Ip.ReasmTimeout",
-        "packets given up since a fragment did not come in time",
+        "packets discarded because a fragment did not arrive in time",
     ),
     (
         "Ip.ReasmFails",
-        "packets that could not be put together from fragments",
+        "packets that could not be reassembled from fragments",
     ),
     (
         "Ip.FragFails",
@@ -167,13 +170,13 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "Ip6InNoRoutes",
-        "IPv6 packets that came and for which no route was found",
+        "IPv6 received packets for which no route was found",
     ),
     (
         "Ip6InAddrErrors",
         "IPv6 packets dropped because of their address",
     ),
-    ("Ip6InTruncatedPkts", "IPv6 packets that were cut off"),
+    ("Ip6InTruncatedPkts", "IPv6 packets that were truncated"),
     ("Ip6InDiscards", "good IPv6 packets dropped on their way in"),
     (
         "Ip6OutDiscards",
@@ -181,22 +184,22 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "Ip6OutNoRoutes",
-        "IPv6 packets dropped since no route was found",
+        "IPv6 packets dropped because no route was found",
     ),
     (
         "Ip6ReasmTimeout",
-        "IPv6 packets given up since a fragment did not come in time",
+        "IPv6 packets discarded because a fragment did not arrive in time",
     ),
     (
         "Ip6ReasmFails",
-        "IPv6 packets that could not be put together from fragments",
+        "IPv6 packets that could not be reassembled from fragments",
     ),
     ("Ip6FragFails", "IPv6 packets that could not be fragmented"),
     (
         "IpExt.InNoRoutes",
-        "packets that came and for which no route was found",
+        "received packets for which no route was found",
     ),
-    ("IpExt.InTruncatedPkts", "packets that were cut off"),
+    ("IpExt.InTruncatedPkts", "packets that were truncated"),
     (
         "IpExt.InCsumErrors",
         "packets with a wrong checksum in their IP header",
@@ -217,18 +220,18 @@ const TROUBLES: &[(&str, &str)] = &[
         "Icmp.OutDestUnreachs",
         "messages that a destination cannot be reached, sent",
     ),
+    ("TcpExt.SyncookiesSent", "SYNs answered with a cookie"),
     (
-        "TcpExt.SyncookiesSent",
-        "requests for connections answered with a cookie",
+        "TcpExt.SyncookiesFailed",
+        "SYN cookies that came back wrong",
     ),
-    ("TcpExt.SyncookiesFailed", "cookies that came back wrong"),
     (
         "TcpExt.EmbryonicRsts",
         "connections reset before they were established",
     ),
     (
         "TcpExt.PruneCalled",
-        "receive queues pruned for want of memory",
+        "receive queues pruned for lack of memory",
     ),
     (
         "TcpExt.RcvPruned",
@@ -236,7 +239,7 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.OfoPruned",
-        "out-of-order queues dropped for want of memory",
+        "out-of-order queues dropped for lack of memory",
     ),
     (
         "TcpExt.OutOfWindowIcmps",
@@ -244,11 +247,11 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.LockDroppedIcmps",
-        "ICMP messages dropped since the socket was in use",
+        "ICMP messages dropped because the socket was in use",
     ),
     (
         "TcpExt.PAWSActive",
-        "answers to a request for a connection dropped: their timestamp was too old",
+        "SYN-ACKs dropped: their timestamp was too old",
     ),
     (
         "TcpExt.PAWSEstab",
@@ -256,11 +259,11 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.DelayedACKLost",
-        "segments that came again after they had been received whole: the ACK was lost or late",
+        "segments received again after they had been received whole: the ACK was lost or late",
     ),
     (
         "TcpExt.ListenOverflows",
-        "connections dropped since the queue of a listener was full",
+        "connections dropped because a listener's accept queue was full",
     ),
     (
         "TcpExt.ListenDrops",
@@ -284,7 +287,7 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TCPSACKReneging",
-        "times that a receiver dropped what SACK had said to be there",
+        "times that a receiver dropped data already acknowledged by SACK",
     ),
     (
         "TcpExt.TCPSACKReorder",
@@ -300,19 +303,19 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TCPFullUndo",
-        "times that a smaller congestion window was taken back: nothing had been lost",
+        "times that a congestion window reduction was undone: nothing had been lost",
     ),
     (
         "TcpExt.TCPPartialUndo",
-        "times that a smaller congestion window was taken back in part",
+        "times that a congestion window reduction was undone in part",
     ),
     (
         "TcpExt.TCPDSACKUndo",
-        "times that a smaller congestion window was taken back: all that was retransmitted had come twice",
+        "times that a congestion window reduction was undone: all retransmitted segments were duplicates (D-SACK)",
     ),
     (
         "TcpExt.TCPLossUndo",
-        "times that a smaller congestion window was taken back after a timeout",
+        "times that a congestion window reduction was undone after a timeout",
     ),
     (
         "TcpExt.TCPLostRetransmit",
@@ -341,7 +344,7 @@ const TROUBLES: &[(&str, &str)] = &[
     ("TcpExt.TCPTimeouts", "retransmission timeouts"),
     (
         "TcpExt.TCPLossProbes",
-        "probes sent since the end of what was sent was not acknowledged in time",
+        "loss probes sent because the last segments were not acknowledged in time (TLP)",
     ),
     (
         "TcpExt.TCPLossProbeRecovery",
@@ -355,49 +358,46 @@ const TROUBLES: &[(&str, &str)] = &[
         "TcpExt.TCPRetransFail",
         "segments that could not be retransmitted",
     ),
-    (
-        "TcpExt.TCPSynRetrans",
-        "requests for connections retransmitted",
-    ),
+    ("TcpExt.TCPSynRetrans", "SYNs retransmitted"),
     (
         "TcpExt.TCPSpuriousRtxHostQueues",
-        "segments not retransmitted since they still waited in this host's queues",
+        "segments not retransmitted because they still waited in this host's queues",
     ),
     (
         "TcpExt.TCPRcvCollapsed",
-        "segments put together in receive queues to save memory",
+        "segments merged in receive queues to save memory",
     ),
     (
         "TcpExt.TCPDSACKOldSent",
-        "segments that came a second time, told to the sender",
+        "duplicate segments received, reported to the sender (D-SACK)",
     ),
     (
         "TcpExt.TCPDSACKOfoSent",
-        "segments that came a second time out of order, told to the sender",
+        "duplicate out-of-order segments received, reported to the sender (D-SACK)",
     ),
     (
         "TcpExt.TCPDSACKRecv",
-        "times that the peer told of a segment that came twice",
+        "times that the peer reported a duplicate segment (D-SACK)",
     ),
     (
         "TcpExt.TCPDSACKRecvSegs",
-        "segments that the peer got twice",
+        "duplicate segments that the peer reported (D-SACK)",
     ),
     (
         "TcpExt.TCPDSACKOfoRecv",
-        "times that the peer told of an out-of-order segment that came twice",
+        "times that the peer reported a duplicate out-of-order segment (D-SACK)",
     ),
     (
         "TcpExt.TCPAbortOnData",
-        "connections reset since data came after their end",
+        "connections reset because data came after their end",
     ),
     (
         "TcpExt.TCPAbortOnClose",
-        "connections reset since a program closed them with data unread",
+        "connections reset because a program closed them with data unread",
     ),
     (
         "TcpExt.TCPAbortOnMemory",
-        "connections reset for want of memory",
+        "connections reset for lack of memory",
     ),
     (
         "TcpExt.TCPAbortOnTimeout",
@@ -405,7 +405,7 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TCPAbortOnLinger",
-        "connections reset since they took too long to close",
+        "connections reset because they took too long to close",
     ),
     ("TcpExt.TCPAbortFailed", "resets that could not be sent"),
     (
@@ -418,11 +418,11 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TCPBacklogDrop",
-        "segments dropped since the backlog of a socket was full",
+        "segments dropped because the backlog of a socket was full",
     ),
     (
         "TcpExt.PFMemallocDrop",
-        "packets dropped since only the reserve of memory was left",
+        "packets dropped because only the reserve of memory was left",
     ),
     (
         "TcpExt.IPReversePathFilter",
@@ -434,23 +434,23 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TCPReqQFullDoCookies",
-        "requests answered with a cookie since too many were pending",
+        "SYNs answered with a cookie because too many connection requests were pending",
     ),
     (
         "TcpExt.TCPReqQFullDrop",
-        "requests for connections dropped since too many were pending",
+        "SYNs dropped because too many connection requests were pending",
     ),
     (
         "TcpExt.TCPOFOQueue",
-        "segments that came out of order and were kept",
+        "segments received out of order and kept",
     ),
     (
         "TcpExt.TCPOFODrop",
-        "out-of-order segments dropped for want of memory",
+        "out-of-order segments dropped for lack of memory",
     ),
     (
         "TcpExt.TCPOFOMerge",
-        "out-of-order segments that overlapped what was there",
+        "out-of-order segments that overlapped queued data",
     ),
     (
         "TcpExt.TCPChallengeACK",
@@ -470,24 +470,24 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TCPWinProbe",
-        "probes of a window that the peer had closed",
+        "probes of a receive window that the peer had closed",
     ),
     (
         "TcpExt.TCPZeroWindowDrop",
-        "segments dropped since the receive window was closed",
+        "segments dropped because the receive window was closed",
     ),
     (
         "TcpExt.TCPRcvQDrop",
-        "segments dropped since the receive queue was full",
+        "segments dropped because the receive queue was full",
     ),
     (
         "TcpExt.TCPWqueueTooBig",
-        "segments not split since the send queue was too large",
+        "segments not split because the send queue was too large",
     ),
     ("TcpExt.TCPMTUPFail", "probes of a larger MTU that failed"),
     (
         "TcpExt.TCPDeliveredCE",
-        "segments delivered with a mark of congestion (ECN)",
+        "segments delivered with a congestion mark (ECN)",
     ),
     (
         "TcpExt.TcpTimeoutRehash",
@@ -495,7 +495,7 @@ const TROUBLES: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TcpDuplicateDataRehash",
-        "times that a connection chose another path since segments came twice",
+        "times that a connection chose another path because of duplicate segments",
     ),
 ];
 
@@ -512,7 +512,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("Ip.FragOKs", "packets that were sent in fragments"),
     ("Ip.FragCreates", "fragments made"),
     ("Ip.ReasmReqds", "fragments received"),
-    ("Ip.ReasmOKs", "packets put together from fragments"),
+    ("Ip.ReasmOKs", "packets reassembled from fragments"),
     ("IpExt.InOctets", "bytes received, IP headers included"),
     ("IpExt.OutOctets", "bytes sent, IP headers included"),
     ("IpExt.InNoECTPkts", "packets received without ECN"),
@@ -555,7 +555,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("Tcp.OutSegs", "segments sent, those retransmitted left out"),
     ("Udp.InDatagrams", "datagrams handed to sockets"),
     ("Udp.OutDatagrams", "datagrams sent"),
-    ("Udp.IgnoredMulti", "multicast datagrams that nobody wanted"),
+    ("Udp.IgnoredMulti", "multicast datagrams without a receiver"),
     ("Udp6InDatagrams", "datagrams over IPv6 handed to sockets"),
     ("Udp6OutDatagrams", "datagrams over IPv6 sent"),
     (
@@ -565,7 +565,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("TcpExt.DelayedACKs", "ACKs sent by the delayed-ACK timer"),
     (
         "TcpExt.DelayedACKLocked",
-        "delayed ACKs put off a little since the socket was in use",
+        "delayed ACKs put off a little because the socket was in use",
     ),
     (
         "TcpExt.TCPHPHits",
@@ -578,15 +578,12 @@ const OTHERS: &[(&str, &str)] = &[
     ("TcpExt.TCPHPAcks", "ACKs taken on the fast path"),
     (
         "TcpExt.TCPBacklogCoalesce",
-        "segments put together in the backlog of a socket",
+        "segments merged in the backlog of a socket",
     ),
-    (
-        "TcpExt.TCPRcvCoalesce",
-        "segments put together in receive queues",
-    ),
+    ("TcpExt.TCPRcvCoalesce", "segments merged in receive queues"),
     (
         "TcpExt.TCPAutoCorking",
-        "small writes held back while more was on its way to the device",
+        "small writes delayed while earlier data was still queued to the device (autocorking)",
     ),
     (
         "TcpExt.TCPOrigDataSent",
@@ -595,11 +592,11 @@ const OTHERS: &[(&str, &str)] = &[
     ("TcpExt.TCPDelivered", "segments that peers acknowledged"),
     (
         "TcpExt.TCPAckCompressed",
-        "ACKs left out since a later one says the same",
+        "ACKs omitted because a later one covers them",
     ),
     (
         "TcpExt.TCPHystartTrainDetect",
-        "times that slow start ended since ACKs came in a long train",
+        "times that slow start ended because ACKs came in a long train",
     ),
     (
         "TcpExt.TCPHystartTrainCwnd",
@@ -607,11 +604,11 @@ const OTHERS: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TCPHystartDelayDetect",
-        "times that slow start ended since the round trip grew",
+        "times that slow start ended because the round trip grew",
     ),
     (
         "TcpExt.TCPHystartDelayCwnd",
-        "sum of the congestion windows when slow start ended since the round trip grew",
+        "sum of the congestion windows when slow start ended because the round trip grew",
     ),
     (
         "TcpExt.TCPSackShifted",
@@ -627,11 +624,11 @@ const OTHERS: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TCPDSACKIgnoredOld",
-        "reports of segments that came twice, ignored: they were too old",
+        "D-SACK reports ignored: they were too old",
     ),
     (
         "TcpExt.TCPDSACKIgnoredNoUndo",
-        "reports of segments that came twice, ignored: nothing could be undone",
+        "D-SACK reports ignored: nothing could be undone",
     ),
     (
         "TcpExt.TCPKeepAlive",
@@ -639,11 +636,11 @@ const OTHERS: &[(&str, &str)] = &[
     ),
     (
         "TcpExt.TCPMTUPSuccess",
-        "probes of a larger MTU that came through",
+        "probes of a larger MTU that succeeded",
     ),
     (
         "TcpExt.BusyPollRxPackets",
-        "packets taken by a socket that polled its device",
+        "packets received by a socket that polled its device",
     ),
 ];
 

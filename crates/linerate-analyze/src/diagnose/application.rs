@@ -39,15 +39,15 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     Some(Verdict {
         limiter: Limiter::Application,
         claim: format!(
-            "The program that writes limits throughput to {}: {} of the time it had nothing to send, and \
-             what it sent was delivered at {}.",
+            "The sending program limits throughput to {}: {} of the time it had nothing to send, and what \
+             it sent was delivered at {}.",
             words::estimate(&throughput),
             words::percent(idle.value),
             words::number(Unit::BitsPerSecond, delivered),
         ),
         explanation:
-            "Path and buffers stand ready for more than is written. Look at what the writer waits \
-                      for: its own source, a disk, a timer, a lock."
+            "Path and buffers allow more than is written. Check what the program waits for: its data \
+                      source, a disk, a timer, a lock."
                 .to_owned(),
         effect: share_of(&throughput, delivered),
         evidence: cell.proof(&[

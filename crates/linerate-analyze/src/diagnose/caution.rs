@@ -104,8 +104,8 @@ fn noise<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
             experiment.title,
         ),
         format!(
-            "Two of its cells have to differ by {} to be told apart, and {} of a cell bring its \
-             interval to ± {}.{others}",
+            "Two of its cells must differ by {} to be distinguished, and {} of a cell narrow its interval \
+             to ± {}.{others}",
             words::percent(worst.difference_share(replicates, replicates)),
             number::counted(
                 replicates_needed(worst.share, WIDTH_SHARE_WANTED),
@@ -139,13 +139,16 @@ fn two_kinds<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     };
     let (cell, low, high) = found.iter().max_by(furthest)?;
     let experiment = cell.experiment;
-    let evidence = cell.evidence("mean of all, which none shows", &experiment.response)?;
+    let evidence = cell.evidence(
+        "mean of all, near which no trial lies",
+        &experiment.response,
+    )?;
     let words = |mode: &Mode| words::number(evidence.estimate.unit, mode.value);
     Some(Found::caution(
         About::Experiment(experiment),
         "modes",
         format!(
-            "Identical trials are of two kinds: {} near {} and {} near {} ({}).",
+            "Identical trials fall into two groups: {} near {} and {} near {} ({}).",
             low.trials,
             words(low),
             high.trials,
@@ -153,8 +156,8 @@ fn two_kinds<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
             words::whole_cell(&cell.cell),
         ),
         format!(
-            "Their mean is of neither, and an interval of it says where more such trials would bring it, \
-             not what the next one shows. {} of {} have such trials.",
+            "The mean describes neither group: its interval says where more such trials would move the \
+             mean, not what the next trial shows. {} of {} have such trials.",
             found.len(),
             number::counted(dataset.cells.len(), "cell"),
         ),
@@ -249,15 +252,15 @@ fn skew<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         About::Run,
         "start-skew",
         format!(
-            "Flows began up to {} apart, {} of the measured window, in {}.",
+            "Flows started up to {} apart, {} of the measured window, in {}.",
             Unit::Nanoseconds.display(skew),
             words::percent(*worst_share),
             number::counted(late.len(), "trial"),
         ),
-        "Only the window in which all flows ran is counted, but connections that began earlier have \
-         grown their windows longer.",
+        "Only the window in which all flows ran is counted, but earlier connections had more time to grow \
+         their windows.",
         Evidence {
-            what: "largest spread of the instants at which flows began".to_owned(),
+            what: "largest difference between the start times of flows".to_owned(),
             estimate: Estimate::point(skew, Unit::Nanoseconds),
             trials: late.iter().map(|(record, _)| record.trial).collect(),
         },
@@ -327,11 +330,11 @@ fn capped<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
                 About::Run,
                 format!("capped/{}", at + 1),
                 format!(
-                    "{setting} was granted less than asked for in {}: capped by {cap}.",
+                    "{setting} was set below the requested value in {}: capped by {cap}.",
                     number::counted(trials.len(), "trial")
                 ),
-                "The level asked for was not in force; the trial's settings show what was granted \
-                 and what was effective.",
+                "The requested level was not in effect; the trial's settings show the values granted and \
+                 effective.",
                 Evidence {
                     what: format!("trials in which {setting} was capped"),
                     estimate: counted(trials.len(), dataset.outcomes.len()),
@@ -357,7 +360,7 @@ fn unsent<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
             number::counted(missed, "due request"),
             number::counted(trials.len(), "trial")
         ),
-        "What was never sent has no latency: at this rate the tail is longer than it is shown.",
+        "Requests that were not sent have no latency: at this rate the tail is longer than shown.",
         Evidence {
             what: "trials in which requests that were due were not sent".to_owned(),
             estimate: counted(trials.len(), dataset.outcomes.len()),
@@ -385,7 +388,7 @@ fn failed<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
             number::counted(trials.len(), "trial"),
             last.map_or(String::new(), |why| format!(", the last: {why}"))
         ),
-        "The rate and the latencies are of those that were made.",
+        "Rate and latencies cover only the connections that were established.",
         Evidence {
             what: "trials in which connections failed".to_owned(),
             estimate: counted(trials.len(), dataset.outcomes.len()),
@@ -419,7 +422,7 @@ fn shared_hosts<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         About::Run,
         "shared-hosts",
         format!(
-            "Other runs may have gone on at the same time on {}.",
+            "Other runs may have been active at the same time on {}.",
             words::list(&shared)
         ),
         "The agent admitted this run as shared. Ask for exclusive use to measure alone.",
@@ -451,9 +454,9 @@ fn starved<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
             found.len(),
             number::counted(dataset.outcomes.len(), "trial"),
         ),
-        "Others had the CPU. Rates are then less than these hosts and their path can do, and round trips \
-         are longer; the kernel's own network work may have waited too. End other programs, or give \
-         both ends CPUs of their own.",
+        "Other threads had the CPU. Rates are then lower than these hosts and their path allow, and round \
+         trips longer; the kernel's own network processing may have waited too. Stop other programs, or \
+         give both ends CPUs of their own.",
         Evidence {
             what: "share of the time that a worker waited for a CPU, in those trials".to_owned(),
             estimate,
@@ -517,8 +520,8 @@ fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         About::Run,
         "disturbed",
         format!("Others took CPU time{among}: {}.", words::list(&told)),
-        "It is missing to the traffic and makes identical trials differ. End other programs, or \
-         measure on a machine of its own; cost per byte and per transaction is without it.",
+        "The traffic lacks this CPU time, and identical trials differ because of it. Stop other programs, \
+         or measure on a dedicated machine; cost per byte and per transaction excludes it.",
         Evidence {
             what: "share of the CPUs' time that others took, in the trials in which they took most"
                 .to_owned(),

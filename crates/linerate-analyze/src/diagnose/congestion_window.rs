@@ -75,15 +75,15 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                 words::percent(share.value)
             ),
             "The sender may have no more in flight than its congestion window, which shrinks on loss. The \
-             round trip stayed near its shortest, so that no queue of this flow overflowed: frames are \
-             damaged, or dropped by something that does not queue. Look at error counters along the way; \
-             bbr hardly slows down for such loss.",
+             round trip stayed near its shortest, so no queue of this flow overflowed: frames are damaged, \
+             or dropped by something that does not queue. Check error counters along the path; bbr hardly \
+             slows down for such loss.",
         ),
         None => (
             String::new(),
             "The sender may have no more in flight than its congestion window, and the round trip stayed \
-             near its shortest: there was room on the path. Nothing was lost, so the window was still \
-             growing from its start, or is clamped (ip route … cwnd).",
+             near its shortest: the path was not full. Nothing was lost, so the window was still growing \
+             from its start, or is clamped (ip route … cwnd).",
         ),
     };
     Some(Verdict {

@@ -90,7 +90,7 @@ fn quota(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             words::estimate(&cell.main()?),
             words::percent(periods.value),
         ),
-        "Its threads stand still for the rest of each period, whatever CPUs are idle. A larger quota \
+        "Its threads are stopped for the rest of each period, even if CPUs are idle. A larger quota \
          (cpu.max, cpu.cfs_quota_us; a container's CPU limit) or less work raises the number.",
     )
 }
@@ -116,7 +116,7 @@ fn others(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                 .mean(name::THROTTLED_PERIODS)
                 .is_some_and(|share| share == 0.0) =>
         {
-            "and what ran meanwhile was not read".to_owned()
+            "and what else ran was not observed".to_owned()
         }
         _ => return None,
     };
@@ -179,8 +179,7 @@ fn beside_idle(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdic
             words::percent(waited.value),
             words::percent(wanted - waited.value),
         ),
-        "The control group's counter of throttling (cpu.stat) was not read, which would tell the two \
-         apart.",
+        "The control group's throttling counter (cpu.stat), which would distinguish the two, was not read.",
     )
 }
 
@@ -283,7 +282,7 @@ fn made(
                 name::WORKER_BUSY_SHARE_MAX,
             ),
             (
-                "share of the time that the worker which wanted a CPU most waited for one",
+                "share of the time that a worker waited for a CPU, highest of all workers",
                 name::WORKER_WAITED,
             ),
             (

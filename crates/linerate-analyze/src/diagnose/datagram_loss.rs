@@ -88,7 +88,7 @@ fn which(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, place: Place) -> String
 fn place_words(place: Place) -> &'static str {
     match place {
         Place::NotLocated => "an unknown location (no counter covers it)",
-        Place::Checksum => "the receiver's check of checksums",
+        Place::Checksum => "the receiver's checksum check",
         _ => place.words(),
     }
 }
@@ -97,30 +97,29 @@ fn place_words(place: Place) -> &'static str {
 fn advice(place: Place) -> &'static str {
     match place {
         Place::SenderQueue => {
-            "The sending host refused them itself (ENOBUFS): its qdisc is full because \
-             the rate asked for is above what the device or a shaper takes. Ask for a lower rate (-b), \
-             or raise the queue's limit for bursts."
+            "The sending host refused them itself (ENOBUFS): its qdisc is full because the requested rate \
+             is above what the device or a shaper takes. Lower the rate (-b), or raise the queue's limit \
+             for bursts."
         }
         Place::SenderQdisc => {
-            "A qdisc of the sending host took them and dropped them later, because they \
-             waited too long (codel, fq_codel), because of its policy (red, cake) or on purpose \
-             (netem): `tc -s qdisc` shows which one. Ask for a lower rate (-b), or give the device \
-             another discipline."
+            "A qdisc of the sending host took them and dropped them later, because they waited too long \
+             (codel, fq_codel), because of its policy (red, cake) or on purpose (netem): `tc -s qdisc` \
+             shows which one. Lower the rate (-b), or give the device another qdisc."
         }
         Place::SenderDevice => {
-            "The devices of the sending host count them as dropped: their queues are full. Ask for a \
-             lower rate (-b) or lengthen the rings."
+            "The devices of the sending host count them as dropped: their queues are full. Lower the rate \
+             (-b), or use longer rings (`ethtool -G`)."
         }
         Place::ReceiverDevice => {
-            "The devices of the receiving host count them as dropped: packets come faster than the host \
-             takes them off. Lengthen the rings, or spread flows over more queues."
+            "The devices of the receiving host count them as dropped: packets arrive faster than the host \
+             processes them. Use longer rings (`ethtool -G`), or spread flows over more queues."
         }
         Place::ReceiverBacklog => {
             "A CPU of the receiving host had more packets waiting than net.core.netdev_max_backlog \
              allows (softnet_stat). Raise it for bursts, or spread packets over CPUs (RPS)."
         }
         Place::Checksum => {
-            "They came damaged: look for a bad cable, a bad device, or an offload that is broken."
+            "They arrived damaged: check for a bad cable, a bad device or a broken offload."
         }
         Place::ReceiveBuffer => {
             "They reached the receiving socket, whose buffer was full: the reader is slower than the \
@@ -129,8 +128,8 @@ fn advice(place: Place) -> &'static str {
              CPU of its own against a reader that is too slow."
         }
         Place::NotLocated => {
-            "Neither host counts them as dropped: they were lost between the hosts, in a switch or on \
-             a line, or where this kernel keeps no count."
+            "Neither host counts them as dropped: they were lost between the hosts, in a switch or on a \
+             link, or where this kernel has no counter."
         }
     }
 }

@@ -106,13 +106,14 @@ fn explanation(effect: &FactorEffect) -> String {
     let pairs = number::counted(effect.effect.pairs, "pair");
     let turn = match turns_about(effect) {
         true => {
-            " The effect turns about: what helps some harms others, so that no one setting is right for all."
+            " The effect changes direction: what helps some cells harms others, so no single setting is \
+             right for all."
         }
         false => "",
     };
     format!(
-        "From {pairs} of trials of the same block that differ in this only; no distribution is \
-         assumed, and all claims of this report together err with 5 %.{turn}"
+        "From {pairs} of trials of the same block that differ only in this; no distribution is assumed, \
+         and all claims of this report share an error of 5 %.{turn}"
     )
 }
 

@@ -63,7 +63,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     Some(Verdict {
         limiter: Limiter::Generator,
         claim: format!(
-            "Our own load generator limits the number: at {} its busiest worker {how}.{pacing}",
+            "The load generator limits the number: at {} its busiest worker {how}.{pacing}",
             words::estimate(&main),
         ),
         explanation: "The number is a lower bound of what the path can do. More flows spread over \

@@ -40,16 +40,15 @@ const RULES: &[Rule] = &[
     Rule {
         id: "listen-overflow",
         metric: Metric::NetstatListenOverflows,
-        proves: "connections were dropped, since the queue of a listener was full",
-        advice: "Clients send their SYN again after 1 s at the earliest. Raise \
-                 net.core.somaxconn and the backlog that the server asks for, or let it accept \
-                 faster.",
+        proves: "connections were dropped because a listener's accept queue was full",
+        advice: "Clients retransmit the SYN after 1 s at the earliest. Raise net.core.somaxconn and the \
+                 backlog that the server sets, or make it accept faster.",
         whole_machine: false,
     },
     Rule {
         id: "requests-full",
         metric: Metric::NetstatReqQFullDrop,
-        proves: "requests for connections were dropped, since too many were pending",
+        proves: "SYNs were dropped because too many connection requests were pending",
         advice: "Raise net.ipv4.tcp_max_syn_backlog, or leave net.ipv4.tcp_syncookies on.",
         whole_machine: false,
     },
@@ -65,48 +64,48 @@ const RULES: &[Rule] = &[
     Rule {
         id: "memory-abort",
         metric: Metric::NetstatAbortOnMemory,
-        proves: "connections were aborted for want of memory",
+        proves: "connections were aborted for lack of memory",
         advice: "Raise the last number of net.ipv4.tcp_mem or net.ipv4.tcp_max_orphans.",
         whole_machine: false,
     },
     Rule {
         id: "queue-pruned",
         metric: Metric::NetstatRcvQDrop,
-        proves: "packets were dropped, since the receive queue of their connection was full",
-        advice: "They are retransmitted as if the network had lost them. Use larger receive buffers, \
-                 or let the receiver read faster.",
+        proves: "packets were dropped because the receive queue of their connection was full",
+        advice: "They are retransmitted as if the network had lost them. Use larger receive buffers, or \
+                 make the receiver read faster.",
         whole_machine: false,
     },
     Rule {
         id: "conntrack-drop",
         metric: Metric::ConntrackDrop,
         proves: "packets were dropped by connection tracking",
-        advice: "Its table was full or memory short. Raise net.netfilter.nf_conntrack_max, or do \
-                 not track this traffic (notrack).",
+        advice: "Its table was full, or memory was short. Raise net.netfilter.nf_conntrack_max, or do not \
+                 track this traffic (notrack).",
         whole_machine: false,
     },
     Rule {
         id: "conntrack-insert",
         metric: Metric::ConntrackInsertFailed,
-        proves: "connections could not be put into the table of connection tracking",
-        advice: "Their first packet was dropped. Two packets of one connection raced, or addresses \
-                 for translation ran out; do not track this traffic (notrack), or give more of them.",
+        proves: "connections could not be inserted into the conntrack table",
+        advice: "Their first packet was dropped. Two packets of one connection raced, or NAT ran out of \
+                 addresses; do not track this traffic (notrack), or add addresses.",
         whole_machine: false,
     },
     Rule {
         id: "throttled",
         metric: Metric::ThermalCoreThrottled,
-        proves: "times a CPU was slowed, since it was hot",
-        advice: "Numbers that a CPU limits are lower than this machine can reach, and depend on its \
-                 temperature. Fix the cooling, then measure again.",
+        proves: "times a CPU was throttled because it was hot",
+        advice: "CPU-bound results are lower than this machine can reach, and depend on its temperature. \
+                 Fix the cooling, then measure again.",
         whole_machine: true,
     },
     Rule {
         id: "package-throttled",
         metric: Metric::ThermalPackageThrottled,
-        proves: "times a CPU was slowed, since its package was hot (counted at each CPU)",
-        advice: "Numbers that a CPU limits are those of a slower machine. Fix the cooling or the \
-                 power limit, then measure again.",
+        proves: "times a CPU was throttled because its package was hot (counted at each CPU)",
+        advice: "CPU-bound results are those of a slower machine. Fix the cooling or the power limit, then \
+                 measure again.",
         whole_machine: true,
     },
 ];
@@ -219,7 +218,7 @@ fn nearly_full(dataset: &Dataset<'_>) -> Option<Found<'static>> {
         About::Host,
         "conntrack-full",
         format!(
-            "The table of connection tracking of {host} was {} full.",
+            "The conntrack table of {host} was {} full.",
             words::percent(share)
         ),
         "Once it is full, packets of new connections are dropped. Raise \

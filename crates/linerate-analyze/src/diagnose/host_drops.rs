@@ -24,13 +24,13 @@ const PLACES: &[(&str, &str, &str)] = &[
     (
         name::DROPPED_DEVICE,
         "by a device of the hosts",
-        "`ip -s link` names it; a longer ring (ethtool -G) takes bursts, more queues or another CPU for \
-         its interrupts take load.",
+        "`ip -s link` names it; a longer ring (ethtool -G) absorbs bursts; more queues or another CPU for \
+         its interrupts spread the load.",
     ),
     (
         name::DROPPED_BACKLOG,
         "from the backlog of a CPU of the receiving host",
-        "net.core.netdev_max_backlog takes longer bursts; more CPUs for packets (RPS) take load.",
+        "a larger net.core.netdev_max_backlog absorbs longer bursts; RPS spreads the load over CPUs.",
     ),
 ];
 
@@ -80,17 +80,17 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     Some(Verdict {
         limiter: Limiter::HostDrops,
         claim: format!(
-            "Drops inside a host limit throughput to {}: {} packets a trial were dropped {place}.",
+            "Drops inside a host limit throughput to {}: {} packets per trial were dropped {place}.",
             words::estimate(&throughput),
             words::number(Unit::Count, drops.value),
         ),
         explanation: format!(
-            "No queue on the way was full meanwhile: the round trip stayed near its shortest. {advice}"
+            "No queue on the path was full at the time: the round trip stayed near its shortest. {advice}"
         ),
         effect: drops,
         evidence: cell.proof(&[
             ("throughput", name::THROUGHPUT),
-            ("packets dropped there, a trial", response),
+            ("packets dropped there, per trial", response),
             ("segments retransmitted", name::RETRANSMITTED),
             ("smoothed round trip", name::TCP_RTT),
             ("shortest round trip", name::TCP_MIN_RTT),

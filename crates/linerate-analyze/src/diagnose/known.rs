@@ -25,34 +25,35 @@ pub struct Known {
 const OTHERS: &[Known] = &[
     Known {
         id: "plateau",
-        title: "A buffer does better than the host's own",
-        needs: "a level of the socket buffer and buffers that the kernel tunes, in one experiment; the ratio \
-                beyond what matters, with the error of the whole report",
+        title: "A fixed buffer does better than autotuning",
+        needs: "a fixed socket buffer and autotuned buffers, in one experiment; the ratio is beyond the \
+                margin, at the error of the whole report",
         action: "what the recommendation says: the maxima of tcp_rmem and tcp_wmem, or the socket options",
     },
     Known {
         id: "effect",
-        title: "A switch or a word changes the result",
-        needs: "pairs of trials of the same block that differ in it only; the ratio beyond what matters, with \
-                the error of the whole report",
-        action: "use the better one where the traffic is like the one measured; it may differ by size",
+        title: "An option changes the result",
+        needs: "pairs of trials of the same block that differ only in it; the ratio is beyond the margin, \
+                at the error of the whole report",
+        action: "use the better setting for traffic like that measured; it may depend on the size",
     },
     Known {
         id: "loss",
-        title: "Datagrams are lost at one place",
+        title: "Datagrams are lost at one location",
         needs: "a thousandth of the datagrams of a cell; counts of both ends that add up to what was sent",
-        action: "what the table of places in the guide to UDP says of it",
+        action: "see the table of locations in the UDP guide",
     },
     Known {
         id: "queue-balance",
-        title: "Connections lie unevenly on receive queues",
+        title: "RSS spreads connections unevenly",
         needs: "more trials beyond the bound of random hashing than chance explains",
         action: "look at hash fields and indirection table: `ethtool -x`, `ethtool -n DEVICE rx-flow-hash tcp4`",
     },
     Known {
         id: "placement",
-        title: "It matters where the two ends ran",
-        needs: "trials of one connection whose ends shared a CPU and others whose did not, and rates apart",
+        title: "CPU placement of the two ends decides the rate",
+        needs: "trials of one connection with both ends on one CPU and others with the ends apart, and \
+                different rates",
         action: "pin both ends: `-A 0,1` or `-A 0,0`",
     },
 ];
@@ -63,11 +64,11 @@ const CAUTIONS: &[Known] = &[
         id: "one-cpu",
         title: "Both ends ran on one CPU",
         needs: "all trials of a cell on one machine with client and server on the same CPU",
-        action: "pin them apart: `-A 0,1`; no network is like one CPU",
+        action: "pin them apart: `-A 0,1`; two hosts never share a CPU",
     },
     Known {
         id: "one-cpu-of-packets",
-        title: "One CPU takes all packets of a host",
+        title: "One CPU processes all packets of a host",
         needs: "a CPU in interrupts for most of the window, the others for less than half as long",
         action: "spread packets over CPUs: more queues, the affinity of interrupts, RPS",
     },
@@ -87,18 +88,19 @@ const CAUTIONS: &[Known] = &[
         id: "pcie",
         title: "The PCIe link is narrower than the card",
         needs: "width and speed of the narrowest link between card and CPU, and the card's rate",
-        action: "another slot, or what keeps the link from its full width and speed",
+        action: "use another slot, or find what keeps the link below its full width and speed",
     },
     Known {
         id: "zero-copy",
         title: "Zero-copy sends were copied",
-        needs: "the kernel's notes on MSG_ZEROCOPY sends",
-        action: "measure between hosts: loopback, veth and packet sockets have the kernel copy",
+        needs: "the kernel's notifications of MSG_ZEROCOPY sends",
+        action: "measure between hosts: with loopback, veth and packet sockets the kernel copies",
     },
     Known {
         id: "generator-late",
-        title: "Requests went late",
-        needs: "an open loop; 99th percentile of the lateness 100 µs or more, and a fifth of that of the latency",
+        title: "Requests were sent late",
+        needs: "an open loop; 99th percentile of the lateness 100 µs or more, and at least a fifth of the \
+                99th percentile of the latency",
         action: "more workers, pinned; a part of the tail is the generator's own",
     },
     Known {
@@ -109,7 +111,7 @@ const CAUTIONS: &[Known] = &[
     },
     Known {
         id: "conntrack-full",
-        title: "The table of connection tracking is nearly full",
+        title: "The conntrack table is nearly full",
         needs: "nine tenths of nf_conntrack_max in use",
         action: "raise net.netfilter.nf_conntrack_max, or do not track this traffic (notrack)",
     },
@@ -121,7 +123,7 @@ const CAUTIONS: &[Known] = &[
     },
     Known {
         id: "modes",
-        title: "Identical trials are of two kinds",
+        title: "Identical trials fall into two groups",
         needs: "two groups of values with a gap between that chance does not explain",
         action: "find what switches: the CPU that workers ran on, a queue, other traffic",
     },
@@ -139,40 +141,40 @@ const CAUTIONS: &[Known] = &[
     },
     Known {
         id: "start-skew",
-        title: "Flows began apart",
+        title: "Flows started at different times",
         needs: "starts spread over more than 5 % of the measured window",
-        action: "a longer window, or fewer flows; windows of early connections have grown more",
+        action: "a longer window, or fewer flows; early connections had more time to grow their windows",
     },
     Known {
         id: "capped",
-        title: "A setting was granted less than asked for",
+        title: "A setting is below the requested value",
         needs: "what the kernel granted, read back from the socket",
         action: "raise the sysctl that is named",
     },
     Known {
         id: "short/requests",
         title: "Requests that were due were not sent",
-        needs: "an open loop; fewer requests sent than its rate asked for",
+        needs: "an open loop; fewer requests sent than its rate requires",
         action: "a lower rate or more flows: what was not sent has no latency",
     },
     Known {
         id: "short/connections",
         title: "Connections failed",
-        needs: "connections that were not made, with the last error",
+        needs: "connections that were not established, with the last error",
         action: "what the error says: ports, backlog, firewall",
     },
     Known {
         id: "starved",
         title: "Workers waited for CPUs",
         needs: "a worker that waited for a quarter of the time and twice as long as it ran",
-        action: "end other programs, or give both ends CPUs of their own (`-A`)",
+        action: "stop other programs, or give both ends CPUs of their own (`-A`)",
     },
     Known {
         id: "disturbed",
         title: "Others took CPU time",
         needs: "3 % of the CPUs' time with the hypervisor, or in no mode; or other programs beyond what a \
                 controller needs",
-        action: "end other programs, or measure on a machine of its own",
+        action: "stop other programs, or measure on a machine of its own",
     },
     Known {
         id: "shared-cpus",
@@ -182,7 +184,7 @@ const CAUTIONS: &[Known] = &[
     },
     Known {
         id: "shared-hosts",
-        title: "Other runs may have gone on at the same time",
+        title: "Other runs may have been active at the same time",
         needs: "an agent that admitted the run as shared",
         action: "leave `--shared` out",
     },
@@ -209,12 +211,10 @@ fn needs(limiter: Limiter) -> &'static str {
         }
         Limiter::SlowReader => "more than half of the receive buffer is payload that was not read",
         Limiter::HostDrops => {
-            "drops of a qdisc, device or backlog of the hosts, without a queue on the way"
+            "drops of a qdisc, device or backlog of the hosts, without a queue on the path"
         }
-        Limiter::Pacing => {
-            "the rate that was asked for; or TCP's own pacing rate (bbr) and nothing else"
-        }
-        Limiter::Generator => "our busiest worker ran 95 % of the window, with CPUs free",
+        Limiter::Pacing => "the requested rate; or TCP's own pacing rate (bbr) and nothing else",
+        Limiter::Generator => "linerate's busiest worker ran 95 % of the window, with CPUs free",
         Limiter::Cpu => "all CPUs of a worker's host busy, and it ran or waited nearly always",
         Limiter::OtherPrograms => {
             "a worker waited a quarter of the time, and others had half as much"

@@ -31,7 +31,8 @@ fn find(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     if !rule_of(verdict.limiter)?.explains_failure {
         return None;
     }
-    verdict.explanation += " No trial of it is valid, so that this is why, and no number to go by.";
+    verdict.explanation +=
+        " No trial of it is valid: this explains why, and there is no number to rely on.";
     Some(verdict)
 }
 

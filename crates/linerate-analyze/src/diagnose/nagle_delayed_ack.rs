@@ -141,8 +141,8 @@ fn stall(
     };
     let proof = match toggles.is_empty() {
         true => {
-            " It was not proven by switching one of them off; that the timer fired as often as \
-                  transactions stalled is the sign."
+            " This was not proven by switching one of them off; the sign is that the timer fired as often \
+                  as transactions stalled."
         }
         false => "",
     };

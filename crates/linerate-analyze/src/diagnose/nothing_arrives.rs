@@ -57,24 +57,24 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     };
     let again = estimate(name::RETRANSMITTED).filter(|again| again.value >= AGAIN_MIN);
     let (again, what) = match again {
-        Some(again) => (again, "segments a trial were retransmitted"),
+        Some(again) => (again, "segments per trial were retransmitted"),
         None => (
             estimate(name::TIMEOUTS)?,
-            "retransmission timers a trial fired",
+            "retransmission timers per trial fired",
         ),
     };
     let segment = estimate(name::SEND_MSS);
     let sizes = segment.filter(|bytes| bytes.value > SAFE_PAYLOAD_BYTES);
     let explanation = match sizes {
         Some(bytes) => format!(
-            "The handshake passed, and so did the first few bytes; segments of {} did not. Where the path \
-             carries only smaller packets and nothing says so, full segments vanish: try \
-             `ping -M do -s SIZE` and `--mss {SAFE_PAYLOAD_BYTES}`, and compare the MTUs along the way. If \
-             that moves nothing either, the peer or the way to it is gone.",
+            "The handshake and the first few bytes passed; segments of {} did not. If the path carries \
+             only smaller packets and no ICMP message says so, full segments vanish: try `ping -M do -s \
+             SIZE` and `-M {SAFE_PAYLOAD_BYTES}`, and compare the MTUs along the path. If that does not \
+             help, the peer or the path to it is gone.",
             words::number(Unit::Bytes, bytes.value)
         ),
-        None => "The handshake passed, so that small packets got through then. The peer or the way to it \
-                 has gone since, or something drops the traffic of this connection."
+        None => "The handshake passed, so small packets got through at that time. Since then the peer or \
+                 the path to it has gone, or something drops the traffic of this connection."
             .to_owned(),
     };
     let more = [

@@ -75,15 +75,16 @@ fn why_late(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> &'static str {
     let may_spin = dataset.cpus().is_some_and(|cpus| cpus >= 2.0);
     match (has_others, spins) {
         (true, _) => {
-            "Other programs had CPUs of the host meanwhile: stop them, or give the generator CPUs of its own (-A)."
+            "Other programs had CPUs of the host at the time: stop them, or give the generator CPUs of its \
+             own (-A)."
         }
         (false, true) => {
-            "It spins already: give it CPUs of its own (-A), or fewer requests for each."
+            "It busy-polls already: give it CPUs of its own (-A), or fewer requests for each."
         }
         (false, false) if may_spin => {
-            "It is what the generator's host takes to wake a thread: let it spin (--busy-poll)."
+            "It is the time that the generator's host takes to wake a thread: use --busy-poll."
         }
-        (false, false) => "It is what the generator's host takes to wake a thread.",
+        (false, false) => "It is the time that the generator's host takes to wake a thread.",
     }
 }
 
@@ -96,14 +97,14 @@ fn late_caution<'d>(
     let late = cell.evidence("99th percentile of the lateness", name::SENT_LATE_P99)?;
     let tail = cell.evidence("99th percentile of the latency", name::RTT_P99)?;
     let claim = format!(
-        "The generator was late: one request in a hundred went {} or more after it was due, {} of the 99th \
-         percentile of the latency.",
+        "The generator was late: one request in a hundred was sent {} or more after it was due, {} of the \
+         99th percentile of the latency.",
         words::estimate(&late.estimate),
         Unit::Percent.display(100.0 * share),
     );
     let explanation = format!(
-        "Latency counts from the instant at which a request was due, so this time is in it, and it is not \
-         the server's or the network's. {why}"
+        "Latency counts from the scheduled send time, so it includes this delay, which is not the server's \
+         or the network's. {why}"
     );
     let found = Found::caution(about, "generator-late", claim, explanation, late);
     Some(Found {
@@ -143,9 +144,9 @@ fn caution<'d>(about: About<'d>, cell: &CellOutcomes<'_>, period_ns: f64) -> Opt
         words::estimate(&median.estimate),
         Unit::Nanoseconds.display(period_ns),
     );
-    let explanation = "Nagle's algorithm holds a response until the one before is acknowledged, and \
-                       that acknowledgement rides on the next request. It is the workload's own doing: \
-                       measure with Nagle off (-N), as programs that send messages set it.";
+    let explanation = "Nagle's algorithm holds a response until the one before is acknowledged, and that \
+                       acknowledgement rides on the next request. The workload causes this: measure with \
+                       Nagle off (-N), as message-based programs do.";
     let found = Found::caution(about, "response-waits", claim, explanation, median);
     Some(Found {
         evidence: found.evidence.with([period, round_trip]),

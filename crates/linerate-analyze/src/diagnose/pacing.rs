@@ -111,19 +111,19 @@ fn asked(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     Some(Verdict {
         limiter: Limiter::Pacing,
         claim: format!(
-            "The rate that was asked for is the limit: {} with {} {}{total}.",
+            "The requested rate is the limit: {} with {} {}{total}.",
             words::estimate(&reached),
             asked.flag,
             asked.unit.display(asked.each),
         ),
         explanation: format!(
-            "Path and hosts carry at least this much. Leave out {} to see what they can.",
+            "Path and hosts carry at least this much. Leave out {} to find their limit.",
             asked.flag
         ),
         effect: share,
         evidence: cell.proof_with(
             &[(what, asked.response)],
-            [("rate asked for, all flows together", computed)],
+            [("requested rate, all flows together", computed)],
         )?,
         weight: share.value,
     })
@@ -203,11 +203,10 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             words::estimate(&throughput),
         ),
         explanation: format!(
-            "{algorithm} spaces segments by its own estimate of the path's bandwidth. Where the \
-             sending device has no fq qdisc, TCP does that with a timer for each \
-             flow, in small bursts, and on a fast path the estimate settles far below what path \
-             and hosts can carry. No queue on the way made the round trip long. Where the path is that \
-             slow all the same, another algorithm gets no more."
+            "{algorithm} spaces segments by its own estimate of the path's bandwidth. Where the sending \
+             device has no fq qdisc, TCP does that with a timer for each flow, in small bursts, and on a \
+             fast path the estimate settles far below what path and hosts can carry. No queue on the path \
+             made the round trip long. If the path really is that slow, another algorithm gets no more."
         ),
         effect: share,
         evidence: cell.proof(&[

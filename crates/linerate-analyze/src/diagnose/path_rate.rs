@@ -203,13 +203,13 @@ fn explanation(cell: &CellOutcomes<'_>, bytes: f64, limiter: Limiter) -> String 
     let own = cell.mean(name::QDISC_BACKLOG).unwrap_or(0.0);
     let place = match own >= MOST * bytes {
         true => "Most of it waits in the sending host's own qdisc (`tc -s qdisc`)",
-        false => "The sending host's own queues are short, so that it waits on the way",
+        false => "The sending host's own queues are short, so it waits further along the path",
     };
     let again =
         cell.mean(name::RETRANSMITTED).unwrap_or(0.0) - cell.mean(name::SPURIOUS).unwrap_or(0.0);
     let lost = match again >= 1.0 {
         true => format!(
-            ", and overflows: {} segments a trial were lost",
+            ", and overflows: {} segments per trial were lost",
             words::number(Unit::Count, again)
         ),
         false => String::new(),

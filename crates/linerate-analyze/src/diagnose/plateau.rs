@@ -40,7 +40,7 @@ fn finding<'d>(
         about: About::Experiment(control.experiment),
         what: What::Plateau(number, found, level),
         claim: format!(
-            "Buffers of {size} reach {} times what the kernel's own tuning reaches{with}.",
+            "Buffers of {size} reach {} times what the kernel's autotuning reaches{with}.",
             words::estimate(&ratio)
         ),
         explanation:
@@ -51,10 +51,7 @@ fn finding<'d>(
         effect: ratio,
         evidence: EvidenceList::new(
             evidence(better, format!("with buffers of {size}")),
-            vec![evidence(
-                control,
-                "with buffers that the kernel tunes".to_owned(),
-            )],
+            vec![evidence(control, "with autotuned buffers".to_owned())],
         ),
     })
 }

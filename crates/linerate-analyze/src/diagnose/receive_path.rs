@@ -160,8 +160,8 @@ fn backlog<'d>(
                 host.name,
                 words::number(Unit::Count, dropped.dropped)
             ),
-            "They had come over the link and never reached a socket. Raise \
-             net.core.netdev_max_backlog, or spread packets over more CPUs (more queues, RPS).",
+            "They had arrived at the host and never reached a socket. Raise net.core.netdev_max_backlog, \
+             or spread packets over more CPUs (more queues, RPS).",
             evidence,
         ));
     }
@@ -221,8 +221,8 @@ fn one_cpu<'d>(
             number::counted(worst.flows, "flow"),
             expected.most,
             match over {
-                true => " See which fields the hash takes in (rss_hash_… of the inventory).",
-                false => " More flows or queues would lie more evenly.",
+                true => " Check the RSS hash fields (rss_hash_… in the inventory).",
+                false => " More flows or queues would spread more evenly.",
             }
         );
         further.push(evidence(
@@ -246,8 +246,8 @@ fn one_cpu<'d>(
             words::percent(share)
         ),
         explanation: format!(
-            "It took the packets for all and had no room for more: spread them over more CPUs \
-                 by more queues, their interrupts' CPUs, or RPS.{balance}"
+            "It processed the packets for all and had no time for more: spread them over more CPUs with \
+                 more queues, interrupt affinity or RPS.{balance}"
         ),
         effect: evidence.estimate,
         evidence: EvidenceList::new(evidence, further),
@@ -282,8 +282,8 @@ fn pcie(host: &HostRecord) -> Option<Found<'_>> {
             words::number(Unit::BitsPerSecond, rate)
         ),
         format!(
-            "The narrowest on the way to the CPU is {narrowest}. Put the card into a slot that is \
-             wider, or see why the link came up narrower than it could."
+            "The narrowest on the way to the CPU is {narrowest}. Move the card to a wider slot, or check \
+             why the link came up narrower than it could."
         ),
         evidence,
     ))

@@ -95,8 +95,8 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             words::percent(waiting),
         ),
         explanation: format!(
-            "No more than one window can be on its way at a time, and no queue on the way made the round \
-             trip long. {}",
+            "At most one window can be in flight at a time, and no queue on the path made the round trip \
+             long. {}",
             why(dataset, cell, window)
         ),
         effect: share_of(&throughput, allowed),
@@ -108,26 +108,26 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 /// Why the window is as small as it is, and what helps.
 fn why(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, window: f64) -> String {
     if is_unscaled(dataset, cell) {
-        return "The handshake agreed on no window scaling, so that no window exceeds 65 535 B: a larger \
+        return "The handshake did not negotiate window scaling, so no window exceeds 65 535 B: a larger \
                 receive buffer cannot help. Turn on net.ipv4.tcp_window_scaling at both ends; where it is \
-                on, something on the way removes the option."
+                on, something on the path removes the option."
             .to_owned();
     }
     if let Some(buffer) = cell.workload.options.socket_buffer {
         return format!(
-            "SO_RCVBUF was set to {buffer}, which ends auto-tuning. Without it, or with a larger one, \
+            "SO_RCVBUF was set to {buffer}, which ends autotuning. Without it, or with a larger one, \
              throughput grows until something else limits it."
         );
     }
     let limit = auto_buffer(dataset, "tcp_rmem");
     if let Some(limit) = limit.filter(|limit| window >= AT_LIMIT_SHARE_MIN * limit) {
         return format!(
-            "Auto-tuning has reached the third value of net.ipv4.tcp_rmem, {}; a larger one lets the \
-             window grow until something else limits throughput.",
+            "Autotuning has reached the third value of net.ipv4.tcp_rmem, {}; a larger one lets the window \
+             grow until something else limits throughput.",
             words::number(Unit::Bytes, limit)
         );
     }
-    "The window is below what auto-tuning may reach: it is still growing, or the program at the receiver \
+    "The window is below what autotuning may reach: it is still growing, or the program at the receiver \
      set SO_RCVBUF."
         .to_owned()
 }

@@ -154,15 +154,15 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         }
         Some(Part::Queue) if is_one_sided(cell) => (
             Limiter::RoundTrip,
-            "A queue on the way or the application that answers, which TCP's round trip at one end \
-             does not tell apart,",
+            "A queue on the path or the application that answers, which TCP's round trip at one end does \
+             not distinguish,",
         ),
         Some(Part::Rest) if may_stall(cell) && cell.sum(name::DELAYED_ACKS_SENT).is_none() => (
             Limiter::RoundTrip,
-            "The application that answers or a delayed ACK, which nobody counted,",
+            "The application that answers or a delayed ACK, which was not counted,",
         ),
         Some(Part::Path) => (Limiter::RoundTrip, "The path"),
-        Some(Part::Queue) => (Limiter::RoundTrip, "A queue on the way"),
+        Some(Part::Queue) => (Limiter::RoundTrip, "A queue on the path"),
         Some(Part::Carrying) => (Limiter::RoundTrip, "Carrying messages of this size"),
         // Ends work while bytes are on their way: who does not know the rate cannot tell the two apart.
         Some(Part::Workers) if is_carried_in_parts(cell, carried_ns) => (
@@ -321,29 +321,28 @@ fn words_of(part: Part) -> &'static str {
 fn explanation(limiter: Limiter, largest: Option<Part>) -> &'static str {
     match (limiter, largest) {
         (Limiter::Application, _) => {
-            "TCP's own round trip has nothing of it: requests reach the other host in time, and the \
-             response is written late. Look at what the server does between them, and whether its \
-             host stands still."
+            "TCP's own round trip does not include it: requests reach the other host in time, and the \
+             response is written late. Check what the server does in between, and whether its host stalls."
         }
         (_, Some(Part::CpuWait)) => {
-            "Threads that move the messages could run and had no CPU. Free CPUs, or a CPU of their own, \
-             shorten the round trip."
+            "Threads that move the messages were runnable but had no CPU. Free CPUs, or a CPU of their \
+             own, shorten the round trip."
         }
         (_, Some(Part::Carrying)) => {
             "A faster link, or messages of fewer bytes, shorten the round trip; a congestion window smaller \
              than a message takes round trips of its own."
         }
         (_, Some(Part::Path)) => {
-            "Requests under way at the same time, over one connection or several, make more of such \
-             a path; only a shorter path makes one of them faster."
+            "More requests in flight, over one connection or several, use such a path better; only a \
+             shorter path makes a single request faster."
         }
         (_, Some(Part::Queue)) => {
-            "The same path was faster at another moment: packets wait behind other traffic. Less load \
-             there, or a shorter queue, brings the round trip back to its shortest."
+            "The same path was faster at another time: packets wait behind other traffic. Less load there, \
+             or a shorter queue, brings the round trip back to its shortest."
         }
         _ => {
-            "Parts are taken one after the other from what the ones before leave; with several flows a \
-             worker, waiting and work are upper bounds."
+            "Each part is taken from what the parts before it leave; with several flows per worker, \
+             waiting and work are upper bounds."
         }
     }
 }

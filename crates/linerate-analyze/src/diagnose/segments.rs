@@ -44,7 +44,7 @@ impl Pattern {
         match self {
             Pattern::Alternating => "alternates",
             Pattern::Full => "full segments",
-            Pattern::OneEach => "a segment a message",
+            Pattern::OneEach => "a segment per message",
             Pattern::Between => "in between",
         }
     }

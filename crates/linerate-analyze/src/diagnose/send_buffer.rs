@@ -76,8 +76,9 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         format!(" ({} here)", words::number(Unit::Bytes, bytes))
     });
     let what = match cell.workload.options.socket_buffer {
-        Some(_) => "SO_SNDBUF was set, which ends auto-tuning: leave it out or set a larger one."
-            .to_owned(),
+        Some(_) => {
+            "SO_SNDBUF was set, which ends autotuning: leave it out or set a larger one.".to_owned()
+        }
         None => format!(
             "It grows by itself up to the third value of net.ipv4.tcp_wmem{limit}, unless the program sets \
              SO_SNDBUF."
@@ -86,8 +87,8 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     Some(Verdict {
         limiter: Limiter::SendBuffer,
         claim: format!(
-            "The send buffer{buffer} limits throughput to {}: the sender waited for room in it {} of \
-             the time{flight}.",
+            "The send buffer{buffer} limits throughput to {}: the sender waited for space in it {} of the \
+             time{flight}.",
             words::estimate(&throughput),
             words::percent(waiting.value),
         ),

@@ -39,15 +39,15 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     Some(Verdict {
         limiter: Limiter::SlowReader,
         claim: format!(
-            "The program that reads limits throughput to {}: {} of each flow wait unread, {} of the room \
-             at the receiver.",
+            "The receiving program limits throughput to {}: {} of each flow wait unread, {} of the receive \
+             buffer.",
             words::estimate(&throughput),
             words::number(Unit::Bytes, cell.mean(name::UNREAD)?),
             words::percent(share.value),
         ),
         explanation:
-            "TCP has delivered this payload, and the program has not taken it. A larger receive \
-                      buffer would fill as well; a faster reader is what helps."
+            "TCP has delivered this payload, but the program has not read it. A larger receive buffer \
+                      would fill as well; a faster reader helps."
                 .to_owned(),
         effect: share,
         evidence: cell.proof(&[

@@ -60,8 +60,7 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let dropped = cell.sum(name::LISTEN_DROPS).unwrap_or(0.0);
     let why = match handshakes && poisson::explains(dropped, slow) {
         true => {
-            " The listener dropped about as many: its queue was full, so that clients had to ask \
-                 again."
+            " The listener dropped about as many: its queue was full, so clients had to retransmit the SYN."
         }
         false => "",
     };
@@ -74,7 +73,10 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             "segments retransmitted by both ends",
             name::RETRANSMITTED_BOTH,
         ),
-        cell.evidence("transactions as much slower than the others", name::SLOW),
+        cell.evidence(
+            "transactions slower than the others by that much",
+            name::SLOW,
+        ),
         cell.evidence("median round trip", name::RTT_P50),
         cell.evidence("99th percentile of the round trip", name::RTT_P99),
         cell.evidence("connections dropped by a full listener", name::LISTEN_DROPS)
@@ -93,8 +95,8 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             words::estimate(&mean),
         ),
         explanation: format!(
-            "A lost segment with nothing sent behind it is noticed by a timer only, of 200 ms at the \
-             least. Find where segments are lost.{why}"
+            "A lost segment with nothing sent after it is detected only by a timer, of at least 200 ms. \
+             Find where segments are lost.{why}"
         ),
         effect: share,
         evidence: EvidenceList::new(

@@ -64,11 +64,11 @@ fn buffers(
     Some(Recommendation {
         finding,
         action: format!(
-            "Raise the maxima of net.ipv4.tcp_rmem and net.ipv4.tcp_wmem to {bytes} at the least on \
-             both hosts, or set SO_RCVBUF and SO_SNDBUF to {bytes}{with}."
+            "Raise the maxima of net.ipv4.tcp_rmem and net.ipv4.tcp_wmem to at least {bytes} on both \
+             hosts, or set SO_RCVBUF and SO_SNDBUF to {bytes}{with}."
         ),
         predicted: format!(
-            "{} times the throughput of the kernel's own tuning, as measured.",
+            "{} times the throughput of the kernel's autotuning, as measured.",
             words::estimate(&found.ratio(level))
         ),
         cost: "Memory of up to that size for each connection; a fixed SO_RCVBUF ends the kernel's \
@@ -137,8 +137,8 @@ fn congestion(
             words::estimate(&found.ratio())
         ),
         cost:
-            "The sysctl is for all connections of the host that begin after it, on every path; a \
-               route's `congctl` or the socket's TCP_CONGESTION is for one."
+            "The sysctl is for all new connections of the host, on every path; a route's `congctl` or the \
+               socket's TCP_CONGESTION is for one."
                 .to_owned(),
         undo: format!("sysctl -w net.ipv4.tcp_congestion_control={own}"),
         confirm: confirm(experiment),

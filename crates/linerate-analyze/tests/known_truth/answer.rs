@@ -57,7 +57,7 @@ fn what_is_not_known_is_not_said() {
     let tiles = ["Throughput", "Round trip under load", "Longest stall"];
     check(&answer, "One connection reaches 500", &tiles, &[None]);
     assert!(
-        answer.verdict.ends_with("what limits that is not known"),
+        answer.verdict.ends_with("the limiter is not known"),
         "{}",
         answer.verdict
     );
@@ -100,7 +100,7 @@ fn an_exchange_is_told_by_its_round_trip() {
 #[test]
 fn a_study_names_the_stall_and_its_cure() {
     let answer = analyze(&study().recording).answer;
-    let begins = "Requests written in 2 pieces take 44";
+    let begins = "Requests in 2 writes take 44";
     assert!(answer.verdict.starts_with(begins), "{}", answer.verdict);
     assert!(
         answer.verdict.ends_with("with Nagle off"),

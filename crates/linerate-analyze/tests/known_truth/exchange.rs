@@ -49,7 +49,7 @@ fn a_queue_on_the_way_is_no_stall_of_nagle() {
             workload,
             queued.clone(),
             Limiter::RoundTrip,
-            "A queue on the way limits",
+            "A queue on the path limits",
         );
     }
     // An end that was not read leaves a longer answer possible, up to the longest delayed ACK.
@@ -71,7 +71,7 @@ fn a_queue_on_the_way_is_no_stall_of_nagle() {
         .iter()
         .find(|one| one.id == "one/limiter/round-trip");
     let claim = &claim.expect("the round trip is split").claim;
-    assert!(claim.contains("does not tell apart"), "{claim}");
+    assert!(claim.contains("does not distinguish"), "{claim}");
 }
 
 #[test]

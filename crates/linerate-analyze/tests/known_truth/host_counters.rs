@@ -57,12 +57,12 @@ fn counters_that_prove_a_drop_are_cautions() {
     let id = "caution/listen-overflow";
     let overflows = Metric::NetstatListenOverflows;
     check(overflows, [7, 7], false, id, None);
-    let claim = "24 connections were dropped, since the queue of a listener was full: 12 on \
-                 client1 and 12 on server, in 3 of 3 trials.";
+    let claim = "24 connections were dropped because a listener's accept queue was full: 12 on client1 and \
+                 12 on server, in 3 of 3 trials.";
     check(overflows, [7, 11], false, id, Some(claim));
     let id = "caution/throttled";
     let throttled = Metric::ThermalCoreThrottled;
-    let claim = "6 times a CPU was slowed, since it was hot: 6 on client1, in 3 of 3 trials.";
+    let claim = "6 times a CPU was throttled because it was hot: 6 on client1, in 3 of 3 trials.";
     check(throttled, [0, 2], true, id, Some(claim));
     check(throttled, [2, 2], true, id, None);
     for metric in [
@@ -107,7 +107,7 @@ fn a_table_of_connections_that_is_nearly_full_is_a_caution() {
         full.map(|found| found.claim)
     };
     assert_eq!(said(899), None);
-    let claim = "The table of connection tracking of server was 95 % full.";
+    let claim = "The conntrack table of server was 95 % full.";
     assert_eq!(said(950).as_deref(), Some(claim));
 }
 

@@ -183,7 +183,7 @@ fn what_was_acknowledged_stands_for_a_receiver_of_which_nothing_came() {
     let outcome = reduce::outcomes(&run.recording).remove(0);
     check(&outcome, "throughput_bps", 0.7e9, Unit::BitsPerSecond);
     let flags = flags(&outcome);
-    let told = "what TCP acknowledged to the sender, since no reading of host server came";
+    let told = "what TCP acknowledged to the sender, because no reading of host server arrived";
     assert!(flags.iter().any(|flag| flag.contains(told)), "{flags:?}");
 }
 
@@ -288,10 +288,10 @@ fn throughput_is_what_tcp_took_in_whatever_was_read_of_it() {
     told(
         read(BEYOND),
         more,
-        "it had waited in receive buffers since before",
+        "it was in receive buffers before the window",
     );
     let less = "receive calls returned 5 MiB less than arrived in the window (4.46";
-    told(read(-BEYOND), less, "it lies in receive buffers");
+    told(read(-BEYOND), less, "it is still in receive buffers");
 }
 
 /// Without timestamps a gigabit carries 949.3 Mbit/s (1460 of 1538 B), with them 941.5.

@@ -103,7 +103,7 @@ fn a_window_that_is_full_behind_a_queue_is_not_the_limit() {
         stream(),
         &window,
         Limiter::ReceiverWindow,
-        &["no queue on the way"],
+        &["no queue on the path"],
     );
 }
 
@@ -118,7 +118,7 @@ fn loss_with_a_queue_and_without_are_told_apart() {
         stream(),
         &queue,
         Limiter::PathRate,
-        &["overflows", "segments a trial were lost"],
+        &["overflows", "segments per trial were lost"],
     );
     // D: 0.3 % are lost at the shortest round trip: 12.9 Mbit/s by Mathis.
     let random = Truth {
@@ -218,7 +218,7 @@ fn a_path_that_carries_nothing_is_named_from_trials_that_may_not_be_averaged() {
         invalid: Some("a flow moved nothing".to_owned()),
         ..sending(0.0, 20 * MS)
     };
-    let words = ["4 segments a trial", "3 of 3 trials", "1448 B", "MTU"];
+    let words = ["4 segments per trial", "3 of 3 trials", "1448 B", "MTU"];
     named(stream(), &truth, Limiter::NothingArrives, &words);
     let valid = Truth {
         invalid: None,
@@ -315,7 +315,7 @@ fn drops_of_the_own_host_count_for_tcp_too() {
         stream(),
         &truth,
         Limiter::HostDrops,
-        &["packets a trial", "qdisc"],
+        &["packets per trial", "qdisc"],
     );
     // Behind a full path its queue is where that path drops.
     let full = Truth {

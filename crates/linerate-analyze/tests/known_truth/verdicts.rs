@@ -80,7 +80,7 @@ fn an_effect_that_turns_about_is_told_for_each_size() {
         finding.claim
     );
     assert!(
-        finding.explanation.contains("turns about"),
+        finding.explanation.contains("changes direction"),
         "{}",
         finding.explanation
     );

@@ -73,7 +73,7 @@ pub enum AuthSetupError {
         line: usize,
     },
     /// Nobody could ever get in.
-    #[error("the file of users names nobody")]
+    #[error("the users file has no entry")]
     Nobody,
     /// Too many users.
     #[error("the file of users names more than {USERS_MAX}")]

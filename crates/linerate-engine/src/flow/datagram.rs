@@ -305,7 +305,7 @@ fn pace(config: &FlowConfig) -> Option<Setting> {
     let rate = manner.rate_bps.filter(|_| config.part == Part::Sender)?;
     let how = match manner.burst {
         0 | 1 => "the sender, call by call".to_owned(),
-        burst => format!("the sender, {burst} datagrams back to back, then a rest"),
+        burst => format!("the sender, {burst} datagrams back to back, then a pause"),
     };
     Some(Setting::granted(
         name::PACE,

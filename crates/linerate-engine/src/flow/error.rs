@@ -39,7 +39,9 @@ pub enum ConnectError {
     },
     /// The congestion control algorithm is not there, or not allowed to this user.
     #[error(
-        "cannot use the congestion control algorithm `{algorithm}` (net.ipv4.tcp_available_congestion_control lists those of this host, net.ipv4.tcp_allowed_congestion_control those for everyone)"
+        "cannot use the congestion control algorithm `{algorithm}` \
+         (net.ipv4.tcp_available_congestion_control lists those of this host, \
+         net.ipv4.tcp_allowed_congestion_control those for unprivileged users)"
     )]
     Congestion {
         /// The algorithm asked for.

@@ -10,7 +10,7 @@ use crate::sys::zerocopy::Completions;
 
 /// Why calls carry several messages that nobody asked for: see
 /// [`linerate_model::manner::stream_batch`].
-const CHOSEN_BATCH: &str = "chosen: as fast as it goes, without a size";
+const CHOSEN_BATCH: &str = "chosen: no rate and no size given";
 
 /// Returns how this end sends, which is never [`SendBy::Auto`], and the settings that tell it.
 ///

@@ -29,7 +29,7 @@ fn is_missing(error: &io::Error) -> bool {
 pub(super) fn transport_setting(fd: RawFd) -> Setting {
     let word = match socket::mptcp_state(fd) {
         MptcpState::Spoken { .. } => "mptcp",
-        MptcpState::FellBack => "tcp (one end or the path between does not speak MPTCP)",
+        MptcpState::FellBack => "tcp (one end or the path between does not support MPTCP)",
         MptcpState::Absent => "tcp (this end has no MPTCP: see net.mptcp.enabled)",
     };
     Setting::granted("transport", Some("mptcp".to_owned()), Some(word.to_owned()))

@@ -46,7 +46,7 @@ pub(super) fn set(fd: RawFd, config: &FlowConfig) -> (Option<u64>, Option<Settin
     if !by_kernel {
         let words = match config.manner.burst {
             0 | 1 => "the sender, call by call".to_owned(),
-            burst => format!("the sender, {burst} messages back to back, then a rest"),
+            burst => format!("the sender, {burst} messages back to back, then a pause"),
         };
         return (Some(rate), told(&words));
     }

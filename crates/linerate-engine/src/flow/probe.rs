@@ -81,7 +81,7 @@ fn fastest(rates: &[(SendBy, f64)]) -> Choice {
     let Some((by, rate)) = best else {
         return Choice {
             by: SendBy::Copy,
-            reason: "no other way works here".to_owned(),
+            reason: "no other method works here".to_owned(),
         };
     };
     let ratio = rate / plain;
@@ -232,7 +232,7 @@ mod tests {
         check(&rates, splice, "the fastest of a probe: 2.00 × send");
         let reason = "a probe found nothing faster: vmsplice 1.04 × send";
         check(&[(send, 10.0), (splice, 10.4)], send, reason);
-        check(&[(send, 10.0)], send, "no other way works here");
+        check(&[(send, 10.0)], send, "no other method works here");
     }
 
     #[test]

@@ -53,8 +53,8 @@ pub(crate) fn way(local: IpAddr, peer: IpAddr) -> Result<Way, String> {
         Some(&libc::RTN_UNICAST) => {}
         Some(&libc::RTN_LOCAL) => {
             return Err(format!(
-                "{peer} is an address of this host, and its loopback takes no frames past the \
-                 sockets: measure between two hosts, or a lab's"
+                "{peer} is an address of this host, and its loopback takes no AF_XDP frames: measure \
+                 between two hosts, or a lab's"
             ));
         }
         _ => return Err(format!("the route to {peer} is none to a single host")),

@@ -158,8 +158,8 @@ impl Frames {
         let most_bytes = way.mtu_bytes.min(FRAME_BYTES - ETHERNET_BYTES);
         if packet_bytes > most_bytes {
             return Err(format!(
-                "a packet of {packet_bytes} B would not fit: frames past the sockets are not \
-                 fragmented, and {} takes packets of {most_bytes} B",
+                "a packet of {packet_bytes} B would not fit: AF_XDP frames are not fragmented, and {} \
+                 takes packets of {most_bytes} B",
                 way.name
             ));
         }

@@ -147,7 +147,7 @@ fn choose(
     });
     let said = Setting {
         effective: Some(match &refused {
-            Some(why) => format!("{granted}, since {why}"),
+            Some(why) => format!("{granted}, because {why}"),
             None => granted.to_owned(),
         }),
         capped_by: refused.filter(|_| asked == WaitBy::Uring),

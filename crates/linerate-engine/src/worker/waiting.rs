@@ -67,7 +67,7 @@ impl Wait for Waiting {
                     Err(error) => {
                         let why = without_io_uring(&error);
                         said.capped_by = (asked == WaitBy::Uring).then(|| why.clone());
-                        said.effective = Some(format!("epoll, since {why}"));
+                        said.effective = Some(format!("epoll, because {why}"));
                         Waiting::Epoll(EpollLoop::prepare(seats)?)
                     }
                 }

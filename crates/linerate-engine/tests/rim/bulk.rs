@@ -333,7 +333,7 @@ fn a_paced_stream_keeps_its_rate() {
         (
             Transport::Tcp,
             8,
-            "the sender, 8 messages back to back, then a rest",
+            "the sender, 8 messages back to back, then a pause",
         ),
         (Transport::Unix, 1, "the sender, call by call"),
     ] {

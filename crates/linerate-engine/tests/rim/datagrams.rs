@@ -370,7 +370,7 @@ fn a_burst_goes_back_to_back_and_rests() {
         let at_once: u64 = at_once.map(|bucket| bucket.1).sum();
         assert!(at_once * a_burst >= calls.count(), "{calls:?}");
         let pace = ends.0.settings.iter().find(|one| one.name == "pace");
-        let by = "the sender, 10 datagrams back to back, then a rest";
+        let by = "the sender, 10 datagrams back to back, then a pause";
         assert_eq!(pace.unwrap().granted.as_deref(), Some(by));
     }
 }

@@ -53,7 +53,8 @@ pub enum UpError {
     Clean(#[source] DownError),
     /// The name is taken.
     #[error(
-        "cannot bring up lab `{name}`: it is up already (process {pid}); take it down first or choose another name"
+        "cannot bring up lab `{name}`: it is up already (process {pid}); remove it first or choose another \
+         name"
     )]
     Exists {
         /// The name.
@@ -154,7 +155,7 @@ impl Registry {
         let reason = match answer {
             Ok(Answer::Ready(state)) => return Ok(*state),
             Ok(Answer::Refused(reason)) => reason,
-            Err(error) => format!("its holder ended without a word ({error})"),
+            Err(error) => format!("its holder process ended without a message ({error})"),
         };
         // It is ending; a zombie would stay until this process ends.
         let _killed = child.kill();

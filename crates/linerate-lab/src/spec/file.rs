@@ -48,7 +48,9 @@ fn share<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<f64
         Share::Number(share) => Ok(Some(share)),
         Share::Text(text) => linerate_model::unit::parse_share(&text)
             .map(Some)
-            .ok_or_else(|| serde::de::Error::custom(format!("`{text}` is no share: 0.01 or 1%"))),
+            .ok_or_else(|| {
+                serde::de::Error::custom(format!("`{text}` is not a share: 0.01 or 1%"))
+            }),
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
         let queue = found.served.map(|served| FactValue::Text(served.text()));
         add(
             "queue",
-            queue.ok_or_else(|| "its name tells of no queue".to_owned()),
+            queue.ok_or_else(|| "its name contains no queue".to_owned()),
         );
         add("cpus", text("smp_affinity_list"));
         add("effective_cpus", text("effective_affinity_list"));

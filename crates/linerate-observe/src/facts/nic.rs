@@ -87,7 +87,7 @@ pub(super) fn known<T, V>(
 
 fn list(names: &Option<Vec<String>>) -> Reading {
     match names {
-        None => Err("only netlink tells names".to_owned()),
+        None => Err("only netlink reports names".to_owned()),
         Some(names) if names.is_empty() => Ok(FactValue::Text("none".to_owned())),
         Some(names) => Ok(FactValue::Text(names.join(", "))),
     }
@@ -300,7 +300,7 @@ mod tests {
             (&told[0], &told[5]),
             (&Err(SILENT.to_owned()), &Err(SILENT.to_owned()))
         );
-        assert_eq!(told[2], Err("only netlink tells names".to_owned()));
+        assert_eq!(told[2], Err("only netlink reports names".to_owned()));
         let refused = facts(&Err("ethtool: no".to_owned()));
         assert!(
             refused

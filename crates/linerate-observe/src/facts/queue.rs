@@ -48,6 +48,6 @@ fn cpus_of(proc_root: &Path, irq: u32) -> Result<String, String> {
 /// Returns the NUMA node of the first of `cpus`.
 fn node_of(sys_root: &Path, cpus: &str) -> Result<u32, String> {
     let first = cpu_list(cpus).and_then(|cpus| cpus.first().copied());
-    let cpu = first.ok_or_else(|| format!("`{cpus}` is no list of CPUs"))?;
-    node_of_cpu(sys_root, cpu).ok_or_else(|| "sysfs does not tell the node of the CPU".to_owned())
+    let cpu = first.ok_or_else(|| format!("`{cpus}` is not a list of CPUs"))?;
+    node_of_cpu(sys_root, cpu).ok_or_else(|| "sysfs does not report the node of the CPU".to_owned())
 }

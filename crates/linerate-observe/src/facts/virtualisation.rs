@@ -29,7 +29,7 @@ pub(super) fn virtualisation(cpuinfo: &CpuInfo, sys_root: &Path) -> Reading {
     }
     signs.extend(product(sys_root).map(|product| format!("product {product}")));
     if signs.is_empty() {
-        return Err("neither a CPU flag nor firmware tells".to_owned());
+        return Err("neither a CPU flag nor firmware reports one".to_owned());
     }
     Ok(FactValue::Text(signs.join("; ")))
 }

@@ -147,7 +147,9 @@ impl Profiler {
         if self.tally.lost > 0 {
             let of = availability.note.as_deref().unwrap_or("the whole host");
             let lost = self.tally.lost;
-            availability.note = Some(format!("{of}; {lost} looks found no room in the buffer"));
+            availability.note = Some(format!(
+                "{of}; {lost} samples were lost because the buffer was full"
+            ));
         }
         availability
     }
@@ -200,7 +202,7 @@ fn open_rings(config: &ObserveConfig, scope: Scope) -> Opened {
         notes.push(format!("{own}: several hosts share this machine"));
     }
     match rings(&threads) {
-        Ok(rings) if rings.is_empty() => (rings, Some("no thread to look at".to_owned()), notes),
+        Ok(rings) if rings.is_empty() => (rings, Some("no thread to profile".to_owned()), notes),
         Ok(rings) => (rings, None, notes),
         Err(error) => (Vec::new(), Some(why_not(&error)), Vec::new()),
     }

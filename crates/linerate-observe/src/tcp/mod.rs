@@ -27,8 +27,8 @@ use crate::sys::sock_diag::{EndedSockets, Heard};
 use message::Depth;
 use totals::{SOCKETS_MAX, Totals};
 
-const NOTE_NO_EVENTS: &str = "without CAP_NET_ADMIN what a connection counted between the last \
-                              reading and its end is not seen";
+const NOTE_NO_EVENTS: &str = "without CAP_NET_ADMIN, counts between the last reading of a connection and \
+                              its end are not seen";
 
 /// Reads what all TCP sockets count together.
 pub(crate) struct TcpObserver {

@@ -108,7 +108,7 @@ fn facts_of_odd_files_are_missing_with_the_reason() {
             ("memory.total_bytes", missing("no MemTotal in kB")),
             (
                 "virtualisation",
-                missing("neither a CPU flag nor firmware tells"),
+                missing("neither a CPU flag nor firmware reports one"),
             ),
             ("limit.nofile", missing("no limit of open files")),
             ("sysctl.net.core.rmem_max", missing("empty")),

@@ -30,7 +30,7 @@ pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
                 None => p.answer.none { "No answer: nothing valid was measured." },
             }
             @if let Some(consequence) = chapter.consequence.as_ref().filter(|_| is_usable(analysis)) {
-                p.consequence { b { "So what: " } (consequence) }
+                p.consequence { b { "Takeaway: " } (consequence) }
             }
             @if !chapter.figures.is_empty() {
                 div.figures {

@@ -37,11 +37,11 @@ fn caption(bars: &[LimitBar]) -> String {
         (false, true) => {
             "A full bar is what the path's shortest round trip allows; the line is the interval."
         }
-        (false, false) => "What these could reach at the most is not known.",
+        (false, false) => "The maximum of these is not known.",
     };
     let mut text = full.to_owned();
     if bars.iter().any(LimitBar::is_lower_bound) {
-        text += " Grey: our own generator is the limit, so the host can do at least as much.";
+        text += " Grey: the load generator is the limit, so the host can do at least as much.";
     }
     text
 }

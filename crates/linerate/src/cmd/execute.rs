@@ -36,7 +36,7 @@ pub fn report(directory: &Path, recording: &Recording, analysis: &Analysis) -> C
     bundle::write(directory, recording, analysis).map_err(|failure| {
         let directory = directory.display();
         Failure::failed(failure.error).next(format!(
-            "the result is above, and what was measured is in {directory}; once there is room, \
+            "the result is above, and what was measured is in {directory}; once there is disk space, \
              `linerate report {directory}` writes the report"
         ))
     })

@@ -73,13 +73,13 @@ impl LiveCapture {
             let kept = counts.frames - counts.drops;
             let path = path.display();
             term::note(&format!(
-                "captured: {}; what is to be kept of it is in {path}",
+                "captured: {}; the frames that are kept are in {path}",
                 number::counted(kept, "frame")
             ));
         }
         if counts.drops > 0 {
             term::note(&format!(
-                "missing: {} of {}, since the ring was full (--ring makes it larger)",
+                "missing: {} of {}because the ring was full (--ring makes it larger)",
                 counts.drops,
                 number::counted(counts.frames, "frame")
             ));

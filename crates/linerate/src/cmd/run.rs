@@ -225,10 +225,13 @@ fn captures(recording: &Recording, directory: &Path) {
                 let frames = number::counted(taken.frames, "frame");
                 let mut text = format!("captured at {host}: {frames}");
                 if taken.dropped > 0 {
-                    text.push_str(&format!(", {} more lost by the ring", taken.dropped));
+                    text.push_str(&format!(
+                        ", {} more dropped by the capture ring",
+                        taken.dropped
+                    ));
                 }
                 if let Some(why) = &taken.ended {
-                    text.push_str(&format!(", ended early as {why}"));
+                    text.push_str(&format!(", ended early because {why}"));
                 }
                 if let Some(path) = linerate_store::capture_path(directory, capture) {
                     text.push_str(&format!(", in {}", path.display()));
@@ -268,13 +271,13 @@ pub(super) fn failure_of(
         // An agent that refuses its part has not measured anything, and will not the next time.
         Some(HostFailure::Refused) if are_agents => Failure {
             exit: Exit::Usage,
-            ..failure.next("ask for what that host can do, or change what it names there")
+            ..failure
+                .next("use settings that host supports, or change there what the message names")
         },
-        Some(HostFailure::Lost) => {
-            failure.next("measure again; where no agent answers, see whether `linerate serve` runs there")
-        }
+        Some(HostFailure::Lost) => failure
+            .next("measure again; if no agent answers, check whether `linerate serve` runs there"),
         Some(HostFailure::Silent) => failure.next(
-            "see what the way there loses or holds back: the same path carries requests and answers",
+            "check the path for loss and delay: it carries control requests and answers, too",
         ),
         _ => failure.next("fix the cause above and run again"),
     })

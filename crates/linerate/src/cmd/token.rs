@@ -38,8 +38,8 @@ fn add(register: &Register, name: &str, scopes: Scopes, expires: Option<Nanos>) 
         })?;
     term::line(&secret);
     term::note(&format!(
-        "token {name} is good for {scopes}, {}; its holder keeps it in a file and names that with \
-         --token-file; it is shown this once",
+        "token {name} permits {scopes}, {}; keep it in a file and pass that with --token-file; it is shown \
+         only once",
         until(expires_s)
     ));
     Ok(Exit::Ok)

@@ -254,7 +254,7 @@ fn check_foreign(workload: &Workload) -> CmdResult<()> {
         _ => "only streams, no request/response",
     };
     let error = anyhow!("iperf3 knows {unknown}");
-    Err(Failure::usage(error).next("run `linerate serve` there, or leave --peer away"))
+    Err(Failure::usage(error).next("run `linerate serve` there, or leave out --peer"))
 }
 
 /// Refuses what iperf3's documents have no words for.
@@ -266,7 +266,7 @@ fn check_iperf3_document(workload: &Workload, runs: u32) -> CmdResult<()> {
     if runs > 1 {
         let error = anyhow!("a document of iperf3 holds one measurement, not {runs}");
         return Err(
-            Failure::usage(error).next("leave --runs away, or use -J without --format iperf3")
+            Failure::usage(error).next("leave out --runs, or use -J without --format iperf3")
         );
     }
     Ok(())

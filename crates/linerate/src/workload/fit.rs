@@ -61,12 +61,12 @@ fn contradictions(args: &RunArgs) -> CmdResult<()> {
         ),
         (
             traffic.connect && traffic.sizes.is_some(),
-            "--connect sends nothing, so that --sizes (-r) has no meaning",
+            "--connect sends nothing, so --sizes (-r) has no meaning",
             "leave out --sizes, or ask for an exchange with --crr",
         ),
         (
             rate.rate.is_some() && rate.think.is_some(),
-            "--rate begins requests by the clock and --think after responses",
+            "--rate sends requests at scheduled times and --think after responses",
             "leave out one of them",
         ),
         (

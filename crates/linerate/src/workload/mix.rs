@@ -56,7 +56,7 @@ pub(super) fn parse(text: &str) -> CmdResult<Sizes> {
             })
         }
         "file" => file(Path::new(rest)),
-        other => Err(bad(format!("`{other}` is no kind of mix"))),
+        other => Err(bad(format!("`{other}` is not a kind of mix"))),
     }
 }
 

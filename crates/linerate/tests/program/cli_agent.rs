@@ -529,7 +529,7 @@ fn who_loses_the_host_is_told_to_whom_and_what_next() {
         "--evict",
     ])
     .run()
-    .failed(1, &["`ci` is good for measure", "not for admin"]);
+    .failed(1, &["`ci` permits measure", "not admin"]);
     let said = linerate(&["run", &host, "-t", "0.3", "--token-file", &admin, "--evict"]).run();
     assert!(said.is_measured(), "{said:?}");
     let lost = guest.end().failed(1, &["next:"]);

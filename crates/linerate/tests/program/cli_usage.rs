@@ -86,10 +86,13 @@ fn flags_that_do_not_exist_or_do_not_go_together_are_refused() {
     refused("study --lab 127.0.0.1", &["--lab", "HOST"]);
     refused("nosuch", &["nosuch", "--help"]);
     refused("rnu 127.0.0.1", &["rnu", "did you mean `run`?"]);
-    refused("run 127.0.0.1:1 -t soon", &["--time", "`soon` is no time"]);
+    refused(
+        "run 127.0.0.1:1 -t soon",
+        &["--time", "`soon` is not a time"],
+    );
     refused(
         "lab up --loss x",
-        &["--loss", "`x` is no share: 0.01, or 1%"],
+        &["--loss", "`x` is not a share: 0.01, or 1%"],
     );
     refused(
         "plan latncy",

@@ -158,7 +158,7 @@ fn strangers_are_refused_unless_the_agent_is_public() {
     run(&known).failed(
         1,
         &[
-            "first time at",
+            "first connection to",
             "it has none yet",
             "--public",
             "next:",
@@ -176,10 +176,7 @@ fn strangers_are_refused_unless_the_agent_is_public() {
     run(&known).failed(1, &["needs the agent's token (--token-file)"]);
     let with = |token: &str| run(&[&known[..], &["--token-file", token]].concat());
     with(&old).failed(1, &["the token `old` has expired"]);
-    with(&eyes).failed(
-        1,
-        &["the token `eyes` is good for observe, not for measure"],
-    );
+    with(&eyes).failed(1, &["the token `eyes` permits observe, not measure"]);
     let words = [&known[..], &["--token-file", &full]].concat();
     let call = || lab.exec("client1", &["run", &server, "-t", "0.5"]);
     let Some(said) = measured(|_| call().words(&words)) else {

@@ -33,7 +33,7 @@ pub(super) struct Refused {
 pub(super) fn check(parameters: &Parameters, limits: &Limits) -> Result<(), Refused> {
     let refuse = |code, reason: String| Err(Refused { code, reason });
     if parameters.protocol == Protocol::Sctp {
-        return refuse(Code::NO_SCTP, "SCTP is not spoken here".to_owned());
+        return refuse(Code::NO_SCTP, "SCTP is not supported".to_owned());
     }
     let streams = parameters.streams();
     if let Some(most) = limits.flows.filter(|most| streams > *most as usize) {

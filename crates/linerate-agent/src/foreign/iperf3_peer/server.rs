@@ -104,9 +104,9 @@ fn words(ending: &ClientEnding) -> String {
         }
         ClientEnding::ServerTerminated => "was terminated".to_owned(),
         ClientEnding::ServerLeft => "closed the control connection".to_owned(),
-        ClientEnding::Unanswered => "closed the control connection when it had heard what is \
-             wanted, without a word: it ended, or it is a current one that did not let us in \
-             (authentication failed, or it wants a user and none is given)"
+        ClientEnding::Unanswered => "closed the control connection after it received the parameters, \
+             without a reason: it exited, or it is a current one that refused the login (authentication \
+             failed, or it wants a user and none is given)"
             .to_owned(),
         ClientEnding::ClientTerminated => "was told to end the test".to_owned(),
         ClientEnding::Failed { reason } => format!("failed: {reason}"),

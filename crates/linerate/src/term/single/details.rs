@@ -159,8 +159,8 @@ fn queues(trial: &SingleTrial<'_>) -> Option<String> {
     });
     (uneven > chance).then(|| {
         format!(
-            "the fullest of {queues} receive queues took {} times its share of the packets{flows}; \
-             chance gives up to {}",
+            "the fullest of {queues} receive queues took {} times its share of the packets{flows}; random \
+             hashing gives up to {}",
             Unit::Ratio.display(uneven),
             Unit::Ratio.display(chance)
         )

@@ -170,7 +170,7 @@ fn rate(workload: &Workload) -> Option<String> {
     if let Some(rate) = manner.requests_per_s {
         let all = total(format!("{}/s", flows * f64::from(rate)));
         return Some(format!(
-            "{rate} requests/s on each flow{all}, whatever the responses do (open loop)"
+            "{rate} requests/s on each flow{all}, whether or not responses have arrived (open loop)"
         ));
     }
     if let Some(think) = manner.think {

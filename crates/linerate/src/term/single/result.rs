@@ -79,7 +79,7 @@ fn conclusions(single: &Single<'_>) {
             labelled("", &finding.claim);
         }
         None if single.trials.iter().any(|trial| trial.valid) => {
-            labelled("limited by", "unknown: no rule holds for what was measured");
+            labelled("limited by", "unknown: no rule matches what was measured");
         }
         None => {}
     }
@@ -200,18 +200,21 @@ pub(super) fn of(trial: &SingleTrial<'_>, name: &str) -> Option<f64> {
 
 fn stream(trial: &SingleTrial<'_>, rate_unit: Option<RateUnit>) {
     let Some(rate) = of(trial, name::THROUGHPUT) else {
-        return labelled("received", "unknown: the window has no two readings");
+        return labelled(
+            "received",
+            "unknown: the window has fewer than two readings",
+        );
     };
     let asked = of(trial, name::THROUGHPUT_INTENDED).map_or(String::new(), |asked| {
         format!(
-            ", {} of the {} asked for",
+            ", {} of the {} requested",
             Unit::Percent.display(100.0 * rate / asked),
             rate_words(asked, rate_unit)
         )
     });
     let unread = trial.lost_unread().map_or(String::new(), |share| {
         format!(
-            "; {} lost unread while a worker of ours had no time left",
+            "; {} lost unread while a linerate worker had no time left",
             Unit::Percent.display(100.0 * share)
         )
     });
@@ -239,7 +242,7 @@ fn transactions(workload: &Workload, trial: &SingleTrial<'_>) {
         let asked = of(trial, name::TRANSACTIONS_INTENDED).map_or(String::new(), |asked| {
             let share = Unit::Percent.display(100.0 * rate / asked);
             format!(
-                ", {share} of the {} asked for",
+                ", {share} of the {} requested",
                 Unit::PerSecond.display(asked)
             )
         });

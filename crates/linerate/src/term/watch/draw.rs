@@ -28,15 +28,18 @@ const TREND_MAX: usize = 30;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 const KEYS: [(&str, &str); 13] = [
-    ("Tab, 1–9", "turn to a page"),
+    ("Tab, 1–9", "go to a page"),
     ("↑ ↓ PgUp …", "select a row"),
     ("Enter", "open the row: all of its columns"),
     ("← →", "scroll columns sideways"),
     ("s", "sort by the next column; after the last, unsorted"),
     ("r", "reverse the order"),
-    ("/", "only rows with a text; Enter keeps, Esc drops it"),
+    (
+        "/",
+        "only rows that contain a text; Enter keeps it, Esc drops it",
+    ),
     ("space, p", "pause; counting goes on"),
-    ("t", "per second, or in all since the start"),
+    ("t", "per second, or totals since the start"),
     ("+ -", "longer or shorter interval"),
     ("?, h", "this help"),
     ("q, Ctrl-C", "end"),
