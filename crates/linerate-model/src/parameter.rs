@@ -203,10 +203,10 @@ pub const PARAMETERS: &[Parameter] = &[
         .flags(&[flag("--in-flight").instead("make more connections at the same time with -P")]),
     parameter("requests_per_s", EXCHANGE, ANY, Shape::Count, at!(manner.requests_per_s))
         .factor(Factor::RequestsPerS, "requests per second of a flow").within(1, 100_000_000)
-        .flags(&[flag("--rate").instead("give bits a second with -b")]),
+        .flags(&[flag("--rate").instead("give bits per second with -b")]),
     parameter("rate", STREAM, ANY, Shape::Rate, at!(manner.rate_bps)).factor(Factor::Rate, "rate of a flow")
         .within(*FLOW_RATE_BPS.start(), *FLOW_RATE_BPS.end())
-        .flags(&[flag("--bitrate (-b)").part().instead("give requests a second with --rate")]),
+        .flags(&[flag("--bitrate (-b)").part().instead("give requests per second with --rate")]),
     parameter("link_loss", ALL, ANY, Shape::Share, at!(link_loss_ppm))
         .factor(Factor::LinkLoss, "frames lost on the link").within(0, LINK_LOSS_PPM_MAX as u64),
     parameter("burst", STREAM, ANY, Shape::Count, at!(manner.burst)).within(1, BURST_MAX as u64)

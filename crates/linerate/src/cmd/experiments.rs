@@ -140,7 +140,7 @@ pub fn make_plan(
         let next = match &error {
             PlanError::Budget { least, .. } => {
                 let seconds = least.0.div_ceil(1_000_000_000);
-                Some(format!("give it at least that: --budget {seconds}s"))
+                Some(format!("give it at least that time: --budget {seconds}s"))
             }
             _ => None,
         };

@@ -70,7 +70,7 @@ fn a_server_of_iperf3_for_one_client_is_guessed() {
     });
     linerate(&["run", &address.to_string(), "-t", "1"])
         .run()
-        .failed(1, &["has ended", "`iperf3 -s -1`", "`--peer iperf3`"]);
+        .failed(1, &["has exited", "`iperf3 -s -1`", "`--peer iperf3`"]);
     server.join().expect("it served one");
 }
 

@@ -183,7 +183,7 @@ fn flags_that_contradict_each_other_are_refused() {
     );
     check(
         "--rr --batch 4",
-        &["requests that are under way", "in_flight"],
+        &["requests that are in flight", "in_flight"],
     );
     check("-l 1K --size-mix list:1", &["--size-mix", "--length (-l)"]);
     check("-n 1G -t 3", &["--bytes", "--time"]);
@@ -400,7 +400,11 @@ fn what_another_host_refuses_is_said_once_and_is_no_failure_of_the_run() {
     let said = linerate(&["run", &server.host(), "-t", "0.2", "-A", "0,8000"]).run();
     let said = said.failed(
         2,
-        &["host server", "CPU 8000: this host allows", "next: ask for"],
+        &[
+            "host server",
+            "CPU 8000: this host allows",
+            "next: use settings",
+        ],
     );
     assert!(!said.out.contains("8000"), "{}", said.out);
 }
@@ -477,7 +481,7 @@ fn experiment_files_name_file_key_and_what_is_allowed() {
     let path = file(&folder, "good.toml", &good);
     linerate(&["plan", &path, "--budget", "1ms"])
         .run()
-        .failed(2, &["1 ms", "at the least", "--budget"]);
+        .failed(2, &["1 ms", "at least", "--budget"]);
     linerate(&["plan", &path, "--budget", "soon"])
         .run()
         .failed(2, &["--budget", "soon"]);
@@ -490,10 +494,10 @@ fn experiment_files_name_file_key_and_what_is_allowed() {
 fn a_study_whose_budget_is_too_small_says_the_least() {
     linerate(&["study", "--lab", "--dry-run", "--budget", "2s"])
         .run()
-        .failed(2, &["2 s", "at the least", "--budget"]);
+        .failed(2, &["2 s", "at least", "--budget"]);
     linerate(&["study", "--lab", "--dry-run", "--budget", "0s"])
         .run()
-        .failed(2, &["at the least", "--budget"]);
+        .failed(2, &["at least", "--budget"]);
     linerate(&["study", "--lab", "--budget=-3m"])
         .run()
         .failed(2, &["--budget"]);

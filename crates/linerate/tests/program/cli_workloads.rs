@@ -150,7 +150,7 @@ fn final_lines_have_units_and_nothing_that_is_not_so() {
     check(
         "-t 0.3 --rr --rate 100",
         &["were due in all phases, "],
-        &["requested"],
+        &["granted"],
     );
     check(
         "-t 0.3 -l 100 -N",

@@ -155,8 +155,7 @@ fn family(metric: Metric) -> (&'static str, &'static str) {
         ),
         "profile" => (
             "Where the CPUs were found",
-            "`host`, from a clock that looks 999 times a second of each CPU's time; with `--profile` \
-             only.",
+            "`host`, from samples of each CPU, 999 per second; with `--profile` only.",
         ),
         "queue" => (
             "Queues of network devices",

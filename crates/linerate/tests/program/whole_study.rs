@@ -10,7 +10,7 @@ fn a_study_of_a_host_says_the_least_time_that_it_takes_and_a_quick_look_takes_le
     let host = server.host();
     let refused = linerate(&["study", &host, "--budget", "1s"])
         .run()
-        .failed(2, &["at the least", "--budget"]);
+        .failed(2, &["at least", "--budget"]);
     let least = refused
         .err
         .split("--budget ")

@@ -33,6 +33,27 @@ const WORDS: &[(&str, &str)] = &[
     ("taken down", "recorded (a run), removed (a lab)"),
     ("one way about", "half of the round trip"),
     ("a place without a counter", "an unknown location"),
+    ("auto-tuning", "autotuning"),
+    ("our own generator", "the load generator"),
+    ("our own worker", "the load generator"),
+    ("for want of", "for lack of"),
+    ("twice a second", "twice per second"),
+    ("times a second", "times per second"),
+    ("samples a second", "samples per second"),
+    ("requests a second", "requests per second"),
+    ("segments a trial", "segments per trial"),
+    ("packets a trial", "packets per trial"),
+    ("stands beside", "is reported as well"),
+    (
+        "whatever the responses do",
+        "whether or not responses have arrived",
+    ),
+    ("without a word", "without a message"),
+    ("made anew", "replaced, created again"),
+    ("hash takes in", "RSS hash fields"),
+    ("requests for connections", "SYNs, connection requests"),
+    ("came twice", "duplicate"),
+    ("looks at a cpu", "samples of a CPU"),
 ];
 
 /// Crates whose strings are looked at: all but what explains captures, and codecs of foreign protocols.

@@ -70,7 +70,7 @@ impl Called {
         let mut word = [0];
         match stream.read(&mut word) {
             Ok(0) => Err(CallError::Odd(
-                "closed the connection without a word; is it iperf3?".to_owned(),
+                "closed the connection without a message; is it iperf3?".to_owned(),
             )),
             Ok(_) if word[0] == State::ParamExchange.byte() => {
                 let _ = stream.set_read_timeout(None);
