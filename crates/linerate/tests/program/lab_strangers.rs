@@ -291,7 +291,7 @@ fn a_stranger_cannot_make_the_agent_connect_elsewhere() {
         &["run", server, "--client", &client, "-t", "0.5"],
     )
     .run()
-    .failed(2, &["host client1", "only with the agent's token", "next:"]);
+    .failed(2, &["host client1", "needs the agent's token", "next:"]);
     other.signal(Signal::SIGTERM);
     other.end();
 }
