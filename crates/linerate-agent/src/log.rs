@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(
             told.to_string(),
             "run from 192.0.2.7 without token \"a run\": 1 trial (rr, tcp, flows 1), 1 failed: too \
-             fast; 2.5 s, it left"
+             fast; 2.5 s, ended by the client"
         );
         let json = serde_json::to_value(&told).unwrap();
         assert_eq!(

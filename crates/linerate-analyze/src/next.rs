@@ -20,9 +20,7 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
     let words = match limiter {
         // Nothing behind a full link can raise the number.
         Limiter::LinkRate => return None,
-        Limiter::PathRate => {
-            "find the slowest hop of the path: the number above is about its rate"
-        }
+        Limiter::PathRate => "find the slowest hop of the path: the number above is about its rate",
         Limiter::ReceiverWindow | Limiter::SendBuffer if has_buffers => {
             "repeat with a larger `-w`, or without it: the kernel then tunes the buffers"
         }
@@ -47,7 +45,13 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
             "spread the load: `-P 4`, larger messages with `-l`, `-Z`, or another client"
         }
         Limiter::Generator => "spread the load: `-P 4`, or another client (`--client`)",
-        Limiter::Cpu => "compare larger messages, `-Z`, fewer flows, or hosts with more CPUs",
+        Limiter::Cpu if workload.manner.transport == Transport::Udp => {
+            "compare `--batch 16`, larger datagrams, or hosts with more CPUs"
+        }
+        Limiter::Cpu if workload.connections > 1 => {
+            "compare fewer flows, larger messages, `-Z`, or hosts with more CPUs"
+        }
+        Limiter::Cpu => "compare larger messages, `-Z`, or hosts with more CPUs",
         Limiter::OtherPrograms => "stop the other programs, or repeat when both hosts are quiet",
         Limiter::CpuQuota => "raise the quota (cpu.max; a container's CPU limit), then repeat",
         Limiter::RoundTrip if workload.traffic.kind() == Kind::Crr => {

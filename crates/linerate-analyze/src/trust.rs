@@ -6,7 +6,7 @@
 //!   not measured again; identical trials of the typical experiment differ by more than [`NOISE_SHARE_UNUSABLE`], so that two cells
 //!   have to differ twofold to be told apart; one measurement, of which other programs, a CPU quota or our
 //!   own reader without CPU time left decided the number;
-//! * *limited*: any other caution;
+//! * *limited*: any other caution, and a run that is partial;
 //! * *good*: none.
 
 use linerate_model::finding::{Limiter, Trust, TrustLevel};
@@ -14,6 +14,7 @@ use linerate_model::number;
 
 use crate::dataset::Dataset;
 use crate::diagnose::{Found, Told, What};
+use crate::front;
 use crate::reduce::{self, WORKER_SATURATED_SHARE, name};
 use crate::study;
 use crate::words;
@@ -42,6 +43,9 @@ pub(crate) fn trust(dataset: &Dataset<'_>, told: &Told<'_>) -> Trust {
         };
     }
     let mut reasons: Vec<String> = Vec::new();
+    if front::partial(dataset).is_some() {
+        reasons.push("not all that was asked for was measured".to_owned());
+    }
     for caution in &told.cautions {
         let reason = reason(caution);
         if !reasons.contains(&reason) {

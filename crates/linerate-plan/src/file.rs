@@ -6,6 +6,7 @@
 
 use linerate_model::Nanos;
 use linerate_model::experiment::{DesignKind, Experiment, LevelError, Timing};
+use linerate_model::manner::Named;
 use linerate_model::response::name;
 use linerate_model::workload::Kind;
 
@@ -175,8 +176,16 @@ fn checked_response(
     let allowed: Vec<&str> = own.chain(RESPONSES_ANY).copied().collect();
     let name = response.get_ref();
     if !allowed.contains(&name.as_str()) {
-        let allowed = format!("one of {}", allowed.join(", "));
-        return Err(source.value(&response.span(), "response", format!("`{name}`"), allowed));
+        let allowed = format!("one of `{}`", allowed.join("`, `"));
+        let mut kinds = Kind::NAMES.iter();
+        let is_known = kinds.any(|(_, kind)| kind.about().responses.contains(&name.as_str()));
+        return Err(match is_known {
+            true => source.value(&response.span(), "response", format!("`{name}`"), allowed),
+            false => {
+                let message = format!("unknown response `{name}`, expected {allowed}");
+                source.wrong(&response.span(), &message)
+            }
+        });
     }
     Ok(name.clone())
 }

@@ -208,7 +208,7 @@ fn values_that_cannot_be_are_told_with_what_is_allowed() {
     check(
         "throughput_bps",
         "transactions_per_s",
-        &["line 7", "one of throughput_bps"],
+        &["line 7", "one of `throughput_bps`"],
     );
     check("\"150ms\"", "150", &["line 26", "text with its unit"]);
     check("\"150ms\"", "\"150\"", &["line 26", "has no unit", "ms"]);

@@ -6,7 +6,7 @@ use crate::number;
 use crate::wording;
 
 /// Most rows written for one figure; a longer series is in the bundle's samples.
-const ROWS_MAX: usize = 150;
+const ROWS_MAX: usize = 100;
 
 /// A figure's points: one row a position, one column a curve.
 #[derive(Debug, Clone, PartialEq)]

@@ -86,8 +86,11 @@ fn answer(captures: &[TracedCapture<'_>]) -> String {
         number::counted(all.len(), "capture")
     );
     answer.push_str(&match dropped {
-        0 => ", none lost by the ring".to_owned(),
-        _ => format!(", {} more lost by the ring", number::count(dropped)),
+        0 => ", no drops in the capture ring".to_owned(),
+        _ => format!(
+            ", {} more dropped in the capture ring",
+            number::count(dropped)
+        ),
     });
     let cut = all.iter().filter(|taken| taken.ended.is_some()).count();
     if cut > 0 {
@@ -180,7 +183,7 @@ fn completeness(captures: &[TracedCapture<'_>]) -> Option<Table> {
         "Trial",
         "Host",
         "Device",
-        "Lost by the ring",
+        "Dropped in the capture ring",
         "Others' frames",
         "Ended early",
         "CPU time",
@@ -397,7 +400,7 @@ mod tests {
         let answer = chapter.answer.unwrap();
         for words in [
             "3 frames in 3 captures",
-            "7 more lost by the ring",
+            "7 more dropped in the capture ring",
             "1 capture ended at a limit",
             "1 capture failed",
             "no TCP in them",

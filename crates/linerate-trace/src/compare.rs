@@ -176,9 +176,7 @@ const SHARES: [Share; 11] = [
     ("round_trip_percent", "time: round trips", |time| {
         time.round_trip
     }),
-    ("window_percent", "time: receiver's window", |time| {
-        time.window
-    }),
+    ("window_percent", "time: receive window", |time| time.window),
     (
         "congestion_percent",
         "time: congestion window, pacing",

@@ -2,7 +2,7 @@
 //! that an engineer draws of a capture. The report room sets it and draws it.
 //!
 //! 1. *Time and sequence*: what was sent as upright strokes from its first number to its last, what was
-//!    acknowledged as a line below, the receiver's window as a line above; what was sent again and what
+//!    acknowledged as a line below, the receiver's window as a line above; what was retransmitted and what
 //!    was acknowledged selectively in colours of their own, and marks where a finding has its proofs.
 //! 2. *Round trips*, *bytes on their way* against the window, and *throughput* over time.
 //!
@@ -151,7 +151,7 @@ fn terms() -> Vec<(String, String)> {
         (
             "Shares of time",
             "Every instant of a connection has one: a program had nothing to send, segments were on their way, \
-             the receiver's window or the congestion window had no room, something lost was sent again, the other \
+             the receive window or the congestion window had no room, something lost was sent again, the other \
              end was silent, or nothing came any more.",
         ),
     ]
@@ -476,13 +476,13 @@ fn sequence_figure(
         curve("acknowledged", Origin::Measured, acknowledged),
         curve("acknowledged selectively", Origin::Measured, selective),
         curve("proofs of findings", Origin::Measured, marks),
-        curve("receiver's window", Origin::Computed, edge),
+        curve("receive window", Origin::Computed, edge),
     ];
     Figure {
         id: format!("sequence-{}-{end}", connection.number),
         title: format!("Time and sequence, sent by the {end}"),
         caption: "Strokes are segments from their first byte to their last. The line below says what was \
-                  acknowledged, the dotted one above up to where the receiver's window allowed to send; where \
+                  acknowledged, the dotted one above up to where the receive window allowed to send; where \
                   there is none, the window was far above."
             .to_owned(),
         x: time_axis(SINCE),
@@ -597,7 +597,7 @@ fn flight_figure(connection: &ConnectionReport, columns: &[Column], end: End) ->
     let curves = filled(vec![
         curve("on their way", Origin::Measured, flight),
         curve(
-            "receiver's window",
+            "receive window",
             Origin::Computed,
             if is_near { window } else { vec![] },
         ),
@@ -608,7 +608,7 @@ fn flight_figure(connection: &ConnectionReport, columns: &[Column], end: End) ->
         caption: match is_near {
             true => "The most of each moment, and the window that the receiver offered.",
             false => {
-                "The most of each moment; the receiver's window was four times as large and more."
+                "The most of each moment; the receive window was four times as large and more."
             }
         }
         .to_owned(),

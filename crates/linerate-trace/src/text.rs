@@ -75,14 +75,16 @@ fn write_heading(trace: &Trace, look: Look, out: &mut String) {
             Unit::BitsPerSecond.display(totals.payload_bytes as f64 * 8e9 / ns as f64)
         ),
     };
-    let _ = writeln!(
-        out,
+    let summary = format!(
         "{} in {}, {}, {} of payload{rate}",
         counted(totals.frames, "frame"),
         ns(duration),
         counted(totals.connections, "connection"),
         bytes(totals.payload_bytes),
     );
+    for line in wrap(&summary, look.columns.min(COLUMNS_MAX), 0) {
+        let _ = writeln!(out, "{line}");
+    }
     let mut parts = vec![
         counted(totals.data_packets, "data segment"),
         counted(totals.pure_acks, "pure ACK"),

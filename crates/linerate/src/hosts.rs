@@ -423,9 +423,9 @@ fn next_step_elsewhere(address: &str) -> Option<&'static str> {
         Some(State::from_byte(state[0]))
     };
     match asked().flatten() {
-        Some(State::ParamExchange | State::AccessDenied) => {
-            Some("this looks like iperf3: add `--peer iperf3`")
-        }
+        Some(State::ParamExchange | State::AccessDenied) => Some(
+            "this looks like iperf3: `linerate run HOST --peer iperf3` measures with it, all else needs `linerate serve`",
+        ),
         _ => None,
     }
 }

@@ -150,7 +150,7 @@ impl Lease {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Ending {
     /// The run gave it back.
-    #[error("it left")]
+    #[error("ended by the client")]
     Left,
     /// Nothing was heard of it.
     #[error("its last request was more than {} s before", LEASE_NS / S_NS)]

@@ -270,7 +270,7 @@ fn ratios(group: &Group<'_, '_>) -> Figure {
         id: "ratio",
         title: "Data packets per ACK over time",
         caption: "The receiver acknowledges packets that arrive together with one ACK, and out-of-order \
-                  packets one by one, so the ratio falls after a loss. The trial shown is the middle one \
+                  packets one by one, which lowers the ratio after a loss. The trial shown is the middle one \
                   of its cell.",
         // A receiver that gets no CPU for a moment answers a hundred packets at once.
         y: ("data packets per ACK", Unit::Count, Scale::Log),

@@ -66,7 +66,7 @@ fn answer(dataset: &Dataset<'_>) -> Option<String> {
     };
     let compared = (!comparisons.is_empty()).then(|| {
         format!(
-            "Of {} {} differ, {} are the same and {} not decided.",
+            "{}: {} found to differ, {} the same, {} not decided.",
             number::counted(comparisons.len(), "comparison"),
             of(Verdict::Differs),
             of(Verdict::Same),

@@ -28,6 +28,7 @@ use super::trial::{Trial, pacing_algorithm};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, name};
+use crate::trust::lost_unread;
 use crate::words;
 
 /// Share of the rate that our pacer was asked for from which on it is what holds.
@@ -96,7 +97,7 @@ fn asked(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let reached = cell.estimate(asked.response)?;
     let share = share_of(&reached, flows * asked.each);
     // Far above it nobody kept to it: an old agent, or a damaged recording.
-    if !(asked.share_min..=SHARE_MAX).contains(&share.value) {
+    if !(asked.share_min..=SHARE_MAX).contains(&share.value) || loses_unread(cell) {
         return None;
     }
     let total = match cell.workload.connections {
@@ -127,6 +128,12 @@ fn asked(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         )?,
         weight: share.value,
     })
+}
+
+/// Whether datagrams were lost since our own reader had no time: then it is a limit, too.
+fn loses_unread(cell: &CellOutcomes<'_>) -> bool {
+    let mut valid = cell.valid.iter();
+    valid.any(|outcome| lost_unread(|name| outcome.value(name)).is_some())
 }
 
 /// The lowest of the rates that were asked for.

@@ -204,9 +204,9 @@ fn factor_of(
     let factor = parameter_of(name.get_ref()).and_then(|parameter| parameter.factor);
     factor.map(|(factor, _)| factor).ok_or_else(|| {
         let names: Vec<&str> = Factor::all().map(Factor::name).collect();
-        let value = format!("`{}`", name.get_ref());
-        let allowed = format!("one of the factors {}", names.join(", "));
-        source.value(&name.span(), format!("{section} key"), value, allowed)
+        let (typed, known) = (name.get_ref(), names.join("`, `"));
+        let message = format!("unknown factor `{typed}` of {section}, expected one of `{known}`");
+        source.wrong(&name.span(), &message)
     })
 }
 

@@ -507,7 +507,7 @@ impl LifeReport {
             ("client's program", self.client),
             ("server's program", self.server),
             ("round trips", self.round_trip),
-            ("receiver's window", self.window),
+            ("receive window", self.window),
             ("congestion window, pacing", self.congestion),
             ("loss recovery", self.recovery),
             ("Nagle's algorithm", self.nagle),

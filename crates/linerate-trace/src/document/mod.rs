@@ -153,8 +153,8 @@ fn warnings(
         }
         if file.backward > 0 {
             let lie = match file.backward {
-                1 => "lies before the one before it in time; it is",
-                _ => "lie before the one before them in time; they are",
+                1 => "is earlier than the frame before it; it is",
+                _ => "are earlier than the frame before them; they are",
             };
             warnings.push(format!(
                 "{}: {} {lie} taken in the order of the file (reordercap sorts them)",

@@ -139,8 +139,8 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              strips the option from SYNs",
         ],
         TcpFindingKind::LossBurst => [
-            "Up to {segments} segments side by side from {who} to {toward} were lost: {times}",
-            "Losses side by side are a queue that overflowed; those of a bad cable lie apart.",
+            "Up to {segments} consecutive segments from {who} to {toward} were lost: {times}",
+            "Consecutive losses are a queue that overflowed; a bad cable loses single segments.",
             "find the queue: rings and backlog of the receiver, buffers of switches, a policer; \
              pacing at the sender (fq) makes its bursts shorter",
         ],
@@ -158,7 +158,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         ],
         TcpFindingKind::Reordering => [
             "{count} of {of_segments} from {who} came out of order ({share})",
-            "Packets of one connection take different ways: links joined packet by packet, or \
+            "Packets of one connection take different paths: links bonded packet by packet, or \
              several queues that one flow is spread over.",
             "spread by flow, not by packet (layer3+4 hashing of bonds and routes)",
         ],

@@ -131,6 +131,10 @@ pub fn of(error: &clap::Error, words: &[String]) -> Option<String> {
             let near = similar::nearest(typed, visible.map(clap::Command::get_name))?;
             Some(format!("did you mean `{near}`?"))
         }
+        (ErrorKind::MissingRequiredArgument, Some("run")) if is_missing(error, "--peer") => {
+            Some("add `--peer iperf3` if the server is iperf3, or leave that flag out".to_owned())
+        }
+        (ErrorKind::ValueValidation, Some("run")) => of_netperf(text(ContextKind::InvalidValue)?),
         (ErrorKind::MissingRequiredArgument, Some("study")) => Some(
             "name a host that runs `linerate serve`, or study a network of hosts made on this \
              machine: `linerate study --lab`"
@@ -143,6 +147,30 @@ pub fn of(error: &clap::Error, words: &[String]) -> Option<String> {
         ),
         _ => None,
     }
+}
+
+/// Tells whether a flag is missing that another one needs.
+fn is_missing(error: &clap::Error, flag: &str) -> bool {
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(missing)) => missing.iter().any(|one| one.starts_with(flag)),
+        Some(ContextValue::String(missing)) => missing.starts_with(flag),
+        _ => false,
+    }
+}
+
+/// Returns what does the same as a test of netperf's, by its name.
+fn of_netperf(test: &str) -> Option<String> {
+    let ours = match test {
+        "TCP_STREAM" => "leave `-t` out: a TCP stream is the default",
+        "TCP_MAERTS" => "`-R` makes a stream from the server",
+        "TCP_SENDFILE" => "`-Z` sends with sendfile",
+        "UDP_STREAM" => "`-u -b RATE` sends datagrams",
+        "TCP_RR" => "`--rr` makes requests",
+        "UDP_RR" => "`--rr -u` makes requests over UDP",
+        "TCP_CRR" => "`--crr` makes connections with a request each",
+        _ => return None,
+    };
+    Some(format!("{ours}; `-t` is the time"))
 }
 
 /// Returns where a flag belongs that only the server has.
@@ -202,6 +230,8 @@ mod tests {
         check("linerate lab dwn", "`down`");
         check("linerate lab ecex", "`exec`");
         check("linerate study", "--lab");
+        check("linerate run host -t TCP_RR", "`--rr`");
+        check("linerate run host --get-server-output", "`--peer iperf3`");
         assert_eq!(hint("linerate nosuch"), None);
     }
 }

@@ -259,9 +259,14 @@ pub(super) fn failure_of(
             _ => Ok(exit),
         };
     };
+    let is_empty = single.trials.iter().all(|trial| trial.responses.is_empty());
+    let what = match is_empty {
+        true => "nothing was measured",
+        false => "the measurement is not valid",
+    };
     let failure = Failure {
         exit,
-        ..Failure::failed(anyhow!("nothing was measured: {why}"))
+        ..Failure::failed(anyhow!("{what}: {why}"))
     };
     if exit == Exit::Interrupted {
         return Err(failure.next("let it run longer, or measure for less time with -t"));

@@ -346,7 +346,7 @@ fn the_log_tells_of_each_run() {
     assert_eq!(run["traffic"], "stream to-server, tcp, flows 1");
     assert_eq!(
         (&run["trusted"], &run["ended"]),
-        (&true.into(), &"it left".into())
+        (&true.into(), &"ended by the client".into())
     );
     assert!(run["seconds"].as_f64() > Some(0.5), "{run}");
     assert!(lines.next().is_none(), "{said:?}");

@@ -549,7 +549,11 @@ fn who_loses_the_host_is_told_to_whom_and_what_next() {
         assert!(found, "{words:?} in {log}");
     };
     line(&["run from 127.0.0.1 without token", "took the host back"]);
-    line(&["run from 127.0.0.1 as ops", "1 trial", "it left"]);
+    line(&[
+        "run from 127.0.0.1 as ops",
+        "1 trial",
+        "ended by the client",
+    ]);
 }
 
 /// Another user may not, whatever the socket's mode.

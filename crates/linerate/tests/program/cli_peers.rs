@@ -52,7 +52,10 @@ fn a_server_of_iperf3_is_recognised() {
     });
     linerate(&["run", &iperf3.to_string(), "-t", "1"])
         .run()
-        .failed(1, &["this looks like iperf3: add `--peer iperf3`"]);
+        .failed(
+            1,
+            &["this looks like iperf3: `linerate run HOST --peer iperf3`"],
+        );
 }
 
 /// It serves one client, as with `-1`: nobody is left to be asked what it was.
