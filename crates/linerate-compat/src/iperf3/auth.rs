@@ -415,7 +415,7 @@ mod tests {
             let error = Users::parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
         };
-        check("", "names nobody");
+        check("", "has no entry");
         check("#\n\nmario", "line 3");
         check("mario,12", "line 1");
         check(&format!("mario,{}", "g".repeat(64)), "line 1");

@@ -217,5 +217,5 @@ fn strangers_get_no_frames_past_the_sockets() {
     };
     measure(&pair, "-l 64 -b 10M --io xdp");
     let refused = pair.run("-u -t 1 -l 64 --io xdp -R");
-    refused.run().failed(2, &["only with the agent's token"]);
+    refused.run().failed(2, &["needs the agent's token"]);
 }
