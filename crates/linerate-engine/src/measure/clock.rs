@@ -48,12 +48,12 @@ mod tests {
             let (cost, why) = effective.split_once(": ").unwrap_or((&effective, ""));
             assert_eq!((cost, why.contains(SOURCES)), (expect, by_call));
         };
-        check(21.8, 165.0, false, "vDSO, 22 ns a reading");
+        check(21.8, 165.0, false, "vDSO, 22 ns per reading");
         // An old core whose counter is slow, behind a kernel without mitigations.
-        check(40.0, 95.0, false, "vDSO, 40 ns a reading");
-        check(170.0, 165.0, true, "system call, 170 ns a reading");
+        check(40.0, 95.0, false, "vDSO, 40 ns per reading");
+        check(170.0, 165.0, true, "system call, 170 ns per reading");
         // hpet: the device is what takes the time, however it is asked.
-        check(1200.0, 1180.0, true, "system call, 1200 ns a reading");
+        check(1200.0, 1180.0, true, "system call, 1200 ns per reading");
     }
 
     #[test]

@@ -145,7 +145,7 @@ fn how_instants_were_read_is_said() {
         let clock = setting(&result.settings, "clock");
         let effective = clock.effective.as_deref().unwrap();
         let (cost, why) = effective.split_once(": ").unwrap_or((effective, ""));
-        assert!(cost.ends_with(" ns a reading"), "{effective}");
+        assert!(cost.ends_with(" ns per reading"), "{effective}");
         assert_eq!(cost.starts_with("vDSO, "), why.is_empty(), "{effective}");
     }
 }

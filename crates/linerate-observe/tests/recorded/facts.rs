@@ -71,7 +71,7 @@ fn facts_of_a_recorded_host() {
             ("irq.38.cpus", text("0-1")),
             ("irq.38.effective_cpus", text("1")),
             ("irq.38.node", missing("no NUMA node")),
-            ("irq.37.queue", missing("tells of no queue")),
+            ("irq.37.queue", missing("contains no queue")),
             ("irq.39.queue", text("tx:0")),
             ("sysctl.net.ipv4.tcp_timestamps", text("1")),
         ],
