@@ -449,8 +449,10 @@ fn its_server_lets_in_who_knows_the_password() {
     }
     let keys = Keys::new();
     for padding in [&[][..], &["--use-pkcs1-padding"]] {
-        let server = start(&keys.of_server(padding));
+        // A server each: 3.22 reads a stream that it has closed at the end of a test, and may give that error as
+        // the reason when it refuses the next client.
         let enter = |password: &str| {
+            let server = start(&keys.of_server(padding));
             run(&server, &["-n", "1M"])
                 .words(&keys.of_client(padding))
                 .with("IPERF3_PASSWORD", password)

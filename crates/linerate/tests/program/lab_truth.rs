@@ -14,6 +14,8 @@ use serde_json::Value;
 
 /// Payload that a 1 Gbit/s link carries at MTU 1500 with timestamps.
 const LINE_RATE_BPS: f64 = 1e9 * 1448.0 / 1538.0;
+/// What a lab's link may owe when a window begins and carry in it: 4 ms in the bucket, and a queue's timer.
+const OWED_S: f64 = 0.005;
 /// How often to measure when linerate itself says that others had the CPUs.
 const TRIES: usize = 3;
 
@@ -22,9 +24,11 @@ const TRIES: usize = 3;
 fn measure(pair: &Pair, flags: &str, enough: impl Fn(&Value) -> bool) -> Option<Value> {
     for _ in 0..TRIES {
         let document = json(&pair.run(flags).run().out);
-        // Too busy or not: nothing ever exceeds the line.
+        // Too busy or not: nothing ever exceeds the line and what it owes.
         let rate = response(&document, "throughput_bps");
-        assert!(rate.is_none_or(|rate| rate < LINE_RATE_BPS), "{rate:?}");
+        let window_s = document["trials"][0]["window_s"].as_f64();
+        let most = LINE_RATE_BPS * window_s.map_or(1.0, |window_s| 1.0 + OWED_S / window_s);
+        assert!(rate.is_none_or(|rate| rate < most), "{rate:?} of {most}");
         let is_valid = document["trials"][0]["valid"] == true;
         if is_valid && (enough(&document) || disturbance(&document).is_none()) {
             return Some(document);
@@ -67,10 +71,16 @@ fn a_gigabit_carries_what_a_gigabit_carries() {
         }
         let Some(document) = last else { return };
         // Less than that must be told.
-        let flags = document["trials"][0]["flags"].to_string();
+        let trial = &document["trials"][0];
+        let is_told = trial["flags"].to_string().contains("not steady")
+            || document["trust"]["level"] != "good";
         assert!(
-            is_full(&document) || flags.contains("not steady"),
-            "{document}"
+            is_full(&document) || is_told,
+            "{:?}, {}, {}: {}",
+            response(&document, "throughput_bps"),
+            trial["flags"],
+            document["trust"],
+            document["findings"]
         );
         within(
             response(&document, "payload_per_segment_bytes"),
