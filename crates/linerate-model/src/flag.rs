@@ -129,6 +129,8 @@ pub enum Because {
     },
     /// Workers without CPU time left served them.
     Workers,
+    /// Of the workers that served them one waited for a CPU for this share of the time.
+    WaitedForCpu(f64),
 }
 
 /// A flag for the reference: one as it may be, what it rests on, what to do about it.
@@ -420,6 +422,13 @@ impl fmt::Display for Because {
                 Unit::Nanoseconds.display(*most_ns)
             ),
             Self::Workers => f.write_str("each worker shares its CPU time among its flows"),
+            Self::WaitedForCpu(share) => {
+                write!(
+                    f,
+                    "a worker waited for a CPU {} of the time",
+                    percent(*share)
+                )
+            }
         }
     }
 }

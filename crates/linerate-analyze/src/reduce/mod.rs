@@ -162,15 +162,11 @@ fn reduce(
     flags.extend(uncovered.map(TrialFlag::Uncovered));
     let saturated = saturation_flag(&responses);
     let unshared = level.unshared.filter(|how| {
-        // Workers without CPU time explain it: each shares its own among its flows.
-        let is_explained = matches!(how, Unshared::Unfair { .. })
-            && saturated.is_some()
-            && machine::have_several_workers(readings);
-        flags.extend(is_explained.then_some(TrialFlag::Unshared {
-            how: *how,
-            because: Because::Workers,
-        }));
-        !is_explained
+        let is_unfair = matches!(how, Unshared::Unfair { .. });
+        let may_explain = is_unfair && machine::have_several_workers(readings);
+        let because = workers_share(saturated.is_some(), &responses).filter(|_| may_explain);
+        flags.extend(because.map(|because| TrialFlag::Unshared { how: *how, because }));
+        because.is_none()
     });
     flags.extend(saturated);
     flags.extend(disturbances);
@@ -222,6 +218,15 @@ fn acknowledged_flag(server: &HostProgram, trial: &Trial) -> Option<TrialFlag> {
         }
         _ => None,
     }
+}
+
+/// Returns what of several workers makes the flows of one slower than those of another, if anything does.
+fn workers_share(is_saturated: bool, responses: &Responses) -> Option<Because> {
+    if is_saturated {
+        return Some(Because::Workers);
+    }
+    let waited = responses.value(name::RUNQUEUE_WAIT_MAX)?;
+    (waited >= WAIT_SHARE_MIN).then_some(Because::WaitedForCpu(waited))
 }
 
 fn saturation_flag(responses: &Responses) -> Option<TrialFlag> {

@@ -413,6 +413,22 @@ fn a_level_is_in_force_where_each_flow_carries_something() {
     );
     let (_, invalid) = judged(&shares, &full);
     assert_eq!(invalid.as_deref(), Some("34 of 64 flows moved nothing"));
+    // What waits for a CPU long is behind what does not; a tenth of the time is no reason.
+    let held_up = |waited: f64, second_worker| {
+        let beside = move |_: &mut Workload, truth: &mut Truth| {
+            (truth.worker_share, truth.worker_wait_share) = (0.3, waited);
+            truth.second_worker = second_worker;
+        };
+        let (outcome, invalid) = judged(&[9.0, 1.0], &beside);
+        (flags(&outcome).join("; "), invalid.is_some())
+    };
+    let (told, is_invalid) = held_up(0.4, true);
+    assert!(
+        told.contains("a worker waited for a CPU 40 % of the time"),
+        "{told}"
+    );
+    assert!(!is_invalid);
+    assert!(held_up(0.1, true).1 && held_up(0.4, false).1);
     // Five segments for each flow are no share, and neither is one flow's luck.
     let little = |_: &mut Workload, truth: &mut Truth| truth.throughput_bps = 8.0 * 64.0 * 7240.0;
     let (outcome, invalid) = judged(&shares, &little);

@@ -5,7 +5,7 @@ use crate::common::{Server, json, linerate, loading, measured};
 use serde_json::Value;
 
 /// Measures `flags` against `server` and returns the first trial of the document; `None` where the
-/// machine is too busy to be read in time.
+/// machine is too busy.
 #[track_caller]
 fn trial(server: &Server, flags: &str) -> Option<Value> {
     let host = server.host();

@@ -269,7 +269,7 @@ fn datagrams_with_every_option() {
         &["--gsro", "-R"],
         &["--gsro", "--bidir", "-P", "2", "--udp-counters-64bit"],
         &["--gsro", "-l", "64", "-w", "1M"],
-        &["--gsro", "-l", "64", "-R", "-b", "10M"],
+        &["--gsro", "-l", "64", "-R", "-b", "2M"],
     ];
     let common = [&GENTLE[..], &["-t", "1"]].concat();
     check_all(&rows, &common, |words, document| {

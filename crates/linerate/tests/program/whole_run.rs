@@ -6,7 +6,7 @@ use crate::common::{
 use serde_json::Value;
 
 /// Runs one measurement and returns its JSON document. Loopback may saturate the generator, which
-/// is told by exit code 3; `None` where the machine is too busy to be read in time.
+/// is told by exit code 3; `None` where the machine is too busy.
 #[track_caller]
 fn document(server: &Server, flags: &str) -> Option<Value> {
     document_of(|_| {
