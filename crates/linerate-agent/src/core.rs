@@ -352,7 +352,7 @@ impl Core {
         caller.check(Scope::Admin)?;
         let evicted = lock(&self.leases).handle_eviction();
         for lease in &evicted {
-            self.end_trials_of(&lease.key, "a caller with the token took the host back");
+            self.end_trials_of(&lease.key, &Ending::Evicted.to_string());
             self.note_end(lease, Ending::Evicted);
         }
         Ok(evicted.len())

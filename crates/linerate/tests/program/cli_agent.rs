@@ -540,6 +540,9 @@ fn who_loses_the_host_is_told_to_whom_and_what_next() {
         words.contains("a caller who holds it took the host back"),
         "{all}"
     );
+    // Standard output and standard error tell it once each.
+    let told = words.matches("of the window of 1 min").count();
+    assert!(told <= 2, "{all}");
     server.wait_busy(false);
     let log = server.stop().done().err;
     let line = |words: &[&str]| {

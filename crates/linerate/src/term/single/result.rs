@@ -190,6 +190,11 @@ fn is_said(flag: &TrialFlag, single: &Single<'_>) -> bool {
             )
         }
         TrialFlag::FellShort { .. } => cautions("caution/short/"),
+        // What ended a run early stands there whole.
+        TrialFlag::Partial { .. } => {
+            let partial = single.partial.as_ref();
+            partial.is_some_and(|why| why.contains(&flag.to_string()))
+        }
         _ => false,
     }
 }
