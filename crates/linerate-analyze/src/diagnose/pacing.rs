@@ -7,9 +7,10 @@
 //!    (with one it tracks a bottleneck, see [`super::stream`]), the receiver's window and the send buffer
 //!    held less than half of the time, data was outstanding for at least half of it, and the throughput
 //!    is within 25 % of the mean pacing rate (tcpi_pacing_rate). bbr takes its rate from the delivery that
-//!    it measures, so that the two agree wherever nothing else holds the sender; a link that is full with
-//!    what was retransmitted, and a steady rate that is what Ethernet carries, are therefore not called its
-//!    own.
+//!    it measures, so that the two agree wherever nothing else holds the sender. What may be a full path is
+//!    therefore not called its own: a link that is full with what was retransmitted, a steady rate that is
+//!    what Ethernet carries, segments lost (a policer, a queue too short to be seen), and on a long path a
+//!    round trip above its shortest, where a cap leaves 1.01 and probing a bottleneck makes 1.06 and more.
 //!    On loopback the estimate is the best of short bursts and the mean stays further below it
 //!    (36 of 80 Gbit/s was seen): down to 30 % counts where workers neither ran nor waited for a
 //!    CPU for three quarters of the time, the congestion window allows twice as much, the round trip is
@@ -53,6 +54,11 @@ const WAITED_SHARE_MAX: f64 = 0.1;
 const SHORT_NS_MAX: f64 = 500_000.0;
 /// Quotient of what the congestion window allows and the rate from which on it is roomy.
 const ROOMY_QUOTIENT_MIN: f64 = 2.0;
+/// Smoothed over shortest round trip of a long path from which on probing may have met a bottleneck.
+const PROBED_QUOTIENT_MIN: f64 = 1.05;
+/// Share of the segments lost from which on probing may have met one that drops: a path that does not drop
+/// what is sent beyond its rate, but damages frames, loses less.
+const PROBED_LOSS_SHARE_MIN: f64 = 1e-3;
 /// Deviation of the rate from reading to reading up to which a line makes it.
 const VARIATION_LINE_MAX: f64 = 0.03;
 /// Share of the time with data outstanding, so that the sender had something to pace.
@@ -74,6 +80,7 @@ pub(super) const OWN: Rule = Rule {
                 && trial
                     .link_share()
                     .is_none_or(|share| share < FULL_SHARE_MIN)
+                && !may_be_full(trial)
                 && fits(trial)
         },
         tell,
@@ -237,6 +244,14 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         ])?,
         weight: 1.0 - (share.value - 1.0).abs(),
     })
+}
+
+/// What bbr sends beyond its estimate, to find more, may have met a bottleneck.
+fn may_be_full(trial: &Trial<'_>) -> bool {
+    let quotient = trial.value(name::TCP_RTT).zip(trial.setup.shortest_ns);
+    let waits = quotient.is_some_and(|(rtt, shortest)| rtt >= PROBED_QUOTIENT_MIN * shortest);
+    let drops = trial.loss_share() >= PROBED_LOSS_SHARE_MIN;
+    (trial.is_long() && waits) || drops
 }
 
 /// The round trip is that of one machine or rack, where the best of short bursts is far above the mean.

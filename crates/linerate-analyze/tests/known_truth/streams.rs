@@ -252,6 +252,41 @@ fn an_algorithm_that_paces_tracks_a_bottleneck_or_holds_itself() {
         }
     };
     named(stream(), &itself, Limiter::Pacing, &["bbr"]);
+    // A policer of 50 Mbit/s drops what probing sends beyond it, and keeps no queue.
+    let policed = Truth {
+        throughput_bps: 47.5e6,
+        pacing_bps: Some(53.3e6),
+        lost_share: 0.079,
+        ..itself.clone()
+    };
+    silent(stream(), &policed);
+    // Probing fills a queue for an eighth of the time, which damaged frames keep short.
+    let probing = Truth {
+        rtt_ns: 23 * MS,
+        ..itself
+    };
+    silent(stream(), &probing);
+}
+
+#[test]
+fn a_lost_segment_does_not_make_the_rate_of_a_full_path_vary() {
+    // 20 Mbit/s, 100 ms and a queue that overflows: behind a hole the receiver's count in order waits.
+    let full = Truth {
+        variation: 0.43,
+        delivered_variation: Some(0.01),
+        lost_share: 0.003,
+        ..sending(18.8e6, 50 * MS)
+    };
+    named(stream(), &full, Limiter::PathRate, &["overflows"]);
+    // What is delivered varies as much, or nothing was lost: that is no full path.
+    for (delivered_variation, lost_share) in [(0.35, 0.003), (0.01, 0.0)] {
+        let varies = Truth {
+            delivered_variation: Some(delivered_variation),
+            lost_share,
+            ..full.clone()
+        };
+        silent(stream(), &varies);
+    }
 }
 
 #[test]
