@@ -159,17 +159,19 @@ fn cpus_of<'a>(host: &HostName, readings: &Readings<'a>) -> Vec<&'a Subject> {
 
 /// Returns 1 − Σ modes / (CPUs × time); what ticks count too much is none.
 fn missing_share(host: &HostName, readings: &Readings<'_>) -> Option<f64> {
-    let of_cpu = |subject: &&Subject| {
+    // A host that was lost has no second reading: nothing is known of its time.
+    let of_cpu = |subject: &Subject| {
         let rates = MODES.iter().filter_map(|metric| {
             let series = readings.on(host, subject, *metric)?;
             // Idle time may go backwards (Documentation/filesystems/proc.rst).
             Some(readings.difference(&series)?.rate() / 1e9)
         });
-        rates.sum::<f64>()
+        rates.reduce(f64::add)
     };
-    let cpus = cpus_of(host, readings);
-    let counted: f64 = cpus.iter().map(of_cpu).sum();
-    (!cpus.is_empty()).then(|| (1.0 - counted / cpus.len() as f64).max(0.0))
+    let cpus = cpus_of(host, readings).into_iter();
+    let counted: Vec<f64> = cpus.filter_map(of_cpu).collect();
+    let mean = counted.iter().sum::<f64>() / counted.len() as f64;
+    (!counted.is_empty()).then(|| (1.0 - mean).max(0.0))
 }
 
 fn cpu_host<'h>(hosts: &'h [HostRecord], readings: &Readings<'_>) -> Option<&'h HostName> {

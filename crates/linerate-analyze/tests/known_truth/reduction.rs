@@ -496,6 +496,24 @@ fn what_disturbs_is_data() {
 }
 
 #[test]
+fn of_a_host_that_was_lost_no_cpu_time_is_missing() {
+    let mut run = Run::new(2, Some(1e9));
+    run.experiment("one", None, stream());
+    let truth = Truth {
+        cpus: 1.0,
+        ..Truth::stream(800e6)
+    };
+    run.cell(&[], &[truth]);
+    let samples = std::mem::take(&mut run.recording.samples);
+    let is_known =
+        |sample: &TrialSample| !matches!(sample.subject, Subject::Cpu(_)) || sample.at_ns <= 0;
+    run.recording.samples = samples.iter().filter(is_known).collect();
+    let outcome = reduce::outcomes(&run.recording).remove(0);
+    assert_eq!(outcome.value("cpu_missing_share"), None);
+    assert_eq!(flags(&outcome), [""; 0]);
+}
+
+#[test]
 fn halves_that_differ_are_told() {
     let halves = |halves: f64| {
         let truth = Truth {
