@@ -37,6 +37,8 @@ pub struct Truth {
     pub halves: f64,
     /// Relative deviation of the rate from reading to reading, below 1.
     pub variation: f64,
+    /// The same of what the senders know to be delivered; absent where that was not read.
+    pub delivered_variation: Option<f64>,
     /// Payload of a data segment.
     pub payload_bytes: f64,
     /// Data segments for each pure ACK.
@@ -125,6 +127,7 @@ impl Default for Truth {
             read_beyond_bytes: 0.0,
             halves: 1.0,
             variation: 0.0,
+            delivered_variation: None,
             payload_bytes: MSS,
             segments_per_ack: 2.0,
             rtt_ns: 100_000,
@@ -479,15 +482,17 @@ impl Run {
             let at_ns = tenth * 100_000_000 + 50_000;
             let (second, middle) = (at_ns as f64 / 1e9, 0.5 + 50e-6);
             // What came by every other reading lags, so that the rates between are more and less in turn.
-            let lag = match tenth.rem_euclid(2) {
-                1 => 0.1 * truth.variation,
+            let lag = |variation| match tenth.rem_euclid(2) {
+                1 => 0.1 * variation,
                 _ => 0.0,
             };
             let elapsed = |metric| match metric {
                 Metric::AppBytesReceived | Metric::TcpBytesReceived => {
                     let first = 2.0 / (1.0 + truth.halves);
-                    first * (second.min(middle) + truth.halves * (second - middle).max(0.0)) - lag
+                    first * (second.min(middle) + truth.halves * (second - middle).max(0.0))
+                        - lag(truth.variation)
                 }
+                Metric::TcpDelivered => second - lag(truth.delivered_variation.unwrap_or(0.0)),
                 _ => second,
             };
             let ahead = |metric| match metric {
@@ -566,6 +571,9 @@ fn counters(
             let again = segments * truth.lost_share + truth.in_vain / 2.0;
             rate(Metric::TcpRetrans, again);
             rate(Metric::TcpDsackDups, again * truth.spurious_share);
+            if truth.delivered_variation.is_some() {
+                rate(Metric::TcpDelivered, segments);
+            }
             rate(Metric::TcpRwndLimited, truth.rwnd_share * 1e9);
             rate(Metric::TcpSndbufLimited, truth.sndbuf_share * 1e9);
             rate(Metric::TcpBusy, truth.busy_share * 1e9);
