@@ -9,6 +9,10 @@ use linerate_model::workload::{Kind, Workload};
 pub(crate) const WHERE_UNKNOWN: &str =
     "repeat for longer (`-t 10`), and with `--capture -o DIR`: its report shows where time goes";
 
+/// What to try where datagrams are lost and no rule holds.
+pub(crate) const WHERE_LOST: &str = "repeat with `-b` of what was received: loss that ends was a full queue, loss \
+                                     that stays is not of rate";
+
 /// What to do where windows are not scaled.
 pub(crate) const WHERE_UNSCALED: &str = "turn on net.ipv4.tcp_window_scaling at both ends; where it is on, \
                                          find what removes the option";
@@ -58,9 +62,13 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
             "open more connections at the same \
                                                                        time: `-P 8`"
         }
+        Limiter::RoundTrip if workload.options.cork == Some(true) => {
+            "repeat without `--cork`: it holds what is no full segment"
+        }
         Limiter::RoundTrip => "keep more requests in flight: `--in-flight 8`, or `-P 8`",
         Limiter::NagleDelayedAck => "repeat with `-N` (TCP_NODELAY), or one write per message",
         Limiter::Timeouts => "find the loss: repeat with `--capture -o DIR`, then read its report",
+        Limiter::Application if !is_stream => "check what the answering program waits for",
         Limiter::Application => "check why the sending program pauses",
         Limiter::NothingArrives => "check firewalls and the path's MTU: `ping -M do -s 1472 HOST`",
     };
@@ -78,7 +86,7 @@ fn is_paced_on_request(workload: &Workload) -> bool {
 #[cfg(test)]
 mod tests {
     use linerate_model::Bytes;
-    use linerate_model::workload::Direction;
+    use linerate_model::workload::{Direction, Traffic};
 
     use super::*;
 
@@ -94,7 +102,20 @@ mod tests {
         check(Limiter::Pacing, &workload, "-C cubic");
         workload.options.socket_buffer = Some(Bytes(65_536));
         workload.manner.rate_bps = Some(1_000_000);
+        check(Limiter::Application, &workload, "sending program");
         check(Limiter::ReceiverWindow, &workload, "larger `-w`");
         check(Limiter::Pacing, &workload, "omit the rate");
+        let mut exchange = Workload {
+            traffic: Traffic::Rr {
+                request_bytes: Bytes(1),
+                response_bytes: Bytes(1),
+                request_writes: 1,
+            },
+            ..workload
+        };
+        check(Limiter::Application, &exchange, "answering program");
+        check(Limiter::RoundTrip, &exchange, "in flight");
+        exchange.options.cork = Some(true);
+        check(Limiter::RoundTrip, &exchange, "--cork");
     }
 }

@@ -142,6 +142,11 @@ impl Single<'_> {
             _ => None,
         })
     }
+
+    fn loses_datagrams(&self) -> bool {
+        let mut all = self.findings.iter();
+        all.any(|finding| finding.id.ends_with("/loss"))
+    }
 }
 
 impl SingleTrial<'_> {
@@ -317,6 +322,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     single.next = match limiter {
         Some(Limiter::ReceiverWindow) if is_unscaled => Some(next::WHERE_UNSCALED.to_owned()),
         Some(limiter) => next::next(limiter, &single.workload),
+        None if is_measured && single.loses_datagrams() => Some(next::WHERE_LOST.to_owned()),
         None => is_measured.then(|| next::WHERE_UNKNOWN.to_owned()),
     };
     single

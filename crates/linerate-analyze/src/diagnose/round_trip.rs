@@ -25,7 +25,7 @@
 //! What cannot be told apart is said so: with the requester's end alone, TCP's round trip also holds
 //! what the responder takes to answer, up to the 200 ms for which an acknowledgement may be delayed;
 //! longer than that is the path, where no delayed ACK was counted. Split requests whose delayed ACKs were
-//! not counted may wait for one.
+//! not counted may wait for one, and so may what TCP_CORK holds (200 ms, man 7 tcp) for more.
 //!
 //! Not for traffic that has several requests under way, pauses, goes by the clock, or makes connections.
 
@@ -149,6 +149,10 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) => {
             (Limiter::RoundTrip, "Carrying messages of this size")
         }
+        Some(Part::Rest) if cell.workload.options.cork == Some(true) => (
+            Limiter::RoundTrip,
+            "TCP_CORK, which holds what is no full segment for up to 200 ms, or the application that answers",
+        ),
         Some(Part::Rest) if is_application(cell, of(Part::Rest), mean.value) => {
             (Limiter::Application, "The application that answers")
         }

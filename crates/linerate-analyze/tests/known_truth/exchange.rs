@@ -154,6 +154,19 @@ fn nagle_needs_two_writes_and_the_timer() {
 }
 
 #[test]
+fn a_cork_is_no_application() {
+    let held = Truth {
+        rtt_ns: 2_200_000,
+        delayed_acks: Some(0.0),
+        ..Truth::transactions(100_000_000)
+    };
+    let mut corked = rr(100);
+    corked.options.cork = Some(true);
+    check(corked, held.clone(), Limiter::RoundTrip, "TCP_CORK");
+    check(rr(100), held, Limiter::Application, "The application");
+}
+
+#[test]
 fn a_healthy_exchange_is_split() {
     // A path of 20 ms, both ends at rest.
     let far = Truth {
