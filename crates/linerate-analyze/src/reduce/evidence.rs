@@ -13,7 +13,8 @@
 //! - *variation* = standard deviation over mean of the rates between two readings at the receivers. Behind
 //!   a lost segment their count in order stands still for a round trip, then leaps: where segments were
 //!   lost, that of what the senders know to be delivered is taken if it is less (0.01 to 0.15 on full paths
-//!   where the other had 0.2 to 0.58; on paths that are not full, the two agree);
+//!   where the other had 0.2 to 0.58; on paths that are not full, the two agree). It is also taken where
+//!   nobody read the receivers;
 //! - *drops* of the own hosts' queueing disciplines, devices and backlogs, everybody's.
 
 use std::collections::BTreeSet;
@@ -176,14 +177,16 @@ fn queued(ends: &[Ends<'_, '_>]) -> Option<f64> {
 
 /// Relative deviation of the rate between two readings, of what arrives in order or of what is delivered.
 fn variation(ends: &[Ends<'_, '_>]) -> Option<f64> {
-    let in_order = deviation(ends, |lane| lane.receiver, Metric::TcpBytesReceived)?;
+    let delivered = deviation(ends, |lane| lane.sender, Metric::TcpDelivered);
+    let Some(in_order) = deviation(ends, |lane| lane.receiver, Metric::TcpBytesReceived) else {
+        return delivered;
+    };
     let lost = ends.iter().map(|ends| {
         let again = ends.grown(ends.lane.sender, Metric::TcpRetrans)?;
         let spurious = ends.grown(ends.lane.sender, Metric::TcpDsackDups);
         Some(again - spurious.unwrap_or(0.0))
     });
     let lost: f64 = lost.sum::<Option<f64>>().unwrap_or(0.0);
-    let delivered = deviation(ends, |lane| lane.sender, Metric::TcpDelivered);
     let delivered = delivered.filter(|_| lost >= 1.0);
     Some(delivered.map_or(in_order, |delivered| delivered.min(in_order)))
 }

@@ -573,6 +573,7 @@ fn counters(
             rate(Metric::TcpDsackDups, again * truth.spurious_share);
             if truth.delivered_variation.is_some() {
                 rate(Metric::TcpDelivered, segments);
+                rate(Metric::TcpBytesAcked, bytes);
             }
             rate(Metric::TcpRwndLimited, truth.rwnd_share * 1e9);
             rate(Metric::TcpSndbufLimited, truth.sndbuf_share * 1e9);

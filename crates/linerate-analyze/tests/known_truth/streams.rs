@@ -2,8 +2,10 @@
 //! apart by what differs between them, and each beside a healthy counterpart.
 
 use linerate_analyze::analyze;
+use linerate_model::HostName;
 use linerate_model::finding::{Finding, FindingKind, Limiter};
 use linerate_model::host::{Fact, FactValue};
+use linerate_model::sample::TrialSample;
 use linerate_model::unit::{Bytes, Unit};
 use linerate_model::workload::Workload;
 
@@ -287,6 +289,22 @@ fn a_lost_segment_does_not_make_the_rate_of_a_full_path_vary() {
         };
         silent(stream(), &varies);
     }
+    // Nobody read the receiving host: ACKs that wait on their way back are told by the sender.
+    let one_sided = |delivered_variation| {
+        let mut run = Run::new(1, None);
+        run.experiment("one", None, stream());
+        let truth = Truth {
+            delivered_variation: Some(delivered_variation),
+            ..sending(0.9e6, 400 * MS)
+        };
+        run.cell(&[], &[truth]);
+        let samples = std::mem::take(&mut run.recording.samples);
+        let of_client = |sample: &TrialSample| sample.host == HostName::from("client1");
+        run.recording.samples = samples.iter().filter(of_client).collect();
+        limiter_of(&run).map(|(limiter, _)| limiter)
+    };
+    assert_eq!(one_sided(0.02), Some(Limiter::PathRate));
+    assert_eq!(one_sided(0.71), None);
 }
 
 #[test]
