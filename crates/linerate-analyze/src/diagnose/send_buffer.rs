@@ -16,6 +16,9 @@ use crate::words;
 
 /// What of a send buffer is in flight when it holds: SO_SNDBUF counts memory; the kernel doubles it.
 const SEND_BUFFER_FLIGHT: std::ops::RangeInclusive<f64> = 0.8..=2.3;
+/// What it may hold beyond: whether there is room is asked before a piece of so much (GSO_LEGACY_MAX_SIZE) is
+/// begun, whatever the device can do.
+const PIECE_BYTES: f64 = 65_536.0;
 
 /// Share of the time that the sender waited for the buffer from which on it is felt.
 const WAITED_SHARE_MIN: f64 = 0.25;
@@ -55,7 +58,8 @@ fn buffer_is_in_flight(trial: &Trial<'_>) -> bool {
         && trial.busy() >= 0.9
         && (unsent <= 0.1 * flight || (is_waited_for && unsent <= 0.5 * flight))
         && flight <= FILLED_SHARE_MIN * least
-        && SEND_BUFFER_FLIGHT.contains(&(flight / buffer))
+        && flight >= SEND_BUFFER_FLIGHT.start() * buffer
+        && flight <= SEND_BUFFER_FLIGHT.end() * buffer + PIECE_BYTES
 }
 
 fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {

@@ -332,6 +332,32 @@ fn a_send_buffer_that_the_clock_missed_is_named() {
     named(workload, &queued, Limiter::PathRate, &[]);
     // Nobody set a buffer: nothing to hold it against.
     silent(stream(), &truth);
+    // Tuned up to 64 KiB, of which a half is payload: twice that and one piece more are in flight. A megabyte
+    // is another matter.
+    let tuned = |in_flight_bytes: f64| {
+        let truth = Truth {
+            sndbuf_share: 0.0,
+            cwnd: 3000,
+            ..sending(in_flight_bytes * 8e9 / 20e6, 20 * MS)
+        };
+        let mut tuned = run(
+            stream(),
+            &Truth {
+                unsent_bytes: Some(0),
+                ..truth
+            },
+        );
+        for host in &mut tuned.recording.document.hosts {
+            host.snapshot.facts.push(Fact {
+                name: "sysctl.net.ipv4.tcp_wmem".to_owned(),
+                value: FactValue::Text("4096 16384 65536".to_owned()),
+            });
+            host.snapshot.facts.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        limiter_of(&tuned).map(|(limiter, _)| limiter)
+    };
+    assert_eq!(tuned(131_000.0), Some(Limiter::SendBuffer));
+    assert_eq!(tuned(1e6), None);
 }
 
 #[test]
