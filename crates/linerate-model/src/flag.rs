@@ -395,7 +395,7 @@ impl fmt::Display for TrialFlag {
             Self::UnreadAtReceiver { host } => write!(
                 f,
                 "throughput is what TCP acknowledged to the sender, because no reading of host {host} \
-                 arrived"
+                 in the window arrived"
             ),
             Self::Told(words) => f.write_str(words),
         }

@@ -108,12 +108,13 @@ fn main_response(cell: &CellOutcomes<'_>) -> &'static str {
 }
 
 fn is_in_vain(cell: &CellOutcomes<'_>, outcome: &Outcome) -> bool {
-    let moved = outcome.value(main_response(cell)).unwrap_or(0.0);
+    // What nobody read may have arrived.
+    let moved = outcome.value(main_response(cell));
     let of = |response| outcome.value(response).unwrap_or(0.0);
     let again = of(name::RETRANSMITTED).max(of(name::TIMEOUTS));
     let least = match cell.is_rr() {
         true => 0.0,
         false => 8.0 * outcome.value(name::SEND_MSS).unwrap_or(0.0),
     };
-    moved <= least && again >= AGAIN_MIN
+    moved.is_some_and(|moved| moved <= least) && again >= AGAIN_MIN
 }

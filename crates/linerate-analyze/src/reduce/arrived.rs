@@ -143,12 +143,15 @@ pub(super) fn reduce(
 fn acknowledged(lanes: &Lanes<'_, '_>) -> Option<(Vec<Arrival>, Option<Lane>)> {
     let mut unread = None;
     let arrivals = lanes.lanes.iter().map(|lane| {
-        let received = lanes.series(lane, lane.receiver, Metric::TcpBytesReceived);
-        let series = received.or_else(|| {
+        let arrival = |end, metric| {
+            let series = lanes.series(lane, end, metric)?;
+            Arrival::of(lanes, lane, Metric::TcpBytesReceived, &series)
+        };
+        // A host that was lost may have been read before the window.
+        arrival(lane.receiver, Metric::TcpBytesReceived).or_else(|| {
             unread.get_or_insert(*lane);
-            lanes.series(lane, lane.sender, Metric::TcpBytesAcked)
-        })?;
-        Arrival::of(lanes, lane, Metric::TcpBytesReceived, &series)
+            arrival(lane.sender, Metric::TcpBytesAcked)
+        })
     });
     let arrivals: Option<Vec<Arrival>> = arrivals.collect();
     Some((arrivals.filter(|all| !all.is_empty())?, unread))

@@ -183,8 +183,33 @@ fn what_was_acknowledged_stands_for_a_receiver_of_which_nothing_came() {
     let outcome = reduce::outcomes(&run.recording).remove(0);
     check(&outcome, "throughput_bps", 0.7e9, Unit::BitsPerSecond);
     let flags = flags(&outcome);
-    let told = "what TCP acknowledged to the sender, because no reading of host server arrived";
+    let told = "what TCP acknowledged to the sender, because no reading of host server in the window arrived";
     assert!(flags.iter().any(|flag| flag.contains(told)), "{flags:?}");
+}
+
+#[test]
+fn readings_before_the_window_are_none_of_it() {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("one", None, stream());
+    let truth = Truth {
+        delivered_variation: Some(0.0),
+        lost_share: 0.01,
+        ..Truth::stream(0.7e9)
+    };
+    run.cell(&[], &[truth]);
+    let whole = std::mem::take(&mut run.recording.samples);
+    // The server was lost as the window began.
+    let kept = |sample: &TrialSample| &*sample.host.0 != "server" || sample.at_ns < 0;
+    run.recording.samples = whole.iter().filter(kept).collect();
+    let outcome = reduce::outcomes(&run.recording).remove(0);
+    check(&outcome, "throughput_bps", 0.7e9, Unit::BitsPerSecond);
+    // Nor did nothing arrive where nobody read what did.
+    let samples = std::mem::take(&mut run.recording.samples);
+    let kept = |sample: &TrialSample| sample.metric != Metric::TcpBytesAcked;
+    run.recording.samples = samples.iter().filter(kept).collect();
+    let analysis = linerate_analyze::analyze(&run.recording);
+    let named = analysis.findings.iter().map(|finding| finding.id.as_str());
+    assert_eq!(named.collect::<Vec<_>>(), [""; 0]);
 }
 
 #[test]
