@@ -8,7 +8,8 @@
 //!    other program had them; then a quota and CPUs that it may not use are not told apart.
 //! 2. *Other programs.* A worker that ran or waited for most of the time waited for at least a quarter of
 //!    it, and other programs had at least a fifth of a CPU there, and half of what it waited. A worker that
-//!    needs little may wait without harm, so that it also takes a rate that varies as the waiting does; a
+//!    needs little may wait without harm, so that it also takes a rate that varies as the waiting does, and
+//!    that it was missed: nothing was left to send, or payload waited unread. A
 //!    steady rate with a queue on the way is the path's. Where nobody read what the CPUs did: it waited at
 //!    least twice as long as it ran, none of our workers had that time, and no quota throttled it.
 //! 3. *All full.* All CPUs of a worker's host were busy, and a worker ran or waited for most of the time.
@@ -39,6 +40,9 @@ const UNEVEN_VARIATION_MIN: f64 = 0.2;
 const EVEN_VARIATION_MAX: f64 = 0.1;
 /// Share of all CPUs' time from which on next to none is free: the kernel's own work waits, too.
 const SCARCE_SHARE_MIN: f64 = 0.9;
+/// Seconds of what arrives that lie unread where the reader is waited for: one that is prompt takes some
+/// tens of microseconds.
+const UNREAD_S_MIN: f64 = 1e-3;
 /// CPUs of other programs from which on they can be what a worker waited for.
 const OTHERS_CPUS_MIN: f64 = 0.2;
 /// Share of all CPUs' time from which on none is free; ticks count to some percent.
@@ -99,8 +103,8 @@ fn others(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let (wanted, waited) = wants(cell)?;
     let ran = wanted - waited.value;
     let varies = cell.mean(name::RATE_VARIATION);
-    let would_do_more =
-        wanted >= WANTED_SHARE_MIN || varies.is_some_and(|varies| varies >= UNEVEN_VARIATION_MIN);
+    let is_uneven = varies.is_some_and(|varies| varies >= UNEVEN_VARIATION_MIN);
+    let would_do_more = wanted >= WANTED_SHARE_MIN || (is_uneven && is_missed(cell));
     if waited.value < WAIT_SHARE_MIN || !would_do_more {
         return None;
     }
@@ -134,6 +138,20 @@ fn others(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         "The number is a lower bound of what these hosts can do. Stop the other programs, or give both \
          CPUs of their own.",
     )
+}
+
+/// Whether the kernel had to wait for a worker: a sender had nothing left to send, or payload lay unread for
+/// a while. True where nobody knows.
+fn is_missed(cell: &CellOutcomes<'_>) -> bool {
+    let flows = f64::from(cell.workload.connections);
+    let known = || {
+        let segment = cell.mean(name::SEND_MSS)?;
+        let bytes_per_s = cell.mean(name::THROUGHPUT)? / 8.0 / flows;
+        let unsent = cell.mean(name::UNSENT)?;
+        let unread = cell.mean(name::UNREAD)?;
+        Some(unsent <= segment || unread >= UNREAD_S_MIN * bytes_per_s)
+    };
+    known().unwrap_or(true)
 }
 
 fn full(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {

@@ -174,6 +174,18 @@ impl Cause {
                     variation: between(draw, 0.25, 0.95),
                     ..busy(draw, sending(bps / slower, times(factor)))
                 };
+                // The writer comes too late, or the reader.
+                let late_bytes = truth.throughput_bps / 8.0 * between(draw, 0.002, 0.02);
+                let truth = match draw.unit() < 0.5 {
+                    true => Truth {
+                        unsent_bytes: Some(0),
+                        ..truth
+                    },
+                    false => Truth {
+                        unread_bytes: late_bytes as i64,
+                        ..truth
+                    },
+                };
                 (stream(), truth)
             }
             Cause::FullHosts => {
@@ -196,6 +208,14 @@ impl Cause {
                     variation: between(draw, 0.35, 0.95),
                     segments_per_ack: between(draw, 1.0, 20.0),
                     ..sending(bps / between(draw, 2.0, 50.0), times(factor))
+                };
+                // Workers may wait meanwhile, and nobody misses them.
+                let truth = match draw.unit() < 0.5 {
+                    true => Truth {
+                        worker_wait_share: between(draw, 0.25, 0.7),
+                        ..busy(draw, truth)
+                    },
+                    false => truth,
                 };
                 (stream(), truth)
             }
