@@ -304,7 +304,7 @@ fn a_lost_segment_does_not_make_the_rate_of_a_full_path_vary() {
         limiter_of(&run).map(|(limiter, _)| limiter)
     };
     assert_eq!(one_sided(0.02), Some(Limiter::PathRate));
-    assert_eq!(one_sided(0.71), None);
+    assert_eq!(one_sided(0.13), None);
 }
 
 #[test]
