@@ -6,7 +6,8 @@
 //!
 //! Rule: in cells with one connection whose valid trials ran in both ways, the transaction rate on
 //! one CPU over that on two, as the geometric mean over those cells, is beyond [`FACTOR_MIN`] or
-//! below its inverse. With two cells or more the interval is Student's on the logarithms.
+//! below its inverse, and its interval excludes 1: Student's on the logarithms, of the cells where there are
+//! several, of the trials of one.
 //!
 //! Where all of them ran with both ends on one CPU, a caution says so: no network is like that.
 
@@ -16,7 +17,7 @@ use linerate_model::finding::{CONFIDENCE, Estimate, Evidence, EvidenceList};
 use linerate_model::unit::Unit;
 
 use super::found::{About, Found, What};
-use crate::compare::interval::{mean, student_t_interval};
+use crate::compare::interval::{mean, student_t, student_t_interval};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::words;
@@ -128,12 +129,20 @@ fn finding<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d>>
         return None;
     }
     // Not `student_t_interval` of the factors: they are skewed, their logarithms are not.
-    let interval = student_t_interval(&logs, Unit::Ratio);
-    let half = interval.and_then(|interval| Some(interval.high? - interval.value));
+    let half = match rates {
+        [one] => half_of_trials(one)?,
+        _ => {
+            let interval = student_t_interval(&logs, Unit::Ratio)?;
+            interval.high? - interval.value
+        }
+    };
+    if log.abs() <= half {
+        return None;
+    }
     let effect = Estimate {
         value: log.exp(),
-        low: half.map(|half| (log - half).exp()),
-        high: half.map(|half| (log + half).exp()),
+        low: Some((log - half).exp()),
+        high: Some((log + half).exp()),
         confidence: CONFIDENCE,
         n: u32::try_from(logs.len()).unwrap_or(u32::MAX),
         unit: Unit::Ratio,
@@ -168,4 +177,18 @@ fn finding<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d>>
         effect,
         evidence: EvidenceList::new(one, vec![two]),
     })
+}
+
+/// Half of the interval of the difference between the logarithms of both sides, at the spread that they share.
+fn half_of_trials(rates: &Rates) -> Option<f64> {
+    let logs = [&rates.one_cpu, &rates.two_cpus]
+        .map(|side| side.iter().map(|(_, rate)| rate.ln()).collect::<Vec<f64>>());
+    let squares = |side: &Vec<f64>| -> f64 {
+        let middle = mean(side);
+        side.iter().map(|log| (log - middle).powi(2)).sum()
+    };
+    let [one, two] = [logs[0].len(), logs[1].len()].map(|count| count as f64);
+    let freedom = one + two - 2.0;
+    let spread = (logs.iter().map(squares).sum::<f64>() / freedom).sqrt();
+    Some(student_t(freedom)? * spread * (1.0 / one + 1.0 / two).sqrt())
 }

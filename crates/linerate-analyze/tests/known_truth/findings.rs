@@ -690,6 +690,13 @@ fn placement_that_decides_the_rate_is_named() {
         &[false, true, false, true],
     );
     assert_eq!(placement_effect(&equal), None, "5 % is noise");
+    let mixed_up = placed(
+        &[28_000, 55_000, 55_000, 54_000, 52_000],
+        &[false, false, true, true, true],
+    );
+    assert_eq!(placement_effect(&mixed_up), None, "one trial is no proof");
+    let once = placed(&[20_000, 60_000], &[false, true]);
+    assert_eq!(placement_effect(&once), None, "nothing tells the spread");
     let pinned = placed(&[60_000, 60_000, 20_000], &[true, true, true]);
     assert_eq!(placement_effect(&pinned), None, "one placement only");
     let mut apart = mixed;
