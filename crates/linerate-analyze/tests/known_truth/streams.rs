@@ -5,6 +5,7 @@ use linerate_analyze::analyze;
 use linerate_model::HostName;
 use linerate_model::finding::{Finding, FindingKind, Limiter};
 use linerate_model::host::{Fact, FactValue};
+use linerate_model::metric::Metric;
 use linerate_model::sample::TrialSample;
 use linerate_model::unit::{Bytes, Unit};
 use linerate_model::workload::Workload;
@@ -402,6 +403,32 @@ fn drops_of_the_own_host_count_for_tcp_too() {
         ..sending(95e6, 60 * MS)
     };
     named(stream(), &full, Limiter::PathRate, &[]);
+}
+
+#[test]
+fn what_a_short_queue_drops_is_no_damage() {
+    // 80 Mbit/s, 25 ms and room for 100 kB: four flows under reno meet a queue four readings of ten.
+    let truth = |short: bool| {
+        let mut run = Run::new(1, None);
+        run.experiment("one", None, stream());
+        let truth = Truth {
+            lost_share: 0.00118,
+            ..sending(17.8e6, 20 * MS + MS / 2)
+        };
+        run.cell(&[], &[truth]);
+        let samples = std::mem::take(&mut run.recording.samples);
+        let queued = samples.iter().map(|sample| match sample.metric {
+            Metric::TcpRtt if short && sample.at_ns / 100_000_000 % 5 < 2 => TrialSample {
+                value: 25 * MS,
+                ..sample
+            },
+            _ => sample,
+        });
+        run.recording.samples = queued.collect();
+        limiter_of(&run).map(|(limiter, _)| limiter)
+    };
+    assert_eq!(truth(false), Some(Limiter::CongestionWindow));
+    assert_eq!(truth(true), None);
 }
 
 #[test]
