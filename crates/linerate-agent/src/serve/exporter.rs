@@ -18,11 +18,12 @@ use tokio::net::TcpListener;
 
 use super::connections::Connections;
 use super::gate::gate_page;
-use super::http::Peer;
-use super::threads::{Threads, Who};
+use super::http::{Peer, placed};
+use super::threads::{Desk, Threads, Who};
 use super::{
     ACCEPT_PAUSE, ServeError, listen, runtime, serve_http, set_control_options, unless_stopped,
 };
+use crate::api::Refusal;
 use crate::core::open_files_max;
 
 /// What lies at `/`.
@@ -93,11 +94,17 @@ async fn metrics(
     let accept = headers.get(header::ACCEPT);
     let accept = accept.and_then(|value| value.to_str().ok());
     let accept = accept.unwrap_or_default().to_owned();
-    let made = threads.run(Who::of(&peer, None), move || page(&accept));
+    let of = Who::of(&peer, None);
+    let desk = Desk { threads, of };
+    let made = async {
+        let place = desk.place_of_answer().await?;
+        let made = desk.run(move || Ok(page(&accept))).await?;
+        Ok::<_, Refusal>((made, place))
+    };
     let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
     match made.await {
-        Ok(Ok((kind, page))) => ([(header::CONTENT_TYPE, kind)], page).into_response(),
-        Ok(Err(why)) => (StatusCode::BAD_GATEWAY, plain, why).into_response(),
+        Ok((Ok((kind, page)), place)) => placed(kind, page.into_bytes(), place),
+        Ok((Err(why), _)) => (StatusCode::BAD_GATEWAY, plain, why).into_response(),
         Err(refusal) => (StatusCode::SERVICE_UNAVAILABLE, plain, refusal.error).into_response(),
     }
 }

@@ -18,13 +18,13 @@ use axum::routing::{self, MethodFilter};
 use axum::{Extension, Json, Router};
 use linerate_engine::now_ns;
 use linerate_model::{Nanos, TrialId};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::connections::ConnectionGuard;
 use super::gate::gate;
 use super::owner::Owner;
-use super::threads::{Desk, Threads, Who};
+use super::threads::{Desk, Place, Threads, Who};
 use crate::access::{Access, Scope, Shown};
 use crate::api::operation::{self, Method, Operation};
 use crate::api::{
@@ -42,6 +42,9 @@ const BODY_BYTES_MAX: usize = 64 << 10;
 /// Samples and flows of an answer that is written where all requests are taken up, in half a millisecond
 /// at the most; longer ones are written on a thread.
 const ITEMS_AT_ONCE: usize = 512;
+/// Longest answer that may wait for its reader without a place among the long ones: what as many as there
+/// are connections take together is bounded by their number.
+const ANSWER_BYTES_LONG: usize = 64 << 10;
 /// How long an admission waits for the end of what was ended for it: iperf3 clients are told within a
 /// second, native trials end at once.
 const EVICTION_WAIT: Duration = Duration::from_secs(2);
@@ -288,6 +291,44 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
 
 type Answer<T> = Result<Json<T>, Refusal>;
 
+/// Answers with what `make` gives, which takes time to make and may be long.
+async fn answer_long<T: Serialize + Send + 'static>(
+    desk: &Desk,
+    make: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<Response, Refusal> {
+    let place = desk.place_of_answer().await?;
+    let written = move || {
+        let text = serde_json::to_vec(&make()?);
+        text.map_err(|error| refusal(RefusalCode::Internal, error.to_string()))
+    };
+    let text = desk.run(written).await?;
+    Ok(placed("application/json", text, place))
+}
+
+/// Bytes of an answer, and the place that they have while they are there.
+struct Placed {
+    bytes: Vec<u8>,
+    _place: Place<Who>,
+}
+
+impl AsRef<[u8]> for Placed {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Returns an answer that gives its place back once it was sent, if it is so long that it needs one.
+pub(super) fn placed(kind: &'static str, bytes: Vec<u8>, place: Place<Who>) -> Response {
+    let bytes = match bytes.len() > ANSWER_BYTES_LONG {
+        true => Bytes::from_owner(Placed {
+            bytes,
+            _place: place,
+        }),
+        false => bytes.into(),
+    };
+    ([(header::CONTENT_TYPE, kind)], bytes).into_response()
+}
+
 /// An empty JSON object, for answers that carry nothing.
 fn nothing() -> serde_json::Value {
     serde_json::json!({})
@@ -322,9 +363,8 @@ async fn inventory(
     Query(wanted): Query<InventoryRequest>,
     Extension(caller): Extension<Caller>,
     Extension(desk): Extension<Desk>,
-) -> Answer<crate::api::Inventory> {
-    let taken = move || Ok(core.inventory(&caller, &wanted));
-    desk.run(taken).await.map(Json)
+) -> Result<Response, Refusal> {
+    answer_long(&desk, move || Ok(core.inventory(&caller, &wanted))).await
 }
 
 async fn observation(
@@ -332,9 +372,8 @@ async fn observation(
     Query(wanted): Query<ObservationRequest>,
     Extension(caller): Extension<Caller>,
     Extension(desk): Extension<Desk>,
-) -> Answer<crate::api::Observation> {
-    let observed = move || core.observe(&caller, &wanted);
-    desk.run(observed).await.map(Json)
+) -> Result<Response, Refusal> {
+    answer_long(&desk, move || core.observe(&caller, &wanted)).await
 }
 
 async fn admit(
@@ -384,7 +423,7 @@ async fn prepare(
     Extension(caller): Extension<Caller>,
     Extension(desk): Extension<Desk>,
     request: Request,
-) -> Answer<crate::api::Prepared> {
+) -> Result<Response, Refusal> {
     core.renew(&lease)?;
     // Of large ones there are so many at a time, however many connections there are.
     let is_small = declared_bytes(&request).is_some_and(|length| length <= BODY_BYTES_MAX as u64);
@@ -399,7 +438,7 @@ async fn prepare(
         drop((assignment, place));
         core.prepare(&caller, &lease, parsed)
     };
-    desk.run(prepared).await.map(Json)
+    answer_long(&desk, prepared).await
 }
 
 async fn start(
@@ -445,12 +484,13 @@ async fn poll(
     if items <= ITEMS_AT_ONCE {
         return Ok(Json(status).into_response());
     }
-    let written = move || {
-        let text = serde_json::to_vec(&status);
-        text.map_err(|error| refusal(RefusalCode::Internal, error.to_string()))
+    // What waits for a place takes no memory: it is looked at again once it has one.
+    drop(status);
+    let from = PollFrom {
+        wait: Nanos(0),
+        ..from
     };
-    let text = desk.run(written).await?;
-    Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
+    answer_long(&desk, move || core.poll_trial(&lease, TrialId(trial), from)).await
 }
 
 #[derive(Deserialize)]
@@ -464,10 +504,11 @@ async fn capture(
     State(core): State<Arc<Core>>,
     Path((lease, trial)): Path<(String, u32)>,
     Query(query): Query<CaptureQuery>,
+    Extension(desk): Extension<Desk>,
 ) -> Result<Response, Refusal> {
+    let place = desk.place_of_answer().await?;
     let part = core.capture_part(&lease, TrialId(trial), query.part)?;
-    let kind = [(header::CONTENT_TYPE, "application/octet-stream")];
-    Ok((kind, part).into_response())
+    Ok(placed("application/octet-stream", part, place))
 }
 
 async fn abort(

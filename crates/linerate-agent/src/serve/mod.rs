@@ -39,6 +39,8 @@ mod http;
 mod local;
 /// Whose run a control connection serves.
 mod owner;
+/// How long an answer may wait for who reads it.
+mod patience;
 /// Work that takes time: each caller's in turn.
 pub(crate) mod threads;
 
@@ -49,6 +51,7 @@ use http::Peer;
 use local::LocalSocket;
 pub use local::sweep;
 use owner::Owner;
+use patience::Patient;
 use threads::Threads;
 
 /// How long a connection may take to say what it is.
@@ -57,7 +60,7 @@ const FIRST_BYTES_DEADLINE: Duration = Duration::from_secs(5);
 const OPENING_BYTES: usize = 36;
 /// How long an HTTP connection may take for the headers of its next request.
 const HEADERS_DEADLINE: Duration = Duration::from_secs(30);
-/// How long an answer may wait for a peer that does not read it.
+/// How long an answer may wait for a peer that does not read it, or not to its end.
 const UNREAD_DEADLINE: Duration = Duration::from_secs(30);
 /// Pause after the system refuses to accept, for instance for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -526,6 +529,7 @@ async fn serve_http(
 ) {
     let guard = Arc::new(guard);
     let owner = core.map(|core| Arc::new(Owner::new(core)));
+    let stream = Patient::new(stream, UNREAD_DEADLINE);
     let service = TowerToHyperService::new(http::WithPeer {
         router,
         guard,

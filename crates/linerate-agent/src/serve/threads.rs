@@ -30,6 +30,15 @@ const BODIES: Rules = Rules {
     waiting: 64,
 };
 
+/// Long answers, of up to 1.5 MB each to who may measure, from when they are made until they have been sent:
+/// 96 MiB in all, however slowly they are read. Half of the places are for callers that have none.
+const ANSWERS: Rules = Rules {
+    share: 2,
+    most: 64,
+    reserved: 32,
+    waiting: 64,
+};
+
 /// Threads of the runtime: those of callers' work, one for each of 48 tests of iperf3 that are launched
 /// or wound up, and the runtime's own.
 pub(super) const THREADS_MAX: usize = WORK.most + 64;
@@ -105,11 +114,12 @@ impl Who {
     }
 }
 
-/// Threads for work of callers, and memory for what they send.
+/// Threads for work of callers, and memory for what they send and what they are answered.
 #[derive(Debug, Clone)]
 pub(crate) struct Threads {
     work: Arc<Queue<Who>>,
     bodies: Arc<Queue<Who>>,
+    answers: Arc<Queue<Who>>,
 }
 
 impl Threads {
@@ -118,6 +128,7 @@ impl Threads {
         Self {
             work: Queue::new(WORK),
             bodies: Queue::new(BODIES),
+            answers: Queue::new(ANSWERS),
         }
     }
 
@@ -182,6 +193,12 @@ impl Desk {
     pub(super) async fn place_of_body(&self) -> Result<Place<Who>, Refusal> {
         let place = self.threads.bodies.place(self.of.clone()).await;
         place.ok_or_else(|| too_many(self.of.from, BODIES))
+    }
+
+    /// Waits until the caller may have a long answer, which has its place until it was sent.
+    pub(super) async fn place_of_answer(&self) -> Result<Place<Who>, Refusal> {
+        let place = self.threads.answers.place(self.of.clone()).await;
+        place.ok_or_else(|| too_many(self.of.from, ANSWERS))
     }
 }
 

@@ -385,6 +385,99 @@ fn answers_that_nobody_reads_take_bounded_memory() {
     is_as_before(&server, files, memory);
 }
 
+/// A page of samples is 1.5 MB, and a guest's own to ask for as often as it likes.
+#[test]
+fn pages_of_samples_that_nobody_reads_take_bounded_memory() {
+    let _load = loading();
+    let server = Server::start(&[]);
+    let address = server.address;
+    let admitted = r#"{"run":"r","label":"pages","admission":"shared","expected":null}"#;
+    let lease = ask(address, "POST", "/v1/runs", admitted).json()["lease"].clone();
+    let run = format!("/v1/runs/{}", lease.as_str().expect("a lease"));
+    let flows: Vec<_> = (0..200)
+        .map(|flow| serde_json::json!({ "flow": flow, "part": "receiver" }))
+        .collect();
+    let assignment = serde_json::json!({
+        "trial": 1, "end": "server", "peer": null, "bind": null, "cookie": "22".repeat(16),
+        "traffic": {"kind": "stream", "direction": "to-server", "message_bytes": 1024},
+        "options": {}, "flows": flows, "workers_max": null,
+        "cpus": [], "sample_interval": 1_000_000u64, "length": 60_000_000_000u64
+    });
+    let answer = ask(
+        address,
+        "POST",
+        &format!("{run}/trials"),
+        &assignment.to_string(),
+    );
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let sending: Vec<TcpStream> = (0..200u32)
+        .map(|flow| {
+            let mut stream = connect(address);
+            let hello = [
+                b"LINERATE\0\x01\0\0".as_slice(),
+                &flow.to_be_bytes(),
+                &[0x22; 16],
+            ]
+            .concat();
+            stream.write_all(&hello).expect("the agent reads");
+            stream
+        })
+        .collect();
+    let now = ask(address, "GET", "/v1/clock", "").json()["sent_ns"].as_u64();
+    let now = now.expect("an instant");
+    let at = serde_json::json!({
+        "start_ns": now, "measure_begin_ns": now + 200_000_000,
+        "measure_end_ns": now + 2_000_000_000, "stop_ns": now + 2_000_000_000
+    });
+    let answer = ask(
+        address,
+        "POST",
+        &format!("{run}/trials/1/start"),
+        &at.to_string(),
+    );
+    assert_eq!(answer.status, 200, "{answer:?}");
+    // Once the trial is over its record grows no more, and is kept for 30 s.
+    let page = format!("{run}/trials/1?from=0");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let whole = loop {
+        assert!(Instant::now() < deadline, "the trial goes on");
+        let page = ask(address, "GET", &page, "").json();
+        if page["state"]["state"] == "finished" {
+            break page;
+        }
+    };
+    let samples = whole["samples"].as_array().map(Vec::len);
+    assert_eq!(samples, Some(16_384), "it is no whole page");
+    let memory = memory_most_kib(&server);
+    // The kernel takes one and a half; the agent has the rest.
+    let request = format!("GET {page} HTTP/1.1\r\nhost: localhost\r\n\r\n").repeat(4);
+    // As many as may wait: further ones are refused.
+    let unread: Vec<TcpStream> = (0..60)
+        .map(|_| {
+            let mut stream = connect(address);
+            let small = socket2::SockRef::from(&stream).set_recv_buffer_size(4096);
+            small.expect("a socket can");
+            stream
+                .write_all(request.as_bytes())
+                .expect("the agent reads");
+            stream
+        })
+        .collect();
+    // Until nothing more is written for two seconds: a page takes a tenth of one.
+    let mut seen = (0, Instant::now());
+    while seen.1.elapsed() < Duration::from_secs(2) {
+        let now = memory_most_kib(&server);
+        if now > seen.0 {
+            seen = (now, Instant::now());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let grown_kib = memory_most_kib(&server) - memory;
+    assert!(grown_kib < GROWTH_KIB_MAX, "grew by {grown_kib} KiB");
+    drop((unread, sending));
+    assert_eq!(ask(address, "DELETE", &run, "").status, 200);
+}
+
 /// Starts of trials whose flows are missing are answered after 10 s, and hold nothing until then.
 #[test]
 fn a_pile_of_starts_delays_nobody() {
