@@ -562,6 +562,39 @@ fn whoever_goes_away_leaves_the_server_free() {
     all_arrived(&document(&server, &words), &words);
 }
 
+/// Returns the timers of a server's connections that are established (proc_pid_net(5), `tr` of `/proc/net/tcp`).
+fn timers(server: &Server) -> Vec<String> {
+    let port = format!(":{:04X}", server.address.port());
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
+    let lines = tables.iter().flatten().flat_map(|table| table.lines());
+    lines
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|row| row[1].ends_with(&port) && row[3] == "01")
+        .map(|row| row[5][..2].to_owned())
+        .collect()
+}
+
+/// A client that vanished says so no more than one whose test goes on; the kernel asks it.
+#[test]
+fn a_client_that_says_nothing_is_asked_whether_it_is_there() {
+    if !there_is_iperf3() {
+        return;
+    }
+    let _load = loading();
+    let server = Server::start(&[]);
+    let going = call(&server, &["-t", "20", "-u", "-R", "-b", "1M"]).start();
+    wait_for_workers(&server);
+    // What the control connection sent is acknowledged at once: then no other timer runs.
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while timers(&server) != ["02"] {
+        assert!(Instant::now() < deadline, "{:?}", timers(&server));
+        sleep(Duration::from_millis(20));
+    }
+    going.signal(Signal::SIGKILL);
+    going.end();
+    server.wait_busy(false);
+}
+
 #[test]
 fn a_server_that_ends_tells_its_clients() {
     if !there_is_iperf3() {
