@@ -169,10 +169,36 @@ pub fn json_document<T: Serialize>(document: &T) {
     print_json(|out| serde_json::to_writer_pretty(out, document));
 }
 
+/// Writes JSON of which a terminal obeys nothing: what it obeys stands in strings only, where JSON takes
+/// its number as well.
+struct Escaped<W>(W);
+
+impl<W: Write> Write for Escaped<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        // A serializer writes whole pieces of text.
+        let Ok(mut rest) = std::str::from_utf8(bytes) else {
+            return self.0.write(bytes);
+        };
+        while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_obeyed(*c)) {
+            self.0.write_all(&rest.as_bytes()[..at])?;
+            write!(self.0, "\\u{:04x}", u32::from(c))?;
+            rest = &rest[at + c.len_utf8()..];
+        }
+        self.0.write_all(rest.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
 /// Prints what `write` writes as it comes, which of thousands of flows is tens of megabytes. A
 /// reader that went away ends the program quietly; of plain values with text keys nothing else fails.
-fn print_json(write: impl FnOnce(&mut BufWriter<StdoutLock<'_>>) -> serde_json::Result<()>) {
-    let mut out = BufWriter::new(std::io::stdout().lock());
+fn print_json(
+    write: impl FnOnce(&mut Escaped<BufWriter<StdoutLock<'_>>>) -> serde_json::Result<()>,
+) {
+    let mut out = Escaped(BufWriter::new(std::io::stdout().lock()));
     let written = write(&mut out).map_err(std::io::Error::from);
     if written
         .and_then(|()| writeln!(out))
@@ -271,7 +297,19 @@ pub fn paragraph(words: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Colours, clean};
+    use super::{Colours, Escaped, clean};
+
+    /// A program reads what was said; a terminal that shows it obeys nothing of it.
+    #[test]
+    fn json_moves_no_cursor_and_says_the_same() {
+        let label = "ä\u{1b}[2J\u{9b}31m\u{7f}\u{202e}\u{2066}\nend";
+        let mut out = Escaped(Vec::new());
+        serde_json::to_writer(&mut out, &[label, "plain"]).expect("written");
+        let text = String::from_utf8(out.0).expect("text");
+        assert!(!text.contains(super::is_obeyed), "{text:?}");
+        let read: Vec<String> = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(read, [label, "plain"]);
+    }
 
     #[test]
     fn a_terminal_obeys_nobody_else() {
