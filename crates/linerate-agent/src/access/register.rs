@@ -174,8 +174,8 @@ impl Register {
     /// Puts another file in the place of the present one.
     fn write(&self, tokens: &[Token]) -> Result<(), RegisterError> {
         let text: String = tokens.iter().map(line).collect();
-        let kept = draft::keep(&self.path(), &text, |draft| {
-            give_to_owner(draft, &self.directory)?;
+        let kept = draft::keep(&self.path(), &text, |draft, file| {
+            give_to_owner(file, &self.directory)?;
             std::fs::rename(draft, self.path())
         });
         kept.map_err(self.io("write"))
@@ -209,12 +209,12 @@ impl Register {
 }
 
 /// Gives a file to whom its directory belongs: root makes tokens for an agent that is another user.
-fn give_to_owner(file: &Path, directory: &Path) -> std::io::Result<()> {
+fn give_to_owner(file: &File, directory: &Path) -> std::io::Result<()> {
     let owner = std::fs::metadata(directory)?;
-    if owner.uid() == std::fs::metadata(file)?.uid() {
+    if owner.uid() == file.metadata()?.uid() {
         return Ok(());
     }
-    std::os::unix::fs::chown(file, Some(owner.uid()), Some(owner.gid()))
+    std::os::unix::fs::fchown(file, Some(owner.uid()), Some(owner.gid()))
 }
 
 fn is_name(name: &str) -> bool {
@@ -289,6 +289,28 @@ mod tests {
         }
         assert!(register.remove("ci").unwrap());
         assert_eq!(register.tokens().unwrap().len(), 1);
+    }
+
+    /// An agent's user owns the directory of its tokens, and would own what it makes root give away.
+    #[test]
+    fn what_is_given_to_the_agents_user_is_what_was_written() {
+        if !nix::unistd::geteuid().is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (own, victim) = (folder.path().join("state"), folder.path().join("victim"));
+        std::fs::create_dir(&own).unwrap();
+        std::fs::write(&victim, "").unwrap();
+        std::os::unix::fs::chown(&own, Some(65534), Some(65534)).unwrap();
+        let (path, at) = (own.join("tokens"), own.join("there"));
+        let kept = draft::keep(&path, "", |draft, file| {
+            std::fs::remove_file(draft)?;
+            std::os::unix::fs::symlink(&victim, draft)?;
+            give_to_owner(file, &own)?;
+            std::fs::rename(draft, &at)
+        });
+        kept.unwrap();
+        assert_eq!(std::fs::metadata(&at).unwrap().uid(), 0);
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn make(directory: &Path, path: &Path, host_name: &str) -> Result<(), TlsFileErr
         .mode(0o700)
         .create(directory)
         .map_err(io("make the directory of"))?;
-    let kept = draft::keep(path, &text, |draft| std::fs::hard_link(draft, path));
+    let kept = draft::keep(path, &text, |draft, _| std::fs::hard_link(draft, path));
     match kept {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         result => result.map_err(io("write")),
