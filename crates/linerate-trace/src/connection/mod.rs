@@ -321,11 +321,13 @@ impl Connection {
         (client.has_fin() && server.has_fin()) || client.has_rst() || server.has_rst()
     }
 
-    /// Returns whether the server answered, as far as the capture knows: no SYN stayed alone.
+    /// Returns whether the server answered, as far as the capture knows: no SYN stayed alone. A client that
+    /// acknowledges had an answer, whether it passed here or not.
     #[inline]
     pub(crate) fn is_accepted(&self) -> bool {
         let [client, server] = &self.halves;
-        !client.has_syn() || server.has_syn() || (server.packets > 0 && !server.has_rst())
+        let is_answered = server.has_syn() || client.has_acknowledged();
+        !client.has_syn() || is_answered || (server.packets > 0 && !server.has_rst())
     }
 
     /// Returns whether `segment` begins another connection of the same ends and ports: a SYN with

@@ -218,7 +218,10 @@ impl Detail {
             }
             _ if asked => Verdict::FAST,
             _ if end == half.next && !is_first_missing => Verdict::TAIL_PROBE,
-            _ if since_ns >= UNASKED_NS_MIN.max(round_trip_ns) => Verdict::TIMEOUT,
+            // Whether anybody asked shows only where both directions do.
+            _ if peer.is_seen() && since_ns >= UNASKED_NS_MIN.max(round_trip_ns) => {
+                Verdict::TIMEOUT
+            }
             _ => Verdict::default(),
         }
     }
@@ -316,8 +319,9 @@ impl Detail {
         let receiver = &self.ends[to as usize];
         let end = sequence.wrapping_add(bytes);
         let has_later = receiver.sacked_to.is_some_and(|edge| after(edge, end));
-        // Heard of only after the second sending: it is there, whatever came of the first.
-        let is_heard = known.is_some_and(|known| receiver.last_frame_ns > known.again_ns);
+        // Something else arrived there after the second sending: the path was not cut. That its own data comes
+        // does not say so.
+        let is_heard = known.is_some_and(|known| receiver.arrival_ns > known.again_ns);
         let place = seen.place;
         let repeated = self.ends[from as usize].repeated.get_or_insert(Repeated {
             sequence,

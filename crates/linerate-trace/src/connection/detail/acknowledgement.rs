@@ -53,6 +53,7 @@ impl Detail {
         let asked = self.ends[to as usize].sent_keepalive;
         let own = &mut self.ends[from as usize];
         if asked {
+            own.arrival_ns = time_ns;
             return Verdict::KEEPALIVE_ANSWER;
         }
         if segment.window == 0 {
@@ -62,6 +63,7 @@ impl Detail {
             own.counts.window_updates += 1;
             return Verdict::WINDOW_UPDATE;
         }
+        own.arrival_ns = time_ns;
         own.counts.duplicate_acks += 1;
         own.duplicate_run = own.duplicate_run.saturating_add(1);
         Verdict::DUPLICATE_ACK
@@ -210,6 +212,7 @@ impl Detail {
         let acknowledgement = seen.segment.acknowledgement;
         let own = &mut self.ends[from as usize];
         own.counts.sacks += 1;
+        own.arrival_ns = seen.place.time_ns;
         let Some(&first) = blocks.first() else { return };
         let inside_second = blocks.get(1).is_some_and(|second| {
             distance(second.0, first.0) >= 0 && distance(first.1, second.1) >= 0

@@ -8,6 +8,8 @@
 mod acknowledgement;
 /// Counts of one end.
 mod counts;
+/// Frames that may be captured twice.
+mod recent;
 /// Windows and silences.
 mod silence;
 
@@ -30,6 +32,7 @@ use super::standing::Standing;
 use super::timeline::Timeline;
 use super::{FrameId, Half, Leg, Offer, Pair, Place, Verdict};
 use crate::frame::{Flags, Reason, Segment};
+use recent::Recent;
 
 /// What timestamps take of each segment.
 const TIMESTAMP_BYTES: u32 = 12;
@@ -130,6 +133,10 @@ pub(crate) struct EndDetail {
     unheard_since: Option<Place>,
     /// A large segment that is sent again and again.
     pub(super) repeated: Option<Repeated>,
+    /// Where it probed a closed window with a byte that is new.
+    probed: Option<u32>,
+    /// When it last sent what it sends only if something arrives: a selective or duplicate acknowledgement.
+    pub(super) arrival_ns: u64,
     /// Whether it sent SYNs with different numbers: which is sent again is not known.
     has_other_syn: bool,
     /// Short segments that it sent while a short one was on its way.
@@ -138,6 +145,8 @@ pub(crate) struct EndDetail {
     pub(super) last_data_frame: Option<FrameId>,
     /// Whether that was sent again, or overtaken.
     last_data_is_late: bool,
+    /// Whether it came while the other end's data was on its way: then it asks for nothing that the other waits for.
+    last_data_crosses: bool,
     /// The highest edge of selective acknowledgements that it sent.
     pub(super) sacked_to: Option<u32>,
     /// Duplicate acknowledgements in a row that it sent.
@@ -154,8 +163,8 @@ pub(crate) struct EndDetail {
     zero_since: Option<Place>,
     held: Option<Held>,
     train: Train,
-    /// The last frame's numbers, and when it was captured.
-    last_identity: Option<([u32; 2], [u16; 2], u8)>,
+    /// The last frames, as they would be captured twice.
+    recent: Recent,
     pub(super) last_frame_ns: u64,
     /// The furthest number that it offered room for.
     edge: Option<u32>,
@@ -243,6 +252,13 @@ pub(crate) struct Detail {
     pub holes_of_capture: u32,
     /// Who sent payload last.
     last_sender: Option<End>,
+}
+
+/// Returns whether `segment` is the SYN again that is all its end sent. No timer sends one after some
+/// milliseconds.
+fn is_first_syn(half: &Half, segment: &Segment) -> bool {
+    let is_same = segment.flags.any(Flags::SYN) && segment.sequence == half.first;
+    is_same && half.packets == 1 && half.has_syn()
 }
 
 /// Returns the window of `end` in bytes: none if its scale is not known.
@@ -342,7 +358,10 @@ impl Detail {
         }
         let segment = seen.segment;
         self.tell_life(seen, verdict);
-        if segment.payload_bytes > 0 && self.last_sender == Some(from.other()) {
+        // The byte of a keepalive or probe says nothing.
+        let has_data = segment.payload_bytes > 0
+            && !verdict.any(Verdict::KEEPALIVE | Verdict::ZERO_WINDOW_PROBE);
+        if has_data && self.last_sender == Some(from.other()) {
             self.handle_turn(seen, verdict);
         }
         self.ends[from.other() as usize].unheard = 0;
@@ -354,13 +373,15 @@ impl Detail {
         own.counts.congestion_marked += u32::from(segment.congestion_marked);
         own.counts.congestion_echoes +=
             u32::from(segment.flags.any(Flags::ECE) && !segment.flags.any(Flags::SYN));
-        if segment.payload_bytes > 0 {
+        if has_data {
             if own.first_data_ns == 0 {
                 own.first_data_ns = seen.place.time_ns;
             }
             own.last_data_ns = seen.place.time_ns;
             own.last_data_frame = seen.place.frame;
             own.last_data_is_late = verdict.any(Verdict::RETRANSMISSION | Verdict::OUT_OF_ORDER);
+            let other = &seen.halves[from.other() as usize];
+            own.last_data_crosses = other.is_seen() && after(other.next, segment.acknowledgement);
             own.last_data_bytes = segment.payload_bytes;
             self.last_sender = Some(from);
             // With data on its way back, the other end's next segment need not follow the ACK.
@@ -460,6 +481,10 @@ impl Detail {
         let other = &self.ends[to as usize];
         // Where something was sent again, the network took its part of the time.
         if other.ambiguous_to.is_some() || other.recovery.is_some() || other.last_data_is_late {
+            return;
+        }
+        // Nor does an end wait for the other alone whose own data was on its way.
+        if other.last_data_crosses {
             return;
         }
         let (asked_ns, asked_frame) = (other.last_data_ns, other.last_data_frame);
@@ -563,21 +588,22 @@ impl Detail {
             );
         }
         for end in End::BOTH {
-            self.finish_silence(end, last_ns);
+            self.finish_silence(halves, end, last_ns);
         }
         self.life.finish(self.round_trip_ns().unwrap_or(0));
     }
 
     /// Says that `end` was not heard of again, if the other repeated itself for a while: keepalives
     /// without an answer, or anything else.
-    fn finish_silence(&mut self, end: End, last_ns: u64) {
+    fn finish_silence(&mut self, halves: &[Half; 2], end: End, last_ns: u64) {
         let [own, other] = [end, end.other()].map(|end| &self.ends[end as usize]);
         let (unheard, stalls) = (other.unheard, other.unheard_stalls);
         let Some(since) = other.unheard_since else {
             return;
         };
         let length_ns = last_ns.saturating_sub(since.time_ns);
-        if unheard < UNHEARD_MIN || length_ns < UNHEARD_NS_MIN || own.last_frame.is_none() {
+        let was_there = halves[end as usize].is_seen();
+        if unheard < UNHEARD_MIN || length_ns < UNHEARD_NS_MIN || !was_there {
             return;
         }
         let is_idle = other.unheard_keepalives == unheard;
@@ -586,14 +612,16 @@ impl Detail {
                 IncidentKind::KeepaliveUnanswered,
                 [own.last_frame, since.frame, other.last_frame],
             ),
+            // Of an end that only shook hands no frame is kept: what was repeated first stands for it.
             false => (
                 IncidentKind::PeerSilent,
-                [own.last_frame, other.last_frame, None],
+                [own.last_frame.or(since.frame), other.last_frame, None],
             ),
         };
         let heard_ns = own.last_frame_ns;
+        let is_since = is_idle || own.last_frame.is_none();
         let example = Example {
-            at_ns: if is_idle { since.time_ns } else { heard_ns },
+            at_ns: if is_since { since.time_ns } else { heard_ns },
             length_ns,
             frames,
             value: unheard,
@@ -625,24 +653,42 @@ impl Detail {
         }
     }
 
-    /// Returns whether this frame is the one before it, captured at a second place: bridges and
-    /// bonds show each frame twice. Only IPv4 numbers its packets.
+    /// Returns whether this frame was captured before, at another place: bridges, bonds and mirrored ports show
+    /// each frame twice, and others may lie between. What is new to its connection cannot be one.
     #[inline]
     fn is_duplicate_frame(&mut self, seen: &Seen<'_>) -> bool {
         let segment = seen.segment;
+        let half = &seen.halves[seen.end as usize];
         let own = &mut self.ends[seen.end as usize];
-        let identity = (segment.identification != 0).then_some((
-            [segment.sequence, segment.acknowledgement],
-            [segment.identification, segment.checksum],
-            segment.flags.0,
-        ));
-        let since_ns = seen.place.time_ns.saturating_sub(own.last_frame_ns);
-        let is_same = identity.is_some()
-            && identity == own.last_identity
-            && since_ns <= CAPTURED_TWICE_NS_MAX;
-        own.last_identity = identity;
-        own.last_frame_ns = seen.place.time_ns;
+        let time_ns = seen.place.time_ns;
+        own.last_frame_ns = time_ns;
+        let identity = recent::identity(segment);
+        let bytes = segment.sequence_bytes();
+        let is_new = bytes > 0 && after(segment.sequence.wrapping_add(bytes), half.next)
+            || segment.flags.any(Flags::ACK) && after(segment.acknowledgement, half.acknowledged);
+        if is_new || !half.is_seen() {
+            own.recent.note(identity, time_ns);
+            return false;
+        }
+        let since_ns = own.recent.since_ns(identity, time_ns);
+        let is_same = since_ns.is_some_and(|since_ns| since_ns <= self.twice_ns(segment))
+            || is_first_syn(half, segment) && seen.elapsed_ns <= CAPTURED_TWICE_NS_MAX;
+        if !is_same {
+            self.ends[seen.end as usize].recent.note(identity, time_ns);
+        }
         is_same
+    }
+
+    /// Returns how much later a frame like one before is the same. Where packets have no number (IPv6, and IPv4
+    /// of some), one with data may be sent again, though not before a round trip has passed; and
+    /// acknowledgements may be alike.
+    #[cold]
+    fn twice_ns(&self, segment: &Segment) -> u64 {
+        match (segment.identification, segment.sequence_bytes()) {
+            (0, 0) => 0,
+            (0, _) => CAPTURED_TWICE_NS_MAX.min(self.round_trip_ns().unwrap_or(0) / 2),
+            _ => CAPTURED_TWICE_NS_MAX,
+        }
     }
 
     /// Where the segment stands in the stream of its end.
@@ -664,7 +710,9 @@ impl Detail {
             }
             let probes = segment.payload_bytes == 1 && peer.is_seen() && peer.window == 0;
             if probes && ahead == 0 {
-                self.ends[from as usize].counts.zero_window_probes += 1;
+                let own = &mut self.ends[from as usize];
+                own.counts.zero_window_probes += 1;
+                own.probed = Some(segment.sequence);
                 return Verdict::ZERO_WINDOW_PROBE;
             }
         }
@@ -681,13 +729,21 @@ impl Detail {
             return verdict;
         }
         if half.is_seen() && ahead < 0 {
+            // Ends whose SYNs crossed answer with the same number.
+            let answers_first = segment.flags.any(Flags::SYN)
+                && segment.flags.any(Flags::ACK)
+                && !half.has_acknowledged();
+            if segment.payload_bytes == 0 && answers_first {
+                return verdict;
+            }
             if segment.payload_bytes == 0 {
                 self.handle_control_again(seen);
                 return Verdict::CONTROL_RETRANSMISSION;
             }
             // The first payload is not sent again if all that it overlaps is the SYN.
             let has_sent = self.ends[from as usize].sizes.packets() > 0;
-            if has_sent || !half.has_syn() || after(segment.sequence, half.first) {
+            let overlaps = has_sent || !half.has_syn() || after(segment.sequence, half.first);
+            if overlaps && !self.was_not_taken(seen) {
                 verdict.add(self.handle_resent(seen));
             }
         }
@@ -696,6 +752,31 @@ impl Detail {
         }
         verdict.add(self.handle_payload(seen));
         verdict
+    }
+
+    /// Returns whether all that the segment overlaps had come where it could not be taken: the byte that probed a
+    /// closed window, or the data of a SYN that was answered without it (RFC 7413, section 3). It was not lost,
+    /// and is no measure of the way.
+    #[cold]
+    fn was_not_taken(&mut self, seen: &Seen<'_>) -> bool {
+        let segment = seen.segment;
+        let (from, to) = (seen.end, seen.end.other());
+        let (half, peer) = (&seen.halves[from as usize], &seen.halves[to as usize]);
+        let own = &mut self.ends[from as usize];
+        let is_probed = own.probed == Some(segment.sequence)
+            && segment.payload_bytes > 1
+            && half.next == segment.sequence.wrapping_add(1);
+        let has_data_in_syn = half.data_packets == 1 && half.packets == 1 + half.pure_acks;
+        let is_syns = has_data_in_syn
+            && half.has_syn()
+            && peer.has_acknowledged()
+            && peer.acknowledged == segment.sequence
+            && segment.sequence == half.first.wrapping_add(1);
+        if is_probed || is_syns {
+            own.probed = None;
+            own.ambiguous_to = Some(half.next);
+        }
+        is_probed || is_syns
     }
 
     /// A SYN or FIN that is sent again.
@@ -716,6 +797,11 @@ impl Detail {
         // what came here last can have arrived: the way doubled it.
         let peer = &seen.halves[seen.end.other() as usize];
         let is_acknowledged = seen.end == End::Server && peer.has_acknowledged();
+        // An end that still has another connection of these ports answers a SYN with its acknowledgement, and
+        // the reset of that lets the next SYN pass (RFC 5961, section 4).
+        if seen.end == End::Client && peer.packets > 0 && !peer.has_syn() {
+            return;
+        }
         let answers_another = !is_acknowledged && peer.packets > half.packets;
         if seen.end == End::Server && (answers_another || seen.elapsed_ns < leg_ns) {
             return;

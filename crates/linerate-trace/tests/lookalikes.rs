@@ -1,0 +1,301 @@
+//! What looks like a fault and is none, or is another: mirrored ports, ways of which one direction is captured,
+//! ends that send at once, probes, SYNs with data. Each capture has a known truth.
+
+/// Captures made by hand.
+mod common;
+
+use common::{ACK, BEGIN_NS, From, RST, SYN, Talk, syn_options, trace};
+use linerate_trace::{Ending, TcpFindingKind as Kind, Trace};
+
+fn kinds(trace: &Trace) -> Vec<Kind> {
+    trace.findings.iter().map(|one| one.kind).collect()
+}
+
+/// A stream of the client in bursts of ten segments, captured there, over a round trip of 20 ms.
+fn bursts(mut talk: Talk) -> Talk {
+    talk.control(From::Client, SYN, syn_options((1460, Some(7))));
+    talk.wait_us(20_000);
+    talk.control(From::Server, SYN | ACK, syn_options((1460, Some(7))));
+    talk.wait_us(50).ack(From::Client);
+    for _ in 0..20 {
+        for _ in 0..10 {
+            talk.data(From::Client, 1460).wait_us(20);
+        }
+        talk.wait_us(19_800);
+        for missing in [5, 4, 3, 2, 1, 0] {
+            talk.ack_but(From::Server, missing * 1460).wait_us(20);
+        }
+    }
+    talk
+}
+
+/// Each frame once more, `us` later: a port that is mirrored where frames come in and where they leave.
+fn mirrored(talk: &Talk, us: u64) -> Vec<(u64, Vec<u8>)> {
+    let again = talk
+        .frames
+        .iter()
+        .map(|(at, frame)| (at + us * 1000, frame.clone()));
+    let mut frames: Vec<_> = talk.frames.iter().cloned().chain(again).collect();
+    frames.sort_by_key(|(at, _)| *at);
+    frames
+}
+
+#[test]
+fn a_mirrored_port_loses_nothing() {
+    let plain = bursts(Talk::new(100, 900));
+    let once = trace(&plain.frames);
+    for us in [4, 50, 300] {
+        let twice = trace(&mirrored(&plain, us));
+        assert_eq!(
+            kinds(&twice),
+            kinds(&once),
+            "{us} µs: {:#?}",
+            twice.findings
+        );
+        let [counts, counts_once] =
+            [&twice, &once].map(|trace| trace.connections[0].from_client.counts.expect("details"));
+        assert_eq!(counts.retransmissions, 0, "{us} µs");
+        assert_eq!(
+            counts.control_retransmissions,
+            counts_once.control_retransmissions
+        );
+        assert_eq!(twice.connections[0].from_client.data_packets, 200);
+    }
+    // IPv6 numbers no packets: that a copy comes before a round trip has passed tells.
+    let six = bursts(Talk::new(100, 900).v6());
+    let twice = trace(&mirrored(&six, 300));
+    let counts = twice.connections[0].from_client.counts.expect("details");
+    assert_eq!(counts.retransmissions, 0, "{:#?}", twice.findings);
+    assert_eq!(twice.findings.len(), trace(&six.frames).findings.len());
+}
+
+#[test]
+fn what_is_sent_again_at_once_on_a_short_way_was_not_captured_twice() {
+    let mut talk = Talk::new(100, 900).v6();
+    talk.shake_hands(1440, Some(7));
+    for _ in 0..5 {
+        talk.data(From::Client, 1440);
+    }
+    // The first is missing, and 400 µs later, two round trips, it comes again.
+    for have in 1..5 {
+        talk.wait_us(50).sack(From::Server, 5 * 1440, have * 1440);
+    }
+    talk.wait_us(200).again(From::Client, 5 * 1440, 1440);
+    talk.wait_us(100).ack(From::Server);
+    let trace = trace(&talk.frames);
+    let counts = trace.connections[0].from_client.counts.expect("details");
+    assert_eq!(counts.retransmissions, 1);
+}
+
+#[test]
+fn of_one_direction_no_answer_is_not_known_to_be_missing() {
+    let mut talk = bursts(Talk::new(100, 900));
+    talk.data(From::Client, 1460)
+        .wait_us(20_100)
+        .again(From::Client, 1460, 1460);
+    let is_clients = |frame: &[u8]| frame[26..30] == [10, 0, 0, 1];
+    talk.frames.retain(|(_, frame)| is_clients(frame));
+    let trace = trace(&talk.frames);
+    assert_eq!(trace.connections[0].ending, Ending::Open);
+    // Who asked for what came again does not show, so it is no timer.
+    assert_eq!(kinds(&trace), [Kind::Loss], "{:#?}", trace.findings);
+}
+
+#[test]
+fn ends_that_both_stream_wait_for_no_answers() {
+    let mut talk = Talk::new(100, 900);
+    talk.control(From::Client, SYN, syn_options((1460, Some(7))));
+    talk.wait_us(20_000);
+    talk.control(From::Server, SYN | ACK, syn_options((1460, Some(7))));
+    talk.wait_us(50).ack(From::Client);
+    for _ in 0..50 {
+        let [mut client, mut server] =
+            [From::Client, From::Server].map(|end| talk.packet(end, 1460));
+        for _ in 0..10 {
+            talk.send(client.clone())
+                .wait_us(10)
+                .send(server.clone())
+                .wait_us(10);
+            client.sequence += 1460;
+            server.sequence += 1460;
+        }
+        talk.skip(From::Client, 14_600).skip(From::Server, 14_600);
+        talk.wait_us(19_800)
+            .ack(From::Server)
+            .ack(From::Client)
+            .wait_us(300);
+    }
+    let trace = trace(&talk.frames);
+    assert_eq!(kinds(&trace), [], "{:#?}", trace.findings);
+}
+
+#[test]
+fn an_end_that_only_shook_hands_can_fall_silent() {
+    let mut talk = Talk::new(100, 900);
+    talk.shake_hands(1460, Some(7)).data(From::Client, 100);
+    for ms in [220, 440, 880, 1760, 3500] {
+        talk.wait_us(ms * 1000).again(From::Client, 100, 100);
+    }
+    talk.wait_us(7_000_000);
+    let mut reset = talk.packet(From::Client, 0);
+    reset.flags = RST | ACK;
+    talk.send(reset);
+    let trace = trace(&talk.frames);
+    assert_eq!(kinds(&trace), [Kind::PeerSilent], "{:#?}", trace.findings);
+    let frames: Vec<u64> = trace.findings[0].proofs[0]
+        .frames
+        .iter()
+        .map(|one| one.number())
+        .collect();
+    assert_eq!(frames, [5, 10]);
+}
+
+/// A receiver that is heard of, because it retransmits what its peer has, while nothing arrives there.
+#[test]
+fn a_way_that_is_cut_is_no_black_hole() {
+    let mut talk = Talk::new(100, 900);
+    talk.shake_hands(1460, Some(7));
+    talk.data(From::Client, 100)
+        .wait_us(200)
+        .data(From::Server, 100);
+    talk.wait_us(100_000).data(From::Client, 1460);
+    talk.wait_us(50);
+    let mut heard = talk.packet(From::Server, 100);
+    heard.acknowledgement -= 1460;
+    talk.skip(From::Server, 100)
+        .send(heard.clone())
+        .ack(From::Client);
+    for ms in [220, 440, 880, 1760] {
+        talk.wait_us(ms * 1000).again(From::Client, 1460, 1460);
+        talk.wait_us(20_000);
+        heard.identification = 0;
+        talk.send(heard.clone()).wait_us(50).ack(From::Client);
+    }
+    let told = kinds(&trace(&talk.frames));
+    assert!(!told.contains(&Kind::PathMtu), "{told:?}");
+    assert!(told.contains(&Kind::RetransmissionTimeout), "{told:?}");
+}
+
+#[test]
+fn a_probe_with_a_byte_is_neither_data_nor_sent_again() {
+    let mut talk = Talk::new(100, 900);
+    talk.shake_hands(1460, Some(0)).window(From::Server, 14_600);
+    for _ in 0..10 {
+        talk.data(From::Client, 1460);
+    }
+    talk.wait_us(200).window(From::Server, 0).ack(From::Server);
+    let probe = talk.packet(From::Client, 1);
+    for ms in [200, 400, 800] {
+        talk.wait_us(ms * 1000)
+            .send(probe.clone())
+            .wait_us(200)
+            .ack(From::Server);
+    }
+    talk.wait_us(1_600_000)
+        .window(From::Server, 14_600)
+        .ack(From::Server);
+    for _ in 0..5 {
+        talk.data(From::Client, 1460);
+    }
+    talk.wait_us(200).ack(From::Server);
+    let told = trace(&talk.frames);
+    assert_eq!(kinds(&told), [Kind::ZeroWindow], "{:#?}", told.findings);
+    let counts = told.connections[0].from_client.counts.expect("details");
+    assert_eq!((counts.zero_window_probes, counts.retransmissions), (3, 0));
+
+    // A keepalive of one byte between an answer and the next request.
+    let mut talk = Talk::new(100, 900);
+    talk.shake_hands(1460, Some(7));
+    talk.data(From::Client, 100)
+        .wait_us(200)
+        .data(From::Server, 100);
+    talk.wait_us(10).ack(From::Client);
+    talk.wait_us(10_000_000)
+        .again(From::Client, 1, 1)
+        .wait_us(200)
+        .ack(From::Server);
+    talk.wait_us(10_000_000)
+        .data(From::Client, 100)
+        .wait_us(200)
+        .data(From::Server, 100);
+    let told = trace(&talk.frames);
+    assert_eq!(kinds(&told), [Kind::ClientPause], "{:#?}", told.findings);
+}
+
+#[test]
+fn what_a_syn_carried_in_vain_was_not_lost() {
+    let mut talk = Talk::new(100, 900);
+    let mut syn = talk.packet(From::Client, 50);
+    (syn.flags, syn.acknowledgement) = (SYN, 0);
+    syn.options = syn_options((1460, Some(7)));
+    talk.send(syn).skip(From::Client, 1).wait_us(20_000);
+    talk.control(From::Server, SYN | ACK, syn_options((1460, Some(7))));
+    talk.wait_us(50)
+        .data(From::Client, 50)
+        .wait_us(20_000)
+        .data(From::Server, 1000);
+    let trace = trace(&talk.frames);
+    assert_eq!(kinds(&trace), [], "{:#?}", trace.findings);
+    let client = &trace.connections[0].from_client;
+    assert_eq!(client.counts.expect("details").retransmissions, 0);
+    // Nor does its acknowledgement measure the way from the SYN.
+    assert!(
+        client
+            .round_trip
+            .is_none_or(|trips| trips.max_ns < 30_000_000)
+    );
+}
+
+#[test]
+fn a_syn_is_not_sent_again_for_another_reason_than_its_timer() {
+    // Both ends connect: each answers the other's SYN with its own number.
+    let mut talk = Talk::new(100, 900);
+    let answer = |talk: &mut Talk, from| {
+        let mut packet = talk.packet(from, 0);
+        packet.sequence -= 1;
+        packet.flags = SYN | ACK;
+        packet.options = syn_options((1460, Some(7)));
+        talk.send(packet);
+    };
+    talk.control(From::Client, SYN, syn_options((1460, Some(7))))
+        .wait_us(5000);
+    talk.control(From::Server, SYN, syn_options((1460, Some(7))))
+        .wait_us(50);
+    answer(&mut talk, From::Client);
+    talk.wait_us(15_000);
+    answer(&mut talk, From::Server);
+    talk.wait_us(500)
+        .data(From::Client, 100)
+        .wait_us(20_000)
+        .data(From::Server, 100);
+    let told = trace(&talk.frames);
+    assert_eq!(kinds(&told), [], "{:#?}", told.findings);
+
+    // The server still has the connection before: its acknowledgement is reset, and the next SYN passes.
+    let mut talk = Talk::new(100, 900);
+    talk.control(From::Client, SYN, syn_options((1460, Some(7))))
+        .wait_us(20_000);
+    let mut challenge = talk.packet(From::Server, 0);
+    challenge.acknowledgement = 77;
+    let mut reset = talk.packet(From::Client, 0);
+    (reset.flags, reset.sequence) = (RST, 77);
+    talk.send(challenge)
+        .wait_us(50)
+        .send(reset)
+        .wait_us(980_000);
+    let mut again = talk.packet(From::Client, 0);
+    (again.flags, again.sequence, again.acknowledgement) = (SYN, 100, 0);
+    talk.send(again).wait_us(20_000);
+    talk.control(From::Server, SYN | ACK, syn_options((1460, Some(7))));
+    talk.wait_us(50).ack(From::Client);
+    talk.data(From::Client, 100)
+        .wait_us(20_000)
+        .data(From::Server, 100);
+    let told = trace(&talk.frames);
+    assert!(
+        !kinds(&told).contains(&Kind::SynAgain),
+        "{:#?}",
+        told.findings
+    );
+    assert!(talk.now_ns > BEGIN_NS);
+}
