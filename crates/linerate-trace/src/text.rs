@@ -274,8 +274,14 @@ fn proof_line(proof: &Proof, trace: &Trace) -> String {
 /// Says how many there are beyond those that are shown, and which of them the filter shows.
 fn more_line(finding: &TcpFinding) -> Option<String> {
     let shown = finding.proofs.len().min(PROOFS_MAX) as u64;
-    let kept = finding.proofs.len() as u64 - shown;
-    let more = kept.max(finding.occurrences().saturating_sub(shown));
+    // A filter for a connection shows the first proof's.
+    let filtered = match finding.proofs.iter().all(Proof::is_of_frames) {
+        true => finding.proofs.len() as u64,
+        false => 0,
+    };
+    let kept = filtered.saturating_sub(shown);
+    let more =
+        (finding.proofs.len() as u64 - shown).max(finding.occurrences().saturating_sub(shown));
     match (more, kept) {
         _ if shown == 0 || more == 0 => None,
         (more, kept) if kept == 0 || kept == more => Some(format!("… and {} more", count(more))),

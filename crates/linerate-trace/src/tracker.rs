@@ -610,8 +610,9 @@ impl Tracker {
         if self.connection(at).detail.is_none() {
             self.give_detail(at);
         }
-        if let Some(detail) = &mut self.connection_mut(at).detail {
-            detail.handle_complaint(end, complaint.reason, place);
+        let connection = self.connection_mut(at);
+        if let Some(detail) = &mut connection.detail {
+            detail.handle_complaint(&connection.halves, end, complaint.reason, place);
         }
     }
 

@@ -299,3 +299,124 @@ fn a_syn_is_not_sent_again_for_another_reason_than_its_timer() {
     );
     assert!(talk.now_ns > BEGIN_NS);
 }
+
+/// Cuts a packet of IPv4 in two at 800 bytes behind its header.
+fn in_pieces(frame: &[u8]) -> [Vec<u8>; 2] {
+    const HEADERS: usize = 14 + 20;
+    const CUT: usize = 800;
+    let (mut first, mut last) = (frame[..HEADERS + CUT].to_vec(), frame[..HEADERS].to_vec());
+    last.extend(&frame[HEADERS + CUT..]);
+    for (piece, flags_and_offset) in [(&mut first, 0x2000), (&mut last, (CUT / 8) as u16)] {
+        let length = (piece.len() - 14) as u16;
+        piece[16..18].copy_from_slice(&length.to_be_bytes());
+        piece[20..22].copy_from_slice(&flags_and_offset.to_be_bytes());
+    }
+    [first, last]
+}
+
+#[test]
+fn packets_in_pieces_are_neither_short_nor_full_of_holes() {
+    let talk = bursts(Talk::new(100, 900));
+    let mut frames = Vec::new();
+    for (at, frame) in &talk.frames {
+        match frame.len() {
+            1000.. => frames.extend(in_pieces(frame).map(|piece| (*at, piece))),
+            _ => frames.push((*at, frame.clone())),
+        }
+    }
+    let [whole, cut] = [&talk.frames, &frames].map(|frames| trace(frames));
+    assert_eq!(kinds(&cut), kinds(&whole), "{:#?}", cut.findings);
+    assert_eq!(cut.totals.holes_of_capture, 0);
+    assert_eq!(cut.totals.fragments, 400);
+    let [life_cut, life] =
+        [&cut, &whole].map(|trace| trace.connections[0].time.expect("both ends"));
+    assert!(
+        (life_cut.congestion - life.congestion).abs() < 0.01,
+        "{life_cut:?} {life:?}"
+    );
+}
+
+#[test]
+fn what_comes_again_in_pieces_for_a_router_was_not_lost() {
+    let mut talk = bursts(Talk::new(100, 900));
+    for _ in 0..4 {
+        talk.data(From::Client, 1460);
+    }
+    // The router quotes the IP header and the ports and number behind it.
+    let quoted = talk.frames.last().expect("a frame").1[14..42].to_vec();
+    let mut message = vec![3, 4, 0, 0, 0, 0, 0x05, 0x78];
+    message.extend(quoted);
+    let mut packet = common::ipv4(1, 7, &message);
+    packet[9] = 1;
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+    frame.extend(packet);
+    talk.wait_us(10_000);
+    talk.frames.push((talk.now_ns, frame));
+    talk.wait_us(50);
+    for back in [5840, 4480, 3120, 1760] {
+        talk.again(From::Client, back, 1360);
+    }
+    talk.again(From::Client, 400, 400)
+        .wait_us(20_000)
+        .ack(From::Server);
+    let trace = trace(&talk.frames);
+    assert_eq!(kinds(&trace), [Kind::PathMtu], "{:#?}", trace.findings);
+    let counts = trace.connections[0].from_client.counts.expect("details");
+    assert_eq!((counts.retransmissions, counts.resized), (5, 5));
+}
+
+/// One SYN each to `ports` ports, which a reset answers or nothing.
+fn scanned(ports: u16, is_refused: bool) -> Trace {
+    let mut frames = Vec::new();
+    for port in 0..ports {
+        let mut talk = Talk::new(100, 900)
+            .client_port(50_000)
+            .begin_at(port.into());
+        talk.control(From::Client, SYN, syn_options((1460, None)))
+            .wait_us(500);
+        if is_refused {
+            talk.control(From::Server, RST | ACK, Vec::new());
+        }
+        for (at, mut frame) in talk.frames {
+            // The server's port is where frames of the client go to, and where the others come from.
+            let place = if frame[29] == 1 { 36 } else { 34 };
+            frame[place..place + 2].copy_from_slice(&(1000 + port).to_be_bytes());
+            frames.push((at, frame));
+        }
+    }
+    // Long enough for a SYN to stay without an answer.
+    frames.extend(bursts(Talk::new(100, 900).begin_at(60_000)).frames);
+    trace(&frames)
+}
+
+#[test]
+fn a_scan_is_one_finding() {
+    for (is_refused, kind) in [(true, Kind::Refused), (false, Kind::Unanswered)] {
+        let few = scanned(8, is_refused);
+        assert_eq!(kinds(&few), [kind; 8]);
+        let scan = scanned(5000, is_refused);
+        assert_eq!(kinds(&scan), [kind], "{:#?}", scan.findings.len());
+        let finding = &scan.findings[0];
+        assert_eq!((finding.connections, finding.services), (5000, 4096));
+        assert!(finding.claim.contains("10.0.0.1"), "{}", finding.claim);
+        assert!(
+            finding.claim.contains("4096 ports and more of 10.0.0.2"),
+            "{}",
+            finding.claim
+        );
+        assert!(
+            finding.claim.ends_with("in 5000 connections"),
+            "{}",
+            finding.claim
+        );
+        let look = linerate_trace::text::Look {
+            columns: 80,
+            color: false,
+            connections: 10,
+        };
+        let text = linerate_trace::text::text(&scan, look);
+        assert!(text.lines().count() < 80, "{text}");
+        // Its filter is for the first of them.
+        assert!(text.contains("… and 4998 more\n"), "{text}");
+    }
+}

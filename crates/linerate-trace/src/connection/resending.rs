@@ -122,7 +122,16 @@ impl Detail {
         let before = own
             .outstanding
             .note_sent_again(segment.sequence, end, time_ns, stamp);
-        let reason = self.reason(seen, before, asked);
+        // What a router sent back was not lost, and comes again in pieces as soon as its word does.
+        let is_resized = self.ends[from as usize]
+            .too_big
+            .is_some_and(|(point, fits)| {
+                after(point, segment.sequence) && segment.payload_bytes < fits
+            });
+        let reason = match is_resized {
+            true => Verdict::default(),
+            false => self.reason(seen, before, asked),
+        };
         let mut verdict = Verdict::RETRANSMISSION | reason;
         let own = &mut self.ends[from as usize];
         own.counts.retransmissions += 1;
@@ -140,6 +149,8 @@ impl Detail {
         if is_acknowledged {
             own.counts.spurious += 1;
             verdict.add(Verdict::SPURIOUS);
+        } else if is_resized {
+            own.counts.resized += 1;
         } else {
             own.resent.note(segment.sequence, end);
             self.note_loss(seen, before);
@@ -147,7 +158,7 @@ impl Detail {
         self.note_repetition(seen, before);
         self.note_recovery(seen, reason);
         // What the receiver had was not lost.
-        if !is_acknowledged {
+        if !is_acknowledged && !is_resized {
             self.note_run(seen);
         }
         verdict

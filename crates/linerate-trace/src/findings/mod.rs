@@ -31,6 +31,10 @@ const FINDINGS_MAX: usize = 4096;
 const EXAMPLES_MAX: usize = 5;
 /// Clients of one server that are told apart.
 pub(crate) const CLIENTS_MAX: usize = 64;
+/// Services that one client asked in vain from which they are one finding: a program looks for a few.
+const SERVICES_MIN: usize = 16;
+/// Such services of one client that are told apart.
+pub(crate) const SERVICES_MAX: usize = 4096;
 
 /// Less payload does not need a window.
 const WINDOW_BYTES_MIN: u64 = 64 * 1024;
@@ -147,6 +151,9 @@ pub struct TcpFinding {
     pub connections: u32,
     /// Of how many more hosts the same is true; of a server's clients no more than 63 are told apart.
     pub others: u32,
+    /// Of how many services (hosts and ports) it is told: more than one where one client asked many of them
+    /// in vain, of which no more than 4096 are told apart. `who` is the first of them.
+    pub services: u32,
     /// How often.
     pub count: u64,
     /// How long all together.
@@ -154,7 +161,7 @@ pub struct TcpFinding {
     /// How long at the longest.
     pub longest_ns: u64,
     /// A number that belongs to it, by kind: a window, a queue, an MTU, a segment size in bytes,
-    /// segments of a burst, a median in ns, how often something was repeated.
+    /// segments of a burst, a median in ns, how often something was repeated, hosts of many services.
     pub value: u64,
     /// Out of how many, where that means something: data segments, or the connections' time in ns.
     pub out_of: u64,
@@ -196,7 +203,7 @@ impl Proof {
     }
 
     /// Returns whether its filter is for its frames, not for a connection.
-    fn is_of_frames(&self) -> bool {
+    pub(crate) fn is_of_frames(&self) -> bool {
         self.filter == filter_of(self.frames.iter().copied())
     }
 
@@ -212,6 +219,8 @@ type Key = (TcpFindingKind, IpAddr, IpAddr, Option<u16>, End);
 #[derive(Debug, Default)]
 pub(crate) struct FindingBook {
     found: BTreeMap<Key, TcpFinding>,
+    /// Which services each client asked in vain.
+    asked: BTreeMap<(TcpFindingKind, IpAddr), BTreeSet<(IpAddr, Option<u16>)>>,
     left_out: u64,
 }
 
@@ -279,18 +288,57 @@ impl FindingBook {
         self.left_out
     }
 
+    /// Returns what a finding is told apart by: a client that asks many services in vain is one.
+    fn key_of(&mut self, finding: &TcpFinding) -> Key {
+        let (kind, client) = (finding.kind, finding.toward);
+        let has_place = self.asked.len() < FINDINGS_MAX || self.asked.contains_key(&(kind, client));
+        if !kind.is_in_vain() || !has_place {
+            return finding.key();
+        }
+        let services = self.asked.entry((kind, client)).or_default();
+        if services.len() < SERVICES_MAX {
+            services.insert((finding.who, finding.who_port));
+        }
+        if services.len() < SERVICES_MIN {
+            return finding.key();
+        }
+        let key = (kind, client, client, None, End::Client);
+        if !self.found.contains_key(&key) {
+            let is_its = |one: &TcpFinding| one.kind == kind && one.clients == [client];
+            let all = std::mem::take(&mut self.found);
+            let (its, others) = all.into_iter().partition(|(_, one)| is_its(one));
+            self.found = others;
+            let mut its: Vec<TcpFinding> = its.into_values().collect();
+            its.sort_by_key(|one| one.proofs.first().map(|proof| proof.connection));
+            let joined = its.into_iter().reduce(|mut joined, one| {
+                joined.join(one);
+                joined
+            });
+            self.found.extend(joined.map(|joined| (key, joined)));
+        }
+        key
+    }
+
     fn keep(&mut self, finding: TcpFinding) {
-        if let Some(known) = self.found.get_mut(&finding.key()) {
+        let key = self.key_of(&finding);
+        if let Some(known) = self.found.get_mut(&key) {
             known.join(finding);
         } else if self.found.len() < FINDINGS_MAX {
-            self.found.insert(finding.key(), finding);
+            self.found.insert(key, finding);
         } else {
             self.left_out += 1;
         }
     }
 
     /// Hands the findings over, worded, the costliest first.
-    pub(crate) fn finish(self) -> Vec<TcpFinding> {
+    pub(crate) fn finish(mut self) -> Vec<TcpFinding> {
+        for ((kind, client), services) in &self.asked {
+            let key = (*kind, *client, *client, None, End::Client);
+            if let Some(finding) = self.found.get_mut(&key) {
+                let hosts: BTreeSet<IpAddr> = services.iter().map(|service| service.0).collect();
+                (finding.services, finding.value) = (services.len() as u32, hosts.len() as u64);
+            }
+        }
         let mut found: Vec<TcpFinding> = self.found.into_values().collect();
         join_clamped(&mut found);
         for finding in &mut found {
@@ -340,9 +388,15 @@ impl TcpFindingKind {
         }
     }
 
-    /// Returns whether it is the server's, whoever its client is.
-    fn is_of_server(self) -> bool {
-        matches!(self, Self::SlowAnswer | Self::RoundTrips)
+    /// Returns whether it is the server's, whoever its client is, where it is told of the `end`.
+    fn is_of_server(self, end: End) -> bool {
+        let is_always = matches!(self, Self::SlowAnswer | Self::RoundTrips);
+        is_always || self.is_in_vain() || (self, end) == (Self::SynAgain, End::Server)
+    }
+
+    /// Returns whether it is what became of a SYN that was not accepted.
+    fn is_in_vain(self) -> bool {
+        matches!(self, Self::Refused | Self::Unanswered)
     }
 
     /// Returns whether it is how long an end took for its answers.
@@ -409,6 +463,7 @@ impl TcpFinding {
             advice: None,
             connections: 1,
             others: 0,
+            services: 1,
             count: 0,
             total_ns: 0,
             longest_ns: 0,
@@ -418,7 +473,7 @@ impl TcpFinding {
             also: Vec::new(),
             proofs: Vec::new(),
             waits: Durations::default(),
-            clients: match kind.is_of_server() {
+            clients: match kind.is_of_server(end) {
                 true => vec![toward.address],
                 false => Vec::new(),
             },
@@ -427,7 +482,7 @@ impl TcpFinding {
 
     fn key(&self) -> Key {
         let server_port = self.who_port.or(self.toward_port);
-        let toward = match self.kind.is_of_server() {
+        let toward = match self.kind.is_of_server(self.who_is) {
             true => self.who,
             false => self.toward,
         };
@@ -974,7 +1029,8 @@ fn from_counts(connection: &ConnectionReport, end: End) -> Vec<TcpFinding> {
             _ => finding.proven_by_first_frame(connection),
         });
     };
-    let lost = counts.retransmissions.saturating_sub(counts.spurious);
+    let not_lost = counts.spurious + counts.resized;
+    let lost = counts.retransmissions.saturating_sub(not_lost);
     // What a black hole, a silent peer or timers explain is told with them.
     let told = [
         (IncidentKind::RepeatedSegment, end),

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use linerate_model::sample::End;
 use linerate_model::unit::Unit;
 
-use super::{CLIENTS_MAX, TcpFinding, TcpFindingKind};
+use super::{CLIENTS_MAX, SERVICES_MAX, TcpFinding, TcpFindingKind};
 use crate::number::{bytes, count, counted, ns};
 
 /// Fills in claim, explanation and advice.
@@ -39,6 +39,7 @@ pub(crate) fn put_into_words(finding: &mut TcpFinding) {
             Unit::BitsPerSecond.display(finding.out_of as f64),
         ),
         ("{syns}", times(finding.count)),
+        ("{services}", services(finding)),
         ("{hops}", (finding.value & 0xff).to_string()),
         ("{hops_before}", (finding.value >> 8).to_string()),
         ("{trip}", ns(trip_ns)),
@@ -183,15 +184,33 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "if it is not meant: compare `ip link` and `ip route get` at {who} with what arrives \
              in its SYN",
         ],
+        TcpFindingKind::Refused if finding.services > 1 => [
+            "{toward} was refused at {services}: a reset answered its SYN",
+            "Nothing listens there, or a firewall rejects it and says so. One client that asks so many is a scan, \
+             or looks for something.",
+            "if it is no scan of yours: look at {toward}, what does it look for?",
+        ],
+        TcpFindingKind::Unanswered if finding.services > 1 => [
+            "{toward} had no answer to its SYN from {services}",
+            "Nobody is there, or a firewall drops its SYNs in silence. One client that asks so many is a scan, or \
+             looks for something.",
+            "if it is no scan of yours: look at {toward}, what does it look for?",
+        ],
         TcpFindingKind::Refused => [
-            "{who} refused the connection of {toward}: a reset answered the SYN after {total}",
+            if finding.connections > 1 {
+                "{who} refused the connection of {toward}: a reset answered the SYN after {longest} at the longest"
+            } else {
+                "{who} refused the connection of {toward}: a reset answered the SYN after {longest}"
+            },
             "Nothing listens at that port of {who}, or a firewall there or on the way rejects it \
              and says so.",
             "at {who}: `ss -ltn` shows whether something listens; if it does, look for rules that \
              reject (`nft list ruleset`)",
         ],
         TcpFindingKind::Unanswered => [
-            if finding.total_ns > 0 {
+            if finding.total_ns > 0 && finding.connections > 1 {
+                "{who} did not answer: {toward} sent its SYN {syns}, for {longest} at the longest"
+            } else if finding.total_ns > 0 {
                 "{who} did not answer: {toward} sent its SYN {syns} within {total}"
             } else {
                 "{who} did not answer the SYN of {toward}: {times}"
@@ -360,6 +379,19 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
     }
 }
 
+/// Writes how many services were asked in vain, and of whom.
+fn services(finding: &TcpFinding) -> String {
+    let more = match finding.services as usize {
+        SERVICES_MAX.. => " and more",
+        _ => "",
+    };
+    let of = match finding.value {
+        1 => finding.who.to_string(),
+        hosts => format!("{} hosts", count(hosts)),
+    };
+    format!("{} ports{more} of {of}", count(finding.services))
+}
+
 /// Writes a host, with the port where it is the server's.
 fn host(address: IpAddr, port: Option<u16>) -> String {
     match port {
@@ -440,6 +472,7 @@ mod tests {
                     advice: None,
                     connections: 2,
                     others: 2,
+                    services: number as u32,
                     count: number,
                     total_ns: number,
                     longest_ns: number,

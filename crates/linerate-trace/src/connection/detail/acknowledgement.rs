@@ -98,6 +98,9 @@ impl Detail {
                 sender.loaded_trip = Some((round_trip_ns, time_ns));
             }
         }
+        sender.too_big = sender
+            .too_big
+            .filter(|(point, _)| after(*point, acknowledgement));
         let was_recovering = sender.recovery.is_some();
         sender.ambiguous_to = sender
             .ambiguous_to

@@ -17,6 +17,8 @@ pub struct Counts {
     pub tail_probe: u32,
     /// Of these, those that the receiver had already.
     pub spurious: u32,
+    /// Of these, those that are pieces of what a router had said is too big.
+    pub resized: u32,
     /// Of these, those whose first sending was not captured.
     pub first_not_captured: u32,
     /// Segments that came behind later ones.

@@ -133,6 +133,8 @@ pub(crate) struct EndDetail {
     unheard_since: Option<Place>,
     /// A large segment that is sent again and again.
     pub(super) repeated: Option<Repeated>,
+    /// Up to where it had sent when a router said that what is longer than so many bytes does not get through.
+    pub(super) too_big: Option<(u32, u32)>,
     /// Where it probed a closed window with a byte that is new.
     probed: Option<u32>,
     /// When it last sent what it sends only if something arrives: a selective or duplicate acknowledgement.
@@ -145,6 +147,8 @@ pub(crate) struct EndDetail {
     pub(super) last_data_frame: Option<FrameId>,
     /// Whether that was sent again, or overtaken.
     last_data_is_late: bool,
+    /// Whether it is the first piece of a fragmented packet: how much the others carry is not known.
+    last_data_is_piece: bool,
     /// Whether it came while the other end's data was on its way: then it asks for nothing that the other waits for.
     last_data_crosses: bool,
     /// The highest edge of selective acknowledgements that it sent.
@@ -382,7 +386,12 @@ impl Detail {
             own.last_data_is_late = verdict.any(Verdict::RETRANSMISSION | Verdict::OUT_OF_ORDER);
             let other = &seen.halves[from.other() as usize];
             own.last_data_crosses = other.is_seen() && after(other.next, segment.acknowledgement);
-            own.last_data_bytes = segment.payload_bytes;
+            own.last_data_is_piece = segment.fragmented;
+            // Of a packet in pieces the first is seen; the whole was as long as its sender could make it.
+            own.last_data_bytes = match segment.fragmented {
+                true => self.segment_bytes,
+                false => segment.payload_bytes,
+            };
             self.last_sender = Some(from);
             // With data on its way back, the other end's next segment need not follow the ACK.
             self.ends[from.other() as usize].held = None;
@@ -549,9 +558,24 @@ impl Detail {
 
     /// Notes what a router or host says of a segment of `end`.
     #[cold]
-    pub(crate) fn handle_complaint(&mut self, end: End, reason: Reason, place: Place) {
+    pub(crate) fn handle_complaint(
+        &mut self,
+        halves: &[Half; 2],
+        end: End,
+        reason: Reason,
+        place: Place,
+    ) {
         let (kind, value) = match reason {
-            Reason::TooBig(mtu_bytes) => (IncidentKind::TooBig, mtu_bytes),
+            Reason::TooBig(mtu_bytes) => {
+                // Old routers name no size.
+                let fits = if mtu_bytes == 0 {
+                    self.segment_bytes
+                } else {
+                    mtu_bytes
+                };
+                self.ends[end as usize].too_big = Some((halves[end as usize].next, fits));
+                (IncidentKind::TooBig, mtu_bytes)
+            }
             Reason::NoWay => (IncidentKind::Unreachable, 1),
             Reason::Prohibited => (IncidentKind::Unreachable, 2),
             Reason::Port => (IncidentKind::Unreachable, 3),
@@ -602,7 +626,9 @@ impl Detail {
             return;
         };
         let length_ns = last_ns.saturating_sub(since.time_ns);
-        let was_there = halves[end as usize].is_seen();
+        // With its SYN or the answer to it repeated, an end was never there.
+        let was_there =
+            own.last_frame.is_some() || halves.iter().all(|half| half.has_acknowledged());
         if unheard < UNHEARD_MIN || length_ns < UNHEARD_NS_MIN || !was_there {
             return;
         }
@@ -720,10 +746,13 @@ impl Detail {
         // An acknowledgement too says how far its end has sent.
         if half.is_seen() && ahead > 0 && !segment.flags.any(Flags::RST | Flags::SYN) {
             let own = &mut self.ends[from as usize];
-            own.holes
-                .open(half.next, segment.sequence, seen.place.time_ns);
-            own.counts.holes += 1;
-            verdict.add(Verdict::AFTER_HOLE);
+            // Behind the first piece of a packet come the others.
+            if !own.last_data_is_piece {
+                own.holes
+                    .open(half.next, segment.sequence, seen.place.time_ns);
+                own.counts.holes += 1;
+                verdict.add(Verdict::AFTER_HOLE);
+            }
         }
         if segment.sequence_bytes() == 0 {
             return verdict;
@@ -903,7 +932,7 @@ impl Detail {
         let segment_bytes = self.segment_bytes;
         let own = &mut self.ends[from as usize];
         own.sizes.add(bytes);
-        let is_small = bytes <= segment_bytes / 2;
+        let is_small = bytes <= segment_bytes / 2 && !seen.segment.fragmented;
         own.counts.small += u32::from(is_small);
         if is_small && self.last_sender != Some(from.other()) {
             let train = &mut own.train;
