@@ -4,8 +4,9 @@
 /// Captures made by hand.
 mod common;
 
-use common::{ACK, BEGIN_NS, From, RST, SYN, Talk, syn_options, trace};
-use linerate_trace::{Ending, TcpFindingKind as Kind, Trace};
+use common::{ACK, BEGIN_NS, From, PSH, RST, SYN, Talk, syn_options, trace};
+use linerate_model::sample::End;
+use linerate_trace::{Cause, Ending, TcpFindingKind as Kind, Trace};
 
 fn kinds(trace: &Trace) -> Vec<Kind> {
     trace.findings.iter().map(|one| one.kind).collect()
@@ -418,5 +419,61 @@ fn a_scan_is_one_finding() {
         assert!(text.lines().count() < 80, "{text}");
         // Its filter is for the first of them.
         assert!(text.contains("… and 4998 more\n"), "{text}");
+    }
+}
+
+/// A stream of 1.5 MB behind a shaper: a full segment each 10 ms, acknowledged at once; the program's writes of
+/// `writes` segments end with PSH.
+fn shaped(writes: u32) -> Trace {
+    let mut talk = Talk::new(100, 900);
+    talk.shake_hands(1460, Some(7));
+    for at in 1..=1024 {
+        let mut packet = talk.packet(From::Client, 1460);
+        packet.flags = if at % writes == 0 { ACK | PSH } else { ACK };
+        talk.send(packet).skip(From::Client, 1460);
+        talk.wait_us(150).ack(From::Server).wait_us(9850);
+    }
+    trace(&talk.frames)
+}
+
+#[test]
+fn what_is_queued_is_not_its_programs_time() {
+    let told = shaped(64);
+    assert_eq!(kinds(&told), [], "{:#?}", told.findings);
+    let life = told.connections[0].time.expect("both ends");
+    assert!(life.congestion > 0.9 && life.client < 0.1, "{life:?}");
+    let pacing = told.connections[0]
+        .gaps
+        .iter()
+        .find(|gap| gap.cause == Cause::Pacing);
+    // All but those behind a write, and those before the first PSH.
+    assert_eq!(pacing.map(|gap| gap.count), Some(1023 - 64 - 14));
+
+    // With each segment a write of its own, it is the program that sends so slowly; and one that sets PSH nowhere
+    // says nothing.
+    for writes in [1, 5000] {
+        let told = shaped(writes);
+        assert_eq!(
+            kinds(&told),
+            [Kind::IdleSender],
+            "{writes}: {:#?}",
+            told.findings
+        );
+    }
+}
+
+#[test]
+fn where_a_capture_was_taken_shows_only_if_the_way_is_longer_than_its_hosts_take() {
+    for (way_us, at) in [(70, None), (700, Some(End::Client))] {
+        let mut talk = Talk::new(100, 900);
+        talk.control(From::Client, SYN, syn_options((1460, Some(7))))
+            .wait_us(way_us);
+        talk.control(From::Server, SYN | ACK, syn_options((1460, Some(7))))
+            .wait_us(4);
+        talk.ack(From::Client)
+            .data(From::Client, 100)
+            .wait_us(way_us)
+            .ack(From::Server);
+        assert_eq!(trace(&talk.frames).connections[0].captured_at, at);
     }
 }

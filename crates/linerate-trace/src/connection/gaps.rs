@@ -27,6 +27,8 @@ pub enum Cause {
     Window,
     /// The path: an acknowledgement took a round trip.
     RoundTrip,
+    /// The sender's program had handed over more: pacing, or a queue before the capture.
+    Pacing,
     /// The end of the connection.
     Close,
     /// The far end went on later than it could have: why does not show where this was captured.
@@ -62,6 +64,11 @@ impl Cause {
             ],
             Self::Window => ["window", "× the window", "× the window"],
             Self::RoundTrip => ["round trip", "round trip", "round trips"],
+            Self::Pacing => [
+                "pacing",
+                "wait for pacing or a queue before the capture",
+                "waits for pacing or a queue before the capture",
+            ],
             Self::Close => ["close", "× the end", "× the end"],
             Self::Unseen => [
                 "not visible here",

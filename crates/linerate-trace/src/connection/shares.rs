@@ -82,6 +82,8 @@ pub(crate) struct Sending {
     pub segment_bytes: u32,
     /// Whether the last segment was shorter than a full one.
     pub last_was_short: bool,
+    /// Whether more was queued behind it.
+    pub has_more: bool,
     /// The receiver's window in bytes, if its scale is known.
     pub window_bytes: Option<u64>,
     /// The largest that it was.
@@ -107,10 +109,11 @@ pub(crate) fn state(pair: Pair<&Half>, sending: &Sending) -> State {
         // section 3.8.6.2.1).
         let least = u64::from(sending.segment_bytes).min(sending.window_bytes_max / 2);
         let is_narrow = room.is_some_and(|room| room < least);
-        return if is_narrow {
-            State::Window
-        } else {
-            State::Idle
+        // What is queued, though all is acknowledged, is paced, or held behind the host and before the capture.
+        return match (is_narrow, sending.has_more && flight == 0) {
+            (true, _) => State::Window,
+            (false, true) => State::Path,
+            (false, false) => State::Idle,
         };
     }
     if sending.recovering {
@@ -119,7 +122,7 @@ pub(crate) fn state(pair: Pair<&Half>, sending: &Sending) -> State {
     if room.is_some_and(|room| room < u64::from(sending.segment_bytes)) {
         return State::Window;
     }
-    if sending.last_was_short {
+    if sending.last_was_short && !sending.has_more {
         State::Sender
     } else {
         State::Path

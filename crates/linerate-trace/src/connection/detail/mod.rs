@@ -70,6 +70,8 @@ const UNHEARD_NS_MIN: u64 = 1_000_000_000;
 
 /// How many times longer the way to one end is, if the capture was taken at the other.
 const NEARER: u64 = 8;
+/// How long it is at the least: below, hosts take as long to answer as the way does.
+const FAR_NS_MIN: u64 = 100_000;
 
 /// A frame that comes again later than this was sent again, whatever its identification: bridges
 /// take microseconds, the shortest retransmission timers some milliseconds.
@@ -158,6 +160,11 @@ pub(crate) struct EndDetail {
     /// Whether the capture cut the selective blocks of its last acknowledgement.
     pub(super) sack_is_cut: bool,
     last_data_bytes: u32,
+    /// Whether more was queued behind the furthest that it sent: an end sets PSH where nothing is (RFC 9293,
+    /// section 3.9.1.2).
+    has_more: bool,
+    /// Whether it does so: something set PSH.
+    sets_push: bool,
     first_data_ns: u64,
     /// A timestamp that was not echoed yet, and when it was sent.
     stamp: Option<(u32, u64)>,
@@ -329,7 +336,9 @@ impl Detail {
             self.leg_ns(end).or(stamps.spread.least())
         });
         let (client_ns, server_ns) = client_ns.zip(server_ns)?;
-        if client_ns.saturating_mul(NEARER) < server_ns {
+        if client_ns.max(server_ns) < FAR_NS_MIN {
+            None
+        } else if client_ns.saturating_mul(NEARER) < server_ns {
             Some(End::Client)
         } else if server_ns.saturating_mul(NEARER) < client_ns {
             Some(End::Server)
@@ -425,6 +434,7 @@ impl Detail {
                 recovering: own.recovery.is_some(),
                 segment_bytes,
                 last_was_short: !own.last_data_bytes.is_multiple_of(segment_bytes),
+                has_more: own.has_more && own.sets_push,
                 window_bytes: window_bytes(halves, shifts, to),
                 window_bytes_max,
             };
@@ -871,7 +881,10 @@ impl Detail {
         let is_fin = segment.flags.any(Flags::FIN);
         let own = &mut self.ends[from as usize];
         own.unacknowledged_packets = own.unacknowledged_packets.saturating_add(1);
+        let is_pushed = segment.flags.any(Flags::PSH);
+        own.sets_push |= is_pushed;
         if is_new {
+            own.has_more = !is_pushed && !is_fin && !segment.fragmented;
             // Nagle's algorithm lets no short segment go while a short one is on its way.
             let are_short = !own.last_data_bytes.is_multiple_of(segment_bytes)
                 && !segment.payload_bytes.is_multiple_of(segment_bytes);

@@ -91,7 +91,9 @@ impl Detail {
             (Cause::Application, from)
         } else if segment.payload_bytes > 0 {
             // The end that sends payload has kept the other waiting, if the other spoke last.
+            let is_queued = self.ends[from as usize].shares.state() == State::Path;
             match self.last_sender {
+                _ if is_queued && !flight(from) => (Cause::Pacing, from),
                 _ if !is_late => (Cause::RoundTrip, from),
                 Some(last) if last == to => (Cause::Answer, from),
                 _ => (Cause::Application, from),
