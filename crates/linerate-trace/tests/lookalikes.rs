@@ -71,6 +71,27 @@ fn a_mirrored_port_loses_nothing() {
 }
 
 #[test]
+fn a_loop_shows_a_frame_again_and_again() {
+    let mut talk = Talk::new(100, 900);
+    talk.shake_hands(1460, Some(7));
+    for _ in 0..20 {
+        talk.data(From::Client, 100).wait_us(20_000);
+        talk.data(From::Server, 300).wait_us(20_000);
+    }
+    let copies = [0, 1, 3, 5].into_iter().flat_map(|ms| {
+        let frames = talk.frames.iter();
+        frames.map(move |(at, frame)| (at + ms * 1_000_000, frame.clone()))
+    });
+    let mut frames: Vec<_> = copies.collect();
+    frames.sort_by_key(|(at, _)| *at);
+    let counts = trace(&frames).connections[0]
+        .from_client
+        .counts
+        .expect("details");
+    assert_eq!(counts.retransmissions, 0);
+}
+
+#[test]
 fn what_is_sent_again_at_once_on_a_short_way_was_not_captured_twice() {
     let mut talk = Talk::new(100, 900).v6();
     talk.shake_hands(1440, Some(7));
@@ -476,4 +497,69 @@ fn where_a_capture_was_taken_shows_only_if_the_way_is_longer_than_its_hosts_take
             .ack(From::Server);
         assert_eq!(trace(&talk.frames).connections[0].captured_at, at);
     }
+}
+
+#[test]
+fn a_second_host_that_answers_a_syn_moves_nothing() {
+    let mut talk = Talk::new(100, 900);
+    talk.shake_hands(1460, Some(7));
+    let mut other = talk.packet(From::Server, 0);
+    (other.flags, other.sequence) = (SYN | ACK, 777_777);
+    talk.wait_us(10_000)
+        .send(other)
+        .wait_us(50)
+        .ack(From::Client);
+    talk.data(From::Client, 100)
+        .wait_us(200)
+        .data(From::Server, 100);
+    let trace = trace(&talk.frames);
+    assert_eq!(kinds(&trace), [], "{:#?}", trace.findings);
+    assert_eq!(
+        trace.connections[0]
+            .from_server
+            .counts
+            .expect("details")
+            .retransmissions,
+        0
+    );
+}
+
+/// What a server's answers prove, that take `least_us` and up to `more_us` longer, over a way of `trip_us`.
+fn answered(trip_us: u64, [least_us, more_us]: [u64; 2]) -> String {
+    let mut talk = Talk::new(100, 900);
+    talk.control(From::Client, SYN, syn_options((1460, Some(7))))
+        .wait_us(trip_us);
+    talk.control(From::Server, SYN | ACK, syn_options((1460, Some(7))));
+    talk.wait_us(50).ack(From::Client);
+    for at in 0..60 {
+        talk.data(From::Client, 100)
+            .wait_us(trip_us + least_us + at * 37 % 60 * more_us / 60);
+        talk.data(From::Server, 300).wait_us(50).ack(From::Client);
+    }
+    let trace = trace(&talk.frames);
+    let slow = trace
+        .findings
+        .iter()
+        .find(|one| one.kind == Kind::SlowAnswer);
+    slow.expect("it is slow").explanation.clone()
+}
+
+#[test]
+fn a_way_that_varies_and_a_server_that_pings_may_look_like_a_slow_one() {
+    let jitter = answered(20_000, [0, 40_000]);
+    assert!(
+        jitter.contains("or a way that takes as much longer"),
+        "{jitter}"
+    );
+    let ping = answered(20_000, [5_000_000, 0]);
+    assert!(ping.contains("speaks by itself"), "{ping}");
+    let slow = answered(20_000, [400_000, 40_000]);
+    assert!(
+        slow.starts_with("It is the program, not the network"),
+        "{slow}"
+    );
+    assert!(
+        !slow.contains("itself") && !slow.contains("or a way"),
+        "{slow}"
+    );
 }

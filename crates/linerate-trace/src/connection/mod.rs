@@ -390,8 +390,12 @@ impl Connection {
             half.pure_acks = half.pure_acks.saturating_add(1);
         }
         let end_of_segment = segment.sequence.wrapping_add(segment.sequence_bytes());
+        // A second SYN with another number, of a second host behind the same address, moves nothing.
+        let is_others = flags.any(Flags::SYN) && half.has_syn() && half.first != segment.sequence;
         if half.is_seen() {
-            half.next = furthest(half.next, end_of_segment);
+            if !is_others {
+                half.next = furthest(half.next, end_of_segment);
+            }
         } else if !flags.any(Flags::RST) || flags.any(Flags::ACK) || segment.sequence != 0 {
             half.marks |= Half::SEEN;
             half.first = segment.sequence;

@@ -215,12 +215,15 @@ impl Proof {
 /// What one finding is told apart by: kind, host, other host, the server's port, which end.
 type Key = (TcpFindingKind, IpAddr, IpAddr, Option<u16>, End);
 
+/// A host and its port.
+type Service = (IpAddr, Option<u16>);
+
 /// All findings of a capture.
 #[derive(Debug, Default)]
 pub(crate) struct FindingBook {
     found: BTreeMap<Key, TcpFinding>,
     /// Which services each client asked in vain.
-    asked: BTreeMap<(TcpFindingKind, IpAddr), BTreeSet<(IpAddr, Option<u16>)>>,
+    asked: BTreeMap<(TcpFindingKind, IpAddr), BTreeSet<Service>>,
     left_out: u64,
 }
 

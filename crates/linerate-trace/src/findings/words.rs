@@ -9,9 +9,12 @@ use linerate_model::unit::Unit;
 use super::{CLIENTS_MAX, SERVICES_MAX, TcpFinding, TcpFindingKind};
 use crate::number::{bytes, count, counted, ns};
 
+/// Waits from which a message may be none that answers: programs send pings each second at the most.
+const SPEAKS_ALONE_NS_MIN: u64 = 1_000_000_000;
+
 /// Fills in claim, explanation and advice.
 pub(crate) fn put_into_words(finding: &mut TcpFinding) {
-    let trip_ns = finding.round_trip_ns.unwrap_or(0);
+    let trip_ns = trip_ns(finding);
     let mean_ns = finding.total_ns / finding.count.max(1);
     let rate = finding.value as f64 * 8e9 / trip_ns as f64;
     let values = [
@@ -304,9 +307,17 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         TcpFindingKind::SlowAnswer => [
             "{who} took {total} of {life} to answer: {times}, {value_ns} in the median, {longest} \
              at the longest",
-            if has_trip {
+            if has_trip && finding.value < 2 * trip_ns(finding) {
+                "It is the program, or a way that takes as much longer at times: each wait is behind \
+                 the last byte of a request, less the way of {trip} at its shortest, and no loss shows \
+                 in it. A capture at {who} tells."
+            } else if has_trip && finding.value >= SPEAKS_ALONE_NS_MIN {
                 "It is the program, not the network: each wait is behind the last byte of a \
-                 request, less the way of {trip}, and nothing was lost in it."
+                 request, less the way of {trip}, and no loss shows in it. A server that speaks by \
+                 itself now and then (pings, events) looks the same."
+            } else if has_trip {
+                "It is the program, not the network: each wait is behind the last byte of a \
+                 request, less the way of {trip}, and no loss shows in it."
             } else {
                 "It is the program, if the way is short: no round trip to it was captured."
             },
@@ -377,6 +388,11 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              and LRO off while capturing",
         ],
     }
+}
+
+/// Returns the shortest round trip.
+fn trip_ns(finding: &TcpFinding) -> u64 {
+    finding.round_trip_ns.unwrap_or(0)
 }
 
 /// Writes how many services were asked in vain, and of whom.

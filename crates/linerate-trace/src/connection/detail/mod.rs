@@ -709,9 +709,7 @@ impl Detail {
         let since_ns = own.recent.since_ns(identity, time_ns);
         let is_same = since_ns.is_some_and(|since_ns| since_ns <= self.twice_ns(segment))
             || is_first_syn(half, segment) && seen.elapsed_ns <= CAPTURED_TWICE_NS_MAX;
-        if !is_same {
-            self.ends[seen.end as usize].recent.note(identity, time_ns);
-        }
+        self.ends[seen.end as usize].recent.note(identity, time_ns);
         is_same
     }
 
