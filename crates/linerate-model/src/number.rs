@@ -9,8 +9,9 @@
 //!    Value and ends are rounded to the same place.
 //! 2. An interval that is symmetric within a tenth of its width is written `941.2 ± 0.8 Mbit/s`,
 //!    any other with its ends: `43 (40–52) µs`.
-//! 3. Two values have no interval; the range that they span is written and called that:
-//!    `1.3 (2 values: 1.2–1.4) Gbit/s`.
+//!    However narrow it is, a value has four digits at the most.
+//! 3. Two values have no interval; the range that they span is written and called that, with three digits:
+//!    `1.30 (2 values: 1.20–1.40) Gbit/s`.
 //! 4. Without an interval three digits are written, less trailing zeros: 941 Mbit/s, 1.5 MiB.
 //! 5. What was counted or asked for is exact and written in full: whole numbers of things, and
 //!    sizes in bytes that people say (1460 B, 18 750 B, 64 KiB).
@@ -32,9 +33,9 @@ pub const GROUP_SPACE: char = '\u{202f}';
 const DIGITS: i32 = 3;
 
 /// Most significant digits that are written of a value, however narrow its interval.
-const DIGITS_MAX: i32 = 6;
+const DIGITS_MAX: i32 = 4;
 /// Most digits of a value with a range of two: how near they lie by chance is no precision.
-const RANGE_DIGITS_MAX: i32 = 4;
+const RANGE_DIGITS_MAX: i32 = DIGITS;
 
 /// Whole sizes below this are written in plain bytes unless a binary prefix fits them exactly.
 const PLAIN_BYTES_BELOW: f64 = 100_000.0;
@@ -261,7 +262,9 @@ fn spread(value: f64, bounds: Option<(f64, f64)>, unit: Unit, digits_max: i32) -
         value: rounded(value, place),
         low: rounded(low, place),
         high: rounded(high, place),
-        half: is_symmetric.then(|| half_width(half, place)),
+        // Ends that are the same in so many digits say less than what they are nearer than.
+        half: (is_symmetric || rounded(low, place) == rounded(high, place))
+            .then(|| half_width(half, place)),
         prefix,
     })
 }
@@ -391,7 +394,7 @@ mod tests {
         check(14.674, 0.949, Unit::Ratio, "14.7 ± 0.9");
         check(14.674, 0.964, Unit::Ratio, "14.7 ± 1.0");
         check(941.23e6, 0.8e6, RATE, "941.2 ± 0.8 Mbit/s");
-        check(941.23e6, 0.2e6, RATE, "941.23 ± 0.20 Mbit/s");
+        check(941.23e6, 0.2e6, RATE, "941.2 ± 0.2 Mbit/s");
         check(941.23e6, 16.25e6, RATE, "941 ± 16 Mbit/s");
         check(999e6, 9e6, RATE, "999 ± 9 Mbit/s");
         check(12_345.6, 45.6, Unit::PerSecond, "12\u{202f}350 ± 50/s");
@@ -407,7 +410,7 @@ mod tests {
         check(-0.31, 1.9, Unit::Percent, "−0.3 ± 1.9 %");
         check(3.0, 400.0, Unit::Ratio, "3 ± 400");
         check(0.0, 2.5e6, RATE, "0.0 ± 2.5 Mbit/s");
-        check(0.5, 1e-7, Unit::Ratio, "0.500000 ± <0.000001");
+        check(0.5, 1e-7, Unit::Ratio, "0.5000 ± <0.0001");
     }
 
     #[test]
@@ -424,6 +427,14 @@ mod tests {
         check(100.0, 1e-6, 250.0, Unit::Ratio, "100 (0–250)");
         check(999e6, 700e6, 1008e6, RATE, "1000 (700–1010) Mbit/s");
         check(1.0, -0.5, 9.0, Unit::Percent, "1.0 (−0.5 to 9.0) %");
+        check(
+            940.99e6,
+            940.77e6,
+            941.33e6,
+            RATE,
+            "941.0 (940.8–941.3) Mbit/s",
+        );
+        check(941e6, 940.99e6, 941.04e6, RATE, "941.0 ± <0.1 Mbit/s");
     }
 
     #[test]
@@ -432,6 +443,11 @@ mod tests {
             of(1.3e9, 1.2e9, 1.4e9, 2, RATE),
             "1.30 (2 values: 1.20–1.40) Gbit/s"
         );
+        assert_eq!(
+            of(940.32e6, 940.07e6, 940.58e6, 2, RATE),
+            "940 (2 values: 940–941) Mbit/s"
+        );
+        assert_eq!(of(22.502, 22.498, 22.506, 2, TIME), "22.5 (2 values) ns");
         assert_eq!(of(44e6, 44e6, 44e6, 2, TIME), "44 ms");
     }
 
