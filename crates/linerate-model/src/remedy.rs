@@ -18,14 +18,27 @@ pub struct Remedy {
 }
 
 impl Remedy {
-    /// Returns when its command is to be run: one that compares both settings once.
-    pub fn when(&self) -> &'static str {
-        match self.measure.contains("--experiment") {
-            true => "",
-            false => ", before and after",
+    /// Returns when its command is to be run: one that compares both settings once, one whose flags are the
+    /// change next to the same without them, any other before and after.
+    pub fn when(&self) -> String {
+        let changes = CHANGES.iter().find(|flag| self.measure.contains(*flag));
+        match changes {
+            _ if self.measure.contains("--experiment") => String::new(),
+            Some(flag) => format!(", and the same without {flag}"),
+            None => ", before and after".to_owned(),
         }
     }
 }
+
+/// Flags that make the change which their command measures.
+const CHANGES: [&str; 6] = [
+    "-C bbr",
+    "-C cubic",
+    "--rx discard",
+    "-P 4",
+    "--in-flight 16",
+    "-M 1208",
+];
 
 /// Where nothing is changed, there is nothing to take back.
 const NOTHING: &str = "Nothing is changed";
@@ -161,6 +174,35 @@ impl Limiter {
                 NOTHING,
                 "linerate run HOST -M 1208",
             ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_compared_with_what_lacks_its_change() {
+        let when = |limiter: Limiter| limiter.remedy().when();
+        assert_eq!(when(Limiter::NagleDelayedAck), "");
+        assert_eq!(
+            when(Limiter::CongestionWindow),
+            ", and the same without -C bbr"
+        );
+        assert_eq!(when(Limiter::LinkRate), ", before and after");
+        for limiter in [
+            Limiter::SlowReader,
+            Limiter::Pacing,
+            Limiter::Generator,
+            Limiter::RoundTrip,
+            Limiter::NothingArrives,
+        ] {
+            let said = when(limiter);
+            assert!(
+                said.starts_with(", and the same without -"),
+                "{limiter:?}{said}"
+            );
         }
     }
 }
