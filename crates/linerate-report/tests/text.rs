@@ -76,6 +76,9 @@ fn the_end_of_a_study_fits_one_screen() {
         for words in [verdict, "Trust: ", "Findings", "What to do", path] {
             assert!(text.contains(words), "no {words}: {text}");
         }
+        // What does not fit is a whole clause less, not half of a sentence; trust says that there is more.
+        let is_cut = |line: &str| line.ends_with('…') && !line.ends_with("; …");
+        assert!(!text.lines().any(is_cut), "{text}");
     }
     let mut unusable = study;
     if let Some(trust) = &mut unusable.trust {
@@ -83,6 +86,17 @@ fn the_end_of_a_study_fits_one_screen() {
     }
     let text = terminal_answer(&unusable, path, 80, false);
     assert!(!text.contains("Findings") && text.contains(path), "{text}");
+    // What to do about it is there.
+    let caution = unusable.cautions[0]
+        .claim
+        .split(' ')
+        .take(4)
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(
+        text.contains("Cautions") && text.contains(&caution),
+        "{text}"
+    );
     let empty = terminal_answer(&fixture::empty(), path, 80, false);
     assert!(empty.ends_with(&format!("report  {path}\n")), "{empty}");
 }

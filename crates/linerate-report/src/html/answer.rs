@@ -124,8 +124,11 @@ fn tile(tile: &Tile) -> Markup {
             span.label { (tile.what) }
             span.reads {
                 b { (text.value) }
+                @if !text.unit.is_empty() {
+                    @if text.unit != "/s" { "\u{a0}" }
+                    b.unit { (text.unit) }
+                }
                 @if let Some(spread) = &text.spread { " " span.spread { (spread) } }
-                @if !text.unit.is_empty() { " " b.unit { (text.unit) } }
             }
             @if !tile.note.is_empty() { span.note { (tile.note) } }
         }

@@ -29,17 +29,18 @@ fn caption(bars: &[LimitBar]) -> String {
     let full = match (has(Ceilings::Wire), has(Ceilings::RoundTrip)) {
         (true, true) => {
             "A full bar is what the wire carries in frames of the measured size, and for requests what \
-             the path's shortest round trip allows; the line is the interval."
+             the path's shortest round trip allows"
         }
-        (true, false) => {
-            "A full bar is what the wire carries in frames of the measured size; the line is the interval."
-        }
-        (false, true) => {
-            "A full bar is what the path's shortest round trip allows; the line is the interval."
-        }
-        (false, false) => "The maximum of these is not known.",
+        (true, false) => "A full bar is what the wire carries in frames of the measured size",
+        (false, true) => "A full bar is what the path's shortest round trip allows",
+        (false, false) => "The maximum of these is not known",
     };
-    let mut text = full.to_owned();
+    let has_interval = |bar: &LimitBar| bar.ceiling.is_some() && bar.value.low.is_some();
+    let line = match bars.iter().any(has_interval) {
+        true => "; the line is the interval.",
+        false => ".",
+    };
+    let mut text = format!("{full}{line}");
     if bars.iter().any(LimitBar::is_lower_bound) {
         text += " Grey: the load generator is the limit, so the host can do at least as much.";
     }
@@ -58,7 +59,8 @@ fn bar(bar: &LimitBar) -> Markup {
             span.reads {
                 b { (text.value) }
                 @if let Some(spread) = &text.spread { " " (spread) }
-                " " (text.unit)
+                @if text.unit != "/s" { " " }
+                (text.unit)
                 @if let Some(ceiling) = &bar.ceiling {
                     span.soft { " of " (number::display(ceiling.value, bar.value.unit)) }
                 }

@@ -13,144 +13,202 @@ use crate::{number, wording};
 const LINES_MAX: usize = 23;
 /// Findings, and actions, that are told.
 const TOLD_MAX: usize = 3;
-/// Lines of each number and of each thing that is told, from the most to the least: the first that the
-/// screen holds. What stands behind a number goes before a sentence is cut.
-const LINES_EACH: [(usize, usize); 4] = [(3, 3), (2, 2), (1, 2), (1, 1)];
-/// Least lines of the verdict and of trust.
-const LINES_FIRST: usize = 2;
 
 /// Returns the last lines of a command that made `report`: 23 of at most `width` characters.
 pub fn terminal_answer(analysis: &Analysis, report: &str, width: usize, color: bool) -> String {
-    // A path is not wrapped: it must survive copying.
-    let page = |(of_tiles, lines_each)| {
-        let mut page = Page {
-            text: String::new(),
-            width: width.clamp(WIDTH_MIN, WIDTH_MAX),
-            color,
-        };
-        page.answer(analysis, of_tiles, lines_each);
-        page.styled(Look::Quiet, "report  ");
-        page.line(Look::Plain, &clean(report));
-        page.text
+    let mut page = Page {
+        text: String::new(),
+        width: width.clamp(WIDTH_MIN, WIDTH_MAX),
+        color,
     };
-    let pages = LINES_EACH.into_iter().map(page);
-    let mut last = String::new();
-    for page in pages {
-        last = page;
-        if last.lines().count() <= LINES_MAX {
-            break;
+    let mut parts = parts(analysis);
+    // One line is the report's path, which is not wrapped: it must survive copying.
+    fit_into(&mut parts, page.width, LINES_MAX - 1);
+    for part in &parts {
+        page.part(part);
+    }
+    page.styled(Look::Quiet, "report  ");
+    page.line(Look::Plain, &clean(report));
+    page.text
+}
+
+/// Something that is told, and shorter ways to tell it.
+struct Part {
+    lead: String,
+    look: Look,
+    /// From the whole to the shortest; never empty.
+    forms: Vec<String>,
+    words: Look,
+    /// Most lines, where even the shortest form has to be cut.
+    lines_max: usize,
+}
+
+impl Part {
+    fn new(lead: &str, look: Look, forms: Vec<String>) -> Self {
+        Self {
+            lead: lead.to_owned(),
+            look,
+            forms: forms.iter().map(|form| clean(form)).collect(),
+            words: Look::Plain,
+            lines_max: usize::MAX,
         }
     }
-    last
+
+    fn head(look: Look, text: &str) -> Self {
+        let mut part = Self::new("", look, vec![text.to_owned()]);
+        part.words = look;
+        part
+    }
+
+    /// Returns its lines at this width, less its lead.
+    fn lines(&self, width: usize) -> Vec<String> {
+        let columns = width.saturating_sub(length(&self.lead)).max(1);
+        let mut lines = text::fit(&self.forms[0], columns);
+        if lines.len() > self.lines_max {
+            lines.truncate(self.lines_max);
+            if let Some(last) = lines.last_mut() {
+                *last = cut(last, columns);
+            }
+        }
+        lines
+    }
+}
+
+/// Marks that a line goes on: whole words only.
+fn cut(line: &str, columns: usize) -> String {
+    let room = columns.saturating_sub(2);
+    let kept: String = line.chars().take(room).collect();
+    let kept = match length(line) > room {
+        true => kept
+            .rsplit_once(' ')
+            .map_or(kept.as_str(), |(kept, _)| kept),
+        false => &kept,
+    };
+    format!("{kept} …")
+}
+
+/// Shortens the tallest parts, the last of them first, until all have `lines` lines at the most: by what
+/// qualifies a sentence, and only where that is not enough in the middle of one.
+fn fit_into(parts: &mut [Part], width: usize, lines: usize) {
+    loop {
+        let heights: Vec<usize> = parts.iter().map(|part| part.lines(width).len()).collect();
+        if heights.iter().sum::<usize>() <= lines {
+            return;
+        }
+        let tallest = |has: &dyn Fn(&Part) -> bool| {
+            let could = (0..parts.len()).filter(|at| heights[*at] > 1 && has(&parts[*at]));
+            could.max_by_key(|at| heights[*at])
+        };
+        if let Some(at) = tallest(&|part| part.forms.len() > 1) {
+            parts[at].forms.remove(0);
+        } else if let Some(at) = tallest(&|_| true) {
+            parts[at].lines_max = heights[at] - 1;
+        } else {
+            return;
+        }
+    }
+}
+
+fn parts(analysis: &Analysis) -> Vec<Part> {
+    let mut parts = vec![Part::head(Look::Quiet, &analysis.title)];
+    let answer = &analysis.answer;
+    if !answer.verdict.is_empty() {
+        parts.push(Part::head(Look::Heading, &format!("{}.", answer.verdict)));
+    }
+    if let Some(trust) = &analysis.trust {
+        let forms = clauses(&trust.line(), "; …");
+        parts.push(Part::new("Trust: ", look(trust), forms));
+    }
+    if let Some(why) = &analysis.partial {
+        parts.push(Part::new("Partial: ", Look::Warning, clauses(why, "; …")));
+    }
+    if let [first, ..] = analysis.damage.as_slice() {
+        parts.push(Part::new("Damaged: ", Look::Warning, clauses(first, "; …")));
+    }
+    let level = analysis.trust.as_ref().map(|trust| trust.level);
+    if level == Some(TrustLevel::DoNotUse) {
+        let cautions = analysis.cautions.iter();
+        let cautions = cautions.map(|one| format!("{} {}", one.claim, one.explanation));
+        told(&mut parts, "Cautions", &cautions.collect::<Vec<_>>());
+        return parts;
+    }
+    tiles(&mut parts, analysis);
+    let claims: Vec<String> = analysis
+        .findings
+        .iter()
+        .map(|one| one.claim.clone())
+        .collect();
+    told(&mut parts, "Findings", &claims);
+    // What was measured to help first, then what would raise what the findings above name.
+    let measured = analysis.recommendations.iter();
+    let measured = measured.map(|one| one.action.clone());
+    let remedies = wording::remedies(analysis, TOLD_MAX).into_iter();
+    let remedies = remedies.map(|(_, remedy)| {
+        let action = wording::stop(remedy.action);
+        format!("{action} (Gain not measured.)")
+    });
+    told(
+        &mut parts,
+        "What to do",
+        &measured.chain(remedies).collect::<Vec<_>>(),
+    );
+    parts
+}
+
+fn tiles(parts: &mut Vec<Part>, analysis: &Analysis) {
+    let tiles = &analysis.answer.tiles;
+    let heads = tiles.iter().map(|tile| length(&clean(&tile.what))).max();
+    for tile in tiles {
+        let head = pad(&clean(&tile.what), heads.unwrap_or(0) + 2);
+        let value = number::estimate(&tile.value).line();
+        let mut forms = Vec::new();
+        if !tile.note.is_empty() {
+            let notes = clauses(&tile.note, "");
+            forms.extend(notes.iter().map(|note| format!("{value} ({note})")));
+        }
+        forms.push(value);
+        parts.push(Part::new(&head, Look::Key, forms));
+    }
+}
+
+fn told(parts: &mut Vec<Part>, head: &str, all: &[String]) {
+    if all.is_empty() {
+        return;
+    }
+    let of = match all.len() {
+        0..=TOLD_MAX => String::new(),
+        count => format!(" ({TOLD_MAX} of {count})"),
+    };
+    parts.push(Part::head(Look::Heading, &format!("{head}{of}")));
+    for (at, text) in all.iter().take(TOLD_MAX).enumerate() {
+        let lead = format!("{:>2}  ", at + 1);
+        parts.push(Part::new(&lead, Look::Key, clauses(text, ".")));
+    }
+}
+
+/// Returns `text` and what is left of it without its last clause, its last two, …; each ends with `end`.
+/// A clause begins after a full stop or a semicolon that no bracket holds.
+fn clauses(text: &str, end: &str) -> Vec<String> {
+    let is_open = |before: &str| before.matches('(').count() > before.matches(')').count();
+    let blanks = text.match_indices(' ').map(|(at, _)| &text[..at]);
+    let ends = blanks.filter_map(|before| before.strip_suffix([';', '.']));
+    let mut forms: Vec<String> = ends
+        .filter(|before| !is_open(before))
+        .map(|before| format!("{before}{end}"))
+        .collect();
+    forms.push(text.to_owned());
+    forms.reverse();
+    forms
 }
 
 impl Page {
-    fn answer(&mut self, analysis: &Analysis, of_tiles: usize, lines_each: usize) {
-        self.line(Look::Quiet, &clean(&analysis.title));
-        let first = lines_each.max(LINES_FIRST);
-        let verdict = &analysis.answer.verdict;
-        if !verdict.is_empty() {
-            self.clipped(
-                "",
-                Look::Heading,
-                &format!("{verdict}."),
-                first,
-                Look::Heading,
-            );
-        }
-        if let Some(trust) = &analysis.trust {
-            self.clipped("Trust: ", look(trust), &trust.line(), first, Look::Plain);
-        }
-        if let Some(why) = &analysis.partial {
-            self.clipped("Partial: ", Look::Warning, why, 1, Look::Plain);
-        }
-        if let [first, ..] = analysis.damage.as_slice() {
-            self.clipped("Damaged: ", Look::Warning, first, 1, Look::Plain);
-        }
-        let level = analysis.trust.as_ref().map(|trust| trust.level);
-        if level == Some(TrustLevel::DoNotUse) {
-            return self.blank();
-        }
-        self.tiles(analysis, of_tiles);
-        self.told(
-            "Findings",
-            analysis.findings.iter().map(|one| one.claim.as_str()),
-            lines_each,
-        );
-        // What was measured to help first, then what would raise what the findings above name.
-        let measured = analysis.recommendations.iter();
-        let measured = measured.map(|one| one.action.clone());
-        let remedies = wording::remedies(analysis, TOLD_MAX).into_iter();
-        let remedies = remedies.map(|(_, remedy)| {
-            let action = wording::stop(remedy.action);
-            format!("{action} (Gain not measured.)")
-        });
-        let actions: Vec<String> = measured.chain(remedies).collect();
-        self.told("What to do", actions.iter().map(String::as_str), lines_each);
-    }
-
-    fn tiles(&mut self, analysis: &Analysis, lines_each: usize) {
-        let tiles = &analysis.answer.tiles;
-        let heads = tiles.iter().map(|tile| length(&clean(&tile.what))).max();
-        for tile in tiles {
-            let head = pad(&clean(&tile.what), heads.unwrap_or(0) + 2);
-            let value = number::estimate(&tile.value).line();
-            let note = match tile.note.as_str() {
-                "" => String::new(),
-                note => format!(" ({note})"),
-            };
-            self.clipped(
-                &head,
-                Look::Key,
-                &format!("{value}{note}"),
-                lines_each,
-                Look::Plain,
-            );
-        }
-    }
-
-    fn told<'t>(&mut self, head: &str, all: impl Iterator<Item = &'t str>, lines_each: usize) {
-        let all: Vec<&str> = all.collect();
-        if all.is_empty() {
-            return;
-        }
-        let of = match all.len() {
-            0..=TOLD_MAX => String::new(),
-            count => format!(" ({TOLD_MAX} of {count})"),
-        };
-        self.line(Look::Heading, &format!("{head}{of}"));
-        for (at, text) in all.into_iter().take(TOLD_MAX).enumerate() {
-            let lead = format!("{:>2}  ", at + 1);
-            self.clipped(&lead, Look::Key, text, lines_each, Look::Plain);
-        }
-    }
-
-    /// Writes `text` behind `lead` in at most `lines` lines; what is left out is marked.
-    fn clipped(&mut self, lead: &str, look: Look, text: &str, lines: usize, words: Look) {
-        let indent = length(lead);
-        let columns = self.width.saturating_sub(indent).max(1);
-        let mut all = text::fit(&clean(text), columns);
-        if all.len() > lines {
-            all.truncate(lines);
-            if let Some(last) = all.last_mut() {
-                let room = columns.saturating_sub(2);
-                let kept: String = last.chars().take(room).collect();
-                // Whole words only.
-                let kept = match length(last) > room {
-                    true => kept
-                        .rsplit_once(' ')
-                        .map_or(kept.as_str(), |(kept, _)| kept),
-                    false => &kept,
-                };
-                *last = format!("{kept} …");
-            }
-        }
-        for (at, line) in all.iter().enumerate() {
+    fn part(&mut self, part: &Part) {
+        for (at, line) in part.lines(self.width).iter().enumerate() {
             match at {
-                0 => self.styled(look, lead),
-                _ => self.text.push_str(&" ".repeat(indent)),
+                0 => self.styled(part.look, &part.lead),
+                _ => self.text.push_str(&" ".repeat(length(&part.lead))),
             }
-            self.line(words, line);
+            self.line(part.words, line);
         }
     }
 }
