@@ -41,7 +41,7 @@ pub(crate) fn level(factor: Factor, level: &Level) -> String {
         Factor::Send => format!("sent by {level}"),
         Factor::Receive => format!("received by {level}"),
         Factor::Wait => format!("waiting by {level}"),
-        Factor::Segments => format!("{} a buffer", plural("datagram")),
+        Factor::Segments => format!("{} per buffer", plural("datagram")),
         Factor::Batch => format!("{} per call", plural("message")),
         Factor::InFlight => format!("{} in flight", plural("request")),
         Factor::RequestsPerS => format!("{level} requests/s each"),

@@ -99,7 +99,7 @@ fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
     let rate = cell
         .estimate(name::TRANSACTIONS)
         .map_or(String::new(), |rate| {
-            format!(", {} one at a time", words::estimate(&rate))
+            format!(", at {} one at a time", words::estimate(&rate))
         });
     let mut text = format!(
         "The median round trip of {} takes {} (half of it: {}){rate}.",

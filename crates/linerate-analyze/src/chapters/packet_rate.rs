@@ -165,15 +165,15 @@ fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
     if small == large {
         return None;
     }
-    let rate = |value| words::number(Unit::PerSecond, value);
+    let rate = |value| words::number(Unit::Count, value);
     let size = |bytes: u64| words::number(Unit::Bytes, bytes as f64);
     let segment = |cell: &CellOutcomes<'_>| {
         let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
         words::number(Unit::Bytes, payload.unwrap_or_default().round())
     };
     let mut text = format!(
-        "One connection sends {} segments of {} payload and {} of {}: {:.0} times the bytes in a \
-         message at {} of the rate.",
+        "One connection sends {} segments per second of {} payload, and {} of {}: {:.0} times the bytes in \
+         a message at {} of the rate.",
         rate(small_rate),
         segment(at_small),
         rate(large_rate),

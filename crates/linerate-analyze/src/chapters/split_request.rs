@@ -18,11 +18,11 @@ pub(super) const CHAPTER: StudyChapter = StudyChapter {
     content: Content::Experiment(Kind::Rr, fill, lines),
 };
 
-/// Replaces figures and answer.
+/// Replaces figures and answer. Means, since a request that stalls is made too seldom for a median.
 fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
     let Measured { cells, .. } = *measured;
     let figures = [
-        by_options(cells, name::RTT_P50, "split-request-median"),
+        by_options(cells, name::RTT_MEAN, "split-request-mean"),
         by_options(cells, name::RTT_P99, "split-request-p99"),
         by_options(cells, name::TRANSACTIONS, "split-request-transactions"),
     ];
@@ -77,12 +77,17 @@ fn by_options(cells: &[&CellOutcomes<'_>], response: &str, id: &str) -> Option<F
         .collect();
     let scale = draw::scale_of(&curves);
     let description = describe(response);
+    let mut caption =
+        "Requests in one write and in several, for each combination of Nagle and delayed \
+                       ACK. Points are means with 95 % intervals."
+            .to_owned();
+    if curves.iter().map(|curve| curve.points.len()).sum::<usize>() < cells.len() {
+        caption += " None where a trial had too few requests for a percentile.";
+    }
     (!curves.is_empty()).then(|| Figure {
         id: id.to_owned(),
         title: draw::sentence(&format!("{} by options", description.title)),
-        caption: "Requests in one write and in several, for each combination of Nagle and delayed \
-                  ACK. Points are means with 95 % intervals."
-            .to_owned(),
+        caption,
         x: Axis::new("options", Unit::None, Scale::Category),
         y: Axis::new(description.title, description.unit, scale),
         curves,
@@ -99,7 +104,7 @@ fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
         .iter()
         .filter(|cell| cell.number(Factor::RequestWrites) == Some(most_writes));
     let known: Vec<_> = split
-        .filter_map(|cell| Some((cell, cell.estimate(name::RTT_P50)?)))
+        .filter_map(|cell| Some((cell, cell.estimate(name::RTT_MEAN)?)))
         .collect();
     let slow = known
         .iter()
@@ -109,7 +114,7 @@ fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
         .min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
     let options = [Factor::Nagle, Factor::DelayedAck];
     Some(format!(
-        "A request in {most_writes} writes takes {} at the median with {}, and {} with {}.",
+        "A request in {most_writes} writes takes {} on average with {}, and {} with {}.",
         words::estimate(&slow.1),
         words::cell(&slow.0.cell, &options),
         words::estimate(&fast.1),
@@ -127,7 +132,7 @@ fn slowest(measured: &Measured<'_, '_>) -> Option<Row> {
     let split = cells.iter().filter(|cell| {
         matches!(cell.workload.traffic, Traffic::Rr { request_writes, .. } if request_writes > 1)
     });
-    let known = split.filter_map(|cell| Some((cell, cell.estimate(name::RTT_P50)?)));
+    let known = split.filter_map(|cell| Some((cell, cell.estimate(name::RTT_MEAN)?)));
     let (slowest, rtt) = known.max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
     let verdict = limiter_of(dataset, slowest).map(|verdict| verdict.limiter);
     let mut cured = slowest.cell.clone();
@@ -135,7 +140,7 @@ fn slowest(measured: &Measured<'_, '_>) -> Option<Row> {
     let cured = cells
         .iter()
         .find(|cell| cell.cell == cured)
-        .and_then(|cell| cell.mean(name::RTT_P50));
+        .and_then(|cell| cell.mean(name::RTT_MEAN));
     let note = match (verdict, cured) {
         (Some(Limiter::NagleDelayedAck), Some(cured)) => {
             format!(

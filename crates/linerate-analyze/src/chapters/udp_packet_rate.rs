@@ -93,7 +93,7 @@ fn sending(cell: &CellOutcomes<'_>) -> String {
     match (manner.batch, manner.segments) {
         (1, 1) => format!("{size}, one per call"),
         (batch, 1) => format!("{size}, {batch} per call (sendmmsg)"),
-        (1, segments) => format!("{size}, {segments} cut from a buffer (UDP_SEGMENT)"),
+        (1, segments) => format!("{size}, {segments} per buffer (UDP_SEGMENT)"),
         (batch, segments) => format!("{size}, {batch} buffers of {segments} per call"),
     }
 }

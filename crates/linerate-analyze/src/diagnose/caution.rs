@@ -449,10 +449,9 @@ fn starved<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         About::Run,
         "starved",
         format!(
-            "A worker waited for a CPU {} of the time in {} of {}, longer than it ran.",
+            "A worker waited for a CPU {} of the time{}, longer than it ran.",
             words::percent(estimate.value),
-            found.len(),
-            number::counted(dataset.outcomes.len(), "trial"),
+            among(found.len(), dataset),
         ),
         "Other threads had the CPU. Rates are then lower than these hosts and their path allow, and round \
          trips longer; the kernel's own network processing may have waited too. Stop other programs, or \
@@ -463,6 +462,14 @@ fn starved<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
             trials: found.into_iter().map(|(trial, _)| trial).collect(),
         },
     ))
+}
+
+/// Says in how many trials something was found, where there is more than one.
+fn among(found: usize, dataset: &Dataset<'_>) -> String {
+    match dataset.outcomes.len() {
+        1 => String::new(),
+        all => format!(" in {found} of {}", number::counted(all, "trial")),
+    }
 }
 
 fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
@@ -476,7 +483,7 @@ fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         _ => DISTURBED_SHARE_MAX,
     };
     let programs = match dataset.is_lab() {
-        true => "other programs, the lab's own relays among them,",
+        true => "other programs (with the lab's own relays)",
         false => "other programs",
     };
     let kinds = [
@@ -504,7 +511,7 @@ fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         };
         let of = match dataset.outcomes.len() {
             1 => String::new(),
-            _ => format!(" in {} of them", values.len()),
+            _ => format!(" in {}", values.len()),
         };
         told.push(format!("{who} {}{of}", words::percent(estimate.value)));
         trials.extend(found.into_iter().map(|(trial, _)| trial));
@@ -512,14 +519,14 @@ fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
             worst = Some(estimate);
         }
     }
-    let among = match dataset.outcomes.len() {
-        1 => String::new(),
-        all => format!(" in {} of {}", trials.len(), number::counted(all, "trial")),
-    };
     Some(Found::caution(
         About::Run,
         "disturbed",
-        format!("Others took CPU time{among}: {}.", words::list(&told)),
+        format!(
+            "Others took CPU time{}: {}.",
+            among(trials.len(), dataset),
+            words::list(&told)
+        ),
         "The traffic lacks this CPU time, and identical trials differ because of it. Stop other programs, \
          or measure on a dedicated machine; cost per byte and per transaction excludes it.",
         Evidence {

@@ -495,6 +495,19 @@ fn a_stall_is_proven_by_toggling() {
     let stall = &analysis.findings[0];
     assert_eq!(stall.kind, FindingKind::Limiter(Limiter::NagleDelayedAck));
     assert!(stall.claim.contains("44 ms"), "{}", stall.claim);
+    let chapter = analysis
+        .chapters
+        .iter()
+        .find(|one| one.title == "split-request");
+    let answer = chapter
+        .and_then(|one| one.answer.as_deref())
+        .unwrap_or_default();
+    assert!(
+        answer.starts_with(
+            "A request in 2 writes takes 44 ms on average with Nagle on, delayed ACK on"
+        ),
+        "{answer}"
+    );
     assert!(
         stall.claim.contains("60 µs") && stall.claim.contains("Nagle off"),
         "{}",
