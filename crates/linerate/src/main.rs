@@ -70,6 +70,11 @@ fn refuse(error: &clap::Error, words: &[OsString]) -> ExitCode {
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     let hint = args::hint::of(error, &words);
+    // A command without its subcommand is answered by the help: nothing was typed that is wrong.
+    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        term::bare_note(&error.render().to_string());
+        return ExitCode::from(Exit::Usage.code());
+    }
     let said = term::usage(error, hint.as_deref());
     let help = || {
         let command = words.get(1).filter(|word| !word.starts_with('-'));

@@ -14,6 +14,21 @@ pub fn nearest<'k>(typed: &str, known: impl IntoIterator<Item = &'k str>) -> Opt
         .map(|(_, word)| word)
 }
 
+/// Returns the command of `known` that `typed` is a slip or a short form of: `ls` of `list`.
+pub fn nearest_name<'k>(typed: &str, known: &[&'k str]) -> Option<&'k str> {
+    let is_short_for = |word: &&str| {
+        let mut letters = word.chars();
+        typed.len() >= 2
+            && typed.chars().next() == word.chars().next()
+            && typed.chars().all(|letter| letters.any(|one| one == letter))
+    };
+    let short = || {
+        let mut all = known.iter().copied().filter(is_short_for);
+        all.next().filter(|_| all.next().is_none())
+    };
+    nearest(typed, known.iter().copied()).or_else(short)
+}
+
 fn letters(word: &str) -> Vec<char> {
     let mut letters: Vec<char> = word.chars().collect();
     letters.sort_unstable();

@@ -95,6 +95,10 @@ const OF_NEIGHBOURS: &[(&[&str], &str)] = &[
     ),
     (&["-j"], "leave it out: --rr always has latency percentiles"),
     (
+        &["-s", "--server"],
+        "leave it out: `linerate serve` is the server, `linerate run HOST` its client",
+    ),
+    (
         &["-D", "--daemon"],
         "`linerate serve` measures for others and stays in the foreground: `systemd-run linerate serve`",
     ),
@@ -108,17 +112,20 @@ pub fn of(error: &clap::Error, words: &[String]) -> Option<String> {
         _ => None,
     };
     match (error.kind(), command) {
-        (ErrorKind::UnknownArgument, Some("run" | "serve")) => {
+        (ErrorKind::UnknownArgument, _) => {
             let flag = text(ContextKind::InvalidArg)?;
             let flag = flag.split('=').next().unwrap_or(flag);
-            let known = OF_NEIGHBOURS
-                .iter()
-                .find(|(flags, _)| flags.contains(&flag));
-            match known {
-                Some((_, instead)) => Some((*instead).to_owned()),
-                None if command == Some("run") => of_server(flag),
-                None => None,
-            }
+            let of_others = || match command {
+                Some("run" | "serve") => of_neighbour(flag),
+                _ => None,
+            };
+            let of_server = || match command {
+                Some("run") => of_server(flag),
+                _ => None,
+            };
+            of_others()
+                .or_else(of_server)
+                .or_else(|| of_slip(flag, words))
         }
         (ErrorKind::InvalidSubcommand, _) => {
             let typed = text(ContextKind::InvalidSubcommand)?;
@@ -128,7 +135,10 @@ pub fn of(error: &clap::Error, words: &[String]) -> Option<String> {
                 _ => &cli,
             };
             let visible = parent.get_subcommands().filter(|one| !one.is_hide_set());
-            let near = similar::nearest(typed, visible.map(clap::Command::get_name))?;
+            let near = similar::nearest_name(
+                typed,
+                &visible.map(clap::Command::get_name).collect::<Vec<_>>(),
+            )?;
             Some(format!("did you mean `{near}`?"))
         }
         (ErrorKind::MissingRequiredArgument, Some("run")) if is_missing(error, "--peer") => {
@@ -147,6 +157,30 @@ pub fn of(error: &clap::Error, words: &[String]) -> Option<String> {
         ),
         _ => None,
     }
+}
+
+/// Returns what does the same as a flag of iperf3's or netperf's.
+fn of_neighbour(flag: &str) -> Option<String> {
+    let known = OF_NEIGHBOURS
+        .iter()
+        .find(|(flags, _)| flags.contains(&flag));
+    known.map(|(_, instead)| (*instead).to_owned())
+}
+
+/// Returns the flag of the command that `flag` is a slip of.
+fn of_slip(flag: &str, words: &[String]) -> Option<String> {
+    let typed = flag.strip_prefix("--")?;
+    let cli = Cli::command();
+    let names = words.iter().skip(1);
+    let command = names
+        .map_while(|word| (!word.starts_with('-')).then_some(word.as_str()))
+        .try_fold(&cli, |at, word| {
+            at.find_subcommand(word).map_or(Err(at), Ok)
+        });
+    let (Ok(command) | Err(command)) = command;
+    let visible = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    let near = similar::nearest(typed, visible.filter_map(clap::Arg::get_long))?;
+    Some(format!("did you mean `--{near}`?"))
 }
 
 /// Tells whether a flag is missing that another one needs.
@@ -232,6 +266,20 @@ mod tests {
         check("linerate study", "--lab");
         check("linerate run host -t TCP_RR", "`--rr`");
         check("linerate run host --get-server-output", "`--peer iperf3`");
-        assert_eq!(hint("linerate nosuch"), None);
+        check("linerate lab ls", "`list`");
+        check("linerate token rm me", "`remove`");
+        check("linerate run host --fromat json", "`--format`");
+        check("linerate study host --quik", "`--quick`");
+        check("linerate lab up --dely 5ms", "`--delay`");
+        check("linerate run host -s", "`linerate serve`");
+        // A far one is none: it would be a riddle.
+        for line in [
+            "linerate nosuch",
+            "linerate explain",
+            "linerate run host --loss 1",
+            "linerate lab up --hosts 3",
+        ] {
+            assert_eq!(hint(line), None, "{line}");
+        }
     }
 }

@@ -34,13 +34,14 @@ pub use tls::{ServeTlsArgs, TlsArgs};
 pub use trace::{LiveArgs, TraceArgs, TraceFormat};
 pub use watch::{PageChoice, WatchArgs};
 
-/// Measure how fast servers drive a network, what limits them, and what to do about it.
+/// Measure how servers drive a network, what limits them and what to do about it.
 #[derive(Debug, Parser)]
 #[command(
     name = "linerate",
     version,
     disable_version_flag = true,
     propagate_version = true,
+    max_term_width = 80,
     after_help = "Shortcuts: `linerate -s` is `linerate serve`, `linerate -c HOST` is `linerate run \
                   HOST`.\nExit codes: 0 done, 1 failed, 2 usage, 3 measured but unreliable, 130 \
                   interrupted."

@@ -45,12 +45,10 @@ pub fn usage(error: &clap::Error, hint: Option<&str>) -> String {
     let text = text.trim().strip_prefix("error: ").unwrap_or(text.trim());
     let mut parts: Vec<&str> = text.split("\n\n").collect();
     let reason = parts.remove(0);
-    // To give it as a value is what nobody means who types a flag.
-    parts.retain(|part| !part.trim_start().starts_with("tip: to pass"));
-    if hint.is_some() {
-        let is_guess = |part: &&str| part.trim_start().starts_with("tip:");
-        let was_guess = parts.iter().any(is_guess);
-        parts.retain(|part| !(is_guess(part) || was_guess && part.starts_with("Usage:")));
+    // What was meant is told as the next step, by one rule; a usage with guessed flags is none.
+    parts.retain(|part| !part.trim_start().starts_with("tip:"));
+    if error.kind() == clap::error::ErrorKind::UnknownArgument {
+        parts.retain(|part| !part.starts_with("Usage:"));
     }
     say("linerate: error: ", reason);
     if let Some(hint) = hint {

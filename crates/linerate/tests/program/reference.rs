@@ -423,6 +423,8 @@ fn cli_page() -> String {
         let words: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
         let help = linerate(&words).run().done().out;
         let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
+        let wide = lines.iter().find(|line| line.chars().count() > 80);
+        assert_eq!(wide, None, "{command} --help fits 80 columns");
         let name = format!("linerate {command}");
         let _ = write!(
             page,
@@ -452,6 +454,8 @@ fn the_command_line_is_that_of_the_help_texts() {
         .iter()
         .filter(|command| !command.is_empty() && !command.contains(' '))
         .count();
+    // What a command does may go on in a second line.
+    let listed = listed.filter(|line| !line.starts_with("   "));
     assert_eq!(listed.count(), count, "a new command: {help}");
     hold("docs/reference/cli.md", &cli_page(), "reference");
 }
