@@ -87,15 +87,14 @@ const UNITS: &[&str] = &[
     "min", "h", "CPUs", "times",
 ];
 
-/// Returns whether the blank at `at` lies between a number, or what brackets say of it, and its unit, and
-/// both fit on a line.
+/// Returns whether the blank at `at` lies between a number, or what brackets say of it, and its unit, or
+/// before how much it may be off, and both fit on a line.
 fn is_before_unit(text: &str, at: usize, columns: usize) -> bool {
     let before = text[..at].chars().next_back();
     let after = text[at + 1..].split(' ').next().unwrap_or_default();
     let unit = after.trim_end_matches([',', ';', ':', ')', '.', '?']);
     let is_number = before.is_some_and(|last| last.is_ascii_digit() || last == ')');
-    is_number
-        && UNITS.contains(&unit)
+    (is_number && UNITS.contains(&unit) || text[..at].ends_with('±'))
         && text[..at].chars().count() + 1 + after.chars().count() <= columns
 }
 
@@ -106,6 +105,10 @@ mod tests {
     #[test]
     fn units_stay_with_their_numbers() {
         assert_eq!(wrap("they came 12 times", 14, 0), ["they came", "12 times"]);
+        assert_eq!(
+            wrap("it may be 1.2 ± 5 %", 15, 0),
+            ["it may be 1.2", "± 5 %"]
+        );
         assert_eq!(
             wrap("a rate of 941.2 Mbit/s", 10, 0),
             ["a rate of", "941.2", "Mbit/s"],
