@@ -118,8 +118,8 @@ catalogue! {
     CpuSystem "cpu_system_ns" Counter Nanoseconds "Time in the kernel.";
     CpuIdle "cpu_idle_ns" Counter Nanoseconds "Idle time.";
     CpuIoWait "cpu_iowait_ns" Counter Nanoseconds "Idle time with disk work outstanding.";
-    CpuIrq "cpu_irq_ns" Counter Nanoseconds "Time in hard interrupts.";
-    CpuSoftIrq "cpu_softirq_ns" Counter Nanoseconds "Time in soft interrupts, sampled at the tick.";
+    CpuIrq "cpu_irq_ns" Counter Nanoseconds "Time in hardirqs.";
+    CpuSoftIrq "cpu_softirq_ns" Counter Nanoseconds "Time in softirqs, sampled at the tick.";
     CpuSteal "cpu_steal_ns" Counter Nanoseconds "Time the hypervisor gave to others.";
     CpuGuest "cpu_guest_ns" Counter Nanoseconds "Time running guests (also counted as user).";
     // Our own threads, /proc/self/task.
@@ -201,7 +201,7 @@ catalogue! {
     QdiscBacklogBytes "qdisc_backlog_bytes" Gauge Bytes "Bytes that wait in it.";
     QdiscBacklogPackets "qdisc_backlog_packets" Gauge Count "Packets that wait in it.";
     // Time in interrupts as tracepoints measure it, from a program in the kernel; only when asked for.
-    SoftIrqHi "softirq_hi_ns" Counter Nanoseconds "Time in soft interrupts of vector HI, from entry to exit, hard interrupts left out.";
+    SoftIrqHi "softirq_hi_ns" Counter Nanoseconds "Time in softirqs of vector HI, from entry to exit, hardirqs left out.";
     SoftIrqTimer "softirq_timer_ns" Counter Nanoseconds "The same of vector TIMER.";
     SoftIrqNetTx "softirq_net_tx_ns" Counter Nanoseconds "The same of vector NET_TX: qdiscs and completed transmissions.";
     SoftIrqNetRx "softirq_net_rx_ns" Counter Nanoseconds "The same of vector NET_RX: packets received from devices and passed through the protocols.";
@@ -211,7 +211,7 @@ catalogue! {
     SoftIrqSched "softirq_sched_ns" Counter Nanoseconds "The same of vector SCHED.";
     SoftIrqHrTimer "softirq_hrtimer_ns" Counter Nanoseconds "The same of vector HRTIMER.";
     SoftIrqRcu "softirq_rcu_ns" Counter Nanoseconds "The same of vector RCU.";
-    HardIrqHandlers "hardirq_handlers_ns" Counter Nanoseconds "Time in the handlers of devices' hard interrupts; timers and calls between CPUs have none.";
+    HardIrqHandlers "hardirq_handlers_ns" Counter Nanoseconds "Time in the handlers of devices' hardirqs; timers and calls between CPUs have none.";
     // Hardware counters of a CPU, or of a thread of ours where the CPU's may not be read.
     PerfCycles "perf_cycles" Counter Count "Cycles that the CPU was not halted, scaled where counters were \
                                             multiplexed.";
@@ -225,7 +225,7 @@ catalogue! {
     ProfileTransport "profile_transport_samples" Counter Count "… in TCP or UDP.";
     ProfileIp "profile_ip_samples" Counter Count "… in IP, routing, filters or bridges.";
     ProfileDevice "profile_device_samples" Counter Count "… in a network driver, its queue or qdisc.";
-    ProfileSoftIrq "profile_softirq_samples" Counter Count "… in the dispatch of soft interrupts and polling.";
+    ProfileSoftIrq "profile_softirq_samples" Counter Count "… in the dispatch of softirqs and polling.";
     ProfileLocks "profile_locks_samples" Counter Count "… taking a lock.";
     ProfileScheduler "profile_scheduler_samples" Counter Count "… choosing, waking or switching threads, or in timers.";
     ProfileMemory "profile_memory_samples" Counter Count "… allocating, clearing or freeing memory and packets.";
@@ -308,7 +308,7 @@ catalogue! {
 }
 
 impl Metric {
-    /// The vectors of soft interrupts in the kernel's order (include/linux/interrupt.h).
+    /// The vectors of softirqs in the kernel's order (include/linux/interrupt.h).
     pub const SOFTIRQ_VECTORS: [Metric; 10] = [
         Metric::SoftIrqHi,
         Metric::SoftIrqTimer,

@@ -22,7 +22,7 @@ pub enum Work {
     Ip,
     /// Network drivers, their queues, queueing disciplines.
     Device,
-    /// Dispatch of soft interrupts, polling.
+    /// Dispatch of softirqs, polling.
     SoftIrq,
     /// Taking a lock.
     Locks,
@@ -85,7 +85,7 @@ impl Work {
             Work::Transport => "TCP and UDP",
             Work::Ip => "IP",
             Work::Device => "drivers",
-            Work::SoftIrq => "soft interrupts",
+            Work::SoftIrq => "softirqs",
             Work::Locks => "locks",
             Work::Scheduler => "scheduler",
             Work::Memory => "memory",

@@ -86,8 +86,8 @@ responses! {
     CPU_BUSY "cpu_busy_cpus" Cpus "busy CPUs";
     CPU_USER "cpu_usr_cpus" Cpus "CPUs busy in user mode";
     CPU_SYSTEM "cpu_sys_cpus" Cpus "CPUs busy in the kernel";
-    CPU_SOFTIRQ "cpu_softirq_cpus" Cpus "CPUs busy in soft interrupts";
-    CPU_IRQ "cpu_irq_cpus" Cpus "CPUs busy in hard interrupts";
+    CPU_SOFTIRQ "cpu_softirq_cpus" Cpus "CPUs busy in softirqs";
+    CPU_IRQ "cpu_irq_cpus" Cpus "CPUs busy in hardirqs";
     CPU_STEAL "cpu_steal_cpus" Cpus "CPUs taken by the hypervisor";
     CPU_MISSING "cpu_missing_share" Ratio "share of the CPUs' time that no mode accounts for";
     CPU_PRESSURE "cpu_pressure_share" Ratio "time in which a task waited for a CPU";
@@ -113,9 +113,9 @@ responses! {
     GBIT_PER_GHZ_NOMINAL "gbit_per_ghz_nominal" Count "Gbit/s per GHz, as CPU time × frequency";
     INSTRUCTIONS_PER_CYCLE "instructions_per_cycle" Ratio "instructions per cycle";
     CACHE_MISSES_PER_KIB "cache_misses_per_kib" Count "cache misses per KiB";
-    SOFTIRQ_MEASURED "cpu_softirq_measured_cpus" Cpus "CPUs busy in soft interrupts, measured";
-    NET_RX "cpu_net_rx_cpus" Cpus "CPUs busy in soft interrupts that receive";
-    NET_TX "cpu_net_tx_cpus" Cpus "CPUs busy in soft interrupts that send";
+    SOFTIRQ_MEASURED "cpu_softirq_measured_cpus" Cpus "CPUs busy in softirqs, measured";
+    NET_RX "cpu_net_rx_cpus" Cpus "CPUs busy in softirqs that receive";
+    NET_TX "cpu_net_tx_cpus" Cpus "CPUs busy in softirqs that send";
     HARDIRQ_MEASURED "cpu_hardirq_measured_cpus" Cpus "CPUs busy in devices' interrupts, measured";
     CLIENT_USER "client_profile_user_share" Ratio "client CPU time in user mode";
     CLIENT_ENTRY "client_profile_entry_share" Ratio "client CPU time in system calls";
@@ -123,7 +123,7 @@ responses! {
     CLIENT_TRANSPORT "client_profile_transport_share" Ratio "client CPU time in TCP and UDP";
     CLIENT_IP "client_profile_ip_share" Ratio "client CPU time in IP";
     CLIENT_DEVICE "client_profile_device_share" Ratio "client CPU time in drivers";
-    CLIENT_SOFTIRQ "client_profile_softirq_share" Ratio "client CPU time in the dispatch of soft interrupts";
+    CLIENT_SOFTIRQ "client_profile_softirq_share" Ratio "client CPU time in the dispatch of softirqs";
     CLIENT_LOCKS "client_profile_locks_share" Ratio "client CPU time in locks";
     CLIENT_SCHEDULER "client_profile_scheduler_share" Ratio "client CPU time in the scheduler";
     CLIENT_MEMORY "client_profile_memory_share" Ratio "client CPU time in memory management";
@@ -134,7 +134,7 @@ responses! {
     SERVER_TRANSPORT "server_profile_transport_share" Ratio "server CPU time in TCP and UDP";
     SERVER_IP "server_profile_ip_share" Ratio "server CPU time in IP";
     SERVER_DEVICE "server_profile_device_share" Ratio "server CPU time in drivers";
-    SERVER_SOFTIRQ "server_profile_softirq_share" Ratio "server CPU time in the dispatch of soft interrupts";
+    SERVER_SOFTIRQ "server_profile_softirq_share" Ratio "server CPU time in the dispatch of softirqs";
     SERVER_LOCKS "server_profile_locks_share" Ratio "server CPU time in locks";
     SERVER_SCHEDULER "server_profile_scheduler_share" Ratio "server CPU time in the scheduler";
     SERVER_MEMORY "server_profile_memory_share" Ratio "server CPU time in memory management";

@@ -87,7 +87,7 @@ const CAUTIONS: &[Known] = &[
     Known {
         id: "pcie",
         title: "The PCIe link is narrower than the card",
-        needs: "width and speed of the narrowest link between card and CPU, and the card's rate",
+        needs: "width and speed of the narrowest link between network card and CPU, and the rate of the card",
         action: "use another slot, or find what keeps the link below its full width and speed",
     },
     Known {

@@ -171,8 +171,8 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         // Ends work while bytes are on their way: who does not know the rate cannot tell the two apart.
         Some(Part::Workers) if is_carried_in_parts(cell, carried_ns) => (
             Limiter::RoundTrip,
-            "Carrying messages of this size or the work of both ends, which are not told apart without the \
-             path's rate,",
+            "Carrying messages of this size or the work of both ends, which cannot be distinguished without \
+             the path's rate,",
         ),
         Some(Part::Workers) => (Limiter::RoundTrip, "The work of both ends"),
         Some(Part::Rest | Part::Slow) | None => (Limiter::RoundTrip, "The round trip"),

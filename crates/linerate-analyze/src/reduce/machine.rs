@@ -6,7 +6,7 @@
 //!
 //! Whose the time was:
 //!
-//! 1. A thread's own times have the soft interrupts that ran in its context, and the host's line
+//! 1. A thread's own times have the softirqs that ran in its context, and the host's line
 //!    `system` has not. So our kernel time is taken to be what our threads say, but no more than the
 //!    host has of it, and all interrupts are taken to be the traffic's.
 //! 2. The rest of user and system time is other programs': never more than they had, and less by

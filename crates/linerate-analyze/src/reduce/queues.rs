@@ -53,7 +53,7 @@ pub(crate) struct CpuIntake {
     pub(crate) packets_per_s: Option<f64>,
     /// Interrupts of network devices a second.
     pub(crate) interrupts_per_s: Option<f64>,
-    /// Share of the window in hard and soft interrupts.
+    /// Share of the window in hard and softirqs.
     pub(crate) interrupt_share: Option<f64>,
     /// Flows whose last packet it brought up to the socket.
     pub(crate) flows: u32,

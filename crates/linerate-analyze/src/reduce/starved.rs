@@ -25,7 +25,7 @@ const BUSY: &[Metric] = &[
 ];
 /// Time in which it did not.
 const FREE: &[Metric] = &[Metric::CpuIdle, Metric::CpuIoWait];
-/// Time that is booked on the thread that used it; soft interrupts are not, they run in whichever
+/// Time that is booked on the thread that used it; softirqs are not, they run in whichever
 /// thread they interrupt.
 const PROGRAMS: &[Metric] = &[Metric::CpuUser, Metric::CpuNice, Metric::CpuSystem];
 /// What our own threads ran: to the nanosecond, or else in ticks.

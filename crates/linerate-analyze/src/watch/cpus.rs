@@ -13,9 +13,9 @@ pub struct Modes {
     pub user: f64,
     /// In the kernel, interrupts left out.
     pub system: f64,
-    /// In hard interrupts.
+    /// In hardirqs.
     pub irq: f64,
-    /// In soft interrupts, sampled at the tick.
+    /// In softirqs, sampled at the tick.
     pub softirq: f64,
     /// Given to others by the hypervisor.
     pub steal: f64,

@@ -77,7 +77,7 @@ fn squeezes_are_told_where_they_are_many() {
     assert!((finding.effect.value - 400.0).abs() < 1e-6, "{finding:?}");
 }
 
-/// Shares of the window in soft interrupts, by CPU.
+/// Shares of the window in softirqs, by CPU.
 fn soft(shares: &[f64]) -> Vec<Growth> {
     let of = |(at, share): (usize, &f64)| cpu(at as u32, Metric::CpuSoftIrq, (share * 1e9) as i64);
     shares.iter().enumerate().map(of).collect()

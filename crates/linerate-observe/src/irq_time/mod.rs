@@ -1,6 +1,6 @@
-//! Time in soft and hard interrupts, measured at the tracepoints of their entries and exits.
+//! Time in softirqs and hardirqs, measured at the tracepoints of their entries and exits.
 //!
-//! `/proc/stat` charges whole ticks to whatever the tick interrupts: of soft interrupts, which begin
+//! `/proc/stat` charges whole ticks to whatever the tick interrupts: of softirqs, which begin
 //! right behind an interrupt, it sees up to half as much again as there is. Here two clocks are read
 //! for each, by a program inside the kernel that adds up per CPU and vector (`program`). No event
 //! travels to user space; with perf records each would be written, read and understood once more,
@@ -87,7 +87,7 @@ impl Observer for IrqTimeObserver {
 
 const _: () = assert!(Metric::SOFTIRQ_VECTORS.len() + 1 == program::SLOTS);
 
-/// The metric of each slot of the programs: the vectors, then hard interrupts.
+/// The metric of each slot of the programs: the vectors, then hardirqs.
 fn metrics() -> impl Iterator<Item = Metric> {
     let vectors = Metric::SOFTIRQ_VECTORS.into_iter();
     vectors.chain([Metric::HardIrqHandlers])

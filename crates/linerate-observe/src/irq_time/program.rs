@@ -1,9 +1,9 @@
 //! What runs in the kernel at the entry and exit of interrupts, as instructions.
 //!
 //! The value of each CPU is a list of slots of two words: when the interrupt that goes on began, and
-//! the time of all that ended. One slot for each vector, one for hard interrupts.
+//! the time of all that ended. One slot for each vector, one for hardirqs.
 //!
-//! 1. A hard interrupt may come while a soft one goes on. So the clock of soft interrupts is the
+//! 1. A hard interrupt may come while a soft one goes on. So the clock of softirqs is the
 //!    time less all time in hard ones: it stands still while they are handled.
 //! 2. Nothing else nests: a CPU handles one soft interrupt at a time, and handlers of hard ones run
 //!    with interrupts off.
@@ -16,14 +16,14 @@ use crate::sys::bpf::{
     set, shift_left, skip_if_equal, skip_if_more, store, store_value, store_value_32, subtract,
 };
 
-/// Vectors of soft interrupts, then one slot for hard ones.
+/// Vectors of softirqs, then one slot for hard ones.
 pub(super) const SLOTS: usize = 11;
 /// Bytes of a slot: two words.
 const SLOT_BYTES: usize = 16;
 /// Bytes of a CPU's value.
 pub(super) const VALUE_BYTES: usize = SLOTS * SLOT_BYTES;
 
-/// Where in the value hard interrupts are.
+/// Where in the value hardirqs are.
 const HARD_BEGIN: i16 = ((SLOTS - 1) * SLOT_BYTES) as i16;
 const HARD_TOTAL: i16 = HARD_BEGIN + 8;
 /// The greatest vector of a soft interrupt.
@@ -62,7 +62,7 @@ fn preamble(times: &PerCpu) -> Vec<Instruction> {
     ]
 }
 
-/// A program for soft interrupts: R0 = the slot of the vector, R7 = their clock.
+/// A program for softirqs: R0 = the slot of the vector, R7 = their clock.
 fn soft(times: &PerCpu, body: &[Instruction]) -> Vec<Instruction> {
     let mut program = preamble(times);
     let rest = [
@@ -78,7 +78,7 @@ fn soft(times: &PerCpu, body: &[Instruction]) -> Vec<Instruction> {
     program
 }
 
-/// A program for hard interrupts: R0 = the value, R7 = the time.
+/// A program for hardirqs: R0 = the value, R7 = the time.
 fn hard(times: &PerCpu, body: &[Instruction]) -> Vec<Instruction> {
     let mut program = preamble(times);
     finish(&mut program, body);

@@ -11,7 +11,7 @@
 //!    therefore of the looks that found a CPU busy.
 //! 3. Chains end where user mode begins: our program is built without frame pointers, so of user
 //!    mode the innermost function is known only, and only of our own program.
-//! 4. Where only our own threads may be looked at, or hosts share a machine, soft interrupts are
+//! 4. Where only our own threads may be looked at, or hosts share a machine, softirqs are
 //!    seen as far as they ran on top of these threads.
 //!
 //! What it costs (`cargo run --release --example probes`, on a virtual machine, whose timers cost more

@@ -41,6 +41,24 @@ const WORDS: &[(&str, &str)] = &[
     ("times a second", "times per second"),
     ("samples a second", "samples per second"),
     ("requests a second", "requests per second"),
+    ("packets a second", "packets per second"),
+    ("datagrams a second", "datagrams per second"),
+    ("transactions a second", "transactions per second"),
+    ("connections a second", "connections per second"),
+    ("one a system call", "one per system call"),
+    ("32 a call", "32 per call"),
+    ("datagrams a buffer", "datagrams per buffer"),
+    ("cut from a buffer", "per buffer"),
+    ("handed down", "written"),
+    ("superframe", "GSO or GRO aggregate"),
+    ("names nobody", "anonymised"),
+    ("soft interrupts", "softirqs"),
+    ("hard interrupts", "hardirqs"),
+    ("work done twice", "retransmissions, duplicates"),
+    ("want of room", "buffer overflow"),
+    ("counters that moved", "non-zero counters"),
+    ("not told apart", "not distinguishable"),
+    ("lossy link", "link with injected loss"),
     ("segments a trial", "segments per trial"),
     ("packets a trial", "packets per trial"),
     ("stands beside", "is reported as well"),
@@ -230,6 +248,9 @@ fn people_read_the_words_of_the_field() {
         if path.ends_with("trace.md") {
             return;
         }
+        faults_of(&path.display().to_string(), text, &mut faults);
+    });
+    walk(&root.join("experiments"), ".toml", &mut |path, text| {
         faults_of(&path.display().to_string(), text, &mut faults);
     });
     for page in PAGES {
