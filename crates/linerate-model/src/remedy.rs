@@ -31,9 +31,8 @@ impl Remedy {
 }
 
 /// Flags that make the change which their command measures.
-const CHANGES: [&str; 6] = [
+const CHANGES: [&str; 5] = [
     "-C bbr",
-    "-C cubic",
     "--rx discard",
     "-P 4",
     "--in-flight 16",
@@ -106,10 +105,10 @@ impl Limiter {
             ),
             Limiter::Pacing => remedy(
                 "the requested rate, or TCP's own pacing, is the limit",
-                "Set a higher rate; where bbr paces by itself, try another congestion control",
+                "Set a higher rate or none; where bbr paces by itself, try another congestion control (-C cubic)",
                 "More load on the path",
                 "The previous flags",
-                "linerate run HOST -C cubic --runs 5",
+                "linerate run HOST --runs 5",
             ),
             Limiter::Generator => remedy(
                 "it is a lower bound of what the host can do",
@@ -193,7 +192,6 @@ mod tests {
         assert_eq!(when(Limiter::LinkRate), ", before and after");
         for limiter in [
             Limiter::SlowReader,
-            Limiter::Pacing,
             Limiter::Generator,
             Limiter::RoundTrip,
             Limiter::NothingArrives,

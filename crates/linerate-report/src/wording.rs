@@ -6,7 +6,7 @@ use linerate_model::analysis::{
     Analysis, Chapter, HostCounters, HostInterrupts, InterruptCpu, InterruptLine, Origin, Table,
     TableCell, TrialLine,
 };
-use linerate_model::finding::{Estimate, FindingKind, Trust};
+use linerate_model::finding::{Estimate, FindingKind, Limiter, Trust};
 use linerate_model::id::TrialId;
 use linerate_model::remedy::Remedy;
 use linerate_model::unit::Unit;
@@ -45,8 +45,8 @@ pub const READING: &[(&str, &str)] = &[
     ),
     (
         "throughput",
-        "bytes that arrived at the receiving program, times eight, per second. Headers are not \
-         counted.",
+        "payload that arrived, in bits per second: by the count of the receiver's TCP, of other transports \
+         by that of its receive calls. Headers are not counted.",
     ),
     (
         "computed curves",
@@ -216,6 +216,23 @@ pub fn remedies(analysis: &Analysis, shown: usize) -> Vec<(usize, Remedy)> {
     remedies
         .take(shown.saturating_sub(measured.len()))
         .collect()
+}
+
+/// Returns what to do before a run is measured again whose numbers are not to be used: what took the hosts
+/// first, then what its cautions say.
+pub fn before_again(analysis: &Analysis) -> Vec<String> {
+    let limiters = analysis.answer.bars.iter().filter_map(|bar| bar.limiter);
+    let took = |limiter: &Limiter| matches!(limiter, Limiter::OtherPrograms | Limiter::CpuQuota);
+    let mut all: Vec<String> = Vec::new();
+    for limiter in limiters.filter(took) {
+        let action = stop(limiter.remedy().action);
+        if !all.contains(&action) {
+            all.push(action);
+        }
+    }
+    let cautions = analysis.cautions.iter();
+    all.extend(cautions.map(|one| format!("{} {}", one.claim, one.explanation)));
+    all
 }
 
 /// Returns `text`, or that there is nothing to tell.

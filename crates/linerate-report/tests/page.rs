@@ -303,6 +303,15 @@ fn numbers_that_are_not_to_be_used_have_no_findings() {
     let page = html(&study);
     assert!(page.contains("These numbers do not describe the hosts: measure again."));
     assert!(page.contains("Trust: do not use."));
+    // What to do instead is on page one.
+    let (_, before) = page
+        .split_once("Before you measure again")
+        .expect("what to do");
+    let caution = escaped(&study.cautions[0].claim);
+    assert!(
+        before.find(&caution) < before.find("id=\"contents\""),
+        "{caution}"
+    );
     for finding in &study.findings {
         assert!(
             !page.contains(&escaped(&finding.claim)),

@@ -94,7 +94,7 @@ fn the_end_of_a_study_fits_one_screen() {
         .collect::<Vec<_>>()
         .join(" ");
     assert!(
-        text.contains("Cautions") && text.contains(&caution),
+        text.contains("Before you measure again") && text.contains(&caution),
         "{text}"
     );
     let empty = terminal_answer(&fixture::empty(), path, 80, false);

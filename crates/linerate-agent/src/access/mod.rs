@@ -51,7 +51,7 @@ impl Caller {
             Self::Holder { name, scopes } => {
                 let error = format!(
                     "the token `{name}` permits {scopes}, not {}; `linerate token add --scope` there makes \
-                     one that is",
+                     one that does",
                     scope.name()
                 );
                 Err(refuse(RefusalCode::Limited, &error))

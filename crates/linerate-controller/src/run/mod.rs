@@ -360,7 +360,7 @@ fn interruption(trial: &Trial, over: usize, trials: usize, record: &TrialRecord)
     match trials {
         1 if whole => None,
         1 if record.validity == Validity::Valid => Some(format!(
-            "interrupted {} after the begin of the window",
+            "interrupted {} after the start of the window",
             Nanos(record.window_ns)
         )),
         _ => {

@@ -62,7 +62,24 @@ pub fn page_one(analysis: &Analysis, anchors: &Anchors) -> Markup {
             } @else if !analysis.findings.is_empty() || !answer.bars.is_empty() {
                 p.soft { "Findings, limiters and actions are left out: they would rest on these numbers." }
             }
+            @if !is_usable(analysis) { (before_again(analysis)) }
             (contents(analysis, anchors))
+        }
+    }
+}
+
+/// Sets what to do before these numbers are measured again.
+fn before_again(analysis: &Analysis) -> Markup {
+    let all = wording::before_again(analysis);
+    html! {
+        @if !all.is_empty() {
+            section.pair {
+                div {
+                    h2 { "Before you measure again" }
+                    ol { @for one in all.iter().take(SHOWN_MAX) { li { (one) } } }
+                    @if all.len() > SHOWN_MAX && !analysis.cautions.is_empty() { p.small { a href="#cautions" { "All cautions" } } }
+                }
+            }
         }
     }
 }

@@ -127,9 +127,8 @@ fn parts(analysis: &Analysis) -> Vec<Part> {
     }
     let level = analysis.trust.as_ref().map(|trust| trust.level);
     if level == Some(TrustLevel::DoNotUse) {
-        let cautions = analysis.cautions.iter();
-        let cautions = cautions.map(|one| format!("{} {}", one.claim, one.explanation));
-        told(&mut parts, "Cautions", &cautions.collect::<Vec<_>>());
+        let before = wording::before_again(analysis);
+        told(&mut parts, "Before you measure again", &before);
         return parts;
     }
     tiles(&mut parts, analysis);

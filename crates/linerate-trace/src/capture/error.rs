@@ -14,7 +14,7 @@ pub enum CaptureError {
     #[error("the capture is empty")]
     Empty,
     /// The first bytes are those of no known format.
-    #[error("neither pcap nor pcapng: it begins with {0:02x?}")]
+    #[error("not a capture: neither pcap nor pcapng begins with {0:02x?}")]
     Foreign([u8; 4]),
     /// The format is known, but its version is not.
     #[error("{format} of version {major}.{minor}, which is not known")]

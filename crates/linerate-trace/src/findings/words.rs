@@ -105,7 +105,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "{who} closed its window: {times}, {total} in all, {longest} at the longest",
             "The program at {who} did not read what {toward} sent until its buffer was full; the \
              network was not the limit.",
-            "look at the program at {who}: what does it do instead of reading?",
+            "find out why the program at {who} reads slowly: it is blocked, short of CPU, or does other work in between",
         ],
         TcpFindingKind::PathMtu if by_router => [
             "A router says that segments from {who} to {toward} are too big for a link of \

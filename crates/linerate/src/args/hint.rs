@@ -174,9 +174,7 @@ fn of_slip(flag: &str, words: &[String]) -> Option<String> {
     let names = words.iter().skip(1);
     let command = names
         .map_while(|word| (!word.starts_with('-')).then_some(word.as_str()))
-        .try_fold(&cli, |at, word| {
-            at.find_subcommand(word).map_or(Err(at), Ok)
-        });
+        .try_fold(&cli, |at, word| at.find_subcommand(word).ok_or(at));
     let (Ok(command) | Err(command)) = command;
     let visible = command.get_arguments().filter(|arg| !arg.is_hide_set());
     let near = similar::nearest(typed, visible.filter_map(clap::Arg::get_long))?;

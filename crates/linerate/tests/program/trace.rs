@@ -215,7 +215,10 @@ fn what_cannot_be_read_is_an_error_with_a_next_step() {
     let text = file(&folder, "notes.txt", "these are notes, not packets");
     let said = linerate(&["trace", &text]).run();
     assert_eq!(said.code, 1, "{said:?}");
-    assert!(said.err.contains("neither pcap nor pcapng"), "{said:?}");
+    assert!(
+        said.err.contains("neither pcap nor pcapng begins"),
+        "{said:?}"
+    );
     assert!(said.err.contains("next:"), "{said:?}");
     let said = linerate(&["trace", "/nowhere/at.all"]).run();
     assert_eq!(said.code, 1, "{said:?}");

@@ -195,6 +195,7 @@ fn is_said(flag: &TrialFlag, single: &Single<'_>) -> bool {
             let partial = single.partial.as_ref();
             partial.is_some_and(|why| why.contains(&flag.to_string()))
         }
+        TrialFlag::Interrupted(_) => single.partial.is_some(),
         _ => false,
     }
 }
