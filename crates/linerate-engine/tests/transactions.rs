@@ -348,7 +348,7 @@ fn who_spins_on_the_cpu_of_its_peer_yields_and_says_so() {
     for flows in [1, 3] {
         let pair = |flow| rig::pair_by(flow, Part::Requester, &rig::rr(1, 1, 1), &manner);
         let (near, far): (Vec<_>, Vec<_>) = (0..flows).map(pair).unzip();
-        let schedule = rig::schedule(100);
+        let schedule = rig::schedule(400);
         let config = EngineConfig {
             workers_max: 1,
             cpus: vec![0],
@@ -651,7 +651,7 @@ fn a_response_that_never_comes_is_named() {
         };
         let before = descriptors();
         let near = connect(config, peer, None, b"", rig::DEADLINE).unwrap();
-        let near = rig::start(vec![near], rig::schedule(10), 1).finish();
+        let near = rig::start(vec![near], rig::schedule(200), 1).finish();
         let reason = near[0].ended_early.as_deref().unwrap();
         let expected = "the response did not come within 2 s after the stop";
         assert_eq!(reason, expected, "{wait:?}");

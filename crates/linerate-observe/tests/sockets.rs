@@ -144,7 +144,9 @@ fn totals_keep_what_connections_counted_that_are_over() {
         let sent = 10 * PAYLOAD_BYTES as i64;
         assert_eq!(value(&last, Metric::TcpHostClosed), 30);
         assert_eq!(value(&last, Metric::TcpHostSockets), 0);
-        assert_eq!(value(&last, Metric::TcpHostBytesSent), sent);
+        // What a tail loss probe sends again on a busy machine counts as sent.
+        let bytes_sent = value(&last, Metric::TcpHostBytesSent);
+        assert!((sent..2 * sent).contains(&bytes_sent), "{bytes_sent}");
         // The kernel counts each FIN as a byte received, since it takes a sequence number.
         assert_eq!(value(&last, Metric::TcpHostBytesReceived), sent + 20);
         let data_out = value(&last, Metric::TcpHostDataSegsOut);
