@@ -80,13 +80,13 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let (reason, explanation) = match share {
         Some(share) => (
             format!(
-                ", which loss keeps small: {} of all segments were retransmitted while no queue was seen",
+                ", which loss keeps small: {} of all segments were retransmitted, and the round trip stayed near \
+                 its shortest",
                 words::percent(share.value)
             ),
-            "The sender may have no more in flight than its congestion window, which shrinks on loss. The \
-             round trip stayed near its shortest, so no queue of this flow overflowed: frames are damaged, \
-             or dropped by something that does not queue. Check error counters along the path; bbr hardly \
-             slows down for such loss.",
+            "The sender may have no more in flight than its congestion window, which shrinks on loss. No queue \
+             stood for long: frames are damaged, or dropped by a policer, or by a queue too short to hold a \
+             burst. Check error counters and drops along the path; bbr slows down less for such loss.",
         ),
         None => (
             String::new(),

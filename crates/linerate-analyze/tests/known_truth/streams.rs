@@ -128,7 +128,7 @@ fn loss_with_a_queue_and_without_are_told_apart() {
         lost_share: 0.003,
         ..sending(12.9e6, 20 * MS)
     };
-    let words = ["loss keeps small", "no queue of this flow"];
+    let words = ["loss keeps small", "No queue stood for long"];
     named(stream(), &random, Limiter::CongestionWindow, &words);
     // What was sent again had arrived: segments overtook each other, and nothing was lost.
     let overtaken = Truth {
