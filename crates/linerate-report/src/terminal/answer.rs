@@ -33,7 +33,7 @@ pub fn terminal_answer(analysis: &Analysis, report: &str, width: usize, color: b
 }
 
 /// Something that is told, and shorter ways to tell it.
-struct Part {
+struct Passage {
     lead: String,
     look: Look,
     /// From the whole to the shortest; never empty.
@@ -43,7 +43,7 @@ struct Part {
     lines_max: usize,
 }
 
-impl Part {
+impl Passage {
     fn new(lead: &str, look: Look, forms: Vec<String>) -> Self {
         Self {
             lead: lead.to_owned(),
@@ -89,13 +89,13 @@ fn cut(line: &str, columns: usize) -> String {
 
 /// Shortens the tallest parts, the last of them first, until all have `lines` lines at the most: by what
 /// qualifies a sentence, and only where that is not enough in the middle of one.
-fn fit_into(parts: &mut [Part], width: usize, lines: usize) {
+fn fit_into(parts: &mut [Passage], width: usize, lines: usize) {
     loop {
         let heights: Vec<usize> = parts.iter().map(|part| part.lines(width).len()).collect();
         if heights.iter().sum::<usize>() <= lines {
             return;
         }
-        let tallest = |has: &dyn Fn(&Part) -> bool| {
+        let tallest = |has: &dyn Fn(&Passage) -> bool| {
             let could = (0..parts.len()).filter(|at| heights[*at] > 1 && has(&parts[*at]));
             could.max_by_key(|at| heights[*at])
         };
@@ -109,21 +109,32 @@ fn fit_into(parts: &mut [Part], width: usize, lines: usize) {
     }
 }
 
-fn parts(analysis: &Analysis) -> Vec<Part> {
-    let mut parts = vec![Part::head(Look::Quiet, &analysis.title)];
+fn parts(analysis: &Analysis) -> Vec<Passage> {
+    let mut parts = vec![Passage::head(Look::Quiet, &analysis.title)];
     let answer = &analysis.answer;
     if !answer.verdict.is_empty() {
-        parts.push(Part::head(Look::Heading, &format!("{}.", answer.verdict)));
+        parts.push(Passage::head(
+            Look::Heading,
+            &format!("{}.", answer.verdict),
+        ));
     }
     if let Some(trust) = &analysis.trust {
         let forms = clauses(&trust.line(), "; …");
-        parts.push(Part::new("Trust: ", look(trust), forms));
+        parts.push(Passage::new("Trust: ", look(trust), forms));
     }
     if let Some(why) = &analysis.partial {
-        parts.push(Part::new("Partial: ", Look::Warning, clauses(why, "; …")));
+        parts.push(Passage::new(
+            "Partial: ",
+            Look::Warning,
+            clauses(why, "; …"),
+        ));
     }
     if let [first, ..] = analysis.damage.as_slice() {
-        parts.push(Part::new("Damaged: ", Look::Warning, clauses(first, "; …")));
+        parts.push(Passage::new(
+            "Damaged: ",
+            Look::Warning,
+            clauses(first, "; …"),
+        ));
     }
     let level = analysis.trust.as_ref().map(|trust| trust.level);
     if level == Some(TrustLevel::DoNotUse) {
@@ -154,7 +165,7 @@ fn parts(analysis: &Analysis) -> Vec<Part> {
     parts
 }
 
-fn tiles(parts: &mut Vec<Part>, analysis: &Analysis) {
+fn tiles(parts: &mut Vec<Passage>, analysis: &Analysis) {
     let tiles = &analysis.answer.tiles;
     let heads = tiles.iter().map(|tile| length(&clean(&tile.what))).max();
     for tile in tiles {
@@ -166,11 +177,11 @@ fn tiles(parts: &mut Vec<Part>, analysis: &Analysis) {
             forms.extend(notes.iter().map(|note| format!("{value} ({note})")));
         }
         forms.push(value);
-        parts.push(Part::new(&head, Look::Key, forms));
+        parts.push(Passage::new(&head, Look::Key, forms));
     }
 }
 
-fn told(parts: &mut Vec<Part>, head: &str, all: &[String]) {
+fn told(parts: &mut Vec<Passage>, head: &str, all: &[String]) {
     if all.is_empty() {
         return;
     }
@@ -178,10 +189,10 @@ fn told(parts: &mut Vec<Part>, head: &str, all: &[String]) {
         0..=TOLD_MAX => String::new(),
         count => format!(" ({TOLD_MAX} of {count})"),
     };
-    parts.push(Part::head(Look::Heading, &format!("{head}{of}")));
+    parts.push(Passage::head(Look::Heading, &format!("{head}{of}")));
     for (at, text) in all.iter().take(TOLD_MAX).enumerate() {
         let lead = format!("{:>2}  ", at + 1);
-        parts.push(Part::new(&lead, Look::Key, clauses(text, ".")));
+        parts.push(Passage::new(&lead, Look::Key, clauses(text, ".")));
     }
 }
 
@@ -201,7 +212,7 @@ fn clauses(text: &str, end: &str) -> Vec<String> {
 }
 
 impl Page {
-    fn part(&mut self, part: &Part) {
+    fn part(&mut self, part: &Passage) {
         for (at, line) in part.lines(self.width).iter().enumerate() {
             match at {
                 0 => self.styled(part.look, &part.lead),

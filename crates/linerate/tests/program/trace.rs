@@ -91,6 +91,7 @@ fn as_many_connections_are_shown_as_the_help_says() {
     std::fs::write(&path, connections(1200)).expect("the temporary directory can be written");
     let path = path.display().to_string();
     let help = linerate(&["trace", "--help"]).run().done().out;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(help.contains("10, 1000 with --json"), "{help}");
     let shown = |words: &[&str]| {
         let text = linerate(&["trace", &path]).words(words).run().done().out;
