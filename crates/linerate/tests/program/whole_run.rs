@@ -267,11 +267,15 @@ fn repetitions_give_an_interval() {
         return;
     };
     assert!(matches!(said.code, 0 | 3), "{said:?}");
-    assert!(
-        said.out.contains("95 % interval") && said.out.contains("n = 3"),
-        "{}",
-        said.out
-    );
+    // On a busy machine a run may be invalid: it is in the table, and in no mean.
+    let words: &[&str] = match said.out.matches("INVALID").count() {
+        0 => &["95 % interval", "n = 3"],
+        1 => &["(2 values", "1 of 3 trials is invalid"],
+        _ => &["INVALID"],
+    };
+    for words in words {
+        assert!(said.out.contains(words), "{words}: {}", said.out);
+    }
     let of_runs = said.out.lines().filter(|line| {
         let number = line.get(..5).map(str::trim);
         matches!(number, Some("1" | "2" | "3"))
