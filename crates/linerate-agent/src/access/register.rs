@@ -175,10 +175,30 @@ impl Register {
     fn write(&self, tokens: &[Token]) -> Result<(), RegisterError> {
         let text: String = tokens.iter().map(line).collect();
         let kept = draft::keep(&self.path(), &text, |draft, file| {
-            give_to_owner(file, &self.directory)?;
+            self.give_to_owner(file)?;
             std::fs::rename(draft, self.path())
         });
         kept.map_err(self.io("write"))
+    }
+
+    /// Gives a draft to whom the present file belongs, or its directory where there is none: root makes
+    /// tokens for an agent that is another user.
+    fn give_to_owner(&self, draft: &File) -> std::io::Result<()> {
+        let present = std::fs::symlink_metadata(self.path());
+        let owner = present.or_else(|_| std::fs::metadata(&self.directory))?;
+        if owner.uid() == draft.metadata()?.uid() {
+            return Ok(());
+        }
+        std::os::unix::fs::fchown(draft, Some(owner.uid()), Some(owner.gid()))
+    }
+
+    /// Makes the file where there is none: whom it belongs to has those that follow it, too.
+    pub fn make(&self) -> Result<(), RegisterError> {
+        let _guard = self.lock()?;
+        match std::fs::symlink_metadata(self.path()) {
+            Ok(_) => Ok(()),
+            Err(_) => self.write(&[]),
+        }
     }
 
     /// Holds other writers back until the guard is dropped.
@@ -206,15 +226,6 @@ impl Register {
             source: Arc::new(source),
         }
     }
-}
-
-/// Gives a file to whom its directory belongs: root makes tokens for an agent that is another user.
-fn give_to_owner(file: &File, directory: &Path) -> std::io::Result<()> {
-    let owner = std::fs::metadata(directory)?;
-    if owner.uid() == file.metadata()?.uid() {
-        return Ok(());
-    }
-    std::os::unix::fs::fchown(file, Some(owner.uid()), Some(owner.gid()))
 }
 
 fn is_name(name: &str) -> bool {
@@ -306,7 +317,7 @@ mod tests {
         let kept = draft::keep(&path, "", |draft, file| {
             std::fs::remove_file(draft)?;
             std::os::unix::fs::symlink(&victim, draft)?;
-            give_to_owner(file, &own)?;
+            Register::of(&own).give_to_owner(file)?;
             std::fs::rename(draft, &at)
         });
         kept.unwrap();

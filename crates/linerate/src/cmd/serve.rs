@@ -126,6 +126,8 @@ fn confine(
     };
     let words = |path: &Path| format!("cannot give {} to that user", path.display());
     if let Some(state) = state {
+        // Those that root makes later are that user's as well. Where none can be made none will be.
+        let _ = Register::of(state).make();
         let given = becoming.own_private(state);
         given.with_context(|| words(state))?;
     }

@@ -665,6 +665,32 @@ fn serving_gains_no_rights_and_ends_on_request() {
     server.stop().done();
 }
 
+/// Root makes tokens while a confined agent runs, in a directory that others may read and that stays root's.
+#[test]
+fn a_confined_agent_reads_the_tokens_that_root_makes_later() {
+    if !crate::common::is_root() {
+        crate::common::skip("becoming another user needs root");
+        return;
+    }
+    let _load = crate::common::loading();
+    let folder = folder();
+    use std::os::unix::fs::PermissionsExt;
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), open.clone()).expect("it is ours");
+    let state = folder.path().join("state");
+    std::fs::create_dir(&state).expect("a directory");
+    std::fs::set_permissions(&state, open).expect("it is ours");
+    let state = state.display().to_string();
+    let server = Server::start(&["--state", &state, "--user", "nobody"]);
+    for name in ["one", "two"] {
+        let made = linerate(&["token", "--state", &state, "add", name]).run();
+        let token = file(&folder, name, &made.done().out);
+        let words = ["run", &server.host(), "-t", "0.2", "--token-file", &token];
+        let said = linerate(&words).run();
+        assert!(said.is_measured(), "{}\n{}", said.err, said.out);
+    }
+}
+
 /// Captures, and everything else that an agent does over the network, go on as the user.
 #[test]
 fn a_confined_agent_is_another_user_and_measures_and_captures() {
