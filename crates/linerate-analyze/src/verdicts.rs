@@ -641,15 +641,12 @@ fn plateaus(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<BufferPlateau
     groups
         .into_iter()
         .filter_map(|group| {
-            let steps = |cell: &CellOutcomes<'_>| Steps {
-                values: cell
-                    .valid
-                    .iter()
-                    .filter_map(|outcome| {
-                        let value = compared.value(outcome)?;
-                        (value > 0.0).then(|| (outcome.replicate, value.ln()))
-                    })
-                    .collect(),
+            let steps = |cell: &CellOutcomes<'_>| {
+                let trial = |outcome: &Outcome| {
+                    let value = compared.value(outcome).filter(|value| *value > 0.0)?;
+                    Some((outcome.replicate, value))
+                };
+                Steps::of(&cell.valid.iter().filter_map(trial).collect::<Vec<_>>())
             };
             let has = |cell: &&&CellOutcomes<'_>| !steps(cell).values.is_empty();
             let known: Vec<&CellOutcomes<'_>> = group.cells.iter().filter(has).copied().collect();
@@ -658,6 +655,7 @@ fn plateaus(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<BufferPlateau
             let control = host.first().or(fixed.last())?;
             let response = control.main()?;
             let levels: Vec<Steps> = fixed.iter().map(|cell| steps(cell)).collect();
+            let of_host = host.first().map(|cell| steps(cell));
             if levels.len() + host.len() < 2 {
                 return None;
             }
@@ -673,7 +671,7 @@ fn plateaus(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<BufferPlateau
                     .filter_map(|cell| cell.level(Factor::SocketBuffer).cloned())
                     .collect(),
                 control: control.level(Factor::SocketBuffer)?.clone(),
-                plateau: plateau(&levels, &steps(control), margin)?,
+                plateau: plateau(&levels, of_host.as_ref(), margin)?,
                 alpha: 0.0,
                 differs: false,
                 weight: PLATEAU_WEIGHT,

@@ -20,6 +20,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::draw::Draw;
 use super::interval::{deviation, mean};
+use super::kin::{self, Variance};
 
 /// Subsets that are all looked at up to this many differences.
 const ENUMERATED_MAX: usize = 11;
@@ -82,8 +83,8 @@ pub(crate) struct Effect {
     typical: Vec<f64>,
     /// By group: mean, pairs.
     groups: Vec<(usize, f64, usize)>,
-    /// Standard deviation of differences about their group's mean, and its degrees of freedom.
-    residual: (f64, f64),
+    /// By group: variance of differences about the group's mean.
+    residual: Vec<Variance>,
 }
 
 impl Effect {
@@ -139,17 +140,16 @@ impl Effect {
     /// probability `alpha` at the most (Bonferroni).
     ///
     /// A group has as many pairs as blocks, too few for subsets: Student's t with the deviation of
-    /// all groups, or the group's own where that is larger.
+    /// all groups, or the group's own where it has a noise of its own ([`kin`]).
     pub(crate) fn levels(&self, alpha: f64) -> Vec<(usize, f64, f64, f64)> {
-        let (deviation, freedom) = self.residual;
-        let t = StudentsT::new(0.0, 1.0, freedom.max(1.0));
         let tail = alpha / 2.0 / self.groups.len() as f64;
-        let t = t.map_or(f64::INFINITY, |t| t.inverse_cdf(1.0 - tail));
-        let level = |&(group, log, pairs): &(usize, f64, usize)| {
-            let half = t * deviation / (pairs as f64).sqrt();
+        let level = |(&(group, log, pairs), variance): (&(usize, f64, usize), &Variance)| {
+            let t = StudentsT::new(0.0, 1.0, variance.freedom.max(1.0));
+            let t = t.map_or(f64::INFINITY, |t| t.inverse_cdf(1.0 - tail));
+            let half = t * (variance.square / pairs as f64).sqrt();
             (group, log, log - half, log + half)
         };
-        self.groups.iter().map(level).collect()
+        self.groups.iter().zip(&self.residual).map(level).collect()
     }
 }
 
@@ -202,18 +202,25 @@ fn by_group(differences: &[Difference]) -> Vec<(usize, f64, usize)> {
     groups.into_iter().map(mean_of).collect()
 }
 
-fn residual(differences: &[Difference], groups: &[(usize, f64, usize)]) -> (f64, f64) {
-    let freedom = differences.len().saturating_sub(groups.len()) as f64;
-    let square = |it: &Difference| {
-        let group = groups.iter().find(|(group, ..)| *group == it.group);
-        group.map_or(0.0, |(_, mean, _)| (it.log - mean).powi(2))
+/// Returns the variance of a difference in each group, about the group's mean.
+fn residual(differences: &[Difference], groups: &[(usize, f64, usize)]) -> Vec<Variance> {
+    let logs = |group: usize| -> Vec<f64> {
+        let own = differences.iter().filter(|it| it.group == group);
+        own.map(|it| it.log).collect()
     };
-    let squares: f64 = differences.iter().map(square).sum();
-    match freedom >= 1.0 {
-        true => ((squares / freedom).sqrt(), freedom),
+    let variance = |logs: &[f64]| Variance {
+        square: deviation(logs).powi(2),
+        freedom: logs.len() as f64 - 1.0,
+    };
+    match groups.iter().any(|(.., pairs)| *pairs > 1) {
+        true => {
+            let own = groups.iter().map(|(group, ..)| variance(&logs(*group)));
+            kin::pooled(&own.collect::<Vec<_>>())
+        }
+        // Where nothing was repeated the groups are all there is.
         false => {
-            let logs: Vec<f64> = differences.iter().map(|it| it.log).collect();
-            (deviation(&logs), differences.len() as f64 - 1.0)
+            let all: Vec<f64> = differences.iter().map(|it| it.log).collect();
+            vec![variance(&all); groups.len()]
         }
     }
 }

@@ -10,6 +10,8 @@ pub(crate) mod draw;
 pub(crate) mod effect;
 /// Confidence intervals of means, medians and quantiles.
 pub(crate) mod interval;
+/// Which of several variances are of one noise.
+pub(crate) mod kin;
 /// Whether identical trials are of two kinds.
 pub(crate) mod modes;
 /// How much identical cells differ.

@@ -206,7 +206,8 @@ fn memory(residuals: &[f64], kept: f64) -> f64 {
     let correlation = products / squares;
     let chance = MEMORY_BY_CHANCE / (residuals.len() as f64).sqrt();
     match correlation > chance {
-        true => (correlation / kept).min(MEMORY_MAX),
+        // Its own standard error is added: to take it for less costs more than to take it for more.
+        true => ((correlation + 1.0 / (residuals.len() as f64).sqrt()) / kept).min(MEMORY_MAX),
         false => 0.0,
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! The control is the host as it is: no buffer set, so that the kernel tunes it. Where that was not
 //! measured it is the largest level, which is said. In logarithms y of level l and block b is
-//! μₗ + βᵦ + ε; s is the deviation of what level and block leave over, with ν degrees of freedom; dₗ
-//! is the mean of y(l, b) − y(control, b) over the m blocks that have both.
+//! μₗ + βᵦ + ε, where y is linear about its level's mean ([`Steps::of`]); s is the deviation of what level and
+//! block leave over, with ν degrees of freedom, of all levels together but for those that have a noise of
+//! their own ([`super::kin`]); dₗ is the mean of y(l, b) − y(control, b) over the m blocks that have both.
 //!
-//! 1. Level l *suffices* where dₗ − t(0.95, ν) · s · √(2/m) > ln(1 − δ): its loss is below δ, shown and
+//! 1. Level l *suffices* where dₗ − t(0.95, ν) · √((sₗ² + s²)/m) > ln(1 − δ), s being the control's: its loss is below δ, shown and
 //!    not merely not refuted (Schuirmann, "A comparison of the two one-sided tests procedure", 1987).
 //!    Absence of evidence makes no plateau: more noise makes larger ones, or none.
 //! 2. From the largest level down, the first that does not suffice ends the search. Each step is
@@ -17,6 +18,9 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
+use super::interval::mean;
+use super::kin::{self, Variance};
+
 /// Error of the statement that a level suffices.
 const SUFFICES_ALPHA: f64 = 0.05;
 /// Rounds of taking off level and block means; with all trials there one is exact.
@@ -27,6 +31,25 @@ const ROUNDS: u32 = 8;
 pub(crate) struct Steps {
     /// Block and logarithm.
     pub(crate) values: Vec<(u32, f64)>,
+}
+
+impl Steps {
+    /// Returns the trials of a level, of (block, response above zero).
+    ///
+    /// The logarithm is linear about the mean, ln x̄ + (x − x̄) / x̄, as in the effects of factors: the mean of
+    /// these is the logarithm of the mean that is shown, and a trial that was slow by chance does not weigh
+    /// more than a fast one.
+    pub(crate) fn of(trials: &[(u32, f64)]) -> Self {
+        let values: Vec<f64> = trials.iter().map(|(_, value)| *value).collect();
+        if values.is_empty() {
+            return Self::default();
+        }
+        let centre = mean(&values);
+        let linear = |(block, value): &(u32, f64)| (*block, centre.ln() + value / centre - 1.0);
+        Self {
+            values: trials.iter().map(linear).collect(),
+        }
+    }
 }
 
 /// A level against the control.
@@ -116,25 +139,30 @@ impl Plateau {
     }
 }
 
-/// Returns what `levels`, in ascending order, are against `control`; absent where no two trials of a
-/// block can be compared or nothing was repeated.
-pub(crate) fn plateau(levels: &[Steps], control: &Steps, delta: f64) -> Option<Plateau> {
-    let (deviation, freedom) = residual(levels, control)?;
-    let step = |level: &Steps| {
+/// Returns what `levels`, in ascending order, are against `control`, or against the last of them without
+/// one; absent where no two trials of a block can be compared or nothing was repeated.
+pub(crate) fn plateau(levels: &[Steps], control: Option<&Steps>, delta: f64) -> Option<Plateau> {
+    let rows: Vec<&Steps> = levels.iter().chain(control).collect();
+    let variances = variances(&rows)?;
+    let control = *rows.last()?;
+    let of_control = variances.last()?;
+    let step = |(level, variance): (&Steps, &Variance)| {
         let of_block = |block| control.values.iter().find(|(known, _)| *known == block);
         let pairs = level.values.iter();
         let logs: Vec<f64> = pairs
             .filter_map(|(block, log)| Some(log - of_block(*block)?.1))
             .collect();
         let blocks = logs.len();
+        let difference = kin::difference(*variance, *of_control, blocks as f64);
         (blocks > 0).then(|| Step {
             log: logs.iter().sum::<f64>() / blocks as f64,
             blocks,
-            error: deviation * (2.0 / blocks as f64).sqrt(),
-            freedom,
+            error: difference.square.sqrt(),
+            freedom: difference.freedom,
         })
     };
-    let steps: Vec<Step> = levels.iter().map(step).collect::<Option<_>>()?;
+    let rows = levels.iter().zip(&variances);
+    let steps: Vec<Step> = rows.map(step).collect::<Option<_>>()?;
     let each = SUFFICES_ALPHA / steps.len() as f64;
     let falls = |step: &&Step| step.interval(each).1 < (1.0 - delta).ln();
     let fallen = match steps
@@ -179,24 +207,22 @@ fn student(freedom: f64, share: f64) -> f64 {
     t.map_or(f64::INFINITY, |t| t.inverse_cdf(share))
 }
 
-/// Returns the deviation that levels and blocks leave over, and its degrees of freedom.
-fn residual(levels: &[Steps], control: &Steps) -> Option<(f64, f64)> {
-    let rows: Vec<&Steps> = levels.iter().chain([control]).collect();
+/// Returns the variance of a trial of each level, and of the control as the last; absent where blocks and
+/// levels explain all.
+///
+/// What a level leaves over is from the mean of its block, which the noise of all levels is part of: of L
+/// levels, q = Σ r² / (m − 1) is σ² (1 − 2/L) + σ̄² / L, with the mean σ̄² of all (Grubbs, "On estimating
+/// precision of measuring instruments and product variability", 1948).
+fn variances(rows: &[&Steps]) -> Option<Vec<Variance>> {
     let mut cells: Vec<(usize, u32, f64)> = Vec::new();
     for (row, steps) in rows.iter().enumerate() {
-        // A control that is one of the levels counts once.
-        let known = rows[..row].iter().any(|other| other.values == steps.values);
-        if !known {
-            cells.extend(steps.values.iter().map(|(block, log)| (row, *block, *log)));
-        }
+        cells.extend(steps.values.iter().map(|(block, log)| (row, *block, *log)));
     }
     let mut blocks: Vec<u32> = cells.iter().map(|(_, block, _)| *block).collect();
     blocks.sort_unstable();
     blocks.dedup();
-    let mut used: Vec<usize> = cells.iter().map(|(row, ..)| *row).collect();
-    used.sort_unstable();
-    used.dedup();
-    let freedom = (cells.len() + 1).checked_sub(used.len() + blocks.len())?;
+    let of_means = cells.len().checked_sub(rows.len())?;
+    let freedom = (of_means + 1).checked_sub(blocks.len())?;
     if freedom == 0 {
         return None;
     }
@@ -205,7 +231,33 @@ fn residual(levels: &[Steps], control: &Steps) -> Option<(f64, f64)> {
         take_off(&mut cells, |(_, block, _)| *block as usize);
     }
     let squares: f64 = cells.iter().map(|(.., log)| log * log).sum();
-    Some(((squares / freedom as f64).sqrt(), freedom as f64))
+    let mean = squares / freedom as f64;
+    let count = rows.len() as f64;
+    // What the blocks take of the degrees of freedom they take of each level's alike.
+    let share = freedom as f64 / of_means as f64;
+    let of_row = |at: usize| {
+        let own: Vec<f64> = cells
+            .iter()
+            .filter(|(row, ..)| *row == at)
+            .map(|(.., log)| log * log)
+            .collect();
+        let of_mean = own.len() as f64 - 1.0;
+        let left_over = own.iter().sum::<f64>() / of_mean;
+        Variance {
+            square: ((left_over - mean / count) * count / (count - 2.0)).max(0.0),
+            freedom: of_mean * share,
+        }
+    };
+    // Two levels have but their difference, and a level of one trial has nothing of its own.
+    let are_known = rows.len() > 2 && rows.iter().all(|row| row.values.len() > 1);
+    let all = Variance {
+        square: mean,
+        freedom: freedom as f64,
+    };
+    Some(match are_known {
+        true => kin::pooled(&(0..rows.len()).map(of_row).collect::<Vec<_>>()),
+        false => vec![all; rows.len()],
+    })
 }
 
 /// Takes the mean of those with one key off each of them.
@@ -241,7 +293,7 @@ mod tests {
             .zip(means)
             .map(|(at, mean)| steps(at, *mean))
             .collect();
-        plateau(&levels, &steps(1, 1.0), 0.05).expect("three blocks")
+        plateau(&levels, Some(&steps(1, 1.0)), 0.05).expect("three blocks")
     }
 
     #[test]
@@ -264,6 +316,44 @@ mod tests {
         check(&[0.2, 1.0, 1.0, 0.7], 0.002, Some(1), 1);
         // Noise makes no plateau, it takes it away.
         check(&[1.0, 1.0, 1.0], 0.2, None, 0);
+    }
+
+    #[test]
+    fn a_level_with_a_noise_of_its_own_is_not_judged_by_that_of_others() {
+        // All are the same but for chance, and the first varies by 10 % where others do by 0.2 %.
+        let level = |deviations: [f64; 3]| {
+            let trials: Vec<(u32, f64)> = (0..).zip(deviations.map(|it| 1.0 + it)).collect();
+            Steps::of(&trials)
+        };
+        let loud = level([-0.15, -0.06, 0.06]);
+        let quiet = |at: usize| {
+            let mut deviations = [-0.002, 0.0, 0.002];
+            deviations.rotate_left(at % 3);
+            level(deviations)
+        };
+        let levels: Vec<Steps> = [loud].into_iter().chain((0..10).map(quiet)).collect();
+        let found = plateau(&levels, Some(&quiet(1)), 0.05).expect("three blocks");
+        assert!(!found.loses(0, 0.05), "{:?}", found.steps[0]);
+        assert!(found.p > 0.05 && found.begin == Some(1), "{found:?}");
+    }
+
+    #[test]
+    fn levels_without_any_noise_are_compared() {
+        let level = |mean: f64| Steps::of(&[(1, mean), (2, mean), (3, mean)]);
+        let levels = [level(0.5), level(1.0), level(1.0)];
+        let found = plateau(&levels, Some(&level(1.0)), 0.05).expect("three blocks");
+        assert_eq!((found.begin, found.fallen), (Some(1), 0), "{found:?}");
+        assert!(found.loses(0, 0.05) && !found.loses(1, 0.05));
+        let same = [level(1.0), level(1.0)];
+        let found = plateau(&same, None, 0.05).expect("three blocks");
+        assert_eq!((found.begin, found.p), (Some(0), 1.0), "{found:?}");
+    }
+
+    #[test]
+    fn a_level_has_the_mean_that_is_shown() {
+        let slow = Steps::of(&[(1, 100.0), (2, 100.0), (3, 40.0)]);
+        let logs: Vec<f64> = slow.values.iter().map(|(_, log)| *log).collect();
+        assert!((mean(&logs) - 80.0_f64.ln()).abs() < 1e-12, "{slow:?}");
     }
 
     #[test]

@@ -33,6 +33,23 @@ pub enum Noise {
     LostCpu(f64),
     /// Drawn from what trials of a real study left over.
     Real,
+    /// One trial in ten is slower by this share.
+    Outliers(f64),
+    /// The first level alone has this deviation, others 1 %.
+    OneLevel(f64),
+    /// None at all.
+    Exact,
+    /// With the factor on trials have this deviation, off 1 %.
+    ByFactor(f64),
+}
+
+/// Where a trial stands.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Place {
+    /// Whether its level is the first of those with numbers.
+    pub is_first: bool,
+    /// Whether its switch is on, or the kernel tunes its buffers.
+    pub is_on: bool,
 }
 
 impl Noise {
@@ -49,6 +66,10 @@ impl Noise {
         Noise::Drift(0.05),
         Noise::LostCpu(0.20),
         Noise::Real,
+        Noise::Exact,
+        Noise::Outliers(0.60),
+        Noise::OneLevel(0.10),
+        Noise::ByFactor(0.20),
     ];
 
     /// Returns the kind in words.
@@ -62,38 +83,44 @@ impl Noise {
             Noise::Drift(share) => format!("drift {}", percent(share)),
             Noise::LostCpu(share) => format!("lost CPU up to {}", percent(share)),
             Noise::Real => "residuals of a real study".to_owned(),
+            Noise::Outliers(share) => format!("1 in 10 is {} slower", percent(share)),
+            Noise::OneLevel(share) => format!("{} at one level, 1 % at others", percent(share)),
+            Noise::Exact => "none".to_owned(),
+            Noise::ByFactor(share) => format!("{} on, 1 % off", percent(share)),
         }
     }
 
-    /// Returns the factors of `trials` trials in the order of execution, each with the share of the CPUs'
+    /// Returns the factors of trials at `places` in the order of execution, each with the share of the CPUs'
     /// time that is seen to be missing.
-    pub fn factors(self, trials: usize, seed: u64) -> Vec<(f64, f64)> {
+    pub fn factors(self, places: &[Place], seed: u64) -> Vec<(f64, f64)> {
         let mut draw = Draw::new(seed);
         let mut state = State {
             drift: draw.normal(),
             lost: 0.0,
         };
         let mean = self.mean();
-        let one = |_| {
-            let factor = self.factor(&mut state, &mut draw).max(0.02) / mean;
+        let mut one = |place: &Place| {
+            let factor = self.factor(place, &mut state, &mut draw).max(0.02) / mean;
             (factor, state.lost)
         };
-        (0..trials).map(one).collect()
+        places.iter().map(&mut one).collect()
     }
 
     fn mean(self) -> f64 {
         match self {
-            Noise::Normal(_) | Noise::Drift(_) | Noise::Real => 1.0,
-            _ => {
+            Noise::Bimodal(_) | Noise::HeavyTail(_) | Noise::Capped(_) | Noise::LostCpu(_) => {
                 let mut draw = Draw::new(1);
                 let mut state = State::default();
-                let draws = (0..MEAN_DRAWS).map(|_| self.factor(&mut state, &mut draw).max(0.02));
+                let place = Place::default();
+                let draws =
+                    (0..MEAN_DRAWS).map(|_| self.factor(&place, &mut state, &mut draw).max(0.02));
                 draws.sum::<f64>() / f64::from(MEAN_DRAWS)
             }
+            _ => 1.0,
         }
     }
 
-    fn factor(self, state: &mut State, draw: &mut Draw) -> f64 {
+    fn factor(self, place: &Place, state: &mut State, draw: &mut Draw) -> f64 {
         match self {
             Noise::Normal(share) => 1.0 + share * draw.normal(),
             Noise::Bimodal(share) => {
@@ -118,6 +145,19 @@ impl Noise {
                 (1.0 - state.lost) * (1.0 + 0.01 * draw.normal())
             }
             Noise::Real => 1.0 + RESIDUALS[draw.below(RESIDUALS.len() as u32) as usize],
+            Noise::Outliers(share) => {
+                let slow = if draw.unit() < 0.1 { share } else { 0.0 };
+                (1.0 - slow) * (1.0 + 0.01 * draw.normal()) / (1.0 - 0.1 * share)
+            }
+            Noise::OneLevel(share) => {
+                let deviation = if place.is_first { share } else { 0.01 };
+                1.0 + deviation * draw.normal()
+            }
+            Noise::Exact => 1.0,
+            Noise::ByFactor(share) => {
+                let deviation = if place.is_on { share } else { 0.01 };
+                1.0 + deviation * draw.normal()
+            }
         }
     }
 }
@@ -136,7 +176,7 @@ mod tests {
     #[test]
     fn every_noise_has_mean_one() {
         for noise in Noise::ALL {
-            let factors = noise.factors(200_000, 3);
+            let factors = noise.factors(&vec![Place::default(); 200_000], 3);
             let mean = factors.iter().map(|(factor, _)| factor).sum::<f64>() / factors.len() as f64;
             assert!((mean - 1.0).abs() < 0.005, "{}: {mean}", noise.title());
         }

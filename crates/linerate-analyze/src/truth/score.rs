@@ -1,15 +1,20 @@
 //! What the analysis says of studies whose truth is known, counted.
 
 use linerate_model::analysis::{Analysis, TableCell};
-use linerate_model::finding::{Comparison, FindingKind, Verdict};
+use linerate_model::experiment::{Cell, Factor, Level};
+use linerate_model::finding::{Comparison, Estimate, FindingKind, Verdict};
+use linerate_model::unit::Unit;
 
 use super::lint::disagreements;
 use super::noise::Noise;
-use super::study::{BUFFERS_KIB, Chapters, Shape, Study, study};
-use crate::analyze;
+use super::study::{Chapters, Shape, Study, study};
+use crate::reduce::describe;
+use crate::{analyze, words};
 
 /// A relative difference that the analysis calls none.
 const MARGIN: f64 = 0.05;
+/// What a link of a study carries, in the gross.
+const LINK_BPS: f64 = 1e9;
 
 /// Counts over studies of one shape and noise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,6 +48,12 @@ pub struct Score {
     pub recommendations: u32,
     /// Studies whose sentences disagree or say a thing twice.
     pub disagree: u32,
+    /// Ratios of effects and of buffers with an interval.
+    pub ratios: u32,
+    /// Of them, those whose interval holds the truth.
+    pub ratios_held: u32,
+    /// Intervals with ends that cannot be.
+    pub impossible: u32,
 }
 
 impl Score {
@@ -62,6 +73,9 @@ impl Score {
         self.falls_back += other.falls_back;
         self.recommendations += other.recommendations;
         self.disagree += other.disagree;
+        self.ratios += other.ratios;
+        self.ratios_held += other.ratios_held;
+        self.impossible += other.impossible;
     }
 }
 
@@ -74,39 +88,84 @@ pub fn score(shape: Shape, noise: Noise, chapters: Chapters, studies: u32, seed:
     let row = title.bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, mixed);
     for at in 0..studies {
         let made = study(shape, noise, chapters, row.wrapping_add(u64::from(at)));
-        score.add(&judge(shape, &made, &analyze(&made.recording)));
+        score.add(&judge(&made, &analyze(&made.recording)));
     }
     score
 }
 
-fn judge(shape: Shape, study: &Study, analysis: &Analysis) -> Score {
+fn judge(study: &Study, analysis: &Analysis) -> Score {
     let mut score = Score {
         studies: 1,
         recommendations: analysis.recommendations.len() as u32,
         disagree: u32::from(!disagreements(analysis).is_empty()),
+        impossible: impossible(analysis),
         ..Score::default()
     };
     coverage(study, analysis, &mut score);
     let mut is_false = false;
     for comparison in &analysis.verdicts {
-        is_false |= match comparison.experiment.as_str() {
-            "socket-buffer" => plateau(shape, comparison, &mut score),
-            _ => effect(shape, comparison, &mut score),
+        is_false |= match comparison.id.contains("/plateau/") {
+            true => plateau(study, comparison, &mut score),
+            false => effect(study, comparison, &mut score),
         };
     }
-    is_false |= analysis.findings.iter().any(|finding| {
-        let gains = matches!(shape, Shape::TunedBadly(_));
-        match finding.kind {
-            FindingKind::Plateau => !gains,
-            FindingKind::Effect => ratios(shape, &finding.id)
-                .is_none_or(|all| all.iter().all(|(_, ratio)| *ratio == 1.0)),
-            _ => false,
+    let gains = gains(study);
+    is_false |= analysis.findings.iter().any(|finding| match finding.kind {
+        FindingKind::Plateau => !gains,
+        FindingKind::Effect => {
+            let of = |comparison: &&Comparison| comparison.id == finding.id;
+            let comparison = analysis.verdicts.iter().find(of);
+            comparison.is_none_or(|it| ratios(study, it).iter().all(|(_, log)| *log == 0.0))
         }
+        _ => false,
     });
-    let gains = matches!(shape, Shape::TunedBadly(_));
     is_false |= !gains && !analysis.recommendations.is_empty();
     score.with_false_claim = u32::from(is_false);
     score
+}
+
+/// Returns how many of all estimates that are shown have ends that cannot be.
+fn impossible(analysis: &Analysis) -> u32 {
+    let tables = analysis.chapters.iter().flat_map(|chapter| &chapter.tables);
+    let cells = tables.flat_map(|table| table.rows.iter().flatten());
+    let shown = cells.filter_map(|cell| match cell {
+        TableCell::Estimate(estimate) => Some(*estimate),
+        _ => None,
+    });
+    let findings = analysis.findings.iter().chain(&analysis.cautions);
+    let proofs = findings.flat_map(|finding| finding.evidence.as_slice().iter());
+    let all = shown.chain(proofs.map(|evidence| evidence.estimate));
+    let all = all.chain(analysis.verdicts.iter().map(|it| it.effect));
+    let cannot = |estimate: &Estimate| {
+        let (low, high) = (
+            estimate.low.unwrap_or(estimate.value),
+            estimate.high.unwrap_or(estimate.value),
+        );
+        let most = match estimate.unit {
+            Unit::BitsPerSecond => LINK_BPS,
+            _ => f64::INFINITY,
+        };
+        let ordered = low <= estimate.value && estimate.value <= high;
+        !ordered
+            || low < 0.0
+            || high > most
+            || (estimate.n == 2
+                && estimate.unit != Unit::Ratio
+                && estimate.low.is_some()
+                && estimate.confidence > 0.9)
+    };
+    all.filter(cannot).count() as u32
+}
+
+/// Whether any buffer does better than the kernel's tuning by more than what matters.
+fn gains(study: &Study) -> bool {
+    let Some(means) = study.means.get("socket-buffer") else {
+        return false;
+    };
+    let is_auto = |cell: &Cell| matches!(cell.get(&Factor::SocketBuffer), Some(Level::Word(_)));
+    let auto = means.iter().find(|(cell, _)| is_auto(cell));
+    let most = means.values().copied().fold(0.0, f64::max);
+    auto.is_some_and(|(_, auto)| most / auto > 1.0 + MARGIN)
 }
 
 fn coverage(study: &Study, analysis: &Analysis, score: &mut Score) {
@@ -114,15 +173,17 @@ fn coverage(study: &Study, analysis: &Analysis, score: &mut Score) {
         let Some(means) = study.means.get(&chapter.id) else {
             continue;
         };
-        let response = match chapter.id.as_str() {
-            "latency" => "Transactions per second",
-            _ => "Throughput",
+        let experiments = study.recording.document.plan.experiments.iter();
+        let mut own = experiments.filter(|experiment| experiment.name == chapter.id);
+        let Some(experiment) = own.next() else {
+            continue;
         };
+        let response = words::sentence(describe(&experiment.response).title);
         let tables = chapter.tables.iter();
         let Some(table) = tables.clone().find(|table| table.title == "All cells") else {
             continue;
         };
-        let column = table.columns.iter().position(|column| column == response);
+        let column = table.columns.iter().position(|column| *column == response);
         // Rows are in the order of the cells, as are the means.
         for (row, truth) in table.rows.iter().zip(means.values()) {
             let Some(TableCell::Estimate(estimate)) = column.map(|at| &row[at]) else {
@@ -131,71 +192,108 @@ fn coverage(study: &Study, analysis: &Analysis, score: &mut Score) {
             let Some((low, high)) = estimate.low.zip(estimate.high) else {
                 continue;
             };
+            // Two values have their range, which promises less.
+            if estimate.n < 3 {
+                continue;
+            }
             score.cells += 1;
-            score.covered += u32::from((low..=high).contains(truth));
+            // Counters have whole numbers.
+            let near = 1e-6 * truth;
+            score.covered += u32::from((low - near..=high + near).contains(truth));
         }
     }
 }
 
-/// Returns the true ratios of an effect: by message where it differs.
-fn ratios(shape: Shape, id: &str) -> Option<Vec<(Option<u64>, f64)>> {
-    Some(match id {
-        "latency/effect/delayed_ack" => vec![(None, shape.delayed_ack_ratio())],
-        "small-messages/effect/nagle" => [60, 100, 536, 1460]
-            .map(|message| (Some(message), shape.nagle_ratio(message)))
-            .to_vec(),
-        "small-messages/effect/delayed_ack" => vec![(None, 1.0)],
-        _ => return None,
-    })
+/// Returns the logarithms of the true ratios of an effect, each with its level in words.
+fn ratios(study: &Study, comparison: &Comparison) -> Vec<(String, f64)> {
+    let (_, name) = comparison.id.rsplit_once('/').unwrap_or_default();
+    let factor = Factor::all().find(|factor| factor.name() == name);
+    let Some((factor, means)) = factor.zip(study.means.get(&comparison.experiment)) else {
+        return Vec::new();
+    };
+    let by = [Factor::PayloadBytes, Factor::MessageBytes];
+    let pair = |(cell, mean): (&Cell, &f64)| {
+        let is_on = cell.get(&factor) == Some(&Level::Switch(true));
+        let mut off = cell.clone();
+        off.insert(factor, Level::Switch(false));
+        let by = by
+            .iter()
+            .find_map(|by| Some(words::level(*by, cell.get(by)?)));
+        is_on.then_some((by?, (mean / means.get(&off)?).ln()))
+    };
+    means.iter().filter_map(pair).collect()
 }
 
 /// Judges an effect; returns whether a claim is false.
-fn effect(shape: Shape, comparison: &Comparison, score: &mut Score) -> bool {
-    let Some(ratios) = ratios(shape, &comparison.id) else {
-        return true;
+fn effect(study: &Study, comparison: &Comparison, score: &mut Score) -> bool {
+    let truths = ratios(study, comparison);
+    let mean = |words: Option<&str>| {
+        let own = truths
+            .iter()
+            .filter(|(level, _)| words.is_none_or(|it| it == level));
+        let logs: Vec<f64> = own.map(|(_, log)| *log).collect();
+        let mean = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
+        if mean.abs() < 1e-9 { 0.0 } else { mean }
     };
-    let truths: Vec<f64> = ratios.iter().map(|(_, ratio)| *ratio).collect();
-    let mean = truths.iter().map(|ratio| ratio.ln()).sum::<f64>() / truths.len() as f64;
-    let is_there = truths.iter().any(|ratio| *ratio != 1.0);
+    let is_there = truths.iter().any(|(_, log)| log.abs() > 1e-9);
     let differs = comparison.verdict == Verdict::Differs;
     let same_sign = |truth: f64, found: f64| truth * found > 0.0;
-    let matters = truths
+    let twice = (1.0 + 2.0 * comparison.margin).ln() - 1e-9;
+    let matters = truths.iter().any(|(_, log)| log.abs() >= twice);
+    let wrong_level = comparison
+        .levels
         .iter()
-        .any(|ratio| ratio.ln().abs() >= (1.0 + 2.0 * MARGIN).ln() - 1e-9);
-    score.wrong_same += u32::from(matters && comparison.verdict == Verdict::Same);
+        .any(|(words, verdict, _)| *verdict == Verdict::Same && mean(Some(words)).abs() >= twice);
+    score.wrong_same += u32::from((matters && comparison.verdict == Verdict::Same) || wrong_level);
     if is_there {
         score.effects += 1;
     }
+    held(&comparison.effect, mean(None), score);
     if !differs {
         return false;
     }
     // The levels are claimed where there are any, else the mean.
     let wrong = match comparison.levels.is_empty() {
-        true => !same_sign(mean, comparison.effect.value.ln()),
+        true => !same_sign(mean(None), comparison.effect.value.ln()),
         false => comparison.levels.iter().any(|(words, verdict, ratio)| {
-            let of_level = ratios.iter().find(|(message, _)| {
-                message.is_none_or(|message| words.starts_with(&format_bytes(message)))
-            });
-            let truth = of_level.map_or(0.0, |(_, ratio)| ratio.ln());
-            *verdict == Verdict::Differs && !same_sign(truth, ratio.value.ln())
+            *verdict == Verdict::Differs && !same_sign(mean(Some(words)), ratio.value.ln())
         }),
     };
     score.found += u32::from(is_there && !wrong);
     wrong
 }
 
+/// Counts whether an interval of a ratio holds the true logarithm.
+fn held(ratio: &Estimate, truth: f64, score: &mut Score) {
+    if let Some((low, high)) = ratio.low.zip(ratio.high) {
+        score.ratios += 1;
+        let truth = truth.exp();
+        score.ratios_held += u32::from(low <= truth * (1.0 + 1e-9) && truth <= high * (1.0 + 1e-9));
+    }
+}
+
 /// Sizes as levels have them in words: "1460 B" may have a thin space.
 fn format_bytes(bytes: u64) -> String {
-    crate::words::number(linerate_model::unit::Unit::Bytes, bytes as f64)
+    words::number(Unit::Bytes, bytes as f64)
 }
 
 /// Judges a plateau; returns whether a claim is false.
-fn plateau(shape: Shape, comparison: &Comparison, score: &mut Score) -> bool {
+fn plateau(study: &Study, comparison: &Comparison, score: &mut Score) -> bool {
+    let means = &study.means["socket-buffer"];
+    // Both groups have the same truth.
+    let of = |is_level: &dyn Fn(&Level) -> bool| {
+        let level = |cell: &Cell| cell.get(&Factor::SocketBuffer).is_some_and(is_level);
+        let mean = means.iter().find(|(cell, _)| level(cell));
+        *mean.expect("levels are of the study").1
+    };
+    let auto = of(&|level| matches!(level, Level::Word(_)));
     let ratio = |words: &str| {
-        let mut buffers = BUFFERS_KIB.iter();
-        let is_said = |kib: &&u64| format_bytes(*kib * 1024) == words;
-        let kib = buffers.find(is_said).expect("levels are of the study");
-        shape.buffer_share(*kib as f64) / shape.tuned_share()
+        let is_said = |level: &Level| {
+            level
+                .as_number()
+                .is_some_and(|bytes| format_bytes(bytes as u64) == words)
+        };
+        of(&is_said) / auto
     };
     let says = |verdict: Verdict| {
         let levels = comparison.levels.iter();
@@ -210,6 +308,9 @@ fn plateau(shape: Shape, comparison: &Comparison, score: &mut Score) -> bool {
     let falls =
         last.is_some_and(|(_, verdict, ratio)| *verdict == Verdict::Differs && ratio.value < 1.0);
     score.falls_back += u32::from(falls);
+    for (words, _, found) in &comparison.levels {
+        held(found, ratio(words).ln(), score);
+    }
     says(Verdict::Differs).any(|(words, _, found)| {
         let truth = ratio(words).ln();
         truth * found.value.ln() <= 0.0

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use linerate_model::experiment::{Cell, Factor, Level};
+use linerate_model::response::name;
 use linerate_model::run::Recording;
 
-use super::noise::Noise;
+use super::noise::{Noise, Place};
 use super::recording::{Run, Truth, rr, size, stream, switches};
 use crate::compare::draw::Draw;
 
@@ -37,6 +38,18 @@ pub enum Shape {
     Knee(f64),
     /// The kernel's own tuning lacks this share of what the larger buffers reach.
     TunedBadly(f64),
+    /// Delayed ACK on, and Nagle on, are better by this share in one cell, the smallest.
+    OneCell(f64),
+    /// Nagle and delayed ACK: better by this share where both are on or both off, else worse.
+    Crossed(f64),
+    /// Nagle on is better by this share, delayed ACK off by half of it.
+    Both(f64),
+    /// Throughput rises up to 64 KiB and falls by this share to the largest buffer.
+    Hump(f64),
+    /// Throughput lacks this share at all buffers but the largest.
+    Last(f64),
+    /// All fixed buffers lack this share of what the kernel's tuning reaches.
+    All(f64),
 }
 
 impl Shape {
@@ -50,6 +63,12 @@ impl Shape {
             Shape::Fading => "−6 %, fading by 48 KiB".to_owned(),
             Shape::Knee(kib) => format!("knee at {kib} KiB"),
             Shape::TunedBadly(share) => format!("own tuning lacks {} %", (100.0 * share).round()),
+            Shape::OneCell(share) => format!("one cell +{} %", (100.0 * share).round()),
+            Shape::Crossed(share) => format!("crossed ± {} %", (100.0 * share).round()),
+            Shape::Both(share) => format!("two factors {} %", (100.0 * share).round()),
+            Shape::Hump(share) => format!("hump, falls {} %", (100.0 * share).round()),
+            Shape::Last(share) => format!("all but the last lack {} %", (100.0 * share).round()),
+            Shape::All(share) => format!("all lack {:.1} %", 100.0 * share),
         }
     }
 
@@ -59,6 +78,10 @@ impl Shape {
             Shape::Saturating(scale) => 1.0 - (-kib / scale).exp(),
             Shape::Fading => 1.0 - 0.06 * ((48.0 - kib) / 32.0).clamp(0.0, 1.0),
             Shape::Knee(knee) => (kib / knee).min(1.0),
+            Shape::Hump(share) if kib >= 64.0 => 1.0 - share * (kib / 64.0).log2() / 4.0,
+            Shape::Hump(_) => (kib / 64.0).sqrt(),
+            Shape::Last(share) if kib < 1024.0 => 1.0 - share,
+            Shape::All(share) => 1.0 - share,
             _ => 1.0,
         }
     }
@@ -71,20 +94,27 @@ impl Shape {
         }
     }
 
-    /// Returns the true ratio of Nagle on over off for messages of a size.
-    pub fn nagle_ratio(self, message: u64) -> f64 {
+    /// Returns the true response of a cell of messages, over that of both off.
+    fn message_share(self, message: u64, nagle: bool, ack: bool) -> f64 {
+        let on = |is_on: bool, share: f64| if is_on { 1.0 + share } else { 1.0 };
         match self {
-            Shape::Effect(share) => 1.0 + share,
-            Shape::Turning(share) if message <= 100 => 1.0 + share,
-            Shape::Turning(share) => 1.0 / (1.0 + share),
+            Shape::Effect(share) => on(nagle, share),
+            Shape::Turning(share) if message <= 100 => on(nagle, share),
+            Shape::Turning(share) => 1.0 / on(nagle, share),
+            Shape::OneCell(share) => on(nagle && ack && message == 60, share),
+            Shape::Crossed(share) => on(nagle == ack, share),
+            Shape::Both(share) => on(nagle, share) * on(!ack, share / 2.0),
             _ => 1.0,
         }
     }
 
-    /// Returns the true ratio of delayed ACK on over off.
-    pub fn delayed_ack_ratio(self) -> f64 {
+    /// Returns the true response of requests of a payload, over that with delayed ACK off.
+    fn payload_share(self, payload: u64, on: bool) -> f64 {
         match self {
-            Shape::Effect(share) => 1.0 + share,
+            Shape::Effect(share) | Shape::Both(share) if on => 1.0 + share,
+            Shape::OneCell(share) if on && payload == 1 => 1.0 + share,
+            Shape::Turning(share) if on && payload <= 100 => 1.0 + share,
+            Shape::Turning(share) if on => 1.0 / (1.0 + share),
             _ => 1.0,
         }
     }
@@ -105,6 +135,10 @@ pub enum Chapters {
     Three,
     /// Latency alone: 48 trials.
     Latency,
+    /// The same with the median round trip as its response.
+    RoundTrip,
+    /// The same with CPU time.
+    Cpu,
 }
 
 /// Makes a study of `shape` with `noise`; the same seed makes the same.
@@ -115,25 +149,44 @@ pub fn study(shape: Shape, noise: Noise, chapters: Chapters, seed: u64) -> Study
     run.recording.document.study = true;
     let mut means = BTreeMap::new();
     let mut experiment = |name: &str, number, cells: Vec<Planned>| {
-        let first = cells.first().map_or_else(stream, |cell| match cell.is_rr {
-            true => rr(4),
-            false => stream(),
+        let first = cells.first().map_or_else(stream, |cell| match cell.kind {
+            Kind::Stream => stream(),
+            _ => rr(4),
         });
+        let kind = cells.first().map_or(Kind::Stream, |cell| cell.kind);
         run.experiment(name, Some(number), first);
-        // Each block in an order of its own, as plans have it.
-        let factors = noise.factors(cells.len() * REPLICATES, draw.bits());
-        for (block, factors) in factors.chunks(cells.len()).enumerate() {
-            let mut order: Vec<&Planned> = cells.iter().collect();
-            draw.shuffle(&mut order);
-            for (cell, (factor, lost)) in order.into_iter().zip(factors) {
-                run.trial(&cell.levels, block as u32 + 1, &cell.truth(*factor, *lost));
+        if let Some(last) = run.recording.document.plan.experiments.last_mut() {
+            match kind {
+                Kind::RoundTrip => last.response = name::RTT_P50.to_owned(),
+                Kind::Cpu => last.response = name::CPU_COST.to_owned(),
+                _ => {}
             }
+        }
+        // Each block in an order of its own, as plans have it.
+        let mut places = Vec::new();
+        let mut order: Vec<(&Planned, u32)> = Vec::new();
+        for block in 0..REPLICATES {
+            let mut cells: Vec<&Planned> = cells.iter().collect();
+            draw.shuffle(&mut cells);
+            for cell in cells {
+                places.push(cell.place);
+                order.push((cell, block as u32 + 1));
+            }
+        }
+        let factors = noise.factors(&places, draw.bits());
+        for ((cell, block), (factor, lost)) in order.into_iter().zip(factors) {
+            run.trial(&cell.levels, block, &cell.truth(factor, lost));
         }
         let mean = |cell: Planned| (cell.levels.into_iter().collect(), cell.mean);
         let known = cells.into_iter().map(mean).collect();
         means.insert(name.to_owned(), known);
     };
-    experiment("latency", 1, latency(shape));
+    let kind = match chapters {
+        Chapters::Three | Chapters::Latency => Kind::Rate,
+        Chapters::RoundTrip => Kind::RoundTrip,
+        Chapters::Cpu => Kind::Cpu,
+    };
+    experiment("latency", 1, latency(shape, kind));
     if chapters == Chapters::Three {
         experiment("socket-buffer", 3, socket_buffer(shape));
         experiment("small-messages", 9, small_messages(shape));
@@ -144,21 +197,42 @@ pub fn study(shape: Shape, noise: Noise, chapters: Chapters, seed: u64) -> Study
     }
 }
 
+/// What a cell is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Stream,
+    Rate,
+    RoundTrip,
+    Cpu,
+}
+
 /// A cell with its true response.
 struct Planned {
     levels: Vec<(Factor, Level)>,
     mean: f64,
-    is_rr: bool,
+    kind: Kind,
+    place: Place,
 }
 
 impl Planned {
     fn truth(&self, factor: f64, missing_share: f64) -> Truth {
-        let truth = match self.is_rr {
-            true => Truth {
+        let value = self.mean * factor;
+        let truth = match self.kind {
+            Kind::Stream => Truth::stream(value),
+            Kind::Rate => Truth {
                 rtt_ns: 40_000,
-                ..Truth::transactions_per_s(self.mean * factor)
+                ..Truth::transactions_per_s(value)
             },
-            false => Truth::stream(self.mean * factor),
+            Kind::RoundTrip => Truth {
+                rtt_ns: 40_000,
+                latency: vec![(value.round() as u64, (1e9 / value).round() as u64)],
+                ..Truth::default()
+            },
+            Kind::Cpu => Truth {
+                rtt_ns: 40_000,
+                cpus: value,
+                ..Truth::transactions_per_s(12_000.0)
+            },
         };
         Truth {
             missing_share,
@@ -167,14 +241,23 @@ impl Planned {
     }
 }
 
-fn latency(shape: Shape) -> Vec<Planned> {
+fn latency(shape: Shape, kind: Kind) -> Vec<Planned> {
+    let base = match kind {
+        Kind::RoundTrip => 80_000.0,
+        Kind::Cpu => 0.4,
+        _ => 12_000.0,
+    };
     let cell = |payload: &u64, on: bool| Planned {
         levels: vec![
             (Factor::PayloadBytes, size(*payload)),
             (Factor::DelayedAck, Level::Switch(on)),
         ],
-        mean: 12_000.0 * if on { shape.delayed_ack_ratio() } else { 1.0 },
-        is_rr: true,
+        mean: base * shape.payload_share(*payload, on),
+        kind,
+        place: Place {
+            is_first: Some(payload) == PAYLOADS.first(),
+            is_on: on,
+        },
     };
     let cells = PAYLOADS.iter();
     cells
@@ -185,19 +268,33 @@ fn latency(shape: Shape) -> Vec<Planned> {
 fn socket_buffer(shape: Shape) -> Vec<Planned> {
     let mut cells = Vec::new();
     for (connections, clients) in [(1, 1), (10, 5)] {
-        let cell = |level: Level, share: f64| Planned {
+        let cell = |level: Level, share: f64, place: Place| Planned {
             levels: vec![
                 (Factor::Connections, Level::Count(connections)),
                 (Factor::Clients, Level::Count(clients)),
                 (Factor::SocketBuffer, level),
             ],
             mean: PLATEAU_BPS * share,
-            is_rr: false,
+            kind: Kind::Stream,
+            place,
         };
         for kib in BUFFERS_KIB {
-            cells.push(cell(size(kib * 1024), shape.buffer_share(*kib as f64)));
+            let share = shape.buffer_share(*kib as f64);
+            let place = Place {
+                is_first: Some(kib) == BUFFERS_KIB.first(),
+                is_on: false,
+            };
+            cells.push(cell(size(kib * 1024), share, place));
         }
-        cells.push(cell(Level::Word("auto".to_owned()), shape.tuned_share()));
+        let place = Place {
+            is_first: false,
+            is_on: true,
+        };
+        cells.push(cell(
+            Level::Word("auto".to_owned()),
+            shape.tuned_share(),
+            place,
+        ));
     }
     cells
 }
@@ -209,16 +306,15 @@ fn small_messages(shape: Shape) -> Vec<Planned> {
             for ack in [true, false] {
                 let mut levels = switches(nagle, ack).to_vec();
                 levels.push((Factor::MessageBytes, size(*message)));
-                let ratio = if nagle {
-                    shape.nagle_ratio(*message)
-                } else {
-                    1.0
-                };
-                let mean = 50e6 * ratio * (*message as f64 / 60.0).sqrt();
+                let share = shape.message_share(*message, nagle, ack);
                 cells.push(Planned {
                     levels,
-                    mean,
-                    is_rr: false,
+                    mean: 50e6 * share * (*message as f64 / 60.0).sqrt(),
+                    kind: Kind::Stream,
+                    place: Place {
+                        is_first: Some(message) == MESSAGES.first(),
+                        is_on: nagle,
+                    },
                 });
             }
         }
