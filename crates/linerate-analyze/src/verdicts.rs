@@ -89,7 +89,8 @@ impl FactorEffect {
     pub(crate) fn ratio(&self) -> Estimate {
         let alpha = match self.verdict {
             Verdict::Differs => self.alpha.min(ALPHA),
-            Verdict::Same | Verdict::NotDecided => ALPHA,
+            Verdict::Same => SAME_ALPHA,
+            Verdict::NotDecided => ALPHA,
         };
         let (low, high) = self.effect.interval(alpha);
         ratio(self.effect.log, (low, high), alpha, self.effect.pairs)
@@ -306,7 +307,7 @@ pub(crate) fn comparisons(dataset: &Dataset<'_>) -> Vec<Comparison> {
             experiment: plateau.experiment.clone(),
             what: plateau.what(&experiment.response),
             verdict: plateau.verdict(),
-            effect: plateau.ratio(0),
+            effect: plateau.told(0).1,
             margin: plateau.plateau.delta,
             more: plateau.plateau.more,
             levels: plateau.by_level(),
@@ -337,23 +338,29 @@ impl BufferPlateau {
     }
 
     fn by_level(&self) -> Vec<(String, Verdict, Estimate)> {
-        let suffices = |at: usize| {
-            let end = self.levels.len() - self.plateau.fallen;
-            self.plateau
-                .begin
-                .is_some_and(|begin| at >= begin && at < end)
-        };
-        let verdict = |at| match () {
-            () if suffices(at) => Verdict::Same,
-            () if self.loses(at) => Verdict::Differs,
-            () => Verdict::NotDecided,
-        };
         let levels = self.levels.iter().enumerate();
         let line = |(at, level): (usize, &Level)| {
             let level = words::bare_level(Factor::SocketBuffer, level);
-            (level, verdict(at), self.ratio(at))
+            let (verdict, ratio) = self.told(at);
+            (level, verdict, ratio)
         };
         levels.map(line).collect()
+    }
+
+    /// Returns the verdict on a level, and its ratio with the interval that goes with that.
+    fn told(&self, at: usize) -> (Verdict, Estimate) {
+        let end = self.levels.len() - self.plateau.fallen;
+        let begin = self.plateau.begin.unwrap_or(end);
+        if (begin..end).contains(&at) {
+            let step = &self.plateau.steps[at];
+            let (interval, alpha) = self.plateau.deciding_interval(at);
+            let ratio = ratio(step.log, interval, alpha, step.blocks);
+            return (Verdict::Same, ratio);
+        }
+        match self.loses(at) {
+            true => (Verdict::Differs, self.ratio(at)),
+            false => (Verdict::NotDecided, self.ratio(at)),
+        }
     }
 }
 

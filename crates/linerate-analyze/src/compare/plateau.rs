@@ -115,6 +115,13 @@ impl Plateau {
         self.steps[at].interval(self.each(alpha))
     }
 
+    /// Returns the interval of a level that decides whether it suffices, and the probability that it misses:
+    /// twice that of the statement, which asks for its lower end only.
+    pub(crate) fn deciding_interval(&self, at: usize) -> ((f64, f64), f64) {
+        let alpha = 2.0 * SUFFICES_ALPHA;
+        (self.steps[at].interval(alpha), alpha)
+    }
+
     /// Returns whether a level is shown to lose, all together erring with `alpha`.
     pub(crate) fn loses(&self, at: usize, alpha: f64) -> bool {
         self.interval(at, alpha).1 < 0.0

@@ -4,7 +4,7 @@
 //! chapter, is wrong for the reader even where one of the two holds.
 
 use linerate_model::analysis::{Analysis, TableCell};
-use linerate_model::finding::{Finding, FindingKind, TrustLevel, Verdict};
+use linerate_model::finding::{Comparison, Estimate, Finding, FindingKind, TrustLevel, Verdict};
 
 use crate::diagnose::FINDINGS_MAX;
 use crate::words;
@@ -30,11 +30,32 @@ pub fn disagreements(analysis: &Analysis) -> Vec<String> {
             _ => false,
         });
     found.extend(doubted.map(|finding| format!("only on the first page: {}", finding.claim)));
+    let same = analysis.verdicts.iter().filter(|it| !is_shown_same(it));
+    found.extend(same.map(|it| format!("the same, and the interval says otherwise: {}", it.what)));
     let is_good = |trust: &linerate_model::finding::Trust| trust.level == TrustLevel::Good;
     if analysis.trust.as_ref().is_some_and(is_good) && !analysis.cautions.is_empty() {
         found.push("good, with cautions".to_owned());
     }
     found
+}
+
+/// Whether all that a comparison calls the same is within the margin with its whole interval; of buffers, that
+/// they lose no more.
+fn is_shown_same(comparison: &Comparison) -> bool {
+    let margin = 1.0 + comparison.margin;
+    let is_plateau = comparison.id.contains("/plateau/");
+    let is_within = |estimate: &Estimate| {
+        let least = estimate.low.unwrap_or(estimate.value);
+        let most = estimate.high.unwrap_or(estimate.value);
+        match is_plateau {
+            true => least > 1.0 - comparison.margin,
+            false => least > 1.0 / margin && most < margin,
+        }
+    };
+    let levels = comparison.levels.iter();
+    let levels = levels.map(|(_, verdict, ratio)| (*verdict, ratio));
+    let mut all = levels.chain([(comparison.verdict, &comparison.effect)]);
+    all.all(|(verdict, ratio)| verdict != Verdict::Same || is_within(ratio))
 }
 
 /// Whether the table of limiters has the one of `finding` for its experiment.

@@ -56,6 +56,9 @@ pub struct Score {
     pub impossible: u32,
 }
 
+/// What the whole numbers of counters are off at the most, relative.
+const WHOLE: f64 = 1e-6;
+
 impl Score {
     /// Adds the counts of another.
     pub fn add(&mut self, other: &Score) {
@@ -145,7 +148,9 @@ fn impossible(analysis: &Analysis) -> u32 {
             Unit::BitsPerSecond => LINK_BPS,
             _ => f64::INFINITY,
         };
-        let ordered = low <= estimate.value && estimate.value <= high;
+        // No digit shows what the last bit of a logarithm is.
+        let bit = 1e-9 * estimate.value.abs();
+        let ordered = low <= estimate.value + bit && estimate.value <= high + bit;
         !ordered
             || low < 0.0
             || high > most
@@ -197,8 +202,7 @@ fn coverage(study: &Study, analysis: &Analysis, score: &mut Score) {
                 continue;
             }
             score.cells += 1;
-            // Counters have whole numbers.
-            let near = 1e-6 * truth;
+            let near = WHOLE * truth;
             score.covered += u32::from((low - near..=high + near).contains(truth));
         }
     }
@@ -263,12 +267,18 @@ fn effect(study: &Study, comparison: &Comparison, score: &mut Score) -> bool {
     wrong
 }
 
-/// Counts whether an interval of a ratio holds the true logarithm.
+/// Counts whether an interval of a ratio holds the true logarithm; not one that decides "the same", which
+/// promises 90 %.
 fn held(ratio: &Estimate, truth: f64, score: &mut Score) {
-    if let Some((low, high)) = ratio.low.zip(ratio.high) {
+    let promised = ratio
+        .low
+        .zip(ratio.high)
+        .filter(|_| ratio.confidence >= 0.95);
+    if let Some((low, high)) = promised {
         score.ratios += 1;
         let truth = truth.exp();
-        score.ratios_held += u32::from(low <= truth * (1.0 + 1e-9) && truth <= high * (1.0 + 1e-9));
+        let near = WHOLE * truth;
+        score.ratios_held += u32::from((low - near..=high + near).contains(&truth));
     }
 }
 

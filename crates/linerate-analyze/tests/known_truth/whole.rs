@@ -4,7 +4,7 @@ use linerate_analyze::truth::lint::disagreements;
 use linerate_analyze::{analyze, analyze_with_published};
 use linerate_model::analysis::{Analysis, Chapter, Origin, TableCell};
 use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::{FindingKind, Limiter};
+use linerate_model::finding::{FindingKind, Limiter, Verdict};
 use linerate_model::profile::Work;
 use linerate_model::sample::{Subject, TrialSample};
 
@@ -93,6 +93,13 @@ fn sentences_that_disagree_are_found() {
     assert_eq!(of(twice), 1);
     assert!(of(|analysis| analysis.chapters.clear()) > 0, "limiters");
     assert!(of(|analysis| analysis.verdicts.clear()) > 0, "effects");
+    let wide: fn(&mut Analysis) = |analysis| {
+        let comparisons = analysis.verdicts.iter_mut();
+        let levels = comparisons.flat_map(|it| &mut it.levels);
+        let same = levels.filter(|(_, verdict, _)| *verdict == Verdict::Same);
+        same.for_each(|(_, _, ratio)| ratio.low = Some(0.5));
+    };
+    assert!(of(wide) > 0, "the same within an interval that is not");
     let many: fn(&mut Analysis) = |analysis| {
         for number in 0..6 {
             let mut other = analysis.findings[0].clone();
