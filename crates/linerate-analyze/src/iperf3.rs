@@ -287,6 +287,11 @@ impl<'a> Source<'a> {
 
     fn datagrams_of(&self, record: &FlowRecord) -> Option<Datagrams> {
         let counts = record.datagrams.as_ref().filter(|_| self.is_udp())?;
+        let jitters = self.of(record.flow, record.end, Metric::AppJitter);
+        let jitter = at(&jitters, self.readings.window_ns());
+        let jitter_ns = jitter
+            .map(|ns| ns.max(0).unsigned_abs())
+            .or(counts.jitter_ns);
         Some(match record.part {
             Part::Sender => Datagrams {
                 packets: counts.sent,
@@ -296,7 +301,7 @@ impl<'a> Source<'a> {
                 packets: counts.highest,
                 lost: counts.missing(),
                 out_of_order: counts.late,
-                jitter_ns: counts.jitter_ns.unwrap_or(0),
+                jitter_ns: jitter_ns.unwrap_or(0),
             },
         })
     }

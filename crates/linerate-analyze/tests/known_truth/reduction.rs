@@ -2,13 +2,14 @@
 
 use linerate_analyze::reduce::{self, Outcome};
 use linerate_model::TrialId;
+use linerate_model::datagram::Datagrams;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::run::{HostPart, Validity};
 use linerate_model::sample::{End, Subject, TrialSample};
 use linerate_model::unit::{Bytes, Unit};
-use linerate_model::workload::{Direction, Traffic, Workload};
+use linerate_model::workload::{Direction, Part, Traffic, Workload};
 
 use crate::builder::{Run, Truth, rr, stream};
 
@@ -618,4 +619,52 @@ fn a_counter_of_all_hosts_is_absent_when_one_was_not_read() {
     };
     assert_eq!(counted("client1"), None);
     assert_eq!(counted("server"), Some(14.0));
+}
+
+/// What the last datagrams make of it when the traffic stops is not the window's.
+#[test]
+fn jitter_is_that_of_the_window() {
+    let mut workload = stream();
+    workload.manner.transport = Transport::Udp;
+    if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
+        *message_bytes = Bytes(1448);
+    }
+    let mut run = Run::new(1, None);
+    run.experiment("one", None, workload);
+    run.cell(&[], &[Truth::stream(20e6)]);
+    let mut flows = run.recording.flows.iter_mut();
+    let receiver = flows.find(|flow| flow.part == Part::Receiver);
+    let receiver = receiver.expect("a receiver");
+    receiver.outcome.datagrams = Some(Box::new(Datagrams {
+        jitter_ns: Some(200_000),
+        ..Datagrams::default()
+    }));
+    let (trial, host) = (receiver.trial, receiver.host.clone());
+    let subject = Subject::Flow(receiver.flow, receiver.end);
+    let jitter = |run: &Run| {
+        reduce::outcomes(&run.recording)
+            .remove(0)
+            .value("jitter_ns")
+    };
+    assert_eq!(
+        jitter(&run),
+        Some(200_000.0),
+        "nobody read it in the window"
+    );
+    let readings = [
+        (1_000_000, 4_000),
+        (1_000_050_000, 6_000),
+        (1_500_000_000, 200_000),
+    ];
+    for (at_ns, value) in readings {
+        run.recording.samples.push(TrialSample {
+            trial,
+            host: host.clone(),
+            subject: subject.clone(),
+            metric: Metric::AppJitter,
+            at_ns,
+            value,
+        });
+    }
+    assert_eq!(jitter(&run), Some(5_000.0));
 }
