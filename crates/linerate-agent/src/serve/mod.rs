@@ -1,6 +1,6 @@
 //! The listener: one port for control and data.
 //!
-//! The first bytes of a connection tell what it is ([`Opening`]): a native data connection, HTTP, a client of
+//! The first bytes of a connection tell what it is (`Opening`): a native data connection, HTTP, a client of
 //! iperf3, or TLS with a control connection behind it. Everything else is closed. Whoever sends nothing is
 //! closed too, after 5 s or when too many others come; nobody waits for a place.
 
