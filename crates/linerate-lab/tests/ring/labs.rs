@@ -51,6 +51,24 @@ fn payload_limit(rate: BitsPerSec, mtu_bytes: u32) -> f64 {
     wire.payload_limit().0
 }
 
+/// How often what other programs on the machine can only make worse is measured anew.
+const TRIES: usize = 4;
+
+/// Measures a share until it is `low` or more; `high` or more is never right.
+#[track_caller]
+fn at_least(low: f64, high: f64, mut measure: impl FnMut() -> f64) {
+    let mut found = Vec::new();
+    while found.len() < TRIES && found.last().is_none_or(|last| *last < low) {
+        let share = measure();
+        assert!(share < high, "{share} of what it can be");
+        found.push(share);
+    }
+    assert!(
+        found.last().is_some_and(|last| *last >= low),
+        "{found:?}: each below {low}"
+    );
+}
+
 /// At 20 Mbit/s the bucket covers 6 ms, so that even a busy machine keeps up and the lower
 /// bound is one. The source keeps less in flight than the queue holds: a lost segment would hold
 /// back what arrives behind it, and hand it over in a window that it did not arrive in.
@@ -65,13 +83,12 @@ pub fn rate(entered: &Entered) {
         let lab = up(link, entered);
         let limit = payload_limit(rate, mtu_bytes);
         for hosts in [["a", "b"], ["b", "a"]] {
-            let found = probe::measure(&lab, ["tcp-sink", "tcp-gentle"], hosts, 1500);
-            let share = found / limit;
-            println!("MTU {mtu_bytes}: {found:.0} bit/s, {share:.4} of the wire");
-            assert!(
-                (0.97..1.01).contains(&share),
-                "{share} of the wire's {limit}"
-            );
+            at_least(0.97, 1.01, || {
+                let found = probe::measure(&lab, ["tcp-sink", "tcp-gentle"], hosts, 1500);
+                let share = found / limit;
+                println!("MTU {mtu_bytes}: {found:.0} bit/s, {share:.4} of the wire");
+                share
+            });
         }
         lab.down().expect("the lab goes down");
     }
@@ -119,13 +136,18 @@ pub fn delay(entered: &Entered) {
         ..LinkSpec::default()
     };
     let lab = up(link, entered);
-    let rtt_ms = probe::measure(&lab, ["udp-echo", "udp-ping"], ["a", "b"], 100) / 1e6;
-    println!("round trip {rtt_ms} ms");
-    assert!((10.0..11.5).contains(&rtt_ms), "{rtt_ms} ms");
-    let found = probe::measure(&lab, ["tcp-sink", "tcp-source"], ["a", "b"], 1500);
-    let share = found / payload_limit(rate, 1500);
-    println!("{share:.4} of the wire, {:?}", lab.relay_counts());
-    assert!((0.9..1.01).contains(&share), "{share} of the wire");
+    // The share of its time that a round trip spends in the two delays.
+    at_least(10.0 / 11.5, 1.000_001, || {
+        let rtt_ms = probe::measure(&lab, ["udp-echo", "udp-ping"], ["a", "b"], 100) / 1e6;
+        println!("round trip {rtt_ms} ms");
+        10.0 / rtt_ms
+    });
+    at_least(0.9, 1.01, || {
+        let found = probe::measure(&lab, ["tcp-sink", "tcp-source"], ["a", "b"], 1500);
+        let share = found / payload_limit(rate, 1500);
+        println!("{share:.4} of the wire, {:?}", lab.relay_counts());
+        share
+    });
     lab.down().expect("the lab goes down");
 }
 
