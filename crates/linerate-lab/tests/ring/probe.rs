@@ -215,7 +215,8 @@ fn udp_ping(address: SocketAddr, count: u64) {
         })
         .collect();
     round_trips.sort_unstable();
-    say(&format!("result {}", round_trips[round_trips.len() / 2]));
+    // Where other programs have the CPUs, most are late: the fifth of a hundred that are not tell the delay.
+    say(&format!("result {}", round_trips[round_trips.len() / 20]));
 }
 
 /// Counts datagrams; echoes questions with the count.
