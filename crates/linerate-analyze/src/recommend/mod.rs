@@ -12,6 +12,7 @@
 
 use linerate_model::experiment::{Experiment, Factor, Level};
 use linerate_model::finding::{Limiter, Recommendation, Verdict};
+use linerate_model::run::HostRecord;
 use linerate_model::unit::Bytes;
 
 use crate::dataset::Dataset;
@@ -63,10 +64,7 @@ fn buffers(
     let with = found.with(" for traffic with ");
     Some(Recommendation {
         finding,
-        action: format!(
-            "Raise the maxima of net.ipv4.tcp_rmem and net.ipv4.tcp_wmem to at least {bytes} on both \
-             hosts, or set SO_RCVBUF and SO_SNDBUF to {bytes}{with}."
-        ),
+        action: format!("Set SO_RCVBUF and SO_SNDBUF to {bytes}{with}."),
         predicted: format!(
             "{} times the throughput of the kernel's autotuning, as measured.",
             words::estimate(&found.ratio(level))
@@ -74,10 +72,7 @@ fn buffers(
         cost: "Memory of up to that size for each connection; a fixed SO_RCVBUF ends the kernel's \
                tuning, which paths with longer round trips need."
             .to_owned(),
-        undo:
-            "sysctl -w with the values that `sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem` printed \
-               before; without the socket options the kernel tunes again."
-                .to_owned(),
+        undo: "Without the socket options the kernel tunes again.".to_owned(),
         confirm: confirm(experiment),
     })
 }
@@ -104,6 +99,14 @@ fn nodelay(found: &Found<'_>, experiment: &Experiment) -> Option<Recommendation>
     })
 }
 
+/// Returns the congestion control of every host, any of which may send; absent where they differ or one is unknown.
+fn own_congestion<'d>(dataset: &'d Dataset<'_>) -> Option<&'d str> {
+    let own = |host: &'d HostRecord| host.snapshot.text("sysctl.net.ipv4.tcp_congestion_control");
+    let mut hosts = dataset.recording.document.hosts.iter().map(own);
+    let first = hosts.next()??;
+    hosts.all(|other| other == Some(first)).then_some(first)
+}
+
 /// Only where the control that was better was held against the one that the host uses.
 fn congestion(
     dataset: &Dataset<'_>,
@@ -111,10 +114,7 @@ fn congestion(
     experiment: &Experiment,
     found: &FactorEffect,
 ) -> Option<Recommendation> {
-    let host = dataset.recording.document.server()?;
-    let own = host
-        .snapshot
-        .text("sysctl.net.ipv4.tcp_congestion_control")?;
+    let own = own_congestion(dataset)?;
     let is_shown = found.factor == Factor::Congestion
         && found.verdict == Verdict::Differs
         && found.levels.1 == Level::Word(own.to_owned())
