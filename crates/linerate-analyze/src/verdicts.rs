@@ -179,17 +179,44 @@ impl BufferPlateau {
 
     /// Returns the level that is shown to gain more than matters against the host as it is.
     pub(crate) fn gains(&self) -> Option<usize> {
-        self.plateau
-            .gains(self.alpha)
-            .filter(|_| self.differs && self.is_against_host())
+        self.best().filter(|_| self.is_against_host())
     }
 
-    /// Returns what it decides: whether the smallest level does as well as the control.
+    /// Returns the level that is shown to do better than the control by more than matters.
+    pub(crate) fn best(&self) -> Option<usize> {
+        self.plateau.gains(self.alpha).filter(|_| self.differs)
+    }
+
+    /// Returns whether a level is shown to do better by more than matters.
+    fn does_better(&self, at: usize) -> bool {
+        self.differs && self.plateau.is_beyond(at, self.alpha)
+    }
+
+    /// Returns whether a level is shown to lose less than matters.
+    fn suffices(&self, at: usize) -> bool {
+        let end = self.levels.len() - self.plateau.fallen;
+        (self.plateau.begin.unwrap_or(end)..end).contains(&at)
+    }
+
+    /// Returns the first level of those at the upper end that are shown to lose more than matters.
+    pub(crate) fn falls_from(&self) -> Option<usize> {
+        let levels = self.levels.len();
+        (self.plateau.fallen > 0).then(|| levels - self.plateau.fallen)
+    }
+
+    /// Returns what it decides: whether all levels do as well as the control.
     pub(crate) fn verdict(&self) -> Verdict {
-        match self.plateau.begin {
-            Some(0) if self.plateau.fallen == 0 => Verdict::Same,
-            _ if (0..self.levels.len()).any(|at| self.loses(at)) => Verdict::Differs,
-            _ => Verdict::NotDecided,
+        let differs = |at| self.loses(at) || self.does_better(at);
+        let mut levels = 0..self.levels.len();
+        match () {
+            () if levels
+                .clone()
+                .all(|at| self.suffices(at) && !self.does_better(at)) =>
+            {
+                Verdict::Same
+            }
+            () if levels.any(differs) => Verdict::Differs,
+            () => Verdict::NotDecided,
         }
     }
 }
@@ -307,7 +334,7 @@ pub(crate) fn comparisons(dataset: &Dataset<'_>) -> Vec<Comparison> {
             experiment: plateau.experiment.clone(),
             what: plateau.what(&experiment.response),
             verdict: plateau.verdict(),
-            effect: plateau.told(0).1,
+            effect: plateau.deciding(),
             margin: plateau.plateau.delta,
             more: plateau.plateau.more,
             levels: plateau.by_level(),
@@ -347,11 +374,20 @@ impl BufferPlateau {
         levels.map(line).collect()
     }
 
+    /// Returns the ratio of the first level that has the verdict of all.
+    fn deciding(&self) -> Estimate {
+        let verdict = self.verdict();
+        let mut levels = (0..self.levels.len()).map(|at| self.told(at));
+        let deciding = levels.find(|(of_level, _)| *of_level == verdict);
+        deciding.map_or_else(|| self.told(0).1, |(_, ratio)| ratio)
+    }
+
     /// Returns the verdict on a level, and its ratio with the interval that goes with that.
     fn told(&self, at: usize) -> (Verdict, Estimate) {
-        let end = self.levels.len() - self.plateau.fallen;
-        let begin = self.plateau.begin.unwrap_or(end);
-        if (begin..end).contains(&at) {
+        if self.does_better(at) {
+            return (Verdict::Differs, self.ratio(at));
+        }
+        if self.suffices(at) {
             let step = &self.plateau.steps[at];
             let (interval, alpha) = self.plateau.deciding_interval(at);
             let ratio = ratio(step.log, interval, alpha, step.blocks);
@@ -419,17 +455,13 @@ fn by_group(found: &FactorEffect, alpha: f64) -> Vec<(usize, Verdict, Estimate)>
     let margin = (1.0 + found.margin).ln();
     let each = alpha / found.groups.len().max(1) as f64;
     let levels = found.effect.levels(alpha).into_iter();
-    let line = |(group, log, low, high): (usize, f64, f64, f64)| {
+    let line = |(group, pairs, log, (low, high)): (usize, usize, f64, (f64, f64))| {
         let verdict = match () {
             () if low > -margin && high < margin => Verdict::Same,
             () if low > 0.0 || high < 0.0 => Verdict::Differs,
             () => Verdict::NotDecided,
         };
-        (
-            group,
-            verdict,
-            ratio(log, (low, high), each, found.effect.pairs),
-        )
+        (group, verdict, ratio(log, (low, high), each, pairs))
     };
     levels.map(line).collect()
 }

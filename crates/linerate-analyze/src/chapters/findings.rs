@@ -101,7 +101,15 @@ fn verdicts(dataset: &Dataset<'_>) -> Table {
     let row = |comparison: Comparison| {
         let verdict = match (comparison.verdict, comparison.more) {
             (Verdict::Differs, _) => "differs".to_owned(),
-            (Verdict::Same, _) => format!("same within {}", words::percent(comparison.margin)),
+            (Verdict::Same, _) => {
+                let margin = words::percent(comparison.margin);
+                // Of buffers it is decided that they lose no more.
+                let most = comparison.effect.high.unwrap_or(comparison.effect.value);
+                match most < 1.0 + comparison.margin {
+                    true => format!("same within {margin}"),
+                    false => format!("loses less than {margin}"),
+                }
+            }
             (Verdict::NotDecided, Some(more)) => {
                 let more = number::counted(more, "more replicate");
                 format!("not decided (needs about {more})")

@@ -8,6 +8,7 @@
 
 use linerate_model::analysis::{Axis, Chapter, Curve, Figure, Origin, Scale};
 use linerate_model::experiment::Factor;
+use linerate_model::finding::Verdict;
 use linerate_model::number;
 use linerate_model::unit::{Bytes, Nanos, Unit};
 use linerate_model::wire::window_limit;
@@ -58,7 +59,7 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
 
 fn throughput(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     let x = Factor::SocketBuffer;
-    let caption = "Points are means with 95 % intervals. Computed: what the wire carries after \
+    let caption = "Points are means with 95 % intervals (of two values, their range). Computed: what the wire carries after \
                    headers and gaps, and one window per round trip.";
     let id = "socket-buffer-throughput".to_owned();
     let mut figure = draw::figure(cells, x, name::THROUGHPUT, id, caption)?;
@@ -224,20 +225,29 @@ fn sentence(found: &BufferPlateau) -> String {
         ),
         None => String::new(),
     };
-    let loses = |at: usize| {
+    let reach = |at: usize| {
         let ratio = words::estimate(&found.ratio(at));
-        match found.loses(at) {
-            true => format!(" {} reach {ratio} of it.", size(at)),
-            false => format!(
-                " Whether {} lose more is not decided: {ratio} of it{more}.",
-                size(at)
-            ),
-        }
+        format!(" {} reach {ratio} of it.", size(at))
     };
-    match found.plateau.begin {
-        Some(0) => format!(
+    let loses = |at: usize| match found.loses(at) {
+        true => reach(at),
+        false => format!(
+            " Whether {} lose more is not decided: {} of it{more}.",
+            size(at),
+            words::estimate(&found.ratio(at)),
+        ),
+    };
+    let begin = match found.plateau.begin {
+        Some(0) if found.verdict() == Verdict::Same => format!(
             "Fixed buffers make no difference{with}: all lose less than {margin} against {control}."
         ),
+        Some(0) => match found.falls_from() {
+            None => format!("No fixed buffer loses {margin}{with} against {control}."),
+            Some(at) => format!(
+                "Buffers below {} lose less than {margin}{with} against {control}.",
+                size(at)
+            ),
+        },
         Some(at) => format!(
             "Buffers from {} on lose less than {margin}{with} against {control}.{}",
             size(at),
@@ -246,7 +256,9 @@ fn sentence(found: &BufferPlateau) -> String {
         None => {
             format!("No fixed buffer is shown to come within {margin} of {control}{with}{more}.")
         }
-    }
+    };
+    let (falls, better) = (found.falls_from().map(reach), found.best().map(reach));
+    [Some(begin), falls, better].into_iter().flatten().collect()
 }
 
 /// For each combination the throughput of the host as it is, and the smallest buffer that does as

@@ -136,18 +136,18 @@ impl Effect {
         (self.typical[low], self.typical[last - low])
     }
 
-    /// Returns group, mean logarithm and interval of each group, which all together miss one with
+    /// Returns group, pairs, mean logarithm and interval of each group, which all together miss one with
     /// probability `alpha` at the most (Bonferroni).
     ///
     /// A group has as many pairs as blocks, too few for subsets: Student's t with the deviation of
     /// all groups, or the group's own where it has a noise of its own ([`kin`]).
-    pub(crate) fn levels(&self, alpha: f64) -> Vec<(usize, f64, f64, f64)> {
+    pub(crate) fn levels(&self, alpha: f64) -> Vec<(usize, usize, f64, (f64, f64))> {
         let tail = alpha / 2.0 / self.groups.len() as f64;
         let level = |(&(group, log, pairs), variance): (&(usize, f64, usize), &Variance)| {
             let t = StudentsT::new(0.0, 1.0, variance.freedom.max(1.0));
             let t = t.map_or(f64::INFINITY, |t| t.inverse_cdf(1.0 - tail));
             let half = t * (variance.square / pairs as f64).sqrt();
-            (group, log, log - half, log + half)
+            (group, pairs, log, (log - half, log + half))
         };
         self.groups.iter().zip(&self.residual).map(level).collect()
     }
@@ -349,6 +349,6 @@ mod tests {
         assert!(found.p() < 0.01);
         let levels = found.levels(0.05);
         assert!(levels.iter().take(4).all(|(_, _, low, _)| *low > 0.0));
-        assert!(levels.iter().skip(4).all(|(_, _, _, high)| *high < 0.0));
+        assert!(levels.iter().skip(4).all(|(.., (_, high))| *high < 0.0));
     }
 }

@@ -135,11 +135,16 @@ impl Plateau {
             .all(|step| step.suffices(self.delta, alpha))
     }
 
+    /// Returns whether a level is shown to gain more than δ, all together erring with `alpha`.
+    pub(crate) fn is_beyond(&self, at: usize, alpha: f64) -> bool {
+        self.interval(at, alpha).0 > (1.0 + self.delta).ln()
+    }
+
     /// Returns the level that is shown to gain more than δ, if one is; of several the smallest that
     /// gains as much as the best does for certain.
     pub(crate) fn gains(&self, alpha: f64) -> Option<usize> {
         let certain = |at: &usize| self.interval(*at, alpha).0;
-        let beyond = |at: &usize| certain(at) > (1.0 + self.delta).ln();
+        let beyond = |at: &usize| self.is_beyond(*at, alpha);
         let levels = (0..self.steps.len()).filter(beyond);
         let best = levels.max_by(|a, b| certain(a).total_cmp(&certain(b)))?;
         (0..=best).find(|at| beyond(at) && self.steps[*at].log >= certain(&best))

@@ -132,7 +132,9 @@ fn a_host_that_tunes_badly_is_advised_with_the_measured_gain() {
             .any(|finding| finding.kind == FindingKind::Plateau)
     );
     let advice = analysis.recommendations.first().expect("a recommendation");
-    assert!(advice.action.contains("tcp_rmem"), "{advice:?}");
+    // What was measured: no sysctl was.
+    assert!(advice.action.starts_with("Set SO_RCVBUF"), "{advice:?}");
+    assert!(!advice.action.contains("tcp_rmem"), "{advice:?}");
     assert!(advice.predicted.starts_with("1.2"), "{advice:?}");
     assert!(
         !advice.cost.is_empty() && !advice.undo.is_empty(),
@@ -142,6 +144,32 @@ fn a_host_that_tunes_badly_is_advised_with_the_measured_gain() {
         advice.confirm,
         "linerate run HOST --experiment socket-buffer"
     );
+}
+
+#[test]
+fn the_chapter_on_buffers_does_not_deny_a_gain_or_a_fall() {
+    let of = |shape| {
+        let analysis = of(shape, Noise::Normal(0.01));
+        let mut chapters = analysis.chapters.iter();
+        let chapter = chapters.find(|chapter| chapter.id == "socket-buffer");
+        let answer = chapter.and_then(|chapter| chapter.answer.clone());
+        let found = comparison(&analysis, "socket-buffer/plateau/1");
+        let ratio = found.effect.value;
+        (answer.expect("an answer"), found.verdict, ratio)
+    };
+    let (answer, verdict, ratio) = of(Shape::TunedBadly(0.2));
+    assert!(!answer.contains("no difference"), "{answer}");
+    assert!(answer.contains(" reach 1.2"), "{answer}");
+    assert_eq!(verdict, Verdict::Differs);
+    assert!(ratio > 1.2, "{ratio}");
+    // The largest buffers are worse again.
+    let (answer, verdict, _) = of(Shape::Hump(0.3));
+    assert!(!answer.contains("no difference"), "{answer}");
+    assert!(answer.contains(" reach 0."), "{answer}");
+    assert_eq!(verdict, Verdict::Differs);
+    let (answer, verdict, _) = of(Shape::Flat);
+    assert!(answer.contains("no difference"), "{answer}");
+    assert_eq!(verdict, Verdict::Same);
 }
 
 #[test]
