@@ -285,23 +285,26 @@ impl<'a> Source<'a> {
         })
     }
 
+    /// Returns the datagrams of the window, as its bytes are; of another program what it told, of all phases.
     fn datagrams_of(&self, record: &FlowRecord) -> Option<Datagrams> {
         let counts = record.datagrams.as_ref().filter(|_| self.is_udp())?;
-        let jitters = self.of(record.flow, record.end, Metric::AppJitter);
-        let jitter = at(&jitters, self.readings.window_ns());
-        let jitter_ns = jitter
-            .map(|ns| ns.max(0).unsigned_abs())
-            .or(counts.jitter_ns);
-        Some(match record.part {
-            Part::Sender => Datagrams {
+        let sends = record.part == Part::Sender;
+        let window = (0, self.readings.window_ns());
+        let series = DATAGRAMS.map(|metric| self.of(record.flow, record.end, metric));
+        let [sent, received, ..] = &series;
+        if grown(if sends { sent } else { received }, window).is_some() {
+            return Some(datagrams_in(&series, sends, window));
+        }
+        Some(match sends {
+            true => Datagrams {
                 packets: counts.sent,
                 ..Datagrams::default()
             },
-            _ => Datagrams {
+            false => Datagrams {
                 packets: counts.highest,
                 lost: counts.missing(),
                 out_of_order: counts.late,
-                jitter_ns: jitter_ns.unwrap_or(0),
+                jitter_ns: counts.jitter_ns.unwrap_or(0),
             },
         })
     }
@@ -442,6 +445,7 @@ fn at(series: &[Reading], at_ns: i64) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::sample::TrialSample;
     use linerate_model::workload::{Direction, Workload};
 
     use super::*;
@@ -534,6 +538,47 @@ mod tests {
         // Of what the client sent in all, what it had sent when the window began is not counted.
         let sent = bytes(&test.streams[0].sent);
         assert_eq!(sent, 15_000_000 - 11_000_500);
+    }
+
+    #[test]
+    fn datagrams_are_those_of_the_window_as_bytes_are() {
+        let mut recording = recording(stream());
+        recording.document.plan.trials[0].workload.manner.transport = Transport::Udp;
+        let trial = recording.trials[0].trial;
+        for record in &mut recording.flows {
+            let counts = linerate_model::datagram::Datagrams {
+                sent: 1500,
+                highest: 1500,
+                received: 1400,
+                ..Default::default()
+            };
+            record.outcome.datagrams = Some(Box::new(counts));
+            let counters: &[(Metric, [i64; 3])] = match record.end {
+                End::Client => &[(Metric::AppDatagramsSent, [0, 500, 1500])],
+                End::Server => &[
+                    (Metric::AppDatagramsReceived, [0, 410, 1400]),
+                    (Metric::AppDatagramsMissing, [0, 90, 100]),
+                ],
+            };
+            for (metric, values) in counters {
+                let instants = [-200_000_000, 0, 1_000_000_000];
+                for (at_ns, value) in instants.into_iter().zip(*values) {
+                    recording.samples.push(TrialSample {
+                        trial,
+                        host: record.host.clone(),
+                        subject: Subject::Flow(record.flow, record.end),
+                        metric: *metric,
+                        at_ns,
+                        value,
+                    });
+                }
+            }
+        }
+        let (_, test) = whole(&recording, Nanos(0)).unwrap();
+        let datagrams = |total: &Option<Total>| total.unwrap().datagrams.unwrap();
+        assert_eq!(datagrams(&test.streams[0].sent).packets, 1000);
+        let received = datagrams(&test.streams[0].received);
+        assert_eq!((received.packets, received.lost), (1000, 10));
     }
 
     #[test]
