@@ -17,7 +17,7 @@ use linerate_model::finding::{CONFIDENCE, Estimate, Evidence, EvidenceList};
 use linerate_model::unit::Unit;
 
 use super::found::{About, Found, What};
-use crate::compare::interval::{mean, student_t, student_t_interval};
+use crate::compare::interval::{deviation, mean, student_t, student_t_interval};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::words;
@@ -131,10 +131,7 @@ fn finding<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d>>
     // Not `student_t_interval` of the factors: they are skewed, their logarithms are not.
     let half = match rates {
         [one] => half_of_trials(one)?,
-        _ => {
-            let interval = student_t_interval(&logs, Unit::Ratio)?;
-            interval.high? - interval.value
-        }
+        _ => student_t(logs.len() as f64 - 1.0)? * deviation(&logs) / (logs.len() as f64).sqrt(),
     };
     if log.abs() <= half {
         return None;

@@ -9,7 +9,7 @@ use linerate_model::sample::Subject;
 use linerate_model::shortfall::{ConnectionCount, RequestCount};
 use linerate_model::workload::Workload;
 
-use crate::builder::{Run, Truth, rr, stream, switches};
+use crate::builder::{Run, Truth, rr, size, stream, switches};
 use crate::told;
 
 fn limiters(recording: &Recording) -> Vec<Limiter> {
@@ -663,13 +663,26 @@ fn loss_beside_a_roomy_congestion_window_is_not_the_limiter() {
 /// A lab in which replicates of one cell take 20 µs or 60 µs; `apart` says which of them ran with
 /// their ends on two CPUs.
 fn placed(rtts_ns: &[u64], apart: &[bool]) -> Recording {
+    placed_in_cells(rtts_ns, apart, rtts_ns.len())
+}
+
+/// The same in cells of so many replicates.
+fn placed_in_cells(rtts_ns: &[u64], apart: &[bool], replicates: usize) -> Recording {
     let mut run = Run::new(1, Some(1e9));
     run.experiment("latency", None, rr(1));
     let truths: Vec<Truth> = rtts_ns
         .iter()
         .map(|rtt| Truth::transactions(*rtt))
         .collect();
-    run.cell(&[], &truths);
+    for (at, truths) in truths.chunks(replicates).enumerate() {
+        let level = (Factor::RequestBytes, size(1 + at as u64));
+        let levels = if replicates < rtts_ns.len() {
+            vec![level]
+        } else {
+            Vec::new()
+        };
+        run.cell(&levels, truths);
+    }
     let recording = &mut run.recording;
     for host in &mut recording.document.hosts {
         host.lab = true;
@@ -710,6 +723,14 @@ fn placement_that_decides_the_rate_is_named() {
     assert_eq!(placement_effect(&mixed_up), None, "one trial is no proof");
     let once = placed(&[20_000, 60_000], &[false, true]);
     assert_eq!(placement_effect(&once), None, "nothing tells the spread");
+    // Two cells that agree in which is faster, and not in how much: ± 2.5 around 0.6 in logarithms.
+    let mut cells = Vec::new();
+    for factor in [1.5, 2.2] {
+        let apart = (20_000.0 * factor) as u64;
+        cells.extend([20_000, 20_000, apart, apart]);
+    }
+    let two_cells = placed_in_cells(&cells, &[false, false, true, true].repeat(2), 4);
+    assert_eq!(placement_effect(&two_cells), None, "two are a range");
     let pinned = placed(&[60_000, 60_000, 20_000], &[true, true, true]);
     assert_eq!(placement_effect(&pinned), None, "one placement only");
     let mut apart = mixed;
